@@ -5,9 +5,9 @@
 //
 //	go run ./bench                      # list the experiments
 //	go run ./bench lda-4 'lds-*' colate # some: names, patterns, beginnings
-//	go run ./bench -all -quick          # all, small: two minutes on two cores
-//	go run ./bench -all                 # all: an hour
-//	go run ./bench -soak 10m            # every machine under hostile load
+//	go run ./bench -all -quick          # all, small: a minute on two cores
+//	go run ./bench -all                 # all: half an hour
+//	go run ./bench -soak 10m            # what runs for months, under hostile load
 //	go run ./bench -results bench/RESULTS.md  # write what full runs found, in sentences
 //
 // Results go to -out, by default out/. The same -seed gives the same bytes.
@@ -27,12 +27,36 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/figclock"
+	"github.com/hoplag/hoplag/bench/figcolate"
+	"github.com/hoplag/hoplag/bench/figdoor"
+	"github.com/hoplag/hoplag/bench/figlda"
+	"github.com/hoplag/hoplag/bench/figlds"
+	"github.com/hoplag/hoplag/bench/figmplane"
+	"github.com/hoplag/hoplag/bench/figreal"
+	"github.com/hoplag/hoplag/bench/figrli"
 	"github.com/hoplag/hoplag/bench/report"
 	"github.com/hoplag/hoplag/bench/soak"
 )
+
+// experiments returns all experiments, in the order of the list and the
+// report. A new group is one more line.
+func experiments() []experiment.Experiment {
+	return slices.Concat(
+		figlda.Experiments(),
+		figrli.Experiments(),
+		figlds.Experiments(),
+		figcolate.Experiments(),
+		figclock.Experiments(),
+		figdoor.Experiments(),
+		figreal.Experiments(),
+		figmplane.Experiments(),
+	)
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -76,16 +100,14 @@ type settings struct {
 
 func command(ctx context.Context, all []experiment.Experiment, args []string, stdout, stderr io.Writer) error {
 	set, err := parseSettings(args, stderr)
-	if err != nil {
+	switch {
+	case err != nil:
 		return usageError{err}
-	}
-	if set.soak > 0 {
+	case set.soak > 0:
 		return soak.Run(ctx, set.soak, set.seed, stdout, func(line string) { fmt.Fprintln(stderr, line) })
-	}
-	if set.page != "" {
+	case set.page != "":
 		return writeResults(all, set.page, set.out)
-	}
-	if !set.all && len(set.names) == 0 {
+	case !set.all && len(set.names) == 0:
 		return list(all, set.quick, stdout)
 	}
 	chosen, err := choose(all, set)
@@ -108,34 +130,24 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var set settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // main prints the error, once
-	usage := func() {
-		f.SetOutput(stderr)
-		fmt.Fprint(stderr, `Measures what the papers measured, beside what they reported.
-
-usage: bench                       list the experiments
-       bench [flags] NAME...       run some; a NAME is an experiment, the beginning of
-                                   some names, or a pattern such as 'lda-*'
-       bench [flags] -all          run all of them
-       bench -soak 10m             run every machine under hostile load, and say what was tried
-       bench -results FILE         write FILE: what the full runs in -out found, in sentences
-
-flags:
-`)
-		f.PrintDefaults()
-	}
 	f.Usage = func() {}
 	f.BoolVar(&set.all, "all", false, "run every experiment")
-	f.BoolVar(&set.quick, "quick", false, "smaller runs without verdicts: minutes instead of an hour")
+	f.BoolVar(&set.quick, "quick", false, "smaller runs without verdicts: a minute instead of half an hour")
 	f.Uint64Var(&set.seed, "seed", 1, "`number` from which everything random follows")
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "`number` of experiments to run side by side")
 	f.StringVar(&set.page, "results", "", "write what the full runs found to this `file`, in sentences, and run nothing")
-	f.DurationVar(&set.soak, "soak", 0, "run every machine under hostile load for this `time`, and no experiments")
+	f.DurationVar(&set.soak, "soak", 0, "run what goes on for months under hostile load for this `time`, and no experiments")
 	for { // flags may come before, between and after names
-		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
-			usage()
+		err := f.Parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stderr, "usage: bench [flags] [NAME...]\n\nWithout arguments it lists the experiments. "+
+				"A NAME is an experiment, the beginning of\nsome names, or a pattern such as 'lda-*'.\n\n")
+			f.SetOutput(stderr)
+			f.PrintDefaults()
 			return set, err
-		} else if err != nil {
+		}
+		if err != nil {
 			return set, fmt.Errorf("%w (-h explains)", err)
 		}
 		if f.NArg() == 0 {
@@ -144,12 +156,13 @@ flags:
 		set.names = append(set.names, f.Arg(0))
 		args = f.Args()[1:]
 	}
+	running := set.all || len(set.names) > 0
 	switch {
 	case set.all && len(set.names) > 0:
 		return set, fmt.Errorf("-all and %q: want one or the other", set.names[0])
-	case set.page != "" && (set.all || len(set.names) > 0):
+	case set.page != "" && running:
 		return set, errors.New("-results runs nothing: run the experiments first, then -results alone")
-	case set.soak < 0 || set.soak > 0 && (set.all || len(set.names) > 0 || set.page != ""):
+	case set.soak < 0 || set.soak > 0 && (running || set.page != ""):
 		return set, fmt.Errorf("-soak %v: want a length of time, and nothing else to run", set.soak)
 	case set.jobs < 1:
 		return set, fmt.Errorf("-j %d: want at least 1", set.jobs)

@@ -31,9 +31,7 @@ func resultsPage(all []experiment.Experiment, dir string) (string, error) {
 		r, err := experiment.Load(dir, e.Name)
 		switch {
 		case experiment.Missing(err), err == nil && len(r.Claims) == 0:
-			if e.Possible() {
-				left = append(left, e)
-			}
+			left = append(left, e)
 			continue
 		case err != nil:
 			return "", err

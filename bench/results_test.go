@@ -29,7 +29,7 @@ func TestResults(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
-	if strings.Contains(page, "Aces") {
+	if strings.Contains(page, "Two") {
 		t.Error("the page has what was not measured")
 	}
 }

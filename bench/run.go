@@ -1,67 +1,150 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
+	"strings"
 	"sync"
+	"text/tabwriter"
+	"time"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// runAll runs experiments, some side by side, and saves each as it ends. One
-// that fails does not stop the others. Their results depend neither on the
-// order nor on how many run at once.
+// list prints the experiments by group.
+func list(all []experiment.Experiment, quick bool, w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	group, total := "", 0.0
+	for i := range all {
+		e := &all[i]
+		if e.Group != group {
+			fmt.Fprintf(t, "%s%s\n", map[bool]string{true: "\n"}[group != ""], e.Group)
+			group = e.Group
+		}
+		total += e.Seconds(quick)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", e.Name, about(e.Seconds(quick)), e.Title)
+	}
+	fmt.Fprintf(t, "\nTimes are rough, for one core; %s in all.\n", about(total))
+	fmt.Fprintln(t, "Run some by name, or all with -all; -quick for small runs; -h for the rest.")
+	return t.Flush()
+}
+
+// about formats a rough time.
+func about(seconds float64) string {
+	if seconds < 60 {
+		return fmt.Sprintf("%.0f s", max(1, seconds))
+	}
+	return (time.Duration(seconds) * time.Second).Round(10 * time.Second).String()
+}
+
+// choose returns the experiments that the command line names, each once, in
+// the order of the list.
+func choose(all []experiment.Experiment, set settings) (chosen []experiment.Experiment, err error) {
+	if set.all {
+		return all, nil
+	}
+	wanted := map[string]bool{}
+	for _, name := range set.names {
+		found, wrong := matching(all, name)
+		err = errors.Join(err, wrong)
+		for _, e := range found {
+			wanted[e] = true
+		}
+	}
+	for _, e := range all {
+		if wanted[e.Name] {
+			chosen = append(chosen, e)
+		}
+	}
+	return chosen, err
+}
+
+// matching returns the names of the experiments that one argument means: the
+// one with that name; or those that a pattern matches; or those whose name
+// begins that way.
+func matching(all []experiment.Experiment, name string) ([]string, error) {
+	var exact, matched, begun []string
+	for _, e := range all {
+		ok, err := path.Match(name, e.Name)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%q: %w", name, err)
+		case e.Name == name:
+			exact = append(exact, e.Name)
+		case ok:
+			matched = append(matched, e.Name)
+		case strings.HasPrefix(e.Name, name):
+			begun = append(begun, e.Name)
+		}
+	}
+	for _, found := range [][]string{exact, matched, begun} {
+		if len(found) > 0 {
+			return found, nil
+		}
+	}
+	return nil, fmt.Errorf("no experiment %q (without arguments the command lists them)", name)
+}
+
+// runAll runs experiments, some side by side, saves each as it ends, and says
+// so on stderr. One that fails does not stop the others. Their results depend
+// neither on the order nor on how many run at once.
 func runAll(ctx context.Context, chosen []experiment.Experiment, set settings, stderr io.Writer) error {
 	// Run the longest first, so that no long one is left alone at the end.
-	slices.SortStableFunc(chosen, func(a, b experiment.Experiment) int {
-		return -compareSeconds(&a, &b, set.quick)
+	chosen = slices.SortedStableFunc(slices.Values(chosen), func(a, b experiment.Experiment) int {
+		return cmp.Compare(b.Seconds(set.quick), a.Seconds(set.quick))
 	})
-	show := newProgress(chosen, set, stderr)
-	defer show.close()
-
-	failures := make([]error, len(chosen))
-	next := make(chan int)
+	var mu sync.Mutex // of what follows
+	var failures []error
+	ended, done, rest, started := 0, 0.0, 0.0, time.Now()
+	for _, e := range chosen {
+		rest += e.Seconds(set.quick)
+	}
+	end := func(e *experiment.Experiment, took time.Duration, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		outcome := "done"
+		if err != nil {
+			outcome = "FAILED"
+			failures = append(failures, err)
+		}
+		ended++
+		done, rest = done+e.Seconds(set.quick), rest-e.Seconds(set.quick)
+		left := time.Duration(rest / done * float64(time.Since(started)))
+		fmt.Fprintf(stderr, "%s %s, %.1f s (%d of %d; about %v left)\n", e.Name, outcome, took.Seconds(), ended, len(chosen),
+			left.Round(time.Second))
+	}
+	next := make(chan *experiment.Experiment)
 	var workers sync.WaitGroup
 	for range min(set.jobs, len(chosen)) {
-		workers.Add(1)
-		go func() {
-			defer workers.Done()
-			for i := range next {
-				show.begin(i)
-				failures[i] = runOne(ctx, &chosen[i], set, func(done float64) { show.update(i, done) })
-				show.end(i, failures[i])
+		workers.Go(func() {
+			for e := range next {
+				begun := time.Now()
+				err := runOne(ctx, e, set)
+				end(e, time.Since(begun), err)
 			}
-		}()
+		})
 	}
 	for i := range chosen {
-		next <- i
+		next <- &chosen[i]
 	}
 	close(next)
 	workers.Wait()
 	return errors.Join(failures...)
 }
 
-func runOne(ctx context.Context, e *experiment.Experiment, set settings, report func(float64)) error {
+func runOne(ctx context.Context, e *experiment.Experiment, set settings) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: not run: %w", e.Name, err)
 	}
-	run := &experiment.Run{Seed: set.seed, Quick: set.quick, Report: report}
+	run := &experiment.Run{Seed: set.seed, Quick: set.quick}
 	result, err := e.Execute(ctx, run)
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Name, err)
 	}
 	return experiment.Save(set.out, e, run, &result)
-}
-
-func compareSeconds(a, b *experiment.Experiment, quick bool) int {
-	switch x, y := a.Seconds(quick), b.Seconds(quick); {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
 }

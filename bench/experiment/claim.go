@@ -35,14 +35,6 @@ func Judge(ours, claimed, slack float64) Verdict {
 	return Loss
 }
 
-// Holds returns the verdict on a claim that is true or not.
-func Holds(is bool) Verdict {
-	if is {
-		return AsGood
-	}
-	return DoesNotHold
-}
-
 // Claim adds a claim, and returns it so that it can become a headline:
 //
 //	run.Claim("largest error", "0.17 %", experiment.Percent(worst), verdict).Headline = true
@@ -55,25 +47,24 @@ func (r *Run) Claim(what, paper, ours string, v Verdict) *Claim {
 // Holds adds a claim of a paper that is true or not: as good, or does not
 // hold.
 func (r *Run) Holds(what, paper, ours string, is bool) *Claim {
-	return r.Claim(what, paper, ours, Holds(is))
+	return r.Claim(what, paper, ours, either(is, AsGood, DoesNotHold))
 }
 
 // Meets adds a claim of ours that is true or not: as good, or a loss.
 func (r *Run) Meets(what, paper, ours string, is bool) *Claim {
-	v := Loss
-	if is {
-		v = AsGood
-	}
-	return r.Claim(what, paper, ours, v)
+	return r.Claim(what, paper, ours, either(is, AsGood, Loss))
 }
 
 // Keeps adds a claim of ours that is true or not: a win or a loss.
 func (r *Run) Keeps(what, paper, ours string, is bool) *Claim {
-	v := Loss
+	return r.Claim(what, paper, ours, either(is, Win, Loss))
+}
+
+func either(is bool, yes, no Verdict) Verdict {
 	if is {
-		v = Win
+		return yes
 	}
-	return r.Claim(what, paper, ours, v)
+	return no
 }
 
 // Beats adds a comparison of two errors in one run, ours and that of the

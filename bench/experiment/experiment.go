@@ -1,3 +1,35 @@
+// Package experiment is the framework for the experiments in this directory.
+// It defines what an experiment is, what it gets, and how it reports what it
+// found. A group of experiments is a package with one function, Experiments,
+// which the command names:
+//
+//	func Experiments() []experiment.Experiment {
+//		return experiment.In("Coins", experiment.Experiment{
+//			Name: "coin-1", Title: "Heads against tosses",
+//			Claim:   "Half of all tosses are heads (section 2, Fig. 1).",
+//			Weight:  20, // seconds that the full run takes, roughly
+//			Measure: heads,
+//		})
+//	}
+//
+//	func heads(run *experiment.Run) {
+//		coin := experiment.Try(mint.Strike(1)) // an error ends the run
+//		random := run.Rand("tosses")           // a generator of its own, from the seed
+//		f := run.Draw("1", "Share of heads", "By tosses.", plot.LogAxis("tosses"), plot.LinearAxis("heads"))
+//		share := f.Line(plot.Series{Name: "measured"})
+//		for i := range run.Times(run.Pick(10, 100)) { // quick, full; ends when interrupted
+//			share.Add(float64(i), coin.Toss(random))
+//		}
+//		run.Between("share of heads", "0.5", share.Y[0], 0.5, 0.5, 0.1)
+//		run.Config("coin", coin) // everything that was chosen; any value that encodes to JSON
+//	}
+//
+// The same seed must give the same result, bit for bit. Draw from run.Rand, or
+// give run.Seed to a Config. Never read a clock, and never let the order of a
+// map or of goroutines show. An experiment runs on one core. The command runs
+// as many side by side as there are cores, so experiments must not share
+// mutable state. If several figures show the same runs, make them one
+// experiment with several figures.
 package experiment
 
 import (
@@ -15,8 +47,7 @@ type Experiment struct {
 	Claim string // what the paper claims, with section and figure, in our words
 
 	// Weight is the approximate duration of the full run on one core in
-	// seconds, for estimates of the time left. Quick is that of the quick run;
-	// 0 means a thirtieth of Weight.
+	// seconds. Quick is that of the quick run; 0 means a thirtieth of Weight.
 	Weight, Quick float64
 
 	// Measure runs the experiment and reports to the run what it finds. Try
@@ -31,9 +62,6 @@ func In(group string, all ...Experiment) []Experiment {
 	}
 	return all
 }
-
-// Possible reports whether there is anything to run.
-func (e *Experiment) Possible() bool { return e.Measure != nil }
 
 // Seconds returns the approximate duration of the experiment on one core.
 func (e *Experiment) Seconds(quick bool) float64 {
@@ -56,8 +84,8 @@ type Result struct {
 	Outside []string // what was read from outside the project
 }
 
-// A Table appears in the report and can be copied into README.md. Cells are
-// text; format numbers in them with Number and Percent.
+// A Table appears in the report. Cells are text; format numbers in them with
+// Number and Percent.
 type Table struct {
 	Name    string // within the experiment, lower case; "" for its only table
 	Title   string
@@ -65,10 +93,7 @@ type Table struct {
 	Rows    [][]string
 }
 
-// Add appends a row.
-func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
-
-// Row is Add for cells that are text, whole numbers, or lists of text:
+// Row appends a row of cells that are text, whole numbers, or lists of text:
 //
 //	t.Row(law.Name, packets, cells)
 func (t *Table) Row(cells ...any) {
@@ -80,5 +105,5 @@ func (t *Table) Row(cells ...any) {
 			row = append(row, fmt.Sprint(c))
 		}
 	}
-	t.Add(row...)
+	t.Rows = append(t.Rows, row)
 }

@@ -53,27 +53,22 @@ func (f *Figure) Line(s plot.Series) *plot.Series {
 	return &s
 }
 
-// Figure adds a figure and returns it, to add series to it.
-func (r *Run) Figure(f plot.Figure) *Figure {
-	figure := &Figure{Figure: f}
-	figure.Add(f.Series...)
-	r.found.figures = append(r.found.figures, figure)
-	return figure
-}
-
-// Draw is Figure with the figure's parts as arguments, in reading order:
+// Draw adds a figure and returns it, to add series to it:
 //
 //	f := run.Draw("a", "Error of the mean", "Average of ten runs.", lossAxis, errorAxis)
 //	line := f.Line(plot.Series{Name: "LDA"})
 //	line.Add(0.1, 0.3)
 func (r *Run) Draw(name, title, caption string, x, y plot.Axis, series ...plot.Series) *Figure {
-	return r.Figure(plot.Figure{Name: name, Title: title, Caption: caption, X: x, Y: y, Series: series})
+	figure := &Figure{Figure: plot.Figure{Name: name, Title: title, Caption: caption, X: x, Y: y}}
+	figure.Add(series...)
+	r.found.figures = append(r.found.figures, figure)
+	return figure
 }
 
-// Figures adds figures.
+// Figures adds finished figures.
 func (r *Run) Figures(all ...plot.Figure) {
 	for _, f := range all {
-		r.Figure(f)
+		r.Draw(f.Name, f.Title, f.Caption, f.X, f.Y, f.Series...)
 	}
 }
 

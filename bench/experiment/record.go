@@ -62,12 +62,8 @@ func Save(dir string, e *Experiment, run *Run, result *Result) error {
 	for i := range result.Figures {
 		f := &result.Figures[i]
 		name := joined(e.Name, f.Name)
-		svg, err := plot.SVG(f, name)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
 		r.Figures = append(r.Figures, Drawn{Name: f.Name, Title: f.Title, Caption: f.Caption, File: name + ".svg"})
-		if err := os.WriteFile(filepath.Join(dir, name+".svg"), svg, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name+".svg"), plot.SVG(f, name), 0o644); err != nil {
 			return err
 		}
 	}
@@ -113,12 +109,7 @@ func (r *Record) csv(figures []plot.Figure) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# %s\n# command %s\n# seed %d\n# config %s\n", r.Title, r.Command(), r.Seed, r.Config)
 	w := csv.NewWriter(&out)
-	row := func(cells ...string) {
-		if err := w.Write(cells); err != nil {
-			panic(err) // a buffer takes everything
-		}
-	}
-	row("figure", "series", "x", "y", "low", "high")
+	w.Write([]string{"figure", "series", "x", "y", "low", "high"}) // a buffer takes everything
 	for _, f := range figures {
 		for _, s := range f.Series {
 			for i := range s.Y {
@@ -126,15 +117,12 @@ func (r *Record) csv(figures []plot.Figure) []byte {
 				if s.Low != nil {
 					low, high = exact(s.Low[i]), exact(s.High[i])
 				}
-				x := float64(i)
-				if s.X != nil {
-					x = s.X[i]
-				}
+				x, c := s.X[i], f.X.Categories
 				at := exact(x)
-				if c := f.X.Categories; x == float64(int(x)) && x >= 0 && int(x) < len(c) {
+				if x == float64(int(x)) && x >= 0 && int(x) < len(c) {
 					at = c[int(x)]
 				}
-				row(joined(r.Name, f.Name), s.Name, at, exact(s.Y[i]), low, high)
+				w.Write([]string{joined(r.Name, f.Name), s.Name, at, exact(s.Y[i]), low, high})
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -15,13 +16,8 @@ type Run struct {
 	Seed  uint64
 	Quick bool // a smaller run, all experiments in 2 minutes together; it gives no verdicts
 
-	// Report, if not nil, is called with the fraction of the run that is done,
-	// from 0 to 1.
-	Report func(done float64)
-
-	ctx      context.Context
-	from, to float64 // the current part of the run
-	found    findings
+	ctx   context.Context
+	found findings
 }
 
 // Rand returns a generator for one purpose of the run. It is the same for the
@@ -41,7 +37,7 @@ func (r *Run) SeedOf(purpose string) uint64 {
 // Pick returns the size for the kind of run.
 func (r *Run) Pick(quick, full int) int { return Choose(r, quick, full) }
 
-// Choose is Pick for what is no size.
+// Choose is Pick for other values than sizes.
 func Choose[T any](r *Run, quick, full T) T {
 	if r.Quick {
 		return quick
@@ -57,14 +53,34 @@ func (r *Run) Context() context.Context {
 	return r.ctx
 }
 
-// An ended error is what Check panics with.
+// Alive ends the run if it is interrupted. Call it now and then in long loops.
+func (r *Run) Alive() { Check(r.Context().Err()) }
+
+// Times iterates over the numbers from 0 to n-1, and ends the run if it is
+// interrupted.
+func (r *Run) Times(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if r.Alive(); !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// Each is Times for the elements of a list.
+func Each[T any](r *Run, list []T) iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		for i := range r.Times(len(list)) {
+			if !yield(i, list[i]) {
+				return
+			}
+		}
+	}
+}
+
+// An ended run panics with the error that ended it.
 type ended struct{ err error }
-
-// Error returns the text of the error that ended the run.
-func (e ended) Error() string { return e.err.Error() }
-
-// Unwrap returns the error that ended the run.
-func (e ended) Unwrap() error { return e.err }
 
 // Check ends the run with the error, if there is one. Call it on the goroutine
 // that the experiment runs on: it panics, and Execute returns the error.
@@ -97,8 +113,7 @@ func Answer[T any](value T, err error) (T, bool) {
 	return Try(value, err), true
 }
 
-// Try ends the run with the error, if there is one. It is Check as a method of
-// the run.
+// Try is Check as a method of the run.
 func (r *Run) Try(err error) { Check(err) }
 
 // Execute runs the experiment. Once ctx is done it returns early, with the
@@ -113,7 +128,7 @@ func (e *Experiment) Execute(ctx context.Context, run *Run) (result Result, err 
 			panic(p)
 		}
 	}()
-	run.ctx, run.from, run.to, run.found = ctx, 0, 1, findings{}
+	run.ctx, run.found = ctx, findings{}
 	e.Measure(run)
 	result = run.found.result()
 	if run.Quick {

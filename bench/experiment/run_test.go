@@ -3,7 +3,6 @@ package experiment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"testing"
 
@@ -13,14 +12,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// execute runs an experiment and returns what it found and the progress that
-// it told.
-func execute(ctx context.Context, run Run, measure func(*Run)) (Result, []float64, error) {
-	var told []float64
-	run.Report = func(done float64) { told = append(told, done) }
-	e := Experiment{Name: "coin-1", Measure: measure}
-	result, err := e.Execute(ctx, &run)
-	return result, told, err
+// execute runs an experiment and returns what it found.
+func execute(ctx context.Context, run Run, measure func(*Run)) (Result, error) {
+	return (&Experiment{Name: "coin-1", Measure: measure}).Execute(ctx, &run)
 }
 
 // An error ends the run wherever it comes up, and nothing is found.
@@ -28,18 +22,13 @@ func TestTry(t *testing.T) {
 	broken := errors.New("the coin is on its edge")
 	toss := func() (int, error) { return 0, broken }
 	for name, measure := range map[string]func(*Run){
-		"Try":     func(run *Run) { Try(toss()) },
-		"Answer":  func(run *Run) { Answer(toss()) },
-		"Try2":    func(run *Run) { Try2(1, 2, broken) },
-		"run.Try": func(run *Run) { run.Try(broken) },
-		"the loop": func(run *Run) {
-			for range run.Times(3) {
-				run.Try(broken)
-			}
-		},
+		"Try":      func(run *Run) { Try(toss()) },
+		"Answer":   func(run *Run) { Answer(toss()) },
+		"Try2":     func(run *Run) { Try2(1, 2, broken) },
+		"the loop": func(run *Run) { run.Times(3)(func(int) bool { run.Try(broken); return true }) },
 	} {
 		after := false
-		result, _, err := execute(t.Context(), Run{}, func(run *Run) {
+		result, err := execute(t.Context(), Run{}, func(run *Run) {
 			run.Note("before")
 			measure(run)
 			after = true
@@ -65,39 +54,13 @@ func TestTry(t *testing.T) {
 	execute(t.Context(), Run{}, func(*Run) { panic("a bug") })
 }
 
-// Loops divide the part of the run that the loop around them has come to.
-func TestProgress(t *testing.T) {
-	_, told, err := execute(t.Context(), Run{}, func(run *Run) {
-		for i, n := range Each(run, []int{2, 1}) {
-			if n != 2-i {
-				t.Errorf("element %d is %d", i, n)
-			}
-			for range run.Times(n) {
-			}
-		}
-	})
-	if diff := cmp.Diff([]float64{0.25, 0.5, 0.5, 1, 1}, told); diff != "" || err != nil {
-		t.Error(err, diff)
-	}
-	_, told, _ = execute(t.Context(), Run{}, func(run *Run) {
-		for k := range 2 {
-			run.Part(k, 2)
-			for range run.Times(2) {
-			}
-		}
-	})
-	if diff := cmp.Diff([]float64{0, 0.25, 0.5, 0.5, 0.75, 1}, told); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // An interrupted run ends at the next turn of a loop.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	turns := 0
-	_, _, err := execute(ctx, Run{}, func(run *Run) {
-		for range run.Times(10) {
-			if turns++; turns == 3 {
+	_, err := execute(ctx, Run{}, func(run *Run) {
+		for _, n := range Each(run, []int{1, 2, 3, 4}) {
+			if turns = n; n == 3 {
 				cancel()
 			}
 		}
@@ -111,11 +74,11 @@ func TestInterrupted(t *testing.T) {
 // tables may grow after others have begun.
 func TestFound(t *testing.T) {
 	measure := func(run *Run) {
-		a, first := run.Figure(plot.Figure{Name: "a"}), run.Table("t", "Title", "x", "y")
+		a, first := run.Draw("a", "", "", plot.Axis{}, plot.Axis{}), run.Table("t", "Title", "x", "y")
 		run.Figures(plot.Figure{Name: "b"}, plot.Figure{Name: "c"})
 		run.Table("u", "")
 		a.Add(plot.Series{Name: "late"})
-		first.Add("1", "2")
+		first.Row(1, []string{"2"})
 		run.Note("one", "two")
 		run.Notef("%d", 3)
 		run.Config("n", 1)
@@ -141,7 +104,7 @@ func TestFound(t *testing.T) {
 		Notes:   []string{"one", "two", "3"},
 		Config:  map[string]any{"n": 1, "m": 2},
 	}
-	got, _, err := execute(t.Context(), Run{}, measure)
+	got, err := execute(t.Context(), Run{}, measure)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
@@ -149,7 +112,7 @@ func TestFound(t *testing.T) {
 	for i := range want.Claims {
 		want.Claims[i].Verdict = ""
 	}
-	got, _, _ = execute(t.Context(), Run{Quick: true}, measure)
+	got, _ = execute(t.Context(), Run{Quick: true}, measure)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -160,36 +123,5 @@ func TestIsBetween(t *testing.T) {
 		if IsBetween(x, 0.2, 0.5, 0.1) != want {
 			t.Errorf("IsBetween(%v) is %v", x, !want)
 		}
-	}
-}
-
-// Every method is shown the same input at a place, and lines and rows are of
-// what it measured there.
-func TestSweep(t *testing.T) {
-	var s *Sweep[int, string, float64]
-	inputs := 0
-	_, told, err := execute(t.Context(), Run{}, func(run *Run) {
-		s = SweepOver(run, []int{1, 2}, []string{"a", "bb"}, func(place int) int {
-			inputs++
-			return 10 * place
-		}, func(in int, m string) float64 { return float64(in + len(m)) })
-	})
-	if err != nil || inputs != 2 || len(told) != 6 || told[5] != 1 {
-		t.Fatalf("error %v, %d inputs, progress %v", err, inputs, told)
-	}
-	lines := s.Lines(func(k int, m string) plot.Series { return plot.Series{Name: m, Pair: k + 1} },
-		func(line *plot.Series, place int, found float64) { line.Add(float64(place), found) })
-	want := []plot.Series{{Name: "a", Pair: 1, X: []float64{1, 2}, Y: []float64{11, 21}},
-		{Name: "bb", Pair: 2, X: []float64{1, 2}, Y: []float64{12, 22}}}
-	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Error(diff)
-	}
-	var table Table
-	s.Rows(&table, func(place int) string { return fmt.Sprint(place) }, func(found float64) string { return Number(found) })
-	if diff := cmp.Diff([][]string{{"1", "11", "12"}, {"2", "21", "22"}}, table.Rows); diff != "" {
-		t.Error(diff)
-	}
-	if got := s.Worst(1, func(place int) bool { return place < 2 }, func(x float64) float64 { return x }); got != 12 {
-		t.Errorf("worst %v, want 12", got)
 	}
 }

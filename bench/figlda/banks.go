@@ -21,21 +21,21 @@ var knownLoss = experiment.Experiment{
 }
 
 // lawSweep is the result of a bank at every loss rate, for each law.
-type lawSweep = experiment.Sweep[float64, Law, *point]
+type lawSweep = sweep[Law, *point]
 
 func measureKnownLoss(run *experiment.Run) {
 	packets := run.Pick(quickSize, fullSize)
 	of := overLaws(run, Laws, losses, packets, func(_, _ int, p *Passage) *point { return p.measure(run, bankings[0], runs) })
 	run.Draw("a", "Relative error of the average delay (Fig. 4a)",
 		fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, number(rows)), LossAxis,
-		errorAxis, of.Lines(byLaw, meanLine)...)
+		errorAxis, of.lines(nameOf, meanError)...)
 	judgeMeans(run, of)
-	drawEstimates(run, of.Found[0])
+	drawEstimates(run, of.found[0])
 	run.Draw("c", "Relative error of the standard deviation (Fig. 4c)",
 		"The same runs. Dashed: the paper's eq. (5). Solid: the count-conditioned deviation, from the same cells.", LossAxis, errorAxis,
-		deviationLines(of, func(l Law) string { return l.Name })...)
+		deviationLines(of, nameOf)...)
 	judgeDeviations(run, of)
-	compareSamples(run, of.Found[0])
+	compareSamples(run, of.found[0])
 	judgeTraces(run)
 	run.Config("packets", packets, "runs", runs, "rows", rows, "sum bits", sumBits,
 		"alpha", alpha, "losses", losses, "laws", []string{Laws[0].Name, Laws[1].Name, Laws[2].Name, Laws[3].Name}, "mean delay ns", meanDelay)
@@ -54,17 +54,17 @@ var (
 	errorAxis = plot.LogAxis("relative error (%)")
 )
 
-func meanLine(line *plot.Series, loss float64, pt *point) { line.Add(100*loss, 100*pt.means.Mean()) }
+func meanError(pt *point) float64 { return 100 * pt.means.Mean() }
 
 // deviationLines returns, for each method, the errors of the deviation by eq.
 // (5) and count-conditioned.
-func deviationLines[M any](of *experiment.Sweep[float64, M, *point], name func(M) string) (all []plot.Series) {
-	for k, m := range of.Methods {
+func deviationLines[M any](of *sweep[M, *point], name func(M) string) (all []plot.Series) {
+	for k, m := range of.over {
 		paper := plot.Series{Name: name(m) + ", eq. (5)", Pair: k + 1, Paper: true}
 		ours := plot.Series{Name: name(m) + ", ours", Pair: k + 1}
-		for i, loss := range of.Places {
-			paper.Add(100*loss, 100*of.Found[k][i].paper.Mean())
-			ours.Add(100*loss, 100*of.Found[k][i].ours.Mean())
+		for i, loss := range of.losses {
+			paper.Add(100*loss, 100*of.found[k][i].paper.Mean())
+			ours.Add(100*loss, 100*of.found[k][i].ours.Mean())
 		}
 		all = append(all, paper, ours)
 	}
@@ -76,7 +76,7 @@ func judgeMeans(run *experiment.Run, of *lawSweep) {
 	worst := func(counts func(loss float64) bool) float64 {
 		w := 0.0
 		for i := range Laws {
-			w = max(w, of.Worst(i, counts, func(pt *point) float64 { return pt.means.Mean() }))
+			w = max(w, of.worst(i, counts, func(pt *point) float64 { return pt.means.Mean() }))
 		}
 		return w
 	}
@@ -108,7 +108,7 @@ func judgeTraces(run *experiment.Run) {
 func judgeDeviations(run *experiment.Run, of *lawSweep) {
 	slack := chance(runs * len(losses))
 	var paper, ours []float64
-	for _, points := range of.Found {
+	for _, points := range of.found {
 		var eq5, conditioned estimate.Moments
 		for _, pt := range points {
 			eq5.Merge(pt.paper)
@@ -191,12 +191,17 @@ var unknownLoss = experiment.Experiment{
 }
 
 // bankSweep is the result of every banking at every loss rate.
-type bankSweep = experiment.Sweep[float64, banking, *point]
+type bankSweep = sweep[banking, *point]
 
 func measureUnknownLoss(run *experiment.Run) {
 	t := NewTrace(run, Laws[0])
-	of := experiment.SweepOver(run, losses, bankings, func(share float64) *Passage { return t.Lose(run, share, 0) },
-		func(p *Passage, b banking) *point { return p.measure(run, b, runs) })
+	of := &bankSweep{losses: losses, over: bankings, found: make([][]*point, len(bankings))}
+	for _, share := range losses {
+		p := t.Lose(run, share, 0)
+		for k, b := range experiment.Each(run, bankings) {
+			of.found[k] = append(of.found[k], p.measure(run, b, runs))
+		}
+	}
 	name := func(b banking) string { return b.name }
 	sample := run.Draw("a", "Effective sample size (Fig. 5a)",
 		fmt.Sprintf("Average over %d runs, %s delays. Lines without markers: the exact expectation.", runs, t.Law.Name),
@@ -204,19 +209,19 @@ func measureUnknownLoss(run *experiment.Run) {
 	for k, b := range bankings {
 		got := sample.Line(plot.Series{Name: b.name, Pair: k + 1, Kind: plot.Markers})
 		expected := sample.Line(plot.Series{Pair: k + 1, Kind: plot.Line})
-		for i, pt := range of.Found[k] {
+		for i, pt := range of.found[k] {
 			got.Add(100*losses[i], pt.sample.Mean())
 			expected.Add(100*losses[i], pt.expected)
 		}
 	}
 	run.Draw("b", "Relative error of the average delay (Fig. 5b)", "The same runs.", LossAxis, errorAxis,
-		of.Lines(func(_ int, b banking) plot.Series { return plot.Series{Name: b.name} }, meanLine)...)
+		of.lines(name, meanError)...)
 	run.Draw("c", "Relative error of the standard deviation (Fig. 5c)",
 		"The same runs. Dashed: the paper's eq. (5). Solid: count-conditioned, from the same cells.", LossAxis, errorAxis,
 		deviationLines(of, name)...)
 	judgeBanks(run, of)
 	run.Config("packets", len(t.Delays), "runs", runs, "losses", losses, "law", t.Law.Name, "mean delay ns", meanDelay, "alpha", alpha,
-		"two banks", of.Found[1][0].config, "three banks", of.Found[2][0].config, "four banks", of.Found[3][0].config)
+		"two banks", of.found[1][0].config, "three banks", of.found[2][0].config, "four banks", of.found[3][0].config)
 	run.Note("In the library a bank's rows and the inverse of its sampling probability are powers of two, as in section V's hardware; so "+
 		"the three banks have 512, 256 and 256 cells instead of a third each, and sampling is the power of two below αm/(L+1).",
 		"A packet is in one bank only: a bank with the sampling p has p less what the next one takes. So the four banks' last two, for 5 and "+
@@ -234,7 +239,7 @@ func judgeBanks(run *experiment.Run, of *bankSweep) {
 	for k, loss := range losses {
 		row := []string{percent(loss)}
 		for i := range bankings[1:] {
-			ratio := of.Found[i+1][k].sample.Mean() / of.Found[0][k].sample.Mean()
+			ratio := of.found[i+1][k].sample.Mean() / of.found[0][k].sample.Mean()
 			row = append(row, percent(ratio))
 			if loss >= 0.001 && loss <= 0.1 {
 				share[i+1].Add(ratio)
@@ -256,7 +261,7 @@ func judgeBanks(run *experiment.Run, of *bankSweep) {
 }
 
 func atHighLoss(of *bankSweep, banking int, value func(*point) float64) float64 {
-	return value(of.Found[banking][len(losses)-1])
+	return value(of.found[banking][len(losses)-1])
 }
 
 // judgeAlike judges that several banks have similar errors, and four the
@@ -267,7 +272,7 @@ func atHighLoss(of *bankSweep, banking int, value func(*point) float64) float64 
 func judgeAlike(run *experiment.Run, of *bankSweep, what string, value func(*point) float64) {
 	var logs estimate.Moments
 	for k := range losses {
-		two, three, four := value(of.Found[1][k]), value(of.Found[2][k]), value(of.Found[3][k])
+		two, three, four := value(of.found[1][k]), value(of.found[2][k]), value(of.found[3][k])
 		logs.Add(math.Log(max(two, three, four) / min(two, three, four)))
 	}
 	factor := math.Exp(logs.Mean())

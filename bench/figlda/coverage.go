@@ -34,7 +34,7 @@ var intervals = [...]struct{ name, title string }{
 type covers [len(intervals)]int
 
 // coverageSweep counts by law and loss rate.
-type coverageSweep = experiment.Sweep[float64, Law, *covers]
+type coverageSweep = sweep[Law, *covers]
 
 func measureCoverage(run *experiment.Run) {
 	laws := allLaws()
@@ -68,16 +68,14 @@ func drawCoverage(run *experiment.Run, of *coverageSweep) {
 		for _, loss := range ourLosses {
 			table.Columns = append(table.Columns, percent(loss))
 		}
-		for i, law := range of.Methods {
+		for i, law := range of.over {
 			row := []string{law.Name}
-			for _, c := range of.Found[i] {
+			for _, c := range of.found[i] {
 				row = append(row, fmt.Sprint(c[k]))
 			}
 			table.Row(row)
 		}
-		figure.Add(append(of.Lines(byLaw, func(line *plot.Series, loss float64, c *covers) {
-			line.Add(100*loss, 100*float64(c[k])/coverageRuns)
-		}), nominal())...)
+		figure.Add(append(of.lines(nameOf, func(c *covers) float64 { return 100 * float64(c[k]) / coverageRuns }), nominal())...)
 	}
 }
 
@@ -117,7 +115,7 @@ func judgeCoverage(run *experiment.Run, of *coverageSweep) {
 	} {
 		least := coverageRuns
 		for _, i := range c.laws {
-			for _, point := range of.Found[i] {
+			for _, point := range of.found[i] {
 				least = min(least, point[c.interval])
 			}
 		}
@@ -132,15 +130,4 @@ func judgeLowest(run *experiment.Run, what string, least, runs int) *experiment.
 	return run.Meets("98 % intervals of the "+what+": lowest coverage at any loss rate", "98 %",
 		fmt.Sprintf("%.1f %%", 100*float64(least)/float64(runs)),
 		estimate.ProportionInterval(uint64(least), uint64(runs), 0.9998).High >= confidence)
-}
-
-// arrivals returns the delays of a window's packets that arrived.
-func arrivals(w *Passage) *estimate.Moments {
-	var m estimate.Moments
-	for i, delay := range w.Delays {
-		if !w.Lost[i] {
-			m.Add(float64(delay))
-		}
-	}
-	return &m
 }

@@ -42,7 +42,7 @@ const (
 type deviations [len(estimators)]estimate.Moments
 
 // deviationSweep holds them by law and loss rate.
-type deviationSweep = experiment.Sweep[float64, Law, *deviations]
+type deviationSweep = sweep[Law, *deviations]
 
 // errorOf returns the error of one estimator.
 func errorOf(estimator int) func(*deviations) float64 {
@@ -57,7 +57,7 @@ func errorOf(estimator int) func(*deviations) float64 {
 func measureDeviation(run *experiment.Run) {
 	runs := run.Pick(10, 40)
 	laws := allLaws()
-	sweep := overLaws(run, laws, ourLosses, run.Pick(quickSize, fullSize), func(i, k int, p *Passage) *deviations {
+	of := overLaws(run, laws, ourLosses, run.Pick(quickSize, fullSize), func(i, k int, p *Passage) *deviations {
 		random, d := run.Rand(fmt.Sprint("known ", i, k)), new(deviations)
 		for r := range run.Times(runs) {
 			d.measure(p, run.SeedOf(fmt.Sprint("hash ", r)), random)
@@ -67,14 +67,14 @@ func measureDeviation(run *experiment.Run) {
 	for i, law := range laws {
 		f := run.Draw(fmt.Sprint(i+1), "Relative error of the standard deviation, "+law.Name,
 			fmt.Sprintf("Average of %d runs; all from the same cells.", runs), LossAxis, errorAxis, estimators[:]...)
-		for k, d := range sweep.Found[i] {
+		for k, d := range of.found[i] {
 			for e := range f.Series {
 				f.Series[e].Add(100*ourLosses[k], 100*errorOf(e)(d))
 			}
 		}
 	}
-	tabulateDeviations(run, sweep)
-	judgeBands(run, sweep, runs)
+	tabulateDeviations(run, of)
+	judgeBands(run, of, runs)
 	run.Config("laws", laws, "losses", ourLosses, "runs", runs, "rows", rows, "sum bits", sumBits)
 	run.Note("One bank of 1,024 cells, sampling the power of two at or below m/L. A variance that comes out negative counts as a deviation "+
 		"of 0, an error of 100 %. The truth is the deviation of the packets that arrived.",
@@ -119,14 +119,14 @@ var bands = []band{{"up to 0.1 % loss", 0, 0.001, 0.03}, {"at 1 % loss", 0.01, 0
 
 func (b band) has(loss float64) bool { return loss >= b.low && loss <= b.high }
 
-func tabulateDeviations(run *experiment.Run, sweep *deviationSweep) {
+func tabulateDeviations(run *experiment.Run, of *deviationSweep) {
 	t := run.Table("deviation", "Relative error of the deviation, average of the runs, at the worst loss rate of each range",
 		"delays", "loss rate", "eq. (5)", "all pairings", "count-conditioned", "what M cells allow", "every delay known", "asked for")
-	for i, law := range sweep.Methods {
+	for i, law := range of.over {
 		for _, b := range bands {
 			row := []string{law.Name, b.name}
 			for e := range estimators {
-				row = append(row, percent(sweep.Worst(i, b.has, errorOf(e))))
+				row = append(row, percent(of.worst(i, b.has, errorOf(e))))
 			}
 			t.Row(row, "≤ "+percent(b.asked))
 		}
@@ -136,22 +136,22 @@ func tabulateDeviations(run *experiment.Run, sweep *deviationSweep) {
 // pareto3 is the law without a fourth moment, by its index among all.
 const pareto3 = 2
 
-func judgeBands(run *experiment.Run, sweep *deviationSweep, runs int) {
+func judgeBands(run *experiment.Run, of *deviationSweep, runs int) {
 	for _, b := range bands {
 		worst, least, most := 0.0, math.Inf(1), 0.0
-		for i := range sweep.Methods {
+		for i := range of.over {
 			if i != pareto3 {
-				worst = max(worst, sweep.Worst(i, b.has, errorOf(counted)))
-				least = min(least, sweep.Worst(i, b.has, errorOf(eq5)))
-				most = max(most, sweep.Worst(i, b.has, errorOf(eq5)))
+				worst = max(worst, of.worst(i, b.has, errorOf(counted)))
+				least = min(least, of.worst(i, b.has, errorOf(eq5)))
+				most = max(most, of.worst(i, b.has, errorOf(eq5)))
 			}
 		}
 		run.Within("error of the count-conditioned deviation "+b.name+", worst of Weibull, Pareto 5 and 200 ± 10 ns; our aim: at most "+
 			percent(b.asked), "eq. (5): "+percent(least)+" to "+percent(most), worst, b.asked, chance(runs)).Headline = true
 	}
 	for _, b := range bands {
-		all, paper := percent(sweep.Worst(pareto3, b.has, errorOf(known))), percent(sweep.Worst(pareto3, b.has, errorOf(eq5)))
+		all, paper := percent(of.worst(pareto3, b.has, errorOf(known))), percent(of.worst(pareto3, b.has, errorOf(eq5)))
 		run.Within("error of the count-conditioned deviation for Pareto 3, "+b.name+"; with every delay known: "+all+
-			"; our aim: at most "+percent(b.asked), "eq. (5): "+paper, sweep.Worst(pareto3, b.has, errorOf(counted)), b.asked, chance(runs))
+			"; our aim: at most "+percent(b.asked), "eq. (5): "+paper, of.worst(pareto3, b.has, errorOf(counted)), b.asked, chance(runs))
 	}
 }

@@ -150,25 +150,6 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// The greatest of one is the average of absolute values, √(2/π); the greatest
-// of two is 2/√π of independent normal numbers' absolute values.
-func TestMaximum(t *testing.T) {
-	if got, want := maximum(1), math.Sqrt(2/math.Pi); math.Abs(got-want) > 1e-6 {
-		t.Errorf("maximum(1) = %v, want %v", got, want)
-	}
-	if got, want := maximum(2), 2/math.Sqrt(math.Pi); math.Abs(got-want) > 1e-6 {
-		t.Errorf("maximum(2) = %v, want %v", got, want)
-	}
-}
-
-func TestTypicalLargest(t *testing.T) {
-	errors := make([]float64, 3*runs)
-	errors[1], errors[runs], errors[3*runs-1] = 5, 1, 3
-	if got := typicalLargest(errors); got != 3 {
-		t.Errorf("median of 5, 1, 3 is %v", got)
-	}
-}
-
 // Experiments end when they are told to.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

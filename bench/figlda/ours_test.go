@@ -21,14 +21,6 @@ func TestRankError(t *testing.T) {
 	}
 }
 
-// A window's arrivals are its packets that were not lost.
-func TestWindow(t *testing.T) {
-	p := &Passage{Trace: &Trace{Delays: []int32{1, 2, 30, 50, 5}}, Lost: []bool{false, true, false, false, true}}
-	if m := arrivals(window(p, 1, 4)); m.N() != 2 || m.Mean() != 40 {
-		t.Errorf("%d packets arrived, mean %v; want 2, 40", m.N(), m.Mean())
-	}
-}
-
 // What chance explains is no loss, and what it does not is one.
 func TestCoverageClaim(t *testing.T) {
 	for _, c := range []struct {

@@ -89,9 +89,7 @@ func (t *thinned) alone(p float64) float64 {
 func measureQuantiles(run *experiment.Run) {
 	fitting := run.Pick(2, 5) // the shift at which there is one packet to a cell
 	packets := rows << fitting
-	run.Part(0, 2)
 	drawShares(run, fitting, packets)
-	run.Part(1, 2)
 	ranks := run.Draw("ranks", fmt.Sprintf("Which quantile it really is, %d intervals together", quantileIntervals),
 		"How far the rank of every quantile is off; the bars are what is asked of the median, the 90th and the 99th percentile.",
 		plot.LinearAxis("quantile (%)"), plot.LinearAxis("rank off by (percentage points)"))

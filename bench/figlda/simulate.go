@@ -25,7 +25,6 @@ const (
 	rows      = 1024      // of all banks together
 	probeSize = 64        // bytes, section IV-C
 	episode   = 100       // packets a loss episode, section IV-C
-	someLoss  = 0.0016    // where section IV-C gives the largest errors
 	runs      = 10        // with different hashes, per point
 	bound     = 0.98      // confidence of eq. (1) in section IV
 	fullSize  = 5_000_000 // packets
@@ -230,10 +229,41 @@ func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator) {
 // shareOf returns the share that a shift samples.
 func shareOf(shift uint8) float64 { return math.Ldexp(1, -int(shift)) }
 
+// A sweep is what was measured at every loss rate, by law or by banking.
+type sweep[M, O any] struct {
+	losses []float64
+	over   []M
+	found  [][]O // by law or banking, then by loss rate
+}
+
+// lines returns a line for each law or banking.
+func (s *sweep[M, O]) lines(name func(M) string, percent func(O) float64) []plot.Series {
+	lines := make([]plot.Series, len(s.over))
+	for k, m := range s.over {
+		lines[k].Name = name(m)
+		for i, loss := range s.losses {
+			lines[k].Add(100*loss, percent(s.found[k][i]))
+		}
+	}
+	return lines
+}
+
+// worst returns the greatest value of one law or banking at the loss rates
+// that count.
+func (s *sweep[M, O]) worst(k int, counts func(loss float64) bool, value func(O) float64) float64 {
+	worst := 0.0
+	for i, loss := range s.losses {
+		if counts(loss) {
+			worst = max(worst, value(s.found[k][i]))
+		}
+	}
+	return worst
+}
+
 // overLaws measures the laws' first packets at every loss rate.
 func overLaws[O any](run *experiment.Run, laws []Law, losses []float64, packets int,
-	measure func(law, loss int, p *Passage) O) *experiment.Sweep[float64, Law, O] {
-	of := &experiment.Sweep[float64, Law, O]{Places: losses, Methods: laws}
+	measure func(law, loss int, p *Passage) O) *sweep[Law, O] {
+	of := &sweep[Law, O]{losses: losses, over: laws}
 	for i, law := range experiment.Each(run, laws) {
 		t := NewTrace(run, law)
 		t.Delays = t.Delays[:packets]
@@ -241,10 +271,9 @@ func overLaws[O any](run *experiment.Run, laws []Law, losses []float64, packets 
 		for k, share := range experiment.Each(run, losses) {
 			found = append(found, measure(i, k, t.Lose(run, share, 0)))
 		}
-		of.Found = append(of.Found, found)
+		of.found = append(of.found, found)
 	}
 	return of
 }
 
-// byLaw draws a line for each law.
-func byLaw(_ int, l Law) plot.Series { return plot.Series{Name: l.Name} }
+func nameOf(l Law) string { return l.Name }

@@ -5,43 +5,36 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 
-	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// A source says where a pair of captures is, and what is known about the queue
-// between them.
+// A source says where a pair of captures is.
 type source struct {
 	name, title string
 	files       [2]string // from the project's root, ingress first
 	ships       bool      // with the project: it is an error if it is missing
-	period      int64     // ns: length of an interval in figures over time
-	rate        int64     // bits per second to which the queue was shaped; 0: not a single queue
-	limit       int64     // bytes that it held
+	period      int64     // ns: length of an interval in figures over time, if there are any
 }
 
 var sources = []source{
 	{
-		name: "shipped", title: "queue of 12 Mb/s", ships: true, period: 250e6, rate: 12e6, limit: 120_000,
+		name: "shipped", title: "queue of 12 Mb/s", ships: true, period: 250e6,
 		files: [2]string{"examples/twopoint/testdata/ingress.pcap.gz", "examples/twopoint/testdata/egress.pcap.gz"},
 	},
-	beside("tbf400m_512k", "400 Mb/s, 512 kB", 400e6, 512_000),
-	beside("tbf300m_2m", "300 Mb/s, 2 MB", 300e6, 2_000_000),
-	beside("htb2_reorder", "two classes, reordered", 0, 0),
+	beside("tbf400m_512k", "400 Mb/s, 512 kB"),
+	beside("tbf300m_2m", "300 Mb/s, 2 MB"),
+	beside("htb2_reorder", "two classes, reordered"),
 }
 
-func beside(name, title string, rate, limit int64) source {
+func beside(name, title string) source {
 	dir := "../shared/data/twopoint/" + name + "/"
-	return source{name: name, title: title, period: 250e6, rate: rate, limit: limit,
-		files: [2]string{dir + "ingress.pcap.gz", dir + "egress.pcap.gz"}}
+	return source{name: name, title: title, period: 250e6, files: [2]string{dir + "ingress.pcap.gz", dir + "egress.pcap.gz"}}
 }
 
 // hardware is a switch that loses nothing; both sides on one clock of 10 ns.
@@ -53,7 +46,8 @@ type capture struct {
 	source
 	packets []packet // in the order they came
 	leaving []int32  // the numbers of those that left, in that order
-	flows   []flow   // in the order of their first packets
+	flows   map[hashing.Flow]bool
+	bits    float64 // of all packets on the link
 	lost    int
 	twins   int // packets with an identical one on its way when they left: which is which is a guess
 	others  int // frames without IP, skipped
@@ -62,18 +56,10 @@ type capture struct {
 type packet struct {
 	id      hashing.Packet
 	in, out int64 // ns
-	flow    int32
-	bytes   int32 // on the link
 	lost    bool
 }
 
 func (p *packet) delay() float64 { return float64(p.out - p.in) }
-
-type flow struct {
-	key    hashing.Flow
-	sent   int
-	delays estimate.Moments // of the packets that arrived
-}
 
 // identity is the seed for matching everything.
 const identity = 0x9e3779b97f4a7c15
@@ -92,7 +78,7 @@ func (s source) load() (*capture, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	c := &capture{source: s}
+	c := &capture{source: s, flows: map[hashing.Flow]bool{}}
 	if err := c.read(trace.NewPair(readers[0], readers[1])); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
@@ -101,7 +87,6 @@ func (s source) load() (*capture, error) {
 
 func (c *capture) read(pair *trace.Pair) error {
 	flying := map[hashing.Packet][]int32{}
-	flows := map[hashing.Flow]int32{}
 	var frame hashing.Frame
 	for {
 		point, rec, err := pair.Next()
@@ -117,16 +102,10 @@ func (c *capture) read(pair *trace.Pair) error {
 		}
 		id := frame.Digest(identity)
 		if point == trace.Ingress {
-			key := frame.Tuple.Flow(identity)
-			number, ok := flows[key]
-			if !ok {
-				number = int32(len(c.flows))
-				flows[key] = number
-				c.flows = append(c.flows, flow{key: key})
-			}
-			c.flows[number].sent++
+			c.flows[frame.Tuple.Flow(identity)] = true
+			c.bits += 8 * float64(rec.Length)
 			flying[id] = append(flying[id], int32(len(c.packets)))
-			c.packets = append(c.packets, packet{id: id, in: rec.Time, flow: number, bytes: int32(rec.Length), lost: true})
+			c.packets = append(c.packets, packet{id: id, in: rec.Time, lost: true})
 			continue
 		}
 		same := flying[id]
@@ -139,7 +118,6 @@ func (c *capture) read(pair *trace.Pair) error {
 			c.twins++
 		}
 		c.leaving = append(c.leaving, same[0])
-		c.flows[p.flow].delays.Add(p.delay())
 		if flying[id] = same[1:]; len(same) == 1 {
 			delete(flying, id)
 		}
@@ -163,11 +141,11 @@ func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 				run.Outside(s.files[0])
 			}
 		case s.ships && errors.Is(err, fs.ErrNotExist):
-			run.Try(fmt.Errorf("run it from the project's root, where the shipped captures are found: %w", err))
+			experiment.Check(fmt.Errorf("run it from the project's root, where the shipped captures are found: %w", err))
 		case errors.Is(err, fs.ErrNotExist):
 			run.Notef("Without the captures %q, which are not part of the project.", s.title)
 		default:
-			run.Try(err)
+			experiment.Check(err)
 		}
 	}
 	return there
@@ -175,34 +153,6 @@ func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 
 // packetKey is a packet's digest under a seed.
 func packetKey(seed uint64, p *packet) hashing.Packet { return hashing.Word(seed, uint64(p.id)) }
-
-// flowKeys returns the keys of all flows under a seed.
-func (c *capture) flowKeys(seed uint64) []hashing.Flow {
-	keys := make([]hashing.Flow, len(c.flows))
-	for i := range keys {
-		keys[i] = hashing.Flow(hashing.Word(seed, uint64(c.flows[i].key)))
-	}
-	return keys
-}
-
-// seen returns a capture's packets, with or without the lost ones, and the
-// flow records: the packets that arrived.
-func (c *capture) seen(seed uint64, withLost bool) (iter.Seq[counters.Packet], []joint.FlowRecord) {
-	keys := c.flowKeys(seed)
-	records := make([]joint.FlowRecord, len(keys))
-	for i, key := range keys {
-		records[i] = joint.FlowRecord{Flow: key, Packets: float64(c.flows[i].delays.N())}
-	}
-	return func(yield func(counters.Packet) bool) {
-		for i := range c.packets {
-			p := &c.packets[i]
-			if (withLost || !p.lost) &&
-				!yield(counters.Packet{Flow: keys[p.flow], ID: packetKey(seed, p), In: p.in, Out: p.out, Lost: p.lost}) {
-				return
-			}
-		}
-	}, records
-}
 
 // truth covers all packets that left.
 func (c *capture) truth() estimate.Moments {
@@ -218,13 +168,4 @@ func (c *capture) loss() float64 { return float64(c.lost) / float64(len(c.packet
 // seconds returns the time from the first packet to the last.
 func (c *capture) seconds() float64 {
 	return float64(c.packets[len(c.packets)-1].in-c.packets[0].in) / 1e9
-}
-
-// offered returns the rate of the packets that came, in bits per second.
-func (c *capture) offered() float64 {
-	bits := 0.0
-	for i := range c.packets {
-		bits += 8 * float64(c.packets[i].bytes)
-	}
-	return bits / c.seconds()
 }

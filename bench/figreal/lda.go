@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
@@ -15,7 +14,7 @@ import (
 )
 
 var realLDA = experiment.Experiment{
-	Name: "real-lda", Title: "LDA: mean, deviation, quantiles and loss beside the exact answer",
+	Name: "real-lda", Title: "LDA: mean, deviation and loss beside the exact answer",
 	Claim: "In the paper packets are from a trace and delays are drawn (section IV). What it claims of them, that the mean is as good as " +
 		"a random sample of the packets in usable cells, should hold of real queues too, whose delays depend on one another and on loss, " +
 		"since cells are chosen by a hash.",
@@ -43,54 +42,36 @@ func measureLDA(run *experiment.Run) {
 	run.Note("Behind two classes of packets a marker overtakes some and is overtaken by others. Those count as lost in one interval and as "+
 		"too many in another, and their cells are left out; they are the packets that waited longest, so the mean of such an interval is too "+
 		"low. Measure each class by itself, as section V of the paper does.",
-		"What is to be expected of a mean is the deviation of the delays by the root of the sample size, with the correction for a sample "+
-			"that is a large part of all packets.",
-		"A quantile is judged by its rank: where most delays are next to nothing and some are tens of milliseconds, a value a little off in "+
-			"rank can be far off in time.")
+		"The error to expect of a mean is the deviation of the delays over the root of the sample size, with the correction for a sample "+
+			"that is a large part of all packets.")
 	run.Config("whole", wholeLDA, "intervals", shortLDA, "hashes", hashes, "confidence", confidence)
-	bars := run.Draw("errors", "Relative error over whole captures",
-		fmt.Sprintf("Root mean square over %d seeds. Deviations are from the same cells. The switch lost nothing, so its mean is "+
-			"exact and has no bar.", hashes), plot.Axis{}, plot.LogAxis("relative error (%)"), plot.Series{Name: "mean", Kind: plot.Bars},
-		plot.Series{Name: "deviation, eq. (5)", Kind: plot.Bars, Paper: true, Pair: 2},
-		plot.Series{Name: "deviation, count-conditioned", Kind: plot.Bars, Pair: 2})
 	table := run.Table("captures", "What was captured", "capture", "seconds", "packets", "flows", "offered", "loss",
 		"identical to one under way", "not of IP, passed over", "mean", "deviation")
 	errors := run.Table("errors", fmt.Sprintf("Relative errors over whole captures, root mean square of %d seeds", hashes),
 		"capture", "packets", "loss", "exact mean", "sample", "mean", "to be expected", "deviation by eq. (5)", "deviation, count-conditioned")
-	quantiles := run.Table("quantiles", "Quantiles from packets alone in a cell", "capture", "samples", "quantile", "exact", "LDA",
-		"which is the exact quantile")
-	for i, c := range experiment.Each(run, captures) {
+	for _, c := range experiment.Each(run, captures) {
 		r := c.measureLDA(run, wholeLDA)
-		table.Row(c.title, number(c.seconds()), len(c.packets), len(c.flows), number(c.offered()/1e6)+" Mb/s", percent(c.loss()), c.twins,
-			c.others, duration(r.truth.Mean()), duration(math.Sqrt(r.truth.PopulationVariance())))
+		table.Row(c.title, number(c.seconds()), len(c.packets), len(c.flows), number(c.bits/c.seconds()/1e6)+" Mb/s", percent(c.loss()),
+			c.twins, c.others, duration(r.truth.Mean()), duration(math.Sqrt(r.truth.PopulationVariance())))
 		errors.Row(c.title, len(c.packets), percent(c.loss()), duration(r.truth.Mean()), fmt.Sprintf("%.0f", r.sample), percent(r.mean),
 			percent(r.expected), percent(r.paper), percent(r.ours))
-		bars.X.Categories = append(bars.X.Categories, c.title)
-		for k, off := range []float64{r.mean, r.paper, r.ours} {
-			if k > 0 || off > 1e-9 {
-				bars.Series[k].Add(float64(i), 100*off)
-			}
-		}
 		r.judge(run, c)
 		if c.period > 0 {
 			over := c.overTime(shortLDA)
 			over.draw(run, c)
 			over.judge(run, c)
 		}
-		if len(r.samples) >= 50 {
-			r.tabulate(c, quantiles)
-			r.judgeRanks(run, c)
-		}
 	}
 }
 
 // aggregate shows a capture to aggregators at both points.
 func (c *capture) aggregate(config lda.Config) (up, down *lda.Aggregator) {
-	up, down = counters.Pair(lda.New, config)
-	packets, _ := c.seen(config.Identity, true)
-	for p := range packets {
-		if up.Update(p.ID, p.In); !p.Lost {
-			down.Update(p.ID, p.Out)
+	up, down = experiment.Try(lda.New(config)), experiment.Try(lda.New(config))
+	for i := range c.packets {
+		p := &c.packets[i]
+		id := packetKey(config.Identity, p)
+		if up.Update(id, p.in); !p.lost {
+			down.Update(id, p.out)
 		}
 	}
 	return up, down
@@ -100,23 +81,14 @@ func (c *capture) aggregate(config lda.Config) (up, down *lda.Aggregator) {
 // relative, and root mean squares over the seeds.
 type measuredLDA struct {
 	truth             estimate.Moments
-	exact             estimate.Empirical
 	mean, paper, ours float64
 	expected          float64 // of the mean, by the sample size
 	sample            float64
-	lossWrong         int       // runs in which the number of lost packets is not exact
-	samples           []float64 // of the first seed
-	ranked            int       // runs in which all quantiles are as close to theirs as chance allows
-	farthest          estimate.Moments
+	lossWrong         int // runs in which the number of lost packets is not exact
 }
 
 func (c *capture) measureLDA(run *experiment.Run, config lda.Config) *measuredLDA {
 	m := &measuredLDA{truth: c.truth()}
-	delays := make([]float64, len(c.leaving))
-	for i, number := range c.leaving {
-		delays[i] = c.packets[number].delay()
-	}
-	m.exact = estimate.NewEmpirical(delays)
 	deviation := math.Sqrt(m.truth.PopulationVariance())
 	var mean, fifth, ours, expected estimate.Moments
 	for i := range hashes {
@@ -137,15 +109,6 @@ func (c *capture) measureLDA(run *experiment.Run, config lda.Config) *measuredLD
 		if r.Lost != uint64(c.lost) || r.Extra != 0 {
 			m.lossWrong++
 		}
-		samples := experiment.Try(lda.AppendSamples(nil, up, down))
-		off := m.rank(estimate.NewEmpirical(slices.Clone(samples)))
-		m.farthest.Add(off)
-		if off <= rankError(len(samples), rankConfidence) {
-			m.ranked++
-		}
-		if i == 0 {
-			m.samples = samples
-		}
 	}
 	m.mean, m.paper, m.ours, m.expected = math.Sqrt(mean.Mean()), math.Sqrt(fifth.Mean()), math.Sqrt(ours.Mean()), math.Sqrt(expected.Mean())
 	return m
@@ -163,67 +126,12 @@ func (m *measuredLDA) judge(run *experiment.Run, c *capture) {
 		fmt.Sprint(hashes-m.lossWrong), m.lossWrong == 0)
 }
 
-// tabulate adds quantiles of the first seed's samples.
-func (m *measuredLDA) tabulate(c *capture, t *experiment.Table) {
-	found := estimate.NewEmpirical(slices.Clone(m.samples))
-	for _, p := range []float64{0.5, 0.9, 0.99} {
-		exact, _ := m.exact.Quantile(p)
-		got, _ := found.Quantile(p)
-		t.Row(c.title, found.N(), fmt.Sprintf("p%.0f", 100*p), duration(exact), duration(got), fmt.Sprintf("p%.1f", 100*m.exact.CDF(got)))
-	}
-}
-
-// rankConfidence is that of the farthest rank that chance allows.
-const rankConfidence = 0.99
-
-// rankError returns how far the ranks of all quantiles of n independent samples may
-// be off together, as a fraction of n (Dvoretzky–Kiefer–Wolfowitz with Massart's
-// constant).
-func rankError(n int, confidence float64) float64 {
-	return min(1, math.Sqrt(math.Log(2/(1-confidence))/(2*float64(n))))
-}
-
-// rank returns how far the rank of any quantile of the samples is from where
-// it should be.
-func (m *measuredLDA) rank(found estimate.Empirical) float64 {
-	worst := 0.0
-	for i := 1; i < 1000; i++ {
-		p := float64(i) / 1000
-		q := quantileOf(found, p)
-		// Delays are whole nanoseconds, so many packets have the same one.
-		below, upTo := m.exact.CDF(math.Nextafter(q, 0)), m.exact.CDF(q)
-		worst = max(worst, below-p, p-upTo)
-	}
-	return worst
-}
-
-func (m *measuredLDA) judgeRanks(run *experiment.Run, c *capture) {
-	v := experiment.Win
-	// One run in a hundred may be off; more than two of twenty are with a
-	// probability of one in a thousand.
-	if m.ranked < hashes-2 {
-		v = experiment.DoesNotHold
-	}
-	run.Claim(fmt.Sprintf("%s: seeds of %d with all quantiles in the rank that chance allows with %.0f %% for such samples; "+
-		"the farthest is off by %s on average", c.title, hashes, 100*rankConfidence, percent(m.farthest.Mean())), "impossible",
-		fmt.Sprint(m.ranked), v)
-}
-
-func quantileOf(e estimate.Empirical, p float64) float64 {
-	q, err := e.Quantile(p)
-	if err != nil {
-		return math.NaN()
-	}
-	return q
-}
-
 // An interval is what an LDA says about one, with the truth.
 type interval struct {
-	middle float64 // seconds
-	sent   int
-	exact  estimate.Moments
-	result lda.Result
-
+	middle   float64 // seconds
+	sent     int
+	exact    estimate.Moments
+	result   lda.Result
 	answered bool // whether it has a result
 
 	// crossed: packets sent in it came after the receiver's interval had
@@ -274,22 +182,16 @@ func (c *capture) overTime(config lda.Config) intervals {
 	return all
 }
 
-// draw shows delay and loss over time.
+// draw shows the delay over time.
 func (all intervals) draw(run *experiment.Run, c *capture) {
-	ms, seconds := float64(c.period)/1e6, plot.LinearAxis("time (s)")
 	f := run.Draw("delay-"+c.name, "Delay over time, "+c.title,
 		fmt.Sprintf("One LDA for every %.0f ms. Bars: the %.0f %% interval of the mean for delays whose tails are light, as a queue "+
 			"of bounded length has. Of delays without bound, MeanInterval's is wider where packets were lost, for those that no cell saw.",
-			ms, 100*confidence), seconds, plot.LinearAxis("delay (ms)"))
+			float64(c.period)/1e6, 100*confidence), plot.LinearAxis("time (s)"), plot.LinearAxis("delay (ms)"))
 	exact := f.Line(plot.Series{Name: "mean, exact", Kind: plot.Line, Pair: 1})
 	mean := f.Line(plot.Series{Name: "mean, LDA", Kind: plot.Markers, Pair: 1})
 	deviation := f.Line(plot.Series{Name: "deviation, exact", Kind: plot.Line, Pair: 2})
 	got := f.Line(plot.Series{Name: "deviation, LDA", Kind: plot.Markers, Pair: 2})
-	f = run.Draw("loss-"+c.name, "Loss over time, "+c.title,
-		fmt.Sprintf("Every %.0f ms. An LDA counts a packet that crosses the end of its interval as lost in one and as too many in "+
-			"the other, which is less than none lost.", ms), seconds, plot.LinearAxis("packets lost a second"))
-	lost := f.Line(plot.Series{Name: "exact", Kind: plot.Steps})
-	told := f.Line(plot.Series{Name: "LDA", Kind: plot.Markers})
 	for i := range all {
 		w := &all[i]
 		if w.exact.N() > 0 {
@@ -301,8 +203,6 @@ func (all intervals) draw(run *experiment.Run, c *capture) {
 			mean.AddRange(w.middle, w.result.Mean/1e6, max(0, limits.Low/1e6), limits.High/1e6)
 			got.Add(w.middle, w.result.StdDev/1e6)
 		}
-		lost.Add(w.middle, float64(w.sent-int(w.exact.N()))*1000/ms)
-		told.Add(w.middle, (float64(w.result.Lost)-float64(w.result.Extra))*1000/ms)
 	}
 }
 

@@ -19,7 +19,7 @@ var oursRepeats = experiment.Experiment{
 }
 
 // A repeating is traffic of which some packets repeat. Copies take 150 µs, other
-// packets 40, and 10 more on average with an exponential law.
+// packets 40, and an exponential 10 µs are added to each.
 type repeating struct {
 	packets   int     // 0: as many as were captured, with the captured repeats
 	group     int     // packets of one identity
@@ -29,6 +29,7 @@ type repeating struct {
 	real      bool // with the captured delays and losses
 }
 
+// String names the traffic in a table.
 func (s repeating) String() string {
 	switch {
 	case s.real:
@@ -41,6 +42,7 @@ func (s repeating) String() string {
 	return fmt.Sprintf("%d packets, %s in groups of %d, of which %s are lost", s.packets, percent(s.share), s.group, percent(s.loss))
 }
 
+// The first three are of every capture, the others of one.
 var repeatings = []repeating{
 	{real: true}, {loss: 0.05, otherLoss: 1e-4}, {},
 	{packets: 50_000, group: 10, share: 0.05, loss: 0.05, otherLoss: 1e-4},
@@ -55,11 +57,47 @@ var repeatings = []repeating{
 	{packets: 1_000_000, group: 40, share: 0.01, loss: 0.02, otherLoss: 1e-4},
 }
 
-// Runs of a row, and of unique packets in which nothing may be seen.
-const repeatRuns, uniqueRuns = 40, 400
+// uniques are traffic in which no repeats may be seen.
+var uniques = []repeating{
+	{packets: 200_000, group: 1, otherLoss: 0.01}, {packets: 200_000, group: 1}, {packets: 50_000, group: 1, otherLoss: 0.05},
+	{packets: 100_000, group: 1, otherLoss: 0.2},
+}
 
-// identities are those of a capture: in order, each once, and how often each is
-// there.
+const sureRepeats = 0.999 // confidence
+
+func measureRepeats(run *experiment.Run) {
+	captures := loadAll(run, sources...)
+	runs, unique := run.Pick(3, 40), run.Pick(10, 400)/len(uniques)
+	run.Notef("Identities are those of captured packets, under a new seed in each of %d runs. Copies take 150 µs, others 40, each and an "+
+		"exponential 10 µs more, but for the first row, which has the captured delays. Intervals are of 99.9 %%; those of the mean are also "+
+		"judged as if no repeats had been seen.", runs)
+	table := run.Table("repeats", fmt.Sprintf("Intervals of 99.9 %% that miss, of %d", runs), "identities", "traffic", "mean", "blind",
+		"deviation", "error of the mean", "its interval", "deviation is off by", "alarms", "refused")
+	missed, alarms, most := 0, 0, min(1, len(captures)-1)
+	for i, c := range experiment.Each(run, captures) {
+		all := identitiesOf(c)
+		rows := repeatings
+		if i != most {
+			rows = rows[:3]
+		}
+		for _, s := range rows {
+			seen := s.measure(run, all, runs)
+			table.Row(c.title, s.String(), seen.mean, seen.plain, seen.deviation, percent(seen.error),
+				fmt.Sprintf("%+.2f to %+.2f %%", 100*seen.low, 100*seen.high), fmt.Sprintf("%+.1f %%", 100*seen.off), seen.alarms, seen.refused)
+			missed += seen.mean + seen.deviation
+		}
+		if i == most {
+			for _, s := range uniques {
+				alarms += s.measure(run, all, unique).alarms
+			}
+		}
+	}
+	run.Meets("intervals of 99.9 % of mean and deviation that miss", "0", fmt.Sprint(missed), missed == 0).Headline = true
+	run.Meets(fmt.Sprintf("alarms in %d runs of unique packets", unique*len(uniques)), "0", fmt.Sprint(alarms), alarms == 0)
+}
+
+// identities are those of a capture: in order, each once, and how often each
+// is there.
 type identities struct {
 	*capture
 	once  []hashing.Packet
@@ -114,13 +152,18 @@ func (all *identities) each(s repeating, seed uint64, f func(id hashing.Packet, 
 
 // repeatsSeen is what the runs of a row gave.
 type repeatsSeen struct {
-	mean, deviation       int // intervals of 99.9 % that miss
+	mean, deviation       int // intervals that miss
 	plain                 int // of the mean, as if nothing had been seen
 	alarms, refused       int
 	error, low, high, off float64 // of the mean and its interval, relative, averaged over runs; of the deviation
 }
 
 func (s repeating) measure(run *experiment.Run, all *identities, runs int) (seen repeatsSeen) {
+	count := func(into *int, is bool) {
+		if is {
+			*into++
+		}
+	}
 	for k := range runs {
 		run.Alive()
 		up, down := experiment.Try(lda.New(lda.DefaultConfig)), experiment.Try(lda.New(lda.DefaultConfig))
@@ -136,11 +179,6 @@ func (s repeating) measure(run *experiment.Run, all *identities, runs int) (seen
 			seen.refused++
 			continue
 		}
-		count := func(into *int, is bool) {
-			if is {
-				*into++
-			}
-		}
 		i, mean, deviation := r.MeanInterval(sureRepeats), truth.Mean(), math.Sqrt(truth.PopulationVariance())
 		count(&seen.mean, !i.Contains(mean))
 		count(&seen.deviation, !r.DeviationInterval(sureRepeats).Contains(deviation))
@@ -154,86 +192,4 @@ func (s repeating) measure(run *experiment.Run, all *identities, runs int) (seen
 		seen.off += (r.StdDev/deviation - 1) / float64(runs)
 	}
 	return seen
-}
-
-const sureRepeats = 0.999
-
-func measureRepeats(run *experiment.Run) {
-	captures := loadAll(run, sources...)
-	runs, unique := run.Pick(3, repeatRuns), run.Pick(10, uniqueRuns)
-	run.Notef("Identities are those of captured packets, under a new seed in each of %d runs. Copies take 150 µs, others 40, each and an "+
-		"exponential 10 µs more, but for the first row, which has the captured delays. Intervals are of 99.9 %%; those of the mean are also "+
-		"judged as if no repeats had been seen.", runs)
-	table := run.Table("repeats", fmt.Sprintf("Intervals of 99.9 %% that miss, of %d", runs), "identities", "traffic", "mean", "blind",
-		"deviation", "error of the mean", "its interval", "deviation is off by", "alarms", "refused")
-	missed, alarms := 0, 0
-	for i, c := range experiment.Each(run, captures) {
-		all := identitiesOf(c)
-		rows := repeatings
-		if i != min(1, len(captures)-1) {
-			rows = rows[:3]
-		}
-		for _, s := range rows {
-			seen := s.measure(run, all, runs)
-			table.Row(c.title, s.String(), seen.mean, seen.plain, seen.deviation, percent(seen.error),
-				fmt.Sprintf("%+.2f to %+.2f %%", 100*seen.low, 100*seen.high), fmt.Sprintf("%+.1f %%", 100*seen.off), seen.alarms, seen.refused)
-			missed += seen.mean + seen.deviation
-		}
-		if i == min(1, len(captures)-1) {
-			for _, s := range []repeating{
-				{packets: 200_000, group: 1, otherLoss: 0.01}, {packets: 200_000, group: 1}, {packets: 50_000, group: 1, otherLoss: 0.05},
-				{packets: 100_000, group: 1, otherLoss: 0.2},
-			} {
-				alarms += s.measure(run, all, unique/4).alarms
-			}
-		}
-	}
-	run.Meets("intervals of 99.9 % of mean and deviation that miss", "0", fmt.Sprint(missed), missed == 0).Headline = true
-	run.Meets(fmt.Sprintf("alarms in %d runs of unique packets", unique/4*4), "0", fmt.Sprint(alarms), alarms == 0)
-	occurrences(run, captures[min(1, len(captures)-1)])
-}
-
-// occurrences measures what telling copies apart is worth: each point counts how
-// often it saw an identity, in a bank of small counters that the identity
-// chooses, and hashes that in. It needs that no packet of a counter is lost.
-func occurrences(run *experiment.Run, c *capture) {
-	const bits = 16 // counters of a byte: 64 KiB
-	table := run.Table("counted", "Identities that occurrences are hashed into, 65,536 counters of a byte at each point",
-		"loss", "usable cells", "the same, counted", "received packets in them", "the same, counted", "deviation is off by", "the same, counted")
-	all := identitiesOf(c)
-	for _, loss := range []float64{0, 1e-4, 1e-3, 1e-2} {
-		row := []any{percent(loss)}
-		var results [2]lda.Result
-		var truth estimate.Moments
-		for k := range results {
-			var counts [2][1 << bits]uint8
-			tell := func(point int, id hashing.Packet) hashing.Packet {
-				if k == 0 {
-					return id
-				}
-				n := &counts[point][id>>20&(1<<bits-1)]
-				*n++
-				return hashing.Word(uint64(*n), uint64(id))
-			}
-			up, down := experiment.Try(lda.New(lda.DefaultConfig)), experiment.Try(lda.New(lda.DefaultConfig))
-			truth = estimate.Moments{}
-			all.each(repeating{loss: loss, otherLoss: loss}, run.SeedOf("counted"), func(id hashing.Packet, sent, delay int64, lost bool) {
-				if up.Update(tell(0, id), sent); !lost {
-					down.Update(tell(1, id), sent+delay)
-					truth.Add(float64(delay))
-				}
-			})
-			results[k], _ = lda.Estimate(up, down) // counts are right in any case
-		}
-		for _, of := range []func(r *lda.Result) string{
-			func(r *lda.Result) string { return percent(float64(r.Usable) / float64(r.Cells)) },
-			func(r *lda.Result) string { return percent(float64(r.N) / float64(r.Received)) },
-			func(r *lda.Result) string {
-				return fmt.Sprintf("%+.1f %%", 100*(r.StdDev/math.Sqrt(truth.PopulationVariance())-1))
-			},
-		} {
-			row = append(row, of(&results[0]), of(&results[1]))
-		}
-		table.Row(row...)
-	}
 }

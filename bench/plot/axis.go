@@ -2,6 +2,7 @@ package plot
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,17 +30,18 @@ func drawable(v float64, scale Scale) bool {
 
 // lay makes a ruler that covers the drawable values, or goes to the axis's own
 // ends.
-func lay(a *Axis, values []float64, bars bool) ruler {
+func lay(a *Axis, values []float64) ruler {
 	r := ruler{scale: a.Scale, min: a.Min, max: a.Max}
+	named := len(a.Categories) > 0
 	switch {
 	case a.Min != a.Max:
-	case len(a.Categories) > 0:
+	case named:
 		r.min, r.max = -0.5, float64(len(a.Categories))-0.5
 	default:
-		r.cover(values, bars)
+		r.cover(values)
 	}
 	switch {
-	case len(a.Categories) > 0:
+	case named:
 		for i, c := range a.Categories {
 			r.ticks = append(r.ticks, tick{at: float64(i), label: c})
 		}
@@ -51,38 +53,27 @@ func lay(a *Axis, values []float64, bars bool) ruler {
 	return r
 }
 
-// cover finds ends that leave the values some room, and give bars something to
-// stand on.
-func (r *ruler) cover(values []float64, bars bool) {
+// cover finds ends that leave the values some room.
+func (r *ruler) cover(values []float64) {
 	if len(values) == 0 {
-		r.min, r.max = 0, 1
-		if r.scale == Log {
-			r.min = 0.1
-		}
+		r.min, r.max = 0.1, 1
 		return
 	}
-	r.min, r.max = math.Inf(1), math.Inf(-1)
-	for _, v := range values {
-		r.min, r.max = min(r.min, v), max(r.max, v)
-	}
+	low, high := slices.Min(values), slices.Max(values)
 	if r.scale == Log {
-		low, high := math.Log10(r.min), math.Log10(r.max)
+		low, high = math.Log10(low), math.Log10(high)
 		room := max(0.04*(high-low), 0.02)
 		if high == low {
 			room = 0.5
-		}
-		if bars {
-			low -= 0.3
 		}
 		// Far from 1 a power of ten may be out of the range of floats.
 		r.min = max(math.Pow(10, low-room), math.SmallestNonzeroFloat64)
 		r.max = min(math.Pow(10, high+room), math.MaxFloat64)
 		return
 	}
-	low, high := r.min, r.max
 	// If they are so close that there are next to no floats between them, they
 	// are one.
-	if high-low <= 1e-9*max(math.Abs(low), math.Abs(high)) && !bars {
+	if high-low <= 1e-9*max(math.Abs(low), math.Abs(high)) {
 		room := max(0.1*math.Abs(high), 1e-300)
 		if high == 0 {
 			room = 1
@@ -90,17 +81,14 @@ func (r *ruler) cover(values []float64, bars bool) {
 		r.min, r.max = low-room, high+room
 		return
 	}
-	if bars || low > 0 && low < 0.4*high {
-		low = min(low, 0)
+	if low > 0 && low < 0.4*high {
+		low = 0
 	}
-	if bars || high < 0 && high > 0.4*low {
-		high = max(high, 0)
+	if high < 0 && high > 0.4*low {
+		high = 0
 	}
-	if high == low {
-		high = 1 // every bar is 0
-	}
-	room := 0.04 * (high - low)
 	r.min, r.max = low, high
+	room := 0.04 * (high - low)
 	if low != 0 {
 		r.min -= room
 	}
@@ -201,11 +189,9 @@ func label(v float64, decimals int, large float64) string {
 
 // at returns where a drawable number goes, in pixels.
 func (r *ruler) at(v float64) float64 {
-	part := 0.0
+	part := (v - r.min) / (r.max - r.min)
 	if r.scale == Log {
 		part = (math.Log(v) - math.Log(r.min)) / (math.Log(r.max) - math.Log(r.min))
-	} else {
-		part = (v - r.min) / (r.max - r.min)
 	}
 	return r.from + part*(r.to-r.from)
 }

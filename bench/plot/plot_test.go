@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,13 +19,68 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew; then look at them")
 
-func drawn(t *testing.T, f Figure, id string) []byte {
-	t.Helper()
-	svg, err := SVG(&f, id)
-	if err != nil {
-		t.Fatal(err)
+// gallery has a figure for everything that the package draws and everything
+// that it leaves out.
+func gallery() map[string]Figure {
+	random := rand.New(rand.NewPCG(1, 2))
+	figures := map[string]Figure{}
+
+	lines := Figure{
+		Title: "Relative error of the average delay against the loss rate",
+		X:     LogAxis("loss rate (%)"), Y: LogAxis("relative error (%)"),
 	}
-	return svg
+	losses := []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10}
+	for i, name := range []string{"Weibull 0.6", "Weibull 0.8", "Pareto 3", "Pareto 5"} {
+		ours, paper := Series{Name: name + ", ours", Pair: i + 1}, Series{Name: name + ", paper", Pair: i + 1, Paper: true}
+		for _, x := range losses {
+			ours.Add(x, math.Sqrt(x)/float64(i+1))
+			paper.Add(x, 3*math.Sqrt(x)/float64(i+1))
+		}
+		lines.Series = append(lines.Series, ours, paper)
+	}
+	figures["lines"] = lines
+
+	cdf := Figure{Title: "Relative errors of flows", X: LogAxis("relative error"), Y: Axis{Label: "fraction of flows", Max: 1}}
+	for i, name := range []string{"interpolated", "paper", "trajectory", "exact", "fifth", "sixth <&>", "seventh"} {
+		samples := make([]float64, 3000)
+		for k := range samples {
+			samples[k] = math.Exp(random.NormFloat64() - float64(i))
+		}
+		s := CDF(name, samples, 0)
+		s.Paper = name == "paper"
+		cdf.Series = append(cdf.Series, s)
+	}
+	figures["cdf"] = cdf
+
+	bounds := Series{Name: "98 % bounds", Kind: Band}
+	points := Series{Name: "runs", Kind: Markers}
+	means := Series{Name: "mean of runs"}
+	for _, x := range losses {
+		bounds.AddRange(x, 0, 200-10*math.Sqrt(x), 200+10*math.Sqrt(x))
+		points.Add(x, 200+5*math.Sqrt(x)*random.NormFloat64())
+		means.AddRange(x, 200+math.Sqrt(x), 200-4*math.Sqrt(x), 200+6*math.Sqrt(x))
+	}
+	figures["band"] = Figure{Title: "Estimates and their 98 % bounds", X: LogAxis("loss rate (%)"), Y: LinearAxis("mean delay (ns)"),
+		Series: []Series{bounds, Level("truth", 200, 0.01, 10), points, means}}
+
+	figures["slanted"] = Figure{Title: "Long names of categories", Y: LogAxis("ns per packet"), X: Axis{Categories: []string{
+		"a direct-mapped lossy table", "a map and a mutex", "sync.Map", "HdrHistogram RecordValue", "Prometheus Observe",
+		"lda.Update, two banks", "lds.Update, four rows"}},
+		Series: []Series{{Kind: Markers, X: []float64{0, 1, 2, 3, 4, 5, 6}, Y: []float64{36, 326, 410, 5.4, 85, 1.1, 4}}}}
+
+	wave := Series{Name: "a thousand points"}
+	for i := range 1000 {
+		wave.Add(float64(i)*40, 1e6*math.Sin(float64(i)/60))
+	}
+	figures["many"] = Figure{Title: "Many points", X: LinearAxis("time (ms)"), Y: LinearAxis("delay (ns)"), Series: []Series{wave}}
+
+	nan, inf := math.NaN(), math.Inf(1)
+	figures["gaps"] = Figure{
+		Title: "What cannot be drawn is left out", X: LinearAxis("x"), Y: LogAxis("y"),
+		Series: []Series{{Name: "broken", X: []float64{1, 2, 3, 4, 5, 6, 7}, Y: []float64{1, 10, nan, 100, 0, 10, inf},
+			Low: []float64{0, 5, nan, 50, nan, nan, nan}, High: []float64{2, 20, nan, inf, nan, nan, nan}}},
+	}
+	return figures
 }
 
 // Each golden file was looked at. A change of one is a change to look at.
@@ -32,7 +88,7 @@ func TestGolden(t *testing.T) {
 	for name, f := range gallery() {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", name+".svg")
-			got := drawn(t, f, name)
+			got := SVG(&f, name)
 			if *update {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
@@ -43,23 +99,29 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s differs (-want +got); if so intended, go test -update, and look at it:\n%s", file, diff)
+				t.Errorf("%s differs (-want +got); if this is intended, run go test -update, and look at it:\n%s", file, diff)
+			}
+			if skipped := bytes.Contains(got, []byte("3 points are not shown")); skipped != (name == "gaps") {
+				t.Errorf("it says that points are not shown: %v", skipped)
 			}
 		})
 	}
 }
 
-// What SVG returns is well-formed, holds no number that is none, and has the
-// same bytes each time.
+// A figure is well-formed XML without NaN or infinities, whatever its texts
+// and numbers are.
 func TestWellFormed(t *testing.T) {
-	for name, f := range gallery() {
+	all := gallery()
+	for i, y := range []float64{0, -1, 49, 1e-9, 1e300} {
+		for _, axis := range []Axis{LinearAxis(""), LogAxis("")} {
+			all[fmt.Sprint(axis.Scale, i)] = Figure{X: axis, Y: axis, Series: []Series{{X: []float64{1, y}, Y: []float64{y, y}}}}
+		}
+	}
+	all["empty"] = Figure{}
+	for name, f := range all {
 		f.Title += ` <&"'> ` + "\x00"
 		f.X.Label = "<x>"
-		svg := drawn(t, f, name)
-		if again := drawn(t, f, name); !bytes.Equal(svg, again) {
-			t.Errorf("%s: two drawings of one figure differ", name)
-		}
-		d := xml.NewDecoder(bytes.NewReader(svg))
+		d := xml.NewDecoder(bytes.NewReader(SVG(&f, name)))
 		for {
 			token, err := d.Token()
 			if errors.Is(err, io.EOF) {
@@ -81,47 +143,6 @@ func TestWellFormed(t *testing.T) {
 	}
 }
 
-func TestNotShown(t *testing.T) {
-	for name, want := range map[string]string{
-		"gaps":     "3 points are not shown: not a number, or not above 0 on a logarithmic axis",
-		"bars":     "1 point is not shown: not a number<",
-		"negative": "no data",
-		"empty":    "no data",
-	} {
-		f := gallery()[name]
-		if svg := drawn(t, f, name); !bytes.Contains(svg, []byte(want)) {
-			t.Errorf("%s does not say %q", name, want)
-		}
-	}
-	f := gallery()["lines"]
-	if svg := drawn(t, f, "lines"); bytes.Contains(svg, []byte("not shown")) {
-		t.Error("a figure whose points are all shown says that some are not")
-	}
-}
-
-func TestContradictions(t *testing.T) {
-	point := func(change func(*Figure)) Figure {
-		f := Figure{Series: []Series{{Name: "s", X: []float64{1}, Y: []float64{1}}}}
-		change(&f)
-		return f
-	}
-	for want, f := range map[string]Figure{
-		"1 X and 2 Y":                point(func(f *Figure) { f.Series[0].Y = []float64{1, 2} }),
-		"has no X":                   point(func(f *Figure) { f.Series[0].X = nil }),
-		"1 Low, 0 High":              point(func(f *Figure) { f.Series[0].Low = []float64{1} }),
-		"has no Low and High":        point(func(f *Figure) { f.Series[0].Kind = Band }),
-		"axis X from 2 to 1":         point(func(f *Figure) { f.X.Min, f.X.Max = 2, 1 }),
-		"axis Y from NaN":            point(func(f *Figure) { f.Y.Min = math.NaN() }),
-		"logarithmic axis Y":         point(func(f *Figure) { f.Y = Axis{Scale: Log, Max: 1} }),
-		"categories belong":          point(func(f *Figure) { f.X = Axis{Scale: Log, Categories: []string{"a"}} }),
-		"categories belong on a lin": point(func(f *Figure) { f.Y.Categories = []string{"a"} }),
-	} {
-		if _, err := SVG(&f, "x"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one with %q", err, want)
-		}
-	}
-}
-
 func TestTicks(t *testing.T) {
 	for _, c := range []struct {
 		axis   Axis
@@ -129,7 +150,6 @@ func TestTicks(t *testing.T) {
 		want   string
 	}{
 		{Axis{}, []float64{0, 1}, "0 0.2 0.4 0.6 0.8 1.0"},
-		{Axis{}, []float64{0, 97}, "0 20 40 60 80 100"},
 		{Axis{}, []float64{190, 210}, "190 195 200 205 210"},
 		{Axis{}, []float64{-3, 3}, "−3 −2 −1 0 1 2 3"},
 		{Axis{}, []float64{0, 50000}, "0 10,000 20,000 30,000 40,000 50,000"},
@@ -140,7 +160,7 @@ func TestTicks(t *testing.T) {
 		{Axis{Scale: Log, Min: 1, Max: 1e6}, nil, "1 10 100 1000 10,000 100,000 1,000,000"},
 		{Axis{Categories: []string{"a", "b"}}, []float64{0}, "a b"},
 	} {
-		r := lay(&c.axis, c.values, false)
+		r := lay(&c.axis, c.values)
 		var got []string
 		for _, tick := range r.ticks {
 			if tick.label == "" {
@@ -154,14 +174,14 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Whatever the values, the ruler covers them, and there are ticks to read.
+// Whatever the values, the ruler covers them, and there are not too many ticks.
 func FuzzRuler(f *testing.F) {
-	f.Add(1.0, 2.0, false, false)
-	f.Add(-1e300, 1e300, true, false)
-	f.Add(5e-324, 1.7e308, false, true)
-	f.Add(0.0, 0.0, true, false)
-	f.Add(1.0, 1.0000000000000002, false, false)
-	f.Fuzz(func(t *testing.T, a, b float64, bars, log bool) {
+	f.Add(1.0, 2.0, false)
+	f.Add(-1e300, 1e300, false)
+	f.Add(5e-324, 1.7e308, true)
+	f.Add(0.0, 0.0, false)
+	f.Add(1.0, 1.0000000000000002, false)
+	f.Fuzz(func(t *testing.T, a, b float64, log bool) {
 		axis := Axis{}
 		if log {
 			axis.Scale = Log
@@ -169,7 +189,7 @@ func FuzzRuler(f *testing.F) {
 		if !drawable(a, axis.Scale) || !drawable(b, axis.Scale) || math.IsInf(1.1*(a-b), 0) || math.IsInf(1.2*a, 0) || math.IsInf(1.2*b, 0) {
 			t.Skip("not drawable")
 		}
-		r := lay(&axis, []float64{a, b}, bars)
+		r := lay(&axis, []float64{a, b})
 		r.from, r.to = 0, 600
 		if len(r.ticks) > 40 || len(r.minor) > 60 {
 			t.Fatalf("%d ticks, %d lines between", len(r.ticks), len(r.minor))
@@ -189,11 +209,8 @@ func FuzzRuler(f *testing.F) {
 
 func TestCDF(t *testing.T) {
 	s := CDF("x", []float64{3, 1, math.NaN(), 2, 2}, 0)
-	if diff := cmp.Diff([]float64{1, 1, 2, 2, 3}, s.X); diff != "" {
-		t.Error("X", diff)
-	}
-	if diff := cmp.Diff([]float64{0, 0.25, 0.5, 0.75, 1}, s.Y); diff != "" {
-		t.Error("Y", diff)
+	if diff := cmp.Diff([][]float64{{1, 1, 2, 2, 3}, {0, 0.25, 0.5, 0.75, 1}}, [][]float64{s.X, s.Y}); diff != "" {
+		t.Error(diff)
 	}
 	many := make([]float64, 100_000)
 	for i := range many {

@@ -54,11 +54,26 @@ var styles = func() string {
 		"@media screen and (prefers-color-scheme:dark){" + dark.String() + "}"
 }()
 
+// markers are what follows the place of a marker in its path; the first is a
+// circle.
+var markers = [len(colours)]string{
+	1: "m-3.5-3.5h7v7h-7z", 2: "m0-4.4l4.4 7.6h-8.8z", 3: "m0-4.8l4.8 4.8-4.8 4.8-4.8-4.8z", 4: "m0 4.4l4.4-7.6h-8.8z",
+	5: "m-4-4l8 8m-8 0l8-8", 6: "m-4.6 0h9.2m-4.6-4.6v9.2",
+}
+
 // A look distinguishes a series from the others.
 type look struct {
 	hue   int
 	paper bool
 	dash  string // of its line
+}
+
+// dashed returns the attribute of a line.
+func (l look) dashed() string {
+	if l.dash == "" {
+		return ""
+	}
+	return ` stroke-dasharray="` + l.dash + `"`
 }
 
 // looks gives each series its look: a hue and marker of its own or its pair's.

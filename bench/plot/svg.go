@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,61 +12,33 @@ import (
 
 // The measures of a figure, in pixels.
 const (
-	width      = 720
-	plotHeight = 330
-	lineHeight = 17
-	margin     = 14
-	markEvery  = 28 // smallest distance of markers on a line with many points
+	width       = 720
+	plotHeight  = 330
+	lineHeight  = 17
+	margin      = 14
+	markEvery   = 28 // smallest distance of markers on a line with many points
+	swatch      = 30 // width of a series' sample in the legend
+	legendSpace = 22 // between its entries
 )
 
 // SVG draws a figure as a document that stands alone or inside a page of HTML.
-// The id must be unique among the figures of one page. It returns an error if
-// the figure contradicts itself; it draws any numbers.
-func SVG(f *Figure, id string) ([]byte, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
+// The id must be unique among the figures of one page. It draws any numbers.
+func SVG(f *Figure, id string) []byte {
 	c := canvas{figure: f, id: id, looks: looks(f.Series)}
 	c.layOut()
 	c.open()
 	c.axes()
+	c.printf(`<g clip-path="url(#%s-clip)">`+"\n", id)
 	for i := range f.Series {
-		c.series(i)
+		c.series(&f.Series[i], c.looks[i])
 	}
-	c.out.WriteString("</g>\n")
-	c.marks()
+	c.printf("</g>\n")
+	for i := range f.Series {
+		c.marks(&f.Series[i], c.looks[i])
+	}
 	c.legend()
-	c.out.WriteString("</svg>\n")
-	return c.out.Bytes(), nil
-}
-
-// check reports contradictions that no numbers could resolve.
-func (f *Figure) check() error {
-	for i, a := range []*Axis{&f.X, &f.Y} {
-		name := "XY"[i : i+1]
-		switch {
-		case !(a.Min <= a.Max) || math.IsInf(a.Max-a.Min, 0):
-			return fmt.Errorf("plot: %q: axis %s from %v to %v", f.Title, name, a.Min, a.Max)
-		case a.Scale == Log && a.Min != a.Max && a.Min <= 0:
-			return fmt.Errorf("plot: %q: logarithmic axis %s from %v, want over 0", f.Title, name, a.Min)
-		case a.Scale == Log && len(a.Categories) > 0, name == "Y" && len(a.Categories) > 0:
-			return fmt.Errorf("plot: %q: categories belong on a linear X axis", f.Title)
-		}
-	}
-	for i := range f.Series {
-		s := &f.Series[i]
-		switch {
-		case s.X == nil && s.Kind != Bars && len(s.Y) > 0:
-			return fmt.Errorf("plot: %q: series %q has no X", f.Title, s.Name)
-		case s.X != nil && len(s.X) != len(s.Y):
-			return fmt.Errorf("plot: %q: series %q has %d X and %d Y", f.Title, s.Name, len(s.X), len(s.Y))
-		case len(s.Low) != len(s.High), s.Low != nil && len(s.Low) != len(s.Y):
-			return fmt.Errorf("plot: %q: series %q has %d Low, %d High and %d Y", f.Title, s.Name, len(s.Low), len(s.High), len(s.Y))
-		case s.Kind == Band && s.Low == nil && len(s.Y) > 0:
-			return fmt.Errorf("plot: %q: band %q has no Low and High", f.Title, s.Name)
-		}
-	}
-	return nil
+	c.printf("</svg>\n")
+	return c.out.Bytes()
 }
 
 // A canvas is a figure being drawn.
@@ -78,43 +49,27 @@ type canvas struct {
 	out    bytes.Buffer
 
 	x, y    ruler
-	title   []string
-	entries []entry // of the legend
-	hidden  int     // points that cannot be drawn
-	shown   int
-	barsAt  map[int]int // the place of a series among bars side by side
-	slot    float64     // width of all bars of one X together, in units of X
-	slanted bool        // labels of the X axis are too long to be level
-	below   float64     // height of the X axis's labels
-	beside  float64     // width of the Y axis's labels
+	entries [][2]float64 // places of the series in the legend
+	hidden  int          // points that cannot be drawn
+	slanted bool         // labels of the X axis are too long to be level
+	below   float64      // height of the X axis's labels
+	beside  float64      // width of the Y axis's labels
 
 	height float64
-}
-
-// An entry is the place of a series in the legend.
-type entry struct {
-	series int
-	x, y   float64
 }
 
 // layOut decides where everything goes.
 func (c *canvas) layOut() {
 	f := c.figure
-	c.title = wrap(f.Title, 90)
-	c.barsAt = map[int]int{}
 	var xs, ys []float64
 	for i := range f.Series {
 		s := &f.Series[i]
-		if s.Kind == Bars {
-			c.barsAt[i] = len(c.barsAt)
-		}
 		for k := range s.Y {
 			if !c.has(s, k) {
 				c.hidden++
 				continue
 			}
-			c.shown++
-			xs = append(xs, s.x(k))
+			xs = append(xs, s.X[k])
 			if s.Kind != Band {
 				ys = append(ys, s.Y[k])
 			}
@@ -127,24 +82,16 @@ func (c *canvas) layOut() {
 			}
 		}
 	}
-	c.slot = 0.8 * spacing(f, xs)
-	if len(c.barsAt) > 0 && len(f.X.Categories) == 0 && len(xs) > 0 && f.X.Scale == Linear {
-		xs = append(xs, slices.Min(xs)-c.slot/2, slices.Max(xs)+c.slot/2)
-	}
-	c.x = lay(&f.X, xs, false)
-	c.y = lay(&f.Y, ys, len(c.barsAt) > 0)
-
+	c.x, c.y = lay(&f.X, xs), lay(&f.Y, ys)
 	for _, t := range c.y.ticks {
 		c.beside = max(c.beside, tickWidth(t)+8)
 	}
-	left := margin + c.beside
-	if f.Y.Label != "" {
-		left += lineHeight + 2
-	}
-	top := margin + lineHeight*float64(len(c.title)) + 6
-	c.x.from, c.x.to = left, width-margin-14
+	const top = margin + lineHeight + 6
+	c.x.from, c.x.to = margin+c.beside, width-margin-14
 	c.y.from, c.y.to = top+plotHeight, top
-
+	if f.Y.Label != "" {
+		c.x.from += lineHeight + 2
+	}
 	c.below = lineHeight + 4
 	if len(f.X.Categories) > 0 {
 		c.slantLabels()
@@ -161,9 +108,7 @@ func (c *canvas) layOut() {
 func (c *canvas) slantLabels() {
 	room := (c.x.to - c.x.from) / float64(len(c.x.ticks))
 	for _, t := range c.x.ticks {
-		if tickWidth(t) > room-6 {
-			c.slanted = true
-		}
+		c.slanted = c.slanted || tickWidth(t) > room-6
 	}
 	if !c.slanted {
 		return
@@ -174,57 +119,66 @@ func (c *canvas) slantLabels() {
 	}
 }
 
-// has reports whether point k of a series can be drawn.
-func (c *canvas) has(s *Series, k int) bool {
-	if !drawable(s.x(k), c.figure.X.Scale) {
-		return false
+// layLegend places the legend's entries below y, as many in a line as fit, and
+// returns where they end. A series without a name has no entry.
+func (c *canvas) layLegend(y float64) float64 {
+	x := c.x.from
+	y += lineHeight - 4
+	for _, s := range c.figure.Series {
+		wide := swatch + 6 + textWidth(s.Name)
+		if s.Name != "" && x > c.x.from && x+wide > width-margin {
+			x = c.x.from
+			y += lineHeight + 2
+		}
+		c.entries = append(c.entries, [2]float64{x, y})
+		if s.Name != "" {
+			x += wide + legendSpace
+		}
 	}
-	if s.Kind == Band {
-		return drawable(s.Low[k], c.figure.Y.Scale) && drawable(s.High[k], c.figure.Y.Scale)
+	if c.hidden > 0 {
+		y += lineHeight + 2
 	}
-	return drawable(s.Y[k], c.figure.Y.Scale)
+	return y
 }
 
-// spacing returns the smallest distance of two different X of bars.
-func spacing(f *Figure, xs []float64) float64 {
-	if len(f.X.Categories) > 0 {
-		return 1
+// has reports whether point k of a series can be drawn.
+func (c *canvas) has(s *Series, k int) bool {
+	y := c.figure.Y.Scale
+	if s.Kind == Band && !(drawable(s.Low[k], y) && drawable(s.High[k], y)) || s.Kind != Band && !drawable(s.Y[k], y) {
+		return false
 	}
-	sorted := slices.Compact(slices.Sorted(slices.Values(xs)))
-	if len(sorted) < 2 {
-		return 1
-	}
-	least := math.Inf(1)
-	for i, x := range sorted[1:] {
-		least = min(least, x-sorted[i])
-	}
-	return least
+	return drawable(s.X[k], c.figure.X.Scale)
 }
 
 // open begins the document: its name for readers who cannot see it, its
 // styles, and the title.
 func (c *canvas) open() {
+	title := escape(c.figure.Title)
 	c.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="hoplag-plot" role="img" aria-labelledby="%s-title" `+
-		`viewBox="0 0 %d %s" width="%d" height="%s">`+"\n",
-		c.id, width, px(c.height), width, px(c.height))
-	c.printf(`<title id="%s-title">%s</title>`+"\n", c.id, escape(c.figure.Title))
+		`viewBox="0 0 %d %v" width="%d" height="%v">`+"\n", c.id, width, px(c.height), width, px(c.height))
+	c.printf(`<title id="%s-title">%s</title>`+"\n", c.id, title)
 	c.printf("<style>%s</style>\n", styles)
-	c.printf(`<clipPath id="%s-clip"><rect x="%s" y="%s" width="%s" height="%s"/></clipPath>`+"\n",
+	c.printf(`<clipPath id="%s-clip"><rect x="%v" y="%v" width="%v" height="%v"/></clipPath>`+"\n",
 		c.id, px(c.x.from), px(c.y.to), px(c.x.to-c.x.from), px(c.y.from-c.y.to))
-	c.printf(`<rect class="paper" width="%d" height="%s"/>`+"\n", width, px(c.height))
-	for i, line := range c.title {
-		c.printf(`<text class="title" x="%s" y="%s">%s</text>`+"\n", px(c.x.from), px(margin+lineHeight*float64(i)+9), escape(line))
-	}
+	c.printf(`<rect class="paper" width="%d" height="%v"/>`+"\n", width, px(c.height))
+	c.printf(`<text class="title" x="%v" y="%d">%s</text>`+"\n", px(c.x.from), margin+9, title)
 }
 
-// axes draws grid, ticks and labels, and opens the group that is clipped to
-// the axes.
+// axes draws grid, ticks and labels.
 func (c *canvas) axes() {
 	vertical := func(v float64, class string) {
-		c.printf(`<line class="%s" x1="%[2]s" x2="%[2]s" y1="%[3]s" y2="%[4]s"/>`+"\n", class, px(c.x.at(v)), px(c.y.from), px(c.y.to))
+		c.printf(`<line class="%s" x1="%[2]v" x2="%[2]v" y1="%[3]v" y2="%[4]v"/>`+"\n", class, px(c.x.at(v)), px(c.y.from), px(c.y.to))
 	}
 	level := func(v float64, class string) {
-		c.printf(`<line class="%s" y1="%[2]s" y2="%[2]s" x1="%[3]s" x2="%[4]s"/>`+"\n", class, px(c.y.at(v)), px(c.x.from), px(c.x.to))
+		c.printf(`<line class="%s" y1="%[2]v" y2="%[2]v" x1="%[3]v" x2="%[4]v"/>`+"\n", class, px(c.y.at(v)), px(c.x.from), px(c.x.to))
+	}
+	// text draws text that ends or has its middle at a place, turned round it.
+	text := func(x, y float64, anchor string, turned int, s string) {
+		turn := ""
+		if turned != 0 {
+			turn = fmt.Sprintf(` transform="rotate(%d %v %v)"`, turned, px(x), px(y))
+		}
+		c.printf(`<text x="%v" y="%v" text-anchor="%s"%s>%s</text>`+"\n", px(x), px(y), anchor, turn, s)
 	}
 	for _, v := range c.x.minor {
 		vertical(v, "grid fine")
@@ -233,39 +187,177 @@ func (c *canvas) axes() {
 		level(v, "grid fine")
 	}
 	for _, t := range c.x.ticks {
-		at, y := px(c.x.at(t.at)), c.y.from+lineHeight
 		if len(c.figure.X.Categories) == 0 {
 			vertical(t.at, "grid")
 		}
 		if c.slanted {
-			c.printf(`<text x="%[1]s" y="%[2]s" text-anchor="end" transform="rotate(-30 %[1]s %[2]s)">%[3]s</text>`+"\n", at, px(y), tickText(t))
-			continue
+			text(c.x.at(t.at), c.y.from+lineHeight, "end", -30, tickText(t))
+		} else {
+			text(c.x.at(t.at), c.y.from+lineHeight, "middle", 0, tickText(t))
 		}
-		c.printf(`<text x="%s" y="%s" text-anchor="middle">%s</text>`+"\n", at, px(y), tickText(t))
 	}
 	for _, t := range c.y.ticks {
 		level(t.at, "grid")
-		c.printf(`<text x="%s" y="%s" text-anchor="end">%s</text>`+"\n", px(c.x.from-8), px(c.y.at(t.at)+4), tickText(t))
+		text(c.x.from-8, c.y.at(t.at)+4, "end", 0, tickText(t))
 	}
-	c.printf(`<path class="axis" fill="none" d="M%s %sV%sH%s"/>`+"\n", px(c.x.from), px(c.y.to), px(c.y.from), px(c.x.to))
+	c.printf(`<path class="axis" fill="none" d="M%v %vV%vH%v"/>`+"\n", px(c.x.from), px(c.y.to), px(c.y.from), px(c.x.to))
 	if s := c.figure.X.Label; s != "" {
-		c.printf(`<text x="%s" y="%s" text-anchor="middle">%s</text>`+"\n", px((c.x.from+c.x.to)/2), px(c.y.from+c.below+lineHeight-2), escape(s))
+		text((c.x.from+c.x.to)/2, c.y.from+c.below+lineHeight-2, "middle", 0, escape(s))
 	}
 	if s := c.figure.Y.Label; s != "" {
-		x, y := px(c.x.from-c.beside-13), px((c.y.from+c.y.to)/2)
-		c.printf(`<text x="%[1]s" y="%[2]s" text-anchor="middle" transform="rotate(-90 %[1]s %[2]s)">%[3]s</text>`+"\n", x, y, escape(s))
+		text(c.x.from-c.beside-13, (c.y.from+c.y.to)/2, "middle", -90, escape(s))
 	}
-	if c.shown == 0 {
-		c.printf(`<text class="title" x="%s" y="%s" text-anchor="middle">no data</text>`+"\n", px((c.x.from+c.x.to)/2), px((c.y.from+c.y.to)/2))
+}
+
+// series draws the parts of a series that belong inside the axes: its line,
+// band and error bars. Markers come later, on top of all lines.
+func (c *canvas) series(s *Series, l look) {
+	if s.Kind == Band {
+		c.band(s, l)
+		return
 	}
-	c.printf(`<g clip-path="url(#%s-clip)">`+"\n", c.id)
+	if d := c.path(s); d != "" {
+		c.printf(`<path class="line s%d"%s d="%s"/>`+"\n", l.hue, l.dashed(), d)
+	}
+	for k := range s.Low {
+		if c.has(s, k) {
+			c.errorBar(c.x.at(s.X[k]), s.Low[k], s.High[k], l)
+		}
+	}
+}
+
+// path returns the line through the points, broken where one cannot be drawn.
+func (c *canvas) path(s *Series) string {
+	var b strings.Builder
+	pen := false
+	for k := range s.Y {
+		if !c.has(s, k) || s.Kind == Markers {
+			pen = false
+			continue
+		}
+		format := "L%v %v"
+		if !pen {
+			format = "M%v %v"
+		} else if s.Kind == Steps {
+			format = "H%vV%v"
+		}
+		fmt.Fprintf(&b, format, px(c.x.at(s.X[k])), px(c.y.at(s.Y[k])))
+		pen = true
+	}
+	return b.String()
+}
+
+// band draws the area of each run of points that can be drawn.
+func (c *canvas) band(s *Series, l look) {
+	for from := 0; from < len(s.Y); from++ {
+		to := from
+		var there, back strings.Builder
+		for ; to < len(s.Y) && c.has(s, to); to++ {
+			fmt.Fprintf(&there, "L%v %v", px(c.x.at(s.X[to])), px(c.y.at(s.High[to])))
+		}
+		for k := to - 1; k >= from; k-- {
+			fmt.Fprintf(&back, "L%v %v", px(c.x.at(s.X[k])), px(c.y.at(s.Low[k])))
+		}
+		if to > from {
+			c.printf(`<path class="band f%d" d="M%s%sZ"/>`+"\n", l.hue, there.String()[1:], back.String())
+		}
+		from = to
+	}
+}
+
+// errorBar draws a bar from low to high. An end without a place on the axis
+// goes to the edge, and has no cap.
+func (c *canvas) errorBar(x, low, high float64, l look) {
+	if math.IsNaN(low) || math.IsNaN(high) {
+		return
+	}
+	end := func(v, edge float64) (y px, cap string) {
+		if !drawable(v, c.y.scale) {
+			return px(edge), ""
+		}
+		y = px(c.y.at(v))
+		return y, fmt.Sprintf("M%v %vh8", px(x-4), y)
+	}
+	y0, cap0 := end(low, c.y.from)
+	y1, cap1 := end(high, c.y.to)
+	c.printf(`<path class="range s%d" fill="none" d="M%v %vV%v%s%s"/>`+"\n", l.hue, px(x), y0, y1, cap0, cap1)
+}
+
+// marks draws the markers of a series. On a line with very many points only
+// some have one.
+func (c *canvas) marks(s *Series, l look) {
+	if s.Kind != Lines && s.Kind != Markers {
+		return
+	}
+	last := math.Inf(-1)
+	for k := range s.Y {
+		if !c.has(s, k) || !c.x.inside(s.X[k]) || !c.y.inside(s.Y[k]) {
+			continue
+		}
+		x := c.x.at(s.X[k])
+		if s.Kind == Lines && len(s.Y) > 40 && math.Abs(x-last) < markEvery {
+			continue
+		}
+		last = x
+		c.mark(x, c.y.at(s.Y[k]), l)
+	}
+}
+
+// mark draws one marker: solid, or hollow for the paper's.
+func (c *canvas) mark(x, y float64, l look) {
+	class := fmt.Sprintf("mark s%d f%d", l.hue, l.hue)
+	if l.paper {
+		class = fmt.Sprintf("mark s%d hollow", l.hue)
+	}
+	if l.hue == 0 {
+		c.printf(`<circle class="%s" cx="%v" cy="%v" r="3.6"/>`+"\n", class, px(x), px(y))
+		return
+	}
+	c.printf(`<path class="%s" d="M%v %v%s"/>`+"\n", class, px(x), px(y), markers[l.hue])
+}
+
+// legend draws a sample and the name of each series, and below them how many
+// points are not shown.
+func (c *canvas) legend() {
+	for i := range c.figure.Series {
+		s, l := &c.figure.Series[i], c.looks[i]
+		if s.Name == "" {
+			continue
+		}
+		x, y := c.entries[i][0], c.entries[i][1]
+		switch s.Kind {
+		case Band:
+			c.printf(`<rect class="band f%d" x="%v" y="%v" width="%d" height="12"/>`+"\n", l.hue, px(x), px(y-10), swatch)
+		case Lines, Line, Steps:
+			c.printf(`<path class="line s%d"%s d="M%v %vH%v"/>`+"\n", l.hue, l.dashed(), px(x), px(y-4), px(x+swatch))
+		}
+		if s.Kind == Lines || s.Kind == Markers {
+			c.mark(x+swatch/2, y-4, l)
+		}
+		c.printf(`<text x="%v" y="%v">%s</text>`+"\n", px(x+swatch+6), px(y), escape(s.Name))
+	}
+	if c.hidden == 0 {
+		return
+	}
+	points, why := "points are", ""
+	if c.hidden == 1 {
+		points = "point is"
+	}
+	if c.x.scale == Log || c.y.scale == Log {
+		why = ", or not above 0 on a logarithmic axis"
+	}
+	c.printf(`<text class="note" x="%v" y="%v">%d %s not shown: not a number%s</text>`+"\n", px(c.x.from), px(c.height-margin+2),
+		c.hidden, points, why)
 }
 
 func (c *canvas) printf(format string, args ...any) { fmt.Fprintf(&c.out, format, args...) }
 
-// px formats a place in pixels, to a tenth.
-func px(v float64) string {
-	v = math.Round(10*min(max(v, -1e5), 1e5)) / 10
+// A px is a place in pixels, shown to a tenth.
+type px float64
+
+// String formats the place.
+func (p px) String() string {
+	v := math.Round(10*min(max(float64(p), -1e5), 1e5)) / 10
 	if v == 0 {
 		v = 0 // not -0
 	}
@@ -296,25 +388,4 @@ func tickText(t tick) string {
 		return escape(t.label)
 	}
 	return fmt.Sprintf(`10<tspan class="power" dy="-5">%s</tspan>`, strings.ReplaceAll(strconv.Itoa(t.power), "-", "−"))
-}
-
-// wrap breaks text into lines of about the given number of letters.
-func wrap(s string, letters int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(s) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > letters:
-			lines = append(lines, line)
-			line = word
-		default:
-			line += " " + word
-		}
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
 }

@@ -39,7 +39,6 @@ var signs = map[experiment.Verdict]string{
 type section struct {
 	experiment.Record
 	Measured bool
-	Possible bool // whether it can be measured at all
 	Pictures []picture
 	Settings string // the Config, indented
 	Counts   map[experiment.Verdict]int
@@ -132,7 +131,7 @@ func Write(file, dir string, all []experiment.Experiment) error {
 
 // load makes an experiment's section from its record, if there is one.
 func load(dir string, e *experiment.Experiment) (section, error) {
-	s := section{Possible: e.Possible(), Counts: map[experiment.Verdict]int{}}
+	s := section{Counts: map[experiment.Verdict]int{}}
 	s.Name, s.Group, s.Title, s.Claim = e.Name, e.Group, e.Title, e.Claim
 	r, err := experiment.Load(dir, e.Name)
 	if experiment.Missing(err) {

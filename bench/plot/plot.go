@@ -1,14 +1,13 @@
 // Package plot draws the figures of the experiments as SVG: lines, markers,
-// bars, steps and bands on linear or logarithmic axes, with a legend below the
-// data. A figure is legible on a light and on a dark page, in black and white,
-// and for colour-blind readers: series differ by marker and dash as well as
+// steps and bands on linear or logarithmic axes, with a legend below the data.
+// A figure is legible on a light and on a dark page, in black and white, and
+// for colour-blind readers: series differ by marker and dash as well as
 // colour.
 //
 // It leaves out what cannot be drawn, and never moves it: NaN and infinities,
 // and numbers of 0 or less on a logarithmic axis. A line breaks there. The
-// figure then says how many points are not shown; if none are left it says
-// that there is no data. An error bar whose end cannot be drawn goes to the
-// edge and has no cap there.
+// figure then says how many points are not shown. An error bar whose end
+// cannot be drawn goes to the edge and has no cap there.
 package plot
 
 import (
@@ -43,8 +42,7 @@ type Axis struct {
 	// decide. What lies beyond is cut off silently.
 	Min, Max float64
 
-	// Categories, on an X axis, are names for the whole numbers from 0 on, as
-	// for bars.
+	// Categories, on an X axis, are names for the whole numbers from 0 on.
 	Categories []string
 }
 
@@ -63,7 +61,6 @@ const (
 	Line                // a line alone: theory, the truth, many points
 	Markers             // markers alone
 	Steps               // a staircase that changes at each point: a CDF
-	Bars                // a bar from 0 (on a log axis, from the bottom); beside those of other series at the same X
 	Band                // the area between Low and High; Y is not drawn
 )
 
@@ -71,7 +68,7 @@ const (
 type Series struct {
 	Name string
 	Kind Kind
-	X, Y []float64 // of equal length; for Bars X may be nil, and counts from 0
+	X, Y []float64 // of equal length
 
 	// Low and High, if not nil, are the ends of each point's error bar.
 	Low, High []float64
@@ -83,14 +80,6 @@ type Series struct {
 	// Pair, if not 0, gives the series the colour and marker of all others
 	// with the same Pair, such as the paper's method and ours on one input.
 	Pair int
-}
-
-// x returns the X of point i.
-func (s *Series) x(i int) float64 {
-	if s.X == nil {
-		return float64(i)
-	}
-	return s.X[i]
 }
 
 // Add appends a point.
@@ -115,18 +104,15 @@ func Level(name string, y, x0, x1 float64) Series {
 // steps at evenly spaced probabilities (0 means 200) so that the picture stays
 // small. It does not change the samples, and drops those that are not numbers.
 func CDF(name string, samples []float64, points int) Series {
-	if points == 0 {
-		points = 200
-	}
 	sorted := slices.DeleteFunc(slices.Clone(samples), func(x float64) bool { return x != x })
-	slices.SortFunc(sorted, cmp.Compare[float64])
+	slices.Sort(sorted)
 	s := Series{Name: name, Kind: Steps}
 	n := len(sorted)
 	if n == 0 {
 		return s
 	}
 	s.Add(sorted[0], 0)
-	steps := min(n, points)
+	steps := min(n, cmp.Or(points, 200))
 	for i := range steps {
 		rank := int(int64(i+1) * int64(n) / int64(steps))
 		s.Add(sorted[rank-1], float64(rank)/float64(n))
