@@ -88,7 +88,7 @@ func (f *follower) fetch(ctx context.Context) {
 		f.local = position{cuts[i].session, cuts[i].through}
 		_, _, err := f.compare.meeting.take(second, "", p.seal.of(&cuts[i]))
 		must(0, err) // our own
-		here.ahead.add(0, -cuts[i].wall)
+		here.ahead.add(0, -cuts[i].wall, 0)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second))
@@ -126,7 +126,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	}
 	// The other clock was read between before and after, the surer the less time
 	// that took.
-	feed.ahead.add(after-before, before+(after-before)/2-r.now)
+	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
 	f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came})
 	return r.more && len(r.records) > 0, nil
 }
@@ -262,7 +262,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 		// The record was on its way for a while. The smallest of many such
 		// differences is close to that of the clocks.
 		ahead := now - (r.through+1)*m.cut
-		m.ends[point].ahead.add(ahead, ahead)
+		m.ends[point].ahead.add(ahead, ahead, now)
 		m.hear(point, now)
 	}
 	return err

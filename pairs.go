@@ -140,41 +140,25 @@ func (s *source) pop() queued {
 	return q
 }
 
-// A least is the number with the smallest key of the latest.
+// A least is the number with the smallest key. Keys age, because clocks drift: a
+// backlog that comes after a silence does not displace what was known before.
 type least struct {
-	now, before [2]int64 // key, number
-	n           int
+	key, x, at int64
+	known      bool
 }
 
-// leastOf is the smallest number of numbers that a least covers.
-const leastOf = 32
-
-func (l *least) add(key, x int64) {
-	if l == nil {
-		return
-	}
-	none := [2]int64{math.MaxInt64, math.MaxInt64}
-	if l.n%leastOf == 0 {
-		if l.n == 0 {
-			l.now = none
-		}
-		l.before, l.now = l.now, none
-	}
-	l.n++
-	if key < l.now[0] {
-		l.now = [2]int64{key, x}
+func (l *least) add(key, x, now int64) {
+	if l != nil && (!l.known || key <= l.key+int64(mostDrift*float64(now-l.at))) {
+		*l = least{key, x, now, true}
 	}
 }
 
 // value returns the smallest key and its number, 0 if there is none.
 func (l *least) value() (key, x int64) {
-	switch {
-	case l == nil || l.n == 0:
+	if l == nil {
 		return 0, 0
-	case l.before[0] < l.now[0]:
-		return l.before[0], l.before[1]
 	}
-	return l.now[0], l.now[1]
+	return l.key, l.x
 }
 
 // apart returns how far the second point's clock is ahead of the first's, as

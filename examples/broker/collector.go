@@ -91,7 +91,7 @@ func owner(partition int, names []string) (best string) {
 func (c *collector) work(ctx context.Context, partition int) {
 	what, failed := fmt.Sprintf("collecting partition %d", partition), ""
 	for wait := 200 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
-		w := &worker{collector: c, partition: partition, out: func(r hoplag.Report) {
+		w := &worker{collector: c, number: partition, out: func(r hoplag.Report) {
 			c.add(r)
 			failed, wait = c.tell(what, failed, nil), 200*time.Millisecond
 		}}
