@@ -5,7 +5,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -196,7 +195,7 @@ func (p *Point) which(question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hoplag: question: %w", err)
 	}
-	if p.isClosed() {
+	if p.open.Err() != nil {
 		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
 	}
 	nonce := r.Bytes(nonceSize)
@@ -315,14 +314,8 @@ func moved(t estimate.Trail, by, stamps int64) estimate.Trail {
 	return t
 }
 
-// A follower's questions are at most so long, over datagrams smallQuestion, and so
-// many a report.
-const (
-	largeQuestion, smallQuestion = 3500, 1100 // bytes of trails
-	mostQuestions                = 16
-)
-
-// which asks the first point, or this one for messages that went back.
+// which asks the first point, or this one for messages that went back. A question
+// has as many trails as it may be long.
 func (f *follower) which(ctx context.Context, direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names)) {
 	p := f.point
 	if direction == back {
@@ -331,31 +324,21 @@ func (f *follower) which(ctx context.Context, direction int, trails []estimate.T
 		}
 		return
 	}
+	n, size, unit := 0, 0, int64(p.config.Cut)
+	for ; n < len(trails); n++ {
+		if size += len(lost.AppendTrails(nil, trails[n:n+1], unit)); size > maxRequest-100 {
+			break
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second)/2)
 	defer cancel()
-	for i := 0; i < mostQuestions && len(trails) > 0; i++ {
-		n, size, unit := 0, 0, int64(p.config.Cut)
-		for n < len(trails) {
-			if size += len(lost.AppendTrails(nil, trails[n:n+1], unit)); size > f.most && n > 0 {
-				break
-			}
-			n++
-		}
-		q := newRequest(f.name, position{})
-		question := append(p.seal.begin(whichMagic), q.nonce[:]...)
-		answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails[:n], unit)))
-		if errors.Is(err, estimate.ErrEncoding) && f.most > smallQuestion {
-			f.most = smallQuestion
-			continue
-		}
-		if err != nil {
-			return
-		}
-		names, err := p.seal.names(q, answer, trails[:n], p.Direction)
-		if err != nil {
-			return
-		}
+	q := newRequest(f.name, position{})
+	question := append(p.seal.begin(whichMagic), q.nonce[:]...)
+	answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails[:n], unit)))
+	if err != nil {
+		return
+	}
+	if names, err := p.seal.names(q, answer, trails[:n], p.Direction); err == nil {
 		take(trails[:n], &names)
-		trails = trails[n:]
 	}
 }

@@ -1,6 +1,7 @@
 package hoplag
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -25,12 +26,13 @@ type Point struct {
 	*Direction            // from the first point to the last
 	Back       *Direction // and back
 
-	config  Config
-	clock   *timeline
-	seal    sealer
-	serving serving
-	recall  recall
-	closing chan struct{}
+	config Config
+	clock  *timeline
+	seal   sealer
+	recall recall
+	open   context.Context // until Close
+	shut   context.CancelFunc
+	conns  atomic.Int32 // that are open
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -56,7 +58,8 @@ func NewPoint(c Config) (*Point, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), closing: make(chan struct{}), history: history{limit: c.History}}
+	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: history{limit: c.History}}
+	p.open, p.shut = context.WithCancel(context.Background())
 	p.Direction, p.Back = newDirection(&p.config, p.clock), newDirection(&p.config, p.clock)
 	p.begin(0)
 	p.discard = false
@@ -69,13 +72,10 @@ func NewPoint(c Config) (*Point, error) {
 // Close stops the point. It no longer counts what passes, followers learn nothing
 // more, and connections to it end.
 func (p *Point) Close() error {
+	p.shut()
 	p.mu.Lock()
-	if !p.isClosed() {
-		close(p.closing)
-	}
 	p.timer.Stop()
 	p.mu.Unlock()
-	p.serving.close()
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
 	for _, d := range p.directions() {
@@ -88,15 +88,6 @@ func (p *Point) Close() error {
 }
 
 func (p *Point) directions() [2]*Direction { return [2]*Direction{p.Direction, p.Back} }
-
-func (p *Point) isClosed() bool {
-	select {
-	case <-p.closing:
-		return true
-	default:
-		return false
-	}
-}
 
 // Format prints the point's name, and no secret.
 func (p *Point) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "hoplag.Point(%q)", p.config.Name) }
@@ -164,13 +155,13 @@ func (p *Point) untilCut() time.Duration {
 func (p *Point) work() {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
-	if p.isClosed() {
+	if p.open.Err() != nil {
 		return
 	}
 	p.cut()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.isClosed() {
+	if p.open.Err() == nil {
 		p.timer.Reset(p.untilCut())
 	}
 }

@@ -2,12 +2,14 @@ package hoplag
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -356,10 +358,7 @@ const maxReply = 1 << 20
 // Answer answers a follower's request, however it arrived. The reply says what
 // passed since the last one, in up to a megabyte. The error wraps [ErrForged],
 // [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
-func (p *Point) Answer(request []byte) ([]byte, error) { return p.answer(request, maxReply) }
-
-// answer is Answer with records of at most limit bytes, unless one alone is longer.
-func (p *Point) answer(request []byte, limit int) ([]byte, error) {
+func (p *Point) Answer(request []byte) ([]byte, error) {
 	if bytes.HasPrefix(request, []byte(whichMagic)) {
 		return p.which(request)
 	}
@@ -372,12 +371,12 @@ func (p *Point) answer(request []byte, limit int) ([]byte, error) {
 	if err := r.Close(); err != nil {
 		return nil, fmt.Errorf("hoplag: request: %w", err)
 	}
-	if p.isClosed() {
+	if p.open.Err() != nil {
 		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
 	}
 	p.Direction.remember(&p.config)
 	p.mu.Lock()
-	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, limit, p.clock.elapsed())
+	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
 	wall := p.history.latest().wall // the clock may have been set since
 	p.mu.Unlock()
 
@@ -389,6 +388,40 @@ func (p *Point) answer(request []byte, limit int) ([]byte, error) {
 		a.records = append(a.records, p.seal.of(&cuts[i]))
 	}
 	return p.seal.reply(nonce, a), nil
+}
+
+// Records yields what passes the point as signed records, of one cut each if the
+// caller keeps up, for any bus that carries them to a [Pair]. It begins with the
+// present cut and ends when the context is done or the point is closed.
+func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		p.mu.Lock()
+		latest := p.history.latest()
+		at, name := position{latest.session, latest.through}, randomNumber()
+		p.mu.Unlock()
+		for {
+			p.mu.Lock()
+			if p.waiting == nil {
+				p.waiting = make(chan struct{})
+			}
+			waiting := p.waiting
+			cuts, _ := p.history.read(name, at, p.config.History, p.clock.elapsed())
+			p.mu.Unlock()
+			for i := range cuts {
+				at = position{cuts[i].session, cuts[i].through}
+				if !yield(p.seal.of(&cuts[i])) {
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.open.Done():
+				return
+			case <-waiting:
+			}
+		}
+	}
 }
 
 // of returns the record of a cut.

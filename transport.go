@@ -7,21 +7,153 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda/lost"
 )
+
+// An Exchange carries a request to another point's [Point.Answer] and returns
+// the reply: over HTTP ([HTTP]), a connection ([Conn], [Dial]) or any bus.
+type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
+
+// Follow compares this point with the one whose ServeHTTP is at the URL. It
+// yields a report for each interval, of packets that passed there first and
+// then here, and of those that came back. Whatever happens to the other point,
+// it continues until the context is done; reports say what is wrong.
+func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
+	return p.FollowOver(ctx, HTTP(nil, url))
+}
+
+// FollowOver is [Point.Follow] over any transport.
+func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
+	return func(yield func(Report) bool) {
+		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
+		p.Back.remember(&p.config)
+		f.compare.meeting.which = func(direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names)) {
+			f.which(ctx, direction, trails, take)
+		}
+		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, true
+		f.compare.begin(p.number(p.clock.now()) - 1)
+		for p.wait(ctx, f.wake()) == nil {
+			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
+			f.fetch(ctx)
+			for ctx.Err() == nil {
+				r, ok := f.compare.next(now)
+				if !ok {
+					break
+				}
+				if f.err != nil && r.Err != nil {
+					r.Err = fmt.Errorf("%w: %w", r.Err, f.err)
+				}
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A follower is one run of Follow.
+type follower struct {
+	point   *Point
+	ask     Exchange
+	compare *comparison
+	name    uint64 // as a reader of both points
+	local   position
+	err     error // why the other point could not be reached
+}
+
+// wake returns when to look at the points again: when the current report can
+// be complete, or soon if it should be or nothing was compared yet. The other
+// point's cuts are up to half a cut later than ours.
+func (f *follower) wake() int64 {
+	cut := int64(f.point.config.Cut)
+	now := f.point.clock.now()
+	if !f.compare.meeting.warm && f.err == nil {
+		return now + cut
+	}
+	due := (f.compare.due()+1)*cut + cut*6/10 + 2*int64(f.point.config.grace())
+	return min(max(due, now+cut), now+2*int64(f.point.config.Report))
+}
+
+// fetch fetches what both points have.
+func (f *follower) fetch(ctx context.Context) {
+	p, here := f.point, &f.compare.meeting.ends[second]
+	p.mu.Lock()
+	cuts, _ := p.history.read(f.name, f.local, p.config.History, p.clock.elapsed())
+	p.mu.Unlock()
+	for i := range cuts {
+		f.local = position{cuts[i].session, cuts[i].through}
+		_, _, err := f.compare.meeting.take(second, "", p.seal.of(&cuts[i]))
+		must(0, err) // our own
+		here.ahead.add(0, -cuts[i].wall, 0)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second))
+	defer cancel()
+	for more := true; more; {
+		if more, f.err = f.fetchOnce(ctx); f.err != nil {
+			return
+		}
+	}
+}
+
+// fetchOnce makes one exchange and reports whether there may be more to fetch.
+func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
+	p, feed := f.point, &f.compare.meeting.ends[first]
+	var at position
+	if len(feed.shards) > 0 {
+		at = feed.shards[0].at
+	}
+	q := newRequest(f.name, at)
+	before, sent := p.clock.elapsed(), p.clock.now()
+	data, err := f.ask(ctx, p.seal.request(q))
+	if err != nil {
+		return false, err
+	}
+	after, came := p.clock.elapsed(), p.clock.now()
+	r, err := p.seal.answered(q, data)
+	if err != nil {
+		return false, err
+	}
+	feed.name = r.name
+	for _, record := range r.records {
+		if _, _, err := f.compare.meeting.take(first, "", record); err != nil {
+			return false, err
+		}
+	}
+	// The other clock was read between before and after, the surer the less time
+	// that took.
+	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
+	f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came})
+	return r.more && len(r.records) > 0, nil
+}
+
+// wait waits until a time by the point's clock.
+func (p *Point) wait(ctx context.Context, until int64) error {
+	timer := time.NewTimer(time.Duration(until - p.clock.now()))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.open.Done():
+		return ErrClosed
+	case <-timer.C:
+		return nil
+	}
+}
 
 const (
 	contentType = "application/vnd.hoplag"
 
 	// maxMessage bounds what is read from a peer, in bytes.
 	maxMessage = 64 << 20
-	maxRequest = 4 << 10
+	maxRequest = 64 << 10
 
 	// A connection has firstTimeout until its first signed request has come, and
 	// nextTimeout for each one after that. maxConns are open at a time.
@@ -90,83 +222,34 @@ func HTTP(client *http.Client, url string) Exchange {
 	}
 }
 
-// serving is what a point has open, to be closed with it.
-type serving struct {
-	mu     sync.Mutex
-	open   map[io.Closer]struct{}
-	closed bool
-}
-
-// add reports whether there is room for one more, and closes it if there is none.
-func (s *serving) add(c io.Closer) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || len(s.open) >= maxConns {
-		c.Close()
-		return false
-	}
-	if s.open == nil {
-		s.open = map[io.Closer]struct{}{}
-	}
-	s.open[c] = struct{}{}
-	return true
-}
-
-func (s *serving) remove(c io.Closer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-}
-
-func (s *serving) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for c := range s.open {
-		c.Close()
-	}
-}
-
-// serve calls next until the socket or the point is closed. Other errors, such as
-// too many open files, may pass: it waits a while.
-func (p *Point) serve(socket io.Closer, next func() error) error {
-	p.serving.add(socket)
-	defer p.serving.remove(socket)
-	for wait := time.Duration(0); ; {
-		err := next()
+// Serve answers the followers that connect, until the listener or the point is
+// closed. Of those who do not show within ten seconds that they have the Key, or
+// are more than a thousand, it closes the connections. Errors such as too many open
+// files may pass: it waits a while.
+func (p *Point) Serve(l net.Listener) error {
+	defer context.AfterFunc(p.open, func() { l.Close() })()
+	for wait := time.Millisecond; ; {
+		conn, err := l.Accept()
 		switch {
 		case err == nil:
-			wait = 0
-			continue
-		case errors.Is(err, net.ErrClosed), p.isClosed():
+			wait = time.Millisecond
+			go func() {
+				defer conn.Close()
+				defer context.AfterFunc(p.open, func() { conn.Close() })()
+				defer p.conns.Add(-1)
+				if p.conns.Add(1) <= maxConns {
+					p.ServeConn(conn)
+				}
+			}()
+		case errors.Is(err, net.ErrClosed), p.open.Err() != nil:
 			return nil
 		case wait > 10*time.Second:
 			return fmt.Errorf("hoplag: %w", err)
-		}
-		wait = max(2*time.Millisecond, 2*wait)
-		select {
-		case <-p.closing:
-			return nil
-		case <-time.After(min(wait, time.Second)):
+		default:
+			wait *= 2
+			p.wait(context.Background(), p.clock.now()+int64(min(wait, time.Second)))
 		}
 	}
-}
-
-// Serve answers the followers that connect, until the listener or the point is
-// closed. Of those who do not show within ten seconds that they have the Key, or
-// are more than a thousand, it closes the connections.
-func (p *Point) Serve(l net.Listener) error {
-	return p.serve(l, func() error {
-		conn, err := l.Accept()
-		if err == nil && p.serving.add(conn) {
-			go func() {
-				defer conn.Close()
-				defer p.serving.remove(conn)
-				p.ServeConn(conn)
-			}()
-		}
-		return err
-	})
 }
 
 // ServeConn answers the follower at the other end of a connection, until the
@@ -213,17 +296,11 @@ func Conn(conn net.Conn) Exchange {
 	}
 }
 
-// Dial exchanges with the point at an address, given as for [net.Dial]: over
-// datagrams to its [Point.ServePacket] if the network begins with "udp" or
-// "unixgram", otherwise over connections to its [Point.Serve]. It connects when
-// first needed, and again after an error: at once if the connection is old.
+// Dial exchanges over connections to the [Point.Serve] at an address, given as for
+// [net.Dial]. It connects when first needed, and again after an error: at once if
+// the connection is old.
 func Dial(network, address string) Exchange {
-	over := Conn
-	if strings.HasPrefix(network, "udp") || network == "unixgram" {
-		over = Datagrams
-	}
 	var conn net.Conn
-	var ask Exchange
 	var mu sync.Mutex
 	return func(ctx context.Context, request []byte) (reply []byte, err error) {
 		mu.Lock()
@@ -235,9 +312,8 @@ func Dial(network, address string) Exchange {
 					conn = nil
 					return nil, fmt.Errorf("hoplag: %w", err)
 				}
-				ask = over(conn)
 			}
-			if reply, err = ask(ctx, request); err == nil {
+			if reply, err = Conn(conn)(ctx, request); err == nil {
 				return reply, nil
 			}
 			conn.Close()
@@ -277,153 +353,4 @@ func readMessage(r io.Reader, limit uint32) ([]byte, error) {
 		return nil, fmt.Errorf("hoplag: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-// Over datagrams, each one asks for one piece of the reply, and is answered by one
-// that is at most three times as long, so that nobody can have a point flood
-// someone else:
-//
-//	question:  magic 4 · index of the piece 2 · length of the request 2 · request · zeros
-//	piece:     magic 4 · nonce of the request 16 · index 2 · pieces 2 · bytes
-//
-// What a stranger slips in spoils the reply's tag and nothing else. The point keeps
-// a reply until all its pieces are asked for, or others take its place.
-const (
-	questionMagic = "HLPP"
-	pieceMagic    = "HLPD"
-	questionHead  = 4 + 2 + 2
-	questionSize  = 400 // at least
-
-	longestQuestion = 1200
-	pieceHead       = 4 + nonceSize + 4
-	pieceSize       = 3*questionSize - pieceHead
-
-	// requestNonce is where the nonce is in an encoded request.
-	requestNonce = 5 + 8
-
-	// retryAfter is how long to wait for pieces before they are asked for again, and
-	// ahead how many are asked for at a time.
-	retryAfter, ahead = 100 * time.Millisecond, 16
-
-	// keptReplies is how many replies a point keeps, of how many bytes of records.
-	keptReplies, maxPacketReply = 16, 32 << 10
-)
-
-// ServePacket answers followers that send datagrams, until the connection or the
-// point is closed. It drops datagrams that are not signed requests. An answer is at
-// most three times as long as what it answers, whoever seems to have sent that.
-func (p *Point) ServePacket(conn net.PacketConn) error {
-	buffer := make([]byte, maxRequest)
-	var kept [keptReplies]struct{ request, reply string }
-	next := 0
-	return p.serve(conn, func() error {
-		n, from, err := conn.ReadFrom(buffer)
-		if b := buffer[:n]; err == nil && n >= questionSize && string(b[:4]) == questionMagic {
-			index, size := int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint16(b[6:]))
-			if size > n-questionHead || size < requestNonce+nonceSize {
-				return nil
-			}
-			request := b[questionHead : questionHead+size]
-			at := 0
-			for at < keptReplies && kept[at].request != string(request) {
-				at++
-			}
-			if at == keptReplies {
-				reply, err := p.answer(request, maxPacketReply)
-				if err != nil {
-					return nil
-				}
-				at, next = next, (next+1)%keptReplies
-				kept[at].request, kept[at].reply = string(request), string(reply)
-			}
-			if piece := pieceOf(kept[at].reply, request, index); piece != nil {
-				conn.WriteTo(piece, from) // an error is as if it were lost
-			}
-		}
-		return err
-	})
-}
-
-// pieceOf returns a piece of the reply to a request, or nil.
-func pieceOf(reply string, request []byte, index int) []byte {
-	count := (len(reply) + pieceSize - 1) / pieceSize
-	if index >= count || count > 1<<16-1 {
-		return nil
-	}
-	b := append([]byte(pieceMagic), request[requestNonce:requestNonce+nonceSize]...)
-	b = binary.BigEndian.AppendUint16(b, uint16(index))
-	b = binary.BigEndian.AppendUint16(b, uint16(count))
-	return append(b, reply[index*pieceSize:min(len(reply), (index+1)*pieceSize)]...)
-}
-
-// Datagrams exchanges over a connected socket with a point's
-// [Point.ServePacket]. It asks again for what does not come until the context is
-// done.
-func Datagrams(conn net.Conn) Exchange {
-	return func(ctx context.Context, request []byte) ([]byte, error) {
-		if len(request) < requestNonce+nonceSize || len(request) > longestQuestion-questionHead {
-			return nil, fmt.Errorf("hoplag: %w: a request of %d bytes", estimate.ErrEncoding, len(request))
-		}
-		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-		defer stop()
-		r := assembly{nonce: request[requestNonce : requestNonce+nonceSize], pieces: make([][]byte, 1), missing: 1}
-		for r.missing > 0 {
-			asked := 0
-			for i := 0; i < len(r.pieces) && asked < ahead; i++ {
-				if r.pieces[i] == nil {
-					asked++
-					conn.Write(question(request, i)) // an error is as if it were lost
-				}
-			}
-			err := r.read(conn, asked)
-			if ctx.Err() != nil && r.missing > 0 {
-				return nil, fmt.Errorf("hoplag: no whole reply: %w", errors.Join(ctx.Err(), err))
-			}
-			if late, ok := err.(net.Error); err != nil && !(ok && late.Timeout()) {
-				time.Sleep(retryAfter / 2) // a port that was closed a moment ago may be open again
-			}
-		}
-		return bytes.Join(r.pieces, nil), nil
-	}
-}
-
-// question returns the datagram that asks for a piece.
-func question(request []byte, index int) []byte {
-	b := binary.BigEndian.AppendUint16([]byte(questionMagic), uint16(index))
-	b = binary.BigEndian.AppendUint16(b, uint16(len(request)))
-	b = append(b, request...)
-	return append(b, make([]byte, max(0, questionSize-len(b)))...)
-}
-
-// An assembly is the pieces received of the reply to a request.
-type assembly struct {
-	nonce   []byte
-	pieces  [][]byte
-	missing int
-}
-
-// read reads as many pieces as were asked for, unless none comes for a while.
-func (r *assembly) read(conn net.Conn, asked int) error {
-	buffer := make([]byte, pieceHead+pieceSize+1)
-	for asked > 0 && r.missing > 0 {
-		conn.SetReadDeadline(time.Now().Add(retryAfter))
-		n, err := conn.Read(buffer)
-		if err != nil {
-			return err
-		}
-		b := buffer[:n]
-		if n < pieceHead || string(b[:4]) != pieceMagic || !bytes.Equal(b[4:4+nonceSize], r.nonce) {
-			continue
-		}
-		index, count := int(binary.BigEndian.Uint16(b[4+nonceSize:])), int(binary.BigEndian.Uint16(b[6+nonceSize:]))
-		if len(r.pieces) == 1 && r.pieces[0] == nil && count > 1 {
-			r.pieces, r.missing = make([][]byte, count), count
-		}
-		if count == len(r.pieces) && index < count && r.pieces[index] == nil {
-			r.pieces[index] = bytes.Clone(b[pieceHead:])
-			r.missing--
-			asked--
-		}
-	}
-	return nil
 }
