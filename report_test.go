@@ -346,7 +346,7 @@ func TestSignedNonsense(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	c := small()
 	seal := newSealer(c)
-	p := &Point{config: c, clock: newTimeline(nil), seal: seal, Direction: newDirection(&c, newTimeline(nil))}
+	p := &Point{config: c, open: f.Context(), clock: newTimeline(nil), seal: seal, Direction: newDirection(&c, newTimeline(nil))}
 	p.history.limit = 1 << 20
 	record := seal.someRecord()
 	p.history.add(stored{session: 77, after: -3, through: 9, data: record}, 0)
