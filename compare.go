@@ -436,7 +436,8 @@ func (w *way) delay(fresh bool) Delay {
 		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, w.strange[1])
 	}
 	if d.Err == nil {
-		d.MeanInterval95, d.DeviationInterval95 = r.MeanInterval(sampling), r.DeviationInterval(confidence)
+		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
+		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		w.distribute(&d)
 	}
 	if errors.Is(d.Err, ErrCopies) || errors.Is(d.Err, ErrUnlike) {

@@ -45,7 +45,7 @@ func TestMissing(t *testing.T) {
 						t.Errorf("%v: %v is not within %v", ahead, m.Sent, r.Start)
 					}
 				}
-				if i := r.Forth.MeanInterval95; r.Err == nil && n > 2 && !i.Contains(5e6) {
+				if r.Err == nil && n > 2 && !r.Forth.MeanInterval95.Contains(5e6) && math.Abs(r.Forth.Mean-5e6) > 10e3 { // those that come vary
 					t.Errorf("%v: %v", ahead, r)
 				}
 				if n == 8 {

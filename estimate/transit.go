@@ -37,6 +37,8 @@ type Transit struct {
 type OnWay struct {
 	Packets  float64
 	Ages     float64 // the sum of their ages, as estimated
+	Known    float64 // of these, the ages that are known,
+	Seen     float64 // of so many packets that were alone
 	Variance float64 // of Ages
 }
 
@@ -126,10 +128,11 @@ func (a *Areas) observe(from, to int) {
 }
 
 // ages adds up ages, each with a weight.
-type ages struct{ n, weights, squares, first, second float64 }
+type ages struct{ n, sum, weights, squares, first, second float64 }
 
 func (a *ages) add(age, weight float64) {
 	a.n++
+	a.sum += age
 	a.weights += weight
 	a.squares += weight * weight
 	a.first += weight * age
@@ -195,7 +198,8 @@ func (a *Areas) age(t *Transit, first, last *ages) {
 	}{{&t.First, first}, {&t.Last, last}} {
 		end, seen := of.end, of.seen
 		n, age, spread, doubt := max(end.Packets, 0), global, max(third/(3*mean)-global*global, 0), 0.0
-		if !t.steady {
+		typical := math.Abs(seen.first-global*seen.weights) <= 4*math.Sqrt(spread*seen.squares)
+		if !t.steady || !typical { // such as while a host is stalled
 			doubt = global * global
 			if seen.n > 2 {
 				age = seen.first / seen.weights
@@ -203,6 +207,7 @@ func (a *Areas) age(t *Transit, first, last *ages) {
 				doubt = (spread+sq(global/seen.n))*seen.squares/sq(seen.weights) + sq(age/4)
 			}
 		}
-		end.Ages, end.Variance = n*age, n*spread+n*n*doubt
+		rest := max(0, n-seen.n) // they take longer than those that were alone
+		end.Known, end.Seen, end.Ages, end.Variance = seen.sum, seen.n, seen.sum+rest*age, 2*rest*spread+rest*rest*doubt
 	}
 }

@@ -69,6 +69,7 @@ type Result struct {
 
 	fromAreas bool    // by an Accumulator
 	owed      float64 // by how much the mean delay of those received exceeds the time on the way
+	known     float64 // what is known of that
 }
 
 // Estimate compares the upstream and the downstream point's aggregators of one

@@ -38,6 +38,17 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return r.withCopies(i)
 }
 
+// OfReceived returns the mean delay of the packets received in an [Accumulator]'s
+// report, and its interval: Mean is the time that packets spent on their way, of
+// which some was theirs before the report, and some is that of packets that come
+// later. Where most packets that cross its ends were alone in their cells, that is
+// known.
+func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
+	of := *r
+	of.Mean, of.owed = r.Mean+r.known, r.owed-r.known
+	return of.Mean, of.MeanInterval(confidence)
+}
+
 // CentralLimitInterval returns the interval of the mean delay by the central limit
 // theorem, with Student's quantile. At 98 % it is three quarters as wide as
 // eq. (1). It has no margin for delays whose sums over a cell are not yet normal,

@@ -20,6 +20,7 @@ func TestDoor(t *testing.T) {
 		{Ways: "one", Clock: "agree", Rate: 1000, Path: "even", Fault: "none", Loss: "0", Seed: 1, Length: 20},
 		{Ways: "two", Clock: "1 day", Rate: 30, Path: "2 ms", Fault: "slow body", Loss: "1 %", Seed: 2, Length: 20},
 		{Ways: "two", Clock: "50 ppm", Rate: 1000, Path: "even", Fault: "failing", Loss: "0", Seed: 3, Length: 30},
+		{Ways: "one", Clock: "agree", Rate: 1000, Path: "even", Fault: "pause", Loss: "0", Seed: 11, Length: 20},
 		{Ways: "one", Clock: "1 s", Rate: 1000, Path: "even", Fault: "slow exchanges", Loss: "0", Seed: 4, Length: 30},
 	}
 	if *settingsFile != "" {

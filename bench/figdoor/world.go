@@ -326,7 +326,7 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 				o.Why[d.Err.Error()]++
 				continue
 			}
-			truth, n := w.truth(i, r.Start, r.Start.Add(r.Length))
+			truth, n := w.truth(i, &r, int(d.Received))
 			if n == 0 {
 				continue
 			}
@@ -350,16 +350,25 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 	return o
 }
 
-// truth is the mean delay of what arrived in a time, by the second point's clock,
-// which is right.
-func (w *world) truth(way int, from, to time.Time) (mean float64, n int) {
-	all := w.arrived[way]
-	at, _ := slices.BinarySearchFunc(all, from, func(a arrival, t time.Time) int { return a.at.Compare(t) })
-	for ; at < len(all) && all[at].at.Before(to); at++ {
-		mean += all[at].delay
-		n++
+// truth is the mean delay of what arrived in a report's time, by the second point's
+// clock, which is right. Where a point begins, what was sent before is not counted.
+func (w *world) truth(way int, r *hoplag.Report, received int) (mean float64, n int) {
+	all, to := w.arrived[way], r.Start.Add(r.Length)
+	from, _ := slices.BinarySearchFunc(all, r.Start, func(a arrival, t time.Time) int { return a.at.Compare(t) })
+	end := from
+	for end < len(all) && all[end].at.Before(to) {
+		end++
 	}
-	return mean / float64(max(n, 1)), n
+	all = slices.Clone(all[from:end])
+	if r.Begins && received < len(all) {
+		sent := func(a arrival) time.Time { return a.at.Add(-time.Duration(a.delay)) }
+		slices.SortFunc(all, func(a, b arrival) int { return sent(b).Compare(sent(a)) })
+		all = all[:received]
+	}
+	for _, a := range all {
+		mean += a.delay
+	}
+	return mean / float64(max(len(all), 1)), len(all)
 }
 
 // median returns the middle one.
