@@ -79,8 +79,8 @@ func TestShape(t *testing.T) {
 			names[pkg] = append(names[pkg], s.exported()...)
 		}
 	})
-	if code, tests := rootFiles(t); code > 13 || tests > 10 {
-		t.Errorf("the root has %d files of code and %d of tests, want at most 13 and 10", code, tests)
+	if code, tests := rootFiles(t); code > 12 || tests > 10 {
+		t.Errorf("the root has %d files of code and %d of tests, want at most 12 and 10", code, tests)
 	}
 	for pkg := range allowed {
 		if n, most := len(names[pkg]), max(mostNames, mayExportMore[pkg]); n > most {
@@ -93,11 +93,11 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4740, 3645},
+	".":              {4485, 3465},
 	"estimate":       {2955, 1965},
 	"estimate/joint": {1680, 1000},
 	"estimate/clock": {1480, 1060},
-	"lda":            {3340, 3150},
+	"lda":            {3360, 3180},
 	"lda/control":    {450, 1210},
 	"lda/lost":       {690, 460},
 	"lda/mplane":     {1846, 1450},
