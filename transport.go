@@ -148,6 +148,113 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 	}
 }
 
+// A Pair compares two points that are elsewhere, by the records that
+// [Point.Records] yields. Records of one point must come in order. A Pair
+// skips records that it has seen and records of sessions that ended, so they
+// may come again. It cannot detect replays of records it never saw; if
+// strangers can send records, use [Point.Follow].
+//
+// Any number of goroutines may call its methods.
+type Pair struct {
+	mu      sync.Mutex
+	clock   *timeline
+	compare *comparison
+	at      time.Time // zero: use the clock
+	ahead   *least    // of the second point, when Next was last called
+	cut     int64     // and its number then
+}
+
+// NewPair returns a Pair of points of this Config, whose names in reports are
+// from and to. The error wraps [estimate.ErrConfig].
+func NewPair(c Config, from, to string) (*Pair, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Pair{clock: newTimeline(nil), compare: newComparison(c.withDefaults())}
+	p.compare.meeting.ends[first].name = from
+	p.compare.meeting.ends[second].name = to
+	return p, nil
+}
+
+// Format prints the names of the points, and no secret.
+func (p *Pair) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "hoplag.Pair(%q, %q)", p.compare.meeting.ends[first].name, p.compare.meeting.ends[second].name)
+}
+
+// At sets the time that the Pair uses instead of the clock. For records kept
+// in a stream, pass the time at which each of them arrived there; the same
+// records then give the same reports whenever they are read. Time must not go
+// back.
+func (p *Pair) At(t time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = t
+}
+
+// elapsed returns the time since some fixed moment.
+func (p *Pair) elapsed() int64 {
+	if p.at.IsZero() {
+		return p.clock.elapsed()
+	}
+	return p.at.UnixNano()
+}
+
+// TakeFirst takes a record of the first point. The error wraps [ErrForged],
+// [estimate.ErrMismatch] or [estimate.ErrEncoding].
+func (p *Pair) TakeFirst(record []byte) error { return p.take(first, "", record) }
+
+// TakeSecond takes a record of the second point.
+func (p *Pair) TakeSecond(record []byte) error { return p.take(second, "", record) }
+
+// TakeFirstShard takes a record of one of several Points that together are the
+// first point: the machines behind one address, each with some of the packets.
+// What they counted is added up cut by cut, and is as good as if one had
+// counted all, whichever of them a packet passes. Their clocks must agree for
+// that, as those of one machine or of a rack do. Shards may come and go:
+// reports then say that they begin anew (Report.Begins). A shard that is
+// silent for 5 seconds counts as gone; until then the others wait for it.
+func (p *Pair) TakeFirstShard(shard string, record []byte) error {
+	return p.take(first, shard, record)
+}
+
+// TakeSecondShard takes a record of one of the shards of the second point.
+func (p *Pair) TakeSecondShard(shard string, record []byte) error {
+	return p.take(second, shard, record)
+}
+
+func (p *Pair) take(point int, shard string, record []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, now := p.compare.meeting, p.elapsed()
+	r, isNew, err := m.take(point, shard, bytes.Clone(record))
+	if isNew {
+		// The record was on its way for a while. The smallest of many such
+		// differences is close to that of the clocks.
+		ahead := now - (r.through+1)*m.cut
+		m.ends[point].ahead.add(ahead, ahead, now)
+		m.hear(point, now)
+	}
+	return err
+}
+
+// Next returns the next report, if one is due. Call it until there is none,
+// after each record and regularly: reports of silent points become due by
+// time. Records wait for it, at most 64 of a point that has just begun; older
+// ones are dropped, and the next report says that it begins (Report.Begins).
+func (p *Pair) Next() (Report, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, now := p.compare.meeting, p.elapsed()
+	ahead := m.ends[second].ahead
+	_, difference := ahead.value()
+	cut := floorDiv(now-difference, m.cut) - 1
+	if ahead == p.ahead { // records that come late do not turn back time; a clock that is set does, in a session of its own
+		cut = max(cut, p.cut)
+	}
+	p.ahead, p.cut = ahead, cut
+	return p.compare.next(cut)
+}
+
 const (
 	contentType = "application/vnd.hoplag"
 
