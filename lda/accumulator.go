@@ -268,11 +268,11 @@ func (a *Accumulator) fold(to int) {
 	if to <= a.from {
 		return
 	}
+	a.take(&a.whole, to) // learns how long packets take, on which it depends what is lost
 	lost, extra := a.areas.Losses(to)
 	of := a.report()
 	of.Lost += uint64(lost)
 	of.Extra += uint64(extra)
-	a.take(&a.whole, to)
 	a.areas.Settle(to)
 	a.from = to
 }

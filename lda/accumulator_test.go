@@ -346,3 +346,39 @@ func TestAccumulatorBeginsUnderWay(t *testing.T) {
 		t.Errorf("%d reports are wrong, of %d", missed, first/10-1)
 	}
 }
+
+// Losses are told once, though it shows while they are told that packets take
+// longer than they did. The slowest packets are slower and slower.
+func TestAccumulatorTellsLossesOnce(t *testing.T) {
+	const cut, busy, each, after = int64(20e6), 300, 200, 100
+	c, r := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 64, DigestBits: 32}, rand.New(rand.NewPCG(24, 7))
+	var at [2][busy + after]*Aggregator
+	for i := range busy + after {
+		at[0][i], at[1][i] = mustNewFor(t, c), mustNewFor(t, c)
+	}
+	missing := 0
+	for i := range int64(busy * each) {
+		p, sent := hashing.Packet(r.Uint64()), i*cut/each
+		at[0][sent/cut].Update(p, sent)
+		if came := sent + int64(r.ExpFloat64()*3e6*float64(1+i/each/40)); r.IntN(20) > 0 {
+			at[1][came/cut].Update(p, came)
+		} else {
+			missing++
+		}
+	}
+	a, _ := NewAccumulator(c)
+	told := 0
+	for i := range busy + after {
+		if err := a.Add(int64(i)*cut, int64(i+1)*cut, at[0][i], at[1][i]); err != nil {
+			t.Fatal(err)
+		}
+		if i%50 == 49 {
+			d, _ := a.Estimate()
+			told += int(d.Lost) - int(d.Extra)
+			a.Reset()
+		}
+	}
+	if told != missing {
+		t.Errorf("%d packets lost, want %d", told, missing)
+	}
+}

@@ -54,9 +54,8 @@ func checkExact(t *testing.T, rows []row, all totals, exact *truth) {
 		lost += r.Report.Forth.Lost
 		extra += r.Report.Forth.Extra
 	}
-	// The last ones are not known to be lost yet, and those of a beginning never.
-	// A late packet may count as lost for good, in few intervals.
-	if net := int64(lost) - int64(extra); net < 0 || net > all.Missing+all.Missing/100+5 {
+	// Rows in which the points begin tell no losses.
+	if net := int64(lost) - int64(extra); net < 0 || net > all.Missing {
 		t.Errorf("rows have %d lost and %d extra, want a difference of %d at most", lost, extra, all.Missing)
 		for _, r := range rows {
 			d := &r.Report.Forth

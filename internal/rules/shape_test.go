@@ -97,7 +97,7 @@ var sizes = map[string][2]int{
 	"estimate":       {2955, 1965},
 	"estimate/joint": {1680, 1000},
 	"estimate/clock": {1480, 1060},
-	"lda":            {3360, 3180},
+	"lda":            {3360, 3215},
 	"lda/control":    {450, 1210},
 	"lda/lost":       {690, 460},
 	"lda/mplane":     {1846, 1450},
