@@ -20,8 +20,6 @@ import (
 )
 
 // A secret as a seed and as a key.
-const secretSeed = 0x8d3c5f21b96e0a47
-
 var secretKey = [16]byte([]byte("\xc9\x1e\x7b\x53\xa4\x08\xd6\x2f\x91\x3a\xee\x65\x0b\xf7\x48\xdc"))
 
 // The attacks of SECURITY.md, by what the attacker knows.
@@ -187,7 +185,7 @@ func TestFloodOfFlows(t *testing.T) {
 	c.Method, c.Buffer, c.Flows = rli.Left, 0, 1000
 	r := must(rli.NewReceiver(c))
 	r.Reference(rli.ReferencePacket{}, 500)
-	key := hashing.NewSipHash(secretSeed)
+	key := hashing.SipHashFromKey(secretKey)
 	for i := range uint64(100_000) {
 		flow := key.Word(i)
 		if i%100 == 0 {
@@ -348,7 +346,7 @@ func others(t *testing.T, estimates func(hashing.Flow) answer, flow func(k uint6
 }
 
 // flowOf names the honest flows, under a key that nobody knows.
-func flowOf(k uint64) hashing.Flow { return hashing.Flow(hashing.NewSipHash(secretSeed).Word(k)) }
+func flowOf(k uint64) hashing.Flow { return hashing.Flow(hashing.SipHashFromKey(secretKey).Word(k)) }
 
 // TestCopiesHarmOneFlow: someone who knows nothing repeats a packet of a flow of
 // his 50,000 times, and loses one of a thousand. Other flows are answered, right,

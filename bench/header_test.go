@@ -50,7 +50,7 @@ func BenchmarkHeaderToLDA(b *testing.B) {
 
 // BenchmarkFrame takes whole frames as captured, up to 128 bytes: parses them,
 // digests what does not change on the way, and hashes the flow; with a Frame,
-// with an Identifier, with one in bursts of 32, and from there into cells.
+// with an Identifier in bursts of 32, and from there into cells.
 // 4,096 frames, 384 KiB.
 func BenchmarkFrame(b *testing.B) {
 	for _, kind := range frameKinds {
@@ -63,7 +63,6 @@ func BenchmarkFrame(b *testing.B) {
 			{"parse", s.parse, 0, 0},
 			{"parse+digest", s.digest, 14, 32},
 			{"parse+digest+flow", s.flow, 18, 0},
-			{"identify", s.identify, 18, 0},
 			{"batch", s.bursts(nil, nil), 12, 0},
 			{"batch+flow", s.bursts(make([]hashing.Flow, burst), nil), 15, 0},
 			{"batch+cells", s.bursts(nil, must(lda.New(twoBanks))), 0, 0},
@@ -94,11 +93,10 @@ func newFrameStream(b *testing.B, make func(*rand.Rand) []byte) *frameStream {
 	rng := rand.New(rand.NewPCG(1, 24))
 	for range headerCount {
 		frame := make(rng)
-		p, _, err := s.identifier.Frame(frame)
-		if err != nil {
+		if err := s.frame.Parse(hashing.LinkEthernet, frame); err != nil {
 			b.Fatal(err)
 		}
-		s.frames, s.packets = append(s.frames, frame), append(s.packets, p)
+		s.frames, s.packets = append(s.frames, frame), append(s.packets, s.frame.Digest(7))
 	}
 	return s
 }
@@ -127,15 +125,6 @@ func (s *frameStream) flow(from, to int) {
 		if s.frame.Parse(hashing.LinkEthernet, frame) == nil {
 			sum += uint64(s.frame.Digest(7)) + uint64(s.frame.Tuple.Flow(7))
 		}
-	}
-	hashed = sum
-}
-
-func (s *frameStream) identify(from, to int) {
-	var sum uint64
-	for _, frame := range s.frames[from:to] {
-		p, f, _ := s.identifier.Frame(frame)
-		sum += uint64(p) + uint64(f)
 	}
 	hashed = sum
 }

@@ -1,14 +1,12 @@
 package hashing
 
-import "math/bits"
-
 // The derivations below turn one well-mixed 64-bit hash into what a synopsis
 // needs: a row, a bank, a sampling decision, a sign, a second hash. They are
 // pure, inlined, and have no branch that depends on the hash. Row and Sign use
-// the low half of the hash, LeadingZeros and Sampled the high half, so that
-// one hash gives a row together with a bank or a decision, independently.
-// LeadingZeros and Sampled of one hash are not independent; take the second
-// from Mix. A hash of fewer than 64 bits goes through Word first.
+// the low half of the hash, Sampled the high half, and so should a bank, so that
+// one hash gives a row together with a bank or a decision, independently. For a
+// bank and a decision, take the second from Mix. A hash of fewer than 64 bits
+// goes through Word first.
 
 // Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
 // multiply-shift: no row is favoured by more than rows/2^32. It uses the
@@ -17,13 +15,6 @@ import "math/bits"
 // uses Sign's bit; take that from Mix then.
 func Row(h uint64, rows uint64) uint64 {
 	return uint64(uint32(h)) * rows >> 32
-}
-
-// LeadingZeros returns the number of leading zeros of h's high 32 bits, 0 to
-// 32: at least z with probability 2^-z. It chooses banks and samples at powers
-// of two.
-func LeadingZeros(h uint64) int {
-	return bits.LeadingZeros32(uint32(h >> 32))
 }
 
 // Threshold returns the argument that makes [Sampled] true with probability

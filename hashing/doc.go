@@ -8,9 +8,9 @@
 //		sketch.Update(frame.Tuple.Flow(seed), frame.Digest(seed), time.Now().UnixNano())
 //	}
 //
-// A data path that needs no tuple is served faster by an [Identifier], one frame
-// or a burst at a time: 14 to 20 times as long as the update of a cell, where a
-// Frame takes 19 to 23 (bench/RATIOS.md).
+// A data path that needs no tuple is served faster by an [Identifier], in
+// bursts: 14 to 16 times as long as the update of a cell with the flow, where a
+// Frame takes 20 (bench/RATIOS.md).
 //
 // For a message that is not a packet, use the [Digest] of any of its bytes.
 //
@@ -50,7 +50,6 @@
 //   - Digest and Tuple.Flow: someone who knows the seed can write collisions
 //     down without a search. A secret seed keeps honest traffic spread and stops
 //     attackers who cannot observe the outcome; nothing beyond that is proven.
-//   - Any linear hash, such as a CRC: see package families.
 //
 // # Concurrency
 //

@@ -7,14 +7,13 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// One digest chooses a row, and by its other half a bank, without a second
+// One digest chooses a row, and by its other half a sample, without a second
 // hash.
 func ExampleDigest() {
-	header := []byte("the bytes of a packet that do not change")
-	h := uint64(hashing.Digest(7, header))
-	fmt.Printf("digest %016x, row %d of 1000, %d leading zeros\n", h, hashing.Row(h, 1000), hashing.LeadingZeros(h))
+	h := uint64(hashing.Digest(7, []byte("the bytes of a packet that do not change")))
+	fmt.Printf("digest %016x, row %d of 1000, sampled %d\n", h, hashing.Row(h, 1000), hashing.Sampled(h, hashing.Threshold(0.1)))
 	// Output:
-	// digest 0e2eced41fffd017, row 124 of 1000, 4 leading zeros
+	// digest 0e2eced41fffd017, row 124 of 1000, sampled 1
 }
 
 // A decision at probability p is 1 or 0, to be used without a branch.

@@ -148,29 +148,6 @@ type Frame struct {
 const (
 	invariantSize = 72 // bytes that Digest covers
 	transportSize = 24 // of these, from the transport
-	tcpHeaderSize = 20
-)
-
-// IP protocol numbers.
-const (
-	protoHopByHop    = 0
-	protoICMP        = 1
-	protoIPv4        = 4
-	protoTCP         = 6
-	protoUDP         = 17
-	protoDCCP        = 33
-	protoIPv6        = 41
-	protoRouting     = 43
-	protoFragment    = 44
-	protoGRE         = 47
-	protoAH          = 51
-	protoICMPv6      = 58
-	protoNone        = 59
-	protoDestination = 60
-	protoEtherIP     = 97
-	protoSCTP        = 132
-	protoUDPLite     = 136
-	protoMPLS        = 137
 )
 
 // Digest returns the [Digest] under seed of the bytes that do not change in
@@ -222,24 +199,14 @@ func (f *Frame) Parse(link Link, b []byte) error {
 // parse is ParseWith for any frame.
 func (f *Frame) parse(link Link, b []byte, tunnels *Tunnels) error {
 	*f = Frame{}
-	packet, err := link.network(b)
-	if err != nil {
-		return err
+	w := walk{b: b}
+	if w.ip(kindLink + kind(link)); w.err == nil {
+		f.parseIP(&w)
 	}
-	payload, err := f.parseIP(packet)
-	if err != nil {
+	if w.err != nil {
 		*f = Frame{}
-		return err
+		return w.err
 	}
-	f.enter(payload, tunnels)
+	f.enter(&w, tunnels)
 	return nil
-}
-
-// parseIP parses a packet that begins with an IP header. It returns the bytes
-// captured after the IP headers, or nothing for a fragment.
-func (f *Frame) parseIP(packet []byte) (payload []byte, err error) {
-	if packet[0]>>4 == 4 {
-		return f.parseIPv4(packet)
-	}
-	return f.parseIPv6(packet)
 }

@@ -54,9 +54,10 @@ func TestTunnelPorts(t *testing.T) {
 			if err := f.ParseWith(hashing.LinkEthernet, frame, &tunnels); err != nil || (f.Digest(7) == want.Digest(7)) != (depth > 0) {
 				t.Errorf("%s, depth %d: %+v, %v", header, depth, f, err)
 			}
-			got, _, err := hashing.NewIdentifier(7, hashing.LinkEthernet, tunnels).Frame(frame)
-			if err != nil || got != f.Digest(7) {
-				t.Errorf("%s, depth %d: identified as %#x, want %#x, %v", header, depth, got, f.Digest(7), err)
+			var got [1]hashing.Packet
+			n := hashing.NewIdentifier(7, hashing.LinkEthernet, tunnels).Frames([][]byte{frame}, got[:], nil, nil)
+			if n != 1 || got[0] != f.Digest(7) {
+				t.Errorf("%s, depth %d: identified as %#x, want %#x", header, depth, got, f.Digest(7))
 			}
 			if without.Parse(hashing.LinkEthernet, frame); without.Tunnels != 0 {
 				t.Errorf("%s: looked into without being told to", header)

@@ -36,7 +36,7 @@ func BenchmarkHash(b *testing.B) {
 		hash func([]byte) uint64
 	}{
 		{"hoplag-Digest", func(p []byte) uint64 { return uint64(hashing.Digest(7, p)) }},
-		{"hoplag-SipHash", hashing.NewSipHash(7).Bytes},
+		{"hoplag-SipHash", hashing.SipHashFromKey([16]byte{7}).Bytes},
 		{"xxhash", xxhash.Sum64},
 		{"xxh3", func(p []byte) uint64 { return xxh3.HashSeed(p, 7) }},
 		{"dchest-siphash", func(p []byte) uint64 { return siphash.Hash(7, 11, p) }},

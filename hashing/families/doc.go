@@ -20,8 +20,10 @@
 // [hashing.Word] before you derive a row, a bank or a sampling decision from
 // it. Word is a fixed function, so independent hashes stay independent.
 //
-// Like those of package hashing, they give the same values on every machine and
-// in every release. They are read-only after construction; any number of
+// Keys come from a seed by SplitMix64, in the order that each constructor says,
+// so that a controller can compute what to program into a switch. Like those of
+// package hashing, these hashes give the same values on every machine and in
+// every release. They are read-only after construction; any number of
 // goroutines may share one. Only the constructors allocate.
 //
 // None resists packets that are crafted by someone who sees its effects. H3,
@@ -30,3 +32,33 @@
 // the polynomial away, and Tabulation's tables follow from one hash for each of
 // their entries.
 package families
+
+import "github.com/hoplag/hoplag/hashing"
+
+// keys is a SplitMix64 generator.
+type keys uint64
+
+// The families' numbers keep two of them with the same seed apart. 3 is not
+// used any more.
+const (
+	familyH3         = 1
+	familyTabulation = 2
+	familyRabin      = 4
+	familyPolynomial = 5
+)
+
+func newKeys(seed, family uint64) keys {
+	const zero = 0xbb67ae8584caa73b // which Mix would turn into 0, for every family
+	if seed == zero {
+		return keys(family)
+	}
+	return keys(hashing.Mix(seed, family))
+}
+
+func (k *keys) next() uint64 {
+	*k += 0x9e3779b97f4a7c15
+	z := uint64(*k)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

@@ -6,22 +6,13 @@ import (
 )
 
 // Polynomial is a random polynomial of degree 3 over the integers modulo the
-// prime 2^61−1, evaluated at the input.
+// prime 2^61−1, evaluated at the input. LDA's analysis asks for this and no more.
 //
-//   - Guarantee: over the choice of seed, 4-universal with 61 bits (uniform to
-//     within 2^-60): the hashes of any four words that differ modulo 2^61−1 are
-//     independent. LDA's analysis asks for this and no more. Bytes are first
-//     condensed by a second random polynomial, so that n bytes collide with
-//     probability at most (n/7+2)/2^61 and are 4-universal otherwise.
-//   - Key: four coefficients and one base of 61 bits.
-//   - Gates: three multipliers of 61 bits, too much for most switches.
-//   - Choose it to hold a synopsis to the letter of its analysis. The result is
-//     below 2^61: pass it through [hashing.Word], which keeps the independence, before
-//     a derivation of this package sees it.
-//   - It does not resist crafted traffic from someone who sees its effects:
-//     four known hashes give the coefficients away.
-//
-// A Polynomial is read-only and safe for concurrent use.
+// Over the choice of seed it is 4-universal with 61 bits (uniform to within
+// 2^-60): the hashes of any four words that differ modulo 2^61−1 are
+// independent. Bytes are first condensed by a second random polynomial, so that
+// n bytes collide with probability at most (n/7+2)/2^61 and are 4-universal
+// otherwise.
 type Polynomial struct {
 	coefficients [4]uint64 // of x³, x², x, 1
 	base         uint64

@@ -1,6 +1,7 @@
 package families
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 )
@@ -9,20 +10,14 @@ import (
 // polynomial over GF(2), first byte most significant, modulo an irreducible
 // polynomial. The leading bit makes zeros at the beginning count.
 //
-//   - Guarantee: over a random choice among the irreducible polynomials of
-//     degree d, two messages of up to n bits agree with probability at most
-//     about n/2^d. That is all: d bits that identify, and are not uniform. Messages
-//     shorter than d bits are their own fingerprints. Pass it through [hashing.Word]
-//     before a derivation of this package sees it.
-//   - Key: the polynomial, d bits.
-//   - Gates: a shift register of d bits with feedback, one bit a clock, or an
-//     exclusive-or tree as for a CRC, which it is.
-//   - Choose it to reproduce a CRC engine with a random polynomial, or where
-//     fingerprints must be combined or rolled. CRC-32C itself is not one: its
-//     polynomial has the factor x+1.
-//   - Linear: it does not resist crafted traffic.
+// Use it to reproduce a CRC engine with a random polynomial, or where
+// fingerprints must be combined or rolled. CRC-32C itself is not one: its
+// polynomial has the factor x+1.
 //
-// A Rabin is read-only and safe for concurrent use.
+// Over a random choice among the irreducible polynomials of degree d, two
+// messages of up to n bits agree with probability at most about n/2^d. That is
+// all: d bits that identify, and are not uniform. Messages shorter than d bits
+// are their own fingerprints.
 type Rabin struct {
 	top   int         // the shift that brings the topmost byte down: degree - 8
 	mask  uint64      // the state's bits
@@ -76,23 +71,16 @@ func newRabin(degree int, low uint64) *Rabin {
 func (r *Rabin) Bytes(b []byte) uint64 {
 	state := uint64(1)
 	for _, c := range b {
-		state = r.absorb(state, c)
+		state = (state<<8&r.mask | uint64(c)) ^ r.carry[byte(state>>r.top)]
 	}
 	return state
 }
 
 // Word returns the fingerprint of x's eight bytes, little-endian.
 func (r *Rabin) Word(x uint64) uint64 {
-	state := uint64(1)
-	for range 8 {
-		state = r.absorb(state, byte(x))
-		x >>= 8
-	}
-	return state
-}
-
-func (r *Rabin) absorb(state uint64, c byte) uint64 {
-	return (state<<8&r.mask | uint64(c)) ^ r.carry[byte(state>>r.top)]
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], x)
+	return r.Bytes(b[:])
 }
 
 // A field holds a polynomial over GF(2), x^degree+low, modulo which others are

@@ -50,42 +50,6 @@ func TestRabinMatchesSlow(t *testing.T) {
 	}
 }
 
-func TestRabinFromSeed(t *testing.T) {
-	for seed := range uint64(20) {
-		next := familyKeys(seed, familyRabin)
-		low := next() | 1
-		for tries := 0; slowSmallestFactor(64, low) != 0; tries++ {
-			low = next() | 1
-		}
-		if got, want := NewRabin(seed).Bytes(counting(40)), slowRabin(64, low, counting(40)); got != want {
-			t.Errorf("seed %d: %#x, want %#x", seed, got, want)
-		}
-	}
-}
-
-// slowSmallestFactor finds a factor's degree by the definition of x^(2^i) in
-// arbitrary precision. For small degrees trial division checks it in turn.
-func slowSmallestFactor(degree int, low uint64) int {
-	p := new(big.Int).SetUint64(low)
-	p.SetBit(p, degree, 1)
-	power := big.NewInt(2)
-	for i := 1; i <= degree/2; i++ {
-		square := new(big.Int) // spreads the bits: (Σ xʲ)² = Σ x²ʲ
-		for j := range power.BitLen() {
-			square.SetBit(square, 2*j, power.Bit(j))
-		}
-		power = remainderGF2(square, p)
-		a, b := new(big.Int).Set(p), new(big.Int).Xor(power, big.NewInt(2))
-		for b.Sign() != 0 {
-			a, b = b, remainderGF2(a, b)
-		}
-		if a.BitLen() > 1 {
-			return i
-		}
-	}
-	return 0
-}
-
 func TestIrreducibleByTrialDivision(t *testing.T) {
 	for degree := 8; degree <= 12; degree++ {
 		irreducible := 0
@@ -110,17 +74,6 @@ func TestIrreducibleByTrialDivision(t *testing.T) {
 		want := map[int]int{8: 30, 9: 56, 10: 99, 11: 186, 12: 335}[degree]
 		if irreducible != want {
 			t.Errorf("degree %d: %d irreducible polynomials, want %d", degree, irreducible, want)
-		}
-	}
-}
-
-func TestIrreducibleLarge(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 6))
-	for range 200 {
-		degree := 50 + rng.IntN(15)
-		low := rng.Uint64()>>(64-degree) | 1
-		if got, want := smallestFactor(degree, low), slowSmallestFactor(degree, low); got != want {
-			t.Errorf("x^%d+%#x: smallest factor of degree %d, want %d", degree, low, got, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func jointChiSquare(trials, bit int, words []uint64, draw func(seed uint64) hash
 func TestUniversality(t *testing.T) {
 	h3 := func(seed uint64) hasher { return must(NewH3(seed, 8)) }
 	tabulation := func(seed uint64) hasher { return must(NewTabulation(seed, 8)) }
-	toeplitz := func(seed uint64) hasher { return must(NewToeplitz(seed, 36)) }
+	toeplitz := func(seed uint64) hasher { return toeplitzOf(seed, 36) }
 	polynomial := func(seed uint64) hasher { return NewPolynomial(seed) }
 	widened := func(seed uint64) hasher { return widen{NewPolynomial(seed)} }
 	rectangle := []uint64{0, 1, 0x100, 0x101}

@@ -105,7 +105,7 @@ var sizes = map[string][2]int{
 	"lds":            {3105, 3720},
 	"colate":         {4455, 3865},
 	"rli":            {3180, 3200},
-	"hashing":        {2490, 4320},
+	"hashing":        {2115, 3660},
 	"queue":          {3310, 4950},
 	"internal":       {1660, 2660},
 	"examples":       {6090, 5990},

@@ -277,7 +277,7 @@ func byHand(frames [][]byte) (fit [][]byte) {
 func TestDifferentialCaptures(t *testing.T) {
 	p := newPoint(t, testConfig)
 	for link, frames := range captures(t) {
-		if link == hashing.LinkRawBSD || link == hashing.LinkIPv4 || link == hashing.LinkIPv6 {
+		if link == hashing.LinkIPv4 || link == hashing.LinkIPv6 {
 			link = hashing.LinkRaw
 		}
 		if link != hashing.LinkEthernet && link != hashing.LinkRaw {

@@ -13,10 +13,10 @@ import (
 //
 // Numbers here are little-endian loads of what the wire has big-endian.
 const (
-	etherIPv4 = typeIPv4>>8 | typeIPv4&0xff<<8
-	etherIPv6 = typeIPv6>>8 | typeIPv6&0xff<<8
-	etherVLAN = typeVLAN>>8 | typeVLAN&0xff<<8
-	etherQinQ = typeQinQ>>8 | typeQinQ&0xff<<8
+	etherIPv4 = uint16(typeIPv4>>8 | typeIPv4&0xff<<8)
+	etherIPv6 = uint16(typeIPv6>>8 | typeIPv6&0xff<<8)
+	etherVLAN = uint16(typeVLAN>>8 | typeVLAN&0xff<<8)
+	etherQinQ = uint16(typeQinQ>>8 | typeQinQ&0xff<<8)
 
 	plainSize   = 14 + 20 + transportSize // the least that is captured of a plain IPv4 packet
 	longer      = 20                      // by so much is the header of IPv6 longer
@@ -147,7 +147,7 @@ func (f *Frame) ParseWith(link Link, b []byte, tunnels *Tunnels) error {
 // nothing if that is not VXLAN.
 func (t *Tunnels) vxlan(b []byte, port uint16) []byte {
 	const identified = 0x08
-	if t.kind(port) != portVXLAN || b[udpHeaderSize]&identified == 0 {
+	if t.behind(port) != kindVXLAN || b[udpHeaderSize]&identified == 0 {
 		return nil
 	}
 	return b[udpHeaderSize+8:]
