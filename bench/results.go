@@ -77,7 +77,8 @@ full size and with seed %d. The same seed gives the same figures on any machine:
 In each list the first figure is the paper's or, if the text says so, that of the
 paper's estimator in the same run. In sections that begin with "Ours" it is what
 we set out to reach, or the paper's method on the same input. "Better" and "worse"
-compare the second figure with the first. "Does not hold" means that we did as the
+compare the second figure with the first. "Nearly" means that it misses by so little
+that chance explains it, or nobody minds. "Does not hold" means that we did as the
 paper does and its claim did not come out.
 `)
 	return out.String()
@@ -100,7 +101,8 @@ func wrap(out *strings.Builder, names []*experiment.Experiment) {
 
 // words are the verdicts at the end of a sentence.
 var words = map[experiment.Verdict]string{
-	experiment.Win: "Better.", experiment.AsGood: "It holds.", experiment.Loss: "**Worse.**", experiment.DoesNotHold: "**Does not hold.**",
+	experiment.Win: "Better.", experiment.AsGood: "It holds.", experiment.Nearly: "Nearly.",
+	experiment.Loss: "**Worse.**", experiment.DoesNotHold: "**Does not hold.**",
 }
 
 // section writes one experiment: its question, and a line for each claim.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,6 +68,42 @@ func TestResultsRefused(t *testing.T) {
 	if _, _, err := commanded(coins(), "-out", t.TempDir(), "-results", "nowhere.md"); err == nil {
 		t.Error("a page was written of no result")
 	}
+}
+
+// A verdict is no kinder than its figures: what is said to hold, or to be
+// better, is within the bar beside it.
+func TestVerdictsAreNoKinder(t *testing.T) {
+	text, err := os.ReadFile("RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, wrong := kinder(string(text)); n < 50 || len(wrong) > 0 {
+		t.Errorf("of %d bars these are passed by, and said to hold:\n%s", n, strings.Join(wrong, "\n"))
+	}
+	if _, wrong := kinder("- Error. Paper: < 3 %; here: 3.2 %. It holds.\n- Share. To beat: at least 95 %; here: 91 %. Better.\n" +
+		"- Error; our aim: at most 3 %. To beat: 8 %; here: 3.2 %. It holds.\n"); len(wrong) != 3 {
+		t.Errorf("%d of 3 verdicts that are too kind are found", len(wrong))
+	}
+}
+
+var bar = regexp.MustCompile(`(at most|≤|<|at least|≥|>) ([\d.]+) %.*; here: ([\d.]+) %.*\. (Better|It holds)\.$`)
+
+// kinder returns the number of lines with a bar, and those whose verdict is
+// kinder than their figures.
+func kinder(text string) (bars int, wrong []string) {
+	for line := range strings.Lines(text) {
+		m := bar.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil || strings.Contains(m[0], " against ") || strings.Contains(m[0], " of it)") {
+			continue
+		}
+		bars++
+		want, _ := strconv.ParseFloat(m[2], 64)
+		got, _ := strconv.ParseFloat(m[3], 64)
+		if least := strings.Contains("at least ≥ >", m[1]); least && got < want || !least && got > want {
+			wrong = append(wrong, strings.TrimSpace(line))
+		}
+	}
+	return bars, wrong
 }
 
 // plotted is the y of a row of coin-1's CSV, to three digits, as in the table.

@@ -1,5 +1,7 @@
 package experiment
 
+import "github.com/hoplag/hoplag/estimate"
+
 // A Claim compares what was measured with what was claimed.
 type Claim struct {
 	What    string  // the quantity and where: "mean error at 20 % loss, Weibull 0.6"
@@ -18,19 +20,23 @@ type Verdict string
 // The verdicts.
 const (
 	Win         Verdict = "win"           // better than claimed, or than the paper's method in the same run
-	AsGood      Verdict = "as good"       // the claim holds; no difference that matters
+	AsGood      Verdict = "as good"       // the claim holds
+	Nearly      Verdict = "nearly"        // it misses by so little that chance explains it, or nobody minds
 	Loss        Verdict = "loss"          // worse than claimed, or than the paper's method in the same run
 	DoesNotHold Verdict = "does not hold" // the paper's claim could not be reproduced, although we did as it says
 )
 
 // Judge compares a measured quantity with a claimed one. Both are better the
-// smaller they are; within a factor of 1 ± slack they are equally good.
+// smaller they are. Smaller by a factor of 1 - slack is a win, and larger by a
+// factor of up to 1 + slack nearly as good.
 func Judge(ours, claimed, slack float64) Verdict {
 	switch {
 	case ours < claimed*(1-slack):
 		return Win
-	case ours <= claimed*(1+slack):
+	case ours <= claimed:
 		return AsGood
+	case ours <= claimed*(1+slack):
+		return Nearly
 	}
 	return Loss
 }
@@ -68,23 +74,47 @@ func either(is bool, yes, no Verdict) Verdict {
 }
 
 // Beats adds a comparison of two errors in one run, ours and that of the
-// paper's method. Within a factor of 1 ± slack they are equally good.
+// paper's method, as Judge sees it.
 func (r *Run) Beats(what string, ours, theirs, slack float64) *Claim {
 	return r.Claim(what, Percent(theirs), Percent(ours), Judge(ours, theirs, slack))
 }
 
-// Within adds an error of ours and the limit that the paper claims for it: a
-// win below, a loss above it, and as good within a factor of 1 ± slack.
+// Within adds an error of ours and the limit that the paper claims for it, as
+// Judge sees it.
 func (r *Run) Within(what, paper string, ours, limit, slack float64) *Claim {
 	return r.Claim(what, paper, Percent(ours), Judge(ours, limit, slack))
 }
 
 // Between adds an error of the paper's own method and the range that the paper
-// gives for it. From low to high, widened by a factor of 1 ± slack, it is as
-// good; otherwise the claim does not hold. Low is 0 if the paper gives only an
-// upper limit.
+// gives for it, as Fits sees it.
 func (r *Run) Between(what, paper string, got, low, high, slack float64) *Claim {
-	return r.Holds(what, paper, Percent(got), IsBetween(got, low, high, slack))
+	return r.Claim(what, paper, Percent(got), Fits(got, low, high, slack))
+}
+
+// Fits compares a number with a claimed range: within it is as good, and nearly
+// so within a range widened by a factor of 1 ± slack; otherwise the claim does
+// not hold. Low is 0 if only an upper limit is claimed. If low and high are one,
+// the claim says about how much, and slack is what about means.
+func Fits(x, low, high, slack float64) Verdict {
+	switch {
+	case !IsBetween(x, low, high, slack):
+		return DoesNotHold
+	case low == high, IsBetween(x, low, high, 0):
+		return AsGood
+	}
+	return Nearly
+}
+
+// Covers judges intervals of a confidence of which a number held the truth: a
+// coverage below it that chance explains, at the level sure, is nearly enough.
+func Covers(held, all uint64, confidence, sure float64) Verdict {
+	switch {
+	case float64(held) >= confidence*float64(all):
+		return AsGood
+	case estimate.ProportionInterval(held, all, sure).High >= confidence:
+		return Nearly
+	}
+	return Loss
 }
 
 // IsBetween reports whether a number is in a range widened by a factor of 1 ±

@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		ours, claimed float64
 		want          Verdict
-	}{{1, 2, Win}, {1.9, 2, AsGood}, {2.1, 2, AsGood}, {3, 2, Loss}, {math.NaN(), 2, Loss}} {
+	}{{1, 2, Win}, {1.9, 2, AsGood}, {2.1, 2, Nearly}, {3, 2, Loss}, {math.NaN(), 2, Loss}} {
 		if got := Judge(c.ours, c.claimed, 0.1); got != c.want {
 			t.Errorf("Judge(%v, %v) = %s, want %s", c.ours, c.claimed, got, c.want)
 		}

@@ -86,6 +86,8 @@ func TestFound(t *testing.T) {
 		run.Beats("b", 0.1, 0.2, 0.1).Headline = true
 		run.Within("w", "< 3 %", 0.04, 0.03, 0.1)
 		run.Between("B", "20–50 %", 0.1, 0.2, 0.5, 0.1)
+		run.Between("n", "20–50 %", 0.52, 0.2, 0.5, 0.1)
+		run.Between("a", "about 20 %", 0.21, 0.2, 0.2, 0.1)
 		run.Holds("h", "yes", "yes", true)
 		run.Keeps("k", "yes", "no", false)
 		run.Claim("c", "p", "o", AsGood)
@@ -95,6 +97,8 @@ func TestFound(t *testing.T) {
 			{What: "b", Paper: "20 %", Ours: "10 %", Verdict: Win, Headline: true},
 			{What: "w", Paper: "< 3 %", Ours: "4 %", Verdict: Loss},
 			{What: "B", Paper: "20–50 %", Ours: "10 %", Verdict: DoesNotHold},
+			{What: "n", Paper: "20–50 %", Ours: "52 %", Verdict: Nearly},
+			{What: "a", Paper: "about 20 %", Ours: "21 %", Verdict: AsGood},
 			{What: "h", Paper: "yes", Ours: "yes", Verdict: AsGood},
 			{What: "k", Paper: "yes", Ours: "no", Verdict: Loss},
 			{What: "c", Paper: "p", Ours: "o", Verdict: AsGood},

@@ -90,8 +90,11 @@ func ofDeviation(a answers) []float64 { return a.deviation }
 // says judges what the paper says about RLI, wherever it has its references.
 func (w *accurate) says(run *experiment.Run, what, paper string, low, high float64, of func(answers) float64) {
 	behind, ahead := of(w.of[1]), of(w.of[3])
-	run.Holds(w.at+": RLI's "+what+", references behind / ahead", paper, percent(behind)+" / "+percent(ahead),
-		near(behind, low, high) || near(ahead, low, high))
+	v := experiment.Fits(behind, low, high, 0.25)
+	if other := experiment.Fits(ahead, low, high, 0.25); other == experiment.AsGood || v == experiment.DoesNotHold {
+		v = other
+	}
+	run.Claim(w.at+": RLI's "+what+", references behind / ahead", paper, percent(behind)+" / "+percent(ahead), v)
 }
 
 func (w *accurate) judgeHigh(run *experiment.Run) {
@@ -116,7 +119,7 @@ func (w *accurate) average(run *experiment.Run, what, paper string, low, high fl
 		}
 	}
 	if was := average.Mean(); average.N() >= 10 {
-		run.Holds(fmt.Sprintf("%s: RLI's average error of %s (%d flows)", w.at, what, average.N()), paper, percent(was), near(was, low, high))
+		run.Between(fmt.Sprintf("%s: RLI's average error of %s (%d flows)", w.at, what, average.N()), paper, was, low, high, 0.25)
 	}
 }
 

@@ -75,7 +75,7 @@ func judgeContenders(run *experiment.Run, where string, high bool, medians []flo
 	trajectory, multiflow, left, ours := medians[0], medians[1], medians[2], medians[4]
 	line := min(medians[3], medians[5]) // wherever the references go
 	times := func(what, paper string, ratio, low, high float64) {
-		run.Holds(where+what, paper, number(ratio), near(ratio, low, high))
+		run.Claim(where+what, paper, number(ratio), experiment.Fits(ratio, low, high, 0.25))
 	}
 	if high {
 		times(": trajectory sampling's median error over RLI's", "500", trajectory/line, 500, 500)

@@ -13,12 +13,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hoplag/hoplag/bench/speed"
 )
 
 const (
@@ -78,7 +81,7 @@ func run(write bool, out io.Writer, measure func(pattern string, write bool) (ma
 
 // compare prints the ratios and returns the names of those that are too high.
 func compare(out io.Writer, want, got map[string]ratio) (slow []string) {
-	for _, name := range sorted(got) {
+	for _, name := range slices.Sorted(maps.Keys(got)) {
 		g, w := got[name], want[name]
 		verdict := ""
 		if w.floors == 0 || g.floors > slack*w.floors {
@@ -126,36 +129,18 @@ func measure(pattern string, write bool) (map[string]ratio, error) {
 	return parseRun(out.String()), nil
 }
 
-var processors = regexp.MustCompile(`-\d+$`)
-
 // parseRun reads the output of go test -bench: the lowest ratio of each
 // benchmark, since what disturbs it makes it higher.
 func parseRun(text string) map[string]ratio {
-	all := map[string][]float64{}
 	ratios := map[string]ratio{}
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || !strings.HasPrefix(fields[0], "Benchmark") {
-			continue
-		}
-		name := processors.ReplaceAllString(fields[0], "")
-		r := ratios[name]
-		for i := 1; i < len(fields); i++ {
-			value, err := strconv.ParseFloat(fields[i-1], 64)
-			switch {
-			case err != nil:
-			case fields[i] == "x-floor":
-				all[name] = append(all[name], value)
-			case fields[i] == "bar-x":
-				r.bar = value
+	for _, r := range speed.Parse(text) {
+		if floors, ok := r.Metrics["x-floor"]; ok {
+			name := "Benchmark" + r.Name
+			if old, ok := ratios[name]; ok {
+				floors = min(floors, old.floors)
 			}
+			ratios[name] = ratio{floors, r.Metrics["bar-x"]}
 		}
-		ratios[name] = r
-	}
-	for name, values := range all {
-		r := ratios[name]
-		r.floors = slices.Min(values)
-		ratios[name] = r
 	}
 	return ratios
 }
@@ -175,7 +160,7 @@ aimed at. ` + "`go run ./bench/guard -write`" + ` made this table;
 // table returns the text of the file.
 func table(ratios map[string]ratio) []byte {
 	text := []byte(heading)
-	for _, name := range sorted(ratios) {
+	for _, name := range slices.Sorted(maps.Keys(ratios)) {
 		r := ratios[name]
 		bar := ""
 		if r.bar > 0 {
@@ -197,15 +182,4 @@ func parseTable(text string) map[string]ratio {
 		}
 	}
 	return ratios
-}
-
-func sorted(ratios map[string]ratio) []string {
-	var names []string
-	for name, r := range ratios {
-		if r.floors > 0 {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -8,7 +8,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
@@ -36,7 +35,7 @@ func rewrite(readme, output string) error {
 	if err != nil {
 		return err
 	}
-	run, err := parse(bytes.NewReader(saved))
+	run, err := parse(string(saved))
 	if err != nil {
 		return fmt.Errorf("%s: %w", output, err)
 	}

@@ -1,64 +1,38 @@
 package main
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// A result is one line of go test -bench: a benchmark and its metrics by unit.
-type result struct {
-	name    string // without "Benchmark" and the number of processors
-	metrics map[string]float64
-}
+	"github.com/hoplag/hoplag/bench/speed"
+)
 
 // A run is the output of go test -bench.
 type run struct {
 	system  string // operating system, architecture, processor
-	results []result
+	results []speed.Result
 }
 
-var processors = regexp.MustCompile(`-\d+$`)
-
 // parse reads the output of go test -bench.
-func parse(r io.Reader) (run, error) {
-	var out run
+func parse(output string) (run, error) {
+	out := run{results: speed.Parse(output)}
 	var system []string
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		line := lines.Text()
+	for line := range strings.Lines(output) {
 		for _, key := range []string{"goos: ", "goarch: ", "cpu: "} {
-			if value, ok := strings.CutPrefix(line, key); ok {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(line), key); ok {
 				system = append(system, value)
 			}
 		}
-		fields := strings.Fields(line)
-		if len(fields) < 4 || !strings.HasPrefix(line, "Benchmark") {
-			continue
-		}
-		one := result{
-			name:    strings.TrimPrefix(processors.ReplaceAllString(fields[0], ""), "Benchmark"),
-			metrics: map[string]float64{},
-		}
-		// fields[1] is how often it ran; pairs follow.
-		for i := 2; i+1 < len(fields); i += 2 {
-			value, err := strconv.ParseFloat(fields[i], 64)
-			if err != nil {
-				return out, fmt.Errorf("%q: %w", line, err)
-			}
-			one.metrics[fields[i+1]] = value
-		}
-		out.results = append(out.results, one)
 	}
 	out.system = strings.Join(system, ", ")
-	if len(out.results) == 0 && lines.Err() == nil {
-		return out, fmt.Errorf("no benchmark in it")
+	if len(out.results) == 0 {
+		return out, errors.New("no benchmark in it")
 	}
-	return out, lines.Err()
+	return out, nil
 }
 
 // begin and end enclose each table; begin names a benchmark and says how to
@@ -75,7 +49,8 @@ const (
 	onSystem = "<!-- system -->"
 )
 
-// fill replaces what is between the markers of text.
+// fill replaces what is between the markers of text. Tables of benchmarks that
+// did not run stay.
 func fill(text string, run run, goVersion string) (string, error) {
 	var out []string
 	inside := false
@@ -91,12 +66,10 @@ func fill(text string, run run, goVersion string) (string, error) {
 			inside = true
 		}
 		if m := begin.FindStringSubmatch(line); m != nil {
-			table := run.table(m[1], strings.Fields(m[2]))
-			if table == nil {
-				return "", fmt.Errorf("%s: no such benchmark in the output", line)
+			if table := run.table(m[1], strings.Fields(m[2])); table != nil {
+				out = append(append(append(out, ""), table...), "")
+				inside = true
 			}
-			out = append(append(append(out, ""), table...), "")
-			inside = true
 		}
 	}
 	if inside {
@@ -111,7 +84,7 @@ func (r *run) table(benchmark string, units []string) []string {
 	var rows, columns []string
 	cells := map[[2]string]map[string]float64{}
 	for _, one := range r.results {
-		name, rest, _ := strings.Cut(one.name, "/")
+		name, rest, _ := strings.Cut(one.Name, "/")
 		if name != benchmark {
 			continue
 		}
@@ -122,7 +95,7 @@ func (r *run) table(benchmark string, units []string) []string {
 		if !slices.Contains(columns, column) {
 			columns = append(columns, column)
 		}
-		cells[[2]string{row, column}] = one.metrics
+		cells[[2]string{row, column}] = one.Metrics
 	}
 	if rows == nil {
 		return nil

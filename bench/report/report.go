@@ -29,10 +29,10 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"bound": func(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") }, // no line between a number and its %
 }).Parse(source))
 
-var verdicts = []experiment.Verdict{experiment.Win, experiment.AsGood, experiment.Loss, experiment.DoesNotHold}
+var verdicts = []experiment.Verdict{experiment.Win, experiment.AsGood, experiment.Nearly, experiment.Loss, experiment.DoesNotHold}
 
 var signs = map[experiment.Verdict]string{
-	experiment.Win: "▲", experiment.AsGood: "●", experiment.Loss: "▼", experiment.DoesNotHold: "✕",
+	experiment.Win: "▲", experiment.AsGood: "●", experiment.Nearly: "◐", experiment.Loss: "▼", experiment.DoesNotHold: "✕",
 }
 
 // A section is one experiment on the page.

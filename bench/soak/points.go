@@ -3,11 +3,12 @@ package soak
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,63 +17,66 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// points are two points of the front door. The second one follows the first
+// points are two points of the front door. The near one follows the far one
 // over HTTP, on this machine. Strangers send it anything, and it is restarted
 // again and again.
 type points struct {
 	config hoplag.Config
 	near   *hoplag.Point
 	far    atomic.Pointer[hoplag.Point]
-	server http.Server
-	url    string
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	server *httptest.Server
+	rounds int
 
-	recorded atomic.Pointer[[]byte] // a request of the follower
-	wrong    atomic.Pointer[error]  // the error in a report
-	reports  atomic.Int64
-	told     int64 // reports of earlier rounds
-	rounds   int
+	mu       sync.Mutex
+	recorded []byte // a request of the follower
+	reports  int    // not yet counted
+	wrong    error  // in a report
 }
 
 func newPoints() (machine, error) {
 	p := &points{config: hoplag.Config{Key: hoplag.NewKey("a key of the soak test"), Cut: 5 * time.Millisecond, History: 64 << 10, Flows: 100}}
 	near, err := hoplag.NewPoint(p.config)
-	if err != nil {
+	if err := errors.Join(err, p.restart()); err != nil {
 		return machine{}, err
 	}
 	p.near = near
-	if err := p.restart(); err != nil {
-		return machine{}, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return machine{}, err
-	}
-	p.url = "http://" + listener.Addr().String()
-	p.server.Handler = p
-	p.done.Go(func() { p.server.Serve(listener) })
+	p.server = httptest.NewServer(p)
 	ctx, stop := context.WithCancel(context.Background())
-	p.stop = stop
-	p.done.Go(func() {
-		for r := range p.near.Follow(ctx, p.url) {
-			p.reports.Add(1)
-			for _, d := range [2]hoplag.Delay{r.Forth, r.Back} {
-				if err := finite(estimate.Delay{Mean: d.Mean, StdDev: d.StdDev}); err != nil {
-					err = fmt.Errorf("report %d: %w", r.Number, err)
-					p.wrong.CompareAndSwap(nil, &err)
-				}
-			}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for r := range p.near.Follow(ctx, p.server.URL) {
+			p.report(&r)
 		}
 	})
-	return machine{round: p.round, close: p.close}, nil
+	return machine{round: p.round, close: func() error {
+		stop()
+		p.server.Close()
+		done.Wait()
+		p.far.Load().Close()
+		p.near.Close()
+		return nil
+	}}, nil
+}
+
+// report counts a report, and looks for what is not a number in it.
+func (p *points) report(r *hoplag.Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reports++
+	for _, d := range [2]hoplag.Delay{r.Forth, r.Back} {
+		if err := finite(estimate.Delay{Mean: d.Mean, StdDev: d.StdDev}); err != nil && p.wrong == nil {
+			p.wrong = fmt.Errorf("report %d: %w", r.Number, err)
+		}
+	}
 }
 
 // ServeHTTP passes a request to the far point, and keeps it for strangers.
 func (p *points) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err == nil && r.Header.Get("Stranger") == "" {
-		p.recorded.Store(&body)
+		p.mu.Lock()
+		p.recorded = body
+		p.mu.Unlock()
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	p.far.Load().ServeHTTP(w, r)
@@ -90,27 +94,18 @@ func (p *points) restart() error {
 	return nil
 }
 
-func (p *points) close() error {
-	p.stop()
-	err := p.server.Close()
-	p.done.Wait()
-	p.far.Load().Close()
-	p.near.Close()
-	return err
-}
-
 // round passes messages, some of which are lost, repeated or of impossible
 // times, and sends damaged requests. It counts messages, requests and reports
 // as tried.
-func (p *points) round(random *rand.Rand) (tried, refused int, err error) {
+func (p *points) round(random *rand.Rand, n *tally) error {
 	if p.rounds++; p.rounds%200 == 0 {
 		if err := p.restart(); err != nil {
-			return 0, 0, err
+			return err
 		}
 	}
 	far := p.far.Load()
 	for range 300 {
-		tried++
+		n.count(nil)
 		id, flow := uint64(hostilePacket(random)), far.Flow([]byte{byte(random.IntN(300))})
 		name := []byte{byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)}
 		switch random.IntN(20) {
@@ -127,40 +122,36 @@ func (p *points) round(random *rand.Rand) (tried, refused int, err error) {
 			far.Back.Passed(name)
 		}
 	}
+	p.mu.Lock()
+	recorded, reports, wrong := p.recorded, p.reports, p.wrong
+	p.reports = 0
+	p.mu.Unlock()
+	n.tried += reports
 	for range 3 {
-		tried++
-		var body []byte
-		if sent := p.recorded.Load(); sent != nil {
-			body = damage(random, *sent)
-		}
-		status, err := p.ask(body)
+		refused, err := p.ask(damage(random, recorded))
 		if err != nil {
-			return tried, refused, err
+			return err
 		}
-		if status != http.StatusOK {
-			refused++
-		}
+		n.count(refused)
 	}
-	now := p.reports.Load()
-	tried, p.told = tried+int(now-p.told), now
-	if wrong := p.wrong.Load(); wrong != nil {
-		return tried, refused, *wrong
-	}
-	return tried, refused, nil
+	return wrong
 }
 
-// ask sends what a stranger sends.
-func (p *points) ask(body []byte) (status int, err error) {
-	request, err := http.NewRequest(http.MethodPost, p.url, bytes.NewReader(body))
+// ask sends what a stranger sends, and returns whether it was refused.
+func (p *points) ask(body []byte) (refused, err error) {
+	request, err := http.NewRequest(http.MethodPost, p.server.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	request.Header.Set("Stranger", "yes")
 	reply, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		refused = errors.New(reply.Status)
+	}
 	_, err = io.Copy(io.Discard, reply.Body)
-	return reply.StatusCode, err
+	return refused, err
 }

@@ -1,10 +1,11 @@
-// Package soak runs the machines of the library that go on for months under
-// hostile load for a given time, and reports what it tried. It fails on a
-// panic, on an answer that is not a number, and on memory that grows.
+// Package soak runs what keeps state for months, points, stores, sessions and
+// stations, under hostile load for a given time, and reports what it tried. It
+// fails on a panic, on an answer that is not a number, and on memory that
+// grows.
 //
-// It feeds sessions and receivers with damaged records, copies, replays and
-// impossible times. It damages the files of stores, lets strangers talk to
-// points and restarts them, and lies to stations and clocks.
+// It feeds sessions with damaged records, copies, replays and impossible
+// times. It damages the files of stores, lets strangers talk to points and
+// restarts them, and lies to stations.
 package soak
 
 import (
@@ -19,16 +20,32 @@ import (
 	"time"
 )
 
-// A machine does a round of hostile work and returns how many inputs it tried,
+// A machine does a round of hostile work and tells how many inputs it tried,
 // and how many of them were refused.
 type machine struct {
 	name  string
-	round func(random *rand.Rand) (tried, refused int, err error)
+	round func(random *rand.Rand, n *tally) error
 	close func() error // or nil
+
+	did tally
 }
 
-// tally counts what a machine did.
+// A tally counts what a machine did.
 type tally struct{ rounds, tried, refused int }
+
+// count counts an input, and whether it was refused.
+func (n *tally) count(refused error) {
+	n.tried++
+	if refused != nil {
+		n.refused++
+	}
+}
+
+// makers make the machines.
+var makers = []struct {
+	name string
+	make func() (machine, error)
+}{{"lda control", newControl}, {"colate store", newStores}, {"front door", newPoints}, {"mplane", newStation}}
 
 // allowance is how much the live heap may grow, in bytes, between the first
 // tenth of a run and its end.
@@ -38,10 +55,7 @@ const allowance = 8 << 20
 // each machine. It calls progress with what has been done, twenty times or
 // every ten seconds.
 func Run(ctx context.Context, duration time.Duration, seed uint64, stdout io.Writer, progress func(string)) (err error) {
-	machines, err := all()
-	if err != nil {
-		return err
-	}
+	var machines []*machine
 	defer func() {
 		for _, m := range machines {
 			if m.close != nil {
@@ -49,15 +63,22 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, stdout io.Wri
 			}
 		}
 	}()
-	tallies := make([]tally, len(machines))
+	for _, maker := range makers {
+		m, err := maker.make()
+		if err != nil {
+			return fmt.Errorf("soak: %s: %w", maker.name, err)
+		}
+		m.name = maker.name
+		machines = append(machines, &m)
+	}
 	random := rand.New(rand.NewPCG(seed, 0x736f616b))
 	begun, shown := time.Now(), time.Now()
 	interval := min(max(duration/20, time.Second), 10*time.Second)
 	var early, late uint64
-	for round := 0; ctx.Err() == nil && time.Since(begun) < duration; round++ {
-		for i := range machines {
-			if err := tallies[i].run(&machines[i], random); err != nil {
-				return fmt.Errorf("soak: %s, round %d of seed %d: %w", machines[i].name, round+1, seed, err)
+	for round := 1; ctx.Err() == nil && time.Since(begun) < duration; round++ {
+		for _, m := range machines {
+			if err := m.run(random); err != nil {
+				return fmt.Errorf("soak: %s, round %d of seed %d: %w", m.name, round, seed, err)
 			}
 		}
 		if time.Since(shown) < interval {
@@ -68,26 +89,31 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, stdout io.Wri
 		if early == 0 || time.Since(begun) < duration/10 {
 			early = max(early, late)
 		}
-		progress(fmt.Sprintf("soak %v of %v, %d rounds, %d MiB", time.Since(begun).Round(time.Second), duration, round+1, late>>20))
+		progress(fmt.Sprintf("soak %v of %v, %d rounds, %d MiB", time.Since(begun).Round(time.Second), duration, round, late>>20))
 		if late > early+allowance {
 			return fmt.Errorf("soak: the heap has grown from %d to %d bytes", early, late)
 		}
 	}
-	return report(stdout, machines, tallies, time.Since(begun), early, live())
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "machine\trounds\ttried\trefused\t")
+	for _, m := range machines {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t\n", m.name, m.did.rounds, m.did.tried, m.did.refused)
+	}
+	w.Flush()
+	_, err = fmt.Fprintf(stdout, "%v, live heap %.1f MiB at first and %.1f at the end\n",
+		time.Since(begun).Round(time.Second), float64(early)/(1<<20), float64(live())/(1<<20))
+	return err
 }
 
 // run does a round, and turns a panic into an error.
-func (t *tally) run(m *machine, random *rand.Rand) (err error) {
+func (m *machine) run(random *rand.Rand) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	tried, refused, err := m.round(random)
-	t.rounds++
-	t.tried += tried
-	t.refused += refused
-	return err
+	m.did.rounds++
+	return m.round(random, &m.did)
 }
 
 // live returns how many bytes of the heap are in use.
@@ -96,16 +122,4 @@ func live() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-func report(stdout io.Writer, machines []machine, tallies []tally, took time.Duration, early, late uint64) error {
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "machine\trounds\ttried\trefused\t")
-	for i, t := range tallies {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t\n", machines[i].name, t.rounds, t.tried, t.refused)
-	}
-	err := w.Flush()
-	_, last := fmt.Fprintf(stdout, "%v, live heap %.1f MiB at first and %.1f at the end\n",
-		took.Round(time.Second), float64(early)/(1<<20), float64(late)/(1<<20))
-	return errors.Join(err, last)
 }
