@@ -22,10 +22,18 @@ type inside struct {
 	places [2]place
 	points [2]*kernel.Point
 	all    *lda.Accumulator // of a second
-	number uint64           // of cuts
-	told   uint64           // the number at the row before
+	cuts   int              // since the points began
 	sum    seen             // since the beginning
-	now    seen             // since the row before
+	now    second
+	ended  []second // that wait until it is known what was on its way when they ended
+}
+
+// A second is what counters say of a row.
+type second struct {
+	seen
+	began   time.Time
+	begins  bool
+	problem error // the latest
 }
 
 // settling is for how many cuts packets that were on their way when the points
@@ -43,10 +51,9 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 	defer stop()
 	tick := time.NewTicker(o.cut)
 	defer tick.Stop()
-	second := time.Now()
+	m.now.began = time.Now()
 	var end time.Time // set once only packets on their way are still to come
-	var problem error // the latest in a second
-	for {
+	for end.IsZero() || time.Now().Before(end) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -55,23 +62,25 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 		switch err := errors.Join(m.compare()...); {
 		case err == nil:
 		case errors.Is(err, kernel.ErrOffload), errors.Is(err, kernel.ErrStep), errors.Is(err, kernel.ErrDetached):
-			problem = err
+			m.now.problem = err
 		default:
 			return err
 		}
-		if time.Since(second) < time.Second {
-			continue
+		if time.Since(m.now.began) >= time.Second {
+			m.end()
 		}
-		r := m.row(second)
-		r.problem(problem)
-		if err := out.row(r); err != nil {
-			return err
-		}
-		problem = nil
-		if second = time.Now(); !end.IsZero() && second.After(end) {
-			return out.end(&total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)})
+		for m.all.Settled() {
+			if err := out.row(m.row()); err != nil {
+				return err
+			}
 		}
 	}
+	for m.end(); len(m.ended) > 0; {
+		if err := out.row(m.row()); err != nil {
+			return err
+		}
+	}
+	return out.end(&total{seen: m.sum, Missing: int64(m.sum.Sent) - int64(m.sum.Received)})
 }
 
 // open loads the points and attaches them.
@@ -133,8 +142,10 @@ func (m *inside) close() {
 // packet that passes meanwhile seems to come before it is sent.
 func (m *inside) rotate() (of [2]*kernel.Interval, errs []error) {
 	errs = make([]error, len(of))
-	for _, i := range []int{1, 0} {
-		of[i], errs[i] = m.points[i].Rotate()
+	m.points[1].Cut()
+	m.points[0].Cut()
+	for i, p := range m.points {
+		of[i], errs[i] = p.Rotate()
 	}
 	return of, errs
 }
@@ -166,7 +177,7 @@ func (m *inside) compare() []error {
 	for i, err := range errs {
 		if errors.Is(err, kernel.ErrDetached) && m.attach(i) == nil {
 			m.all.Gap()
-			m.told = m.number
+			m.cuts = 0
 		}
 	}
 	return errs
@@ -174,12 +185,22 @@ func (m *inside) compare() []error {
 
 // add adds what both points saw of an interval.
 func (m *inside) add(from, to *kernel.Interval) error {
-	m.number++
+	m.now.begins = m.now.begins || m.cuts < settling
+	m.cuts++
 	return m.all.Add(from.Start, from.End, from.Aggregator, to.Aggregator)
 }
 
-// row returns what the points learned since the row before.
-func (m *inside) row(at time.Time) *row {
+// end ends a second.
+func (m *inside) end() {
+	m.all.End()
+	m.ended = append(m.ended, m.now)
+	m.now = second{began: time.Now()}
+}
+
+// row returns what is known of the first second that has ended.
+func (m *inside) row() *row {
+	of := m.ended[0]
+	m.ended = m.ended[1:]
 	result, err := m.all.Estimate()
 	d := hoplag.Delay{
 		Delay: result.Delay, Sent: result.Sent, Received: result.Received, Lost: result.Lost, Extra: result.Extra,
@@ -188,20 +209,14 @@ func (m *inside) row(at time.Time) *row {
 	if d.Sent+d.Received == 0 {
 		d.Err = hoplag.ErrIdle
 	}
-	m.now.Sent, m.now.Received = d.Sent, d.Received
-	r := &row{seen: m.now}
-	r.Report = hoplag.Report{
-		Number: at.Unix(), Start: at, Length: time.Second, From: m.places[0].String(), To: m.places[1].String(),
-		Begins: m.told < settling, Back: hoplag.Delay{Err: hoplag.ErrIdle}, Clock: hoplag.Clock{Agree: true},
-	}
-	if r.Report.Begins {
+	of.Sent, of.Received = d.Sent, d.Received
+	m.sum = m.sum.plus(of.seen, 1)
+	if of.begins {
 		d.Lost, d.Extra = 0, 0
 	}
-	m.told = m.number
-	m.sum = m.sum.plus(m.now, 1)
-	m.now = seen{}
 	if d.Err == nil {
 		d.MeanInterval95 = result.MeanInterval(0.95)
+		d.MeanInterval95.Low = max(0, d.MeanInterval95.Low)
 		for _, p := range []float64{0.5, 0.9, 0.99} {
 			if q, err := m.all.Distribution().Quantile(p, 0.95); err == nil {
 				d.Quantiles = append(d.Quantiles, q)
@@ -209,7 +224,11 @@ func (m *inside) row(at time.Time) *row {
 		}
 	}
 	m.all.Reset()
-	r.Report.Forth = d
+	r := &row{seen: of.seen, Report: hoplag.Report{
+		Number: of.began.Unix(), Start: of.began, Length: time.Second, From: m.places[0].String(), To: m.places[1].String(),
+		Begins: of.begins, Forth: d, Back: hoplag.Delay{Err: hoplag.ErrIdle}, Clock: hoplag.Clock{Agree: true},
+	}}
+	r.problem(of.problem)
 	return r
 }
 

@@ -20,7 +20,7 @@ type clock struct {
 	kind        Clock
 	offset      int64
 	uncertainty int64
-	last        int64
+	first, last int64 // when the interval began and ended, since boot
 }
 
 // begin reads the clock for the first time.
@@ -31,33 +31,29 @@ func (c *clock) begin() error {
 	if c.kind == Wall {
 		c.offset, c.uncertainty = measureOffset()
 	}
-	c.last = c.read()
+	c.cut()
 	return nil
 }
 
-// cut ends an interval. It returns its start and end, the offset to add to its
-// stamps, and ErrStep if the offset changed within it.
-func (c *clock) cut() (start, end, offset int64, err error) {
-	start, offset = c.last, c.offset
-	if c.kind == Wall {
-		measured, uncertainty := measureOffset()
-		switch change := measured - c.offset; {
-		case max(change, -change) > c.uncertainty+uncertainty:
-			err = fmt.Errorf("%w: by %d ns", ErrStep, change)
-			c.offset, c.uncertainty = measured, uncertainty
-		case uncertainty < c.uncertainty:
-			// A better measurement of the same offset. It takes effect only at
-			// the next step, so that all intervals until then have one offset.
-		}
-	}
-	c.last = c.read()
-	return start, c.last, offset, err
+// cut ends an interval.
+func (c *clock) cut() {
+	c.first = c.last
+	c.last, _ = now(systemBoot)
 }
 
-// read returns the time by the configured clock.
-func (c *clock) read() int64 {
-	t, _ := now(systemBoot)
-	return t + c.offset
+// check returns the offset to add to an interval's stamps, and ErrStep if it
+// changed. A better measurement of the same offset is not taken, so that all
+// intervals until a step have one.
+func (c *clock) check() (offset int64, err error) {
+	offset = c.offset
+	if c.kind == Wall {
+		measured, uncertainty := measureOffset()
+		if change := measured - offset; max(change, -change) > c.uncertainty+uncertainty {
+			c.offset, c.uncertainty = measured, uncertainty
+			err = fmt.Errorf("%w: by %d ns", ErrStep, change)
+		}
+	}
+	return offset, err
 }
 
 // measureOffset returns the wall clock's offset to the time since boot, and

@@ -300,13 +300,19 @@ func newPair(t testing.TB, w *wire, config Config, hook Hook) *pair {
 	return p
 }
 
+// rotateBoth ends an interval at two points, first at the one that packets pass last.
+func rotateBoth(last, first *Point) (down, up *Interval, err error) {
+	last.Cut()
+	first.Cut()
+	if down, err = last.Rotate(); err == nil {
+		up, err = first.Rotate()
+	}
+	return down, up, err
+}
+
 // rotate ends an interval at both points.
 func (p *pair) rotate() error {
-	down, err := p.down.Rotate() // first, so that no packet seems to come before it is sent
-	if err != nil {
-		return err
-	}
-	up, err := p.up.Rotate()
+	down, up, err := rotateBoth(p.down, p.up)
 	if err != nil {
 		return err
 	}

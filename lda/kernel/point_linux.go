@@ -28,7 +28,9 @@ type Point struct {
 	closers     []func() // in reverse
 	attachments []*attachment
 	closed      bool
-	processor   int // number of lanes that have a processor
+	isCut       bool // since Rotate
+	half        int  // what was cut
+	processor   int  // number of lanes that have a processor
 
 	after func(*program) // in tests: see program
 }

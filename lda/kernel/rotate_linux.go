@@ -10,14 +10,25 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Rotate ends the interval and returns what was counted in it. The interval
-// belongs to the caller until Release. Counting continues, with each packet in
-// exactly one interval: one word switches the programs to other cells, and
+// Cut ends the interval, and Rotate returns it, which takes some milliseconds. Cut
+// two points right after each other before you rotate either, first the one that
+// packets pass last: those that pass between would seem to come before they are
+// sent. Until Rotate a second Cut does nothing.
+func (p *Point) Cut() {
+	if p.isCut || p.closed {
+		return
+	}
+	p.isCut, p.half = true, int(p.flags[controlActive/8]&1)
+	atomic.StoreUint64(&p.flags[controlActive/8], uint64(1-p.half))
+	p.clock.cut()
+}
+
+// Rotate returns what was counted in the interval until Cut, or until now. The
+// interval belongs to the caller until Release. Counting continues, with each packet
+// in exactly one interval: one word switches the programs to other cells, and
 // then Rotate waits until the last program that may have seen the old word has
 // ended, some milliseconds. Reading takes some 20 µs for each processor that
-// saw packets, with the cells of [lda.DefaultConfig]. Of two points rotate first
-// the one that packets pass last: those that pass both meanwhile would seem to
-// come before they are sent.
+// saw packets, with the cells of [lda.DefaultConfig].
 //
 // If the interval before was not released, the error is [estimate.ErrBusy],
 // and what was counted becomes part of the next interval. [ErrStep],
@@ -27,19 +38,19 @@ func (p *Point) Rotate() (*Interval, error) {
 	if p.closed {
 		return nil, fmt.Errorf("kernel: %w", syscall.EBADF)
 	}
-	half := p.flags[controlActive/8] & 1
-	atomic.StoreUint64(&p.flags[controlActive/8], 1-half)
+	p.Cut()
 	if err := p.barrier.wait(); err != nil {
 		return nil, fmt.Errorf("kernel: %w", err)
 	}
+	p.isCut = false
 	i := p.rotation.Active()
-	start, end, offset, clockErr := p.clock.cut()
+	offset, err := p.clock.check()
 	if i.Start == 0 {
-		i.Start = start
+		i.Start = p.clock.first + offset
 	}
-	i.End, i.ClockError = end, p.clock.uncertainty
-	p.collect(i, int(half), uint64(offset))
-	p.carry = errors.Join(p.carry, clockErr)
+	i.End, i.ClockError = p.clock.last+offset, p.clock.uncertainty
+	p.collect(i, p.half, uint64(offset))
+	p.carry = errors.Join(p.carry, err)
 	done, err := p.rotation.Rotate()
 	if err != nil {
 		return nil, fmt.Errorf("kernel: %w", err)
