@@ -74,9 +74,42 @@ type tally struct {
 // the flow's, with the same weights.
 type absentTally struct{ sum, counted float64 }
 
-// A scatter is how far cells are from the mean of an epoch: Σ squares over
-// packets, and their degrees of freedom.
-type scatter struct{ squares, degrees float64 }
+// A scatter is how far cells are from the mean of all: Σ squares over packets,
+// Σ of these squared, and their degrees of freedom.
+type scatter struct{ squares, fourths, degrees float64 }
+
+// An offset is how far a cell is from the mean of all in the epochs between two
+// cuts of equal level, which it answers for together.
+type offset struct{ off, packets, epochs float64 }
+
+func (o *offset) add(off, packets float64) {
+	o.off += off
+	o.packets += packets
+	o.epochs++
+}
+
+// add adds an offset, and begins another.
+func (s *scatter) add(o *offset) {
+	if o.packets > 0 {
+		square := o.off * o.off / o.packets * o.epochs
+		s.squares += square
+		s.fourths += square * square
+		s.degrees += o.epochs
+	}
+	*o = offset{}
+}
+
+// variance returns the variance of a packet's delay.
+func (s *scatter) variance() float64 { return s.squares / max(s.degrees, 1) }
+
+// like returns the variance of a flow's delays, given the scatter of all: the
+// flow's own, and as much of that of all as it may have had without its cells
+// showing it. That is all of it where a few slow packets make it, of which cells
+// like these show three or fewer.
+func (s *scatter) like(all *scatter) float64 {
+	shown := all.squares * all.squares / max(all.fourths, 1) * s.degrees / max(all.degrees, 1)
+	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
+}
 
 // A flowCell is one of a flow's cells in the current table.
 type flowCell struct {
@@ -84,6 +117,7 @@ type flowCell struct {
 	share   float64 // of the flow's packets in it; 0 if the cell is not used
 	areas   [room]float64
 	weights [room]float64 // by which an epoch's excess adds to the flow's
+	apart   offset
 }
 
 // newAccumulator returns an empty accumulator for flows at points of Config c.
@@ -234,21 +268,24 @@ func (a *accumulator) flush() {
 // like all; the others stand for its noise.
 func (a *accumulator) spreadNoise() {
 	o, k := a.others, &a.common
-	limit := k.full + margin(k.full)
 	for i, cell := range o.cells {
+		var apart offset
 		for e := range a.table.epochs {
 			n := a.table.packets(cell, e)
 			y := n * (k.mean[e] - a.reference)
+			if o.sights[i].begins>>e&1 != 0 {
+				a.scatter.add(&apart)
+			}
 			if o.sights[i].settled>>e&1 != 0 {
 				off := o.areas[i*room+e] - n*k.mean[e]
 				y += off / math.Sqrt(max(k.seen[e], 0.01))
-				if n > 0 && a.table.live>>e&1 != 0 && o.totals[i] <= limit {
-					a.scatter.squares += off * off / n
-					a.scatter.degrees++
+				if a.table.live>>e&1 != 0 && o.totals[i] <= k.limit {
+					apart.add(off, n)
 				}
 			}
 			a.noise[i*room+e] = float32(y)
 		}
+		a.scatter.add(&apart)
 	}
 }
 
@@ -284,6 +321,9 @@ func (a *accumulator) tally(f int) {
 		for j := range a.cells {
 			a.cells[j].weights[e] = 0
 		}
+	}
+	for j := range a.cells {
+		own.scatter.add(&a.cells[j].apart)
 	}
 	a.tallyAbsent(f, limit, kept)
 }
@@ -373,10 +413,11 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 		if x := t.packets(first+j, e); c.share > 0 && c.settled>>e&1 != 0 {
 			c.weights[e] *= stand / kept
 			stands += c.weights[e] * c.weights[e] * x / max(n, 1) * kept
-			if x > 0 {
-				off := c.areas[e] - x*area/in
-				own.squares += off * off / x
-				own.degrees++
+			if c.begins>>e&1 != 0 {
+				own.scatter.add(&c.apart)
+			}
+			if in > 0 {
+				c.apart.add(c.areas[e]-x*area/in, x)
 			}
 		} else {
 			c.weights[e] = 0

@@ -200,6 +200,7 @@ type common struct {
 
 	usual float64 // delay over all epochs
 	full  float64 // packets in a typical cell, in epochs that count
+	limit float64 // and in the largest cells that tell of delays
 }
 
 // A sampleOfCells is cells that common learns from.
@@ -224,12 +225,14 @@ func (s *sampleOfCells) learn() common {
 		s.totals[k] = s.table.total(i)
 	}
 	full := middle(s.totals, s.sorted)
-	c, some := s.learnUpTo(full + margin(full))
+	limit := full + margin(full)
+	c, some := s.learnUpTo(limit)
 	if !some {
-		all, _ := s.learnUpTo(math.Inf(1))
+		limit = math.Inf(1)
+		all, _ := s.learnUpTo(limit)
 		c.mean, c.known, c.usual = all.mean, all.known, all.usual
 	}
-	c.full = full
+	c.full, c.limit = full, limit
 	return c
 }
 

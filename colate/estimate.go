@@ -188,11 +188,7 @@ func (e *estimator) noise(all scatter) {
 	slices.Sort(counts[:])
 	// The deviation that a normal distribution of the same middle would have.
 	e.spread = (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
-	const enough = 10
-	e.variance = all.squares / max(all.degrees, 1)
-	if own := e.own.squares / max(e.own.degrees, 1); own > e.variance || e.own.degrees >= enough {
-		e.variance = own
-	}
+	e.variance = e.own.like(&all)
 }
 
 // countPackets weighs the recorded number of the flow's packets against the
