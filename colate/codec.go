@@ -120,7 +120,9 @@ func decodeEpoch(data []byte) (*Recorder, error) {
 			return nil, err
 		}
 	}
-	decoded.limit = h.limit
+	if decoded.limit = h.limit; h.packets > 0 {
+		decoded.rare = uint64(h.limit) << 32
+	}
 	for i := range h.samples.blocks {
 		at := h.config.blocks() + i
 		if decoded.samples, err = h.samples.read(decoded.samples, data[h.offsets[at]:h.offsets[at+1]], i); err != nil {

@@ -24,11 +24,13 @@ type Recorder struct {
 	packets uint64
 	samples []sample
 	limit   uint32 // of the tags of sampled packets
+	rare    uint64 // of packets up to that, Update does more: all until the epoch begins, then those sampled
 
 	// What Update needs of the Config, computed once.
 	identity    uint64
 	perFlow     uint64
 	counters    uint64 // before they are folded
+	rowShift    uint8  // of a hash times the counters
 	timeMask    uint64 // selects the time in a word
 	digestMask  uint64 // and the digest
 	timeShift   uint8  // up, from the clock to there
@@ -56,6 +58,8 @@ func newRecorder(c Config, samples int) *Recorder {
 		words:       make([]uint64, c.counters()),
 		samples:     make([]sample, 0, samples),
 		limit:       c.limit(),
+		rare:        math.MaxUint64,
+		rowShift:    32 + c.fold,
 		identity:    c.Identity,
 		perFlow:     uint64(c.PerFlow),
 		counters:    uint64(c.Counters),
@@ -96,7 +100,8 @@ func (r *Recorder) Due(t int64) bool {
 // its flow's counters at random. Here the digest decides, so that two points
 // agree; otherwise their counters could not be subtracted.
 func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
-	return position(r.identity, f, hashing.Row(uint64(p), r.perFlow), r.counters) >> (r.config.fold & 63)
+	h := hashing.Mix(uint64(f)^r.identity, hashing.Row(uint64(p), r.perFlow))
+	return uint64(uint32(h)) * r.counters >> (r.rowShift & 63) // position, folded
 }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds
@@ -104,21 +109,28 @@ func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
 // counter.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	at := r.place(f, p)
-	if r.packets == 0 {
+	r.packets++
+	r.words[at] += uint64(t)<<(r.timeShift&63)&r.timeMask + uint64(p)>>(r.digestShift&63)&r.digestMask + 1
+	if uint64(p) <= r.rare {
+		r.rarely(f, p, t)
+	}
+}
+
+// rarely does what few packets need: it begins the epoch with the first, and
+// keeps those sampled.
+//
+//go:noinline
+func (r *Recorder) rarely(f hashing.Flow, p hashing.Packet, t int64) {
+	if r.packets == 1 {
 		r.begin(t)
 	}
-	r.packets++
 	if tag := tagOf(p); tag < r.limit {
 		r.sample(sample{r.config.key(f), tag, t})
 	}
-	r.words[at] += uint64(t)<<(r.timeShift&63)&r.timeMask + uint64(p)>>(r.digestShift&63)&r.digestMask + 1
 }
 
 // begin aligns the epoch to the clock. At either end of the range of 64 bits,
-// it takes the last epoch that fits. It is not inlined because an epoch calls
-// it once.
-//
-//go:noinline
+// it takes the last epoch that fits.
 func (r *Recorder) begin(t int64) {
 	period := r.config.Period
 	t = min(max(t, math.MinInt64+period), math.MaxInt64-period)
@@ -126,6 +138,7 @@ func (r *Recorder) begin(t int64) {
 	if r.start > t {
 		r.start -= period
 	}
+	r.limitTo(r.limit)
 }
 
 // UpdateBatch records that the packets passed at the same time t, such as a
@@ -143,8 +156,8 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	words, add := r.words, uint64(t)<<(r.timeShift&63)&r.timeMask+1
 	for i, p := range packets {
 		words[r.place(flows[i], p)] += uint64(p)>>(r.digestShift&63)&r.digestMask + add
-		if tag := tagOf(p); tag < r.limit {
-			r.sample(sample{r.config.key(flows[i]), tag, t})
+		if uint64(p) <= r.rare {
+			r.rarely(flows[i], p, t)
 		}
 	}
 }
@@ -169,9 +182,7 @@ func (r *Recorder) Merge(b *Recorder) error {
 	for i, word := range b.words {
 		r.words[i] += word
 	}
-	if b.limit < r.limit {
-		r.limitTo(b.limit)
-	}
+	r.limitTo(min(r.limit, b.limit))
 	for _, s := range b.samples {
 		if s.tag < r.limit {
 			r.sample(s)
@@ -187,7 +198,7 @@ func (r *Recorder) Reset() {
 	}
 	clear(r.words)
 	r.packets, r.start = 0, 0
-	r.samples, r.limit = r.samples[:0], r.config.limit()
+	r.samples, r.limit, r.rare = r.samples[:0], r.config.limit(), math.MaxUint64
 }
 
 // word returns counter i as it is in hardware.
@@ -205,7 +216,7 @@ func (r *Recorder) folded(fold uint8) *Recorder {
 		return r
 	}
 	f, more := *r, fold-r.config.fold
-	f.config.fold = fold
+	f.config.fold, f.rowShift = fold, 32+fold
 	f.words = make([]uint64, f.config.counters())
 	for i, word := range r.words {
 		f.words[i>>more] += word

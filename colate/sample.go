@@ -39,8 +39,6 @@ func (c *Config) limit() uint32 {
 
 // sample keeps a packet whose tag is below the limit, if need be after making
 // room.
-//
-//go:noinline
 func (r *Recorder) sample(s sample) {
 	if len(r.samples) >= r.config.Samples {
 		r.makeRoom()
@@ -71,7 +69,7 @@ func compareSamples(a, b sample) int {
 }
 
 func (r *Recorder) limitTo(limit uint32) {
-	r.limit = limit
+	r.limit, r.rare = limit, uint64(limit)<<32
 	r.samples = slices.DeleteFunc(r.samples, func(s sample) bool { return s.tag >= limit })
 }
 
