@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -175,38 +174,6 @@ func TestContradictedRecords(t *testing.T) {
 		}
 		if interval := r.MeanInterval(0.999); err == nil && !interval.Contains(mean) {
 			t.Errorf("%v of the packets recorded: %v in %v, is %v", part, r.Mean, interval, mean)
-		}
-	}
-}
-
-// Points whose clocks are an hour apart are compared by what Path.Clock says,
-// with the epochs that are the same; without it the clocks are named.
-func TestClocksFarApart(t *testing.T) {
-	for _, offset := range []int64{3600e9 + 2e6, -7200e9 + 3e6, 60e9} {
-		s := scene{config: minutes(2000), seconds: 600, flows: []sceneFlow{{30, exponential(0.005, 0)}}}
-		s.offset = func(int64) int64 { return offset + 9960e9 } // so that no time is below 0
-		for range 20 {
-			s.flows = append(s.flows, sceneFlow{3, exponential(0.001, 0)})
-		}
-		path, packets, mean := s.play(t, 5)
-		record := joint.FlowRecord{Flow: s.first(5), Packets: packets}
-		_, _, err := path.Estimate(t.Context(), record, 0, 600e9)
-		if !errors.Is(err, estimate.ErrNoSamples) || !strings.Contains(err.Error(), "Path.Clock") {
-			t.Errorf("%v s apart, not known: %v", offset/1e9, err)
-		}
-		history, err := clock.NewHistory(60e9)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for at := int64(-120e9); at < 800e9; at += 60e9 {
-			ahead := float64(offset + 9960e9)
-			within := estimate.Interval{Low: ahead - 1e3, High: ahead + 1e3, Confidence: 1}
-			history.Add(clock.Reading{Time: at + 30e9, Offset: ahead, Certain: within, Likely: within})
-		}
-		path.Clock = history
-		r, coverage, err := path.Estimate(t.Context(), record, 0, 600e9)
-		if interval := r.MeanInterval(0.999); err != nil || !interval.Contains(mean) || coverage.Epochs < 9 {
-			t.Errorf("%v s apart: %v in %v, is %v, %+v, %v", offset/1e9, r.Mean, interval, mean, coverage, err)
 		}
 	}
 }

@@ -46,18 +46,6 @@ func TestCopiesAreRefused(t *testing.T) {
 	}
 }
 
-// TestCopiesTakeNoRoom: copies of one packet, which are in one counter, make a
-// block of counters longer by a few bits a counter at most, and end no epoch.
-func TestCopiesTakeNoRoom(t *testing.T) {
-	few, _ := attacked(t, 1, 0)
-	many, _ := attacked(t, 100_000, 100_000)
-	a, _ := few.MarshalBinary()
-	b, _ := many.MarshalBinary()
-	if len(b) > len(a)+256*4/8 || many.Due(testConfig.Period-1) {
-		t.Errorf("%d bytes with one packet, %d with 100,000 copies", len(a), len(b))
-	}
-}
-
 // TestKeyAimsAtCounters: whoever holds the key that flows are hashed with finds
 // flows that share a counter with another, by some trials each, and packets that
 // fall in it. As many as the flow has itself contradict the flow's record, and

@@ -83,6 +83,12 @@ func (t *cellTable) keep(last int) {
 	t.epochs, t.live = t.epochs-from, 0
 }
 
+// edge reports whether the epoch before or after one is not in the table, so that
+// what crosses the cut between them settles late or never.
+func (t *cellTable) edge(e int) bool {
+	return e == 0 || e == t.epochs-1 || t.spans[e-1].end != t.spans[e].start || t.spans[e].end != t.spans[e+1].start
+}
+
 // packets returns how many packets of cell i came in an epoch, and sent how
 // many were sent.
 func (t *cellTable) packets(i, epoch int) float64 { return float64(t.counts[i*t.size+epoch]) }
@@ -185,6 +191,49 @@ func (s sight) weigh(lost *[room]float64, weights []float64) {
 	}
 }
 
+// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over
+// packets, Σ of these squared, and their degrees of freedom.
+type scatter struct{ squares, fourths, degrees float64 }
+
+// An offset is how far a cell is from the mean in the epochs between two cuts of
+// equal level, which it answers for together.
+type offset struct{ off, packets, epochs float64 }
+
+func (o *offset) add(off, packets float64) {
+	o.off += off
+	o.packets += packets
+	o.epochs++
+}
+
+// take adds an offset, and begins another.
+func (s *scatter) take(o *offset) {
+	if o.packets > 0 {
+		square := o.off * o.off / o.packets * o.epochs
+		s.squares += square
+		s.fourths += square * square
+		s.degrees += o.epochs
+	}
+	*o = offset{}
+}
+
+func (s *scatter) add(b *scatter) {
+	s.squares += b.squares
+	s.fourths += b.fourths
+	s.degrees += b.degrees
+}
+
+// variance returns the variance of a packet's delay.
+func (s *scatter) variance() float64 { return s.squares / max(s.degrees, 1) }
+
+// like returns the variance of a flow's delays, given the scatter of all: the
+// flow's own, and as much of that of all as it may have had without its cells
+// showing it. That is all of it where a few slow packets make it, of which cells
+// like these show three or fewer.
+func (s *scatter) like(all *scatter) float64 {
+	shown := all.squares * all.squares / max(all.fourths, 1) * s.degrees / max(all.degrees, 1)
+	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
+}
+
 // A common is what typical cells say about the epochs in a table: how all
 // packets fared.
 //
@@ -195,12 +244,10 @@ type common struct {
 	known [room]bool    // whether there is a settled cell
 	cell  [room]float64 // packets in one cell
 	loss  [room]float64 // rate at which packets are lost
-	gone  [room]float64 // part of them that is lost, or on its way at the end and not at the beginning
-	seen  [room]float64 // part of the packets in settled cells
 
 	usual float64 // delay over all epochs
 	full  float64 // packets in a typical cell, in epochs that count
-	limit float64 // and in the largest cells that tell of delays
+	scatter
 }
 
 // A sampleOfCells is cells that common learns from.
@@ -225,14 +272,12 @@ func (s *sampleOfCells) learn() common {
 		s.totals[k] = s.table.total(i)
 	}
 	full := middle(s.totals, s.sorted)
-	limit := full + margin(full)
-	c, some := s.learnUpTo(limit)
+	c, some := s.learnUpTo(full + margin(full))
 	if !some {
-		limit = math.Inf(1)
-		all, _ := s.learnUpTo(limit)
-		c.mean, c.known, c.usual = all.mean, all.known, all.usual
+		all, _ := s.learnUpTo(math.Inf(1))
+		c.mean, c.known, c.usual, c.scatter = all.mean, all.known, all.usual, all.scatter
 	}
-	c.full, c.limit = full, limit
+	c.full = full
 	return c
 }
 
@@ -240,7 +285,7 @@ func (s *sampleOfCells) learn() common {
 // whether they have any.
 func (s *sampleOfCells) learnUpTo(limit float64) (c common, some bool) {
 	t := s.table
-	var sent, gone, lost, seen, sum, count, weights [room]float64
+	var sent, lost, sum, count, weights [room]float64
 	cells := 0.0
 	for k, i := range s.cells {
 		if s.totals[k] <= limit {
@@ -248,13 +293,11 @@ func (s *sampleOfCells) learnUpTo(limit float64) (c common, some bool) {
 			t.losses(i, s.sights[k], &lost)
 			for e := range t.epochs {
 				sent[e] += t.sent(i, e)
-				gone[e] += t.gone(i, e, e+1)
 			}
 		}
 	}
 	for e := range t.epochs {
 		c.loss[e] = -math.Log1p(-min(lost[e]/max(sent[e], 1), 0.9))
-		c.gone[e] = max(lost[e], gone[e]) / max(sent[e], 1)
 		lost[e] /= max(cells, 1)
 	}
 	for k, i := range s.cells {
@@ -268,14 +311,13 @@ func (s *sampleOfCells) learnUpTo(limit float64) (c common, some bool) {
 			if s.sights[k].settled>>e&1 != 0 {
 				sum[e] += weights[e] * s.areas[k*room+e]
 				count[e] += weights[e] * packets
-				seen[e] += packets
 			}
 		}
 	}
 	sums, counts := 0.0, 0.0
 	for e := range t.epochs {
 		if c.known[e] = count[e] > 0; c.known[e] {
-			c.mean[e], c.seen[e] = sum[e]/count[e], seen[e]/(c.cell[e]*cells)
+			c.mean[e] = sum[e] / count[e]
 			sums += c.mean[e] * c.cell[e]
 			counts += c.cell[e]
 		}
@@ -283,8 +325,20 @@ func (s *sampleOfCells) learnUpTo(limit float64) (c common, some bool) {
 	c.usual = sums / max(counts, 1e-9)
 	for e := range t.epochs {
 		if !c.known[e] {
-			c.mean[e], c.seen[e] = c.usual, 1
+			c.mean[e] = c.usual
 		}
+	}
+	for k, i := range s.cells {
+		var apart offset
+		for e := range t.epochs {
+			if s.sights[k].begins>>e&1 != 0 {
+				c.take(&apart)
+			}
+			if s.totals[k] <= limit && (s.sights[k].settled&t.live)>>e&1 != 0 {
+				apart.add(s.areas[k*room+e]-t.packets(i, e)*c.mean[e], t.packets(i, e))
+			}
+		}
+		c.take(&apart)
 	}
 	return c, counts > 0
 }

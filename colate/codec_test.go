@@ -173,7 +173,7 @@ func malformed(t testing.TB) map[string][]byte {
 }
 
 func TestMalformed(t *testing.T) {
-	c := configs["unit"]
+	c := configs["samples"]
 	r, _ := New(c)
 	some(c, 100, r.Update)
 	before := encoded(t, r)

@@ -19,9 +19,7 @@ const (
 // Configs differ at most in Period and in what they sample.
 type Config struct {
 	// Identity is the fingerprint of the seed or key that flows and packets
-	// are hashed with. Points with another hash hash packets differently, and
-	// are not compared. It is public, and also decides where a flow's counters
-	// are.
+	// are hashed with, and decides where a flow's counters are. It is public.
 	Identity uint64
 
 	// Counters is the number of counters in a recorder (n): more than PerFlow
@@ -34,7 +32,7 @@ type Config struct {
 
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in
 	// CountBits, a sum of their digests in DigestBits, and a sum of their
-	// times in the rest, at least 8 bits. All three wrap. A query uses
+	// times in the rest, at least 8 bits. All three wrap; a query uses
 	// differences only. Those of times are exact if the time that a counter's
 	// packets spend on their way in one period is less than half of what the
 	// sum can hold. Flows whose counters hold more than half of that in one
@@ -45,10 +43,10 @@ type Config struct {
 	// 2^CountBits × PerFlow / 2 packets in a period only samples tell.
 	CountBits uint8
 
-	// DigestBits is the width of the sum of digests, 4 to 32. Levels of equally
-	// many but different packets on their way are taken to be equal once in
-	// 2^DigestBits times. So with fewer than 16 bits fewer levels are compared,
-	// and packets that cross a cut spoil more.
+	// DigestBits is the width of the sum of digests, 4 to 32. Different packets
+	// on their way, of one number, look alike once in 2^DigestBits times. So
+	// with fewer than 16 bits fewer cuts are compared, and packets that cross
+	// one spoil more.
 	DigestBits uint8
 
 	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to CountBits +
@@ -58,9 +56,7 @@ type Config struct {
 
 	// OneIn asks for a sample beside the counters: one packet in so many is
 	// kept by itself, by a hash, so that both points keep the same ones; 0
-	// means none. Samples tell of flows that lose packets in all of their
-	// counters, of deviations, quantiles and losses, and of flows without
-	// records.
+	// means none.
 	OneIn uint32
 
 	// Samples is the largest number of packets sampled in an epoch, 0 to

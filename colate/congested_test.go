@@ -111,7 +111,7 @@ func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
 		if iv := r.MeanInterval(0.95); iv.Contains(f.Mean) {
 			s.hits++
 		} else if class < 2 {
-			t.Logf("%d packets: a mean of %.4g is not in %.4g, share %.3f", f.Packets, f.Mean, iv, r.Share)
+			t.Logf("%d packets: a mean of %.4g is not in %.4g", f.Packets, f.Mean, iv)
 		}
 		if r.StdDev > 0 {
 			s.known++

@@ -59,7 +59,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	if d.unread, err = q.walk(ctx, all, all, d.table, d.end); err != nil {
 		return joint.Result{}, q.coverage, err
 	}
-	r, err := d.decode(ctx, flows, opts, q.corrected())
+	r, err := d.decode(ctx, flows, opts, q.clock != nil)
 	return r, q.coverage, err
 }
 
@@ -88,11 +88,14 @@ type difference struct {
 const differencesRoom = 12
 
 func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
-	return &differences{
-		config: c, table: newCellTable(c, c.counters(), epochs), counters: make([]difference, c.counters()),
-		sums: make([]float64, c.counters()), packets: make([]float64, c.counters()),
-		samples: newSampling(&c, flows, max(fewest*float64(c.OneIn)/2, fewest)),
+	n := c.counters()
+	d := &differences{
+		config: c, table: newCellTable(c, n, epochs), counters: make([]difference, n),
+		sums: make([]float64, n), packets: make([]float64, n),
+		samples: &sampling{config: &c, least: max(fewest*float64(c.OneIn)/2, fewest)},
 	}
+	d.samples.aim(flows)
+	return d
 }
 
 // end finishes a pair of epochs that was put into the table.
@@ -211,7 +214,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		r.Packets[i] /= read
 	}
 	for i := range flows {
-		if f := d.samples.of(i); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
+		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
 			f.finish(flows[i].Packets, clocks)
 			combine(&r, i, &f.sampled)
 		}

@@ -22,38 +22,32 @@
 // A point has n counters. A flow owns m of them, chosen by its hash, and
 // shares each with all other flows that hash there. A packet chooses one of
 // its flow's m counters by its own digest, so every point chooses alike. The
-// point adds the packet's time, its digest and 1 to that counter. That is all:
-// one hash, one memory update, no time stamp in the packet and no state per
-// flow. At each multiple of a period of the clock the counters go to a
-// [Store], and empty ones take over. One packet in 64 is kept by itself as
-// well, chosen by a hash of it, so that both points keep the same ones.
+// point adds the packet's time, its digest and 1 to that counter: one hash, one
+// memory update, no time stamp in the packet and no state per flow. At each
+// multiple of a period of the clock the counters go to a [Store], and empty
+// ones take over. One packet in 64 is kept by itself as well, chosen by a hash
+// of it, so that both points keep the same ones.
 //
-// A query compares the two points' counters epoch by epoch. Take a counter's
-// count and digests at one point less the other, since any cut of the clock: if
-// they are the same at two cuts, whatever was sent between has come, and
-// nothing was lost. The difference of the sums of times, with what is on its
-// way at each cut, is then the time that the packets spent on their way: the
-// flow's, and those of others as noise (see cellTable). It is exact whatever
-// the delays, and however many packets cross the cuts. If a packet was lost,
-// the query leaves the counter out for a while, and the flow's other counters
-// stand for it. The query adds up these areas over an hour or a year. Given the
+// A query compares the two points' counters epoch by epoch. Where a counter's
+// count and digests, at one point less the other, are the same at two cuts of
+// the clock, nothing was lost in between. The difference of the sums of times,
+// with what is on its way at each cut, is then the time that the packets spent
+// on their way: the flow's, and those of others as noise (see cellTable). It is
+// exact whatever the delays, and however many packets cross the cuts. Where a
+// packet was lost, the flow's other counters stand for this one. Given the
 // flow's number of packets, as flow records have it, the mean follows. A record
 // that the counters contradict is refused.
 //
-// The samples tell deviations, quantiles and losses, and need no records. They
-// answer for an elephant, which may lose packets in each of its counters in
-// every epoch. A query combines them with the counters. If nothing says how long
-// a flow's packets took in an epoch in which all flows lost much, those of
-// all flows do, and the interval allows for a flow that took longer, or less
-// long. If others lost little in it, there is no answer, and the error names the
-// epochs.
+// The samples tell deviations, quantiles and losses, need no records, and answer
+// for an elephant that loses packets in each of its counters in every epoch.
+// A query combines them with the counters. If neither says how long a flow's
+// packets took in some epochs, there is no answer, and the error names them.
 //
-// The size of a store depends on packets: a packet takes 7 to 12 bits from 100
-// packets a second on, 7.1 at the 70,000 that [DefaultConfig] is for, which is
-// 5.4 GB a day at each point (go test ./colate -run TestSizes -v prints the
-// bits). Where an epoch has few packets, the store adds up counters side by side.
-// [Plan] computes the size for a rate and a number of bytes, and [StoreOptions]
-// limit what is kept.
+// A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at
+// the 70,000 that [DefaultConfig] is for, which is 5.4 GB a day at each point
+// (go test ./colate -run TestSizes -v prints the bits). Where an epoch has few
+// packets, the store adds up counters side by side. [Plan] computes the size for
+// a rate and a number of bytes, and [StoreOptions] limit what is kept.
 //
 // For as many bytes samples say more about a flow than its counters do; counters
 // win where the records of all flows explain them ([Path.Decode]). Plan gives
@@ -61,30 +55,25 @@
 //
 // # What it assumes
 //
-//   - An offset between the points' clocks is added to every mean. If package
-//     estimate/clock measured it, [Path].Clock removes it, and its drift.
+//   - An offset between the points' clocks is added to every mean, unless
+//     [Path].Clock, from package estimate/clock, removes it with its drift.
 //     Deviations are refused where a drift that is not known would explain them.
 //   - Both points compute the same digests (see package hashing) with the same
-//     Config.
+//     Config, and there is one at each end of each link: packets that only one
+//     of them sees spoil their counter for an epoch, as losses do.
 //   - The number of a flow's packets that passed both points is known, or its
 //     uncertainty is ([joint.FlowRecord]'s Doubt). A flow large enough for its
 //     counters or samples to show needs no record.
-//   - There is a recorder at each end of each link. Packets that only one of
-//     two points sees spoil their counter for an epoch, as losses do.
 //   - The time that a counter's packets spend on their way in one epoch is
 //     less than half of what the sum can hold: see Config.Bits.
 //
 // # What it cannot measure
 //
 // COLATE cannot tell the order of packets, or, but from samples, the distribution
-// of delays and losses.
-//
-// It cannot tell the mean of a small flow among big ones from its counters
-// alone: they hold mostly the delays of others, and [Result.MeanInterval] is
-// wide. [Path.Decode] explains these delays by the records of the other flows.
-//
-// Copies of one packet have one digest. If a copy is lost while another is on
-// its way when the clock cuts, one is taken for the other.
+// of delays and losses. Of a small flow among big ones its counters hold mostly
+// the delays of others, and [Result.MeanInterval] is wide. Copies of one packet
+// have one digest: if a copy is lost while another is on its way when the clock
+// cuts, one is taken for the other.
 //
 // # Source
 //

@@ -20,12 +20,6 @@ type Result struct {
 	// Packets is the number of packets of the flow: as recorded or, if that is
 	// in doubt or unknown, with the help of the counters.
 	Packets float64
-	// Share is the fraction of them in epochs in which the flow has a usable
-	// counter. In the others all flows lost much, and the delays of all tell
-	// how long the flow's packets took. The interval widens by what that
-	// leaves uncertain.
-	Share float64
-
 	// Sampled is the number of the flow's packets that were sampled at both
 	// points, if Config.OneIn asked for that, and Lost the fraction of those
 	// sampled at the first that the second has not seen.
@@ -41,7 +35,6 @@ type Result struct {
 
 	errors [absentFlows]float64 // of the counters' mean, from absent flows, in order
 	own    float64              // standard deviation of the additional error
-	few    float64              // by how much few cells widen the interval
 	bias   float64              // possible additional error, from packets that cross a cut and packets not seen
 }
 
@@ -58,9 +51,9 @@ var accumulators sync.Pool
 // differ, and [estimate.ErrNoSamples] if fewer than ten of the flow's packets
 // were sampled and
 //
-//   - half of the flow's packets or more were in epochs in which each of its
-//     counters lost a packet, or were on their way when the clock cut;
-//   - some were, while other flows lost few: nothing tells how long they took;
+//   - some of the flow's packets were in epochs in which each of its counters
+//     lost one: nothing tells how long they took;
+//   - half of them or more were on their way when the clock cut;
 //   - the counters contradict the record, or are too narrow for the flow's
 //     delays or packets; or
 //   - the record does not say how many packets the flow has, and the counters
@@ -103,7 +96,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	if why := a.estimate(i, &r); why != nil {
 		r = Result{Err: why}
 	}
-	r.combine(a.samples.of(i), a.flows[i], clocks)
+	r.combine(a.samples.of(a.flows[i]), a.flows[i], clocks)
 	return r
 }
 
@@ -111,12 +104,12 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 // Result.
 type estimator struct {
 	own    *tally
-	absent []absentTally
+	absent []tally
 	read   float64 // fraction of the flow's packets in epochs that were read
-	share  float64 // fraction of all in epochs for which its cells speak
-	stood  float64 // fraction of these that do not cross a cut
+	stood  float64 // fraction that does not cross a cut
 
 	sum, count float64 // what absent flows have on average: noise that is always there
+	noise      float64 // how many times theirs the flow's noise is
 	spread     float64 // standard deviation of the number of packets
 	variance   float64 // of a packet's delay
 
@@ -131,10 +124,10 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	none := func(why string, args ...any) error {
 		return fmt.Errorf("colate: %w: %s", estimate.ErrNoSamples, fmt.Sprintf(why, args...))
 	}
-	own := &a.own[i]
+	own := &a.tallies[i]
 	pairs := float64(a.epochs + a.missing)
-	e := estimator{own: own, absent: a.absent[i*absentFlows:][:absentFlows]}
-	e.read = (1 - a.unseen/max(a.sent, 1)) * pairs / max(pairs+float64(a.unread), 1)
+	e := estimator{own: own, absent: a.tallies[len(a.flows):]}
+	e.read = (1 - a.unseen/max(a.sent, 1)) * pairs / max(pairs+float64(a.unread), 1) * (1 - own.unread/max(own.passed, own.unread, 1))
 	switch {
 	case a.epochs == 0:
 		return none("no epoch of both points; if their clocks differ by a Period or more, say so in Path.Clock")
@@ -144,10 +137,10 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	case own.told == 0:
 		return none("none of the flow's %d counters holds the same packets at both points%s", a.config.PerFlow, a.clocks())
 	case own.dark > 0:
-		return none("in %d epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets, unlike those of others: "+
-			"nothing tells how long these took", own.darkEpochs, own.darkSpan.start, own.darkSpan.end, own.dark)
+		return none("in %d epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
+			"how long these took", own.darkEpochs, own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
-	e.noise(a.scatter)
+	e.learn(&a.scatter)
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
@@ -155,12 +148,10 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("the flow's record has %.0f packets, its counters have between %.0f and %.0f: the record is of other packets, or "+
 			"some repeat and are in one counter", a.flows[i].Packets, low, high)
 	}
-	e.share = max(1-own.filled/e.packets, 0) * e.read
-	e.stood = min(own.shown/own.told, 1)
-	if e.share < 0.5 {
-		return none("each of the flow's counters lost a packet in epochs with %.0f %% of its packets", 100*(1-e.share))
+	if e.read < 0.5 {
+		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
-	if e.stood < 0.5 {
+	if e.stood = min(own.shown/own.told, 1); e.stood < 0.5 {
 		return none("of the flow's packets %.0f %% cross the cuts of the clock; a longer Period leaves fewer%s", 100*(1-e.stood), a.clocks())
 	}
 	e.fill(r, a.reference, a.config.unit())
@@ -176,19 +167,23 @@ func (a *accumulator) clocks() string {
 	return ""
 }
 
-// noise learns from absent flows, and how much packets' delays differ from their
-// scatter and the flow's own, if that is known.
-func (e *estimator) noise(all scatter) {
+// learn learns from absent flows, and how much packets' delays differ from their
+// scatter and the flow's own.
+func (e *estimator) learn(all *scatter) {
 	var counts [absentFlows]float64
-	for i, t := range e.absent {
+	noise := 0.0
+	for i := range e.absent {
+		t := &e.absent[i]
 		e.sum += t.sum / absentFlows
 		e.count += t.counted / absentFlows
+		noise += t.noise / absentFlows
 		counts[i] = t.counted
 	}
 	slices.Sort(counts[:])
 	// The deviation that a normal distribution of the same middle would have.
-	e.spread = (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
-	e.variance = e.own.like(&all)
+	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
+	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
+	e.variance = e.own.like(all)
 }
 
 // countPackets weighs the recorded number of the flow's packets against the
@@ -217,7 +212,7 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 // agrees reports whether the counters hold as many packets as the record says,
 // sent or received, and between which numbers they do.
 func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
-	off := 6 * math.Hypot(math.Sqrt(e.spread*e.spread+max(e.own.counted, 0)/10+1), record.Doubt)
+	off := 8 * math.Hypot(math.Sqrt(e.spread*e.spread+max(e.own.counted, 0)/10+1), record.Doubt)
 	low, high = e.own.counted-e.count-off, max(e.own.passed, e.own.counted)-e.count+off
 	missed := record.Packets * (1 - e.read)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
@@ -226,17 +221,13 @@ func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool)
 // fill fills in the result of tallies that tell of the flow.
 func (e *estimator) fill(r *Result, reference, unit float64) {
 	own := e.own
-	unseen := min(own.filled/e.packets, 0.9)
-	sum := own.sum - e.sum
-	// In epochs on which the flow's cells are silent it fared, compared with
-	// all, as in the others.
-	over := (sum - own.usual) / max(e.packets-own.filled, 1)
-	above := (sum + own.filling + own.filled*over) / e.packets
+	above := (own.sum - e.sum) / e.packets
 	stands := 1 + own.sampled/e.packets // number of packets that each stands for
-	r.Packets, r.Share = e.packets/e.read, e.share
-	r.Mean, r.N = reference+above, uint64(max(e.packets*e.share/stands, 1)+0.5)
-	for i, t := range e.absent {
-		r.errors[i] = (t.sum - e.sum - (t.counted-e.count)*e.counted*above) / e.packets / max(1-unseen, 0.1)
+	r.Packets = e.packets / e.read
+	r.Mean, r.N = reference+above, uint64(max(e.packets*e.read/stands, 1)+0.5)
+	for i := range e.absent {
+		t := &e.absent[i]
+		r.errors[i] = e.noise * (t.sum - e.sum - (t.counted-e.count)*e.counted*above) / e.packets
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
@@ -248,13 +239,12 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	sampled := (own.sampled*e.variance + own.chance*above*above + e.packets*(unit*unit-1)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	r.own = math.Sqrt(sampled + recorded*recorded)
-	r.few = 1 + 4*(1-r.Share)/max(float64(own.cells), 1)
 	// A packet crosses a cut with a probability proportional to its delay, so
 	// the delays of those that do are larger by variance/mean. Take twice
 	// that, because the variance is of packets that did not cross.
-	apart, deviation := own.high-own.low, math.Sqrt(e.variance)
+	deviation := math.Sqrt(e.variance)
 	crossing := 2 * (1 - e.stood) * deviation * max(deviation/math.Max(math.Abs(r.Mean), 1), 1)
-	r.bias = crossing + unseen*(math.Abs(over)+apart) + (1-e.read)*apart
+	r.bias = crossing + (1-e.read)*(own.high-own.low)
 }
 
 // MeanInterval returns an interval that contains the mean delay of the flow's
@@ -262,9 +252,7 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 // packets of other flows fall in the flow's counters as they fall in those of
 // absent flows, which hashing ensures; it assumes nothing about their number
 // or delays. It assumes that the flow's own packets choose their counters at
-// random. And it assumes that in epochs on which its counters are silent (see
-// Share), the flow fared, compared with all, as in the others, within as much
-// as epochs differ.
+// random.
 //
 // For a small flow among big ones the interval is many times wider than the
 // mean. Beyond a confidence of 98 %, for which there are too few absent flows,
@@ -278,7 +266,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.share < 1 {
 		least, most := tails(&r.errors, confidence)
 		half := -estimate.NormalQuantile((1-confidence)/2) * r.own
-		low, high = r.few*(half-least)+r.bias, r.few*(most+half)+r.bias
+		low, high = half-least+r.bias, half+most+r.bias
 	}
 	i.Low, i.High = r.Mean-high, r.Mean+low
 	if r.share > 0 {

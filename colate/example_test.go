@@ -39,8 +39,8 @@ func Example() {
 		panic(err)
 	}
 	i := r.MeanInterval(0.95)
-	fmt.Printf("mean %.1f ms, between %.1f and %.1f ms\n", r.Mean/1e6, i.Low/1e6, i.High/1e6)
-	// Output: mean 1.2 ms, between 1.1 and 1.2 ms
+	fmt.Printf("mean %.3f ms, between %.3f and %.3f ms\n", r.Mean/1e6, i.Low/1e6, i.High/1e6)
+	// Output: mean 1.158 ms, between 1.156 and 1.161 ms
 }
 
 // Two points keep what they record for as long as they like; a flow is asked

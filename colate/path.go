@@ -88,7 +88,7 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if a.unread, err = q.walk(ctx, a.at, a.order, a.table, a.end); err != nil {
 		return nil, q.coverage, err
 	}
-	return a.answers(q.corrected()), q.coverage, nil
+	return a.answers(q.clock != nil), q.coverage, nil
 }
 
 // A query walks through the epochs of both points.
@@ -100,8 +100,8 @@ type query struct {
 	found    [2][]foundEntry
 	coverage Coverage
 	sums     [2][]uint64
-	one      []uint64 // of one epoch
-	clock    *clock.History
+	one      []uint64       // of one epoch
+	clock    *clock.History // of which the second point's times are corrected, if any
 	samples  *sampling
 }
 
@@ -134,15 +134,10 @@ func newQuery(p Path, from, to int64) (*query, error) {
 	for i := range q.readers {
 		s, later := q.readers[i].store, int64(i)*q.later
 		found := s.find(later64(from, later), later64(to, later))
-		if len(found) == 0 {
-			continue
+		if n := len(found); n > 0 { // and those before and after, which settle what was on its way at the ends
+			found = s.find(later64(found[0].start, found[0].start-found[0].end), found[n-1].end)
 		}
-		// Those before and after settle what was on its way at the ends.
-		first, last := found[0], found[len(found)-1]
-		before := slices.DeleteFunc(s.find(later64(first.start, first.start-first.end), first.start-1),
-			func(e entry) bool { return e.end > first.start })
-		after := slices.DeleteFunc(s.find(last.end, last.end), func(e entry) bool { return e.start < last.end })
-		for _, e := range slices.Concat(before, found, after) {
+		for _, e := range found {
 			q.put(i, e)
 		}
 	}
@@ -163,7 +158,7 @@ func newQuery(p Path, from, to int64) (*query, error) {
 // its clock says, next to the first point's epoch that it is closest to.
 func (q *query) put(point int, e entry) {
 	f := foundEntry{entry: e, near: span{e.start, e.end}}
-	if point == 1 && q.corrected() {
+	if point == 1 && q.clock != nil {
 		if f.reading, f.unknown = q.clock.At(e.start + (e.end-e.start)/2 - q.later); f.unknown == nil {
 			period := float64(e.end - e.start)
 			later := int64(math.Round(f.reading.Offset/period)) * (e.end - e.start)
@@ -185,8 +180,9 @@ func later64(t, d int64) int64 {
 }
 
 func (q *query) close() {
-	q.readers[0].close()
-	q.readers[1].close()
+	for i := range q.readers {
+		q.readers[i].close()
+	}
 }
 
 // walk puts these counters of every step into a table, and calls end for it. Steps
@@ -318,7 +314,7 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable, counts bool
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
 	q.samples.match(s.span, limit)
-	if counts && q.corrected() {
+	if counts && q.clock != nil {
 		for _, e := range s.entries[1] {
 			q.include(e.reading)
 		}
@@ -342,7 +338,7 @@ func (q *query) add(point int, e *foundEntry, at, order []uint32, counts bool) (
 	if err := r.add(&e.entry, h, at, order, q.one, c.fold-h.config.fold); err != nil {
 		return nil, err
 	}
-	correct := point == 1 && q.corrected()
+	correct := point == 1 && q.clock != nil
 	for j, word := range q.one {
 		if correct {
 			word = c.nearWord(word, e.reading)
@@ -367,9 +363,6 @@ func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
 	return word + uint64(int64(math.Round(later/c.unit())))<<c.lowBits()
 }
 
-// corrected reports whether the second point's times are corrected.
-func (q *query) corrected() bool { return q.clock != nil }
-
 // include widens the interval of the clock's error by an epoch's reading. The
 // true offset less that of the reading is in the reading's interval less its
 // offset.
@@ -385,7 +378,7 @@ func (q *query) include(r clock.Reading) {
 // ahead returns how far the second point's clock is ahead of the first's at
 // about the time of the window.
 func (q *query) ahead() int64 {
-	if !q.corrected() {
+	if q.clock == nil {
 		return 0
 	}
 	if start, end, ok := q.clock.Span(); ok {

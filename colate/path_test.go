@@ -152,3 +152,6 @@ func TestUnevenEpochs(t *testing.T) {
 	}
 	check("two epochs missing", less, 2)
 }
+
+// same reports whether two answers have the same mean and interval.
+func same(a, b Result) bool { return a.Mean == b.Mean && a.MeanInterval(0.9) == b.MeanInterval(0.9) }

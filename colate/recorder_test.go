@@ -129,62 +129,49 @@ func TestDue(t *testing.T) {
 	}
 }
 
-func TestUpdateBatchIsUpdate(t *testing.T) {
+// Shards of one point, merged in any order, and batches are one recorder, and
+// sample the same packets.
+func TestShardsAndBatches(t *testing.T) {
 	for name, c := range configs {
-		one, _ := New(c)
+		c.Period = maxPeriod
+		whole, _ := New(c)
 		batch, _ := New(c)
-		rng := rand.New(rand.NewPCG(3, 4))
-		for now := int64(5); now < 3000; now += 100 {
-			var flows []hashing.Flow
-			var packets []hashing.Packet
-			for range rng.IntN(40) {
-				flows, packets = append(flows, hashing.Flow(rng.Uint64())), append(packets, hashing.Packet(rng.Uint64()))
-				one.Update(flows[len(flows)-1], packets[len(packets)-1], now)
+		merged, _ := New(c)
+		var shards [3]*Recorder
+		for i := range shards {
+			shards[i], _ = New(c)
+		}
+		some(c, 1000, func(f hashing.Flow, p hashing.Packet, now int64) {
+			now += 2_000_000
+			whole.Update(f, p, now)
+			shards[p%3].Update(f, p, now)
+			shards[p%3].Update(f+1, p+1, now)
+			whole.Update(f+1, p+1, now)
+			batch.UpdateBatch([]hashing.Flow{f, f + 1}, []hashing.Packet{p, p + 1}, now)
+		})
+		for _, i := range []int{2, 0, 1} {
+			if err := merged.Merge(shards[i]); err != nil {
+				t.Fatal(err)
 			}
-			batch.UpdateBatch(flows, packets, now)
 		}
-		if string(encoded(t, one)) != string(encoded(t, batch)) {
-			t.Errorf("%s: a batch is not its packets", name)
+		before := encoded(t, whole)
+		if string(encoded(t, merged)) != string(before) || string(encoded(t, batch)) != string(before) {
+			t.Errorf("%s: merged shards, or batches, are not the whole", name)
 		}
-	}
-}
-
-// Shards of one point, merged in any order, are one recorder.
-func TestMerge(t *testing.T) {
-	c := configs["wide"]
-	whole, _ := New(c)
-	var shards [3]*Recorder
-	for i := range shards {
-		shards[i], _ = New(c)
-	}
-	some(c, 1000, func(f hashing.Flow, p hashing.Packet, now int64) {
-		now += 2_000_000
-		whole.Update(f, p, now)
-		shards[p%3].Update(f, p, now)
-	})
-	merged, _ := New(c)
-	for _, i := range []int{2, 0, 1} {
-		if err := merged.Merge(shards[i]); err != nil {
-			t.Fatal(err)
+		other := c
+		other.Identity++
+		for name, change := range map[string]func() *Recorder{
+			"another Config": func() *Recorder { r, _ := New(other); return r },
+			"another epoch":  func() *Recorder { r, _ := New(c); r.Update(1, 2, -5); return r },
+		} {
+			if err := merged.Merge(change()); !errors.Is(err, estimate.ErrMismatch) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-	}
-	if string(encoded(t, merged)) != string(encoded(t, whole)) {
-		t.Error("merged shards are not the whole")
-	}
-	before := encoded(t, merged)
-	other := c
-	other.Identity++
-	for name, change := range map[string]func() *Recorder{
-		"another Config": func() *Recorder { r, _ := New(other); return r },
-		"another epoch":  func() *Recorder { r, _ := New(c); r.Update(1, 2, -5); return r },
-	} {
-		if err := merged.Merge(change()); !errors.Is(err, estimate.ErrMismatch) {
-			t.Errorf("%s: %v", name, err)
+		empty, _ := New(c)
+		if err := merged.Merge(empty); err != nil || string(encoded(t, merged)) != string(before) {
+			t.Errorf("%s: merging nothing: %v", name, err)
 		}
-	}
-	empty, _ := New(c)
-	if err := merged.Merge(empty); err != nil || string(encoded(t, merged)) != string(before) {
-		t.Errorf("merging nothing: %v", err)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // A sampling follows the sampled packets of some flows through epochs.
 type sampling struct {
 	config *Config
+	least  float64       // packets of a flow that is followed
 	flows  []flowSamples // by key
-	place  []int32       // of a flow's samples in flows, below 0 if it has none
 	limit  uint32        // of the last pair of epochs
 	buffer []sample
 }
@@ -26,7 +26,7 @@ type flowSamples struct {
 	open    []passing  // not matched yet
 	lost    float64    // packets that those lost stand for
 	weights float64    // Σ weight²
-	sums    [5]float64 // Σ (delay - first)^k
+	sums    [5]float64 // Σ (delay - first)^k: the first is the number of packets that those matched stand for
 	times   [3]float64 // Σ (time - start), its square, and its product with the delay
 	first   float64    // delay, and
 	start   int64      // time of a packet
@@ -65,58 +65,46 @@ const (
 	fewest = 10
 )
 
-// newSampling follows the flows of so many packets at least.
-func newSampling(c *Config, records []joint.FlowRecord, least float64) *sampling {
-	s := &sampling{config: c, place: make([]int32, len(records))}
-	n := 0
-	for i := range records {
-		if s.place[i] = -1; records[i].Packets >= least {
-			s.place[i] = 0
-			n++
-		}
-	}
-	s.flows = make([]flowSamples, n)
-	s.aim(records)
-	return s
-}
-
-// aim forgets the samples, and follows as many other flows.
+// aim forgets the samples, and follows other flows.
 func (s *sampling) aim(records []joint.FlowRecord) {
 	n := 0
-	for i, r := range records {
-		if s.place[i] >= 0 {
-			f := &s.flows[n]
-			*f = flowSamples{key: s.config.key(r.Flow), open: f.open[:0], sampled: sampled{matched: f.matched[:0]}}
-			n++
+	for _, r := range records {
+		if r.Packets < s.least {
+			continue
 		}
+		if n == len(s.flows) {
+			s.flows = append(s.flows, flowSamples{})
+		}
+		f := &s.flows[n]
+		*f = flowSamples{key: s.config.key(r.Flow), open: f.open[:0], sampled: sampled{matched: f.matched[:0]}}
+		n++
 	}
+	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	for i, r := range records {
-		if s.place[i] >= 0 {
-			at, _ := s.find(s.config.key(r.Flow))
-			s.place[i] = int32(at)
-		}
-	}
 	s.limit = math.MaxUint32
 }
 
-func (s *sampling) find(key uint32) (int, bool) {
-	return slices.BinarySearchFunc(s.flows, key, func(f flowSamples, key uint32) int { return cmp.Compare(f.key, key) })
-}
-
-// of returns the samples of flow i, nil if there are too few.
-func (s *sampling) of(i int) *flowSamples {
-	if s.place[i] < 0 || s.flows[s.place[i]].packets < fewest {
+func (s *sampling) find(key uint32) *flowSamples {
+	at, ok := slices.BinarySearchFunc(s.flows, key, func(f flowSamples, key uint32) int { return cmp.Compare(f.key, key) })
+	if !ok {
 		return nil
 	}
-	return &s.flows[s.place[i]]
+	return &s.flows[at]
+}
+
+// of returns the samples of a flow, nil if there are too few.
+func (s *sampling) of(r joint.FlowRecord) *flowSamples {
+	if f := s.find(s.config.key(r.Flow)); f != nil && f.packets >= fewest && r.Packets >= s.least {
+		return f
+	}
+	return nil
 }
 
 // whole adds the samples of an epoch in memory.
 func (s *sampling) whole(r *Recorder, down bool) {
 	for _, x := range r.samples {
-		if at, ok := s.find(x.flow); ok {
-			s.flows[at].open = append(s.flows[at].open, passing{x.tag, down, true, x.at})
+		if f := s.find(x.flow); f != nil {
+			f.open = append(f.open, passing{x.tag, down, true, x.at})
 		}
 	}
 }
@@ -128,7 +116,7 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 	for i := range s.flows {
 		f := &s.flows[i]
 		if h.samples.blocks == 0 {
-			break
+			return nil
 		}
 		if block := sampleBlock(f.key, h.samples.blocks); block != last {
 			at := h.config.blocks() + block
@@ -213,13 +201,10 @@ func (f *flowSamples) add(at int64, delay, weight float64, tag uint32) {
 	}
 }
 
-// came is the number of packets that those matched stand for.
-func (f *flowSamples) came() float64 { return f.sums[0] }
-
 // finish computes what the samples say of a flow of so many packets, or of an
 // unknown number if that is 0.
 func (f *flowSamples) finish(packets float64, clocks bool) {
-	n, came := f.packets, f.came()
+	n, came := f.packets, f.sums[0]
 	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
 	variance := max(second-m*m, 0)
 	f.mean = f.first + m
@@ -273,10 +258,10 @@ func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool) {
 			share = other / (f.error*f.error + other)
 		}
 	} else {
-		*r = Result{Packets: f.came(), Share: 1}
+		*r = Result{Packets: f.sums[0]}
 	}
 	r.share, r.samples = share, f.sampled
-	r.Sampled, r.Lost = uint64(f.packets), f.lost/(f.came()+f.lost)
+	r.Sampled, r.Lost = uint64(f.packets), f.lost/(f.sums[0]+f.lost)
 	r.Mean = share*f.mean + (1-share)*r.Mean
 	r.N = max(r.N, uint64(f.packets))
 	if f.drift < f.deviation*f.deviation/4 {

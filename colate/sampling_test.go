@@ -56,55 +56,6 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// Two points sample the same packets, whatever their order; shards that are
-// merged have what one recorder has; and what is encoded is what was sampled.
-func TestSamplesAlike(t *testing.T) {
-	c := minutes(300)
-	c.OneIn, c.Samples = 4, 500
-	rng := rand.New(rand.NewPCG(3, 3))
-	whole, _ := New(c)
-	shards := [2]*Recorder{}
-	for i := range shards {
-		shards[i], _ = New(c)
-	}
-	batch, _ := New(c)
-	for i := range 10_000 {
-		f, p, at := hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), int64(i)*1e6
-		whole.Update(f, p, at)
-		shards[i%2].Update(f, p, at)
-		batch.UpdateBatch([]hashing.Flow{f}, []hashing.Packet{p}, at)
-	}
-	if err := shards[0].Merge(shards[1]); err != nil {
-		t.Fatal(err)
-	}
-	data := encoded(t, whole)
-	if string(data) != string(encoded(t, shards[0])) || string(data) != string(encoded(t, batch)) || len(whole.samples) < 250 {
-		t.Errorf("%d samples of one, %d of two", len(whole.samples), len(shards[0].samples))
-	}
-	back := new(Recorder)
-	if err := back.UnmarshalBinary(data); err != nil || back.limit != whole.limit || len(back.samples) != len(whole.samples) {
-		t.Fatalf("%v, %d samples", err, len(back.samples))
-	}
-	for at := range data {
-		changed := append([]byte(nil), data...)
-		changed[at] ^= 4
-		if err := new(Recorder).UnmarshalBinary(changed); !errors.Is(err, estimate.ErrEncoding) {
-			t.Fatalf("byte %d changed: %v", at, err)
-		}
-	}
-	whole.Reset()
-	if len(whole.samples) != 0 || whole.limit != c.limit() {
-		t.Error("samples after Reset")
-	}
-	if n := testing.AllocsPerRun(100, func() { whole.Update(1, hashing.Packet(rng.Uint64()), 5) }); n > 0 {
-		t.Errorf("%v allocations a packet", n)
-	}
-	c.Samples = 0
-	if _, err := New(c); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("samples without room: %v", err)
-	}
-}
-
 // Copies of one packet are not taken for others, leave the samples of other flows
 // their room, and cost their own flow these packets only.
 func TestCopiesAreNotSampled(t *testing.T) {

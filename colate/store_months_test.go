@@ -2,10 +2,12 @@ package colate
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -46,26 +48,46 @@ func TestRetentionByItself(t *testing.T) {
 	}
 }
 
-// Any number of goroutines append, sync and drop.
-func TestManyWriters(t *testing.T) {
+// Any number of goroutines append and drop, while others read whole epochs, in
+// order.
+func TestManyGoroutines(t *testing.T) {
 	s := openStore(t, dir(t.TempDir()), StoreOptions{segmentBytes: 500})
-	var all sync.WaitGroup
-	failed := make(chan error, 1000)
 	epochs := make([]*Recorder, 100)
 	for i := range epochs {
 		epochs[i] = epochAt(t, i)
 	}
+	var writers, readers sync.WaitGroup
+	var done atomic.Bool
+	failed := make(chan error, 1000)
 	for worker := range 4 {
-		all.Go(func() {
+		writers.Go(func() {
 			for i := worker; i < len(epochs); i += 4 {
 				failed <- s.Append(epochs[i])
 				_, err := s.DropBefore(-5)
 				failed <- err
+			}
+		})
+		readers.Go(func() {
+			for !done.Load() {
+				previous := int64(-1)
+				for e, err := range s.Epochs(math.MinInt64, math.MaxInt64) {
+					if err != nil {
+						failed <- err
+						return
+					}
+					start, _, _ := e.Span()
+					if start <= previous {
+						failed <- fmt.Errorf("epoch at %d after %d", start, previous)
+					}
+					previous = start
+				}
 				s.Summary()
 			}
 		})
 	}
-	all.Wait()
+	writers.Wait()
+	done.Store(true)
+	readers.Wait()
 	close(failed)
 	for err := range failed {
 		if err != nil {

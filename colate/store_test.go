@@ -2,14 +2,11 @@ package colate
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -150,66 +147,5 @@ func TestRefresh(t *testing.T) {
 	}
 	if got := reader.Summary(); got.Epochs != 5 {
 		t.Errorf("%+v", got)
-	}
-}
-
-// Readers see whole epochs, in order and without gaps, while one writer
-// appends and drops.
-func TestReadersAndWriter(t *testing.T) {
-	s := openStore(t, dir(t.TempDir()), StoreOptions{segmentBytes: 1000})
-	const epochs = 300
-	var readers sync.WaitGroup
-	done := make(chan struct{})
-	failed := make(chan error, 4)
-	read := func() error {
-		for last := false; !last; {
-			select {
-			case <-done:
-				last = true
-			default:
-			}
-			previous := int64(-1)
-			for e, err := range s.Epochs(math.MinInt64, math.MaxInt64) {
-				if err != nil {
-					return err
-				}
-				start, _, _ := e.Span()
-				if previous >= 0 && start <= previous {
-					return fmt.Errorf("epoch at %d after %d", start, previous)
-				}
-				previous = start
-			}
-			if last && previous != (epochs-1)*1000 {
-				return fmt.Errorf("the last epoch seen is at %d", previous)
-			}
-			s.Summary()
-			s.damages()
-		}
-		return nil
-	}
-	for range 4 {
-		readers.Add(1)
-		go func() {
-			defer readers.Done()
-			if err := read(); err != nil {
-				failed <- err
-			}
-		}()
-	}
-	for i := range epochs {
-		if err := s.Append(epochAt(t, i)); err != nil {
-			t.Fatal(err)
-		}
-		if i%50 == 49 {
-			if _, err := s.DropBefore(int64(i-20) * 1000); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	close(done)
-	readers.Wait()
-	close(failed)
-	for err := range failed {
-		t.Error(err)
 	}
 }

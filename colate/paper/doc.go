@@ -10,14 +10,11 @@
 //
 // A recorder is one epoch, in which no counter overflows and nothing is lost.
 //
-// # Time stamps
-//
 // The paper adds the current time to a counter of 19 bits, in a unit that it
-// does not name. In its example an epoch's time stamps add up to T = 8×10¹⁰,
-// at less than 0.1 bit per packet. So a time stamp is below 10³ on average,
-// and for an epoch of minutes to hours the unit is a tenth of a second to
-// seconds. Delays of microseconds show in such a unit only by chance: if the
-// clock ticks while a packet is on its way. That alone gives the mean of p
+// does not name. Its epoch's time stamps add up to T = 8×10¹⁰ at less than 0.1
+// bit per packet, so that one is below 10³ on average, and the unit a tenth of a
+// second to seconds. Delays of microseconds show in such a unit only if the
+// clock ticks while a packet is on its way: that alone gives the mean of p
 // packets, with a delay d much below the unit u, a relative error of some
 // √(u/(p·d)). Microsecond units need counters that can hold the sum of
 // microsecond clocks.

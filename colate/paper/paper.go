@@ -20,11 +20,10 @@ func (r *Recorder) timeSum(f hashing.Flow) float64 {
 }
 
 // Theorem2 returns the paper's mean delay of the flow in nanoseconds, eqs. (3)
-// and (4). The two points may have counters of any number and width, but then
-// the noise of others' time stamps does not cancel: the error is that of sums of
-// time stamps, not of delays. It returns [estimate.ErrMismatch] if time stamps
-// differ in width, and [estimate.ErrNoSamples] if packets is 0 or a counter
-// overflowed.
+// and (4). If the two points have counters of another number or width, the noise
+// of others' time stamps does not cancel. It returns [estimate.ErrMismatch] if
+// time stamps differ in width, and [estimate.ErrNoSamples] if packets is 0 or a
+// counter overflowed.
 func Theorem2(up, down *Recorder, f hashing.Flow, packets uint64) (float64, error) {
 	switch {
 	case up.config.TimeBits != down.config.TimeBits:
@@ -62,14 +61,11 @@ func (r *Recorder) unitDeviation(f hashing.Flow) float64 {
 	return math.Sqrt(m*(own/m*(1-1/m)+(total-own)/n*(1-1/n))) * n / (n - m)
 }
 
-// Denoise is Theorem 3: it returns the maximum-likelihood estimates of what the
-// flow's own packets contributed to each of its counters.
-//
-// Eq. (7) has the same solution for every counter: with ξ = S − w, what others
-// contributed, it reads ln(n−1) = ψ(τ−ξ+1) − ψ(ξ+1), in which nothing depends
-// on the counter. So it shifts all counters by one number, close to the mean
-// counter of others, and no difference between two of them changes: the
-// deviation of Theorem 4 is the same without Theorem 3.
+// Denoise is Theorem 3: the maximum-likelihood estimates of what the flow's own
+// packets contributed to each of its counters. With ξ = S − w, what others
+// contributed, eq. (7) reads ln(n−1) = ψ(τ−ξ+1) − ψ(ξ+1), in which nothing depends
+// on the counter: all are shifted by one number, close to the mean counter of
+// others, and the deviation of Theorem 4 is the same without Theorem 3.
 func Denoise(r *Recorder, f hashing.Flow) []float64 {
 	others := noisePerCounter(float64(r.fill)-r.timeSum(f), float64(r.config.Counters))
 	own := r.own(f)
@@ -90,9 +86,6 @@ func noisePerCounter(total, counters float64) float64 {
 	low, high := 0.0, total
 	for range 200 {
 		x := low + (high-low)/2
-		if x <= low || x >= high {
-			break
-		}
 		if estimate.Digamma(total-x+1)-estimate.Digamma(x+1) > want {
 			low = x
 		} else {
@@ -133,10 +126,8 @@ func ClosedForm(up, down *Recorder, f hashing.Flow, packets uint64) (float64, er
 	return deviation(up, down, f, packets, pairings)
 }
 
-// pairings returns m·S². Packets choose their counters at random, so the
-// expectation of S² is the sum of the squared delays of all packets in a
-// counter: m·S² is Theorem 4's sum of squares for the flow, averaged over all
-// pairings of its counters, plus what noise adds.
+// pairings returns m·S²: Theorem 4's sum of squares for the flow, averaged over
+// all pairings of its counters, plus what noise adds.
 func pairings(sums []float64) float64 {
 	var m estimate.Moments
 	for _, x := range sums {
@@ -155,20 +146,13 @@ func deviation(up, down *Recorder, f hashing.Flow, packets uint64, squares func(
 	if up.config.PerFlow != down.config.PerFlow {
 		return 0, fmt.Errorf("paper: %w: %d and %d counters per flow", estimate.ErrMismatch, up.config.PerFlow, down.config.PerFlow)
 	}
-	delays := delaysOf(up, down, f)
+	delays, sent := Denoise(down, f), Denoise(up, f) // Theorem 3
+	for j := range delays {
+		delays[j] -= sent[j]
+	}
 	variance := squares(delays)/float64(packets) - mean*mean
 	if !(variance >= 0) {
 		return 0, fmt.Errorf("paper: %w: the estimated variance is %g ns²", estimate.ErrNoSamples, variance)
 	}
 	return math.Sqrt(variance), nil
-}
-
-// delaysOf returns the sum of the flow's delays in each of its counters, by
-// Theorem 3.
-func delaysOf(up, down *Recorder, f hashing.Flow) []float64 {
-	delays, sent := Denoise(down, f), Denoise(up, f)
-	for j := range delays {
-		delays[j] -= sent[j]
-	}
-	return delays
 }

@@ -12,17 +12,13 @@ type Config struct {
 	// Identity keys the hash that maps a flow to its counters. Two points with
 	// the same Identity and Counters map flows alike.
 	Identity uint64
-
 	// Counters is the number of counters (n): more than PerFlow and at most 2^26.
 	Counters int
-
 	// PerFlow is the number of counters that the packets of one flow are
 	// spread over (m), an even number from 2 to 4,096.
 	PerFlow int
-
 	// Bits is the width of a counter (b), 8 to 63.
 	Bits uint8
-
 	// TimeBits is the width of a time stamp, 1 to Bits: the clock in
 	// nanoseconds, modulo 2^TimeBits.
 	TimeBits uint8

@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1846, 1450},
 	"lda/kernel":     {2810, 2165},
 	"lds":            {3105, 3720},
-	"colate":         {4455, 3865},
+	"colate":         {4381, 3550},
 	"rli":            {3180, 3200},
 	"hashing":        {2115, 3660},
 	"queue":          {3310, 4950},
