@@ -7,9 +7,9 @@ import (
 )
 
 // BenchmarkUnmarshal is what a collector does with each cell that points sent:
-// decode it, add it to others, compare it. An operation is a cell, of the
-// default's 5,120 with 2,000 packets; the floor is a copy of the same bytes of
-// memory, 16 a cell.
+// decode it, add it to others, compare it. An operation is one cell of the
+// default's 5,120, in which there are 2,000 packets; the floor copies the same
+// bytes of memory, 16 a cell.
 func BenchmarkUnmarshal(b *testing.B) {
 	const packets, begin = 2000, 1_700_000_000e9
 	a := must(lda.New(lda.DefaultConfig))

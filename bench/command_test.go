@@ -232,7 +232,7 @@ func TestExperiments(t *testing.T) {
 		quick += e.Seconds(true)
 	}
 	const cores = 2
-	if full > cores*3600 || quick > cores*120 {
-		t.Errorf("%.0f s in full and %.0f s quick on one core, want an hour and 2 minutes on two", full, quick)
+	if full > cores*1800 || quick > cores*120 {
+		t.Errorf("%.0f s in full and %.0f s quick on one core, want half an hour and 2 minutes on two", full, quick)
 	}
 }

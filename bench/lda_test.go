@@ -101,9 +101,9 @@ func BenchmarkLDAClasses(b *testing.B) {
 	})
 }
 
-// BenchmarkLDAShards: two goroutines with a shard each against one, and the
-// shards then merged. Metric: how many times the packets in the same time; 1.8
-// is the bar, where two processors are free.
+// BenchmarkLDAShards compares two goroutines with a shard each to one, and then
+// merges the shards. The metric is how many times as many packets they take in
+// the same time; the bar is 1.8, where two processors are free.
 func BenchmarkLDAShards(b *testing.B) {
 	packets := packetStream()
 	shards := []*lda.Aggregator{must(lda.New(twoBanks)), must(lda.New(twoBanks))}

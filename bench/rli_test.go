@@ -8,9 +8,9 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// A link is the departures of bursts of seven packets of 1,500 bytes from a link
-// of 10 Gb/s that they fill to 80 per cent, with a reference after every hundredth
-// packet, over and over.
+// A link is the departures from a link of 10 Gb/s that is filled to 80 per cent
+// by bursts of seven packets of 1,500 bytes, with a reference after every
+// hundredth packet, again and again.
 type link struct {
 	packets    []departed
 	references []arrival // behind every hundredth packet
@@ -19,13 +19,13 @@ type link struct {
 	told       uint32
 }
 
-// A departed packet is of 1,500 bytes.
+// A departed packet has 1,500 bytes.
 type departed struct {
 	flow hashing.Flow
 	time int64
 }
 
-// An arrival is of a reference.
+// An arrival is that of a reference.
 type arrival struct{ sent, received int64 }
 
 const (
@@ -55,7 +55,7 @@ func newLink(flows []hashing.Flow, referenceBytes int) *link {
 	return l
 }
 
-// again is for another round: everything happens later.
+// again shifts everything by a round.
 func (l *link) again() {
 	for i := range l.packets {
 		l.packets[i].time += l.length
@@ -88,7 +88,7 @@ func (l *link) to(r *rli.Receiver) loop {
 	}
 }
 
-// some is the flow of every packet: one of so many.
+// some returns the flow of every packet, one of a number of flows.
 func some(flows int) []hashing.Flow {
 	all := make([]hashing.Flow, streamLength)
 	for i, p := range packetStream() {
@@ -101,8 +101,7 @@ func some(flows int) []hashing.Flow {
 // record each, in random order, references included. The floor here is a Go map
 // from flow to the same three counters (packets, sum and sum of squares of
 // delays), which is given the delays: x-floor is in updates of that map. With the
-// counters behind pointers the map is quicker than with them in it. What RLI
-// could reach at best is in BenchmarkRLIBound.
+// counters behind pointers the map is quicker than with them in it.
 func BenchmarkRLIUpdate(b *testing.B) {
 	linear, busy, left := receivers()
 	for _, count := range []int{1 << 16, 1 << 20} {
@@ -148,57 +147,6 @@ func receive(b *testing.B, c rli.Config, flows []hashing.Flow, bar float64, floo
 	}
 	if c.Method == rli.BusyAware && n.References > 1000 && n.Idle+n.Busy < n.Linear {
 		b.Fatalf("the link is not trusted: %+v", n)
-	}
-}
-
-// BenchmarkRLIBound takes apart what RLI costs at 65,536 flows, in updates of the
-// same map as in BenchmarkRLIUpdate.
-//
-//   - records: for each packet a record of 64 bytes, at random, of as many as there
-//     are flows and as many again that stay empty, is read together with those of a
-//     hundred packets, and then the three counters in it are added to. There is no
-//     hash, no search and no delay to be estimated: what any table of such records
-//     costs.
-//   - the others: the whole of RLI where there are 2,048 flows, so that all records
-//     are at hand: what is left where the table costs nothing.
-func BenchmarkRLIBound(b *testing.B) {
-	const count, few = 1 << 16, 1 << 11
-	flows := some(count)
-	values := mapOfCounters(flows)
-	values(0, streamLength)
-	b.Run("records", func(b *testing.B) { compare(b, streamLength, 0, addToRecords(count), values) })
-	linear, busy, _ := receivers()
-	for _, c := range []struct {
-		name   string
-		config rli.Config
-	}{{"linear", linear}, {"busyaware", busy}} {
-		b.Run(c.name+"-2048flows", func(b *testing.B) { receive(b, c.config, some(few), 0, values) })
-	}
-}
-
-// addToRecords is the loop of BenchmarkRLIBound/records.
-func addToRecords(flows int) loop {
-	type record struct {
-		counters
-		_ [40]byte
-	}
-	table := make([]record, 2*flows)
-	at := make([]uint32, streamLength)
-	for i, p := range packetStream() {
-		at[i] = 2 * (uint32(p) % uint32(flows))
-	}
-	var touched uint64
-	return func(from, to int) {
-		for from < to {
-			batch := at[from:min(from+apart, to)]
-			for _, i := range batch {
-				touched += table[i].count
-			}
-			for k, i := range batch {
-				table[i].add(int64(k))
-			}
-			from += len(batch)
-		}
 	}
 }
 

@@ -91,10 +91,10 @@ func (r *Run) Between(what, paper string, got, low, high, slack float64) *Claim 
 	return r.Claim(what, paper, Percent(got), Fits(got, low, high, slack))
 }
 
-// Fits compares a number with a claimed range: within it is as good, and nearly
-// so within a range widened by a factor of 1 ± slack; otherwise the claim does
-// not hold. Low is 0 if only an upper limit is claimed. If low and high are one,
-// the claim says about how much, and slack is what about means.
+// Fits compares a number with a claimed range: as good within it, nearly so
+// within the range widened by a factor of 1 ± slack; otherwise the claim does
+// not hold. Low is 0 if only an upper limit is claimed. If low and high are the
+// same, the claim says "about", and slack is how much that allows.
 func Fits(x, low, high, slack float64) Verdict {
 	switch {
 	case !IsBetween(x, low, high, slack):
@@ -105,8 +105,8 @@ func Fits(x, low, high, slack float64) Verdict {
 	return Nearly
 }
 
-// Covers judges intervals of a confidence of which a number held the truth: a
-// coverage below it that chance explains, at the level sure, is nearly enough.
+// Covers judges intervals by how many of them held the truth. A coverage below
+// their confidence is nearly enough if chance explains it, at the level sure.
 func Covers(held, all uint64, confidence, sure float64) Verdict {
 	switch {
 	case float64(held) >= confidence*float64(all):

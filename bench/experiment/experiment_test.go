@@ -53,8 +53,8 @@ func TestRand(t *testing.T) {
 	}
 }
 
-// everything is a result with everything that there is, and numbers that JSON has
-// no word for.
+// everything is a result with all of its parts, and with numbers that JSON
+// cannot hold.
 func everything() *Result {
 	return &Result{
 		Claims: []Claim{{What: "error <of> the \"mean\"", Paper: "< 4 %", Ours: "3 %", Verdict: Win}},

@@ -10,7 +10,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// The queue of the worlds is the one of theory: with Poisson arrivals and
+// The simulated queue agrees with theory: with Poisson arrivals and
 // exponential service, a packet waits load/(1−load) service times on average.
 func TestQueue(t *testing.T) {
 	set := usual
@@ -28,7 +28,7 @@ func TestQueue(t *testing.T) {
 	}
 	service := second / set.packets * set.load[0]
 	want := set.floor[0] + 2*jitter + service
-	// 5e5 waits of which some hundred in a row go together.
+	// 5e5 waits, correlated over some hundred packets.
 	if e := math.Abs(wait - want); e > 0.05*service {
 		t.Errorf("mean delay %.0f, want %.0f", wait, want)
 	}
@@ -40,8 +40,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Means are off by half of what the queues differ by, cells are not; with a
-// path that is asymmetric both are.
+// Means are off by half the difference of the queues, and cells are not. On an
+// asymmetric path both are.
 func TestMethods(t *testing.T) {
 	set := usual
 	set.load, set.packets, set.seconds, set.bursts = [2]float64{0.8, 0.2}, 2e4, 3, true

@@ -243,7 +243,7 @@ func feed(trackers [methods]*clock.Tracker, roads [2]*road, probes []exchange, e
 		forth, home := probes[i].samples()
 		probed2[0], probed2[1] = append(probed2[0], forth), append(probed2[1], home)
 	}
-	// Read what is not known yet at the end.
+	// An error means that the offset is not known yet; read finds out at the end.
 	_, _ = trackers[probed].Add(probed2[0], probed2[1])
 	_, _ = trackers[ours].Add(there, back)
 }

@@ -74,9 +74,9 @@ func mustDraw(t *testing.T, law Law) interface{ StdDev() float64 } {
 	return d
 }
 
-// The sample of each way to divide the cells is the expected one. That of ten
-// runs varies by a few per cent at most: cells are usable or not as good as
-// independently, so the sample's relative deviation is below 1/√(usable cells).
+// Each way of dividing the cells gives the expected sample. Over ten runs it
+// varies by a few per cent at most: whether a cell is usable hardly depends on
+// the others, so the sample's relative deviation is below 1/√(usable cells).
 // The expectation at twice the loss is rejected.
 func TestSample(t *testing.T) {
 	p := passage(t, Laws[0], 0.01, 0)
@@ -134,7 +134,7 @@ func TestEpisodes(t *testing.T) {
 	}
 }
 
-// As many probes arrive as should, and their mean is off as it should be: by
+// The expected number of probes arrives, and their mean has the expected error:
 // the variation over the root of their number, times 0.8 for absolute errors.
 func TestProbes(t *testing.T) {
 	p := passage(t, Laws[0], 0.2, 0)

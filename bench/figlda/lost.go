@@ -92,7 +92,7 @@ type lostTraffic struct {
 	slow     map[areaPassing]int64 // when those came that took more than a second
 }
 
-// traffic passes so many seconds of traffic.
+// traffic simulates a number of seconds.
 func (c *lostCase) traffic(random *rand.Rand, seconds int) *lostTraffic {
 	lostNow := areaLosses([]float64{c.share})[map[bool]int{false: 1, true: 2}[c.bursts]].make(random)
 	delay := func() float64 {
@@ -130,8 +130,8 @@ func (c *lostCase) traffic(random *rand.Rand, seconds int) *lostTraffic {
 	return t
 }
 
-// run passes traffic, names what was lost if it shall, and judges each report but the
-// first two.
+// run passes traffic, names what was lost if name is set, and judges all reports
+// but the first two.
 func (c *lostCase) run(run *experiment.Run, seconds int, name bool) *lostScore {
 	config, s := lda.DefaultConfig, new(lostScore)
 	config.Banks[0].Rows, config.DigestBits = c.rows, uint8(c.bits)

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A rank is off only by what no packet of that very delay accounts for.
+// A rank error is 0 if the packets with that very delay span the rank.
 func TestRankError(t *testing.T) {
 	v := thinned{truth: estimate.NewEmpirical([]float64{0, 0, 1, 2})}
 	for _, c := range []struct{ answer, p, want float64 }{
@@ -21,7 +21,7 @@ func TestRankError(t *testing.T) {
 	}
 }
 
-// What chance explains is no loss, and what it does not is one.
+// A coverage that chance explains is no loss, and a lower one is.
 func TestCoverageClaim(t *testing.T) {
 	for _, c := range []struct {
 		held int
@@ -33,7 +33,7 @@ func TestCoverageClaim(t *testing.T) {
 	}
 }
 
-// A bank that is shown a share is the bank with that shift.
+// Showing a bank one packet in 2^shift is the same as giving it that shift.
 func TestShareIsShift(t *testing.T) {
 	p := NewTrace(quick, narrow).Lose(quick, 0.01, 0)
 	const shift = 3

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A p99 of one interval takes thin banks twice as large as those of DefaultConfig,
-// which leave it unanswered at some loads: the control.
+// To answer p99 for a single interval, thin banks must be twice as large as those
+// of DefaultConfig, which leave it unanswered at some loads: the control.
 func TestConfigForP99(t *testing.T) {
 	larger := lda.DefaultConfig
 	larger.Banks = [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: 0}, {Rows: 2048, Shift: 4}, {Rows: 2048, Shift: 8}, {Rows: 2048, Shift: 12}}

@@ -62,8 +62,8 @@ func shippedOnly(t *testing.T) {
 	t.Chdir(root)
 }
 
-// Runs repeat bit for bit, and no other seed gives the same. What is missing is
-// said.
+// Runs repeat bit for bit, another seed gives something else, and notes name the
+// captures that are missing.
 func TestRepeats(t *testing.T) {
 	shippedOnly(t)
 	for _, e := range Experiments() {
@@ -83,7 +83,7 @@ func TestRepeats(t *testing.T) {
 				t.Error("seeds 1 and 2 give the same")
 			}
 			if notes := strings.Join(first.Notes, "\n"); !strings.Contains(notes, "which are not part of the project") {
-				t.Errorf("not said that captures are missing:\n%s", notes)
+				t.Errorf("the notes do not say that captures are missing:\n%s", notes)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// Elsewhere than in the project's root the error says what is the matter.
+// Outside the project's root the error says what is wrong.
 func TestElsewhere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := realLDA.Execute(t.Context(), &experiment.Run{}); !errors.Is(err, fs.ErrNotExist) {

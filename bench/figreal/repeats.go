@@ -137,7 +137,8 @@ func (all *identities) each(s repeating, seed uint64, f func(id hashing.Packet, 
 	}
 	begins := s.share / float64(s.group) / (1 - s.share + s.share/float64(s.group))
 	for i, k := 0, 0; i < s.packets; k++ {
-		// Longer than what was captured, it begins again under another seed.
+		// Where this needs more packets than were captured, identities begin again
+		// under another seed.
 		id := hashing.Word(uint64(k/len(all.once)), uint64(all.once[k%len(all.once)]))
 		size := 1
 		if s.group > 1 && rng.Float64() < begins {

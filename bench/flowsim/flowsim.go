@@ -88,9 +88,8 @@ type Traffic struct {
 	Config Config // it was made with this
 	Flows  []Flow
 
-	// Packets is the number of packets: that of the Config, less fewer than
-	// the number of flows that are cut off, and even less if no flow needs
-	// cutting.
+	// Packets is the number of packets. It is below the Config's by less than
+	// one for each flow that is cut off, or by more if none is.
 	Packets int
 	Cut     int     // packets of the largest flow possible
 	Mean    float64 // delay of all packets, ns

@@ -19,7 +19,7 @@ BenchmarkOther-8 	 1	 10.0 ns/op
 PASS
 `
 
-// What is written is read again, and the lowest counts.
+// A written table reads back, and the lowest of several runs counts.
 func TestRatios(t *testing.T) {
 	lowest := parseRun(output)
 	if got := lowest["BenchmarkLDAUpdate/two"]; got != (ratio{2, 2}) {
@@ -78,7 +78,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// All that the table holds is measured, and what it names is there.
+// Every row of RATIOS.md is of a guarded benchmark.
 func TestTableIsOfBenchmarks(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", file))
 	if err != nil {

@@ -21,10 +21,10 @@ type rival struct {
 	pass func(message []byte)
 }
 
-// rivals are the front door, and what most people would do who own the message
-// and trust both clocks: put a time stamp into it and keep a histogram at the
-// receiver. The clock alone, read at both points, is what neither can do
-// without.
+// rivals are the front door, and what most people do if they own the message and
+// trust both clocks: put a time stamp in it and keep a histogram at the receiver.
+// Neither can do without reading the clock at both points, which is measured
+// alone, too.
 func rivals(b testing.TB) []rival {
 	config := hoplag.Config{Key: hoplag.NewKey("a key of sixteen bytes")}
 	sender, receiver := must(hoplag.NewPoint(config)), must(hoplag.NewPoint(config))

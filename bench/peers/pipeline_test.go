@@ -33,8 +33,8 @@ func pipelines() []func(*traffic) pipeline {
 	return all
 }
 
-// What is compared works: every pipeline tells the mean delay of a short
-// trace, and of each of its flows where it tells flows apart.
+// Every pipeline finds the mean delay of a short trace and, if it tells flows
+// apart, of each flow.
 func TestPipelines(t *testing.T) {
 	for _, make := range pipelines() {
 		s := trace()
@@ -48,7 +48,7 @@ func TestPipelines(t *testing.T) {
 	}
 }
 
-// A matcher that takes what it finds for what it looks for is not let pass.
+// A matcher that does not check what it found fails the test.
 func TestPipelinesReject(t *testing.T) {
 	s := trace()
 	r := newSum()

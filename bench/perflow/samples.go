@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// A Sample is something that is known of a time, such as a delay.
+// A Sample is a value at a time, such as a delay.
 type Sample struct {
 	At    int64
 	Value float64
 }
 
-// Samples are those of all flows.
+// Samples are the samples of all flows.
 type Samples []Sample
 
-// Between returns the mean of the samples from a time to another, and that of
-// the nearest before where there are none. It sorts them.
+// Between returns a function for the mean of the samples between two times, or
+// for the last one before if there are none. It sorts the samples.
 func (s Samples) Between() func(from, to int64) float64 {
 	slices.SortStableFunc(s, func(a, b Sample) int { return cmp.Compare(a.At, b.At) })
 	sums := make([]float64, len(s)+1)

@@ -71,8 +71,7 @@ func (r *ruler) cover(values []float64) {
 		r.max = min(math.Pow(10, high+room), math.MaxFloat64)
 		return
 	}
-	// If they are so close that there are next to no floats between them, they
-	// are one.
+	// Values with next to no floats between them count as one.
 	if high-low <= 1e-9*max(math.Abs(low), math.Abs(high)) {
 		room := max(0.1*math.Abs(high), 1e-300)
 		if high == 0 {

@@ -115,7 +115,7 @@ const (
 	onWay   = 5 // ticks
 )
 
-// A kept record is one that a point cut, and when.
+// A kept record is a point's record of a cut, and its time.
 type kept struct {
 	at   time.Time
 	from int // point
@@ -224,7 +224,7 @@ func (m *meter) pairs(t *testing.T, rate float64, pairs int) {
 	runtime.KeepAlive(all)
 }
 
-// store measures what a minute of counters for every flow takes.
+// store measures how many bytes a minute of counters for every flow takes.
 func (m *meter) store(rate float64) {
 	r, err := colate.New(colate.DefaultConfig)
 	if err != nil {

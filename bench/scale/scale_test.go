@@ -37,8 +37,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Costs of which the result is known: a collector that has as much work as it can
-// do keeps up, one that has a tenth more falls behind by as much.
+// With known costs, a collector with as much work as it can do keeps up, and one
+// with a tenth more falls behind by a tenth.
 func TestSimulate(t *testing.T) {
 	c := costs{"µs to take a record": {1: 0}, "µs to report": {1: 2e4}} // 100 pairs a second and collector
 	for pairs, want := range map[int]float64{50: 0.5, 100: 1, 110: 1 + 0.1*120} {

@@ -7,8 +7,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A simulated network has its collectors' load, as a part of what they can do,
-// and the ages of reports, in seconds, each with how many there are of it.
+// A simulated network has its collectors' load, as a share of what they can do,
+// and the ages of reports in seconds, each with the number of such reports.
 type simulated struct {
 	load, greatest float64
 	ages           []aged
@@ -88,8 +88,8 @@ func simulate(n network, c costs, collectors, fail int) *simulated {
 	return s
 }
 
-// takeOver gives the pairs of those that failed to the others, with what these
-// missed.
+// takeOver gives the pairs of failed collectors to the others, with the work
+// that was missed.
 func (s *simulated) takeOver(all []collector, fail int, each float64) {
 	const missed = (noticed - failAt) * cutEach
 	moved := 0.0

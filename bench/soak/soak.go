@@ -1,11 +1,10 @@
-// Package soak runs what keeps state for months, points, stores, sessions and
-// stations, under hostile load for a given time, and reports what it tried. It
-// fails on a panic, on an answer that is not a number, and on memory that
-// grows.
+// Package soak runs what keeps state for months, points that follow each other
+// and stores of epochs, under hostile load for a given time, and reports what it
+// tried. It fails on a panic, on an answer that is not a number, and on memory
+// that grows.
 //
-// It feeds sessions with damaged records, copies, replays and impossible
-// times. It damages the files of stores, lets strangers talk to points and
-// restarts them, and lies to stations.
+// It feeds them copies, replays and impossible times, damages the files of
+// stores, lets strangers talk to points, and restarts them.
 package soak
 
 import (
@@ -45,7 +44,7 @@ func (n *tally) count(refused error) {
 var makers = []struct {
 	name string
 	make func() (machine, error)
-}{{"lda control", newControl}, {"colate store", newStores}, {"front door", newPoints}, {"mplane", newStation}}
+}{{"colate store", newStores}, {"front door", newPoints}}
 
 // allowance is how much the live heap may grow, in bytes, between the first
 // tenth of a run and its end.

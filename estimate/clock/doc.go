@@ -65,11 +65,6 @@
 //
 // # Figures
 //
-// Two network namespaces with shaped queues, and a far clock that is 80 ms
-// behind, drifts, wanders and is set twice:
-//
-//	go test -run TestLive -live 10m -timeout 20m -v ./bench/figclock
-//
 // Beside means, NTP's filter and probes, at loads from 10 to 95 %:
 //
 //	go run ./bench ours-clock
