@@ -353,6 +353,9 @@ func flowOf(k uint64) hashing.Flow { return hashing.Flow(hashing.SipHashFromKey(
 // and COLATE's epoch does not end; the attacker's own flow has no answer but by
 // RLI, which needs none of its packets to be told apart.
 func TestCopiesHarmOneFlow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	own := flowOf(1 << 40)
 	for name, by := range byFlow {
 		copies := attack(50_000, func(int) (hashing.Flow, hashing.Packet) { return own, 12345 })
@@ -373,6 +376,9 @@ func TestCopiesHarmOneFlow(t *testing.T) {
 // behind the first point. The cells that they are in do not count any more; the
 // flow is answered right by what is left, or not at all, and all others are.
 func TestReplayedFlow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	victim := flowOf(0)
 	for name, by := range byFlow {
 		all := honest(flowOf)
@@ -393,6 +399,9 @@ func TestReplayedFlow(t *testing.T) {
 // TestSeedPassesForAFlow does, adds his delays to its own, whatever measures:
 // 100 packets of 1 ms beside 100 of 50 µs make a mean of 525. Others stay right.
 func TestForgedFlowMixes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	for name, by := range byFlow {
 		for forged, want := range map[uint64]float64{0: (usual + slow) / 2, 1 << 40: usual} {
 			all := append(honest(flowOf), attack(100, func(i int) (hashing.Flow, hashing.Packet) {

@@ -95,6 +95,9 @@ func minutes(counters int) Config {
 // and whatever their delays add up to: neither a choice of fast packets, nor sums
 // that wrap.
 func TestHoursAreRight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	small := func(rate, mean float64, n int) (flows []sceneFlow) {
 		for range n {
 			flows = append(flows, sceneFlow{rate, exponential(mean, 0)})
@@ -137,6 +140,9 @@ func cutSeconds(counters int) Config {
 // the others' packets: the interval holds them, or there is no answer, and the
 // minutes are named. That the others tell is the negative control.
 func TestDarkMinutes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	for _, rate := range []float64{3, 30, 300} {
 		s := scene{config: minutes(2000), seconds: 3600, flows: []sceneFlow{{rate, func(rng *rand.Rand, at float64) (float64, bool) {
 			if at > 1200 && at < 1320 {

@@ -90,6 +90,9 @@ func TestRoundTrip(t *testing.T) {
 // An epoch takes at most 12 bits a packet, from 100 packets a second to 70,000,
 // and folded epochs have the same packets in the same places.
 func TestSizes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	for _, rate := range []int{100, 300, 1000, 3000, 10_000, 70_000} {
 		c := DefaultConfig
 		r, _ := New(c)

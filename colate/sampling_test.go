@@ -14,6 +14,9 @@ import (
 // What was sampled gives each flow's mean, deviation, quantiles and loss, through
 // stores, with a corrected clock and epochs that hold fewer samples than others.
 func TestSampling(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	for name, change := range map[string]func(*Config){
 		"all room": func(c *Config) { c.Samples = 100_000 },
 		"no room":  func(c *Config) { c.Samples = 700 }, // of some 2,500

@@ -64,7 +64,7 @@ func BenchmarkLink(b *testing.B) {
 func BenchmarkHops(b *testing.B) {
 	packets := tracked(1<<16, 14)
 	span := packets[len(packets)-1].Time + 1
-	for _, name := range []string{"fifo", "strict", "at random", "chain"} {
+	for _, name := range []string{"fifo", "strict", "paths", "chain"} {
 		b.Run(name, func(b *testing.B) {
 			hop := hops(b)[name]
 			var in, p Packet

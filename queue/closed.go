@@ -50,12 +50,6 @@ func (c *ClosedConfig) validate() error {
 // marked halves the window, but packets sent before the latest halving do not
 // halve it again. Nothing is sent again. A Closed is for a single user and has
 // no locks.
-//
-//	for source.Next(&p) {
-//		p.Time, p.Fate = link.Send(p.Time, int(p.Bytes))
-//		p.Marked = link.Marked()
-//		source.Tell(&p)
-//	}
 type Closed struct {
 	config  ClosedConfig
 	random  *rand.PCG

@@ -53,7 +53,6 @@ func TestConfigErrors(t *testing.T) {
 	for name, c := range map[string]LinkConfig{
 		"rate 0":        bad(func(c *LinkConfig) { c.Rate = 999 }),
 		"rate":          bad(func(c *LinkConfig) { c.Rate = 1e15 + 1 }),
-		"burst":         bad(func(c *LinkConfig) { c.Burst = -1 }),
 		"propagation":   bad(func(c *LinkConfig) { c.Propagation = -1 }),
 		"negative":      bad(func(c *LinkConfig) { c.Queue.Packets = -1 }),
 		"thresholds":    bad(func(c *LinkConfig) { c.Queue.RED.Max = red.Min }),
@@ -73,9 +72,8 @@ func TestConfigErrors(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"scheduler rate": second(NewScheduler(SchedulerConfig{})),
-		"no path":        second(NewMultipath(ByFlow, 0)),
-		"spread":         second(NewMultipath(spreads, 0, lossyLink)),
-		"path":           second(NewMultipath(ByFlow, 0, lossyLink, LinkConfig{})),
+		"no path":        second(NewMultipath(0)),
+		"path":           second(NewMultipath(0, lossyLink, LinkConfig{})),
 		"least jitter":   second(NewJitter(JitterConfig{Least: -1})),
 		"jitter":         second(NewJitter(JitterConfig{Mean: math.NaN()})),
 		"empty chain":    second(NewChain()),

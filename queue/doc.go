@@ -15,9 +15,9 @@
 // Everything else takes packets by Send and returns them by Next, in order of
 // their new time: the interface [Hop]. A [FIFO] is a Link in that form. A
 // [Scheduler] is a link that two classes share by strict priority. A [Multipath]
-// is several links side by side. A [Jitter] delays each packet at random. A
-// [Chain] is any of these one after another, with cross traffic that joins at a
-// hop and leaves after it.
+// is several links side by side, of which each flow takes one. A [Jitter] delays
+// each packet at random. A [Chain] is any of these one after another, with cross
+// traffic that joins at a hop and leaves after it.
 //
 // # The machine
 //
@@ -28,11 +28,11 @@
 // carry over to the next packet, and only the reported time is rounded, down. A
 // packet that arrives at the very instant another has left finds that one gone.
 //
-// A Link with a Burst is a shaper, a token bucket: packets leave at once while
-// there are tokens for them, and then as tokens come.
-//
 // Limits and thresholds apply to the backlog: what has arrived and not yet
 // completely left, including the packet in transmission.
+//
+// A Link with a Burst is a shaper, a token bucket: packets leave at once while
+// there are tokens for them, and then as tokens come.
 //
 // The sources of queue/trace are open-loop. The senders of a [Closed] slow down
 // like those of TCP when packets are dropped or marked (ECN).

@@ -25,7 +25,6 @@ type Jitter struct {
 	latest int64 // when the latest packet comes out
 	sent   uint64
 	onWay  heap.Heap[underway]
-	counts Counts
 }
 
 // NewJitter returns an empty Jitter. The error wraps [estimate.ErrConfig].
@@ -42,7 +41,6 @@ func NewJitter(c JitterConfig) (*Jitter, error) {
 // Send implements [Hop].
 func (j *Jitter) Send(p *Packet) Fate {
 	if p.Time < j.now {
-		j.counts.add(Refused, 0)
 		return Refused
 	}
 	j.now = p.Time
@@ -55,7 +53,6 @@ func (j *Jitter) Send(p *Packet) Fate {
 	}
 	j.onWay.Push(underway{out, j.sent})
 	j.sent++
-	j.counts.add(Passed, p.Bytes)
 	return Passed
 }
 
@@ -68,6 +65,3 @@ func (j *Jitter) Next(until int64, p *Packet) bool {
 	*p = j.onWay.Pop().Packet
 	return true
 }
-
-// Counts returns what became of the packets sent so far.
-func (j *Jitter) Counts() Counts { return j.counts }

@@ -44,8 +44,5 @@ func TestJitterIsReference(t *testing.T) {
 		} else if math.Abs(1.2*mean-2000) < tolerance {
 			t.Error("a fifth more would pass")
 		}
-		if c := j.Counts(); c.Packets[Passed] != uint64(len(packets)) || c.Sent() != uint64(len(packets)) {
-			t.Errorf("counts %+v", c)
-		}
 	}
 }

@@ -72,59 +72,6 @@ func TestLossRates(t *testing.T) {
 	}
 }
 
-// Episode lengths are exponential, in whole packets: the share of episodes
-// longer than k is (1-1/Burst)^k.
-func TestLossEpisodeLengths(t *testing.T) {
-	const burst, packets = 20.0, 4_000_000
-	check := func(drop func() bool) (worst float64) {
-		longer := make([]int, 101)
-		length, episodes := 0, 0
-		for range packets {
-			if drop() {
-				length++
-				continue
-			}
-			if length > 0 {
-				episodes++
-				for k := range min(length, len(longer)) {
-					longer[k]++
-				}
-			}
-			length = 0
-		}
-		for k := 1; k < len(longer); k++ {
-			p := math.Pow(1-1/burst, float64(k))
-			z := (float64(longer[k])/float64(episodes) - p) / math.Sqrt(p*(1-p)/float64(episodes))
-			worst = max(worst, math.Abs(z))
-		}
-		return worst
-	}
-	loss, err := NewLoss(LossConfig{Probability: 0.1, Burst: burst}, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if z := check(loss.Drop); z > sigmas+0.5 { // a hundred looks, not one: 10^-6·100 of 5.4 deviations
-		t.Errorf("episode lengths are %.1f deviations from exponential", z)
-	}
-	// Negative control: episodes of the same mean, uniform from 1 to 39.
-	random := generator(7, 0)
-	left, losing := 0, false
-	uniformEpisodes := func() bool {
-		if left == 0 {
-			if losing = !losing; losing {
-				left = 1 + int(random.Uint64()%39)
-			} else {
-				left = 180
-			}
-		}
-		left--
-		return losing
-	}
-	if z := check(uniformEpisodes); z <= sigmas+0.5 {
-		t.Errorf("negative control: uniform episodes pass, %.1f deviations", z)
-	}
-}
-
 // A process is as likely to lose the first packet as any.
 func TestLossIsStationary(t *testing.T) {
 	const seeds, p = 20_000, 0.1

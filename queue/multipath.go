@@ -3,48 +3,32 @@ package queue
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/heap"
 )
 
-// A Spread says how packets are spread over paths.
-type Spread uint8
-
-// The spreads.
-const (
-	ByFlow     Spread = iota // a hash of the flow chooses one path for all its packets
-	RoundRobin               // packets take the paths in turn
-	AtRandom                 // every packet takes any path with equal probability
-	spreads
-)
-
-// A Multipath is a [Hop]: several links side by side. It numbers the packets
-// sent into it (Seq, from 0, including dropped ones) and records the path each
-// took. They come out in order of time, which may differ from the order in
-// which they were sent. It is for a single user and has no locks.
+// A Multipath is a [Hop]: several links side by side. A hash of its flow chooses
+// the path of a packet. A Multipath numbers the packets sent into it (Seq, from
+// 0, including dropped ones) and records the path each took. They come out in
+// order of time, which may differ from the order in which they were sent. It is
+// for a single user and has no locks.
 type Multipath struct {
 	links  []*Link
-	spread Spread
 	seed   uint64
-	random *rand.PCG
 	sent   uint64
 	latest int64 // until, of the latest Next
 	onWay  heap.Heap[underway]
 }
 
 // NewMultipath returns idle links side by side, 1 to 256 of them. The seed is
-// for the spread; each link's own seed is in its configuration. The error
-// wraps [estimate.ErrConfig].
-func NewMultipath(spread Spread, seed uint64, links ...LinkConfig) (*Multipath, error) {
-	if spread >= spreads {
-		return nil, invalid("spread", spread, "ByFlow, RoundRobin or AtRandom")
-	}
+// for the choice of paths; each link's own seed is in its configuration. The
+// error wraps [estimate.ErrConfig].
+func NewMultipath(seed uint64, links ...LinkConfig) (*Multipath, error) {
 	if len(links) < 1 || len(links) > 256 {
 		return nil, invalid("number of paths", len(links), "1 to 256")
 	}
-	m := &Multipath{spread: spread, seed: seed, random: generator(seed, 'M'), latest: math.MinInt64}
+	m := &Multipath{seed: seed, latest: math.MinInt64}
 	for i, c := range links {
 		link, err := NewLink(c)
 		if err != nil {
@@ -57,7 +41,7 @@ func NewMultipath(spread Spread, seed uint64, links ...LinkConfig) (*Multipath, 
 
 // Send implements [Hop].
 func (m *Multipath) Send(p *Packet) Fate {
-	path := m.choose(p)
+	path := hashing.Row(hashing.Mix(uint64(p.Flow), m.seed), uint64(len(m.links)))
 	if p.Time < m.latest {
 		m.links[path].counts.add(Refused, 0)
 		return Refused
@@ -77,17 +61,6 @@ func (m *Multipath) Send(p *Packet) Fate {
 	out.Marked = p.Marked || m.links[path].gate.marked
 	m.onWay.Push(underway{out, seq})
 	return Passed
-}
-
-func (m *Multipath) choose(p *Packet) uint64 {
-	paths := uint64(len(m.links))
-	switch m.spread {
-	case RoundRobin:
-		return m.sent % paths
-	case AtRandom:
-		return hashing.Row(m.random.Uint64(), paths)
-	}
-	return hashing.Row(hashing.Mix(uint64(p.Flow), m.seed), paths)
 }
 
 // Next implements [Hop].

@@ -57,15 +57,6 @@ func (c *Counts) add(f Fate, bytes int32) {
 	c.Bytes[f] += uint64(max(bytes, 0))
 }
 
-// Sent returns how many packets were sent into the element.
-func (c *Counts) Sent() uint64 {
-	n := uint64(0)
-	for _, k := range c.Packets {
-		n += k
-	}
-	return n
-}
-
 // A Hop is an element that packets pass. They go in by Send in order of their
 // Time, and come out by Next in order of their new Time.
 type Hop interface {

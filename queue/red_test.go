@@ -7,59 +7,6 @@ import (
 
 var testRED = REDConfig{Min: 4000, Max: 9000, Weight: 0.002, Probability: 0.02, Typical: 500}
 
-func TestREDCurve(t *testing.T) {
-	for _, c := range []struct {
-		config  REDConfig
-		average float64
-		want    float64
-	}{
-		{testRED, 4000, 0},
-		{testRED, 5000, 0.004},
-		{testRED, 6500, 0.01},
-		{testRED, 8999.5, 0.02 * 4999.5 / 5000},
-		{testRED, 9000, 1},
-		{testRED, 1e6, 1},
-	} {
-		g := newGate(QueueConfig{RED: c.config}, 1e9, 1)
-		g.average = c.average
-		if got := g.chance(); math.Abs(got-c.want) > 1e-15 {
-			t.Errorf("average %v: drop probability %v, want %v", c.average, got, c.want)
-		}
-	}
-}
-
-// A backlog that stands still lets the average stand still, and below Min and
-// from Max up the decision is certain.
-func TestREDRegions(t *testing.T) {
-	for _, c := range []struct {
-		backlog int
-		want    Fate
-	}{{3999, Passed}, {9000, Forced}, {20000, Forced}} {
-		g := newGate(QueueConfig{RED: testRED}, 1e9, 1)
-		g.average = float64(c.backlog)
-		for range 10000 {
-			if fate := g.admit(0, c.backlog); fate != c.want {
-				t.Fatalf("backlog %d: %v, want %v", c.backlog, fate, c.want)
-			}
-		}
-	}
-}
-
-// An idle queue forgets as if Typical packets had met it empty.
-func TestREDIdle(t *testing.T) {
-	g := newGate(QueueConfig{RED: testRED}, 4e9, 1) // 500 bytes take 1,000 ns
-	g.average = 1000
-	g.idle(7000, 0)
-	g.admit(7000+350*1000, 0)
-	want := 1000.0
-	for range 350 {
-		want *= 1 - testRED.Weight
-	}
-	if math.Abs(g.average-want) > 1e-9*want {
-		t.Errorf("average %v after 350 packets' time, want %v", g.average, want)
-	}
-}
-
 // The published point of counting: at a constant average the number of
 // packets from one drop to the next is uniform. With the count as in figure 2,
 // which is 1 for the first packet after a drop, it is so over 1 to 1/p_b-1.

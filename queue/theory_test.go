@@ -2,7 +2,6 @@ package queue_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/queue"
@@ -79,32 +78,6 @@ func TestMD1(t *testing.T) {
 		}
 		if z := deviations(cycles, 2*mean); math.Abs(z) <= falseAlarm {
 			t.Errorf("negative control: load %v passes for random service times, %.1f deviations", load, z)
-		}
-	}
-}
-
-// Exponential service times: ρ·S/(1-ρ). Sizes average 50,000 bytes so that
-// rounding them to bytes is nothing beside the tolerance.
-func TestMM1(t *testing.T) {
-	queue.Heavy(t)
-	const bytes, n = 50_000.0, 1_000_000
-	exponential := func(r *rand.Rand) float64 { return -math.Log(1 - r.Float64()) }
-	for _, load := range []float64{0.2, 0.55, 0.7, 0.88} {
-		cycles := func(rate int64) []cycle {
-			random := rand.New(rand.NewPCG(12, 0))
-			now := 0.0
-			return waits(t, rate, n, func() (int64, int) {
-				now += bytes * 8e9 / (1e10 * load) * exponential(random)
-				return int64(now), 1 + int(bytes*exponential(random))
-			})
-		}
-		service := bytes * 8e9 / 1e10
-		mean := load * service / (1 - load)
-		if z := deviations(cycles(1e10), mean); math.Abs(z) > falseAlarm {
-			t.Errorf("load %v: mean wait is %.1f deviations from %.0f ns", load, z, mean)
-		}
-		if z := deviations(cycles(0.97e10), mean); math.Abs(z) <= falseAlarm {
-			t.Errorf("negative control: load %v passes with a link 3 %% slower, %.1f deviations", load, z)
 		}
 	}
 }

@@ -80,7 +80,7 @@ const packetBytes = 500
 
 func newSwitch(s settings) (*device, error) {
 	each := int64(s.rate) * packetBytes * 8 / 2 // bits a second on each path
-	hop, err := queue.NewMultipath(queue.ByFlow, s.seed,
+	hop, err := queue.NewMultipath(s.seed,
 		queue.LinkConfig{Rate: 4 * each, Propagation: 20_000},
 		queue.LinkConfig{Rate: each * 9 / 10, Propagation: 20_000, Queue: queue.QueueConfig{Packets: 2000}})
 	if err != nil {

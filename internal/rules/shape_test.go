@@ -106,7 +106,7 @@ var sizes = map[string][2]int{
 	"colate":         {4381, 3550},
 	"rli":            {3180, 3200},
 	"hashing":        {2115, 3660},
-	"queue":          {3310, 4950},
+	"queue":          {3255, 4480},
 	"internal":       {1660, 2660},
 	"examples":       {6115, 6000},
 	"bench":          {16400, 5190},

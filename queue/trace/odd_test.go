@@ -139,38 +139,3 @@ func TestPairHoldsSoManyBytes(t *testing.T) {
 		t.Errorf("%d bytes, counted %d", held, w.bytes)
 	}
 }
-
-// BenchmarkPairOrders merges packets in the order of their times, in random order
-// within MaxBackstep, and backwards.
-func BenchmarkPairOrders(b *testing.B) {
-	const packets = 500_000
-	rng := rand.New(rand.NewPCG(1, 9))
-	sorted, random := make([]int64, packets), make([]int64, packets)
-	for i := range sorted {
-		sorted[i] = 1e18 + int64(i)*2000
-		random[i] = sorted[i] - rng.Int64N(MaxBackstep)
-	}
-	for name, times := range map[string][]int64{"sorted": sorted, "random": random, "backwards": backwards(packets)} {
-		b.Run(name, func(b *testing.B) {
-			file := captureFile(b, 1, times...)
-			n := 0
-			for b.Loop() {
-				var readers [2]*Reader
-				for i := range readers {
-					readers[i], _ = NewReader(bytes.NewReader(file))
-				}
-				p := NewPair(readers[0], readers[1])
-				for {
-					if _, _, err := p.Next(); err != nil {
-						if err != io.EOF {
-							b.Fatal(err)
-						}
-						break
-					}
-					n++
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/packet")
-		})
-	}
-}

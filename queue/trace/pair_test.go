@@ -252,14 +252,6 @@ func TestPairDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestPointString(t *testing.T) {
-	for point, want := range map[Point]string{Ingress: "ingress", Egress: "egress", 7: "Point(7)"} {
-		if got := point.String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
 // A capture that breaks off costs no packet that both captures have, wherever
 // it does, and whichever it is.
 func TestPairBroken(t *testing.T) {

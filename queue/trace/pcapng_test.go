@@ -4,10 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"io"
-	"math"
-	"math/big"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -134,56 +130,5 @@ func TestNGInterfacesAreBounded(t *testing.T) {
 	_, err = read(endless(ngSection(o, nil), ngIface(o, nil, 1, 0), maxInterfaces+1))
 	if !errors.Is(err, ErrFormat) {
 		t.Errorf("%d interfaces: %v", maxInterfaces+1, err)
-	}
-}
-
-// Every resolution there is, against rational arithmetic.
-func TestNGTime(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for v := range 256 {
-		var f ngInterface
-		if err := f.resolution(uint8(v)); err != nil {
-			if v <= 28 || v >= 128 {
-				t.Errorf("resolution %d: %v", v, err)
-			}
-			continue
-		}
-		base := int64(10)
-		if v >= 128 {
-			base = 2
-		}
-		power := new(big.Int).Exp(big.NewInt(base), big.NewInt(int64(v%128)), nil)
-		want := referenceIface{unit: new(big.Rat).SetFrac(big.NewInt(1), power)}
-		for i := range 200 {
-			f.epoch, want.offset = 0, 0
-			if i%2 == 1 {
-				want.offset = int64(random.Uint64()) / 1e9
-				f.epoch = want.offset * 1e9
-			}
-			units := random.Uint64() >> random.IntN(64)
-			if i == 0 {
-				units = math.MaxUint64
-			}
-			if got, want := f.time(units), want.nanoseconds(units); got != want {
-				t.Errorf("resolution %d, offset %d, time %d: %d ns, want %d", v, f.epoch, units, got, want)
-			}
-		}
-	}
-}
-
-// A block that is passed over may be cut off, too.
-func TestNGTruncatedVariants(t *testing.T) {
-	for name, file := range ngVariants() {
-		for n := range file {
-			got, err := read(bytes.NewReader(file[:n]))
-			want, end := reference(file[:n])
-			if end == bad {
-				t.Fatalf("%s cut at %d: the reference finds it malformed", name, n)
-			}
-			check(t, got, want)
-			if endingOf(err) != end || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("%s cut at %d: %v, want %s", name, n, err, end)
-			}
-		}
 	}
 }

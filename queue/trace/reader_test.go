@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -271,26 +270,6 @@ func TestReadErrorIsFinal(t *testing.T) {
 	}
 }
 
-func TestReadInPieces(t *testing.T) {
-	for name, file := range small(t) {
-		want, err := read(bytes.NewReader(file))
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		for _, src := range []io.Reader{
-			iotest.OneByteReader(bytes.NewReader(file)),
-			iotest.HalfReader(bytes.NewReader(file)),
-			iotest.DataErrReader(bytes.NewReader(file)),
-		} {
-			got, err := read(src)
-			if err != nil {
-				t.Error(name, err)
-			}
-			check(t, got, want)
-		}
-	}
-}
-
 func TestAll(t *testing.T) {
 	file := small(t)["pcap nanos BigEndian"]
 	want, _ := read(bytes.NewReader(file))
@@ -392,36 +371,6 @@ func TestNextDoesNotAllocate(t *testing.T) {
 		})
 		if allocs != 0 {
 			t.Errorf("%s: %v allocations a packet", name, allocs)
-		}
-	}
-}
-
-// Neither the size of a file nor the lengths that it claims decide how much
-// is allocated.
-func TestMemoryIsFlat(t *testing.T) {
-	o := binary.LittleEndian
-	head := slices.Clip(pcapFileHead(o, 0xa1b2c3d4, 1))
-	ng := slices.Clip(ngSection(o, nil))
-	hostile := func(kind, length uint32) io.Reader { return bytes.NewReader(words(o, ng, kind, length, 0, 0)) }
-	for name, src := range map[string]io.Reader{
-		"128 MiB of largest frames":   endless(head, pcapRecord(o, nil, 1, 2, 3, strings.Repeat("x", MaxFrame)), 512),
-		"a hostile frame":             bytes.NewReader(words(o, head, 1, 2, 1<<32-1, 1<<32-1)),
-		"a hostile packet block":      hostile(6, 1<<32-4),
-		"a hostile interface block":   hostile(1, 1<<32-4),
-		"a hostile unknown block":     hostile(77, 1<<32-4),
-		"a hostile section":           hostile(0x0a0d0d0a, 1<<32-4),
-		"a gibibyte of unknown block": endless(words(o, ng, 77, 1<<30), make([]byte, 1<<16), 1<<12),
-	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		r, err := NewReader(src)
-		for err == nil {
-			_, err = r.Next()
-		}
-		runtime.ReadMemStats(&after)
-		// The buffer, that of bufio beneath, and errors.
-		if used := after.TotalAlloc - before.TotalAlloc; used > bufferSize+64<<10 {
-			t.Errorf("%s: %d bytes allocated; ended by %v", name, used, err)
 		}
 	}
 }

@@ -14,12 +14,9 @@ type Size struct {
 // A Mix is a distribution of packet sizes. Unused places are zero.
 type Mix [4]Size
 
-// Mixes. The sizes are those of IP packets.
-var (
-	// IMIX is the "simple IMIX": 7 packets of 40 bytes to 4 of 576 and 1 of
-	// 1,500, 340.3 bytes on average.
-	IMIX = Mix{{40, 7}, {576, 4}, {1500, 1}}
-)
+// IMIX is the "simple IMIX" of IP packets: 7 of 40 bytes to 4 of 576 and 1 of
+// 1,500, 340.3 bytes on average.
+var IMIX = Mix{{40, 7}, {576, 4}, {1500, 1}}
 
 // Fixed returns the mix of packets of one size.
 func Fixed(bytes int32) Mix { return Mix{{bytes, 1}} }
