@@ -93,7 +93,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4485, 3465},
+	".":              {4485, 3475},
 	"estimate":       {2955, 1965},
 	"estimate/joint": {1680, 1000},
 	"estimate/clock": {1480, 1060},
@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1846, 1450},
 	"lda/kernel":     {2810, 2165},
 	"lds":            {3105, 3720},
-	"colate":         {4381, 3550},
+	"colate":         {4381, 3565},
 	"rli":            {3180, 3200},
 	"hashing":        {2115, 3660},
 	"queue":          {3255, 4480},
