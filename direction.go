@@ -155,7 +155,7 @@ func (s *stream) Write(b []byte) (int, error) {
 // one of a few shards that each have a lock.
 
 // logSize is the number of packets in a log.
-const logSize = 256
+const logSize = 128
 
 // An entry is one packet that passed.
 type entry struct {
@@ -286,12 +286,11 @@ func (s *shard) rotate(end int64, total *tally) *tally {
 	}
 	s.now, s.next, s.end = s.next, pile{few: s.now.few[:0]}, end
 	s.mu.Unlock()
-	if total == nil || many == nil {
-		return cmp.Or(total, many)
+	if total != nil && many != nil {
+		total.merge(many)
+		many.giveBack()
 	}
-	total.merge(many)
-	many.giveBack()
-	return total
+	return cmp.Or(total, many)
 }
 
 // rotate ends the current cut of all shards, and returns what passed in it, nil if
@@ -306,9 +305,7 @@ func (d *Direction) rotate(end int64) (total *tally) {
 // drop forgets what was counted, and what seemed to pass later.
 func (d *Direction) drop(end int64) {
 	for range 2 {
-		if t := d.rotate(end); t != nil {
-			t.giveBack()
-		}
+		d.rotate(end).giveBack()
 	}
 }
 
@@ -348,26 +345,24 @@ var borrowed sync.Pool
 // borrowTally returns an empty tally for a Config that was validated, which is
 // to be given back.
 func borrowTally(c *Config) *tally {
-	if t, ok := borrowed.Get().(*tally); ok && t.cells == c.lda() && (t.flows == nil) == (c.Flows == 0) {
-		if t.flows != nil {
-			t.flows.most = c.Flows
+	t, ok := borrowed.Get().(*tally)
+	if !ok || t.cells != c.lda() || (t.flows == nil) != (c.Flows == 0) {
+		t = &tally{all: must(lda.NewSparse(c.lda())), cells: c.lda()}
+		if c.Flows > 0 {
+			t.flows = newFlowTable(c.Flows)
 		}
-		return t
 	}
-	return newTally(c)
-}
-
-// newTally returns an empty tally for a validated Config.
-func newTally(c *Config) *tally {
-	t := &tally{all: must(lda.NewSparse(c.lda())), cells: c.lda()}
-	if c.Flows > 0 {
-		t.flows = newFlowTable(c.Flows)
+	if t.flows != nil {
+		t.flows.most = c.Flows
 	}
 	return t
 }
 
-// giveBack empties a tally that was borrowed.
+// giveBack empties a tally that was borrowed, if it is not nil.
 func (t *tally) giveBack() {
+	if t == nil {
+		return
+	}
 	t.all.Reset()
 	if t.flows != nil {
 		t.flows.reset()

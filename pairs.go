@@ -395,9 +395,7 @@ func (m *meeting) add(point int, s *source) {
 func (m *meeting) clear() {
 	m.added = false
 	for _, t := range slices.Concat(m.sums[first][:], m.sums[second][:]) {
-		if t != nil {
-			t.giveBack()
-		}
+		t.giveBack()
 	}
 	m.sums = [2][2]*tally{}
 }

@@ -27,7 +27,7 @@ func TestPassedAddsUp(t *testing.T) {
 	const goroutines, each = 1000, 200
 	config := Config{Key: testKey}.withDefaults()
 	d := newDirection(&config, newTimeline(nil))
-	total := newTally(&config)
+	total := borrowTally(&config)
 	collect := func() {
 		if done := d.rotate(math.MaxInt64); done != nil {
 			total.merge(done)

@@ -200,9 +200,7 @@ func (p *Point) keep(total [2]*tally, ended int64) {
 		s.data = p.seal.record(&s, total)
 	}
 	for _, t := range total {
-		if t != nil {
-			t.giveBack()
-		}
+		t.giveBack()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -253,8 +251,7 @@ type keeper struct {
 	writing  sync.WaitGroup
 	period   int64
 	from     int64 // when the epoch began
-	late     int   // packets of earlier epochs since the last cut
-	early    int   // packets of later epochs than the next
+	left     int   // packets of earlier epochs, or of later ones than the next, since the last cut
 }
 
 // add records the packets with a named flow, each in its own epoch: logs are
@@ -267,14 +264,12 @@ func (k *keeper) add(entries []entry) {
 		e := &entries[i]
 		switch {
 		case e.flow == 0:
-		case e.time < k.from:
-			k.late++
-		case !r.Due(e.time):
+		case e.time >= k.from && !r.Due(e.time):
 			r.Update(e.flow, e.packet, e.time)
-		case !k.next.Due(e.time):
+		case e.time >= k.from && !k.next.Due(e.time):
 			k.next.Update(e.flow, e.packet, e.time)
 		default:
-			k.early++ // the store is blocked
+			k.left++
 		}
 	}
 }
@@ -296,12 +291,12 @@ func (k *keeper) cut(now int64) {
 	if start, _, ok := k.rotation.Active().Span(); ok {
 		k.from = min(k.from, start)
 	}
-	late, early := k.late, k.early
-	k.late, k.early = 0, 0
+	left := k.left
+	k.left = 0
 	k.writing.Go(func() {
 		k.check(k.store.Append(done))
 		must(0, k.rotation.Release(done))
-		k.tell(late, early)
+		k.tell(left)
 	})
 }
 
@@ -312,13 +307,10 @@ func (k *keeper) check(err error) {
 	}
 }
 
-// tell reports how many packets came late, or while the store was blocked.
-func (k *keeper) tell(late, early int) {
-	if early > 0 {
-		k.check(fmt.Errorf("%w: %d packets passed while the store was blocked, and are not kept", estimate.ErrNoSamples, early))
-	}
-	if late > 0 {
-		k.check(fmt.Errorf("%w: %d packets were recorded after their epoch had ended, and are not kept", estimate.ErrNoSamples, late))
+// tell reports how many packets are not kept.
+func (k *keeper) tell(left int) {
+	if left > 0 {
+		k.check(fmt.Errorf("%w: %d packets came after their epoch had ended, or while the store was blocked", estimate.ErrNoSamples, left))
 	}
 }
 
@@ -329,7 +321,7 @@ func (k *keeper) close() {
 	defer k.mu.Unlock()
 	k.check(k.store.Append(k.rotation.Active()))
 	k.check(k.store.Append(k.next))
-	k.tell(k.late, k.early)
+	k.tell(k.left)
 }
 
 // A timeline tells the time in nanoseconds since 1970. Of the system's clocks it

@@ -226,7 +226,7 @@ type reader struct {
 
 const (
 	storedSize = 64 // what a cut takes beside its record
-	keptCuts   = 16 // at least, whoever has read them
+	keptCuts   = 4  // at least, whoever has read them
 
 	// A reader that did not ask for so long, in ns, is not waited for, nor are more
 	// than so many.
@@ -441,11 +441,6 @@ func (s *sealer) reply(nonce []byte, a reply) []byte {
 		b[len(b)-1] = 1
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(a.records)))
-	size := 2 * wire.Overhead
-	for _, data := range a.records {
-		size += 4 + len(data)
-	}
-	b = slices.Grow(b, size+tagSize)
 	for _, data := range a.records {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
 		b = append(b, data...)

@@ -206,7 +206,7 @@ func small() Config {
 
 // someTallies have packets of both directions.
 func someTallies(c *Config) [2]*tally {
-	all := [2]*tally{newTally(c), newTally(c)}
+	all := [2]*tally{borrowTally(c), borrowTally(c)}
 	for i := range uint64(100) {
 		e := entry{packet: hashing.Word(1, i), flow: hashing.Flow(i % 5), time: int64(i)}
 		all[forth].add([]entry{e})
@@ -221,7 +221,7 @@ func (s *sealer) someRecord() []byte {
 
 // unpack is what a part of a record counted.
 func (s *sealer) unpack(p part) *tally {
-	t := newTally(&s.config)
+	t := borrowTally(&s.config)
 	t.addPart(p)
 	return t
 }
