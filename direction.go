@@ -41,6 +41,7 @@ import (
 // Call Passed before the message leaves, and after it has arrived: what passes
 // later than it left seems to have arrived before it was sent.
 type Direction struct {
+	config *Config
 	clock  *timeline
 	seed   uint64
 	sip    *hashing.SipHash // hashes packets, if it is not nil
@@ -53,9 +54,9 @@ type Direction struct {
 
 // newDirection returns a direction with shards of its own, at most eight.
 func newDirection(c *Config, clock *timeline) *Direction {
-	d := &Direction{clock: clock, seed: c.seed(), sip: c.sip()}
+	d := &Direction{config: c, clock: clock, seed: c.seed(), sip: c.sip()}
 	for range min(runtime.GOMAXPROCS(0), 8) {
-		d.shards = append(d.shards, &shard{config: c, end: math.MaxInt64})
+		d.shards = append(d.shards, &shard{of: d, end: math.MaxInt64})
 	}
 	d.pool.New = func() any { return d.shards[int(d.next.Add(1))%len(d.shards)].newHandle() }
 	return d
@@ -209,13 +210,11 @@ type handle struct{ log *log }
 // A shard has what some of the logs had, cut by cut.
 type shard struct {
 	mu        sync.Mutex
-	config    *Config
+	of        *Direction
 	now, next pile  // of the current cut, and of what passed after its end
 	end       int64 // of the current cut
 	logs      []*log
 	free      []*log // those in no pool
-	keeper    *keeper
-	memory    *memory // nil unless it remembers
 	_         [64]byte
 }
 
@@ -251,11 +250,11 @@ func (s *shard) newHandle() *handle {
 
 // add adds each entry to the cut that it passed in. The caller holds the lock.
 func (s *shard) add(entries []entry) {
-	if s.keeper != nil {
-		s.keeper.add(entries)
+	if k := s.of.kept.Load(); k != nil {
+		k.add(entries)
 	}
-	if s.memory != nil {
-		s.memory.add(entries)
+	if m := s.of.memory.Load(); m != nil {
+		m.add(entries)
 	}
 	for len(entries) > 0 {
 		into, later, n := &s.now, entries[0].time >= s.end, 1
@@ -265,7 +264,7 @@ func (s *shard) add(entries []entry) {
 		if later {
 			into = &s.next
 		}
-		into.add(s.config, entries[:n])
+		into.add(s.of.config, entries[:n])
 		entries = entries[n:]
 	}
 }
@@ -280,7 +279,7 @@ func (s *shard) rotate(end int64, total *tally) *tally {
 	many := s.now.many
 	if len(s.now.few) > 0 {
 		if total == nil {
-			total = borrowTally(s.config)
+			total = borrowTally(s.of.config)
 		}
 		total.add(s.now.few)
 	}

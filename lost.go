@@ -95,22 +95,15 @@ type memory struct {
 }
 
 // remember makes the direction remember what passes from now on.
-func (d *Direction) remember(c *Config) {
-	if c.Remember < 0 || d.memory.Load() != nil {
+func (d *Direction) remember() {
+	most, keep := d.config.Remember, int64(math.MaxInt64)
+	if most < 0 || d.memory.Load() != nil {
 		return
 	}
-	most, keep := c.Remember, int64(math.MaxInt64)
 	if most == 0 {
-		most, keep = defaultRemember, rememberReports*int64(c.Report)
+		most, keep = defaultRemember, rememberReports*int64(d.config.Report)
 	}
-	if !d.memory.CompareAndSwap(nil, &memory{Memory: *lost.NewMemory(most, keep)}) {
-		return
-	}
-	for _, s := range d.shards {
-		s.mu.Lock()
-		s.memory = d.memory.Load()
-		s.mu.Unlock()
-	}
+	d.memory.CompareAndSwap(nil, &memory{Memory: *lost.NewMemory(most, keep)})
 }
 
 func (m *memory) add(entries []entry) {
@@ -143,8 +136,8 @@ type recall struct {
 }
 
 // find finds among what a direction remembers what was lost in trails.
-func (r *recall) find(d *Direction, c *Config, trails []estimate.Trail, now int64) (lost.Names, error) {
-	f, err := lost.NewFinder(c.lda(), trails)
+func (r *recall) find(d *Direction, trails []estimate.Trail, now int64) (lost.Names, error) {
+	f, err := lost.NewFinder(d.config.lda(), trails)
 	if err != nil {
 		return lost.Names{}, err
 	}
@@ -164,7 +157,7 @@ func (r *recall) find(d *Direction, c *Config, trails []estimate.Trail, now int6
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now-r.since >= int64(c.Report) || r.since == 0 {
+	if now-r.since >= int64(d.config.Report) || r.since == 0 {
 		r.since, r.left = now, lost.Budget
 	}
 	names := f.Names(r.left)
@@ -207,7 +200,7 @@ func (p *Point) which(question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hoplag: question: %w", err)
 	}
-	names, err := p.recall.find(p.Direction, &p.config, trails, p.clock.elapsed())
+	names, err := p.recall.find(p.Direction, trails, p.clock.elapsed())
 	if err != nil {
 		return nil, fmt.Errorf("hoplag: question: %w", err)
 	}
@@ -319,7 +312,7 @@ func moved(t estimate.Trail, by, stamps int64) estimate.Trail {
 func (f *follower) which(ctx context.Context, direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names)) {
 	p := f.point
 	if direction == back {
-		if names, err := p.recall.find(p.Back, &p.config, trails, p.clock.elapsed()); err == nil {
+		if names, err := p.recall.find(p.Back, trails, p.clock.elapsed()); err == nil {
 			take(trails, &names)
 		}
 		return

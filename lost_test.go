@@ -116,7 +116,7 @@ func TestMissingBack(t *testing.T) {
 func TestWhichIsSecret(t *testing.T) {
 	p := must(NewPoint(Config{Key: testKey, Cut: time.Hour}))
 	defer p.Close()
-	p.Direction.remember(&p.config)
+	p.Direction.remember()
 	const id = 0x0123456789abcdef
 	at := time.Unix(3600*400_000, 5)
 	p.pool.Put(p.shards[0].newHandle())
@@ -163,13 +163,13 @@ func TestWhichIsSecret(t *testing.T) {
 		t.Error("a stranger is answered")
 	}
 	for range 100 { // within one interval
-		p.recall.find(p.Direction, &p.config, trails, 1)
+		p.recall.find(p.Direction, trails, 1)
 	}
 	if left := p.recall.left; left >= lost.Budget {
 		t.Errorf("%d of the budget left after 100 questions", left)
 	}
 	p.recall.left = 0
-	if names, err := p.recall.find(p.Direction, &p.config, trails, 1); err != nil || len(names.Names) > 0 {
+	if names, err := p.recall.find(p.Direction, trails, 1); err != nil || len(names.Names) > 0 {
 		t.Errorf("%+v, %v without a budget", names, err)
 	}
 }
@@ -181,7 +181,7 @@ func TestRememberAllocates(t *testing.T) {
 	}
 	p := must(NewPoint(Config{Key: testKey, Cut: time.Hour, Remember: 1000}))
 	defer p.Close()
-	p.Direction.remember(&p.config)
+	p.Direction.remember()
 	for i := range uint64(5000) {
 		p.PassedNumber(i)
 	}
@@ -195,7 +195,7 @@ func TestRememberAllocates(t *testing.T) {
 func BenchmarkRemember(b *testing.B) {
 	for _, remember := range []int{-1, 0} {
 		p := must(NewPoint(Config{Key: testKey, Remember: remember}))
-		p.Direction.remember(&p.config)
+		p.Direction.remember()
 		b.Run(fmt.Sprintf("Remember=%d", remember), func(b *testing.B) {
 			h := p.shards[0].newHandle()
 			for i := range b.N {

@@ -79,8 +79,8 @@ func (p *Point) Close() error {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
 	for _, d := range p.directions() {
+		d.drop(p.end()) // the keeper sees what is in the logs
 		if k := d.kept.Swap(nil); k != nil {
-			d.drop(p.end()) // the keeper sees what is in the logs
 			k.close()
 		}
 	}
@@ -232,11 +232,6 @@ func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error
 	k := &keeper{rotation: rotation, next: must(colate.New(c)), store: store, failed: failed, period: c.Period, from: math.MinInt64}
 	if !d.kept.CompareAndSwap(nil, k) {
 		return fmt.Errorf("hoplag: %w: the direction has a store already", estimate.ErrConfig)
-	}
-	for _, s := range d.shards {
-		s.mu.Lock()
-		s.keeper = k
-		s.mu.Unlock()
 	}
 	return nil
 }

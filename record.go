@@ -374,7 +374,7 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 	if p.open.Err() != nil {
 		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
 	}
-	p.Direction.remember(&p.config)
+	p.Direction.remember()
 	p.mu.Lock()
 	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
 	wall := p.history.latest().wall // the clock may have been set since

@@ -33,7 +33,7 @@ func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
 func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
-		p.Back.remember(&p.config)
+		p.Back.remember()
 		f.compare.meeting.which = func(direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names)) {
 			f.which(ctx, direction, trails, take)
 		}
