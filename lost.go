@@ -5,7 +5,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
-	"fmt"
 	"maps"
 	"math"
 	"math/bits"
@@ -183,50 +182,33 @@ func (s *sealer) crypt(data, counter []byte) {
 }
 
 // which answers a question.
-func (p *Point) which(question []byte) ([]byte, error) {
-	r, err := p.seal.open(question, whichMagic)
+func (p *Point) which(nonce, question []byte) ([]byte, error) {
+	trails, err := lost.DecodeTrails(question, int64(p.config.Cut))
 	if err != nil {
-		return nil, fmt.Errorf("hoplag: question: %w", err)
-	}
-	if p.open.Err() != nil {
-		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
-	}
-	nonce := r.Bytes(nonceSize)
-	data := r.Bytes(r.Len())
-	if err := r.Close(); err != nil {
-		return nil, fmt.Errorf("hoplag: question: %w", err)
-	}
-	trails, err := lost.DecodeTrails(data, int64(p.config.Cut))
-	if err != nil {
-		return nil, fmt.Errorf("hoplag: question: %w", err)
+		return nil, err
 	}
 	names, err := p.recall.find(p.Direction, trails, p.clock.elapsed())
 	if err != nil {
-		return nil, fmt.Errorf("hoplag: question: %w", err)
+		return nil, err
 	}
 	counter := make([]byte, aes.BlockSize)
 	rand.Read(counter) // never fails
-	data = names.Append(nil, trails)
+	data := names.Append(nil, trails)
 	p.seal.crypt(data, counter)
-	b := append(append(p.seal.begin(namesMagic), nonce...), counter...)
-	return p.seal.seal(append(b, data...)), nil
+	return p.seal.seal(slices.Concat(p.seal.begin(namesMagic), nonce, counter, data)), nil
 }
 
 // names decodes the answer to a question.
 func (s *sealer) names(q request, answer []byte, trails []estimate.Trail, d *Direction) (lost.Names, error) {
-	r, err := s.open(answer, namesMagic)
+	r, err := s.answerTo(q, answer, namesMagic)
 	if err != nil {
-		return lost.Names{}, fmt.Errorf("hoplag: answer: %w", err)
-	}
-	if string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
-		return lost.Names{}, fmt.Errorf("hoplag: answer: %w: to another question", ErrForged)
+		return lost.Names{}, err
 	}
 	counter := r.Bytes(aes.BlockSize)
-	data := r.Bytes(r.Len())
+	data := slices.Clone(r.Bytes(r.Len()))
 	if err := r.Close(); err != nil {
-		return lost.Names{}, fmt.Errorf("hoplag: answer: %w", err)
+		return lost.Names{}, inMessage(namesMagic, err)
 	}
-	data = append([]byte{}, data...)
 	s.crypt(data, counter)
 	return lost.DecodeNames(data, trails, d.numbered)
 }

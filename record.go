@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"iter"
-	"slices"
+	"maps"
 	"sync"
 	"time"
 
@@ -88,22 +88,27 @@ func (s *sealer) tag(message []byte) []byte {
 }
 
 // open checks a message's tag, head and identity, and returns its body.
-func (s *sealer) open(data []byte, magic string) (wire.Reader, error) {
-	if len(data) < tagSize {
-		return wire.Reader{}, fmt.Errorf("%w: %d bytes are too few for a signed message", estimate.ErrEncoding, len(data))
+func (s *sealer) open(data []byte, magic string) (r wire.Reader, err error) {
+	message := data[:max(0, len(data)-tagSize)]
+	if len(message) == 0 {
+		err = fmt.Errorf("%w: %d bytes are too few for a signed message", estimate.ErrEncoding, len(data))
+	} else if r, err = wire.Open(message, magic, recordVersion); err != nil {
+		// it says what is wrong
+	} else if identity := r.Uint64(); identity != s.identity {
+		err = fmt.Errorf("%w: the other point has another Key or other Tunnels, or SipHash is set at one of them", estimate.ErrMismatch)
+	} else if !hmac.Equal(s.tag(message), data[len(message):]) {
+		err = ErrForged
 	}
-	message := data[:len(data)-tagSize]
-	r, err := wire.Open(message, magic, recordVersion)
-	if err != nil {
-		return r, err
+	return r, inMessage(magic, err)
+}
+
+// inMessage says in which message there was an error, if it is not nil.
+func inMessage(magic string, err error) error {
+	if err == nil {
+		return nil
 	}
-	if identity := r.Uint64(); identity != s.identity {
-		return r, fmt.Errorf("%w: the other point has another Key or other Tunnels, or SipHash is set at one of them", estimate.ErrMismatch)
-	}
-	if !hmac.Equal(s.tag(message), data[len(message):]) {
-		return r, ErrForged
-	}
-	return r, nil
+	kind := map[string]string{recordMagic: "record", requestMagic: "request", replyMagic: "reply", whichMagic: "question", namesMagic: "answer"}
+	return fmt.Errorf("hoplag: %s: %w", kind[magic], err)
 }
 
 // begin begins a message.
@@ -150,7 +155,7 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 func (s *sealer) decode(data []byte) (rec record, err error) {
 	r, err := s.open(data, recordMagic)
 	if err != nil {
-		return rec, fmt.Errorf("hoplag: record: %w", err)
+		return rec, err
 	}
 	rec.session, rec.step, rec.size = r.Uint64(), int64(r.Uint64()), storedSize+len(data)
 	cut := time.Duration(r.Uint64())
@@ -161,21 +166,20 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 	}
 	packed := [2][]byte{r.Bytes(sizes[0]), r.Bytes(sizes[2])}
 	flows := [2][]byte{r.Bytes(sizes[1]), r.Bytes(sizes[3])}
-	if err := r.Close(); err != nil {
-		return record{}, fmt.Errorf("hoplag: record: %w", err)
+	if err = r.Close(); err == nil && cut != s.config.Cut {
+		err = fmt.Errorf("%w: Cut is %v at the other point and %v here", estimate.ErrMismatch, cut, s.config.Cut)
+	} else if err == nil && (rec.after >= rec.through || rec.after < -farthest || rec.through > farthest) {
+		err = fmt.Errorf("%w: from cut %d to %d", estimate.ErrEncoding, rec.after, rec.through)
 	}
-	if cut != s.config.Cut {
-		return record{}, fmt.Errorf("hoplag: record: %w: Cut is %v at the other point and %v here", estimate.ErrMismatch, cut, s.config.Cut)
-	}
-	if rec.after >= rec.through || rec.after < -farthest || rec.through > farthest {
-		return record{}, fmt.Errorf("hoplag: record: %w: from cut %d to %d", estimate.ErrEncoding, rec.after, rec.through)
+	if err != nil {
+		return record{}, inMessage(recordMagic, err)
 	}
 	for i, p := range packed {
 		if len(p) == 0 {
 			continue
 		}
 		if err := s.cells.CheckPacked(p); err != nil {
-			return record{}, fmt.Errorf("hoplag: record: Cells: %w", err)
+			return record{}, inMessage(recordMagic, fmt.Errorf("Cells: %w", err))
 		}
 		rec.parts[i].packed = p
 	}
@@ -184,7 +188,7 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 			continue
 		}
 		if rec.parts[i].flows, err = decodeFlows(data, (rec.after+1)*int64(s.config.Cut)); err != nil {
-			return record{}, fmt.Errorf("hoplag: record: %w", err)
+			return record{}, inMessage(recordMagic, err)
 		}
 	}
 	return rec, nil
@@ -199,7 +203,7 @@ const farthest = 1 << 43
 type history struct {
 	limit, size int // bytes
 	cuts        []stored
-	readers     []reader
+	readers     map[uint64]reader // by numbers that they chose
 }
 
 type stored struct {
@@ -217,9 +221,8 @@ type position struct {
 	through int64
 }
 
-// A reader is whoever asks for cuts, under a number that it chose.
+// A reader is whoever asks for cuts.
 type reader struct {
-	name uint64
 	at   position
 	seen int64 // when it asked, ns
 }
@@ -228,9 +231,8 @@ const (
 	storedSize = 64 // what a cut takes beside its record
 	keptCuts   = 4  // at least, whoever has read them
 
-	// A reader that did not ask for so long, in ns, is not waited for, nor are more
-	// than so many.
-	readerPatience, maxReaders = 300e9, 64
+	// A reader that did not ask for so long, in ns, is not waited for.
+	readerPatience = 300e9
 )
 
 // latest returns the latest cut, or the zero value.
@@ -281,8 +283,10 @@ func (h *history) read(name uint64, at position, limit int, now int64) (found []
 		}
 		found = append(found, next)
 	}
-	h.readers = slices.DeleteFunc(h.readers, func(r reader) bool { return r.name == name })
-	h.readers = append(h.readers[max(0, len(h.readers)-maxReaders+1):], reader{name, at, now})
+	if h.readers == nil {
+		h.readers = map[uint64]reader{}
+	}
+	h.readers[name] = reader{at, now}
 	h.forget(now)
 	return found, more
 }
@@ -299,7 +303,7 @@ func (h *history) after(at position) int {
 
 // forget forgets what all readers have.
 func (h *history) forget(now int64) {
-	h.readers = slices.DeleteFunc(h.readers, func(r reader) bool { return now-r.seen > readerPatience })
+	maps.DeleteFunc(h.readers, func(_ uint64, r reader) bool { return now-r.seen > readerPatience })
 	read := len(h.cuts) - keptCuts
 	for _, r := range h.readers {
 		read = min(read, h.after(r.at))
@@ -359,20 +363,28 @@ const maxReply = 1 << 20
 // passed since the last one, in up to a megabyte. The error wraps [ErrForged],
 // [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
+	magic := requestMagic
 	if bytes.HasPrefix(request, []byte(whichMagic)) {
-		return p.which(request)
+		magic = whichMagic
 	}
-	r, err := p.seal.open(request, requestMagic)
+	r, err := p.seal.open(request, magic)
+	if err == nil && p.open.Err() != nil {
+		err = fmt.Errorf("hoplag: %w", ErrClosed)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("hoplag: request: %w", err)
+		return nil, err
 	}
 	nonce := r.Bytes(nonceSize)
+	if magic == whichMagic {
+		data := r.Bytes(r.Len())
+		if err = r.Close(); err == nil {
+			data, err = p.which(nonce, data)
+		}
+		return data, inMessage(magic, err)
+	}
 	at := position{r.Uint64(), int64(r.Uint64())}
 	if err := r.Close(); err != nil {
-		return nil, fmt.Errorf("hoplag: request: %w", err)
-	}
-	if p.open.Err() != nil {
-		return nil, fmt.Errorf("hoplag: %w", ErrClosed)
+		return nil, inMessage(magic, err)
 	}
 	p.Direction.remember()
 	p.mu.Lock()
@@ -448,14 +460,20 @@ func (s *sealer) reply(nonce []byte, a reply) []byte {
 	return s.seal(b)
 }
 
+// answerTo opens the answer to a request or a question.
+func (s *sealer) answerTo(q request, data []byte, magic string) (wire.Reader, error) {
+	r, err := s.open(data, magic)
+	if err == nil && string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
+		err = inMessage(magic, fmt.Errorf("%w: it answers another one", ErrForged))
+	}
+	return r, err
+}
+
 // answered decodes the reply to a request.
 func (s *sealer) answered(q request, data []byte) (reply, error) {
-	r, err := s.open(data, replyMagic)
+	r, err := s.answerTo(q, data, replyMagic)
 	if err != nil {
-		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
-	}
-	if string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
-		return reply{}, fmt.Errorf("hoplag: reply: %w: answer to another request", ErrForged)
+		return reply{}, err
 	}
 	a := reply{now: int64(r.Uint64())}
 	a.name = string(r.Bytes(int(r.Uint8())))
@@ -467,8 +485,5 @@ func (s *sealer) answered(q request, data []byte) (reply, error) {
 		}
 		a.records = append(a.records, record)
 	}
-	if err := r.Close(); err != nil {
-		return reply{}, fmt.Errorf("hoplag: reply: %w", err)
-	}
-	return a, nil
+	return a, inMessage(replyMagic, r.Close())
 }
