@@ -191,18 +191,14 @@ type cell struct {
 	level, base flowCell // sums are since the latest settled cut
 	at          int64    // when that was
 	received    uint32   // since then
-	seen        [4]sight // levels since then
+
+	mark         flowCell // the lowest level since then: others have packets on their way
+	first, last  int64    // cuts at it, 0 if there is none
+	markReceived uint32   // up to the first
 
 	gone     int32 // packets that counted as lost last
 	sent     int64 // when they were sent,
 	sentHalf int64 // give or take
-}
-
-// A sight is a level at a cut.
-type sight struct {
-	level    flowCell
-	cut      int64
-	received uint32
 }
 
 const (
@@ -242,36 +238,26 @@ func (w *flows) compare(up, down *flowTable, cut, length int64) {
 
 // cut ends a cut for a cell.
 func (f *flow) cut(c *cell, sent, received *flowCell, cut, length int64) {
-	now := (cut + 1) * length
 	c.level.count += sent.count - received.count
 	c.level.digest += sent.digest - received.digest
 	c.level.sum += received.sum - sent.sum
 	c.received += received.count
-	if c.level.same(&c.base) {
+	switch now := (cut + 1) * length; {
+	case c.level.same(&c.base):
 		f.settle(c, c.level.sum, c.received, 0, now)
-		return
-	}
-	for i := range c.seen {
-		s := &c.seen[i]
-		if s.cut == 0 || !s.level.same(&c.level) {
-			continue
+	case c.first != 0 && c.level.same(&c.mark):
+		if c.last = cut; cut-c.first < patience {
+			return
 		}
-		if cut-s.cut >= patience {
-			lost := int32(s.level.count - c.base.count)
-			then := (s.cut + 1) * length
-			later, rest := c.level.sum-s.level.sum, c.received-s.received
-			if c.lose(lost, then) {
-				f.settle(c, s.level.sum+uint64(int64(lost)*c.sent), s.received, math.Abs(float64(lost))*float64(c.sentHalf), then)
-			}
-			f.settle(c, later, rest, 0, now)
-			c.base = c.level
+		lost, then := int32(c.mark.count-c.base.count), (c.first+1)*length
+		later, rest := c.level.sum-c.mark.sum, c.received-c.markReceived
+		if c.lose(lost, then) {
+			f.settle(c, c.mark.sum+uint64(int64(lost)*c.sent), c.markReceived, math.Abs(float64(lost))*float64(c.sentHalf), then)
 		}
-		return
-	}
-	// The level of what is lost is lower than any other that comes later.
-	most := slices.MaxFunc(c.seen[:], func(a, b sight) int { return cmp.Compare(a.rank(), b.rank()) })
-	if s := (sight{c.level, cut, c.received}); s.rank() < most.rank() {
-		c.seen[slices.Index(c.seen[:], most)] = s
+		f.settle(c, later, rest, 0, now)
+		c.base = c.level
+	case c.first == 0 || cut-c.last > patience || int32(c.level.count) <= int32(c.mark.count):
+		c.mark, c.first, c.last, c.markReceived = c.level, cut, cut, c.received
 	}
 }
 
@@ -279,24 +265,13 @@ func (f *flow) cut(c *cell, sent, received *flowCell, cut, length int64) {
 // they are fewer than none, packets came that had counted as lost, and were sent when
 // those were. It reports whether it is known when.
 func (c *cell) lose(packets int32, until int64) bool {
-	if packets < 0 {
-		c.gone += packets
-		if c.gone < 0 { // they were never sent
-			c.gone = 0
-			return false
-		}
+	if packets >= 0 {
+		c.gone, c.sent, c.sentHalf = packets, c.at+(until-c.at)/2, (until-c.at)/2
 		return true
 	}
-	c.gone, c.sent, c.sentHalf = packets, c.at+(until-c.at)/2, (until-c.at)/2
-	return true
-}
-
-// rank orders sights by what should give way first: none, then the most packets.
-func (s *sight) rank() int64 {
-	if s.cut == 0 {
-		return math.MaxInt64
-	}
-	return int64(int32(s.level.count))
+	known := c.gone+packets >= 0 // or they were never sent
+	c.gone = max(0, c.gone+packets)
+	return known
 }
 
 // same compares levels but for sums.
@@ -309,8 +284,7 @@ func (f *flow) settle(c *cell, sum uint64, packets uint32, doubt float64, at int
 		f.settled += uint64(packets)
 		f.doubt += doubt
 	}
-	c.level.sum, c.received, c.at = 0, 0, at
-	c.seen = [4]sight{}
+	c.level.sum, c.received, c.at, c.first = 0, 0, at, 0
 }
 
 // report ends a report: it returns the flows of which packets came, slowest first,
