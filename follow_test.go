@@ -399,14 +399,14 @@ func TestReplays(t *testing.T) {
 			data   []byte
 			queued int
 		}{{r.records[0], 1}, {r.records[0], 1}, {other, 2}, {r.records[0], 2}, {other, 2}} {
-			if _, _, err := p.take(first, "", step.data); err != nil {
+			if _, err := p.take(first, "", step.data); err != nil {
 				t.Fatal(err)
 			}
 			if n := len(p.ends[first].shards[0].queue); n != step.queued {
 				t.Fatalf("%d records wait, want %d", n, step.queued)
 			}
 		}
-		if _, _, err := p.take(first, "", seal.record(&stored{session: 1, after: 5, through: 9}, [2]*tally{})); err == nil {
+		if _, err := p.take(first, "", seal.record(&stored{session: 1, after: 5, through: 9}, [2]*tally{})); err == nil {
 			t.Error("a record that overlaps the one before is taken")
 		}
 	})

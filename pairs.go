@@ -21,14 +21,9 @@ type meeting struct {
 	asks  bool      // the first point is asked, so that round trips are known
 	lag   int64     // for one moment, its number at the second point less that at the first
 
-	warm   bool         // the sums below begin at a moment that both points know
-	begins bool         // nothing has been compared since
-	step   int64        // by how much a clock was set at that moment
-	whose  string       // and whose
-	after  int64        // where the sums begin, by the second point's numbers
-	sums   [2][2]*tally // by point and direction, nil if nothing
-	added  bool         // since the last pair
-
+	warm    bool // the next pair begins at a moment that both points know
+	pair    pair // the next one, so far
+	added   bool // to it
 	blocked bool // waiting for a shard
 }
 
@@ -55,16 +50,10 @@ type source struct {
 	name    string
 	at      position // of the latest record taken
 	retired []uint64 // sessions before
-	queue   []queued
+	queue   []*record
 	size    int   // of the queue, in bytes
 	part    bool  // it takes part
 	through int64 // the cut up to which it was added, by its own numbers
-}
-
-type queued struct {
-	record
-	fresh bool // it does not continue the record before
-	ahead *least
 }
 
 const (
@@ -81,11 +70,12 @@ const (
 
 func newMeeting(c Config) *meeting { return &meeting{seal: newSealer(c), cut: int64(c.Cut)} }
 
-// take takes a record of a shard of a point, unless it was taken before, and
-// reports whether it is new.
-func (m *meeting) take(point int, shard string, data []byte) (r record, isNew bool, err error) {
-	if r, err = m.seal.decode(data); err != nil {
-		return r, false, err
+// take takes a record of a shard of a point, and returns it, or nil if it was taken
+// before.
+func (m *meeting) take(point int, shard string, data []byte) (*record, error) {
+	r, err := m.seal.decode(data)
+	if err != nil {
+		return nil, err
 	}
 	e := &m.ends[point]
 	i := slices.IndexFunc(e.shards, func(s *source) bool { return s.name == shard })
@@ -94,50 +84,48 @@ func (m *meeting) take(point int, shard string, data []byte) (r record, isNew bo
 	}
 	s := e.shards[i]
 	anew := s.at != (position{}) && s.at.session != r.session
-	fresh, isNew, err := s.accept(&r)
-	if !isNew {
-		return r, false, err
+	if isNew, err := s.accept(r); !isNew {
+		return nil, err
 	}
 	if e.ahead == nil || anew {
 		e.ahead = new(least)
 	}
-	if !anew {
+	if r.ahead = e.ahead; !anew {
 		r.step = 0 // it was before
 	}
-	s.queue = append(s.queue, queued{r, fresh, e.ahead})
+	s.queue = append(s.queue, r)
 	s.size += r.size
 	for len(s.queue) > 1 && (s.size > m.seal.config.History || !m.warm && len(e.shards) == 1 && len(s.queue) > maxQueue) {
 		s.pop()
 		s.queue[0].fresh = true
 	}
-	return r, true, nil
+	return r, nil
 }
 
-// accept reports whether a record is new, and whether it does not continue the
-// one before.
-func (s *source) accept(r *record) (fresh, isNew bool, err error) {
+// accept reports whether a record is new, and finds out whether it continues the one
+// before.
+func (s *source) accept(r *record) (isNew bool, err error) {
 	same := r.session == s.at.session
 	switch {
 	case same && r.through <= s.at.through, slices.Contains(s.retired, r.session):
-		return false, false, nil
+		return false, nil
 	case same && r.after < s.at.through:
-		return false, false, fmt.Errorf("hoplag: record: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
-			r.after, r.through, s.at.through)
+		return false, inMessage(recordMagic, fmt.Errorf("%w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
+			r.after, r.through, s.at.through))
 	case !same && s.at != (position{}):
 		s.retired = append(s.retired, s.at.session)
 		s.retired = s.retired[max(0, len(s.retired)-maxRetired):]
 	}
-	fresh = !same || r.after > s.at.through
+	r.fresh = !same || r.after > s.at.through
 	s.at = position{r.session, r.through}
-	return fresh, true, nil
+	return true, nil
 }
 
-func (s *source) pop() queued {
-	q := s.queue[0]
-	s.queue[0] = queued{}
-	s.queue = s.queue[1:]
-	s.size -= q.size
-	return q
+func (s *source) pop() *record {
+	r := s.queue[0]
+	s.queue[0], s.queue = nil, s.queue[1:]
+	s.size -= r.size
+	return r
 }
 
 // A least is the number with the smallest key. Keys age, because clocks drift: a
@@ -219,10 +207,10 @@ func (m *meeting) next() (pair, bool) {
 		point, s, even := m.behind()
 		switch {
 		case even && m.added:
-			r := pair{tallies: m.sums, after: m.after, through: m.number(point, s.through), begins: m.begins, step: m.step, whose: m.whose,
-				lag: m.lag * m.cut}
+			r := m.pair
+			r.through, r.lag = m.number(point, s.through), m.lag*m.cut
 			r.apart, r.doubt = m.apart()
-			m.after, m.begins, m.step, m.added, m.sums = r.through, false, 0, false, [2][2]*tally{}
+			m.pair, m.added = pair{after: r.through}, false
 			return r, true
 		case len(s.queue) == 0:
 			if !m.letGo(point, s) {
@@ -242,7 +230,10 @@ func (m *meeting) next() (pair, bool) {
 // start finds a moment at which a cut of both points begins: the latest of the
 // first that wait.
 func (m *meeting) start() bool {
-	m.clear()
+	for _, t := range slices.Concat(m.pair.tallies[first][:], m.pair.tallies[second][:]) {
+		t.giveBack()
+	}
+	m.pair, m.added = pair{}, false
 	for {
 		var waiting, part [2]bool
 		m.each(func(point int, s *source) {
@@ -254,10 +245,10 @@ func (m *meeting) start() bool {
 			return false
 		}
 		m.align()
-		m.after = math.MinInt64
+		m.pair.after = math.MinInt64
 		m.each(func(point int, s *source) {
 			if len(s.queue) > 0 {
-				m.after = max(m.after, m.number(point, s.queue[0].after))
+				m.pair.after = max(m.pair.after, m.number(point, s.queue[0].after))
 			}
 		})
 		m.each(func(point int, s *source) {
@@ -265,7 +256,7 @@ func (m *meeting) start() bool {
 			part[point] = part[point] || s.part
 		})
 		if part == [2]bool{true, true} {
-			m.warm, m.begins = true, true
+			m.warm, m.pair.begins = true, true
 			return true
 		}
 	}
@@ -283,15 +274,15 @@ func (m *meeting) each(f func(point int, s *source)) {
 // admit lets a shard take part if it has a record that begins where the sums do.
 // What it counted before is left out; one that begins later has to wait.
 func (m *meeting) admit(point int, s *source) {
-	for len(s.queue) > 0 && m.number(point, s.queue[0].after) < m.after {
+	for len(s.queue) > 0 && m.number(point, s.queue[0].after) < m.pair.after {
 		s.pop()
 	}
-	if len(s.queue) == 0 || m.number(point, s.queue[0].after) > m.after {
+	if len(s.queue) == 0 || m.number(point, s.queue[0].after) > m.pair.after {
 		return
 	}
-	head := &s.queue[0]
+	head := s.queue[0]
 	if head.step != 0 {
-		m.step, m.whose = head.step, m.ends[point].name
+		m.pair.step, m.pair.whose = head.step, m.ends[point].name
 	}
 	m.ends[point].used = head.ahead
 	s.part, s.through, head.fresh = true, head.after, false
@@ -305,17 +296,17 @@ func (m *meeting) join() {
 			return
 		}
 		m.admit(point, s)
-		late := m.after - m.number(point, s.at.through)
+		late := m.pair.after - m.number(point, s.at.through)
 		if !s.part && len(s.queue) == 0 && late >= 0 && late*m.cut < shardPatience {
 			s.part, s.through = true, s.at.through+late
 		}
-		m.begins = m.begins || s.part
+		m.pair.begins = m.pair.begins || s.part
 	})
 }
 
 // leave lets shards of a point go. If the point has no other, all go.
 func (m *meeting) leave(point int, which func(*source) bool) {
-	m.begins, m.blocked, m.warm = true, false, false
+	m.pair.begins, m.blocked, m.warm = true, false, false
 	for _, s := range m.ends[point].shards {
 		s.part = s.part && !which(s)
 		m.warm = m.warm || s.part
@@ -377,25 +368,16 @@ func (m *meeting) letGo(point int, silent *source) bool {
 
 // add adds the next cut of a shard to what is being compared.
 func (m *meeting) add(point int, s *source) {
-	q := s.pop()
-	s.through, m.added, m.blocked = q.through, true, false
-	for direction, of := range q.parts {
+	r := s.pop()
+	s.through, m.added, m.blocked = r.through, true, false
+	for direction, of := range r.parts {
 		if of.packed == nil && of.flows == nil {
 			continue
 		}
-		into := &m.sums[point][direction]
+		into := &m.pair.tallies[point][direction]
 		if *into == nil {
 			*into = borrowTally(&m.seal.config)
 		}
 		(*into).addPart(of)
 	}
-}
-
-// clear begins the next sums.
-func (m *meeting) clear() {
-	m.added = false
-	for _, t := range slices.Concat(m.sums[first][:], m.sums[second][:]) {
-		t.giveBack()
-	}
-	m.sums = [2][2]*tally{}
 }

@@ -44,6 +44,9 @@ type record struct {
 	after, through int64
 	parts          [2]part // by direction
 	size           int     // of the encoding, and what a cut takes beside it
+
+	fresh bool   // it does not continue the record before
+	ahead *least // how far a clock of ours is ahead of the point's in this session
 }
 
 // A part is one direction of a checked record.
@@ -152,12 +155,12 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 }
 
 // decode decodes and checks a record of a point of the same Config. It keeps data.
-func (s *sealer) decode(data []byte) (rec record, err error) {
+func (s *sealer) decode(data []byte) (*record, error) {
 	r, err := s.open(data, recordMagic)
 	if err != nil {
-		return rec, err
+		return nil, err
 	}
-	rec.session, rec.step, rec.size = r.Uint64(), int64(r.Uint64()), storedSize+len(data)
+	rec := &record{session: r.Uint64(), step: int64(r.Uint64()), size: storedSize + len(data)}
 	cut := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
 	var sizes [4]int
@@ -172,14 +175,14 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 		err = fmt.Errorf("%w: from cut %d to %d", estimate.ErrEncoding, rec.after, rec.through)
 	}
 	if err != nil {
-		return record{}, inMessage(recordMagic, err)
+		return nil, inMessage(recordMagic, err)
 	}
 	for i, p := range packed {
 		if len(p) == 0 {
 			continue
 		}
 		if err := s.cells.CheckPacked(p); err != nil {
-			return record{}, inMessage(recordMagic, fmt.Errorf("Cells: %w", err))
+			return nil, inMessage(recordMagic, fmt.Errorf("Cells: %w", err))
 		}
 		rec.parts[i].packed = p
 	}
@@ -188,7 +191,7 @@ func (s *sealer) decode(data []byte) (rec record, err error) {
 			continue
 		}
 		if rec.parts[i].flows, err = decodeFlows(data, (rec.after+1)*int64(s.config.Cut)); err != nil {
-			return record{}, inMessage(recordMagic, err)
+			return nil, inMessage(recordMagic, err)
 		}
 	}
 	return rec, nil

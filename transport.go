@@ -89,7 +89,7 @@ func (f *follower) fetch(ctx context.Context) {
 	p.mu.Unlock()
 	for i := range cuts {
 		f.local = position{cuts[i].session, cuts[i].through}
-		_, _, err := f.compare.meeting.take(second, "", p.seal.of(&cuts[i]))
+		_, err := f.compare.meeting.take(second, "", p.seal.of(&cuts[i]))
 		must(0, err) // our own
 		here.ahead.add(0, -cuts[i].wall, 0)
 	}
@@ -123,7 +123,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	}
 	feed.name = r.name
 	for _, record := range r.records {
-		if _, _, err := f.compare.meeting.take(first, "", record); err != nil {
+		if _, err := f.compare.meeting.take(first, "", record); err != nil {
 			return false, err
 		}
 	}
@@ -226,8 +226,8 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m, now := p.compare.meeting, p.elapsed()
-	r, isNew, err := m.take(point, shard, bytes.Clone(record))
-	if isNew {
+	r, err := m.take(point, shard, bytes.Clone(record))
+	if r != nil {
 		// The record was on its way for a while. The smallest of many such
 		// differences is close to that of the clocks.
 		ahead := now - (r.through+1)*m.cut
