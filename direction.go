@@ -1,11 +1,9 @@
 package hoplag
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -56,7 +54,7 @@ type Direction struct {
 func newDirection(c *Config, clock *timeline) *Direction {
 	d := &Direction{config: c, clock: clock, seed: c.seed(), sip: c.sip()}
 	for range min(runtime.GOMAXPROCS(0), 8) {
-		d.shards = append(d.shards, &shard{of: d, end: math.MaxInt64})
+		d.shards = append(d.shards, &shard{of: d})
 	}
 	d.pool.New = func() any { return d.shards[int(d.next.Add(1))%len(d.shards)].newHandle() }
 	return d
@@ -209,14 +207,20 @@ type handle struct{ log *log }
 
 // A shard has what some of the logs had, cut by cut.
 type shard struct {
-	mu        sync.Mutex
-	of        *Direction
-	now, next pile  // of the current cut, and of what passed after its end
-	end       int64 // of the current cut
-	logs      []*log
-	free      []*log // those in no pool
-	_         [64]byte
+	mu      sync.Mutex
+	of      *Direction
+	through int64  // the latest cut that was taken
+	piles   []pile // of those after it
+	spare   []entry
+	late    bool // packets came of cuts that were taken
+	logs    []*log
+	free    []*log // those in no pool
+	_       [64]byte
 }
+
+// mostPiles is how many cuts are counted at a time: those that wait for who was
+// interrupted, and the present one.
+const mostPiles = 32
 
 // maxLogs is the largest number of logs of a shard: enough for as many
 // goroutines as are interrupted in the middle of Passed at one time. Any
@@ -256,56 +260,84 @@ func (s *shard) add(entries []entry) {
 	if m := s.of.memory.Load(); m != nil {
 		m.add(entries)
 	}
+	length := int64(s.of.config.Cut)
 	for len(entries) > 0 {
-		into, later, n := &s.now, entries[0].time >= s.end, 1
-		for n < len(entries) && (entries[n].time >= s.end) == later {
+		cut := floorDiv(entries[0].time, length)
+		s.late = s.late || cut <= s.through && cut > s.through-mostPiles
+		cut = min(max(cut, s.through+1), s.through+mostPiles)
+		n, begin := 1, cut*length
+		for n < len(entries) && uint64(entries[n].time-begin) < uint64(length) {
 			n++
 		}
-		if later {
-			into = &s.next
+		for s.through+int64(len(s.piles)) < cut {
+			s.piles = append(s.piles, pile{few: s.spare})
+			s.spare = nil
 		}
-		into.add(s.of.config, entries[:n])
+		s.piles[cut-s.through-1].add(s.of.config, entries[:n])
 		entries = entries[n:]
 	}
 }
 
-// rotate ends the current cut, and returns a tally with what passed in it added, nil
-// if there is none. The next cut ends at end.
-func (s *shard) rotate(end int64, total *tally) *tally {
+// rotate ends a cut and those before, and returns a tally with what passed in them
+// added, nil if there is none.
+func (s *shard) rotate(cut int64, total *tally) *tally {
 	s.mu.Lock()
 	for _, l := range s.logs {
 		l.fold()
 	}
-	many := s.now.many
-	if len(s.now.few) > 0 {
-		if total == nil {
-			total = borrowTally(s.of.config)
+	done := min(int(max(1, cut-s.through)), len(s.piles))
+	var many []*tally
+	for _, p := range s.piles[:done] {
+		if p.many != nil {
+			many = append(many, p.many)
+		} else if len(p.few) > 0 {
+			if total == nil {
+				total = borrowTally(s.of.config)
+			}
+			total.add(p.few)
 		}
-		total.add(s.now.few)
+		s.spare = p.few[:0]
 	}
-	s.now, s.next, s.end = s.next, pile{few: s.now.few[:0]}, end
+	s.through, s.piles = max(s.through+1, cut), append(s.piles[:0], s.piles[done:]...)
 	s.mu.Unlock()
-	if total != nil && many != nil {
-		total.merge(many)
-		many.giveBack()
-	}
-	return cmp.Or(total, many)
-}
-
-// rotate ends the current cut of all shards, and returns what passed in it, nil if
-// nothing did.
-func (d *Direction) rotate(end int64) (total *tally) {
-	for _, s := range d.shards {
-		total = s.rotate(end, total)
+	for _, t := range many {
+		if total == nil {
+			total = t
+			continue
+		}
+		total.merge(t)
+		t.giveBack()
 	}
 	return total
 }
 
-// drop forgets what was counted, and what seemed to pass later.
-func (d *Direction) drop(end int64) {
-	for range 2 {
-		d.rotate(end).giveBack()
+// rotate ends a cut and those before in all shards, and returns what passed in them,
+// nil if nothing did.
+func (d *Direction) rotate(cut int64) (total *tally) {
+	for _, s := range d.shards {
+		total = s.rotate(cut, total)
 	}
+	return total
+}
+
+// drop forgets what was counted up to a cut, and what seemed to pass later.
+func (d *Direction) drop(cut int64) {
+	d.rotate(cut + mostPiles).giveBack()
+	for _, s := range d.shards {
+		s.mu.Lock()
+		s.through = cut
+		s.mu.Unlock()
+	}
+}
+
+// waitLonger reports whether packets came of cuts that were taken, since it was asked.
+func (d *Direction) waitLonger() (late bool) {
+	for _, s := range d.shards {
+		s.mu.Lock()
+		late, s.late = late || s.late, false
+		s.mu.Unlock()
+	}
+	return late
 }
 
 // A pile is packets of one cut: a list while they are few, then counters.

@@ -122,7 +122,7 @@ func TestWhichIsSecret(t *testing.T) {
 	p.pool.Put(p.shards[0].newHandle())
 	h := p.shards[0].newHandle()
 	h.log.append(entry{packet: p.numbered(id), not: ^uint64(id), time: at.UnixNano()})
-	p.rotate(math.MaxInt64)
+	p.rotate(farthest)
 	cell, config := 0, p.config.lda()
 	cell = config.Cell(p.numbered(id))
 	end := at.Truncate(time.Hour).Add(time.Hour).UnixNano()

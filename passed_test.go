@@ -29,7 +29,7 @@ func TestPassedAddsUp(t *testing.T) {
 	d := newDirection(&config, newTimeline(nil))
 	total := borrowTally(&config)
 	collect := func() {
-		if done := d.rotate(math.MaxInt64); done != nil {
+		if done := d.rotate(farthest); done != nil {
 			total.merge(done)
 			done.giveBack()
 		}
@@ -94,7 +94,7 @@ func TestLogsAreFew(t *testing.T) {
 			h.log.append(entry{packet: hashing.Word(1, uint64(i))})
 		}
 	}
-	total := d.rotate(math.MaxInt64)
+	total := d.rotate(farthest)
 	if got := total.all.Packets(); got != 3*(maxLogs+10) || len(s.logs) != maxLogs {
 		t.Errorf("%d packets in %d logs, want %d in %d", got, len(s.logs), 3*(maxLogs+10), maxLogs)
 	}
@@ -330,20 +330,20 @@ func TestPacketsBelongToTheirCut(t *testing.T) {
 	config := Config{Key: testKey}.withDefaults()
 	d := newDirection(&config, newTimeline(nil))
 	s := d.shards[0]
-	d.rotate(100)
+	d.drop(0)
 	var counts []uint64
 	s.mu.Lock()
-	s.add([]entry{{time: 98}, {time: 103}, {time: 99}, {time: 150}})
+	s.add([]entry{{time: 98e6}, {time: 103e6}, {time: 99e6}, {time: 250e6}, {time: 150e6}, {time: 390e6}})
 	s.mu.Unlock()
-	for _, end := range []int64{200, 300, 400} {
+	for cut := range int64(5) {
 		n := uint64(0)
-		if done := d.rotate(end); done != nil {
+		if done := d.rotate(cut + 1); done != nil {
 			n = done.all.Packets()
 		}
 		counts = append(counts, n)
 	}
-	if counts[0] != 2 || counts[1] != 2 || counts[2] != 0 {
-		t.Errorf("cuts of %v packets, want 2, 2 and 0", counts)
+	if want := []uint64{4, 1, 1, 0, 0}; !slices.Equal(counts, want) || !d.waitLonger() || d.waitLonger() {
+		t.Errorf("cuts of %v packets, want %v, and of the first some came late", counts, want)
 	}
 }
 
@@ -355,7 +355,7 @@ func TestIdlePointIsSmall(t *testing.T) {
 		time.Sleep(time.Hour)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if n := len(p.history.cuts); n != 1 || p.shards[0].now.many != nil || len(p.shards[0].logs) > 0 {
+		if n := len(p.history.cuts); n != 1 || len(p.shards[0].piles) > 0 || len(p.shards[0].logs) > 0 {
 			t.Errorf("%d cuts are kept of an hour in which nothing passed", n)
 		}
 	})

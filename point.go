@@ -46,6 +46,7 @@ type Point struct {
 	through int64 // the latest cut
 	current int64 // the cut that is being counted, which may hold several
 	discard bool  // the current cut began before the session
+	grace   time.Duration
 }
 
 // ErrClosed says that a point was closed.
@@ -79,7 +80,7 @@ func (p *Point) Close() error {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
 	for _, d := range p.directions() {
-		d.drop(p.end()) // the keeper sees what is in the logs
+		d.drop(p.current) // the keeper sees what is in the logs
 		if k := d.kept.Swap(nil); k != nil {
 			k.close()
 		}
@@ -117,7 +118,7 @@ func (p *Point) begin(step int64) {
 	p.current = p.number(p.clock.now())
 	p.through, p.discard = p.current-1, true
 	for _, d := range p.directions() {
-		d.drop(p.end())
+		d.drop(p.through)
 	}
 }
 
@@ -142,14 +143,22 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// grace is how long after its end a cut is taken, so that those who were
+// grace is how long after its end a cut is taken at least, so that those who were
 // interrupted between reading the clock and logging a packet are mostly in time.
-// Others count in the next cut, with their own stamp.
+// Others count in the next cut, with their own stamp, and the point waits longer.
 func (c *Config) grace() time.Duration { return min(c.Cut/10, 5*time.Millisecond) }
 
-func (p *Point) untilCut() time.Duration {
-	return time.Duration(p.end()-p.clock.now()) + p.config.grace()
+// mostGrace is the most that a point waits, in cuts.
+const mostGrace = 5
+
+// adapt adapts the grace to whether packets came too late for the latest cut.
+func (p *Point) adapt(late bool) {
+	if p.grace = max(p.grace*998/1000, p.config.grace()); late {
+		p.grace = min(2*p.grace, mostGrace*p.config.Cut)
+	}
 }
+
+func (p *Point) untilCut() time.Duration { return time.Duration(p.end()-p.clock.now()) + p.grace }
 
 // work cuts when it is time. Between cuts an idle point is no more than a timer.
 func (p *Point) work() {
@@ -177,18 +186,21 @@ func (p *Point) cut() {
 	if now < p.end() {
 		return // the timer was early
 	}
-	p.current = max(ended+1, p.number(now-int64(p.config.grace())))
+	p.current = max(ended+1, p.number(now-int64(p.grace)))
 	var total [2]*tally
+	late := false
 	for i, d := range p.directions() {
 		if p.discard { // what the clock before the session stamped, even if it seems later
-			d.drop(p.end())
+			d.drop(ended)
 		} else {
-			total[i] = d.rotate(p.end())
+			total[i] = d.rotate(ended)
 		}
+		late = d.waitLonger() || late
 		if k := d.kept.Load(); k != nil {
 			k.cut(now)
 		}
 	}
+	p.adapt(late && !p.discard)
 	p.keep(total, ended)
 	p.through, p.discard = ended, false
 }

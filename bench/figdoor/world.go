@@ -3,7 +3,9 @@ package figdoor
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -33,7 +35,7 @@ var (
 	clocks = []string{"agree", "same", "1 ms", "1 s", "1 day", "50 ppm", "500 ppm", "2000 ppm", "step"}
 	rates  = []float64{0.5, 3, 30, 1000, 10_000}
 	paths  = []string{"even", "0.1 ms", "2 ms", "20 ms", "standing queue", "80 ms", "300 ms"}
-	faults = []string{"none", "slow body", "slow exchanges", "failing", "truncated", "restart there", "restart here", "pause"}
+	faults = []string{"none", "slow body", "slow exchanges", "failing", "truncated", "restart there", "restart here", "pause", "busy"}
 	losses = []string{"0", "0.1 %", "1 %", "10 %", "bursts"}
 )
 
@@ -45,6 +47,7 @@ type outcome struct {
 	Error, Half                        []float64
 	Relative                           []float64 // half widths over the mean
 	SaidLost, Lost, SaidSent, Sent     uint64
+	Unlike                             int            // reports whose loss is beyond chance, where losses are even
 	Why                                map[string]int // of refusals
 }
 
@@ -87,6 +90,7 @@ type world struct {
 	first   atomic.Pointer[hoplag.Point]
 	second  atomic.Pointer[hoplag.Point]
 	far     *clock // the first point's
+	near    *clock // and the second one's, which is right
 	began   time.Time
 	bad     bool // losses come in a burst
 	resume  time.Time
@@ -103,6 +107,7 @@ const (
 
 func newWorld(s setting) *world {
 	w := &world{setting: s, random: rand.New(rand.NewPCG(s.Seed, 77)), began: time.Now().Round(0), far: &clock{since: time.Now().Round(0)}}
+	w.near = &clock{since: w.began}
 	w.config = hoplag.Config{Key: hoplag.NewKey("a key of an experiment"), ClocksAgree: s.Clock == "agree"}
 	switch s.Clock {
 	case "1 ms":
@@ -156,7 +161,6 @@ func (w *world) delay(back bool) time.Duration {
 
 // loses decides whether a message is lost.
 func (w *world) loses() bool {
-	p := map[string]float64{"0.1 %": 0.001, "1 %": 0.01, "10 %": 0.1}[w.Loss]
 	if w.Loss == "bursts" { // of five messages on average, 1 % in all
 		if w.bad {
 			w.bad = w.random.Float64() > 0.2
@@ -165,8 +169,11 @@ func (w *world) loses() bool {
 		}
 		return w.bad
 	}
-	return w.random.Float64() < p
+	return w.random.Float64() < even[w.Loss]
 }
+
+// even are the shares of losses that do not come in bursts.
+var even = map[string]float64{"0.1 %": 0.001, "1 %": 0.01, "10 %": 0.1}
 
 // traffic sends messages until the end, and tells the points.
 func (w *world) traffic(ctx context.Context) {
@@ -184,15 +191,7 @@ func (w *world) traffic(ctx context.Context) {
 		} else if p.at.After(now) {
 			time.Sleep(p.at.Sub(now))
 		}
-		here := w.first.Load()
-		if p.far != p.back {
-			here = w.second.Load()
-		}
-		direction := here.Direction
-		if p.back {
-			direction = here.Back
-		}
-		direction.PassedNumber(p.id)
+		w.pass(&p)
 		if p.far {
 			w.mu.Lock()
 			i := 0
@@ -211,6 +210,25 @@ func (w *world) traffic(ctx context.Context) {
 		}
 		due.Push(passage{at: p.at.Add(time.Duration(w.random.ExpFloat64() / w.Rate * 1e9)), id: w.random.Uint64(), back: p.back})
 	}
+}
+
+// pass tells the point that a message passes. On a busy host every other goroutine that
+// has read the clock waits before it goes on.
+func (w *world) pass(p *passage) {
+	here, clock := w.first.Load(), w.far
+	if p.far != p.back {
+		here, clock = w.second.Load(), w.near
+	}
+	direction := here.Direction
+	if p.back {
+		direction = here.Back
+	}
+	if w.Fault != "busy" || w.random.IntN(2) == 0 {
+		direction.PassedNumber(p.id)
+		return
+	}
+	stamp, packet := clock.Now(), direction.Packet(binary.LittleEndian.AppendUint64(nil, p.id))
+	time.AfterFunc(time.Duration(w.random.ExpFloat64()*50e6), func() { direction.Record(stamp, packet) })
 }
 
 // exchange carries a request to the first point.
@@ -252,9 +270,8 @@ func run(s setting) outcome {
 	w := newWorld(s)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.Length)*time.Second)
 	defer cancel()
-	near := &clock{since: w.began}
 	w.first.Store(w.newPoint("first", w.far))
-	w.second.Store(w.newPoint("second", near))
+	w.second.Store(w.newPoint("second", w.near))
 	defer func() {
 		w.first.Load().Close()
 		w.second.Load().Close()
@@ -279,6 +296,8 @@ func run(s setting) outcome {
 			switch {
 			case s.Fault == "slow body":
 				time.Sleep(1500 * time.Millisecond)
+			case s.Fault == "busy":
+				time.Sleep(time.Duration(random.ExpFloat64() * 1e9))
 			case s.Fault == "pause" && body == s.Length/3:
 				length := time.Duration(0.5e9 + random.Float64()*float64(s.Length)/4*1e9)
 				w.resume = time.Now().Add(length)
@@ -290,7 +309,7 @@ func run(s setting) outcome {
 		some, stop := context.WithTimeout(ctx, half)
 		follow(some)
 		stop()
-		w.second.Swap(w.newPoint("second", near)).Close()
+		w.second.Swap(w.newPoint("second", w.near)).Close()
 	}
 	follow(ctx)
 	cancel()
@@ -312,6 +331,12 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 			o.Reports++
 			if !r.Begins { // there, Lost is not known
 				o.SaidLost, o.SaidSent = o.SaidLost+d.Lost, o.SaidSent+d.Sent
+				if share, ok := even[w.Loss]; ok {
+					expected := share * float64(d.Sent)
+					if off := math.Abs(float64(d.Lost) - expected); off > 4*math.Sqrt(expected)+2 {
+						o.Unlike++
+					}
+				}
 			}
 			if errors.Is(r.Err, hoplag.ErrSilent) && d.Err != nil {
 				o.Silent++
