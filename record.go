@@ -110,8 +110,11 @@ func inMessage(magic string, err error) error {
 	if err == nil {
 		return nil
 	}
-	kind := map[string]string{recordMagic: "record", requestMagic: "request", replyMagic: "reply", whichMagic: "question", namesMagic: "answer"}
-	return fmt.Errorf("hoplag: %s: %w", kind[magic], err)
+	return fmt.Errorf("hoplag: %s: %w", kinds[magic], err)
+}
+
+var kinds = map[string]string{
+	recordMagic: "record", requestMagic: "request", replyMagic: "reply", whichMagic: "question", namesMagic: "answer",
 }
 
 // begin begins a message.

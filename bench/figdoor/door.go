@@ -97,10 +97,11 @@ func measureDoor(run *experiment.Run) {
 		"\"apart\" is by how much the least delays of both ways differ. Clocks are the first point's, as the second one sees it; \"agree\" is " +
 		"Config.ClocksAgree. Where they are not said to agree, half of the shortest round trip is the asymmetry that is assumed, but for the " +
 		"path that is 20 ms apart, where the Config says so. The truth is the mean delay of the messages received in a report's time.")
-	run.Note("On a busy host every other goroutine waits 50 ms on average between reading the clock and counting, and reports are read late. " +
-		fmt.Sprintf("%d s of 2,000 messages a second there, of which %s are lost: %d reports, which say %s in all, %d of them beyond chance (4 deviations); "+
-			"%d of %d means outside their interval.", soak.Length, experiment.Percent(float64(soaked.Lost)/float64(soaked.Sent)), soaked.Reports,
-			experiment.Percent(float64(soaked.SaidLost)/float64(soaked.SaidSent)), soaked.Unlike, soaked.Missed, soaked.Answered))
+	note := "On a busy host every other goroutine waits 50 ms on average between reading the clock and counting, and reports are read late. " +
+		"%d s of 2,000 messages a second there, of which %s are lost: %d reports, which say %s in all, %d of them beyond chance " +
+		"(4 deviations); %d of %d means outside their interval."
+	run.Note(fmt.Sprintf(note, soak.Length, experiment.Percent(float64(soaked.Lost)/float64(soaked.Sent)), soaked.Reports,
+		experiment.Percent(float64(soaked.SaidLost)/float64(soaked.SaidSent)), soaked.Unlike, soaked.Missed, soaked.Answered))
 	if run.Quick {
 		return
 	}
