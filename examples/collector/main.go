@@ -31,12 +31,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := programs.NewFlags("collector", "Collector compares pairs of points that push what they count.", stderr)
 	f.StringVar(&listen, "listen", "127.0.0.1:8080", "`address` to take records at, and to serve /metrics")
 	f.Key(&key)
-	f.Check(func() error {
-		if key == "" {
-			return programs.Usage("-key is missing: the points and the collector need the same")
-		}
-		return nil
-	})
+	f.Required("key")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

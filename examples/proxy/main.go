@@ -8,8 +8,7 @@
 // Clients connect to the ingress half, which forwards to the egress half, which
 // forwards to the server. The egress half asks the ingress half for its counters,
 // prints a report a second, and serves a live page and /metrics for Prometheus.
-// README.md says what counts as a packet, what happens when something fails, and
-// what it costs. A demonstration: go test -v -run Demo ./examples/proxy
+// README.md says the rest. A demonstration: go test -v -run Demo ./examples/proxy
 package main
 
 import (
@@ -46,14 +45,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.Key(&o.key)
 	f.BoolVar(&o.json, "json", false, "print reports as JSON objects, one a line")
 	programs.Range(f, &o.drain, "drain", 10*time.Second, 0, time.Hour, "at the end, `time` for connections to end by themselves")
-	f.Check(func() error {
-		for name, value := range map[string]string{"role": o.role, "listen": o.listen, "to": o.to, "reports": o.reports, "key": o.key} {
-			if value == "" {
-				return programs.Usage("-%s is missing", name)
-			}
-		}
-		return nil
-	})
+	f.Required("role", "listen", "to", "reports", "key")
 	return o, f.Parse(args)
 }
 
@@ -104,19 +96,11 @@ func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (fail
 		if view.Add(r); o.json {
 			rows.Object(r)
 		} else {
-			rows.Printf("%s  forth %v\n          back  %v\n          %v", r.Start.Format(time.TimeOnly), r.Forth, r.Back, r.Clock)
+			rows.Printf("%s  %v", r.Start.Format(time.TimeOnly), r)
 			for at, n := range h.dropped() {
 				rows.Printf(", %d dropped %s", n, at)
 			}
-			for way, d := range map[string]*hoplag.Delay{"forth": &r.Forth, "back": &r.Back} {
-				if missing := programs.Missing(d); missing != "" {
-					rows.Printf("\n          lost %s: %s", way, missing)
-				}
-			}
-			if r.Err != nil {
-				rows.Printf(": %v", r.Err)
-			}
-			rows.Printf("\n")
+			rows.Printf("\n%s", programs.Lost(&r))
 		}
 		if rows.Err != nil && failed == nil {
 			failed = rows.Err

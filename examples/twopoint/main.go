@@ -7,31 +7,24 @@
 //	go run ./examples/twopoint -interval 1s -json
 //
 // The captures hold one traffic stream before (-before) and after (-after)
-// whatever delays it. They are pcap or pcapng, with or without gzip, stamped
-// by clocks that agree. The first goes to the sender's aggregator and the
-// second to the receiver's; each packet is identified by a digest of the bytes
-// that do not change in transit. The exact answer comes from remembering every
-// packet until it is seen again, which an aggregator never does.
+// whatever delays it: pcap or pcapng, with or without gzip, stamped by clocks that
+// agree. The first goes to the sender's aggregator and the second to the
+// receiver's; each packet is identified by a digest of the bytes that do not
+// change in transit. The exact answer comes from remembering every packet until it
+// is seen again, which an aggregator never does. What was lost is named too, by
+// its number among the packets of -before, from counters that are cut every 10 ms
+// and a memory of what went in.
 //
 // With -interval there is a row for each interval of that length in which
 // packets were sent, by the first capture's clock. In a network the sender
 // ends an interval with a marker packet, and the receiver ends it when the
 // marker arrives (section III of the paper). Captures hold no markers, so the
-// program stands in for them: the receiver's interval ends with the first
-// packet that was sent after the sender's had ended. A marker would be there
-// if it were neither lost nor overtaken. If packets do overtake it, use
-// -digest 16, so that the cells they spoil are detected.
-//
-// Frames without IP are recognised by all their bytes if the captures have one
-// link type; those that only the second one has come from what stands between the
-// points. With -json it prints one object; delays are in nanoseconds.
-//
-// What was lost is named too, by the number of each packet among those measured
-// of -before, from counters that are cut every 10 ms and a memory of what went in.
+// receiver's interval ends with the first packet that was sent after the sender's
+// had ended.
 //
 // If a capture is damaged or cut off, or Ctrl-C ends the reading, the report
 // covers what came before, with every packet that both captures have, and says
-// so ("stopped" in JSON), and the exit code is 1. It is 2 for wrong flags.
+// so, and the exit code is 1. It is 2 for wrong flags.
 //
 // record.sh recorded the captures that ship: web pages, DNS, ping, iperf3 over
 // TCP and UDP, through a shaped queue that sometimes overflows.
@@ -46,9 +39,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/programs"
-	"github.com/hoplag/hoplag/lda"
 )
 
 func main() { programs.Main("twopoint", run) }
@@ -59,7 +50,6 @@ type options struct {
 	interval      time.Duration
 	json          bool
 	seed          uint64
-	config        lda.Config
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -72,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer captures.Close()
-	m, err := newMeter(opt.config, opt.seed, opt.interval)
+	m, err := newMeter(opt.seed, opt.interval)
 	if err != nil {
 		return err
 	}
@@ -107,23 +97,9 @@ func parse(args []string, stderr io.Writer) (opt options, err error) {
 		"`length` of a measurement interval, such as 1s; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
 	f.Uint64Var(&opt.seed, "seed", 1, "seed of the packet digests")
-	rows, shift, digest := 0, 0, 0
-	programs.Range(f, &rows, "rows", 512, 1, 1<<20, "`cells` in each of the two banks, a power of two")
-	programs.Range(f, &shift, "shift", 3, 1, lda.MaxShift,
-		"the second bank samples one packet in 2^`n`, the first bank the others; raise it for much loss")
-	programs.Range(f, &digest, "digest", 0, 0, 32, "`bits` of a digest in each cell that shows reordering, at most 32 less -shift")
 	f.Check(func() error {
 		if (opt.before == "") != (opt.after == "") {
 			return programs.Usage("-before and -after go together: a capture before and one after the delay")
-		}
-		opt.config = lda.Config{
-			Identity:   hashing.Fingerprint(opt.seed),
-			Banks:      [lda.MaxBanks]lda.Bank{{Rows: rows, Shift: 0}, {Rows: rows, Shift: uint8(shift)}},
-			SumBits:    40,
-			DigestBits: uint8(digest),
-		}
-		if err := opt.config.Validate(); err != nil {
-			return programs.Usage("%w", err)
 		}
 		return nil
 	})

@@ -29,9 +29,8 @@ type meter struct {
 	flying     map[hashing.Packet][]passage // of the ingress and not the egress yet, identical ones in order
 	matched    int64
 	intervals  []interval
-	receiving  int               // index of the receiver's interval
-	down       *lda.Aggregator   // of the receiver's interval
-	spare      []*lda.Aggregator // for reuse
+	receiving  int             // index of the receiver's interval
+	down       *lda.Aggregator // of the receiver's interval
 	namer      *namer
 	came       []bool // by number of a packet
 }
@@ -61,7 +60,13 @@ type interval struct {
 // with an aggregator.
 const maxPending = 512
 
-func newMeter(c lda.Config, seed uint64, length time.Duration) (*meter, error) {
+// cells are those of the aggregators: the second bank samples one packet in eight,
+// and a digest shows where packets came that had not gone in.
+var cells = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512}, {Rows: 512, Shift: 3}}, SumBits: 40, DigestBits: 16}
+
+func newMeter(seed uint64, length time.Duration) (*meter, error) {
+	c := cells
+	c.Identity = hashing.Fingerprint(seed)
 	down, err := lda.New(c)
 	if err != nil {
 		return nil, err
@@ -127,17 +132,15 @@ func (m *meter) sending(t int64) (*interval, error) {
 		if n-m.receiving >= maxPending {
 			return nil, fmt.Errorf("packets are under way for %d intervals: give a longer -interval", maxPending)
 		}
-		i := interval{start: m.first}
+		start := m.first
 		if m.length > 0 {
-			i.start += (t - m.first) / m.length * m.length
+			start += (t - m.first) / m.length * m.length
 		}
-		if k := len(m.spare); k > 0 {
-			i.up, m.spare = m.spare[k-1], m.spare[:k-1]
-			i.up.Reset()
-		} else {
-			i.up, _ = lda.New(m.config) // newMeter has checked the Config
+		up, err := lda.New(m.config)
+		if err != nil {
+			return nil, err
 		}
-		m.intervals = append(m.intervals, i)
+		m.intervals = append(m.intervals, interval{start: start, up: up})
 	}
 	return &m.intervals[len(m.intervals)-1], nil
 }
@@ -146,7 +149,6 @@ func (m *meter) sending(t int64) (*interval, error) {
 func (m *meter) endInterval() {
 	i := &m.intervals[m.receiving]
 	i.result, i.err = lda.Estimate(i.up, m.down)
-	m.spare = append(m.spare, i.up)
 	i.up = nil
 	m.down.Reset()
 	m.receiving++
@@ -194,18 +196,17 @@ func (i *interval) row(m *meter) row {
 		Sent:     figure{float64(r.Sent), float64(i.sent)},
 		Received: figure{float64(r.Received), float64(delays.N())},
 		Lost:     figure{float64(r.Lost), float64(i.sent - int64(delays.N()))},
-		Extra:    r.Extra, Cells: r.Cells, Usable: r.Usable, Replaced: r.Replaced,
+		Extra:    r.Extra, Cells: r.Cells, Usable: r.Usable,
 	}
 	switch {
 	case delays.N() == 0:
 		w.Problem = "none of the packets came out"
 		return w
 	case i.err != nil:
-		w.Problem = "no usable cell: more loss than the sampling is made for; raise -shift or -rows"
+		w.Problem = "no usable cell: more loss than the sampling is made for"
 		return w
 	}
-	w.EffectiveSample, w.Ambiguous = r.N, delays.N()-i.clear.N()
-	w.Mean = &figure{r.Mean, delays.Mean()}
+	w.EffectiveSample, w.Mean = r.N, &figure{r.Mean, delays.Mean()}
 	if i.clear.N() > 0 && r.Usable > 1 { // otherwise one of the two does not know it
 		w.StdDev = &figure{r.StdDev, math.Sqrt(i.clear.PopulationVariance())}
 	}

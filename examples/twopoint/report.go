@@ -31,13 +31,12 @@ type report struct {
 
 // A row is one interval. Mean and StdDev are nil if they are unknown.
 type row struct {
-	Start                      float64 // seconds
-	Sent, Received, Lost       figure
-	Extra                      uint64
-	Mean, StdDev               *figure `json:",omitempty"`
-	Ambiguous, EffectiveSample uint64  // packets
-	Cells, Usable, Replaced    int
-	Problem                    string `json:",omitempty"`
+	Start                  float64 // seconds
+	Sent, Received, Lost   figure
+	Mean, StdDev           *figure `json:",omitempty"`
+	Extra, EffectiveSample uint64  // packets
+	Cells, Usable          int
+	Problem                string `json:",omitempty"`
 }
 
 // A figure is an estimate with the truth.
@@ -79,11 +78,7 @@ func (r *report) notes() []string {
 		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", thousands(r.PassedOver)))
 	}
 	if r.Unmatched > 0 {
-		note := thousands(r.Unmatched) + " packets came out that had not gone in, or before they did if the second clock is behind"
-		if r.Config.DigestBits == 0 {
-			note += "; where they take the place of lost ones in a cell LDA is misled: give -digest 16"
-		}
-		notes = append(notes, note)
+		notes = append(notes, thousands(r.Unmatched)+" packets came out that had not gone in, or before they did if the second clock is behind")
 	}
 	if r.Unmatched > 0 && r.Cut > 0 {
 		notes = append(notes, fmt.Sprintf("%s packets are %s", thousands(r.Cut), cutShort))
@@ -119,12 +114,6 @@ func (i *row) writeText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\neffective sample size %s of %s packets, in %s usable cells of %s\n",
 		thousands(i.EffectiveSample), thousands(i.Received.LDA),
 		thousands(i.Usable), thousands(i.Cells))
-	if i.Ambiguous > 0 {
-		fmt.Fprintf(w, "%s packets were identical to one sent before; the exact deviation leaves them out\n", thousands(i.Ambiguous))
-	}
-	if i.Replaced > 0 {
-		fmt.Fprintf(w, "%d cells had the right number of packets but not the same ones\n", i.Replaced)
-	}
 	if i.Problem != "" {
 		fmt.Fprintln(w, i.Problem)
 	}

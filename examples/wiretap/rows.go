@@ -124,10 +124,8 @@ func (o *output) row(r *row) error {
 	if note == "" && len(r.Names) > 0 {
 		note = "slowest " + r.Names[0] + ", " + hoplag.Format(d.Flows[0].Mean)
 	}
-	o.Printf("%s  %v, dropped here %d  %s\n", r.Report.Start.Format(time.TimeOnly), d, r.Dropped[0]+r.Dropped[1], note)
-	if missing := programs.Missing(d); missing != "" && d.Lost > 0 {
-		o.Printf("         lost: %s\n", missing)
-	}
+	o.Printf("%s  %v, dropped here %d  %s\n%s",
+		r.Report.Start.Format(time.TimeOnly), d, r.Dropped[0]+r.Dropped[1], note, programs.Lost(&r.Report))
 	return o.Err
 }
 

@@ -56,6 +56,18 @@ func (f *Flags) Parse(args []string) error {
 // Check adds a check to those of Parse, in order.
 func (f *Flags) Check(check func() error) { f.checks = append(f.checks, check) }
 
+// Required checks that flags have a value.
+func (f *Flags) Required(names ...string) {
+	f.Check(func() error {
+		for _, name := range names {
+			if f.Lookup(name).Value.String() == "" {
+				return Usage("-%s is missing; -h explains it", name)
+			}
+		}
+		return nil
+	})
+}
+
 // A Number is the value of a flag that has a range.
 type Number interface {
 	int | int64 | uint64 | float64 | time.Duration

@@ -62,6 +62,16 @@ func Missing(d *hoplag.Delay) string {
 	return strings.TrimPrefix(b.String(), ", ")
 }
 
+// Lost is a line for each direction of which messages that were lost are known.
+func Lost(r *hoplag.Report) (lines string) {
+	for i, d := range [2]*hoplag.Delay{&r.Forth, &r.Back} {
+		if missing := Missing(d); missing != "" {
+			lines += fmt.Sprintf("          lost %s: %s\n", []string{"forth", "back"}[i], missing)
+		}
+	}
+	return lines
+}
+
 // Terminal reports whether people read what is written there.
 func Terminal(w any) bool {
 	f, ok := w.(*os.File)
