@@ -101,14 +101,14 @@ var sizes = map[string][2]int{
 	"lda/control":    {450, 1210},
 	"lda/lost":       {690, 460},
 	"lda/mplane":     {1846, 1450},
-	"lda/kernel":     {2810, 2165},
+	"lda/kernel":     {2500, 2055},
 	"lds":            {3105, 3720},
 	"colate":         {4381, 3565},
 	"rli":            {3180, 3200},
 	"hashing":        {2115, 3660},
 	"queue":          {3255, 4480},
 	"internal":       {1660, 2660},
-	"examples":       {6115, 6000},
+	"examples":       {6045, 5690},
 	"bench":          {16400, 5190},
 }
 

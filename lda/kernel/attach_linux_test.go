@@ -2,20 +2,21 @@ package kernel
 
 import (
 	"errors"
-	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // ip runs the command ip, or skips the test.
 func ip(t testing.TB, arguments string) {
 	t.Helper()
-	if out, err := exec.Command("ip", strings.Fields(arguments)...).CombinedOutput(); err != nil {
-		t.Skipf("ip %s: %v: %s", arguments, err, out)
+	if err := programs.Command("ip " + arguments); err != nil {
+		t.Skip(err)
 	}
 }
 

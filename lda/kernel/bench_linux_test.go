@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 	"unsafe"
-
-	"github.com/hoplag/hoplag/lds"
 )
 
 // benchFrame is UDP over IPv4, as most packets are parsed.
@@ -22,9 +20,8 @@ func benchFrame() []byte {
 
 // A stage is a program that ends early, or does something else with packets.
 type stage struct {
-	name   string
-	config func(*Config)
-	build  func(p *program, m maps) []instruction
+	name  string
+	build func(p *program, m maps) []instruction
 }
 
 // maps are for matching, one of them by least recent use.
@@ -71,12 +68,12 @@ func stages() []stage {
 		}
 	}
 	return []stage{
-		{"return", nil, func(p *program, _ maps) []instruction {
+		{"return", func(p *program, _ maps) []instruction {
 			p.with(opMove, r0, map[bool]int32{true: xdpPass, false: scheduleNext}[p.hook == XDP])
 			p.exit()
 			return p.assemble()
 		}},
-		{"clock", nil, func(p *program, _ maps) []instruction {
+		{"clock", func(p *program, _ maps) []instruction {
 			p.labels()
 			p.begin()
 			p.place(p.start)
@@ -84,12 +81,11 @@ func stages() []stage {
 			p.exit()
 			return p.assemble()
 		}},
-		{"clock+parse", nil, func(p *program, _ maps) []instruction { return p.until(func() {}) }},
-		{"clock+parse+digest", nil, func(p *program, _ maps) []instruction { return p.until(p.digest) }},
-		{"LDA", nil, whole},
-		{"LDA+LDS", func(c *Config) { c.LDS = lds.DefaultConfig; c.LDS.Identity = 0 }, whole},
-		{"match,hash", nil, match(func(m maps) int { return m.hash })},
-		{"match,LRU", nil, match(func(m maps) int { return m.recent })},
+		{"clock+parse", func(p *program, _ maps) []instruction { return p.until(func() {}) }},
+		{"clock+parse+digest", func(p *program, _ maps) []instruction { return p.until(p.digest) }},
+		{"LDA", whole},
+		{"match,hash", match(func(m maps) int { return m.hash })},
+		{"match,LRU", match(func(m maps) int { return m.recent })},
 	}
 }
 
@@ -104,9 +100,6 @@ func measureStages(b testing.TB, list []stage, rounds, runs int) []float64 {
 	for i, s := range list {
 		config := DefaultConfig
 		config.Clock = Boot
-		if s.config != nil {
-			s.config(&config)
-		}
 		point := newPoint(b, config)
 		var m maps
 		if strings.HasPrefix(s.name, "match") {
@@ -234,14 +227,11 @@ func BenchmarkLive(b *testing.B) {
 	}
 	for b.Loop() {
 		for _, s := range stages() {
-			if s.name != "return" && s.name != "LDA" && s.name != "LDA+LDS" {
+			if s.name != "return" && s.name != "LDA" {
 				continue
 			}
 			config := DefaultConfig
 			config.Clock = Boot
-			if s.config != nil {
-				s.config(&config)
-			}
 			up, _ := w.liveProgram(b, config, s, w.a, Egress)
 			down, program := w.liveProgram(b, config, s, w.b, Ingress)
 			for name, send := range map[string]func() error{"full": func() error { return w.sendUDP(1, 20_000) }, "cold": bursts} {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/lds"
 )
 
 var (
@@ -18,8 +17,7 @@ var (
 	// CAP_NET_ADMIN, which root has.
 	ErrPrivilege = errors.New("not permitted")
 
-	// ErrKernel means that the kernel or the interface lacks a requested
-	// feature.
+	// ErrKernel means that the kernel or the interface lacks a requested feature.
 	ErrKernel = errors.New("not offered by this kernel")
 
 	// ErrOffload means that packets passed in bundles that the point cannot
@@ -30,9 +28,8 @@ var (
 	// away. What it counted until then is in the interval.
 	ErrDetached = errors.New("interface is gone")
 
-	// ErrStep means that the wall clock was set during the interval, or during
-	// an earlier interval that was not released, so that its times mean
-	// nothing.
+	// ErrStep means that the wall clock was set during the interval, or during an earlier
+	// interval that was not released, so that its times mean nothing.
 	ErrStep = errors.New("the clock was set during the interval")
 )
 
@@ -44,28 +41,21 @@ const (
 	// the kernel may have merged them (GRO).
 	Ingress Hook = iota + 1
 
-	// Egress sees packets on their way out, before the interface's queue
-	// (qdisc), so that the time they wait there is part of the delay to the
-	// next point.
+	// Egress sees packets on their way out, before the interface's queue (qdisc), so that
+	// the time they wait there is part of the delay to the next point.
 	Egress
 
-	// XDP sees packets as they come in, before everything else. It is the
-	// earliest and the cheapest hook, and nothing is merged yet. It needs
-	// Linux 5.18.
+	// XDP sees packets as they come in, before everything else. It is the earliest and the
+	// cheapest hook, and nothing is merged yet. It needs Linux 5.18.
 	XDP
 )
 
 // String returns the name of the hook.
 func (h Hook) String() string {
-	switch h {
-	case Ingress:
-		return "ingress"
-	case Egress:
-		return "egress"
-	case XDP:
-		return "XDP"
+	if h < Ingress || h > XDP {
+		return fmt.Sprintf("Hook(%d)", uint8(h))
 	}
-	return fmt.Sprintf("Hook(%d)", uint8(h))
+	return [...]string{"ingress", "egress", "XDP"}[h-Ingress]
 }
 
 // A Clock is the clock that stamps packets.
@@ -89,14 +79,8 @@ type Config struct {
 	// both points, and secret if somebody may craft traffic. See [Digest].
 	Seed uint64
 
-	// LDA configures the cells. Its Identity is zero or [Fingerprint], which
-	// New sets.
+	// LDA configures the cells. Its Identity is zero or [Fingerprint], which New sets.
 	LDA lda.Config
-
-	// LDS configures a sketch of delays per flow. The zero Config means no
-	// sketch. Its Identity is zero or [Fingerprint], and it must not count
-	// bytes.
-	LDS lds.Config
 
 	// Clock is the clock that stamps packets.
 	Clock Clock
@@ -114,14 +98,6 @@ func (c *Config) Validate() error {
 	if id := c.LDA.Identity; id != 0 && id != want {
 		return c.invalid("LDA.Identity", id, fmt.Sprintf("0 or the fingerprint %d", want))
 	}
-	if c.LDS != (lds.Config{}) {
-		if err := c.LDS.Validate(); err != nil {
-			return fmt.Errorf("kernel: %w", err)
-		}
-		if id := c.LDS.Identity; id != 0 && id != want {
-			return c.invalid("LDS.Identity", id, fmt.Sprintf("0 or the fingerprint %d", want))
-		}
-	}
 	if c.Clock > Boot {
 		return c.invalid("Clock", c.Clock, "Wall or Boot")
 	}
@@ -136,37 +112,23 @@ func (c *Config) invalid(field string, got any, want string) error {
 }
 
 // A processor's lane has its counters and some scratch space, then packets that
-// are set aside, then the cells of the LDA, then those of the sketch.
+// are set aside, then the cells of the LDA.
 const (
 	cellSize     = 16
 	countersSize = 128
 	staged       = 16 // packets
-	stageSize    = 32 // of each: its digest, time and flow
+	stageSize    = 16 // of each: its digest and time
 	cellsAt      = countersSize + staged*stageSize
 	maxMemory    = 1 << 28 // the verifier lets a program address this much
 )
 
 func (c *Config) ldaCells() int { return c.LDA.MemorySize() / cellSize }
-func (c *Config) ldsCells() int { return c.LDS.Rows * c.LDS.Columns }
 
-// laneSize returns the number of bytes that one processor takes for one
-// interval. It is a multiple of a cache line, so that no two processors share
-// one.
+// laneSize returns the number of bytes that one processor takes for one interval.
+// It is a multiple of a cache line, so that no two processors share one.
 func (c *Config) laneSize() int {
 	const line = 64
-	return (cellsAt + cellSize*(c.ldaCells()+c.ldsCells()) + line - 1) / line * line
-}
-
-// MemorySize returns the number of bytes of kernel memory that a Point takes
-// on a machine with the given number of processors, which is rounded up to a
-// power of two. Each processor has its own cells for the present interval and
-// for the one before.
-func (c *Config) MemorySize(processors int) int {
-	lanes := 1
-	for lanes < processors {
-		lanes *= 2
-	}
-	return 2 * lanes * c.laneSize()
+	return (cellsAt + cellSize*c.ldaCells() + line - 1) / line * line
 }
 
 // Counters counts the frames that a Point skipped, by reason, and the packets

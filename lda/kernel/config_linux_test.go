@@ -7,17 +7,14 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda/kernel"
-	"github.com/hoplag/hoplag/lds"
 )
 
 func TestValidate(t *testing.T) {
 	for name, spoil := range map[string]func(*kernel.Config){
-		"rows":         func(c *kernel.Config) { c.LDA.Banks[0].Rows = 3 },
-		"identity":     func(c *kernel.Config) { c.LDA.Identity = 1 },
-		"LDS identity": func(c *kernel.Config) { c.LDS = lds.DefaultConfig; c.LDS.Identity = 1 },
-		"LDS rows":     func(c *kernel.Config) { c.LDS.Columns = 5 },
-		"clock":        func(c *kernel.Config) { c.Clock = 200 },
-		"memory":       func(c *kernel.Config) { c.LDA.Banks[0].Rows = 1 << 24 },
+		"rows":     func(c *kernel.Config) { c.LDA.Banks[0].Rows = 3 },
+		"identity": func(c *kernel.Config) { c.LDA.Identity = 1 },
+		"clock":    func(c *kernel.Config) { c.Clock = 200 },
+		"memory":   func(c *kernel.Config) { c.LDA.Banks[0].Rows = 1 << 24 },
 	} {
 		config := kernel.DefaultConfig
 		spoil(&config)
@@ -29,7 +26,6 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	config := kernel.DefaultConfig
-	config.LDS = lds.DefaultConfig
 	if err := config.Validate(); err != nil {
 		t.Error(err)
 	}

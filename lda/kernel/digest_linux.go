@@ -2,20 +2,12 @@ package kernel
 
 import "math/bits"
 
-// The constants of hashing.Digest and hashing.Tuple.Flow; see that package. A
-// test checks that both compute the same.
+// The constants of hashing.Digest; a test checks that both compute the same.
 const (
 	key0 = 0x6a09e667f3bcc909
 	key1 = 0xbb67ae8584caa73b
 	key2 = 0x3c6ef372fe94f82b
-	key3 = 0xa54ff53a5f1d36f1
 	key4 = 0x510e527fade682d1
-	key5 = 0x9b05688c2b3e6c1f
-
-	// hashing.Mix
-	mixKey  = key1
-	saltMul = key4
-	saltXor = key3
 )
 
 // split derives two keys from a seed.
@@ -93,22 +85,4 @@ func (p *program) upperProduct() {
 	p.do(opAdd, r1, r5)
 	p.with(opRight, r4, 32)
 	p.do(opAdd, r1, r4)
-}
-
-// flow puts in r9 the result of hashing.Tuple.Flow for the tuple on the stack.
-func (p *program) flow() {
-	x, y := split(p.config.Seed, key3)
-	p.absorb(stackSource, x, y)
-	p.move(r9, r1)
-	p.absorb(stackDestination, x, y)
-	p.move(r2, r1)
-	p.with(opLeft, r1, 32)
-	p.with(opRight, r2, 32)
-	p.do(opOr, r2, r1)
-	p.load(double, r1, fp, stackPorts)
-	p.do(opXor, r1, r9)
-	p.fold()
-	p.set(r2, key5)
-	p.fold()
-	p.move(r9, r1)
 }

@@ -10,20 +10,19 @@
 //		err = point.Release(interval)
 //	}
 //
-// A Point produces an ordinary [lda.Aggregator] and, for delays per flow, an
-// [lds.Sketch]. Encode, merge and compare them like those of any other point.
+// A Point produces an ordinary [lda.Aggregator]. Encode, merge and compare it like
+// that of any other point.
 //
 // # The program
 //
-// New generates a program for the kernel's virtual machine (eBPF) from the
-// Config, assembles it and loads it, using only the standard library: no
-// compiler, no cgo, nothing to install. The program parses frames as
-// [hashing.Frame.ParseWith] does with no [hashing.Tunnels]: VLAN tags, MPLS
-// labels, PPPoE, IPv4 with options, IPv6 with extension headers, fragments. It
-// hashes them as [hashing.Digest] does, and adds the time to one cell of the LDA
-// and one cell in each row of the sketch. It counts the frames that it skips, by
-// reason: see [Counters]. It follows up to 8 tags and 8 labels, and no rarer kinds
-// of tags, such as those of MACsec and NSH, and counts such frames as Deep.
+// New generates a program for the kernel's virtual machine (eBPF) from the Config,
+// assembles it and loads it, using only the standard library: no compiler, no cgo,
+// nothing to install. The program parses frames as [hashing.Frame.ParseWith] does with
+// no [hashing.Tunnels]: VLAN tags, MPLS labels, IPv4 with options, IPv6 with extension
+// headers, fragments. It hashes them as [hashing.Digest] does, and adds the time to one
+// cell of the LDA. It counts the frames that it skips, by reason: see [Counters]. It
+// follows up to 8 tags and 8 labels, and no rarer kinds of tags, such as those of
+// PPPoE, MACsec and NSH, and counts such frames as Deep.
 //
 // Each processor has its own cells, so that none waits for another, and has
 // them twice. Rotate changes one word that tells all programs to use the other
@@ -33,13 +32,12 @@
 //
 // # Packet identity
 //
-// A sending host leaves the transport checksum to the network card, and may
-// leave it the cutting of large segments (GSO, TSO); a receiving host may
-// merge segments (GRO). So the checksum is not part of a packet's
-// identity. A point elsewhere computes the same identity with [Digest] of this
-// package. A bundle counts as the packets that it stands for, each with the
-// sequence number, identification, lengths, flags and payload that it has on the
-// wire. All of them get the bundle's time stamp.
+// A sending host leaves the transport checksum to the network card, and may leave it
+// the cutting of large segments (GSO, TSO); a receiving host may merge segments (GRO).
+// So the checksum is not part of a packet's identity. A point elsewhere computes the
+// same identity with [Digest] of this package. A bundle counts as the packets that it
+// stands for, each with the sequence number, identification, lengths, flags and payload
+// that it has on the wire. All of them get the bundle's time stamp.
 //
 // This works for TCP or UDP of at most 256 segments outside tunnels, whose
 // identification rises by one, as that of Linux does, or is always 0, in segments
@@ -55,28 +53,23 @@
 //
 // # What it costs
 //
-// Plain packets, IPv4 or IPv6 with TCP or UDP, take a short way. Measured one by
-// one in a loop (go test -run '^$' -bench Stages ./lda/kernel), a packet costs
-// 94 ns, where the kernel's clock takes 48 and calling a program 30; 108 with a
-// sketch of four rows. Remembering a packet in the kernel's hash map costs 284 at
-// each end. Between two network stacks (-bench Live) the kernel says 163 ns a
-// packet at full rate, and 191 in bursts after 10 ms without work, when nothing is
-// in a cache. A program that only returns has 70 and 71 of that. Sixteen packets
-// are added to their cells together, and wait for memory once: one by one, a
-// burst's packets took 302.
+// Plain packets, IPv4 or IPv6 with TCP or UDP, take a short way. Measured one by one in
+// a loop (go test -run '^$' -bench Stages ./lda/kernel), a packet costs 94 ns, where
+// the kernel's clock takes 48 and calling a program 30.
+// Remembering a packet in the kernel's hash map costs 284 at each end. Between two
+// network stacks (-bench Live) the kernel says 163 ns a packet at full rate, and 191 in
+// bursts after 10 ms without work, when nothing is in a cache. A program that only
+// returns has 70 and 71 of that. Sixteen packets are added to their cells together, and
+// wait for memory once: one by one, a burst's packets took 302.
 //
-// Rotate takes some milliseconds, in which it waits and counting continues;
-// reading takes 35 µs for two processors (-bench Read). A bundle costs as much as
-// its packets.
+// Rotate takes some milliseconds, in which it waits and counting continues; reading
+// takes 35 µs for two processors (-bench Read). A bundle costs as much as its packets.
 //
 // # What it cannot do
 //
 // A point needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, or root; Linux 6.6, or
 // 5.18 for XDP alone; and a little-endian machine. Links end with the process.
 //
-// RLI's injector is not available here: a program can neither make a packet nor
-// wait, and its receiver keeps state for each flow. A program in user space can
-// send one packet in a hundred just as well, and the point stamps it.
-//
-// [lda] and [lds] name the papers.
+// It does not know flows: their sketches and references are for programs outside
+// the kernel. [lda] names the paper.
 package kernel

@@ -12,25 +12,17 @@ const (
 )
 
 // vlanTypes are EtherTypes before a tag of 4 bytes. rareTypes are those of tags
-// that hashing.Frame follows, and the program does not: IEEE 802.1BR, FabricPath,
-// IEEE 802.1ah, MACsec and NSH.
+// that hashing.Frame follows, and the program does not: PPPoE, IEEE 802.1BR,
+// FabricPath, IEEE 802.1ah, MACsec and NSH.
 var (
 	vlanTypes = []uint16{0x8100, 0x88a8, 0x9100, 0x9200}
-	rareTypes = []uint16{0x8926, 0x8903, 0x88e7, typeMACsec, typeNSH}
-)
-
-// PPP protocol numbers.
-const (
-	pppIPv4  = 0x0021
-	pppIPv6  = 0x0057
-	pppMPLS  = 0x0281
-	pppMPLS2 = 0x0283
+	rareTypes = []uint16{typePPPoE, 0x8926, 0x8903, 0x88e7, typeMACsec, typeNSH}
 )
 
 // parseEthernet walks over the link layer, by EtherTypes in r2 in the byte
 // order in which they were loaded, to an IP header. r5 counts the tags.
 func (p *program) parseEthernet(either, ip4, ip6 label) {
-	tag, labels, session := p.label(), p.label(), p.label()
+	tag, labels := p.label(), p.label()
 	p.with(opMove, r5, 0)
 	p.need(14)
 	p.load(half, r2, r8, 12)
@@ -43,7 +35,6 @@ func (p *program) parseEthernet(either, ip4, ip6 label) {
 	}
 	p.jumpWith(ifEqual, r2, swapped(typeMPLS), labels)
 	p.jumpWith(ifEqual, r2, swapped(typeMPLS2), labels)
-	p.jumpWith(ifEqual, r2, swapped(typePPPoE), session)
 	for _, t := range rareTypes {
 		p.jumpWith(ifEqual, r2, swapped(t), p.deep)
 	}
@@ -64,38 +55,8 @@ func (p *program) parseEthernet(either, ip4, ip6 label) {
 	p.with(opAdd, r5, 1)
 	p.jumpWith(ifGreater, r5, maxTags, p.deep)
 	p.goTo(byType)
-	p.place(session)
-	p.parsePPPoE(ip4, ip6, labels)
 	p.place(labels)
 	p.parseLabels(either)
-}
-
-// parsePPPoE continues after a header of PPPoE session data (version 1, type
-// 1, code 0), by a PPP protocol number of two bytes, or of one byte that is
-// odd.
-func (p *program) parsePPPoE(ip4, ip6, labels label) {
-	long, known := p.label(), p.label()
-	p.need(6)
-	p.load(half, r2, r8, 0)
-	p.jumpWith(ifNotEqual, r2, 0x11, p.notIP)
-	p.with(opAdd, r8, 6)
-	p.need(1)
-	p.load(byte1, r2, r8, 0)
-	p.with(opAdd, r8, 1)
-	p.move(r3, r2)
-	p.with(opAnd, r3, 1)
-	p.jumpWith(ifNotEqual, r3, 0, known)
-	p.place(long)
-	p.need(1)
-	p.load(byte1, r3, r8, 0)
-	p.with(opAdd, r8, 1)
-	p.with(opLeft, r2, 8)
-	p.do(opOr, r2, r3)
-	p.place(known)
-	p.jumpWith(ifEqual, r2, pppIPv4, ip4)
-	p.jumpWith(ifEqual, r2, pppIPv6, ip6)
-	p.jumpWith(ifEqual, r2, pppMPLS, labels)
-	p.jumpWith(ifNotEqual, r2, pppMPLS2, p.notIP)
 }
 
 // parseLabels pops an MPLS label stack, after which comes IP. Ethernet after the

@@ -7,16 +7,12 @@ import (
 	"io"
 	"math"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
 
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -47,83 +43,27 @@ func received(c *net.TCPConn) (n uint64) {
 	return n
 }
 
-var wires int
-
 // newWire makes a link whose end a has a queue, or skips the test.
 func newWire(t testing.TB, queue string) *wire {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make network namespaces")
-	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("needs iproute2")
-	}
-	wires++
-	name := fmt.Sprintf("hk%d.%d", os.Getpid(), wires)
-	w := &wire{a: name + "a", b: name + "b", device: "eth0", target: "10.99.0.2"}
-	t.Cleanup(func() {
-		exec.Command("ip", "netns", "del", w.a).Run()
-		exec.Command("ip", "netns", "del", w.b).Run()
-	})
-	commands := `netns add A
-netns add B
-link add eth0 netns A type veth peer name eth0 netns B
--n A addr add 10.99.0.1/24 dev eth0 nodad
--n B addr add 10.99.0.2/24 dev eth0 nodad
--n A link set eth0 up
--n B link set eth0 up`
-	for i, line := range strings.Split(commands, "\n") {
-		if i == 2 { // no packets but the test's
-			for _, ns := range []string{w.a, w.b} {
-				if err := in(ns, silenceIPv6); err != nil {
-					t.Skipf("sysctl: %v", err)
-				}
-			}
-		}
-		line = strings.NewReplacer("netns A", "netns "+w.a, "netns B", "netns "+w.b, "-n A", "-n "+w.a, "-n B", "-n "+w.b,
-			"add A", "add "+w.a, "add B", "add "+w.b).Replace(line)
-		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
-			t.Skipf("ip %s: %v: %s", line, err, out)
-		}
+	commands := []string{
+		"ip link add eth0 netns {0} type veth peer name eth0 netns {1}",
+		"ip -n {0} addr add 10.99.0.1/24 dev eth0 nodad", "ip -n {1} addr add 10.99.0.2/24 dev eth0 nodad",
+		"ip -n {0} link set eth0 up", "ip -n {1} link set eth0 up",
 	}
 	if queue != "" {
-		args := append([]string{"-n", w.a, "qdisc", "add", "dev", "eth0", "root"}, strings.Fields(queue)...)
-		if out, err := exec.Command("tc", args...).CombinedOutput(); err != nil {
-			t.Skipf("tc %s: %v: %s", queue, err, out)
-		}
+		commands = append(commands, "tc -n {0} qdisc add dev eth0 root "+queue)
 	}
-	return w
+	lab, err := programs.NewLab(2, commands...)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(lab.Remove)
+	return &wire{a: lab.Names[0], b: lab.Names[1], device: "eth0", target: "10.99.0.2"}
 }
 
-func silenceIPv6() error {
-	for _, name := range []string{"all", "default"} {
-		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0); err != nil && !os.IsNotExist(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-// in runs f on a thread of its own in a network namespace.
-func in(namespace string, f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		result <- func() error {
-			file, err := os.Open(filepath.Join("/var/run/netns", namespace))
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-			const network = 0x40000000
-			if _, _, errno := syscall.RawSyscall(numbers[runtime.GOARCH][1], file.Fd(), network, 0); errno != 0 {
-				return errno
-			}
-			return f()
-		}()
-	}()
-	return <-result
-}
+// in runs f in a network namespace.
+func in(namespace string, f func() error) error { return programs.In(namespace, f) }
 
 // attach attaches a point to an end of the link.
 func (w *wire) attach(t testing.TB, p *Point, namespace string, hook Hook) {
@@ -239,9 +179,10 @@ func newMatch(t testing.TB, p *Point) *match {
 
 // key points r2 at the digest and r1 to the map.
 func (m *match) key(p *program) {
-	p.store(double, fp, stackScratch, r8)
+	const scratch = -120
+	p.store(double, fp, scratch, r8)
 	p.move(r2, fp)
-	p.with(opAdd, r2, stackScratch)
+	p.with(opAdd, r2, scratch)
 	p.setMap(r1, mapDescriptor, m.times)
 }
 

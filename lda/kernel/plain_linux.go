@@ -117,9 +117,4 @@ func (p *program) plainTransport() {
 	p.load(double, r1, r8, 8)
 	p.store(double, fp, stackTransport+8, r1)
 	p.store(double, fp, stackProto, r5)
-	p.load(word, r1, r8, 0)
-	p.swap(r1, 32)
-	p.with(opLeft, r1, 16)
-	p.do(opOr, r1, r5)
-	p.store(double, fp, stackPorts, r1)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/lds"
 )
 
 // A Point counts packets in the kernel. Only one goroutine at a time may call
@@ -42,9 +41,6 @@ func New(c Config) (*Point, error) {
 		return nil, err
 	}
 	c.LDA.Identity = Fingerprint(c.Seed)
-	if c.LDS != (lds.Config{}) {
-		c.LDS.Identity = c.LDA.Identity
-	}
 	p := &Point{config: c, programs: make(map[programKind]int)}
 	if err := p.open(); err != nil {
 		p.Close()
@@ -60,7 +56,7 @@ func (p *Point) open() (err error) {
 	}
 	for p.lanes = 1; p.lanes < p.processor; p.lanes *= 2 {
 	}
-	size := p.config.MemorySize(p.processor)
+	size := 2 * p.lanes * p.config.laneSize() // for the present interval and the one before
 	if size > maxMemory {
 		return fmt.Errorf("%w: %d bytes for %d processors, want at most %d: fewer cells", estimate.ErrConfig, size, p.processor, maxMemory)
 	}
@@ -77,7 +73,7 @@ func (p *Point) open() (err error) {
 		return err
 	}
 	p.closers = append(p.closers, p.barrier.close)
-	p.sum = make([]uint64, 2*(p.config.ldaCells()+p.config.ldsCells()))
+	p.sum = make([]uint64, 2*p.config.ldaCells())
 	p.clock = clock{kind: p.config.Clock}
 	return p.clock.begin()
 }
@@ -112,12 +108,11 @@ func (p *Point) Close() error {
 	return nil
 }
 
-// An Interval is what a Point counted between two rotations. Its synopses are
-// ordinary ones: encode, merge and compare them like those of any other point
-// with the same Config.
+// An Interval is what a Point counted between two rotations. Its aggregator is an
+// ordinary one: encode, merge and compare it like that of any other point with
+// the same Config.
 type Interval struct {
 	Aggregator *lda.Aggregator
-	Sketch     *lds.Sketch // nil without Config.LDS
 	Counters   Counters
 
 	// Start and End are when the interval began and ended, by the Point's
@@ -133,21 +128,11 @@ type Interval struct {
 
 // Reset empties the interval, for the Rotation that holds it.
 func (i *Interval) Reset() {
-	a, s := i.Aggregator, i.Sketch
-	a.Reset()
-	if s != nil {
-		s.Reset()
-	}
-	*i = Interval{Aggregator: a, Sketch: s}
+	i.Aggregator.Reset()
+	*i = Interval{Aggregator: i.Aggregator}
 }
 
-func (p *Point) newInterval() (i *Interval, err error) {
-	i = new(Interval)
-	if i.Aggregator, err = lda.New(p.config.LDA); err != nil {
-		return nil, err
-	}
-	if p.config.LDS.Rows > 0 {
-		i.Sketch, err = lds.New(p.config.LDS)
-	}
-	return i, err
+func (p *Point) newInterval() (*Interval, error) {
+	a, err := lda.New(p.config.LDA)
+	return &Interval{Aggregator: a}, err
 }

@@ -9,7 +9,7 @@ import "math/bits"
 //	parse    walk the headers, as hashing.Frame does
 //	identify put on the stack the bytes that hashing.Frame.Append gives
 //	count    their digest
-//	stage    set the packet aside; add many to the LDA and to the sketch
+//	stage    set the packet aside; add many to the LDA
 //	segments of a bundle, go on with the next packet of it
 //
 // A plain packet takes a short way from begin to count. The program keeps these
@@ -36,10 +36,8 @@ type program struct {
 	pull                                    label // the packet's linear part is too short
 	notIP, truncated, malformed, deep, lump label // reasons to pass over a frame
 
-	// after, in tests, adds to what happens with the digest in r8.
-	after func(*program)
-	// fixedTime, in tests, takes the time from the control map.
-	fixedTime bool
+	after     func(*program) // in tests, adds to what happens with the digest in r8
+	fixedTime bool           // in tests, takes the time from the control map
 }
 
 // The stack, by offsets from its end.
@@ -50,16 +48,14 @@ const (
 	stackSegments  = -32  // bytes of payload after this segment; 0: nothing more
 	stackNetwork   = -40  // address from which the length field counts
 	stackStep      = -48  // by how much the identification rises
-	stackPorts     = -56  // source port <<32 | destination port <<16 | protocol
 	stackSize      = -64  // gso_size
 	stackEnd       = -104 // offset of the IP packet's end
 	stackPayload   = -72  // offset of the segment's payload
 	stackLength    = -80  // of the segment without payload, as in the length field
 	stackCount     = -88  // segments so far
 	stackFlags     = -96  // TCP flags that the last segment alone has
-	stackScratch   = -120 // 16 bytes
 	stackInvariant = -192 // 72 bytes
-	stackSpill     = -224 // 32 bytes, while parsing
+	stackSpill     = -224 // 24 bytes, while parsing
 
 	stackStaged     = stackSpill // packets added of those that were set aside
 	stackStagedTime = stackSpill + 8
@@ -171,8 +167,7 @@ func (p *program) begin() {
 	}
 }
 
-// loadEnds sets r7 to the first byte of the packet, and r9 to the end of what can
-// be read.
+// loadEnds sets r7 to the first byte of the packet, and r9 to the end of what can be read.
 func (p *program) loadEnds() {
 	p.loadData()
 	if p.hook == XDP {
@@ -191,8 +186,7 @@ func (p *program) loadData() {
 	}
 }
 
-// need makes sure that the given number of bytes can be read at the cursor. It
-// uses r1.
+// need makes sure that the given number of bytes can be read at the cursor. It uses r1.
 func (p *program) need(n int32) {
 	p.move(r1, r8)
 	p.with(opAdd, r1, n)
@@ -253,9 +247,8 @@ func (p *program) refusals() {
 	}
 }
 
-// The counters of a lane, which are words at its beginning; and facts about a
-// bundle that the verifier need not know, or it would verify each kind of
-// bundle separately.
+// The counters of a lane, which are words at its beginning; and facts about a bundle that
+// the verifier need not know, or it would verify each kind of bundle separately.
 const (
 	counterTruncated = iota
 	counterNotIP

@@ -85,11 +85,7 @@ func (p *Point) collect(i *Interval, half int, offset uint64) {
 		addCounters(&i.Counters, words)
 		for n := range words[laneStaged] {
 			e := words[countersSize/8+stageSize/8*n:]
-			packet, t := hashing.Packet(e[stageDigest/8]), int64(e[stageTime/8]+offset)
-			i.Aggregator.Update(packet, t)
-			if i.Sketch != nil {
-				i.Sketch.Update(hashing.Flow(e[stageFlow/8]), packet, t)
-			}
+			i.Aggregator.Update(hashing.Packet(e[stageDigest/8]), int64(e[stageTime/8]+offset))
 		}
 		cells := words[cellsAt/8:][:len(p.sum)]
 		for j, v := range cells {
@@ -100,12 +96,7 @@ func (p *Point) collect(i *Interval, half int, offset uint64) {
 	for j := 0; j < len(p.sum) && offset != 0; j += 2 {
 		p.sum[j] += offset * uint64(uint32(p.sum[j+1]))
 	}
-	own := 2 * p.config.ldaCells()
-	// Their errors concern lengths, which are right.
-	i.Aggregator.AddCells(p.sum[:own])
-	if i.Sketch != nil {
-		i.Sketch.AddCells(p.sum[own:])
-	}
+	i.Aggregator.AddCells(p.sum) // its error concerns the length, which is right
 }
 
 func addCounters(c *Counters, words []uint64) {

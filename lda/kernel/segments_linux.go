@@ -5,17 +5,15 @@ package kernel
 // walks through each of them.
 const maxSegments = 256
 
-// tunnelPorts are destination ports of tunnels in UDP: VXLAN, Linux's first
-// choice for it and Cilium's, VXLAN-GPE, Geneve, GTP-U, MPLS. A bundle of theirs
-// is cut inside.
+// tunnelPorts are destination ports of tunnels in UDP: VXLAN, Linux's first choice for it
+// and Cilium's, VXLAN-GPE, Geneve, GTP-U, MPLS. A bundle of theirs is cut inside.
 var tunnelPorts = []uint16{4789, 8472, 8473, 4790, 6081, 2152, 6635}
 
-// bundle turns what is on the stack into the first segment of a bundle (GSO or
-// GRO). r0 is the payload of every segment but the last, r4 tells fragments,
-// and r5 is the protocol. Segments have the headers of the bundle except for
-// lengths, the identification, which rises by one or is always 0, sequence
-// numbers, and flags that only the first or the last one has. Bundles are made
-// and taken apart by just these rules.
+// bundle turns what is on the stack into the first segment of a bundle (GSO or GRO). r0 is
+// the payload of every segment but the last, r4 tells fragments, and r5 is the protocol.
+// Segments have the headers of the bundle except for lengths, the identification, which
+// rises by one or is always 0, sequence numbers, and flags that only the first or the last
+// one has. Bundles are made and taken apart by just these rules.
 func (p *program) bundle() {
 	udp, known := p.label(), p.label()
 	p.storeValue(double, fp, stackFlags, 0)
@@ -71,9 +69,8 @@ func (p *program) bundle() {
 	p.goTo(p.segment)
 }
 
-// segments adds each segment of a bundle to the cells. They are not set aside:
-// the verifier, which walks through each, would have to walk through adding them
-// up for each.
+// segments adds each segment of a bundle to the cells. They are not set aside: the
+// verifier, which walks through each, would have to walk through adding them up for each.
 func (p *program) segments() {
 	p.place(p.segment)
 	p.completeSegment()
@@ -82,14 +79,9 @@ func (p *program) segments() {
 	if p.after != nil {
 		p.after(p)
 	}
-	if p.config.LDS.Rows > 0 {
-		p.flow()
-		p.blind(r9, r1)
-	}
 	p.load(double, r1, fp, stackTime)
 	p.store(double, fp, stackStagedTime, r1)
 	p.updateLDA()
-	p.updateLDS()
 
 	p.load(double, r1, fp, stackSegments)
 	p.jumpWith(ifEqual, r1, 0, p.out)
@@ -164,8 +156,7 @@ func (p *program) completeSegment() {
 	p.bump(counterSegments)
 }
 
-// loadPayload copies to the stack the first of the r4 bytes of payload at
-// offset r2.
+// loadPayload copies to the stack the first of the r4 bytes of payload at offset r2.
 func (p *program) loadPayload(most int32, to int16) {
 	few := p.label()
 	p.blind(r4, r1)

@@ -4,16 +4,12 @@ package kernel
 const (
 	stageDigest = 0
 	stageTime   = 8
-	stageFlow   = 16
 )
 
 // stage sets aside the packet with the digest in r8. Those that were set aside
 // are added to their cells together: the program then waits once for the cells
 // to come from memory, and not for each. Rotate adds what is left.
 func (p *program) stage() {
-	if p.config.LDS.Rows > 0 {
-		p.flow()
-	}
 	p.load(double, r1, fp, stackLane)
 	p.load(double, r2, r1, 8*laneStaged)
 	p.with(opAnd, r2, staged-1)
@@ -21,9 +17,6 @@ func (p *program) stage() {
 	p.store(double, r3, stageDigest, r8)
 	p.load(double, r4, fp, stackTime)
 	p.store(double, r3, stageTime, r4)
-	if p.config.LDS.Rows > 0 {
-		p.store(double, r3, stageFlow, r9)
-	}
 	p.with(opAdd, r2, 1)
 	p.store(double, r1, 8*laneStaged, r2)
 	p.jumpWith(ifEqual, r2, staged, p.full)
@@ -45,11 +38,7 @@ func (p *program) addStaged() {
 	p.load(double, r8, r4, stageDigest)
 	p.load(double, r1, r4, stageTime)
 	p.store(double, fp, stackStagedTime, r1)
-	if p.config.LDS.Rows > 0 {
-		p.load(double, r9, r4, stageFlow)
-	}
 	p.updateLDA()
-	p.updateLDS()
 	p.goTo(next)
 }
 

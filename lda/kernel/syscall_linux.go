@@ -18,16 +18,9 @@ const (
 	linkCreate = 28
 )
 
-// numbers holds the numbers of the system calls bpf and setns, for the
-// little-endian architectures that have them.
-var numbers = map[string][2]uintptr{
-	"386":     {357, 346},
-	"amd64":   {321, 308},
-	"arm":     {386, 375},
-	"arm64":   {280, 268},
-	"loong64": {280, 268},
-	"riscv64": {280, 268},
-}
+// numbers holds the number of the system call bpf, for the little-endian
+// architectures that have it.
+var numbers = map[string]uintptr{"386": 357, "amd64": 321, "arm": 386, "arm64": 280, "loong64": 280, "riscv64": 280}
 
 // maxTries limits how often a call is repeated after a signal interrupted it,
 // such as the signals with which Go's runtime preempts: the verifier gives up
@@ -37,7 +30,7 @@ const maxTries = 1000
 // bpf makes the system call bpf(2). Its attributes are a struct of the
 // kernel's, as far as it is known here.
 func bpf(command int, attributes unsafe.Pointer, size uintptr) (int, error) {
-	number := numbers[runtime.GOARCH][0]
+	number := numbers[runtime.GOARCH]
 	if number == 0 {
 		return -1, ErrUnsupported
 	}
@@ -65,16 +58,10 @@ func pointer(p unsafe.Pointer) uint64 {
 
 var stored unsafe.Pointer
 
-// newMap creates a map. The first failure for lack of privilege may be one of
-// lockable memory, which kernels before 5.11 charge maps to.
+// newMap creates a map.
 func newMap(kind, key, value, entries, flags uint32) (int, error) {
 	attributes := struct{ kind, key, value, entries, flags uint32 }{kind, key, value, entries, flags}
 	descriptor, err := bpf(mapCreate, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
-	if err == syscall.EPERM {
-		const memlock, infinity = 8, ^uint64(0)
-		syscall.Setrlimit(memlock, &syscall.Rlimit{Cur: infinity, Max: infinity})
-		descriptor, err = bpf(mapCreate, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes))
-	}
 	if err != nil {
 		return -1, explain(fmt.Sprintf("map of %d × %d bytes", entries, value), err)
 	}

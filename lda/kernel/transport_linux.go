@@ -1,15 +1,13 @@
 package kernel
 
-// parseTransport puts the rest of what identifies a packet on the stack:
-// ports, protocol, and 24 bytes from the cursor on. Of the packet's r3 bytes
-// there, fewer may have been captured, and the frame may be longer. r4 tells a
-// fragment after the first, and r5 is the protocol.
+// parseTransport puts the rest of what identifies a packet on the stack: protocol, and 24
+// bytes from the cursor on. Of the packet's r3 bytes there, fewer may have been captured,
+// and the frame may be longer. r4 tells a fragment after the first, and r5 is the protocol.
 func (p *program) parseTransport() {
 	tcp, ports, plain, copied := p.label(), p.label(), p.label(), p.label()
 	for i := range int16(3) {
 		p.storeValue(double, fp, stackTransport+8*i, 0)
 	}
-	p.with(opMove, r0, 0)
 	p.jumpWith(ifNotEqual, r4, 0, plain)
 	p.jumpWith(ifEqual, r5, protoTCP, tcp)
 	for _, proto := range []int32{protoUDP, protoUDPLite, protoDCCP, protoSCTP} {
@@ -23,8 +21,7 @@ func (p *program) parseTransport() {
 	p.with(opAdd, r1, 20)
 	whole := p.label()
 	p.jump(ifNotAbove, r1, r9, whole)
-	// The linear part ends in the header: gather the rest of the frame, if
-	// there is one.
+	// The linear part ends in the header: gather the rest of the frame, if there is one.
 	p.spill()
 	p.frameLength()
 	p.move(r1, r9)
@@ -34,7 +31,6 @@ func (p *program) parseTransport() {
 	p.jump(ifLess, r1, r2, p.pull)
 	p.goTo(ports)
 	p.place(whole)
-	p.loadPorts()
 	p.load(byte1, r2, r8, 12)
 	p.with(opRight, r2, 4)
 	p.with(opLeft, r2, 2)
@@ -47,7 +43,6 @@ func (p *program) parseTransport() {
 	p.place(ports)
 	p.jumpWith(ifLess, r3, 4, plain)
 	p.need(4)
-	p.loadPorts()
 	p.place(plain)
 	p.with(opMove, r2, 0)
 	p.copyRest(24, stackTransport)
@@ -55,23 +50,15 @@ func (p *program) parseTransport() {
 	p.identify()
 }
 
-// loadPorts sets r0 to the ports at the cursor, in the form of the tuple's
-// digest.
-func (p *program) loadPorts() {
-	p.load(word, r0, r8, 0)
-	p.swap(r0, 32)
-	p.with(opLeft, r0, 16)
-}
-
 // spill saves across a call what parsing knows, and unspill restores it.
 func (p *program) spill() {
-	for i, r := range []int{r0, r3, r4, r5} {
+	for i, r := range []int{r3, r4, r5} {
 		p.store(double, fp, int16(stackSpill+8*i), r)
 	}
 }
 
 func (p *program) unspill() {
-	for i, r := range []int{r0, r3, r4, r5} {
+	for i, r := range []int{r3, r4, r5} {
 		p.load(double, r, fp, int16(stackSpill+8*i))
 	}
 }
@@ -85,7 +72,7 @@ func (p *program) copyRest(most int32, to int16) {
 	p.store(double, fp, stackPayload, r2)
 	p.frameLength()
 	p.load(double, r2, fp, stackPayload)
-	p.load(double, r4, fp, stackSpill+8) // the packet's length
+	p.load(double, r4, fp, stackSpill) // the packet's length
 	p.do(opSub, r4, r2)
 	p.do(opAdd, r2, r8)
 	p.do(opSub, r2, r7) // offset in the frame
@@ -123,8 +110,6 @@ func (p *program) identify() {
 	p.storeValue(half, fp, stackTransport+6, 0)
 	p.place(done)
 	p.store(double, fp, stackProto, r5)
-	p.do(opOr, r0, r5)
-	p.store(double, fp, stackPorts, r0)
 	if p.hook != XDP {
 		p.load(word, r0, r6, bufferSegment)
 		p.jumpWith(ifEqual, r0, 0, p.count)
