@@ -33,7 +33,6 @@ type thinned struct {
 	each    []estimate.Empirical // of each interval
 	truth   estimate.Empirical
 	cells   float64 // share that held one packet at both ends
-	arrived float64 // packets that arrived, per cell, of those sampled
 }
 
 // window returns some packets of a passage.
@@ -60,7 +59,6 @@ func thin(run *experiment.Run, p *Passage, packets int, shift uint8) *thinned {
 	}
 	cells := float64(rows * quantileIntervals)
 	t.cells = float64(len(samples)) / cells
-	t.arrived = float64(len(truth)) * shareOf(shift) / cells
 	t.samples, t.truth = estimate.NewEmpirical(samples), estimate.NewEmpirical(truth)
 	return &t
 }
@@ -89,7 +87,6 @@ func (t *thinned) alone(p float64) float64 {
 func measureQuantiles(run *experiment.Run) {
 	fitting := run.Pick(2, 5) // the shift at which there is one packet to a cell
 	packets := rows << fitting
-	drawShares(run, fitting, packets)
 	ranks := run.Draw("ranks", fmt.Sprintf("Which quantile it really is, %d intervals together", quantileIntervals),
 		"How far the rank of every quantile is off; the bars are what is asked of the median, the 90th and the 99th percentile.",
 		plot.LinearAxis("quantile (%)"), plot.LinearAxis("rank off by (percentage points)"))
@@ -133,25 +130,6 @@ func measureQuantiles(run *experiment.Run) {
 		"packets share one.")
 	run.Notef("By the theory of independent samples, %.0f of them put the rank of a median within %.2f percentage points, of a p99 within "+
 		"%.2f, two times in three.", theory, 100*rankDeviation(0.5, theory), 100*rankDeviation(0.99, theory))
-}
-
-// drawShares shows how many cells give a sample, from no sampling on.
-func drawShares(run *experiment.Run, fitting, packets int) {
-	expected := plot.Series{Name: "expected, λ·exp(−λ)", Kind: plot.Line}
-	for at := -4.0; at <= float64(fitting); at += 0.125 {
-		sampled := math.Exp2(at)
-		expected.Add(sampled, 100*(1-quantileLoss)*sampled*math.Exp(-sampled))
-	}
-	measured := plot.Series{Name: "measured", Kind: plot.Markers}
-	p := NewTrace(run, Laws[0]).Lose(run, quantileLoss, 0)
-	for shift := range run.Times(fitting + 4) {
-		t := thin(run, p, packets, uint8(shift))
-		measured.Add(t.arrived/(1-quantileLoss), 100*t.cells)
-	}
-	run.Draw("share", "Cells that give a sample",
-		fmt.Sprintf("Average of %d intervals of %d packets, %s lost, by how many packets are sampled.",
-			quantileIntervals, packets, percent(quantileLoss)), plot.LogAxis("packets a cell"),
-		plot.LinearAxis("cells with one packet at both ends (%)"), expected, measured)
 }
 
 // rankDeviation returns the standard error of a quantile's rank.

@@ -19,12 +19,11 @@ type source struct {
 	name, title string
 	files       [2]string // from the project's root, ingress first
 	ships       bool      // with the project: it is an error if it is missing
-	period      int64     // ns: length of an interval in figures over time, if there are any
 }
 
 var sources = []source{
 	{
-		name: "shipped", title: "queue of 12 Mb/s", ships: true, period: 250e6,
+		name: "shipped", title: "queue of 12 Mb/s", ships: true,
 		files: [2]string{"examples/twopoint/testdata/ingress.pcap.gz", "examples/twopoint/testdata/egress.pcap.gz"},
 	},
 	beside("tbf400m_512k", "400 Mb/s, 512 kB"),
@@ -34,23 +33,14 @@ var sources = []source{
 
 func beside(name, title string) source {
 	dir := "../shared/data/twopoint/" + name + "/"
-	return source{name: name, title: title, period: 250e6, files: [2]string{dir + "ingress.pcap.gz", dir + "egress.pcap.gz"}}
+	return source{name: name, title: title, files: [2]string{dir + "ingress.pcap.gz", dir + "egress.pcap.gz"}}
 }
-
-// hardware is a switch that loses nothing; both sides on one clock of 10 ns.
-var hardware = source{name: "switch", title: "hardware switch",
-	files: [2]string{"../shared/data/switch/ingress.pcap", "../shared/data/switch/egress.pcap"}}
 
 // A capture is what passed both points, in memory.
 type capture struct {
 	source
 	packets []packet // in the order they came
 	leaving []int32  // the numbers of those that left, in that order
-	flows   map[hashing.Flow]bool
-	bits    float64 // of all packets on the link
-	lost    int
-	twins   int // packets with an identical one on its way when they left: which is which is a guess
-	others  int // frames without IP, skipped
 }
 
 type packet struct {
@@ -78,7 +68,7 @@ func (s source) load() (*capture, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	c := &capture{source: s, flows: map[hashing.Flow]bool{}}
+	c := &capture{source: s}
 	if err := c.read(trace.NewPair(readers[0], readers[1])); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
@@ -97,13 +87,10 @@ func (c *capture) read(pair *trace.Pair) error {
 			return err
 		}
 		if frame.Parse(rec.Link, rec.Frame) != nil {
-			c.others++
-			continue
+			continue // it has no IP
 		}
 		id := frame.Digest(identity)
 		if point == trace.Ingress {
-			c.flows[frame.Tuple.Flow(identity)] = true
-			c.bits += 8 * float64(rec.Length)
 			flying[id] = append(flying[id], int32(len(c.packets)))
 			c.packets = append(c.packets, packet{id: id, in: rec.Time, lost: true})
 			continue
@@ -114,15 +101,11 @@ func (c *capture) read(pair *trace.Pair) error {
 		}
 		p := &c.packets[same[0]]
 		p.out, p.lost = rec.Time, false
-		if len(same) > 1 {
-			c.twins++
-		}
 		c.leaving = append(c.leaving, same[0])
 		if flying[id] = same[1:]; len(same) == 1 {
 			delete(flying, id)
 		}
 	}
-	c.lost = len(c.packets) - len(c.leaving)
 	if len(c.leaving) == 0 {
 		return estimate.ErrNoSamples
 	}
@@ -153,19 +136,3 @@ func loadAll(run *experiment.Run, from ...source) (there []*capture) {
 
 // packetKey is a packet's digest under a seed.
 func packetKey(seed uint64, p *packet) hashing.Packet { return hashing.Word(seed, uint64(p.id)) }
-
-// truth covers all packets that left.
-func (c *capture) truth() estimate.Moments {
-	var all estimate.Moments
-	for _, number := range c.leaving {
-		all.Add(c.packets[number].delay())
-	}
-	return all
-}
-
-func (c *capture) loss() float64 { return float64(c.lost) / float64(len(c.packets)) }
-
-// seconds returns the time from the first packet to the last.
-func (c *capture) seconds() float64 {
-	return float64(c.packets[len(c.packets)-1].in-c.packets[0].in) / 1e9
-}

@@ -47,9 +47,9 @@ var styles = func() string {
 		".hoplag-plot .title{font-size:14px;font-weight:600}.hoplag-plot .note{font-size:11px;font-style:italic}" +
 		".hoplag-plot .power{font-size:9px}" +
 		".hoplag-plot .grid{stroke-width:1}.hoplag-plot .fine{stroke-width:.5}" +
-		".hoplag-plot .line{fill:none;stroke-width:2;stroke-linejoin:round}.hoplag-plot .bar{stroke-width:1.5}" +
+		".hoplag-plot .line{fill:none;stroke-width:2;stroke-linejoin:round}" +
 		".hoplag-plot .range{stroke-width:1.2;opacity:.8}.hoplag-plot .mark{stroke-width:1.6}" +
-		".hoplag-plot .band{fill-opacity:.2;stroke:none}.hoplag-plot .faint{fill-opacity:.15}" +
+		".hoplag-plot .band{fill-opacity:.2;stroke:none}" +
 		light.String() +
 		"@media screen and (prefers-color-scheme:dark){" + dark.String() + "}"
 }()
