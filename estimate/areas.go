@@ -51,6 +51,8 @@ type Areas struct {
 	negative float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
 	seen     float64 // since
 	past     struct{ sent, lost float64 }
+	watched  float64 // time, in all
+	told     int     // packets that were told to be lost since the beginning
 
 	taken []taken           // in the cuts that are kept
 	known map[int]knownCell // by cell
@@ -74,6 +76,7 @@ type Areas struct {
 	losses losses
 	window window
 	alone  []Alone
+	onWay  [2]endAges // at the ends of the window
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which
@@ -136,7 +139,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.known)
 	a.taken = a.taken[:0]
 	a.cells, a.events, a.spare = a.cells[:0], append(a.events[:0], areaEvent{}), 0
-	a.begun = start
+	a.begun, a.told = start, 0
 	a.ends, a.before, a.underWay, a.negative, a.seen = append(a.ends[:0], start), 0, false, -1, -1
 }
 
@@ -186,6 +189,7 @@ func (a *Areas) Cut(i int, pair CellPair) {
 func (a *Areas) Next(end int64) {
 	if length := float64(end - a.ends[a.latest()]); length > 0 {
 		a.step = length
+		a.watched += length
 	}
 	a.ends = append(a.ends, end)
 }
@@ -274,7 +278,8 @@ func (a *Areas) Settle(to int) {
 	if a.named {
 		keep = max(0, keep-keptForTrails)
 	}
-	a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
+	lost, extra := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
+	a.told += lost - extra
 	for j := range a.cells {
 		a.forget(&a.cells[j], keep)
 	}

@@ -136,7 +136,7 @@ func (l *losses) add(x *span) {
 	case x.alone():
 		l.longest = max(l.longest, float64(x.sum))
 	}
-	if wide := l.areas.mask>>(32+digestsTell) != 0; wide && x.exact && x.late == 0 && !x.alone() {
+	if x.exact && x.late == 0 && !x.alone() {
 		l.longest = max(l.longest, l.areas.standing(x, l.longest))
 	}
 	n := float64(x.sent) + x.before
@@ -169,21 +169,25 @@ func (l *losses) add(x *span) {
 	}
 }
 
-// digestsTell is from how many bits on levels are not equal by chance, of all
-// that are compared.
+// digestsTell is from how many bits on two levels are not equal by chance, of all
+// that are compared. Where they are narrower, three and half of all have to be.
 const digestsTell = 24
 
 // standing returns for how long the same packets, which came later, were
 // outstanding in a span, if that is longer than least.
 func (a *Areas) standing(x *span, least float64) float64 {
-	for i := range x.levels {
-		for j := len(x.levels) - 1; j > i; j-- {
-			long := float64(a.ends[x.from+1+j] - a.ends[x.from+1+i])
-			if long <= least {
-				break
-			}
-			if x.levels[i] == x.levels[j] {
-				least = long
+	wide, last := a.mask>>(32+digestsTell) != 0, len(x.levels)-1
+	for i, level := range x.levels {
+		if float64(a.ends[x.from+1+last]-a.ends[x.from+1+i]) <= least {
+			break
+		}
+		equal := 0
+		for j := i; j <= last && x.on[j] >= x.on[i] && x.on[i] > 0; j++ {
+			if x.levels[j] == level {
+				equal++
+				if wide || equal > 2 && 2*equal > j-i {
+					least = max(least, float64(a.ends[x.from+1+j]-a.ends[x.from+1+i]))
+				}
 			}
 		}
 	}
@@ -270,6 +274,20 @@ func (l *losses) age(k, to int) (mean, square float64) {
 	}
 	mean = float64(l.areas.ends[to]-l.areas.ends[max(k, l.from)]) + half
 	return mean, mean*mean + half*half/3
+}
+
+// coming returns for how long packets that count as lost were on their way within the
+// window if they come yet.
+func (l *losses) coming() float64 {
+	window := float64(l.areas.ends[l.to] - l.areas.ends[l.from])
+	late := float64(max(l.areas.told, 0)) * window
+	for k := l.from + 1; k <= l.to; k++ {
+		age, _ := l.age(k, l.to)
+		for g := range l.groups {
+			late += l.rate(k) * l.groups[g].cuts[k].all * age
+		}
+	}
+	return late
 }
 
 // empty returns how likely a cell in which a packet was lost was empty at a

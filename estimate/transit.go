@@ -19,6 +19,10 @@ type Transit struct {
 	Mean, Error float64
 	Degrees     uint64 // of freedom of Error
 
+	// Late is by how much the mean may be greater because packets that count as
+	// lost may come yet. It is 0 once it is known how long packets take.
+	Late float64
+
 	// First and Last are about the packets that were on their way at the first
 	// and at the last cut.
 	First, Last OnWay
@@ -31,6 +35,7 @@ type Transit struct {
 
 	steady bool // the number of packets on their way varies by chance only
 	early  bool // most packets that cross cuts come before they are sent
+	used   int  // the first group that counts
 }
 
 // OnWay is about the packets that are on their way at a cut.
@@ -68,8 +73,7 @@ func (a *Areas) Transit(from, to int, alone func(Alone)) (Transit, error) {
 	if err != nil {
 		return t, err
 	}
-	var first, last ages
-	a.single(from, to, &first, &last)
+	a.single(from, to)
 	if was := a.patience; len(a.alone) < fewAlone && longTail*math.Abs(t.Mean) > a.greatest {
 		// In cells that always have packets on their way, fast ones are alone.
 		a.greatest = longTail * math.Abs(t.Mean)
@@ -93,9 +97,16 @@ func (a *Areas) Transit(from, to int, alone func(Alone)) (Transit, error) {
 			alone(a.alone[i])
 		}
 	}
-	a.age(&t, &first, &last)
+	a.age(&t)
+	if a.watched < knowsTail*a.step && t.Received > 0 {
+		t.Late = a.losses.coming() / t.Received
+	}
 	return t, nil
 }
+
+// knowsTail is for how many intervals packets have to be seen to know how long the
+// slowest take. What was not seen by then is not expected.
+const knowsTail = 45
 
 const (
 	// fewAlone is how many packets that were alone do not show how long packets
@@ -127,87 +138,31 @@ func (a *Areas) observe(from, to int) {
 	}
 }
 
-// ages adds up ages, each with a weight.
-type ages struct{ n, sum, weights, squares, first, second float64 }
-
-func (a *ages) add(age, weight float64) {
-	a.n++
-	a.sum += age
-	a.weights += weight
-	a.squares += weight * weight
-	a.first += weight * age
-	a.second += weight * age * age
-}
-
 // single collects the packets that were alone in their cell and came in the
-// window, and adds up the ages of those on their way at its ends. The chance to
-// be alone falls with the packets that were sent in the meantime.
-func (a *Areas) single(from, to int, first, last *ages) {
+// window, and the ages of those on their way at its ends. The chance to be alone
+// falls with the packets that were sent in the meantime.
+func (a *Areas) single(from, to int) {
 	a.alone = a.alone[:0]
+	for i := range a.onWay {
+		a.onWay[i].reset(len(a.groups) - 1)
+	}
 	a.walk(from, func(x *span) {
-		if !x.alone() {
-			return
+		for i, cut := range [2]int{from, to} {
+			if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
+				a.ages(x, cut, &a.onWay[i])
+			}
 		}
-		others, cuts := 0.0, a.losses.groups[x.group].cuts
-		for k := x.from + 1; k <= x.to; k++ {
-			others += cuts[k].all
-		}
-		weight := math.Exp(min(others/float64(a.size(x.group)), 30))
-		if x.from < from {
-			first.add(float64(SignExtend(uint64(a.ends[from])-x.sentSum, a.bits)), weight)
-		}
-		if x.to > to && x.from < to {
-			last.add(float64(SignExtend(uint64(a.ends[to])-x.sentSum, a.bits)), weight)
-		}
-		if x.to <= to {
-			a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, weight})
+		if x.alone() && x.to <= to {
+			a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, a.weight(x)})
 		}
 	})
 }
 
-// age estimates the ages of the packets on their way at both ends. A packet is seen
-// on its way in proportion to its delay, and its age is uniform up to that. So with
-// moments m of the delays the mean age is m₂/2m₁, and the mean square m₃/3m₁. The
-// third is known from packets that were alone if they vary as all do. Else it is at
-// least m₂²/m₁, and at most m₂ times the greatest delay. Where the number of packets
-// on their way varies more than by chance, delays change, and those that are alone
-// at an end tell their ages better.
-func (a *Areas) age(t *Transit, first, last *ages) {
-	mean := math.Abs(t.Mean)
-	if mean == 0 {
-		return
+// weight returns for how many packets one stands that was alone.
+func (a *Areas) weight(x *span) float64 {
+	others, cuts := 0.0, a.losses.groups[x.group].cuts
+	for k := x.from + 1; k <= x.to; k++ {
+		others += cuts[k].all
 	}
-	var m struct{ weights, second, third float64 }
-	for i := range a.alone {
-		w, d := a.alone[i].Weight, math.Abs(float64(a.alone[i].Delay))
-		m.weights += w
-		m.second += w * d * d
-		m.third += w * d * d * d
-	}
-	second := t.Scatter + mean*mean
-	third := second * second / mean
-	if len(a.alone) >= 100 && m.second > 0.7*second*m.weights {
-		third = max(third, m.third/m.weights)
-	} else {
-		third = max(third, second*a.greatest)
-	}
-	global := second / (2 * mean)
-	for _, of := range []struct {
-		end  *OnWay
-		seen *ages
-	}{{&t.First, first}, {&t.Last, last}} {
-		end, seen := of.end, of.seen
-		n, age, spread, doubt := max(end.Packets, 0), global, max(third/(3*mean)-global*global, 0), 0.0
-		typical := math.Abs(seen.first-global*seen.weights) <= 4*math.Sqrt(spread*seen.squares)
-		if !t.steady || !typical { // such as while a host is stalled
-			doubt = global * global
-			if seen.n > 2 {
-				age = seen.first / seen.weights
-				spread = max(0, seen.second/seen.weights-age*age)
-				doubt = (spread+sq(global/seen.n))*seen.squares/sq(seen.weights) + sq(age/4)
-			}
-		}
-		rest := max(0, n-seen.n) // they take longer than those that were alone
-		end.Known, end.Seen, end.Ages, end.Variance = seen.sum, seen.n, seen.sum+rest*age, 2*rest*spread+rest*rest*doubt
-	}
+	return math.Exp(min(others/float64(a.size(x.group)), 30))
 }

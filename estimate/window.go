@@ -226,6 +226,7 @@ func (w *window) combine() (Transit, error) {
 			Negative: rest.negative / rest.cells,
 			steady:   steady(rest.way),
 			early:    rest.early > rest.there/2,
+			used:     g,
 		}
 		if t.Error <= best.Error || g == 0 && !w.lossy {
 			best = t

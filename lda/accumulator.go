@@ -66,7 +66,8 @@ type transit struct {
 	negative      float64
 	first, last   estimate.OnWay // at its ends
 	scatter, left float64
-	clocks        error // that they disagree
+	late          float64 // time that packets spent on their way which may come yet
+	clocks        error   // that they disagree
 	alone         reservoir
 }
 
@@ -304,6 +305,7 @@ func (a *Accumulator) take(into *transit, to int) {
 	into.parts++
 	into.last = whole(t.Last, rate)
 	into.scatter += t.Scatter * received
+	into.late += t.Late * received
 	into.left += t.Left / rate
 	a.weigh(&into.alone, received)
 }
@@ -414,7 +416,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 	if mostly(whole.first) && mostly(whole.last) {
 		r.known = (whole.first.Known - whole.last.Known) / whole.received
 	}
-	r.MeanDoubt = math.Abs(r.owed)
+	r.late = whole.late / whole.received
+	r.MeanDoubt = math.Abs(r.owed) + r.late
 	r.MeanError = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
 	return r, nil
 }

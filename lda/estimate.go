@@ -70,6 +70,7 @@ type Result struct {
 	fromAreas bool    // by an Accumulator
 	owed      float64 // by how much the mean delay of those received exceeds the time on the way
 	known     float64 // what is known of that
+	late      float64 // by how much packets that count as lost may raise the mean if they come
 }
 
 // Estimate compares the upstream and the downstream point's aggregators of one

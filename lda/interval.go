@@ -61,7 +61,7 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 func (r *Result) studentInterval(confidence float64) estimate.Interval {
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.MeanDegrees, confidence)
 	i.Low += min(r.owed, 0) - r.rounding()
-	i.High += max(r.owed, 0) + r.rounding()
+	i.High += max(r.owed, 0) + r.late + r.rounding()
 	return i
 }
 
