@@ -40,17 +40,3 @@ func TestHeap(t *testing.T) {
 		}
 	}
 }
-
-func TestHeapAllocatesNothing(t *testing.T) {
-	h := make(Heap[number], 0, 100)
-	if n := testing.AllocsPerRun(100, func() {
-		for i := range number(100) {
-			h.Push(i * 37 % 100)
-		}
-		for len(h) > 0 {
-			h.Pop()
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}

@@ -53,20 +53,3 @@ func TestZigzag(t *testing.T) {
 		}
 	}
 }
-
-// Words are read as their bytes are.
-func TestUintAgainstBytes(t *testing.T) {
-	data := []byte{1, 0x82, 3, 0x84, 5, 0x86, 7, 0x88, 9, 0x8a, 0xb}
-	for width := range 9 {
-		r := Reader{b: data}
-		for at := 0; at+width <= len(data) && width > 0; at += width {
-			var want uint64
-			for _, b := range data[at : at+width] {
-				want = want<<8 | uint64(b)
-			}
-			if got := r.Uint(width); got != want {
-				t.Errorf("%d bytes at %d: %#x, want %#x", width, at, got, want)
-			}
-		}
-	}
-}

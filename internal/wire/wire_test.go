@@ -56,15 +56,6 @@ func TestReadsWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestSealCoversOnlyItsRecord(t *testing.T) {
-	first := record()
-	both := Begin(first, "NEXT", 1)
-	both = Seal(both, len(first))
-	if _, err := Open(both[len(first):], "NEXT", 1); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestEveryFlippedBitAndTruncationIsRefused(t *testing.T) {
 	good := record()
 	for i := range good {
@@ -94,17 +85,6 @@ func TestReadingPastTheEnd(t *testing.T) {
 		if err := r.Close(); !errors.Is(err, estimate.ErrEncoding) {
 			t.Errorf("after reading %d bytes of 4: %v", n, err)
 		}
-	}
-}
-
-func TestBytesLeftOver(t *testing.T) {
-	r, err := Open(record(), "TEST", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Uint64()
-	if err := r.Close(); !errors.Is(err, estimate.ErrEncoding) {
-		t.Errorf("12 bytes left over: %v", err)
 	}
 }
 
