@@ -460,3 +460,29 @@ func TestKeepCutsByTime(t *testing.T) {
 		}
 	})
 }
+
+// An idle point cuts once a report, and at each cut again once something passes.
+func TestIdlePointCutsSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := must(NewPoint(Config{Key: testKey}))
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+		defer cancel()
+		time.AfterFunc(20*time.Second, func() { p.PassedNumber(1) })
+		var idle, busy int
+		for record := range p.Records(ctx) {
+			r := must(p.seal.decode(record))
+			if end := (r.through + 1) % 10; r.through > r.after+1 && end != 0 {
+				t.Errorf("a cut of %d ends within a report", r.through-r.after)
+			}
+			if busy > 0 || r.parts[forth].packed != nil {
+				busy++
+			} else {
+				idle++
+			}
+		}
+		if idle < 20 || idle > 35 || busy < 10 || busy > 20 {
+			t.Errorf("%d records of 20 s in which nothing passed, %d of 5 s after that", idle, busy)
+		}
+	})
+}

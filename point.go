@@ -47,6 +47,7 @@ type Point struct {
 	current int64 // the cut that is being counted, which may hold several
 	discard bool  // the current cut began before the session
 	grace   time.Duration
+	idle    int64 // cuts in a row in which nothing passed
 }
 
 // ErrClosed says that a point was closed.
@@ -143,6 +144,19 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
+// long returns the last cut of the one that begins with a cut. A point that was idle
+// for a report makes one cut of all of a report, or of a second if that is shorter.
+func (c *Config) long(cut, idle int64) int64 {
+	many := int64(c.Report / c.Cut)
+	for many > 1 && (many > int64(time.Second/c.Cut) || int64(c.Report/c.Cut)%many != 0) {
+		many--
+	}
+	if idle < many {
+		return cut
+	}
+	return (floorDiv(cut, many)+1)*many - 1
+}
+
 // grace is how long after its end a cut is taken at least, so that those who were
 // interrupted between reading the clock and logging a packet are mostly in time.
 // Others count in the next cut, with their own stamp, and the point waits longer.
@@ -186,7 +200,6 @@ func (p *Point) cut() {
 	if now < p.end() {
 		return // the timer was early
 	}
-	p.current = max(ended+1, p.number(now-int64(p.grace)))
 	var total [2]*tally
 	late := false
 	for i, d := range p.directions() {
@@ -201,6 +214,10 @@ func (p *Point) cut() {
 		}
 	}
 	p.adapt(late && !p.discard)
+	if p.idle++; total != [2]*tally{} {
+		p.idle = 0
+	}
+	p.current = p.config.long(max(ended+1, p.number(now-int64(p.grace))), p.idle)
 	p.keep(total, ended)
 	p.through, p.discard = ended, false
 }
