@@ -9,8 +9,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A peer is somebody who sends us datagrams, with the socket that forwards
-// them.
+// A peer is somebody who sends us datagrams, with the socket that forwards them.
 type peer struct {
 	conn *net.UDPConn
 	from netip.AddrPort

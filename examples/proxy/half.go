@@ -19,9 +19,8 @@ const (
 	back
 )
 
-// A half is one of the two ends of the proxy. It takes datagrams and
-// connections at one address and forwards them to another, and reports to its
-// point what passes between the halves.
+// A half is one of the two ends of the proxy. It takes datagrams and connections at one address
+// and forwards them to another, and reports to its point what passes between the halves.
 type half struct {
 	point   *hoplag.Point
 	ingress bool
@@ -119,14 +118,10 @@ func (h *half) passed(way int, flow hashing.Flow, at time.Time, id []byte) {
 	}
 }
 
-// dropped returns what this half dropped itself, by where. Only what came from
-// the other half counts as lost between them.
+// dropped returns what the egress half dropped itself, by where. Only what came
+// from the other half counts as lost between them.
 func (h *half) dropped() map[string]uint64 {
-	names := [2]string{"on the way forth", "on the way back, from the server"}
-	if h.ingress {
-		names = [2]string{"on the way forth, from clients", "on the way back"}
-	}
-	return map[string]uint64{names[forth]: h.drops[forth].Load(), names[back]: h.drops[back].Load()}
+	return map[string]uint64{"on the way forth": h.drops[forth].Load(), "on the way back, from the server": h.drops[back].Load()}
 }
 
 func (h *half) say(format string, args ...any) {

@@ -79,19 +79,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return h.follow(working, o, &programs.Rows{W: stdout, JSON: o.json})
 }
 
-// follow asks the ingress half, prints its reports, and serves the page. If a
-// report cannot be printed, as on a full disk, it goes on, and ends with that
-// error.
+// follow asks the ingress half, prints its reports, and serves the page. If a report cannot be
+// printed, as on a full disk, it goes on, and ends with that error.
 func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (failed error) {
 	view := &programs.View{Drops: h.dropped}
-	if o.page != "" {
-		server, url, err := view.Serve(o.page)
-		if err != nil {
-			return err
-		}
-		defer server.Close()
-		h.say("live page at %s, metrics at %smetrics", url, url)
+	stop, err := view.Serve(o.page, h.say)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	for r := range h.point.FollowOver(ctx, hoplag.Dial("tcp", o.reports)) {
 		if view.Add(r); o.json {
 			rows.Object(r)

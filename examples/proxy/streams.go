@@ -27,8 +27,7 @@ const (
 // every so many bytes of a connection one counts as a packet.
 const every = 1024
 
-// A connection that waits holds only few bytes to read into; these are for those
-// that are busy.
+// A connection that waits holds only few bytes to read into; these are for those that are busy.
 type many [head + 64<<10]byte
 
 var buffers = sync.Pool{New: func() any { return new(many) }}
@@ -82,8 +81,7 @@ func (h *half) forward(from *net.TCPConn) {
 	go s.send()
 }
 
-// open connects to where the connection goes, and agrees on its name with the
-// other half.
+// open connects to where the connection goes, and agrees on its name with the other half.
 func (s *stream) open(from *net.TCPConn) error {
 	if !s.half.ingress {
 		from.SetReadDeadline(time.Now().Add(10 * time.Second))

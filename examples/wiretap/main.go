@@ -137,15 +137,12 @@ func (o *options) begin(ctx context.Context) (context.Context, context.CancelFun
 
 // measure measures until the context is done, or for the duration.
 func measure(ctx context.Context, o *options, out *output) error {
-	if o.page != "" {
-		out.view = &programs.View{Drops: out.drops}
-		server, url, err := out.view.Serve(o.page)
-		if err != nil {
-			return err
-		}
-		defer server.Close()
-		out.say("the page is at %s", url)
+	out.view = &programs.View{Drops: out.drops}
+	stop, err := out.view.Serve(o.page, out.say)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	if o.kernel {
 		return watchKernel(ctx, o, out)
 	}

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -43,12 +44,13 @@ func idleReport(number int64) hoplag.Report {
 
 func serve(t *testing.T, v *View) string {
 	t.Helper()
-	server, url, err := v.Serve("127.0.0.1:0")
+	var said string
+	stop, err := v.Serve("127.0.0.1:0", func(format string, args ...any) { said = fmt.Sprintf(format, args...) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Close() })
-	return url
+	t.Cleanup(stop)
+	return regexp.MustCompile(`http://[^/]+/`).FindString(said)
 }
 
 // A browser shows what the reports say: numbers, curves, and no error.

@@ -29,6 +29,7 @@ type View struct {
 	// there was not lost on the network. It may be nil.
 	Drops func() map[string]uint64
 
+	off     bool // nobody looks
 	metrics hoplag.Metrics
 	mu      sync.Mutex
 	came    time.Time       // when the latest report did
@@ -37,6 +38,9 @@ type View struct {
 
 // Add adds a report.
 func (v *View) Add(r hoplag.Report) {
+	if v.off {
+		return
+	}
 	v.metrics.Add(r)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -103,12 +107,15 @@ func (v *View) serveReports(w http.ResponseWriter, r *http.Request) {
 	w.Write(data)
 }
 
-// Serve serves the page at an address until the server is closed, and returns
-// the page's URL.
-func (v *View) Serve(address string) (server *http.Server, url string, err error) {
+// Serve serves the page at an address, unless that is empty, until it is stopped,
+// and says where.
+func (v *View) Serve(address string, say func(format string, args ...any)) (stop func(), err error) {
+	if v.off = address == ""; v.off {
+		return func() {}, nil
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -119,7 +126,8 @@ func (v *View) Serve(address string) (server *http.Server, url string, err error
 	})
 	mux.HandleFunc("GET /metrics", v.serveMetrics)
 	mux.HandleFunc("GET /reports", v.serveReports)
-	server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(l)
-	return server, "http://" + strings.Replace(l.Addr().String(), "[::]", "localhost", 1) + "/", nil
+	say("the page is at http://%s/, and /metrics there", strings.Replace(l.Addr().String(), "[::]", "localhost", 1))
+	return func() { server.Close() }, nil
 }
