@@ -47,13 +47,6 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
-	exit, text := program(io.Discard, "-h")
-	if exit != 0 || !strings.Contains(text, "Broker collects") || !strings.Contains(text, "-shards") {
-		t.Errorf("exit %d:\n%s", exit, text)
-	}
-}
-
 // A full disk, or a reader that is gone, ends the program with 1.
 func TestOutputThatFails(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

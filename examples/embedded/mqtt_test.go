@@ -68,28 +68,6 @@ func TestMQTT(t *testing.T) {
 	}
 }
 
-// TestCopies shows what reports say if three subscribers share an id.
-func TestCopies(t *testing.T) {
-	t.Parallel()
-	m := newBench(t, testConfig, testConfig)
-	m.begins(t)
-	server, address := broker(t)
-	for _, client := range []string{"a", "b", "c"} {
-		subscribe(t, client, address, new(atomic.Int64), func(_ paho.Client, message paho.Message) { m.second.Passed(message.Payload()) })
-	}
-	for i := range 500 { // over several reports
-		payload := fmt.Appendf(nil, "message %d", i)
-		m.first.Passed(payload)
-		if err := server.Publish("sensors/1", payload, false, 0); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * time.Millisecond)
-	}
-	if !m.until(func() bool { return m.copies }) {
-		t.Errorf("every message arrives three times, and reports do not refuse them: %+v", m.forth)
-	}
-}
-
 func broker(t *testing.T, hooks ...mqtt.Hook) (*mqtt.Server, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"net"
 	"os"
@@ -71,7 +70,6 @@ type bench struct {
 	mu          sync.Mutex
 	forth, back measured
 	last        hoplag.Report
-	copies      bool               // a report said hoplag.ErrCopies
 	p50, p99    [2]time.Duration   // there and back, of the latest report that knows them
 	flows       []hoplag.FlowDelay // of the latest report with the most
 }
@@ -109,7 +107,6 @@ func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *be
 				t.Logf("%s p50 %v, p99 %v", []string{"forth", "back"}[i], p50, p99)
 			}
 		}
-		m.copies = m.copies || errors.Is(r.Forth.Err, hoplag.ErrCopies)
 		if len(r.Forth.Flows) >= len(m.flows) {
 			m.flows = r.Forth.Flows
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -10,9 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/hoplag/hoplag"
-	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // A log is what programs write for people, from several goroutines.
@@ -150,44 +146,5 @@ func TestDrain(t *testing.T) {
 	conn.Close()
 	if in, out := <-ends[0], <-ends[1]; in != nil || out != nil || time.Since(began) > 4*time.Second {
 		t.Errorf("the halves end with %v and %v after %v", in, out, time.Since(began))
-	}
-}
-
-func TestFlags(t *testing.T) {
-	good := "-role egress -listen 127.0.0.1:0 -to a:1 -reports a:2 -key " + strings.Repeat("x", 16)
-	for want, args := range map[string]string{
-		"is missing":            "",
-		`-role is "middle"`:     good + " -role middle",
-		"-key has 5 characters": good + " -key short",
-		"-to is missing":        good + " -to=",
-		"-drain is 2h0m0s":      good + " -drain 2h",
-		`argument "x"`:          good + " x",
-		"flag provided but not": "-x",
-	} {
-		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
-		if !errors.Is(err, programs.ErrUsage) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: error %v, want %q", args, err, want)
-		}
-	}
-}
-
-// Who has another key learns nothing, and is told so.
-func TestReportsAreAuthenticated(t *testing.T) {
-	ingress, _ := between(t, echo(t))
-	stranger, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("another key of sixteen bytes")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go ingress.point.Serve(l)
-	for r := range stranger.FollowOver(t.Context(), hoplag.Dial("tcp", l.Addr().String())) {
-		if r.Err == nil {
-			t.Error("a stranger is answered")
-		}
-		break
 	}
 }

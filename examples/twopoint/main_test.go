@@ -5,15 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // output runs the program and returns what it prints.
@@ -164,18 +161,6 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
-	var help bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("-h should stop the program, and no more: %v", err)
-	}
-	for _, want := range []string{"-before", "-after", "-interval", "-json", "-seed"} {
-		if !strings.Contains(help.String(), want) {
-			t.Errorf("-h does not explain %s", want)
-		}
-	}
-}
-
 // What comes before the damage is measured, and that there is damage is told
 // beside it and by the exit code.
 func TestDamagedCapture(t *testing.T) {
@@ -222,29 +207,6 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	if err := c.feed(ctx, m); err == nil || err.Error() != "interrupted" {
 		t.Errorf("%v", err)
-	}
-}
-
-// A report that cannot be written is an error.
-func TestFullDisk(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer full.Close()
-	for _, args := range [][]string{nil, {"-json"}, {"-interval", "1s"}} {
-		if err := run(t.Context(), args, full, io.Discard); err == nil {
-			t.Errorf("%q to a full disk: no error", args)
-		}
-	}
-}
-
-// What is wrong with the flags is told apart from what is wrong with the data.
-func TestUsageErrors(t *testing.T) {
-	for want, args := range map[bool][]string{true: {"-interval", "5"}, false: {"-before", "none", "-after", "none"}} {
-		if err := run(t.Context(), args, io.Discard, io.Discard); errors.Is(err, programs.ErrUsage) != want {
-			t.Errorf("%q: %v", args, err)
-		}
 	}
 }
 

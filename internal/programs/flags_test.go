@@ -27,11 +27,13 @@ func TestFlags(t *testing.T) {
 		Range(f, &wait, "wait", time.Second, time.Millisecond, time.Minute, "`time` to wait")
 		f.Choice(&role, "role", "", "`role` to play", "first", "second")
 		f.Key(&key)
+		f.Required("role")
 		return f.Parse(args)
 	}
 	const key = "-key=a key of sixteen bytes and more"
 	for want, args := range map[string][]string{
 		"":                               {key, "-rate", "0", "-wait", "1m", "-role", "second"},
+		"-role is missing":               {key},
 		"-pairs is 0, want 1 to 100":     {key, "-pairs", "0"},
 		"-rate is NaN, want 10 to 1e+08": {key, "-rate", "NaN"},
 		"-wait is 2m0s, want 1ms to 1m":  {key, "-wait", "2m"},
