@@ -48,6 +48,7 @@ type Areas struct {
 	patience float64
 	greatest float64 // delay seen lately
 	center   float64 // mean delay, about which narrow sums are unwrapped
+	scatter  float64 // variance of the time of one packet
 	negative float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
 	seen     float64 // since
 	past     struct{ sent, lost float64 }
@@ -77,6 +78,8 @@ type Areas struct {
 	window window
 	alone  []Alone
 	onWay  [2]endAges // at the ends of the window
+
+	follower follower
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which

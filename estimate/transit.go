@@ -77,12 +77,14 @@ func (a *Areas) Transit(from, to int, alone func(Alone)) (Transit, error) {
 	if was := a.patience; len(a.alone) < fewAlone && longTail*math.Abs(t.Mean) > a.greatest {
 		// In cells that always have packets on their way, fast ones are alone.
 		a.greatest = longTail * math.Abs(t.Mean)
-		a.patience = max(was, patienceFactor*a.greatest)
-		if a.patience > 1.3*was {
+		if a.patience = patienceFactor * a.greatest; !math.IsInf(was, 1) {
+			a.patience = max(was, a.patience)
+		}
+		if a.patience > 1.3*was || math.IsInf(was, 1) {
 			return a.Transit(from+a.before, to+a.before, alone)
 		}
 	}
-	a.center, a.seen = t.Mean, -1
+	a.center, a.scatter, a.seen = t.Mean, t.Scatter, -1
 	if t.Degrees >= manyCells {
 		a.seen = t.Negative
 	}

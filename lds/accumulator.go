@@ -2,6 +2,7 @@ package lds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -24,26 +25,25 @@ import (
 // the ends of intervals. What a lost packet leaves in doubt is when it was sent,
 // between two cuts at which nothing was on its way in its cell. So the oftener points
 // compare, and the fewer packets are on their way in a cell at once, the less a loss
-// costs: rows that sample help.
+// costs: rows that sample help. Packets that are slow among fast ones are told from lost
+// ones by digests; of 13 bits or less they count as lost.
 //
 // Add allocates room for the packets of as many intervals as the slowest packet
 // takes, and uses it again. An Accumulator has a single writer and no locks.
 type Accumulator struct {
-	config  Config
-	mask    uint64 // of the bits of a level
-	cells   []follower
-	begun   int64  // of the report
-	now     moment // the end of the interval added last
-	started bool
+	config   Config
+	areas    *estimate.Areas
+	end      int64 // of the interval added last
+	started  bool
+	underWay bool // packets were on their way when it began
+	from     int  // the cut after which what is not in whole begins
 
-	when     [mostCuts]cutLoss
-	longest  int64 // that a packet was on its way, by cuts
-	shortest int64 // that some were, which all came
-
-	whole   []total   // by cell, of what is settled
+	whole   []total   // by cell, up to cut from
 	all     []total   // of everything up to the end, if current
 	known   []content // likewise
+	clocks  error     // that they disagree
 	apart   float64   // how far means of cells are apart
+	single  float64   // variance of the time of one packet
 	current bool
 }
 
@@ -53,10 +53,13 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	n := c.Rows * c.Columns
+	n, rows := c.Rows*c.Columns, make([]int, c.Rows)
+	for r := range rows {
+		rows[r] = c.Columns
+	}
 	return &Accumulator{
-		config: c, mask: 1<<(32+c.DigestBits) - 1,
-		cells: make([]follower, n), whole: make([]total, n), all: make([]total, n), known: make([]content, n),
+		config: c, areas: estimate.NewAreas(rows, c.SumBits, c.DigestBits),
+		whole: make([]total, n), all: make([]total, n), known: make([]content, n),
 	}, nil
 }
 
@@ -73,82 +76,100 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	if up.config != a.config {
 		return mismatch(up.config, a.config)
 	}
-	if end < start || a.started && start < a.now.at {
-		return fmt.Errorf("lds: %w: an interval from %d to %d after %d", estimate.ErrOrder, start, end, a.now.at)
+	if end < start || a.started && start < a.end {
+		return fmt.Errorf("lds: %w: an interval from %d to %d after %d", estimate.ErrOrder, start, end, a.end)
 	}
-	if a.started && start != a.now.at {
+	if a.started && start != a.end {
 		a.Gap()
 	}
 	if !a.started {
-		a.begun = start
-		for i := range a.cells {
-			a.cells[i].base = moment{a.now.cut, start}
+		a.areas.Begin(start)
+		if a.underWay {
+			a.areas.UnderWay()
 		}
 	}
-	a.now, a.started, a.current = moment{a.now.cut + 1, end}, true, false
-	a.when[a.now.cut%mostCuts] = cutLoss{end: end}
+	a.end, a.started, a.underWay, a.current = end, true, false, false
 	for i := range up.cells {
-		a.cells[i].cut(a, &a.whole[i], &up.cells[i], &down.cells[i])
+		if u, d := &up.cells[i], &down.cells[i]; u.tally|d.tally != 0 {
+			a.areas.Cut(i, estimate.CellPair{SentSum: u.sum, SentTally: u.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
+		}
+	}
+	a.areas.Next(end)
+	// What is settled goes into the whole, so that memory stays fixed.
+	const folded, longest = 32, 60
+	if n := a.areas.Cuts() - a.areas.Settling(longest); n-a.from >= folded {
+		a.fold(n)
 	}
 	return nil
-}
-
-// patience returns how long a packet may be on its way before it counts as lost:
-// half as long again as any packet that was alone in its cell.
-func (a *Accumulator) patience() float64 {
-	switch {
-	case a.longest > 0:
-		return 1.5 * float64(a.longest)
-	case a.shortest > 0:
-		return 4 * float64(a.shortest)
-	}
-	return math.Inf(1)
 }
 
 // Gap says that the next interval does not follow the last one, whatever its
 // time: a point was restarted, or its clock was set. The packets that were on their
 // way are left out, then and if an Accumulator begins with a Gap.
 func (a *Accumulator) Gap() {
-	for i := range a.cells {
-		f := &a.cells[i]
-		a.whole[i].lost += outstanding(f.level) // or on their way
-		a.unsettled(&a.whole[i], f)
-		f.lapse(a.now)
+	a.underWay = true
+	if !a.started {
+		return
 	}
-	a.started, a.current = false, false
+	a.fold(a.areas.Cuts())
+	for i := range a.whole {
+		a.whole[i].lost += a.whole[i].left // or on their way
+		a.whole[i].left = 0
+	}
+	a.from, a.started, a.current = 0, false, false
 }
 
-// Reset begins the next report. Packets on their way belong to the report in which
-// their cell settles.
+// Reset begins the next report. The time that packets are on their way counts in the
+// report in which it passes.
 func (a *Accumulator) Reset() {
-	for i := range a.cells {
-		f := &a.cells[i]
-		if f.base.at < a.begun {
-			f.lapse(a.now) // has not settled in a whole report
-		}
-		f.gone.earlier = f.gone.packets > 0
+	if a.started {
+		a.fold(a.areas.Cuts())
 	}
-	clear(a.whole)
-	a.begun, a.current = a.now.at, false
-	a.longest -= a.longest / 4
+	for i := range a.whole {
+		a.whole[i] = total{left: a.whole[i].left}
+	}
+	a.clocks, a.current = nil, false
 }
 
 // Config returns the configuration of the sketches.
 func (a *Accumulator) Config() Config { return a.config }
+
+// fold adds what is known up to a cut to the whole.
+func (a *Accumulator) fold(to int) {
+	if to > a.from {
+		a.take(a.whole, to)
+		a.areas.Settle(to)
+		a.from = to
+	}
+}
+
+// take adds what is known from the last fold up to a cut.
+func (a *Accumulator) take(into []total, to int) {
+	if _, err := a.areas.Transit(a.from, to, nil); errors.Is(err, estimate.ErrClocks) {
+		a.clocks = fmt.Errorf("lds: %w", err)
+	}
+	for i := range into {
+		into[i].left = 0
+	}
+	a.areas.Spans(a.from, to, func(s estimate.Span) { into[s.Cell].add(&s, &a.config) })
+}
 
 // complete adds up the whole report.
 func (a *Accumulator) complete() {
 	if a.current {
 		return
 	}
-	for i := range a.cells {
-		a.all[i] = a.whole[i]
-		a.unsettled(&a.all[i], &a.cells[i])
+	copy(a.all, a.whole)
+	if to := a.areas.Cuts(); a.started && to > a.from {
+		a.take(a.all, to)
 	}
-	var means, lossy scatter
+	var means, lossy, packets scatter
 	for i := range a.all {
-		if x, y := &a.all[i].exact, &a.all[i].lossy; x.packets > 0 {
+		t := &a.all[i]
+		t.settle(t.open.deviation == 0)
+		if x, y := &t.exact, &t.lossy; x.packets > 0 {
 			means.add(x.beyond/x.packets, 1, 0)
+			packets.add(x.beyond, x.packets, 0)
 		} else if y.packets > 0 {
 			lossy.add(y.beyond/y.packets, 1, y.variance/sq(y.packets))
 		}
@@ -158,6 +179,7 @@ func (a *Accumulator) complete() {
 	}
 	// Something is worth knowing if it is half of the mean.
 	a.apart = math.Sqrt(max(means.variance(), sq(means.sum/max(1, means.packets)/2)))
+	a.single = packets.variance()
 	b := a.borrow()
 	for i := range a.all {
 		x := a.all[i].content(&b)
@@ -173,15 +195,19 @@ func (a *Accumulator) complete() {
 // function [Estimate] reads them. Lost is at least Overdue and at most Lost: the
 // packets outstanding in the flow's cells are lost, or on their way.
 //
-// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything.
+// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, and an error
+// that wraps [estimate.ErrClocks] if the points' clocks disagree.
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	a.complete()
 	c := &a.config
 	result := a.tally(f)
+	if a.clocks != nil {
+		return result, a.clocks
+	}
 	var near [mostNearby]uint32
 	var contents [mostNearby]content
 	list := c.nearby(&near, f)
-	v := view{c, a.apart, contents[:len(list)]}
+	v := view{c, a.apart, a.single, contents[:len(list)]}
 	for i, at := range list {
 		v.cells[i] = a.known[at]
 	}
@@ -197,18 +223,16 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	sent, received, most := math.Inf(1), math.Inf(1), math.Inf(1)
 	for row, rate := range c.Rates[:c.Rows] {
 		var all total
-		left := 0
 		for offset := range c.Spread {
-			at := c.at(row, f, offset)
-			t := &a.all[at]
+			t := &a.all[c.at(row, f, offset)]
 			all.sent += t.sent
 			all.received += t.received
 			all.lost += t.lost
-			left += max(0, outstanding(a.cells[at].level))
+			all.left += max(0, t.left)
 		}
 		sent = min(sent, atMost(float64(all.sent), rate))
 		received = min(received, atMost(float64(all.received), rate))
-		if lost := atMost(float64(max(0, all.lost+left)), rate); lost < most {
+		if lost := atMost(float64(max(0, all.lost+all.left)), rate); lost < most {
 			most = lost
 			if r.Overdue = 0; rate == 1 {
 				r.Overdue = uint64(max(0, all.lost))
@@ -223,6 +247,9 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 // as the function [Decode] does for one interval, with the same errors.
 func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	a.complete()
+	if a.clocks != nil {
+		return joint.Result{}, a.clocks
+	}
 	sent := make([]uint64, len(a.all))
 	for i := range sent {
 		sent[i] = a.all[i].sent

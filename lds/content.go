@@ -15,10 +15,10 @@ type content struct {
 	usable                    bool
 }
 
-// believe makes a cell that lost packets usable, unless it says less than how far
+// believe makes a cell that lost packets unusable if it says less than how far
 // means of cells are apart.
 func (x *content) believe(apart float64) {
-	x.usable = x.packets > 0 && x.variance <= x.packets*x.packets*apart*apart
+	x.usable = x.usable && x.packets > 0 && x.variance <= x.packets*x.packets*apart*apart
 }
 
 // load returns how many packets a cell of a row stands for at most. What is unknown
@@ -77,6 +77,7 @@ const mostNearby = MaxRows * (maxSpread + 2*nearCells)
 type view struct {
 	config *Config
 	apart  float64   // how far means of cells are apart, as a deviation
+	single float64   // variance of the time of one packet
 	cells  []content // as nearby lists them
 }
 
@@ -98,6 +99,7 @@ type pairs struct {
 	origin   uint64  // about which times are counted, if times is not infinite
 	times    float64 // variance of the time at which a packet was sent
 	apart    float64 // deviation of the means of cells
+	single   float64 // variance of the time that one packet takes
 }
 
 // newPairs reads what the given cells say.
@@ -114,15 +116,17 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 	if p.origin = p.around.sent; up.number > 0 {
 		p.origin = uint64(up.began)
 	}
-	var times, means scatter
+	var times, means, all scatter
 	for _, at := range cells {
 		u, d := &up.cells[at], &down.cells[at]
 		if n := float64(u.count()); n > 0 && n <= fewPackets && compare(u, d, digests) == usable {
 			times.add(p.sent(u), n, 0)
-			means.add(p.around.beyond(u, d, bits)/n, 1, 0)
+			x := p.around.beyond(u, d, bits)
+			means.add(x/n, 1, 0)
+			all.add(x, n, 0)
 		}
 	}
-	p.times, p.apart = times.variance(), math.Sqrt(means.variance())
+	p.times, p.apart, p.single = times.variance(), math.Sqrt(means.variance()), all.variance()
 	if p.around.packets != 1 && up.number == 0 {
 		p.times = math.Inf(1)
 	}
@@ -158,7 +162,7 @@ func (p *pairs) at(i int) (x content) {
 		moved := d.sum - u.sum - p.origin*(uint64(d.count())-uint64(u.count())) - uint64(p.around.delay)*uint64(d.count())
 		x.packets = received
 		x.beyond = float64(estimate.SignExtend(moved, int(c.SumBits))) - (received-sent)*p.sent(u)/sent
-		x.variance = differ * p.times
+		x.variance, x.usable = differ*p.times, true
 		x.believe(p.apart)
 	}
 	return x
@@ -204,3 +208,5 @@ func (c *centre) look(up, down *cell, bits uint8) {
 func (c *centre) beyond(up, down *cell, bits uint8) float64 {
 	return float64(estimate.SignExtend(down.sum-up.sum-uint64(c.delay)*uint64(up.count()), int(bits)))
 }
+
+func sq(x float64) float64 { return x * x }

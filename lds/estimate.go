@@ -91,7 +91,7 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	var contents [mostNearby]content
 	list := up.config.nearby(&near, f)
 	cells := newPairs(up, down, list)
-	v := view{&up.config, cells.apart, contents[:len(list)]}
+	v := view{&up.config, cells.apart, cells.single, contents[:len(list)]}
 	for i, at := range list {
 		v.cells[i] = cells.at(int(at))
 	}

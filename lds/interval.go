@@ -35,10 +35,8 @@ type others struct {
 	used int
 
 	doubt float64 // variance of how many packets the cell that was read stands for
-	// Of the cells next to the flow's, for the variance of packets, and how far
-	// their means are from the flow's.
-	packets             scatter
-	distances, farthest float64
+	// How far the means of cells next to the flow's are from its own.
+	beside, distances, farthest float64
 }
 
 // meanError returns the scale of the error of the mean of the cell that was read, for
@@ -56,12 +54,12 @@ func (o *others) meanError(own *content) float64 {
 			o.add(&near, n, part, mean, o.alike[r] == o.alike[o.row])
 		}
 	}
-	off := o.quantile(o.farthest + math.Sqrt(o.distances/max(o.packets.cells, 1)))
+	off := o.quantile(o.farthest + math.Sqrt(o.distances/max(o.beside, 1)))
 	// Which of the flow's packets are in the cell is chance, and so is how long
 	// those took that are not known.
 	sampled := 0.0
-	if part < 1 && o.packets.cells > 1 {
-		sampled = o.packets.variance() * (1 - part) / n
+	if part < 1 {
+		sampled = o.single * (1 - part) / n
 	}
 	return math.Sqrt(off*off+sampled+own.variance/(n*n)) + rounding*math.Abs(mean)
 }
@@ -147,7 +145,7 @@ func (o *others) add(near *content, n, part, mean float64, alike bool) {
 	case !near.usable || near.variance > certain*u*u*o.apart*o.apart:
 		return
 	}
-	o.packets.add(sum, u, near.variance)
+	o.beside++
 	distance := math.Abs(sum/u - mean)
 	o.distances += distance * distance
 	o.farthest = max(o.farthest, distance)

@@ -1,0 +1,122 @@
+package lds
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A total adds up the spans of a cell.
+type total struct {
+	exact, lossy   content // what is known of packets received, in spans that lost none and others
+	open           pending
+	sent, received uint64
+	unknown        uint64 // packets received of which nothing is known
+	lost, left     int    // packets lost for certain, and those outstanding at the end
+}
+
+// A pending is what is known of a span that goes on. Its parts lack the same packets, so
+// their deviations add up. If it turns out to have lost none, it is exact.
+type pending struct{ packets, beyond, aged, deviation float64 }
+
+// settle adds a span that went on to the others.
+func (t *total) settle(exact bool) {
+	if p := &t.open; exact {
+		t.exact.packets += p.packets
+		t.exact.beyond += p.beyond
+	} else {
+		t.lossy.packets += p.packets
+		t.lossy.beyond += p.beyond - p.aged
+		t.lossy.variance += sq(p.deviation)
+	}
+	t.open = pending{}
+}
+
+// add adds a span.
+func (t *total) add(s *estimate.Span, c *Config) {
+	t.sent += uint64(s.Sent)
+	t.received += uint64(s.Received)
+	if s.Open {
+		t.left += s.Lost
+	} else {
+		t.lost += s.Lost
+	}
+	if !s.Late || !s.Open {
+		t.settle(s.Variance == 0 && s.Aged == 0)
+	}
+	packets := float64(s.Received)
+	switch {
+	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):
+		t.unknown += uint64(s.Received)
+	case s.Open:
+		p := &t.open
+		*p = pending{p.packets + packets, p.beyond + s.Area, p.aged + s.Aged, p.deviation + math.Sqrt(s.Variance)}
+	case s.Variance > 0:
+		t.lossy.packets += packets
+		t.lossy.beyond += s.Area - s.Aged
+		t.lossy.variance += s.Variance
+	default:
+		t.exact.packets += packets
+		t.exact.beyond += s.Area - s.Aged
+	}
+}
+
+// A borrowing says how much longer packets of spans that lost some waited than those
+// of the same cell's exact spans, by all cells: where a queue drops its tail, losses
+// happen where delays are long. It has the variance of that from cell to cell.
+type borrowing struct{ longer, variance float64 }
+
+// borrow compares the lossy spans of all cells with their exact ones. Without
+// evidence it takes them to be alike, up to how far means of cells are apart.
+func (a *Accumulator) borrow() borrowing {
+	b := borrowing{0, sq(a.apart)}
+	if b.variance == 0 {
+		return b
+	}
+	compare := func(visit func(longer, variance, weight float64)) {
+		for i := range a.all {
+			if x, y := &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
+				v := y.variance / sq(y.packets)
+				visit(y.beyond/y.packets-x.beyond/x.packets, v, y.packets/(v+sq(a.apart)))
+			}
+		}
+	}
+	var sum, weights, squares, excess, of float64
+	compare(func(longer, variance, weight float64) {
+		sum += weight * longer
+		weights += weight
+		squares += sq(weight) * (variance + sq(a.apart))
+	})
+	if weights == 0 {
+		return b
+	}
+	chance := squares / sq(weights)
+	b.longer = sum / weights * b.variance / (b.variance + chance)
+	compare(func(longer, variance, weight float64) {
+		excess += sq(weight) * (sq(longer-b.longer) - variance)
+		of += sq(weight)
+	})
+	if chance < b.variance {
+		b.variance = max(b.variance, excess/of)
+	}
+	return b
+}
+
+// content returns what is known about a cell.
+func (t *total) content(b *borrowing) content {
+	x, y := t.exact, t.lossy
+	const most = 0.25 // of the packets, of which nothing is known
+	x.usable = float64(t.unknown) <= most*float64(t.received)
+	if y.packets == 0 {
+		return x
+	}
+	if x.packets > 0 && y.variance > 0 {
+		// The less is exact, the less it says.
+		like := y.packets * (x.beyond/x.packets + b.longer)
+		variance := sq(y.packets) * b.variance * (1 + y.packets/x.packets)
+		part := y.variance / (y.variance + variance)
+		y.beyond += part * (like - y.beyond)
+		y.variance *= 1 - part
+	}
+	return content{x.packets + y.packets, x.beyond + y.beyond, y.variance, x.usable}
+}
