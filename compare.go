@@ -109,7 +109,7 @@ func (c *comparison) hold() (cuts int64) {
 			continue
 		}
 		if settling := int64(w.total.Settling()); settling < unsettled {
-			cuts = max(cuts, settling)
+			cuts = max(cuts, min(settling*w.cuts, unsettled))
 		} else {
 			cuts = max(cuts, min(settling, longestHold*c.cuts))
 		}
@@ -225,6 +225,7 @@ type way struct {
 	total     *lda.Accumulator // nil while nothing passed
 	flows     *flows           // nil without Config.Flows
 	end       int64            // of the latest pair compared
+	cuts      int64            // in that pair
 	idle      int              // pairs since anything passed
 	begins    bool             // the next one is the first of a session
 	err       error            // why one of them was left out of the report
@@ -340,7 +341,7 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if begins || start == 0 {
 		start = (p.after + 1) * length
 	}
-	w.end = (p.through + 1) * length
+	w.end, w.cuts = (p.through+1)*length, p.through-p.after
 	if err := w.total.AddSparse(start, w.end, up.all, down.all); err != nil {
 		w.err = err
 	}
