@@ -1,7 +1,6 @@
 package hashing_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/big"
 	"math/rand/v2"
@@ -169,43 +168,6 @@ func TestDigestOfKnownLength(t *testing.T) {
 	}
 }
 
-// Inputs with structure, among which a multiplicative hash may collide:
-// repeated words, words swapped, zeros of every length, one bit set.
-func TestDigestStructured(t *testing.T) {
-	heavy(t)
-	for _, seed := range []uint64{0, 1, 7, ^uint64(0)} {
-		seen := map[hashing.Packet][]byte{}
-		add := func(b []byte) {
-			h := hashing.Digest(seed, b)
-			if other, ok := seen[h]; ok && !bytes.Equal(b, other) {
-				t.Errorf("seed %#x: %x and %x have one digest", seed, b, other)
-			}
-			seen[h] = bytes.Clone(b)
-		}
-		for n := 0; n <= 128; n++ {
-			b := make([]byte, n)
-			add(b)
-			for i := range 8 * n {
-				b[i/8] ^= 1 << (i % 8)
-				add(b)
-				b[i/8] ^= 1 << (i % 8)
-			}
-		}
-		// All arrangements of three words, one of them all zeros, at up to
-		// six places.
-		words := []uint64{0, 1, 0x8000000000000000}
-		for places := 1; places <= 6; places++ {
-			for code, last := 0, power(len(words), places); code < last; code++ {
-				var b []byte
-				for k, rest := 0, code; k < places; k, rest = k+1, rest/len(words) {
-					b = binary.LittleEndian.AppendUint64(b, words[rest%len(words)])
-				}
-				add(b)
-			}
-		}
-	}
-}
-
 func randomBytes(rng *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -221,12 +183,4 @@ func counting(n int) []byte {
 		b[i] = byte(i)
 	}
 	return b
-}
-
-func power(base, exponent int) int {
-	p := 1
-	for range exponent {
-		p *= base
-	}
-	return p
 }

@@ -70,17 +70,6 @@ func TestFrameCauses(t *testing.T) {
 	}
 }
 
-// Below IP, nothing counts: tags, labels, sessions, addresses, padding.
-func TestFrameBelowIP(t *testing.T) {
-	want := mustParse(t, hashing.LinkRaw, unhex(tcp4+tcp+data))
-	for _, below := range []string{macs + "0800 ", "ffffffffffff 020000000009 0800 ", macs + "8100 0064 0800 ", macs + "8847 000021ff ",
-		macs + "8864 11 00 0001 0032 0021 "} {
-		if got := mustParse(t, hashing.LinkEthernet, unhex(below+tcp4+tcp+data+"00000000")); got != want {
-			t.Errorf("%s: %+v, want %+v", below, got, want)
-		}
-	}
-}
-
 // A checksum that is not filled in yet can be left out, at both points, where
 // there is one.
 func TestFrameClearChecksum(t *testing.T) {

@@ -199,32 +199,6 @@ func TestDigestAvalanche(t *testing.T) {
 	}
 }
 
-// A change of the seed must change the digest as a change of the input does.
-func TestDigestSeedAvalanche(t *testing.T) {
-	heavy(t)
-	rng := rand.New(rand.NewPCG(3, 1))
-	lengths := []int{0, 1, 4, 8, 16, 17, 32, 33, 40, 64, 96, 128}
-	check := func(n int, digest func(seed uint64, message []byte) hashing.Packet) (worst, bound float64) {
-		message := randomBytes(rng, n)
-		const trials = 2048
-		worst, cells := worstAvalanche(rng, 8, trials, 0, func(_ int, seed []byte) uint64 {
-			return uint64(digest(binary.LittleEndian.Uint64(seed), message))
-		})
-		return worst, biasBound(trials, len(lengths)*cells)
-	}
-	for _, n := range lengths {
-		if worst, bound := check(n, hashing.Digest); worst > bound {
-			t.Errorf("length %d: a bit flips with the seed's at a rate %.3f from one half, bound %.3f", n, worst, bound)
-		}
-	}
-	// The negative control: a seed that is only added to what comes out.
-	if worst, bound := check(40, func(seed uint64, message []byte) hashing.Packet {
-		return hashing.Digest(0, message) + hashing.Packet(seed)
-	}); worst <= bound {
-		t.Errorf("an added seed passes: %.3f, bound %.3f", worst, bound)
-	}
-}
-
 func TestDigestCounters(t *testing.T) {
 	heavy(t)
 	check := func(n, stride int, hash func([]byte) uint64) (ok bool, smallest, largest float64) {

@@ -83,29 +83,3 @@ func TestShaperIsReference(t *testing.T) {
 		}
 	}
 }
-
-// In any stretch of time, no more leaves than the bucket held and what came.
-func TestShaperConforms(t *testing.T) {
-	const rate, burst = 1e9, 5000
-	shaper := must(NewLink(LinkConfig{Rate: rate, Burst: burst}))(t)
-	var out []Packet
-	for _, p := range bursty(3000, 4) {
-		p.Time, p.Fate = shaper.Send(p.Time, int(p.Bytes))
-		out = append(out, p)
-	}
-	most := int64(0)
-	for i := range out {
-		bytes := int64(0)
-		for _, p := range out[i:min(i+200, len(out))] {
-			bytes += int64(p.Bytes)
-			// One ns for what times are rounded by.
-			most = max(most, bytes-(p.Time-out[i].Time+1)*rate/8e9)
-		}
-	}
-	if most > burst || most < burst*9/10 {
-		t.Errorf("up to %d bytes more than the rate, want up to %d", most, burst)
-	}
-	if _, fate := shaper.Send(1e12, burst+1); fate != Refused {
-		t.Errorf("a packet larger than the bucket is %v", fate)
-	}
-}

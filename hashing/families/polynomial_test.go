@@ -73,25 +73,6 @@ func TestPolynomialMatchesSlow(t *testing.T) {
 	}
 }
 
-// At the edges of what the functions promise to accept.
-func TestMultiply61(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 7))
-	edges := []uint64{0, 1, 2, 7, 8, 1<<61 - 2, 1<<61 - 1, 1 << 61, 1<<62 + 6, 1<<62 + 1<<60 - 1}
-	for range 100 {
-		edges = append(edges, rng.Uint64N(1<<62+1<<60))
-	}
-	for _, a := range edges {
-		for _, b := range edges {
-			product := multiply61(a, b)
-			want := new(big.Int).Mul(new(big.Int).SetUint64(a), new(big.Int).SetUint64(b))
-			want.Mod(want, prime)
-			if product >= 1<<61+8 || canonical61(product) != want.Uint64() {
-				t.Fatalf("%d·%d gives %d, want %d", a, b, product, want)
-			}
-		}
-	}
-}
-
 func TestPolynomialPublished(t *testing.T) {
 	var published struct {
 		Words []struct {

@@ -153,36 +153,3 @@ func TestRabinPublished(t *testing.T) {
 		}
 	}
 }
-
-// Two messages of n bits collide for at most n/degree of the irreducible
-// polynomials of that degree: here all thirty of degree 8.
-func TestRabinGuarantee(t *testing.T) {
-	var all []*Rabin
-	for low := range uint64(256) {
-		if r, err := RabinFromPolynomial(8, low); err == nil {
-			all = append(all, r)
-		}
-	}
-	if len(all) != 30 {
-		t.Fatalf("%d irreducible polynomials of degree 8, want 30", len(all))
-	}
-	rng := rand.New(rand.NewPCG(3, 6))
-	worst := 0
-	for range 2000 {
-		a := randomBytes(rng, 6)
-		b := randomBytes(rng, 6)
-		collisions := 0
-		for _, r := range all {
-			if r.Bytes(a) == r.Bytes(b) {
-				collisions++
-			}
-		}
-		worst = max(worst, collisions)
-		if collisions > 6 {
-			t.Errorf("%x and %x collide for %d of 30 polynomials, at most 6 may", a, b, collisions)
-		}
-	}
-	if worst == 0 {
-		t.Error("no collision seen: the check sees nothing")
-	}
-}

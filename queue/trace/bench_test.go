@@ -54,31 +54,3 @@ func BenchmarkReader(b *testing.B) {
 	b.Run("pcapng", func(b *testing.B) { benchmarkRead(b, ng, len(ng)) })
 	b.Run("pcap.gz", func(b *testing.B) { benchmarkRead(b, zip(b, pcap), len(pcap)) })
 }
-
-// BenchmarkPair merges two captures of 2^18 packets of one byte.
-func BenchmarkPair(b *testing.B) {
-	times := make([]int64, 1<<18)
-	for i := range times {
-		times[i] = int64(i) * 1000
-	}
-	file := captureFile(b, 1, times...)
-	b.ReportAllocs()
-	packets := 0
-	for b.Loop() {
-		in, errIn := NewReader(bytes.NewReader(file))
-		out, errOut := NewReader(bytes.NewReader(file))
-		if errIn != nil || errOut != nil {
-			b.Fatal(errIn, errOut)
-		}
-		p := NewPair(in, out)
-		for {
-			if _, _, err := p.Next(); err == io.EOF {
-				break
-			} else if err != nil {
-				b.Fatal(err)
-			}
-			packets++
-		}
-	}
-	b.ReportMetric(float64(packets)/b.Elapsed().Seconds()/1e6, "Mpkt/s")
-}
