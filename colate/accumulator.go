@@ -36,11 +36,10 @@ type accumulator struct {
 	unseen    float64 // of these, in pairs in which the second has none
 	scatter   scatter // of all packets
 
-	// Of the current table: what absent flows' cells say together.
-	others  *sampleOfCells
-	common  common
-	cells   []flowCell // of one flow
-	scratch []float64
+	// Of the current table.
+	common common
+	cells  []flowCell // of one flow
+	totals []float64  // of these
 }
 
 // A tally adds up what a flow's cells say, epoch by epoch: the delays of its
@@ -90,13 +89,9 @@ func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 	m, all := c.PerFlow, len(flows)+absentFlows
 	a := &accumulator{
 		config: c.comparable(), flows: slices.Clone(flows), at: make([]uint32, all*m), order: make([]uint32, all*m),
-		table: newCellTable(c, all*m, room), tallies: make([]tally, all), cells: make([]flowCell, m), scratch: make([]float64, 2*m),
+		table: newCellTable(c, all*m, room), tallies: make([]tally, all), cells: make([]flowCell, m), totals: make([]float64, m),
 	}
 	a.samples = &sampling{config: &a.config}
-	a.others = newSampleOfCells(a.table, absentFlows*m)
-	for k := range a.others.cells {
-		a.others.cells[k] = len(flows)*m + k
-	}
 	return a, a.aim(flows)
 }
 
@@ -204,7 +199,7 @@ func (a *accumulator) flush() {
 	if t.live == 0 {
 		return
 	}
-	a.common = a.others.learn()
+	a.common = t.learn(len(a.flows)*a.config.PerFlow, 1)
 	a.scatter.add(&a.common.scatter)
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
@@ -254,13 +249,13 @@ func (a *accumulator) tally(f int) {
 // packets or for their width.
 func (a *accumulator) use(f int) {
 	t, m := a.table, a.config.PerFlow
-	totals, at := a.scratch[:m], a.at[f*m:][:m]
+	at := a.at[f*m:][:m]
 	for j := range a.cells {
 		c := &a.cells[j]
-		c.sight, c.share, totals[j] = t.read(f*m+j, c.areas[:]), 0, t.total(f*m+j)
+		c.sight, c.share, a.totals[j] = t.read(f*m+j, c.areas[:]), 0, t.total(f*m+j)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
-	median := middle(totals, a.scratch[m:m])
+	median := middle(a.totals)
 	own := 0.0
 	if f < len(a.flows) {
 		own = max(median-a.common.full, 0) * float64(m)
@@ -271,7 +266,7 @@ func (a *accumulator) use(f int) {
 	for j := range a.cells {
 		c := &a.cells[j]
 		expected := a.common.full + own*c.share
-		if c.margin = margin(expected); totals[j] > expected+c.margin || tooMany {
+		if c.margin = margin(expected); t.total(f*m+j) > expected+c.margin || tooMany {
 			c.share = 0
 		}
 		for e := range t.epochs {

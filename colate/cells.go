@@ -15,18 +15,17 @@ type span struct{ start, end int64 }
 const room = 32
 
 // A cellTable holds what some counters of both points say over some epochs,
-// and makes areas of it.
+// and makes areas of it, as [estimate.Areas] does, of which it needs a fraction
+// of the memory and time: an epoch of a cell takes 12 bytes.
 //
-// Take a counter's low bits, count and digest, at the second point less the
-// first, and add them up over the epochs so far: that is its level. It stands
-// for the packets that one point has seen and the other has not, on their way
-// or lost. Between two cuts of equal level whatever was sent has come. With n
+// A counter's count and digests at the second point less the first, added up over
+// the epochs so far, are its level. It stands for the packets that are on their
+// way or lost. Between two cuts of equal level whatever was sent has come. With n
 // packets on their way at a cut at time c, let F be the times received less
-// those sent, plus n·c: from one cut to the next F grows by the area under the
-// number of packets on their way, which is the time that they spent there
-// (Little's law, for these very packets). That is small whatever the times
-// are, so that it is taken near zero before its width is extended: no window
-// wraps, only an epoch whose delays do.
+// those sent, plus n·c: from one cut to the next F grows by the time that packets
+// spent on their way. That is small whatever the times are, so that it is taken
+// near zero before its width is extended: no window wraps, only an epoch whose
+// delays do.
 type cellTable struct {
 	config Config
 	size   int // epochs that it can hold
@@ -35,6 +34,7 @@ type cellTable struct {
 	spans  [room]span
 	words  []uint64 // for each cell and cut: words' differences up to there
 	counts []uint32 // for each cell and epoch: packets at the second point
+	totals []float64
 }
 
 func newCellTable(c Config, cells, size int) *cellTable {
@@ -250,31 +250,17 @@ type common struct {
 	scatter
 }
 
-// A sampleOfCells is cells that common learns from.
-type sampleOfCells struct {
-	table  *cellTable
-	cells  []int
-	sights []sight
-	areas  []float64 // room for each cell
-	totals []float64
-	sorted []float64
-}
-
-func newSampleOfCells(t *cellTable, n int) *sampleOfCells {
-	return &sampleOfCells{t, make([]int, n), make([]sight, n), make([]float64, n*room), make([]float64, n), make([]float64, n)}
-}
-
-// learn learns from cells with no more packets than typical, or delays from
-// all if these have none.
-func (s *sampleOfCells) learn() common {
-	for k, i := range s.cells {
-		s.sights[k] = s.table.read(i, s.areas[k*room:])
-		s.totals[k] = s.table.total(i)
+// learn learns from every stride-th cell from first on: from those with no more
+// packets than typical, or delays from all if these have none.
+func (t *cellTable) learn(first, stride int) common {
+	t.totals = t.totals[:0]
+	for i := first; i*t.size < len(t.counts); i += stride {
+		t.totals = append(t.totals, t.total(i))
 	}
-	full := middle(s.totals, s.sorted)
-	c, some := s.learnUpTo(full + margin(full))
+	full := middle(t.totals)
+	c, some := t.learnUpTo(full+margin(full), first, stride)
 	if !some {
-		all, _ := s.learnUpTo(math.Inf(1))
+		all, _ := t.learnUpTo(math.Inf(1), first, stride)
 		c.mean, c.known, c.usual, c.scatter = all.mean, all.known, all.usual, all.scatter
 	}
 	c.full = full
@@ -283,37 +269,38 @@ func (s *sampleOfCells) learn() common {
 
 // learnUpTo learns from cells with no more packets than the limit, and reports
 // whether they have any.
-func (s *sampleOfCells) learnUpTo(limit float64) (c common, some bool) {
-	t := s.table
-	var sent, lost, sum, count, weights [room]float64
+func (t *cellTable) learnUpTo(limit float64, first, stride int) (c common, some bool) {
+	var sent, lost, sum, count, weights, areas [room]float64
 	cells := 0.0
-	for k, i := range s.cells {
-		if s.totals[k] <= limit {
-			cells++
-			t.losses(i, s.sights[k], &lost)
-			for e := range t.epochs {
-				sent[e] += t.sent(i, e)
+	each := func(visit func(i int, s sight)) {
+		for i := first; i*t.size < len(t.counts); i += stride {
+			if t.total(i) <= limit {
+				visit(i, t.read(i, areas[:]))
 			}
 		}
 	}
+	each(func(i int, s sight) {
+		cells++
+		t.losses(i, s, &lost)
+		for e := range t.epochs {
+			sent[e] += t.sent(i, e)
+		}
+	})
 	for e := range t.epochs {
 		c.loss[e] = -math.Log1p(-min(lost[e]/max(sent[e], 1), 0.9))
 		lost[e] /= max(cells, 1)
 	}
-	for k, i := range s.cells {
-		if s.totals[k] > limit {
-			continue
-		}
-		s.sights[k].weigh(&lost, weights[:t.epochs])
+	each(func(i int, s sight) {
+		s.weigh(&lost, weights[:t.epochs])
 		for e := range t.epochs {
 			packets := t.packets(i, e)
 			c.cell[e] += packets / cells
-			if s.sights[k].settled>>e&1 != 0 {
-				sum[e] += weights[e] * s.areas[k*room+e]
+			if s.settled>>e&1 != 0 {
+				sum[e] += weights[e] * areas[e]
 				count[e] += weights[e] * packets
 			}
 		}
-	}
+	})
 	sums, counts := 0.0, 0.0
 	for e := range t.epochs {
 		if c.known[e] = count[e] > 0; c.known[e] {
@@ -328,18 +315,18 @@ func (s *sampleOfCells) learnUpTo(limit float64) (c common, some bool) {
 			c.mean[e] = c.usual
 		}
 	}
-	for k, i := range s.cells {
+	each(func(i int, s sight) {
 		var apart offset
 		for e := range t.epochs {
-			if s.sights[k].begins>>e&1 != 0 {
+			if s.begins>>e&1 != 0 {
 				c.take(&apart)
 			}
-			if s.totals[k] <= limit && (s.sights[k].settled&t.live)>>e&1 != 0 {
-				apart.add(s.areas[k*room+e]-t.packets(i, e)*c.mean[e], t.packets(i, e))
+			if (s.settled&t.live)>>e&1 != 0 {
+				apart.add(areas[e]-t.packets(i, e)*c.mean[e], t.packets(i, e))
 			}
 		}
 		c.take(&apart)
-	}
+	})
 	return c, counts > 0
 }
 
@@ -349,12 +336,10 @@ func (s *sampleOfCells) learnUpTo(limit float64) (c common, some bool) {
 func margin(median float64) float64 { return 3*math.Sqrt(median) + 2 }
 
 // middle returns the median of Poisson numbers some of which are too large,
-// because an elephant shares their cells: by their lower quartile. It sorts into
-// scratch.
-func middle(numbers, scratch []float64) float64 {
-	sorted := append(scratch[:0], numbers...)
-	slices.Sort(sorted)
-	quartile := sorted[len(sorted)/4]
+// because an elephant shares their cells: by their lower quartile. It sorts them.
+func middle(numbers []float64) float64 {
+	slices.Sort(numbers)
+	quartile := numbers[len(numbers)/4]
 	return quartile + 0.67*math.Sqrt(quartile)
 }
 

@@ -113,7 +113,8 @@ func (d *differences) flush() {
 	if t.live == 0 {
 		return
 	}
-	common := d.common()
+	const typical = 10_000 // counters tell of all
+	common := t.learn(0, 1+len(d.counters)/typical)
 	var areas [room]float64
 	for i := range d.counters {
 		c, s := &d.counters[i], t.read(i, areas[:])
@@ -138,18 +139,6 @@ func (d *differences) flush() {
 		}
 	}
 	t.live = 0
-}
-
-// common returns what all counters say about the table's epochs, learned from
-// some of them.
-func (d *differences) common() common {
-	const typical = 10_000
-	stride := 1 + len(d.counters)/typical
-	s := newSampleOfCells(d.table, (len(d.counters)+stride-1)/stride)
-	for k := range s.cells {
-		s.cells[k] = k * stride
-	}
-	return s.learn()
 }
 
 const (
