@@ -3,12 +3,9 @@ package figcolate
 import (
 	"fmt"
 
-	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/colate/paper"
-	"github.com/hoplag/hoplag/hashing"
 )
 
 var jointDecoding = experiment.Experiment{
@@ -66,42 +63,4 @@ func measureJoint(run *experiment.Run) {
 	run.Notef("For small flows no estimator finds more in the counters than the mean of all packets would say; joint decoding falls back "+
 		"on it, Theorem 2 does not. All packets: mean %s µs, deviation %s µs. A quick run has a tenth of the flows, packets and counters.",
 		number(t.delays.Mean()/1e3), number(t.delays.StdDev()/1e3))
-}
-
-var choice = experiment.Experiment{
-	Name: "ours-colate-choice-of-j", Title: "COLATE: which of its flow's counters a packet falls in",
-	Claim: "Ours: the counter of its flow that a packet is added to follows from the packet's digest, so that both points choose alike; " +
-		"the paper chooses at random (section 1.4), and if two points do so independently, the noise of whole time stamps does not cancel.",
-	Weight: 5, Quick: 0.7, Measure: measureChoice,
-}
-
-func measureChoice(run *experiment.Run) {
-	most, seed := run.Pick(300, 2000), run.SeedOf("choice")
-	t, config := ownDelays(run)
-	const full = 455_000
-	n := scaled(run, full)
-	alike := counters.Record(sums(n, seed), t.all)
-	up, down := counters.Pair(paper.New, sums(n, seed))
-	for p := range t.all {
-		up.Update(p.Flow, p.ID, p.In)
-		down.Update(p.Flow, hashing.Packet(hashing.Mix(uint64(p.ID), 1)), p.Out)
-	}
-	chosen := t.someOfEach(most)
-	random := t.theorem2("chosen at random, at each point", &counters.Plain{Up: up, Down: down}, chosen)
-	digest := t.theorem2("chosen by the packet's digest", alike, chosen)
-	digest.Look.Paper = false
-	run.Draw("", fmt.Sprintf("Median error of Theorem 2 by size, %d counters", n),
-		"The same traffic, flows and counters; time stamps of up to a minute.", binAxis, errorAxis(0, 0),
-		random.ByClass(bins, 0.5), digest.ByClass(bins, 0.5))
-	configure(run, "traffic", config, "counters in a full run", full, "seed", seed)
-	table := run.Table("", "Median error of Theorem 2", "packets of the flow", random.Look.Name, digest.Look.Name, "ratio")
-	for _, b := range bins {
-		table.Row(b.Name, percent(random.Median(b)), percent(digest.Median(b)), number(random.Median(b)/digest.Median(b)))
-	}
-	ratio := random.Median(large) / digest.Median(large)
-	run.Keeps(fmt.Sprintf("median error of flows of ≥ 1,000 packets, random choice and digest (%s times; to be thousands)", number(ratio)),
-		percent(random.Median(large)), percent(digest.Median(large)), ratio > 1000).Headline = true
-	run.Note("The paper's proof of Theorem 4 needs the same packets in the same counter at both points, which its random choice does not " +
-		"give; its random choice must be read as one by a hash that the points share. A flow's own packets, too, are in other counters then, " +
-		"which by itself would do no harm to the mean.")
 }

@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if command != "" && command != "record" && command != "query" && command != "rank" {
+	if command != "" && command != "record" && command != "query" {
 		return programs.Usage("command %q, want record or query", command)
 	}
 	if command == "" {

@@ -35,7 +35,7 @@ func TestRecordAndQuery(t *testing.T) {
 		t.Error("recorded twice")
 	}
 	var list []answer
-	if err := json.Unmarshal([]byte(output(t, "rank", "-dir", dir, "-json")), &list); err != nil || len(list) < 40 {
+	if err := json.Unmarshal([]byte(output(t, "query", "-dir", dir, "-json")), &list); err != nil || len(list) < 40 {
 		t.Fatalf("%d flows, %v", len(list), err)
 	}
 	for i, a := range list {
