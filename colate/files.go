@@ -44,8 +44,10 @@ var ErrLocked = errors.New("the store already has a writer")
 // A dir is a directory. Only a writer creates it.
 type dir string
 
+// path returns the name of a file with that of the directory.
 func (d dir) path(name string) string { return filepath.Join(string(d), name) }
 
+// Lock implements fileSystem.
 func (d dir) Lock() (io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o777); err != nil {
 		return nil, err
@@ -61,6 +63,7 @@ func (d dir) Lock() (io.Closer, error) {
 	return f, nil
 }
 
+// List implements fileSystem.
 func (d dir) List() ([]string, error) {
 	entries, err := os.ReadDir(string(d))
 	names := make([]string, len(entries))
@@ -70,12 +73,15 @@ func (d dir) List() ([]string, error) {
 	return names, err
 }
 
+// Open implements fileSystem.
 func (d dir) Open(name string) (openFile, error) { return d.open(name, os.O_RDONLY) }
 
+// Create implements fileSystem.
 func (d dir) Create(name string) (openFile, error) {
 	return d.open(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
 
+// open opens a file in a mode.
 func (d dir) open(name string, flags int) (openFile, error) {
 	f, err := os.OpenFile(d.path(name), flags, 0o666)
 	if err != nil {
@@ -84,8 +90,10 @@ func (d dir) open(name string, flags int) (openFile, error) {
 	return diskFile{f}, nil
 }
 
+// Remove implements fileSystem.
 func (d dir) Remove(name string) error { return os.Remove(d.path(name)) }
 
+// Sync implements fileSystem.
 func (d dir) Sync() error {
 	f, err := os.Open(string(d))
 	if err != nil {
@@ -94,8 +102,10 @@ func (d dir) Sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// A diskFile is an openFile on disk.
 type diskFile struct{ *os.File }
 
+// Size implements openFile.
 func (f diskFile) Size() (int64, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -111,11 +111,14 @@ func (s *Store) load() error {
 	segments := []*segment{}
 	for _, name := range names {
 		number, ours := numberOf(name)
-		seg := known[number]
-		if ours && (seg == nil || number >= live) {
-			seg = s.loadSegment(number, seg)
+		if !ours {
+			continue
 		}
-		if ours && seg != nil { // its writer has not removed it
+		seg := known[number]
+		if seg == nil || number >= live {
+			seg = s.loadSegment(cmp.Or(seg, &segment{number: number}))
+		}
+		if seg != nil { // its writer has not removed it
 			segments = append(segments, seg)
 		}
 	}
@@ -129,23 +132,20 @@ func (s *Store) load() error {
 
 // loadSegment learns what is in a segment, by reading on from its known part.
 // It returns nil if the segment does not exist.
-func (s *Store) loadSegment(number uint64, known *segment) *segment {
-	f, err := s.files.Open(segmentName(number))
+func (s *Store) loadSegment(known *segment) *segment {
+	seg := *known
+	f, err := s.files.Open(segmentName(seg.number))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	seg := &segment{number: number}
-	if known != nil {
-		*seg = *known
 	}
 	if err == nil {
 		defer f.Close()
 		err = seg.scan(f)
 	}
 	if err != nil {
-		seg.damages = append(seg.damages, &damage{segmentName(number), seg.size, 0, err})
+		seg.damages = append(seg.damages, &damage{segmentName(seg.number), seg.size, 0, err})
 	}
-	return seg
+	return &seg
 }
 
 // Append adds an epoch, which then survives a crash. An epoch without packets is
@@ -352,17 +352,17 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 	}
 	total := s.Summary().Bytes
 	kept := make([]*segment, 0, len(s.segments))
-	for _, seg := range s.segments {
+	for i, seg := range s.segments {
 		old := total > most || !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > before })
-		if old = old && err == nil && (s.active == nil || seg != s.last()); old {
-			if err = s.files.Remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-		}
-		if !old || err != nil {
+		if !old || s.active != nil && seg == s.last() {
 			kept = append(kept, seg)
 			continue
 		}
+		if err = s.files.Remove(segmentName(seg.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			kept = append(kept, s.segments[i:]...)
+			break
+		}
+		err = nil
 		total -= seg.size
 		epochs += len(seg.entries)
 	}
@@ -417,11 +417,11 @@ func (s *Store) find(from, to int64) (found []entry) {
 }
 
 // refresh finds what another process has written and removed, if it may.
-func (s *Store) refresh() (err error) {
+func (s *Store) refresh() error {
 	if s.options.ReadOnly {
-		err = s.load()
+		return s.load()
 	}
-	return err
+	return nil
 }
 
 // Epochs returns an iterator over the epochs that overlap the time from from
