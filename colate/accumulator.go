@@ -52,6 +52,7 @@ type tally struct {
 	passed  float64 // the same at the first point, with what was lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	chance  float64 // of that, what their number adds, where it is not known better
+	vague   float64 // Σ of what it adds × how far the flow is from all packets, squared, where few cells tell
 	shown   float64 // the packets counted in settled cells, scaled to all
 	told    float64 // and all the packets counted in those epochs
 	cells   int     // settled cells and epochs
@@ -289,15 +290,17 @@ func (a *accumulator) use(f int) {
 // the packets in them and the inverse of their chances.
 func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) {
 	t, typical, above := a.table, a.common.cell[e], a.common.mean[e]-a.reference
-	var n, sent, in, area, settled float64
+	var n, sent, in, area, settled, lost, expected float64
 	for j := range a.cells {
 		c := &a.cells[j]
 		if c.share == 0 {
 			continue
 		}
-		x := t.packets(first+j, e)
+		x, y := t.packets(first+j, e), t.sent(first+j, e)
 		n += x
-		sent += t.sent(first+j, e)
+		sent += y
+		lost += max(y-x, 0)
+		expected += a.common.gone[e] * y
 		if c.settled>>e&1 != 0 {
 			settled += c.weights[e]
 			in += c.weights[e] * x
@@ -313,7 +316,7 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 	if settled == 0 || in == 0 && n > some {
 		switch noise := 3*math.Sqrt(typical*float64(a.config.PerFlow)) + 3; {
 		case passed <= noise:
-		case t.edge(e):
+		case t.edge(e) && lost <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
 			own.unread += passed
 		default:
 			own.goDark(t.spans[e], passed)
@@ -326,13 +329,14 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 	own.shown += in * cells / settled
 	own.sum += (stand*(area-in*a.reference) - cells*typical*above) / kept
 	own.degrees--
-	stands := -1.0
+	stands, told := -1.0, 0.0
 	for j := range a.cells {
 		c := &a.cells[j]
 		if c.share == 0 || c.settled>>e&1 == 0 {
 			continue
 		}
 		w, x := c.weights[e]*stand/kept, t.packets(first+j, e)
+		told++
 		own.noise += w * w * c.margin
 		stands += w * w * x / max(n, 1) * kept
 		if c.begins>>e&1 != 0 {
@@ -344,6 +348,10 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 	}
 	stands = max(stands, 1/kept-1, 0)
 	own.sampled += counted * stands
+	if in > 0 {
+		apart := area/in - a.common.mean[e]
+		own.vague += counted * stands * apart * apart / told
+	}
 	own.chance += max(1-counted*kept/max(n, 1), 0) * counted * stands
 }
 

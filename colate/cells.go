@@ -244,6 +244,7 @@ type common struct {
 	known [room]bool    // whether there is a settled cell
 	cell  [room]float64 // packets in one cell
 	loss  [room]float64 // rate at which packets are lost
+	gone  [room]float64 // part of them that is lost, or on its way at the end and not at the beginning
 
 	usual float64 // delay over all epochs
 	full  float64 // packets in a typical cell, in epochs that count
@@ -270,7 +271,7 @@ func (t *cellTable) learn(first, stride int) common {
 // learnUpTo learns from cells with no more packets than the limit, and reports
 // whether they have any.
 func (t *cellTable) learnUpTo(limit float64, first, stride int) (c common, some bool) {
-	var sent, lost, sum, count, weights, areas [room]float64
+	var sent, gone, lost, sum, count, weights, areas [room]float64
 	cells := 0.0
 	each := func(visit func(i int, s sight)) {
 		for i := first; i*t.size < len(t.counts); i += stride {
@@ -284,10 +285,12 @@ func (t *cellTable) learnUpTo(limit float64, first, stride int) (c common, some 
 		t.losses(i, s, &lost)
 		for e := range t.epochs {
 			sent[e] += t.sent(i, e)
+			gone[e] += t.gone(i, e, e+1)
 		}
 	})
 	for e := range t.epochs {
 		c.loss[e] = -math.Log1p(-min(lost[e]/max(sent[e], 1), 0.9))
+		c.gone[e] = max(lost[e], gone[e]) / max(sent[e], 1)
 		lost[e] /= max(cells, 1)
 	}
 	each(func(i int, s sight) {
