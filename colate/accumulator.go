@@ -40,6 +40,7 @@ type accumulator struct {
 	common common
 	cells  []flowCell // of one flow
 	totals []float64  // of these
+	margin float64    // of the flows' cells, on average
 }
 
 // A tally adds up what a flow's cells say, epoch by epoch: the delays of its
@@ -205,6 +206,7 @@ func (a *accumulator) flush() {
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
+	a.margin = 0
 	for f := range a.tallies {
 		a.tally(f)
 	}
@@ -260,6 +262,7 @@ func (a *accumulator) use(f int) {
 	own := 0.0
 	if f < len(a.flows) {
 		own = max(median-a.common.full, 0) * float64(m)
+		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
 	}
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	tooMany := own > 0 && a.flows[f].Packets > most*float64(m)
@@ -267,7 +270,10 @@ func (a *accumulator) use(f int) {
 	for j := range a.cells {
 		c := &a.cells[j]
 		expected := a.common.full + own*c.share
-		if c.margin = margin(expected); t.total(f*m+j) > expected+c.margin || tooMany {
+		if c.margin = margin(expected); f >= len(a.flows) {
+			c.margin = a.margin
+		}
+		if t.total(f*m+j) > expected+c.margin || tooMany {
 			c.share = 0
 		}
 		for e := range t.epochs {
@@ -328,31 +334,36 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 	own.told += n
 	own.shown += in * cells / settled
 	own.sum += (stand*(area-in*a.reference) - cells*typical*above) / kept
+	stands, told := a.doubt(own, first, e, stand/kept, area/max(in, 1e-9))
+	stands = counted * max(stands/max(n, 1)*kept-1, 1/kept-1, 0)
+	own.sampled += stands
+	if in > 0 {
+		apart := area/in - a.common.mean[e]
+		own.vague += stands * apart * apart / told
+	}
+	own.chance += max(1-counted*kept/max(n, 1), 0) * stands
+}
+
+// doubt adds how far the flow's settled cells are from their mean in an epoch, and
+// the noise of others in them, whose weights have a scale. It returns the packets in
+// these cells by their weights, squared, and their number.
+func (a *accumulator) doubt(own *tally, first, e int, scale, mean float64) (packets, told float64) {
 	own.degrees--
-	stands, told := -1.0, 0.0
 	for j := range a.cells {
 		c := &a.cells[j]
 		if c.share == 0 || c.settled>>e&1 == 0 {
 			continue
 		}
-		w, x := c.weights[e]*stand/kept, t.packets(first+j, e)
+		w, x := c.weights[e]*scale, a.table.packets(first+j, e)
 		told++
+		packets += w * w * x
 		own.noise += w * w * c.margin
-		stands += w * w * x / max(n, 1) * kept
 		if c.begins>>e&1 != 0 {
 			own.take(&c.apart)
 		}
-		if in > 0 {
-			c.apart.add(c.areas[e]-x*area/in, x)
-		}
+		c.apart.add(c.areas[e]-x*mean, x)
 	}
-	stands = max(stands, 1/kept-1, 0)
-	own.sampled += counted * stands
-	if in > 0 {
-		apart := area/in - a.common.mean[e]
-		own.vague += counted * stands * apart * apart / told
-	}
-	own.chance += max(1-counted*kept/max(n, 1), 0) * counted * stands
+	return packets, told
 }
 
 // goDark adds an epoch of which the flow's cells do not tell.

@@ -216,6 +216,20 @@ func (s *scatter) take(o *offset) {
 	*o = offset{}
 }
 
+// off adds how far a cell is from the means of epochs that count.
+func (s *scatter) off(t *cellTable, i int, of sight, areas, mean *[room]float64) {
+	var apart offset
+	for e := range t.epochs {
+		if of.begins>>e&1 != 0 {
+			s.take(&apart)
+		}
+		if (of.settled&t.live)>>e&1 != 0 {
+			apart.add(areas[e]-t.packets(i, e)*mean[e], t.packets(i, e))
+		}
+	}
+	s.take(&apart)
+}
+
 func (s *scatter) add(b *scatter) {
 	s.squares += b.squares
 	s.fourths += b.fourths
@@ -304,32 +318,21 @@ func (t *cellTable) learnUpTo(limit float64, first, stride int) (c common, some 
 			}
 		}
 	})
-	sums, counts := 0.0, 0.0
+	total, counts := 0.0, 0.0
 	for e := range t.epochs {
 		if c.known[e] = count[e] > 0; c.known[e] {
 			c.mean[e] = sum[e] / count[e]
-			sums += c.mean[e] * c.cell[e]
+			total += c.mean[e] * c.cell[e]
 			counts += c.cell[e]
 		}
 	}
-	c.usual = sums / max(counts, 1e-9)
+	c.usual = total / max(counts, 1e-9)
 	for e := range t.epochs {
 		if !c.known[e] {
 			c.mean[e] = c.usual
 		}
 	}
-	each(func(i int, s sight) {
-		var apart offset
-		for e := range t.epochs {
-			if s.begins>>e&1 != 0 {
-				c.take(&apart)
-			}
-			if (s.settled&t.live)>>e&1 != 0 {
-				apart.add(areas[e]-t.packets(i, e)*c.mean[e], t.packets(i, e))
-			}
-		}
-		c.take(&apart)
-	})
+	each(func(i int, s sight) { c.scatter.off(t, i, s, &areas, &c.mean) })
 	return c, counts > 0
 }
 

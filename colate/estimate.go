@@ -182,6 +182,7 @@ func (e *estimator) learn(all *scatter) {
 	slices.Sort(counts[:])
 	// The deviation that a normal distribution of the same middle would have.
 	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
+	e.sum, e.count = e.noise*e.sum, e.noise*e.count
 	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
 	e.variance = e.own.like(all)
 }
@@ -227,7 +228,7 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	r.Mean, r.N = reference+above, uint64(max(e.packets*e.read/stands, 1)+0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
-		r.errors[i] = e.noise * (t.sum - e.sum - (t.counted-e.count)*e.counted*above) / e.packets
+		r.errors[i] = (e.noise*t.sum - e.sum - (e.noise*t.counted-e.count)*e.counted*above) / e.packets
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
