@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1846, 1450},
 	"lda/kernel":     {2500, 2055},
 	"lds":            {2909, 3720},
-	"colate":         {4381, 3565},
+	"colate":         {4381, 3566},
 	"rli":            {3180, 3200},
 	"hashing":        {2115, 3510},
 	"queue":          {3255, 4425},
