@@ -63,7 +63,8 @@ func TestCraftedPacketsFillOneCell(t *testing.T) {
 	}
 }
 
-// Who knows the hash keeps packets out of the sample, or sends nothing else.
+// An attacker who knows the hash can keep packets out of the sample, or send
+// none but sampled ones.
 func TestCraftedPacketsEvadeSampling(t *testing.T) {
 	const p = 0.25
 	known := func(b []byte) uint64 { return uint64(hashing.Digest(attackSeed, b)) }

@@ -1,4 +1,4 @@
 package hashing
 
-// What the tests of this package, which stand outside it, look at inside.
+// Split is exported to the tests, which are in package hashing_test.
 var Split = split

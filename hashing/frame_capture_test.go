@@ -61,7 +61,7 @@ func readCapture(t testing.TB, path string) []record {
 		size := order.Uint32(data[8:])
 		data = data[16:]
 		size = min(size, uint32(len(data)))
-		// A capacity that ends with the frame makes a look beyond it panic.
+		// Each frame's capacity ends with it, so that a read beyond it panics.
 		records = append(records, record{link, data[:size:size]})
 		data = data[size:]
 	}
@@ -92,7 +92,7 @@ func strangeCaptures(t testing.TB) map[string][]record {
 // identifiers identify by seed 7, by kind of link.
 var identifiers = map[hashing.Link]*hashing.Identifier{}
 
-// checkIdentifier holds an Identifier to what a Frame says.
+// checkIdentifier checks that an Identifier agrees with a Frame.
 func checkIdentifier(t testing.TB, link hashing.Link, frame []byte, f *hashing.Frame, err error) {
 	t.Helper()
 	if identifiers[link] == nil {

@@ -124,7 +124,7 @@ func TestFrameEncapsulations(t *testing.T) {
 			if got := mustParse(t, test.link, padded); got != want {
 				t.Errorf("with padding got\n     %+v\nwant %+v", got, want)
 			}
-			// Every truncation inside a header is told.
+			// Every truncation inside a header is reported.
 			header := len(unhex(test.before)) + 24
 			if test.packet == v6 {
 				header += 20

@@ -7,7 +7,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A burst leaves out what carries no IP and says which frames the others are.
+// Frames skips frames that carry no IP and reports the indices of the others.
 func TestIdentifierFrames(t *testing.T) {
 	arp := unhex(macs + "0806 0001080006040001")
 	frames := [][]byte{arp, unhex(macs + "0800 " + tcp4 + tcp + data), arp,

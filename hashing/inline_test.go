@@ -19,8 +19,8 @@ func TestInlined(t *testing.T) {
 	if notes.Inlined("Digest") {
 		t.Error("Digest is inlined: the check sees nothing, or the documentation is out of date")
 	}
-	// Nor may Digest check a bound, but where it slices: the compiler sees
-	// that the length was looked at.
+	// Digest must not check bounds either, except where it slices: the compiler
+	// knows that the length was tested.
 	for _, check := range notes.BoundsChecks(t, "digest.go", "") {
 		if !check.Slice {
 			t.Errorf("%+v", check)

@@ -128,7 +128,7 @@ func (f *Frame) ParseWith(link Link, b []byte, tunnels *Tunnels) error {
 		return f.parse(link, whole, tunnels)
 	} else if proto == protoUDP {
 		if tunnels.Depth > 0 && tunnels.mayLead(uint16(ports>>16)) {
-			return f.parseInside(tunnels.vxlan(b[34:min(len(b), 34+length)], uint16(ports>>16)), whole, tunnels)
+			return f.parseVXLAN(b[34:min(len(b), 34+length)], whole, tunnels)
 		}
 	} else if proto == protoICMP || proto == protoICMPv6 {
 		ports = 0
@@ -143,22 +143,14 @@ func (f *Frame) ParseWith(link Link, b []byte, tunnels *Tunnels) error {
 	return nil
 }
 
-// vxlan returns the frame in a plain packet of UDP to the given port, or
-// nothing if that is not VXLAN.
-func (t *Tunnels) vxlan(b []byte, port uint16) []byte {
+// parseVXLAN parses the frame in a plain packet of UDP, or if that is not of
+// VXLAN, the whole.
+func (f *Frame) parseVXLAN(b, whole []byte, tunnels *Tunnels) error {
 	const identified = 0x08
-	if t.behind(port) != kindVXLAN || b[udpHeaderSize]&identified == 0 {
-		return nil
-	}
-	return b[udpHeaderSize+8:]
-}
-
-// parseInside parses a frame in a tunnel, or if there is none to be had, the
-// whole.
-func (f *Frame) parseInside(inner, whole []byte, tunnels *Tunnels) error {
 	length, inside := f.Length, *tunnels
 	inside.Depth--
-	if inner == nil || f.ParseWith(LinkEthernet, inner, &inside) != nil {
+	if tunnels.behind(binary.BigEndian.Uint16(b[2:4])) != kindVXLAN || b[udpHeaderSize]&identified == 0 ||
+		f.ParseWith(LinkEthernet, b[udpHeaderSize+8:], &inside) != nil {
 		return f.parse(LinkEthernet, whole, tunnels)
 	}
 	f.Length = length

@@ -15,7 +15,7 @@ import (
 // below hold for any sample size, so that no tolerance is left to taste.
 const falseAlarm = 1e-9
 
-// racing tells that the race detector is watching.
+// racing reports whether the race detector is on.
 var racing bool
 
 // heavy begins a test that does a lot in one goroutine: there the race

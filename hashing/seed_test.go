@@ -8,7 +8,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// structuredSeeds are what people take, and what differs in one bit from it.
+// structuredSeeds returns seeds that people choose, and seeds that differ from
+// them in one bit.
 func structuredSeeds() []uint64 {
 	var seeds []uint64
 	for _, s := range []uint64{0, 7, 1 << 32, 0x5555555555555555, ^uint64(0), root2, root3, root5, root7, root11, root13, 0x9e3779b97f4a7c15} {
@@ -157,7 +158,7 @@ func TestNoSeedIsWeak(t *testing.T) {
 			t.Errorf("the keys of %#x are %#x and %#x", seed, x, y)
 		}
 	}
-	// Negative control: as the keys would be.
+	// Negative control: the keys that such a seed would have.
 	weak := func(b []byte) uint64 {
 		high, low := slowProduct(0, root3)
 		word := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }

@@ -85,7 +85,7 @@ func TestTunnels(t *testing.T) {
 			for n := range len(frame) + 1 {
 				checkAgainstReference(t, hashing.LinkRaw, frame[:n:n])
 			}
-			// Without depth it is a flow of its own.
+			// With a depth of 0 the tunnel itself is the flow.
 			var outer hashing.Frame
 			if err := outer.ParseWith(hashing.LinkRaw, frame, &hashing.Tunnels{}); err != nil || outer.Tunnels != 0 || outer.Tuple == want.Tuple {
 				t.Errorf("depth 0: %+v, %v", outer, err)
@@ -101,7 +101,7 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// Parse looks so deep and no deeper.
+// Parse looks as deep as it is told, and no deeper.
 func TestTunnelDepth(t *testing.T) {
 	packet := tcp4 + tcp + data
 	for range 4 {
@@ -122,8 +122,8 @@ func TestTunnelDepth(t *testing.T) {
 	}
 }
 
-// What a tunnel carries and does not count for IP leaves it as it is; what the
-// capture ends within is told.
+// A packet whose tunnel carries no IP remains the outer one. One that the
+// capture ends inside is marked as cut.
 func TestTunnelsNotEntered(t *testing.T) {
 	arp := outerUDP(4789, 64) + "08000000 00001200 " + macs +
 		"0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002 " + strings.Repeat("00", 18)
@@ -139,8 +139,8 @@ func TestTunnelsNotEntered(t *testing.T) {
 	}
 }
 
-// An honest tunnel repeats what its outer headers say: its packets are told
-// apart by what is inside.
+// The packets of a tunnel share their outer headers, so they are distinguished
+// by what is inside.
 func TestHonestTunnels(t *testing.T) {
 	const packets = 100_000
 	for _, tunnel := range tunnels {

@@ -76,7 +76,7 @@ func (l *listed) Next(p *Packet) bool {
 	return true
 }
 
-// A chain says which hop did what.
+// A chain reports which hop dropped a packet.
 func TestChainHops(t *testing.T) {
 	clean := LinkConfig{Rate: 8e9}
 	narrow := LinkConfig{Rate: 1e9, Queue: QueueConfig{Packets: 1}}

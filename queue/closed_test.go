@@ -10,8 +10,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// senders is a Closed above all readable: one list of what is to happen, of
-// which the earliest is looked for, and each sender's window as the rules say.
+// senders is a reference for Closed, written for readability: one list of what
+// is to happen, searched for the earliest, and each sender's window by the
+// rules.
 type senders struct {
 	ClosedConfig
 	random *rand.PCG

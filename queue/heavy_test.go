@@ -2,7 +2,7 @@ package queue
 
 import "testing"
 
-// racing tells that the race detector is watching.
+// racing reports whether the race detector is on.
 var racing bool
 
 // Heavy begins a test, of this package or of queue_test, that does a lot in

@@ -142,8 +142,8 @@ func TestConservation(t *testing.T) {
 	}
 }
 
-// Next gives what comes out at the very time that it is asked for, and nothing
-// later.
+// Next returns packets that come out at exactly the time asked for, and none
+// that come out later.
 func TestNextIsInclusive(t *testing.T) {
 	link := LinkConfig{Rate: 8e9, Propagation: 50}
 	for name, c := range map[string]struct {
@@ -172,7 +172,7 @@ func TestNextIsInclusive(t *testing.T) {
 	}
 }
 
-// Every element counts what it says and gives back, class by class and path by
+// The counts of every element match the fates that it returned, by class and by
 // path.
 func TestCounts(t *testing.T) {
 	packets := tracked(20000, 4)
@@ -220,7 +220,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// What comes out depends neither on when one looks nor on the run.
+// The output depends neither on when Next is called nor on the run.
 func TestDeterminism(t *testing.T) {
 	packets := tracked(5000, 6)
 	for _, every := range []int{0, 1, 7} {

@@ -44,8 +44,8 @@ func TestLossRates(t *testing.T) {
 		} else {
 			mean = 1 / (1 - p)
 		}
-		// check tells whether a process loses as many packets, in episodes as
-		// long, as it should.
+		// check reports whether a process loses as many packets as it should,
+		// in episodes as long as they should be.
 		check := func(process LossConfig) (rate, length float64, rateFits, lengthFits bool) {
 			loss, err := NewLoss(process, 1)
 			if err != nil {
@@ -72,7 +72,7 @@ func TestLossRates(t *testing.T) {
 	}
 }
 
-// A process is as likely to lose the first packet as any.
+// A process is as likely to lose the first packet as any other.
 func TestLossIsStationary(t *testing.T) {
 	const seeds, p = 20_000, 0.1
 	for _, burst := range []float64{0, 1, 50} {
@@ -116,7 +116,7 @@ func TestLossExtremes(t *testing.T) {
 	}
 }
 
-// A lost packet takes its time on the link all the same.
+// A lost packet still takes its time on the link.
 func TestLossIsAfterTheQueue(t *testing.T) {
 	plain, _ := NewLink(LinkConfig{Rate: 1e9})
 	lossy, err := NewLink(LinkConfig{Rate: 1e9, Loss: LossConfig{Probability: 0.5}})

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// tokens is a token bucket above all readable: it holds tokens, in bytes, that
-// come at the rate, as exact numbers.
+// tokens is a token bucket written for readability: it holds tokens, in bytes,
+// that come at the rate, as exact numbers.
 type tokens struct {
 	rate, burst *big.Rat // bytes a ns, bytes
 	in          *big.Rat

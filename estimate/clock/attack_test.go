@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// attacked follows a clock, of paths of 500 µs at least, while someone changes the
-// samples there from the 20th interval on. It counts the readings whose certain
-// and likely intervals exclude the truth and those without an offset, and returns
-// by how much the others are off at most.
+// attacked follows a clock over paths of at least 500 µs while an attacker
+// changes the samples from the 20th interval on. It counts the readings whose
+// certain and likely intervals exclude the truth, and those without an offset,
+// and returns the largest error of the others.
 func attacked(attack func(interval int, there []Sample)) (certain, likely, refused int, off float64) {
 	w := newWorld(8, steady(1e6, 3e-5), [2]float64{5e5, 5e5}, 370, independent(hops(1)), independent(hops(1)))
 	tracker := must(New(DefaultConfig))
@@ -33,11 +33,11 @@ func attacked(attack func(interval int, there []Sample)) (certain, likely, refus
 	return certain, likely, refused, off
 }
 
-// TestFloodMovesHalf: someone who knows nothing fills a queue, so that for 40
-// seconds no packet there takes less than 5 ms more. The offset is off by half of
-// that and the likely interval wrong, as of any path that is longer than the way
-// back; the certain one holds. A flood that leaves a packet a second alone does
-// nothing.
+// TestFloodMovesHalf: an attacker who knows nothing fills a queue, so that for
+// 40 seconds every packet takes at least 5 ms more. The offset is off by half
+// of that and the likely interval is wrong, as for any path that is longer than
+// the way back; the certain interval holds. A flood that spares a packet a
+// second has no effect.
 func TestFloodMovesHalf(t *testing.T) {
 	flood := func(spared int) func(int, []Sample) {
 		return func(i int, there []Sample) {

@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Means lose the offset, deviations what the drift added, and intervals say
-// apart what the packets and what the clocks leave open.
+// A correction takes the offset out of means and the drift out of deviations.
+// Intervals keep the uncertainty of packets and that of clocks apart.
 func TestCorrect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	theta := steady(7e7, 1e-4)

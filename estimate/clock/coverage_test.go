@@ -10,7 +10,7 @@ type law = func(*rand.Rand, float64) float64
 
 func exponential(r *rand.Rand) float64 { return r.ExpFloat64() }
 
-// hops is what so many queues in a row add, of 20 µs each.
+// hops returns what so many queues in a row add, 20 µs each on average.
 func hops(n int) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) (sum float64) {
 		for range n {
@@ -22,7 +22,7 @@ func hops(n int) func(*rand.Rand) float64 {
 
 func lognormal(r *rand.Rand) float64 { return 20e3 * math.Exp(2*r.NormFloat64()) }
 
-// rare is one packet in 10⁴ that takes a thousand times longer.
+// rare makes one packet in 10⁴ take a thousand times longer.
 func rare(r *rand.Rand) float64 {
 	x := 20e3 * r.ExpFloat64()
 	if r.IntN(1e4) == 0 {
@@ -114,8 +114,9 @@ func must(t *Tracker, err error) *Tracker {
 	return t
 }
 
-// Where the floors differ, the offset is off by half of it, no more; certain
-// holds, and likely if it was told.
+// Where the floors differ, the offset is off by half of the difference, no
+// more. The certain interval holds, and so does the likely one if it was told
+// of the difference.
 func TestAsymmetry(t *testing.T) {
 	for _, told := range []float64{0, 600e3} {
 		config := DefaultConfig
@@ -139,8 +140,8 @@ func TestAsymmetry(t *testing.T) {
 	}
 }
 
-// What a second, and then ten, of a thousand-cell synopsis give: the figures
-// that means are beside.
+// The precision that one second, and then ten, of a synopsis of a thousand
+// cells give.
 func TestPrecision(t *testing.T) {
 	w := newWorld(3, steady(1e8, 3e-5), [2]float64{5e5, 5e5}, 370, queueing(0.8, 1e5, exponential), queueing(0.3, 1e5, exponential))
 	tracker := must(New(DefaultConfig))

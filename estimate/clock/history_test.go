@@ -94,7 +94,7 @@ func TestHistoryEncoding(t *testing.T) {
 }
 
 // A number of readings whose size exceeds 32 bits is refused, also where an int
-// has no more.
+// has 32 bits.
 func TestHistoryTooLong(t *testing.T) {
 	for left := range uint32(readingSize) {
 		// The number of readings that take, modulo 2^32, as many bytes as are left.
@@ -130,8 +130,8 @@ func FuzzHistory(f *testing.F) {
 	})
 }
 
-// Of a history without a reading there is no span; else it is of whole slots,
-// before 1970 too.
+// A history without readings has no span. Otherwise the span is of whole slots,
+// also before 1970.
 func TestHistorySpan(t *testing.T) {
 	h, err := NewHistory(100)
 	if err != nil {

@@ -100,7 +100,8 @@ func TestFullerCells(t *testing.T) {
 	}
 }
 
-// One direction alone gives the drift and says that it does not give more.
+// One direction alone gives the drift, and a reading says that it gives no
+// more.
 func TestOneDirection(t *testing.T) {
 	for d := range 2 {
 		w := newWorld(11, steady(1e8, 3e-5), [2]float64{5e5, 5e5}, 370, queueing(0.8, 1e5, exponential))
@@ -170,7 +171,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// Whatever the samples are, the tracker says no NaN and does not panic.
+// Whatever the samples are, the tracker returns no NaN and does not panic.
 func FuzzTracker(f *testing.F) {
 	f.Add(int64(0), int64(5), int64(7), int64(-3), uint32(1), int64(1e9))
 	f.Add(int64(math.MaxInt64), int64(math.MinInt64), int64(math.MinInt64), int64(math.MaxInt64), uint32(math.MaxUint32), int64(-1e9))

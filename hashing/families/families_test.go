@@ -13,7 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// hasher is what every family does.
+// hasher has the methods of every family.
 type hasher interface {
 	Bytes([]byte) uint64
 	Word(uint64) uint64
@@ -24,7 +24,7 @@ var families = []struct {
 	name string
 	make func(seed uint64) hasher
 	bits int // of the hash
-	// oneWord tells that Word is Bytes of the word's bytes.
+	// oneWord says that Word hashes the word's bytes.
 	oneWord bool
 }{
 	{"H3", func(seed uint64) hasher { return must(NewH3(seed, 64)) }, 64, true},

@@ -154,7 +154,7 @@ func importProblem(pkg, imported string, library bool, allowed []string) string 
 	return ""
 }
 
-// The rules reject what they are there to reject.
+// The rules reject what they should.
 func TestImportRulesBite(t *testing.T) {
 	for _, c := range []struct{ pkg, imported string }{
 		{"hashing", module + "/estimate"},
@@ -176,8 +176,8 @@ func TestImportRulesBite(t *testing.T) {
 	}
 }
 
-// TestNoClockNoPrinting looks for calls that no library package makes: those
-// that read a clock, print, or draw from the generator that is everybody's.
+// TestNoClockNoPrinting looks for calls that no library package may make: those
+// that read a clock, print, or use the global random generator.
 func TestNoClockNoPrinting(t *testing.T) {
 	sources(t, func(pkg, name string, file *ast.File) {
 		if _, library := allowed[pkg]; library {
@@ -194,7 +194,8 @@ func TestNoClockNoPrinting(t *testing.T) {
 	})
 }
 
-// forbiddenCalls returns the uses of functions that no library package makes.
+// forbiddenCalls returns the uses of functions that no library package may
+// call.
 func forbiddenCalls(file *ast.File) (calls []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -158,7 +158,7 @@ func rootFiles(t *testing.T) (code, tests int) {
 	return code, tests
 }
 
-// problems says what is too long in a file, and what lacks a document.
+// problems returns what is too long in a file, and what lacks a doc comment.
 func (s *sourceFile) problems() (all []string) {
 	report := func(line int, format string, args ...any) {
 		all = append(all, fmt.Sprintf("%d: %s", line, fmt.Sprintf(format, args...)))
@@ -199,7 +199,7 @@ func (s *sourceFile) exported() (names []string) {
 	return names
 }
 
-// undocumented returns the exported names that no comment is about.
+// undocumented returns the exported names that have no doc comment.
 func undocumented(file *ast.File) (names []*ast.Ident) {
 	declared(file, func(name *ast.Ident, _, documented bool) {
 		if !documented {
@@ -252,7 +252,7 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// The rules of shape reject what they are there to reject.
+// The rules of shape reject what they should.
 func TestShapeRulesBite(t *testing.T) {
 	long := strings.Repeat("\tprintln()\n", longestFunction-1)
 	text := "package bad\n\n// F.\nfunc F() {\n" + long + "}\n\nfunc G() {\n" + long[1:] + "}\n\nconst A = 1 // a\n\n" +

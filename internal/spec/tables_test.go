@@ -170,7 +170,8 @@ func (w *walk) row(r row, after []row) error {
 	return nil
 }
 
-// A sample is a real record, and the numbers that its table leaves to the text.
+// A sample is a real record, with the numbers that its table leaves to the
+// text.
 type sample struct {
 	magic string
 	data  []byte

@@ -124,8 +124,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// A field of some bits is read as it was appended, and one that has more is
-// told.
+// A field of some bits is read as it was appended, and one with excess bits is
+// refused.
 func TestBits(t *testing.T) {
 	for bits := range uint8(65) {
 		want := uint64(0xfedcba9876543210) & (1<<bits - 1)

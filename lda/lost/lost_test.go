@@ -146,7 +146,7 @@ func exponential(mean float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return 0.001 + mean*r.ExpFloat64() }
 }
 
-// slow takes 5 ms on average, and three seconds for some.
+// slow draws delays of 5 ms on average, and of three seconds for a few packets.
 func slow(share float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 {
 		if r.Float64() < share {
@@ -156,8 +156,8 @@ func slow(share float64) func(*rand.Rand) float64 {
 	}
 }
 
-// config is an eighth of lda.DefaultConfig. A rate of 12,500 packets a second is
-// to it what 10⁵ are to that one.
+// config is an eighth of lda.DefaultConfig: 12,500 packets a second load it as
+// 10⁵ load that one.
 func config(bits uint8) lda.Config {
 	c := lda.DefaultConfig
 	for i := range c.Banks {
@@ -167,8 +167,8 @@ func config(bits uint8) lda.Config {
 	return c
 }
 
-// What was lost is named, and nothing else; and without it means are exact. Each
-// case says which share is named at least, and how far off a mean is at most.
+// Lost packets are named, and no others, and without them means are exact. Each
+// case states the least share that is named and the largest error of a mean.
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		world

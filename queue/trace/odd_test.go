@@ -36,7 +36,7 @@ func TestOldVersions(t *testing.T) {
 	}
 }
 
-// A length that no packet has does no harm.
+// An impossible original length does no harm.
 func TestHugeOriginalLength(t *testing.T) {
 	o := binary.LittleEndian
 	for _, length := range []uint32{1 << 31, math.MaxUint32} {
@@ -87,7 +87,7 @@ func TestPairOutOfOrder(t *testing.T) {
 	}
 }
 
-// Times that stand still do not fill the memory.
+// Constant times do not fill the memory.
 func TestPairHoldsSoMuch(t *testing.T) {
 	heavy(t)
 	still := make([]int64, maxHeld+1000)

@@ -11,7 +11,7 @@ import (
 // chance of 1 in 10^6.
 const limit = 4.9
 
-// racing tells that the race detector is watching.
+// racing reports whether the race detector is on.
 var racing bool
 
 // heavy begins a test that does a lot in one goroutine: there the race
