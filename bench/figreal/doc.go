@@ -1,11 +1,10 @@
-// Package figreal tests LDA on real packets: the pair of captures that ships
-// with the two-point example and, if they lie beside the project in
-// ../shared/data, pairs of some 213,000 packets each through shaped queues.
+// Package figreal tests LDA on real packets, the pair of captures that ships
+// with the two-point example.
 //
 // The truth is exact: every packet that left is matched with one that had
 // come, identical ones in order. The two-point example compares a whole capture
-// with it. Only IP packets count. A packet's identity under another seed is its identity here, hashed
-// again, so packets that look identical stay so.
+// with it. Only IP packets count. A packet's identity under another seed is its
+// identity here, hashed again, so packets that look identical stay so.
 package figreal
 
 import "github.com/hoplag/hoplag/bench/experiment"

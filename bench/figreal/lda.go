@@ -31,15 +31,10 @@ var shortLDA = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512, Shift: 0}, {
 func measureLDA(run *experiment.Run) {
 	run.Notef("One aggregator of %d bytes on the wire at each point for each interval. Where a marker would end the receiver's interval, the "+
 		"first packet does that was sent after the sender's had ended.", shortLDA.EncodedSize())
-	run.Note("Behind two classes of packets a marker overtakes some and is overtaken by others. Those count as lost in one interval and as " +
-		"too many in another, and their cells are left out; they are the packets that waited longest, so the mean of such an interval is too " +
-		"low. Measure each class by itself, as section V of the paper does.")
 	run.Config("lda", shortLDA, "confidence", confidence)
-	for _, c := range experiment.Each(run, loadAll(run, sources...)) {
-		over := c.overTime(shortLDA)
-		over.draw(run, c)
-		over.judge(run, c)
-	}
+	over := load().overTime(shortLDA)
+	over.draw(run)
+	over.judge(run)
 }
 
 // An interval is what an LDA says about one, with the truth.
@@ -99,8 +94,8 @@ func (c *capture) overTime(config lda.Config) intervals {
 }
 
 // draw shows the delay over time.
-func (all intervals) draw(run *experiment.Run, c *capture) {
-	f := run.Draw("delay-"+c.name, "Delay over time, "+c.title,
+func (all intervals) draw(run *experiment.Run) {
+	f := run.Draw("delay-shipped", "Delay over time, queue of 12 Mb/s",
 		fmt.Sprintf("One LDA for every %.0f ms. Bars: the %.0f %% interval of the mean for delays whose tails are light, as a queue "+
 			"of bounded length has. Of delays without bound, MeanInterval's is wider where packets were lost, for those that no cell saw.",
 			period/1e6, 100*confidence), plot.LinearAxis("time (s)"), plot.LinearAxis("delay (ms)"))
@@ -123,7 +118,7 @@ func (all intervals) draw(run *experiment.Run, c *capture) {
 }
 
 // judge judges the intervals' bars and, if nothing was lost, the mean.
-func (all intervals) judge(run *experiment.Run, c *capture) {
+func (all intervals) judge(run *experiment.Run) {
 	var exactly perflow.Coverage // where nothing was lost or crossed
 	for _, crossed := range []bool{false, true} {
 		var held, light perflow.Coverage
@@ -143,13 +138,13 @@ func (all intervals) judge(run *experiment.Run, c *capture) {
 		}
 		kind := map[bool]string{false: "no packet", true: "packets"}[crossed]
 		for i, of := range []*perflow.Coverage{&held, &light} {
-			run.Claim(fmt.Sprintf("%s: true means within the %.0f %% %s, of %d whose ends %s crossed", c.title, 100*confidence,
+			run.Claim(fmt.Sprintf("true means within the %.0f %% %s, of %d whose ends %s crossed", 100*confidence,
 				[]string{"intervals", "intervals for light tails"}[i], of.All, kind), fmt.Sprintf("at least %.0f %%", 100*confidence),
 				percent(of.Share()), experiment.Covers(of.Held, of.All, confidence, confidence))
 		}
 	}
 	if exactly.All > 0 {
-		run.Holds(fmt.Sprintf("%s: means that are exact, of %d intervals in which nothing was lost or crossed", c.title, exactly.All),
+		run.Holds(fmt.Sprintf("means that are exact, of %d intervals in which nothing was lost or crossed", exactly.All),
 			"all", fmt.Sprint(exactly.Held), exactly.Held == exactly.All)
 	}
 }

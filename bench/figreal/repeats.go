@@ -42,7 +42,6 @@ func (s repeating) String() string {
 	return fmt.Sprintf("%d packets, %s in groups of %d, of which %s are lost", s.packets, percent(s.share), s.group, percent(s.loss))
 }
 
-// The first three are of every capture, the others of one.
 var repeatings = []repeating{
 	{real: true}, {loss: 0.05, otherLoss: 1e-4}, {},
 	{packets: 50_000, group: 10, share: 0.05, loss: 0.05, otherLoss: 1e-4},
@@ -66,31 +65,22 @@ var uniques = []repeating{
 const sureRepeats = 0.999 // confidence
 
 func measureRepeats(run *experiment.Run) {
-	captures := loadAll(run, sources...)
+	all := identitiesOf(load())
 	runs, unique := run.Pick(3, 40), run.Pick(10, 400)/len(uniques)
 	run.Notef("Identities are those of captured packets, under a new seed in each of %d runs. Copies take 150 µs, others 40, each and an "+
 		"exponential 10 µs more, but for the first row, which has the captured delays. Intervals are of 99.9 %%; those of the mean are also "+
 		"judged as if no repeats had been seen.", runs)
-	table := run.Table("repeats", fmt.Sprintf("Intervals of 99.9 %% that miss, of %d", runs), "identities", "traffic", "mean", "blind",
+	table := run.Table("repeats", fmt.Sprintf("Intervals of 99.9 %% that miss, of %d", runs), "traffic", "mean", "blind",
 		"deviation", "error of the mean", "its interval", "deviation is off by", "alarms", "refused")
-	missed, alarms, most := 0, 0, min(1, len(captures)-1)
-	for i, c := range experiment.Each(run, captures) {
-		all := identitiesOf(c)
-		rows := repeatings
-		if i != most {
-			rows = rows[:3]
-		}
-		for _, s := range rows {
-			seen := s.measure(run, all, runs)
-			table.Row(c.title, s.String(), seen.mean, seen.plain, seen.deviation, percent(seen.error),
-				fmt.Sprintf("%+.2f to %+.2f %%", 100*seen.low, 100*seen.high), fmt.Sprintf("%+.1f %%", 100*seen.off), seen.alarms, seen.refused)
-			missed += seen.mean + seen.deviation
-		}
-		if i == most {
-			for _, s := range uniques {
-				alarms += s.measure(run, all, unique).alarms
-			}
-		}
+	missed, alarms := 0, 0
+	for _, s := range experiment.Each(run, repeatings) {
+		seen := s.measure(run, all, runs)
+		table.Row(s.String(), seen.mean, seen.plain, seen.deviation, percent(seen.error),
+			fmt.Sprintf("%+.2f to %+.2f %%", 100*seen.low, 100*seen.high), fmt.Sprintf("%+.1f %%", 100*seen.off), seen.alarms, seen.refused)
+		missed += seen.mean + seen.deviation
+	}
+	for _, s := range uniques {
+		alarms += s.measure(run, all, unique).alarms
 	}
 	run.Meets("intervals of 99.9 % of mean and deviation that miss", "0", fmt.Sprint(missed), missed == 0).Headline = true
 	run.Meets(fmt.Sprintf("alarms in %d runs of unique packets", unique*len(uniques)), "0", fmt.Sprint(alarms), alarms == 0)
@@ -169,7 +159,7 @@ func (s repeating) measure(run *experiment.Run, all *identities, runs int) (seen
 		run.Alive()
 		up, down := experiment.Try(lda.New(lda.DefaultConfig)), experiment.Try(lda.New(lda.DefaultConfig))
 		var truth estimate.Moments
-		all.each(s, run.SeedOf(fmt.Sprint(all.name, s, k)), func(id hashing.Packet, sent, delay int64, lost bool) {
+		all.each(s, run.SeedOf(fmt.Sprint("shipped", s, k)), func(id hashing.Packet, sent, delay int64, lost bool) {
 			if up.Update(id, sent); !lost {
 				down.Update(id, sent+delay)
 				truth.Add(float64(delay))
