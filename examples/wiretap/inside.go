@@ -69,7 +69,7 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 		if time.Since(m.now.began) >= time.Second {
 			m.end()
 		}
-		for m.all.Settled() {
+		for m.due() {
 			if err := out.row(m.row()); err != nil {
 				return err
 			}
@@ -195,6 +195,16 @@ func (m *inside) end() {
 	m.all.End()
 	m.ended = append(m.ended, m.now)
 	m.now = second{began: time.Now()}
+}
+
+// due reports whether nothing is to be learned of the first second that has ended,
+// or it has waited for long.
+func (m *inside) due() bool {
+	if len(m.ended) == 0 || m.all.Settled() || len(m.ended) > 3 {
+		return len(m.ended) > 0
+	}
+	r, _ := m.all.Estimate()
+	return r.Sent+r.Received+r.Outstanding == 0
 }
 
 // row returns what is known of the first second that has ended.

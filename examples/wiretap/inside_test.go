@@ -24,6 +24,7 @@ var cable = []string{
 // other while packets passed; and they go on when an interface went away and came
 // again.
 func TestInsideBegins(t *testing.T) {
+	t.Parallel()
 	needsLab(t)
 	lab, err := programs.NewLab(2, cable...)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -193,12 +194,15 @@ func TestOwnDropsAreNoLosses(t *testing.T) {
 	}
 }
 
-// With AS_PROGRAM the test is the program itself.
+// With AS_PROGRAM the test is the program itself. Tests run at once, because they
+// mostly wait.
 func TestMain(m *testing.M) {
 	if os.Getenv("AS_PROGRAM") != "" {
 		main()
 		return
 	}
+	flag.Parse()
+	flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
 }
 
@@ -230,6 +234,7 @@ func TestOutputFails(t *testing.T) {
 
 // An interrupt ends the program, and what was measured until then is told.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	needsLab(t)
 	for _, arguments := range []string{onLo, onLo + " -kernel"} {
 		t.Run(arguments, func(t *testing.T) {

@@ -36,7 +36,7 @@ func build(t *testing.T) (dir string, names []string) {
 		t.Skipf("no go command to build them with: %v", err)
 	}
 	dir = t.TempDir()
-	builds := exec.Command("go", "build", "-buildvcs=false", "-o", dir+string(filepath.Separator), "../../examples/...")
+	builds := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+string(filepath.Separator), "../../examples/...")
 	if out, err := builds.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

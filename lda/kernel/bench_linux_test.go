@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"encoding/binary"
-	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -21,11 +20,8 @@ func benchFrame() []byte {
 // A stage is a program that ends early, or does something else with packets.
 type stage struct {
 	name  string
-	build func(p *program, m maps) []instruction
+	build func(p *program, times int) []instruction // in whose map packets are remembered
 }
-
-// maps are for matching, one of them by least recent use.
-type maps struct{ hash, recent int }
 
 // number changes the packet before all else, as many packets differ.
 func (p *program) number() {
@@ -61,19 +57,13 @@ func (p *program) until(stages ...func()) []instruction {
 }
 
 func stages() []stage {
-	whole := func(p *program, _ maps) []instruction { return p.generate() }
-	match := func(kind func(maps) int) func(*program, maps) []instruction {
-		return func(p *program, m maps) []instruction {
-			return p.until(p.digest, func() { (&match{times: kind(m)}).up(p) })
-		}
-	}
 	return []stage{
-		{"return", func(p *program, _ maps) []instruction {
+		{"return", func(p *program, _ int) []instruction {
 			p.with(opMove, r0, map[bool]int32{true: xdpPass, false: scheduleNext}[p.hook == XDP])
 			p.exit()
 			return p.assemble()
 		}},
-		{"clock", func(p *program, _ maps) []instruction {
+		{"clock", func(p *program, _ int) []instruction {
 			p.labels()
 			p.begin()
 			p.place(p.start)
@@ -81,11 +71,12 @@ func stages() []stage {
 			p.exit()
 			return p.assemble()
 		}},
-		{"clock+parse", func(p *program, _ maps) []instruction { return p.until(func() {}) }},
-		{"clock+parse+digest", func(p *program, _ maps) []instruction { return p.until(p.digest) }},
-		{"LDA", whole},
-		{"match,hash", match(func(m maps) int { return m.hash })},
-		{"match,LRU", match(func(m maps) int { return m.recent })},
+		{"clock+parse", func(p *program, _ int) []instruction { return p.until(func() {}) }},
+		{"clock+parse+digest", func(p *program, _ int) []instruction { return p.until(p.digest) }},
+		{"LDA", func(p *program, _ int) []instruction { return p.generate() }},
+		{"match", func(p *program, times int) []instruction {
+			return p.until(p.digest, func() { (&match{times: times}).up(p) })
+		}},
 	}
 }
 
@@ -101,14 +92,13 @@ func measureStages(b testing.TB, list []stage, rounds, runs int) []float64 {
 		config := DefaultConfig
 		config.Clock = Boot
 		point := newPoint(b, config)
-		var m maps
-		if strings.HasPrefix(s.name, "match") {
-			const hashMap, recentMap = 1, 9
-			m = maps{point.benchMap(b, hashMap), point.benchMap(b, recentMap)}
+		times := 0
+		if s.name == "match" {
+			times = newMatch(b, point).times
 		}
 		g := &program{config: point.config, hook: XDP, cells: point.cells, control: point.control, lanes: point.lanes}
 		g.number()
-		runners[i] = runner{program: point.loadCode(b, XDP, s.build(g, m))}
+		runners[i] = runner{program: point.loadCode(b, XDP, s.build(g, times))}
 		best[i] = 1e9
 	}
 	frame := benchFrame()
@@ -154,15 +144,6 @@ func TestStagesCost(t *testing.T) {
 	}
 }
 
-func (p *Point) benchMap(b testing.TB, kind uint32) int {
-	descriptor, err := newMap(kind, 8, 8, 1<<20, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p.closers = append(p.closers, func() { closeDescriptor(descriptor) })
-	return descriptor
-}
-
 // BenchmarkRead reads an interval of all processors, less the wait for
 // programs.
 func BenchmarkRead(b *testing.B) {
@@ -170,18 +151,6 @@ func BenchmarkRead(b *testing.B) {
 	i := p.rotation.Active()
 	for b.Loop() {
 		p.collect(i, 0, 0)
-	}
-}
-
-// BenchmarkRotate is the whole of it.
-func BenchmarkRotate(b *testing.B) {
-	p := newPoint(b, DefaultConfig)
-	for b.Loop() {
-		i, err := p.Rotate()
-		if err != nil {
-			b.Fatal(err)
-		}
-		p.Release(i)
 	}
 }
 
@@ -257,7 +226,7 @@ func BenchmarkLive(b *testing.B) {
 func (w *wire) liveProgram(b *testing.B, c Config, s stage, namespace string, hook Hook) (p *Point, descriptor int) {
 	p = newPoint(b, c)
 	g := &program{config: p.config, hook: hook, cells: p.cells, control: p.control, lanes: p.lanes}
-	descriptor = p.loadCode(b, hook, s.build(g, maps{}))
+	descriptor = p.loadCode(b, hook, s.build(g, 0))
 	err := in(namespace, func() error {
 		index, _, err := lookInterface(w.device)
 		if err != nil {

@@ -255,6 +255,7 @@ func byHand(frames [][]byte) (fit [][]byte) {
 }
 
 func TestDifferentialCaptures(t *testing.T) {
+	t.Parallel()
 	p := newPoint(t, testConfig)
 	for link, frames := range captures(t) {
 		if link == hashing.LinkIPv4 || link == hashing.LinkIPv6 {

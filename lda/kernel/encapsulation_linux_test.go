@@ -72,6 +72,7 @@ var encapsulations = map[string]func(number int) []byte{
 // whether the kernel takes a tag off before the point, which it does at the
 // ingress of tc, or not.
 func TestEncapsulations(t *testing.T) {
+	t.Parallel()
 	const packets = 100
 	w := newWire(t, "")
 	config := DefaultConfig
@@ -142,6 +143,7 @@ func sendFrames(device string, frames [][]byte) error {
 // TCP through a tunnel device, with its offloads: points at the tunnel's ends
 // count exactly; points below it, which see bundles of the tunnel, say so.
 func TestTunnelOffloads(t *testing.T) {
+	t.Parallel()
 	w := newWire(t, "")
 	for _, end := range []struct{ namespace, own, other string }{{w.a, "1", "2"}, {w.b, "2", "1"}} {
 		ip(t, "-n "+end.namespace+" link add vx0 type vxlan id 7 local 10.99.0."+end.own+" remote 10.99.0."+end.other+

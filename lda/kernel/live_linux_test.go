@@ -59,6 +59,22 @@ func newWire(t testing.TB, queue string) *wire {
 		t.Skip(err)
 	}
 	t.Cleanup(lab.Remove)
+	for _, end := range lab.Names {
+		for range 500 { // until the link is up
+			var running net.Flags
+			in(end, func() error {
+				nic, err := net.InterfaceByName("eth0")
+				if err == nil {
+					running = nic.Flags & net.FlagRunning
+				}
+				return err
+			})
+			if running != 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
 	return &wire{a: lab.Names[0], b: lab.Names[1], device: "eth0", target: "10.99.0.2"}
 }
 
@@ -301,6 +317,7 @@ func (p *pair) rotateDuring(f func() error) error {
 // drop packets: the receiving socket's count of segments, and what was dropped,
 // are met exactly over tens of intervals, and the mean is that of matching packet by packet.
 func TestTCPOffloads(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, queue string
 		hook        Hook

@@ -104,6 +104,7 @@ func mutate(random *rand.Rand, frame []byte) []byte {
 
 // Frames that no capture has: made up, and damaged.
 func TestDifferentialMutations(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(15, 1))
 	number := 20_000
 	if testing.Short() {
@@ -131,6 +132,7 @@ func TestDifferentialMutations(t *testing.T) {
 
 // Counts and sums that overflow do so in the kernel as they do elsewhere.
 func TestCountersWrap(t *testing.T) {
+	t.Parallel()
 	p := newPoint(t, testConfig)
 	w := newTwin(t, p, XDP, hashing.LinkEthernet)
 	full := make([]uint64, len(p.sum))
@@ -153,6 +155,7 @@ func TestCountersWrap(t *testing.T) {
 
 // A twin that hashes, stamps or samples otherwise must be found out.
 func TestDifferentialBites(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(15, 2))
 	for name, spoil := range map[string]func(w *twin, frame []byte){
 		"seed":  func(w *twin, _ []byte) { w.point.config.Seed++ },

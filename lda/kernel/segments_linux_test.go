@@ -112,6 +112,7 @@ func bundle(random *rand.Rand) (frame []byte, at, transport int) {
 
 // A bundle counts as the segments that it stands for.
 func TestSegments(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(15, 3))
 	p := newPoint(t, testConfig)
 	w := newTwin(t, p, Egress, hashing.LinkEthernet)
@@ -142,6 +143,7 @@ func TestSegments(t *testing.T) {
 
 // What cannot be taken apart is refused, and said.
 func TestBundlesRefused(t *testing.T) {
+	t.Parallel()
 	p := newPoint(t, testConfig)
 	w := newTwin(t, p, Egress, hashing.LinkEthernet)
 	for name, c := range map[string]struct {
