@@ -22,36 +22,34 @@ import "math"
 // packet of mean size is added.
 //
 // A burst makes waits rise slowly and fall fast. So the bridge's estimate is
-// multiplied by a learned factor, again by doublings:
+// multiplied by a learned factor:
 //
-//   - from or to a known packet: by how much longer such packets wait than
-//     bridges say, according to their place in the period alone, which is right
-//     on average, and to references that are estimated from the others;
+//   - from or to a known packet, by the same doublings: by how much longer such
+//     packets wait than bridges say, according to their place in the period alone,
+//     which is right on average, and to references that are estimated from the others;
 //   - between two known packets: how far references that are estimated from the
 //     others are from the straight line, relative to the bridge.
 //
 // A packet's predicted error is the bridge's deviation and a part of what is
 // possible at all, multiplied by another learned factor: how far off references
 // are that are estimated from the others, over what was predicted of them.
+//
+// Heights, and factors of errors of which at most one end is known, are learned for
+// each mix of flows by itself.
 type spread struct {
-	height                 ratios
-	before, after, between ratios
-	miss                   [3]ratios // by the number of known ends
-	size                   float64   // mean ns a packet takes
+	height, before, after ratios
+	miss                  [3]ratios // by the number of known ends
+	between               cell
+	size                  float64 // mean ns a packet takes
 }
 
-const spreadSize = 7*ratiosSize + 8
+const spreadSize = (3*mixes + 3) * square * cellSize
 
 func newSpread() *spread {
-	s := new(spread)
-	s.height.reluctance = 1
-	for _, r := range []*ratios{&s.before, &s.after, &s.between, &s.miss[0], &s.miss[1], &s.miss[2]} {
-		r.prior, r.reluctance = 1, 16
-		r.workOut()
-	}
-	s.between.reluctance = 10 // of what is there to be seen, over its variance
-	for i := range s.miss {
-		s.miss[i].root, s.miss[i].reluctance = true, 8
+	s := &spread{height: newRatios(mixes, 0, 1), before: newRatios(1, 1, 16), after: newRatios(1, 1, 16)}
+	for i, m := range []int{mixes, mixes, 1} {
+		s.miss[i] = newRatios(m, 1, 8)
+		s.miss[i].root = true
 	}
 	return s
 }
@@ -72,17 +70,17 @@ func (s *spread) scale(since, left float64) float64 {
 
 // learn takes in a packet that waited, since ns after a period's beginning and
 // left ns before its end. It stands for the given number of packets.
-func (s *spread) learn(since, left, wait, packets float64) {
+func (s *spread) learn(m mix, since, left, wait, packets float64) {
 	if since < 1 {
 		return
 	}
 	left = max(left, 0)
-	s.height.learn(cellOf(since, left), packets*wait, packets*s.scale(since, left), 1)
+	s.height.learn(cellOf(m, since, left), packets*wait, packets*s.scale(since, left), 1)
 }
 
-// expect returns the height of a bridge from zero to zero.
-func (s *spread) expect(since, left float64) float64 {
-	return s.height.values[cellOf(since, left)] * s.scale(since, left)
+// expect returns the height of a bridge from zero to zero, by the cell of its times.
+func (s *spread) expect(cell int, since, left float64) float64 {
+	return s.height.values[cell] * s.scale(since, left)
 }
 
 // An end is one end of a bridge: a packet whose waiting time is known from a
@@ -98,29 +96,31 @@ type bridge struct {
 	length   float64
 	product  float64 // 2ab
 	spread   *spread
-	mend     *ratios // nil from nothing to nothing
+	mend     *ratios // if one end is known
 	miss     *ratios
-	closer   float64 // what errors are of those of probes
 }
 
 func (s *spread) bridge(from, to end) bridge {
-	b := bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s, miss: &s.miss[1], closer: 0.96}
+	b := bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s, miss: &s.miss[1]}
 	switch {
-	case from.known && to.known:
-		b.mend, b.miss = &s.between, &s.miss[2]
+	case b.both():
+		b.miss = &s.miss[2]
 	case from.known:
 		b.mend = &s.after
 	case to.known:
 		b.mend = &s.before
-	default: // a probe is no farther from what is known than packets are
-		b.miss, b.closer = &s.miss[0], 1
+	default:
+		b.miss = &s.miss[0]
 	}
 	return b
 }
 
+// both reports whether both ends are known.
+func (b *bridge) both() bool { return b.from.known && b.to.known }
+
 // at returns the mean waiting time at a place, for a packet that takes size ns
 // to send, and its predicted error.
-func (b *bridge) at(place, size float64) (wait, error float64) {
+func (b *bridge) at(m mix, place, size float64) (wait, error float64) {
 	since, left := place-b.from.place, b.to.place-place
 	switch {
 	case since <= 0:
@@ -129,23 +129,22 @@ func (b *bridge) at(place, size float64) (wait, error float64) {
 		return b.to.wait, 0
 	}
 	rest := max(left-size, 0)
-	cell := cellOf(since, rest)
-	line, wait, variance := b.plain(since, left, rest)
+	cell := cellOf(m, since, rest)
+	line, wait, variance := b.plain(cell, since, left, rest)
 	deviation := math.Sqrt(variance)
 	switch {
+	case b.both():
+		wait = line + b.spread.between.ratio(reluctant)*(wait-line)
 	case b.mend == nil:
 		deviation = alone * wait
-	case variance == 0: // nothing learned yet
-	case b.from.known && b.to.known:
-		wait = line + b.mend.values[cell]*(wait-line)
-	default:
-		wait *= b.mend.values[cell]
+	case variance > 0: // or nothing is learned yet
+		wait *= b.mend.at(cell)
 	}
 	// A packet waits no longer than the link has been busy. It did not arrive
 	// before the packet from which on the waiting time is known, nor after the
 	// packet up to which it is known.
 	low, high := max(b.to.wait-left, 0), b.from.wait+since
-	return max(min(wait, high), low), predict(deviation, max(high-low, 0), b.miss.values[cell]*b.closer)
+	return max(min(wait, high), low), predict(deviation, max(high-low, 0), b.miss.at(cell))
 }
 
 // predict returns the predicted error of an estimate of the given deviation, if
@@ -161,25 +160,26 @@ const alone = 0.42202
 
 // plain returns the straight line, the bridge and its variance v at a place
 // between the ends.
-func (b *bridge) plain(since, left, rest float64) (line, wait, variance float64) {
-	height := b.spread.expect(since, rest)
-	if b.mend == nil {
+func (b *bridge) plain(cell int, since, left, rest float64) (line, wait, variance float64) {
+	height := b.spread.expect(cell, since, rest)
+	if !b.from.known && !b.to.known {
 		return 0, height, 0
 	}
-	m := (b.from.wait*left + b.to.wait*since) / b.length
+	mean := (b.from.wait*left + b.to.wait*since) / b.length
 	v := height * height * math.Pi / 8
 	near, x := 1.0, b.product*since*left/(b.length*b.length)
 	switch {
 	case x >= far*v: // or v is 0
-		return m, m, v
+		return mean, mean, v
 	case x > 0:
 		near = x / v / math.Expm1(x/v) * (1 + x/v/24)
 	}
-	return m, math.Sqrt(m*m + near*v*(2+excess*3*v/(m*m-2*x+3*v))), v
+	return mean, math.Sqrt(mean*mean + near*v*(2+excess*3*v/(mean*mean-2*x+3*v))), v
 }
 
 const (
 	// A bridge with x above far is straight within a few parts in a million of v.
-	far    = 16
-	excess = 8/math.Pi - 2
+	far       = 16
+	reluctant = 10 // evidence, of what is there to be seen over its variance
+	excess    = 8/math.Pi - 2
 )

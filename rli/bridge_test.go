@@ -10,21 +10,21 @@ import (
 // control is the straight line.
 func TestBridge(t *testing.T) {
 	s := newSpread()
-	s.height.learn(cellOf(500, 500), 100, 4, 1)
+	s.height.learn(cellOf(0, 500, 500), 100, 4, 1)
 	for _, c := range []struct{ from, to, at float64 }{
 		{0, 300, 0.5}, {300, 0, 0.2}, {100, 100, 0.5}, {20, 500, 0.7}, {400, 400, 0.5}, {5, 5, 0.1},
 	} {
 		b := s.bridge(end{point{0, c.from}, true}, end{point{1000, c.to}, true})
 		since, left := 1000*c.at, 1000*(1-c.at)
-		line, plain, v := b.plain(since, left, left)
+		line, plain, v := b.plain(cellOf(0, since, left), since, left, left)
 		if mean := exactMean(&b, since, left, v); math.Abs(plain-mean) > 0.003*mean || math.Abs(line-mean) <= 0.003*mean {
 			t.Errorf("%+v: the bridge says %v, the line %v, its mean is %v", c, plain, line, mean)
 		}
-		if wait, error := b.at(since, 0); error < math.Sqrt(v)/2 && error < c.from+since || math.Abs(wait-min(plain, c.from+since)) > 1e-9 {
+		if wait, error := b.at(0, since, 0); error < math.Sqrt(v)/2 && error < c.from+since || math.Abs(wait-min(plain, c.from+since)) > 1e-9 {
 			t.Errorf("%+v: %v ± %v, plain %v", c, wait, error, plain)
 		}
 		for place, want := range map[float64]float64{0: c.from, 1000: c.to} {
-			if wait, error := b.at(place, 0); wait != want || error != 0 {
+			if wait, error := b.at(0, place, 0); wait != want || error != 0 {
 				t.Errorf("%+v: %v ± %v at the end", c, wait, error)
 			}
 		}

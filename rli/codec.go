@@ -18,7 +18,7 @@ import (
 //	Config          identity, rate, injector, reference bytes, method, buffer, flows: 8 each
 //	counts          8 each, in the order of Counts
 //	quality         8 each, in the order of its fields
-//	total           gaps 2 · count 6 · base 8 · sum 8 · squares 8 · error 8 · doubtful 8
+//	total           stretches 2 · count 6 · base 8 · sum 8 · squares 8 · error 8 · doubtful 8
 //	number of flows 8
 //	for each flow, by ascending hash: hash 8 · the same as for the total
 //
@@ -26,7 +26,7 @@ import (
 // less the base. What is no whole number is the bits of a float64.
 const (
 	magic   = "HRLI"
-	version = 7
+	version = 8
 
 	// decodedShare limits the memory that an encoded Config may ask for, in
 	// lengths of the encoding, if that is more than the receiver's own memory.
@@ -54,18 +54,9 @@ func (c *Config) words() [configFields]uint64 {
 		uint64(c.Buffer), uint64(c.Flows)}
 }
 
-func (c *Config) fromWords(w [configFields]uint64) {
-	*c = Config{w[0], int64(w[1]), uint32(w[2]), int(w[3]), Method(w[4]), int(w[5]), int(w[6])}
-}
-
 // words returns the sums as they are encoded.
 func (r *record) words() [sumsFields]uint64 {
 	return [...]uint64{r.tally, uint64(r.base), uint64(r.sum), math.Float64bits(r.squares), math.Float64bits(r.error), uint64(r.doubtful)}
-}
-
-func (r *record) fromWords(w [sumsFields]uint64) {
-	*r = record{tally: w[0], base: int64(w[1]), sum: int64(w[2]), squares: math.Float64frombits(w[3]),
-		error: math.Float64frombits(w[4]), doubtful: uint32(w[5])}
 }
 
 func appendWords(dst []byte, words ...uint64) []byte {
@@ -79,20 +70,14 @@ func appendWords(dst []byte, words ...uint64) []byte {
 // for a reference: call Flush first. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
-	dst = wire.Begin(dst, magic, version)
-	config := r.config.words()
-	dst = appendWords(dst, config[:]...)
+	config, total := r.config.words(), r.seal(r.total)
+	dst = appendWords(wire.Begin(dst, magic, version), config[:]...)
 	for _, n := range r.counts.list() {
 		dst = appendWords(dst, *n)
 	}
 	for _, x := range r.quality.list() {
 		dst = appendWords(dst, math.Float64bits(*x))
 	}
-	sums := func(f record) {
-		w := f.words()
-		dst = appendWords(dst, w[:]...)
-	}
-	sums(r.seal(r.total))
 	used := make([]*record, 0, r.flows.used)
 	for i := range r.flows.records {
 		if f := &r.flows.records[i]; f.count() > 0 {
@@ -100,10 +85,12 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 		}
 	}
 	slices.SortFunc(used, func(a, b *record) int { return cmp.Compare(a.flow, b.flow) })
-	dst = appendWords(dst, uint64(len(used)))
+	sums := total.words()
+	dst = appendWords(appendWords(dst, sums[:]...), uint64(len(used)))
 	for _, f := range used {
-		dst = appendWords(dst, uint64(f.flow))
-		sums(r.seal(*f))
+		sealed := r.seal(*f)
+		sums := sealed.words()
+		dst = appendWords(appendWords(dst, uint64(f.flow)), sums[:]...)
 	}
 	return wire.Seal(dst, start), nil
 }
@@ -138,13 +125,10 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	var words [configFields]uint64
-	for i := range words {
-		words[i] = d.Uint64()
-	}
-	var c Config
-	if c.fromWords(words); c.words() != words {
-		return nil, malformed("sizes of %d", words)
+	w := readWords[[configFields]uint64](&d)
+	c := Config{w[0], int64(w[1]), uint32(w[2]), int(w[3]), Method(w[4]), int(w[5]), int(w[6])}
+	if c.words() != w {
+		return nil, malformed("sizes of %d", w)
 	}
 	if err := c.Validate(); err != nil {
 		return nil, malformed("%w", err)
@@ -180,11 +164,8 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	if err := b.total.read(&d); err != nil {
 		return nil, err
 	}
-	if b.total.count() == 0 && b.total != (record{}) {
-		return nil, malformed("delays of no packets")
-	}
-	if n := d.Uint64(); n != uint64(flows) {
-		return nil, malformed("%d flows, room for %d", n, flows)
+	if n := d.Uint64(); n != uint64(flows) || b.total.count() == 0 && b.total != (record{}) {
+		return nil, malformed("%d packets of %d flows, room for %d", b.total.count(), n, flows)
 	}
 	if err := b.decodeFlows(&d, flows); err != nil {
 		return nil, err
@@ -192,26 +173,30 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	return b, d.Close()
 }
 
+// readWords reads an array of words.
+func readWords[A [configFields]uint64 | [sumsFields]uint64](d *wire.Reader) (words A) {
+	for i := range len(words) {
+		words[i] = d.Uint64()
+	}
+	return words
+}
+
 func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
-	packets := uint64(0)
-	before := hashing.Flow(0)
+	packets, before := uint64(0), hashing.Flow(0)
 	for i := range flows {
-		f := hashing.Flow(d.Uint64())
+		f, sums := hashing.Flow(d.Uint64()), record{}
 		if i > 0 && f <= before {
 			return malformed("flow %#016x after %#016x", uint64(f), uint64(before))
 		}
-		before = f
-		var sums record
 		if err := sums.read(d); err != nil {
 			return err
 		}
 		if sums.count() == 0 || sums.count() > r.total.count()-packets {
 			return malformed("%d packets of flow %d of %d in all", sums.count(), i, r.total.count())
 		}
-		packets += sums.count()
+		before, packets, sums.flow = f, packets+sums.count(), f
 		at := r.flows.find(f)
 		r.flows.claim(at, f)
-		sums.flow = f
 		r.flows.records[at] = sums
 	}
 	return nil
@@ -219,14 +204,12 @@ func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
 
 // read sets the sums from the encoding.
 func (r *record) read(d *wire.Reader) error {
-	var words [sumsFields]uint64
-	for i := range words {
-		words[i] = d.Uint64()
-	}
-	r.fromWords(words)
-	exact := r.words() == words && (r.count() == 0 || uint64(r.sum) < r.count()) // the base is the mean, rounded down
+	w := readWords[[sumsFields]uint64](d)
+	*r = record{tally: w[0], base: int64(w[1]), sum: int64(w[2]), squares: math.Float64frombits(w[3]),
+		error: math.Float64frombits(w[4]), doubtful: uint32(w[5])}
+	exact := r.words() == w && (r.count() == 0 || uint64(r.sum) < r.count()) // the base is the mean, rounded down
 	if !exact || !(min(r.error, r.squares) >= 0 && max(r.error, r.squares) <= math.MaxFloat64) {
-		return malformed("sums of %d", words)
+		return malformed("sums of %d", w)
 	}
 	return nil
 }

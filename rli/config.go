@@ -62,10 +62,9 @@ type Config struct {
 	Rate int64
 
 	// Injector identifies the injector whose references the receiver takes.
-	// References of other injectors only count as departures. If several
-	// injectors send to one place, use a receiver for each, and report the
-	// others' packets to it with Pass. If one sender sends to several places,
-	// use an injector for each.
+	// Others' only count as departures. If several injectors send to one place,
+	// use a receiver for each, and report the others' packets to it with Pass.
+	// If one sender sends to several places, use an injector for each.
 	Injector uint32
 
 	// ReferenceBytes is the size of a reference packet on the link, 1 to
@@ -83,9 +82,7 @@ type Config struct {
 
 	// Flows is the number of flow records, 1 to 2^26. When all are in use, a
 	// packet of a new flow either takes the place of a record that is old or
-	// has few packets (Counts.Evicted), or goes unrecorded (Counts.Shed). The
-	// more packets a record has, the less likely it is to give way. The total
-	// includes all packets.
+	// has few packets (Counts.Evicted), or goes unrecorded (Counts.Shed).
 	Flows int
 }
 

@@ -26,10 +26,9 @@
 // # How it works
 //
 // An [Injector] at the sender sees every packet and decides when a reference
-// goes out. The reference follows directly behind a packet, and says when it
-// was sent, and the packet. A [Receiver] at the far end of the queue holds
-// packets in a buffer until the next reference, gives each one a delay, and
-// adds the delay to the record of the packet's flow. [Config.Method] says how:
+// goes out, directly behind a packet. A [Receiver] at the far end of the queue
+// holds packets in a buffer until the next reference, gives each one a delay, and
+// adds it to the record of the packet's flow. [Config.Method] says how:
 //
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line
@@ -43,13 +42,14 @@
 // period, in which packets depart back to back, and none can have waited longer
 // than the link had been busy. Between packets whose waiting times are known,
 // and the ends of the period, BusyAware gives every packet the mean of a
-// Brownian bridge that stays positive, corrected by what references show. It
-// learns the rate of the link, the overhead of packets, the errors of time
-// stamps, the base delay, which is neither waiting nor transmission, and the
-// drift of the clocks. If references contradict each other, or packets depart
-// faster than the link can send, some assumption is false ([Counts].Conflicts):
-// then straight lines are used until 16 references in a row agree. A queue that
-// is never empty reveals no base delay; straight lines are used throughout.
+// Brownian bridge that stays positive, corrected by what references show, also
+// of packets that follow their own flow's only. It learns the rate of the link,
+// the overhead of packets, the errors of stamps, the base delay, which is neither
+// waiting nor transmission, and the drift of the clocks. If references contradict
+// each other, or packets depart faster than the link can send
+// ([Counts].Conflicts), straight lines are used until 16 references in a row
+// agree. A queue that is never empty reveals no base delay; there they are used
+// throughout.
 //
 // # How sure it is
 //
@@ -65,20 +65,20 @@
 //   - no reference followed them, because the injector stopped;
 //   - packets overtake each other, lately: there are classes or several paths;
 //   - references are lost where packets are not, perhaps just when it is slow;
+//   - the sender's software pauses for more than a fifth of what delays vary;
 //   - a clock was stepped between the flow's packets.
 //
 // The mean of all packets is off by less than 1 % of the mean wait in most
 // traffic (ours-rli-bias). If references become rare just when bursts come, as
-// with [PaperInjector], most of a burst is never looked at, and nothing can
-// tell: in bursty traffic inject at a fixed rate instead, with no more references.
+// with [PaperInjector], nothing can tell what most of a burst met: in bursty
+// traffic inject at a fixed rate instead, with no more references.
 //
 // # What it assumes
 //
 // The queue is first come, first served, and there is one way. Measure each
 // class with its own references and its own receiver, and report the other
 // classes to that receiver with [Receiver.Pass]. BusyAware must be told, with
-// Pass, of all packets that join the queue from elsewhere; Linear and Left need
-// not be.
+// Pass, of all packets that join the queue from elsewhere.
 //
 // The clocks of injector and receiver agree. An offset is added to every mean,
 // exactly, and changes no deviation; package estimate/clock can remove it. A
@@ -90,16 +90,9 @@
 //
 // M. Lee, N. Duffield, R. R. Kompella, Not All Microseconds are Equal:
 // Fine-Grained Per-Flow Measurements with Reference Latency Interpolation,
-// SIGCOMM 2010; section numbers are of its extended version. Names and
-// symbols:
-//
-//	InjectorConfig.Rate     l_c, Algorithm 1, section III-B.1
-//	Linear                  RLI estimator, eq. (1), section III-C
-//	Left                    RLI-L estimator
-//	Config.Rate             l_c
-//	Config.ReferenceBytes   b
-//	record                  c, m, v: eq. (2) to (6)
-//
-// This package goes beyond the paper with BusyAware, what references say of the
-// packets that they follow, and intervals.
+// SIGCOMM 2010, extended version. Linear is its RLI estimator, eq. (1), section
+// III-C, and Left RLI-L; Config.Rate is l_c, Config.ReferenceBytes b,
+// and InjectorConfig.Rate Algorithm 1, section III-B.1; a record holds c, m and v,
+// eq. (2) to (6). BusyAware, what references say of the packets that they follow,
+// and intervals go beyond the paper.
 package rli

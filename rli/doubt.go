@@ -3,6 +3,7 @@ package rli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -18,16 +19,18 @@ const (
 	overtaken                      // packets overtook references lately
 	skipped                        // references were lost, and packets were not
 	stepOfClock                    // a clock was stepped
+	unsteady                       // the sender's software pauses for about as long as packets take
 )
 
 const (
-	doubtBits = 4
+	doubtBits = 5
 	allDoubts = 1<<doubtBits - 1
 	maxDoubt  = 1<<(32-doubtBits) - 1
 )
 
 var doubtNames = [doubtBits]string{
 	"no reference followed", "packets overtook others", "references were lost where packets were not", "a clock was stepped",
+	"the sender paused for as long as packets take",
 }
 
 func (d doubts) String() string {
@@ -45,6 +48,9 @@ func (r *record) doubt(why doubts, n uint64) {
 	r.doubtful = uint32(min(uint64(r.doubtful>>doubtBits)+n, maxDoubt))<<doubtBits | r.doubtful&allDoubts | uint32(why)
 }
 
+// gonePerhaps is a number of references that may be lost by chance.
+const gonePerhaps = 4
+
 // mostDoubtful is the largest fraction of doubtful packets in an answer.
 const mostDoubtful = 1.0 / 20
 
@@ -57,6 +63,9 @@ func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error)
 	if r.across(f) {
 		share, why = 1, why|stepOfClock
 	}
+	if q := &r.quality; q.gone > mostVanished*(q.gone+q.references)+gonePerhaps {
+		share, why = 1, why|skipped // also before it was noticed
+	}
 	if others > 0 {
 		why |= unfollowed
 	}
@@ -68,5 +77,9 @@ func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error)
 
 // across reports whether a record has packets from before and after a step.
 func (r *Receiver) across(f *record) bool {
-	return r.stepFirst > 0 && f.last > r.stepFirst && f.first <= r.stepLast
+	if r.stepFirst == 0 {
+		return false
+	}
+	longAgo := r.stretch-r.stepFirst > math.MaxInt32 // numbers have gone round
+	return longAgo || int32(f.last-r.stepFirst) > 0 && int32(f.first-r.stepLast) <= 0
 }

@@ -13,8 +13,7 @@ import (
 type Counts struct {
 	Packets uint64 // passed to Update
 
-	// How packets were estimated. Packets still in the buffer are in none of
-	// these.
+	// How packets were estimated, but for those still in the buffer.
 	Idle        uint64 // found the link idle: exact
 	Busy        uint64 // within a busy period, by BusyAware
 	Linear      uint64 // from one reference or two, eq. (1)
@@ -99,15 +98,21 @@ type Result struct {
 	error  float64 // deviation of the mean's error
 	single float64 // of one packet's
 	bias   float64 // at most, beside
-	gaps   float64
+	// stretches with independent errors
+	stretches float64
 }
 
 const (
 	// least is the smallest number of references from which intervals are made.
 	least = 16
-	// fewestDegrees, and one more for each gap, are those of the Student
-	// distribution. They allow for the heavy tails of errors.
-	fewestDegrees = 2.6
+	// Errors have heavy tails, the more so the fewer stretches they come from:
+	// Student's distribution with fewestDegrees, and one more for each stretch. That
+	// has a larger deviation than the error by √(n/(n−tails)), n degrees.
+	fewestDegrees = 3.2
+	tails         = 1.1
+	// typical is the square of most flows' errors, of the mean square that a few large
+	// ones of references decide.
+	typical = 0.93
 )
 
 // result returns the estimate of a record. others is a number of packets of the
@@ -117,25 +122,25 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	q, n, gaps := &r.quality, float64(f.count()), float64(max(f.gaps(), 1))
+	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
 	res := Result{Delay: f.delay()}
 	if q.references < least || q.told == 0 || q.predicted == 0 {
 		res.error, res.single = math.Inf(1), math.Inf(1)
 		return res, nil
 	}
 	variance := f.error / (n * n) // of the mean
-	single := variance * gaps
-	ratio := q.seen / q.told
+	single := variance * stretches
+	ratio := typical * q.seen / q.told
 	shared := 0.0
 	if q.twins >= least && q.common > 4*math.Sqrt(q.commonest) { // else it is chance
 		shared = min(q.common/math.Sqrt(q.commonest*q.twins)+3/math.Sqrt(q.twins), 1)
 	}
-	// What all estimates have in common: the mean of references' errors, give or
-	// take that of so few. Quantiles of Student's distribution are 2 and more.
-	common := math.Sqrt(single) * (math.Abs(q.sum) + 1.65*math.Sqrt(q.squares)) / q.predicted / 2
+	// What all estimates have in common: half of the mean of references' errors, and
+	// 1.75 times the deviation of that of so few.
+	common := math.Sqrt(single) * (math.Abs(q.sum) + 3.5*math.Sqrt(q.squares)) / q.predicted / 2
 	res.error = math.Sqrt(ratio*(variance+shared*single) + q.slack*q.slack/9/n + common*common)
 	res.single = math.Sqrt(ratio * single)
-	res.gaps = 1 / (1/gaps + shared)
+	res.stretches = 1 / (1/stretches + shared)
 	res.bias = q.blur/q.references + doubtful*q.span + 0x1p-51*math.Abs(res.Mean)
 	// A full queue lets a reference in only if there is room for one, so the
 	// references that arrive have waited up to a packet less than others. While
@@ -158,7 +163,8 @@ func (r *Result) half(confidence float64) float64 {
 	if math.IsInf(r.error, 1) {
 		return math.Inf(1)
 	}
-	return -estimate.StudentQuantile((1-confidence)/2, fewestDegrees+r.gaps) * r.error
+	n := fewestDegrees + r.stretches
+	return -estimate.StudentQuantile((1-confidence)/2, n) * r.error * math.Sqrt(1-tails/n)
 }
 
 // DeviationInterval returns the interval of the deviation of the flow's delays

@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// TestEnter: a gap counts once, and when no more gaps fit, packets still count.
+// TestEnter: a stretch counts once, and when no more fit, packets still count.
 func TestEnter(t *testing.T) {
 	r := record{}
-	for _, gap := range []uint32{4, 4, 6} {
-		r.enter(1, gap, 3)
+	for _, stretch := range []uint32{4, 4, 6} {
+		r.enter(1, stretch, 3)
 	}
 	if want := 3*3*(2+2*float64(float32(alike))) + 3*3; math.Abs(r.error-want) > 1e-5 {
-		t.Errorf("two errors of 3 in a gap and one in another: %v", r.error)
+		t.Errorf("two errors of 3 in a stretch and one in another: %v", r.error)
 	}
-	if r.count() != 3 || r.gaps() != 2 {
-		t.Errorf("%d packets in %d gaps, want 3 in 2", r.count(), r.gaps())
+	if r.count() != 3 || r.stretches() != 2 {
+		t.Errorf("%d packets in %d stretches, want 3 in 2", r.count(), r.stretches())
 	}
-	r.tally = maxGaps<<countBits | 7
-	if r.enter(1, 7, 0); r.count() != 8 || r.gaps() != maxGaps {
-		t.Errorf("%d packets in %d gaps, want 8 in %d", r.count(), r.gaps(), maxGaps)
+	r.tally = mostStretches<<countBits | 7
+	if r.enter(1, 7, 0); r.count() != 8 || r.stretches() != mostStretches {
+		t.Errorf("%d packets in %d stretches, want 8 in %d", r.count(), r.stretches(), mostStretches)
 	}
 }
 

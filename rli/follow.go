@@ -7,14 +7,14 @@ import "math"
 // twice, or after a later one, or from another injector, or that contradicts
 // all others, only counts as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
-	before := r.latest
-	found := r.depart(int32(r.config.ReferenceBytes), received, false)
+	before, size := r.latest, int32(r.config.ReferenceBytes)
 	r.counts.References++
 	r.references++
 	if r.method == Left { // the packets before it are estimated already
 		r.doubts = 0
 	}
 	if !r.believe(&p, received) {
+		r.depart(size, received, false)
 		return
 	}
 	r.grind(received)
@@ -23,18 +23,25 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		r.origin = delay
 	}
 	own, right, named := r.read(&p, received, before)
+	// The packet that it names may be in the period before.
+	apart := named && p.After > 0 && r.method == BusyAware && r.excess(size, received) > r.slack
+	found := !apart && r.depart(size, received, false)
 	due := r.config.mayBelieve() && r.measure(&p, received, before, named)
 	if r.method == BusyAware {
 		if !named || found {
 			before = departure{}
 		}
-		r.learn(own, right, before, float64(p.After))
+		r.learn(own, right, before, float64(p.After), apart)
+		if apart {
+			r.depart(size, received, false)
+		}
 	} else {
 		r.test(right)
 		r.settle(&right, nil)
 	}
 	r.earlier, r.left = r.left, right
 	r.gap++
+	r.stretch++
 	r.usual = max(float64(right.packets), r.usual*(1-1.0/lately))
 	if r.method != Left {
 		r.doubts = 0
@@ -53,6 +60,8 @@ const (
 	// mostVanished is the fraction of references that may be lost while packets
 	// are not. If there are more, they may be lost just when packets wait.
 	mostVanished = 1.0 / 16
+	// longestPause is how long software may pause, of the mean delay beyond the least.
+	longestPause = 0.2
 )
 
 // read returns what a reference says of itself and, if it names the packet
@@ -77,11 +86,13 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	if missing < 0 || r.account.astray() {
 		r.doubts |= overtaken
 	}
+	r.quality.gone += r.skipped
 	if r.vanished += (r.skipped - r.vanished) / float64(min(max(r.seen, acquainted), lately)); r.vanished > mostVanished {
 		r.doubts |= skipped
 	}
 	right = own
 	if named = r.follows(p, received, before, known && missing == 0); named {
+		r.pauses(p, received)
 		right.departed = before.time
 		right.delay += int64(p.After) + before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perLineByte()))
 		if r.waiting > 0 {
@@ -91,39 +102,64 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
+// pauses takes in when a reference was sent after its packet. In software that is
+// later than the packet, and the program may be stopped in between: so it may be
+// between any packet's stamp and its way, and most such stops no reference sees.
+func (r *Receiver) pauses(p *ReferencePacket, received int64) {
+	if p.After == 0 {
+		return
+	}
+	after := float64(p.After)
+	r.after.add(after)
+	r.pause.add(math.Abs(after - r.after.mean))
+	r.beyond.add(float64(received - p.Sent - r.order.extent().low))
+	if r.pause.mean > longestPause*r.beyond.mean {
+		r.doubts |= unsteady
+	}
+}
+
 // learn takes in what a reference reveals about busy periods, and estimates
 // the packets before it. after is how long after the packet before, if given,
-// it was sent.
-func (r *Receiver) learn(own, right mark, before departure, after float64) {
-	itself, known := r.place(&own, before, after)
+// it was sent; apart says that the link was idle in between.
+func (r *Receiver) learn(own, right mark, before departure, after float64, apart bool) {
+	itself, known := r.place(&own, before, after, apart)
 	if r.link.trusted() {
 		r.probe.end(r.spread, end{known, true})
 	}
 	r.test(right)
 	r.settle(&right, &known)
-	size := r.sending(int32(r.config.ReferenceBytes))
 	from, ok := r.start(r.current)
-	r.probe = probe{given: ok && r.link.trusted(), from: from, at: known, size: size, packets: right.packets}
-	if before.bytes > 0 {
-		r.spread.meet(r.sending(before.bytes))
-		r.quality.longest = max(r.quality.longest, r.sending(before.bytes))
-	}
-	if r.periods[r.current].whole && r.link.pinned() {
-		r.lessons.offer(lesson{known, itself.place + size - known.place, float64(right.packets)})
-	}
+	size, took := r.sending(int32(r.config.ReferenceBytes)), 0.0 // of the known packet, and of the reference behind it
 	r.leftHere, r.leftAt = true, itself
-	if known != itself { // the packet before it
-		r.probe.size, r.probe.own = r.sending(before.bytes), size
-		if after == 0 { // the reference came at the same instant and took no time of its own
-			r.leftAt = point{known.place + size, known.wait + size}
+	if before.bytes > 0 {
+		length := r.sending(before.bytes)
+		r.spread.meet(length)
+		r.quality.longest = max(r.quality.longest, length)
+		switch {
+		case apart:
+			size = length
+		case known != itself:
+			size, took = length, size
+			if after == 0 { // the reference came at the same instant and took no time of its own
+				r.leftAt = point{known.place + took, known.wait + took}
+			}
 		}
+	}
+	mix := r.periods[r.current].turns.mix()
+	r.probe = probe{given: ok && r.link.trusted(), from: from, at: known, mix: mix, size: size, own: took, packets: right.packets}
+	if r.periods[r.current].whole && r.link.pinned() {
+		rest := size
+		if took > 0 {
+			rest = itself.place + took - known.place
+		}
+		r.lesson.offer(lesson{known, mix, rest, float64(right.packets), 0}, r.random())
 	}
 }
 
 // place confronts the link with a reference. It returns the reference as a
 // point of its busy period, and the point that becomes known: the reference
 // itself, or the packet before it if that is given.
-func (r *Receiver) place(own *mark, before departure, after float64) (itself, known point) {
+func (r *Receiver) place(own *mark, before departure, after float64, apart bool) (itself, known point) {
 	size := r.sending(int32(r.config.ReferenceBytes))
 	here := &r.periods[r.current]
 	behind := before.bytes > 0
@@ -139,14 +175,16 @@ func (r *Receiver) place(own *mark, before departure, after float64) (itself, kn
 		b.low = known.wait - known.place
 	}
 	r.link.follow(own.departed, b)
-	if behind && !r.link.fits(own.departed, b) {
-		// Perhaps another packet of that size was meant.
+	switch {
+	case apart:
+		itself = known
+	case behind && !r.link.fits(own.departed, b): // perhaps another packet of that size was meant
 		known, b.high = itself, itself.wait
 	}
 	trusted, base := r.link.trusted(), r.link.base(own.departed)
 	if !r.link.learn(own.departed, b) {
 		if r.counts.Conflicts++; trusted {
-			r.lostBase, r.lostAt = base, r.gap
+			r.lostBase, r.lostAt = base, r.stretch
 		}
 	}
 	if r.link.pinned() {

@@ -116,7 +116,7 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 		r.counts.Steps++
 		r.forget() // no line goes from a reference of another clock to the next
 		r.doubts |= stepOfClock
-		r.mark(r.gap)
+		r.mark(r.stretch)
 	}
 	if restarted {
 		r.account.begun = false
@@ -126,12 +126,12 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 	return true
 }
 
-// mark records a step in a gap.
-func (r *Receiver) mark(gap uint32) {
+// mark records a step in a stretch.
+func (r *Receiver) mark(stretch uint32) {
 	if r.stepFirst == 0 {
-		r.stepFirst = gap
+		r.stepFirst = stretch
 	}
-	r.stepLast = gap
+	r.stepLast = stretch
 }
 
 // forget forgets the references so far, and the base delay.

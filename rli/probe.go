@@ -2,52 +2,38 @@ package rli
 
 import "github.com/hoplag/hoplag/hashing"
 
-// A lesson is a known packet of the current period. It teaches the spread
+// A lesson is a known packet of the current period, any one. It teaches the spread
 // something once the end of the period is known.
 type lesson struct {
 	point
+	mix     mix
 	rest    float64 // ns that it and the reference behind it took to send
 	packets float64 // it stands for: those since the reference before
+	of      uint64  // number of known packets that it was chosen from
 }
 
-// lessons holds those of the current period: a limited number of its
-// references, evenly spread.
-type lessons struct {
-	kept    [16]lesson
-	n       int
-	offered int
-	stride  int // one in this many is kept
-}
-
-func (l *lessons) offer(x lesson) {
-	l.stride = max(l.stride, 1)
-	l.offered++
-	if l.n == len(l.kept) && l.offered%l.stride == 0 {
-		l.n /= 2
-		for i := range l.n {
-			l.kept[i] = l.kept[2*i+1]
-		}
-		l.stride *= 2
+// offer chooses x with the same probability as all before.
+func (l *lesson) offer(x lesson, random uint64) {
+	x.of = l.of + 1
+	if random%x.of == 0 {
+		*l = x
 	}
-	if l.offered%l.stride == 0 {
-		l.kept[l.n] = x
-		l.n++
-	}
+	l.of = x.of
 }
 
 // end teaches the spread, now that the end of the period is known.
-func (l *lessons) end(s *spread, end float64) {
-	for i := range l.kept[:l.n] {
-		x := &l.kept[i]
-		s.learn(x.place, end-x.place-x.rest, x.wait, float64(l.stride)*x.packets)
+func (l *lesson) end(s *spread, end float64) {
+	if l.of > 0 {
+		s.learn(l.mix, l.place, end-l.place-l.rest, l.wait, float64(l.of)*l.packets)
 	}
-	l.n, l.offered, l.stride = 0, 0, 1
+	l.of = 0
 }
 
 // A sample is a packet between the beginning of the current period and a known
 // packet.
 type sample struct {
 	given       bool
+	mix         mix
 	cell        int
 	place, rest float64
 	wait        float64 // by a plain bridge
@@ -57,7 +43,8 @@ type sample struct {
 // end compares the sample with what packets wait at its place in the period.
 func (x *sample) end(s *spread, end float64) {
 	if x.given {
-		s.before.learn(x.cell, x.packets*s.expect(x.place, max(end-x.place-x.rest, 0)), x.packets*x.wait, 1)
+		rest := max(end-x.place-x.rest, 0)
+		s.before.learn(x.cell, x.packets*s.expect(cellOf(x.mix, x.place, rest), x.place, rest), x.packets*x.wait, 1)
 	}
 	x.given = false
 }
@@ -66,10 +53,10 @@ func (x *sample) end(s *spread, end float64) {
 // what packets wait at that place in the period. It compares at once if the
 // end of the period is known, and otherwise later.
 func (r *Receiver) compare(course *bridge, packets []held, p *period) {
-	if course.from.known == course.to.known || !p.whole {
+	if course.mend == nil || !p.whole {
 		return
 	}
-	h := &packets[uint64(hashing.Word(r.config.Identity, uint64(r.gap)))%uint64(len(packets))]
+	h := &packets[r.random()%uint64(len(packets))]
 	size, own := r.sending(h.bytes), r.sending(int32(r.config.ReferenceBytes))
 	place := p.place(h.time, size)
 	since, left := place-course.from.place, course.to.place-place
@@ -77,15 +64,16 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period) {
 	if since <= 0 || left <= 0 {
 		return
 	}
-	_, wait, variance := course.plain(since, left, rest)
-	switch cell := cellOf(since, rest); {
+	cell := cellOf(h.mix, since, rest)
+	_, wait, variance := course.plain(cell, since, left, rest)
+	switch {
 	case variance == 0:
 	case course.to.known: // and as if the reference had not come
-		r.sample = sample{true, cell, place, size + own, wait, n}
+		r.sample = sample{true, h.mix, cell, place, size + own, wait, n}
 	default:
 		// The packets after it have waited for the reference too; the nearer
 		// the period's end, the less.
-		r.spread.after.learn(cell, n*(r.spread.expect(place, rest)+own*left/(since+left)), n*wait, 1)
+		r.spread.after.learn(cell, n*(r.spread.expect(cellOf(h.mix, place, rest), place, rest)+own*left/(since+left)), n*wait, 1)
 	}
 }
 
@@ -95,6 +83,7 @@ type probe struct {
 	given   bool
 	from    end
 	at      point
+	mix     mix
 	size    float64 // ns that its packet takes
 	own     float64 // ns that the reference takes
 	packets uint32  // it stands for
@@ -114,27 +103,27 @@ func (b *probe) end(s *spread, to end) {
 		to.wait = max(to.wait-b.own, 0)
 	}
 	course := s.bridge(b.from, to)
-	course.closer = 1
-	b.wait, b.expected = course.at(b.at.place, b.size)
+	b.wait, b.expected = course.at(b.mix, b.at.place, b.size)
 	since, left := b.at.place-b.from.place, to.place-b.at.place
 	if since <= 0 || left <= 0 {
 		return
 	}
-	rest, weight, evidence := max(left-b.size, 0), float64(b.packets), 1.0
-	cell, off := cellOf(since, rest), b.wait-b.at.wait
-	told := b.expected / course.miss.values[cell]
+	rest, weight := max(left-b.size, 0), float64(b.packets)
+	cell, off := cellOf(b.mix, since, rest), b.wait-b.at.wait
+	told := b.expected / course.miss.at(cell)
 	course.miss.learn(cell, weight*off*off, weight*told*told, 1)
-	line, wait, variance := course.plain(since, left, rest)
-	if variance <= 0 {
-		return
+	line, wait, variance := course.plain(cell, since, left, rest)
+	switch {
+	case variance <= 0:
+	case course.mend != nil:
+		course.mend.learn(cell, weight*b.at.wait, weight*wait, 1)
+	case wait > line: // the slope of a regression through the origin
+		rise := (wait - line) / variance
+		s.between.learn(rise*(b.at.wait-line), rise*(wait-line), rise*(wait-line))
 	}
-	seen, expected := b.at.wait, wait
-	if b.from.known && to.known { // the slope of a regression through the origin
-		seen, expected = seen-line, wait-line
-		weight = expected / variance
-		evidence = weight * expected
-	}
-	if expected > 0 {
-		course.mend.learn(cell, weight*seen, weight*expected, evidence)
-	}
+}
+
+// random returns a number that nothing in the traffic keeps step with.
+func (r *Receiver) random() uint64 {
+	return uint64(hashing.Word(r.config.Identity, uint64(r.gap)))
 }

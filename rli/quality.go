@@ -22,6 +22,7 @@ type quality struct {
 	twins      float64 // pairs of residuals of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
+	gone       float64 // references lost while no packet was
 
 	// The largest there were:
 	span    float64 // ns between the shortest delay of a reference and the longest
@@ -30,14 +31,14 @@ type quality struct {
 }
 
 const (
-	qualityFields = 13
-	sumFields     = 10 // of these
+	qualityFields = 14
+	sumFields     = 11 // of these
 )
 
 // list returns all fields in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.sum, &q.squares, &q.predicted, &q.blur, &q.twins, &q.common,
-		&q.commonest, &q.span, &q.longest, &q.slack}
+		&q.commonest, &q.gone, &q.span, &q.longest, &q.slack}
 }
 
 func (q *quality) add(b *quality) {

@@ -2,15 +2,16 @@ package rli
 
 import "math"
 
-// ratios holds the ratio of what was seen to what was expected, by doublings of
-// two times. Coarser cells complete cells that have little evidence. All are
-// ratios of sums, so that estimates multiplied by them add up to what was seen.
+// ratios holds the ratio of what was seen to what was expected, by the mix of flows
+// and doublings of two times. Coarser cells complete cells that have little
+// evidence. All are ratios of sums, so that estimates multiplied by them add up to
+// what was seen.
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
 	root       bool    // values are square roots of ratios
-	cells      [octaves * octaves]cell
-	values     [octaves * octaves]float64
+	cells      []cell  // of all mixes, or only one for all
+	values     []float64
 	samples    int
 	next       int // number of samples at which values is computed anew
 }
@@ -19,9 +20,25 @@ type ratios struct {
 // amount of evidence behind them.
 type cell struct{ seen, expected, evidence float64 }
 
+func (c *cell) learn(seen, expected, evidence float64) {
+	if c.evidence >= fading {
+		*c = cell{c.seen / 2, c.expected / 2, c.evidence / 2}
+	}
+	*c = cell{c.seen + seen, c.expected + expected, c.evidence + evidence}
+}
+
+// ratio returns the ratio, 1 with no evidence.
+func (c *cell) ratio(reluctance float64) float64 {
+	if c.expected <= 0 {
+		return 1
+	}
+	return (min(max(c.seen/c.expected, 0), most)*c.evidence + reluctance) / (c.evidence + reluctance)
+}
+
 const (
-	octaves    = 32
-	ratiosSize = 32*octaves*octaves + 40
+	octaves  = 32
+	square   = octaves * octaves
+	cellSize = 32 // with its value
 
 	// With a prior, no factor exceeds this.
 	most = 4
@@ -36,16 +53,24 @@ func octave(x float64) int {
 	return min(max(int(math.Float64bits(x+1.0/1024)>>52)-1022, 0), octaves-1)
 }
 
-// cellOf returns the cell of two times.
-func cellOf(since, left float64) int { return octave(since)*octaves + octave(left) }
+// newRatios returns ratios for a number of mixes, 1 or all.
+func newRatios(mixes int, prior, reluctance float64) ratios {
+	r := ratios{prior: prior, reluctance: reluctance, cells: make([]cell, mixes*square), values: make([]float64, mixes*square)}
+	r.workOut()
+	return r
+}
+
+// cellOf returns the cell of a mix and two times.
+func cellOf(m mix, since, left float64) int {
+	return int(m)*square + octave(since)*octaves + octave(left)
+}
+
+// at returns the ratio of a cell.
+func (r *ratios) at(cell int) float64 { return r.values[cell&(len(r.values)-1)] }
 
 // learn takes in what was seen and what was expected.
 func (r *ratios) learn(at int, seen, expected, evidence float64) {
-	c := &r.cells[at]
-	if c.evidence >= fading {
-		*c = cell{c.seen / 2, c.expected / 2, c.evidence / 2}
-	}
-	*c = cell{c.seen + seen, c.expected + expected, c.evidence + evidence}
+	r.cells[at&(len(r.cells)-1)].learn(seen, expected, evidence)
 	if r.samples++; r.samples >= r.next {
 		r.next = r.samples + 1 + min(r.samples/16, fading)
 		r.workOut()
@@ -53,48 +78,54 @@ func (r *ratios) learn(at int, seen, expected, evidence float64) {
 }
 
 // workOut completes each cell from those around it, from coarse to fine.
-func (r *ratios) workOut() {
-	for i := range r.values {
-		r.values[i] = r.prior
-	}
-	for width := octaves; width > 0; width /= 2 {
-		for i := 0; i < octaves; i += width {
-			for k := 0; k < octaves; k += width {
-				r.complete(i, k, width)
-			}
-		}
-	}
-	for i := range r.values {
-		if r.root {
-			r.values[i] = math.Sqrt(r.values[i])
-		}
-	}
-}
+func (r *ratios) workOut() { r.complete(0, 0, len(r.cells)/octaves, octaves, r.prior) }
 
-// complete refines the values of a square of cells by what was seen in it.
-func (r *ratios) complete(i, k, width int) {
+// complete sets the values of a rectangle of cells, of all mixes or a square of one,
+// to a value refined by what was seen in it, and then in its parts.
+func (r *ratios) complete(i, k, height, width int, value float64) {
 	var all cell
-	for row := i; row < i+width; row++ {
+	for row := i; row < i+height; row++ {
 		for _, c := range r.cells[row*octaves+k : row*octaves+k+width] {
 			all = cell{all.seen + c.seen, all.expected + c.expected, all.evidence + c.evidence}
 		}
 	}
-	if all.expected <= 0 || all.evidence <= 0 {
+	if seen := all.expected > 0 && all.evidence > 0; !seen || width == 1 {
+		if seen {
+			value = r.refine(value, all)
+		}
+		if r.root {
+			value = math.Sqrt(value)
+		}
+		for row := i; row < i+height; row++ {
+			for at := row*octaves + k; at < row*octaves+k+width; at++ {
+				r.values[at] = value
+			}
+		}
 		return
 	}
+	value = r.refine(value, all)
+	if height > width {
+		for row := i; row < i+height; row += width {
+			r.complete(row, k, width, width, value)
+		}
+		return
+	}
+	half := width / 2
+	for _, part := range [][2]int{{i, k}, {i, k + half}, {i + half, k}, {i + half, k + half}} {
+		r.complete(part[0], part[1], half, half, value)
+	}
+}
+
+// refine returns the value of cells of which coarser ones have a value.
+func (r *ratios) refine(coarser float64, all cell) float64 {
 	value, weight := all.seen/all.expected, r.reluctance
 	switch {
 	case r.root:
 		value = min(value, most*most)
 	case r.prior > 0:
 		value = min(max(value, 0), most)
-	case width == octaves:
+	case coarser == 0:
 		weight = 0
 	}
-	value = (all.evidence*value + weight*r.values[i*octaves+k]) / (all.evidence + weight)
-	for row := i; row < i+width; row++ {
-		for at := row*octaves + k; at < row*octaves+k+width; at++ {
-			r.values[at] = value
-		}
-	}
+	return (all.evidence*value + weight*coarser) / (all.evidence + weight)
 }

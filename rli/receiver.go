@@ -23,7 +23,7 @@ type Receiver struct {
 	counts  Counts
 	quality quality
 
-	stepFirst, stepLast uint32 // gaps in which clocks were stepped; 0 for none
+	stepFirst, stepLast uint32 // stretches in which clocks were stepped; 0 for none
 }
 
 // NewReceiver returns a new receiver. The error wraps [estimate.ErrConfig].
@@ -78,7 +78,12 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 		r.settle(nil, nil)
 	}
 	h := &k.buffer[k.waiting]
-	h.flow, h.time, h.bytes, h.at = f, t, size, r.flows.guess(r.flows.mix(f))
+	h.flow, h.time, h.bytes, h.at, h.stretch = f, t, size, r.flows.guess(r.flows.mix(f)), k.stretch
+	if k.method == BusyAware {
+		turns := &k.periods[k.current].turns
+		turns.meet(f)
+		h.mix = turns.mix()
+	}
 	k.waiting++
 	if k.method == Left {
 		r.settle(nil, nil)
@@ -92,6 +97,9 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 func (r *Receiver) Pass(bytes int, t int64) {
 	r.passed++
 	r.depart(int32(min(max(bytes, 0), math.MaxInt32)), t, false)
+	if r.method == BusyAware {
+		r.periods[r.current].turns.meet(0)
+	}
 }
 
 // Flush estimates the packets that wait for a reference from what was seen so
@@ -123,7 +131,7 @@ func (r *Receiver) Merge(b *Receiver) error {
 	if b.total.count() == 0 {
 		return nil
 	}
-	r.total.merge(b.seal(b.total), r.gap)
+	r.total.merge(b.seal(b.total), r.stretch)
 	for i := range b.flows.records {
 		theirs := &b.flows.records[i]
 		if theirs.count() == 0 {
@@ -135,7 +143,7 @@ func (r *Receiver) Merge(b *Receiver) error {
 			r.counts.Shed += theirs.count()
 			continue
 		}
-		mine.merge(b.seal(*theirs), r.gap)
+		mine.merge(b.seal(*theirs), r.stretch)
 	}
 	return nil
 }

@@ -11,48 +11,49 @@ import (
 // relative to that of the flow's first packet, so that no clock offset makes the
 // sums large.
 //
-// A gap is what is between two references. Errors of packets of different gaps
-// are taken to be independent, errors within one gap to be alike: so the square
-// of the sum's error is that over packets, and over pairs of one gap.
+// A stretch is what is between two references and, within busy periods, the part
+// of one period. Errors of packets of different stretches are taken to be
+// independent, errors within one to be alike: so the square of the sum's error is
+// that over packets, and over pairs of one stretch.
 type record struct {
 	flow    hashing.Flow
-	tally   uint64  // count and gaps
+	tally   uint64  // count and stretches
 	base    int64   // the first packet's delay
 	sum     int64   // m(f), eq. (3)
 	squares float64 // v(f), eq. (4)
 	error   float64 // predicted square of the sum's error
 
-	partial     float32 // predicted error of the packets in the latest gap
-	first, last uint32  // numbers of gaps
+	partial     float32 // predicted error of the packets in the latest stretch
+	first, last uint32  // numbers of stretches
 	doubtful    uint32  // packets whose estimate rests on what is doubtful, and why
 }
 
 const recordSize = 64
 
 // A tally counts packets in its low bits. Above them it counts, up to a limit,
-// the gaps that the packets came in.
+// the stretches that the packets came in.
 const (
-	countBits = 48
-	countMask = 1<<countBits - 1
-	maxGaps   = 1<<(64-countBits) - 1
+	countBits     = 48
+	countMask     = 1<<countBits - 1
+	mostStretches = 1<<(64-countBits) - 1
 )
 
 // count returns the number of packets, c(f), eq. (2). It is 0 if there is no
 // record.
 func (r *record) count() uint64 { return r.tally & countMask }
 
-// gaps returns the number of gaps that the packets came in.
-func (r *record) gaps() uint64 { return r.tally >> countBits }
+// stretches returns the number of stretches that the packets came in.
+func (r *record) stretches() uint64 { return r.tally >> countBits }
 
-// alike is the correlation of the errors of two packets of a gap: that of points
+// alike is the correlation of the errors of two packets of a stretch: that of points
 // of a Brownian bridge is 1/2, that of packets that depart together 1.
 const alike = 0.85
 
-// enter counts packets of a gap, with the sum of their predicted errors.
-func (r *record) enter(n uint64, gap uint32, errors float32) {
-	if r.last != gap {
-		r.last, r.partial = gap, 0
-		if r.gaps() < maxGaps {
+// enter counts packets of a stretch, with the sum of their predicted errors.
+func (r *record) enter(n uint64, stretch uint32, errors float32) {
+	if r.last != stretch {
+		r.last, r.partial = stretch, 0
+		if r.stretches() < mostStretches {
 			r.tally += 1 << countBits
 		}
 	}
@@ -68,15 +69,15 @@ func (r *record) add(delay int64) {
 	r.squares += float64(d) * float64(d)
 }
 
-// merge adds all packets of b, in a gap.
-func (r *record) merge(b record, gap uint32) {
+// merge adds all packets of b, in a stretch.
+func (r *record) merge(b record, stretch uint32) {
 	if r.count() == 0 {
 		*r = b
-		r.first = gap
+		r.first = stretch
 		return
 	}
 	b.rebase(r.base)
-	r.tally = min(r.gaps()+b.gaps(), maxGaps)<<countBits | (r.count()+b.count())&countMask
+	r.tally = min(r.stretches()+b.stretches(), mostStretches)<<countBits | (r.count()+b.count())&countMask
 	r.sum += b.sum
 	r.squares += b.squares
 	r.error += b.error
@@ -93,7 +94,7 @@ func (r *record) rebase(base int64) {
 	r.base = base
 }
 
-// seal makes a record ready to leave the receiver, whose numbers of gaps mean
+// seal makes a record ready to leave the receiver, whose numbers of stretches mean
 // nothing elsewhere. Its sums are then those of the mean, rounded down.
 func (r *Receiver) seal(f record) record {
 	if f.count() == 0 {

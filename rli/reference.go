@@ -29,12 +29,10 @@ type ReferencePacket struct {
 	After  uint32
 
 	// Packets is the number of packets that its injector has seen, modulo
-	// 2^32, or 0 if unknown. It lets a receiver notice packets that were lost,
-	// or that took another way: see Counts.Missing and Counts.Overtaken.
+	// 2^32, or 0 if unknown: see Counts.Missing and Counts.Overtaken.
 	Packets uint32
 
-	// Injector is the InjectorConfig.Injector of its sender. A receiver takes
-	// only references with its own Config.Injector.
+	// Injector is the InjectorConfig.Injector of its sender.
 	Injector uint32
 }
 

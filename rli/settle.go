@@ -145,7 +145,7 @@ func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base flo
 	for i := range packets {
 		h := &packets[i]
 		size := r.sending(h.bytes)
-		wait, error := course.at(p.place(h.time, size), size)
+		wait, error := course.at(h.mix, p.place(h.time, size), size)
 		h.delay, h.error = round(base+size+wait), float32(error)
 	}
 }
@@ -159,7 +159,7 @@ func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 		since := p.place(h.time, size)
 		if left := end - since; since > 0 && left > 0 {
 			rest := max(left-size, 0)
-			cell := cellOf(since, rest)
+			cell := cellOf(h.mix, since, rest)
 			wait := min(s.height.values[cell]*s.scale(since, rest), since)
 			h.delay = round(base + size + wait)
 			h.error = float32(predict(alone*wait, since, s.miss[0].values[cell]))
@@ -171,11 +171,11 @@ func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 
 // record adds the packets' delays to their flows and the total.
 func (r *Receiver) record(packets []held, why doubts) {
-	origin, gap, records := r.origin, r.gap, r.flows.records
+	origin, records := r.origin, r.flows.records
 	r.flows.fetch(packets)
 	total := &r.total
 	if total.tally == 0 {
-		total.first, total.base = gap, origin+packets[0].delay
+		total.first, total.base = packets[0].stretch, origin+packets[0].delay
 	}
 	errors, doubtful := float32(0), uint64(0)
 	for i := range packets {
@@ -193,13 +193,13 @@ func (r *Receiver) record(packets []held, why doubts) {
 				continue
 			}
 		}
-		flow.enter(1, gap, h.error)
+		flow.enter(1, h.stretch, h.error)
 		flow.add(delay)
 		if doubted {
 			flow.doubt(why, 1)
 		}
 	}
-	total.enter(uint64(len(packets)), gap, errors)
+	total.enter(uint64(len(packets)), r.stretch, errors)
 	total.doubt(why, doubtful)
 }
 
@@ -216,7 +216,7 @@ func (r *Receiver) locate(h *held, delay int64) *record {
 			}
 			flow = &r.flows.records[at]
 		}
-		flow.first, flow.base = r.gap, delay
+		flow.first, flow.base = h.stretch, delay
 	}
 	return flow
 }

@@ -59,8 +59,7 @@ func matches(tags, mixed uint64) uint64 {
 // last tag if there is none.
 func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest|1<<63)) / group }
 
-// find returns the place of a flow, or the empty place where its record would
-// be.
+// find returns the place of a flow, or the empty one where its record would be.
 func (t *table) find(f hashing.Flow) int {
 	mixed := t.mix(f)
 	for g := mixed & t.mask; ; g = (g + 1) & t.mask {
@@ -71,8 +70,7 @@ func (t *table) find(f hashing.Flow) int {
 			}
 		}
 		if empty := ^tags & highs; empty != 0 {
-			// Start from another place in each group. If it were the same, the
-			// memory cache would have room for only a few groups.
+			// From another place in each group, or a cache would hold few of them.
 			from := mixed >> 32
 			empty = bits.RotateLeft64(empty, -int(from%group*8))
 			return int(g*group + (first(empty)+from)%group)
@@ -87,8 +85,8 @@ func (t *table) guess(mixed uint64) int32 {
 	return int32(g*group + first(matches(t.tags[g], mixed)))
 }
 
-// fetch reads the places where the packets' records should be. It does nothing
-// else, so that as many reads as possible are under way at a time.
+// fetch reads the places where the packets' records should be, and does nothing
+// else, so that many reads are under way at a time.
 func (t *table) fetch(packets []held) {
 	records, sum := t.records, uint64(0)
 	for i := range packets {
@@ -144,17 +142,17 @@ func (t *table) reset() {
 	t.used = 0
 }
 
-// weight returns the record's weight in a gap: as many as it has packets, and
+// weight returns the record's weight in a stretch: as many as it has packets, and
 // half as much for each time that it has been silent for as long as it lived, 16
-// gaps at least.
-func (r *record) weight(gap uint32) uint64 {
+// stretches at least.
+func (r *record) weight(now uint32) uint64 {
 	life := max(int32(r.last-r.first), 16)
-	return r.count() >> min(max(int32(gap-r.last), 0)/life, 63)
+	return r.count() >> min(max(int32(now-r.last), 0)/life, 63)
 }
 
 // lightest returns the record of least weight, the longest silent of equals, in
 // the first group with records on the search path of f.
-func (t *table) lightest(f hashing.Flow, gap uint32) (place int, weight uint64) {
+func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) {
 	g := t.mix(f) & t.mask
 	for t.tags[g] == 0 {
 		g = (g + 1) & t.mask
@@ -165,7 +163,7 @@ func (t *table) lightest(f hashing.Flow, gap uint32) (place int, weight uint64) 
 		if t.tags[g]>>(i%group*8)&0x80 == 0 {
 			continue
 		}
-		if w := r.weight(gap); place < 0 || w < weight || w == weight && int32(r.last-t.records[place].last) < 0 {
+		if w := r.weight(now); place < 0 || w < weight || w == weight && int32(r.last-t.records[place].last) < 0 {
 			place, weight = i, w
 		}
 	}
@@ -177,7 +175,7 @@ func (t *table) lightest(f hashing.Flow, gap uint32) (place int, weight uint64) 
 // et al., 2017). It returns the place, or -1. So a flood of flows of one packet
 // each costs only records that are as light, and keeps nobody out for good.
 func (r *Receiver) evict(f hashing.Flow) int {
-	place, weight := r.flows.lightest(f, r.gap)
+	place, weight := r.flows.lightest(f, r.stretch)
 	r.draws++
 	if hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), hashing.Threshold(1/(float64(weight)+1))) == 0 {
 		return -1

@@ -8,15 +8,17 @@ import (
 
 // held is a packet in the interpolation buffer.
 type held struct {
-	flow  hashing.Flow
-	time  int64
-	delay int64   // from the tracker's origin, once estimated
-	error float32 // ns, predicted
-	bytes int32
-	at    int32 // where its flow's record should be; -1 for nowhere
+	flow    hashing.Flow
+	time    int64
+	delay   int64   // from the tracker's origin, once estimated
+	error   float32 // ns, predicted
+	bytes   int32
+	at      int32 // where its flow's record should be
+	mix     mix
+	stretch uint32
 }
 
-const heldSize = 40
+const heldSize = 48
 
 // departure is the latest packet that left.
 type departure struct {
@@ -57,11 +59,14 @@ type tracker struct {
 	passed, references uint64
 	left, earlier      mark    // the two latest references
 	gap                uint32  // its number, from 1
+	stretch            uint32  // see record; from 1
 	usual              float64 // packets between references, at most, lately
 	doubts             doubts  // about the packets that wait
 	skipped            float64 // references that were lost since the one before
 	vanished           float64 // and while no packet was, of each lately
 	twins              [256]twin
+	after, pause       trend // how long after its packet a reference was sent, and how far off that is
+	beyond             trend // the least delay
 	lineError          trend // mean square
 	edge               trend // of busy periods over lines, by squares of errors
 
@@ -70,13 +75,13 @@ type tracker struct {
 	// For BusyAware:
 	link     link
 	lostBase float64 // the base delay when trust was lost
-	lostAt   uint32  // the gap; 0 if there is nothing to compare
+	lostAt   uint32  // the stretch; 0 if there is nothing to compare
 	spread   *spread
 	periods  []period // of the packets in the buffer; the last is under way
 	current  int      // the last
 	leftHere bool     // whether the left reference is in periods[0]
 	leftAt   point    // if so, where
-	lessons  lessons
+	lesson   lesson
 	probe    probe
 	sample   sample
 }
@@ -87,7 +92,7 @@ func newTracker(c Config) *tracker {
 		method: c.Method,
 		buffer: make([]held, max(c.Buffer, 1)),
 		latest: departure{time: never},
-		gap:    1,
+		gap:    1, stretch: 1,
 		// Until references show otherwise, they may be lost just when packets wait.
 		vanished: mostVanished,
 	}
@@ -111,7 +116,7 @@ func newTracker(c Config) *tracker {
 // unlearn forgets the base delay, and what was to be learned from the current
 // period.
 func (t *tracker) unlearn() {
-	t.probe, t.lessons, t.sample = probe{}, lessons{}, sample{}
+	t.probe, t.lesson, t.sample = probe{}, lesson{}, sample{}
 	t.link.relax(t.slack)
 }
 
@@ -142,6 +147,7 @@ func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	}
 	idle = r.latest.time != never
 	r.nextPeriod()
+	r.stretch++
 	r.periods[r.current] = period{first: t, lead: r.sending(bytes), whole: idle, held: int32(r.waiting)}
 	return idle
 }
@@ -150,10 +156,10 @@ func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 func (r *Receiver) nextPeriod() {
 	p := &r.periods[r.current]
 	p.end = r.latest.time
-	if r.probe.given || r.sample.given || r.lessons.offered > 0 {
+	if r.probe.given || r.sample.given || r.lesson.of > 0 {
 		place := p.place(p.end, 0)
 		r.probe.end(r.spread, end{point: point{place: place}})
-		r.lessons.end(r.spread, place)
+		r.lesson.end(r.spread, place)
 		r.sample.end(r.spread, place)
 	}
 	if r.waiting > int(p.held) {

@@ -42,6 +42,12 @@ var (
 		return trace.NewFlows(c)
 	}}
 	drawn = []kind{poisson, onOff, heavyTailed}
+	// eager senders send faster than the link.
+	eager = kind{name: "eager senders", slug: "eager", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+		c := trace.DefaultFlows
+		c.Load, c.Seed, c.Access = load, seed, 4*rate
+		return trace.NewFlows(c)
+	}}
 )
 
 // paced are a hundred senders, each as regular as a clock.

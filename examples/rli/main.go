@@ -6,25 +6,21 @@
 //	go run ./examples/rli -traffic tcp -every 100      # senders that slow down; a reference per 100 packets
 //	go run ./examples/rli -load 30 -method linear -json
 //
-// Without -live the port is simulated: packets join a queue before a link that sends them at
-// its rate. At the entrance an injector now and then sends a reference packet
-// into the queue, with the time and a tag that nobody else can make. At the
-// exit a receiver sees the packets of all flows, and learns from each
-// reference when it was sent; no other packet carries anything. From the
-// references, and from when the link was idle, it computes how long each
-// packet took.
+// Without -live the port is simulated: packets join a queue before a link. At the
+// entrance an injector now and then sends a reference packet into the queue, with
+// the time and a tag that nobody else can make. At the exit a receiver sees the
+// packets of all flows, and computes from the references, and from when the link
+// was idle, how long each packet took.
 //
 // Each second it prints the slowest flows: the mean delay, the interval that
 // contains it with 95 % probability, and the deviation, each with the exact
-// value from a table of all packets. It also prints how many packets are
-// missing, because references say how many were sent. The last lines say how
-// many intervals contained the exact value, and what the references cost.
+// value from a table of all packets, and how many packets are missing. The last
+// lines say how many intervals contained the exact value, and what references cost.
 package main
 
 import (
 	"context"
 	"io"
-	"slices"
 
 	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/rli"
@@ -34,14 +30,14 @@ func main() { programs.Main("rli", run) }
 
 // options are the options of the command line.
 type options struct {
-	traffic, method    string
-	rate, load         float64 // Mbit/s, per cent
-	flows, queue       int
-	every              int
-	seconds, top, fits int
-	seed               uint64
-	live               string
-	json               bool
+	traffic, method string
+	rate, load      float64 // Mbit/s, per cent
+	flows, queue    int
+	every           int
+	seconds, top    int
+	seed            uint64
+	live            string
+	json            bool
 }
 
 // methods are those of the library, by their numbers.
@@ -58,7 +54,6 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.Choice(&o.method, "method", "auto", "`method` of estimating packets between references", methods...)
 	programs.Range(f, &o.seconds, "seconds", 5, 1, 86400, "`seconds` of traffic")
 	programs.Range(f, &o.top, "top", 10, 0, 1000000, "number of slowest `flows` to print; 0 means all")
-	programs.Range(f, &o.fits, "records", 65536, 1, 1000000, "`flows` that the receiver can hold")
 	f.Uint64Var(&o.seed, "seed", 1, "`seed` of everything random")
 	f.Choice(&o.live, "live", "", "send real packets through a `wire`; tbf has a token bucket of -rate before it; needs root", "veth", "tbf")
 	f.BoolVar(&o.json, "json", false, "print a JSON object for each second, and one at the end")
@@ -84,7 +79,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		defer p.wires.close()
 	}
 	s := &screen{Rows: programs.Rows{W: stdout, JSON: o.json}, options: o}
-	s.clears = o.live != "" && !o.json && programs.Terminal(stdout)
 	for n := 1; n <= o.seconds && ctx.Err() == nil; n++ {
 		p.pass(ctx, n)
 		r, err := p.take(n)
@@ -98,6 +92,3 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s.end()
 	return s.Err
 }
-
-// methodOf returns the method of a name.
-func methodOf(name string) rli.Method { return rli.Method(slices.Index(methods, name)) }

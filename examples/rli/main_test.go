@@ -72,7 +72,7 @@ func TestPort(t *testing.T) {
 			missing += s.Missing
 			early := s.Packets - s.Dropped - packets // what came before the first reference has no estimate
 			s.Flows = nil
-			if s.Second != i+1 || s.Packets == 0 || early > 1 || packets != s.All.Packets || i > 0 && s.Method != method || s.Elapsed != 1e9 {
+			if s.Second != i+1 || s.Packets == 0 || early > 1 || packets != s.All.Packets || i > 0 && s.Method != method {
 				t.Errorf("%s: second %d: %d packets of flows, %+v", args, i+1, packets, s)
 			}
 			if off := math.Abs(s.All.Mean/s.All.Exact - 1); !(off < 0.1) {
@@ -87,15 +87,15 @@ func TestPort(t *testing.T) {
 			t.Errorf("%s: %d missing by what references say, and %d dropped", args, missing, dropped)
 		}
 		if total.Seconds != len(list) || total.Means < 40 || *total.MedianError > 0.15 || *total.MeansHeld < 0.9 ||
-			total.Intervals < 40 || *total.ReferencesTaken > 0.04 {
+			total.Intervals < 40 || *total.ReferencesTaken > 0.06 {
 			t.Errorf("%s: %+v, error %v, held %v", args, total, *total.MedianError, *total.MeansHeld)
 		}
 	}
 }
 
-// Real packets through a veth pair, and through a token bucket: nearly all
-// arrive, references are accepted, and the mean of all packets is in its interval,
-// or that is not known, in most seconds, however busy the machine is.
+// Real packets through a veth pair, where a program pauses for longer than packets
+// take: that is refused. And through a token bucket: nearly all arrive, and the mean
+// of all packets is in its interval in most seconds, however busy the machine is.
 func TestLive(t *testing.T) {
 	for _, live := range []string{"veth", "tbf"} {
 		o, err := parse(strings.Fields("-traffic poisson -rate 10 -load 60 -live "+live), io.Discard)
@@ -115,7 +115,11 @@ func TestLive(t *testing.T) {
 				held++
 			}
 		}
-		if held < 2 || arrived < packets/2 || arrived > packets {
+		if live == "veth" {
+			if held < 3 || !strings.Contains(list[2].Refusal, "paused") {
+				t.Errorf("veth: %d of 3 seconds hold the mean or are refused: %s", held, list[2].Refusal)
+			}
+		} else if held < 2 || arrived < packets/2 || arrived > packets {
 			t.Errorf("%s: %d of 3 seconds hold the mean; %d of %d packets arrived", live, held, arrived, packets)
 		}
 	}
@@ -126,10 +130,6 @@ func TestIdle(t *testing.T) {
 	list, total := measured(t, "-rate 1 -load 1 -flows 2 -seconds 3")
 	if len(list) != 3 || list[0].Packets != 0 || len(list[0].Flows) != 0 || total.Intervals != 0 || total.MeansHeld != nil {
 		t.Errorf("%+v, %+v", list, total)
-	}
-	list, total = measured(t, "-rate 100 -seconds 1 -records 5")
-	if len(list[0].Flows) != 5 || total.Means > 5 || list[0].All.Packets != list[0].Packets {
-		t.Errorf("with room for 5: %+v", total)
 	}
 }
 
@@ -196,7 +196,6 @@ func TestArguments(t *testing.T) {
 		"-every -1":        "-every is -1, want 1 to 1000000",
 		"-seconds 0":       "-seconds is 0, want 1 to 86400",
 		"-top -1":          "-top is -1",
-		"-records 0":       "-records is 0",
 		"-method best":     `-method is "best", want one of auto`,
 		"-traffic none":    `-traffic is "none", want one of bursty`,
 		"-live wifi":       `-live is "wifi", want one of veth, tbf`,

@@ -39,7 +39,6 @@ type port struct {
 	dropped             uint64
 	tuples              map[hashing.Flow]hashing.Tuple
 	packets, references uint64 // of this second
-	begun               int64  // when this second began
 	look                int64  // when to look at the clock again
 	started             time.Time
 }
@@ -97,7 +96,7 @@ func newPort(o options) (*port, error) {
 	}
 	c := rli.DefaultConfig
 	c.Identity = hashing.Fingerprint(o.seed)
-	c.Rate, c.ReferenceBytes, c.Method, c.Flows = rate, p.bytes, methodOf(o.method), o.fits
+	c.Rate, c.ReferenceBytes, c.Method = rate, p.bytes, rli.Method(slices.Index(methods, o.method))
 	if o.live != "" {
 		c.Rate = 0 // a token bucket is no link
 	}
@@ -197,13 +196,13 @@ func (p *port) take(number int) (*second, error) {
 	if err != nil {
 		return nil, err
 	}
-	elapsed := float64(max(min(p.next.Time, int64(number)*1e9)-p.begun, 1))
 	s := &second{
-		Second: number, Elapsed: elapsed, Packets: p.packets, Missing: full.Counts().Missing, Dropped: p.dropped, Method: method(full).String(),
-		Offered: float64(p.offered) * 8e3 / elapsed / p.rate, References: p.references,
-		Taken: float64(p.references) * float64(p.bytes) * 8e3 / elapsed / p.rate, Flows: []row{},
+		Second: number, Packets: p.packets, Missing: full.Counts().Missing, Dropped: p.dropped, Method: method(full).String(),
+		References: p.references, Taken: float64(p.references) * float64(p.bytes) / float64(max(p.offered, 1)), Flows: []row{},
 	}
-	if total, err := full.Total(); err == nil {
+	if total, err := full.Total(); err != nil {
+		s.Refusal = err.Error()
+	} else {
 		s.All = makeRow("all packets", &total, &p.all)
 	}
 	for flow, r := range full.All() {
@@ -215,7 +214,7 @@ func (p *port) take(number int) (*second, error) {
 	s.Refused = len(p.exact) - len(s.Flows)
 	clear(p.exact)
 	clear(p.tuples)
-	p.all, p.offered, p.dropped, p.packets, p.references, p.begun = estimate.Moments{}, 0, 0, 0, 0, int64(number)*1e9
+	p.all, p.offered, p.dropped, p.packets, p.references = estimate.Moments{}, 0, 0, 0, 0
 	return s, p.receiver.Release(full)
 }
 

@@ -11,17 +11,16 @@ import (
 // A second holds what is known about one second. Times are in nanoseconds.
 type second struct {
 	Second     int     `json:"second"`
-	Elapsed    float64 `json:"elapsed"`    // 10^9 unless the second was interrupted
 	Packets    uint64  `json:"packets"`    // that arrived
 	Missing    uint64  `json:"missing"`    // of these, according to references
 	Dropped    uint64  `json:"dropped"`    // of these, exactly
-	Offered    float64 `json:"offered"`    // by packets, as a fraction of the link's rate
 	References uint64  `json:"references"` // sent
-	Taken      float64 `json:"taken"`      // by references, as a fraction of the link's rate
+	Taken      float64 `json:"taken"`      // by references, as a fraction of the packets' bytes
 	Method     string  `json:"method"`     // with which most packets were estimated
 	All        row     `json:"all"`
 	Flows      []row   `json:"flows"`   // the slowest first
 	Refused    int     `json:"refused"` // flows without an answer
+	Refusal    string  `json:"refusal"` // why there is none of all packets
 }
 
 // A row holds what is known about a flow.
@@ -46,19 +45,17 @@ type summary struct {
 	Intervals       uint64   `json:"intervals"`        // of these, if known
 	MeansHeld       *float64 `json:"means_held"`       // the fraction of the intervals that contain the exact mean
 	ReferencesSent  uint64   `json:"references"`       // in all
-	ReferencesTaken *float64 `json:"references_taken"` // as a fraction of the link's rate
+	ReferencesTaken *float64 `json:"references_taken"` // as a fraction of the packets' bytes
 }
 
 // A screen shows seconds.
 type screen struct {
 	programs.Rows
 	options
-	clears bool
-
-	total          summary
-	held           uint64
-	taken, elapsed float64
-	errors         []float64
+	total  summary
+	held   uint64
+	taken  float64
+	errors []float64
 }
 
 // show prints a second and adds it to the summary.
@@ -78,7 +75,7 @@ func (s *screen) show(r *second) {
 	}
 	s.total.Seconds++
 	s.total.ReferencesSent += r.References
-	s.taken, s.elapsed = s.taken+r.Taken*r.Elapsed, s.elapsed+r.Elapsed
+	s.taken += r.Taken
 	flows := len(r.Flows)
 	if s.top > 0 {
 		r.Flows = r.Flows[:min(s.top, flows)]
@@ -87,16 +84,12 @@ func (s *screen) show(r *second) {
 		s.Object(r)
 		return
 	}
-	if s.clears {
-		s.Printf("\x1b[H\x1b[J")
+	s.Printf("second %d: %d packets of %d flows, %d missing (exactly %d); %d references, %s of the bytes; %s\n",
+		r.Second, r.Packets, flows, r.Missing, r.Dropped, r.References, percent(programs.Finite(r.Taken)), r.Method)
+	if r.Refusal != "" {
+		s.Printf("no mean of all packets: %s\n\n", r.Refusal)
 	}
-	part := ""
-	if r.Elapsed < 1e9 {
-		part = ", interrupted after " + hoplag.Format(r.Elapsed)
-	}
-	s.Printf("second %d%s: %d packets of %d flows, %s of %g Mbit/s, %d missing (exactly %d); %d references, %s of the link; %s\n",
-		r.Second, part, r.Packets, flows, percent(&r.Offered), s.rate, r.Missing, r.Dropped, r.References, percent(&r.Taken), r.Method)
-	if r.Packets == 0 {
+	if r.Packets == 0 || r.Refusal != "" && flows == 0 {
 		return
 	}
 	s.Printf("%-42s %8s %11s %25s %11s %9s %11s %11s\n", "", "packets", "mean", "95 %", "exactly", "off", "deviation", "exactly")
@@ -121,7 +114,7 @@ func (s *screen) end() {
 		return
 	}
 	t.MeansHeld = programs.Finite(float64(s.held) / float64(t.Intervals))
-	t.ReferencesTaken = programs.Finite(s.taken / s.elapsed)
+	t.ReferencesTaken = programs.Finite(s.taken / float64(t.Seconds))
 	if off, err := estimate.NewEmpirical(s.errors).Quantile(0.5); err == nil {
 		t.MedianError = &off
 	}
@@ -133,7 +126,7 @@ func (s *screen) end() {
 		s.Printf("%d means of a flow in a second: half are within %s of the exact one. Of %d intervals at 95 %%, %s hold the exact mean.\n",
 			t.Means, percent(t.MedianError), t.Intervals, percent(t.MeansHeld))
 	}
-	s.Printf("References: %d packets, %s of the link.\n", t.ReferencesSent, percent(t.ReferencesTaken))
+	s.Printf("References: %d packets, %s of the bytes.\n", t.ReferencesSent, percent(t.ReferencesTaken))
 }
 
 // percent formats a fraction that may be unknown.

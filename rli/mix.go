@@ -1,0 +1,40 @@
+package rli
+
+import "github.com/hoplag/hoplag/hashing"
+
+// A mix says how flows take turns in a busy period. A packet waits for those
+// ahead of it, so where all of these are of its own flow, it waits for its own
+// sender only; where flows take turns, their senders sent at the same time, and
+// the queue grew.
+type mix int32
+
+const mixes = 4
+
+// turns counts how often flows took turns in a period so far.
+type turns struct {
+	flow             hashing.Flow // of the latest packet
+	packets, changes int32
+}
+
+// meet takes in the next packet.
+func (t *turns) meet(f hashing.Flow) {
+	if f != t.flow && t.packets > 0 {
+		t.changes++
+	}
+	t.flow = f
+	t.packets++
+}
+
+// mix returns that of the packets so far: changes are none, up to one in eight
+// packets, up to one in two, or more.
+func (t *turns) mix() mix {
+	switch {
+	case t.changes == 0:
+		return 0
+	case t.changes*8 < t.packets:
+		return 1
+	case t.changes*2 < t.packets:
+		return 2
+	}
+	return 3
+}
