@@ -58,7 +58,8 @@ type Alone struct {
 // Transit returns how long packets were on their way after cut number from and
 // up to cut number to, by what is known by the latest cut. It is best a patience
 // later: until then, cells whose packets are slow have not settled. It calls
-// alone, if not nil, for packets that were alone in their cell when they came.
+// alone, if not nil, with the packets that were alone in their cell when they came,
+// until the next call.
 //
 // If no packet was received, or nothing is known of any, the error is
 // ErrNoSamples. If many delays are negative and hardly any were in the report
@@ -66,7 +67,7 @@ type Alone struct {
 // by less, looks like delays that change. It also wraps ErrClocks if packets were lost
 // and most that cross cuts come before they are sent: nothing tells those that are
 // lost from those that come.
-func (a *Areas) Transit(from, to int, alone func(Alone)) (Transit, error) {
+func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)
 	t, err := a.pool(from, to).combine()
@@ -94,10 +95,8 @@ func (a *Areas) Transit(from, to int, alone func(Alone)) (Transit, error) {
 	if t.early && t.Exact < 0.999*t.Received {
 		return t, fmt.Errorf("%w: packets come before they are sent", ErrClocks)
 	}
-	for i := range a.alone {
-		if alone != nil {
-			alone(a.alone[i])
-		}
+	if alone != nil {
+		alone(a.alone)
 	}
 	a.age(&t)
 	if a.watched < knowsTail*a.step && t.Received > 0 {

@@ -280,8 +280,8 @@ func (a *Accumulator) fold(to int) {
 
 // take adds what is known from the last fold up to a cut.
 func (a *Accumulator) take(into *transit, to int) {
-	a.singles = a.singles[:0]
-	t, err := a.areas.Transit(a.from, to, func(s estimate.Alone) { a.singles = append(a.singles, s) })
+	a.singles = nil
+	t, err := a.areas.Transit(a.from, to, func(all []estimate.Alone) { a.singles = all })
 	if errors.Is(err, estimate.ErrClocks) {
 		into.clocks = err
 	}
