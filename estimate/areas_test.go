@@ -98,6 +98,9 @@ func TestAreasAreExact(t *testing.T) {
 // lost packets left to age, or cells that lost some left out with what they
 // hold, it would not be.
 func TestAreasUnderLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	const cells, cuts, window, settling = 200, 400, 10, 60
 	for _, c := range []struct{ each, delay, slow, loss float64 }{
 		{3, 0.05, 0, 0.01}, {3, 0.05, 0, 0.05}, {0.5, 1, 0, 0.01}, {0.5, 1, 0.01, 0.01}, {0.05, 3, 0, 0.05}, {1, 0.2, 0.02, 0.1},

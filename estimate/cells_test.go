@@ -242,6 +242,9 @@ var laws = map[string]func(*rand.Rand) float64{
 // Of banks whose densities differ by thousands, the deviation of all packets is
 // found whatever the tail. With equal weights it is not.
 func TestDeviationOverUnequalDensities(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	const packets, rows, runs = 100_000, 1024, 8
 	worstEqual := 0.0
 	for name, law := range laws {

@@ -29,6 +29,9 @@ func limitOf(counts []uint64) uint64 {
 // Chance alone stays within the limit: 10^-6 of all groups have a cell beyond
 // it, so that one in a few thousand would be a wonder.
 func TestCountLimitLeavesChance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	rng := rand.New(rand.NewPCG(12, 1))
 	for _, load := range []float64{0.01, 0.3, 1, 10, 200} {
 		for range 400 {

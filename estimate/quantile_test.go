@@ -27,6 +27,9 @@ func slowQuantile(samples []float64, hundredths int) float64 {
 }
 
 func TestQuantileIsTheDefinition(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for long under the race detector")
+	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for n := 1; n <= 120; n++ {
 		samples := make([]float64, n)

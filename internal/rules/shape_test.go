@@ -25,7 +25,7 @@ const (
 
 // mayExportMore are the packages that are no synopses: kinds of links by their
 // numbers in captures, hops and sources.
-var mayExportMore = map[string]int{"estimate": 38, "hashing": 70, "queue": 50, "queue/trace": 50}
+var mayExportMore = map[string]int{"estimate": 38, "hashing": 42, "queue": 41, "queue/trace": 41}
 
 // A sourceFile is a Go file, parsed, and its text.
 type sourceFile struct {
@@ -105,7 +105,7 @@ var sizes = map[string][2]int{
 	"lds":            {2909, 3720},
 	"colate":         {4381, 3566},
 	"rli":            {3278, 2852},
-	"hashing":        {2115, 3510},
+	"hashing":        {2105, 3515},
 	"queue":          {3255, 4425},
 	"internal":       {1650, 2685},
 	"examples":       {6045, 5435},
