@@ -3,6 +3,7 @@ package rli_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -85,26 +86,77 @@ func TestBusyAwareDoubts(t *testing.T) {
 }
 
 // TestOwnPacketsAhead: senders as fast as the link send a window at a time. A packet
-// that follows only its own flow's does not wait, and the receiver learns it. The
-// negative control are packets whose flows the receiver cannot tell apart by turns,
-// and where senders are four times as fast as the link nothing is taken for granted.
+// that follows only its own flow's does not wait, and the receiver learns it. Where
+// senders are four times as fast, it does wait: nothing is taken for granted. The
+// negative control are flows that take turns all the time.
 func TestOwnPacketsAhead(t *testing.T) {
-	for _, access := range []int64{linkRate, 4 * linkRate} {
+	for access, bar := range map[int64]float64{linkRate: 0.01, 4 * linkRate: 0.3} {
 		c := trace.DefaultFlows
 		c.Load, c.Seed, c.Access = trace.Load{Rate: linkRate, Utilisation: 0.2}, 8, access
 		events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 100}, 100_000, must(trace.NewFlows(c)), nil)
-		median := medianError(t, receive(t, config(rli.Auto), events), events)
-		random := newReceiver(t, config(rli.Auto))
+		if median := medianError(t, receive(t, config(rli.Auto), events), events); median > bar {
+			t.Errorf("access of %d: median error %.4f, want up to %v", access, median, bar)
+		}
 		for i := range events {
-			if events[i].flow != 0 && i%2 == 1 {
-				random.Update(hashing.Flow(1), events[i].bytes, events[i].time)
-				continue
-			}
-			tell(random, events[i:i+1])
+			events[i].flow = hashing.Flow(i % 1000)
 		}
-		t.Logf("access of %d: median error %.4f", access, median)
-		if access == linkRate && median > 0.01 || access > linkRate && median > 0.3 {
-			t.Errorf("access of %d: median error %.4f", access, median)
+		if median := medianError(t, receive(t, config(rli.Auto), events), events); median <= 0.01 {
+			t.Errorf("access of %d: median error %.4f where flows take turns all the time", access, median)
 		}
+	}
+}
+
+// late sends packets of a source and references behind them, that leave after the
+// given time; the next packet waits for that.
+func late(t *testing.T, seed uint64, n int, after func(i int) int64) []event {
+	link, injector := must(queue.NewLink(queue.RLIConfig)), must(rli.NewInjector(rli.InjectorConfig{Every: 20}))
+	src, free := source(t, "poisson", 0.5, seed), int64(0)
+	var events []event
+	var p queue.Packet
+	for i := 0; i < n && src.Next(&p); i++ {
+		at := max(p.Time, free)
+		out, _ := link.Send(at, int(p.Bytes))
+		events = append(events, event{flow: p.Flow, bytes: int(p.Bytes), time: out, delay: out - at})
+		if ref, ok := injector.Packet(int(p.Bytes), at); ok {
+			ref.After = uint32(after(i))
+			free = at + int64(ref.After)
+			ref.Sent = free
+			out, _ := link.Send(free, referenceBytes)
+			events = append(events, event{bytes: referenceBytes, kind: reference, time: out, ref: ref})
+		}
+	}
+	return events
+}
+
+// TestLateReferences: where software sends references later than their packets, the
+// mean is right, also if the link was idle in between. If it pauses for longer than
+// packets take, nothing is said.
+func TestLateReferences(t *testing.T) {
+	long(t)
+	var off estimate.Moments
+	for seed := range uint64(4) {
+		events := late(t, seed, 100_000, func(int) int64 { return 500 })
+		off.Add(meanError(t, receive(t, config(rli.Auto), events), events))
+	}
+	if math.Abs(off.Mean()) > 0.02 {
+		t.Errorf("the mean is off by %+.4f of the wait", off.Mean())
+	}
+	_, err := receive(t, config(rli.Auto), late(t, 6, 20_000, func(i int) int64 { return int64(1 + i%7*1000) })).Total()
+	if !errors.Is(err, rli.ErrUntrusted) || !strings.Contains(err.Error(), "paused") {
+		t.Errorf("pauses of microseconds: %v", err)
+	}
+}
+
+// TestSlowReferencesLost: references of packets that waited long are lost. All is
+// refused, also what came before it was noticed.
+func TestSlowReferencesLost(t *testing.T) {
+	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 30}, 60_000, source(t, "flows", 0.55, 7), nil)
+	for i := range events {
+		if e := &events[i]; e.kind == reference && e.delay > 8000 {
+			e.kind = cross
+		}
+	}
+	if n := flowsOf(receive(t, config(rli.Auto), events)); n > 0 {
+		t.Errorf("%d flows have answers", n)
 	}
 }

@@ -2,8 +2,6 @@ package rli
 
 import (
 	"math"
-	"math/bits"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -22,20 +20,5 @@ func TestEnter(t *testing.T) {
 	r.tally = mostStretches<<countBits | 7
 	if r.enter(1, 7, 0); r.count() != 8 || r.stretches() != mostStretches {
 		t.Errorf("%d packets in %d stretches, want 8 in %d", r.count(), r.stretches(), mostStretches)
-	}
-}
-
-// TestOctave: an octave is the length of the whole number of nanoseconds.
-func TestOctave(t *testing.T) {
-	random := rand.New(rand.NewPCG(15, 16))
-	for i := range 100_000 {
-		x := math.Ldexp(random.Float64(), random.IntN(62))
-		if i%2 == 0 {
-			x = math.Floor(x) - 1.0/4096
-		}
-		x = max(x, 0)
-		if got, want := octave(x), min(bits.Len64(uint64(x+1.0/1024)), octaves-1); got != want {
-			t.Fatalf("octave %d of %v, want %d", got, x, want)
-		}
 	}
 }

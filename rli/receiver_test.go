@@ -69,17 +69,6 @@ func TestBeforeTheFirstReference(t *testing.T) {
 	}
 }
 
-func TestReferenceBeforeAnyPacket(t *testing.T) {
-	for _, m := range []rli.Method{rli.BusyAware, rli.Linear} {
-		r := small(t, func(c *rli.Config) { c.Method, c.Rate = m, linkRate })
-		r.Reference(ref(0, 0), 100)
-		r.Reference(ref(1, 1000), 1300)
-		r.Update(1, r.Config().ReferenceBytes, 1800)
-		r.Reference(ref(2, 2000), 2300)
-		wantMean(t, r, 1, 300, 1)
-	}
-}
-
 func TestFlush(t *testing.T) {
 	r := small(t, nil)
 	r.Reference(ref(0, 0), 100)
