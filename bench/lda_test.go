@@ -1,9 +1,7 @@
 package main
 
 import (
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
@@ -99,47 +97,6 @@ func BenchmarkLDAClasses(b *testing.B) {
 			cells[at].Add(t + uint64(i))
 		}
 	})
-}
-
-// BenchmarkLDAShards compares two goroutines with a shard each to one, and then
-// merges the shards. The metric is how many times as many packets they take in
-// the same time; the bar is 1.8, where two processors are free.
-func BenchmarkLDAShards(b *testing.B) {
-	packets := packetStream()
-	shards := []*lda.Aggregator{must(lda.New(twoBanks)), must(lda.New(twoBanks))}
-	update := func(a *lda.Aggregator, n int) {
-		for ; n > 0; n -= len(packets) {
-			for i, p := range packets[:min(n, len(packets))] {
-				a.Update(p, int64(i))
-			}
-		}
-	}
-	// One shard is timed by the same code as two: what the compiler makes of a
-	// loop depends on where it is inlined.
-	timed := func(shards []*lda.Aggregator, n int) time.Duration {
-		start := time.Now()
-		var all sync.WaitGroup
-		for _, a := range shards {
-			all.Add(1)
-			go func() {
-				defer all.Done()
-				update(a, n)
-			}()
-		}
-		all.Wait()
-		return time.Since(start)
-	}
-	best := [2]time.Duration{1 << 62, 1 << 62}
-	n := min(b.N, 1<<20)
-	for left := b.N; left > 0; left -= n {
-		best[0] = min(best[0], timed(shards[:1], n))
-		best[1] = min(best[1], timed(shards, n))
-	}
-	if err := shards[0].Merge(shards[1]); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(2*best[0].Seconds()/best[1].Seconds(), "x-one")
-	b.ReportMetric(1.8, "bar-x")
 }
 
 // BenchmarkLDAInterval is what an interval's end costs, with 1,024 cells of 9

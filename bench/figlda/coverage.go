@@ -21,8 +21,7 @@ const (
 	coverageRuns = 1000
 )
 
-// intervals lists those whose coverage is shown, with a figure and a table
-// each.
+// intervals lists those whose coverage is shown, with a figure each.
 var intervals = [...]struct{ name, title string }{
 	{"mean", "Interval of the mean, as printed"},
 	{"eq1", "Interval of the mean by eq. (1), with the estimated deviation"},
@@ -56,34 +55,17 @@ func measureCoverage(run *experiment.Run) {
 		"a hundred.",
 		"Where nearly all packets are in usable cells, at the lowest losses, every interval of the mean is wider than it need be: what is "+
 			"estimated has nearly all been seen.",
-		"The deviation's interval is as wide as the squares of the usable cells say. Of delays with heavy tails most samples lack the longest, "+
-			"and their squares do not show it; so the interval is too narrow as soon as the sample is small, as it is at high loss, and worst "+
-			"for Pareto 3, whose squares have no variance.")
+		"Of delays with heavy tails most samples lack the longest, and their squares do not show it. The deviation's interval is widened for "+
+			"that; for Pareto 3, whose squares have no variance, it still holds a little less often than it says.")
 }
 
 func drawCoverage(run *experiment.Run, of *coverageSweep) {
 	for k, f := range intervals {
-		figure := run.Draw(f.name, f.title, fmt.Sprintf("Of %d runs at each point.", coverageRuns), LossAxis, holdAxis)
-		table := run.Table(f.name, fmt.Sprintf("%s: how many of %d hold the truth", f.title, coverageRuns), "delays")
-		for _, loss := range ourLosses {
-			table.Columns = append(table.Columns, percent(loss))
-		}
-		for i, law := range of.over {
-			row := []string{law.Name}
-			for _, c := range of.found[i] {
-				row = append(row, fmt.Sprint(c[k]))
-			}
-			table.Row(row)
-		}
-		figure.Add(append(of.lines(nameOf, func(c *covers) float64 { return 100 * float64(c[k]) / coverageRuns }), nominal())...)
+		run.Draw(f.name, f.title, fmt.Sprintf("Of %d runs at each point.", coverageRuns), LossAxis,
+			plot.LinearAxis("intervals that hold the truth (%)"),
+			of.lines(nameOf, func(c *covers) float64 { return 100 * float64(c[k]) / coverageRuns })...,
+		).Add(plot.Level("98 %", 100*confidence, 100*ourLosses[0], 100*ourLosses[len(ourLosses)-1]))
 	}
-}
-
-var holdAxis = plot.LinearAxis("intervals that hold the truth (%)")
-
-// nominal returns the line at 98 %.
-func nominal() plot.Series {
-	return plot.Level("98 %", 100*confidence, 100*ourLosses[0], 100*ourLosses[len(ourLosses)-1])
 }
 
 // measure adds a run's intervals of mean and deviation.
