@@ -14,9 +14,8 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// A collector is one process of the group that works on the partitions. Each
-// says regularly that it is alive, and the living divide the work. They need
-// not agree: see worker.
+// A collector is one process of the group that works on the partitions. Each says regularly that it
+// is alive, and the living divide the work. They need not agree: see worker.
 type collector struct {
 	*fleet
 	id                       string
@@ -51,8 +50,7 @@ func (c *collector) run(ctx context.Context) {
 	c.members.Delete(bye, c.id)
 }
 
-// divide works on our share of the partitions, given the names of the living
-// collectors.
+// divide works on our share of the partitions, given the names of the living collectors.
 func (c *collector) divide(ctx context.Context, names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

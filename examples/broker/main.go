@@ -1,6 +1,5 @@
-// Broker collects the measurements of a fleet of points through a NATS server,
-// which it includes; -url names another one. README.md says how, what it
-// survives, and what it keeps up with.
+// Broker collects the measurements of a fleet of points through a NATS server, which it includes;
+// -url names another one. README.md says how, what it survives, and what it keeps up with.
 package main
 
 import (

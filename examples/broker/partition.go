@@ -7,10 +7,9 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// A partition makes reports of its pairs from records, from the times at which
-// the broker stored them, and from nothing else. So whoever reads the same
-// records makes the same reports, and who takes over may begin in the middle of
-// the stream: where from says.
+// A partition makes reports of its pairs from records, from the times at which the broker stored
+// them, and from nothing else. So whoever reads the same records makes the same reports, and who
+// takes over may begin in the middle of the stream: where from says.
 type partition struct {
 	config hoplag.Config
 	pairs  map[string]*tracked
@@ -30,9 +29,8 @@ const (
 	// every is the time between requests for reports.
 	every = 100 * time.Millisecond
 
-	// mostMarks is how many marks of a shard are kept, ten in a warm-up. A silence
-	// takes one only: what a shard kept meanwhile comes all at once, and to compare
-	// it takes what came before.
+	// mostMarks is how many marks of a shard are kept, ten in a warm-up. A silence takes one only:
+	// what a shard kept meanwhile comes all at once, and to compare it takes what came before.
 	mostMarks = 12
 )
 
@@ -85,8 +83,7 @@ func (t *tracked) collect() {
 	}
 }
 
-// advance makes the reports that are due by the broker's clock, and reports
-// whether it is time to.
+// advance makes the reports that are due by the broker's clock, and reports whether it is time to.
 func (p *partition) advance(now time.Time) bool {
 	tick := now.Truncate(every)
 	if !tick.After(p.tick) {

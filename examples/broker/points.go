@@ -22,16 +22,14 @@ type total struct {
 	Known          []uint64 `json:",omitempty"` // numbers of messages that reports know to be lost
 }
 
-// pointsDelay is the mean delay with -role points, and one message in
-// pointsLoss is lost.
+// pointsDelay is the mean delay with -role points, and one message in pointsLoss is lost.
 const (
 	pointsDelay = 5 * time.Millisecond
 	pointsLoss  = 100
 )
 
-// points plays pairs of points that messages pass, publishes what they record,
-// and finally prints what really passed. Each end consists of -shards points,
-// and a message passes any of them.
+// points plays pairs of points that messages pass, publishes what they record, and finally prints
+// what really passed. Each end consists of -shards points, and a message passes any of them.
 func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) error {
 	totals := make([]total, o.pairs)
 	var all sync.WaitGroup

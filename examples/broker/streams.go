@@ -40,8 +40,7 @@ const (
 	// publishing more fails.
 	mostPending = 4096
 
-	// memberLife is how long a collector counts as alive after its latest
-	// message.
+	// memberLife is how long a collector counts as alive after its latest message.
 	memberLife = 3 * time.Second
 )
 
@@ -97,10 +96,9 @@ func (f *fleet) recordSubject(pair string, end, shard int) string {
 	return fmt.Sprintf("%s%d.%s.%d.%d", recordPrefix, f.partition(pair), pair, end, shard)
 }
 
-// publish publishes the records of a point, a shard of one end of a pair,
-// until the context is done or the point is closed. It sends again what the
-// broker did not acknowledge; meanwhile the point keeps Config.History of what
-// follows.
+// publish publishes the records of a point, a shard of one end of a pair, until the context is done
+// or the point is closed. It sends again what the broker did not acknowledge; meanwhile the point
+// keeps Config.History of what follows.
 func (f *fleet) publish(ctx context.Context, p *hoplag.Point, pair string, end, shard int) {
 	subject, failed := f.recordSubject(pair, end, shard), ""
 	for record := range p.Records(ctx) {

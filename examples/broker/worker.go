@@ -16,10 +16,9 @@ import (
 // A worker reads one partition and publishes its reports. One that takes over
 // does not publish again what was published. So nothing is lost.
 //
-// Nothing is duplicated, because the broker accepts a report only after the
-// one that the worker believes to be the pair's latest. If two workers think
-// that a partition is theirs, both read all of it, and one of them is refused
-// and begins anew. It begins anew after any other error too.
+// Nothing is duplicated, because the broker accepts a report only after the one that the worker
+// believes to be the pair's latest. If two workers think that a partition is theirs, both read all
+// of it, and one of them is refused and begins anew. It begins anew after any other error too.
 type worker struct {
 	*collector
 	*partition
@@ -40,8 +39,7 @@ type published struct {
 }
 
 const (
-	// margin is how far behind the broker's time a worker that hears nothing
-	// assumes to be.
+	// margin is how far behind the broker's time a worker that hears nothing assumes to be.
 	margin = time.Second
 
 	// patience is how long a broker may take to deliver what it has.
@@ -179,8 +177,7 @@ func (w *worker) advance(ctx context.Context, now time.Time) error {
 	return w.save(ctx)
 }
 
-// publish publishes what is due and not published, and waits until the broker
-// has it.
+// publish publishes what is due and not published, and waits until the broker has it.
 func (w *worker) publish(ctx context.Context) error {
 	futures := map[*tracked]jetstream.PubAckFuture{}
 	for name, t := range w.pairs {

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// Between the halves a connection begins with nameSize random bytes that name
-// it, because addresses may be translated, and continues with frames: a length
-// in head bytes, and so many bytes. Two lengths stand for no bytes: an end, after
-// which the sender's side writes no more, and a break: it is gone, and wants no
-// more. Each half takes everything up to that, and hangs up once it has sent and
-// heard one. So nothing that was sent is thrown away on the way, to count as lost.
+// Between the halves a connection begins with nameSize random bytes that name it, because addresses
+// may be translated, and continues with frames: a length in head bytes, and so many bytes. Two
+// lengths stand for no bytes: an end, after which the sender's side writes no more, and a break: it
+// is gone, and wants no more. Each half takes everything up to that, and hangs up once it has sent
+// and heard one. So nothing that was sent is thrown away on the way, to count as lost.
 const (
 	nameSize = 16
 	head     = 4
@@ -213,8 +212,7 @@ func (s *stream) take(left int) {
 	}
 }
 
-// passed reports the pieces that end in these bytes, which are sent to the
-// other half or received.
+// passed reports the pieces that end in these bytes, which are sent to the other half or received.
 func (s *stream) passed(sent bool, b []byte) {
 	way := back
 	if s.half.leaves(forth) == sent {

@@ -23,8 +23,7 @@ type captures struct {
 	closers []io.Closer
 }
 
-// open opens the two named captures, or those that ship if the names are
-// empty.
+// open opens the two named captures, or those that ship if the names are empty.
 func open(in, out string) (*captures, error) {
 	c := &captures{names: [2]string{in, out}}
 	var readers [2]*trace.Reader
@@ -64,8 +63,7 @@ func (c *captures) Close() {
 	}
 }
 
-// feed passes every packet of the pair to the meter, up to the first error in
-// one of the captures.
+// feed passes every packet of the pair to the meter, up to the first error in one of the captures.
 func (c *captures) feed(ctx context.Context, m *meter) error {
 	var p packet
 	for packets := 0; ; {

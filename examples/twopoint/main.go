@@ -1,26 +1,21 @@
-// Twopoint measures the one-way delay and the loss of real packets between two
-// points, with a Lossy Difference Aggregator at each. It compares what the two
-// small synopses say with the exact answer.
+// Twopoint measures the one-way delay and the loss of real packets between two points, with a Lossy
+// Difference Aggregator at each. It compares what the two small synopses say with the exact answer.
 //
 //	go run ./examples/twopoint                                    # the captures that ship with it
 //	go run ./examples/twopoint -before a.pcap -after b.pcap.gz    # your own
 //	go run ./examples/twopoint -interval 1s -json
 //
-// The captures hold one traffic stream before (-before) and after (-after)
-// whatever delays it: pcap or pcapng, with or without gzip, stamped by clocks that
-// agree. The first goes to the sender's aggregator and the second to the
-// receiver's; each packet is identified by a digest of the bytes that do not
-// change in transit. The exact answer comes from remembering every packet until it
-// is seen again, which an aggregator never does. What was lost is named too, by
-// its number among the packets of -before, from counters that are cut every 10 ms
-// and a memory of what went in.
+// The captures hold one traffic stream before (-before) and after (-after) whatever delays it: pcap
+// or pcapng, with or without gzip, stamped by clocks that agree. The first goes to the sender's
+// aggregator and the second to the receiver's; each packet is identified by a digest of the bytes
+// that do not change in transit. The exact answer comes from remembering every packet until it is
+// seen again, which an aggregator never does. What was lost is named too, by its number among the
+// packets of -before, from counters that are cut every 10 ms and a memory of what went in.
 //
-// With -interval there is a row for each interval of that length in which
-// packets were sent, by the first capture's clock. In a network the sender
-// ends an interval with a marker packet, and the receiver ends it when the
-// marker arrives (section III of the paper). Captures hold no markers, so the
-// receiver's interval ends with the first packet that was sent after the sender's
-// had ended.
+// With -interval there is a row for each interval of that length in which packets were sent, by the
+// first capture's clock. In a network the sender ends an interval with a marker packet, and the
+// receiver ends it when the marker arrives (section III of the paper). Captures hold no markers, so
+// the receiver's interval ends with the first packet that was sent after the sender's had ended.
 //
 // If a capture is damaged or cut off, or Ctrl-C ends the reading, the report
 // covers what came before, with every packet that both captures have, and says

@@ -12,8 +12,7 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// matchSeed makes the digests of the exact answer independent of those of the
-// aggregators.
+// matchSeed makes the digests of the exact answer independent of those of the aggregators.
 const matchSeed = 0x9e3779b97f4a7c15
 
 // A meter measures one stream, with aggregators and exactly.
@@ -56,8 +55,7 @@ type interval struct {
 	delays, clear estimate.Moments
 }
 
-// maxPending is how many intervals the receiver may be behind the sender, each
-// with an aggregator.
+// maxPending is how many intervals the receiver may be behind the sender, each with an aggregator.
 const maxPending = 512
 
 // cells are those of the aggregators: the second bank samples one packet in eight,
@@ -124,8 +122,7 @@ func (m *meter) update(point trace.Point, t int64, p *packet) error {
 	return nil
 }
 
-// sending returns the sender's interval at time t, a new one if the last has
-// ended.
+// sending returns the sender's interval at time t, a new one if the last has ended.
 func (m *meter) sending(t int64) (*interval, error) {
 	n := len(m.intervals)
 	if n == 0 || m.length > 0 && t-m.intervals[n-1].start >= m.length {

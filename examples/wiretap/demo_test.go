@@ -65,7 +65,7 @@ func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all tot
 		t.Skipf("no rings: %v", err)
 	}
 	defer exact.close()
-	o.duration = calm + 2*time.Second + settle // for what is left in the queue
+	o.duration = calm + 3*time.Second // for what is left in the queue
 	o.ready = func() {
 		go func() {
 			time.Sleep(calm)

@@ -57,7 +57,7 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			ctx, end = context.WithoutCancel(ctx), time.Now().Add(2*settle)
+			ctx, end = context.WithoutCancel(ctx), time.Now().Add(settle)
 		}
 		switch err := errors.Join(m.compare()...); {
 		case err == nil:

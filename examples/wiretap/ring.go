@@ -33,8 +33,7 @@ const (
 // block of packets that is not full.
 const blockTime = 10
 
-// A captured packet is what the kernel says about it. The frame is valid until
-// the next one.
+// A captured packet is what the kernel says about it. The frame is valid until the next one.
 type captured struct {
 	at     int64 // wall clock, ns
 	frame  []byte
@@ -162,8 +161,7 @@ func (r *ring) run(take func(iter.Seq[captured])) error {
 	}
 }
 
-// packets yields the packets in a block: see struct tpacket_block_desc and
-// struct tpacket3_hdr.
+// packets yields the packets in a block: see struct tpacket_block_desc and struct tpacket3_hdr.
 func packets(block []byte) iter.Seq[captured] {
 	word := func(b []byte, at int) int { return int(binary.NativeEndian.Uint32(b[at:])) }
 	return func(yield func(captured) bool) {

@@ -60,10 +60,9 @@ func (r *row) problem(errs ...error) {
 	r.Error = strings.Join(all, "; ")
 }
 
-// A total is what passed from first to last. Missing is how many packets
-// passed the first place and not the second, including those that the rings
-// dropped. It is exact if nothing was on its way at the beginning, and every
-// drop is counted.
+// A total is what passed from first to last. Missing is how many packets passed the first place and
+// not the second, including those that the rings dropped, and those that were on their way in the
+// end. It is exact if nothing was on its way then and at the beginning, and every drop is counted.
 type total struct {
 	seen
 	Missing int64
@@ -92,9 +91,8 @@ func (o *output) drops() map[string]uint64 {
 	return map[string]uint64{"from": o.dropped[0], "to": o.dropped[1]}
 }
 
-// settle takes the own drops off what seems lost or extra: what the second place
-// had no room for seems lost, and what the first one had none for, extra. They may
-// seem so a second later.
+// settle takes the own drops off what seems lost or extra: what the second place had no room for
+// seems lost, and what the first one had none for, extra. They may seem so a second later.
 func (o *output) settle(r *row) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,7 +112,7 @@ func (o *output) settle(r *row) {
 func (o *output) row(r *row) error {
 	o.settle(r)
 	if o.view != nil {
-		o.view.Add(r.Report)
+		o.view.Add(r.Report, r.Names...)
 	}
 	if o.JSON {
 		o.Object(r)

@@ -173,8 +173,7 @@ func (t *tap) failed(err error) {
 	t.failures = errors.Join(t.failures, err)
 }
 
-// problem returns what went wrong since the last call, such as that the
-// interface is down.
+// problem returns what went wrong since the last call, such as that the interface is down.
 func (t *tap) problem() error {
 	t.mu.Lock()
 	err := errors.Join(t.failures, t.ring.problem())

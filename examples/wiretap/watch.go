@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag"
@@ -20,9 +21,8 @@ type watch struct {
 	last   seen
 }
 
-// settle is how much longer the second place is watched than the first, for
-// packets on their way.
-const settle = time.Second
+// settle is for how long reports are waited for in the end, until losses are known to be losses.
+const settle = 2 * time.Second
 
 // watchRings measures with rings.
 func watchRings(ctx context.Context, o *options, out *output) (err error) {
@@ -36,10 +36,14 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 	ctx, end := o.begin(ctx)
 	go func() {
 		<-ctx.Done()
-		w.taps[0].stop()
-		pause(following, settle)
-		w.taps[1].stop()
-		pause(following, 2*settle) // until losses are known to be losses
+		var both sync.WaitGroup
+		both.Go(w.taps[1].stop)
+		both.Go(w.taps[0].stop)
+		both.Wait()
+		select {
+		case <-following.Done():
+		case <-time.After(settle):
+		}
 		cancel()
 		close(stopped)
 	}()
@@ -53,14 +57,6 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 	<-stopped
 	s := w.seen()
 	return errors.Join(err, out.end(&total{seen: s, Missing: int64(s.Sent+s.Dropped[0]) - int64(s.Received+s.Dropped[1])}))
-}
-
-// pause waits for a time, or until the context is done.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // open opens everything, the second place before the first one, so that

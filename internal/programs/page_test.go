@@ -75,7 +75,9 @@ func TestBrowser(t *testing.T) {
 		v.Add(r)
 	}
 	v.Add(idleReport(60))
-	v.Add(idleReport(61))
+	last := idleReport(61)
+	last.Forth.Flows = pageReport(61).Forth.Flows
+	v.Add(last, "tcp 10.0.0.1:80 10.0.0.2:1234")
 	var page string
 	for range 3 { // a slow machine may not have drawn everything at first
 		if page, err = draw(t, browser, url); err != nil {
@@ -87,7 +89,7 @@ func TestBrowser(t *testing.T) {
 	}
 	for _, want := range []string{
 		"here → there</h1>", `<b class="forth">25 ms</b>`, "mean delay forth, 2 s ago", "1.00 %",
-		`class="line forth"`, `class="band back"`, "clock offset, 2 ms – 5 ms", "12,345", "dropped here: clients",
+		`class="line forth"`, `class="band back"`, "clock offset, 2 ms – 5 ms", "12,345", "dropped here: clients", "tcp 10.0.0.1:80",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q on the page", want)

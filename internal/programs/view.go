@@ -34,10 +34,11 @@ type View struct {
 	mu      sync.Mutex
 	came    time.Time       // when the latest report did
 	reports []hoplag.Report // of all; the flows of the latest only
+	names   []string        // of the latest one's flows
 }
 
-// Add adds a report.
-func (v *View) Add(r hoplag.Report) {
+// Add adds a report, and the names of its flows forth if they are known.
+func (v *View) Add(r hoplag.Report, names ...string) {
 	if v.off {
 		return
 	}
@@ -50,14 +51,15 @@ func (v *View) Add(r hoplag.Report) {
 	if len(v.reports) >= 2*kept {
 		v.reports = slices.Clone(v.reports[kept:])
 	}
-	v.came, v.reports = time.Now(), append(v.reports, r)
+	v.came, v.reports, v.names = time.Now(), append(v.reports, r), names
 }
 
 // news is what the page learns when it asks.
 type news struct {
 	Reports []hoplag.Report
 	Drops   map[string]uint64
-	Age     float64 // seconds since the latest report came, or -1
+	Names   []string // of the latest report's flows
+	Age     float64  // seconds since the latest report came, or -1
 }
 
 // since returns the reports of intervals after one.
@@ -68,7 +70,7 @@ func (v *View) since(after int64) news {
 	for from < len(v.reports) && v.reports[from].Number <= after {
 		from++
 	}
-	n := news{Reports: slices.Clone(v.reports[from:]), Age: -1}
+	n := news{Reports: slices.Clone(v.reports[from:]), Names: v.names, Age: -1}
 	if len(v.reports) > 0 {
 		n.Age = time.Since(v.came).Seconds()
 	}
