@@ -97,6 +97,7 @@ type areaCell struct {
 	group        uint8
 	losses       bool // the anchor's level is higher than the former
 	copies       bool // holds copies of one packet
+	stirred      bool // at some cut that is kept, the level may be other than the anchor
 	young        bool // packets of before the beginning may have come since the anchor
 }
 
@@ -169,6 +170,7 @@ func (a *Areas) cell(i int) *areaCell {
 func (a *Areas) Cut(i int, pair CellPair) {
 	c := a.cell(i)
 	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
+	c.stirred = c.stirred || c.level != c.anchor
 	at := a.spare
 	if at == 0 {
 		at = uint32(len(a.events))
@@ -312,9 +314,16 @@ const keptLate = 600
 
 // forget frees the events of a cell up to cut keep.
 func (a *Areas) forget(c *areaCell, keep int) {
+	quiet := a.quiet(c)
 	for c.first != 0 && int(a.events[c.first].cut) <= a.before+keep {
 		e := &a.events[c.first]
 		c.first, e.next, a.spare = e.next, a.spare, c.first
+	}
+	if !quiet {
+		c.stirred = c.level != c.anchor
+		for at := c.first; at != 0 && !c.stirred; at = a.events[at].next {
+			c.stirred = a.events[at].level != c.anchor
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of.lost, of.covered, of.doubt, of.cuts = 0, 0, 0, resize(of.cuts, cuts)
 		clear(of.cuts)
 	}
-	a.walk(0, l.add)
+	a.walk(0, l.calm, l.add)
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
@@ -66,7 +66,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 		l.share = l.total / l.of
 	}
 	l.disperse()
-	a.some(0, false, func(x *span) {
+	a.walk(0, nil, func(x *span) {
 		if x.open && x.sure < to {
 			l.find(x)
 			for k, step := range x.steps {
@@ -123,6 +123,17 @@ func (l *losses) withdraw(group int) {
 			c.gone = min(1, (now-gone)/c.risen)
 		}
 		gone = now
+	}
+}
+
+// calm takes an interval of a quiet cell.
+func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64) {
+	of, sent := &l.groups[c.group].cuts[cut], float64(e.sent)
+	if of.all += sent; l.areas.old(cut) {
+		of.known += sent
+	}
+	if e.sent == 1 && area > l.longest {
+		l.longest = area
 	}
 }
 

@@ -55,7 +55,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	}
 	old := a.lastOld()
 	var steps []TrailStep
-	a.walk(from-a.before, func(x *span) {
+	a.walk(from-a.before, nil, func(x *span) {
 		known, ok := a.known[x.cell]
 		begin := x.from
 		if ok = ok && x.open && known.at-a.before > x.from; ok {
@@ -167,7 +167,7 @@ func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
 		}
 		e.level = (e.level - gone) & a.mask
 	}
-	c.level = (c.level - gone) & a.mask
+	c.level, c.stirred = (c.level-gone)&a.mask, true
 	return n
 }
 

@@ -147,7 +147,12 @@ func (a *Areas) single(from, to int) {
 	for i := range a.onWay {
 		a.onWay[i].reset(len(a.groups) - 1)
 	}
-	a.walk(from, func(x *span) {
+	a.walk(from, func(c *areaCell, cut int, e *areaEvent, area float64) {
+		if e.sent == 1 && cut <= to {
+			weight := math.Exp(min(a.losses.groups[c.group].cuts[cut].all/float64(a.size(int(c.group))), 30))
+			a.alone = append(a.alone, Alone{int(c.group), SignExtend(e.sentSum, a.bits), int64(area), weight})
+		}
+	}, func(x *span) {
 		for i, cut := range [2]int{from, to} {
 			if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
 				a.ages(x, cut, &a.onWay[i])

@@ -56,20 +56,20 @@ func (x *span) certain(to int) bool {
 
 // walk calls visit for the spans of all cells up to the latest cut, but those
 // that end by cut number after, in order of cell and time. The span is valid during
-// the call.
-func (a *Areas) walk(after int, visit func(*span)) { a.some(after, true, visit) }
-
-// some is walk, or walk without quiet cells.
-func (a *Areas) some(after int, all bool, visit func(*span)) {
-	for _, at := range a.index {
-		if at == 0 {
-			continue
-		}
-		switch c := &a.cells[at-1]; {
+// the call. Each interval of a quiet cell is an exact span, for which it calls calm,
+// if not nil.
+func (a *Areas) walk(after int, calm func(c *areaCell, cut int, e *areaEvent, area float64), visit func(*span)) {
+	for i := range a.cells {
+		switch c := &a.cells[i]; {
 		case c.first == 0 && c.level == c.anchor:
 		case a.quiet(c):
-			if all {
-				a.tellQuiet(c, after, visit)
+			for at := c.first; at != 0 && calm != nil; at = a.events[at].next {
+				e := &a.events[at]
+				cut := int(e.cut) - a.before
+				if cut <= after || cut > a.latest() || e.sent|e.received == 0 {
+					continue
+				}
+				calm(c, cut, e, a.near(e.delay, e.received))
 			}
 		default:
 			a.settle(c)
@@ -81,28 +81,7 @@ func (a *Areas) some(after int, all bool, visit func(*span)) {
 // quiet reports whether nothing was on its way in a cell at any cut that is kept,
 // nor lost.
 func (a *Areas) quiet(c *areaCell) bool {
-	quiet := c.oldest == c.anchor && c.since == 0 && !c.losses && !c.copies
-	for at := c.first; at != 0 && quiet; at = a.events[at].next {
-		quiet = a.events[at].level == c.anchor
-	}
-	return quiet
-}
-
-// tellQuiet is settle and tell for a quiet cell: each interval is a span.
-func (a *Areas) tellQuiet(c *areaCell, after int, visit func(*span)) {
-	for at := c.first; at != 0; at = a.events[at].next {
-		e := &a.events[at]
-		cut := int(e.cut) - a.before
-		if cut <= after || cut > a.latest() || e.sent|e.received == 0 {
-			continue
-		}
-		a.passed = append(a.passed[:0], *e)
-		x := &a.span
-		*x = span{cell: int(c.number), group: int(c.group), from: cut - 1, to: cut, exact: true, known: a.old(cut), sure: x.sure,
-			area: x.area, in: x.in, out: x.out, on: x.on, most: x.most, way: x.way, levels: x.levels, steps: x.steps}
-		a.fill(c, c.anchor, 0)
-		visit(x)
-	}
+	return !c.stirred && c.oldest == c.anchor && c.since == 0 && !c.losses && !c.copies
 }
 
 // settle finds the events and levels of a cell at all cuts, and those at which it

@@ -45,7 +45,25 @@ func (a *Areas) pool(from, to int) *window {
 		clear(r.way)
 	}
 	at := -1
-	a.walk(from, func(x *span) {
+	calm := func(c *areaCell, cut int, e *areaEvent, area float64) {
+		if cut > to {
+			return
+		}
+		r, n := &w.groups[c.group], float64(e.received)
+		if int(c.number) != at {
+			at = int(c.number)
+			r.next()
+		}
+		r.n += n
+		r.a += area
+		r.received += n
+		r.cuts[cut-1-from].exact[0].add(n, area)
+		r.cells++
+		if area < 0 {
+			r.negative++
+		}
+	}
+	a.walk(from, calm, func(x *span) {
 		if x.from >= to {
 			return
 		}

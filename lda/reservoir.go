@@ -63,26 +63,23 @@ func (r *reservoir) shrink() {
 // delays returns a sample in which every packet is represented alike. Whatever
 // was kept stands for its weight divided by the probability that it was kept;
 // of those that stand for less than others a part is left out. None stands for
-// more than four times what half of them do.
+// more than four times the harmonic mean, which few that stand for many leave as
+// it is.
 func (r *reservoir) delays() []float64 {
 	r.shrink()
-	if len(r.samples) == 0 {
-		return nil
-	}
-	stands, greatest := make([]float64, 2*len(r.samples)), 0.0
-	stands, ranked := stands[:len(r.samples)], stands[len(r.samples):]
+	n, greatest, inverse := float64(len(r.samples)), 0.0, 0.0
+	delays := make([]float64, len(r.samples))
 	for i, s := range r.samples {
-		stands[i] = s.weight
+		delays[i] = s.weight
 		if len(r.samples) == reservoirSize {
-			stands[i] /= -math.Expm1(-s.weight * r.limit)
+			delays[i] /= -math.Expm1(-s.weight * r.limit)
 		}
-		greatest = max(greatest, stands[i])
+		greatest = max(greatest, delays[i])
+		inverse += 1 / delays[i]
 	}
-	copy(ranked, stands)
-	slices.Sort(ranked)
-	most := min(greatest, 4*ranked[len(ranked)/2])
+	most := min(greatest, 4*n/inverse)
 	random := reservoir{state: r.state}
-	delays := ranked[:0] // its room
+	stands, delays := delays, delays[:0]
 	for i, s := range r.samples {
 		if random.uniform()*most <= stands[i] {
 			delays = append(delays, s.delay)
