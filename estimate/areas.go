@@ -212,40 +212,32 @@ func (a *Areas) Settling(most int) int {
 	return int(min(float64(most), math.Ceil(a.patience/max(a.step, 1))+1))
 }
 
-// Outstanding returns the number of packets that were sent and not received by
-// cut number to, and are not known to be lost.
-func (a *Areas) Outstanding(to int) (n int) {
-	for j := range a.cells {
-		c := &a.cells[j]
-		n += outstanding(c.level) - outstanding(c.told)
-		for at := c.first; at != 0; at = a.events[at].next {
-			if e := &a.events[at]; int(e.cut) > to {
-				n += int(e.received) - int(e.sent)
-			}
-		}
-	}
-	lost, extra := a.count(to, nil)
-	return n - lost + extra
-}
-
 // Losses returns how many packets have shown by now to be lost up to cut number
 // to, and how many to be extra, since the last call of Settle. Extra packets
-// came without being sent, or had been taken for lost.
-func (a *Areas) Losses(to int) (lost, extra int) {
-	lost, extra = a.count(to, nil)
+// came without being sent, or had been taken for lost. Outstanding are those that
+// were sent and not received by then, and are not known to be lost.
+func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
+	lost, extra, outstanding = a.count(to, nil)
 	for i := range a.taken {
 		if x := &a.taken[i]; !x.told && x.Cut <= to {
 			lost++
 		}
 	}
-	return lost, extra
+	return lost, extra, outstanding
 }
 
 // count adds up by how much the settled levels have risen or fallen up to cut
-// number to, and calls visit, if not nil, for each cell that may have, settled.
-func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra int) {
+// number to, and what is outstanding beside, and calls visit, if not nil, for each
+// cell that may have, settled.
+func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 	for j := range a.cells {
 		c := &a.cells[j]
+		out += outstanding(c.level) - outstanding(c.told)
+		for at := c.first; at != 0; at = a.events[at].next {
+			if e := &a.events[at]; int(e.cut) > to {
+				out += int(e.received) - int(e.sent)
+			}
+		}
 		if c.level == c.told && c.level == c.anchor && a.quiet(c) {
 			if c.first != 0 {
 				c.young = a.early(int(a.events[c.final].cut) - a.before)
@@ -266,7 +258,7 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra int) {
 			visit(c)
 		}
 	}
-	return lost, extra
+	return lost, extra, out - lost + extra
 }
 
 // longestKept is the greatest number of cuts that are kept for packets on
@@ -283,7 +275,7 @@ func (a *Areas) Settle(to int) {
 	if a.named {
 		keep = max(0, keep-keptForTrails)
 	}
-	lost, extra := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
+	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
 	a.told += lost - extra
 	for j := range a.cells {
 		a.forget(&a.cells[j], keep)

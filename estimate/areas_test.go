@@ -166,14 +166,13 @@ func TestAreasLosses(t *testing.T) {
 		pass(a, pairs)
 		if k+1-next >= 20 {
 			a.Transit(next, next+10, nil)
-			l, e := a.Losses(next + 10)
+			l, e, _ := a.Losses(next + 10)
 			lost, extra = lost+l, extra+e
 			a.Settle(next + 10)
 			next += 10
 		}
 	}
-	out := a.Outstanding(a.Cuts())
-	l, e := a.Losses(a.Cuts())
+	l, e, out := a.Losses(a.Cuts())
 	if lost, extra = lost+l, extra+e; lost-extra+out != wantLost {
 		t.Errorf("%d lost, %d extra, %d outstanding, want %d lost in all", lost, extra, out, wantLost)
 	}

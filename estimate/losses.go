@@ -12,12 +12,13 @@ type losses struct {
 	sent, lost []float64 // by cut: packets sent that are accounted for, and those of them that were lost
 	total      float64   // lost, of all that are accounted for lately
 	of         float64
-	share      float64 // of packets lost
-	burst      float64 // variance of the number lost in a cut, over what it would be if losses were independent
-	uneven     float64 // variance of the share lost in a cut, over the square of its mean
-	longest    float64 // delay of a packet
-	late       int     // spans in which packets came that had been taken for lost
-	latest     float64 // greatest delay of these
+	share      float64  // of packets lost
+	burst      float64  // variance of the number lost in a cut, over what it would be if losses were independent
+	uneven     float64  // variance of the share lost in a cut, over the square of its mean
+	longest    float64  // delay of a packet
+	late       int      // spans in which packets came that had been taken for lost
+	latest     float64  // greatest delay of these
+	open       []uint32 // cells that have not settled
 	groups     []groupLosses
 }
 
@@ -50,6 +51,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of.lost, of.covered, of.doubt, of.cuts = 0, 0, 0, resize(of.cuts, cuts)
 		clear(of.cuts)
 	}
+	l.open = l.open[:0]
 	a.walk(0, l.calm, l.add)
 	for i := range a.taken {
 		x := &a.taken[i]
@@ -66,14 +68,17 @@ func (l *losses) observe(a *Areas, from, to int) {
 		l.share = l.total / l.of
 	}
 	l.disperse()
-	a.walk(0, nil, func(x *span) {
-		if x.open && x.sure < to {
-			l.find(x)
-			for k, step := range x.steps {
-				l.groups[x.group].cuts[x.from+1+k].risen += step
+	for _, i := range l.open {
+		a.settle(&a.cells[i])
+		a.tell(&a.cells[i], 0, func(x *span) {
+			if x.open && x.sure < to {
+				l.find(x)
+				for k, step := range x.steps {
+					l.groups[x.group].cuts[x.from+1+k].risen += step
+				}
 			}
-		}
-	})
+		})
+	}
 	for g := range l.groups {
 		l.withdraw(g)
 	}
@@ -139,6 +144,9 @@ func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64) {
 
 // add takes a span.
 func (l *losses) add(x *span) {
+	if x.open {
+		l.open = append(l.open, l.areas.index[x.cell]-1)
+	}
 	cuts := l.groups[x.group].cuts
 	switch {
 	case x.late > 0 && x.before == 0:

@@ -53,7 +53,7 @@ func TestTakeOut(t *testing.T) {
 		if err != nil || math.Abs(got.Mean*got.Received-of.Way) > 1e-6*of.Way {
 			t.Errorf("from cut %d: %v for %v packets, want %+v; %v", from, got.Mean*got.Received, got.Received, of, err)
 		}
-		l, extra := a.Losses(from + window)
+		l, extra, _ := a.Losses(from + window)
 		total += l - extra
 		a.Settle(from + window)
 		want += of.Lost

@@ -270,7 +270,7 @@ func (a *Accumulator) fold(to int) {
 		return
 	}
 	a.take(&a.whole, to) // learns how long packets take, on which it depends what is lost
-	lost, extra := a.areas.Losses(to)
+	lost, extra, _ := a.areas.Losses(to)
 	of := a.report()
 	of.Lost += uint64(lost)
 	of.Extra += uint64(extra)
@@ -381,12 +381,12 @@ func sq(x float64) float64 { return x * x }
 // it comes after all, it is Extra.
 func (a *Accumulator) Estimate() (Result, error) {
 	r, whole := *a.report(), a.complete()
-	if to := a.through(); a.started && to > a.from {
-		lost, extra := a.areas.Losses(to)
+	lost, extra, outstanding := a.areas.Losses(a.through())
+	if a.started && a.through() > a.from {
 		r.Lost += uint64(lost)
 		r.Extra += uint64(extra)
 	}
-	r.Outstanding = uint64(max(0, a.areas.Outstanding(a.through())))
+	r.Outstanding = uint64(max(0, outstanding))
 	r.Repeats.Unknown = uint64(whole.left)
 	if whole.clocks != nil {
 		return r, fmt.Errorf("lda: %w", whole.clocks)
