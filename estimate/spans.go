@@ -22,13 +22,18 @@ type Span struct {
 	Late bool // began before the window
 }
 
-// Spans calls visit for the spans of all cells, in order of cell and time, after
+// Spans calls visit for the spans of all cells, one cell after another, after
 // cut number from and up to cut number to. Call [Areas.Transit] first. Unlike that,
 // Spans does not take the cells of a group for alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
 	a.follower.usual, a.follower.stay = a.usual()
-	a.walk(from, func(x *span) {
+	calm := func(c *areaCell, cut int, e *areaEvent, area float64) {
+		if cut <= to {
+			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area})
+		}
+	}
+	a.walk(from, calm, func(x *span) {
 		if x.from >= to {
 			return
 		}
@@ -152,7 +157,11 @@ func (a *Areas) usual() (mean, stay float64) {
 	mean = max(math.Abs(a.center), 1)
 	if a.center == 0 { // nothing was exact yet
 		area, received := 0.0, 1.0
-		a.walk(0, func(x *span) {
+		calm := func(_ *areaCell, _ int, e *areaEvent, each float64) {
+			area += each
+			received += float64(e.received)
+		}
+		a.walk(0, calm, func(x *span) {
 			area += sum(x.area)
 			received += float64(x.received)
 		})

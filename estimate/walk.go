@@ -55,7 +55,7 @@ func (x *span) certain(to int) bool {
 }
 
 // walk calls visit for the spans of all cells up to the latest cut, but those
-// that end by cut number after, in order of cell and time. The span is valid during
+// that end by cut number after, cell by cell and in order of time. The span is valid during
 // the call. Each interval of a quiet cell is an exact span, for which it calls calm,
 // if not nil.
 func (a *Areas) walk(after int, calm func(c *areaCell, cut int, e *areaEvent, area float64), visit func(*span)) {
