@@ -397,19 +397,19 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Mean = whole.time / whole.received
 	r.N, r.Usable = uint64(whole.exact), int(whole.exact)
-	r.Spoken, r.Strays, r.Repeats.Unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
+	r.Spoken, r.strays, r.Repeats.Unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
 	if whole.negative > float64(whole.parts)/2 {
 		r.Negative = int(whole.exact)
 	}
-	r.MeanDegrees = uint64(math.MaxInt32)
+	r.meanDegrees = uint64(math.MaxInt32)
 	if whole.fourth > 0 {
-		r.MeanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
+		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
-	r.StdDev, r.DeviationDegrees = whole.alone.deviation()
+	r.StdDev, r.deviationDegrees = whole.alone.deviation()
 	all := math.Sqrt(whole.scatter / whole.received)
-	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.DeviationDegrees))) {
+	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
 		// Copies of a packet are not alone.
-		r.AloneStdDev, r.AloneDegrees, r.StdDev = r.StdDev, r.DeviationDegrees, all
+		r.AloneStdDev, r.AloneDegrees, r.StdDev = r.StdDev, r.deviationDegrees, all
 	}
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received

@@ -307,7 +307,7 @@ func TestMeanIntervalOfAllPackets(t *testing.T) {
 // What was not seen widens the interval by the packets that may be there, and
 // only upwards.
 func TestMeanIntervalReachesForTheTail(t *testing.T) {
-	r := Result{Delay: estimate.Delay{Mean: 100, StdDev: 10, N: 1000}, Spoken: 100_000, MeanError: 1, MeanDegrees: 1 << 20}
+	r := Result{Delay: estimate.Delay{Mean: 100, StdDev: 10, N: 1000}, Spoken: 100_000, MeanError: 1, meanDegrees: 1 << 20}
 	inner, outer := r.CentralLimitInterval(0.98), r.MeanInterval(0.98)
 	unseen := r.Unseen(0.98)
 	// (1 − 0.01)^k = 0.01 at k = 458.
@@ -347,7 +347,7 @@ func TestConfidenceOutOfRange(t *testing.T) {
 		}
 	}
 	// Half the probability of a miss is kept as a margin.
-	got, want := r.DeviationInterval(0.9), estimate.DeviationInterval(r.StdDev, r.DeviationDegrees, 0.95)
+	got, want := r.DeviationInterval(0.9), estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 0.95)
 	if !near(got.Low, want.Low, 1e-6) || got.High < want.High {
 		t.Errorf("deviation at 0.9: %+v, want %+v", got, want)
 	}

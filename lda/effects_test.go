@@ -141,7 +141,7 @@ func TestAccumulatorSmallGroups(t *testing.T) {
 			}
 			// Negative control: packets that are alone speak for all.
 			if r.AloneDegrees > 0 {
-				r.StdDev, r.DeviationDegrees, r.AloneDegrees = r.AloneStdDev, r.AloneDegrees, 0
+				r.StdDev, r.deviationDegrees, r.AloneDegrees = r.AloneStdDev, r.AloneDegrees, 0
 			}
 			if !r.DeviationInterval(confidence).Contains(truth.StdDev()) {
 				blind++

@@ -24,9 +24,9 @@ type Result struct {
 	// downstream, so that Lost - Extra = Sent - Received. Extra packets are
 	// duplicates, or were not seen upstream. If a cell has both lost and extra
 	// packets, only the difference counts; Hidden estimates how many more were
-	// lost, and HiddenError is its standard error.
-	Lost, Extra         uint64
-	Hidden, HiddenError float64
+	// lost.
+	Lost, Extra uint64
+	Hidden      float64
 
 	// Outstanding is the number of packets that were sent, and neither received
 	// nor given up for lost: Lost may still grow by as much. It is 0 for one
@@ -36,11 +36,6 @@ type Result struct {
 	// Spoken is the number of received packets that mean and deviation speak of:
 	// those of intervals with a usable cell. For one interval it is Received.
 	Spoken uint64
-
-	// Strays is the greatest number of packets that the sample may lack because
-	// they passed the points in different intervals; slow packets are more
-	// likely to. An Accumulator knows where they belong.
-	Strays uint64
 
 	// Repeats says how many identical packets there were.
 	Repeats Repeats
@@ -56,16 +51,23 @@ type Result struct {
 	// interval.
 	MeanDoubt float64
 
-	// The intervals rest on these. Degrees of 0 mean that nothing is known.
-	MeanError        float64 // standard error of Mean as the mean of all packets spoken of
-	MeanDegrees      uint64  // degrees of freedom of MeanError
-	DeviationDegrees uint64  // degrees of freedom of StdDev
+	MeanError float64 // standard error of Mean as the mean of all packets spoken of
 
 	// AloneStdDev is the deviation of packets that were alone in their cell if,
 	// beyond chance, fuller cells scatter more: because copies share a cell, or
 	// because of delays too rare to be alone. Else it and its AloneDegrees are 0.
 	AloneStdDev  float64
 	AloneDegrees uint64
+
+	// The intervals rest on these. Degrees of 0 mean that nothing is known.
+	hiddenError      float64 // standard error of Hidden
+	meanDegrees      uint64  // degrees of freedom of MeanError
+	deviationDegrees uint64  // degrees of freedom of StdDev
+
+	// strays is the greatest number of packets that the sample may lack because
+	// they passed the points in different intervals; slow packets are more
+	// likely to. An Accumulator knows where they belong.
+	strays uint64
 
 	fromAreas bool    // by an Accumulator
 	owed      float64 // by how much the mean delay of those received exceeds the time on the way
@@ -92,7 +94,7 @@ func Estimate(up, down *Aggregator) (Result, error) {
 // aggregators, which may have only some of them.
 func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
-	r.Spoken, r.Strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
+	r.Spoken, r.strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
 	restUp, restDown, copies := split(up, down)
 	census := takeCensus(restUp, restDown)
 	if err := census.different(); err != nil {
@@ -128,11 +130,11 @@ func (r *Result) report(found *settlement, received uint64) {
 	r.N, r.Spoken, r.Usable, r.Negative = found.packets, max(received, found.packets), found.distinct, found.negative
 	r.Mean = float64(found.base) + found.sum/float64(found.packets)
 	unseen := 1 - float64(r.N)/float64(r.Spoken) // finite population: no guess is needed for the packets seen
-	r.DeviationDegrees = c.PopulationDegrees(1 - unseen)
-	r.MeanDegrees = r.DeviationDegrees
-	if r.DeviationDegrees == 0 {
+	r.deviationDegrees = c.PopulationDegrees(1 - unseen)
+	r.meanDegrees = r.deviationDegrees
+	if r.deviationDegrees == 0 {
 		if unseen == 0 {
-			r.MeanDegrees = 1
+			r.meanDegrees = 1
 		}
 		return
 	}

@@ -59,7 +59,7 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 }
 
 func (r *Result) studentInterval(confidence float64) estimate.Interval {
-	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.MeanDegrees, confidence)
+	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.meanDegrees, confidence)
 	i.Low += min(r.owed, 0) - r.rounding()
 	i.High += max(r.owed, 0) + r.late + r.rounding()
 	return i
@@ -67,7 +67,7 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 
 // withCopies widens an interval of the mean by the copies of which no delay is
 // known: they may have taken no time at all or, those of which others were seen,
-// copyReach. Those that are Unknown are Strays, too.
+// copyReach. Those that are Unknown are strays, too.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 	i.Low -= r.share(r.Repeats.Excess+r.Repeats.Unknown) * r.scale()
 	i.High += r.share(r.Repeats.Excess) * copyReach * r.scale()
@@ -89,14 +89,14 @@ func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev
 
 // Unseen returns the greatest share of the received packets that may all have been
 // outside usable cells, with the given confidence. The estimates may know nothing
-// of rare long delays that make up less than that. Strays count, since they may be
-// the slow packets. Unseen is 0 if all packets were in usable cells, and 1 for bad
-// arguments.
+// of rare long delays that make up less than that. Packets that may have passed the
+// points in different intervals count, since they may be the slow ones. Unseen is
+// 0 if all packets were in usable cells, and 1 for bad arguments.
 func (r *Result) Unseen(confidence float64) float64 {
 	if !(confidence > 0 && confidence < 1) || r.Spoken == 0 {
 		return 1
 	}
-	share, strays := float64(r.N)/float64(r.Spoken), float64(r.Strays)/float64(r.Spoken)
+	share, strays := float64(r.N)/float64(r.Spoken), float64(r.strays)/float64(r.Spoken)
 	if share >= 1 {
 		return 0
 	}
@@ -116,7 +116,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if !(confidence > 0 && confidence < 1) {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
 	}
-	i := estimate.DeviationInterval(r.StdDev, r.DeviationDegrees, 1-(1-confidence)/2)
+	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
 	if i.Confidence < 1 {
 		i.Confidence = confidence
 		copies := r.share(r.Repeats.Excess + r.Repeats.Packets)
@@ -144,10 +144,10 @@ func (r *Result) Loss() float64 {
 // packet is lost. If no other packets joined, the number of packets lost in this
 // interval is known exactly, sampled or not; LossInterval says what to expect of
 // the next one if losses are independent. Outstanding packets may be lost or not,
-// and Hidden ones are known up to HiddenError.
+// and Hidden ones are known up to their standard error.
 func (r *Result) LossInterval(confidence float64) estimate.Interval {
 	i := estimate.ProportionInterval(min(r.Lost, r.Sent), r.Sent, confidence)
-	if more := r.Hidden + r.HiddenError*estimate.NormalQuantile((1+confidence)/2); r.Outstanding > 0 || more > 0 {
+	if more := r.Hidden + r.hiddenError*estimate.NormalQuantile((1+confidence)/2); r.Outstanding > 0 || more > 0 {
 		most := r.Lost + r.Outstanding + uint64(math.Ceil(max(more, 0)))
 		i.High = estimate.ProportionInterval(min(most, r.Sent), r.Sent, confidence).High
 	}

@@ -107,7 +107,7 @@ func (up *reference) compare(down *reference) (r Result) {
 	r.Mean = sum / float64(r.N)
 	r.StdDev = all.StdDev()
 	r.Spoken = r.Received
-	r.Strays = min(r.Lost, r.Extra) + uint64(r.Replaced)
+	r.strays = min(r.Lost, r.Extra) + uint64(r.Replaced)
 	return r
 }
 
@@ -221,7 +221,7 @@ func TestEqualsReference(t *testing.T) {
 			kinds["unsampled"] += int(up.unsampledCount())
 			kinds["unusable"] += got.Cells - got.Usable
 			got.Mean, got.StdDev = want.Mean, want.StdDev
-			got.MeanError, got.MeanDegrees, got.DeviationDegrees, got.Hidden, got.HiddenError = 0, 0, 0, 0, 0
+			got.MeanError, got.meanDegrees, got.deviationDegrees, got.Hidden, got.hiddenError = 0, 0, 0, 0, 0
 			if got != want {
 				t.Errorf("%+v:\ngot  %+v\nwant %+v", c, got, want)
 			}

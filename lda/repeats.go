@@ -151,7 +151,7 @@ func (r *Result) include(c *copies) error {
 	r.N += c.known
 	r.Spoken += max(c.received, c.known)
 	r.Usable += c.usable
-	r.Strays += r.Repeats.Unknown
+	r.strays += r.Repeats.Unknown
 	share := known / (rest + known)
 	if c.known > 0 {
 		apart := c.sum/known - r.Mean
