@@ -94,6 +94,9 @@ func TestSizes(t *testing.T) {
 		t.Skip("one goroutine, for long under the race detector")
 	}
 	for _, rate := range []int{100, 300, 1000, 3000, 10_000, 70_000} {
+		if testing.Short() && rate > 1000 {
+			continue
+		}
 		c := DefaultConfig
 		r, _ := New(c)
 		rng := rand.New(rand.NewPCG(1, 1))

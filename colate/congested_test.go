@@ -124,12 +124,14 @@ func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
 }
 
 // Where what is lost is lost when delays are longest, the epochs that a flow's
-// counters cannot tell of are the worst ones. Intervals hold these too.
+// counters cannot tell of are the worst ones. Intervals hold these too, and those of
+// joint decoding.
 func TestLostWhenLongest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
 	var sum [3]score
+	held, decoded, unknown := 0, 0, 0
 	for n, j := range jams {
 		all, lost := j.pass(uint64(n))
 		for oneIn, period := range map[uint32]int64{0: 1e8, 50: 4e8} {
@@ -144,7 +146,23 @@ func TestLostWhenLongest(t *testing.T) {
 				sum[i].answers += s.answers
 				sum[i].hits += s.hits
 			}
+			c.Period = 2e8
+			list, r := world{config: c}.decoded(t, all, recordsOf)
+			for i, f := range list {
+				if f.Packets >= 1000 && r.Usable[i] == 0 {
+					unknown++
+				} else if f.Packets >= 1000 {
+					decoded++
+					if r.MeanInterval(i, 0.95).Contains(f.Mean) {
+						held++
+					}
+				}
+			}
 		}
+	}
+	t.Logf("decoded: %d of %d intervals hold, %d flows without an answer", held, decoded, unknown)
+	if float64(held) < 0.95*float64(decoded)-shortfall(decoded, 0.95) || unknown > decoded/10 {
+		t.Errorf("decoded: %d of %d intervals hold, %d flows without an answer", held, decoded, unknown)
 	}
 	for _, s := range sum {
 		if float64(s.hits) < 0.95*float64(s.answers)-shortfall(s.answers, 0.95) || s.answers < s.flows*6/10 {
@@ -153,41 +171,6 @@ func TestLostWhenLongest(t *testing.T) {
 		if float64(s.held) < 0.95*float64(s.known)-shortfall(s.known, 0.95) {
 			t.Errorf("%d intervals of %d deviations hold", s.held, s.known)
 		}
-	}
-}
-
-// The same of joint decoding.
-func TestDecodeLostWhenLongest(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, for long under the race detector")
-	}
-	hits, n, unknown := 0, 0, 0
-	for seed, j := range jams {
-		for _, oneIn := range []uint32{0, 50} {
-			all, _ := j.pass(uint64(seed))
-			w := world{config: cutAt(2e8)}
-			w.config.Counters, w.config.OneIn, w.config.Samples, w.config.Shift = 1000, oneIn, int(oneIn)*1000, 5
-			list, r := w.decoded(t, all, recordsOf)
-			for i, f := range list {
-				if f.Packets < 1000 {
-					continue
-				}
-				if r.Usable[i] == 0 {
-					unknown++
-					continue
-				}
-				n++
-				if interval := r.MeanInterval(i, 0.95); interval.Contains(f.Mean) {
-					hits++
-				} else {
-					t.Logf("%d packets: a mean of %.4g is not in %.4g", f.Packets, f.Mean, interval)
-				}
-			}
-		}
-	}
-	t.Logf("%d of %d intervals hold, %d flows without an answer", hits, n, unknown)
-	if float64(hits) < 0.95*float64(n)-shortfall(n, 0.95) || unknown > n/10 {
-		t.Errorf("%d of %d intervals hold, %d flows without an answer", hits, n, unknown)
 	}
 }
 

@@ -280,10 +280,10 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 // tails returns the errors between which one more error of the same kind lies.
 func tails(errors *[absentFlows]float64, confidence float64) (low, high float64) {
 	// It is among the rank first or last with probability
-	// 2·rank/(absentFlows+1), which is six tenths of the allowed probability.
+	// 2·rank/(absentFlows+1), which is half of the allowed probability.
 	// The rest is room for the effects of the flow's own packets, which are
 	// only modelled.
-	rank := 0.6 * (1 - confidence) / 2 * (absentFlows + 1)
+	rank := 0.5 * (1 - confidence) / 2 * (absentFlows + 1)
 	beyond := 1.0
 	if rank < 1 {
 		beyond = math.Sqrt(1 / rank)
