@@ -2,7 +2,6 @@ package rli_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"testing"
 
@@ -44,45 +43,6 @@ func medianError(t testing.TB, r *rli.Receiver, events []event) float64 {
 		t.Fatal(err)
 	}
 	return median
-}
-
-// share is the bar: what part of RLI's median error the busy-aware method may
-// have at a utilisation.
-func share(utilisation float64) float64 {
-	if utilisation <= 0.55 {
-		return 0.7
-	}
-	return 1.05
-}
-
-// TestAccuracy holds the busy-aware method to seven tenths of the error of RLI
-// at low load, and to no more than a twentieth above it at high load. The negative
-// controls are RLI itself, and the busy-aware method at a wrong rate: what it
-// falls back to must not meet the bar of low load.
-func TestAccuracy(t *testing.T) {
-	long(t)
-	const n = 60000
-	for _, name := range []string{"poisson", "flows"} {
-		for _, utilisation := range []float64{0.2, 0.55, 0.7, 0.88} {
-			t.Run(fmt.Sprintf("%s/%v", name, utilisation), func(t *testing.T) {
-				events := pass(t, queue.RLIConfig, adaptive(), n, source(t, name, utilisation, 11), nil)
-				linear := medianError(t, receive(t, config(rli.Linear), events), events)
-				busy := medianError(t, receive(t, config(rli.BusyAware), events), events)
-				t.Logf("median error %.4f, of RLI %.4f", busy, linear)
-				bar := share(utilisation)
-				if busy > bar*linear {
-					t.Errorf("median error %.4f, want %.2f of RLI's %.4f", busy, bar, linear)
-				}
-				if bar < 1 {
-					wrong := config(rli.Linear)
-					wrong.Rate = linkRate * 11 / 10
-					if broken := medianError(t, receive(t, wrong, events), events); broken <= bar*linear {
-						t.Errorf("median error %.4f at a wrong rate also meets the bar", broken)
-					}
-				}
-			})
-		}
-	}
 }
 
 // TestNeverEmpty: with no packet that finds the link idle there is nothing to

@@ -2,10 +2,10 @@ package rli
 
 import "math"
 
-// Between two packets of a busy period whose waiting times are known, the
-// waiting time goes up and down at random, and never reaches zero, or the period
-// would be over: a Brownian bridge that stays positive, a Bessel bridge of
-// dimension 3. At the fraction u of its length T, from a to b,
+// Between two packets of a busy period whose waiting times are known, the waiting
+// time goes up and down at random, and never reaches zero: a Brownian bridge that
+// stays positive, a Bessel bridge of dimension 3. At the fraction u of its length T,
+// from a to b,
 //
 //	m = (1−u)·a + u·b
 //	v = u(1−u)·σ²T
@@ -14,12 +14,11 @@ import "math"
 // The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c =
 // (8/π−2)·3v/(d²+3v) and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
 //
-// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned
-// from references between the beginning of a period and its end, in proportion
-// to √(T·u(1−u)), by doublings of the time since the beginning and the time
-// left, since bursts bring more variance on a larger scale. The time left starts
-// after the packet itself. A period ends with a packet, not at zero, so one
-// packet of mean size is added.
+// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned from
+// references between the beginning of a period and its end, in proportion to
+// √(T·u(1−u)), by doublings of the time since the beginning and the time left after
+// the packet, since bursts bring more variance on a larger scale. A period ends with
+// a packet, not at zero, so one packet of mean size is added.
 //
 // A burst makes waits rise slowly and fall fast. So the bridge's estimate is
 // multiplied by a learned factor:

@@ -95,11 +95,10 @@ type Result struct {
 	// time to send the packet itself.
 	estimate.Delay
 
-	error  float64 // deviation of the mean's error
-	single float64 // of one packet's
-	bias   float64 // at most, beside
-	// stretches with independent errors
-	stretches float64
+	error     float64 // deviation of the mean's error
+	single    float64 // of one packet's
+	bias      float64 // at most, beside
+	stretches float64 // with independent errors
 }
 
 const (
@@ -142,9 +141,8 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	res.single = math.Sqrt(ratio * single)
 	res.stretches = 1 / (1/stretches + shared)
 	res.bias = q.blur/q.references + doubtful*q.span + 0x1p-51*math.Abs(res.Mean)
-	// A full queue lets a reference in only if there is room for one, so the
-	// references that arrive have waited up to a packet less than others. While
-	// it is full it loses at least one packet in eight.
+	// A full queue lets a reference in only if there is room for one: those that
+	// arrive waited up to a packet less. It loses at least one packet in eight.
 	res.bias += q.longest * min(8*float64(r.counts.Missing)/float64(r.counts.Packets+1), 1)
 	return res, nil
 }

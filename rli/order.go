@@ -1,15 +1,16 @@
 package rli
 
+import "cmp"
+
 // An order follows the numbers and times of one injector's references, so that
 // a late, forged or broken one does no harm.
 //
-// Packets leave a queue in the order in which they came. So a reference with a
-// later number that says it was sent earlier is wrong, which bounds every delay
-// from above. Earlier delays bound it from below: a delay is implausible if it
-// is below the smallest of the latest ones by several times their range. A
-// stepped clock looks the same, so implausible references are left out until a
-// few in a row agree with each other. Tagged ones that were sent before others
-// are left out for good, because somebody may replay old ones.
+// A reference with a later number that says it was sent earlier is wrong, which
+// bounds every delay from above. One is implausible that is below the smallest of
+// the latest by several times their range. A stepped clock looks the same, so
+// implausible references are left out until a few in a row agree with each other.
+// Tagged ones that were sent before others are left out for good: somebody may
+// replay old ones.
 type order struct {
 	begun bool
 	top   uint64 // the largest number
@@ -128,10 +129,7 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 
 // mark records a step in a stretch.
 func (r *Receiver) mark(stretch uint32) {
-	if r.stepFirst == 0 {
-		r.stepFirst = stretch
-	}
-	r.stepLast = stretch
+	r.stepFirst, r.stepLast = cmp.Or(r.stepFirst, stretch), stretch
 }
 
 // forget forgets the references so far, and the base delay.
@@ -142,11 +140,10 @@ func (r *Receiver) forget() {
 }
 
 // An account compares how many packets the injector saw between two references
-// with how many departed between them. In a queue that is first come, first
-// served, all packets sent before a reference depart before it, or never. So the
-// number missing can only grow. If it shrinks, packets departed after a
-// reference that was sent after them, from another class or by another way, and
-// references say nothing about them.
+// with how many departed between them. First come, first served, all packets sent
+// before a reference depart before it, or never, so the number missing can only
+// grow. If it shrinks, packets departed after a reference that was sent after
+// them: references say nothing about those.
 type account struct {
 	told    uint32 // packets that departed
 	begun   bool
@@ -156,8 +153,8 @@ type account struct {
 }
 
 // settle takes in a reference that carries the number of packets sent, if not
-// 0, and returns by how many more are missing now. It is negative if they were
-// overtaken. The second result reports whether this is known.
+// 0, and returns by how many more are missing now, negative if they were
+// overtaken, and whether this is known.
 func (a *account) settle(sent, gap uint32) (step int32, known bool) {
 	if sent == 0 {
 		return 0, false

@@ -43,10 +43,9 @@ func (r *tracker) perLineByte() float64 {
 	return r.perByte
 }
 
-// follows reports whether the packet before a reference is the one that it was
-// sent behind: the size matches, and either no packet was lost since the
-// reference before, or the reference departed as soon after it as the link
-// sends it.
+// follows reports whether the packet before a reference is the one that it was sent
+// behind: the size matches, and either no packet was lost since the reference before,
+// or the reference departed as soon after it as the link sends it.
 func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, lossless bool) bool {
 	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
@@ -60,11 +59,11 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	return near || lossless
 }
 
-// keepPace sets what the link spends on a packet beside its bytes, such as a
-// preamble that sizes leave out: how much later references depart after their
-// packets than their bytes take, on average. The deviation beyond that of whole
-// nanoseconds is how far off time stamps are, hardly any by more than six times
-// that. It does so whenever the number of references has doubled.
+// keepPace sets, whenever the number of references has doubled, what the link spends
+// on a packet beside its bytes, such as a preamble that sizes leave out: how much
+// later references depart after their packets than their bytes take, on average. Time
+// stamps are off by the deviation beyond that of whole nanoseconds, hardly any by six
+// times that.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {
@@ -89,8 +88,7 @@ func (r *tracker) leastSlack() float64 {
 	return slack
 }
 
-// grind takes in the stamp of a reference's departure. All may be whole
-// microseconds, for example.
+// grind takes in the stamp of a reference's departure: all may be whole microseconds.
 func (r *tracker) grind(received int64) {
 	if r.seen++; r.seen == 1 {
 		r.grain = coarsest

@@ -70,9 +70,7 @@ type twin struct {
 	number uint32 // of the reference
 }
 
-// twinsApart is how many references two residuals of one flow must be apart: the
-// estimates of neighbours rest on each other.
-const twinsApart = 3
+const twinsApart = 3 // references: the estimates of neighbours rest on each other
 
 // meet compares a residual with the one before of the same flow.
 func (r *Receiver) meet(f hashing.Flow, off float64) {
@@ -102,14 +100,11 @@ func (r *Receiver) test(right mark) {
 	if !r.left.seen || r.method != Left && !r.earlier.seen {
 		return
 	}
-	of, off := &r.left, 0.0
+	line, of := lineBetween(&r.earlier, &right), &r.left
 	if r.method == Left {
-		of = &right
-		off = float64(r.left.delay - right.delay)
-	} else {
-		line := lineBetween(&r.earlier, &right)
-		off = line.at(of.departed) - float64(of.delay)
+		line, of = lineBetween(&r.left, nil), &right
 	}
+	off := line.at(of.departed) - float64(of.delay)
 	predicted, n := math.Sqrt(r.lineError.mean), float64(of.packets)
 	r.lineError.add(off * off)
 	if b := &r.probe; b.told {

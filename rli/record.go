@@ -11,10 +11,9 @@ import (
 // relative to that of the flow's first packet, so that no clock offset makes the
 // sums large.
 //
-// A stretch is what is between two references and, within busy periods, the part
-// of one period. Errors of packets of different stretches are taken to be
-// independent, errors within one to be alike: so the square of the sum's error is
-// that over packets, and over pairs of one stretch.
+// A stretch is what is between two references and, within busy periods, of one
+// period. Errors of different stretches are taken to be independent, errors within
+// one to be alike: so the square of the sum's error is over pairs of one stretch.
 type record struct {
 	flow    hashing.Flow
 	tally   uint64  // count and stretches

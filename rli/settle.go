@@ -8,11 +8,8 @@ import "math"
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting, why := r.buffer[:r.waiting], r.doubts
 	n := uint64(len(waiting))
-	if right == nil {
-		// Far more packets came since the latest reference than lately did.
-		if float64(r.account.told-r.left.told) > 2*r.usual+fewest {
-			why |= unfollowed
-		}
+	if right == nil && float64(r.account.told-r.left.told) > 2*r.usual+fewest { // far more than lately
+		why |= unfollowed
 	}
 	switch {
 	case n == 0:
@@ -58,10 +55,9 @@ type line struct {
 
 func (l *line) at(t int64) float64 { return l.delay + float64(min(t, l.end)-l.begin)*l.slope }
 
-// lineBetween returns the line from one reference to another. It is level if
-// one of them is missing (the RLI-L estimator, section III-C, if the right one)
-// or if both departed at the same instant, as packets do that are stamped
-// together.
+// lineBetween returns the line from one reference to another. It is level if one of
+// them is missing (the RLI-L estimator, section III-C, if the right one) or if both
+// departed at the same instant.
 func lineBetween(from, to *mark) line {
 	switch {
 	case to == nil:
@@ -95,10 +91,10 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 }
 
 // settleBusy estimates waiting times one busy period after another: on a bridge
-// from the period's beginning, where nothing waits, or the left reference, to the
-// new reference or the period's end, where nothing waits. If it is not over and
-// no reference has come, because the buffer is full or was flushed, the latest
-// packet is taken to wait as long as the left reference did.
+// from the period's beginning or the left reference to the new reference or the
+// period's end. If it is not over and no reference has come, because the buffer is
+// full or was flushed, the latest packet is taken to wait as long as the left
+// reference did.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.periods[r.current].end = r.latest.time
 	idle := 0

@@ -96,12 +96,11 @@ func newTracker(c Config) *tracker {
 		// Until references show otherwise, they may be lost just when packets wait.
 		vanished: mostVanished,
 	}
-	if c.Method == Auto {
-		t.method = Linear
-	}
 	if c.Rate > 0 {
 		t.perByte = 8e9 / float64(c.Rate)
-		if c.Method == Auto {
+	}
+	if c.Method == Auto {
+		if t.method = Linear; c.Rate > 0 {
 			t.method = BusyAware
 		}
 	}
@@ -169,9 +168,8 @@ func (r *Receiver) nextPeriod() {
 	}
 }
 
-// start returns the point from which a period's waiting times are known: the
-// left reference if it is in the period, or else the beginning, if that was
-// seen.
+// start returns the point from which a period's waiting times are known: the left
+// reference if it is in the period, or else the beginning, if that was seen.
 func (r *Receiver) start(period int) (from end, ok bool) {
 	if period == 0 && r.leftHere {
 		return end{r.leftAt, true}, true

@@ -16,9 +16,8 @@ import (
 )
 
 // A wire is a veth pair between two namespaces, with a token bucket at its
-// entrance if wanted. Real packets are sent into it, and references directly
-// behind them; a tap at its far end sees them arrive, with the kernel's time.
-// Both are sockets of AF_PACKET.
+// entrance if wanted. Packets, and references behind them, are sent into it by a
+// socket of AF_PACKET; one at its far end sees them arrive, with the kernel's time.
 type wire struct {
 	*programs.Lab
 	out, in int // sockets
@@ -29,11 +28,10 @@ type wire struct {
 	closed  atomic.Bool
 }
 
-// references is the UDP port of references.
-const references = 4739
-
-// headers is the length of those of a frame.
-const headers = 14 + 20 + 8
+const (
+	references = 4739        // the UDP port of references
+	headers    = 14 + 20 + 8 // bytes of a frame
+)
 
 // newWire makes the namespaces, and opens the sockets.
 func newWire(o *options) (w *wire, err error) {
@@ -115,14 +113,7 @@ func (p *port) forwardLive() {
 	reference, due := p.injector.Packet(size, before)
 	w.number++
 	p.mu.Lock()
-	p.packets++
-	p.offered += int64(size)
-	if !taken {
-		p.dropped++
-	}
-	if due {
-		p.references++
-	}
+	p.count(size, !taken, due)
 	p.mu.Unlock()
 	if due {
 		tuple.DstPort = references

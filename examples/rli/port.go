@@ -39,7 +39,6 @@ type port struct {
 	dropped             uint64
 	tuples              map[hashing.Flow]hashing.Tuple
 	packets, references uint64 // of this second
-	look                int64  // when to look at the clock again
 	started             time.Time
 }
 
@@ -116,28 +115,19 @@ func newPort(o options) (*port, error) {
 
 // pass forwards packets until a second ends, or ctx is done.
 func (p *port) pass(ctx context.Context, second int) {
-	for end := int64(second) * 1e9; p.next.Time < end; p.source.Next(&p.next) {
-		if p.next.Time >= p.look || p.live != "" {
-			p.look = p.next.Time + 1e6
-			if p.pace(ctx); ctx.Err() != nil {
+	for end := int64(second) * 1e9; p.next.Time < end && ctx.Err() == nil; p.source.Next(&p.next) {
+		if p.wires == nil {
+			p.forward()
+			continue
+		}
+		if ahead := time.Duration(p.next.Time) - time.Since(p.started); ahead > 0 {
+			select {
+			case <-ctx.Done():
 				return
+			case <-time.After(ahead):
 			}
 		}
-		if p.wires != nil {
-			p.forwardLive()
-		} else {
-			p.forward()
-		}
-	}
-}
-
-// pace waits, with -live, until real time catches up.
-func (p *port) pace(ctx context.Context) {
-	if ahead := time.Duration(p.next.Time) - time.Since(p.started); p.live != "" && ahead > 0 {
-		select {
-		case <-ctx.Done():
-		case <-time.After(ahead):
-		}
+		p.forwardLive()
 	}
 }
 
@@ -146,25 +136,32 @@ func (p *port) pace(ctx context.Context) {
 func (p *port) forward() {
 	packet := p.next
 	size, now := int(packet.Bytes), packet.Time
-	p.offered += int64(size)
 	packet.Time, packet.Fate = p.link.Send(now, size)
 	if closed, ok := p.source.(*queue.Closed); ok {
 		closed.Tell(&packet)
 	}
 	if packet.Fate == queue.Passed {
 		p.depart(tupleOf(packet.Flow), &packet)
-	} else {
-		p.dropped++
 	}
-	p.packets++
 	reference, due := p.injector.Packet(size, now)
-	if !due {
+	if p.count(size, packet.Fate != queue.Passed, due); !due {
 		return
 	}
-	p.references++
 	p.wire = p.injector.Append(p.wire[:0], reference, now)
 	if received, fate := p.link.Send(now, p.bytes); fate == queue.Passed {
 		p.receiver.Active().Accept(p.wire, received) // the receiver counts what it refuses
+	}
+}
+
+// count counts a packet that was sent.
+func (p *port) count(size int, dropped, referred bool) {
+	p.packets++
+	p.offered += int64(size)
+	if dropped {
+		p.dropped++
+	}
+	if referred {
+		p.references++
 	}
 }
 
@@ -196,8 +193,10 @@ func (p *port) take(number int) (*second, error) {
 	if err != nil {
 		return nil, err
 	}
+	k := full.Counts()
 	s := &second{
-		Second: number, Packets: p.packets, Missing: full.Counts().Missing, Dropped: p.dropped, Method: method(full).String(),
+		Second: number, Packets: p.packets, Missing: k.Missing, Dropped: p.dropped,
+		Busy:       programs.Finite(float64(k.Idle+k.Busy) / float64(k.Packets)),
 		References: p.references, Taken: float64(p.references) * float64(p.bytes) / float64(max(p.offered, 1)), Flows: []row{},
 	}
 	if total, err := full.Total(); err != nil {
@@ -216,18 +215,6 @@ func (p *port) take(number int) (*second, error) {
 	clear(p.tuples)
 	p.all, p.offered, p.dropped, p.packets, p.references = estimate.Moments{}, 0, 0, 0, 0
 	return s, p.receiver.Release(full)
-}
-
-// method returns how most packets were estimated.
-func method(r *rli.Receiver) rli.Method {
-	k := r.Counts()
-	switch {
-	case k.Idle+k.Busy > k.Linear:
-		return rli.BusyAware
-	case r.Config().Method == rli.Left:
-		return rli.Left
-	}
-	return rli.Linear
 }
 
 // makeRow compares what the receiver says about a flow with the truth.

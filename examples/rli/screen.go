@@ -10,17 +10,17 @@ import (
 
 // A second holds what is known about one second. Times are in nanoseconds.
 type second struct {
-	Second     int     `json:"second"`
-	Packets    uint64  `json:"packets"`    // that arrived
-	Missing    uint64  `json:"missing"`    // of these, according to references
-	Dropped    uint64  `json:"dropped"`    // of these, exactly
-	References uint64  `json:"references"` // sent
-	Taken      float64 `json:"taken"`      // by references, as a fraction of the packets' bytes
-	Method     string  `json:"method"`     // with which most packets were estimated
-	All        row     `json:"all"`
-	Flows      []row   `json:"flows"`   // the slowest first
-	Refused    int     `json:"refused"` // flows without an answer
-	Refusal    string  `json:"refusal"` // why there is none of all packets
+	Second     int      `json:"second"`
+	Packets    uint64   `json:"packets"`    // that arrived
+	Missing    uint64   `json:"missing"`    // of these, according to references
+	Dropped    uint64   `json:"dropped"`    // of these, exactly
+	References uint64   `json:"references"` // sent
+	Taken      float64  `json:"taken"`      // by references, as a fraction of the packets' bytes
+	Busy       *float64 `json:"busy"`       // the share of packets that were estimated within busy periods
+	All        row      `json:"all"`
+	Flows      []row    `json:"flows"`   // the slowest first
+	Refused    int      `json:"refused"` // flows without an answer
+	Refusal    string   `json:"refusal"` // why there is none of all packets
 }
 
 // A row holds what is known about a flow.
@@ -84,8 +84,8 @@ func (s *screen) show(r *second) {
 		s.Object(r)
 		return
 	}
-	s.Printf("second %d: %d packets of %d flows, %d missing (exactly %d); %d references, %s of the bytes; %s\n",
-		r.Second, r.Packets, flows, r.Missing, r.Dropped, r.References, percent(programs.Finite(r.Taken)), r.Method)
+	s.Printf("second %d: %d packets of %d flows, %d missing (exactly %d); %d references, %s of the bytes; %s within busy periods\n",
+		r.Second, r.Packets, flows, r.Missing, r.Dropped, r.References, percent(&r.Taken), percent(r.Busy))
 	if r.Refusal != "" {
 		s.Printf("no mean of all packets: %s\n\n", r.Refusal)
 	}

@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"lda/kernel":        {"hashing", "estimate", "lda", "lds"},
 	"lda/lost":          {"hashing", "estimate", "lda"},
 	"lda/paper":         {"estimate", "lda"},
-	"lda/mplane":        {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/wire"},
+	"lda/mplane":        {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/session", "internal/wire"},
 	"rli":               {"hashing", "estimate", "internal/wire", "internal/session"},
 	"lds":               {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
 	"lds/paper":         {"hashing", "estimate"},

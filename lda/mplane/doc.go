@@ -49,13 +49,7 @@
 // # Source
 //
 // R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support
-// for Fine-Grained Latency Measurements (2012), sections II and VI.
-//
-//	paper                here
-//	m-set                Plan.MSet
-//	MSP                  Report
-//	probe hop count      Coverage.Hops
-//	Algorithm 1          ByPaths
-//	MEC                  SegmentID.Class
-//	Σ d²                 Plan.Internal
+// for Fine-Grained Latency Measurements (2012), sections II and VI. Its MSP is
+// [Report], the probe hop count Coverage.Hops, Algorithm 1 [ByPaths], MEC
+// SegmentID.Class, and Σ d² the segments of [Plan.Internal].
 package mplane

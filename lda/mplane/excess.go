@@ -64,8 +64,8 @@ func heaviness(past []float64, usual float64) float64 {
 	return (float64(k) - math.Sqrt(float64(k))) / sum
 }
 
-// lossy compares the packets that were lost with those of past intervals, if
-// these were lost in small bursts: their number is a Poisson variable.
+// lossy compares the packets that were lost with those of past intervals, if these
+// were lost in small bursts: then their number is a Poisson variable.
 func lossy(at *value, past []*value, comparisons int) (confident float64) {
 	var sent, lost, squares float64
 	for _, v := range past {
@@ -100,8 +100,7 @@ func tail(t, degrees float64) float64 {
 		return 1 - high
 	}
 	for range 60 {
-		middle := (low + high) / 2
-		if estimate.StudentQuantile(middle, degrees) < t {
+		if middle := (low + high) / 2; estimate.StudentQuantile(middle, degrees) < t {
 			low = middle
 		} else {
 			high = middle
@@ -110,8 +109,7 @@ func tail(t, degrees float64) float64 {
 	return 1 - low
 }
 
-// A few intervals are looked at together, too: what grows shows in several, of
-// which bursts hide some.
+// few intervals are looked at together, too: what grows shows in some of them.
 const few = 4
 
 // beyondBursts returns how surely the first sample is greater than those
@@ -177,10 +175,10 @@ func burstLine(past []sample) (centre, middle, slope float64) {
 // what the median of absolute deviations implies for the standard deviation of
 // normal values. It sorts the numbers.
 func centred(xs []float64) (centre, spread float64) {
+	var deviations []float64
 	centre = median(xs)
-	deviations := make([]float64, len(xs))
-	for i, x := range xs {
-		deviations[i] = math.Abs(x - centre)
+	for _, x := range xs {
+		deviations = append(deviations, math.Abs(x-centre))
 	}
 	const toDeviation = 1.4826
 	return centre, toDeviation * median(deviations)

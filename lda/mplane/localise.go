@@ -25,8 +25,8 @@ type Suspect struct {
 	// that surely lose.
 	Share float64
 
-	// Sure is 1 less the probability that a path whose segments are all as
-	// usual shows so great an excess in any of them.
+	// Sure is 1 less the probability that a path which is as usual shows so
+	// great an excess in any of its segments.
 	Sure float64
 
 	// Since is the interval in which the excess began. What lasts for half of
@@ -43,9 +43,9 @@ type Verdict struct {
 	// explanation (Share of at least 0.05), the greatest share first.
 	Suspects []Suspect
 
-	// Unknown lists the segments without a measurement, those without a
-	// history of at least MinHistory intervals, and those between two clocks
-	// without a reading and without the way back. The cause may be one of them.
+	// Unknown lists the segments without a measurement, without a history of
+	// MinHistory intervals, or between two clocks without a reading and without
+	// the way back. The cause may be one of them.
 	Unknown []SegmentID
 }
 
@@ -53,10 +53,9 @@ type Verdict struct {
 // measured before it can be suspected.
 const MinHistory = 8
 
-// sure is the least Sure of a suspect, and part its least Share.
 const (
-	sure = 0.99
-	part = 0.05
+	sure = 0.99 // the least Sure of a suspect
+	part = 0.05 // the least Share
 )
 
 // Localise compares every segment of a path in an interval with its own
@@ -156,8 +155,7 @@ func (s *Station) samples(all []*value) (of []sample, bothWays bool) {
 	}), true
 }
 
-// sampled returns the samples of one kind, or nothing if there are too few, or
-// not of the first.
+// sampled returns the samples of one kind, or nothing if too few, or not the first.
 func sampled(all []*value, by func(*value) (mean, deviation, chance float64, ok bool)) []sample {
 	var of []sample
 	for i, v := range all {
@@ -170,8 +168,7 @@ func sampled(all []*value, by func(*value) (mean, deviation, chance float64, ok 
 	return enough(of)
 }
 
-// good returns the greatest error of a reading that is not far worse than
-// usual.
+// good returns the greatest error of a reading that is not far worse than usual.
 func good(all []*value) float64 {
 	const worse = 10
 	var errors []float64
@@ -186,15 +183,12 @@ func good(all []*value) float64 {
 	return worse * median(errors)
 }
 
-// onset is how much of an excess an interval shows that belongs to its growth,
-// and half how much one shows that is as troubled.
 const (
-	onset = 0.05
-	half  = 0.5
+	onset = 0.05 // of an excess that an interval shows which belongs to its growth
+	half  = 0.5  // that one shows which is as troubled
 )
 
-// slow compares a segment's delay with those before. ok is false if there are
-// too few.
+// slow compares a segment's delay with those before. ok is false if too few.
 func (s *Station) slow(all []*value, comparisons int) (p Suspect, ok bool) {
 	of, bothWays := s.samples(all)
 	if of == nil {

@@ -1,11 +1,15 @@
 package mplane
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -132,11 +136,8 @@ func (n *Network) Links(r Router) []Link { return n.links[r] }
 // neighbours returns the routers with a link to or from r, in order.
 func (n *Network) neighbours(r Router) []Router {
 	var all []Router
-	for _, l := range n.links[r] {
-		all = append(all, l.To)
-	}
-	for _, l := range n.into[r] {
-		all = append(all, l.From)
+	for _, l := range slices.Concat(n.links[r], n.into[r]) {
+		all = append(all, l.From+l.To-r) // the other end
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -156,4 +157,39 @@ func (n *Network) Fingerprint() uint64 {
 		b = append(b, name...)
 	}
 	return uint64(hashing.Digest(0, b))
+}
+
+// ReadWeights reads a map in Rocketfuel's weights.intra format. Each link has
+// a line with the two routers' names and the link's weight, separated by white
+// space. A plus in a name stands for a space. ReadWeights skips empty lines and
+// those that begin with #. The error wraps [estimate.ErrEncoding] and names the
+// line.
+func ReadWeights(r io.Reader) (*Network, error) {
+	n := NewNetwork()
+	lines := bufio.NewScanner(r)
+	for number := 1; lines.Scan(); number++ {
+		if err := n.readLink(lines.Text()); err != nil {
+			return nil, fmt.Errorf("mplane: %w: line %d: %v", estimate.ErrEncoding, number, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("mplane: reading weights: %w", err)
+	}
+	return n, nil
+}
+
+// readLink adds the link of a line.
+func (n *Network) readLink(line string) error {
+	fields := strings.Fields(line)
+	if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+		return nil
+	}
+	if len(fields) != 3 {
+		return fmt.Errorf("%d fields, want two names and a weight", len(fields))
+	}
+	weight, err := strconv.ParseFloat(fields[2], 64)
+	if err != nil {
+		return fmt.Errorf("weight %q is not a number", fields[2])
+	}
+	return n.AddLink(strings.ReplaceAll(fields[0], "+", " "), strings.ReplaceAll(fields[1], "+", " "), weight)
 }

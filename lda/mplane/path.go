@@ -17,9 +17,8 @@ type PathResult struct {
 	// Error is the standard error of the mean from the segments' samples.
 	Error float64
 
-	// Certain contains the samples' mean whatever the clocks show: between
-	// routers no delay is below zero, nor above the round trip, which no clock
-	// changes. It has no upper end if the way back is not measured.
+	// Certain contains the samples' mean whatever the clocks show: between routers
+	// no delay is below zero, nor above the round trip, if that is measured.
 	Certain estimate.Interval
 
 	// Loss is the fraction of packets lost on the way: 1 − Π(1 − loss).
@@ -44,8 +43,8 @@ func (r PathResult) MeanInterval(confidence float64) estimate.Interval {
 
 // Path combines what is known about a path's delay in an interval, for packets
 // of a class. The error wraps [estimate.ErrConfig] if the plan does not have
-// the path. It wraps [estimate.ErrNoSamples] if segments are missing; the
-// result then covers the others.
+// the path, or [estimate.ErrNoSamples] if segments are missing; the result then
+// covers the others.
 func (s *Station) Path(path []Router, class int, interval uint64) (PathResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +85,8 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 	return r, nil
 }
 
-// mean returns a segment's mean delay: by the reading of its clocks or, without
-// one, half of the round trip, and whether one of these is known.
+// mean returns a segment's mean delay, if known: by the reading of its clocks or,
+// without one, half of the round trip.
 func (s *Station) mean(v *value) (mean float64, known bool) {
 	switch {
 	case v == nil:
@@ -97,15 +96,13 @@ func (s *Station) mean(v *value) (mean float64, known bool) {
 	case v.AheadError > 0:
 		return v.Delay.Mean - v.Ahead, true
 	}
-	back := s.back(v)
-	if back == nil {
-		return 0, false
+	if back := s.back(v); back != nil {
+		return (v.Delay.Mean + back.Delay.Mean) / 2, true
 	}
-	return (v.Delay.Mean + back.Delay.Mean) / 2, true
+	return 0, false
 }
 
-// certain adds a segment to the certain interval of a path. Inside a router
-// there is one clock, and no uncertainty.
+// certain adds a segment to the certain interval of a path. In a router is one clock.
 func (s *Station) certain(r *PathResult, v *value) {
 	chance := v.Error
 	if v.Segment.Internal() {

@@ -47,10 +47,7 @@ type pathSearch struct {
 const (
 	unsettled = -1
 	unseen    = -1
-
-	// sameCost is the relative difference up to which two costs are equal: it
-	// allows for rounding in the addition of weights.
-	sameCost = 1e-12
+	sameCost  = 1e-12 // the relative difference up to which two costs are equal, for rounding
 )
 
 func newPathSearch(n *Network) *pathSearch {
@@ -97,9 +94,9 @@ func (s *pathSearch) settle(t *pathTree, d distance) {
 // are told apart.
 const MaxPaths = 64
 
-// Paths returns the shortest paths from one router to another, each including
-// both ends: all of equal cost, in the order of their routers' numbers, but at
-// most MaxPaths. It returns none if to cannot be reached or equals from.
+// Paths returns the shortest paths from one router to another, each with both
+// ends, in the order of their routers' numbers: at most MaxPaths of equal cost,
+// none if to cannot be reached or equals from.
 func (n *Network) Paths(from, to Router) [][]Router {
 	if !n.has(from) || !n.has(to) || from == to {
 		return nil

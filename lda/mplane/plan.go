@@ -55,8 +55,7 @@ type Plan struct {
 // probes. It cuts each shortest path to each other monitor at the first
 // m-router on it, which measures the rest. Equal-cost paths are separate
 // segments, at most MaxPaths between two routers. While routing converges, probe
-// the sets of both plans, so that all paths are covered before and after, and see
-// [Station.Replan]. The error wraps [estimate.ErrConfig].
+// the sets of both plans: see [Station.Replan]. The error wraps [estimate.ErrConfig].
 func (n *Network) Plan(d Deployment) (*Plan, error) {
 	if d.Classes < 0 || d.Classes > 1<<16 {
 		return nil, invalid("Classes", d.Classes, "0 to 65536")
@@ -149,12 +148,12 @@ func (p *Plan) Has(id SegmentID) bool {
 
 // probed returns a segment between monitors.
 func (p *Plan) probed(id SegmentID) (Segment, bool) {
-	set := p.sets[id.From]
-	at := slices.IndexFunc(set, func(s Segment) bool { return s.ID == id })
-	if at < 0 {
-		return Segment{}, false
+	for _, s := range p.sets[id.From] {
+		if s.ID == id {
+			return s, true
+		}
 	}
-	return set[at], true
+	return Segment{}, false
 }
 
 // Opposite returns the segment along the same routers in the other direction,

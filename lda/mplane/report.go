@@ -24,10 +24,9 @@ type Measurement struct {
 	Error float64 // standard error of Delay.Mean, in nanoseconds
 
 	// Ahead is how far the clock at the segment's end is ahead of the one at
-	// its beginning, in nanoseconds, if the two monitors follow each other's
-	// clocks. AheadError is its standard error. SetClock sets both. Clocks that
-	// something else keeps together are 0 ahead, and AheadError says how well.
-	// Both are 0 if nothing is known, and inside a router.
+	// its beginning, in nanoseconds, and AheadError its standard error: SetClock
+	// sets both. Clocks that something else keeps together are 0 ahead, and
+	// AheadError says how well. Both are 0 if nothing is known, and inside a router.
 	Ahead, AheadError float64
 }
 
@@ -39,9 +38,8 @@ func Measure(id SegmentID, r *lda.Result) Measurement {
 }
 
 // SetClock takes a reading of the clock at the segment's end by the one at its
-// beginning: see [clock.Tracker]. How differently long the two directions are
-// does not matter, because it is the same in every interval: let
-// [clock.Config.Asymmetry] be 0.
+// beginning: see [clock.Tracker]. Let [clock.Config.Asymmetry] be 0: what differs
+// between the directions is the same in every interval.
 func (m *Measurement) SetClock(r clock.Reading) {
 	const widths = 4 // number of standard errors from end to end of Likely
 	if width := r.Likely.High - r.Likely.Low; !math.IsNaN(width) && !math.IsInf(width, 0) {
@@ -79,8 +77,7 @@ type Report struct {
 
 // A report is encoded, big-endian, as a reportHead and its encodedMeasurements,
 // between the head and the CRC-32C of package wire. With a key, a tag of 16
-// bytes follows. There is no sequence number: a report says the same whenever it
-// comes, and whenever it comes again.
+// bytes follows. A report says the same whenever it comes, or comes again.
 type reportHead struct {
 	Network, Interval uint64
 	Monitor           Router
@@ -151,15 +148,12 @@ func (k Key) tag(record []byte) []byte {
 }
 
 // DecodeReport decodes and checks a report that AppendReport encoded with the
-// same key. The error wraps [estimate.ErrEncoding].
+// same key. The error wraps [ErrForged] or [estimate.ErrEncoding].
 func DecodeReport(data []byte, key Key) (Report, error) {
 	if !key.empty() {
-		if len(data) < tagSize {
-			return Report{}, fmt.Errorf("mplane: %w: %d bytes, too short for a tag", estimate.ErrEncoding, len(data))
-		}
-		record := data[:len(data)-tagSize]
+		record := data[:max(len(data)-tagSize, 0)]
 		if !hmac.Equal(key.tag(record), data[len(record):]) {
-			return Report{}, fmt.Errorf("mplane: %w: the tag does not match the key", estimate.ErrEncoding)
+			return Report{}, fmt.Errorf("mplane: %w", ErrForged)
 		}
 		data = record
 	}

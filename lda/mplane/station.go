@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/session"
 )
 
 // Errors of reports that a Station refuses in whole or in part.
@@ -19,6 +20,8 @@ var (
 	// ErrUnplanned means that the report is about a segment that is in no
 	// plan, or from a router that does not measure it.
 	ErrUnplanned = errors.New("segment not planned")
+	// ErrForged means that the report lacks the tag of the station's key.
+	ErrForged = session.ErrForged
 )
 
 // A StationConfig says what a monitoring station expects.
@@ -27,13 +30,10 @@ type StationConfig struct {
 	Key  Key // of the reports' tags
 
 	// Length is the length of an interval, in nanoseconds. Intervals are
-	// numbered by the clock, time divided by Length, so that no report can
-	// pretend to be of a later time.
+	// numbered by the clock, so that no report can pretend to be of a later time.
 	Length int64
 
-	// History is the number of intervals kept, 8 to 10,000; 0 means 64.
-	// Localise compares a segment with its own history.
-	History int
+	History int // the number of intervals kept, 8 to 10,000; 0 means 64
 }
 
 // A Station collects the reports of monitors, segment by segment and interval
@@ -94,9 +94,9 @@ func (s *Station) Replan(p *Plan, until int64) error {
 
 // Receive accepts a report at time now, in nanoseconds. It stores what the
 // report says about planned segments, even if it refuses other parts. The
-// error wraps [estimate.ErrEncoding] for data that is not a report with this
-// key, [estimate.ErrMismatch] for a report of another network, ErrInterval or
-// ErrUnplanned. A report that comes again changes nothing.
+// error wraps [estimate.ErrEncoding], [ErrForged], [estimate.ErrMismatch] for a
+// report of another network, ErrInterval or ErrUnplanned. A report that comes
+// again changes nothing.
 func (s *Station) Receive(now int64, data []byte) (Report, error) {
 	r, err := DecodeReport(data, s.config.Key)
 	if err != nil {
@@ -134,9 +134,7 @@ func (s *Station) Take(now int64, r Report) error {
 	return err
 }
 
-// ahead is the number of intervals that a monitor's clock may be ahead of the
-// station's.
-const ahead = 2
+const ahead = 2 // intervals that a monitor's clock may be ahead of the station's
 
 // admit checks that a report is of this network and about the present.
 func (s *Station) admit(now int64, r *Report) error {
@@ -151,8 +149,7 @@ func (s *Station) admit(now int64, r *Report) error {
 	return nil
 }
 
-// retire drops the old plan when its time is over, and the segments that only
-// it had.
+// retire drops the old plan when its time is over, and its own segments.
 func (s *Station) retire(now int64) {
 	if len(s.plans) > 1 && now >= s.until {
 		s.plans = s.plans[:1]

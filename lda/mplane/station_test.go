@@ -267,8 +267,8 @@ func TestBadReports(t *testing.T) {
 		change(&r)
 		return r
 	}
-	try("no tag", good, Key{}, estimate.ErrEncoding)
-	try("another key", good, NewKey("x"), estimate.ErrEncoding)
+	try("no tag", good, Key{}, ErrForged)
+	try("another key", good, NewKey("x"), ErrForged)
 	try("another network", with(func(r *Report) { r.Network++ }), w.key, estimate.ErrMismatch)
 	try("of the future", with(func(r *Report) { r.Interval = 103 }), w.key, ErrInterval)
 	try("of the far future", with(func(r *Report) { r.Interval = math.MaxUint64 }), w.key, ErrInterval)

@@ -15,8 +15,7 @@ type Order uint8
 // The orders.
 const (
 	// ByHops chooses, each time, the router that removes the most hops from
-	// the probes. No choice of equally many removes more than 1/(1−1/e) times
-	// as many, and [UpgradePlan.Bound] says how close this one is.
+	// the probes; [UpgradePlan.Bound] says how close to the best choice that is.
 	ByHops Order = iota
 	// ByPaths is Algorithm 1 of section VI: the router on the most probed
 	// paths.
@@ -53,10 +52,7 @@ type Step struct {
 type UpgradePlan struct {
 	Before Coverage
 	Steps  []Step
-
-	// Bound is a lower bound of the probe hop count for any choice of equally
-	// many routers.
-	Bound int64
+	Bound  int64 // of the probe hop count, from below, for any choice of equally many routers
 }
 
 // PlanUpgrades chooses which routers to upgrade, in a few seconds for a map of
@@ -132,8 +128,7 @@ type counts struct {
 	hops     []int32  // of the longest path to there
 }
 
-// recount counts all paths, by several goroutines. The sums are integers, so
-// their order does not matter.
+// recount counts all paths, by several goroutines: sums of integers in any order.
 func (s *upgradeSearch) recount(ctx context.Context) {
 	workers := make([]counts, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
@@ -162,10 +157,9 @@ func (s *upgradeSearch) recount(ctx context.Context) {
 	}
 }
 
-// count counts the paths of a source that no upgraded router cuts and, for
-// every router on them, what upgrading it would gain. It does so as J. Brandes
-// counts shortest paths, once along the tree and once back. It drops from the
-// tree what upgraded routers have cut off.
+// count counts the paths of a source that no upgraded router cuts and, for every
+// router on them, what upgrading it would gain, as J. Brandes counts shortest paths:
+// once along the tree and once back. It drops what upgraded routers have cut off.
 func (c *counts) count(t *pathTree, upgraded []bool) {
 	n := len(t.routers)
 	c.to, c.from, c.hops = append(c.to[:0], make([]probes, n)...), append(c.from[:0], make([]probes, n)...), make([]int32, n)
