@@ -13,7 +13,8 @@ type Identifier struct {
 	link    Link
 	tunnels Tunnels
 
-	x, y, flowX, flowY uint64 // what split makes of the seed, for a digest and for a flow
+	x, y, flowX, flowY uint64     // what split makes of the seed, for a digest and for a flow
+	ports              [16]uint64 // lower ten bits of the UDP ports that may lead into tunnels
 }
 
 // NewIdentifier returns an Identifier of frames that begin with link: the
@@ -23,6 +24,12 @@ func NewIdentifier(seed uint64, link Link, tunnels Tunnels) *Identifier {
 	d := &Identifier{seed: seed, link: link, tunnels: tunnels}
 	d.x, d.y = split(seed, key1+2*invariantSize)
 	d.flowX, d.flowY = split(seed, key3)
+	if tunnels.Depth > 0 {
+		d.ports = likelyPorts
+		for _, port := range []uint16{tunnels.VXLAN, tunnels.Geneve, tunnels.GTP} {
+			d.ports[port>>6&15] |= 1 << (port & 63)
+		}
+	}
 	return d
 }
 
@@ -73,15 +80,16 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 			b = plainTags(b)
 			kind = le.Uint16(b[12:14])
 		}
+		h := (*[plainSize]byte)(b)
 		var s0, s1, t0, t1, id uint64 // source and destination
 		var length int
-		proto := b[23]
+		proto := h[23]
 		if kind == etherIPv4 {
-			first := le.Uint64(b[14:22])
+			first := le.Uint64(h[14:22])
 			if !isPlain(first) {
 				return n
 			}
-			s1, t1, id, length = plainIPv4(first, le.Uint64(b[26:34]))
+			s1, t1, id, length = plainIPv4(first, le.Uint64(h[26:34]))
 		} else {
 			if kind != etherIPv6 || len(b) < plainSize+longer || b[14]>>4 != 6 {
 				return n
@@ -91,8 +99,8 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 			length, id = int(bits.ReverseBytes16(size)), uint64(size)<<48
 			proto = b[20]
 			b = b[longer:]
+			h = (*[plainSize]byte)(b)
 		}
-		h := (*[plainSize]byte)(b)
 		ports := bits.ReverseBytes32(le.Uint32(h[34:38]))
 		last := le.Uint64(h[50:58])
 		if proto == protoTCP {
@@ -103,7 +111,7 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 		} else if length < transportSize {
 			return n
 		} else if proto == protoUDP {
-			if d.tunnels.Depth > 0 && d.tunnels.mayLead(uint16(ports)) {
+			if d.ports[ports>>6&15]>>(ports&63)&1 != 0 {
 				return n
 			}
 		} else if proto == protoICMP || proto == protoICMPv6 {
