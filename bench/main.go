@@ -7,7 +7,7 @@
 //	go run ./bench lda-4 'lds-*' colate # some: names, patterns, beginnings
 //	go run ./bench -all -quick          # all, small: a minute on two cores
 //	go run ./bench -all                 # all: half an hour
-//	go run ./bench -soak 10m            # what runs for months, under hostile load
+//	go run ./bench -soak 10m            # the front door under hostile load
 //	go run ./bench -results bench/RESULTS.md  # write what full runs found, in sentences
 //
 // Results go to -out, by default out/. The same -seed gives the same bytes.
@@ -137,7 +137,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "`number` of experiments to run side by side")
 	f.StringVar(&set.page, "results", "", "write what the full runs found to this `file`, in sentences, and run nothing")
-	f.DurationVar(&set.soak, "soak", 0, "run what goes on for months under hostile load for this `time`, and no experiments")
+	f.DurationVar(&set.soak, "soak", 0, "run the front door under hostile load for this `time`, and no experiments")
 	for { // flags may come before, between and after names
 		err := f.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {

@@ -92,9 +92,6 @@ func (e *Errors) Add(packets int, got, truth float64) {
 	e.flows = append(e.flows, scored{packets, estimate.RelativeError(got, truth), true})
 }
 
-// Merge adds another method's flows.
-func (e *Errors) Merge(o *Errors) { e.flows = append(e.flows, o.flows...) }
-
 // Next says that flows of another interval follow: ranges are over intervals.
 func (e *Errors) Next() { e.ends = append(e.ends, len(e.flows)) }
 
