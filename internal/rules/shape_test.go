@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2060},
 	"lds":            {2909, 3720},
-	"colate":         {4381, 3566},
+	"colate":         {4381, 3534},
 	"rli":            {3258, 2795},
 	"hashing":        {2110, 3515},
 	"queue":          {3255, 4425},
