@@ -17,6 +17,7 @@ import (
 	"io"
 	"net"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/hoplag/hoplag"
@@ -92,7 +93,7 @@ func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (fail
 		if view.Add(r); o.json {
 			rows.Object(r)
 		} else {
-			rows.Printf("%s  %v", r.Start.Format(time.TimeOnly), r)
+			rows.Printf("%s  %s", r.Start.Format(time.TimeOnly), strings.ReplaceAll(r.String(), "; ", "\n          "))
 			for at, n := range h.dropped() {
 				rows.Printf(", %d dropped %s", n, at)
 			}
