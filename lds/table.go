@@ -65,8 +65,8 @@ func (c *TableConfig) FlowBytes() int {
 // held from its first packet on; another from the packet that drew low enough.
 // [Table.Hold] gives rooms to flows that are known to be large. Of a million flows, a
 // table of 16,000 holds nine tenths of those of 1,000 packets and more by what they draw,
-// and 98 to 99 % once it has held on to the large ones for three intervals
-// (TestTableHoldsOnToTheLarge).
+// and 99 % once it has held on for three intervals to those of 250 that it saw: a flow that
+// came late was seen in part (TestTableHoldsOnToTheLarge).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and
 // of one. A loss spoils one cell.

@@ -326,7 +326,7 @@ func TestTableConfigIsChecked(t *testing.T) {
 }
 
 // Of sixty times as many flows as it has rooms, a table that holds on to the large ones of
-// the interval before has nearly all of 1,000 packets and more in the fourth one.
+// the interval before has 99 % of those of 1,000 packets and more from the fourth one on.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
 	skipShort(t)
 	r := rand.New(rand.NewPCG(5, 5))
@@ -346,8 +346,8 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 	}
 	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	var shares []float64
-	for range 5 {
-		table.Hold(table.Flows(500))
+	for range 6 {
+		table.Hold(table.Flows(250))
 		for _, f := range order {
 			table.Update(f, hashing.Packet(r.Uint64()), 0)
 		}
@@ -360,7 +360,7 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 		shares = append(shares, held/float64(len(large)))
 	}
 	t.Logf("of %d: %.3f", len(large), shares)
-	if shares[0] > 0.95 || shares[4] < 0.975 {
+	if later := (shares[3] + shares[4] + shares[5]) / 3; shares[0] > 0.95 || later < 0.99 {
 		t.Errorf("of %d large flows held, by interval: %.3f", len(large), shares)
 	}
 }
