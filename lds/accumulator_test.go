@@ -320,6 +320,47 @@ func TestLossesAreTold(t *testing.T) {
 	holds("after a pause", 110, 0, 0)
 }
 
+// A packet that comes after a report told that it was lost is taken back from the losses of
+// the report in which it comes, and so is the time for which it was on its way: all reports
+// together have the time of all packets, up to an interval.
+func TestLatePacketIsTakenBack(t *testing.T) {
+	a := mustAccumulate(t, lossless)
+	const slow, sent, comes = hashing.Packet(77), int64(3e6 + 5), int64(20e6 + 9)
+	var time, received float64
+	report := func(from, to int64, least, most uint64) {
+		t.Helper()
+		for k := from; k < to; k++ {
+			up, down := mustNew(t, lossless), mustNew(t, lossless)
+			for i := range int64(10) {
+				p, at := hashing.Word(uint64(k), uint64(i)), k*1e6+i*1000
+				up.Update(7, p, at)
+				down.Update(7, p, at+100)
+			}
+			if sent/1e6 == k {
+				up.Update(7, slow, sent)
+			}
+			if comes/1e6 == k {
+				down.Update(7, slow, comes)
+			}
+			if err := a.Add(k*1e6, (k+1)*1e6, up, down); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := a.Estimate(7)
+		if err != nil || r.Overdue != least || r.Lost != most {
+			t.Errorf("%d to %d ms: %+v, %v; want %d to %d lost", from, to, r, err, least, most)
+		}
+		time += r.Mean * float64(r.Received)
+		received += float64(r.Received)
+		a.Reset()
+	}
+	report(0, 10, 1, 1)
+	report(10, 30, 0, 0)
+	if want := 300*100 + float64(comes-sent); received != 301 || math.Abs(time-want) > 1e6 {
+		t.Errorf("%v received took %v, want 301 and %v", received, time, want)
+	}
+}
+
 // What an Accumulator was told in another order, or of other sizes, or twice, it
 // refuses, and is as before; and without packets it has no answer.
 func TestAccumulatorRefuses(t *testing.T) {

@@ -20,10 +20,9 @@ const (
 // sketches can be compared or merged only if their Configs are equal.
 type Config struct {
 	// Identity identifies what packets and flows are hashed with: the
-	// [hashing.Fingerprint] of a seed or of a [hashing.SipHash]. It lets the
-	// package refuse to compare two points that hash differently. Encodings
-	// carry it, so it must not be the secret itself. A new seed each interval
-	// gives every flow new neighbours.
+	// [hashing.Fingerprint] of a seed or of a [hashing.SipHash]. Encodings carry it, so
+	// it must not be the secret itself. A new seed each interval gives every flow new
+	// neighbours.
 	Identity uint64
 
 	// Rows is the number of rows (R in the paper), 1 to MaxRows. Each packet
@@ -47,9 +46,7 @@ type Config struct {
 
 	// Tolerance says how many more packets than the least loaded of a flow's
 	// cells another cell may hold and still be used with it, as a fraction
-	// (α), 0 to 1,000. With a Spread of 1 every cell holds the same packets of
-	// the flow, so a second cell only adds packets of others: 0 is best. The
-	// paper takes 0.1 with a Spread of 5.
+	// (α), 0 to 1,000. With a Spread of 1, 0 is best. The paper takes 0.1 with 5.
 	Tolerance float64
 
 	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap.
@@ -70,10 +67,8 @@ type Config struct {
 }
 
 // DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500
-// cells of 13 bytes. Two rows see every packet and two sample, so that a loss
-// of 1 % leaves usable cells to nearly all large flows. Without losses the
-// paper's reference sketch, in which all rows see every packet, is slightly
-// more accurate.
+// cells of 13 bytes. Two rows see every packet and two sample, for losses. Without
+// these the paper's, in which all rows see every packet, is slightly more accurate.
 var DefaultConfig = Config{
 	Rows:       4,
 	Columns:    17500,

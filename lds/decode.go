@@ -20,22 +20,15 @@ import (
 //
 // A record has the number of packets that its flow sent, times its weight if
 // it has one. If the number is 0, Decode finds it from the counts ([joint.Counts]),
-// and the result has it. With one flow a cell the estimates are no worse for that.
-// With dozens of flows a cell, counts no longer tell a flow of some hundred packets
-// from many flows of a few, and [Estimate] is as close to the truth.
+// and the result has it. With one flow a cell the estimates are no worse for that;
+// with dozens, [Estimate] is as close to the truth.
 //
-// The result has, for each flow in the order of flows, its mean and the mean's
-// expected deviation. A flow without a usable cell is marked with a Usable of
+// The result is in the order of flows. A flow without a usable cell has a Usable of
 // 0. If flows have weights, and the Spread is above 1 or Rates are below 1,
-// the deviations of heavy flows' neighbours are too small, because the solver
-// takes a weight for that many packets, each in a cell of its own choice.
+// the deviations of heavy flows' neighbours are too small. opts.Deviations needs rows
+// that sample, or a Spread above 1.
 //
-// With opts.Deviations it also estimates how far the packets of each flow are
-// from the flow's mean. That needs rows that sample, or a Spread above 1.
-//
-// Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell. It
-// leaves out cells of so many packets that their sums may have wrapped
-// (Config.SumBits).
+// Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ,
 // [estimate.ErrConfig] if packets or doubts are out of range or a flow is
@@ -133,8 +126,7 @@ func (d *decoding) amend(r *joint.Result, i int, f hashing.Flow, p *joint.Proble
 	}
 }
 
-// half returns a progress function for one half of the work that reports to a
-// function for the whole, after the part already done.
+// half returns a progress function for one half of the work, after the part done.
 func half(report func(float64), done float64) func(float64) {
 	if report == nil {
 		return nil

@@ -75,8 +75,7 @@
 // flows if most flows matter, and a tenth of that if only large flows do. Four
 // rows are enough.
 //
-// Without losses, rows that see every packet are best, and fewer but larger
-// rows give Estimate a smaller median error. With losses, compare often and
+// Without losses, rows that see every packet are best. With losses, compare often and
 // use an [Accumulator], and let some rows sample, as [DefaultConfig] does:
 // with fewer packets in a cell it is sooner known when one was lost. The experiments
 // lds-rows, ours-lds-accumulate and ours-lds-table of the project's bench have the

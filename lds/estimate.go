@@ -13,43 +13,29 @@ var errNoSamples = fmt.Errorf("lds: %w", estimate.ErrNoSamples)
 
 // A Result is what two sketches say about one flow.
 type Result struct {
-	// Delay is the estimate of the flow's delays from the least contaminated
-	// of its cells. Mean is that of Fig. 6. StdDev is count-conditioned over
-	// cells of one row. N counts the packets of the row that contributed most:
-	// a packet is in every row and counts once.
+	// Delay is from the least contaminated of the flow's cells (Fig. 6). N counts the
+	// packets of the row that contributed most: a packet is in every row and counts once.
 	estimate.Delay
 
 	// DegreesOfFreedom is what StdDev rests on: the number of selected cells
-	// beyond the first of each row. With 0 the deviation is unknown, and
-	// StdDev is 0 and means nothing; that is always so with a Spread of 1. The
-	// relative error of a deviation is at best about 1/√(2·DegreesOfFreedom).
-	// Flows that share the cells add their distance from this one.
+	// beyond the first of each row. With 0, as always with a Spread of 1, the deviation
+	// is unknown. Flows that share the cells add their distance from this one.
 	DegreesOfFreedom uint64
 
 	// MeanError is the expected root mean square error of Mean, in
 	// nanoseconds. It is +Inf if the cells next to the flow's do not reveal it.
-	// [Result.MeanInterval] is made from it.
 	MeanError float64
 
 	// Share is the fraction of the flow's packets behind the answer, as far as
-	// counts can tell. It is 1 unless some cells of a spread flow are unusable
-	// or the runs of an [Accumulator] leave some packets out.
+	// counts can tell: 1 unless some cells of a spread flow are unusable.
 	Share float64
 
 	// Sent and Received are [Sketch.Packets] at the two points: the packets of
-	// the flow and of some of its neighbours. Lost is an upper bound of the
-	// flow's losses: the smallest difference over the rows that see every
-	// packet, including losses of neighbours and packets that were on their way
-	// when the interval ended. A duplicate hides one loss. So does a packet that
-	// was on its way when the one interval of [Estimate] began; an [Accumulator]
-	// allows for those.
-	//
-	// Overdue is a lower bound of what the same cells lost, of the flow's
-	// packets or its neighbours': packets that did not arrive within eight
-	// intervals after they were sent. Only an Accumulator knows of any;
-	// otherwise it is 0. In cells that always have packets on their way, Lost
-	// and Overdue differ by as many packets as pass in eight intervals or
-	// more.
+	// the flow and of some of its neighbours. Lost is an upper bound of the flow's
+	// losses, from the rows that see every packet: neighbours' losses and packets on
+	// their way count. Overdue is a lower bound of what the same cells lost, of packets
+	// that are known not to be on their way; only an [Accumulator] knows of any. In one
+	// interval of [Estimate] a packet that was on its way when it began hides a loss.
 	Sent, Received, Lost, Overdue uint64
 
 	// Usable is how many of the flow's Rows × Spread cells tell something.
@@ -61,14 +47,13 @@ type Result struct {
 // usable cells, and those that hold up to Config.Tolerance more.
 //
 // If rows sample at different rates, Estimate compares cells by an upper bound
-// of the packets they stand for, where section 4.2 divides counts by rates. So a
-// cell that happened to sample few of many packets does not pass for the purest.
-// This pays if delays within a flow differ, because few samples make a poor mean.
+// of the packets they stand for, where section 4.2 divides counts by rates, so that
+// a cell that happened to sample few of many packets does not pass for the purest.
 //
 // A cell that lost packets tells the delays of the others but for the times at
 // which the lost ones were sent, which it takes to be like those of all its packets.
-// So it is worth something unless intervals are much longer than delays. A cell of so many packets that its sum may have wrapped
-// (Config.SumBits) has no part in the answer.
+// A cell of so many packets that its sum may have wrapped (Config.SumBits) has no part
+// in the answer.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if
 // the sketches prove that the flow had no packets. The rest of the Result, all

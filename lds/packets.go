@@ -8,9 +8,8 @@ import (
 
 // Packets returns an upper bound of flow f's packets at this point: the count
 // of the least loaded of its rows, which includes flows that share its cells
-// (section 4.3, a count-min sketch). For rows that sample it divides the count
-// by the rate, and the bound is no longer strict. It returns 0 if the sketch
-// proves that the flow had no packet.
+// (section 4.3, a count-min sketch). For rows that sample it is not strict. It is 0
+// if the sketch proves that the flow had no packet.
 func (s *Sketch) Packets(f hashing.Flow) uint64 {
 	least, packets := math.Inf(1), 0.0
 	for r, rate := range s.config.Rates[:s.config.Rows] {

@@ -124,8 +124,7 @@ func NewRotation(c Config) (*estimate.Rotation[*Sketch], error) {
 	return estimate.NewRotation(func() (*Sketch, error) { return New(c) })
 }
 
-// Update records that packet p of flow f passed at time t, in nanoseconds
-// since an epoch that both points share (Fig. 5).
+// Update records that packet p of flow f passed at time t, in nanoseconds (Fig. 5).
 func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	s.add(f, uint64(p), uint64(t), tally(p, 1))
 }
@@ -146,22 +145,8 @@ func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weigh
 // are fewer packets than flows.
 func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	packets = packets[:len(flows)]
-	sum := uint64(t)
-	if s.path != plain {
-		for i, f := range flows {
-			s.add(f, uint64(packets[i]), sum, tally(packets[i], 1))
-		}
-		return
-	}
-	cells, columns := s.cells, s.columns
 	for i, f := range flows {
-		tally := tally(packets[i], 1)
-		i, j := split(flowWord(f, 0), columns)
-		k, l := split(flowWord(f, 1), columns)
-		cells[i].add(sum, tally)
-		cells[columns+j].add(sum, tally)
-		cells[2*columns+k].add(sum, tally)
-		cells[3*columns+l].add(sum, tally)
+		s.add(f, uint64(packets[i]), uint64(t), tally(packets[i], 1))
 	}
 }
 
@@ -287,10 +272,9 @@ func (c *Config) at(r int, f hashing.Flow, offset int) int {
 type condition int
 
 const (
-	empty     condition = iota // no packet at either point
-	usable                     // the same packets, as far as the digest can tell
-	lossy                      // more at one point than at the other
-	reordered                  // as many, but not the same
+	empty  condition = iota // no packet at either point
+	usable                  // the same packets, as far as the digest can tell
+	lossy                   // other ones
 )
 
 // compare returns the condition of the cells at one index of two sketches.
@@ -306,8 +290,7 @@ func compare(up, down *cell, digestBits uint8) condition {
 
 // Merge adds what b saw to s, as if s had seen it all. b is another shard of
 // the same point, or one of several points through which the traffic enters or
-// leaves, or another interval, if it is merged at both points. Packets that
-// were on their way between two merged intervals spoil no cell. The result has
+// leaves, or another interval, if it is merged at both points. The result has
 // the lower of the two interval numbers ([Sketch.SetInterval]). The error
 // wraps [estimate.ErrMismatch] if the Configs differ; s is then unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
@@ -339,26 +322,9 @@ func mismatch[config Config | TableConfig](a, b config) error {
 	return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a, b)
 }
 
-// AddCells adds cells that were kept elsewhere, such as in a kernel or on a
-// network card. Each cell is two words, row after row. The first word is the
-// sum of time stamps. The second holds the packet count in its low half and
-// the sum of the low halves of the packets' hashes in its high half. The error
-// wraps [estimate.ErrMismatch] if the number of words is wrong; s is then unchanged.
-func (s *Sketch) AddCells(words []uint64) error {
-	if len(words) != 2*len(s.cells) {
-		return fmt.Errorf("lds: %w: %d words of cells, want %d for %+v", estimate.ErrMismatch, len(words), 2*len(s.cells), s.config)
-	}
-	for i := range s.cells {
-		s.cells[i].add(words[2*i], words[2*i+1])
-	}
-	return nil
-}
-
 // Correct corrects the far point's sketch as if its clock had agreed with the
-// near point's. The delays of all flows are right after that, however much the
-// clocks drifted within the interval, up to the reading's own intervals, which
-// are the same for all flows. The reading must be of the middle of the
-// interval. Package clock makes readings.
+// near point's, however much the clocks drifted, up to the reading's own intervals.
+// The reading must be of the middle of the interval. Package clock makes readings.
 func (s *Sketch) Correct(reading clock.Reading) {
 	for i := range s.cells {
 		if c := &s.cells[i]; c.count() > 0 {
