@@ -28,6 +28,7 @@ type Span struct {
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
 	a.follower.usual, a.follower.stay = a.usual()
+	a.profile()
 	calm := func(c *areaCell, cut int, e *areaEvent, area float64) {
 		if cut <= to {
 			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area})
@@ -71,7 +72,8 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 // lately, times how long they take; of that it tries some, and weighs each by how well it
 // explains the span. Digests tell more: levels that are equal at two cuts mean that
 // nothing was lost in between and hardly anything was on its way. Levels that differ,
-// with as many outstanding, and later never fewer, mean that one was on its way.
+// with as many outstanding, and later never fewer, mean that one was on its way; that is
+// used where packets are slow, and elsewhere adds more bias than it takes away.
 type follower struct {
 	steps     []followed // by cut
 	open      bool
@@ -82,6 +84,9 @@ type follower struct {
 	stay      float64 // time for which a packet that is on its way will still be
 	alike     float64 // so many cuts tell as much as one, because the same packets are on their way
 	now, next []guess
+	share     float64   // of packets lost
+	rates     []float64 // likewise, by cut
+	sent, on  []float64 // by cut: packets of all cells sent, and outstanding
 	crowd     float64
 	tried     []trial
 	kept      []trial
@@ -112,6 +117,7 @@ type trial struct {
 const (
 	mostUnits = 64   // of packets lost
 	nextAgain = 8    // cuts within which a level may come again
+	slow      = 4    // intervals for which a packet that is slow is on its way
 	seldom    = 1e-3 // share of packets that may be lost where none is known to be
 )
 
@@ -170,20 +176,57 @@ func (a *Areas) usual() (mean, stay float64) {
 	return mean, (a.scatter + mean*mean) / (2 * mean)
 }
 
+// profile fills in which share of the packets sent in each interval was lost, halfway
+// between what two things tell that err to both sides. Settled spans tell how many they
+// lost, spread evenly. And all cells together have as many outstanding as are lost and on
+// their way, so the least from then on rises by what is lost, or before; the more are on
+// their way, the less that tells.
+func (a *Areas) profile() {
+	f, l, n := &a.follower, &a.losses, len(a.ends)
+	if f.share = (l.total + 0.5) / (l.of + 1); l.total < 0.5 {
+		f.share = min(f.share, seldom)
+	}
+	f.rates, f.sent, f.on = resize(f.rates, n), resize(f.sent, n), resize(f.on, n)
+	clear(f.sent)
+	clear(f.on)
+	for j := range a.cells {
+		for at := a.cells[j].first; at != 0; at = a.events[at].next {
+			if e := &a.events[at]; int(e.cut) > a.before {
+				f.sent[int(e.cut)-a.before] += float64(e.sent)
+				f.on[int(e.cut)-a.before] += float64(e.sent) - float64(e.received)
+			}
+		}
+	}
+	for k := 1; k < n; k++ {
+		f.on[k] += f.on[k-1]
+	}
+	way := 0.0
+	for k := n - 2; k >= 0; k-- {
+		least := min(f.on[k], f.on[k+1])
+		way += f.on[k] - least
+		f.on[k] = least
+	}
+	lost := max(f.on[n-1]-f.on[0], 0) / float64(n)
+	vague := math.Sqrt(way/float64(n)+1) / (lost + 1)
+	for k := range f.rates {
+		f.rates[k] = f.share
+		if k > 0 && f.sent[k] > 0 && a.old(k) {
+			risen := (max(f.on[k]-f.on[k-1], 0) + vague*f.share*f.sent[k]) / (f.sent[k] * (1 + vague))
+			f.rates[k] = (risen + (l.lost[k]+1)/(l.sent[k]+1/f.share)) / 2
+		}
+	}
+}
+
 // prepare reads a span.
 func (f *follower) prepare(a *Areas, x *span, from, to int) {
-	l, n := &a.losses, len(x.on)
-	share := (l.total + 0.5) / (l.of + 1)
-	if l.total < 0.5 {
-		share = min(share, seldom)
-	}
-	f.open, f.before, f.steps = x.open, share*x.before, resize(f.steps, n)
+	n := len(x.on)
+	f.open, f.before, f.steps = x.open, f.share*x.before, resize(f.steps, n)
 	at := sort.Search(len(a.passed), func(i int) bool { return int(a.passed[i].cut)-a.before > x.from })
 	least, level, apart := math.MaxInt, uint64(0), 0
 	for k := range n {
 		cut := x.from + 1 + k
 		s := followed{length: a.length(cut), sent: float64(x.out[k]), outstanding: int(x.on[k]), counts: cut > from && cut <= to}
-		s.losses, s.age = s.sent*(l.lost[cut]+1)/(l.sent[cut]+1/share), s.length/2
+		s.losses, s.age = s.sent*f.rates[cut], s.length/2
 		if at < len(a.passed) && int(a.passed[at].cut)-a.before == cut {
 			if e := &a.passed[at]; e.sent > 0 {
 				s.age = float64(SignExtend(uint64(a.ends[cut])*uint64(e.sent)-e.sentSum, a.bits)) / s.sent
@@ -208,7 +251,7 @@ func (f *follower) prepare(a *Areas, x *span, from, to int) {
 		switch on := f.steps[k].outstanding; {
 		case on < least:
 			least, level, apart = on, x.levels[k], 0
-		case on == least && x.levels[k] != level:
+		case on == least && x.levels[k] != level && a.greatest > slow*a.step:
 			apart = 1
 		}
 		f.steps[k].most = least - apart
