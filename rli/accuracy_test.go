@@ -8,7 +8,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
-	"github.com/hoplag/hoplag/queue/trace"
 	"github.com/hoplag/hoplag/rli"
 )
 
@@ -45,6 +44,20 @@ func medianError(t testing.TB, r *rli.Receiver, events []event) float64 {
 	return median
 }
 
+// prefixed is a source with packets before it.
+type prefixed struct {
+	first []queue.Packet
+	queue.Source
+}
+
+func (s *prefixed) Next(p *queue.Packet) bool {
+	if len(s.first) == 0 {
+		return s.Source.Next(p)
+	}
+	*p, s.first = s.first[0], s.first[1:]
+	return true
+}
+
 // TestNeverEmpty: with no packet that finds the link idle there is nothing to
 // go by but the references, and the method is RLI to the last bit.
 func TestNeverEmpty(t *testing.T) {
@@ -53,7 +66,7 @@ func TestNeverEmpty(t *testing.T) {
 	for range 200 {
 		full = append(full, queue.Packet{Bytes: 1500, Flow: 1})
 	}
-	src := trace.Merge(trace.Replay(full), source(t, "poisson", 1.3, 2))
+	src := &prefixed{full, source(t, "poisson", 1.3, 2)}
 	events := pass(t, link, adaptive(), 30000, src, nil)
 	linear, busy := receive(t, config(rli.Linear), events), receive(t, config(rli.BusyAware), events)
 	for f, want := range linear.All() {

@@ -25,7 +25,7 @@ const (
 
 // mayExportMore are the packages that are no synopses: kinds of links by their
 // numbers in captures, hops and sources.
-var mayExportMore = map[string]int{"estimate": 38, "hashing": 42, "queue": 41, "queue/trace": 41}
+var mayExportMore = map[string]int{"estimate": 38, "hashing": 42, "queue": 41, "queue/trace": 39}
 
 // A sourceFile is a Go file, parsed, and its text.
 type sourceFile struct {
@@ -104,9 +104,9 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2500, 2060},
 	"lds":            {2845, 3716},
 	"colate":         {4381, 3534},
-	"rli":            {3258, 2795},
+	"rli":            {3258, 2808},
 	"hashing":        {2110, 3515},
-	"queue":          {3255, 4425},
+	"queue":          {3200, 4405},
 	"internal":       {1650, 2685},
 	"examples":       {6000, 5440},
 	"bench":          {12200, 4330},

@@ -34,7 +34,6 @@
 // switches of package queue, at a chosen utilisation of a chosen link:
 // independent arrivals, bursts on all time scales, and flows that send as TCP
 // does. None reacts to loss or delay, and packet sizes are independent of
-// everything else. [Replay] makes a source of packets in memory, [Merge] of
-// other sources. [Delays] draws independent delays, for uses that need no
+// everything else. [Delays] draws independent delays, for uses that need no
 // queue. Everything random comes from PCG generators seeded by the Config.
 package trace
