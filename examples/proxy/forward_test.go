@@ -69,7 +69,7 @@ func dialTo(t testing.TB, network string, h *half) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	return conn
 }
 
@@ -213,7 +213,7 @@ func TestHalfClose(t *testing.T) {
 
 // A slow reader gets everything, and holds up nobody else.
 func TestSlowReader(t *testing.T) {
-	const size = 32 << 20
+	const size = 16 << 20
 	data := make([]byte, size)
 	rand.New(rand.NewSource(1)).Read(data)
 	to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
