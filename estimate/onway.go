@@ -98,7 +98,7 @@ func (a *Areas) ages(x *span, cut int, into *endAges) {
 // of the delays the mean age is m₂/2m₁, and the mean square m₃/3m₁. The third is
 // known from packets that were alone if they vary as all do. Else it is at least
 // m₂²/m₁, and at most m₂ times the greatest delay. Where the number of packets on
-// their way varies more than by chance, delays change, and this may be far off.
+// their way varies more than by chance, or known ages do, this may be as far off.
 func (a *Areas) age(t *Transit) {
 	mean := math.Abs(t.Mean)
 	if mean == 0 {
@@ -126,17 +126,16 @@ func (a *Areas) age(t *Transit) {
 		if oldest > 0 && oldest < 20*global && !a.underWay { // all were sent since the beginning
 			age -= oldest / math.Expm1(oldest/global)
 		}
-		if !t.steady || oldest < a.greatest {
+		known := a.onWay[i].settle(t.used, a.length(max(cut, 1)), global)
+		typical := math.Abs(known.sum-known.n*age) <= 4*math.Sqrt(known.n*spread+known.variance)
+		if !t.steady || oldest < a.greatest || !typical { // such as while a host is stalled
 			doubt = age * age
 		}
 		end.Known, end.Seen = a.onWay[i].seen.sum, a.onWay[i].seen.n
 		n := max(end.Packets, 0)
 		end.Ages, end.Variance = n*age, n*spread+n*n*doubt
-		known := a.onWay[i].settle(t.used, a.length(max(cut, 1)), global)
-		if known.n >= enoughAges {
-			if d := known.spread()/known.n + known.variance/sq(known.n); d < doubt {
-				age, spread, doubt = known.sum/known.n, known.spread(), d
-			}
+		if d := known.spread()/known.n + known.variance/sq(known.n); known.n >= enoughAges && d < doubt {
+			age, spread, doubt = known.sum/known.n, known.spread(), d
 		}
 		n = max(0, n-known.n)
 		if v := known.variance + n*spread + n*n*doubt; v < end.Variance {

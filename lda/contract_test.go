@@ -159,6 +159,7 @@ func TestSumsWrap(t *testing.T) {
 
 func TestNoAllocation(t *testing.T) {
 	up, down := pair(t, DefaultConfig, traffic(1, 0, 3000, 0.01, 0))
+	sent, received := pair(t, DefaultConfig, traffic(2, 0, 30_000, 0.01, 0.001)) // some lost, some joined
 	buf := make([]byte, 0, up.config.EncodedSize())
 	samples := make([]float64, 0, 3072)
 	ids := []hashing.Packet{1, 2, 3}
@@ -168,7 +169,7 @@ func TestNoAllocation(t *testing.T) {
 		"UpdateBatch":   func() { up.UpdateBatch(ids, 6) },
 		"Merge":         func() { up.Merge(up) },
 		"Reset":         func() { up.Reset() },
-		"Estimate":      func() { r, _ = Estimate(down, down) },
+		"Estimate":      func() { r, _ = Estimate(sent, received) },
 		"intervals":     func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
 		"AppendSamples": func() { samples, _ = AppendSamples(samples[:0], down, down) },
 		"AppendBinary":  func() { buf, _ = up.AppendBinary(buf[:0]) },
