@@ -138,7 +138,8 @@ func (a *Areas) age(t *Transit) {
 			age, spread, doubt = known.sum/known.n, known.spread(), d
 		}
 		n = max(0, n-known.n)
-		if v := known.variance + n*spread + n*n*doubt; v < end.Variance {
+		// Packets that are not known have longer delays, and their ages vary more.
+		if v := known.variance + 2*n*spread + n*n*doubt; v < end.Variance {
 			end.Ages, end.Variance = known.sum+n*age, v
 		}
 	}
@@ -173,7 +174,7 @@ func (e *endAges) settle(group int, length, mean float64) (all knownAges) {
 		all.n += of.alone.n + of.stood.n + of.fresh
 		all.sum += of.alone.sum + of.stood.sum + of.stood.n*within + of.fresh*fresh
 		all.squares += of.alone.squares + of.stood.squares + 2*of.stood.sum*within + of.stood.n*within*within + of.fresh*(fresh*fresh+spread)
-		all.variance += of.stood.n*length*length/12 + of.fresh*spread
+		all.variance += of.stood.n*length*length/12 + 3*of.fresh*spread // not alone, because they take longer
 		others.merge(1, &of.others)
 		news += of.fresh
 		stood += of.stood.n
