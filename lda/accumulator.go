@@ -244,6 +244,7 @@ func (a *Accumulator) Settled() bool {
 // Reset forgets the report. If none has ended, the next one begins now.
 func (a *Accumulator) Reset() {
 	if to := a.through(); a.started && to > a.from {
+		a.complete() // learns how long packets take, or what was lost is told in the next report
 		a.areas.Settle(to)
 		a.from = to
 	}

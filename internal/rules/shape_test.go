@@ -97,7 +97,7 @@ var sizes = map[string][2]int{
 	"estimate":       {3550, 1965},
 	"estimate/joint": {1680, 1000},
 	"estimate/clock": {1480, 1060},
-	"lda":            {3360, 3265},
+	"lda":            {3361, 3292},
 	"lda/control":    {450, 1113},
 	"lda/lost":       {690, 460},
 	"lda/mplane":     {1800, 1450},
