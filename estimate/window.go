@@ -21,6 +21,7 @@ type groupWindow struct {
 	negative       float64    // exact spans with a negative area
 	early, there   float64    // packets that came before they were sent, and all that cross cuts, in exact spans
 	each           share      // areas of whole cells
+	sure           share      // areas of exact spans
 	n, a           float64    // of the cell at hand
 	scatter        float64    // variance of the time of one packet
 	noise          float64    // variance of what is known of single cells
@@ -57,6 +58,7 @@ func (a *Areas) pool(from, to int) *window {
 		r.n += n
 		r.a += area
 		r.received += n
+		r.sure.add(n, area)
 		r.cuts[cut-1-from].exact[0].add(n, area)
 		r.cells++
 		if area < 0 {
@@ -107,7 +109,7 @@ func (w *window) add(r *groupWindow, x *span, variance, burst float64) {
 	if !lossy {
 		r.variance += variance * burst
 	}
-	class, total := spanClass(x.to-x.from), 0.0
+	class, total, before := spanClass(x.to-x.from), 0.0, r.n
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		area, in := x.area[k-x.from], float64(x.in[k-x.from])
 		if x.young {
@@ -138,6 +140,9 @@ func (w *window) add(r *groupWindow, x *span, variance, burst float64) {
 		r.n += in
 	}
 	r.a += total
+	if n := r.n - before; sure && (n > 0 || total != 0) {
+		r.sure.add(n, total)
+	}
 	if x.from < w.from && !x.unknown {
 		r.way[0] += x.way[w.from-1-x.from]
 	}
@@ -257,9 +262,10 @@ func (w *window) combine() (Transit, error) {
 // is clear or, if these have few packets, by what many others show.
 func (w *window) scatters() float64 {
 	var squares, of [2]float64 // of all groups, and of the clear ones
-	atMost := math.Inf(1)
+	atMost, sure := math.Inf(1), share{}
 	for g := range w.groups {
 		r := &w.groups[g]
+		sure.merge(&r.sure)
 		squares[0] += r.scatter * r.received
 		of[0] += r.received
 		if r.clear {
@@ -276,6 +282,11 @@ func (w *window) scatters() float64 {
 	}
 	if of[1] < fewClear && !math.IsInf(atMost, 1) {
 		scatter = max(scatter, atMost)
+	}
+	if of[1] < sure.n/2 {
+		// Where most is noise nothing is left of the scatter, or a few packets tell it that happen
+		// to be alike. It is not less than that of exact spans, of which one may be unlike the others.
+		scatter = max(scatter, (sure.squares()+sq(sure.a/sure.n))/sure.n)
 	}
 	return scatter
 }
