@@ -193,7 +193,7 @@ func (s sight) weigh(lost *[room]float64, weights []float64) {
 
 // A scatter is how far cells are from the mean of all, or of their flow: Σ squares over
 // packets, Σ of these squared, and their degrees of freedom.
-type scatter struct{ squares, fourths, degrees float64 }
+type scatter struct{ squares, fourths, degrees, packets float64 }
 
 // An offset is how far a cell is from the mean in the epochs between two cuts of
 // equal level, which it answers for together.
@@ -212,6 +212,7 @@ func (s *scatter) take(o *offset) {
 		s.squares += square
 		s.fourths += square * square
 		s.degrees += o.epochs
+		s.packets += o.packets
 	}
 	*o = offset{}
 }
@@ -234,10 +235,16 @@ func (s *scatter) add(b *scatter) {
 	s.squares += b.squares
 	s.fourths += b.fourths
 	s.degrees += b.degrees
+	s.packets += b.packets
 }
 
 // variance returns the variance of a packet's delay.
 func (s *scatter) variance() float64 { return s.squares / max(s.degrees, 1) }
+
+// kurtosis returns that of a packet's delay: sums of the packets in a cell have less.
+func (s *scatter) kurtosis() float64 {
+	return 3 + s.packets/max(s.degrees, 1)*max(s.fourths*s.degrees/max(s.squares*s.squares, 1)-3, 0)
+}
 
 // like returns the variance of a flow's delays, given the scatter of all: the
 // flow's own, and as much of that of all as it may have had without its cells

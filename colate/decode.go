@@ -73,6 +73,7 @@ type differences struct {
 	packets  []float64 // of each counter
 	epochs   int       // compared
 	unread   int       // that could not be compared
+	scatter  scatter   // of all packets
 }
 
 // A difference is what else a counter says about all epochs.
@@ -115,6 +116,7 @@ func (d *differences) flush() {
 	}
 	const typical = 10_000 // counters tell of all
 	common := t.learn(0, 1+len(d.counters)/typical)
+	d.scatter.add(&common.scatter)
 	var areas [room]float64
 	for i := range d.counters {
 		c, s := &d.counters[i], t.read(i, areas[:])
@@ -202,16 +204,18 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	for i := range r.Packets {
 		r.Packets[i] /= read
 	}
+	rest := d.samples.hidden(&d.scatter)
 	for i := range flows {
 		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
-			f.finish(flows[i].Packets, clocks)
+			f.finish(flows[i].Packets, clocks, rest)
 			combine(&r, i, &f.sampled)
 		}
 	}
 	return r, nil
 }
 
-// combine adds what samples say of flow i, weighed by its variance.
+// combine adds what samples say of flow i, weighed by its variance, unless they
+// contradict the counters.
 func combine(r *joint.Result, i int, f *sampled) {
 	share := 1.0
 	if r.Usable[i] > 0 && r.StdDev == nil {
@@ -222,6 +226,10 @@ func combine(r *joint.Result, i int, f *sampled) {
 		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
 		if r.Usable[i] > 0 && own+other > 0 {
 			share = other * other / (own*own + other*other)
+			off := other * estimate.StudentQuantile((1+sure)/2, 5)
+			if f.contradicts(r.Mean[i], off, off) {
+				return
+			}
 		}
 		r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
 	}

@@ -32,7 +32,7 @@
 // count and digests, at one point less the other, are the same at two cuts of
 // the clock, nothing was lost in between. The difference of the sums of times,
 // with what is on its way at each cut, is then the time that the packets spent
-// on their way: the flow's, and those of others as noise (see cellTable). It is
+// on their way: the flow's, and those of others as noise (see cellTable). That sum is
 // exact whatever the delays, and however many packets cross the cuts. Where a
 // packet was lost, the flow's other counters stand for this one. Given the
 // flow's number of packets, as flow records have it, the mean follows. A record
@@ -40,7 +40,10 @@
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer
 // for an elephant that loses packets in each of its counters in every epoch.
-// A query combines them with the counters. If neither says how long a flow's
+// A query combines them with the counters. A flow's samples may hold none of its
+// few slow packets: their weight is by the variance of all packets, as far as they
+// would not show it, and where they contradict the counters, these are right, which
+// know all packets. If neither says how long a flow's
 // packets took in some epochs, there is no answer, and the error names them.
 //
 // A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at

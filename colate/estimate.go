@@ -96,7 +96,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	if why := a.estimate(i, &r); why != nil {
 		r = Result{Err: why}
 	}
-	r.combine(a.samples.of(a.flows[i]), a.flows[i], clocks)
+	r.combine(a.samples.of(a.flows[i]), a.flows[i], clocks, a.samples.hidden(&a.scatter))
 	return r
 }
 

@@ -16,6 +16,7 @@ type sampling struct {
 	flows  []flowSamples // by key
 	limit  uint32        // of the last pair of epochs
 	buffer []sample
+	pool   pool
 }
 
 // flowSamples are those of a flow. Σ are over packets that both points have,
@@ -39,6 +40,7 @@ type sampled struct {
 	deviation, freedom float64
 	drift              float64  // variance that a drift would explain
 	steady             float64  // the deviation without
+	hidden             float64  // variance that the flow may have without its samples showing it
 	matched            []passed // up to mostMatched
 }
 
@@ -81,7 +83,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	}
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	s.limit = math.MaxUint32
+	s.limit, s.pool = math.MaxUint32, pool{open: s.pool.open[:0], flow: s.pool.flow[:0]}
 }
 
 func (s *sampling) find(key uint32) *flowSamples {
@@ -102,7 +104,11 @@ func (s *sampling) of(r joint.FlowRecord) *flowSamples {
 
 // whole adds the samples of an epoch in memory.
 func (s *sampling) whole(r *Recorder, down bool) {
+	blocks := sampleBlocks(len(r.samples))
 	for _, x := range r.samples {
+		if s.pools(sampleBlock(x.flow, blocks), blocks) {
+			s.pool.open = append(s.pool.open, pooled{x, down})
+		}
 		if f := s.find(x.flow); f != nil {
 			f.open = append(f.open, passing{x.tag, down, true, x.at})
 		}
@@ -128,6 +134,14 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 				return err
 			}
 			last = block
+			if s.pools(block, h.samples.blocks) {
+				for _, x := range s.buffer {
+					if corrected {
+						x.at = e.reading.NearTime(x.at)
+					}
+					s.pool.open = append(s.pool.open, pooled{x, down})
+				}
+			}
 		}
 		at, _ := slices.BinarySearchFunc(s.buffer, f.key, func(x sample, key uint32) int { return cmp.Compare(x.flow, key) })
 		for ; at < len(s.buffer) && s.buffer[at].flow == f.key; at++ {
@@ -147,6 +161,7 @@ func (s *sampling) match(epoch span, limit uint32) {
 	period := epoch.end - epoch.start
 	least := min(s.limit, limit)
 	weight := math.Ldexp(1, 32) / float64(max(least, 1))
+	s.pool.match(least, period)
 	for i := range s.flows {
 		f := &s.flows[i]
 		slices.SortFunc(f.open, func(a, b passing) int { return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(a.at, b.at)) })
@@ -202,15 +217,16 @@ func (f *flowSamples) add(at int64, delay, weight float64, tag uint32) {
 }
 
 // finish computes what the samples say of a flow of so many packets, or of an
-// unknown number if that is 0.
-func (f *flowSamples) finish(packets float64, clocks bool) {
+// unknown number if that is 0, beside what they may not show.
+func (f *flowSamples) finish(packets float64, clocks bool, rest hidden) {
 	n, came := f.packets, f.sums[0]
 	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
 	variance := max(second-m*m, 0)
 	f.mean = f.first + m
 	all := cmp.Or(packets, came)
 	// Half a unit of time, and a packet more or less.
-	f.error = math.Sqrt(max(variance*n/(n-1)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)))
+	f.hidden = rest.from(n)
+	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)))
 	if variance > 0 {
 		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
@@ -237,6 +253,7 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 
 func (f *sampled) deviations(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
+	i.High *= max(1, math.Sqrt(f.hidden)/max(f.deviation, 1))
 	if f.drift > 0 {
 		i.Low = estimate.DeviationInterval(f.steady, uint64(f.freedom), confidence).Low
 	}
@@ -244,18 +261,23 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 }
 
 // combine adds what the samples say to an answer of the counters. Each is
-// weighed by its variance.
-func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool) {
+// weighed by its variance. Where they contradict each other the counters are right,
+// which know all packets.
+func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, rest hidden) {
 	if f == nil {
 		return
 	}
-	f.finish(record.Packets, clocks)
+	f.finish(record.Packets, clocks, rest)
 	share := 1.0
 	if r.Err == nil {
 		i := r.MeanInterval(0.68)
 		other := math.Pow((i.High-i.Low)/2, 2)
 		if f.error*f.error+other > 0 {
 			share = other / (f.error*f.error + other)
+		}
+		i = r.MeanInterval(sure)
+		if f.contradicts(r.Mean, r.Mean-i.Low, i.High-r.Mean) {
+			share = 0
 		}
 	} else {
 		*r = Result{Packets: f.sums[0]}
@@ -264,7 +286,7 @@ func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool) {
 	r.Sampled, r.Lost = uint64(f.packets), f.lost/(f.sums[0]+f.lost)
 	r.Mean = share*f.mean + (1-share)*r.Mean
 	r.N = max(r.N, uint64(f.packets))
-	if f.drift < f.deviation*f.deviation/4 {
+	if share > 0 && f.drift < f.deviation*f.deviation/4 {
 		r.StdDev = f.deviation
 	}
 }
