@@ -185,7 +185,7 @@ func (s *sealer) decode(data []byte) (*record, error) {
 			continue
 		}
 		if err := s.cells.CheckPacked(p); err != nil {
-			return nil, inMessage(recordMagic, fmt.Errorf("Cells: %w", err))
+			return nil, inMessage(recordMagic, fmt.Errorf("cells: %w", err))
 		}
 		rec.parts[i].packed = p
 	}

@@ -114,8 +114,6 @@ func TestServeConnRefuses(t *testing.T) {
 	}
 }
 
-func newSealerRequest(p *Point) []byte { return p.seal.request(newRequest(1, position{})) }
-
 func TestDialReportsNobody(t *testing.T) {
 	_, err := Dial("tcp", "127.0.0.1:1")(context.Background(), nil)
 	var op *net.OpError

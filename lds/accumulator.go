@@ -131,9 +131,6 @@ func (a *Accumulator) Reset() {
 	a.clocks, a.current = nil, false
 }
 
-// Config returns the configuration of the sketches.
-func (a *Accumulator) Config() Config { return a.config }
-
 // fold adds what is known up to a cut to the whole.
 func (a *Accumulator) fold(to int) {
 	if to > a.from {

@@ -39,9 +39,6 @@ func (t *FlowTable) Add(r FlowRecord) {
 	t.flows[r.Tuple] = r
 }
 
-// Len returns the number of flows.
-func (t *FlowTable) Len() int { return len(t.flows) }
-
 // FlowsFile is the file with the flows of a recording.
 const FlowsFile = "flows.csv"
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/hoplag/hoplag"
@@ -70,16 +69,6 @@ func Lost(r *hoplag.Report) (lines string) {
 		}
 	}
 	return lines
-}
-
-// Terminal reports whether people read what is written there.
-func Terminal(w any) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // Finite returns a number for JSON, or null if it is not finite.

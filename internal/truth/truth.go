@@ -56,8 +56,5 @@ func Of(packets []Packet, from, to int64) Window {
 	return Between(packets, from, to, func(Packet) bool { return true })[true]
 }
 
-// ByCell is a key for Between.
-func ByCell(p Packet) int { return p.Cell }
-
 // ByFlow is a key for Between.
 func ByFlow(p Packet) uint64 { return p.Flow }
