@@ -84,6 +84,7 @@ type follower struct {
 	stay      float64 // time for which a packet that is on its way will still be
 	alike     float64 // so many cuts tell as much as one, because the same packets are on their way
 	now, next []guess
+	told      bool      // cells tell what share of packets is lost
 	share     float64   // of packets lost
 	rates     []float64 // likewise, by cut
 	sent, on  []float64 // by cut: packets of all cells sent, and outstanding
@@ -118,6 +119,7 @@ const (
 	mostUnits = 64   // of packets lost
 	nextAgain = 8    // cuts within which a level may come again
 	slow      = 4    // intervals for which a packet that is slow is on its way
+	enough    = 1e3  // packets that settled tell what share is lost
 	seldom    = 1e-3 // share of packets that may be lost where none is known to be
 )
 
@@ -151,6 +153,9 @@ func (a *Areas) aged(x *span, from, to int) (aged, variance float64) {
 	}
 	aged /= weights
 	variance = max(0, squares/weights-aged*aged)
+	if x.open && !f.told { // all that is outstanding may be lost, and may have been for long
+		variance += sq(f.longest()) / 12
+	}
 	if x.lost == 0 && !x.open || x.joined > 0 { // one was lost, and another one joined
 		variance += (1 + float64(x.joined)) * sq(float64(a.ends[to]-a.ends[from])) / 6
 	}
@@ -208,13 +213,33 @@ func (a *Areas) profile() {
 	}
 	lost := max(f.on[n-1]-f.on[0], 0) / float64(n)
 	vague := math.Sqrt(way/float64(n)+1) / (lost + 1)
+	// As many are said to be lost as settled spans tell: what has risen tells only when.
+	much := min(1, f.share*sum(f.sent)/max(f.on[n-1]-f.on[0], 1))
+	f.told = l.of > enough
 	for k := range f.rates {
 		f.rates[k] = f.share
-		if k > 0 && f.sent[k] > 0 && a.old(k) {
-			risen := (max(f.on[k]-f.on[k-1], 0) + vague*f.share*f.sent[k]) / (f.sent[k] * (1 + vague))
+		f.told = f.told || k > 0 && a.old(k) && a.filled(k)
+		if k > 0 && f.sent[k] > 0 && a.old(k) && a.filled(k) {
+			risen := (much*max(f.on[k]-f.on[k-1], 0) + vague*f.share*f.sent[k]) / (f.sent[k] * (1 + vague))
 			f.rates[k] = (risen + (l.lost[k]+1)/(l.sent[k]+1/f.share)) / 2
 		}
 	}
+}
+
+// filled reports whether as many packets are on their way at cut k as ever: at first,
+// more are because they begin.
+func (a *Areas) filled(k int) bool {
+	return float64(a.ends[k-1]-a.begun) >= a.patience
+}
+
+// longest returns for how long packets that were lost may have aged at most.
+func (f *follower) longest() (aged float64) {
+	for _, s := range f.steps {
+		if s.counts {
+			aged += float64(max(s.most, 0)) * s.length
+		}
+	}
+	return aged
 }
 
 // prepare reads a span.
