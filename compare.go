@@ -419,7 +419,7 @@ func (w *way) delay(fresh bool) Delay {
 		d.Lost, d.Extra = 0, 0
 	}
 	w.extra += d.Extra // some may have been received in the report before
-	d.Extra = min(w.extra, d.Received+d.Lost)
+	d.Extra = min(w.extra, d.Received)
 	w.extra -= d.Extra
 	d.Sent = d.Received + d.Lost - d.Extra
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {

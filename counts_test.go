@@ -93,6 +93,21 @@ func TestLatePacketsWereSentOnce(t *testing.T) {
 	})
 }
 
+// Where a report learns that packets came that counted as lost, and none came in
+// it, they are left for a report that has room: nothing is lost that was not sent.
+func TestLostWereSent(t *testing.T) {
+	c := small()
+	w := &way{config: &c, earlier: Delay{Lost: 186, Extra: 133}}
+	w.open()
+	if d := w.delay(false); d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
+		t.Errorf("%v", d)
+	}
+	w.earlier.Received = 200
+	if d := w.delay(false); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
+		t.Errorf("%v", d)
+	}
+}
+
 // Points that see different ids are told so also where messages are few.
 func TestFewUnlikePackets(t *testing.T) {
 	for _, other := range []uint64{0, 1 << 40} {

@@ -67,10 +67,12 @@ type Delay struct {
 	estimate.Delay
 
 	// A report is about the packets whose fate became known in its interval.
-	// Received is those that arrived, Lost those that were given up, and Sent both
-	// together, so that Lost is never more than Sent. Extra arrived and were never
-	// sent: duplicates, or packets that counted as lost before. Outstanding passed
-	// the first point and are neither yet; a later report has them.
+	// Received is those that arrived, and Lost those that were given up. Extra is
+	// that part of Received that was not sent: duplicates, and packets that counted
+	// as sent and lost before, of this report or of one before. So Sent = Received -
+	// Extra + Lost, and Lost is never more than Sent, unless Err is [ErrCopies] or
+	// [ErrUnlike]: then Sent and Received are what passed the points. Outstanding
+	// passed the first point and are neither yet; a later report has them.
 	Sent, Received, Lost, Extra, Outstanding uint64
 
 	// Missing are messages that were lost, by name and time, as far as the point that
