@@ -234,11 +234,12 @@ type way struct {
 	lags  bool   // receptions wait for a cut
 	late  *tally // those that do
 
-	earlier Delay              // the counts of the report's part before a session began
-	samples estimate.Empirical // of the latest report, as measured
-	strange [2]uint64          // packets sent and received since the delay of any was known
-	lately  [2]float64         // packets sent and received in this report, and less and less of earlier ones
-	extra   uint64             // packets found to be extra, of which earlier reports told no reception
+	earlier Delay                 // the counts of the report's part before a session began
+	samples estimate.Empirical    // of the latest report, as measured
+	strange [2]uint64             // packets sent and received since the delay of any was known
+	names   map[namedMessage]bool // of messages that were lost lately, which reports told
+	lately  [2]float64            // packets sent and received in this report, and less and less of earlier ones
+	extra   uint64                // packets found to be extra, of which earlier reports told no reception
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent []single // nil if clocks agree

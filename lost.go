@@ -229,11 +229,38 @@ func (w *way) tell(m *meeting, end int64, fresh bool) Delay {
 		d.Missing = nil
 		return d
 	}
-	d.Missing, d.Traces = append(d.Missing, found.Missing...), found.Traces
+	w.forget(m, end)
+	d.Missing, d.Traces = slices.DeleteFunc(append(d.Missing, found.Missing...), w.told), found.Traces
 	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
 	d.Unnamed = d.Lost - min(d.Lost, uint64(len(d.Missing)))
 	return d
+}
+
+// A namedMessage is one that a report named, and when it was sent. A trail that begins before its
+// report names it again.
+type namedMessage struct {
+	id   uint64
+	sent int64
+}
+
+// told reports whether a message was named before, and remembers that it is now.
+func (w *way) told(m Missing) (before bool) {
+	if w.names == nil {
+		w.names = map[namedMessage]bool{}
+	}
+	name := namedMessage{m.ID, m.Sent.UnixNano()}
+	before, w.names[name] = w.names[name], true
+	return before
+}
+
+// forget forgets names that are so old when a report ends that no trail goes back
+// to them.
+func (w *way) forget(m *meeting, now int64) {
+	if w.direction == forth {
+		now -= m.lag * m.cut // by the sender's clock
+	}
+	maps.DeleteFunc(w.names, func(n namedMessage, _ bool) bool { return now-n.sent > longestDelay*int64(w.config.Cut) })
 }
 
 // name finds out which messages were lost up to a time, and early which ones were

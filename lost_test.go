@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,6 +58,37 @@ func TestMissing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message is named once, also where it takes two reports until its cell is settled.
+func TestNamedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Config{Key: testKey, ClocksAgree: true}
+		c.Cells.Banks[0].Rows, c.Cells.SumBits, c.Cells.DigestBits = 256, 64, 32
+		l := newLink(t, c, 0)
+		defer l.close()
+		r := rand.New(rand.NewPCG(80, 1))
+		delays := make([]time.Duration, 60_000)
+		for i := range delays {
+			delays[i] = time.Duration(8e7 * (1 + r.ExpFloat64()))
+			if r.IntN(100) == 0 {
+				delays[i] = -1
+			}
+		}
+		l.send(500*time.Microsecond, func(i int) time.Duration { return delays[i] }, nil)
+		named := map[uint64]int{}
+		for n, r := range l.reports(18) {
+			for _, m := range r.Forth.Missing {
+				if before, is := named[m.ID]; is {
+					t.Errorf("report %d names what report %d named: %+v", n, before, m)
+				}
+				named[m.ID] = n
+			}
+		}
+		if len(named) < 100 {
+			t.Errorf("%d named", len(named))
+		}
+	})
 }
 
 // What went back is remembered by the point that follows. Ids that are no numbers
