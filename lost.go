@@ -17,7 +17,8 @@ import (
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
-// A Missing is a message that was lost, by name.
+// A Missing is a message that was lost, by name, or that is so late that it counts
+// as lost (see [Delay.Missing]).
 type Missing struct {
 	// ID is the number that the message was reported by, or the hash of its id, as
 	// [Direction.Packet] returns it.

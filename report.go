@@ -77,7 +77,9 @@ type Delay struct {
 
 	// Missing are messages that were lost, by name and time, as far as the point that
 	// sent them remembers (Config.Remember) and few enough to find: at most 4,096.
-	// Unnamed is how many more were lost. A name is false once in a million times.
+	// Unnamed is how many more were lost. A name is false once in a million times. One
+	// that takes half as long again as any lately counts as lost and is named, too; if
+	// it comes after all, it is Extra.
 	Missing []Missing `json:",omitempty"`
 	Unnamed uint64    `json:",omitempty"`
 

@@ -34,7 +34,10 @@ type Result struct {
 	Outstanding uint64
 
 	// Spoken is the number of received packets that mean and deviation speak of:
-	// those of intervals with a usable cell. For one interval it is Received.
+	// those of intervals with a usable cell. For one interval it is Received. From an
+	// [Accumulator], whose mean is for all received, it is those that the mean rests
+	// on, in cells that lost nothing for a while, and those of which nothing is known.
+	// Under heavy loss with rare slow packets they are few of Received.
 	Spoken uint64
 
 	// Repeats says how many identical packets there were.
