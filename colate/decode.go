@@ -55,7 +55,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	for i := range all {
 		all[i] = uint32(i)
 	}
-	q.samples = d.samples
+	q.samples, d.samples.delay = d.samples, q.delay
 	if d.unread, err = q.walk(ctx, all, all, d.table, d.end); err != nil {
 		return joint.Result{}, q.coverage, err
 	}

@@ -22,7 +22,8 @@ type Result struct {
 	Packets float64
 	// Sampled is the number of the flow's packets that were sampled at both
 	// points, if Config.OneIn asked for that, and Lost the fraction of those
-	// sampled at the first that the second has not seen.
+	// sampled at the first that the second has not seen within a Period, or
+	// StoreOptions.Delay if that is longer.
 	Sampled uint64
 	Lost    float64
 

@@ -84,7 +84,7 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if err != nil {
 		return nil, q.coverage, err
 	}
-	q.samples = a.samples
+	q.samples, a.samples.delay = a.samples, q.delay
 	if a.unread, err = q.walk(ctx, a.at, a.order, a.table, a.end); err != nil {
 		return nil, q.coverage, err
 	}
@@ -97,6 +97,7 @@ type query struct {
 	config   Config
 	from, to int64
 	later    int64 // about how far the second point's clock is ahead
+	delay    int64 // that packets may take, as the stores say
 	found    [2][]foundEntry
 	coverage Coverage
 	sums     [2][]uint64
@@ -127,6 +128,7 @@ type step struct {
 // all are.
 func newQuery(p Path, from, to int64) (*query, error) {
 	q := &query{readers: [2]epochReader{{store: p.Up}, {store: p.Down}}, from: from, to: to, clock: p.Clock}
+	q.delay = max(p.Up.options.Delay, p.Down.options.Delay)
 	if err := errors.Join(p.Up.refresh(), p.Down.refresh()); err != nil {
 		return q, err
 	}
@@ -135,7 +137,7 @@ func newQuery(p Path, from, to int64) (*query, error) {
 		s, later := q.readers[i].store, int64(i)*q.later
 		found := s.find(later64(from, later), later64(to, later))
 		if n := len(found); n > 0 { // and those before and after, which settle what was on its way at the ends
-			found = s.find(later64(found[0].start, found[0].start-found[0].end), found[n-1].end)
+			found = s.find(later64(found[0].start, -max(found[0].end-found[0].start, q.delay)), found[n-1].end)
 		}
 		for _, e := range found {
 			q.put(i, e)

@@ -15,6 +15,7 @@ type sampling struct {
 	least  float64       // packets of a flow that is followed
 	flows  []flowSamples // by key
 	limit  uint32        // of the last pair of epochs
+	delay  int64         // within which packets come, if that is longer than a period
 	buffer []sample
 	pool   pool
 }
@@ -26,6 +27,7 @@ type flowSamples struct {
 	key     uint32
 	open    []passing  // not matched yet
 	lost    float64    // packets that those lost stand for
+	late    float64    // and those that took more than half the time after which they would be lost
 	weights float64    // Σ weight²
 	sums    [5]float64 // Σ (delay - first)^k: the first is the number of packets that those matched stand for
 	times   [3]float64 // Σ (time - start), its square, and its product with the delay
@@ -94,12 +96,15 @@ func (s *sampling) find(key uint32) *flowSamples {
 	return &s.flows[at]
 }
 
-// of returns the samples of a flow, nil if there are too few.
+// of returns the samples of a flow, nil if there are too few, or if those lost may
+// be those that took longest.
 func (s *sampling) of(r joint.FlowRecord) *flowSamples {
-	if f := s.find(s.config.key(r.Flow)); f != nil && f.packets >= fewest && r.Packets >= s.least {
-		return f
+	const most = 0.05
+	f := s.find(s.config.key(r.Flow))
+	if f == nil || f.packets < fewest || r.Packets < s.least || f.lost > 0 && f.late > most*f.sums[0] {
+		return nil
 	}
-	return nil
+	return f
 }
 
 // whole adds the samples of an epoch in memory.
@@ -156,9 +161,10 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 }
 
 // match pairs what both points have after an epoch, whose samples have tags below
-// a limit. A packet that the second point has not seen within a period is lost.
+// a limit. A packet that the second point has not seen within a period,
+// or the delay that it may take, is lost.
 func (s *sampling) match(epoch span, limit uint32) {
-	period := epoch.end - epoch.start
+	period := max(epoch.end-epoch.start, s.delay)
 	least := min(s.limit, limit)
 	weight := math.Ldexp(1, 32) / float64(max(least, 1))
 	s.pool.match(least, period)
@@ -180,9 +186,12 @@ func (s *sampling) match(epoch span, limit uint32) {
 				}
 				if b.live {
 					f.add(a.at, float64(b.at-a.at), weight, a.tag)
+					if b.at-a.at > period/2 {
+						f.late += weight
+					}
 				}
 			case len(same) > 1: // copies, of which nobody knows which is which
-			case a.at >= epoch.end-period:
+			case a.at >= later64(epoch.end, -period):
 				kept = append(kept, a)
 			case !a.down && a.live:
 				f.lost += weight

@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2060},
 	"lds":            {2845, 3815},
-	"colate":         {4531, 3578},
+	"colate":         {4546, 3616},
 	"rli":            {3258, 2808},
 	"hashing":        {2110, 3515},
 	"queue":          {3200, 4405},
