@@ -52,7 +52,7 @@ type Alone struct {
 	Group  int
 	Sent   int64   // sign-extended from the width of sums
 	Delay  int64   // in nanoseconds
-	Weight float64 // the packets of its group that it stands for
+	Weight float64 // the packets that it stands for, of all groups that count
 }
 
 // Transit returns how long packets were on their way after cut number from and
@@ -149,8 +149,7 @@ func (a *Areas) single(from, to int) {
 	}
 	a.walk(from, func(c *areaCell, cut int, e *areaEvent, area float64) {
 		if e.sent == 1 && cut <= to {
-			weight := math.Exp(min(a.losses.groups[c.group].cuts[cut].all/float64(a.size(int(c.group))), 30))
-			a.alone = append(a.alone, Alone{int(c.group), SignExtend(e.sentSum, a.bits), int64(area), weight})
+			a.alone = append(a.alone, Alone{int(c.group), SignExtend(e.sentSum, a.bits), int64(area), a.weight(cut-1, cut)})
 		}
 	}, func(x *span) {
 		for i, cut := range [2]int{from, to} {
@@ -159,16 +158,29 @@ func (a *Areas) single(from, to int) {
 			}
 		}
 		if x.alone() && x.to <= to {
-			a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, a.weight(x)})
+			a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, a.weight(x.from, x.to)})
 		}
 	})
 }
 
-// weight returns for how many packets one stands that was alone.
-func (a *Areas) weight(x *span) float64 {
-	others, cuts := 0.0, a.losses.groups[x.group].cuts
-	for k := x.from + 1; k <= x.to; k++ {
-		others += cuts[k].all
+// weight returns for how many packets one stands that was alone from one cut to
+// another, whichever group it was in: one over the chance to have been alone in that
+// which its hash chose. Nothing may be on its way in its cell at first, and nothing
+// else be sent. In dense groups hardly any slow packet is alone, and what the few stand
+// for varies so much that they would mostly be missing; here they stand for no more
+// than those of the sparsest group.
+func (a *Areas) weight(from, to int) float64 {
+	w, chance, all := &a.window, 0.0, 0.0
+	for g := range w.groups {
+		size, others := float64(a.size(g)), 0.0
+		for k := from + 1; k <= to; k++ {
+			others += a.losses.groups[g].cuts[k].all
+		}
+		if at := max(from-w.from, 0); at < len(w.groups[g].busy) {
+			others += w.groups[g].busy[at]
+		}
+		chance += w.groups[g].sent * math.Exp(-others/size)
+		all += w.groups[g].sent
 	}
-	return math.Exp(min(others/float64(a.size(x.group)), 30))
+	return all / max(chance, all*1e-13)
 }

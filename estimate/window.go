@@ -29,6 +29,8 @@ type groupWindow struct {
 	squares        float64    // scatter, added up over packets
 	cuts           []cutShare // exact spans, and closed ones that lost packets
 	way            []float64  // packets on their way, by cut from the first one on
+	sent           float64    // received, and left or young, before groups are merged
+	busy           []float64  // likewise, way
 }
 
 // A cutShare is what spans hold in a cut, by class.
@@ -41,7 +43,7 @@ func (a *Areas) pool(from, to int) *window {
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
 		r := &w.groups[g]
-		*r = groupWindow{cuts: resize(r.cuts, to-from), way: resize(r.way, to-from+1)}
+		*r = groupWindow{cuts: resize(r.cuts, to-from), way: resize(r.way, to-from+1), busy: r.busy[:0]}
 		clear(r.cuts)
 		clear(r.way)
 	}
@@ -88,6 +90,7 @@ func (a *Areas) pool(from, to int) *window {
 		r.next()
 		r.variance += l.variance(g)
 		r.finish(l.burst)
+		r.sent, r.busy = r.received+r.left+r.young, append(r.busy, r.way...)
 		if a.early(from) {
 			w.young += r.young
 		}

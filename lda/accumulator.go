@@ -344,22 +344,14 @@ func (a *Accumulator) complete() *transit {
 }
 
 // weigh adds the packets that were alone to the sample, so that every packet
-// received is represented alike. A bank counts by how many packets its own are
-// worth.
+// received is represented alike.
 func (a *Accumulator) weigh(into *reservoir, received float64) {
-	var weights, squares [MaxBanks]float64
-	for _, s := range a.singles {
-		weights[s.Group] += s.Weight
-		squares[s.Group] += sq(s.Weight)
-	}
 	total := 0.0
-	for g, w := range weights {
-		if w > 0 {
-			total += w * w / squares[g]
-		}
+	for _, s := range a.singles {
+		total += s.Weight
 	}
 	for _, s := range a.singles {
-		into.add(float64(s.Delay), s.Weight*weights[s.Group]/squares[s.Group]/total*received)
+		into.add(float64(s.Delay), s.Weight/total*received)
 	}
 }
 

@@ -463,3 +463,33 @@ func TestResetForgets(t *testing.T) {
 		}
 	}
 }
+
+// Where packets are on their way for longer than it takes until the next one passes
+// their cell, those that are alone are the fast ones. Sparser banks make up for that.
+func TestAccumulatorSlowQuantiles(t *testing.T) {
+	run := cutTraffic(t, 11, 120, 2000, exponentialDelay(2*cutInterval), 0)
+	a, err := NewAccumulator(DefaultConfig)
+	var inside covered
+	for k := range run.up {
+		if err = errors.Join(err, a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k])); err != nil {
+			t.Fatal(err)
+		}
+		if k%10 == 9 && k < 110 {
+			a.End()
+		}
+		if !a.Settled() {
+			continue
+		}
+		for _, p := range []float64{0.5, 0.9} {
+			q, err := a.Distribution().Quantile(p, 0.99)
+			want := -2 * cutInterval * math.Log(1-p)
+			if inside.add(q.Interval.Contains(want)); err != nil || q.Interval.High > 2*want {
+				t.Errorf("quantile %v of %d delays is %v, %v, want about %v", p, q.Samples, q.Interval, err, want)
+			}
+		}
+		a.Reset()
+	}
+	if inside.of < 10 || inside.hits < inside.of*4/5 {
+		t.Errorf("%d of %d intervals hold the quantile", inside.hits, inside.of)
+	}
+}

@@ -63,7 +63,7 @@ func (r *reservoir) shrink() {
 // delays returns a sample in which every packet is represented alike. Whatever
 // was kept stands for its weight divided by the probability that it was kept;
 // of those that stand for less than others a part is left out. None stands for
-// more than four times the harmonic mean, which few that stand for many leave as
+// more than eight times the harmonic mean, which few that stand for many leave as
 // it is.
 func (r *reservoir) delays() []float64 {
 	r.shrink()
@@ -77,7 +77,7 @@ func (r *reservoir) delays() []float64 {
 		greatest = max(greatest, delays[i])
 		inverse += 1 / delays[i]
 	}
-	most := min(greatest, 4*n/inverse)
+	most := min(greatest, 8*n/inverse)
 	random := reservoir{state: r.state}
 	stands, delays := delays, delays[:0]
 	for i, s := range r.samples {
