@@ -99,7 +99,7 @@ var sizes = map[string][2]int{
 	"estimate/clock": {1480, 1060},
 	"lda":            {3366, 3325},
 	"lda/control":    {450, 1113},
-	"lda/lost":       {690, 460},
+	"lda/lost":       {692, 460},
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2060},
 	"lds":            {2845, 3815},

@@ -3,6 +3,7 @@ package lost
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -101,7 +102,8 @@ func (r *reader) count(n uint64, size int) int {
 // DecodeTrails decodes what AppendTrails appended, but for the numbers of cuts.
 // The error wraps [estimate.ErrEncoding].
 func DecodeTrails(data []byte, unit int64) (trails []estimate.Trail, err error) {
-	const farthest = 1 << 43 // units
+	const bits = 43 // of a time in units
+	farthest := min(1<<bits, math.MaxInt64/unit)
 	r, last := reader{b: data}, int64(0)
 	for len(r.b) > 0 {
 		t := estimate.Trail{Cell: int(r.uvarint() & (1<<31 - 1))}
@@ -115,7 +117,7 @@ func DecodeTrails(data []byte, unit int64) (trails []estimate.Trail, err error) 
 		}
 		end := last
 		for range r.count(steps, leastStep) {
-			end += int64(r.uvarint() & (farthest - 1))
+			end += int64(r.uvarint() & (1<<bits - 1))
 			t.Steps = append(t.Steps, estimate.TrailStep{
 				End: end * unit, Sent: uint32(r.uvarint()), Outstanding: uint32(r.uvarint()), Digest: uint32(r.fixed(4)),
 			})
