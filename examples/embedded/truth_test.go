@@ -47,7 +47,7 @@ func (w *truth) arrived(id string) {
 // A measured is what reports say of one direction, added up.
 type measured struct {
 	sent, received, lost, extra uint64
-	sum, weight                 float64 // of means, as their intervals weigh them
+	sum, weight                 float64 // of means, as their packets and intervals weigh them
 	known, low, high            float64 // packets whose mean is known, and the sum of its ends
 }
 
@@ -55,8 +55,9 @@ func (m *measured) add(d hoplag.Delay) {
 	m.sent, m.received, m.lost, m.extra = m.sent+d.Sent, m.received+d.Received, m.lost+d.Lost, m.extra+d.Extra
 	if d.Err == nil {
 		width := max(1e3, d.MeanInterval95.High-d.MeanInterval95.Low)
-		m.sum += d.Mean / (width * width)
-		m.weight += 1 / (width * width)
+		weight := float64(d.Received) / (width * width)
+		m.sum += d.Mean * weight
+		m.weight += weight
 		m.known += float64(d.Received)
 		m.low += float64(d.Received) * d.MeanInterval95.Low
 		m.high += float64(d.Received) * d.MeanInterval95.High
