@@ -61,8 +61,7 @@ type Areas struct {
 
 	index    []uint32    // of each cell in cells, plus 1; 0 if nothing passes it
 	cells    []areaCell  // those that packets pass
-	events   []areaEvent // the first stands for none
-	spare    uint32      // the first event that is free
+	events   []areaEvent // in order of time; the first stands for none
 	ends     []int64     // of the cuts that are kept
 	step     float64     // length of the latest interval that has one
 	before   int         // number of cuts that were forgotten
@@ -74,10 +73,11 @@ type Areas struct {
 	states []areaState
 	span   span
 
-	losses losses
-	window window
-	alone  []Alone
-	onWay  [2]endAges // at the ends of the window
+	losses  losses
+	window  window
+	alone   []Alone
+	weights []float64  // by cut, of those that came in the interval in which they were sent
+	onWay   [2]endAges // at the ends of the window
 
 	follower follower
 }
@@ -104,7 +104,7 @@ type areaCell struct {
 // An areaEvent is what passed a cell in one interval.
 type areaEvent struct {
 	cut, sent, received uint32
-	next                uint32 // the next event of the cell, or the next free one
+	next                uint32 // the next event of the cell
 	level               uint64 // after it
 	sentSum, delay      uint64
 }
@@ -142,7 +142,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.index)
 	clear(a.known)
 	a.taken = a.taken[:0]
-	a.cells, a.events, a.spare = a.cells[:0], append(a.events[:0], areaEvent{}), 0
+	a.cells, a.events = a.cells[:0], append(a.events[:0], areaEvent{})
 	a.begun, a.told = start, 0
 	a.ends, a.before, a.underWay, a.negative, a.seen = append(a.ends[:0], start), 0, false, -1, -1
 }
@@ -171,17 +171,11 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	c := a.cell(i)
 	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
 	c.stirred = c.stirred || c.level != c.anchor
-	at := a.spare
-	if at == 0 {
-		at = uint32(len(a.events))
-		a.events = append(a.events, areaEvent{})
-	} else {
-		a.spare = a.events[at].next
-	}
-	a.events[at] = areaEvent{
+	at := uint32(len(a.events))
+	a.events = append(a.events, areaEvent{
 		cut: uint32(a.before + len(a.ends)), sent: uint32(pair.SentTally), received: uint32(pair.ReceivedTally),
 		level: c.level, sentSum: pair.SentSum, delay: pair.ReceivedSum - pair.SentSum,
-	}
+	})
 	if c.first == 0 {
 		c.first = at
 	} else {
@@ -277,9 +271,7 @@ func (a *Areas) Settle(to int) {
 	}
 	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
 	a.told += lost - extra
-	for j := range a.cells {
-		a.forget(&a.cells[j], keep)
-	}
+	a.forget(keep)
 	a.ends = append(a.ends[:0], a.ends[keep:]...)
 	a.before += keep
 	a.fade(keep)
@@ -304,17 +296,32 @@ func (a *Areas) Settle(to int) {
 // keptLate is for how many intervals a cell remembers what it lost.
 const keptLate = 600
 
-// forget frees the events of a cell up to cut keep.
-func (a *Areas) forget(c *areaCell, keep int) {
-	quiet := a.quiet(c)
-	for c.first != 0 && int(a.events[c.first].cut) <= a.before+keep {
-		e := &a.events[c.first]
-		c.first, e.next, a.spare = e.next, a.spare, c.first
+// forget forgets the events up to cut keep.
+func (a *Areas) forget(keep int) {
+	gone := uint32(0)
+	for int(gone)+1 < len(a.events) && int(a.events[gone+1].cut) <= a.before+keep {
+		gone++
 	}
-	if !quiet {
-		c.stirred = c.level != c.anchor
-		for at := c.first; at != 0 && !c.stirred; at = a.events[at].next {
-			c.stirred = a.events[at].level != c.anchor
+	for j := range a.cells {
+		c := &a.cells[j]
+		quiet := a.quiet(c)
+		for c.first != 0 && c.first <= gone {
+			c.first = a.events[c.first].next
+		}
+		if !quiet {
+			c.stirred = c.level != c.anchor
+			for at := c.first; at != 0 && !c.stirred; at = a.events[at].next {
+				c.stirred = a.events[at].level != c.anchor
+			}
+		}
+		if c.first != 0 {
+			c.first, c.final = c.first-gone, c.final-gone
+		}
+	}
+	a.events = a.events[:1+copy(a.events[1:], a.events[1+gone:])]
+	for i := range a.events {
+		if e := &a.events[i]; e.next != 0 {
+			e.next -= gone
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.disperse()
 	for _, i := range l.open {
 		a.settle(&a.cells[i])
-		a.tell(&a.cells[i], 0, func(x *span) {
+		a.tell(&a.cells[i], 0, nil, func(x *span) {
 			if x.open && x.sure < to {
 				l.find(x)
 				for k, step := range x.steps {
@@ -131,10 +131,10 @@ func (l *losses) withdraw(group int) {
 	}
 }
 
-// calm takes an interval of a quiet cell.
-func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64) {
+// calm takes an interval in which nothing was lost or on its way at the ends.
+func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bool) {
 	of, sent := &l.groups[c.group].cuts[cut], float64(e.sent)
-	if of.all += sent; l.areas.old(cut) {
+	if of.all += sent; known {
 		of.known += sent
 	}
 	if e.sent == 1 && area > l.longest {

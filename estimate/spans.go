@@ -29,7 +29,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
 	a.follower.usual, a.follower.stay = a.usual()
 	a.profile()
-	calm := func(c *areaCell, cut int, e *areaEvent, area float64) {
+	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		if cut <= to {
 			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area})
 		}
@@ -168,7 +168,7 @@ func (a *Areas) usual() (mean, stay float64) {
 	mean = max(math.Abs(a.center), 1)
 	if a.center == 0 { // nothing was exact yet
 		area, received := 0.0, 1.0
-		calm := func(_ *areaCell, _ int, e *areaEvent, each float64) {
+		calm := func(_ *areaCell, _ int, e *areaEvent, each float64, _ bool) {
 			area += each
 			received += float64(e.received)
 		}

@@ -53,6 +53,8 @@ type Alone struct {
 	Sent   int64   // sign-extended from the width of sums
 	Delay  int64   // in nanoseconds
 	Weight float64 // the packets that it stands for, of all groups that count
+
+	from, to int // the cuts before it was sent and after it came
 }
 
 // Transit returns how long packets were on their way after cut number from and
@@ -74,7 +76,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if err != nil {
 		return t, err
 	}
-	a.single(from, to)
+	a.weigh()
 	if was := a.patience; len(a.alone) < fewAlone && longTail*math.Abs(t.Mean) > a.greatest {
 		// In cells that always have packets on their way, fast ones are alone.
 		a.greatest = longTail * math.Abs(t.Mean)
@@ -139,28 +141,21 @@ func (a *Areas) observe(from, to int) {
 	}
 }
 
-// single collects the packets that were alone in their cell and came in the
-// window, and the ages of those on their way at its ends. The chance to be alone
-// falls with the packets that were sent in the meantime.
-func (a *Areas) single(from, to int) {
-	a.alone = a.alone[:0]
-	for i := range a.onWay {
-		a.onWay[i].reset(len(a.groups) - 1)
+// weigh weighs the packets that were alone.
+func (a *Areas) weigh() {
+	a.weights = resize(a.weights, len(a.ends))
+	clear(a.weights)
+	for i := range a.alone {
+		x := &a.alone[i]
+		if x.to > x.from+1 {
+			x.Weight = a.weight(x.from, x.to)
+			continue
+		}
+		if a.weights[x.to] == 0 {
+			a.weights[x.to] = a.weight(x.from, x.to)
+		}
+		x.Weight = a.weights[x.to]
 	}
-	a.walk(from, func(c *areaCell, cut int, e *areaEvent, area float64) {
-		if e.sent == 1 && cut <= to {
-			a.alone = append(a.alone, Alone{int(c.group), SignExtend(e.sentSum, a.bits), int64(area), a.weight(cut-1, cut)})
-		}
-	}, func(x *span) {
-		for i, cut := range [2]int{from, to} {
-			if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
-				a.ages(x, cut, &a.onWay[i])
-			}
-		}
-		if x.alone() && x.to <= to {
-			a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, a.weight(x.from, x.to)})
-		}
-	})
 }
 
 // weight returns for how many packets one stands that was alone from one cut to

@@ -56,9 +56,8 @@ func (x *span) certain(to int) bool {
 
 // walk calls visit for the spans of all cells up to the latest cut, but those
 // that end by cut number after, cell by cell and in order of time. The span is valid during
-// the call. Each interval of a quiet cell is an exact span, for which it calls calm,
-// if not nil.
-func (a *Areas) walk(after int, calm func(c *areaCell, cut int, e *areaEvent, area float64), visit func(*span)) {
+// the call. For exact spans of one interval it calls calm instead, if not nil.
+func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 	for i := range a.cells {
 		switch c := &a.cells[i]; {
 		case c.first == 0 && c.level == c.anchor:
@@ -69,14 +68,18 @@ func (a *Areas) walk(after int, calm func(c *areaCell, cut int, e *areaEvent, ar
 				if cut <= after || cut > a.latest() || e.sent|e.received == 0 {
 					continue
 				}
-				calm(c, cut, e, a.near(e.delay, e.received))
+				calm(c, cut, e, a.near(e.delay, e.received), a.old(cut))
 			}
 		default:
 			a.settle(c)
-			a.tell(c, after, visit)
+			a.tell(c, after, calm, visit)
 		}
 	}
 }
+
+// A calmFunc takes what passed a cell in an interval at both ends of which it was
+// settled at one level. It is known if it would be by now also after a loss.
+type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known bool)
 
 // quiet reports whether nothing was on its way in a cell at any cut that is kept,
 // nor lost.
@@ -125,7 +128,7 @@ func (a *Areas) settle(c *areaCell) {
 }
 
 // tell calls visit for the spans of a cell.
-func (a *Areas) tell(c *areaCell, after int, visit func(*span)) {
+func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 	s, x, at := a.states, &a.span, 0
 	x.cell, x.group, x.copies, x.sure = int(c.number), int(c.group), c.copies, a.known[int(c.number)].sure-a.before
 	from, level, before := 0, c.anchor, float64(c.since)
@@ -134,6 +137,12 @@ func (a *Areas) tell(c *areaCell, after int, visit func(*span)) {
 			for at < len(a.passed) && int(a.passed[at].cut)-a.before <= to {
 				at++
 			}
+			return
+		}
+		if calm != nil && closed && now == level && to == from+1 && before == 0 && !c.copies {
+			e := &a.passed[at]
+			at++
+			calm(c, to, e, a.near(e.delay, e.received), known)
 			return
 		}
 		x.from, x.to, x.before, x.open, x.known = from, to, before, !closed, known

@@ -36,9 +36,15 @@ type groupWindow struct {
 // A cutShare is what spans hold in a cut, by class.
 type cutShare struct{ exact, lossy [spanClasses]share }
 
-// pool adds up the spans of the window by group.
+// pool adds up the spans of the window by group. It collects the packets that were
+// alone in their cell and came in the window, and the ages of those on their way at
+// its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
+	a.alone = a.alone[:0]
+	for i := range a.onWay {
+		a.onWay[i].reset(len(a.groups) - 1)
+	}
 	w.young = 0
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
@@ -48,7 +54,7 @@ func (a *Areas) pool(from, to int) *window {
 		clear(r.way)
 	}
 	at := -1
-	calm := func(c *areaCell, cut int, e *areaEvent, area float64) {
+	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		if cut > to {
 			return
 		}
@@ -65,6 +71,9 @@ func (a *Areas) pool(from, to int) *window {
 		r.cells++
 		if area < 0 {
 			r.negative++
+		}
+		if e.sent == 1 {
+			a.alone = append(a.alone, Alone{int(c.group), SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
 		}
 	}
 	a.walk(from, calm, func(x *span) {
@@ -84,6 +93,14 @@ func (a *Areas) pool(from, to int) *window {
 			}
 		}
 		w.add(r, x, l.resolve(x), l.burst)
+		for i, cut := range [2]int{from, to} {
+			if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
+				a.ages(x, cut, &a.onWay[i])
+			}
+		}
+		if x.alone() && x.to <= to {
+			a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to})
+		}
 	})
 	for g := range w.groups {
 		r := &w.groups[g]
