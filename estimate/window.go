@@ -4,7 +4,9 @@ import "math"
 
 // A window is what the groups know of the packets between two cuts.
 type window struct {
+	areas    *Areas
 	from, to int
+	cell     int // at hand
 	groups   []groupWindow
 	lossy    bool
 	scatter  float64 // variance of the time of one packet
@@ -45,7 +47,7 @@ func (a *Areas) pool(from, to int) *window {
 	for i := range a.onWay {
 		a.onWay[i].reset(len(a.groups) - 1)
 	}
-	w.young = 0
+	w.areas, w.cell, w.young = a, -1, 0
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -53,55 +55,7 @@ func (a *Areas) pool(from, to int) *window {
 		clear(r.cuts)
 		clear(r.way)
 	}
-	at := -1
-	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
-		if cut > to {
-			return
-		}
-		r, n := &w.groups[c.group], float64(e.received)
-		if int(c.number) != at {
-			at = int(c.number)
-			r.next()
-		}
-		r.n += n
-		r.a += area
-		r.received += n
-		r.sure.add(n, area)
-		r.cuts[cut-1-from].exact[0].add(n, area)
-		r.cells++
-		if area < 0 {
-			r.negative++
-		}
-		if e.sent == 1 {
-			a.alone = append(a.alone, Alone{int(c.group), SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
-		}
-	}
-	a.walk(from, calm, func(x *span) {
-		if x.from >= to {
-			return
-		}
-		r := &w.groups[x.group]
-		if x.cell != at {
-			at = x.cell
-			r.next()
-		}
-		if x.late > 0 && x.to <= to {
-			if l.believed() {
-				r.area += x.owed
-			} else {
-				r.variance += sq(x.owed)
-			}
-		}
-		w.add(r, x, l.resolve(x), l.burst)
-		for i, cut := range [2]int{from, to} {
-			if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
-				a.ages(x, cut, &a.onWay[i])
-			}
-		}
-		if x.alone() && x.to <= to {
-			a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to})
-		}
-	})
+	a.walk(from, w.calm, w.take)
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.next()
@@ -113,6 +67,61 @@ func (a *Areas) pool(from, to int) *window {
 		}
 	}
 	return w
+}
+
+// group returns the group of a cell, which is now at hand.
+func (w *window) group(group, cell int) *groupWindow {
+	r := &w.groups[group]
+	if cell != w.cell {
+		w.cell = cell
+		r.next()
+	}
+	return r
+}
+
+// calm takes an interval at both ends of which a cell was settled at one level.
+func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
+	if cut > w.to {
+		return
+	}
+	r, n := w.group(int(c.group), int(c.number)), float64(e.received)
+	r.n += n
+	r.a += area
+	r.received += n
+	r.sure.add(n, area)
+	r.cuts[cut-1-w.from].exact[0].add(n, area)
+	r.cells++
+	if area < 0 {
+		r.negative++
+	}
+	if a := w.areas; e.sent == 1 {
+		a.alone = append(a.alone, Alone{int(c.group), SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
+	}
+}
+
+// take takes a span.
+func (w *window) take(x *span) {
+	if x.from >= w.to {
+		return
+	}
+	a, l := w.areas, &w.areas.losses
+	r := w.group(x.group, x.cell)
+	if x.late > 0 && x.to <= w.to {
+		if l.believed() {
+			r.area += x.owed
+		} else {
+			r.variance += sq(x.owed)
+		}
+	}
+	w.add(r, x, l.resolve(x), l.burst)
+	for i, cut := range [2]int{w.from, w.to} {
+		if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
+			a.ages(x, cut, &a.onWay[i])
+		}
+	}
+	if x.alone() && x.to <= w.to {
+		a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to})
+	}
 }
 
 // next ends a cell.
