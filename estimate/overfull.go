@@ -18,17 +18,18 @@ const overfullChance = 1e-6
 //
 // The caller passes the sum of the counts and the greatest one. If that is
 // within the limit, as it usually is, CountLimit does not look at them one by
-// one.
+// one, and returns math.MaxUint64.
 func CountLimit(n int, sum, greatest uint64, count func(i int) uint64) uint64 {
-	limit := uint64(math.MaxUint64)
+	limit, rarity := uint64(math.MaxUint64), math.Log(float64(n)/overfullChance)
+	if n == 0 || !rare(float64(greatest), generous(float64(sum)/float64(n), n), rarity) {
+		return limit
+	}
 	for cells, packets := n, float64(sum); cells > 0; {
-		next := poissonLimit(packets/float64(cells), cells, math.Log(float64(n)/overfullChance))
+		next := poissonLimit(generous(packets/float64(cells), cells), rarity)
 		if next >= limit {
 			break
 		}
-		if limit = next; greatest <= limit {
-			break
-		}
+		limit = next
 		cells, packets = 0, 0
 		for i := range n {
 			if c := count(i); c <= limit {
@@ -40,17 +41,20 @@ func CountLimit(n int, sum, greatest uint64, count func(i int) uint64) uint64 {
 	return limit
 }
 
-// poissonLimit returns the smallest count whose tail is below e^-rarity, for a
-// mean that was estimated from the given number of cells.
-func poissonLimit(mean float64, cells int, rarity float64) uint64 {
-	mean += 3*math.Sqrt(mean/float64(cells)) + 1e-9
-	rare := func(c float64) bool { return c*math.Log(c/mean)-c+mean >= rarity }
+// generous returns a mean count that was estimated from so many cells, and a bit more.
+func generous(mean float64, cells int) float64 { return mean + 3*math.Sqrt(mean/float64(cells)) + 1e-9 }
+
+// rare reports whether the probability of a count of at least c is below e^-rarity.
+func rare(c, mean, rarity float64) bool { return c > mean && c*math.Log(c/mean)-c+mean >= rarity }
+
+// poissonLimit returns the smallest count whose tail is below e^-rarity.
+func poissonLimit(mean, rarity float64) uint64 {
 	low, high := mean, mean+1
-	for !rare(high) {
+	for !rare(high, mean, rarity) {
 		high += high - mean
 	}
 	for high-low > 0.5 {
-		if middle := (low + high) / 2; rare(middle) {
+		if middle := (low + high) / 2; rare(middle, mean, rarity) {
 			high = middle
 		} else {
 			low = middle

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -46,7 +47,8 @@ type Accumulator struct {
 	whole   transit // up to cut from
 	all     transit // up to the end, if current
 	current bool
-	counts  Result // Sent, Received, Lost and Extra since the last end
+	delays  []float64 // a sample, if current
+	counts  Result    // Sent, Received, Lost and Extra since the last end
 	singles []estimate.Alone
 }
 
@@ -78,7 +80,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Accumulator{config: c, whole: transit{alone: newReservoir()}, all: transit{alone: newReservoir()}}
+	a := &Accumulator{config: c}
 	var groups []int
 	for _, b := range c.Banks[:c.banks()] {
 		groups = append(groups, b.Rows)
@@ -122,16 +124,15 @@ func (a *Accumulator) through() int {
 // last one ended; nothing has changed then. One that has no length adds to the
 // last one.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
-	return a.add(start, end, up, down, allCells)
+	return a.add(start, end, up, down)
 }
 
 // AddSparse is Add of sparse aggregators.
 func (a *Accumulator) AddSparse(start, end int64, up, down *Sparse) error {
-	return a.add(start, end, &up.of, &down.of, func(block int) uint64 { return up.which[block] | down.which[block] })
+	return a.add(start, end, &up.of, &down.of)
 }
 
-// add is Add. Cells may be other than empty where the bits of a block are set.
-func (a *Accumulator) add(start, end int64, up, down *Aggregator, which func(block int) uint64) error {
+func (a *Accumulator) add(start, end int64, up, down *Aggregator) error {
 	if err := sameConfig(up, down); err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (a *Accumulator) add(start, end int64, up, down *Aggregator, which func(blo
 		}
 	}
 	a.config, a.end, a.started, a.current = up.config, end, true, false
-	a.cut(up, down, which)
+	a.cut(up, down)
 	a.areas.Next(end)
 	if len(a.ends) == 0 {
 		// What is settled goes into the whole, so that memory stays fixed.
@@ -176,19 +177,18 @@ func (c *Config) sameButShifts(o *Config) bool {
 }
 
 // cut compares the cells at the end of an interval.
-func (a *Accumulator) cut(up, down *Aggregator, which func(block int) uint64) {
-	counts := &a.counts
-	restSent, restReceived := up.unsampledCount(), down.unsampledCount()
-	counts.Sent += restSent
-	counts.Received += restReceived
-	limits := [2]limits{up.limits(which), down.limits(which)}
-	sent, got := up.sampled(), down.sampled()
-	up.banked(which, func(bank, i int) {
-		s, d := &sent[i], &got[i]
+func (a *Accumulator) cut(up, down *Aggregator) {
+	counts, cells := &a.counts, newPairing(up, down)
+	counts.Sent += up.unsampledCount()
+	counts.Received += down.unsampledCount()
+	cells.each(func(bank, i int) {
+		s, d := &up.cells[i], &down.cells[i]
 		if s.sum|s.tally|d.sum|d.tally == 0 {
 			return
 		}
-		if counts.Repeats.see(bank, &limits[0], &limits[1], s.count(), d.count()) {
+		if cells.overfull(bank, i) {
+			counts.Repeats.Cells++
+			counts.Repeats.Packets += cells.beyond(bank, i)
 			a.areas.Repeats(i)
 		}
 		counts.Cells++
@@ -326,9 +326,10 @@ func (t *transit) reset() {
 
 // copy makes t a copy of another one.
 func (t *transit) copy(from *transit) {
-	samples := append(t.alone.samples[:0], from.alone.samples...)
+	alone := t.alone
+	alone.copy(&from.alone)
 	*t = *from
-	t.alone.samples = samples
+	t.alone = alone
 }
 
 // complete adds up the whole report.
@@ -338,6 +339,7 @@ func (a *Accumulator) complete() *transit {
 		if to := a.through(); a.started && to > a.from {
 			a.take(&a.all, to)
 		}
+		a.delays = a.all.alone.appendDelays(a.delays[:0])
 		a.current = true
 	}
 	return &a.all
@@ -399,7 +401,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	if whole.fourth > 0 {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
-	r.StdDev, r.deviationDegrees = whole.alone.deviation()
+	r.StdDev, r.deviationDegrees = deviation(a.delays)
 	all := math.Sqrt(whole.scatter / whole.received)
 	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
 		// Copies of a packet are not alone.
@@ -420,9 +422,10 @@ func (a *Accumulator) Estimate() (Result, error) {
 func mostly(o estimate.OnWay) bool { return math.Abs(o.Seen-o.Packets) <= 0.25*o.Packets }
 
 // Distribution returns the distribution of the delays of packets that were alone
-// in their cell. The accumulator keeps up to 4,096 of them, chosen at random so
+// in their cell. The accumulator keeps up to 5,120 of them, chosen at random so
 // that every received packet is represented alike. It has those that Estimate
 // would use.
 func (a *Accumulator) Distribution() Distribution {
-	return newDistribution(a.complete().alone.delays())
+	a.complete()
+	return newDistribution(slices.Clone(a.delays))
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -45,6 +44,7 @@ type Aggregator struct {
 	cells  []cell   // bank after bank, then the unsampled
 	spans  [65]span // by bits.Len64 of the hash
 	config Config
+	which  []uint64 // a bit for each cell that may not be empty, the first one highest; nil: all
 }
 
 // New returns an empty aggregator. The error wraps [estimate.ErrConfig].
@@ -139,42 +139,15 @@ func (a *Aggregator) Reset() {
 	clear(a.cells)
 }
 
-// clone returns a copy.
-func (a *Aggregator) clone() *Aggregator {
-	b := *a
-	b.cells = slices.Clone(a.cells)
-	return &b
-}
-
 // sampled returns the cells of all banks.
 func (a *Aggregator) sampled() []cell { return a.cells[:len(a.cells)-unsampled] }
 
-// allCells is for cells any of which may not be empty.
-func allCells(int) uint64 { return math.MaxUint64 }
-
-// some calls f for the cells that may not be empty: those whose bits are set in
-// their block, the first one highest.
-func (a *Aggregator) some(which func(block int) uint64, f func(i int)) {
-	for block, n := 0, len(a.sampled()); packedBlock*block < n; block++ {
-		for bit := which(block); bit != 0; {
-			i := bits.LeadingZeros64(bit)
-			bit &^= 1 << (63 - i)
-			if i += packedBlock * block; i < n {
-				f(i)
-			}
-		}
+// some returns the cells of a block that may not be empty, the first one highest.
+func (a *Aggregator) some(block int) uint64 {
+	if a.which == nil {
+		return math.MaxUint64
 	}
-}
-
-// banked is some, and also tells which bank a cell is of.
-func (a *Aggregator) banked(which func(block int) uint64, f func(bank, i int)) {
-	bank, end := 0, a.config.Banks[0].Rows
-	a.some(which, func(i int) {
-		for ; i >= end; end += a.config.Banks[bank].Rows {
-			bank++
-		}
-		f(bank, i)
-	})
+	return a.which[block]
 }
 
 // unsampledCount returns how many packets no bank sampled.

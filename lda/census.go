@@ -23,18 +23,16 @@ type census struct {
 	pairs, pairsError   float64 // how many others, beyond chance, share the cell of a packet
 }
 
-// takeCensus counts the packets of two points.
-func takeCensus(up, down *Aggregator) (c census) {
+// census counts the packets of two points, but those of overfull cells.
+func (p *pairing) census() (c census) {
 	var all bankCensus
-	from := 0
-	for _, b := range up.config.Banks[:up.config.banks()] {
-		one := countBank(up.cells[from:from+b.Rows], down.cells[from:from+b.Rows])
+	for bank := range p.up.config.banks() {
+		one := p.countBank(bank)
 		all.merge(&one)
-		from += b.Rows
 	}
 	// Losses and joiners that no bank samples are as many as among the others.
-	if sampled := float64(up.Packets() - up.unsampledCount()); sampled > 0 {
-		scale := float64(up.Packets()) / sampled
+	if all.sent > 0 {
+		scale := 1 + float64(p.up.unsampledCount())/all.sent
 		c.hidden, c.hiddenError = scale*all.hidden, scale*math.Sqrt(all.hiddenVariance)
 	}
 	ratio := func(x, variance, of float64) (float64, float64) {
@@ -66,11 +64,15 @@ func (a *bankCensus) merge(b *bankCensus) {
 	}
 }
 
-func countBank(up, down []cell) (b bankCensus) {
-	rows := float64(len(up))
+func (p *pairing) countBank(bank int) (b bankCensus) {
+	from, n := 0, p.up.config.Banks[bank].Rows
+	for _, before := range p.up.config.Banks[:bank] {
+		from += before.Rows
+	}
+	rows := float64(n)
 	var lost, extra, spoilt, arrived, among float64 // among: of those that arrived, in spoilt cells
-	for i := range up {
-		s, d := float64(up[i].count()), float64(down[i].count())
+	for i := from; i < from+n; i++ {
+		s, d := p.counts(bank, i)
 		b.sent += s
 		b.received += d
 		arrived += min(s, d)
@@ -84,8 +86,9 @@ func countBank(up, down []cell) (b bankCensus) {
 	meanSent, meanReceived := b.sent/rows, b.received/rows
 	net := meanSent - meanReceived
 	differences := 0.0
-	for i := range up {
-		s, d := float64(up[i].count())-meanSent, float64(down[i].count())-meanReceived
+	for i := from; i < from+n; i++ {
+		s, d := p.counts(bank, i)
+		s, d = s-meanSent, d-meanReceived
 		b.together += s * d
 		b.togetherVariance += s * s * d * d
 		b.pairs += s*s - meanSent*(1-1/rows)

@@ -22,7 +22,8 @@ type effects struct {
 }
 
 // compareCells compares the usable cells of a settlement.
-func compareCells(s *sums, found *settlement, config *Config) (e effects) {
+func compareCells(s *pairing, found *settlement) (e effects) {
+	config := &s.up.config
 	mean, variance, width := found.sum/float64(found.packets), found.cells.Variance(), int(config.SumBits)
 	var sum, squares float64
 	from := 0
@@ -37,7 +38,7 @@ func compareCells(s *sums, found *settlement, config *Config) (e effects) {
 			}
 		}
 		for i := from; i < end; i++ {
-			if (s.sent[i].tally^s.received[i].tally)&s.agree == 0 {
+			if s.usable(i) {
 				cells++ // also an empty one
 			}
 		}

@@ -98,24 +98,22 @@ func Estimate(up, down *Aggregator) (Result, error) {
 func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
 	r.Spoken, r.strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
-	restUp, restDown, copies := split(up, down)
-	census := takeCensus(restUp, restDown)
+	cells := newPairing(up, down)
+	copies, census := cells.copies(), cells.census()
 	if err := census.different(); err != nil {
 		r.Lost, r.Extra = r.Sent-min(r.Sent, r.Received), r.Received-min(r.Sent, r.Received)
 		return r, fmt.Errorf("lda: %w: %d sent, %d received", err, r.Sent, r.Received)
 	}
 	r.hide(&census)
-	usable := usableSums(restUp, restDown)
-	found, err := settle(&usable, int(up.config.SumBits))
-	if errors.Is(err, estimate.ErrNoSamples) && copies.received > 0 {
-		copies.received, copies.known = 0, 0 // there are hardly any others
-		usable = usableSums(up, down)
-		found, err = settle(&usable, int(up.config.SumBits))
+	found, err := settle(&cells, int(up.config.SumBits))
+	if errors.Is(err, estimate.ErrNoSamples) && cells.any { // there are hardly any others
+		copies.received, copies.known, copies.Unknown, cells.any = 0, 0, 0, false
+		found, err = settle(&cells, int(up.config.SumBits))
 	}
-	r.Repeats = copies.report()
+	r.Repeats = copies.Repeats
 	var effects effects
 	if err == nil {
-		effects = compareCells(&usable, &found, &up.config)
+		effects = compareCells(&cells, &found)
 		err = effects.contradiction()
 	}
 	if err != nil {
@@ -143,12 +141,6 @@ func (r *Result) report(found *settlement, received uint64) {
 	}
 	variance := c.Variance()
 	r.StdDev, r.MeanError = math.Sqrt(variance), math.Sqrt(variance*unseen/float64(r.N))
-}
-
-// usableSums returns the sums of the cells that have the same packets at both
-// points.
-func usableSums(up, down *Aggregator) sums {
-	return sums{sent: up.sampled(), received: down.sampled(), agree: up.config.digestMask() | (1<<32 - 1)}
 }
 
 // count compares the numbers of packets.

@@ -110,8 +110,7 @@ func (r *Result) Unseen(confidence float64) float64 {
 // half the probability of a miss, and keeps the other half as a margin because its
 // degrees of freedom are estimated, too. Upwards it allows for [Result.Unseen]
 // packets, as [Result.MeanInterval] does, and for copies, of which at most the sum
-// of their delays is known; [EstimateRest] leaves those out. Downwards it allows
-// for AloneStdDev.
+// of their delays is known. Downwards it allows for AloneStdDev.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if !(confidence > 0 && confidence < 1) {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)

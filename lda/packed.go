@@ -32,18 +32,12 @@ const (
 // about is to the time stamps, as the beginning of the interval is, the fewer
 // bytes it takes; any time will do.
 func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
-	return a.pack(dst, about, allCells)
-}
-
-// pack appends the packed form. Cells may be other than empty where the bits of
-// a block are set, the first one highest.
-func (a *Aggregator) pack(dst []byte, about int64, which func(block int) uint64) []byte {
 	dst = a.config.append(dst)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(about))
 	dst = binary.BigEndian.AppendUint64(dst, a.unsampledCount())
 	cells := a.sampled()
 	for from := 0; from < len(cells); from += packedBlock {
-		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], which(from/packedBlock), about)
+		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], a.some(from/packedBlock), about)
 	}
 	return dst
 }
@@ -169,12 +163,6 @@ func (c *Config) block(data []byte) (b block, ok bool) {
 // bits above those of the Config. The error is that of CheckPacked; a is then
 // unchanged.
 func (a *Aggregator) AddPacked(data []byte) error {
-	return a.unpack(data, func(int, uint64) {})
-}
-
-// unpack is AddPacked. It calls mark for each block, with the bits of the cells
-// that are not empty.
-func (a *Aggregator) unpack(data []byte, mark func(block int, which uint64)) error {
 	c := &a.config
 	if err := c.CheckPacked(data); err != nil {
 		return err
@@ -186,7 +174,10 @@ func (a *Aggregator) unpack(data []byte, mark func(block int, which uint64)) err
 	for from := 0; from < c.cells(); from += packedBlock {
 		b, _ := c.block(data)
 		fields := data[:b.size]
-		if mark(from/packedBlock, b.which); b.which != 0 {
+		if a.which != nil {
+			a.which[from/packedBlock] |= b.which
+		}
+		if b.which != 0 {
 			if len(data) < b.size+wire.BitPadding {
 				var padded [10 + packedFields + wire.BitPadding]byte
 				copy(padded[:], fields)

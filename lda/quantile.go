@@ -43,8 +43,8 @@ func Distribute(up, down *Aggregator) (Distribution, error) {
 // copied returns the greatest share of the packets that may be copies of others
 // or, if the counts of cells do not show any, 0.
 func copied(up, down *Aggregator) float64 {
-	restUp, restDown, overfull := split(up, down)
-	c := takeCensus(restUp, restDown)
+	cells := newPairing(up, down)
+	overfull, c := cells.copies(), cells.census()
 	if overfull.Cells == 0 && c.pairs <= surely*c.pairsError && c.excess <= surely*c.excessError {
 		return 0
 	}
@@ -98,7 +98,7 @@ func AppendSamples(dst []float64, up, down *Aggregator) ([]float64, error) {
 	if err := sameConfig(up, down); err != nil {
 		return dst, err
 	}
-	usable := usableSums(up, down)
+	usable := newPairing(up, down)
 	width := int(up.config.SumBits)
 	found, err := settle(&usable, width)
 	if errors.Is(err, estimate.ErrNoSamples) {

@@ -1,31 +1,26 @@
 package lda
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "math"
 
-// A reservoir keeps a sample of weighted delays: those with the smallest keys,
-// which are exponential variables divided by the weight.
+// A reservoir keeps a sample of weighted delays, in which none stands for less than
+// the bar: of those with less weight as many are kept as their weights are of it.
 type reservoir struct {
-	samples []keyed // includes the sample
-	limit   float64 // keys of at least this are not in the sample
+	samples []weighted
+	bar     float64
 	state   uint64
 }
 
-type keyed struct{ key, delay, weight float64 }
+type weighted struct{ delay, weight float64 }
 
-// reservoirSize is the size of a sample, and reservoirRoom the number of
-// further delays that are stored before those with the greatest keys are
-// dropped.
-const reservoirSize, reservoirRoom = 4096, 1024
+// reservoirSize is the greatest size of a sample.
+const reservoirSize = 5120
 
-func newReservoir() reservoir {
-	return reservoir{limit: math.Inf(1)}
+func (r *reservoir) reset() { r.samples, r.bar = r.samples[:0], 0 }
+
+// copy makes r a copy of another one.
+func (r *reservoir) copy(from *reservoir) {
+	r.samples, r.bar, r.state = append(r.samples[:0], from.samples...), from.bar, from.state
 }
-
-func (r *reservoir) reset() { r.samples, r.limit = r.samples[:0], math.Inf(1) }
 
 // uniform returns the next random number above 0 and up to 1 (SplitMix64). The
 // numbers are the same in every run.
@@ -38,60 +33,63 @@ func (r *reservoir) uniform() float64 {
 }
 
 func (r *reservoir) add(delay, weight float64) {
-	u := r.uniform()
-	if 1-u > r.limit*weight*(1+1e-9) {
-		return // saves a logarithm: −ln u is more than 1−u
-	}
-	s := keyed{key: -math.Log(u) / weight, delay: delay, weight: weight}
-	if !(s.key < r.limit) {
-		return
-	}
-	if r.samples = append(r.samples, s); len(r.samples) == reservoirSize+reservoirRoom {
-		r.shrink()
-	}
-}
-
-// shrink drops what is not in the sample.
-func (r *reservoir) shrink() {
-	if len(r.samples) > reservoirSize {
-		slices.SortFunc(r.samples, func(x, y keyed) int { return cmp.Compare(x.key, y.key) })
-		r.samples = r.samples[:reservoirSize]
-		r.limit = r.samples[reservoirSize-1].key
-	}
-}
-
-// delays returns a sample in which every packet is represented alike. Whatever
-// was kept stands for its weight divided by the probability that it was kept;
-// of those that stand for less than others a part is left out. None stands for
-// more than eight times the harmonic mean, which few that stand for many leave as
-// it is.
-func (r *reservoir) delays() []float64 {
-	r.shrink()
-	n, greatest, inverse := float64(len(r.samples)), 0.0, 0.0
-	delays := make([]float64, len(r.samples))
-	for i, s := range r.samples {
-		delays[i] = s.weight
-		if len(r.samples) == reservoirSize {
-			delays[i] /= -math.Expm1(-s.weight * r.limit)
+	if weight < r.bar {
+		if r.uniform()*r.bar > weight {
+			return
 		}
-		greatest = max(greatest, delays[i])
-		inverse += 1 / delays[i]
+		weight = r.bar
 	}
-	most := min(greatest, 8*n/inverse)
-	random := reservoir{state: r.state}
-	stands, delays := delays, delays[:0]
-	for i, s := range r.samples {
-		if random.uniform()*most <= stands[i] {
+	r.samples = append(r.samples, weighted{delay, weight})
+	if len(r.samples) == reservoirSize {
+		r.thin()
+	}
+}
+
+// thin raises the bar until about a fifth of the sample is gone.
+func (r *reservoir) thin() {
+	_, mean := r.weights()
+	for r.bar = max(r.bar, mean/2); len(r.samples) > reservoirSize*5/6; {
+		r.bar *= 1.2
+		kept := r.samples[:0]
+		for _, s := range r.samples {
+			if s.weight < r.bar {
+				if r.uniform()*r.bar > s.weight {
+					continue
+				}
+				s.weight = r.bar
+			}
+			kept = append(kept, s)
+		}
+		r.samples = kept
+	}
+}
+
+// weights returns the greatest weight and the harmonic mean of all.
+func (r *reservoir) weights() (greatest, mean float64) {
+	inverse := 0.0
+	for _, s := range r.samples {
+		greatest = max(greatest, s.weight)
+		inverse += 1 / s.weight
+	}
+	return greatest, float64(len(r.samples)) / inverse
+}
+
+// appendDelays appends a sample in which every packet is represented alike: of those
+// that stand for less than others a part is left out. None stands for more than
+// eight times the harmonic mean, which few that stand for many leave as it is.
+func (r *reservoir) appendDelays(delays []float64) []float64 {
+	greatest, mean := r.weights()
+	most, random := min(greatest, 8*mean), reservoir{state: r.state}
+	for _, s := range r.samples {
+		if s.weight >= most || random.uniform()*most <= s.weight {
 			delays = append(delays, s.delay)
 		}
 	}
 	return delays
 }
 
-// deviation returns the deviation of the delays in the sample, and its degrees of
-// freedom.
-func (r *reservoir) deviation() (deviation float64, degrees uint64) {
-	delays := r.delays()
+// deviation returns the deviation of delays, and its degrees of freedom.
+func deviation(delays []float64) (deviation float64, degrees uint64) {
 	n := float64(len(delays))
 	if n < 2 {
 		return 0, 0

@@ -26,25 +26,6 @@ type settlement struct {
 	negative int     // cells whose delays add up to less than 0
 }
 
-// sums is the input of a settlement: the cells of two points being compared.
-type sums struct {
-	sent, received []cell
-	agree          uint64 // bits of the tallies in which usable cells agree
-}
-
-// len returns the number of cells, including unusable ones.
-func (s *sums) len() int { return len(s.sent) }
-
-// at returns the number of packets of a cell, 0 if it is not usable, and the sum
-// of their delays, wrapped.
-func (s *sums) at(i int) (packets, sum uint64) {
-	up, down := &s.sent[i], &s.received[i]
-	if (up.tally^down.tally)&s.agree != 0 {
-		return 0, 0
-	}
-	return uint64(up.count()), down.sum - up.sum
-}
-
 // settle finds how often the sums of cells, whose low bits alone are known,
 // have wrapped. It assumes that the cells with the fewest packets have a total
 // delay below 2^(bits-1) ns in absolute value. Their mean predicts the cells
@@ -52,7 +33,7 @@ func (s *sums) at(i int) (packets, sum uint64) {
 // to the prediction. A line through all cells, sum against count, then shows a
 // multiple of 2^bits at count 0 if the first ones had wrapped as well; that
 // starts the search again.
-func settle(all *sums, width int) (settlement, error) {
+func settle(all *pairing, width int) (settlement, error) {
 	var present uint64 // bit i: there are counts of i+1 bits
 	least, first := uint64(math.MaxUint64), uint64(0)
 	for i := range all.len() {
@@ -89,7 +70,7 @@ func settle(all *sums, width int) (settlement, error) {
 }
 
 // fill adds up the cells, relative to the base.
-func (s *settlement) fill(all *sums, width int) {
+func (s *settlement) fill(all *pairing, width int) {
 	for i := range all.len() {
 		n, sum := all.at(i)
 		if n == 0 {
@@ -115,7 +96,7 @@ type line struct {
 }
 
 // run takes the cells by rising count, to powers of two.
-func (l *line) run(all *sums, present uint64, base int64, width int) {
+func (l *line) run(all *pairing, present uint64, base int64, width int) {
 	wide := width == 64 // sums that do not wrap, in any order
 	if wide {
 		present = 1

@@ -9,10 +9,7 @@ import (
 // A Sparse is an [Aggregator] for intervals of few packets. It remembers which
 // cells they are in, so that packing, comparing and emptying it take as long as
 // there are packets, not cells. Update takes a little longer.
-type Sparse struct {
-	of    Aggregator
-	which []uint64 // a bit for each cell that may not be empty, the first one highest
-}
+type Sparse struct{ of Aggregator }
 
 // NewSparse returns an empty one. The error wraps [estimate.ErrConfig].
 func NewSparse(c Config) (*Sparse, error) {
@@ -20,7 +17,8 @@ func NewSparse(c Config) (*Sparse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sparse{of: *a, which: make([]uint64, (c.cells()+packedBlock-1)/packedBlock)}, nil
+	a.which = make([]uint64, (c.cells()+packedBlock-1)/packedBlock)
+	return &Sparse{*a}, nil
 }
 
 // Update records that packet p passed at time t, as [Aggregator.Update] does.
@@ -31,17 +29,22 @@ func (s *Sparse) Update(p hashing.Packet, t int64) {
 	c := &a.cells[i]
 	c.sum += uint64(t)
 	c.tally += uint64(p)>>32<<32 | 1
-	if block := i / packedBlock; block < uint32(len(s.which)) { // the unsampled come after
-		s.which[block] |= 1 << (63 - i%packedBlock)
+	if block := i / packedBlock; block < uint32(len(a.which)) { // the unsampled come after
+		a.which[block] |= 1 << (63 - i%packedBlock)
 	}
 }
 
 // each calls f for the cells that may not be empty.
 func (s *Sparse) each(f func(i int, c *cell)) {
-	s.of.some(s.block, func(i int) { f(i, &s.of.cells[i]) })
+	for block, which := range s.of.which {
+		for which != 0 {
+			i := bits.LeadingZeros64(which)
+			which &^= 1 << (63 - i)
+			i += packedBlock * block
+			f(i, &s.of.cells[i])
+		}
+	}
 }
-
-func (s *Sparse) block(i int) uint64 { return s.which[i] }
 
 // Merge adds another part of the same point. The error wraps
 // [estimate.ErrMismatch], and s is then unchanged.
@@ -53,8 +56,8 @@ func (s *Sparse) Merge(o *Sparse) error {
 		s.of.cells[i].sum += c.sum
 		s.of.cells[i].tally += c.tally
 	})
-	for i := range s.which {
-		s.which[i] |= o.which[i]
+	for i := range s.of.which {
+		s.of.which[i] |= o.of.which[i]
 	}
 	s.of.setUnsampled(s.of.unsampledCount() + o.of.unsampledCount())
 	return nil
@@ -70,7 +73,7 @@ func (s *Sparse) Packets() uint64 {
 // Empty reports whether no packet passed.
 func (s *Sparse) Empty() bool {
 	var any uint64
-	for _, which := range s.which {
+	for _, which := range s.of.which {
 		any |= which
 	}
 	return any == 0 && s.of.unsampledCount() == 0
@@ -83,26 +86,26 @@ func (s *Sparse) Shift(by int64) {
 
 // Reset empties it.
 func (s *Sparse) Reset() {
-	for block, which := range s.which {
+	for block, which := range s.of.which {
 		if which == 0 {
 			continue
 		}
 		cells := s.of.sampled()[packedBlock*block:]
 		clear(cells[:min(len(cells), packedBlock)])
 	}
-	clear(s.which)
+	clear(s.of.which)
 	s.of.setUnsampled(0)
 }
 
 // AppendPacked appends what [Aggregator.AppendPacked] would.
 func (s *Sparse) AppendPacked(dst []byte, about int64) []byte {
-	return s.of.pack(dst, about, s.block)
+	return s.of.AppendPacked(dst, about)
 }
 
 // AddPacked adds what AppendPacked appended at a point with the same Config, as
 // [Aggregator.AddPacked] does.
 func (s *Sparse) AddPacked(data []byte) error {
-	return s.of.unpack(data, func(block int, which uint64) { s.which[block] |= which })
+	return s.of.AddPacked(data)
 }
 
 // Singles calls f for every cell that holds one packet: with the cell's number,
