@@ -262,7 +262,7 @@ func Example_sizes() {
 	}
 	fmt.Printf("colate: %d counters, %.1f bits a packet\n", months.Counters, bits)
 	// Output:
-	// lda: 28706 bytes an interval
+	// lda: 28702 bytes an interval
 	// lds: 219980 bytes, 2000 flows in a table
 	// colate: 245970 counters, 5.6 bits a packet
 }

@@ -105,13 +105,9 @@ func openRecord(data []byte) (wire.Reader, Config, error) {
 	if err != nil {
 		return r, Config{}, fmt.Errorf("lda: %w", err)
 	}
-	c := Config{Identity: r.Uint64(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
-	banks := int(r.Uint8())
+	c, banks := readConfig(&r)
 	if banks > MaxBanks {
 		return r, c, fmt.Errorf("lda: %w: %d banks, at most %d", estimate.ErrEncoding, banks, MaxBanks)
-	}
-	for j := range banks {
-		c.Banks[j] = Bank{Rows: 1 << min(r.Uint8(), 30), Shift: r.Uint8()}
 	}
 	if err := c.Validate(); err != nil {
 		return r, c, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
@@ -120,6 +116,16 @@ func openRecord(data []byte) (wire.Reader, Config, error) {
 		return r, c, fmt.Errorf("lda: %w after %+v", err, c)
 	}
 	return r, c, nil
+}
+
+// readConfig reads the Config's part of the encoding, and how many banks it has.
+func readConfig(r *wire.Reader) (c Config, banks int) {
+	c = Config{Identity: r.Uint64(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
+	banks = int(r.Uint8())
+	for j := range min(banks, MaxBanks) {
+		c.Banks[j] = Bank{Rows: 1 << min(r.Uint8(), 30), Shift: r.Uint8()}
+	}
+	return c, banks
 }
 
 // decodeState replaces the state with an encoded one of a's Config. After an

@@ -123,3 +123,42 @@ func (c *Config) MemorySize() int {
 	const cellSize = 16
 	return cellSize * c.allCells()
 }
+
+// SetShifts replaces the Config of an empty aggregator by c, which may differ in
+// shifts only. It allocates nothing. The error wraps [estimate.ErrConfig] or
+// [estimate.ErrMismatch].
+func (a *Aggregator) SetShifts(c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if !a.config.sameButShifts(&c) {
+		return fmt.Errorf("lda: %w: %+v and %+v differ in more than shifts", estimate.ErrMismatch, a.config, c)
+	}
+	if a.config != c {
+		a.configure(c)
+	}
+	return nil
+}
+
+// Shifts returns the banks' shifts, for Shifted.
+func (c *Config) Shifts() (shifts [MaxBanks]byte) {
+	for i, b := range c.Banks {
+		shifts[i] = b.Shift
+	}
+	return shifts
+}
+
+// Shifted returns the Config with other shifts. The error wraps
+// [estimate.ErrEncoding].
+func (c Config) Shifted(shifts []byte) (Config, error) {
+	if len(shifts) != len(c.Banks) {
+		return c, fmt.Errorf("lda: %w: %d shifts, want %d", estimate.ErrEncoding, len(shifts), len(c.Banks))
+	}
+	for i := range c.Banks {
+		c.Banks[i].Shift = shifts[i]
+	}
+	if err := c.Validate(); err != nil {
+		return c, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
+	}
+	return c, nil
+}

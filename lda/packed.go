@@ -3,8 +3,10 @@ package lda
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
@@ -17,15 +19,31 @@ import (
 //	Config     as in the encoding, from the identity to the last bank's shift
 //	about      8 bytes, a time near those of the packets
 //	unsampled  8
-//	for each 64 cells, the last ones perhaps fewer:
-//	  which    8, a bit for each cell that is not empty, the first one highest
-//	  unless it is 0:
-//	  widths   1 of counts in bits, 1 of sums
-//	  for each such cell, bit by bit, filled up to a byte with zeros:
-//	    count · digest · sum less count × about, zigzag, of the low sum bits
+//	cells      in blocks of 64, the last one perhaps shorter
+//
+// A part is the packed form of some cells in a row, which can be read without any
+// other:
+//
+//	from       4, the first cell
+//	size       2, number of cells
+//	about      8
+//	unsampled  8, of the whole aggregator
+//	cells      in blocks of 64, the last one perhaps shorter
+//
+// A block has
+//
+//	which      8, a bit for each cell that is not empty, the first one highest
+//	unless it is 0:
+//	widths     1 of counts in bits, 1 of sums
+//	for each such cell, bit by bit, filled up to a byte with zeros:
+//	  count · digest · sum less count × about, zigzag, of the low sum bits
 const (
 	packedBlock  = 64
 	packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
+	partHead     = 4 + 2 + 8 + 8
+
+	// LeastPart is the greatest number of bytes that a part of one cell takes.
+	LeastPart = partHead + 8 + 2 + (32+32+64)/8
 )
 
 // AppendPacked appends the packed form, for AddPacked, to dst. The closer
@@ -40,6 +58,164 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], a.some(from/packedBlock), about)
 	}
 	return dst
+}
+
+// CheckPacked checks that data is the packed form of an aggregator of the
+// Config, so that AddPacked takes it. The error wraps [estimate.ErrMismatch] or
+// [estimate.ErrEncoding].
+func (c *Config) CheckPacked(data []byte) error {
+	var buf [8 + 3 + 2*MaxBanks]byte
+	head := c.append(buf[:0])
+	size := len(head) + 16
+	if len(data) < size {
+		return fmt.Errorf("lda: %w: %d bytes of a packed aggregator, want at least %d", estimate.ErrEncoding, len(data), size)
+	}
+	if string(data[:len(head)]) != string(head) {
+		r := wire.NewReader(data)
+		there, _ := readConfig(&r)
+		return fmt.Errorf("lda: %w: %+v there, %+v here", estimate.ErrMismatch, there, *c)
+	}
+	return c.checkBlocks(binary.BigEndian.Uint64(data[size-8:]), data[size:], c.cells())
+}
+
+// AddPacked adds what AppendPacked appended at a point with the same Config,
+// like Merge of the original aggregator, except that its cells have lost the
+// bits above those of the Config. The error is that of CheckPacked; a is then
+// unchanged.
+func (a *Aggregator) AddPacked(data []byte) error {
+	if err := a.config.CheckPacked(data); err != nil {
+		return err
+	}
+	data = data[a.config.headSize()-8:]
+	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(data[8:]))
+	a.addBlocks(data[16:], 0, binary.BigEndian.Uint64(data))
+	return nil
+}
+
+// PartsSize returns the greatest number of parts of an aggregator, and of bytes in
+// all of them together.
+func (c *Config) PartsSize() (parts, bytes int) {
+	return c.cells(), c.cells() * LeastPart
+}
+
+// AppendPart appends the packed form of the cells from one on, as many as fit in
+// room bytes, which are at least [LeastPart]. It returns the cell with which the
+// next part begins, or 0 after the last.
+func (a *Aggregator) AppendPart(dst []byte, from, room int) (part []byte, next int) {
+	start, first, about, cells := len(dst), from, a.someTime(), a.sampled()
+	dst = wire.AppendUint(dst, uint64(from), 4)
+	dst = wire.AppendUint(dst, 0, 2)
+	dst = wire.AppendUint(dst, uint64(about), 8)
+	dst = wire.AppendUint(dst, a.unsampledCount(), 8)
+	for size := packedBlock; size > 0 && from < len(cells) && from+size-first <= math.MaxUint16; {
+		to := min(from+size, len(cells))
+		if block := a.config.appendBlock(dst, cells[from:to], math.MaxUint64, about); len(block)-start > room {
+			size /= 2
+		} else if dst, from = block, to; size < packedBlock {
+			break // only the last block is shorter
+		}
+	}
+	binary.BigEndian.PutUint16(dst[start+4:], uint16(from-first))
+	if from == len(cells) {
+		from = 0
+	}
+	return dst, from
+}
+
+// someTime returns the time of some packet or, if all cells have many, 0.
+func (a *Aggregator) someTime() int64 {
+	for i := range a.sampled() {
+		if c := &a.cells[i]; c.count() > 0 && c.count() <= 4 {
+			return int64(c.sum) / int64(c.count()) // no sum of four wraps until the year 2043
+		}
+	}
+	return 0
+}
+
+// EstimateParts is [Estimate] for an upstream synopsis of which some parts came,
+// in any order. It decodes them into up and empties the other cells of down. It
+// returns the share of the cells that came; the Result counts their packets. If a
+// part is malformed or comes twice, the error wraps [estimate.ErrEncoding]. up and
+// down may differ in shifts, and up gets those of down.
+func EstimateParts(up, down *Aggregator, parts iter.Seq[[]byte]) (r Result, share float64, err error) {
+	if err := up.SetShifts(down.config); err != nil {
+		return r, 0, err
+	}
+	up.Reset()
+	received, cells := down.Packets(), up.sampled()
+	came := make([]bool, len(cells))
+	for part := range parts {
+		n, err := up.addPart(part, came)
+		if err != nil {
+			return r, 0, err
+		}
+		share += float64(n) / float64(len(cells))
+	}
+	for i, is := range came {
+		if !is {
+			down.cells[i] = cell{}
+		}
+	}
+	r, err = compare(up, down, received)
+	return r, min(share, 1), err
+}
+
+// addPart adds the cells of a part, marks that they came, and returns their number.
+func (a *Aggregator) addPart(data []byte, came []bool) (cells int, err error) {
+	if len(data) < partHead {
+		return 0, fmt.Errorf("lda: %w: a part of %d bytes", estimate.ErrEncoding, len(data))
+	}
+	from, n := uint64(binary.BigEndian.Uint32(data)), uint64(binary.BigEndian.Uint16(data[4:]))
+	about, rest, blocks := binary.BigEndian.Uint64(data[6:]), binary.BigEndian.Uint64(data[14:]), data[partHead:]
+	if from+n > uint64(len(came)) || slices.Contains(came[from:from+n], true) {
+		return 0, fmt.Errorf("lda: %w: a part of cells %d to %d, which are not there or came already", estimate.ErrEncoding, from, from+n)
+	}
+	if err := a.config.checkBlocks(rest, blocks, int(n)); err != nil {
+		return 0, err
+	}
+	for i := from; i < from+n; i++ {
+		came[i] = true
+	}
+	a.addBlocks(blocks, int(from), about)
+	a.setUnsampled(rest)
+	return int(n), nil
+}
+
+// checkBlocks checks that data is the packed form of so many cells, and that so many
+// packets may be outside.
+func (c *Config) checkBlocks(rest uint64, data []byte, cells int) error {
+	if rest > unsampled*math.MaxUint32 {
+		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, rest, uint64(unsampled*math.MaxUint32))
+	}
+	for left := cells; left > 0; left -= packedBlock {
+		b, ok := c.block(data)
+		if !ok || left < packedBlock && b.which<<left != 0 {
+			return fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, left)
+		}
+		data = data[b.size:]
+	}
+	if len(data) > 0 {
+		return fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(data))
+	}
+	return nil
+}
+
+// addBlocks adds packed cells, which were checked, to those from one on.
+func (a *Aggregator) addBlocks(data []byte, from int, about uint64) {
+	for ; len(data) > 0; from += packedBlock {
+		b, _ := a.config.block(data)
+		if a.which != nil {
+			a.which[from/packedBlock] |= b.which
+		}
+		if fields := data[:b.size]; b.which != 0 && len(data) < b.size+wire.BitPadding {
+			var padded [10 + packedFields + wire.BitPadding]byte
+			copy(padded[:], fields)
+			b.add(a.cells[from:], padded[:], &a.config, about)
+		} else if b.which != 0 {
+			b.add(a.cells[from:], data, &a.config, about)
+		}
+		data = data[b.size:]
+	}
 }
 
 // appendBlock appends at most 64 cells, of which only some may not be empty.
@@ -74,59 +250,6 @@ func (c *Config) appendBlock(dst []byte, cells []cell, some uint64, about int64)
 	return w.Bytes()
 }
 
-// CheckPacked checks that data is the packed form of an aggregator of the
-// Config, so that AddPacked takes it. The error wraps [estimate.ErrMismatch] or
-// [estimate.ErrEncoding].
-func (c *Config) CheckPacked(data []byte) error {
-	var buf [8 + 3 + 2*MaxBanks]byte
-	head := c.append(buf[:0])
-	size := len(head) + 16
-	if len(data) < size {
-		return fmt.Errorf("lda: %w: %d bytes of a packed aggregator, want at least %d", estimate.ErrEncoding, len(data), size)
-	}
-	if got := data[:len(head)]; string(got) != string(head) {
-		return fmt.Errorf("lda: %w: %s", estimate.ErrMismatch, c.differ(got))
-	}
-	if n := binary.BigEndian.Uint64(data[size-8:]); n > unsampled*math.MaxUint32 {
-		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, n, uint64(unsampled*math.MaxUint32))
-	}
-	data = data[size:]
-	for left := c.cells(); left > 0; left -= packedBlock {
-		b, ok := c.block(data)
-		if !ok || left < packedBlock && b.which<<left != 0 {
-			return fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, left)
-		}
-		data = data[b.size:]
-	}
-	if len(data) > 0 {
-		return fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(data))
-	}
-	return nil
-}
-
-// differ says what an encoded Config has that is not as in this one.
-func (c *Config) differ(there []byte) string {
-	const first = 8 + 3 // identity, and before the banks: SumBits, DigestBits, and how many there are
-	for i, b := range c.Banks[:c.banks()] {
-		at := first + 2*i
-		if i >= int(there[first-1]) {
-			return fmt.Sprintf("Banks[%d] is not there, %+v here", i, b)
-		}
-		if rows := 1 << (there[at] & 31); rows != b.Rows {
-			return fmt.Sprintf("Banks[%d].Rows is %d there, %d here", i, rows, b.Rows)
-		}
-		if shift := there[at+1]; shift != b.Shift {
-			return fmt.Sprintf("Banks[%d].Shift is %d there, %d here", i, shift, b.Shift)
-		}
-	}
-	for i, field := range [3]string{"SumBits", "DigestBits", "the number of banks"} {
-		if here := [3]uint8{c.SumBits, c.DigestBits, uint8(c.banks())}[i]; there[8+i] != here {
-			return fmt.Sprintf("%s is %d there, %d here", field, there[8+i], here)
-		}
-	}
-	return "the identities differ"
-}
-
 // A block is up to 64 packed cells.
 type block struct {
 	which         uint64
@@ -156,39 +279,6 @@ func (c *Config) block(data []byte) (b block, ok bool) {
 		return b, false
 	}
 	return b, used&7 == 0 || data[b.size-1]<<(used&7) == 0
-}
-
-// AddPacked adds what AppendPacked appended at a point with the same Config,
-// like Merge of the original aggregator, except that its cells have lost the
-// bits above those of the Config. The error is that of CheckPacked; a is then
-// unchanged.
-func (a *Aggregator) AddPacked(data []byte) error {
-	c := &a.config
-	if err := c.CheckPacked(data); err != nil {
-		return err
-	}
-	data = data[c.headSize()-8:]
-	about := binary.BigEndian.Uint64(data)
-	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(data[8:]))
-	data = data[16:]
-	for from := 0; from < c.cells(); from += packedBlock {
-		b, _ := c.block(data)
-		fields := data[:b.size]
-		if a.which != nil {
-			a.which[from/packedBlock] |= b.which
-		}
-		if b.which != 0 {
-			if len(data) < b.size+wire.BitPadding {
-				var padded [10 + packedFields + wire.BitPadding]byte
-				copy(padded[:], fields)
-				b.add(a.cells[from:], padded[:], c, about)
-			} else {
-				b.add(a.cells[from:], data, c, about)
-			}
-		}
-		data = data[b.size:]
-	}
-	return nil
 }
 
 // add adds the cells of a block.

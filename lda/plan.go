@@ -3,7 +3,6 @@ package lda
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -28,15 +27,10 @@ type Demand struct {
 	Confidence float64 // 0.5 up to but not including 1
 	Variation  float64 // over 0
 
-	// Share is the share of the intervals that must meet that, 0.5 up to but not
-	// including 1. 0.5 is about the average interval. 0 stands for 0.95.
-	Share float64
-
 	// GreatestDelay is the longest delay to expect, in nanoseconds, including the
 	// offset of the clocks. It decides how wide sums are. 0 stands for any delay.
 	GreatestDelay float64
 
-	Banks     int  // number of banks, 1 to 4 including the one for quantiles; 0 for the best number
 	Quantiles bool // add a thin bank that gives quantiles
 }
 
@@ -45,8 +39,8 @@ type Forecast struct {
 	Demand Demand
 	Config Config
 
-	// Expect is what the demanded share of intervals gives at least, at loss
-	// rates that rise from LowLoss to HighLoss.
+	// Expect is what 95 of 100 intervals give at least, at loss rates that rise
+	// from LowLoss to HighLoss.
 	Expect []Expectation
 }
 
@@ -54,38 +48,78 @@ const (
 	planRows  = 16   // fewest rows of a planned bank
 	thinRows  = 2048 // 700 samples and more: a p99 takes 368
 	lossSteps = 9    // loss rates at which a plan is judged
+
+	// kept is the share of the intervals that keep a plan's promise, and keptBy how many
+	// standard deviations they may be below the average.
+	kept, keptBy = 0.95, 1.6448536
 )
 
-// Plan chooses banks, rows and sampling that meet a demand with the fewest cells.
-// Of the ways to use that many cells, it takes the best at its worst loss rate:
-// the one whose effective sample is the greatest share of what a single bank of
-// all cells, made for that loss rate, would give. The Config has identity 0 and
-// digests of 16 bits; set them as you like.
+// splits are the ways to divide rows among banks, as powers of two.
+var splits = [][]int{{0}, {1, 1}, {1, 2, 2}, {2, 2, 2, 2}}
+
+// Plan chooses banks, rows and sampling that meet a demand in 95 of 100 intervals
+// with the fewest cells. Of the ways to use that many cells, it takes the one whose
+// mean is sharpest at its worst loss rate. The Config has identity 0 and digests of
+// 16 bits; set them as you like.
 //
 // The error wraps [estimate.ErrConfig], also if no Config can meet the demand.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err
 	}
-	if d.Share == 0 {
-		d.Share = 0.95
-	}
 	d.Burst = max(d.Burst, 1)
-	losses := d.losses()
 	for rows := planRows; rows <= 1<<20; rows *= 2 {
-		c, ok := d.choose(rows, losses)
-		if !ok {
-			continue
+		best, least := Forecast{}, d.MeanError
+		for _, split := range splits {
+			if f, worst := d.forecast(rows, split); worst <= least {
+				best, least = f, 0.99*worst // more banks must be worth it
+			}
 		}
-		c.SumBits = d.sumBits(&c)
-		f := Forecast{Demand: d, Config: c}
-		for _, loss := range losses {
-			f.Expect = append(f.Expect, d.atLeast(&c, loss, estimate.NormalQuantile(d.Share)))
+		if best.Expect != nil {
+			return best, nil
 		}
-		return f, nil
 	}
 	return Forecast{}, fmt.Errorf("lda: %w: MeanError is %v, not within reach at Packets %v, HighLoss %v, Variation %v",
 		estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation)
+}
+
+// forecast divides rows among banks that are tuned to losses from the lowest to the
+// highest, and returns what to expect, with the greatest error of the mean.
+func (d *Demand) forecast(rows int, split []int) (f Forecast, worst float64) {
+	n, losses := len(split), d.losses()
+	f = Forecast{Demand: *d, Config: Config{SumBits: 64, DigestBits: 16}}
+	c := &f.Config
+	for j, by := range split {
+		c.Banks[j].Rows = rows >> by
+	}
+	low := losses[min(1, len(losses)-1)]
+	if n == 1 {
+		low = d.HighLoss
+	}
+	c.tune(n, low*d.Packets, d.HighLoss*d.Packets)
+	if d.Quantiles && (n == MaxBanks || !d.addThin(c, n)) || c.Banks[n-1].Shift > MaxShift-c.DigestBits {
+		return f, math.Inf(1)
+	}
+	c.SumBits = d.sumBits(c)
+	for _, loss := range losses {
+		e := d.atLeast(c, loss, keptBy)
+		f.Expect = append(f.Expect, e)
+		worst = max(worst, e.MeanError(d.Variation, d.Confidence))
+	}
+	return f, worst
+}
+
+// tune tunes the first n banks to numbers of lost packets from low to high, each to
+// as many times more than the one before.
+func (c *Config) tune(n int, low, high float64) {
+	low = max(low, 1)
+	for j := range n {
+		lost := low * math.Pow(max(1, high/low), float64(j)/float64(max(1, n-1)))
+		c.Banks[j].Shift = ShiftFor(c.Banks[j].Rows, lost)
+		if j > 0 {
+			c.Banks[j].Shift = max(c.Banks[j].Shift, c.Banks[j-1].Shift+1)
+		}
+	}
 }
 
 // atLeast returns what the demanded share of intervals gives at a loss rate:
@@ -131,10 +165,6 @@ func (d *Demand) sumBits(c *Config) uint8 {
 }
 
 func (d *Demand) validate() error {
-	most := MaxBanks
-	if d.Quantiles {
-		most--
-	}
 	for _, f := range []struct {
 		name string
 		got  float64
@@ -147,10 +177,8 @@ func (d *Demand) validate() error {
 		{"MeanError", d.MeanError, d.MeanError > 0, "over 0"},
 		{"Confidence", d.Confidence, d.Confidence >= 0.5 && d.Confidence < 1, "0.5 up to but not including 1"},
 		{"Burst", d.Burst, d.Burst == 0 || d.Burst >= 1 && d.Burst <= d.Packets, "0, or 1 to Packets"},
-		{"Share", d.Share, d.Share == 0 || d.Share >= 0.5 && d.Share < 1, "0, or 0.5 up to but not including 1"},
 		{"GreatestDelay", d.GreatestDelay, d.GreatestDelay >= 0 && d.GreatestDelay < 1<<62, "0 up to but not including 2^62"},
 		{"Variation", d.Variation, d.Variation > 0 && d.Variation < math.Inf(1), "over 0"},
-		{"Banks", float64(d.Banks), d.Banks >= 0 && d.Banks <= most, fmt.Sprintf("0 to %d beside that for quantiles", most)},
 	} {
 		if !f.ok {
 			return estimate.Invalid("lda", f.name, f.got, f.want)
@@ -174,85 +202,11 @@ func (d *Demand) losses() []float64 {
 	return all
 }
 
-// choose returns the best use of a number of rows, if one meets the demand.
-func (d *Demand) choose(rows int, losses []float64) (Config, bool) {
-	most := MaxBanks
-	if d.Quantiles {
-		most--
-	}
-	best, bestShare := Config{}, -1.0
-	z := estimate.NormalQuantile(d.Share)
-	ideal := make([]float64, len(losses)) // for all rows in one bank, made for the loss
-	for i, loss := range losses {
-		c := Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: ShiftFor(rows, loss*d.Packets)}}}
-		ideal[i] = c.Expect(d.Packets, loss).Sample
-	}
-	for _, split := range splits(rows) {
-		banks := len(split)
-		if d.Banks > 0 && banks != d.Banks || banks > most {
-			continue
-		}
-		deepest := ShiftFor(split[banks-1], d.HighLoss*d.Packets) + 2
-		eachShifts(banks, min(deepest, MaxShift-16), func(shifts []uint8) {
-			c := Config{SumBits: 64, DigestBits: 16}
-			for j := range split {
-				c.Banks[j] = Bank{Rows: split[j], Shift: shifts[j]}
-			}
-			if d.Quantiles && !d.addThin(&c, banks) {
-				return
-			}
-			share := math.Inf(1)
-			for i, loss := range slices.Backward(losses) { // most fail at the highest
-				e := d.atLeast(&c, loss, z)
-				if e.MeanError(d.Variation, d.Confidence) > d.MeanError {
-					return
-				}
-				share = min(share, e.Sample/ideal[i])
-			}
-			// Use more banks only for a gain that is worth it.
-			if share > bestShare*1.01 {
-				best, bestShare = c, share
-			}
-		})
-	}
-	return best, bestShare > 0
-}
-
 // addThin adds the bank for quantiles, with about one packet a cell.
 func (d *Demand) addThin(c *Config, banks int) bool {
 	shift := uint8(max(0, math.Round(math.Log2(d.Packets/thinRows))))
 	c.Banks[banks] = Bank{Rows: thinRows, Shift: shift}
 	return shift > c.Banks[banks-1].Shift && shift <= MaxShift-c.DigestBits
-}
-
-// splits returns the ways to divide rows among one to four banks, each a power
-// of two: equal ones, and for three banks those with one twice as large.
-func splits(rows int) [][]int {
-	half, quarter := rows/2, rows/4
-	return [][]int{
-		{rows},
-		{half, half},
-		{half, quarter, quarter}, {quarter, half, quarter}, {quarter, quarter, half},
-		{quarter, quarter, quarter, quarter},
-	}
-}
-
-// eachShifts calls f with all ascending sequences of n shifts up to last. f
-// must not keep its argument.
-func eachShifts(n int, last uint8, f func([]uint8)) {
-	shifts := make([]uint8, n)
-	var choose func(j int, from uint8)
-	choose = func(j int, from uint8) {
-		if j == n {
-			f(shifts)
-			return
-		}
-		for s := from; s <= last; s++ {
-			shifts[j] = s
-			choose(j+1, s+1)
-		}
-	}
-	choose(0, 0)
 }
 
 // String describes the forecast, with a line for each loss rate.
@@ -264,7 +218,7 @@ func (p Forecast) String() string {
 		fmt.Fprintf(&s, "bank %d: %d cells, 1 packet in %.4g\n", j+1, b.Rows, 1/c.rate(j))
 	}
 	fmt.Fprintf(&s, "%d bytes in memory, %d on the wire\n\n", c.MemorySize(), c.EncodedSize())
-	fmt.Fprintf(&s, "in %.4g %% of intervals at least\n", 100*p.Demand.Share)
+	fmt.Fprintf(&s, "in %.4g %% of intervals at least\n", 100*kept)
 	fmt.Fprintf(&s, "%10s %12s %8s %14s %14s %10s\n", "loss", "sample", "cells",
 		fmt.Sprintf("mean ±, %.4g %%", 100*p.Demand.Confidence), "deviation ±", "alone")
 	for _, e := range p.Expect {

@@ -1,14 +1,13 @@
 package lda
 
 import (
-	"math/bits"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Tuner chooses the sampling of the next interval by the losses of the last. It
-// has no state and computes in integers, so that two points with equal Tuners
-// derive the same Config from the same two numbers. Package control uses it.
+// has no state. Package control uses it.
 type Tuner struct {
 	// Config has everything but the shifts. It is used until losses are known.
 	Config Config
@@ -18,9 +17,8 @@ type Tuner struct {
 	Quantiles bool
 }
 
-// congestion is the base-2 logarithm of one over the share of lost packets for
-// which the deepest bank is tuned.
-const congestion = 2
+// congestion is one over the share of lost packets for which the deepest bank is tuned.
+const congestion = 4
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (t *Tuner) Validate() error {
@@ -35,10 +33,9 @@ func (t *Tuner) Validate() error {
 
 // Next returns the Config for the interval after one in which the given numbers of
 // packets were sent and lost. It tunes the first bank to those losses, with an
-// allowance for chance. It tunes the last bank that is not for quantiles to the
-// loss of a quarter of the packets, so that the first interval of a congestion is
-// not missed, and the banks in between by even powers of two. If the Tuner is not
-// valid, Next returns its Config.
+// allowance for chance, and the last one that is not for quantiles to the loss of a
+// quarter of the packets, so that the first interval of a congestion is not missed.
+// If the Tuner is not valid, Next returns its Config.
 func (t Tuner) Next(sent, lost uint64) Config {
 	c := t.Config
 	if t.Validate() != nil {
@@ -46,52 +43,17 @@ func (t Tuner) Next(sent, lost uint64) Config {
 	}
 	// The deviation of a number of losses is about its root. One loss more
 	// keeps an interval without losses from being taken for a promise.
-	lost = min(lost, 1<<40)
-	lost += 2*squareRoot(lost) + 1
+	all, low := float64(sent), float64(lost)+2*math.Sqrt(float64(lost))+1
 	banks := c.banks()
-	tuned := banks // without the one for quantiles
 	if t.Quantiles {
-		tuned--
+		last := &c.Banks[banks-1]
+		c.tune(banks-1, low, all/congestion)
+		last.Shift = max(ShiftFor(last.Rows, all), c.Banks[banks-2].Shift+1)
+	} else {
+		c.tune(banks, low, all/congestion)
 	}
-	span := bits.Len64(max(sent>>congestion, lost)) - bits.Len64(lost)
-	deepest := MaxShift - c.DigestBits
 	for j := range banks {
-		rows := uint64(c.Banks[j].Rows)
-		expected := sent
-		if j < tuned {
-			expected = lost << (span * j / max(1, tuned-1))
-		}
-		shift := powersAbove(expected, rows)
-		if j > 0 {
-			shift = max(shift, c.Banks[j-1].Shift+1)
-		}
-		c.Banks[j].Shift = min(shift, deepest-uint8(banks-1-j))
+		c.Banks[j].Shift = min(c.Banks[j].Shift, MaxShift-c.DigestBits-uint8(banks-1-j))
 	}
 	return c
-}
-
-// powersAbove returns the smallest s with rows·2^s ≥ n.
-func powersAbove(n, rows uint64) uint8 {
-	if n <= rows {
-		return 0
-	}
-	return uint8(bits.Len64((n - 1) / rows))
-}
-
-// squareRoot returns the root of n, rounded up, by Newton's method.
-func squareRoot(n uint64) uint64 {
-	if n < 2 {
-		return n
-	}
-	x := uint64(1) << ((bits.Len64(n) + 1) / 2) // not below the root
-	for {
-		y := (x + n/x) / 2
-		if y >= x {
-			if x*x < n {
-				x++
-			}
-			return x
-		}
-		x = y
-	}
 }

@@ -83,6 +83,9 @@ type Reader struct {
 	excess bool // of a field of Bits
 }
 
+// NewReader returns a Reader of data that is no record.
+func NewReader(data []byte) Reader { return Reader{b: data} }
+
 // Len returns the number of bytes left to read. Decoders compare it with the
 // size that a Config promises before they allocate.
 func (r *Reader) Len() int { return len(r.b) }
