@@ -104,7 +104,7 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 	case err != nil:
 		return usageError{err}
 	case set.soak > 0:
-		return soak.Run(ctx, set.soak, set.seed, stdout, func(line string) { fmt.Fprintln(stderr, line) })
+		return soak.Run(ctx, set.soak, set.seed, stdout, stderr)
 	case set.page != "":
 		return writeResults(all, set.page, set.out)
 	case !set.all && len(set.names) == 0:

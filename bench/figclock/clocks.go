@@ -2,7 +2,6 @@ package figclock
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
@@ -63,7 +62,6 @@ func measureClocks(run *experiment.Run) {
 			found[a.name] = append(found[a.name], all)
 		}
 		draw(run, a, values, found[a.name])
-		tabulate(run, a, values, found[a.name])
 	}
 	if !run.Quick {
 		judge(run, found, certain, likely)
@@ -81,38 +79,22 @@ func measureClocks(run *experiment.Run) {
 		"The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by 0.1 ppm.")
 }
 
-// draw makes the figure of one axis.
+// draw makes the figure of one axis: the methods' errors, and how far our
+// intervals reach.
 func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
 	f := run.Draw(a.name, a.title, "", a.x, plot.LogAxis("error of the offset (µs)"))
 	for m := range methods {
-		line := looks[m]
+		line := f.Line(looks[m])
 		for i, v := range values {
 			line.Add(v, typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3)
 		}
-		f.Add(line)
 	}
-}
-
-// tabulate lists the figures' numbers, and the widths of our intervals.
-func tabulate(run *experiment.Run, a axis, values []float64, found [][]outcome) {
-	t := run.Table(a.name, a.title+" (µs)", a.x.Label, "means", "NTP's filter", "probes of equal bytes", "their line", "cells",
-		"certain ±", "likely ±", "drift (ppm)")
+	certain := f.Line(plot.Series{Name: "cells: half the certain interval", Kind: plot.Line})
+	likely := f.Line(plot.Series{Name: "cells: half the likely interval", Kind: plot.Line})
 	for i, v := range values {
-		cells := []string{experiment.Number(v)}
-		for m := range methods {
-			cells = append(cells, number(typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3))
-		}
-		t.Row(cells, number(typical(found[i], func(o *outcome) float64 { return o.certain / 2 })/1e3),
-			number(typical(found[i], func(o *outcome) float64 { return o.likely / 2 })/1e3),
-			number(1e6*typical(found[i], func(o *outcome) float64 { return o.drift })))
+		certain.Add(v, typical(found[i], func(o *outcome) float64 { return o.certain })/2e3)
+		likely.Add(v, typical(found[i], func(o *outcome) float64 { return o.likely })/2e3)
 	}
-}
-
-func number(x float64) string {
-	if math.IsNaN(x) {
-		return "–"
-	}
-	return experiment.Number(x)
 }
 
 func judge(run *experiment.Run, found map[string][][]outcome, certain, likely perflow.Coverage) {

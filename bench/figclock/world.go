@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
@@ -127,13 +128,6 @@ type exchange struct {
 func (e *exchange) offset() float64    { return (e.there - e.back) / 2 }
 func (e *exchange) roundTrip() float64 { return e.there + e.back }
 
-// samples returns the bounds that an exchange gives.
-func (e *exchange) samples() (there, back clock.Sample) {
-	there = clock.Sample{Time: epoch + int64(e.sent), Delay: int64(math.Ceil(e.there)), Packets: 1}
-	back = clock.Sample{Time: epoch + int64(e.sent+e.roundTrip()), Delay: int64(math.Ceil(e.back)), Packets: 1}
-	return there, back
-}
-
 // exchanges drives both roads for a second, with a number of probes.
 func exchanges(roads [2]*road, end float64, count int, skew func(float64) float64) []exchange {
 	sent := make([]float64, count)
@@ -159,13 +153,6 @@ func exchanges(roads [2]*road, end float64, count int, skew func(float64) float6
 // shortest returns the exchange with the shortest round trip.
 func shortest(all []exchange) exchange {
 	return slices.MinFunc(all, func(a, b exchange) int { return cmp.Compare(a.roundTrip(), b.roundTrip()) })
-}
-
-// cells returns what cells of one packet say about the clocks, in both
-// directions.
-func cells(roads [2]*road, middle int64) (there, back []clock.Sample) {
-	return experiment.Try(lda.AppendClockSamples(nil, roads[0].up, roads[0].down, clock.There, middle)),
-		experiment.Try(lda.AppendClockSamples(nil, roads[1].up, roads[1].down, clock.Back, middle))
 }
 
 // The methods, by index.
@@ -198,9 +185,7 @@ type outcome struct {
 func measure(rng *rand.Rand, set setting) outcome {
 	theta := func(t float64) float64 { return ahead + gaining*t }
 	roads := [2]*road{newRoad(rng, &set, 0), newRoad(rng, &set, 1)}
-	config := lda.DefaultConfig
-	bytes := config.EncodedSize()
-	config.DigestBits = 16
+	bytes := lda.DefaultConfig.EncodedSize()
 	trackers := [methods]*clock.Tracker{}
 	for _, m := range []int{probed, ours} {
 		c := clock.DefaultConfig
@@ -234,17 +219,19 @@ func measure(rng *rand.Rand, set setting) outcome {
 	return out
 }
 
-// feed gives each tracker its samples of a second.
+// feed gives each tracker its samples of a second: the probes', and those of
+// cells of one packet in both directions.
 func feed(trackers [methods]*clock.Tracker, roads [2]*road, probes []exchange, end float64) {
-	middle := epoch + int64(end-second/2)
-	there, back := cells(roads, middle)
-	var probed2 [2][]clock.Sample
-	for i := range probes {
-		forth, home := probes[i].samples()
-		probed2[0], probed2[1] = append(probed2[0], forth), append(probed2[1], home)
+	var there, back []clock.Sample
+	for _, e := range probes {
+		there = append(there, clock.Sample{Time: epoch + int64(e.sent), Delay: int64(math.Ceil(e.there)), Packets: 1})
+		back = append(back, clock.Sample{Time: epoch + int64(e.sent+e.roundTrip()), Delay: int64(math.Ceil(e.back)), Packets: 1})
 	}
 	// An error means that the offset is not known yet; read finds out at the end.
-	_, _ = trackers[probed].Add(probed2[0], probed2[1])
+	_, _ = trackers[probed].Add(there, back)
+	middle := epoch + int64(end-second/2)
+	there = experiment.Try(lda.AppendClockSamples(nil, roads[0].up, roads[0].down, clock.There, middle))
+	back = experiment.Try(lda.AppendClockSamples(nil, roads[1].up, roads[1].down, clock.Back, middle))
 	_, _ = trackers[ours].Add(there, back)
 }
 
@@ -269,11 +256,9 @@ func (o *outcome) read(trackers [methods]*clock.Tracker, at int64, truth float64
 func typical(all []outcome, of func(*outcome) float64) float64 {
 	var known []float64
 	for i := range all {
-		if x := of(&all[i]); !math.IsNaN(x) {
-			known = append(known, x)
-		}
+		known = append(known, of(&all[i]))
 	}
-	if 2*len(known) <= len(all) {
+	if known = perflow.Known(known); 2*len(known) <= len(all) {
 		return math.NaN()
 	}
 	slices.Sort(known)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -33,23 +33,27 @@ type areaLaw struct {
 	make func(random *rand.Rand) func(now float64) (delay float64, slow bool)
 }
 
-func areaLaws() []areaLaw {
-	exponential := func(mean float64) areaLaw {
-		return areaLaw{"exponential", mean, func(random *rand.Rand) func(float64) (float64, bool) {
-			return func(float64) (float64, bool) { d := mean * random.ExpFloat64(); return d, d > 2*mean }
-		}}
-	}
-	bimodal := func(share, slow float64) areaLaw {
-		name := fmt.Sprintf("5 ms, and %g s for %g %%", slow, 100*share)
-		return areaLaw{name, 0.005 + share*slow, func(random *rand.Rand) func(float64) (float64, bool) {
-			return func(float64) (float64, bool) {
-				if random.Float64() < share {
-					return slow, true
-				}
-				return 0.005 * random.ExpFloat64(), false
+// exponential delays have this mean.
+func exponential(mean float64) areaLaw {
+	return areaLaw{"exponential", mean, func(random *rand.Rand) func(float64) (float64, bool) {
+		return func(float64) (float64, bool) { d := mean * random.ExpFloat64(); return d, d > 2*mean }
+	}}
+}
+
+// bimodal delays are exponential around 5 ms, but for a share of slow ones.
+func bimodal(share, slow float64) areaLaw {
+	name := fmt.Sprintf("5 ms, and %g s for %g %%", slow, 100*share)
+	return areaLaw{name, 0.005 + share*slow, func(random *rand.Rand) func(float64) (float64, bool) {
+		return func(float64) (float64, bool) {
+			if random.Float64() < share {
+				return slow, true
 			}
-		}}
-	}
+			return 0.005 * random.ExpFloat64(), false
+		}
+	}}
+}
+
+func areaLaws() []areaLaw {
 	return []areaLaw{
 		exponential(0.001), exponential(0.005), exponential(0.1), exponential(0.3), exponential(3),
 		bimodal(0.02, 0.3), bimodal(0.02, 1), bimodal(0.002, 1), bimodal(0.002, 3),
@@ -126,76 +130,16 @@ type areaScore struct {
 	errors, halves, exact                   []float64
 }
 
-func (s *areaScore) median(of []float64) float64 {
-	if len(of) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(of)
-	return of[len(of)/2]
-}
-
-// areaTruth is what happened within a report: the time that packets spent on
-// their way, the packets received, and their delays.
-type areaTruth struct{ way, received, delays float64 }
-
-type areaPassing struct {
-	p hashing.Packet
-	t int64
-}
-
 // runAreas passes so many seconds of traffic and judges each report.
 func runAreas(run *experiment.Run, config lda.Config, law areaLaw, loss areaLoss, rate float64, seconds int, seed string) *areaScore {
-	random := run.Rand(seed)
-	delay, lost := law.make(random), loss.make(random)
-	cuts := seconds * areaWindow
-	up, down := make([][]areaPassing, cuts), make([][]areaPassing, cuts)
-	truth := make([]areaTruth, seconds)
-	s := new(areaScore)
-	for now := random.ExpFloat64() / rate; now < float64(seconds); now += random.ExpFloat64() / rate {
-		p, d := hashing.Packet(random.Uint64()), 0.0
-		d, slow := delay(now)
-		up[int(now*10)] = append(up[int(now*10)], areaPassing{p, int64(now * 1e9)})
-		if lost(now, slow) {
-			continue
-		}
-		came := now + d
-		for w := int(now); w < seconds && float64(w) < came; w++ {
-			truth[w].way += min(came, float64(w+1)) - max(now, float64(w))
-		}
-		if came < float64(seconds) {
-			truth[int(came)].received++
-			truth[int(came)].delays += d
-			down[int(came*10)] = append(down[int(came*10)], areaPassing{p, int64(came * 1e9)})
-		}
-	}
-	total := experiment.Try(lda.NewAccumulator(config))
-	a, b := experiment.Try(lda.New(config)), experiment.Try(lda.New(config))
-	report := 0
-	for k := range cuts {
-		a.Reset()
-		b.Reset()
-		for _, x := range up[k] {
-			a.Update(x.p, x.t)
-		}
-		for _, x := range down[k] {
-			b.Update(x.p, x.t)
-		}
-		experiment.Check(total.Add(int64(k)*int64(areaCut), int64(k+1)*int64(areaCut), a, b))
-		if (k+1)%areaWindow == 0 {
-			total.End()
-		}
-		for total.Settled() {
-			s.judge(total, &truth[report], report, law.mean)
-			total.Reset()
-			report++
-		}
-	}
+	t, s := newAreaTraffic(run.Rand(seed), law, loss, rate, seconds, nil), new(areaScore)
+	t.pass(config, func(total *lda.Accumulator, report, _ int) { s.judge(total, &t.truth[report]) })
 	run.Alive()
 	return s
 }
 
 // judge compares a report with the truth.
-func (s *areaScore) judge(total *lda.Accumulator, truth *areaTruth, number int, mean float64) {
+func (s *areaScore) judge(total *lda.Accumulator, truth *areaTruth) {
 	if truth.received == 0 {
 		return
 	}
@@ -260,7 +204,7 @@ func measureAreas(run *experiment.Run) {
 			for _, loss := range areaLossesAt(rate, shares) {
 				s := runAreas(run, lda.DefaultConfig, law, loss, rate, areaSeconds(run, rate),
 					fmt.Sprint(law.name, law.mean, rate, loss.name, loss.share))
-				e, exact, half := s.median(s.errors), s.median(s.exact), s.median(s.halves)
+				e, exact, half := perflow.Quantile(s.errors, 0.5), perflow.Quantile(s.exact, 0.5), perflow.Quantile(s.halves, 0.5)
 				t.Row(law.name, experiment.Duration(1e9*law.mean), rate, fmt.Sprintf("%s %s", percent(loss.share), loss.name), s.reports, s.refused,
 					s.outside95, s.outside999, percent(exact), percent(e), percent(half), half/e)
 				reports += s.reports - s.refused
@@ -277,7 +221,7 @@ func measureAreas(run *experiment.Run) {
 			cells := []any{law.name, experiment.Duration(1e9 * law.mean), fmt.Sprintf("%s %s", percent(loss.share), loss.name)}
 			byLDS, byCOLATE := flowAreas(run, law, loss, 10, fmt.Sprint(law.name, law.mean, loss.name, loss.share))
 			for k, s := range []*areaScore{byLDS, byCOLATE} {
-				e, half := s.median(s.errors), s.median(s.halves)
+				e, half := perflow.Quantile(s.errors, 0.5), perflow.Quantile(s.halves, 0.5)
 				cells = append(cells, s.refused, s.outside95, s.outside999, percent(e), percent(half))
 				flows[k][0] += s.outside95
 				flows[k][1] += s.reports - s.refused

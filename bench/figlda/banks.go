@@ -17,7 +17,7 @@ var knownLoss = experiment.Experiment{
 		"below 0.1 % loss and by less than 4 % at 20 %; every estimate is within the 98 % bounds of eq. (1); the deviation by eq. (5) is off " +
 		"by less than 10 % for Weibull and 20 to 50 % for Pareto delays, whatever the loss; and the sample is almost twice what eq. (2) " +
 		"promises (section IV-A, Fig. 4a–c).",
-	Weight: 26, Quick: 2.5, Measure: measureKnownLoss,
+	Weight: 32, Quick: 3, Measure: measureKnownLoss,
 }
 
 // lawSweep is the result of a bank at every loss rate, for each law.
@@ -25,7 +25,8 @@ type lawSweep = sweep[Law, *point]
 
 func measureKnownLoss(run *experiment.Run) {
 	packets := run.Pick(quickSize, fullSize)
-	of := overLaws(run, Laws, losses, packets, func(_, _ int, p *Passage) *point { return p.measure(run, bankings[0], runs) })
+	laws := allLaws()
+	of := overLaws(run, laws, losses, packets, func(_, _ int, p *Passage) *point { return p.measure(run, bankings[0], runs) })
 	run.Draw("a", "Relative error of the average delay (Fig. 4a)",
 		fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, number(rows)), LossAxis,
 		errorAxis, of.lines(nameOf, meanError)...)
@@ -38,13 +39,16 @@ func measureKnownLoss(run *experiment.Run) {
 	compareSamples(run, of.found[0])
 	judgeTraces(run)
 	run.Config("packets", packets, "runs", runs, "rows", rows, "sum bits", sumBits,
-		"alpha", alpha, "losses", losses, "laws", []string{Laws[0].Name, Laws[1].Name, Laws[2].Name, Laws[3].Name}, "mean delay ns", meanDelay)
+		"alpha", alpha, "losses", losses, "laws", laws)
 	run.Note("Sampling here is exactly p = αm/(L+1), as in the paper: a mask before the aggregator, whose one bank takes all that it is "+
 		"shown.",
 		"A variance by eq. (5) that comes out negative counts as a deviation of 0, an error of 100 %. The paper prints eq. (3) with μ² inside "+
 			"the fraction; the variance is F − μ².",
 		"The bound of eq. (2) is at its loosest where p = 1: there the sample is up to twice what it promises. Where p < 1 the exact "+
 			"expectation is pR(1 − p/m)^L, that is e^−0.5 instead of 0.5 times pR, or 1.21 times the bound.",
+		"Delays of 200 ± 10 ns are not in the paper: a path on which little varies, where eq. (5) measures the chance in the counts of cells.",
+		"Pareto delays of shape 3 have no fourth moment: the square of a sample's deviation hangs on whether the sample has one of the few "+
+			"longest delays. At high loss, where the sample is small, no estimate from it is good, even with every delay known.",
 		"The claims of averages are judged with a margin of two standard errors of an average of ten.")
 }
 
@@ -116,13 +120,25 @@ func judgeDeviations(run *experiment.Run, of *lawSweep) {
 		}
 		paper, ours = append(paper, eq5.Mean()), append(ours, conditioned.Mean())
 	}
-	for i, law := range Laws {
+	for i, law := range of.over {
 		claimed, low, high := "< 10 %", 0.0, 0.1
 		if law.Delays.Law == trace.Pareto {
 			claimed, low, high = "20–50 %", 0.2, 0.5
 		}
-		run.Between("average relative error of the deviation by eq. (5) over all loss rates, "+law.Name, claimed, paper[i], low, high, slack)
-		run.Beats("the same: eq. (5), and count-conditioned from the same cells", ours[i], paper[i], 0.1)
+		if i < len(Laws) {
+			run.Between("average relative error of the deviation by eq. (5) over all loss rates, "+law.Name, claimed, paper[i], low, high, slack)
+		}
+		run.Beats("deviation over all loss rates, "+law.Name+": eq. (5), and count-conditioned from the same cells", ours[i], paper[i], 0.1)
+	}
+	for _, aim := range []struct{ loss, most float64 }{{0.001, 0.03}, {0.01, 0.06}, {0.2, 0.12}} {
+		worst := 0.0
+		for i := range of.over {
+			if i != pareto3 {
+				worst = max(worst, of.worst(i, func(x float64) bool { return x == aim.loss }, func(pt *point) float64 { return pt.ours.Mean() }))
+			}
+		}
+		run.Within("error of the count-conditioned deviation at "+percent(aim.loss)+" loss, worst of all but Pareto 3; our aim",
+			"at most "+percent(aim.most), worst, aim.most, chance(runs))
 	}
 }
 

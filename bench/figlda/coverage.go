@@ -29,6 +29,9 @@ var intervals = [...]struct{ name, title string }{
 	{"deviation", "Interval of the deviation"},
 }
 
+// pareto3 is the law without a fourth moment, by its index among all.
+const pareto3 = 2
+
 // covers counts how many intervals held the truth.
 type covers [len(intervals)]int
 

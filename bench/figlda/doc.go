@@ -27,5 +27,5 @@ import (
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("LDA (aggregate delay)", knownLoss, unknownLoss, againstProbes),
-		experiment.In("Ours: LDA", ldaDeviation, ldaQuantiles, ldaCoverage, ldaAreas, ldaLost))
+		experiment.In("Ours: LDA", ldaQuantiles, ldaCoverage, ldaAreas, ldaLost))
 }

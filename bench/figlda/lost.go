@@ -3,11 +3,10 @@ package figlda
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
 )
@@ -22,7 +21,7 @@ var ldaLost = experiment.Experiment{
 // A lostCase is traffic, and counters for it.
 type lostCase struct {
 	law, rate  float64 // mean delay in seconds, or -1: 5 ms, and 3 s for 0.2 %; packets a second
-	share      float64
+	share      float64 // that is lost
 	bursts     bool
 	rows, bits int
 }
@@ -53,8 +52,11 @@ type lostScore struct {
 	lost, named, wrong int
 	late               int     // names of packets that came after they were named
 	exact, received    float64 // packets, of these in cells that are exact
-	errors             areaScore
+	errors             []float64
 	spent, reports     int // of the budget
+
+	missing map[areaPassing]bool  // what was lost: true until it is named
+	slow    map[areaPassing]int64 // when those came that took more than a second
 }
 
 func measureLost(run *experiment.Run) {
@@ -66,13 +68,13 @@ func measureLost(run *experiment.Run) {
 		seconds := run.Pick(9, max(6, min(20, int(3e6/c.rate))))
 		with, without := c.run(run, seconds, true), c.run(run, seconds, false)
 		named, exact := float64(with.named)/float64(max(with.lost, 1)), with.exact/with.received
-		off := with.errors.median(with.errors.errors)
+		off := perflow.Quantile(with.errors, 0.5)
 		delays, kind := experiment.Duration(1e9*c.law), map[bool]string{false: "even", true: "bursts"}[c.bursts]
 		if c.law < 0 {
 			delays = "5 ms, and 3 s for 0.2 %"
 		}
 		t.Row(delays, c.rate, fmt.Sprintf("%s %s", percent(c.share), kind), c.rows, c.bits, with.lost, percent(named), with.wrong, with.late,
-			percent(exact), percent(off), percent(without.errors.median(without.errors.errors)),
+			percent(exact), percent(off), percent(perflow.Quantile(without.errors, 0.5)),
 			percent(float64(with.spent)/float64(max(with.reports, 1))/lost.Budget))
 		wrong, names = wrong+with.wrong, names+with.named
 		if c.bits == 32 && c.law == 0.005 && !c.bursts && (c.rate == 1e5 && c.share == 0.01 || c.rate == 1e4) {
@@ -84,86 +86,41 @@ func measureLost(run *experiment.Run) {
 	run.Within("error of the mean there", "≤ 0.05 %", worst, 0.0005, 0)
 }
 
-// lostTraffic is what passed two points, by cut, and what happened to it.
-type lostTraffic struct {
-	up, down [][]areaPassing
-	truth    []areaTruth           // by report
-	missing  map[areaPassing]bool  // true until they are named
-	slow     map[areaPassing]int64 // when those came that took more than a second
-}
-
-// traffic simulates a number of seconds.
-func (c *lostCase) traffic(random *rand.Rand, seconds int) *lostTraffic {
-	lostNow := areaLosses([]float64{c.share})[map[bool]int{false: 1, true: 2}[c.bursts]].make(random)
-	delay := func() float64 {
-		switch {
-		case c.law > 0:
-			return c.law * random.ExpFloat64()
-		case random.Float64() < 0.002:
-			return 3
-		}
-		return 0.005 * random.ExpFloat64()
-	}
-	cuts := 10 * seconds
-	t := &lostTraffic{truth: make([]areaTruth, seconds), missing: map[areaPassing]bool{}, slow: map[areaPassing]int64{}}
-	t.up, t.down = make([][]areaPassing, cuts), make([][]areaPassing, cuts)
-	for now := random.ExpFloat64() / c.rate; now < float64(seconds); now += random.ExpFloat64() / c.rate {
-		x := areaPassing{hashing.Packet(random.Uint64()), int64(now * 1e9)}
-		k := x.t / int64(areaCut)
-		t.up[k] = append(t.up[k], x)
-		came := x.t + int64(1e9*delay())
-		if lostNow(now, false) {
-			t.missing[x] = true
-			continue
-		}
-		if came-x.t > 1e9 {
-			t.slow[x] = came
-		}
-		for w := x.t / 1e9; w < int64(seconds) && w*1e9 < came; w++ {
-			t.truth[w].way += float64(min(came, (w+1)*1e9) - max(x.t, w*1e9))
-		}
-		if k := came / int64(areaCut); k < int64(cuts) {
-			t.truth[came/1e9].received++
-			t.down[k] = append(t.down[k], areaPassing{x.p, came})
-		}
-	}
-	return t
-}
-
 // run passes traffic, names what was lost if name is set, and judges all reports
 // but the first two.
 func (c *lostCase) run(run *experiment.Run, seconds int, name bool) *lostScore {
 	config, s := lda.DefaultConfig, new(lostScore)
 	config.Banks[0].Rows, config.DigestBits = c.rows, uint8(c.bits)
-	t := c.traffic(run.Rand(fmt.Sprint(*c)), seconds)
-	total := experiment.Try(lda.NewAccumulator(config))
-	a, b := experiment.Try(lda.New(config)), experiment.Try(lda.New(config))
-	report := 0
-	for k := range t.up {
-		a.Reset()
-		b.Reset()
-		for _, x := range t.up[k] {
-			a.Update(x.p, x.t)
-		}
-		for _, x := range t.down[k] {
-			b.Update(x.p, x.t)
-		}
-		experiment.Check(total.Add(int64(k)*int64(areaCut), int64(k+1)*int64(areaCut), a, b))
-		if (k+1)%areaWindow == 0 {
-			total.End()
-			total.Estimate() // tells it how long packets take
-		}
-		for total.Settled() {
-			if name {
-				s.name(config, total, t, k+1, report >= 2)
-			}
-			s.judge(total, &t.truth[report], report)
-			total.Reset()
-			report++
-		}
+	law := exponential(c.law)
+	if c.law < 0 {
+		law = bimodal(0.002, 3)
 	}
-	for x := range t.missing {
-		if w := x.t / 1e9; w >= 2 && w < int64(report) {
+	s.missing, s.slow = map[areaPassing]bool{}, map[areaPassing]int64{}
+	loss := areaLosses([]float64{c.share})[map[bool]int{false: 1, true: 2}[c.bursts]]
+	t := newAreaTraffic(run.Rand(fmt.Sprint(*c)), law, loss, c.rate, seconds, func(x areaPassing, came int64, lost bool) {
+		if lost {
+			s.missing[x] = true
+		} else if came-x.t > 1e9 {
+			s.slow[x] = came
+		}
+	})
+	reports := 0
+	t.pass(config, func(total *lda.Accumulator, report, cuts int) {
+		if reports++; name {
+			s.name(config, total, t.up[:cuts], report >= 2)
+		}
+		if report < 2 {
+			return
+		}
+		if r, err := total.Estimate(); err == nil {
+			way := t.truth[report].way / t.truth[report].received
+			s.errors = append(s.errors, math.Abs(r.Mean/1e9-way)/way)
+			s.exact += float64(r.N)
+			s.received += float64(r.Received)
+		}
+	})
+	for x := range s.missing {
+		if w := x.t / 1e9; w >= 2 && w < int64(reports) {
 			s.lost++
 		}
 	}
@@ -172,11 +129,11 @@ func (c *lostCase) run(run *experiment.Run, seconds int, name bool) *lostScore {
 }
 
 // name names what was lost in a report, and takes it out.
-func (s *lostScore) name(config lda.Config, total *lda.Accumulator, t *lostTraffic, cuts int, counts bool) {
+func (s *lostScore) name(config lda.Config, total *lda.Accumulator, sent [][]areaPassing, counts bool) {
 	var trails []estimate.Trail
 	total.Trails(func(one estimate.Trail) { trails = append(trails, one.Clone()) })
 	f := experiment.Try(lost.NewFinder(config, trails))
-	for _, cut := range t.up[:cuts] {
+	for _, cut := range sent {
 		if len(cut) == 0 || !f.Wants(cut[0].t) && !f.Wants(cut[len(cut)-1].t) {
 			continue
 		}
@@ -191,31 +148,19 @@ func (s *lostScore) name(config lda.Config, total *lda.Accumulator, t *lostTraff
 	}
 	for _, n := range names.Names {
 		x := areaPassing{n.Packet, n.Sent}
-		lost, ok := t.missing[x]
+		lost, ok := s.missing[x]
 		switch {
 		case n.OnWay:
-		case t.slow[x] > int64(cuts)*int64(areaCut):
+		case s.slow[x] > int64(len(sent))*int64(areaCut):
 			s.late++
 		case !ok:
 			s.wrong++
 		case lost:
-			t.missing[x] = false // but once
+			s.missing[x] = false // but once
 			if n.Sent >= 2e9 {
 				s.named++
 			}
 		}
 	}
 	total.TakeOut(names.Lost(config, trails))
-}
-
-// judge compares a report with the truth.
-func (s *lostScore) judge(total *lda.Accumulator, truth *areaTruth, number int) {
-	r, err := total.Estimate()
-	if number < 2 || err != nil {
-		return
-	}
-	way := truth.way / truth.received
-	s.errors.errors = append(s.errors.errors, math.Abs(r.Mean-way)/way)
-	s.exact += float64(r.N)
-	s.received += float64(r.Received)
 }

@@ -21,14 +21,14 @@ func TestSameSeedSameResult(t *testing.T) {
 	var results [2]experiment.Result
 	for i := range results {
 		var err error
-		if results[i], err = bySize.Execute(t.Context(), &experiment.Run{Seed: 7, Quick: true}); err != nil {
+		if results[i], err = comparison.Execute(t.Context(), &experiment.Run{Seed: 7, Quick: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if diff := cmp.Diff(results[0], results[1]); diff != "" {
 		t.Error(diff)
 	}
-	other, err := bySize.Execute(t.Context(), &experiment.Run{Seed: 8, Quick: true})
+	other, err := comparison.Execute(t.Context(), &experiment.Run{Seed: 8, Quick: true})
 	if err != nil {
 		t.Fatal(err)
 	}

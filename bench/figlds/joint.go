@@ -18,27 +18,11 @@ var jointDecoding = experiment.Experiment{
 	Weight: 55, Quick: 5, Measure: measureJoint,
 }
 
-// A setting is a sketch with the conditions it meets.
-type setting struct {
-	name    string
-	columns int
-	spread  int
-	rates   []float64
-	loss    float64
-}
-
-var settings = []setting{
-	{"1,750 × 4", 1750, 1, everything(4), 0},
-	{"17,500 × 4", 17500, 1, everything(4), 0},
-	{"175,000 × 4", 175000, 1, everything(4), 0},
-	{"87,500 × 4, k = 5, multi-bank, 0.5 % loss", spread * 17500, spread, multiBank, 0.005},
-}
-
 const confidence = 0.95 // of the intervals whose coverage is measured
 
-// A race is between the estimators on the sketches of one setting.
+// A race is between the estimators on one of the paper's sketches.
 type race struct {
-	setting
+	name                  string
 	paper, known, unknown *method
 	covered               [2][]perflow.Coverage // known and unknown, by class
 }
@@ -48,20 +32,20 @@ func measureJoint(run *experiment.Run) {
 	mean := newMethod("mean of all packets")
 	var races []*race
 	var configs []lds.Config
-	for _, s := range settings {
-		r := &race{setting: s, paper: newMethod("Fig. 6"), known: newMethod("joint, counts known"), unknown: newMethod("joint, counts decoded")}
+	for _, columns := range columnsOf {
+		r := &race{name: number(float64(columns)) + " × 4", paper: newMethod("Fig. 6"), known: newMethod("joint, counts known"), unknown: newMethod("joint, counts decoded")}
 		r.paper.Look.Paper = true
 		for i := range r.covered {
 			r.covered[i] = make([]perflow.Coverage, len(classes))
 		}
 		races = append(races, r)
-		configs = append(configs, shape(run, s.columns, s.spread, s.rates...))
+		configs = append(configs, shape(run, columns, 1, everything(4)...))
 	}
 	for n := range run.Times(intervals) {
 		iv := newInterval(run, n)
 		mean.add(iv, same(iv.Mean), nil)
 		for i, r := range experiment.Each(run, races) {
-			observed := iv.observe(r.loss, nil, configs[i])
+			observed := iv.observe(0, nil, configs[i])
 			r.paper.add(iv, iv.estimated(observed[0]), nil)
 			for k, packets := range [][]float64{iv.packets, nil} {
 				decoded := iv.decode(run, observed[0], packets)
@@ -74,10 +58,9 @@ func measureJoint(run *experiment.Run) {
 	tabulateJoint(run, races, mean)
 	judgeJoint(run, races, mean)
 	judgeCovered(run, races)
-	run.Config("intervals", intervals, "sketches", configs, "loss of the last", settings[len(settings)-1].loss)
+	run.Config("intervals", intervals, "sketches", configs)
 	run.Note("Both estimators read the same cells. Joint decoding is also given the keys of the interval's flows, as flow records of one of "+
 		"the points have them, and, where counts are known, their packets. It computes for a second or so, for all flows at once.",
-		"Where rows have different rates, Estimate compares bounds of what they stand for, where section 4.2 divides by the rates.",
 		"Coverage: small flows have the skew and the modes of the delays themselves, for which a normal interval would be too narrow.")
 }
 

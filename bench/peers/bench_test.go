@@ -28,13 +28,15 @@ var inFlight = []struct {
 func benchmarkPipeline(b *testing.B, name string, make func(*traffic) pipeline) {
 	for _, size := range inFlight {
 		var p pipeline
+		var s *traffic
 		b.Run(name+"/"+size.name, func(b *testing.B) {
-			if p.step == nil {
-				p = make(newTraffic(flowCount, size.count))
-				p.step(2 * size.count)
+			if s == nil {
+				s = newTraffic(flowCount, size.count)
+				p = make(s)
+				s.step(&p, 2*size.count)
 			}
 			arrive, leave := speed.Floor(speed.Packets()), speed.Floor(speed.Packets())
-			path := func(from, to int) { p.step(to - from) }
+			path := func(from, to int) { s.step(&p, to-from) }
 			speed.Compare(b, speed.StreamLength, 0, path, func(from, to int) {
 				arrive(from, to)
 				behind := max(0, from-size.count)
@@ -49,13 +51,15 @@ func benchmarkPipeline(b *testing.B, name string, make func(*traffic) pipeline) 
 func BenchmarkPipeline(b *testing.B) {
 	benchmarkPipeline(b, "lda", ldaPipeline)
 	for i, r := range recorders() {
-		benchmarkPipeline(b, "map+"+r.name, func(s *traffic) pipeline { return mapPipeline(s, recorders()[i]) })
+		benchmarkPipeline(b, "map+"+r.name, func(*traffic) pipeline { return matching("map", mapMatcher{}, recorders()[i]) })
 	}
 	for i, r := range recorders()[:2] {
-		benchmarkPipeline(b, "sync.Map+"+r.name, func(s *traffic) pipeline { return syncPipeline(s, recorders()[i]) })
+		benchmarkPipeline(b, "sync.Map+"+r.name, func(*traffic) pipeline { return matching("sync.Map", new(syncMatcher), recorders()[i]) })
 	}
 	for i, r := range recorders()[:2] {
-		benchmarkPipeline(b, "table+"+r.name, func(s *traffic) pipeline { return tablePipeline(s, recorders()[i]) })
+		benchmarkPipeline(b, "table+"+r.name, func(s *traffic) pipeline {
+			return matching("table", newLossyTable(s.inFlight), recorders()[i])
+		})
 	}
 }
 
@@ -125,23 +129,17 @@ func BenchmarkMemory(b *testing.B) {
 		}},
 		{"map", func() any {
 			m := mapMatcher{}
-			for i, p := range packets {
-				m.ingress(p, int64(i))
-			}
+			m.ingress(packets, 0)
 			return m
 		}, perPacket},
 		{"sync.Map", func() any {
 			m := new(syncMatcher)
-			for i, p := range packets {
-				m.ingress(p, int64(i))
-			}
+			m.ingress(packets, 0)
 			return m
 		}, perPacket},
 		{"table", func() any {
 			m := newLossyTable(million)
-			for i, p := range packets {
-				m.ingress(p, int64(i))
-			}
+			m.ingress(packets, 0)
 			return m
 		}, perPacket},
 	} {
@@ -175,22 +173,15 @@ func heap() float64 {
 func BenchmarkMatched(b *testing.B) {
 	for _, size := range inFlight {
 		b.Run(fmt.Sprintf("table/%s", size.name), func(b *testing.B) {
-			var share float64
+			var found float64
 			for range b.N {
-				m := newLossyTable(size.count)
-				found := 0
-				for i, p := range speed.Packets() {
-					m.ingress(p, int64(i))
-					if i >= size.count {
-						if _, ok := m.egress(speed.Packets()[i-size.count], int64(i)); ok {
-							found++
-						}
-					}
-				}
-				share = float64(found) / float64(speed.StreamLength-size.count)
+				s := newTraffic(1, size.count)
+				p := matching("table", newLossyTable(size.count), newSum())
+				s.step(&p, speed.StreamLength)
+				found = float64(must(p.mean()).N)
 			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(100*share, "%-matched")
+			b.ReportMetric(100*found/float64(speed.StreamLength-size.count), "%-matched")
 		})
 	}
 }

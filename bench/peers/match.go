@@ -6,34 +6,50 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// The matchers match a packet that leaves with the same packet's arrival. Each
-// has ingress(p, t) and egress(p, t), which returns the delay and whether the
-// arrival was found, and forgets arrivals that were found.
+// A matcher matches packets that leave with their arrivals, burst by burst: the
+// first of a burst came at t, and the others [gap] apart. It forgets arrivals that
+// it found.
+type matcher interface {
+	ingress(packets []hashing.Packet, t int64)
+	// egress appends the delays of those whose arrivals were found.
+	egress(packets []hashing.Packet, t int64, delays []int64) []int64
+}
 
 // mapMatcher keeps arrivals in a Go map. It is for one goroutine.
 type mapMatcher map[hashing.Packet]int64
 
-func (m mapMatcher) ingress(p hashing.Packet, t int64) { m[p] = t }
-
-func (m mapMatcher) egress(p hashing.Packet, t int64) (int64, bool) {
-	sent, ok := m[p]
-	if ok {
-		delete(m, p)
+func (m mapMatcher) ingress(packets []hashing.Packet, t int64) {
+	for i, p := range packets {
+		m[p] = t + int64(i)*gap
 	}
-	return t - sent, ok
+}
+
+func (m mapMatcher) egress(packets []hashing.Packet, t int64, delays []int64) []int64 {
+	for i, p := range packets {
+		if sent, ok := m[p]; ok {
+			delete(m, p)
+			delays = append(delays, leaves(p, t, i)-sent)
+		}
+	}
+	return delays
 }
 
 // syncMatcher keeps arrivals in a sync.Map, for ends in different goroutines.
 type syncMatcher struct{ m sync.Map }
 
-func (m *syncMatcher) ingress(p hashing.Packet, t int64) { m.m.Store(p, t) }
-
-func (m *syncMatcher) egress(p hashing.Packet, t int64) (int64, bool) {
-	sent, ok := m.m.LoadAndDelete(p)
-	if !ok {
-		return 0, false
+func (m *syncMatcher) ingress(packets []hashing.Packet, t int64) {
+	for i, p := range packets {
+		m.m.Store(p, t+int64(i)*gap)
 	}
-	return t - sent.(int64), true
+}
+
+func (m *syncMatcher) egress(packets []hashing.Packet, t int64, delays []int64) []int64 {
+	for i, p := range packets {
+		if sent, ok := m.m.LoadAndDelete(p); ok {
+			delays = append(delays, leaves(p, t, i)-sent.(int64))
+		}
+	}
+	return delays
 }
 
 // lossyTable is direct-mapped: a packet has one slot, and a later packet with
@@ -59,15 +75,18 @@ func newLossyTable(inFlight int) *lossyTable {
 	return &lossyTable{slots: make([]arrival, size), mask: uint64(size - 1)}
 }
 
-func (m *lossyTable) ingress(p hashing.Packet, t int64) {
-	m.slots[uint64(p)&m.mask] = arrival{p, t}
+func (m *lossyTable) ingress(packets []hashing.Packet, t int64) {
+	for i, p := range packets {
+		m.slots[uint64(p)&m.mask] = arrival{p, t + int64(i)*gap}
+	}
 }
 
-func (m *lossyTable) egress(p hashing.Packet, t int64) (int64, bool) {
-	s := &m.slots[uint64(p)&m.mask]
-	if s.packet != p {
-		return 0, false
+func (m *lossyTable) egress(packets []hashing.Packet, t int64, delays []int64) []int64 {
+	for i, p := range packets {
+		if s := &m.slots[uint64(p)&m.mask]; s.packet == p {
+			s.packet = 0
+			delays = append(delays, leaves(p, t, i)-s.sent)
+		}
 	}
-	s.packet = 0
-	return t - s.sent, true
+	return delays
 }

@@ -37,17 +37,16 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// With known costs, a collector with as much work as it can do keeps up, and one
-// with a tenth more falls behind by a tenth.
-func TestSimulate(t *testing.T) {
+// Collectors are needed in proportion to the work, and the fullest has its share of
+// the pairs at least, and little more where there are many.
+func TestNetwork(t *testing.T) {
 	c := costs{"µs to take a record": {1: 0}, "µs to report": {1: 2e4}} // 100 pairs a second and collector
-	for pairs, want := range map[int]float64{50: 0.5, 100: 1, 110: 1 + 0.1*120} {
-		s := simulate(network{pairs: pairs, rate: 1}, c, 1, 0)
-		if got := s.age(1); got < want-0.11 || got > want+0.11 {
-			t.Errorf("%d pairs: the oldest report is %.2f s old, want %.2f", pairs, got, want)
-		}
+	n := network{pairs: 70_000, rate: 1}
+	if got := n.bounds(c)["processor"]; got < 999.9 || got > 1000.1 {
+		t.Errorf("%g collectors, want 1,000 at a load of 0.7", got)
 	}
-	if s := simulate(network{pairs: 60, rate: 1}, c, 2, 1); s.age(1) < 10 || s.age(0.5) > 1 || s.greatest > 0.7 {
-		t.Errorf("one of two fails: ages up to %.1f s, load %.2f", s.age(1), s.greatest)
+	// 70 pairs a collector: a deviation of an eighth, and the fullest of 1,000 is some three above.
+	if got := n.fullest(1000); got < 1.2 || got > 1.7 {
+		t.Errorf("the fullest has %g of the mean", got)
 	}
 }

@@ -7,64 +7,95 @@
 package soak
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
-	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/hoplag/hoplag"
 )
 
 // allowance is how much the live heap may grow, in bytes, between the first
 // tenth of a run and its end.
 const allowance = 8 << 20
 
-// Run runs for the duration, or until the context ends, and prints what it
-// tried. It calls progress with what has been done, twenty times or every ten
-// seconds.
-func Run(ctx context.Context, duration time.Duration, seed uint64, stdout io.Writer, progress func(string)) (err error) {
-	p, err := newPoints()
-	if err != nil {
-		return fmt.Errorf("soak: %w", err)
-	}
-	defer p.close()
+// points are two points of the front door. The near one follows the far one
+// over HTTP, on this machine.
+type points struct {
+	near   *hoplag.Point
+	far    atomic.Pointer[hoplag.Point]
+	server *httptest.Server
+
+	rounds, messages, requests, refused, restarts int
+
+	mu       sync.Mutex
+	recorded []byte // a request of the follower
+	reports  int
+	wrong    error // in a report
+}
+
+// Run runs for the duration, or until the context ends, prints to log now and
+// then how far it is, and to out what it tried.
+func Run(ctx context.Context, duration time.Duration, seed uint64, out, log io.Writer) (err error) {
+	ctx, stop := context.WithTimeout(ctx, duration)
+	p := &points{near: newPoint()}
+	p.far.Store(newPoint())
+	p.server = httptest.NewServer(p)
+	var follower sync.WaitGroup
+	follower.Go(func() {
+		for r := range p.near.Follow(ctx, p.server.URL) {
+			p.report(&r)
+		}
+	})
+	defer func() {
+		stop()
+		p.server.Close()
+		follower.Wait()
+		p.far.Load().Close()
+		p.near.Close()
+	}()
 	random := rand.New(rand.NewPCG(seed, 0x736f616b))
 	begun, shown := time.Now(), time.Now()
-	interval := min(max(duration/20, time.Second), 10*time.Second)
-	var early, late uint64
-	for ctx.Err() == nil && time.Since(begun) < duration {
-		if err := guarded(func() error { return p.round(random) }); err != nil {
+	var early uint64
+	for ctx.Err() == nil {
+		if err := p.round(random); err != nil {
 			return fmt.Errorf("soak: round %d of seed %d: %w", p.rounds, seed, err)
 		}
-		if time.Since(shown) < interval {
+		if time.Since(shown) < min(10*time.Second, duration/20) {
 			continue
 		}
 		shown = time.Now()
-		late = live()
+		heap := live()
 		if early == 0 || time.Since(begun) < duration/10 {
-			early = max(early, late)
+			early = max(early, heap)
 		}
-		progress(fmt.Sprintf("soak %v of %v, %d rounds, %d MiB", time.Since(begun).Round(time.Second), duration, p.rounds, late>>20))
-		if late > early+allowance {
-			return fmt.Errorf("soak: the heap has grown from %d to %d bytes", early, late)
+		fmt.Fprintf(log, "soak %v of %v, %d rounds, %d MiB\n", time.Since(begun).Round(time.Second), duration, p.rounds, heap>>20)
+		if heap > early+allowance {
+			return fmt.Errorf("soak: the heap has grown from %d to %d bytes", early, heap)
 		}
 	}
-	_, err = fmt.Fprintf(stdout, "%v: %d messages, %d damaged requests of which %d were refused, %d restarts, %d reports; "+
+	_, err = fmt.Fprintf(out, "%v: %d messages, %d damaged requests of which %d were refused, %d restarts, %d reports; "+
 		"live heap %.1f MiB at first and %.1f at the end\n", time.Since(begun).Round(time.Second), p.messages, p.requests, p.refused,
 		p.restarts, p.reports, float64(early)/(1<<20), float64(live())/(1<<20))
 	return err
 }
 
-// guarded turns a panic into an error.
-func guarded(round func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.Join(err, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-		}
-	}()
-	return round()
+func newPoint() *hoplag.Point {
+	p, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("a key of the soak test"), Cut: 5 * time.Millisecond, History: 64 << 10, Flows: 100})
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 // live returns how many bytes of the heap are in use.
@@ -73,4 +104,106 @@ func live() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// report counts a report, and looks for answers in it that are not numbers.
+func (p *points) report(r *hoplag.Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reports++
+	for _, d := range [2]hoplag.Delay{r.Forth, r.Back} {
+		if sum := d.Mean + d.StdDev; math.IsNaN(sum) || math.IsInf(sum, 0) {
+			p.wrong = cmp.Or(p.wrong, fmt.Errorf("report %d: the answer is %+v", r.Number, d.Delay))
+		}
+	}
+}
+
+// ServeHTTP passes a request to the far point, and keeps the follower's for
+// strangers to damage.
+func (p *points) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err == nil && r.Header.Get("Stranger") == "" {
+		p.mu.Lock()
+		p.recorded = body
+		p.mu.Unlock()
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	p.far.Load().ServeHTTP(w, r)
+}
+
+// round passes messages and sends damaged requests. At every 200th the far point
+// is restarted, and then knows nothing.
+func (p *points) round(random *rand.Rand) error {
+	if p.rounds++; p.rounds%200 == 0 {
+		p.restarts++
+		p.far.Swap(newPoint()).Close()
+	}
+	for range 300 {
+		p.message(random)
+	}
+	p.mu.Lock()
+	recorded, wrong := p.recorded, p.wrong
+	p.mu.Unlock()
+	for range 3 {
+		request, err := http.NewRequest(http.MethodPost, p.server.URL, bytes.NewReader(damage(random, recorded)))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Stranger", "yes")
+		reply, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, reply.Body)
+		if err := errors.Join(err, reply.Body.Close()); err != nil {
+			return err
+		}
+		if p.requests++; reply.StatusCode != http.StatusOK {
+			p.refused++
+		}
+	}
+	return wrong
+}
+
+// message passes a message, which may be lost, repeated or of an impossible
+// time.
+func (p *points) message(random *rand.Rand) {
+	p.messages++
+	far := p.far.Load()
+	id := random.Uint32()
+	if random.IntN(3) == 0 {
+		id %= 3
+	}
+	name, flow := []byte{byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)}, far.Flow([]byte{byte(random.IntN(300))})
+	switch random.IntN(20) {
+	case 0:
+		far.Passed(name)
+	case 1:
+		p.near.Passed(name)
+	case 2:
+		at := []int64{math.MinInt64, math.MaxInt64, int64(random.Uint64()), time.Now().UnixNano()}[min(3, random.IntN(1000))]
+		far.Record(time.Unix(0, at), far.Packet(name))
+	default:
+		far.PassedIn(flow, name)
+		p.near.PassedIn(flow, name)
+		p.near.Back.Passed(name)
+		far.Back.Passed(name)
+	}
+}
+
+// damage changes some bytes, cuts some off or adds some.
+func damage(random *rand.Rand, b []byte) []byte {
+	b = bytes.Clone(b)
+	for range random.IntN(8) {
+		if len(b) > 0 {
+			b[random.IntN(len(b))] = byte(random.Uint32())
+		}
+	}
+	switch random.IntN(4) {
+	case 0:
+		b = b[:random.IntN(len(b)+1)]
+	case 1:
+		b = append(b, byte(random.Uint32()))
+	}
+	return b
 }
