@@ -27,7 +27,7 @@ func coins() []experiment.Experiment {
 			s.Add(float64(i), random.Float64())
 		}
 		run.Table("t", "", "x", "y").Row("first", experiment.Number(s.Y[0]))
-		run.Claim("heads", "0.5", experiment.Number(s.Y[1]), experiment.AsGood).Headline = true
+		run.Claim("heads", "0.5", experiment.Number(s.Y[1]), experiment.AsGood)
 		run.Config("n", n)
 	}
 	return []experiment.Experiment{
@@ -81,7 +81,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	if diff := cmp.Diff(first, contents(t, two)); diff != "" {
 		t.Errorf("two runs of one seed differ: %s", diff)
 	}
-	if another := contents(t, other); another["coin-1.csv"] == first["coin-1.csv"] || another["report.html"] == first["report.html"] {
+	if another := contents(t, other); another["coin-1.csv"] == first["coin-1.csv"] || another["report.md"] == first["report.md"] {
 		t.Error("another seed gives the same")
 	}
 }
@@ -172,7 +172,7 @@ func TestUsage(t *testing.T) {
 func TestFailure(t *testing.T) {
 	all := coins()
 	broken := errors.New("the coin is on its edge")
-	all[1].Measure = func(run *experiment.Run) { run.Try(broken) }
+	all[1].Measure = func(run *experiment.Run) { experiment.Check(broken) }
 	dir := t.TempDir()
 	_, stderr, err := commanded(all, "-all", "-out", dir)
 	if exitCode(err) != 1 || !errors.Is(err, broken) || !strings.Contains(err.Error(), "coin-2: the coin") {
@@ -181,7 +181,7 @@ func TestFailure(t *testing.T) {
 	if !strings.Contains(stderr, "coin-2 FAILED") || !strings.Contains(stderr, "coin-1 done") || strings.Count(stderr, "\n") != 4 {
 		t.Errorf("progress:\n%s", stderr)
 	}
-	if got := contents(t, dir); got["coin-10.csv"] == "" || got["coin-2.csv"] != "" || got["report.html"] == "" {
+	if got := contents(t, dir); got["coin-10.csv"] == "" || got["coin-2.csv"] != "" || got["report.md"] == "" {
 		t.Error("not the right files")
 	}
 }
@@ -200,7 +200,7 @@ func TestInterrupt(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "coin-1: not run") {
 		t.Errorf("error %v", err)
 	}
-	if got := contents(t, dir); len(got) != 1 || got["report.html"] == "" {
+	if got := contents(t, dir); len(got) != 1 || got["report.md"] == "" {
 		t.Errorf("%d files, want the report alone", len(got))
 	}
 }

@@ -1,7 +1,7 @@
 // Bench measures what the papers measured and compares the results with what
 // they reported. It runs the named experiments. For each it writes a CSV of
 // every number plotted, a JSON of the findings and an SVG per figure, and for
-// everything in the directory one report.html.
+// everything in the directory one page, report.md.
 //
 //	go run ./bench                      # list the experiments
 //	go run ./bench lda-4 'lds-*' colate # some: names, patterns, beginnings
@@ -25,7 +25,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -39,7 +38,6 @@ import (
 	"github.com/hoplag/hoplag/bench/figmplane"
 	"github.com/hoplag/hoplag/bench/figreal"
 	"github.com/hoplag/hoplag/bench/figrli"
-	"github.com/hoplag/hoplag/bench/report"
 	"github.com/hoplag/hoplag/bench/soak"
 )
 
@@ -118,12 +116,11 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 		return err
 	}
 	failed := runAll(ctx, chosen, set, stderr)
-	page := filepath.Join(set.out, "report.html")
-	if err := report.Write(page, set.out, all); err != nil {
-		return errors.Join(failed, err)
+	page, err := writeReport(all, set.out)
+	if err == nil {
+		fmt.Fprintln(stdout, page)
 	}
-	fmt.Fprintln(stdout, page)
-	return failed
+	return errors.Join(failed, err)
 }
 
 func parseSettings(args []string, stderr io.Writer) (settings, error) {

@@ -4,15 +4,44 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// writeResults writes a page of everything that full runs in a directory
-// found, in sentences: what was asked, what the paper has, and what came out
-// here. It refuses quick runs, and runs that read something the project does
-// not ship: everything on the page can be repeated from a clone.
+// writeReport writes a page of everything that runs in a directory found, with
+// pictures, tables and notes.
+func writeReport(all []experiment.Experiment, dir string) (file string, err error) {
+	records, _, err := load(all, dir)
+	page := "# What the papers claim and what was measured\n"
+	for i, r := range records {
+		page += section(r, i == 0 || records[i-1].Group != r.Group) + details(r)
+	}
+	file = filepath.Join(dir, "report.md")
+	return file, errors.Join(err, os.WriteFile(file, []byte(page), 0o644))
+}
+
+// load returns the records of a directory, and the experiments that have none.
+func load(all []experiment.Experiment, dir string) (records []*experiment.Record, left []string, err error) {
+	for i := range all {
+		r, wrong := experiment.Load(dir, all[i].Name)
+		switch {
+		case experiment.Missing(wrong):
+			left = append(left, all[i].Name)
+		case wrong != nil:
+			err = errors.Join(err, wrong)
+		default:
+			records = append(records, r)
+		}
+	}
+	return records, left, err
+}
+
+// writeResults writes a page of what full runs in a directory claim, in sentences:
+// what was asked, what the paper has, and what came out here. It refuses quick
+// runs, and runs that read something the project does not ship: everything on the
+// page can be repeated from a clone.
 func writeResults(all []experiment.Experiment, file, dir string) error {
 	page, err := resultsPage(all, dir)
 	if err != nil {
@@ -22,43 +51,37 @@ func writeResults(all []experiment.Experiment, file, dir string) error {
 }
 
 func resultsPage(all []experiment.Experiment, dir string) (string, error) {
-	var body strings.Builder
-	var ran, left []*experiment.Experiment
-	var seed uint64
-	group := ""
-	for i := range all {
-		e := &all[i]
-		r, err := experiment.Load(dir, e.Name)
+	records, left, err := load(all, dir)
+	if err != nil {
+		return "", err
+	}
+	body, group := "", ""
+	var ran []string
+	for _, r := range records {
 		switch {
-		case experiment.Missing(err), err == nil && len(r.Claims) == 0:
-			left = append(left, e)
+		case len(r.Claims) == 0:
+			left = append(left, r.Name)
 			continue
-		case err != nil:
-			return "", err
 		case r.Quick:
-			return "", fmt.Errorf("%s in %s is a quick run: run it without -quick", e.Name, dir)
+			return "", fmt.Errorf("%s in %s is a quick run: run it without -quick", r.Name, dir)
 		case len(r.Outside) > 0:
-			return "", fmt.Errorf("%s in %s read %s, which is not part of the project: run it from a clone", e.Name, dir, r.Outside[0])
-		case len(ran) > 0 && r.Seed != seed:
-			return "", fmt.Errorf("%s in %s has seed %d, and %s has %d", e.Name, dir, r.Seed, ran[0].Name, seed)
+			return "", fmt.Errorf("%s in %s read %s, which is not part of the project: run it from a clone", r.Name, dir, r.Outside[0])
+		case r.Seed != records[0].Seed:
+			return "", fmt.Errorf("%s in %s has seed %d, and %s has %d", r.Name, dir, r.Seed, records[0].Name, records[0].Seed)
 		}
-		seed = r.Seed
-		ran = append(ran, e)
-		if e.Group != group {
-			group = e.Group
-			fmt.Fprintf(&body, "\n## %s\n", group)
-		}
-		section(&body, r)
+		ran = append(ran, r.Name)
+		body += section(r, r.Group != group)
+		group = r.Group
 	}
 	if len(ran) == 0 {
 		return "", errors.New("no result in " + dir + ": go run ./bench -all")
 	}
-	return opened(ran, left, seed) + body.String(), nil
+	return opened(ran, left, records[0].Seed) + body, nil
 }
 
 // opened returns the beginning of the page: how to read it, and what was not
 // run.
-func opened(ran, left []*experiment.Experiment, seed uint64) string {
+func opened(ran, left []string, seed uint64) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Results
 
@@ -85,16 +108,16 @@ paper does and its claim did not come out.
 }
 
 // wrap writes names as a command that continues over several lines.
-func wrap(out *strings.Builder, names []*experiment.Experiment) {
+func wrap(out *strings.Builder, names []string) {
 	const width = 78
 	column := width
-	for _, e := range names {
-		if column+len(e.Name) > width-2 {
+	for _, name := range names {
+		if column+len(name) > width-2 {
 			out.WriteString(" \\\n       ")
 			column = 8
 		}
-		out.WriteString(" " + e.Name)
-		column += 1 + len(e.Name)
+		out.WriteString(" " + name)
+		column += 1 + len(name)
 	}
 	out.WriteString("\n\n")
 }
@@ -105,17 +128,41 @@ var words = map[experiment.Verdict]string{
 	experiment.Loss: "**Worse.**", experiment.DoesNotHold: "**Does not hold.**",
 }
 
-// section writes one experiment: its question, and a line for each claim.
-func section(out *strings.Builder, r *experiment.Record) {
-	fmt.Fprintf(out, "\n### %s\n\n*What was asked.* %s\n\n", r.Title, r.Claim)
-	for _, c := range r.Claims {
-		first := "paper"
-		if strings.HasPrefix(r.Group, "Ours") {
-			first = "to beat"
-		}
-		fmt.Fprintf(out, "- %s. %s: %s; here: %s. %s\n", capital(c.What), capital(first), c.Paper, c.Ours, words[c.Verdict])
+// section returns one experiment: its question, and a line for each claim.
+func section(r *experiment.Record, begins bool) string {
+	var out strings.Builder
+	if begins {
+		fmt.Fprintf(&out, "\n## %s\n", r.Group)
 	}
-	fmt.Fprintf(out, "\n<sub>`%s`</sub>\n", r.Command())
+	fmt.Fprintf(&out, "\n### %s\n\n*What was asked.* %s\n\n", r.Title, r.Claim)
+	first := "paper"
+	if strings.HasPrefix(r.Group, "Ours") {
+		first = "to beat"
+	}
+	for _, c := range r.Claims {
+		line := fmt.Sprintf("- %s. %s: %s; here: %s. %s", capital(c.What), capital(first), c.Paper, c.Ours, words[c.Verdict])
+		fmt.Fprintln(&out, strings.TrimRight(line, " "))
+	}
+	fmt.Fprintf(&out, "\n<sub>`%s`</sub>\n", r.Command())
+	return out.String()
+}
+
+// details returns an experiment's pictures, tables and notes.
+func details(r *experiment.Record) string {
+	var out strings.Builder
+	for _, f := range r.Figures {
+		fmt.Fprintf(&out, "\n![%s](%s)\n\n%s\n", f.Title, f.File, f.Caption)
+	}
+	for _, t := range r.Tables {
+		fmt.Fprintf(&out, "\n%s\n\n| %s |\n|%s\n", t.Title, strings.Join(t.Columns, " | "), strings.Repeat("---|", len(t.Columns)))
+		for _, row := range t.Rows {
+			fmt.Fprintf(&out, "| %s |\n", strings.Join(row, " | "))
+		}
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&out, "\n%s\n", note)
+	}
+	return out.String()
 }
 
 // capital capitalises the beginning of a sentence.

@@ -100,10 +100,7 @@ func runAll(ctx context.Context, chosen []experiment.Experiment, set settings, s
 	})
 	var mu sync.Mutex // of what follows
 	var failures []error
-	ended, done, rest, started := 0, 0.0, 0.0, time.Now()
-	for _, e := range chosen {
-		rest += e.Seconds(set.quick)
-	}
+	ended := 0
 	end := func(e *experiment.Experiment, took time.Duration, err error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -113,10 +110,7 @@ func runAll(ctx context.Context, chosen []experiment.Experiment, set settings, s
 			failures = append(failures, err)
 		}
 		ended++
-		done, rest = done+e.Seconds(set.quick), rest-e.Seconds(set.quick)
-		left := time.Duration(rest / done * float64(time.Since(started)))
-		fmt.Fprintf(stderr, "%s %s, %.1f s (%d of %d; about %v left)\n", e.Name, outcome, took.Seconds(), ended, len(chosen),
-			left.Round(time.Second))
+		fmt.Fprintf(stderr, "%s %s, %.1f s (%d of %d)\n", e.Name, outcome, took.Seconds(), ended, len(chosen))
 	}
 	next := make(chan *experiment.Experiment)
 	var workers sync.WaitGroup

@@ -8,10 +8,6 @@ type Claim struct {
 	Paper   string  // "< 4 %"
 	Ours    string  // "3.1 %": see [Number] and [Percent]
 	Verdict Verdict `json:",omitempty"` // empty in a quick run
-
-	// Headline marks the claim that sums up the experiment, for lists with one
-	// line for each.
-	Headline bool
 }
 
 // A Verdict sums up a comparison in a word.
@@ -41,12 +37,10 @@ func Judge(ours, claimed, slack float64) Verdict {
 	return Loss
 }
 
-// Claim adds a claim, and returns it so that it can become a headline:
-//
-//	run.Claim("largest error", "0.17 %", experiment.Percent(worst), verdict).Headline = true
+// Claim adds a claim, and returns it.
 func (r *Run) Claim(what, paper, ours string, v Verdict) *Claim {
 	c := &Claim{What: what, Paper: paper, Ours: ours, Verdict: v}
-	r.found.claims = append(r.found.claims, c)
+	r.found.Claims = append(r.found.Claims, c)
 	return c
 }
 

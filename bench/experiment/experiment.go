@@ -76,9 +76,9 @@ func (e *Experiment) Seconds(quick bool) float64 {
 
 // A Result is what an experiment found.
 type Result struct {
-	Claims  []Claim
-	Figures []plot.Figure
-	Tables  []Table
+	Claims  []*Claim
+	Figures []*plot.Figure
+	Tables  []*Table
 	Notes   []string // paragraphs of plain text: how it was run, where it differs from the paper, what it means
 	Config  any      // all choices, as JSON
 	Outside []string // what was read from outside the project

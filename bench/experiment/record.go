@@ -24,8 +24,8 @@ type Record struct {
 	Quick  bool
 	Config json.RawMessage `json:",omitempty"`
 
-	Claims  []Claim  `json:",omitempty"`
-	Tables  []Table  `json:",omitempty"`
+	Claims  []*Claim `json:",omitempty"`
+	Tables  []*Table `json:",omitempty"`
 	Notes   []string `json:",omitempty"`
 	Figures []Drawn  `json:",omitempty"`
 
@@ -59,8 +59,7 @@ func Save(dir string, e *Experiment, run *Run, result *Result) error {
 		Seed: run.Seed, Quick: run.Quick, Config: config,
 		Claims: result.Claims, Tables: result.Tables, Notes: result.Notes, Outside: result.Outside,
 	}
-	for i := range result.Figures {
-		f := &result.Figures[i]
+	for _, f := range result.Figures {
 		name := joined(e.Name, f.Name)
 		r.Figures = append(r.Figures, Drawn{Name: f.Name, Title: f.Title, Caption: f.Caption, File: name + ".svg"})
 		if err := os.WriteFile(filepath.Join(dir, name+".svg"), plot.SVG(f, name), 0o644); err != nil {
@@ -105,7 +104,7 @@ func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // csv returns every number plotted, one point a row, after comments that say
 // where the numbers come from.
-func (r *Record) csv(figures []plot.Figure) []byte {
+func (r *Record) csv(figures []*plot.Figure) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# %s\n# command %s\n# seed %d\n# config %s\n", r.Title, r.Command(), r.Seed, r.Config)
 	w := csv.NewWriter(&out)

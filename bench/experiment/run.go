@@ -17,7 +17,7 @@ type Run struct {
 	Quick bool // a smaller run, all experiments in 2 minutes together; it gives no verdicts
 
 	ctx   context.Context
-	found findings
+	found Result
 }
 
 // Rand returns a generator for one purpose of the run. It is the same for the
@@ -113,9 +113,6 @@ func Answer[T any](value T, err error) (T, bool) {
 	return Try(value, err), true
 }
 
-// Try is Check as a method of the run.
-func (r *Run) Try(err error) { Check(err) }
-
 // Execute runs the experiment. Once ctx is done it returns early, with the
 // error of ctx. A quick run has no verdicts: it is too small for them.
 func (e *Experiment) Execute(ctx context.Context, run *Run) (result Result, err error) {
@@ -128,12 +125,12 @@ func (e *Experiment) Execute(ctx context.Context, run *Run) (result Result, err 
 			panic(p)
 		}
 	}()
-	run.ctx, run.found = ctx, findings{}
+	run.ctx, run.found = ctx, Result{}
 	e.Measure(run)
-	result = run.found.result()
+	result = run.found
 	if run.Quick {
-		for i := range result.Claims {
-			result.Claims[i].Verdict = ""
+		for _, c := range result.Claims {
+			c.Verdict = ""
 		}
 	}
 	return result, ctx.Err()

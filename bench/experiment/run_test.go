@@ -25,7 +25,7 @@ func TestTry(t *testing.T) {
 		"Try":      func(run *Run) { Try(toss()) },
 		"Answer":   func(run *Run) { Answer(toss()) },
 		"Try2":     func(run *Run) { Try2(1, 2, broken) },
-		"the loop": func(run *Run) { run.Times(3)(func(int) bool { run.Try(broken); return true }) },
+		"the loop": func(run *Run) { run.Times(3)(func(int) bool { Check(broken); return true }) },
 	} {
 		after := false
 		result, err := execute(t.Context(), Run{}, func(run *Run) {
@@ -75,7 +75,7 @@ func TestInterrupted(t *testing.T) {
 func TestFound(t *testing.T) {
 	measure := func(run *Run) {
 		a, first := run.Draw("a", "", "", plot.Axis{}, plot.Axis{}), run.Table("t", "Title", "x", "y")
-		run.Figures(plot.Figure{Name: "b"}, plot.Figure{Name: "c"})
+		run.Draw("b", "", "", plot.Axis{}, plot.Axis{})
 		run.Table("u", "")
 		a.Add(plot.Series{Name: "late"})
 		first.Row(1, []string{"2"})
@@ -83,7 +83,7 @@ func TestFound(t *testing.T) {
 		run.Notef("%d", 3)
 		run.Config("n", 1)
 		run.Config("m", 2)
-		run.Beats("b", 0.1, 0.2, 0.1).Headline = true
+		run.Beats("b", 0.1, 0.2, 0.1)
 		run.Within("w", "< 3 %", 0.04, 0.03, 0.1)
 		run.Between("B", "20–50 %", 0.1, 0.2, 0.5, 0.1)
 		run.Between("n", "20–50 %", 0.52, 0.2, 0.5, 0.1)
@@ -93,8 +93,8 @@ func TestFound(t *testing.T) {
 		run.Claim("c", "p", "o", AsGood)
 	}
 	want := Result{
-		Claims: []Claim{
-			{What: "b", Paper: "20 %", Ours: "10 %", Verdict: Win, Headline: true},
+		Claims: []*Claim{
+			{What: "b", Paper: "20 %", Ours: "10 %", Verdict: Win},
 			{What: "w", Paper: "< 3 %", Ours: "4 %", Verdict: Loss},
 			{What: "B", Paper: "20–50 %", Ours: "10 %", Verdict: DoesNotHold},
 			{What: "n", Paper: "20–50 %", Ours: "52 %", Verdict: Nearly},
@@ -103,8 +103,8 @@ func TestFound(t *testing.T) {
 			{What: "k", Paper: "yes", Ours: "no", Verdict: Loss},
 			{What: "c", Paper: "p", Ours: "o", Verdict: AsGood},
 		},
-		Figures: []plot.Figure{{Name: "a", Series: []plot.Series{{Name: "late"}}}, {Name: "b"}, {Name: "c"}},
-		Tables:  []Table{{Name: "t", Title: "Title", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}, {Name: "u"}},
+		Figures: []*plot.Figure{{Name: "a", Series: []*plot.Series{{Name: "late"}}}, {Name: "b"}},
+		Tables:  []*Table{{Name: "t", Title: "Title", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}, {Name: "u"}},
 		Notes:   []string{"one", "two", "3"},
 		Config:  map[string]any{"n": 1, "m": 2},
 	}

@@ -107,7 +107,7 @@ func judge(run *experiment.Run, found map[string][][]outcome, certain, likely pe
 		return run.Claim("error of the offset, bursts, loads of 80 and 20 %, beside "+what, micro(m), micro(ours),
 			experiment.Judge(ns(ours), ns(m), 0.1))
 	}
-	beats("means", means).Headline = true
+	beats("means", means)
 	beats("NTP's filter", filter)
 	beats("the shortest of probes of equal bytes", equal)
 	beats("these probes through the same line", probed)

@@ -235,7 +235,7 @@ func measureAreas(run *experiment.Run) {
 			fmt.Sprintf("%d of %d", n[0], n[1]), 20*n[0] <= n[1])
 	}
 	run.Keeps("reports outside their 95 % interval", "at most 5 %",
-		fmt.Sprintf("%d of %d", outside, reports), 20*outside <= reports).Headline = true
+		fmt.Sprintf("%d of %d", outside, reports), 20*outside <= reports)
 	run.Within("without loss: error to the time on the way", "≤ 0.1 %", worst, 0.001, 0)
 	run.Within("losses up to 1 %, 10⁵ packets/s: half-width over error", "≤ 4", wide, 4, 0)
 	run.Config("cut", areaCut, "window", areaWindow)

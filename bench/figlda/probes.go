@@ -59,7 +59,7 @@ func drawContests(run *experiment.Run, law Law, contests []contest) {
 		plot.LogAxis("packets or probes"))
 	mean := run.Draw("b", "Relative error of the average delay (Fig. 6b)", "The same runs.", LossAxis, errorAxis)
 	deviation := run.Draw("c", "Relative error of the standard deviation (Fig. 6c)", "The same runs.", LossAxis, errorAxis)
-	add := func(f *experiment.Figure, name string, paper bool, y func(contest) float64) {
+	add := func(f *plot.Figure, name string, paper bool, y func(contest) float64) {
 		s := f.Line(plot.Series{Name: name, Paper: paper})
 		if strings.HasPrefix(name, "LDA") {
 			s.Pair = 1

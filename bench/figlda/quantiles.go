@@ -122,7 +122,7 @@ func measureQuantiles(run *experiment.Run) {
 		fmt.Sprintf("%.1f %%", 100*cells.Mean()), experiment.Fits(cells.Mean(), best, best, 0.02))
 	for k, a := range asked {
 		run.Keeps(fmt.Sprintf("rank error of p%g, worst of the distributions, percentage points; our aim: at most %g", 100*a.p, 100*a.limit),
-			"impossible", fmt.Sprintf("%.2f", 100*worst[k]), worst[k] <= a.limit).Headline = true
+			"impossible", fmt.Sprintf("%.2f", 100*worst[k]), worst[k] <= a.limit)
 	}
 	run.Config("laws", Laws, "loss", quantileLoss, "intervals", quantileIntervals, "packets", packets, "rows", rows, "shift", fitting)
 	theory := best * rows * quantileIntervals // samples

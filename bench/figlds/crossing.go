@@ -199,7 +199,7 @@ func judgeAccumulated(run *experiment.Run, list []*accumulation) {
 	}
 	once, often, queue := list[6], list[8], list[len(list)-1]
 	run.Beats("1 % loss, flows of 100 packets and more, median by one comparison and by 100, decoded",
-		often.decoded.median(fromHundred), once.decoded.median(fromHundred), 0.05).Headline = true
+		often.decoded.median(fromHundred), once.decoded.median(fromHundred), 0.05)
 	run.Claim("median with more comparisons beside that with fewer, where it is largest (loss: "+where+")", "ours: never worse",
 		number(worse), experiment.Judge(worse, 1, 0.1))
 	run.Keeps("a full queue, 100 comparisons: median of the signed errors", "ours: within 5 %", percent(queue.bias),

@@ -110,7 +110,7 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 		for _, m := range []*method{r.known, r.unknown} {
 			before, after := r.paper.median(fromHundred), m.median(fromHundred)
 			run.Claim(fmt.Sprintf("%s: median of Fig. 6 and of %s, %s", r.name, m.name, classes[fromHundred].Name), percent(before),
-				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before, 0.05)).Headline = r == races[1]
+				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before, 0.05))
 			if r == races[1] {
 				run.Keeps(fmt.Sprintf("%s: %s has at most a quarter of Fig. 6's median, %s", r.name, m.name, classes[fromHundred].Name),
 					"ours: ≤ 0.25", number(after/before), after <= before/4)

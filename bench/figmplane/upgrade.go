@@ -39,7 +39,7 @@ func measureSprint(run *experiment.Run) {
 		run.Note("Not measured: the map of AS 1239 is not part of the project. mplane-made does the same on a map that is drawn.")
 		return
 	}
-	run.Try(err)
+	experiment.Check(err)
 	defer file.Close()
 	run.Outside(sprintFile)
 	plans := measureMap(run, experiment.Try(mplane.ReadWeights(file)), "Sprint")
@@ -107,7 +107,7 @@ func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Orde
 	at := func(p mplane.UpgradePlan) float64 {
 		return float64(p.Steps[fifteenPercent].Hops) / float64(p.Before.Hops)
 	}
-	run.Keeps("probe hop count with 45 upgraded, of that with none", "a hundredth", percent(at(ours)), at(ours) <= 0.01).Headline = true
+	run.Keeps("probe hop count with 45 upgraded, of that with none", "a hundredth", percent(at(ours)), at(ours) <= 0.01)
 	run.Beats("probe hop count with 45 upgraded, of that with none: by hops, and by Algorithm 1", at(ours), at(paper), 0.02)
 	run.Holds("probe hop count of 105 upgraded at random", "more than of 45 chosen ones", number(float64(random)),
 		random > paper.Steps[fifteenPercent].Hops)

@@ -198,5 +198,5 @@ func judgeBusyAware(run *experiment.Run, kind kind, u, line, ours float64) {
 		verdict = experiment.AsGood
 	}
 	run.Claim(fmt.Sprintf("%s, %s: median error", kind.name, percent(u)), text+" "+percent(line),
-		fmt.Sprintf("%s (%.2f of it)", percent(ours), ratio), verdict).Headline = kind.slug == heavyTailed.slug
+		fmt.Sprintf("%s (%.2f of it)", percent(ours), ratio), verdict)
 }

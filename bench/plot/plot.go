@@ -21,7 +21,20 @@ type Figure struct {
 	Title   string
 	Caption string // a sentence or two for the report
 	X, Y    Axis
-	Series  []Series
+	Series  []*Series
+}
+
+// Add adds series.
+func (f *Figure) Add(series ...Series) {
+	for _, s := range series {
+		f.Line(s)
+	}
+}
+
+// Line adds a series and returns it, to add points to it.
+func (f *Figure) Line(s Series) *Series {
+	f.Series = append(f.Series, &s)
+	return &s
 }
 
 // A Scale is how an axis maps numbers.

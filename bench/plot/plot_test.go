@@ -36,7 +36,7 @@ func gallery() map[string]Figure {
 			ours.Add(x, math.Sqrt(x)/float64(i+1))
 			paper.Add(x, 3*math.Sqrt(x)/float64(i+1))
 		}
-		lines.Series = append(lines.Series, ours, paper)
+		lines.Add(ours, paper)
 	}
 	figures["lines"] = lines
 
@@ -48,7 +48,7 @@ func gallery() map[string]Figure {
 		}
 		s := CDF(name, samples, 0)
 		s.Paper = name == "paper"
-		cdf.Series = append(cdf.Series, s)
+		cdf.Add(s)
 	}
 	figures["cdf"] = cdf
 
@@ -60,24 +60,25 @@ func gallery() map[string]Figure {
 		points.Add(x, 200+5*math.Sqrt(x)*random.NormFloat64())
 		means.AddRange(x, 200+math.Sqrt(x), 200-4*math.Sqrt(x), 200+6*math.Sqrt(x))
 	}
+	level := Level("truth", 200, 0.01, 10)
 	figures["band"] = Figure{Title: "Estimates and their 98 % bounds", X: LogAxis("loss rate (%)"), Y: LinearAxis("mean delay (ns)"),
-		Series: []Series{bounds, Level("truth", 200, 0.01, 10), points, means}}
+		Series: []*Series{&bounds, &level, &points, &means}}
 
 	figures["slanted"] = Figure{Title: "Long names of categories", Y: LogAxis("ns per packet"), X: Axis{Categories: []string{
 		"a direct-mapped lossy table", "a map and a mutex", "sync.Map", "HdrHistogram RecordValue", "Prometheus Observe",
 		"lda.Update, two banks", "lds.Update, four rows"}},
-		Series: []Series{{Kind: Markers, X: []float64{0, 1, 2, 3, 4, 5, 6}, Y: []float64{36, 326, 410, 5.4, 85, 1.1, 4}}}}
+		Series: []*Series{{Kind: Markers, X: []float64{0, 1, 2, 3, 4, 5, 6}, Y: []float64{36, 326, 410, 5.4, 85, 1.1, 4}}}}
 
 	wave := Series{Name: "a thousand points"}
 	for i := range 1000 {
 		wave.Add(float64(i)*40, 1e6*math.Sin(float64(i)/60))
 	}
-	figures["many"] = Figure{Title: "Many points", X: LinearAxis("time (ms)"), Y: LinearAxis("delay (ns)"), Series: []Series{wave}}
+	figures["many"] = Figure{Title: "Many points", X: LinearAxis("time (ms)"), Y: LinearAxis("delay (ns)"), Series: []*Series{&wave}}
 
 	nan, inf := math.NaN(), math.Inf(1)
 	figures["gaps"] = Figure{
 		Title: "What cannot be drawn is left out", X: LinearAxis("x"), Y: LogAxis("y"),
-		Series: []Series{{Name: "broken", X: []float64{1, 2, 3, 4, 5, 6, 7}, Y: []float64{1, 10, nan, 100, 0, 10, inf},
+		Series: []*Series{{Name: "broken", X: []float64{1, 2, 3, 4, 5, 6, 7}, Y: []float64{1, 10, nan, 100, 0, 10, inf},
 			Low: []float64{0, 5, nan, 50, nan, nan, nan}, High: []float64{2, 20, nan, inf, nan, nan, nan}}},
 	}
 	return figures
@@ -114,7 +115,7 @@ func TestWellFormed(t *testing.T) {
 	all := gallery()
 	for i, y := range []float64{0, -1, 49, 1e-9, 1e300} {
 		for _, axis := range []Axis{LinearAxis(""), LogAxis("")} {
-			all[fmt.Sprint(axis.Scale, i)] = Figure{X: axis, Y: axis, Series: []Series{{X: []float64{1, y}, Y: []float64{y, y}}}}
+			all[fmt.Sprint(axis.Scale, i)] = Figure{X: axis, Y: axis, Series: []*Series{{X: []float64{1, y}, Y: []float64{y, y}}}}
 		}
 	}
 	all["empty"] = Figure{}

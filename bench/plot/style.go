@@ -77,7 +77,7 @@ func (l look) dashed() string {
 }
 
 // looks gives each series its look: a hue and marker of its own or its pair's.
-func looks(series []Series) []look {
+func looks(series []*Series) []look {
 	out := make([]look, len(series))
 	pairs := map[int]int{}
 	next := 0

@@ -29,12 +29,12 @@ func SVG(f *Figure, id string) []byte {
 	c.open()
 	c.axes()
 	c.printf(`<g clip-path="url(#%s-clip)">`+"\n", id)
-	for i := range f.Series {
-		c.series(&f.Series[i], c.looks[i])
+	for i, s := range f.Series {
+		c.series(s, c.looks[i])
 	}
 	c.printf("</g>\n")
-	for i := range f.Series {
-		c.marks(&f.Series[i], c.looks[i])
+	for i, s := range f.Series {
+		c.marks(s, c.looks[i])
 	}
 	c.legend()
 	c.printf("</svg>\n")
@@ -62,8 +62,7 @@ type canvas struct {
 func (c *canvas) layOut() {
 	f := c.figure
 	var xs, ys []float64
-	for i := range f.Series {
-		s := &f.Series[i]
+	for _, s := range f.Series {
 		for k := range s.Y {
 			if !c.has(s, k) {
 				c.hidden++
@@ -319,8 +318,8 @@ func (c *canvas) mark(x, y float64, l look) {
 // legend draws a sample and the name of each series, and below them how many
 // points are not shown.
 func (c *canvas) legend() {
-	for i := range c.figure.Series {
-		s, l := &c.figure.Series[i], c.looks[i]
+	for i, s := range c.figure.Series {
+		l := c.looks[i]
 		if s.Name == "" {
 			continue
 		}
