@@ -22,7 +22,7 @@ func ownDelays(run *experiment.Run) (*traffic, flowsim.Config) {
 	if run.Quick {
 		c = c.Scaled(float64(quickPackets) / fullPackets)
 	}
-	simulated := experiment.Try(flowsim.New(c))
+	simulated := flowsim.New(c)
 	t := &traffic{name: "flows with delays of their own", flows: make([]flow, len(simulated.Flows))}
 	for i := range simulated.Flows {
 		f := &simulated.Flows[i]

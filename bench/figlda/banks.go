@@ -20,21 +20,26 @@ var knownLoss = experiment.Experiment{
 	Weight: 32, Quick: 3, Measure: measureKnownLoss,
 }
 
-// lawSweep is the result of a bank at every loss rate, for each law.
-type lawSweep = sweep[Law, *point]
-
 func measureKnownLoss(run *experiment.Run) {
 	packets := run.Pick(quickSize, fullSize)
 	laws := allLaws()
-	of := overLaws(run, laws, losses, packets, func(_, _ int, p *Passage) *point { return p.measure(run, bankings[0], runs) })
+	of := new(sweep)
+	for _, law := range experiment.Each(run, laws) {
+		t := NewTrace(run, law)
+		var found []*point
+		for _, share := range losses {
+			found = append(found, t.Lose(run, share, 0).measure(run, bankings[0], runs))
+		}
+		of.names, of.found = append(of.names, law.Name), append(of.found, found)
+	}
 	run.Draw("a", "Relative error of the average delay (Fig. 4a)",
 		fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, number(rows)), LossAxis,
-		errorAxis, of.lines(nameOf, meanError)...)
+		errorAxis, of.lines(meanError)...)
 	judgeMeans(run, of)
 	drawEstimates(run, of.found[0])
 	run.Draw("c", "Relative error of the standard deviation (Fig. 4c)",
 		"The same runs. Dashed: the paper's eq. (5). Solid: the count-conditioned deviation, from the same cells.", LossAxis, errorAxis,
-		deviationLines(of, nameOf)...)
+		deviationLines(of)...)
 	judgeDeviations(run, of)
 	compareSamples(run, of.found[0])
 	judgeTraces(run)
@@ -62,11 +67,11 @@ func meanError(pt *point) float64 { return 100 * pt.means.Mean() }
 
 // deviationLines returns, for each method, the errors of the deviation by eq.
 // (5) and count-conditioned.
-func deviationLines[M any](of *sweep[M, *point], name func(M) string) (all []plot.Series) {
-	for k, m := range of.over {
-		paper := plot.Series{Name: name(m) + ", eq. (5)", Pair: k + 1, Paper: true}
-		ours := plot.Series{Name: name(m) + ", ours", Pair: k + 1}
-		for i, loss := range of.losses {
+func deviationLines(of *sweep) (all []plot.Series) {
+	for k, name := range of.names {
+		paper := plot.Series{Name: name + ", eq. (5)", Pair: k + 1, Paper: true}
+		ours := plot.Series{Name: name + ", ours", Pair: k + 1}
+		for i, loss := range losses {
 			paper.Add(100*loss, 100*of.found[k][i].paper.Mean())
 			ours.Add(100*loss, 100*of.found[k][i].ours.Mean())
 		}
@@ -76,7 +81,7 @@ func deviationLines[M any](of *sweep[M, *point], name func(M) string) (all []plo
 }
 
 // judgeMeans judges the errors of the mean.
-func judgeMeans(run *experiment.Run, of *lawSweep) {
+func judgeMeans(run *experiment.Run, of *sweep) {
 	worst := func(counts func(loss float64) bool) float64 {
 		w := 0.0
 		for i := range Laws {
@@ -109,7 +114,7 @@ func judgeTraces(run *experiment.Run) {
 // judgeDeviations judges the errors of the deviation, by eq. (5) and
 // otherwise. It averages over all loss rates, because the paper finds them
 // independent of the rate.
-func judgeDeviations(run *experiment.Run, of *lawSweep) {
+func judgeDeviations(run *experiment.Run, of *sweep) {
 	slack := chance(runs * len(losses))
 	var paper, ours []float64
 	for _, points := range of.found {
@@ -120,7 +125,7 @@ func judgeDeviations(run *experiment.Run, of *lawSweep) {
 		}
 		paper, ours = append(paper, eq5.Mean()), append(ours, conditioned.Mean())
 	}
-	for i, law := range of.over {
+	for i, law := range allLaws() {
 		claimed, low, high := "< 10 %", 0.0, 0.1
 		if law.Delays.Law == trace.Pareto {
 			claimed, low, high = "20–50 %", 0.2, 0.5
@@ -132,7 +137,7 @@ func judgeDeviations(run *experiment.Run, of *lawSweep) {
 	}
 	for _, aim := range []struct{ loss, most float64 }{{0.001, 0.03}, {0.01, 0.06}, {0.2, 0.12}} {
 		worst := 0.0
-		for i := range of.over {
+		for i := range of.names {
 			if i != pareto3 {
 				worst = max(worst, of.worst(i, func(x float64) bool { return x == aim.loss }, func(pt *point) float64 { return pt.ours.Mean() }))
 			}
@@ -206,19 +211,18 @@ var unknownLoss = experiment.Experiment{
 	Weight: 12, Quick: 1, Measure: measureUnknownLoss,
 }
 
-// bankSweep is the result of every banking at every loss rate.
-type bankSweep = sweep[banking, *point]
-
 func measureUnknownLoss(run *experiment.Run) {
 	t := NewTrace(run, Laws[0])
-	of := &bankSweep{losses: losses, over: bankings, found: make([][]*point, len(bankings))}
+	of := &sweep{found: make([][]*point, len(bankings))}
+	for _, b := range bankings {
+		of.names = append(of.names, b.name)
+	}
 	for _, share := range losses {
 		p := t.Lose(run, share, 0)
 		for k, b := range experiment.Each(run, bankings) {
 			of.found[k] = append(of.found[k], p.measure(run, b, runs))
 		}
 	}
-	name := func(b banking) string { return b.name }
 	sample := run.Draw("a", "Effective sample size (Fig. 5a)",
 		fmt.Sprintf("Average over %d runs, %s delays. Lines without markers: the exact expectation.", runs, t.Law.Name),
 		LossAxis, plot.LogAxis("packets"))
@@ -231,10 +235,10 @@ func measureUnknownLoss(run *experiment.Run) {
 		}
 	}
 	run.Draw("b", "Relative error of the average delay (Fig. 5b)", "The same runs.", LossAxis, errorAxis,
-		of.lines(name, meanError)...)
+		of.lines(meanError)...)
 	run.Draw("c", "Relative error of the standard deviation (Fig. 5c)",
 		"The same runs. Dashed: the paper's eq. (5). Solid: count-conditioned, from the same cells.", LossAxis, errorAxis,
-		deviationLines(of, name)...)
+		deviationLines(of)...)
 	judgeBanks(run, of)
 	run.Config("packets", len(t.Delays), "runs", runs, "losses", losses, "law", t.Law.Name, "mean delay ns", meanDelay, "alpha", alpha,
 		"two banks", of.found[1][0].config, "three banks", of.found[2][0].config, "four banks", of.found[3][0].config)
@@ -246,7 +250,7 @@ func measureUnknownLoss(run *experiment.Run) {
 
 // judgeBanks compares the samples of several banks with that of the bank tuned
 // to the actual loss.
-func judgeBanks(run *experiment.Run, of *bankSweep) {
+func judgeBanks(run *experiment.Run, of *sweep) {
 	table := run.Table("banks", "Sample against that of the bank tuned to the actual loss", "loss rate")
 	for _, b := range bankings[1:] {
 		table.Columns = append(table.Columns, b.name)
@@ -276,7 +280,7 @@ func judgeBanks(run *experiment.Run, of *bankSweep) {
 	judgeAlike(run, of, "error of the deviation by eq. (5) (Fig. 5c)", func(pt *point) float64 { return pt.paper.Mean() })
 }
 
-func atHighLoss(of *bankSweep, banking int, value func(*point) float64) float64 {
+func atHighLoss(of *sweep, banking int, value func(*point) float64) float64 {
 	return value(of.found[banking][len(losses)-1])
 }
 
@@ -285,7 +289,7 @@ func atHighLoss(of *bankSweep, banking int, value func(*point) float64) float64 
 // on average from the best to the worst of the three. Chance alone makes some
 // 1.5 of it: an average of ten absolute errors deviates by 0.24 of itself, and
 // three such averages range over 1.7 deviations.
-func judgeAlike(run *experiment.Run, of *bankSweep, what string, value func(*point) float64) {
+func judgeAlike(run *experiment.Run, of *sweep, what string, value func(*point) float64) {
 	var logs estimate.Moments
 	for k := range losses {
 		two, three, four := value(of.found[1][k]), value(of.found[2][k]), value(of.found[3][k])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -150,8 +151,22 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// Experiments end when they are told to.
-func TestInterrupted(t *testing.T) {
+// An experiment repeats bit for bit, no other seed gives the same, and it ends
+// when it is told to.
+func TestRepeats(t *testing.T) {
+	results := make([]experiment.Result, 3)
+	for i, seed := range []uint64{1, 1, 2} {
+		var err error
+		if results[i], err = againstProbes.Execute(t.Context(), &experiment.Run{Seed: seed, Quick: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(results[0], results[1]) {
+		t.Error("one seed, two results")
+	}
+	if reflect.DeepEqual(results[0], results[2]) {
+		t.Error("two seeds, one result")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range Experiments() {

@@ -213,35 +213,24 @@ func chance(runs int) float64 {
 // around what light and switches take.
 var narrow = Law{Name: "200 ± 10 ns", Delays: trace.DelaysConfig{Law: trace.Even, Mean: meanDelay, Spread: 10}}
 
+// pareto3 is the law without a fourth moment, by its index among all.
+const pareto3 = 2
+
 // allLaws returns the paper's four and the narrow one.
 func allLaws() []Law { return append(slices.Clone(Laws), narrow) }
 
-// ourLosses are the loss rates from 0.01 to 20 %.
-var ourLosses = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2}
-
-// onBank shows a bank of 1,024 cells the sampled share of the packets.
-func onBank(p *Passage, share float64, seed uint64) (up, down *lda.Aggregator) {
-	c := lda.Config{Identity: seed, SumBits: sumBits}
-	c.Banks[0].Rows = rows
-	return p.Measure(c, share)
-}
-
-// shareOf returns the share that a shift samples.
-func shareOf(shift uint8) float64 { return math.Ldexp(1, -int(shift)) }
-
 // A sweep is what was measured at every loss rate, by law or by banking.
-type sweep[M, O any] struct {
-	losses []float64
-	over   []M
-	found  [][]O // by law or banking, then by loss rate
+type sweep struct {
+	names []string
+	found [][]*point // by name, then by loss rate
 }
 
 // lines returns a line for each law or banking.
-func (s *sweep[M, O]) lines(name func(M) string, percent func(O) float64) []plot.Series {
-	lines := make([]plot.Series, len(s.over))
-	for k, m := range s.over {
-		lines[k].Name = name(m)
-		for i, loss := range s.losses {
+func (s *sweep) lines(percent func(*point) float64) []plot.Series {
+	lines := make([]plot.Series, len(s.names))
+	for k, name := range s.names {
+		lines[k].Name = name
+		for i, loss := range losses {
 			lines[k].Add(100*loss, percent(s.found[k][i]))
 		}
 	}
@@ -250,30 +239,12 @@ func (s *sweep[M, O]) lines(name func(M) string, percent func(O) float64) []plot
 
 // worst returns the greatest value of one law or banking at the loss rates
 // that count.
-func (s *sweep[M, O]) worst(k int, counts func(loss float64) bool, value func(O) float64) float64 {
+func (s *sweep) worst(k int, counts func(loss float64) bool, value func(*point) float64) float64 {
 	worst := 0.0
-	for i, loss := range s.losses {
+	for i, loss := range losses {
 		if counts(loss) {
 			worst = max(worst, value(s.found[k][i]))
 		}
 	}
 	return worst
 }
-
-// overLaws measures the laws' first packets at every loss rate.
-func overLaws[O any](run *experiment.Run, laws []Law, losses []float64, packets int,
-	measure func(law, loss int, p *Passage) O) *sweep[Law, O] {
-	of := &sweep[Law, O]{losses: losses, over: laws}
-	for i, law := range experiment.Each(run, laws) {
-		t := NewTrace(run, law)
-		t.Delays = t.Delays[:packets]
-		var found []O
-		for k, share := range experiment.Each(run, losses) {
-			found = append(found, measure(i, k, t.Lose(run, share, 0)))
-		}
-		of.found = append(of.found, found)
-	}
-	return of
-}
-
-func nameOf(l Law) string { return l.Name }

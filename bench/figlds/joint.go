@@ -108,7 +108,8 @@ func (iv *interval) cover(r *joint.Result, by []perflow.Coverage) {
 func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 	for _, r := range races {
 		for _, m := range []*method{r.known, r.unknown} {
-			before, after := r.paper.median(fromHundred), m.median(fromHundred)
+			// Below a millionth all are exact.
+			before, after := max(1e-6, r.paper.median(fromHundred)), max(1e-6, m.median(fromHundred))
 			run.Claim(fmt.Sprintf("%s: median of Fig. 6 and of %s, %s", r.name, m.name, classes[fromHundred].Name), percent(before),
 				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before, 0.05))
 			if r == races[1] {

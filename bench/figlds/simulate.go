@@ -33,7 +33,7 @@ type interval struct {
 func newInterval(run *experiment.Run, number int) *interval {
 	c := experiment.Choose(run, flowsim.Paper.Scaled(part), flowsim.Paper)
 	c.Seed = run.SeedOf(fmt.Sprintf("traffic %d", number))
-	t := experiment.Try(flowsim.New(c))
+	t := flowsim.New(c)
 	iv := &interval{Traffic: t, seed: run.SeedOf(fmt.Sprintf("interval %d", number))}
 	for i := range t.Flows {
 		iv.keys = append(iv.keys, t.Flows[i].Key)
@@ -141,15 +141,6 @@ func (m *method) median(c int) float64  { return m.Median(classes[c]) }
 func (m *method) high(c int) float64    { return m.Quantile(classes[c], 0.95) }
 func (m *method) cell(c int) string     { return m.Cell(classes[c], 0.5, 0.95) }
 func (m *method) cdf(c int) plot.Series { return m.CDF(classes[c]) }
-
-// cells returns the table cells of some classes.
-func (m *method) cells(some ...int) []string {
-	var row []string
-	for _, c := range some {
-		row = append(row, m.cell(c))
-	}
-	return row
-}
 
 // byBin returns medians over the bins of sizes, with the range of the intervals.
 func (m *method) byBin() plot.Series { return m.ByClass(bins, 0.5) }

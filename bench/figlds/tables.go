@@ -144,7 +144,7 @@ func measureTables(run *experiment.Run) {
 			for _, m := range c.methods {
 				table.Row(flows, c.law.name, percent(c.loss), m.name, m.answered(10, 99), m.answered(100, 999), m.answered(1000, math.MaxInt32))
 			}
-			judgeTables(run, c, flows, flows == sizes[1])
+			judgeTables(run, c, flows)
 		}
 	}
 	run.Config("bytes", run.Pick(tableBytes/10, tableBytes), "flows", sizes, "losses", tableLoss)
@@ -161,7 +161,7 @@ func contend(run *experiment.Run, flows int) (all []*contest) {
 	config := flowsim.Paper
 	config.Packets = int(float64(flows) / float64(config.Flows) * float64(config.Packets))
 	config.Flows, config.Seed = flows, run.SeedOf(fmt.Sprintf("traffic of %d", flows))
-	t := experiment.Try(flowsim.New(config))
+	t := flowsim.New(config)
 	iv := &interval{Traffic: t, seed: run.SeedOf("losses")}
 	at := make(map[hashing.Flow]int, flows)
 	for i := range t.Flows {
@@ -204,7 +204,7 @@ func (m *method) answered(least, most int) string {
 	return fmt.Sprintf("%s, %s", percent(float64(len(known))/float64(n)), percent(perflow.Quantile(known, 0.5)))
 }
 
-func judgeTables(run *experiment.Run, c *contest, flows int, main bool) {
+func judgeTables(run *experiment.Run, c *contest, flows int) {
 	if c.loss > 0 || c.law != &tableLaws[0] {
 		return
 	}

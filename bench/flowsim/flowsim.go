@@ -20,7 +20,6 @@
 package flowsim
 
 import (
-	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
@@ -95,16 +94,8 @@ type Traffic struct {
 	Mean    float64 // delay of all packets, ns
 }
 
-// New makes the traffic of a Config. The error wraps [estimate.ErrConfig].
-func New(c Config) (*Traffic, error) {
-	switch {
-	case c.Flows < 1 || c.Flows > math.MaxInt32:
-		return nil, fmt.Errorf("flowsim: %w: %d flows, want 1 to %d", estimate.ErrConfig, c.Flows, math.MaxInt32)
-	case c.Packets < c.Flows:
-		return nil, fmt.Errorf("flowsim: %w: %d packets of %d flows, want one each or more", estimate.ErrConfig, c.Packets, c.Flows)
-	case !(c.Shape > 0) || !(c.Seconds > 0) || math.IsInf(c.Shape, 1) || math.IsInf(c.Seconds, 1):
-		return nil, fmt.Errorf("flowsim: %w: shape %g and %g s, want both above 0", estimate.ErrConfig, c.Shape, c.Seconds)
-	}
+// New makes the traffic of a Config.
+func New(c Config) *Traffic {
 	random := rand.New(rand.NewPCG(c.Seed, 1))
 	sizes := make([]float64, c.Flows)
 	for i := range sizes {
@@ -134,7 +125,7 @@ func New(c Config) (*Traffic, error) {
 		total += f.Mean * float64(f.Size)
 	}
 	t.Mean = total / float64(t.Packets)
-	return t, nil
+	return t
 }
 
 // cut returns the largest size of a flow at which all flows together have at

@@ -20,7 +20,6 @@ type ruler struct {
 type tick struct {
 	at    float64
 	label string
-	power int // if label is empty, the label is 10 to this power
 }
 
 // drawable reports whether a number has a place on an axis of this scale.
@@ -136,34 +135,25 @@ func (r *ruler) logTicks() {
 	}
 	stride := math.Ceil(decades / 8)
 	plain := low > -4.5 && high < 7.2
-	add := func(v float64, power int) {
-		if v < r.min*(1-1e-9) || v > r.max*(1+1e-9) {
-			return
-		}
-		t := tick{at: v, power: power}
-		if plain {
-			t.label = label(v, max(0, -power), 1)
-		}
-		r.ticks = append(r.ticks, t)
-	}
 	for p := math.Floor(low); p <= math.Ceil(high); p++ {
-		base := math.Pow(10, p)
-		if math.Mod(p, stride) == 0 {
-			add(base, int(p))
-		}
-		if decades < 2 && plain {
-			add(2*base, int(p))
-			add(5*base, int(p))
-		}
-		if stride == 1 && decades < 5 {
-			for m := 2.0; m < 10; m++ {
-				if v := m * base; v > r.min && v < r.max {
-					r.minor = append(r.minor, v)
+		for m := 1.0; m < 10; m++ {
+			v := m * math.Pow(10, p)
+			switch {
+			case v < r.min*(1-1e-9) || v > r.max*(1+1e-9):
+			case m == 1 && math.Mod(p, stride) == 0, (m == 2 || m == 5) && decades < 2 && plain:
+				text := "10" + raised.Replace(strconv.Itoa(int(p)))
+				if plain {
+					text = label(v, max(0, -int(p)), 1)
 				}
+				r.ticks = append(r.ticks, tick{v, text})
+			case m > 1 && stride == 1 && decades < 5:
+				r.minor = append(r.minor, v)
 			}
 		}
 	}
 }
+
+var raised = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
 
 // label formats a tick with as many decimals as its axis needs or, if numbers
 // on the axis are very large or small, with an exponent.

@@ -45,7 +45,6 @@ var styles = func() string {
 	sheet(&dark, "#e6e8eb", "#3a4048", "#16191d", true)
 	return ".hoplag-plot{font:12px system-ui,'Segoe UI',Helvetica,Arial,sans-serif}" +
 		".hoplag-plot .title{font-size:14px;font-weight:600}.hoplag-plot .note{font-size:11px;font-style:italic}" +
-		".hoplag-plot .power{font-size:9px}" +
 		".hoplag-plot .grid{stroke-width:1}.hoplag-plot .fine{stroke-width:.5}" +
 		".hoplag-plot .line{fill:none;stroke-width:2;stroke-linejoin:round}" +
 		".hoplag-plot .range{stroke-width:1.2;opacity:.8}.hoplag-plot .mark{stroke-width:1.6}" +

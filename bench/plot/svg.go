@@ -83,7 +83,7 @@ func (c *canvas) layOut() {
 	}
 	c.x, c.y = lay(&f.X, xs), lay(&f.Y, ys)
 	for _, t := range c.y.ticks {
-		c.beside = max(c.beside, tickWidth(t)+8)
+		c.beside = max(c.beside, textWidth(t.label)+8)
 	}
 	const top = margin + lineHeight + 6
 	c.x.from, c.x.to = margin+c.beside, width-margin-14
@@ -107,14 +107,14 @@ func (c *canvas) layOut() {
 func (c *canvas) slantLabels() {
 	room := (c.x.to - c.x.from) / float64(len(c.x.ticks))
 	for _, t := range c.x.ticks {
-		c.slanted = c.slanted || tickWidth(t) > room-6
+		c.slanted = c.slanted || textWidth(t.label) > room-6
 	}
 	if !c.slanted {
 		return
 	}
 	for i, t := range c.x.ticks {
-		c.below = max(c.below, 0.5*tickWidth(t)+lineHeight)
-		c.x.from = max(c.x.from, 0.87*tickWidth(t)-(float64(i)+0.5)*room)
+		c.below = max(c.below, 0.5*textWidth(t.label)+lineHeight)
+		c.x.from = max(c.x.from, 0.87*textWidth(t.label)-(float64(i)+0.5)*room)
 	}
 }
 
@@ -190,14 +190,14 @@ func (c *canvas) axes() {
 			vertical(t.at, "grid")
 		}
 		if c.slanted {
-			text(c.x.at(t.at), c.y.from+lineHeight, "end", -30, tickText(t))
+			text(c.x.at(t.at), c.y.from+lineHeight, "end", -30, escape(t.label))
 		} else {
-			text(c.x.at(t.at), c.y.from+lineHeight, "middle", 0, tickText(t))
+			text(c.x.at(t.at), c.y.from+lineHeight, "middle", 0, escape(t.label))
 		}
 	}
 	for _, t := range c.y.ticks {
 		level(t.at, "grid")
-		text(c.x.from-8, c.y.at(t.at)+4, "end", 0, tickText(t))
+		text(c.x.from-8, c.y.at(t.at)+4, "end", 0, escape(t.label))
 	}
 	c.printf(`<path class="axis" fill="none" d="M%v %vV%vH%v"/>`+"\n", px(c.x.from), px(c.y.to), px(c.y.from), px(c.x.to))
 	if s := c.figure.X.Label; s != "" {
@@ -374,17 +374,3 @@ func escape(s string) string {
 // textWidth returns the approximate width of text. Fonts differ; it errs on
 // the wide side.
 func textWidth(s string) float64 { return 6.6 * float64(utf8.RuneCountInString(s)) }
-
-func tickWidth(t tick) float64 {
-	if t.label == "" {
-		return 30
-	}
-	return textWidth(t.label)
-}
-
-func tickText(t tick) string {
-	if t.label != "" {
-		return escape(t.label)
-	}
-	return fmt.Sprintf(`10<tspan class="power" dy="-5">%s</tspan>`, strings.ReplaceAll(strconv.Itoa(t.power), "-", "−"))
-}
