@@ -1,15 +1,17 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
@@ -18,39 +20,32 @@ var shipped embed.FS
 
 // captures is an open capture pair.
 type captures struct {
-	names   [2]string
-	pair    *trace.Pair
-	closers []io.Closer
+	names [2]string
+	pair  *trace.Pair
+	files []fs.File
 }
 
 // open opens the two named captures, or those that ship if the names are empty.
-func open(in, out string) (*captures, error) {
-	c := &captures{names: [2]string{in, out}}
+func open(before, after string) (*captures, error) {
+	if (before == "") != (after == "") {
+		return nil, programs.Usage("-before and -after go together: a capture before and one after the delay")
+	}
+	c := &captures{names: [2]string{cmp.Or(before, "testdata/ingress.pcap.gz"), cmp.Or(after, "testdata/egress.pcap.gz")}}
+	from := shipped.Open
+	if before != "" {
+		from = func(name string) (fs.File, error) { return os.Open(name) }
+	}
 	var readers [2]*trace.Reader
 	for i, name := range c.names {
-		var src io.Reader
-		if name == "" {
-			c.names[i] = []string{"testdata/ingress.pcap.gz", "testdata/egress.pcap.gz"}[i]
-			data, err := shipped.ReadFile(c.names[i])
-			if err != nil {
-				return nil, err
-			}
-			src = bytes.NewReader(data)
-		} else {
-			file, err := os.Open(name)
-			if err != nil {
-				c.Close()
-				return nil, err
-			}
-			c.closers = append(c.closers, file)
-			src = file
+		file, err := from(name)
+		if err == nil {
+			c.files = append(c.files, file)
+			readers[i], err = trace.NewReader(file)
 		}
-		r, err := trace.NewReader(src)
 		if err != nil {
 			c.Close()
-			return nil, fmt.Errorf("%s: %w", c.names[i], err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		readers[i] = r
 	}
 	c.pair = trace.NewPair(readers[0], readers[1])
 	return c, nil
@@ -58,14 +53,14 @@ func open(in, out string) (*captures, error) {
 
 // Close closes the files.
 func (c *captures) Close() {
-	for _, closer := range c.closers {
-		closer.Close()
+	for _, file := range c.files {
+		file.Close()
 	}
 }
 
-// feed passes every packet of the pair to the meter, up to the first error in one of the captures.
+// feed passes every IP packet of the pair to the meter, up to the first error in one of the captures.
 func (c *captures) feed(ctx context.Context, m *meter) error {
-	var p packet
+	var frame hashing.Frame
 	for packets := 0; ; {
 		if packets++; packets%1024 == 0 && ctx.Err() != nil {
 			return errors.New("interrupted")
@@ -79,47 +74,21 @@ func (c *captures) feed(ctx context.Context, m *meter) error {
 		case err != nil:
 			return fmt.Errorf("%w (-before %s, -after %s)", err, c.names[0], c.names[1])
 		}
-		if err := p.parse(rec); err != nil {
+		switch err := frame.Parse(rec.Link, rec.Frame); {
+		case errors.Is(err, hashing.ErrLink):
 			return fmt.Errorf("%s: %w: %d", c.names[point], err, rec.Link)
-		}
-		switch {
-		case p.other != nil && c.pair.Mixed(): // the link types differ, and so do the bytes
+		case err != nil:
 			m.passedOver++
 			continue
-		case point == trace.Egress && c.pair.Broken(trace.Ingress) && !m.knows(&p):
+		case frame.Cut:
+			m.cut++
+		}
+		packet := frame.Digest(seed)
+		if point == trace.Egress && c.pair.Broken(trace.Ingress) && len(m.flying[packet]) == 0 {
 			continue // it may have entered after the first capture broke off
 		}
-		if err := m.update(point, rec.Time, &p); err != nil {
+		if err := m.update(point, rec.Time, packet); err != nil {
 			return err
 		}
 	}
-}
-
-// A packet is what identifies a frame at both points: an IP packet by what does
-// not change in transit, any other frame by all its bytes.
-type packet struct {
-	frame hashing.Frame
-	other []byte // the frame, if it carries no IP packet or a broken one
-	cut   bool   // the capture ends within the bytes that distinguish IP packets
-}
-
-// parse sets p to the record's packet, valid as long as the record. The only
-// error is an unknown link type.
-func (p *packet) parse(rec trace.Record) error {
-	err := p.frame.Parse(rec.Link, rec.Frame)
-	if errors.Is(err, hashing.ErrLink) {
-		return err
-	}
-	if p.other = nil; err != nil {
-		p.other = rec.Frame
-	}
-	p.cut = p.frame.Cut || errors.Is(err, hashing.ErrTruncated)
-	return nil
-}
-
-func (p *packet) digest(seed uint64) hashing.Packet {
-	if p.other == nil {
-		return p.frame.Digest(seed)
-	}
-	return hashing.Digest(seed, p.other)
 }

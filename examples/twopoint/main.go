@@ -3,26 +3,23 @@
 //
 //	go run ./examples/twopoint                                    # the captures that ship with it
 //	go run ./examples/twopoint -before a.pcap -after b.pcap.gz    # your own
-//	go run ./examples/twopoint -interval 1s -json
+//	go run ./examples/twopoint -interval 100ms -json
 //
 // The captures hold one traffic stream before (-before) and after (-after) whatever delays it: pcap
 // or pcapng, with or without gzip, stamped by clocks that agree. The first goes to the sender's
-// aggregator and the second to the receiver's; each packet is identified by a digest of the bytes
+// aggregator and the second to the receiver's; an IP packet is identified by a digest of the bytes
 // that do not change in transit. The exact answer comes from remembering every packet until it is
 // seen again, which an aggregator never does. What was lost is named too, by its number among the
 // packets of -before, from counters that are cut every 10 ms and a memory of what went in.
 //
-// With -interval there is a row for each interval of that length in which packets were sent, by the
-// first capture's clock. In a network the sender ends an interval with a marker packet, and the
-// receiver ends it when the marker arrives (section III of the paper). Captures hold no markers, so
+// There is a row for each second of the first capture's clock, or as -interval says. In a network
+// the sender ends an interval with a marker packet (section III of the paper). Captures hold none, so
 // the receiver's interval ends with the first packet that was sent after the sender's had ended.
 //
-// If a capture is damaged or cut off, or Ctrl-C ends the reading, the report
-// covers what came before, with every packet that both captures have, and says
-// so, and the exit code is 1. It is 2 for wrong flags.
+// If a capture is damaged or cut off, or Ctrl-C ends the reading, the report covers what came before,
+// with every packet that both captures have, and says so, and the exit code is 1; 2 for wrong flags.
 //
-// record.sh recorded the captures that ship: web pages, DNS, ping, iperf3 over
-// TCP and UDP, through a shaped queue that sometimes overflows.
+// record.sh recorded the captures that ship, of web pages, DNS, ping and iperf3 in a queue that overflows.
 package main
 
 import (
@@ -44,7 +41,6 @@ type options struct {
 	before, after string
 	interval      time.Duration
 	json          bool
-	seed          uint64
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -57,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer captures.Close()
-	m, err := newMeter(opt.seed, opt.interval)
+	m, err := newMeter(opt.interval)
 	if err != nil {
 		return err
 	}
@@ -88,15 +84,7 @@ func parse(args []string, stderr io.Writer) (opt options, err error) {
 	f := programs.NewFlags("twopoint", "Measures delay and loss between two captures of one traffic stream, beside the exact answer.", stderr)
 	f.StringVar(&opt.before, "before", "", "capture `file` before the delay; pcap or pcapng, also .gz (default: the one that ships)")
 	f.StringVar(&opt.after, "after", "", "capture `file` after the delay (default: the one that ships)")
-	programs.Range(f, &opt.interval, "interval", 0, time.Millisecond, math.MaxInt64,
-		"`length` of a measurement interval, such as 1s; 0 is the whole capture")
+	programs.Range(f, &opt.interval, "interval", time.Second, 0, math.MaxInt64, "`length` of a measurement interval; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
-	f.Uint64Var(&opt.seed, "seed", 1, "seed of the packet digests")
-	f.Check(func() error {
-		if (opt.before == "") != (opt.after == "") {
-			return programs.Usage("-before and -after go together: a capture before and one after the delay")
-		}
-		return nil
-	})
 	return opt, f.Parse(args)
 }

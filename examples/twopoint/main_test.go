@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,7 +42,7 @@ func tolerance(w row) float64 {
 }
 
 func TestShippedCaptures(t *testing.T) {
-	r := decoded(t)
+	r := decoded(t, "-interval", "0")
 	if len(r.Intervals) != 1 {
 		t.Fatalf("%d intervals, want 1", len(r.Intervals))
 	}
@@ -60,7 +61,7 @@ func TestShippedCaptures(t *testing.T) {
 }
 
 func TestIntervals(t *testing.T) {
-	whole := decoded(t).Intervals[0]
+	whole := decoded(t, "-interval", "0").Intervals[0]
 	r := decoded(t, "-interval", "500ms")
 	if want := int(math.Ceil(r.Seconds / 0.5)); len(r.Intervals) < want-1 || len(r.Intervals) > want {
 		t.Errorf("%d intervals of 0.5 s in %v s", len(r.Intervals), r.Seconds)
@@ -86,14 +87,11 @@ func TestIntervals(t *testing.T) {
 
 func TestTextShowsEveryFigure(t *testing.T) {
 	text := output(t)
-	for _, want := range []string{"sent", "received", "lost", "mean delay", "standard deviation", "effective sample size",
-		"usable cells", "bytes at each point", "on the wire"} {
+	for _, want := range []string{"1,507   109    109", "exact", "mean delay", "deviation", "521 of 625", "bytes at each point", "on the wire",
+		"lost: 370 of 7,830 packets, 4.725 %; 370 are named, 0 of them wrongly, number 180 at"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
-	}
-	if table := output(t, "-interval", "1s"); strings.Count(table, "\n") < 8 {
-		t.Errorf("want a line for each second:\n%s", table)
 	}
 }
 
@@ -140,7 +138,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		{"one only", []string{"-before", in}, "go together"},
 		{"unmatched link types", []string{"-before", unsupported, "-after", out}, "link types"},
 		{"both of an unsupported link type", []string{"-before", unsupported, "-after", unsupported}, "link type: 201"},
-		{"negative interval", []string{"-interval", "-1s"}, "want 1ms to"},
+		{"negative interval", []string{"-interval", "-1s"}, "want 0s to"},
 		{"stray argument", []string{"capture.pcap"}, "want flags only"},
 		{"unknown flag", []string{"-bogus"}, "-bogus; -h explains"},
 		{"interval without a unit", []string{"-interval", "5"}, `"5" for flag -interval`},
@@ -172,9 +170,10 @@ func TestDamagedCapture(t *testing.T) {
 	if err := os.WriteFile(damaged, plain[:len(plain)*3/4], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, format := range []string{"-json", "-interval=1s"} {
+	for _, format := range []string{"-json", ""} {
 		var stdout bytes.Buffer
-		err := run(t.Context(), []string{"-before", damaged, "-after", "testdata/egress.pcap.gz", format}, &stdout, io.Discard)
+		args := []string{"-before", damaged, "-after", "testdata/egress.pcap.gz", "-interval", "0", format}
+		err := run(t.Context(), slices.DeleteFunc(args, func(s string) bool { return s == "" }), &stdout, io.Discard)
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: %v", format, err)
 		}
@@ -196,7 +195,7 @@ func TestDamagedCapture(t *testing.T) {
 // Ctrl-C leaves what was measured so far, whole JSON included.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	m, err := newMeter(1, 0)
+	m, err := newMeter(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +211,7 @@ func TestInterrupted(t *testing.T) {
 
 // All packets that the shipped captures lost are named, and none that came.
 func TestLostPacketsAreNamed(t *testing.T) {
-	r := decoded(t)
-	if want := int(r.Intervals[0].Lost.Exact); len(r.Named) < want*95/100 || len(r.Named) > want || r.NamedWrongly > 0 {
-		t.Errorf("%d named, %d wrongly, of %d lost", len(r.Named), r.NamedWrongly, want)
+	if r := decoded(t); len(r.Named) < 370*95/100 || len(r.Named) > 370 || r.NamedWrongly > 0 {
+		t.Errorf("%d named, %d wrongly, of 370 lost", len(r.Named), r.NamedWrongly)
 	}
 }

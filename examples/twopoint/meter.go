@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -12,18 +11,16 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// matchSeed makes the digests of the exact answer independent of those of the aggregators.
-const matchSeed = 0x9e3779b97f4a7c15
+// seed is of the packets' digests.
+const seed = 1
 
 // A meter measures one stream, with aggregators and exactly.
 type meter struct {
-	config     lda.Config
-	seed       uint64
 	length     int64 // of an interval in ns, 0 for one that never ends
-	first      int64 // time of the first packet
+	first      int64 // time of the first packet, and of the last
 	last       int64
 	packets    [2]int64
-	passedOver int64                        // frames without IP that only one capture can have
+	passedOver int64                        // frames without whole IP headers
 	cut        int64                        // packets of which a capture does not hold enough
 	flying     map[hashing.Packet][]passage // of the ingress and not the egress yet, identical ones in order
 	matched    int64
@@ -55,53 +52,41 @@ type interval struct {
 	delays, clear estimate.Moments
 }
 
-// maxPending is how many intervals the receiver may be behind the sender, each with an aggregator.
-const maxPending = 512
-
 // cells are those of the aggregators: the second bank samples one packet in eight,
 // and a digest shows where packets came that had not gone in.
 var cells = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512}, {Rows: 512, Shift: 3}}, SumBits: 40, DigestBits: 16}
 
-func newMeter(seed uint64, length time.Duration) (*meter, error) {
-	c := cells
-	c.Identity = hashing.Fingerprint(seed)
-	down, err := lda.New(c)
+func newMeter(length time.Duration) (*meter, error) {
+	down, err := lda.New(cells)
 	if err != nil {
 		return nil, err
 	}
 	n, err := newNamer()
-	return &meter{config: c, seed: seed, length: int64(length), flying: map[hashing.Packet][]passage{}, down: down, namer: n}, err
+	return &meter{length: int64(length), flying: map[hashing.Packet][]passage{}, down: down, namer: n}, err
 }
 
-// knows reports whether the packet is on its way.
-func (m *meter) knows(p *packet) bool { return len(m.flying[p.digest(matchSeed)]) > 0 }
-
 // update records a packet. Times do not descend.
-func (m *meter) update(point trace.Point, t int64, p *packet) error {
+func (m *meter) update(point trace.Point, t int64, p hashing.Packet) error {
 	if m.packets[0]+m.packets[1] == 0 {
 		m.first = t
 	}
-	if p.cut {
-		m.cut++
-	}
 	m.last = t
 	m.packets[point]++
-	digest, identity := p.digest(m.seed), p.digest(matchSeed)
+	m.namer.pass(point, p, t, m.packets[point])
 	if point == trace.Ingress {
 		current, err := m.sending(t)
 		if err != nil {
 			return err
 		}
-		current.up.Update(digest, t)
+		current.up.Update(p, t)
 		current.sent++
-		m.flying[identity] = append(m.flying[identity], passage{t, len(m.intervals) - 1, m.packets[point]})
+		m.flying[p] = append(m.flying[p], passage{t, len(m.intervals) - 1, m.packets[point]})
 		m.came = append(m.came, false)
-		m.namer.pass(point, digest, t, m.packets[point])
 		return nil
 	}
-	if all := m.flying[identity]; len(all) > 0 {
-		if m.flying[identity] = all[1:]; len(all) == 1 {
-			delete(m.flying, identity)
+	if all := m.flying[p]; len(all) > 0 {
+		if m.flying[p] = all[1:]; len(all) == 1 {
+			delete(m.flying, p)
 		}
 		m.matched++
 		m.came[all[0].number-1] = true
@@ -112,34 +97,24 @@ func (m *meter) update(point trace.Point, t int64, p *packet) error {
 		for m.receiving < all[0].interval { // the marker would have come by now
 			m.endInterval()
 		}
-	} else if p.other != nil { // spanning tree, ARP: what stands between the points sends it itself
-		m.passedOver++
-		m.packets[point]--
-		return nil
 	}
-	m.down.Update(digest, t)
-	m.namer.pass(point, digest, t, 0)
+	m.down.Update(p, t)
 	return nil
 }
 
 // sending returns the sender's interval at time t, a new one if the last has ended.
 func (m *meter) sending(t int64) (*interval, error) {
 	n := len(m.intervals)
-	if n == 0 || m.length > 0 && t-m.intervals[n-1].start >= m.length {
-		if n-m.receiving >= maxPending {
-			return nil, fmt.Errorf("packets are under way for %d intervals: give a longer -interval", maxPending)
-		}
-		start := m.first
-		if m.length > 0 {
-			start += (t - m.first) / m.length * m.length
-		}
-		up, err := lda.New(m.config)
-		if err != nil {
-			return nil, err
-		}
-		m.intervals = append(m.intervals, interval{start: start, up: up})
+	if n > 0 && (m.length == 0 || t-m.intervals[n-1].start < m.length) {
+		return &m.intervals[n-1], nil
 	}
-	return &m.intervals[len(m.intervals)-1], nil
+	start := m.first
+	if m.length > 0 {
+		start += (t - m.first) / m.length * m.length
+	}
+	up, err := lda.New(cells)
+	m.intervals = append(m.intervals, interval{start: start, up: up})
+	return &m.intervals[n], err
 }
 
 // endInterval ends the receiver's interval.
@@ -162,15 +137,15 @@ func (m *meter) report() (*report, error) {
 	case in == 0 || out == 0:
 		return nil, fmt.Errorf("-before has %s IP packets, and -after %s", thousands(in), thousands(out))
 	case m.last-m.first < 0: // wrapped
-		return nil, errors.New("the times in the captures are more than 292 years apart")
+		return nil, fmt.Errorf("the times in the captures are more than 292 years apart")
 	case m.matched < out/2:
 		return nil, fmt.Errorf("only %s of %s packets of -after are in -before, of %s: the captures are of different traffic or swapped, "+
 			"or -before began later, or the clock of -after is behind, or packets change on the way; %s are %s",
 			thousands(m.matched), thousands(out), thousands(in), thousands(m.cut), cutShort)
 	}
 	r := &report{
-		Config: m.config, Seconds: float64(m.last-m.first) / 1e9, PassedOver: m.passedOver, Unmatched: out - m.matched, Cut: m.cut,
-		SynopsisBytes: m.config.MemorySize(), WireBytes: m.config.EncodedSize(), Interval: time.Duration(m.length),
+		Config: cells, Seconds: float64(m.last-m.first) / 1e9, Interval: time.Duration(m.length),
+		PassedOver: m.passedOver, Unmatched: out - m.matched, Cut: m.cut,
 	}
 	m.namer.finish()
 	r.Named = m.namer.named
@@ -198,14 +173,13 @@ func (i *interval) row(m *meter) row {
 	switch {
 	case delays.N() == 0:
 		w.Problem = "none of the packets came out"
-		return w
 	case i.err != nil:
 		w.Problem = "no usable cell: more loss than the sampling is made for"
-		return w
-	}
-	w.EffectiveSample, w.Mean = r.N, &figure{r.Mean, delays.Mean()}
-	if i.clear.N() > 0 && r.Usable > 1 { // otherwise one of the two does not know it
-		w.StdDev = &figure{r.StdDev, math.Sqrt(i.clear.PopulationVariance())}
+	default:
+		w.EffectiveSample, w.Mean = r.N, &figure{r.Mean, delays.Mean()}
+		if i.clear.N() > 0 && r.Usable > 1 { // otherwise one of the two does not know it
+			w.StdDev = &figure{r.StdDev, math.Sqrt(i.clear.PopulationVariance())}
+		}
 	}
 	return w
 }

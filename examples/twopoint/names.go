@@ -14,12 +14,9 @@ import (
 )
 
 const (
-	// nameCut is how often the counters are cut that names are found by, in ns, and
-	// nameReport how many cuts go by between searches.
-	nameCut, nameReport = 10e6, 40
-
-	// mostSent is how many packets sent are kept for a search.
-	mostSent = 1 << 20
+	nameCut    = 10e6    // ns between cuts of the counters that names are found by
+	nameReport = 40      // cuts between searches
+	mostSent   = 1 << 20 // packets sent that are kept for a search
 )
 
 // A namer names the packets that were lost: from counters of its own, and what
@@ -36,9 +33,8 @@ type namer struct {
 }
 
 type sending struct {
-	packet hashing.Packet
-	time   int64
-	number int64
+	packet       hashing.Packet
+	time, number int64
 }
 
 // named is a packet of the first capture that was lost.
@@ -48,19 +44,16 @@ type named struct {
 	Repeated bool `json:",omitempty"`
 }
 
-func newNamer() (*namer, error) {
-	n := &namer{config: lda.DefaultConfig}
+func newNamer() (n *namer, err error) {
+	n = &namer{config: lda.DefaultConfig}
 	n.config.DigestBits = 32
-	var err error
-	if n.total, err = lda.NewAccumulator(n.config); err != nil {
-		return nil, err
-	}
+	n.total, err = lda.NewAccumulator(n.config)
 	for i := range n.points {
-		if n.points[i], err = lda.NewSparse(n.config); err != nil {
-			return nil, err
+		if err == nil {
+			n.points[i], err = lda.NewSparse(n.config)
 		}
 	}
-	return n, nil
+	return n, err
 }
 
 // pass takes a packet. Times do not descend.
@@ -124,15 +117,19 @@ func (n *namer) finish() {
 	slices.SortFunc(n.named, func(x, y named) int { return cmp.Compare(x.Number, y.Number) })
 }
 
-// writeNames prints some of the packets that were lost.
+// writeNames prints how many packets were lost, and some of them by name.
 func (r *report) writeNames(w io.Writer) error {
-	if len(r.Named) == 0 {
-		return nil
+	sent, lost := 0.0, 0.0
+	for i := range r.Intervals {
+		sent, lost = sent+r.Intervals[i].Sent.LDA, lost+r.Intervals[i].Lost.LDA
 	}
-	fmt.Fprintf(w, "\nlost packets: %s are named, %d of them wrongly:", thousands(int64(len(r.Named))), r.NamedWrongly)
-	for _, one := range r.Named[:min(len(r.Named), 3)] {
-		fmt.Fprintf(w, " number %s at %.6f s,", thousands(one.Number), one.Seconds)
+	fmt.Fprintf(w, "\nlost: %s of %s packets, %.3f %%", thousands(lost), thousands(sent), 100*lost/sent)
+	for i, one := range r.Named[:min(len(r.Named), 3)] {
+		if i == 0 {
+			fmt.Fprintf(w, "; %s are named, %d of them wrongly", thousands(len(r.Named)), r.NamedWrongly)
+		}
+		fmt.Fprintf(w, ", number %s at %.6f s", thousands(one.Number), one.Seconds)
 	}
-	_, err := fmt.Fprintf(w, " …\n")
+	_, err := fmt.Fprintln(w)
 	return err
 }

@@ -15,18 +15,17 @@ import (
 
 // A report is what the program prints, as text or JSON. Delays are in nanoseconds.
 type report struct {
-	In, Out                  string
-	Seconds                  float64
-	Interval                 time.Duration
-	PassedOver               int64 // frames that are not measured
-	Unmatched                int64 // packets that came out without having gone in
-	Cut                      int64 // packets that may not be recognised
-	Config                   lda.Config
-	SynopsisBytes, WireBytes int
-	Stopped                  string `json:",omitempty"`
-	Intervals                []row
-	Named                    []named `json:",omitempty"` // packets that were lost
-	NamedWrongly             int     // of them, those that came
+	In, Out      string
+	Seconds      float64
+	Interval     time.Duration
+	PassedOver   int64 // frames that are not measured
+	Unmatched    int64 // packets that came out without having gone in
+	Cut          int64 // packets that may not be recognised
+	Config       lda.Config
+	Stopped      string `json:",omitempty"`
+	Intervals    []row
+	Named        []named `json:",omitempty"` // packets that were lost
+	NamedWrongly int     // of them, those that came
 }
 
 // A row is one interval. Mean and StdDev are nil if they are unknown.
@@ -45,22 +44,26 @@ type figure struct {
 }
 
 // columns returns an estimated duration, the true one and the error.
-func (f figure) columns() string {
+func (f *figure) columns() string {
+	if f == nil {
+		return "-\t-\t-"
+	}
 	return hoplag.Format(f.LDA) + "\t" + hoplag.Format(f.Exact) + "\t" + programs.Off(f.LDA, f.Exact)
 }
 
 func (r *report) writeText(w io.Writer) error {
-	c := &r.Config
-	fmt.Fprintf(w, "from       %s\nto         %s\n", r.In, r.Out)
-	fmt.Fprintf(w, "           %.2f s\n", r.Seconds)
-	for _, note := range r.notes() {
-		fmt.Fprintf(w, "           %s\n", note)
+	fmt.Fprintf(w, "from       %s\nto         %s\n           %.2f s\n", r.In, r.Out, r.Seconds)
+	note := func(is bool, format string, args ...any) {
+		if is {
+			fmt.Fprintf(w, "           "+format+"\n", args...)
+		}
 	}
-	fmt.Fprintf(w, "synopsis   2 banks × %d cells, identity %016x: %s bytes at each point, %s on the wire\n\n",
-		c.Banks[0].Rows, c.Identity, thousands(r.SynopsisBytes), thousands(r.WireBytes))
-	if len(r.Intervals) == 1 {
-		return errors.Join(r.Intervals[0].writeText(w), r.writeNames(w))
-	}
+	note(r.Stopped != "", "stopped: %s", r.Stopped)
+	note(r.PassedOver > 0, "passed over %s frames without whole IP headers", thousands(r.PassedOver))
+	note(r.Unmatched > 0, "%s packets came out that had not gone in, or before they did if the second clock is behind", thousands(r.Unmatched))
+	note(r.Unmatched > 0 && r.Cut > 0, "%s packets are %s", thousands(r.Cut), cutShort)
+	fmt.Fprintf(w, "synopsis   2 banks × %d cells: %s bytes at each point, %s on the wire\n\n",
+		r.Config.Banks[0].Rows, thousands(r.Config.MemorySize()), thousands(r.Config.EncodedSize()))
 	return errors.Join(r.writeTable(w), r.writeNames(w))
 }
 
@@ -68,82 +71,16 @@ func (r *report) writeText(w io.Writer) error {
 const cutShort = "cut off within the bytes that tell them apart, and both captures must cut them at the same byte (give both one " +
 	"snap length, best 96 or more)"
 
-// notes describes what spoils the figures in the captures.
-func (r *report) notes() []string {
-	var notes []string
-	if r.Stopped != "" {
-		notes = append(notes, "stopped: "+r.Stopped)
-	}
-	if r.PassedOver > 0 {
-		notes = append(notes, fmt.Sprintf("passed over %s frames without whole IP headers", thousands(r.PassedOver)))
-	}
-	if r.Unmatched > 0 {
-		notes = append(notes, thousands(r.Unmatched)+" packets came out that had not gone in, or before they did if the second clock is behind")
-	}
-	if r.Unmatched > 0 && r.Cut > 0 {
-		notes = append(notes, fmt.Sprintf("%s packets are %s", thousands(r.Cut), cutShort))
-	}
-	return notes
-}
-
-// writeText prints one interval, a line for each figure.
-func (i *row) writeText(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	line := func(name, columns string) {
-		fmt.Fprintf(t, "%-20s\t%s\t\n", name, columns)
-	}
-	line("", "LDA\texact\terror")
-	for _, f := range []struct {
-		name string
-		figure
-	}{{"sent", i.Sent}, {"received", i.Received}, {"lost", i.Lost}} {
-		line(f.name, thousands(f.LDA)+"\t"+thousands(f.Exact)+"\t"+
-			thousands(f.LDA-f.Exact))
-	}
-	loss := figure{i.Lost.LDA / i.Sent.LDA, i.Lost.Exact / i.Sent.Exact} // something was sent
-	line("loss", percent(loss.LDA)+"\t"+percent(loss.Exact)+"\t"+programs.Off(loss.LDA, loss.Exact))
-	if i.Mean != nil {
-		line("mean delay", i.Mean.columns())
-	}
-	if i.StdDev != nil {
-		line("standard deviation", i.StdDev.columns())
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\neffective sample size %s of %s packets, in %s usable cells of %s\n",
-		thousands(i.EffectiveSample), thousands(i.Received.LDA),
-		thousands(i.Usable), thousands(i.Cells))
-	if i.Problem != "" {
-		fmt.Fprintln(w, i.Problem)
-	}
-	return err
-}
-
 // writeTable prints a line for each interval.
 func (r *report) writeTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "start\tsent\tlost\t(exact)\tmean\t(exact)\terror\tdeviation\t(exact)\terror\tsample\tusable\t")
+	fmt.Fprintln(t, "from\tsent\tlost\texact\tmean delay\texact\terror\tdeviation\texact\terror\tsample\tusable cells\t")
 	for i := range r.Intervals {
 		w := &r.Intervals[i]
-		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t", w.Start, thousands(w.Sent.LDA), thousands(w.Lost.LDA),
-			thousands(w.Lost.Exact))
-		if w.Mean == nil {
-			fmt.Fprintf(t, "-\t-\t-\t-\t-\t-\t%d\t%d of %d\t  %s\n", w.EffectiveSample, w.Usable, w.Cells, w.Problem)
-			continue
-		}
-		deviation := "-\t-\t-"
-		if w.StdDev != nil {
-			deviation = w.StdDev.columns()
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t  %s\n", w.Mean.columns(), deviation,
-			thousands(w.EffectiveSample), w.Usable, w.Cells, w.Problem)
+		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t  %s\n", w.Start, thousands(w.Sent.LDA), thousands(w.Lost.LDA),
+			thousands(w.Lost.Exact), w.Mean.columns(), w.StdDev.columns(), thousands(w.EffectiveSample), w.Usable, w.Cells, w.Problem)
 	}
 	return t.Flush()
-}
-
-func percent(share float64) string {
-	return fmt.Sprintf("%.3f %%", 100*share)
 }
 
 // thousands formats a number with its digits in groups of three.
