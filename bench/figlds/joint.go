@@ -33,7 +33,8 @@ func measureJoint(run *experiment.Run) {
 	var races []*race
 	var configs []lds.Config
 	for _, columns := range columnsOf {
-		r := &race{name: number(float64(columns)) + " × 4", paper: newMethod("Fig. 6"), known: newMethod("joint, counts known"), unknown: newMethod("joint, counts decoded")}
+		r := &race{name: number(float64(columns)) + " × 4", paper: newMethod("Fig. 6"),
+			known: newMethod("joint, counts known"), unknown: newMethod("joint, counts decoded")}
 		r.paper.Look.Paper = true
 		for i := range r.covered {
 			r.covered[i] = make([]perflow.Coverage, len(classes))

@@ -153,7 +153,8 @@ func (r *ruler) logTicks() {
 	}
 }
 
-var raised = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+var raised = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷",
+	"8", "⁸", "9", "⁹")
 
 // label formats a tick with as many decimals as its axis needs or, if numbers
 // on the axis are very large or small, with an exponent.

@@ -91,7 +91,8 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, out, log io.W
 }
 
 func newPoint() *hoplag.Point {
-	p, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("a key of the soak test"), Cut: 5 * time.Millisecond, History: 64 << 10, Flows: 100})
+	key := hoplag.NewKey("a key of the soak test")
+	p, err := hoplag.NewPoint(hoplag.Config{Key: key, Cut: 5 * time.Millisecond, History: 64 << 10, Flows: 100})
 	if err != nil {
 		panic(err)
 	}

@@ -12,7 +12,6 @@ import (
 // A peer is somebody who sends us datagrams, with the socket that forwards them.
 type peer struct {
 	conn *net.UDPConn
-	from netip.AddrPort
 	flow hashing.Flow // the same at both halves
 	idle *time.Timer  // forgets the peer
 }
@@ -26,12 +25,12 @@ type source struct {
 	about [128]byte // what the kernel says about a datagram
 }
 
-// next waits for a datagram, and returns who sent it and when it came: our own
-// queue is not the network.
-func (h *half) next(s *source) (datagram []byte, from netip.AddrPort, at time.Time, err error) {
+// next waits for a datagram and passes it on, with who sent it and when it came: our
+// own queue is not the network.
+func (h *half) next(s *source, pass func(datagram []byte, from netip.AddrPort, at time.Time)) error {
 	n, others, _, from, err := s.ReadMsgUDPAddrPort(s.data[:], s.about[:])
 	if err != nil {
-		return nil, from, at, err
+		return err
 	}
 	at, full := read(s.about[:others])
 	if full != 0 {
@@ -41,33 +40,36 @@ func (h *half) next(s *source) (datagram []byte, from netip.AddrPort, at time.Ti
 	if h.leaves(s.way) {
 		at = time.Now()
 	}
-	return s.data[:n], from, at, nil
+	pass(s.data[:n], from, at)
+	return nil
 }
 
-// relay forwards the datagrams of every peer, each over its own socket, so
-// that replies find the way back.
-func (h *half) relay() {
-	for s := (&source{UDPConn: h.packets, way: forth}); !errors.Is(h.relayOne(s), net.ErrClosed); {
+// each passes on all that comes, until the socket is closed. Other errors may say
+// no more than that the other end restarts.
+func (h *half) each(conn *net.UDPConn, way int, pass func(datagram []byte, from netip.AddrPort, at time.Time)) {
+	for s := (&source{UDPConn: conn, way: way}); ; {
+		switch err := h.next(s, pass); {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 
-// relayOne forwards the next datagram.
-func (h *half) relayOne(s *source) error {
-	datagram, from, at, err := h.next(s)
-	if err != nil {
-		return err
-	}
+// relay forwards a datagram of a peer, each over its own socket, so that replies
+// find the way back.
+func (h *half) relay(datagram []byte, from netip.AddrPort, at time.Time) {
 	p, err := h.peer(from)
 	if err != nil { // no socket, or the target cannot be resolved
 		h.drops[forth].Add(1)
-		return nil
+		return
 	}
 	p.idle.Reset(h.idle)
 	h.passed(forth, p.flow, at, datagram)
 	if _, err := p.conn.Write(datagram); err != nil {
 		p.conn.Write(datagram) // the error was that of an earlier datagram
 	}
-	return nil
 }
 
 // peer returns what forwards what comes from an address.
@@ -87,7 +89,7 @@ func (h *half) peer(from netip.AddrPort) (*peer, error) {
 	if h.ingress { // the egress half sees this socket as the peer
 		name = conn.LocalAddr().String()
 	}
-	p := &peer{conn: conn, from: from, flow: h.point.Flow([]byte(name))}
+	p := &peer{conn: conn, flow: h.point.Flow([]byte(name))}
 	p.idle = time.AfterFunc(h.idle, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -95,24 +97,10 @@ func (h *half) peer(from netip.AddrPort) (*peer, error) {
 		conn.Close()
 	})
 	h.peers[from] = p
-	go h.replies(p)
-	return p, nil
-}
-
-// replies forwards what comes back to a peer, until its socket is closed: an
-// error may say no more than that the other end restarts.
-func (h *half) replies(p *peer) {
-	for s := (&source{UDPConn: p.conn, way: back}); ; {
-		datagram, _, at, err := h.next(s)
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			time.Sleep(time.Millisecond)
-			continue
-		}
+	go h.each(conn, back, func(datagram []byte, _ netip.AddrPort, at time.Time) {
 		p.idle.Reset(h.idle)
 		h.passed(back, p.flow, at, datagram)
-		h.packets.WriteToUDPAddrPort(datagram, p.from)
-	}
+		h.packets.WriteToUDPAddrPort(datagram, from)
+	})
+	return p, nil
 }

@@ -19,8 +19,8 @@ const (
 	back
 )
 
-// A half is one of the two ends of the proxy. It takes datagrams and connections at one address
-// and forwards them to another, and reports to its point what passes between the halves.
+// A half is one of the two ends of the proxy. It takes datagrams and connections at one address and
+// forwards them to another, and reports to its point what passes between the halves.
 type half struct {
 	point   *hoplag.Point
 	ingress bool
@@ -65,7 +65,7 @@ func newHalf(ingress bool, key, listen, to string) (*half, error) {
 
 // start begins to forward, once everything is set.
 func (h *half) start() {
-	go h.relay()
+	go h.each(h.packets, forth, h.relay)
 	h.streams.Go(h.accept) // counts as one, so that none is added while somebody waits for none
 }
 
@@ -116,12 +116,6 @@ func (h *half) passed(way int, flow hashing.Flow, at time.Time, id []byte) {
 	if h.watch != nil {
 		h.watch(way, at, id)
 	}
-}
-
-// dropped returns what the egress half dropped itself, by where. Only what came
-// from the other half counts as lost between them.
-func (h *half) dropped() map[string]uint64 {
-	return map[string]uint64{"on the way forth": h.drops[forth].Load(), "on the way back, from the server": h.drops[back].Load()}
 }
 
 func (h *half) say(format string, args ...any) {

@@ -5,10 +5,8 @@
 //	proxy -role egress  -listen :7001 -to server:80 -reports ingress:7002 -page :8080 -key …
 //	proxy -role ingress -listen :7000 -to egress:7001 -reports :7002 -key …
 //
-// Clients connect to the ingress half, which forwards to the egress half, which
-// forwards to the server. The egress half asks the ingress half for its counters,
-// prints a report a second, and serves a live page and /metrics for Prometheus.
-// README.md says the rest. A demonstration: go test -v -run Demo ./examples/proxy
+// Clients connect to the ingress half, and the egress half to the server; it prints a report a second,
+// and serves a live page and /metrics. README.md says the rest, and go test -v -run Demo shows it.
 package main
 
 import (
@@ -83,7 +81,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // follow asks the ingress half, prints its reports, and serves the page. If a report cannot be
 // printed, as on a full disk, it goes on, and ends with that error.
 func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (failed error) {
-	view := &programs.View{Drops: h.dropped}
+	view := &programs.View{Drops: func() map[string]uint64 {
+		return map[string]uint64{"on the way forth": h.drops[forth].Load(), "on the way back, from the server": h.drops[back].Load()}
+	}}
 	stop, err := view.Serve(o.page, h.say)
 	if err != nil {
 		return err
@@ -93,11 +93,8 @@ func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (fail
 		if view.Add(r); o.json {
 			rows.Object(r)
 		} else {
-			rows.Printf("%s  %s", r.Start.Format(time.TimeOnly), strings.ReplaceAll(r.String(), "; ", "\n          "))
-			for at, n := range h.dropped() {
-				rows.Printf(", %d dropped %s", n, at)
-			}
-			rows.Printf("\n%s", programs.Lost(&r))
+			rows.Printf("%s  %s, dropped here %d and %d\n%s", r.Start.Format(time.TimeOnly),
+				strings.ReplaceAll(r.String(), "; ", "\n          "), h.drops[forth].Load(), h.drops[back].Load(), programs.Lost(&r))
 		}
 		if rows.Err != nil && failed == nil {
 			failed = rows.Err

@@ -21,15 +21,11 @@ const (
 	head     = 4
 	ended    = 0
 	broken   = 1<<32 - 1
+	every    = 1024 // of so many bytes of a connection one counts as a packet
 )
 
-// every so many bytes of a connection one counts as a packet.
-const every = 1024
-
 // A connection that waits holds only few bytes to read into; these are for those that are busy.
-type many [head + 64<<10]byte
-
-var buffers = sync.Pool{New: func() any { return new(many) }}
+var buffers = sync.Pool{New: func() any { return new([head + 64<<10]byte) }}
 
 // accept forwards connections. An error, as when files run out, passes.
 func (h *half) accept() {
@@ -65,43 +61,41 @@ type stream struct {
 
 // forward begins to forward a connection, both ways.
 func (h *half) forward(from *net.TCPConn) {
-	s := &stream{half: h, inner: from, outer: from}
+	s, err := h.open(from)
+	if err != nil {
+		h.say("connection from %v: %v", from.RemoteAddr(), err)
+		from.Close()
+		h.streams.Done()
+		return
+	}
 	h.mu.Lock()
 	h.conns[s] = true
 	h.mu.Unlock()
-	if err := s.open(from); err != nil {
-		h.say("connection from %v: %v", from.RemoteAddr(), err)
-		s.leave()
-		s.leave()
-		return
-	}
 	tell(s.inner)
 	go s.receive() // on new stacks: those of who opens a connection are larger
 	go s.send()
 }
 
-// open connects to where the connection goes, and agrees on its name with the other half.
-func (s *stream) open(from *net.TCPConn) error {
-	if !s.half.ingress {
+// open connects to where a connection goes, and agrees on its name with the other half.
+func (h *half) open(from *net.TCPConn) (*stream, error) {
+	s := &stream{half: h, inner: from}
+	if !h.ingress {
 		from.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := io.ReadFull(from, s.name[:]); err != nil {
-			return err
+			return nil, err
 		}
 		from.SetReadDeadline(time.Time{})
 	}
-	conn, err := net.Dial("tcp", s.half.to)
+	to, err := net.Dial("tcp", h.to)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	to := conn.(*net.TCPConn)
-	s.half.mu.Lock()
-	defer s.half.mu.Unlock()
-	if s.outer = to; s.half.ingress {
-		s.inner, s.outer = to, from
+	if s.outer = to.(*net.TCPConn); h.ingress {
+		s.inner, s.outer = s.outer, s.inner
 		rand.Read(s.name[:]) // never fails
-		_, err = to.Write(s.name[:])
+		to.Write(s.name[:])  // if it fails, so will the frames that follow
 	}
-	return err
+	return s, nil
 }
 
 // leave ends a goroutine, and the connection with the last one.
@@ -120,41 +114,43 @@ func (s *stream) leave() {
 // send sends frames of what comes from outside, and what ended it.
 func (s *stream) send() {
 	defer s.leave()
-	few := make([]byte, head+252)
-	b, busy := few, (*many)(nil)
-	var err error
-	for n := 0; err == nil; {
-		if n, err = s.outer.Read(b[head:]); n > 0 {
-			s.passed(true, b[head:head+n])
-			binary.BigEndian.PutUint32(b, uint32(n))
-			_, failed := s.inner.Write(b[:head+n])
-			err = errors.Join(err, failed)
-		}
-		if full := n == len(b)-head; full && busy == nil {
-			busy = buffers.Get().(*many)
-			b = busy[:]
-		} else if !full && busy != nil {
-			buffers.Put(busy)
-			b, busy = few, nil
+	few, full, err := make([]byte, head+252), false, error(nil)
+	for err == nil {
+		if full, err = s.frame(few); full {
+			many := buffers.Get().(*[head + 64<<10]byte)
+			for full && err == nil {
+				full, err = s.frame(many[:])
+			}
+			buffers.Put(many)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kind := uint32(broken)
 	if errors.Is(err, io.EOF) && !s.gone {
-		kind = ended
+		s.say(ended)
+	} else {
+		s.say(broken)
 	}
-	s.say(kind)
+	s.said = true
 	s.hangUp()
 }
 
-// say sends an end or a break.
-func (s *stream) say(kind uint32) {
-	s.said = true
-	s.inner.Write(binary.BigEndian.AppendUint32(nil, kind))
+// frame sends what comes next, and reports whether it filled the buffer.
+func (s *stream) frame(b []byte) (full bool, err error) {
+	n, err := s.outer.Read(b[head:])
+	if n > 0 {
+		s.passed(true, b[head:head+n])
+		binary.BigEndian.PutUint32(b, uint32(n))
+		_, failed := s.inner.Write(b[:head+n])
+		err = errors.Join(err, failed)
+	}
+	return n == len(b)-head, err
 }
 
-// hangUp tells the other half that nothing more comes.
+// say sends an end or a break.
+func (s *stream) say(kind uint32) { s.inner.Write(binary.BigEndian.AppendUint32(nil, kind)) }
+
+// hangUp tells the other half that nothing more comes, once both have said so.
 func (s *stream) hangUp() {
 	if s.said && s.heard {
 		s.inner.CloseWrite()
@@ -191,7 +187,7 @@ func (s *stream) receive() {
 // takes them all the same, and send says that the connection is broken; or take
 // does, if send has seen an end: after a break the kernel may show one.
 func (s *stream) take(left int) {
-	b := buffers.Get().(*many)
+	b := buffers.Get().(*[head + 64<<10]byte)
 	defer buffers.Put(b)
 	for left > 0 {
 		n, err := s.inner.Read(b[:min(left, len(b))])
