@@ -371,7 +371,7 @@ func sq(x float64) float64 { return x * x }
 //
 // The mean is the time that packets spent on their way within the report, for
 // each that was received in it. Where the report begins and ends, packets are on
-// their way; MeanDoubt and MeanError allow for the difference to the mean delay
+// their way; MeanError allows for the difference to the mean delay
 // of those received. A packet is Outstanding until it comes, or has been
 // outstanding for half as long again as any packet lately. Then it is Lost; if
 // it comes after all, it is Extra.
@@ -383,7 +383,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.Extra += uint64(extra)
 	}
 	r.Outstanding = uint64(max(0, outstanding))
-	r.Repeats.Unknown = uint64(whole.left)
+	r.Repeats.unknown = uint64(whole.left)
 	if whole.clocks != nil {
 		return r, fmt.Errorf("lda: %w", whole.clocks)
 	}
@@ -393,9 +393,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Mean = whole.time / whole.received
 	r.N, r.Usable = uint64(whole.exact), int(whole.exact)
-	r.Spoken, r.strays, r.Repeats.Unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
+	r.spoken, r.strays, r.Repeats.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
 	if whole.negative > float64(whole.parts)/2 {
-		r.Negative = int(whole.exact)
+		r.negative = int(whole.exact)
 	}
 	r.meanDegrees = uint64(math.MaxInt32)
 	if whole.fourth > 0 {
@@ -405,7 +405,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	all := math.Sqrt(whole.scatter / whole.received)
 	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
 		// Copies of a packet are not alone.
-		r.AloneStdDev, r.AloneDegrees, r.StdDev = r.StdDev, r.deviationDegrees, all
+		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, r.StdDev = r.StdDev, r.deviationDegrees, all
 	}
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
@@ -413,8 +413,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.known = (whole.first.Known - whole.last.Known) / whole.received
 	}
 	r.late = whole.late / whole.received
-	r.MeanDoubt = math.Abs(r.owed) + r.late
-	r.MeanError = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
+	r.sampling = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
+	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	return r, nil
 }
 

@@ -64,7 +64,7 @@ func runs(t *testing.T, c Config, law string, times, n int, loss float64, f func
 
 // tuned is one bank, sampled for the loss.
 func tuned(rows, n int, loss float64) Config {
-	return Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: ShiftFor(rows, float64(n)*loss)}}, SumBits: 64}
+	return Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: shiftFor(rows, float64(n)*loss)}}, SumBits: 64}
 }
 
 // The estimate of the mean is a sample mean over S packets drawn from the R
@@ -307,9 +307,9 @@ func TestMeanIntervalOfAllPackets(t *testing.T) {
 // What was not seen widens the interval by the packets that may be there, and
 // only upwards.
 func TestMeanIntervalReachesForTheTail(t *testing.T) {
-	r := Result{Delay: estimate.Delay{Mean: 100, StdDev: 10, N: 1000}, Spoken: 100_000, MeanError: 1, meanDegrees: 1 << 20}
+	r := Result{Delay: estimate.Delay{Mean: 100, StdDev: 10, N: 1000}, spoken: 100_000, sampling: 1, meanDegrees: 1 << 20}
 	inner, outer := r.CentralLimitInterval(0.98), r.MeanInterval(0.98)
-	unseen := r.Unseen(0.98)
+	unseen := r.unseen(0.98)
 	// (1 − 0.01)^k = 0.01 at k = 458.
 	if !near(unseen, 458.2/100_000, 1e-3) {
 		t.Errorf("%v of the packets may be unseen, want 458 of 100,000", unseen)

@@ -119,7 +119,7 @@ func TestRealQueues(t *testing.T) {
 					points[p.point].Update(p.digest(seed), p.time)
 				}
 				r, err := Estimate(points[0], points[1])
-				if err != nil || int(r.Lost) != lost || r.Extra != 0 || r.Negative != 0 {
+				if err != nil || int(r.Lost) != lost || r.Extra != 0 || r.negative != 0 {
 					t.Fatalf("%+v, %v", r, err)
 				}
 				meanError += estimate.RelativeError(r.Mean, mean) / seeds

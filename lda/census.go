@@ -131,6 +131,6 @@ func (c *census) different() error {
 // hide says how many losses are behind packets that joined.
 func (r *Result) hide(c *census) {
 	if r.Extra > 0 {
-		r.Hidden, r.hiddenError = c.hidden, c.hiddenError
+		r.hidden, r.hiddenError = c.hidden, c.hiddenError
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Limits of a Config.
+// MaxBanks is the greatest number of banks of a Config.
+const MaxBanks = 4
+
 const (
-	MaxBanks = 4
-	MaxRows  = 1 << 24
-	MaxShift = 32
+	maxRows  = 1 << 24
+	maxShift = 32
 )
 
 // A Config holds every size of an aggregator and the identity of its packet
@@ -44,10 +45,10 @@ type Config struct {
 // A Bank is one array of cells and the share of the packets that it samples.
 type Bank struct {
 	// Rows is the number of cells (m in the paper), a power of two up to
-	// MaxRows. The low-order bits of a packet's hash choose the row.
+	// 2^24. The low-order bits of a packet's hash choose the row.
 	Rows int
 
-	// Shift sets the sampling, up to MaxShift: this bank takes the packets whose
+	// Shift sets the sampling, up to 32: this bank takes the packets whose
 	// hash begins with at least Shift zeros, but fewer than the next bank's
 	// Shift. So the last bank samples 2^-Shift of the packets, and every other
 	// bank the same minus what the next ones take.
@@ -77,10 +78,10 @@ func (c *Config) Validate() error {
 	for j, b := range c.Banks {
 		switch {
 		case b == Bank{} && j > 0:
-		case b.Rows < 1 || b.Rows > MaxRows || bits.OnesCount(uint(b.Rows)) != 1:
-			return badBank(j, "Rows", b.Rows, fmt.Sprintf("a power of two from 1 to %d", MaxRows))
-		case b.Shift > MaxShift:
-			return badBank(j, "Shift", b.Shift, fmt.Sprintf("0 to %d", MaxShift))
+		case b.Rows < 1 || b.Rows > maxRows || bits.OnesCount(uint(b.Rows)) != 1:
+			return badBank(j, "Rows", b.Rows, fmt.Sprintf("a power of two from 1 to %d", maxRows))
+		case b.Shift > maxShift:
+			return badBank(j, "Shift", b.Shift, fmt.Sprintf("0 to %d", maxShift))
 		case j > 0 && c.Banks[j-1].Rows == 0:
 			return badBank(j, "Rows", b.Rows, fmt.Sprintf("0, since Banks[%d] has none", j-1))
 		case j > 0 && b.Shift <= c.Banks[j-1].Shift:

@@ -22,7 +22,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{Config{}, "Banks[0].Rows is 0"},
 		{Config{Banks: one(Bank{Rows: 1000}), SumBits: 40}, "Banks[0].Rows is 1000, want a power of two"},
 		{Config{Banks: one(Bank{Rows: -4}), SumBits: 40}, "Banks[0].Rows is -4"},
-		{Config{Banks: one(Bank{Rows: 2 * MaxRows}), SumBits: 40}, "Banks[0].Rows is 33554432"},
+		{Config{Banks: one(Bank{Rows: 2 * maxRows}), SumBits: 40}, "Banks[0].Rows is 33554432"},
 		{Config{Banks: one(Bank{Rows: 1, Shift: 33}), SumBits: 40}, "Banks[0].Shift is 33, want 0 to 32"},
 		{Config{Banks: [MaxBanks]Bank{{Rows: 8}, {}, {Rows: 8, Shift: 4}}, SumBits: 40}, "Banks[2].Rows is 8, want 0"},
 		{Config{Banks: [MaxBanks]Bank{{Rows: 8, Shift: 2}, {Rows: 8, Shift: 2}}, SumBits: 40}, "more than Banks[0].Shift, which is 2"},
@@ -111,7 +111,7 @@ func TestClocks(t *testing.T) {
 	packets := traffic(4, 1, 3000, 0.01, 0)
 	up, down := pair(t, twoBanks(1), packets)
 	want, err := Estimate(up, down)
-	if err != nil || want.Negative != 0 {
+	if err != nil || want.negative != 0 {
 		t.Fatalf("%+v, %v; want none negative", want, err)
 	}
 	for _, offset := range []int64{-1_000_000, -7, 1, 1 << 30} {
@@ -129,16 +129,16 @@ func TestClocks(t *testing.T) {
 		if math.Abs(r.Mean-(want.Mean+float64(offset))) > rounding*math.Abs(float64(offset))+1e-9 || !near(r.StdDev, want.StdDev, 1e-6) {
 			t.Errorf("offset %d: mean %v, deviation %v, want %v and %v", offset, r.Mean, r.StdDev, want.Mean+float64(offset), want.StdDev)
 		}
-		if offset == -1_000_000 && r.Negative != r.Usable {
-			t.Errorf("clock 1 ms behind: %d cells negative, want all %d", r.Negative, r.Usable)
+		if offset == -1_000_000 && r.negative != r.Usable {
+			t.Errorf("clock 1 ms behind: %d cells negative, want all %d", r.negative, r.Usable)
 		}
 	}
 	nowhere, err := Estimate(up, up)
-	if err != nil || nowhere.Mean != 0 || nowhere.StdDev != 0 || nowhere.Negative != 0 {
+	if err != nil || nowhere.Mean != 0 || nowhere.StdDev != 0 || nowhere.negative != 0 {
 		t.Errorf("one point twice: %+v, %v; want delays of 0, which are not negative", nowhere, err)
 	}
 	swapped, err := Estimate(down, up)
-	if err != nil || !near(swapped.Mean, -want.Mean, 1e-12) || swapped.Negative != want.Usable || swapped.Extra != want.Lost {
+	if err != nil || !near(swapped.Mean, -want.Mean, 1e-12) || swapped.negative != want.Usable || swapped.Extra != want.Lost {
 		t.Errorf("swapped: %+v, %v", swapped, err)
 	}
 }

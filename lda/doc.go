@@ -40,8 +40,7 @@
 // The hash puts packets into cells whatever their delay, so the usable cells are
 // a fair sample. The interval of the mean shrinks with the share of packets seen,
 // and without losses the mean is exact. A sample cannot know of delays too rare
-// to be in it: [Result.MeanInterval] allows for them, and [Result.Unseen] says
-// how many there may be.
+// to be in it: [Result.MeanInterval] allows for them.
 //
 // Sums wrap and are unwrapped. If nothing tells how often they wrapped, or if
 // cells contradict each other, the error is [ErrContradiction]. Too few samples

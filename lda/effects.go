@@ -82,7 +82,7 @@ func (e *effects) contradiction() error {
 // than packets that are alone.
 func (r *Result) seeRepeats(c *census, e *effects) {
 	if c.excess > surely*c.excessError || math.Abs(e.slope) > surely {
-		r.Repeats.Excess = uint64(max(0, c.excess+2*c.excessError) * float64(r.Spoken))
+		r.Repeats.excess = uint64(max(0, c.excess+2*c.excessError) * float64(r.spoken))
 	}
 	if e.alone.Cells() < leastAlone {
 		return
@@ -91,6 +91,6 @@ func (r *Result) seeRepeats(c *census, e *effects) {
 	// Heavier tails err more, and are taken for copies: all that costs is width.
 	variance := e.alone.Variance()
 	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(e.alone.Cells())) {
-		r.AloneStdDev, r.AloneDegrees = math.Sqrt(variance), e.alone.EffectiveDegrees()
+		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), e.alone.EffectiveDegrees()
 	}
 }

@@ -86,7 +86,7 @@ func TestSmallGroups(t *testing.T) {
 				t.Errorf("%+v: p96 in %+v, want %.0f", g, q.Interval, p96)
 			}
 			// Negative control: without what was seen, they miss.
-			r.Repeats, r.AloneDegrees, d.copied = Repeats{}, 0, 0
+			r.Repeats, r.Repeats.aloneDegrees, d.copied = Repeats{}, 0, 0
 			if i := r.MeanInterval(0.95); !i.Contains(mean) {
 				blindMean++
 			}
@@ -110,7 +110,7 @@ func TestNoFalseRepeats(t *testing.T) {
 		g := grouped{packets: 20_000, group: 1, share: 0.05 * float64(seed%2), loss: 0.3, otherLoss: 0.02 * float64(seed%3)}
 		up, down, _, _ := g.pass(t, seed)
 		r, err := Estimate(up, down)
-		if err != nil || r.Repeats != (Repeats{}) || copied(up, down) != 0 || seed%2 == 0 && r.AloneDegrees > 0 {
+		if err != nil || r.Repeats != (Repeats{}) || copied(up, down) != 0 || seed%2 == 0 && r.Repeats.aloneDegrees > 0 {
 			t.Errorf("%+v: %+v, %v", g, r, err)
 		}
 	}
@@ -140,8 +140,8 @@ func TestAccumulatorSmallGroups(t *testing.T) {
 				deviations++
 			}
 			// Negative control: packets that are alone speak for all.
-			if r.AloneDegrees > 0 {
-				r.StdDev, r.deviationDegrees, r.AloneDegrees = r.AloneStdDev, r.AloneDegrees, 0
+			if r.Repeats.aloneDegrees > 0 {
+				r.StdDev, r.deviationDegrees, r.Repeats.aloneDegrees = r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, 0
 			}
 			if !r.DeviationInterval(confidence).Contains(truth.StdDev()) {
 				blind++

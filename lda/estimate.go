@@ -23,48 +23,35 @@ type Result struct {
 	// Lost and Extra add up, cell by cell, how many packets fewer or more passed
 	// downstream, so that Lost - Extra = Sent - Received. Extra packets are
 	// duplicates, or were not seen upstream. If a cell has both lost and extra
-	// packets, only the difference counts; Hidden estimates how many more were
-	// lost.
+	// packets, only the difference counts; Loss estimates how many more were lost.
 	Lost, Extra uint64
-	Hidden      float64
 
 	// Outstanding is the number of packets that were sent, and neither received
 	// nor given up for lost: Lost may still grow by as much. It is 0 for one
 	// interval.
 	Outstanding uint64
 
-	// Spoken is the number of received packets that mean and deviation speak of:
-	// those of intervals with a usable cell. For one interval it is Received. From an
-	// [Accumulator], whose mean is for all received, it is those that the mean rests
-	// on, in cells that lost nothing for a while, and those of which nothing is known.
-	// Under heavy loss with rare slow packets they are few of Received.
-	Spoken uint64
+	// MeanError is the standard error of Mean as the mean delay of all packets
+	// received.
+	MeanError float64
 
-	// Repeats says how many identical packets there were.
-	Repeats Repeats
+	Cells   int     // cells that saw a packet at either point
+	Usable  int     // cells with the same packets at both points, as far as count and digest tell
+	Repeats Repeats // identical packets
 
-	Cells    int // cells that saw a packet at either point
-	Usable   int // cells with the same packets at both points, as far as count and digest tell
-	Replaced int // cells that agree in count but not in digest: they gained as many packets as they lost
-	Negative int // usable cells whose delays add up to less than 0: the clocks disagree, or the points are swapped
+	// spoken is the number of received packets that mean and deviation speak of: for
+	// one interval all, from an Accumulator those that the mean rests on, in cells that
+	// lost nothing for a while, and those of which nothing is known.
+	spoken uint64
 
-	// MeanDoubt is how much more the mean may be off, with 99 % confidence,
-	// because delays vary from interval to interval and nothing tells when some
-	// packets that are missing from the sample were received. It is 0 for one
-	// interval.
-	MeanDoubt float64
+	replaced int // cells that agree in count but not in digest: they gained as many packets as they lost
+	negative int // usable cells whose delays add up to less than 0
 
-	MeanError float64 // standard error of Mean as the mean of all packets spoken of
-
-	// AloneStdDev is the deviation of packets that were alone in their cell if,
-	// beyond chance, fuller cells scatter more: because copies share a cell, or
-	// because of delays too rare to be alone. Else it and its AloneDegrees are 0.
-	AloneStdDev  float64
-	AloneDegrees uint64
+	hidden, hiddenError float64 // losses in cells that other packets joined, and its standard error
 
 	// The intervals rest on these. Degrees of 0 mean that nothing is known.
-	hiddenError      float64 // standard error of Hidden
-	meanDegrees      uint64  // degrees of freedom of MeanError
+	sampling         float64 // standard error of Mean, of which packets it speaks
+	meanDegrees      uint64  // degrees of freedom of that
 	deviationDegrees uint64  // degrees of freedom of StdDev
 
 	// strays is the greatest number of packets that the sample may lack because
@@ -97,7 +84,7 @@ func Estimate(up, down *Aggregator) (Result, error) {
 // aggregators, which may have only some of them.
 func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r := count(up, down)
-	r.Spoken, r.strays = received, min(r.Lost, r.Extra)+uint64(r.Replaced)
+	r.spoken, r.strays = received, min(r.Lost, r.Extra)+uint64(r.replaced)
 	cells := newPairing(up, down)
 	copies, census := cells.copies(), cells.census()
 	if err := census.different(); err != nil {
@@ -107,7 +94,7 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 	r.hide(&census)
 	found, err := settle(&cells, int(up.config.SumBits))
 	if errors.Is(err, estimate.ErrNoSamples) && cells.any { // there are hardly any others
-		copies.received, copies.known, copies.Unknown, cells.any = 0, 0, 0, false
+		copies.received, copies.known, copies.unknown, cells.any = 0, 0, 0, false
 		found, err = settle(&cells, int(up.config.SumBits))
 	}
 	r.Repeats = copies.Repeats
@@ -121,16 +108,18 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 	}
 	r.report(&found, received-min(received, copies.received))
 	r.seeRepeats(&census, &effects)
-	return r, r.include(&copies)
+	err = r.include(&copies)
+	r.MeanError = r.sampling
+	return r, err
 }
 
 // report fills in the figures about delays, of packets that were received in one
 // interval: those in usable cells are a sample of them.
 func (r *Result) report(found *settlement, received uint64) {
 	c := &found.cells
-	r.N, r.Spoken, r.Usable, r.Negative = found.packets, max(received, found.packets), found.distinct, found.negative
+	r.N, r.spoken, r.Usable, r.negative = found.packets, max(received, found.packets), found.distinct, found.negative
 	r.Mean = float64(found.base) + found.sum/float64(found.packets)
-	unseen := 1 - float64(r.N)/float64(r.Spoken) // finite population: no guess is needed for the packets seen
+	unseen := 1 - float64(r.N)/float64(r.spoken) // finite population: no guess is needed for the packets seen
 	r.deviationDegrees = c.PopulationDegrees(1 - unseen)
 	r.meanDegrees = r.deviationDegrees
 	if r.deviationDegrees == 0 {
@@ -140,7 +129,7 @@ func (r *Result) report(found *settlement, received uint64) {
 		return
 	}
 	variance := c.Variance()
-	r.StdDev, r.MeanError = math.Sqrt(variance), math.Sqrt(variance*unseen/float64(r.N))
+	r.StdDev, r.sampling = math.Sqrt(variance), math.Sqrt(variance*unseen/float64(r.N))
 }
 
 // count compares the numbers of packets.
@@ -157,7 +146,7 @@ func count(up, down *Aggregator) (r Result) {
 		switch {
 		case s.count() != d.count():
 		case (s.tally^d.tally)&digest != 0:
-			r.Replaced++
+			r.replaced++
 		default:
 			r.Usable++
 		}

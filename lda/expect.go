@@ -67,34 +67,29 @@ func (e Expectation) MeanError(variation, confidence float64) float64 {
 	unseen := max(0, 1-e.Sample/(e.Packets*(1-e.Loss)))
 	width := estimate.StudentQuantile((1+confidence)/2, math.Floor(e.Usable)-1) * variation * math.Sqrt(unseen/e.Sample)
 	// The deviation behind the width is itself an estimate.
-	return width * (1 + e.surely*e.DeviationError()*math.Sqrt(1+variation*variation))
+	return width * (1 + e.surely*e.deviationError()*math.Sqrt(1+variation*variation))
 }
 
-// DeviationError returns the standard error to expect of the deviation, relative
+// deviationError returns the standard error to expect of the deviation, relative
 // to it, for delays with light tails: 1/√(2(M−1)) from M usable cells. Heavy tails
 // add their excess kurtosis over the packets in a cell, inside the root. It is
 // infinite if there will be fewer than two usable cells.
-func (e Expectation) DeviationError() float64 {
+func (e Expectation) deviationError() float64 {
 	if !(e.Usable >= 2) {
 		return math.Inf(1)
 	}
 	return 1 / math.Sqrt(2*(e.Usable-1))
 }
 
-// ShiftFor returns the sampling shift that gives a bank of the given rows the
+// shiftFor returns the sampling shift that gives a bank of the given rows the
 // greatest effective sample when lost packets are lost: p = m/L, or the nearest
 // power of two below, which costs little of the sample, gains usable cells, and
 // errs on the side that does less harm.
-func ShiftFor(rows int, lost float64) uint8 {
-	return shiftOf(float64(rows) / lost)
-}
-
-// shiftOf returns the shift for a sampling probability of at most p.
-func shiftOf(p float64) uint8 {
-	for shift := range MaxShift {
-		if math.Ldexp(1, -shift) <= p {
-			return uint8(shift)
+func shiftFor(rows int, lost float64) uint8 {
+	for shift := range uint8(maxShift) {
+		if math.Ldexp(1, -int(shift)) <= float64(rows)/lost {
+			return shift
 		}
 	}
-	return MaxShift
+	return maxShift
 }

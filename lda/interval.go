@@ -11,19 +11,18 @@ import (
 const tailReach = 1000
 
 // MeanInterval returns the interval of the mean delay of the packets that arrived
-// (Spoken of them). Its half width is the bound of eq. (1), as in
+// (or those that it speaks of). Its half width is the bound of eq. (1), as in
 // [estimate.HoeffdingInterval], for the packets that were not seen. It is widened
 // by Student's distribution, since the deviation is estimated, and upwards by what
-// the sample may have missed: a share [Result.Unseen] of the packets may all be
+// the sample may have missed: a share of the packets, by confidence, may all be
 // missing from it, and each of those may take up to 1,000 times the mean, or the
 // deviation if that is greater. If all packets are in usable cells, the interval
 // is as narrow as rounding.
 //
 // Hashes spread packets over cells whatever their delay, so it does no harm if
 // delays depend on one another in time, or if losses come in bursts or with the
-// longest delays. From an [Accumulator] the interval is wider by MeanDoubt, which
-// judges the intervals that miss packets by the others. An offset between the
-// clocks shifts it.
+// longest delays. From an [Accumulator] the interval is wider by what the
+// report's ends owe each other. An offset between the clocks shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := r.studentInterval(confidence)
 	if math.IsInf(i.High, 1) {
@@ -34,7 +33,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
-	i.High += r.Unseen(confidence) * tailReach * r.scale()
+	i.High += r.unseen(confidence) * tailReach * r.scale()
 	return r.withCopies(i)
 }
 
@@ -59,7 +58,7 @@ func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
 }
 
 func (r *Result) studentInterval(confidence float64) estimate.Interval {
-	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: min(r.N, 1)}, r.meanDegrees, confidence)
+	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.sampling, N: min(r.N, 1)}, r.meanDegrees, confidence)
 	i.Low += min(r.owed, 0) - r.rounding()
 	i.High += max(r.owed, 0) + r.late + r.rounding()
 	return i
@@ -69,8 +68,8 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 // known: they may have taken no time at all or, those of which others were seen,
 // copyReach. Those that are Unknown are strays, too.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
-	i.Low -= r.share(r.Repeats.Excess+r.Repeats.Unknown) * r.scale()
-	i.High += r.share(r.Repeats.Excess) * copyReach * r.scale()
+	i.Low -= r.share(r.Repeats.excess+r.Repeats.unknown) * r.scale()
+	i.High += r.share(r.Repeats.excess) * copyReach * r.scale()
 	return i
 }
 
@@ -79,7 +78,7 @@ func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 const copyReach = 10
 
 // share returns a number of packets as a share of those spoken of.
-func (r *Result) share(packets uint64) float64 { return float64(packets) / float64(max(r.Spoken, 1)) }
+func (r *Result) share(packets uint64) float64 { return float64(packets) / float64(max(r.spoken, 1)) }
 
 // scale is what the limits of delays are multiples of.
 func (r *Result) scale() float64 { return max(math.Abs(r.Mean), r.StdDev) }
@@ -87,30 +86,31 @@ func (r *Result) scale() float64 { return max(math.Abs(r.Mean), r.StdDev) }
 // rounding returns the possible error of floating-point arithmetic.
 func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev*0x1p-30 }
 
-// Unseen returns the greatest share of the received packets that may all have been
+// unseen returns the greatest share of the received packets that may all have been
 // outside usable cells, with the given confidence. The estimates may know nothing
 // of rare long delays that make up less than that. Packets that may have passed the
-// points in different intervals count, since they may be the slow ones. Unseen is
+// points in different intervals count, since they may be the slow ones. It is
 // 0 if all packets were in usable cells, and 1 for bad arguments.
-func (r *Result) Unseen(confidence float64) float64 {
-	if !(confidence > 0 && confidence < 1) || r.Spoken == 0 {
+func (r *Result) unseen(confidence float64) float64 {
+	if !(confidence > 0 && confidence < 1) || r.spoken == 0 {
 		return 1
 	}
-	share, strays := float64(r.N)/float64(r.Spoken), float64(r.strays)/float64(r.Spoken)
+	share, strays := float64(r.N)/float64(r.spoken), float64(r.strays)/float64(r.spoken)
 	if share >= 1 {
 		return 0
 	}
 	// None of k packets is in a usable cell with probability (1-share)^k.
 	k := math.Log((1-confidence)/2) / math.Log1p(-share)
-	return min(k/float64(r.Spoken)+strays, 1-share)
+	return min(k/float64(r.spoken)+strays, 1-share)
 }
 
 // DeviationInterval returns the chi-square interval of the deviation of the delays
 // of the packets that arrived (see [estimate.Cells.PopulationDegrees]). It uses
 // half the probability of a miss, and keeps the other half as a margin because its
-// degrees of freedom are estimated, too. Upwards it allows for [Result.Unseen]
-// packets, as [Result.MeanInterval] does, and for copies, of which at most the sum
-// of their delays is known. Downwards it allows for AloneStdDev.
+// degrees of freedom are estimated, too. Upwards it allows for packets that were not
+// seen, as [Result.MeanInterval] does, and for copies, of which at most the sum
+// of their delays is known. Downwards it allows
+// for the deviation of packets that were alone.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if !(confidence > 0 && confidence < 1) {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
@@ -118,11 +118,11 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
 	if i.Confidence < 1 {
 		i.Confidence = confidence
-		copies := r.share(r.Repeats.Excess + r.Repeats.Packets)
-		more := min(1, r.Unseen(confidence))*tailReach*tailReach + min(1, copies)*copyReach*copyReach
+		copies := r.share(r.Repeats.excess + r.Repeats.Packets)
+		more := min(1, r.unseen(confidence))*tailReach*tailReach + min(1, copies)*copyReach*copyReach
 		i.High = math.Sqrt(i.High*i.High + more*r.scale()*r.scale())
-		if r.AloneDegrees > 0 {
-			i.Low = min(i.Low, estimate.DeviationInterval(r.AloneStdDev, r.AloneDegrees, confidence).Low)
+		if r.Repeats.aloneDegrees > 0 {
+			i.Low = min(i.Low, estimate.DeviationInterval(r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, confidence).Low)
 		}
 		rounding := r.rounding()
 		i.Low, i.High = max(0, i.Low-rounding), i.High+rounding
@@ -130,23 +130,23 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// Loss returns the share of the packets that were lost, Hidden ones too, and 0 if
+// Loss returns the share of the packets that were lost, hidden ones too, and 0 if
 // none was sent.
 func (r *Result) Loss() float64 {
 	if r.Sent == 0 {
 		return 0
 	}
-	return min((float64(r.Lost)+r.Hidden)/float64(r.Sent), 1)
+	return min((float64(r.Lost)+r.hidden)/float64(r.Sent), 1)
 }
 
 // LossInterval returns the Clopper–Pearson interval of the probability that a
 // packet is lost. If no other packets joined, the number of packets lost in this
 // interval is known exactly, sampled or not; LossInterval says what to expect of
 // the next one if losses are independent. Outstanding packets may be lost or not,
-// and Hidden ones are known up to their standard error.
+// and those hidden by others that joined are known up to their standard error.
 func (r *Result) LossInterval(confidence float64) estimate.Interval {
 	i := estimate.ProportionInterval(min(r.Lost, r.Sent), r.Sent, confidence)
-	if more := r.Hidden + r.hiddenError*estimate.NormalQuantile((1+confidence)/2); r.Outstanding > 0 || more > 0 {
+	if more := r.hidden + r.hiddenError*estimate.NormalQuantile((1+confidence)/2); r.Outstanding > 0 || more > 0 {
 		most := r.Lost + r.Outstanding + uint64(math.Ceil(max(more, 0)))
 		i.High = estimate.ProportionInterval(min(most, r.Sent), r.Sent, confidence).High
 	}

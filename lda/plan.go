@@ -97,7 +97,7 @@ func (d *Demand) forecast(rows int, split []int) (f Forecast, worst float64) {
 		low = d.HighLoss
 	}
 	c.tune(n, low*d.Packets, d.HighLoss*d.Packets)
-	if d.Quantiles && (n == MaxBanks || !d.addThin(c, n)) || c.Banks[n-1].Shift > MaxShift-c.DigestBits {
+	if d.Quantiles && (n == MaxBanks || !d.addThin(c, n)) || c.Banks[n-1].Shift > maxShift-c.DigestBits {
 		return f, math.Inf(1)
 	}
 	c.SumBits = d.sumBits(c)
@@ -115,7 +115,7 @@ func (c *Config) tune(n int, low, high float64) {
 	low = max(low, 1)
 	for j := range n {
 		lost := low * math.Pow(max(1, high/low), float64(j)/float64(max(1, n-1)))
-		c.Banks[j].Shift = ShiftFor(c.Banks[j].Rows, lost)
+		c.Banks[j].Shift = shiftFor(c.Banks[j].Rows, lost)
 		if j > 0 {
 			c.Banks[j].Shift = max(c.Banks[j].Shift, c.Banks[j-1].Shift+1)
 		}
@@ -206,7 +206,7 @@ func (d *Demand) losses() []float64 {
 func (d *Demand) addThin(c *Config, banks int) bool {
 	shift := uint8(max(0, math.Round(math.Log2(d.Packets/thinRows))))
 	c.Banks[banks] = Bank{Rows: thinRows, Shift: shift}
-	return shift > c.Banks[banks-1].Shift && shift <= MaxShift-c.DigestBits
+	return shift > c.Banks[banks-1].Shift && shift <= maxShift-c.DigestBits
 }
 
 // String describes the forecast, with a line for each loss rate.
@@ -223,7 +223,7 @@ func (p Forecast) String() string {
 		fmt.Sprintf("mean ±, %.4g %%", 100*p.Demand.Confidence), "deviation ±", "alone")
 	for _, e := range p.Expect {
 		fmt.Fprintf(&s, "%8.4g %% %12.0f %8.0f %12.3g %% %12.3g %% %10.0f\n", 100*e.Loss, e.Sample, e.Usable,
-			100*e.MeanError(p.Demand.Variation, p.Demand.Confidence), 100*e.DeviationError(), e.Alone)
+			100*e.MeanError(p.Demand.Variation, p.Demand.Confidence), 100*e.deviationError(), e.Alone)
 	}
 	return s.String()
 }

@@ -17,8 +17,8 @@ func TestShifts(t *testing.T) {
 		lost float64
 		want uint8 // the least s with 2^-s ≤ m/L
 	}{{1024, 0, 0}, {1024, 1024, 0}, {1024, 1025, 1}, {1024, 50_000, 6}, {1024, 1e6, 10}, {1, 1e12, 32}} {
-		if got := ShiftFor(c.rows, c.lost); got != c.want {
-			t.Errorf("ShiftFor(%d, %v) = %d, want %d", c.rows, c.lost, got, c.want)
+		if got := shiftFor(c.rows, c.lost); got != c.want {
+			t.Errorf("shiftFor(%d, %v) = %d, want %d", c.rows, c.lost, got, c.want)
 		}
 	}
 	// At 5 million packets, from the first loss that asks for sampling to a
@@ -33,7 +33,7 @@ func TestShifts(t *testing.T) {
 		for shift := range uint8(20) {
 			best = max(best, sample(shift))
 		}
-		if own := sample(ShiftFor(1024, n*loss)); own < 0.8*best {
+		if own := sample(shiftFor(1024, n*loss)); own < 0.8*best {
 			t.Errorf("loss %v: sample %v, the best %v", loss, own, best)
 		}
 	}

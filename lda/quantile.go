@@ -52,9 +52,6 @@ func copied(up, down *Aggregator) float64 {
 	return min(1, share+max(0, c.pairs)+2*c.pairsError)
 }
 
-// Samples returns the number of packets that the distribution rests on.
-func (d Distribution) Samples() int { return d.samples.N() }
-
 // Empirical returns the samples themselves.
 func (d Distribution) Empirical() estimate.Empirical { return d.samples }
 

@@ -75,12 +75,12 @@ func (up *reference) compare(down *reference) (r Result) {
 			difference := new(big.Int).Sub(zero(up.digest[at]), zero(down.digest[at]))
 			same := difference.Mod(difference, modulus).Sign() == 0
 			if sa == sb && !same {
-				r.Replaced++
+				r.replaced++
 			}
 			if sa == sb && same {
 				r.Usable++
 				if sum.Sign() < 0 {
-					r.Negative++
+					r.negative++
 				}
 				total.Add(&total, sum)
 				r.N += uint64(sa)
@@ -106,8 +106,8 @@ func (up *reference) compare(down *reference) (r Result) {
 	sum, _ := new(big.Float).SetInt(&total).Float64()
 	r.Mean = sum / float64(r.N)
 	r.StdDev = all.StdDev()
-	r.Spoken = r.Received
-	r.strays = min(r.Lost, r.Extra) + uint64(r.Replaced)
+	r.spoken = r.Received
+	r.strays = min(r.Lost, r.Extra) + uint64(r.replaced)
 	return r
 }
 
@@ -217,11 +217,11 @@ func TestEqualsReference(t *testing.T) {
 			if !near(got.Mean, want.Mean, rounding) || !near(got.StdDev, want.StdDev, rounding) {
 				t.Errorf("%+v: mean %v, deviation %v, want %v, %v", c, got.Mean, got.StdDev, want.Mean, want.StdDev)
 			}
-			kinds["replaced"] += got.Replaced
+			kinds["replaced"] += got.replaced
 			kinds["unsampled"] += int(up.unsampledCount())
 			kinds["unusable"] += got.Cells - got.Usable
 			got.Mean, got.StdDev = want.Mean, want.StdDev
-			got.MeanError, got.meanDegrees, got.deviationDegrees, got.Hidden, got.hiddenError = 0, 0, 0, 0, 0
+			got.MeanError, got.sampling, got.meanDegrees, got.deviationDegrees, got.hidden, got.hiddenError = 0, 0, 0, 0, 0, 0
 			if got != want {
 				t.Errorf("%+v:\ngot  %+v\nwant %+v", c, got, want)
 			}

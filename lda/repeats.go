@@ -16,16 +16,22 @@ import (
 // the mean. Their deviation is not known, and is taken to be that of the other
 // packets. If a copy is lost, nothing is known of its cell except how many packets
 // it holds: the mean is of the others, and the intervals allow for what the copies
-// may add.
+// may add. Where counts or scatter tell of copies, Repeats is not zero.
 type Repeats struct {
 	Cells   int    // cells that hold more packets than chance puts there
 	Packets uint64 // packets beyond that, at the point that counted more
-	Unknown uint64 // received packets of those cells whose delays are not known
+	unknown uint64 // received packets of those cells whose delays are not known
 
-	// Excess is how many packets that arrived may be missing from the sample
+	// excess is how many packets that arrived may be missing from the sample
 	// because a copy of them was lost. Groups too small to overfill a cell show
 	// by that.
-	Excess uint64
+	excess uint64
+
+	// aloneStdDev is the deviation of packets that were alone in their cell if,
+	// beyond chance, fuller cells scatter more: because copies share a cell, or
+	// because of delays too rare to be alone. Else it and its degrees are 0.
+	aloneStdDev  float64
+	aloneDegrees uint64
 }
 
 // copies are the packets of overfull cells.
@@ -58,34 +64,32 @@ func (p *pairing) copies() (c copies) {
 			c.usable++
 		}
 	})
-	c.Unknown = c.received - c.known
+	c.unknown = c.received - c.known
 	return c
 }
 
 // include adds the copies to a Result of all other packets. The error wraps
 // [estimate.ErrNoSamples] if too many are unknown.
 func (r *Result) include(c *copies) error {
-	excess := r.Repeats.Excess
-	r.Repeats = c.Repeats
-	r.Repeats.Excess = excess
+	r.Repeats.Cells, r.Repeats.Packets, r.Repeats.unknown = c.Cells, c.Packets, c.unknown
 	if c.received == 0 {
 		return nil
 	}
-	rest, known := float64(r.Spoken), float64(c.known)
+	rest, known := float64(r.spoken), float64(c.known)
 	r.N += c.known
-	r.Spoken += c.received
+	r.spoken += c.received
 	r.Usable += c.usable
-	r.strays += c.Unknown
+	r.strays += c.unknown
 	share := known / (rest + known)
 	if c.known > 0 {
 		apart := c.sum/known - r.Mean
 		r.Mean += share * apart
 		r.StdDev = math.Sqrt(r.StdDev*r.StdDev + share*(1-share)*apart*apart)
 	}
-	r.MeanError *= 1 - share
-	if 4*c.Unknown > r.Spoken {
+	r.sampling *= 1 - share
+	if 4*c.unknown > r.spoken {
 		const unknown = "lda: %w: of %d packets received %d share cells with copies of one, and no delay of them is known"
-		return fmt.Errorf(unknown, estimate.ErrNoSamples, r.Received, c.Unknown)
+		return fmt.Errorf(unknown, estimate.ErrNoSamples, r.Received, c.unknown)
 	}
 	return nil
 }

@@ -48,12 +48,12 @@ func (t Tuner) Next(sent, lost uint64) Config {
 	if t.Quantiles {
 		last := &c.Banks[banks-1]
 		c.tune(banks-1, low, all/congestion)
-		last.Shift = max(ShiftFor(last.Rows, all), c.Banks[banks-2].Shift+1)
+		last.Shift = max(shiftFor(last.Rows, all), c.Banks[banks-2].Shift+1)
 	} else {
 		c.tune(banks, low, all/congestion)
 	}
 	for j := range banks {
-		c.Banks[j].Shift = min(c.Banks[j].Shift, MaxShift-c.DigestBits-uint8(banks-1-j))
+		c.Banks[j].Shift = min(c.Banks[j].Shift, maxShift-c.DigestBits-uint8(banks-1-j))
 	}
 	return c
 }

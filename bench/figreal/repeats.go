@@ -173,7 +173,7 @@ func (s repeating) measure(run *experiment.Run, all *identities, runs int) (seen
 		i, mean, deviation := r.MeanInterval(sureRepeats), truth.Mean(), math.Sqrt(truth.PopulationVariance())
 		count(&seen.mean, !i.Contains(mean))
 		count(&seen.deviation, !r.DeviationInterval(sureRepeats).Contains(deviation))
-		count(&seen.alarms, r.Repeats != lda.Repeats{} || r.AloneDegrees > 0)
+		count(&seen.alarms, r.Repeats != lda.Repeats{})
 		blind := r
 		blind.Repeats = lda.Repeats{}
 		count(&seen.plain, !blind.MeanInterval(sureRepeats).Contains(mean))

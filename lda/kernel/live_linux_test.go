@@ -388,7 +388,7 @@ func (p *pair) checkMeans(t *testing.T) {
 	// that share a cell with a lost one. So does an Accumulator, but it need
 	// not have them all where packets are lost, and its doubt is of 99 % only.
 	i := r.MeanInterval(surely)
-	i.Low, i.High = i.Low-2*r.MeanDoubt, i.High+2*r.MeanDoubt
+	i.Low, i.High = i.Low-2*r.MeanError, i.High+2*r.MeanError
 	if !i.Contains(exact) || r.N == r.Received && math.Abs(r.Mean-exact) > 1 {
 		t.Errorf("accumulated mean %.0f ns in %.0f to %.0f, exact %.0f ns", r.Mean, i.Low, i.High, exact)
 	}

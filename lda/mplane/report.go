@@ -33,8 +33,8 @@ type Measurement struct {
 // Measure returns what a comparison by LDA says of a segment, whose clocks are
 // those of its monitors. Set those with SetClock if they are known.
 func Measure(id SegmentID, r *lda.Result) Measurement {
-	lost := min(r.Lost+uint64(r.Hidden), r.Sent)
-	return Measurement{Segment: id, Sent: r.Sent, Lost: lost, Delay: r.Delay, Error: math.Hypot(r.MeanError, r.MeanDoubt)}
+	lost := uint64(math.Round(r.Loss() * float64(r.Sent)))
+	return Measurement{Segment: id, Sent: r.Sent, Lost: lost, Delay: r.Delay, Error: r.MeanError}
 }
 
 // SetClock takes a reading of the clock at the segment's end by the one at its

@@ -66,7 +66,10 @@ func PairedVariance(up, down *lda.Aggregator) (float64, error) {
 // ShiftFor returns the sampling shift by p = αm/(L+1) of section III-D, or the
 // nearest power of two below. The paper's evaluation has α = 0.5.
 func ShiftFor(rows int, lost, alpha float64) uint8 {
-	return lda.ShiftFor(rows, (lost+1)/alpha)
+	p, shift := alpha*float64(rows)/(lost+1), uint8(0)
+	for ; math.Ldexp(1, -int(shift)) > p && shift < 32; shift++ {
+	}
+	return shift
 }
 
 // A bank is what both points have in the cells of one bank: two words a cell.

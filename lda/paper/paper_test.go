@@ -113,7 +113,7 @@ func TestShiftFor(t *testing.T) {
 	for loss := 2e-4; loss < 0.2; loss *= 1.1 {
 		const n = 5e6
 		config := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: ShiftFor(1024, n*loss, 0.5)}}}
-		own := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: lda.ShiftFor(1024, n*loss)}}}
+		own := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: ShiftFor(1024, n*loss, 1)}}}
 		got := config.Expect(n, loss).Sample
 		// At least α(1−α)·m/(L+1)·R, of which the power of two takes up to half.
 		if bound := 0.5 * 0.5 / 2 * 1024 / (n*loss + 1) * n * (1 - loss); got < bound || got > own.Expect(n, loss).Sample {
