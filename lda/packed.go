@@ -73,9 +73,29 @@ func (c *Config) CheckPacked(data []byte) error {
 	if string(data[:len(head)]) != string(head) {
 		r := wire.NewReader(data)
 		there, _ := readConfig(&r)
-		return fmt.Errorf("lda: %w: %+v there, %+v here", estimate.ErrMismatch, there, *c)
+		return fmt.Errorf("lda: %w: %s", estimate.ErrMismatch, c.differ(&there))
 	}
 	return c.checkBlocks(binary.BigEndian.Uint64(data[size-8:]), data[size:], c.cells())
+}
+
+// differ says what another Config has that is not as in this one.
+func (c *Config) differ(there *Config) string {
+	says := func(field string, x, y any) string { return fmt.Sprintf("%s is %v there, %v here", field, x, y) }
+	for i, b := range c.Banks {
+		switch a := there.Banks[i]; {
+		case a.Rows != b.Rows:
+			return says(fmt.Sprintf("Banks[%d].Rows", i), a.Rows, b.Rows)
+		case a.Shift != b.Shift:
+			return says(fmt.Sprintf("Banks[%d].Shift", i), a.Shift, b.Shift)
+		}
+	}
+	switch {
+	case there.SumBits != c.SumBits:
+		return says("SumBits", there.SumBits, c.SumBits)
+	case there.DigestBits != c.DigestBits:
+		return says("DigestBits", there.DigestBits, c.DigestBits)
+	}
+	return "the identities differ"
 }
 
 // AddPacked adds what AppendPacked appended at a point with the same Config,
