@@ -69,9 +69,10 @@ type Areas struct {
 	underWay bool        // packets were on their way then
 
 	// For a walk, of one cell at a time.
-	passed []areaEvent
-	states []areaState
-	span   span
+	passed  []areaEvent
+	states  []areaState
+	span    span
+	located []intervalLosses // by cut
 
 	losses  losses
 	window  window
@@ -79,7 +80,6 @@ type Areas struct {
 	weights []float64  // by cut, of those that came in the interval in which they were sent
 	onWay   [2]endAges // at the ends of the window
 
-	follower follower
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which

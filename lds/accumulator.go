@@ -251,6 +251,6 @@ func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts
 	for i := range sent {
 		sent[i] = a.all[i].sent
 	}
-	d := decoding{Config: &a.config, held: sent, at: func(i int) content { return a.known[i] }, read: a.Estimate}
+	d := decoding{Config: &a.config, held: sent, at: func(i int) content { return a.known[i] }, single: a.single, read: a.Estimate}
 	return d.solve(ctx, flows, opts)
 }

@@ -48,7 +48,7 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 		held[i] = uint64(up.cells[i].count())
 	}
 	d := decoding{
-		Config: &up.config, held: held, at: cells.at, around: float64(cells.around.delay),
+		Config: &up.config, held: held, at: cells.at, around: float64(cells.around.delay), single: cells.single,
 		read: func(f hashing.Flow) (Result, error) { return Estimate(up, down, f) },
 	}
 	return d.solve(ctx, flows, opts)
@@ -61,6 +61,7 @@ type decoding struct {
 	held   []uint64
 	at     func(cell int) content
 	around float64
+	single float64 // variance of the time of one packet
 	read   func(f hashing.Flow) (Result, error)
 }
 
@@ -102,8 +103,8 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 	return r, nil
 }
 
-// amend allows for the losses of flow number i: those of its own packets are in
-// all of its cells alike. A flow without a cell is read by itself, if it can be.
+// amend allows for what all cells of flow number i have in common. A flow without a cell
+// is read by itself, if it can be.
 func (d *decoding) amend(r *joint.Result, i int, f hashing.Flow, p *joint.Problem) {
 	if r.Usable[i] == 0 {
 		if one, err := d.read(f); err == nil && !math.IsInf(one.MeanError, 1) {
@@ -114,16 +115,35 @@ func (d *decoding) amend(r *joint.Result, i int, f hashing.Flow, p *joint.Proble
 		}
 		return
 	}
-	least := math.Inf(1)
-	for k := range d.Rows * d.Spread {
-		at := d.Config.at(k/d.Spread, f, k%d.Spread)
-		if d.Rates[k/d.Spread] == 1 && !p.Unusable[at] {
-			least = min(least, p.Variance[at])
+	if r.StdDev != nil {
+		r.StdDev[i] = math.Hypot(r.StdDev[i], d.shared(f, max(r.Packets[i], 1), p))
+	}
+}
+
+// shared returns the error of a flow's mean that the cells themselves do not show: which
+// of its packets rows sampled, and what the lost ones leave in doubt, which rows that see
+// all packets have in common.
+func (d *decoding) shared(f hashing.Flow, packets float64, p *joint.Problem) float64 {
+	least, precision := math.Inf(1), 0.0
+	for row, rate := range d.Rates[:d.Rows] {
+		own := rate * packets
+		for offset := range d.Spread {
+			at := d.Config.at(row, f, offset)
+			if p.Unusable[at] || p.Count[at] == 0 {
+				continue
+			}
+			variance := p.Variance[at] * float64(d.Spread) / sq(own)
+			if rate == 1 {
+				least = min(least, variance)
+			} else {
+				precision += 1 / float64(d.Spread) / (variance + d.single*(1-rate)/own)
+			}
 		}
 	}
-	if r.StdDev != nil && least > 0 && !math.IsInf(least, 1) {
-		r.StdDev[i] = math.Hypot(r.StdDev[i], math.Sqrt(least*float64(d.Spread))/max(r.Packets[i], 1))
+	if precision += 1 / least; precision == 0 {
+		return 0
 	}
+	return math.Sqrt(1 / precision)
 }
 
 // half returns a progress function for one half of the work, after the part done.

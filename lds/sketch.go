@@ -50,7 +50,6 @@ type Sketch struct {
 	thresholds [MaxRows]uint64 // for hashing.Sampled
 	config     Config
 	path       path
-	rare       bool // the last two of four rows sample so few that a branch is worth it
 	stamp
 }
 
@@ -61,29 +60,22 @@ const (
 	general path = iota
 	plain        // four rows that see every packet, each flow in one cell of a row
 	banks        // likewise, but the last two rows sample few packets
-	four         // any other Config of four rows
 )
 
 // pathOf returns the path of a valid Config.
 func pathOf(c *Config) path {
+	const few = 1.0 / 8 // so that a branch is seldom taken
 	switch r := &c.Rates; {
 	case c.Rows != 4:
 		return general
 	case c.Spread != 1 || r[0] < 1 || r[1] < 1:
-		return four
+		return general
 	case r[2] == 1 && r[3] == 1:
 		return plain
-	case rare(c):
+	case r[2] <= few && r[3] <= r[2]:
 		return banks
 	}
-	return four
-}
-
-// rare reports whether the last two of four rows sample so few packets that a
-// branch is seldom taken.
-func rare(c *Config) bool {
-	const few = 1.0 / 8
-	return c.Rows == 4 && c.Rates[2] <= few && c.Rates[3] <= c.Rates[2]
+	return general
 }
 
 // New returns an empty sketch. The error wraps [estimate.ErrConfig].
@@ -102,7 +94,6 @@ func newSketch(c Config) *Sketch {
 		spread:  uint64(c.Spread),
 		config:  c,
 		path:    pathOf(&c),
-		rare:    rare(&c),
 	}
 	for r := range c.Rows {
 		s.thresholds[r] = hashing.Threshold(c.Rates[r])
@@ -172,31 +163,8 @@ func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
 		}
 		cells[3*columns+l].add(sum, tally)
 		return
-	case four:
-		s.addFour(f, p, sum, tally)
-		return
 	}
 	s.addGeneral(f, p, sum, tally)
-}
-
-// addFour is add for four rows.
-func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
-	chosen, offsets := sampling(p), uint64(0)
-	if s.spread > 1 {
-		offsets = hashing.Mix(p, 0)
-	}
-	i, j := split(flowWord(f, 0), s.columns)
-	i, j = s.along(i, offsets), s.along(j, offsets>>16)
-	cells, columns, t := s.cells, s.columns, &s.thresholds
-	cells[i].sample(sum, tally, chosen, t[0])
-	cells[columns+j].sample(sum, tally, chosen, t[1])
-	if s.rare && chosen >= t[2] {
-		return
-	}
-	k, l := split(flowWord(f, 1), s.columns)
-	k, l = s.along(k, offsets>>32), s.along(l, offsets>>48)
-	cells[2*columns+k].sample(sum, tally, chosen, t[2])
-	cells[3*columns+l].sample(sum, tally, chosen, t[3])
 }
 
 // along returns the column at the given place of a flow's virtual LDA. The low

@@ -17,7 +17,10 @@ type total struct {
 
 // A pending is what is known of a span that goes on. Its parts lack the same packets, so
 // their deviations add up. If it turns out to have lost none, it is exact.
-type pending struct{ packets, beyond, aged, deviation float64 }
+type pending struct {
+	packets, beyond, aged, deviation float64
+	outstanding                      int
+}
 
 // settle adds a span that went on to the others.
 func (t *total) settle(exact bool) {
@@ -41,7 +44,9 @@ func (t *total) add(s *estimate.Span, c *Config) {
 	} else {
 		t.lost += s.Lost
 	}
-	if !s.Late || !s.Open {
+	if !s.Late { // the span that went on ended where this one begins
+		t.settle(t.open.outstanding == 0)
+	} else if !s.Open {
 		t.settle(s.Variance == 0 && s.Aged == 0)
 	}
 	packets := float64(s.Received)
@@ -50,7 +55,7 @@ func (t *total) add(s *estimate.Span, c *Config) {
 		t.unknown += uint64(s.Received)
 	case s.Open:
 		p := &t.open
-		*p = pending{p.packets + packets, p.beyond + s.Area, p.aged + s.Aged, p.deviation + math.Sqrt(s.Variance)}
+		*p = pending{p.packets + packets, p.beyond + s.Area, p.aged + s.Aged, p.deviation + math.Sqrt(s.Variance), s.Lost}
 	case s.Variance > 0:
 		t.lossy.packets += packets
 		t.lossy.beyond += s.Area - s.Aged
@@ -63,25 +68,29 @@ func (t *total) add(s *estimate.Span, c *Config) {
 
 // A borrowing says how much longer packets of spans that lost some waited than those
 // of the same cell's exact spans, by all cells: where a queue drops its tail, losses
-// happen where delays are long. It has the variance of that from cell to cell.
-type borrowing struct{ longer, variance float64 }
+// happen where delays are long. It has the variance of that from cell to cell, beyond what
+// chance makes of single packets.
+type borrowing struct{ longer, variance, single, apart float64 }
+
+// chance returns the variance of the mean of so many packets of a cell.
+func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
 // borrow compares the lossy spans of all cells with their exact ones. Without
 // evidence it takes them to be alike, up to how far means of cells are apart.
 func (a *Accumulator) borrow() borrowing {
-	b := borrowing{0, sq(a.apart)}
-	if b.variance == 0 {
+	b := borrowing{0, sq(a.apart), a.single, sq(a.apart)}
+	if b.variance == 0 || math.IsInf(b.single, 1) {
 		return b
 	}
 	compare := func(visit func(longer, variance, weight float64)) {
 		for i := range a.all {
 			if x, y := &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
-				v := y.variance / sq(y.packets)
-				visit(y.beyond/y.packets-x.beyond/x.packets, v, y.packets/(v+sq(a.apart)))
+				v := y.variance/sq(y.packets) + b.chance(x.packets) + b.chance(y.packets)
+				visit(y.beyond/y.packets-x.beyond/x.packets, v, 1/(v+sq(a.apart)))
 			}
 		}
 	}
-	var sum, weights, squares, excess, of float64
+	var sum, weights, squares, excess, of, doubt float64
 	compare(func(longer, variance, weight float64) {
 		sum += weight * longer
 		weights += weight
@@ -95,10 +104,10 @@ func (a *Accumulator) borrow() borrowing {
 	compare(func(longer, variance, weight float64) {
 		excess += sq(weight) * (sq(longer-b.longer) - variance)
 		of += sq(weight)
+		doubt += sq(sq(weight)) * 2 * sq(variance)
 	})
-	if chance < b.variance {
-		b.variance = max(b.variance, excess/of)
-	}
+	doubt = math.Sqrt(doubt) / of
+	b.variance *= (max(0, excess/of) + doubt) / (b.variance + doubt)
 	return b
 }
 
@@ -113,7 +122,7 @@ func (t *total) content(b *borrowing) content {
 	if x.packets > 0 && y.variance > 0 {
 		// The less is exact, the less it says.
 		like := y.packets * (x.beyond/x.packets + b.longer)
-		variance := sq(y.packets) * b.variance * (1 + y.packets/x.packets)
+		variance := sq(y.packets) * (b.variance + b.chance(x.packets) + b.chance(y.packets))
 		part := y.variance / (y.variance + variance)
 		y.beyond += part * (like - y.beyond)
 		y.variance *= 1 - part
