@@ -228,7 +228,8 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
 	}
 	d.Delay = r.Correct(d.Delay, evenly*float64(length)).Delay
-	d.Certain = total(d.MeanInterval95, r.Certain)
+	d.Certain = total(d.Certain, r.Certain)
+	d.Certain.Confidence = certainly
 	d.MeanInterval95 = total(d.MeanInterval95, r.Likely)
 	d.Mean = min(max(d.Mean, d.MeanInterval95.Low), d.MeanInterval95.High)
 	for i := range d.Quantiles {
@@ -272,8 +273,9 @@ func (d *Delay) unsettle(why string, samples estimate.Empirical, added float64) 
 	bound := func(i estimate.Interval) estimate.Interval {
 		return estimate.Interval{Low: max(0, i.Low-max(least, 0)), High: math.Inf(1), Confidence: confidence}
 	}
-	d.MeanInterval95 = bound(d.MeanInterval95)
-	d.Certain, d.Quantiles, d.Greatest = d.MeanInterval95, nil, 0
+	d.MeanInterval95, d.Certain = bound(d.MeanInterval95), bound(d.Certain)
+	d.Certain.Confidence = certainly
+	d.Quantiles, d.Greatest = nil, 0
 	for i := range d.Flows {
 		d.Flows[i].MeanInterval95 = bound(d.Flows[i].MeanInterval95)
 	}

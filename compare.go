@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -59,7 +60,7 @@ func (c *comparison) last(report int64) int64 { return (report+1)*c.cuts - 1 }
 // of the second point, is so much later that it will not be.
 func (c *comparison) next(cut int64) (Report, bool) {
 	for {
-		if len(c.held) > 0 && (c.paired >= c.held[0].ended+c.hold() || c.waiting != nil && c.waiting.begins) {
+		if len(c.held) > 0 && (c.paired >= c.held[0].ended+c.hold() && !c.late() || c.waiting != nil && c.waiting.begins) {
 			return c.release(), true
 		}
 		if c.begun && c.paired >= c.last(c.current) {
@@ -71,7 +72,10 @@ func (c *comparison) next(cut int64) (Report, bool) {
 			if !ok {
 				break
 			}
-			if c.waiting = &pair; pair.begins && len(c.held) > 0 {
+			if c.waiting = &pair; pair.begins && c.begun && c.paired > c.covered {
+				c.end(nil) // a report is of one session
+			}
+			if pair.begins && len(c.held) > 0 {
 				continue // what is held goes first
 			}
 		}
@@ -99,6 +103,11 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	}
 	c.end(ErrSilent)
 	return c.release(), true
+}
+
+// late reports whether receptions of the oldest report wait for a pair.
+func (c *comparison) late() bool {
+	return slices.ContainsFunc(c.ways[:], func(w *way) bool { return w.ending && len(w.ended) == 1 })
 }
 
 // hold is for how many cuts a report waits until it is known what was on its way
@@ -149,7 +158,7 @@ func (c *comparison) take(p *pair) {
 		}
 		c.clocks.reset()
 		c.fresh, c.settled = true, p.after+settling
-		c.covered = min(c.covered, p.after)
+		c.covered = p.after
 	}
 	if p.step != 0 {
 		c.step = fmt.Errorf("%w: that of %s by %v", ErrStep, name(p.whose), time.Duration(p.step))
@@ -180,16 +189,8 @@ func (c *comparison) end(err error) {
 		c.covered = c.paired
 	}
 	r.Start = time.Unix(0, start).UTC()
-	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		w := c.ways[d]
-		if w.total != nil {
-			if w.total.End(); w.total.Settling() >= unsettled {
-				w.total.Estimate() // tells it how long packets take
-			}
-			if w.flows != nil {
-				into.Flows, into.UnknownFlows = w.flows.report()
-			}
-		}
+	for _, w := range c.ways {
+		w.endReport()
 	}
 	c.held = append(c.held, r)
 	c.current = r.Number + 1
@@ -201,9 +202,7 @@ func (c *comparison) release() Report {
 	r, end := c.held[0].Report, (c.held[0].ended+1)*int64(c.config.Cut)
 	c.held = append(c.held[:0], c.held[1:]...)
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		flows, unknown := into.Flows, into.UnknownFlows
 		*into = c.ways[d].tell(c.meeting, end, r.Begins)
-		into.Flows, into.UnknownFlows = flows, unknown
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
 		}
@@ -234,7 +233,10 @@ type way struct {
 	lags  bool   // receptions wait for a cut
 	late  *tally // those that do
 
-	earlier Delay                 // the counts of the report's part before a session began
+	ended  []ended // reports that were not told yet
+	ending bool    // the last of them ends after the next pair, for which receptions wait
+
+	missing []Missing             // of the next report
 	samples estimate.Empirical    // of the latest report, as measured
 	strange [2]uint64             // packets sent and received since the delay of any was known
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
@@ -243,6 +245,13 @@ type way struct {
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent []single // nil if clocks agree
+}
+
+// ended is what is known of a report when it ends.
+type ended struct {
+	idle    bool // nothing had passed ever
+	flows   []FlowDelay
+	unknown int // flows
 }
 
 // A single is a packet that was alone in its cell, as long as its cut is not 0.
@@ -281,8 +290,6 @@ func (w *way) begin() {
 	if w.total == nil {
 		return
 	}
-	r, _ := w.total.Estimate()
-	w.earlier.count(&r)
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
@@ -296,12 +303,31 @@ func (w *way) begin() {
 	}
 }
 
-// count adds what a result counts.
-func (d *Delay) count(r *lda.Result) {
-	d.Received += r.Received
-	d.Lost += r.Lost
-	d.Extra += r.Extra
-	d.Outstanding = r.Outstanding
+// endReport ends a report with the pair compared last.
+func (w *way) endReport() {
+	w.ended = append(w.ended, ended{idle: w.total == nil})
+	if w.ending = w.late != nil; !w.ending {
+		w.finish()
+	}
+}
+
+// finish ends a report of which all receptions were compared.
+func (w *way) finish() {
+	if w.ending = false; w.total == nil {
+		return
+	}
+	if w.total.End(); w.total.Settling() >= unsettled {
+		w.total.Estimate() // tells it how long packets take
+	}
+	if r := &w.ended[len(w.ended)-1]; w.flows != nil {
+		r.flows, r.unknown = w.flows.report()
+	}
+}
+
+// hurry ends a report whose last receptions wait for a pair that does not come.
+func (w *way) hurry() {
+	w.finish()
+	w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 }
 
 // compare takes what both points counted between two moments, nil if nothing, and
@@ -311,7 +337,7 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if w.idle++; up != nil || down != nil {
 		w.idle = 0
 	}
-	if w.idle > 0 && (w.total == nil || w.idle > longestDelay) {
+	if w.idle > 0 && (w.total == nil || w.idle > longestDelay && !w.ending) {
 		return
 	}
 	if w.total == nil {
@@ -351,6 +377,9 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	}
 	up.giveBack()
 	down.giveBack()
+	if w.ending {
+		w.finish()
+	}
 }
 
 // place decides how a way's stamps and cuts are brought together. So much is added to
@@ -366,7 +395,7 @@ func (w *way) place(p *pair) {
 		w.added, w.lags = p.doubt+apart, early > max(aligned, p.doubt)
 	case early > 2*max(aligned, p.doubt):
 		w.lags = true
-	case early < 0:
+	case early < 0 && !w.ending:
 		w.lags = false
 	}
 }
@@ -407,22 +436,14 @@ func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received 
 	})
 }
 
-// delay ends a report.
+// delay says what is known of a report that ended.
 func (w *way) delay(fresh bool) Delay {
-	if w.total == nil {
-		return Delay{Err: ErrIdle}
-	}
 	r, err := w.total.Estimate()
-	d := w.earlier
-	d.count(&r)
-	d.Delay, d.Err = r.Delay, cmp.Or(w.err, err)
-	if fresh {
-		d.Lost, d.Extra = 0, 0
+	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
+	if !fresh {
+		d.Lost, d.Extra = r.Lost, r.Extra
 	}
-	w.extra += d.Extra // some may have been received in the report before
-	d.Extra = min(w.extra, d.Received)
-	w.extra -= d.Extra
-	d.Sent = d.Received + d.Lost - d.Extra
+	w.account(&d)
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
 		w.strange = [2]uint64{}
 	}
@@ -439,6 +460,7 @@ func (w *way) delay(fresh bool) Delay {
 	}
 	if d.Err == nil {
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
+		_, d.Certain = r.OfReceived(certainly)
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		w.distribute(&d)
 	}
@@ -446,14 +468,24 @@ func (w *way) delay(fresh bool) Delay {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
 	}
 	w.total.Reset()
-	w.err, w.earlier = nil, Delay{}
+	w.err = nil
 	return d
 }
 
+// account makes the counts of a report add up. Extra packets may have been received in
+// the report before, and are left for one that has room for them.
+func (w *way) account(d *Delay) {
+	w.extra += d.Extra
+	d.Extra = min(w.extra, d.Received)
+	w.extra -= d.Extra
+	d.Sent = d.Received + d.Lost - d.Extra
+}
+
 const (
-	// confidence is that of the intervals of reports, and sampling that of what
-	// samples and counters add to one of a mean, of which clocks take the rest.
-	confidence, sampling = 0.95, 0.975
+	// confidence is that of the intervals of reports, sampling that of what samples
+	// and counters add to one of a mean, of which clocks take the rest, and certainly
+	// that of what they add to Delay.Certain.
+	confidence, sampling, certainly = 0.95, 0.975, 0.999
 
 	// enough is how many packets it takes to say that points see unlike ones.
 	enough = 30

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -278,7 +279,8 @@ func want(t *testing.T, reports []Report) (begins int) {
 			continue
 		}
 		for _, d := range []Delay{r.Forth, r.Back} {
-			if !r.Clock.Known || d.Err != nil || !d.near(2.5e6) || d.Lost+d.Extra > 0 {
+			unpaired := errors.Is(d.Err, estimate.ErrNoSamples) && i+1 < len(reports) && reports[i+1].Begins
+			if !r.Clock.Known || !unpaired && (d.Err != nil || !d.near(2.5e6)) || d.Lost+d.Extra > 0 {
 				t.Errorf("%v", r)
 			}
 		}
@@ -300,10 +302,9 @@ func TestFollowSurvivesRestart(t *testing.T) {
 			old.Close()
 		})
 		reports := l.reports(10)
-		// What was on its way is lost at the restart, and counted as such or
-		// not at all; at the beginning and at the restart two or three
-		// reports have a session that begins.
-		if n := want(t, reports); n < 3 || n > 6 {
+		// At the beginning and at the restart one to three reports have a session that
+		// begins.
+		if n := want(t, reports); n < 2 || n > 6 {
 			t.Errorf("a session begins in %d reports", n)
 		}
 		if last := reports[9].Clock; math.Abs(last.Offset+5e9) > 30e3 {
@@ -356,7 +357,7 @@ func TestFollowSurvivesSteps(t *testing.T) {
 						named++
 					}
 				}
-				if n := want(t, reports); n < 3 || n > 7 || named != 1 {
+				if n := want(t, reports); n < 2 || n > 7 || named != 1 {
 					t.Errorf("a session begins in %d reports, and %d name a step", n, named)
 				}
 				offset := float64(step.by)

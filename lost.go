@@ -220,18 +220,23 @@ type whichFunc func(direction int, trails []estimate.Trail, take func([]estimate
 
 // tell ends the report that goes up to a time, and says which messages it lost.
 func (w *way) tell(m *meeting, end int64, fresh bool) Delay {
-	var found, early Delay
-	if w.total != nil {
-		found, early = w.name(m, end)
+	if w.ending && len(w.ended) == 1 {
+		w.hurry()
 	}
+	was := w.ended[0]
+	if w.ended = append(w.ended[:0], w.ended[1:]...); was.idle {
+		return Delay{Err: ErrIdle}
+	}
+	found, early := w.name(m, end)
 	d := w.delay(fresh)
-	w.earlier.Missing = early.Missing // the next report has them
+	d.Flows, d.UnknownFlows = was.flows, was.unknown
+	before := w.missing
+	w.missing = early.Missing
 	if d.Lost == 0 {
-		d.Missing = nil
 		return d
 	}
 	w.forget(m, end)
-	d.Missing, d.Traces = slices.DeleteFunc(append(d.Missing, found.Missing...), w.told), found.Traces
+	d.Missing, d.Traces = slices.DeleteFunc(append(before, found.Missing...), w.told), found.Traces
 	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
 	d.Unnamed = d.Lost - min(d.Lost, uint64(len(d.Missing)))

@@ -126,6 +126,9 @@ func (a *Areas) age(t *Transit) {
 		if oldest > 0 && oldest < 20*global && !a.underWay { // all were sent since the beginning
 			age -= oldest / math.Expm1(oldest/global)
 		}
+		if least := a.youngest(cut, end.Packets); least > age {
+			age, doubt = least, least*least
+		}
 		known := a.onWay[i].settle(t.used, a.length(max(cut, 1)), global)
 		typical := math.Abs(known.sum-known.n*age) <= 4*math.Sqrt(known.n*spread+known.variance)
 		if !t.steady || oldest < a.greatest || !typical { // such as while a host is stalled
@@ -143,6 +146,23 @@ func (a *Areas) age(t *Transit) {
 			end.Ages, end.Variance = known.sum+n*age, v
 		}
 	}
+}
+
+// youngest returns the mean age at a cut of so many packets if they are those that
+// were sent last. Any others are older.
+func (a *Areas) youngest(cut int, packets float64) (mean float64) {
+	left := packets
+	for k := cut; k > 0 && left > 0; k-- {
+		sent := 0.0
+		for g := range a.losses.groups {
+			sent += a.losses.groups[g].cuts[k].all
+		}
+		if n := min(left, sent); n > 0 {
+			mean += n / packets * (float64(a.ends[cut]-a.ends[k]) + a.length(k)*n/sent/2)
+			left -= n
+		}
+	}
+	return mean
 }
 
 // enoughAges is how many ages tell those of others.

@@ -14,8 +14,9 @@ var (
 	verbose      = flag.Bool("outcomes", false, "print the outcomes as JSON")
 )
 
-// TestDoor runs settings in virtual time and holds the reports to the truth. A busy host
-// stamps packets that it counts cuts later, until the point waits for them.
+// TestDoor runs settings in virtual time and holds the reports to the truth. None may be
+// outside Delay.Certain. Among them are clocks whose cuts end at other times, ways that
+// were idle until a report had ended, restarts, and packets that a host holds for seconds.
 func TestDoor(t *testing.T) {
 	settings := []setting{
 		{Ways: "one", Clock: "agree", Rate: 1000, Path: "even", Fault: "none", Loss: "0", Seed: 1, Length: 20},
@@ -24,6 +25,11 @@ func TestDoor(t *testing.T) {
 		{Ways: "one", Clock: "agree", Rate: 1000, Path: "even", Fault: "pause", Loss: "0", Seed: 11, Length: 20},
 		{Ways: "one", Clock: "agree", Rate: 1000, Path: "even", Fault: "busy", Loss: "1 %", Seed: 31, Length: 60},
 		{Ways: "one", Clock: "1 s", Rate: 1000, Path: "even", Fault: "slow exchanges", Loss: "0", Seed: 4, Length: 30},
+		{Ways: "one", Clock: "2000 ppm", Rate: 3, Path: "80 ms", Fault: "truncated", Loss: "0", Seed: 3326336882692920744, Length: 20},
+		{Ways: "two", Clock: "1 s", Rate: 0.5, Path: "20 ms", Fault: "none", Loss: "10 %", Seed: 2801313311672095366, Length: 20},
+		{Ways: "two", Clock: "agree", Rate: 30, Path: "0.1 ms", Fault: "restart there", Loss: "bursts", Seed: 4248983687749463682, Length: 20},
+		{Ways: "one", Clock: "agree", Rate: 3000, Path: "even", Fault: "pause", Loss: "0", Seed: 2, Length: 9},
+		{Ways: "one", Clock: "agree", Rate: 3000, Path: "even", Fault: "pause", Loss: "0", Seed: 4, Length: 9},
 	}
 	if *settingsFile != "" {
 		settings = nil
@@ -50,7 +56,7 @@ func TestDoor(t *testing.T) {
 			}
 			t.Logf("%+v: %d reports, %d refused, %d silent, %d answered, %d missed, half %.3g ms, error %.3g ms", s, o.Reports, o.Refused, o.Silent,
 				o.Answered, o.Missed, median(o.Half)/1e6, median(o.Error)/1e6)
-			if o.Answered == 0 || o.Wrong*10 > o.Answered || o.Unlike > 0 {
+			if o.Answered == 0 || o.Wrong > 0 || o.Unlike > 0 {
 				t.Errorf("%+v: %d answers, %d of them certainly wrong, %d losses beyond chance", s, o.Answered, o.Wrong, o.Unlike)
 			}
 		})

@@ -351,15 +351,16 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 				o.Why[d.Err.Error()]++
 				continue
 			}
-			truth, n := w.truth(i, &r, int(d.Received))
-			if n == 0 {
+			truths := w.truth(i, &r, int(d.Received))
+			if truths == nil {
 				continue
 			}
+			truth := truths[0]
 			o.Answered++
-			if !d.MeanInterval95.Contains(truth) {
+			if !slices.ContainsFunc(truths, d.MeanInterval95.Contains) {
 				o.Missed++
 			}
-			if !d.Certain.Contains(truth) {
+			if !slices.ContainsFunc(truths, d.Certain.Contains) {
 				o.Wrong++
 			}
 			if !d.MeanInterval95.Bounded() {
@@ -376,24 +377,32 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 }
 
 // truth is the mean delay of what arrived in a report's time, by the second point's
-// clock, which is right. Where a point begins, what was sent before is not counted.
-func (w *world) truth(way int, r *hoplag.Report, received int) (mean float64, n int) {
+// clock, which is right. Where a point begins, what was sent before is not counted, or
+// what arrived before: then there are two.
+func (w *world) truth(way int, r *hoplag.Report, received int) (means []float64) {
 	all, to := w.arrived[way], r.Start.Add(r.Length)
 	from, _ := slices.BinarySearchFunc(all, r.Start, func(a arrival, t time.Time) int { return a.at.Compare(t) })
 	end := from
 	for end < len(all) && all[end].at.Before(to) {
 		end++
 	}
-	all = slices.Clone(all[from:end])
-	if r.Begins && received < len(all) {
-		sent := func(a arrival) time.Time { return a.at.Add(-time.Duration(a.delay)) }
-		slices.SortFunc(all, func(a, b arrival) int { return sent(b).Compare(sent(a)) })
-		all = all[:received]
+	if all = slices.Clone(all[from:end]); len(all) == 0 {
+		return nil
 	}
+	if !r.Begins || received >= len(all) {
+		return []float64{meanDelay(all)}
+	}
+	means = append(means, meanDelay(all[len(all)-received:]))
+	sent := func(a arrival) time.Time { return a.at.Add(-time.Duration(a.delay)) }
+	slices.SortFunc(all, func(a, b arrival) int { return sent(b).Compare(sent(a)) })
+	return append(means, meanDelay(all[:received]))
+}
+
+func meanDelay(all []arrival) (mean float64) {
 	for _, a := range all {
-		mean += a.delay
+		mean += a.delay / float64(len(all))
 	}
-	return mean / float64(max(len(all), 1)), len(all)
+	return mean
 }
 
 // median returns the middle one.
