@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -60,7 +59,8 @@ func (c *comparison) last(report int64) int64 { return (report+1)*c.cuts - 1 }
 // of the second point, is so much later that it will not be.
 func (c *comparison) next(cut int64) (Report, bool) {
 	for {
-		if len(c.held) > 0 && (c.paired >= c.held[0].ended+c.hold() && !c.late() || c.waiting != nil && c.waiting.begins) {
+		waits := c.ways[forth].waits() || c.ways[back].waits()
+		if len(c.held) > 0 && (c.paired >= c.held[0].ended+c.hold() && !waits || c.waiting != nil && c.waiting.begins) {
 			return c.release(), true
 		}
 		if c.begun && c.paired >= c.last(c.current) {
@@ -103,11 +103,6 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	}
 	c.end(ErrSilent)
 	return c.release(), true
-}
-
-// late reports whether receptions of the oldest report wait for a pair.
-func (c *comparison) late() bool {
-	return slices.ContainsFunc(c.ways[:], func(w *way) bool { return w.ending && len(w.ended) == 1 })
 }
 
 // hold is for how many cuts a report waits until it is known what was on its way
@@ -324,11 +319,8 @@ func (w *way) finish() {
 	}
 }
 
-// hurry ends a report whose last receptions wait for a pair that does not come.
-func (w *way) hurry() {
-	w.finish()
-	w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
-}
+// waits reports whether receptions of the oldest report wait for a pair.
+func (w *way) waits() bool { return w.ending && len(w.ended) == 1 }
 
 // compare takes what both points counted between two moments, nil if nothing, and
 // gives it back. It calls sample for packets that were alone in a cell at both points.

@@ -395,19 +395,19 @@ func TestReplays(t *testing.T) {
 			t.Fatal(err, len(r.records))
 		}
 		p := newMeeting(a.config)
-		other := seal.record(&stored{session: 1, after: 5, through: 6}, [2]*tally{})
+		other := &record{session: 1, after: 5, through: 6}
 		for _, step := range []struct {
-			data   []byte
+			record *record
 			queued int
 		}{{r.records[0], 1}, {r.records[0], 1}, {other, 2}, {r.records[0], 2}, {other, 2}} {
-			if _, err := p.take(first, "", step.data); err != nil {
+			if _, err := p.take(first, "", step.record); err != nil {
 				t.Fatal(err)
 			}
 			if n := len(p.ends[first].shards[0].queue); n != step.queued {
 				t.Fatalf("%d records wait, want %d", n, step.queued)
 			}
 		}
-		if _, err := p.take(first, "", seal.record(&stored{session: 1, after: 5, through: 9}, [2]*tally{})); err == nil {
+		if _, err := p.take(first, "", &record{session: 1, after: 5, through: 9}); err == nil {
 			t.Error("a record that overlaps the one before is taken")
 		}
 	})

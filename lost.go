@@ -5,6 +5,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
+	"fmt"
 	"maps"
 	"math"
 	"math/bits"
@@ -220,8 +221,9 @@ type whichFunc func(direction int, trails []estimate.Trail, take func([]estimate
 
 // tell ends the report that goes up to a time, and says which messages it lost.
 func (w *way) tell(m *meeting, end int64, fresh bool) Delay {
-	if w.ending && len(w.ended) == 1 {
-		w.hurry()
+	if w.waits() { // in vain
+		w.finish()
+		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 	}
 	was := w.ended[0]
 	if w.ended = append(w.ended[:0], w.ended[1:]...); was.idle {

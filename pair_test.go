@@ -178,7 +178,7 @@ func (p *shardedPath) count(point int, at int64, packet hashing.Packet, r *rand.
 // record is that of a cut.
 func (p *shardedPath) record(session uint64, cut int, t *tally) []byte {
 	at := pathBegin + int64(cut)
-	return p.seal.record(&stored{session: session, after: at - 1, through: at}, [2]*tally{t, nil})
+	return p.seal.signed(&stored{session: session, after: at - 1, through: at}, [2]*tally{t, nil})
 }
 
 // ended is a moment after a cut.

@@ -70,13 +70,8 @@ const (
 
 func newMeeting(c Config) *meeting { return &meeting{seal: newSealer(c), cut: int64(c.Cut)} }
 
-// take takes a record of a shard of a point, and returns it, or nil if it was taken
-// before.
-func (m *meeting) take(point int, shard string, data []byte) (*record, error) {
-	r, err := m.seal.decode(data)
-	if err != nil {
-		return nil, err
-	}
+// take takes a record of a shard of a point, and reports whether it is new.
+func (m *meeting) take(point int, shard string, r *record) (isNew bool, err error) {
 	e := &m.ends[point]
 	i := slices.IndexFunc(e.shards, func(s *source) bool { return s.name == shard })
 	if i < 0 {
@@ -84,8 +79,8 @@ func (m *meeting) take(point int, shard string, data []byte) (*record, error) {
 	}
 	s := e.shards[i]
 	anew := s.at != (position{}) && s.at.session != r.session
-	if isNew, err := s.accept(r); !isNew {
-		return nil, err
+	if isNew, err = s.accept(r); !isNew {
+		return false, err
 	}
 	if e.ahead == nil || anew {
 		e.ahead = new(least)
@@ -99,7 +94,7 @@ func (m *meeting) take(point int, shard string, data []byte) (*record, error) {
 		s.pop()
 		s.queue[0].fresh = true
 	}
-	return r, nil
+	return true, nil
 }
 
 // accept reports whether a record is new, and finds out whether it continues the one

@@ -32,7 +32,6 @@ type Point struct {
 	recall recall
 	open   context.Context // until Close
 	shut   context.CancelFunc
-	conns  atomic.Int32 // that are open
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -71,8 +70,8 @@ func NewPoint(c Config) (*Point, error) {
 	return p, nil
 }
 
-// Close stops the point. It no longer counts what passes, followers learn nothing
-// more, and connections to it end.
+// Close stops the point. It no longer counts what passes, and followers learn nothing
+// more.
 func (p *Point) Close() error {
 	p.shut()
 	p.mu.Lock()

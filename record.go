@@ -2,14 +2,12 @@ package hoplag
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
-	"iter"
 	"maps"
 	"sync"
 	"time"
@@ -90,17 +88,25 @@ func (s *sealer) tag(message []byte) []byte {
 	return mac.Sum(nil)[:tagSize]
 }
 
-// open checks a message's tag, head and identity, and returns its body.
+// open checks a signed message, and returns its body.
 func (s *sealer) open(data []byte, magic string) (r wire.Reader, err error) {
-	message := data[:max(0, len(data)-tagSize)]
-	if len(message) == 0 {
-		err = fmt.Errorf("%w: %d bytes are too few for a signed message", estimate.ErrEncoding, len(data))
-	} else if r, err = wire.Open(message, magic, recordVersion); err != nil {
-		// it says what is wrong
-	} else if identity := r.Uint64(); identity != s.identity {
+	message, tag := split(data)
+	if r, err = s.head(message, magic); err == nil && !hmac.Equal(s.tag(message), tag) {
+		err = inMessage(magic, ErrForged)
+	}
+	return r, err
+}
+
+// split splits a signed message from its tag.
+func split(data []byte) (message, tag []byte) {
+	n := max(0, len(data)-tagSize)
+	return data[:n], data[n:]
+}
+
+// head checks all of a message but its tag, and returns its body.
+func (s *sealer) head(message []byte, magic string) (r wire.Reader, err error) {
+	if r, err = wire.Open(message, magic, recordVersion); err == nil && r.Uint64() != s.identity {
 		err = fmt.Errorf("%w: the other point has another Key or other Tunnels, or SipHash is set at one of them", estimate.ErrMismatch)
-	} else if !hmac.Equal(s.tag(message), data[len(message):]) {
-		err = ErrForged
 	}
 	return r, inMessage(magic, err)
 }
@@ -128,7 +134,8 @@ func (s *sealer) seal(message []byte) []byte {
 	return append(message, s.tag(message)...)
 }
 
-// record encodes what was counted in each direction in a cut.
+// record encodes what was counted in each direction in a cut. It is signed when it is
+// handed out.
 func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 	room := s.rooms.Get().(*[]byte)
 	defer s.rooms.Put(room)
@@ -153,7 +160,7 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(flows)-before))
 		}
 	}
-	*room = s.seal(append(b, flows...))
+	*room = wire.Seal(append(b, flows...), 0)
 	return bytes.Clone(*room)
 }
 
@@ -163,7 +170,12 @@ func (s *sealer) decode(data []byte) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec := &record{session: r.Uint64(), step: int64(r.Uint64()), size: storedSize + len(data)}
+	return s.parse(r, false)
+}
+
+// parse decodes a record's body. A point's own needs no check.
+func (s *sealer) parse(r wire.Reader, own bool) (_ *record, err error) {
+	rec := &record{size: storedSize + r.Len(), session: r.Uint64(), step: int64(r.Uint64())}
 	cut := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
 	var sizes [4]int
@@ -184,8 +196,10 @@ func (s *sealer) decode(data []byte) (*record, error) {
 		if len(p) == 0 {
 			continue
 		}
-		if err := s.cells.CheckPacked(p); err != nil {
-			return nil, inMessage(recordMagic, fmt.Errorf("cells: %w", err))
+		if !own {
+			if err := s.cells.CheckPacked(p); err != nil {
+				return nil, inMessage(recordMagic, fmt.Errorf("cells: %w", err))
+			}
 		}
 		rec.parts[i].packed = p
 	}
@@ -358,91 +372,14 @@ func (s *sealer) request(q request) []byte {
 type reply struct {
 	now     int64  // by the point's clock, as in its latest session
 	name    string // of the point
-	records [][]byte
+	records []*record
 	more    bool // there are more
 }
 
 // maxReply bounds the records of a reply, in bytes.
 const maxReply = 1 << 20
 
-// Answer answers a follower's request, however it arrived. The reply says what
-// passed since the last one, in up to a megabyte. The error wraps [ErrForged],
-// [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
-func (p *Point) Answer(request []byte) ([]byte, error) {
-	magic := requestMagic
-	if bytes.HasPrefix(request, []byte(whichMagic)) {
-		magic = whichMagic
-	}
-	r, err := p.seal.open(request, magic)
-	if err == nil && p.open.Err() != nil {
-		err = fmt.Errorf("hoplag: %w", ErrClosed)
-	}
-	if err != nil {
-		return nil, err
-	}
-	nonce := r.Bytes(nonceSize)
-	if magic == whichMagic {
-		data := r.Bytes(r.Len())
-		if err = r.Close(); err == nil {
-			data, err = p.which(nonce, data)
-		}
-		return data, inMessage(magic, err)
-	}
-	at := position{r.Uint64(), int64(r.Uint64())}
-	if err := r.Close(); err != nil {
-		return nil, inMessage(magic, err)
-	}
-	p.Direction.remember()
-	p.mu.Lock()
-	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
-	wall := p.history.latest().wall // the clock may have been set since
-	p.mu.Unlock()
-
-	a := reply{now: wall + p.clock.elapsed(), name: p.config.Name, more: more}
-	if len(cuts) == 0 && wall == 0 || p.config.Clock != nil {
-		a.now = p.clock.now()
-	}
-	for i := range cuts {
-		a.records = append(a.records, p.seal.of(&cuts[i]))
-	}
-	return p.seal.reply(nonce, a), nil
-}
-
-// Records yields what passes the point as signed records, of one cut each if the
-// caller keeps up, for any bus that carries them to a [Pair]. It begins with the
-// present cut and ends when the context is done or the point is closed.
-func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		p.mu.Lock()
-		latest := p.history.latest()
-		at, name := position{latest.session, latest.through}, randomNumber()
-		p.mu.Unlock()
-		for {
-			p.mu.Lock()
-			if p.waiting == nil {
-				p.waiting = make(chan struct{})
-			}
-			waiting := p.waiting
-			cuts, _ := p.history.read(name, at, p.config.History, p.clock.elapsed())
-			p.mu.Unlock()
-			for i := range cuts {
-				at = position{cuts[i].session, cuts[i].through}
-				if !yield(p.seal.of(&cuts[i])) {
-					return
-				}
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-p.open.Done():
-				return
-			case <-waiting:
-			}
-		}
-	}
-}
-
-// of returns the record of a cut.
+// of returns the record of a cut, not signed.
 func (s *sealer) of(cut *stored) []byte {
 	if cut.data != nil {
 		return cut.data
@@ -450,18 +387,23 @@ func (s *sealer) of(cut *stored) []byte {
 	return s.record(cut, [2]*tally{})
 }
 
-// reply encodes a reply.
-func (s *sealer) reply(nonce []byte, a reply) []byte {
-	b := append(s.begin(replyMagic), nonce...)
+// reply encodes a reply with the records of cuts.
+func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
+	size := 512
+	for i := range cuts {
+		size += len(cuts[i].data) + 2*storedSize
+	}
+	b := append(append(make([]byte, 0, size), s.begin(replyMagic)...), nonce...)
 	b = binary.BigEndian.AppendUint64(b, uint64(a.now))
 	b = append(append(b, uint8(len(a.name))), a.name...)
 	if b = append(b, 0); a.more {
 		b[len(b)-1] = 1
 	}
-	b = binary.BigEndian.AppendUint32(b, uint32(len(a.records)))
-	for _, data := range a.records {
-		b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
-		b = append(b, data...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(cuts)))
+	for i := range cuts {
+		record := s.of(&cuts[i])
+		b = binary.BigEndian.AppendUint32(b, uint32(len(record)+tagSize))
+		b = append(append(b, record...), s.tag(record)...)
 	}
 	return s.seal(b)
 }
@@ -485,9 +427,18 @@ func (s *sealer) answered(q request, data []byte) (reply, error) {
 	a.name = string(r.Bytes(int(r.Uint8())))
 	a.more = r.Uint8() == 1
 	for range r.Size() {
-		record := r.Bytes(r.Size())
-		if record == nil {
+		signed := r.Bytes(r.Size())
+		if signed == nil {
 			break
+		}
+		message, _ := split(signed) // the reply is signed
+		body, err := s.head(message, recordMagic)
+		if err != nil {
+			return reply{}, err
+		}
+		record, err := s.parse(body, false)
+		if err != nil {
+			return reply{}, err
 		}
 		a.records = append(a.records, record)
 	}

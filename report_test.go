@@ -216,7 +216,12 @@ func someTallies(c *Config) [2]*tally {
 }
 
 func (s *sealer) someRecord() []byte {
-	return s.record(&stored{session: 77, after: -3, through: 9}, someTallies(&s.config))
+	return s.signed(&stored{session: 77, after: -3, through: 9}, someTallies(&s.config))
+}
+
+func (s *sealer) signed(of *stored, counted [2]*tally) []byte {
+	record := s.record(of, counted)
+	return append(record, s.tag(record)...)
 }
 
 // unpack is what a part of a record counted.
@@ -248,7 +253,7 @@ func TestRecordSurvivesTheWire(t *testing.T) {
 			t.Errorf("direction %d: flows differ", i)
 		}
 	}
-	if !bytes.Equal(seal.record(&stored{session: 77, after: -3, through: 9}, tallies), data) {
+	if !bytes.Equal(seal.signed(&stored{session: 77, after: -3, through: 9}, tallies), data) {
 		t.Error("encoded again it is another record")
 	}
 }
@@ -280,7 +285,7 @@ func TestRecordsAreSealed(t *testing.T) {
 	// The right identity, which is no secret, without the key.
 	forger := other
 	forger.identity = seal.identity
-	if _, err := seal.decode(forger.record(&stored{session: 1, through: 1}, [2]*tally{})); !errors.Is(err, ErrForged) {
+	if _, err := seal.decode(forger.signed(&stored{session: 1, through: 1}, [2]*tally{})); !errors.Is(err, ErrForged) {
 		t.Errorf("a forged record: %v", err)
 	}
 }
@@ -349,7 +354,7 @@ func FuzzDecode(f *testing.F) {
 	p := &Point{config: c, open: f.Context(), clock: newTimeline(nil), seal: seal, Direction: newDirection(&c, newTimeline(nil))}
 	p.history.limit = 1 << 20
 	record := seal.someRecord()
-	p.history.add(stored{session: 77, after: -3, through: 9, data: record}, 0)
+	p.history.add(stored{session: 77, after: -3, through: 9, data: record[:len(record)-tagSize]}, 0)
 	q := newRequest(1, position{77, 3})
 	request := seal.request(q)
 	reply, err := p.Answer(request)
@@ -366,7 +371,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if r, err := seal.decode(data); err == nil {
 			of := &stored{session: r.session, step: r.step, after: r.after, through: r.through}
-			again := seal.record(of, [2]*tally{seal.unpack(r.parts[forth]), seal.unpack(r.parts[back])})
+			again := seal.signed(of, [2]*tally{seal.unpack(r.parts[forth]), seal.unpack(r.parts[back])})
 			if !sign && !bytes.Equal(again, data) {
 				t.Error("a record has two encodings")
 			}
@@ -374,8 +379,9 @@ func FuzzDecode(f *testing.F) {
 		p.Answer(data)
 		seal.answered(q, data)
 		m := newMeeting(c)
-		if _, err := m.take(first, "", data); err == nil {
-			m.take(second, "", record)
+		if r, err := seal.decode(data); err == nil {
+			m.take(first, "", r)
+			m.take(second, "", must(seal.decode(record)))
 			m.next()
 		}
 	})

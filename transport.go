@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +18,7 @@ import (
 )
 
 // An Exchange carries a request to another point's [Point.Answer] and returns
-// the reply: over HTTP ([HTTP]), a connection ([Conn], [Dial]) or any bus.
+// the reply: over HTTP ([HTTP]) or any bus.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
 // Follow compares this point with the one whose ServeHTTP is at the URL. It
@@ -89,8 +89,8 @@ func (f *follower) fetch(ctx context.Context) {
 	p.mu.Unlock()
 	for i := range cuts {
 		f.local = position{cuts[i].session, cuts[i].through}
-		_, err := f.compare.meeting.take(second, "", p.seal.of(&cuts[i]))
-		must(0, err) // our own
+		body, err := p.seal.head(p.seal.of(&cuts[i]), recordMagic)
+		must(f.compare.meeting.take(second, "", must(p.seal.parse(must(body, err), true)))) // our own
 		here.ahead.add(0, -cuts[i].wall, 0)
 	}
 
@@ -145,6 +145,81 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 		return ErrClosed
 	case <-timer.C:
 		return nil
+	}
+}
+
+// Answer answers a follower's request, however it arrived. The reply says what
+// passed since the last one, in up to a megabyte. The error wraps [ErrForged],
+// [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
+func (p *Point) Answer(request []byte) ([]byte, error) {
+	magic := requestMagic
+	if bytes.HasPrefix(request, []byte(whichMagic)) {
+		magic = whichMagic
+	}
+	r, err := p.seal.open(request, magic)
+	if err == nil && p.open.Err() != nil {
+		err = fmt.Errorf("hoplag: %w", ErrClosed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	nonce := r.Bytes(nonceSize)
+	if magic == whichMagic {
+		data := r.Bytes(r.Len())
+		if err = r.Close(); err == nil {
+			data, err = p.which(nonce, data)
+		}
+		return data, inMessage(magic, err)
+	}
+	at := position{r.Uint64(), int64(r.Uint64())}
+	if err := r.Close(); err != nil {
+		return nil, inMessage(magic, err)
+	}
+	p.Direction.remember()
+	p.mu.Lock()
+	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
+	wall := p.history.latest().wall // the clock may have been set since
+	p.mu.Unlock()
+
+	a := reply{now: wall + p.clock.elapsed(), name: p.config.Name, more: more}
+	if len(cuts) == 0 && wall == 0 || p.config.Clock != nil {
+		a.now = p.clock.now()
+	}
+	return p.seal.reply(nonce, a, cuts), nil
+}
+
+// Records yields what passes the point as signed records, of one cut each if the
+// caller keeps up, for any bus that carries them to a [Pair]. It begins with the
+// present cut and ends when the context is done or the point is closed.
+func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		p.mu.Lock()
+		latest := p.history.latest()
+		at, name := position{latest.session, latest.through}, randomNumber()
+		p.mu.Unlock()
+		for {
+			p.mu.Lock()
+			if p.waiting == nil {
+				p.waiting = make(chan struct{})
+			}
+			waiting := p.waiting
+			cuts, _ := p.history.read(name, at, p.config.History, p.clock.elapsed())
+			p.mu.Unlock()
+			for i := range cuts {
+				at = position{cuts[i].session, cuts[i].through}
+				record := p.seal.of(&cuts[i])
+				if !yield(slices.Concat(record, p.seal.tag(record))) {
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.open.Done():
+				return
+			case <-waiting:
+			}
+		}
 	}
 }
 
@@ -226,8 +301,12 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m, now := p.compare.meeting, p.elapsed()
-	r, err := m.take(point, shard, bytes.Clone(record))
-	if r != nil {
+	r, err := m.seal.decode(bytes.Clone(record))
+	if err != nil {
+		return err
+	}
+	isNew, err := m.take(point, shard, r)
+	if isNew {
 		// The record was on its way for a while. The smallest of many such
 		// differences is close to that of the clocks.
 		ahead := now - (r.through+1)*m.cut
@@ -262,10 +341,8 @@ const (
 	maxMessage = 64 << 20
 	maxRequest = 64 << 10
 
-	// A connection has firstTimeout until its first signed request has come, and
-	// nextTimeout for each one after that. maxConns are open at a time.
-	firstTimeout, nextTimeout = 10 * time.Second, 10 * time.Minute
-	maxConns                  = 1024
+	// requestTimeout is how long a request may take to come.
+	requestTimeout = 10 * time.Second
 )
 
 // ServeHTTP answers followers. The body of a POST is the request, and the body
@@ -276,7 +353,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This is a point of hoplag. Follow it with Point.Follow, from a point of the same Key.", http.StatusMethodNotAllowed)
 		return
 	}
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(firstTimeout)) // where the server can
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout)) // where the server can
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	http.NewResponseController(w).SetReadDeadline(time.Time{})
 	var reply []byte
@@ -327,137 +404,4 @@ func HTTP(client *http.Client, url string) Exchange {
 		}
 		return body, nil
 	}
-}
-
-// Serve answers the followers that connect, until the listener or the point is
-// closed. Of those who do not show within ten seconds that they have the Key, or
-// are more than a thousand, it closes the connections. Errors such as too many open
-// files may pass: it waits a while.
-func (p *Point) Serve(l net.Listener) error {
-	defer context.AfterFunc(p.open, func() { l.Close() })()
-	for wait := time.Millisecond; ; {
-		conn, err := l.Accept()
-		switch {
-		case err == nil:
-			wait = time.Millisecond
-			go func() {
-				defer conn.Close()
-				defer context.AfterFunc(p.open, func() { conn.Close() })()
-				defer p.conns.Add(-1)
-				if p.conns.Add(1) <= maxConns {
-					p.ServeConn(conn)
-				}
-			}()
-		case errors.Is(err, net.ErrClosed), p.open.Err() != nil:
-			return nil
-		case wait > 10*time.Second:
-			return fmt.Errorf("hoplag: %w", err)
-		default:
-			wait *= 2
-			p.wait(context.Background(), p.clock.now()+int64(min(wait, time.Second)))
-		}
-	}
-}
-
-// ServeConn answers the follower at the other end of a connection, until the
-// follower closes it. Anything that carries bytes both ways will do. A request
-// that is not signed ends it with [ErrForged].
-func (p *Point) ServeConn(conn io.ReadWriter) error {
-	timed, _ := conn.(interface{ SetDeadline(time.Time) error })
-	for timeout := firstTimeout; ; timeout = nextTimeout {
-		if timed != nil {
-			timed.SetDeadline(time.Now().Add(timeout))
-		}
-		request, err := readMessage(conn, maxRequest)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		reply, err := p.Answer(request)
-		if err != nil {
-			return err
-		}
-		if err := writeMessage(conn, reply); err != nil {
-			return err
-		}
-	}
-}
-
-// Conn exchanges over a connection to a point's [Point.ServeConn], one request
-// at a time. After an error it is useless.
-func Conn(conn net.Conn) Exchange {
-	var mu sync.Mutex
-	return func(ctx context.Context, request []byte) ([]byte, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		end, _ := ctx.Deadline()
-		conn.SetDeadline(end)
-		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-		defer stop()
-		if err := writeMessage(conn, request); err != nil {
-			return nil, err
-		}
-		return readMessage(conn, maxMessage)
-	}
-}
-
-// Dial exchanges over connections to the [Point.Serve] at an address, given as for
-// [net.Dial]. It connects when first needed, and again after an error: at once if
-// the connection is old.
-func Dial(network, address string) Exchange {
-	var conn net.Conn
-	var mu sync.Mutex
-	return func(ctx context.Context, request []byte) (reply []byte, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		for old := conn != nil; ; old = false {
-			if conn == nil {
-				var d net.Dialer
-				if conn, err = d.DialContext(ctx, network, address); err != nil {
-					conn = nil
-					return nil, fmt.Errorf("hoplag: %w", err)
-				}
-			}
-			if reply, err = Conn(conn)(ctx, request); err == nil {
-				return reply, nil
-			}
-			conn.Close()
-			conn = nil
-			if !old || ctx.Err() != nil {
-				return nil, err
-			}
-		}
-	}
-}
-
-// On a connection, each message follows its length in 4 bytes.
-
-func writeMessage(w io.Writer, message []byte) error {
-	b := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(message)), uint32(len(message)))
-	if _, err := w.Write(append(b, message...)); err != nil {
-		return fmt.Errorf("hoplag: %w", err)
-	}
-	return nil
-}
-
-// readMessage reads a message of at most limit bytes.
-func readMessage(r io.Reader, limit uint32) ([]byte, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return nil, fmt.Errorf("hoplag: %w", err)
-	}
-	n := binary.BigEndian.Uint32(length[:])
-	if n > limit {
-		return nil, fmt.Errorf("hoplag: a message of %d bytes, at most %d: is there a point at the other end?", n, limit)
-	}
-	// The length is only the peer's word: memory grows with what really comes.
-	var b bytes.Buffer
-	if _, err := io.CopyN(&b, r, int64(n)); errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("hoplag: %w", io.ErrUnexpectedEOF)
-	} else if err != nil {
-		return nil, fmt.Errorf("hoplag: %w", err)
-	}
-	return b.Bytes(), nil
 }

@@ -2,16 +2,12 @@ package hoplag
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
-	"syscall"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,47 +74,28 @@ func TestServeHTTP(t *testing.T) {
 	}
 }
 
-func TestServeConnections(t *testing.T) {
-	a := newTestPoint(t, quick, "a")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error)
-	go func() { served <- a.Serve(l) }()
-	measure(t, a, newTestPoint(t, quick, "b"), Dial("tcp", l.Addr().String()))
-	l.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-}
-
-// A stranger's connection is closed.
-func TestServeConnRefuses(t *testing.T) {
-	a := newTestPoint(t, quick, "a")
+// A stranger gets no answer, and a closed point gives none.
+func TestStrangersGetNothing(t *testing.T) {
+	p := newTestPoint(t, quick, "a")
+	request := p.seal.request(newRequest(1, position{}))
+	changed := slices.Clone(request)
+	changed[20] ^= 1
 	for name, message := range map[string][]byte{
 		"nothing that is signed": []byte("GET / HTTP/1.1\r\n\r\n........................................................"),
-		"too long a message":     {0xff, 0xff, 0xff, 0xff},
-		"half a message":         {0, 0, 0, 9, 1},
-		"half a length":          {0, 0},
+		"nothing":                nil,
+		"half a request":         request[:len(request)/2],
+		"another request":        changed,
 	} {
-		client, server := net.Pipe()
-		go func() {
-			client.Write(message)
-			client.Close()
-		}()
-		if err := a.ServeConn(server); err == nil {
+		if _, err := p.Answer(message); err == nil {
 			t.Errorf("%s: no error", name)
 		}
-		server.Close()
 	}
-}
-
-func TestDialReportsNobody(t *testing.T) {
-	_, err := Dial("tcp", "127.0.0.1:1")(context.Background(), nil)
-	var op *net.OpError
-	if !errors.As(err, &op) {
-		t.Errorf("error %v", err)
+	if _, err := p.Answer(request); err != nil {
+		t.Error(err)
+	}
+	p.Close()
+	if _, err := p.Answer(request); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed point answers: %v", err)
 	}
 }
 
@@ -295,85 +272,4 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 		t.Errorf("means are off by %s", Format(off))
 	}
 	t.Logf("means are off by %s", Format(off))
-}
-
-// A pipeListener accepts the far ends of pipes.
-type pipeListener struct {
-	conns chan net.Conn // nil for an error that passes
-	once  sync.Once
-	done  chan struct{}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		if c == nil {
-			return nil, syscall.EMFILE
-		}
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
-
-// Connections that show no Key end after ten seconds, those of followers stay, more
-// than there is room for are closed at once, and all end with the point. Errors that
-// pass end nothing.
-func TestServeEndsConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := must(NewPoint(Config{Key: testKey}))
-		l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-		served := make(chan error, 1)
-		go func() { served <- p.Serve(l) }()
-		connect := func(first []byte) (ended chan time.Time) {
-			here, there := net.Pipe()
-			l.conns <- there
-			ended = make(chan time.Time, 1)
-			go func() {
-				here.Write(first)
-				io.Copy(io.Discard, here)
-				ended <- time.Now()
-			}()
-			return ended
-		}
-		for range 3 {
-			l.conns <- nil
-		}
-		time.Sleep(time.Second) // it waits
-		began := time.Now()
-		request := p.seal.request(newRequest(1, position{}))
-		friend := connect(append(binary.BigEndian.AppendUint32(nil, uint32(len(request))), request...))
-		var strangers []chan time.Time
-		for range maxConns + 100 {
-			strangers = append(strangers, connect([]byte{0, 0, 0, 9, 1}))
-		}
-		atOnce := 0
-		for _, s := range strangers {
-			switch after := (<-s).Sub(began); {
-			case after == 0:
-				atOnce++
-			case after != firstTimeout:
-				t.Fatalf("a stranger's connection ends after %v", after)
-			}
-		}
-		if atOnce < 100 || atOnce > 110 {
-			t.Errorf("%d connections were closed at once, want 100 and a few", atOnce)
-		}
-		time.Sleep(time.Minute)
-		select {
-		case <-friend:
-			t.Error("the connection of a follower ended")
-		default:
-		}
-		p.Close()
-		<-friend
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		if _, err := p.Answer(request); !errors.Is(err, ErrClosed) {
-			t.Errorf("a closed point answers: %v", err)
-		}
-	})
 }

@@ -21,11 +21,6 @@ type groupAges struct {
 	others moment  // ages, weighed by how many packets they stand for in spans with losses
 }
 
-func (e *endAges) reset(groups int) {
-	*e = endAges{all: resize(e.all, groups)}
-	clear(e.all)
-}
-
 // A moment adds up numbers and their squares.
 type moment struct{ n, sum, squares float64 }
 
@@ -151,22 +146,19 @@ func (a *Areas) age(t *Transit) {
 // youngest returns the mean age at a cut of so many packets if they are those that
 // were sent last. Any others are older.
 func (a *Areas) youngest(cut int, packets float64) (mean float64) {
-	left := packets
-	for k := cut; k > 0 && left > 0; k-- {
+	for k, left := cut, packets; k > 0 && left > 0; k-- {
 		sent := 0.0
 		for g := range a.losses.groups {
 			sent += a.losses.groups[g].cuts[k].all
 		}
-		if n := min(left, sent); n > 0 {
-			mean += n / packets * (float64(a.ends[cut]-a.ends[k]) + a.length(k)*n/sent/2)
-			left -= n
-		}
+		n := min(left, sent)
+		mean += n / packets * (float64(a.ends[cut]-a.ends[k]) + a.length(k)*n/max(sent, 1)/2)
+		left -= n
 	}
 	return mean
 }
 
-// enoughAges is how many ages tell those of others.
-const enoughAges = 30
+const enoughAges = 30 // that tell those of others
 
 // knownAges are ages, and the variance of their sum.
 type knownAges struct {

@@ -45,7 +45,8 @@ func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone = a.alone[:0]
 	for i := range a.onWay {
-		a.onWay[i].reset(len(a.groups) - 1)
+		a.onWay[i] = endAges{all: resize(a.onWay[i].all, len(a.groups)-1)}
+		clear(a.onWay[i].all)
 	}
 	w.areas, w.cell, w.young = a, -1, 0
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 
 	"github.com/hoplag/hoplag"
 )
@@ -21,9 +22,9 @@ func Points(ctx context.Context, l net.Listener, a, b hoplag.Config, tell func(h
 	if err = errors.Join(err, err2); err != nil {
 		return nil, nil, err
 	}
-	go first.Serve(l)
+	go http.Serve(l, first)
 	go func() {
-		for r := range second.FollowOver(ctx, hoplag.Dial("tcp", l.Addr().String())) {
+		for r := range second.Follow(ctx, "http://"+l.Addr().String()) {
 			tell(r)
 		}
 	}()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go ingress.point.Serve(reports)
+	go http.Serve(reports, ingress.point)
 	known, outside, lost, named := 0, 0, uint64(0), 0
 	out := &lines{test: t, each: func(line string) {
 		var r hoplag.Report

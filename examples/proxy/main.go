@@ -11,14 +11,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
 
-	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -72,8 +73,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		context.AfterFunc(working, func() { l.Close() })
-		return h.point.Serve(l)
+		server := &http.Server{Handler: h.point, ReadHeaderTimeout: 10 * time.Second}
+		context.AfterFunc(working, func() { server.Close() })
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
 	}
 	return h.follow(working, o, &programs.Rows{W: stdout, JSON: o.json})
 }
@@ -89,7 +94,7 @@ func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (fail
 		return err
 	}
 	defer stop()
-	for r := range h.point.FollowOver(ctx, hoplag.Dial("tcp", o.reports)) {
+	for r := range h.point.Follow(ctx, "http://"+o.reports) {
 		if view.Add(r); o.json {
 			rows.Object(r)
 		} else {
