@@ -6,7 +6,6 @@ import (
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
-	sds "github.com/hoplag/hoplag/lds/paper"
 )
 
 // BenchmarkLDSUpdate: 4 rows × 17,500 cells, 1.1 MiB, in each of which it
@@ -51,33 +50,6 @@ func BenchmarkLDSUpdate(b *testing.B) {
 			}, floor)
 		})
 	}
-	b.Run("4x17500-1MiB-batch32", func(b *testing.B) {
-		s := must(lds.New(lds.DefaultConfig))
-		const burst = 32
-		compare(b, streamLength, 0, func(from, to int) {
-			for ; from < to; from += burst {
-				end := min(from+burst, to)
-				s.UpdateBatch(flows[from:end], packets[from:end], int64(from))
-			}
-		}, floor)
-	})
-	b.Run("4x17500-1MiB-weights", func(b *testing.B) {
-		s := must(lds.New(lds.DefaultConfig))
-		compare(b, streamLength, 0, func(from, to int) {
-			t, packets := int64(from), packets[from:to]
-			for i, f := range flows[from:to] {
-				s.UpdateWeighted(f, packets[i], t+int64(i), 1+uint32(f)%2)
-			}
-		}, floor)
-	})
-	b.Run("sds-4x17500-1MiB", func(b *testing.B) {
-		s := must(sds.NewSDS(4, 17500))
-		compare(b, streamLength, 0, func(from, to int) {
-			for i, f := range flows[from:to] {
-				s.Update(f, int64(i))
-			}
-		}, floor)
-	})
 }
 
 // BenchmarkCOLATEUpdate: 455,334 counters, 16 of them a flow's. The floor
@@ -106,18 +78,6 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 			t, packets := int64(from), packets[from:to]
 			for i, f := range flows[from:to] {
 				hashAndWord(counters, f, packets[i], t+int64(i))
-			}
-		}, floor)
-	})
-	b.Run("455334-counters-default-3.5MiB-batch32", func(b *testing.B) {
-		const burst = 32
-		compare(b, streamLength, 0, func(from, to int) {
-			for ; from < to; from += burst {
-				end := min(from+burst, to)
-				if r.Due(int64(from) * gap) {
-					r.Reset()
-				}
-				r.UpdateBatch(flows[from:end], packets[from:end], int64(from)*gap)
 			}
 		}, floor)
 	})

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"hash/crc32"
-	"hash/fnv"
-	"hash/maphash"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -34,53 +30,6 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
-}
-
-// BenchmarkHash holds every family beside what the standard library offers,
-// all called through a function value; the lengths are a word, an IPv4
-// 5-tuple, IP and TCP headers, and a cache line.
-func BenchmarkHash(b *testing.B) {
-	headers := headerStream()
-	packets := make([]hashing.Packet, headerCount)
-	for i := range packets {
-		packets[i] = hashing.Digest(7, headers[i][:])
-	}
-	floor := cellFloor(packets)
-
-	seed := maphash.MakeSeed()
-	castagnoli := crc32.MakeTable(crc32.Castagnoli)
-	fnv1a := fnv.New64a()
-	for _, h := range []struct {
-		name string
-		hash func([]byte) uint64
-	}{
-		{"Digest", func(p []byte) uint64 { return uint64(hashing.Digest(7, p)) }},
-		{"H3", must(families.NewH3(7, 64)).Bytes},
-		{"Tabulation", must(families.NewTabulation(7, 64)).Bytes},
-		{"Toeplitz", must(families.ToeplitzFromKey(headers[0][:])).Bytes},
-		{"Rabin", families.NewRabin(7).Bytes},
-		{"Polynomial", families.NewPolynomial(7).Bytes},
-		{"SipHash", hashing.SipHashFromKey([16]byte{7}).Bytes},
-		{"std-maphash", func(p []byte) uint64 { return maphash.Bytes(seed, p) }},
-		{"std-crc32c", func(p []byte) uint64 { return uint64(crc32.Checksum(p, castagnoli)) }},
-		{"std-fnv1a", func(p []byte) uint64 {
-			fnv1a.Reset()
-			fnv1a.Write(p)
-			return fnv1a.Sum64()
-		}},
-	} {
-		for _, n := range []int{8, 13, 40, 64} {
-			b.Run(fmt.Sprintf("%s/%dB", h.name, n), func(b *testing.B) {
-				compare(b, headerCount, 0, func(from, to int) {
-					var sum uint64
-					for i := range headers[from:to] {
-						sum += h.hash(headers[from+i][:n])
-					}
-					hashed = sum
-				}, floor)
-			})
-		}
-	}
 }
 
 // BenchmarkDigest40 hashes IP and TCP headers, called directly.

@@ -75,30 +75,6 @@ func BenchmarkLDASender(b *testing.B) {
 	})
 }
 
-// BenchmarkLDAClasses is 64 classes of packets, 2 MiB together, that come mixed.
-// The floor updates one of as many cells, by the same hashes.
-func BenchmarkLDAClasses(b *testing.B) {
-	const classes = 64
-	packets, flows := packetStream(), flowStream()
-	var all [classes]*lda.Aggregator
-	for i := range all {
-		all[i] = must(lda.New(twoBanks))
-	}
-	cells := make([]floorCell, classes*2048)
-	compare(b, streamLength, 0, func(from, to int) {
-		t, packets := int64(from), packets[from:to]
-		for i, f := range flows[from:to] {
-			all[f%classes].Update(packets[i], t+int64(i))
-		}
-	}, func(from, to int) {
-		t, packets := uint64(from), packets[from:to]
-		for i, f := range flows[from:to] {
-			at := uint64(f)%classes*2048 + uint64(packets[i])%2048
-			cells[at].Add(t + uint64(i))
-		}
-	})
-}
-
 // BenchmarkLDAInterval is what an interval's end costs, with 1,024 cells of 9
 // bytes; the bar of Merge is 1 µs.
 func BenchmarkLDAInterval(b *testing.B) {

@@ -24,7 +24,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"time"
@@ -39,6 +38,7 @@ import (
 	"github.com/hoplag/hoplag/bench/figreal"
 	"github.com/hoplag/hoplag/bench/figrli"
 	"github.com/hoplag/hoplag/bench/soak"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // experiments returns all experiments, in the order of the list and the
@@ -57,32 +57,10 @@ func experiments() []experiment.Experiment {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := command(ctx, experiments(), os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-	}
-	os.Exit(exitCode(err))
+	programs.Main("bench", func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		return command(ctx, experiments(), args, stdout, stderr)
+	})
 }
-
-// exitCode is 0 for success and help, 2 for a wrong command line, and 1 for an
-// experiment or file that failed.
-func exitCode(err error) int {
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.As(err, new(usageError)):
-		return 2
-	}
-	return 1
-}
-
-// A usageError is a wrong command line.
-type usageError struct{ error }
-
-// Unwrap returns the cause.
-func (e usageError) Unwrap() error { return e.error }
 
 // settings are the options of the command line.
 type settings struct {
@@ -100,7 +78,7 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 	set, err := parseSettings(args, stderr)
 	switch {
 	case err != nil:
-		return usageError{err}
+		return err
 	case set.soak > 0:
 		return soak.Run(ctx, set.soak, set.seed, stdout, stderr)
 	case set.page != "":
@@ -110,7 +88,7 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 	}
 	chosen, err := choose(all, set)
 	if err != nil {
-		return usageError{err}
+		return programs.Usage("%w", err)
 	}
 	if err := os.MkdirAll(set.out, 0o755); err != nil {
 		return err
@@ -126,7 +104,7 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var set settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // main prints the error, once
+	f.SetOutput(io.Discard) // the program prints the error, once
 	f.Usage = func() {}
 	f.BoolVar(&set.all, "all", false, "run every experiment")
 	f.BoolVar(&set.quick, "quick", false, "smaller runs without verdicts: a minute instead of half an hour")
@@ -145,7 +123,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 			return set, err
 		}
 		if err != nil {
-			return set, fmt.Errorf("%w (-h explains)", err)
+			return set, programs.Usage("%w (-h explains)", err)
 		}
 		if f.NArg() == 0 {
 			break
@@ -156,13 +134,13 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	running := set.all || len(set.names) > 0
 	switch {
 	case set.all && len(set.names) > 0:
-		return set, fmt.Errorf("-all and %q: want one or the other", set.names[0])
+		return set, programs.Usage("-all and %q: want one or the other", set.names[0])
 	case set.page != "" && running:
-		return set, errors.New("-results runs nothing: run the experiments first, then -results alone")
+		return set, programs.Usage("-results runs nothing: run the experiments first, then -results alone")
 	case set.soak < 0 || set.soak > 0 && (running || set.page != ""):
-		return set, fmt.Errorf("-soak %v: want a length of time, and nothing else to run", set.soak)
+		return set, programs.Usage("-soak %v: want a length of time, and nothing else to run", set.soak)
 	case set.jobs < 1:
-		return set, fmt.Errorf("-j %d: want at least 1", set.jobs)
+		return set, programs.Usage("-j %d: want at least 1", set.jobs)
 	}
 	return set, nil
 }

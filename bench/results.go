@@ -39,9 +39,7 @@ func load(all []experiment.Experiment, dir string) (records []*experiment.Record
 }
 
 // writeResults writes a page of what full runs in a directory claim, in sentences:
-// what was asked, what the paper has, and what came out here. It refuses quick
-// runs, and runs that read something the project does not ship: everything on the
-// page can be repeated from a clone.
+// what was asked, what the paper has, and what came out here. It refuses quick runs.
 func writeResults(all []experiment.Experiment, file, dir string) error {
 	page, err := resultsPage(all, dir)
 	if err != nil {
@@ -64,8 +62,6 @@ func resultsPage(all []experiment.Experiment, dir string) (string, error) {
 			continue
 		case r.Quick:
 			return "", fmt.Errorf("%s in %s is a quick run: run it without -quick", r.Name, dir)
-		case len(r.Outside) > 0:
-			return "", fmt.Errorf("%s in %s read %s, which is not part of the project: run it from a clone", r.Name, dir, r.Outside[0])
 		case r.Seed != records[0].Seed:
 			return "", fmt.Errorf("%s in %s has seed %d, and %s has %d", r.Name, dir, r.Seed, records[0].Name, records[0].Seed)
 		}
@@ -94,7 +90,7 @@ full size and with seed %d. The same seed gives the same figures on any machine:
 	if len(left) > 0 {
 		fmt.Fprintf(&out, "This page leaves out\n\n    go run ./bench -seed %d", seed)
 		wrap(&out, left)
-		fmt.Fprint(&out, "because they take longer, or need captures that are not part of the project.\n")
+		fmt.Fprint(&out, "because they take longer.\n")
 	}
 	fmt.Fprint(&out, `
 In each list the first figure is the paper's or, if the text says so, that of the
@@ -151,7 +147,7 @@ func section(r *experiment.Record, begins bool) string {
 func details(r *experiment.Record) string {
 	var out strings.Builder
 	for _, f := range r.Figures {
-		fmt.Fprintf(&out, "\n![%s](%s)\n\n%s\n", f.Title, f.File, f.Caption)
+		fmt.Fprintf(&out, "\n![%s](%s)\n%s\n", f.Title, f.File, f.Caption)
 	}
 	for _, t := range r.Tables {
 		fmt.Fprintf(&out, "\n%s\n\n| %s |\n|%s\n", t.Title, strings.Join(t.Columns, " | "), strings.Repeat("---|", len(t.Columns)))

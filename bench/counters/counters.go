@@ -26,6 +26,18 @@ func Pair[C, T any](make func(C) (T, error), c C) (up, down T) {
 	return experiment.Try(make(c)), experiment.Try(make(c))
 }
 
+// feed passes all packets by two recorders of a kind.
+func feed(up, down interface {
+	Update(f hashing.Flow, p hashing.Packet, t int64)
+}, packets iter.Seq[Packet]) {
+	for p := range packets {
+		up.Update(p.Flow, p.ID, p.In)
+		if !p.Lost {
+			down.Update(p.Flow, p.ID, p.Out)
+		}
+	}
+}
+
 // Plain holds the paper's recorders of both points.
 type Plain struct{ Up, Down *paper.Recorder }
 
@@ -33,12 +45,7 @@ type Plain struct{ Up, Down *paper.Recorder }
 func Record(c paper.Config, packets iter.Seq[Packet]) *Plain {
 	p := new(Plain)
 	p.Up, p.Down = Pair(paper.New, c)
-	for packet := range packets {
-		p.Up.Update(packet.Flow, packet.ID, packet.In)
-		if !packet.Lost {
-			p.Down.Update(packet.Flow, packet.ID, packet.Out)
-		}
-	}
+	feed(p.Up, p.Down, packets)
 	return p
 }
 
@@ -77,12 +84,7 @@ type Counted struct{ up, down *colate.Recorder }
 func Count(c colate.Config, packets iter.Seq[Packet]) *Counted {
 	p := new(Counted)
 	p.up, p.down = Pair(colate.New, c)
-	for packet := range packets {
-		p.up.Update(packet.Flow, packet.ID, packet.In)
-		if !packet.Lost {
-			p.down.Update(packet.Flow, packet.ID, packet.Out)
-		}
-	}
+	feed(p.up, p.down, packets)
 	return p
 }
 

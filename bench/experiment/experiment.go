@@ -81,7 +81,6 @@ type Result struct {
 	Tables  []*Table
 	Notes   []string // paragraphs of plain text: how it was run, where it differs from the paper, what it means
 	Config  any      // all choices, as JSON
-	Outside []string // what was read from outside the project
 }
 
 // A Table appears in the report. Cells are text; format numbers in them with

@@ -128,16 +128,3 @@ func TestLoadErrors(t *testing.T) {
 		}
 	}
 }
-
-// A Config that cannot be written is an error that names the experiment, and
-// leaves no record.
-func TestSaveError(t *testing.T) {
-	dir := t.TempDir()
-	err := Save(dir, &Experiment{Name: "coin-1"}, &Run{}, &Result{Config: math.NaN()})
-	if err == nil || !strings.HasPrefix(err.Error(), "coin-1: Config: ") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := Load(dir, "coin-1"); !Missing(err) {
-		t.Errorf("a record is left: %v", err)
-	}
-}

@@ -30,10 +30,6 @@ func (r *Run) Table(name, title string, columns ...string) *Table {
 // the paper, what it means.
 func (r *Run) Note(paragraphs ...string) { r.found.Notes = append(r.found.Notes, paragraphs...) }
 
-// Outside records that the run read something that is not part of the project,
-// so that nobody who has only the project can repeat it.
-func (r *Run) Outside(what string) { r.found.Outside = append(r.found.Outside, what) }
-
 // Notef adds a formatted paragraph.
 func (r *Run) Notef(format string, args ...any) { r.Note(fmt.Sprintf(format, args...)) }
 

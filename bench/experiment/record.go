@@ -28,8 +28,6 @@ type Record struct {
 	Tables  []*Table `json:",omitempty"`
 	Notes   []string `json:",omitempty"`
 	Figures []Drawn  `json:",omitempty"`
-
-	Outside []string `json:",omitempty"` // what was read from outside the project
 }
 
 // A Drawn figure is in its own file.
@@ -57,7 +55,7 @@ func Save(dir string, e *Experiment, run *Run, result *Result) error {
 	r := Record{
 		Name: e.Name, Group: e.Group, Title: e.Title, Claim: e.Claim,
 		Seed: run.Seed, Quick: run.Quick, Config: config,
-		Claims: result.Claims, Tables: result.Tables, Notes: result.Notes, Outside: result.Outside,
+		Claims: result.Claims, Tables: result.Tables, Notes: result.Notes,
 	}
 	for _, f := range result.Figures {
 		name := joined(e.Name, f.Name)

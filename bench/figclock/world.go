@@ -159,8 +159,7 @@ func shortest(all []exchange) exchange {
 const (
 	means  = iota // half the difference of the mean delays, in the last second
 	filter        // NTP's: of eight polls, one a second, the one with the shortest round trip
-	equal         // half the difference of the means of as many bytes of probes as the LDAs take, in the last second
-	probed        // the same probes, over all seconds, through package clock
+	probed        // as many bytes of probes as the LDAs take, over all seconds, through package clock
 	ours          // the cells of all seconds
 	methods
 )
@@ -168,7 +167,6 @@ const (
 var looks = [methods]plot.Series{
 	means:  {Name: "means", Paper: true},
 	filter: {Name: "NTP's filter, 1 probe/s", Paper: true},
-	equal:  {Name: "shortest of probes of equal bytes", Paper: true},
 	probed: {Name: "probes of equal bytes, our line", Paper: true},
 	ours:   {Name: "cells, 10 s"},
 }
@@ -212,8 +210,6 @@ func measure(rng *rand.Rand, set setting) outcome {
 		out.offset[means] = math.Abs(mean - theta(middle))
 		e := shortest(polled[max(0, len(polled)-polls):])
 		out.offset[filter] = math.Abs(e.offset() - theta(e.sent))
-		e = shortest(probes)
-		out.offset[equal] = math.Abs(e.offset() - theta(e.sent))
 		out.read(trackers, epoch+int64(middle), theta(middle))
 	}
 	return out

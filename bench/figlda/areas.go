@@ -192,13 +192,7 @@ func measureAreas(run *experiment.Run) {
 	rates := []float64{1e5, 1e3, 10, 1e6}[:run.Pick(1, 4)]
 	shares := [][]float64{{0.01}, {0.001, 0.01, 0.05, 0.2}}[run.Pick(0, 1)]
 	reports, outside, worst, wide := 0, 0, 0.0, 0.0
-	laws := areaLaws()
-	if run.Quick { // every second one
-		for i := range laws[:len(laws)/2+1] {
-			laws[i] = laws[2*i]
-		}
-		laws = laws[:len(laws)/2+1]
-	}
+	laws := perflow.Spread(areaLaws(), run.Pick(7, 13))
 	for _, law := range experiment.Each(run, laws) {
 		for _, rate := range rates {
 			for _, loss := range areaLossesAt(rate, shares) {

@@ -49,32 +49,6 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// The delays have the moments of their laws, those that the paper gives: a
-// mean of 200 ns and, for Weibull 0.6, a deviation of 0.35 µs. The tolerance
-// is five standard errors.
-func TestLaws(t *testing.T) {
-	for _, law := range Laws {
-		p := passage(t, law, 0, 0)
-		deviation := mustDraw(t, law).StdDev()
-		tolerance := 5 * deviation / math.Sqrt(quickSize)
-		if math.Abs(p.Truth.Mean-meanDelay) > tolerance {
-			t.Errorf("%s: mean %v ns, want %v ± %v", law.Name, p.Truth.Mean, meanDelay, tolerance)
-		}
-		if off := p.Truth.Mean*1.02 - meanDelay; off < tolerance {
-			t.Errorf("%s: a mean of 2 %% more would pass", law.Name)
-		}
-	}
-	if d := mustDraw(t, Laws[0]).StdDev(); math.Abs(d-350) > 5 {
-		t.Errorf("deviation of Weibull 0.6 is %v ns, the paper's 350", d)
-	}
-}
-
-func mustDraw(t *testing.T, law Law) interface{ StdDev() float64 } {
-	t.Helper()
-	d := law.draw(1)
-	return d
-}
-
 // Each way of dividing the cells gives the expected sample. Over ten runs it
 // varies by a few per cent at most: whether a cell is usable hardly depends on
 // the others, so the sample's relative deviation is below 1/√(usable cells).
@@ -96,42 +70,6 @@ func TestSample(t *testing.T) {
 		if estimate.RelativeError(pt.sample.Mean(), wrong) < tolerance {
 			t.Errorf("%s: the sample to expect at twice the loss, %v, passes for %v", b.name, wrong, pt.sample.Mean())
 		}
-	}
-}
-
-// The optimal bank samples p = αm/(L+1), exactly.
-func TestOptimal(t *testing.T) {
-	c, p := bankings[0].config(1_000_000, 1023)
-	if p != 0.5 || c.Banks[0] != (lda.Bank{Rows: 1024}) {
-		t.Errorf("p = %v, banks %v", p, c.Banks)
-	}
-	if _, p := bankings[0].config(1_000_000, 10); p != 1 {
-		t.Errorf("p = %v with few losses", p)
-	}
-	for _, b := range bankings {
-		sum := 0
-		for _, r := range b.rows {
-			sum += r
-		}
-		if sum != rows {
-			t.Errorf("%s has %d cells, want %d", b.name, sum, rows)
-		}
-	}
-}
-
-// Episodes lose the share of packets asked for, in runs of 100 on average.
-func TestEpisodes(t *testing.T) {
-	p := passage(t, Laws[0], 0.1, episode)
-	var begun float64
-	for i, lost := range p.Lost {
-		if lost && (i == 0 || !p.Lost[i-1]) {
-			begun++
-		}
-	}
-	mean := float64(p.Losses) / begun
-	tolerance := 5 * episode / math.Sqrt(begun) // lengths are geometric: their deviation is about their mean
-	if math.Abs(mean-episode) > tolerance || math.Abs(1-episode) < tolerance {
-		t.Errorf("episodes of %v packets on average, want %v ± %v", mean, episode, tolerance)
 	}
 }
 

@@ -50,7 +50,7 @@ type survey struct {
 }
 
 func measureComparison(run *experiment.Run) {
-	intervals := run.Pick(3, 5)
+	intervals := run.Pick(1, 5)
 	s := &survey{mean: newMethod("mean of all packets"), rli: newMethod("RLI, 1 kHz"),
 		multiPoint: [2]*method{newMethod("multi-point, 1 %"), newMethod("multi-point, 10 %")}}
 	s.others = []*method{s.mean, s.rli, s.multiPoint[0], s.multiPoint[1]}

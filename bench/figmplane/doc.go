@@ -7,5 +7,5 @@ import "github.com/hoplag/hoplag/bench/experiment"
 
 // Experiments returns all experiments of this package.
 func Experiments() []experiment.Experiment {
-	return experiment.In("MPLANE", sprint, made, faults)
+	return experiment.In("MPLANE", made, faults)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
@@ -96,11 +95,8 @@ func measureFaults(run *experiment.Run) {
 	runs := run.Pick(10, 500)
 	table := run.Table("faults", "Faults that are named", "upgraded", "delay of the slow segment", "runs", "named first", "named alone",
 		"not measured, and said", "untrue suspicions, of looks", "true ones, by bursts")
-	f := run.Draw("named", "Slow segments that are named", "", plot.LinearAxis("delay of the slow segment (times its usual)"),
-		plot.LinearAxis("runs that name it (%)"))
-	for k, share := range experiment.Each(run, []float64{1, 0.15}) {
+	for _, share := range experiment.Each(run, []float64{1, 0.15}) {
 		what := fmt.Sprintf("%s of the routers upgraded", percent(share))
-		line := f.Line(plot.Series{Name: what, Pair: k + 1})
 		for _, times := range experiment.Each(run, []float64{0.25, 0.5, 1, 2}) {
 			var o outcome
 			n := runs
@@ -112,7 +108,6 @@ func measureFaults(run *experiment.Run) {
 			}
 			rate := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 			named, alarms := rate(o.named+o.unknown, o.runs), rate(o.alarms, o.looks)
-			line.Add(1+times, 100*rate(o.named, o.runs))
 			table.Row(percent(share), fmt.Sprintf("%g times", 1+times), o.runs, percent(rate(o.named, o.runs)), percent(rate(o.alone, o.runs)),
 				percent(rate(o.unknown, o.runs)), percent(alarms), percent(rate(o.bursts, o.looks)))
 			if times == 1 {

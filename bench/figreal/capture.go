@@ -88,6 +88,3 @@ func (c *capture) read(pair *trace.Pair) error {
 	}
 	return nil
 }
-
-// packetKey is a packet's digest under a seed.
-func packetKey(seed uint64, p *packet) hashing.Packet { return hashing.Word(seed, uint64(p.id)) }

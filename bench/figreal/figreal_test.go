@@ -1,8 +1,6 @@
 package figreal
 
 import (
-	"errors"
-	"io/fs"
 	"reflect"
 	"testing"
 
@@ -33,13 +31,5 @@ func TestRepeats(t *testing.T) {
 	}
 	if reflect.DeepEqual(result(oursRepeats, 1).Tables, result(oursRepeats, 2).Tables) {
 		t.Error("seeds 1 and 2 give the same")
-	}
-}
-
-// Outside the project's root the error says what is wrong.
-func TestElsewhere(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if _, err := realLDA.Execute(t.Context(), &experiment.Run{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v, want that there are no captures", err)
 	}
 }

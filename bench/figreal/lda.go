@@ -8,6 +8,7 @@ import (
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -67,7 +68,7 @@ func (c *capture) overTime(config lda.Config) intervals {
 	down := experiment.Try(lda.New(config))
 	for i := range c.packets {
 		p := &c.packets[i]
-		ups[of(p)].Update(packetKey(config.Identity, p), p.in)
+		ups[of(p)].Update(hashing.Word(config.Identity, uint64(p.id)), p.in)
 		all[of(p)].sent++
 	}
 	receiving := 0
@@ -81,7 +82,7 @@ func (c *capture) overTime(config lda.Config) intervals {
 		for receiving < of(p) { // the marker would have come by now
 			end()
 		}
-		down.Update(packetKey(config.Identity, p), p.out)
+		down.Update(hashing.Word(config.Identity, uint64(p.id)), p.out)
 		all[of(p)].exact.Add(p.delay())
 		if of(p) != receiving {
 			all[of(p)].crossed, all[receiving].crossed = true, true

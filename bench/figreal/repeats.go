@@ -118,7 +118,7 @@ func (all *identities) each(s repeating, seed uint64, f func(id hashing.Packet, 
 	if s.packets == 0 {
 		for i := range all.packets {
 			if p := &all.packets[i]; s.real {
-				f(packetKey(seed, p), p.in, p.out-p.in, p.lost)
+				f(hashing.Word(seed, uint64(p.id)), p.in, p.out-p.in, p.lost)
 			} else {
 				emit(i, p.id, all.count[p.id] > 1)
 			}

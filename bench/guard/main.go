@@ -28,7 +28,7 @@ const (
 	file = "bench/RATIOS.md"
 
 	// guarded are the benchmarks whose floors do the same kind of work as they.
-	guarded = "^Benchmark(LDAUpdate|LDABatch|LDASender|LDAClasses|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate)$"
+	guarded = "^Benchmark(LDAUpdate|LDABatch|LDASender|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate)$"
 
 	slack = 1.5
 	tries = 3

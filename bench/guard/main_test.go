@@ -72,12 +72,6 @@ func TestGuardBites(t *testing.T) {
 	}
 }
 
-func TestPattern(t *testing.T) {
-	if got, want := pattern([]string{"BenchmarkB/b+c/d", "BenchmarkA/e/d", "BenchmarkB/e"}), "^(BenchmarkA|BenchmarkB)$"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
 // Every row of RATIOS.md is of a guarded benchmark.
 func TestTableIsOfBenchmarks(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", file))

@@ -18,30 +18,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: peers FILE, the saved output of go test -bench .")
 		os.Exit(2)
 	}
-	if err := rewrite("README.md", os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
+	run := must(parse(string(must(os.ReadFile(os.Args[1])))))
+	text := must(fill(string(must(os.ReadFile("README.md"))), run, runtime.Version()))
+	if err := os.WriteFile("README.md", []byte(text), 0o644); err != nil {
+		panic(err)
 	}
-}
-
-// rewrite replaces the tables of readme with those of the benchmarks in
-// output.
-func rewrite(readme, output string) error {
-	saved, err := os.ReadFile(output)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		return err
-	}
-	run, err := parse(string(saved))
-	if err != nil {
-		return fmt.Errorf("%s: %w", output, err)
-	}
-	replaced, err := fill(string(text), run, runtime.Version())
-	if err != nil {
-		return fmt.Errorf("%s: %w", readme, err)
-	}
-	return os.WriteFile(readme, []byte(replaced), 0o644)
 }

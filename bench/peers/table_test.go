@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"strings"
 	"testing"
 )
 
@@ -58,44 +56,5 @@ after
 	}
 	if again, err := fill(got, run, "go1.99"); err != nil || again != got {
 		t.Errorf("filled again, %v:\n%s", err, again)
-	}
-}
-
-func TestTablesRefuse(t *testing.T) {
-	if _, err := parse("PASS\n"); err == nil {
-		t.Error("output without a benchmark passes")
-	}
-	run, err := parse(output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fill("<!-- table Coin x-floor -->\nno end\n", run, ""); err == nil {
-		t.Error("a table without an end passes")
-	}
-	const other = "<!-- table Dice x-floor -->\nold\n<!-- end -->\n"
-	if got, err := fill(other, run, ""); err != nil || got != other {
-		t.Errorf("a table of what did not run became %q, %v", got, err)
-	}
-}
-
-// Every table of the README is of a benchmark that there is.
-func TestREADME(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables := 0
-	for line := range strings.Lines(string(text)) {
-		if m := begin.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			tables++
-			switch m[1] {
-			case "Live", "Pipeline", "FlowPipeline", "FlowsHeld", "Record", "Memory", "Matched", "Hash":
-			default:
-				t.Errorf("a table of %s, which is no benchmark", m[1])
-			}
-		}
-	}
-	if tables != 8 {
-		t.Errorf("%d tables, want 8", tables)
 	}
 }

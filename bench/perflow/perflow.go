@@ -97,36 +97,29 @@ func (e *Errors) Next() { e.ends = append(e.ends, len(e.flows)) }
 
 // Missing returns how many flows of a class had no answer.
 func (e *Errors) Missing(c Class) int {
-	n := 0
-	for i := range e.flows {
-		if f := &e.flows[i]; !f.answered && c.Has(f.packets) {
-			n++
-		}
-	}
-	return n
+	return len(of(e.flows, c, func(f *scored) bool { return !f.answered }))
 }
 
 // Answered returns the errors of the flows of a class that had an answer.
 func (e *Errors) Answered(c Class) []float64 {
-	return errorsOf(e.flows, func(f *scored) bool { return f.answered && c.Has(f.packets) })
+	return of(e.flows, c, func(f *scored) bool { return f.answered })
 }
 
 // Of returns the errors of the flows of a class that count, in the order in
 // which they were added.
-func (e *Errors) Of(c Class) []float64 { return errorsIn(e.flows, c) }
+func (e *Errors) Of(c Class) []float64 { return counting(e.flows, c) }
 
-func errorsIn(flows []scored, c Class) []float64 {
-	return errorsOf(flows, func(f *scored) bool { return c.Has(f.packets) && !math.IsNaN(f.off) })
+func counting(flows []scored, c Class) []float64 {
+	return of(flows, c, func(f *scored) bool { return !math.IsNaN(f.off) })
 }
 
-func errorsOf(flows []scored, counts func(*scored) bool) []float64 {
-	var list []float64
+func of(flows []scored, c Class, counts func(*scored) bool) (errors []float64) {
 	for i := range flows {
-		if counts(&flows[i]) {
-			list = append(list, flows[i].off)
+		if f := &flows[i]; c.Has(f.packets) && counts(f) {
+			errors = append(errors, f.off)
 		}
 	}
-	return list
+	return errors
 }
 
 // Quantile returns a quantile of the errors of a class, NaN if there are none.
@@ -165,7 +158,7 @@ func (e *Errors) CDF(c Class) plot.Series {
 	for i := range list {
 		list[i] = 100 * min(list[i], 1e6)
 	}
-	s := e.line()
+	s := e.Look
 	cdf := plot.CDF(s.Name, list, 0)
 	s.Kind, s.X, s.Y = cdf.Kind, cdf.X, cdf.Y
 	return s
@@ -175,7 +168,7 @@ func (e *Errors) CDF(c Class) plot.Series {
 // class's place on the axis. With several intervals, bars extend from the
 // smallest to the greatest quantile of an interval.
 func (e *Errors) ByClass(classes []Class, p float64) plot.Series {
-	s := e.line()
+	s := e.Look
 	for i, c := range classes {
 		y := e.Quantile(c, p)
 		switch each := e.byInterval(c, p); {
@@ -195,16 +188,12 @@ func (e *Errors) byInterval(c Class, p float64) []float64 {
 	var each []float64
 	from := 0
 	for _, end := range e.ends {
-		if q := Quantile(errorsIn(e.flows[from:end], c), p); !math.IsNaN(q) {
+		if q := Quantile(counting(e.flows[from:end], c), p); !math.IsNaN(q) {
 			each = append(each, q)
 		}
 		from = end
 	}
 	return each
-}
-
-func (e *Errors) line() plot.Series {
-	return plot.Series{Name: e.Look.Name, Kind: e.Look.Kind, Paper: e.Look.Paper, Pair: e.Look.Pair}
 }
 
 // Quantile returns a quantile of the numbers in a list that are not NaN, or

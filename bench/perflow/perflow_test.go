@@ -74,16 +74,6 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-func TestSpread(t *testing.T) {
-	list := []int{0, 1, 2, 3, 4, 5, 6}
-	if diff := cmp.Diff([]int{0, 2, 4}, Spread(list, 3)); diff != "" {
-		t.Error(diff)
-	}
-	if len(Spread(list, 7)) != 7 {
-		t.Error("some are missing although there is room for all")
-	}
-}
-
 // A coverage counts what holds, and its width is the median of all.
 func TestCoverage(t *testing.T) {
 	var c, other Coverage

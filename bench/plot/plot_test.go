@@ -2,11 +2,7 @@ package plot
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"flag"
-	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -106,41 +102,6 @@ func TestGolden(t *testing.T) {
 				t.Errorf("it says that points are not shown: %v", skipped)
 			}
 		})
-	}
-}
-
-// A figure is well-formed XML without NaN or infinities, whatever its texts
-// and numbers are.
-func TestWellFormed(t *testing.T) {
-	all := gallery()
-	for i, y := range []float64{0, -1, 49, 1e-9, 1e300} {
-		for _, axis := range []Axis{LinearAxis(""), LogAxis("")} {
-			all[fmt.Sprint(axis.Scale, i)] = Figure{X: axis, Y: axis, Series: []*Series{{X: []float64{1, y}, Y: []float64{y, y}}}}
-		}
-	}
-	all["empty"] = Figure{}
-	for name, f := range all {
-		f.Title += ` <&"'> ` + "\x00"
-		f.X.Label = "<x>"
-		d := xml.NewDecoder(bytes.NewReader(SVG(&f, name)))
-		for {
-			token, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			element, ok := token.(xml.StartElement)
-			if !ok {
-				continue
-			}
-			for _, a := range element.Attr {
-				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
-					t.Errorf("%s: %s has %s=%q", name, element.Name.Local, a.Name.Local, a.Value)
-				}
-			}
-		}
 	}
 }
 

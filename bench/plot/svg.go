@@ -51,7 +51,6 @@ type canvas struct {
 	x, y    ruler
 	entries [][2]float64 // places of the series in the legend
 	hidden  int          // points that cannot be drawn
-	slanted bool         // labels of the X axis are too long to be level
 	below   float64      // height of the X axis's labels
 	beside  float64      // width of the Y axis's labels
 
@@ -102,16 +101,9 @@ func (c *canvas) layOut() {
 	c.height = c.layLegend(bottom+6) + margin
 }
 
-// slantLabels slants the names of categories if they are too long to be level,
-// and makes room for them below and to the left.
+// slantLabels makes room for the slanted names of categories, below and to the left.
 func (c *canvas) slantLabels() {
 	room := (c.x.to - c.x.from) / float64(len(c.x.ticks))
-	for _, t := range c.x.ticks {
-		c.slanted = c.slanted || textWidth(t.label) > room-6
-	}
-	if !c.slanted {
-		return
-	}
 	for i, t := range c.x.ticks {
 		c.below = max(c.below, 0.5*textWidth(t.label)+lineHeight)
 		c.x.from = max(c.x.from, 0.87*textWidth(t.label)-(float64(i)+0.5)*room)
@@ -186,14 +178,12 @@ func (c *canvas) axes() {
 		level(v, "grid fine")
 	}
 	for _, t := range c.x.ticks {
-		if len(c.figure.X.Categories) == 0 {
-			vertical(t.at, "grid")
-		}
-		if c.slanted {
+		if len(c.figure.X.Categories) > 0 {
 			text(c.x.at(t.at), c.y.from+lineHeight, "end", -30, escape(t.label))
-		} else {
-			text(c.x.at(t.at), c.y.from+lineHeight, "middle", 0, escape(t.label))
+			continue
 		}
+		vertical(t.at, "grid")
+		text(c.x.at(t.at), c.y.from+lineHeight, "middle", 0, escape(t.label))
 	}
 	for _, t := range c.y.ticks {
 		level(t.at, "grid")
@@ -338,15 +328,8 @@ func (c *canvas) legend() {
 	if c.hidden == 0 {
 		return
 	}
-	points, why := "points are", ""
-	if c.hidden == 1 {
-		points = "point is"
-	}
-	if c.x.scale == Log || c.y.scale == Log {
-		why = ", or not above 0 on a logarithmic axis"
-	}
-	c.printf(`<text class="note" x="%v" y="%v">%d %s not shown: not a number%s</text>`+"\n", px(c.x.from), px(c.height-margin+2),
-		c.hidden, points, why)
+	c.printf(`<text class="note" x="%v" y="%v">%d points are not shown: not numbers, or not above 0 on a logarithmic axis</text>`+"\n",
+		px(c.x.from), px(c.height-margin+2), c.hidden)
 }
 
 func (c *canvas) printf(format string, args ...any) { fmt.Fprintf(&c.out, format, args...) }

@@ -31,18 +31,3 @@ func BenchmarkCounts(b *testing.B) {
 		b.Fatalf("%d packets of the path and %d of the floor, want %d", path, floor, b.N)
 	}
 }
-
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		x    []float64
-		want float64
-	}{
-		{[]float64{3}, 3},
-		{[]float64{9, 1, 1000}, 9},
-		{[]float64{5, 1, 2, 1000, 3}, 3},
-	} {
-		if got := median(slices.Clone(c.x)); got != c.want {
-			t.Errorf("median of %v is %v, want %v", c.x, got, c.want)
-		}
-	}
-}
