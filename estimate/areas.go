@@ -63,6 +63,7 @@ type Areas struct {
 	cells    []areaCell  // those that packets pass
 	events   []areaEvent // in order of time; the first stands for none
 	ends     []int64     // of the cuts that are kept
+	net      []int       // packets sent less those received in the intervals that end there, and since
 	step     float64     // length of the latest interval that has one
 	before   int         // number of cuts that were forgotten
 	begun    int64       // when the beginning was
@@ -145,6 +146,7 @@ func (a *Areas) Begin(start int64) {
 	a.cells, a.events = a.cells[:0], append(a.events[:0], areaEvent{})
 	a.begun, a.told = start, 0
 	a.ends, a.before, a.underWay, a.negative, a.seen = append(a.ends[:0], start), 0, false, -1, -1
+	a.net = append(a.net[:0], 0, 0)
 }
 
 // UnderWay says that packets were on their way at the beginning.
@@ -171,6 +173,7 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	c := a.cell(i)
 	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
 	c.stirred = c.stirred || c.level != c.anchor
+	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
 	at := uint32(len(a.events))
 	a.events = append(a.events, areaEvent{
 		cut: uint32(a.before + len(a.ends)), sent: uint32(pair.SentTally), received: uint32(pair.ReceivedTally),
@@ -190,7 +193,7 @@ func (a *Areas) Next(end int64) {
 		a.step = length
 		a.watched += length
 	}
-	a.ends = append(a.ends, end)
+	a.ends, a.net = append(a.ends, end), append(a.net, 0)
 }
 
 // Cuts returns the number of the latest cut.
@@ -224,14 +227,12 @@ func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 // number to, and what is outstanding beside, and calls visit, if not nil, for each
 // cell that may have, settled.
 func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
+	for _, n := range a.net[to-a.before+1:] {
+		out -= n
+	}
 	for j := range a.cells {
 		c := &a.cells[j]
 		out += outstanding(c.level) - outstanding(c.told)
-		for at := c.first; at != 0; at = a.events[at].next {
-			if e := &a.events[at]; int(e.cut) > to {
-				out += int(e.received) - int(e.sent)
-			}
-		}
 		if c.level == c.told && c.level == c.anchor && a.quiet(c) {
 			if c.first != 0 {
 				c.young = a.early(int(a.events[c.final].cut) - a.before)
@@ -272,7 +273,7 @@ func (a *Areas) Settle(to int) {
 	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
 	a.told += lost - extra
 	a.forget(keep)
-	a.ends = append(a.ends[:0], a.ends[keep:]...)
+	a.ends, a.net = append(a.ends[:0], a.ends[keep:]...), append(a.net[:0], a.net[keep:]...)
 	a.before += keep
 	a.fade(keep)
 	if a.seen >= 0 {

@@ -157,6 +157,7 @@ func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
 		for ; len(lost) > 0 && lost[0].Cut <= int(e.cut); lost = lost[1:] {
 			if x := &lost[0]; x.Cut == int(e.cut) && e.sent > 0 {
 				e.sent--
+				a.net[x.Cut-a.before]--
 				e.sentSum -= uint64(x.Sent)
 				e.delay += uint64(x.Sent)
 				gone += x.tally()
