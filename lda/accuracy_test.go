@@ -199,7 +199,7 @@ func TestQuantiles(t *testing.T) {
 	var samples, pairs []float64
 	runs(t, c, "Weibull 0.6", 100, n, loss, func(r *run) {
 		var err error
-		if samples, err = AppendSamples(samples, r.up, r.down); err != nil {
+		if samples, err = appendSamples(samples, r.up, r.down); err != nil {
 			t.Fatal(err)
 		}
 		// Negative control: the means of cells of one or two packets.
@@ -244,7 +244,7 @@ func TestExpect(t *testing.T) {
 		var eq2 float64
 		runs(t, c, "200±10", times, n, loss, func(r *run) {
 			e, _ := Estimate(r.up, r.down)
-			samples, _ := AppendSamples(nil, r.up, r.down)
+			samples, _ := appendSamples(nil, r.up, r.down)
 			sample.Add(float64(e.N))
 			usable.Add(float64(e.Usable))
 			alone.Add(float64(len(samples)))

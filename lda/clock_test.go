@@ -173,17 +173,18 @@ func TestCorrect(t *testing.T) {
 	if uncorrected.StdDev < 5*want.StdDev {
 		t.Errorf("uncorrected, the deviation is %.1f", uncorrected.StdDev)
 	}
-	right, err := lda.AppendSamples(nil, up, exact)
+	right, err := lda.Distribute(up, exact)
 	if err != nil {
 		t.Fatal(err)
 	}
-	samples, err := lda.AppendSamples(nil, up, far)
-	if err != nil || len(samples) != len(right) {
-		t.Fatalf("%v, %d samples of %d", err, len(samples), len(right))
+	samples, err := lda.Distribute(up, far)
+	if err != nil || samples.Empirical().N() != right.Empirical().N() {
+		t.Fatalf("%v, %d samples of %d", err, samples.Empirical().N(), right.Empirical().N())
 	}
-	for i := range samples {
-		if math.Abs(samples[i]-right[i]) > 2 {
-			t.Fatalf("a packet took %.0f ns, and is said to have taken %.0f", right[i], samples[i])
+	for p := 0.0; p <= 1; p += 0.01 {
+		got, _ := samples.Empirical().Quantile(p)
+		if want, _ := right.Empirical().Quantile(p); math.Abs(got-want) > 2 {
+			t.Fatalf("quantile %v is %.0f ns, and is said to be %.0f", p, want, got)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestMismatch(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"Merge":         func() error { return a.Merge(b) },
 		"Estimate":      func() error { _, err := Estimate(a, b); return err },
-		"AppendSamples": func() error { _, err := AppendSamples(nil, a, b); return err },
+		"appendSamples": func() error { _, err := appendSamples(nil, a, b); return err },
 	} {
 		if err := f(); !errors.Is(err, estimate.ErrMismatch) {
 			t.Errorf("%s of two seeds: %v, want ErrMismatch", name, err)
@@ -171,7 +171,7 @@ func TestNoAllocation(t *testing.T) {
 		"Reset":         func() { up.Reset() },
 		"Estimate":      func() { r, _ = Estimate(sent, received) },
 		"intervals":     func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
-		"AppendSamples": func() { samples, _ = AppendSamples(samples[:0], down, down) },
+		"appendSamples": func() { samples, _ = appendSamples(samples[:0], down, down) },
 		"AppendBinary":  func() { buf, _ = up.AppendBinary(buf[:0]) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {

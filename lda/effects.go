@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	surely     = 4  // standard errors: chance makes them once in 30,000
 	tooFar     = 8  // between means of banks; chance makes them never
 	leastAlone = 20 // packets
 )
@@ -81,8 +80,8 @@ func (e *effects) contradiction() error {
 // packet, for a cell is full because of its copies. And full cells scatter more
 // than packets that are alone.
 func (r *Result) seeRepeats(c *census, e *effects) {
-	if c.excess > surely*c.excessError || math.Abs(e.slope) > surely {
-		r.Repeats.excess = uint64(max(0, c.excess+2*c.excessError) * float64(r.spoken))
+	if c.excess.sure() || math.Abs(e.slope) > surely {
+		r.Repeats.excess = uint64(c.missing() * float64(r.spoken))
 	}
 	if e.alone.Cells() < leastAlone {
 		return

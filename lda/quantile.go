@@ -32,24 +32,16 @@ func newDistribution(samples []float64) Distribution {
 // 2 percentage points and that of a p99 by 0.4; after a hundred intervals (see
 // [Accumulator]), by a tenth of that.
 func Distribute(up, down *Aggregator) (Distribution, error) {
-	samples, err := AppendSamples(nil, up, down)
+	samples, err := appendSamples(nil, up, down)
 	d := newDistribution(samples)
-	if err == nil {
-		d.copied = copied(up, down)
+	if err != nil {
+		return d, err
 	}
-	return d, err
-}
-
-// copied returns the greatest share of the packets that may be copies of others
-// or, if the counts of cells do not show any, 0.
-func copied(up, down *Aggregator) float64 {
 	cells := newPairing(up, down)
-	overfull, c := cells.copies(), cells.census()
-	if overfull.Cells == 0 && c.pairs <= surely*c.pairsError && c.excess <= surely*c.excessError {
-		return 0
+	if overfull, c := cells.copies(), cells.census(); overfull.Cells > 0 || c.pairs.sure() || c.excess.sure() {
+		d.copied = min(1, float64(overfull.Packets)/float64(max(up.Packets(), 1))+c.copied())
 	}
-	share := float64(overfull.Packets) / float64(max(up.Packets(), 1))
-	return min(1, share+max(0, c.pairs)+2*c.pairsError)
+	return d, nil
 }
 
 // Empirical returns the samples themselves.
@@ -88,10 +80,10 @@ func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
 	return q, nil
 }
 
-// AppendSamples appends the delay, in nanoseconds, of every packet that was alone
+// appendSamples appends the delay, in nanoseconds, of every packet that was alone
 // in its cell at both points. The error wraps [estimate.ErrMismatch], or
 // [ErrContradiction] if sums wrapped and nothing tells how often.
-func AppendSamples(dst []float64, up, down *Aggregator) ([]float64, error) {
+func appendSamples(dst []float64, up, down *Aggregator) ([]float64, error) {
 	if err := sameConfig(up, down); err != nil {
 		return dst, err
 	}

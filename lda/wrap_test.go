@@ -160,7 +160,7 @@ func TestSamplesAcrossTheWrap(t *testing.T) {
 		up.Update(p, 1000*i)
 		down.Update(p, 1000*i+middle+rng.Int64N(2*spread)-spread)
 	}
-	samples, err := AppendSamples(nil, up, down)
+	samples, err := appendSamples(nil, up, down)
 	if err != nil || len(samples) < 250 {
 		t.Fatalf("%d samples, %v", len(samples), err)
 	}
