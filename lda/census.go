@@ -29,7 +29,9 @@ type census struct {
 // A figure is an estimate, or the sum of several, and its variance.
 type figure struct{ value, variance float64 }
 
-func (f *figure) add(value, variance float64) { f.value, f.variance = f.value+value, f.variance+variance }
+func (f *figure) add(value, variance float64) {
+	f.value, f.variance = f.value+value, f.variance+variance
+}
 
 // sure reports whether it is more than chance makes it.
 func (f *figure) sure() bool { return f.value > surely*math.Sqrt(f.variance) }

@@ -83,11 +83,7 @@ func TestClocksThatDisagree(t *testing.T) {
 		truth := [2]float64{forth.interval(float64(i+1)*1e9, theta, false), home.interval(float64(i+1)*1e9, theta, true)}
 		middle := 1_790_000_000_000_000_000 + i*1e9 + 5e8
 		for d, p := range [2]*path{forth, home} {
-			kind := clock.There
-			if d == 1 {
-				kind = clock.Back
-			}
-			if samples[d], err = lda.AppendClockSamples(samples[d][:0], p.up, p.down, kind, middle); err != nil {
+			if samples[d], err = lda.AppendClockSamples(samples[d][:0], p.up, p.down, middle, d == 1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,7 +119,7 @@ func TestClocksThatDisagree(t *testing.T) {
 			}
 		}
 	}
-	if _, err := lda.AppendClockSamples(nil, forth.up, new(lda.Aggregator), clock.There, 0); !errors.Is(err, estimate.ErrMismatch) {
+	if _, err := lda.AppendClockSamples(nil, forth.up, new(lda.Aggregator), 0, false); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("different Configs: %v", err)
 	}
 }

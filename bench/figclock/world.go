@@ -226,8 +226,8 @@ func feed(trackers [methods]*clock.Tracker, roads [2]*road, probes []exchange, e
 	// An error means that the offset is not known yet; read finds out at the end.
 	_, _ = trackers[probed].Add(there, back)
 	middle := epoch + int64(end-second/2)
-	there = experiment.Try(lda.AppendClockSamples(nil, roads[0].up, roads[0].down, clock.There, middle))
-	back = experiment.Try(lda.AppendClockSamples(nil, roads[1].up, roads[1].down, clock.Back, middle))
+	there = experiment.Try(lda.AppendClockSamples(nil, roads[0].up, roads[0].down, middle, false))
+	back = experiment.Try(lda.AppendClockSamples(nil, roads[1].up, roads[1].down, middle, true))
 	_, _ = trackers[ours].Add(there, back)
 }
 

@@ -126,8 +126,8 @@ var straight = func() clock.Config {
 // follow reads the clocks from what both directions measured; middle is by the
 // clock where the direction there begins.
 func (w *wire) follow(middle int64) {
-	there := experiment.Try(lda.AppendClockSamples(nil, w.there.up, w.there.down, clock.There, middle))
-	back := experiment.Try(lda.AppendClockSamples(nil, w.back.up, w.back.down, clock.Back, middle))
+	there := experiment.Try(lda.AppendClockSamples(nil, w.there.up, w.there.down, middle, false))
+	back := experiment.Try(lda.AppendClockSamples(nil, w.back.up, w.back.down, middle, true))
 	if _, err := w.tracker.Add(there, back); err != nil {
 		return
 	}
