@@ -1,4 +1,4 @@
-package lda_test
+package lda
 
 import (
 	"errors"
@@ -9,117 +9,50 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/lda"
 )
 
-// A path carries packets one way through a queue that is busy part of the time.
-type path struct {
-	rng      *rand.Rand
-	up, down *lda.Aggregator
-	now      float64 // when the last packet was sent, by the near clock
-	wait     float64
-	packets  uint64
-	load     float64
+const clockStart = 1_790_000_000_000_000_000
+
+// drifting passes packets of 200 to 205 µs in a second, and returns what a point
+// counts whose clock agrees with the first one's, and one whose clock is ahead.
+func drifting(t *testing.T, packets uint64, ahead func(at int64) int64) (up, exact, far *Aggregator) {
+	t.Helper()
+	up, exact, far = mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range packets {
+		packet, at := hashing.Word(2, i), clockStart+rng.Int64N(1e9)
+		received := at + 200_000 + rng.Int64N(5_000)
+		up.Update(packet, at)
+		exact.Update(packet, received)
+		far.Update(packet, received+ahead(received))
+	}
+	return up, exact, far
 }
 
-func newPath(t *testing.T, seed uint64, load float64) *path {
-	config := lda.DefaultConfig
-	config.DigestBits = 16
-	up, err := lda.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	down, err := lda.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &path{rng: rand.New(rand.NewPCG(seed, 4)), up: up, down: down, load: load}
-}
-
-// interval sends a second's packets: theta is the far clock less the near one,
-// sentFar that the far point sends. It returns the true mean delay.
-func (p *path) interval(end float64, theta func(float64) float64, sentFar bool) (mean float64) {
-	const service, floor, start = 10e3, 500e3, 1_790_000_000_000_000_000
-	p.up.Reset()
-	p.down.Reset()
-	var delays estimate.Moments
-	for {
-		gap := p.rng.ExpFloat64() * service / p.load
-		if p.now+gap >= end {
-			return delays.Mean()
-		}
-		p.now += gap
-		p.wait = max(0, p.wait-gap)
-		delay := floor + p.wait
-		p.wait += service * p.rng.ExpFloat64()
-		p.packets++
-		sent, received := p.now, p.now+delay
-		if sentFar {
-			sent += theta(sent)
-		} else {
-			received += theta(received)
-		}
-		packet := hashing.Word(uint64(p.load*100), p.packets)
-		p.up.Update(packet, start+int64(sent))
-		if p.rng.IntN(1000) > 0 {
-			p.down.Update(packet, start+int64(received))
-			delays.Add(delay)
-		}
-	}
-}
-
-// Clocks that are 100 ms apart and drift by 30 ppm: the delays of both
-// directions come out right to microseconds, and what is left to the clock is
-// said apart.
-func TestClocksThatDisagree(t *testing.T) {
-	theta := func(now float64) float64 { return -100e6 + 30e-6*now }
-	forth, home := newPath(t, 1, 0.8), newPath(t, 2, 0.3)
-	tracker, err := clock.New(clock.DefaultConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var samples [2][]clock.Sample
-	for i := range int64(5) {
-		truth := [2]float64{forth.interval(float64(i+1)*1e9, theta, false), home.interval(float64(i+1)*1e9, theta, true)}
-		middle := 1_790_000_000_000_000_000 + i*1e9 + 5e8
-		for d, p := range [2]*path{forth, home} {
-			if samples[d], err = lda.AppendClockSamples(samples[d][:0], p.up, p.down, middle, d == 1); err != nil {
-				t.Fatal(err)
+// Packets that were alone, or else cells of a few, tell by how much one clock is
+// ahead of the other, whichever way they go.
+func TestClockSamples(t *testing.T) {
+	const ahead, middle = 100_000_000, clockStart + 5e8
+	for _, packets := range []uint64{3000, 40_000} {
+		up, _, far := drifting(t, packets, func(int64) int64 { return ahead })
+		for _, back := range []bool{false, true} {
+			samples, err := AppendClockSamples(nil, up, far, middle, back)
+			if err != nil || len(samples) < 64 {
+				t.Fatalf("%d packets: %d samples, %v", packets, len(samples), err)
 			}
-		}
-		if _, err := tracker.Add(samples[0], samples[1]); err != nil {
-			t.Fatal(err)
-		}
-		reading, err := tracker.At(middle)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const spread = 1e9 / 3.4641016
-		for d, p := range [2]*path{forth, home} {
-			r, err := lda.Estimate(p.up, p.down)
-			if err != nil {
-				t.Fatal(err)
+			shift := int64(0)
+			if back {
+				shift = ahead
 			}
-			if math.Abs(r.Mean) < 90e6 {
-				t.Errorf("measured %v: no offset to correct", r.Mean)
-			}
-			corrected := reading.Correct(r.Delay, spread)
-			// Negative control: the correction of the other direction.
-			if math.Abs(corrected.Mean-truth[d]) < 10e3 && d == 1 {
-				t.Error("the correction of the one direction suits the other")
-			}
-			if d == 1 {
-				corrected = reading.Reverse().Correct(r.Delay, spread)
-			}
-			if e := math.Abs(corrected.Mean - truth[d]); e > 2e3 {
-				t.Errorf("interval %d, direction %d: corrected mean off by %.0f ns", i, d, e)
-			}
-			if !corrected.Certain.Contains(truth[d]) {
-				t.Errorf("interval %d, direction %d: %.0f not in %+v", i, d, truth[d], corrected.Certain)
+			for _, s := range samples {
+				if s.Packets > 8 || packets == 3000 && s.Packets != 1 || math.Abs(float64(s.Time-shift-middle)) > 5.1e8 ||
+					s.Delay < ahead+200_000 || s.Delay > ahead+205_000 {
+					t.Fatalf("%d packets, back %v: %+v", packets, back, s)
+				}
 			}
 		}
 	}
-	if _, err := lda.AppendClockSamples(nil, forth.up, new(lda.Aggregator), 0, false); !errors.Is(err, estimate.ErrMismatch) {
+	if _, err := AppendClockSamples(nil, mustNewFor(t, DefaultConfig), new(Aggregator), 0, false); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("different Configs: %v", err)
 	}
 }
@@ -127,38 +60,18 @@ func TestClocksThatDisagree(t *testing.T) {
 // A corrected aggregator says of every packet what one would whose clock
 // agrees: the mean, the deviation and the samples.
 func TestCorrect(t *testing.T) {
-	const start = 1_790_000_000_000_000_000
-	config := lda.DefaultConfig
-	var all [3]*lda.Aggregator
-	for i := range all {
-		a, err := lda.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[i] = a
-	}
-	up, exact, far := all[0], all[1], all[2]
-	ahead := func(at int64) int64 { return -100_000_000 + (at-start)/10_000 }
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range uint64(50_000) {
-		packet := hashing.Word(2, i)
-		at := start + rng.Int64N(1e9)
-		received := at + 200_000 + rng.Int64N(5_000)
-		up.Update(packet, at)
-		exact.Update(packet, received)
-		far.Update(packet, received+ahead(received))
-	}
-	reading := clock.Reading{Time: start + 5e8, Offset: float64(ahead(start + 5e8)), Drift: 1e-4}
-	uncorrected, err := lda.Estimate(up, far)
+	ahead := func(at int64) int64 { return -100_000_000 + (at-clockStart)/10_000 }
+	up, exact, far := drifting(t, 50_000, ahead)
+	uncorrected, err := Estimate(up, far)
 	if err != nil {
 		t.Fatal(err)
 	}
-	far.Correct(reading)
-	got, err := lda.Estimate(up, far)
+	far.Correct(clock.Reading{Time: clockStart + 5e8, Offset: float64(ahead(clockStart + 5e8)), Drift: 1e-4})
+	got, err := Estimate(up, far)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := lda.Estimate(up, exact)
+	want, err := Estimate(up, exact)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,18 +82,14 @@ func TestCorrect(t *testing.T) {
 	if uncorrected.StdDev < 5*want.StdDev {
 		t.Errorf("uncorrected, the deviation is %.1f", uncorrected.StdDev)
 	}
-	right, err := lda.Distribute(up, exact)
-	if err != nil {
-		t.Fatal(err)
+	right, _ := appendSamples(nil, up, exact)
+	samples, err := appendSamples(nil, up, far)
+	if err != nil || len(samples) != len(right) {
+		t.Fatalf("%v, %d samples of %d", err, len(samples), len(right))
 	}
-	samples, err := lda.Distribute(up, far)
-	if err != nil || samples.Empirical().N() != right.Empirical().N() {
-		t.Fatalf("%v, %d samples of %d", err, samples.Empirical().N(), right.Empirical().N())
-	}
-	for p := 0.0; p <= 1; p += 0.01 {
-		got, _ := samples.Empirical().Quantile(p)
-		if want, _ := right.Empirical().Quantile(p); math.Abs(got-want) > 2 {
-			t.Fatalf("quantile %v is %.0f ns, and is said to be %.0f", p, want, got)
+	for i := range samples {
+		if math.Abs(samples[i]-right[i]) > 2 {
+			t.Fatalf("a packet took %.0f ns, and is said to have taken %.0f", right[i], samples[i])
 		}
 	}
 }

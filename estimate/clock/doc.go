@@ -6,8 +6,8 @@
 //
 //	tracker, err := clock.New(clock.DefaultConfig)
 //	...
-//	forth, err = lda.AppendClockSamples(forth[:0], sent, received, clock.There, middle)
-//	home, err = lda.AppendClockSamples(home[:0], farSent, nearReceived, clock.Back, middle)
+//	forth, err = lda.AppendClockSamples(forth[:0], sent, received, middle, false)
+//	home, err = lda.AppendClockSamples(home[:0], farSent, nearReceived, middle, true)
 //	_, err = tracker.Add(forth, home)
 //	...
 //	reading, err = tracker.At(middle)
