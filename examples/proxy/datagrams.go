@@ -25,8 +25,8 @@ type source struct {
 	about [128]byte // what the kernel says about a datagram
 }
 
-// next waits for a datagram and passes it on, with who sent it and when it came: our
-// own queue is not the network.
+// next waits for a datagram and passes it on, with who sent it and when it came: our own queue is not
+// the network.
 func (h *half) next(s *source, pass func(datagram []byte, from netip.AddrPort, at time.Time)) error {
 	n, others, _, from, err := s.ReadMsgUDPAddrPort(s.data[:], s.about[:])
 	if err != nil {
@@ -48,10 +48,9 @@ func (h *half) next(s *source, pass func(datagram []byte, from netip.AddrPort, a
 // no more than that the other end restarts.
 func (h *half) each(conn *net.UDPConn, way int, pass func(datagram []byte, from netip.AddrPort, at time.Time)) {
 	for s := (&source{UDPConn: conn, way: way}); ; {
-		switch err := h.next(s, pass); {
-		case errors.Is(err, net.ErrClosed):
+		if err := h.next(s, pass); errors.Is(err, net.ErrClosed) {
 			return
-		case err != nil:
+		} else if err != nil {
 			time.Sleep(time.Millisecond)
 		}
 	}

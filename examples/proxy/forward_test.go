@@ -44,8 +44,8 @@ func between(t testing.TB, to string, options ...func(*half)) (ingress, egress *
 	if strings.HasPrefix(to, "[") {
 		any = "[::1]:0"
 	}
-	make := func(side bool, to string) *half {
-		h, err := newHalf(side, testKey, any, to)
+	make := func(role, to string) *half {
+		h, err := newHalf(role, testKey, any, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,8 +55,8 @@ func between(t testing.TB, to string, options ...func(*half)) (ingress, egress *
 		}
 		return h
 	}
-	egress = make(false, to)
-	ingress = make(true, egress.accepts.Addr().String())
+	egress = make("egress", to)
+	ingress = make("ingress", egress.accepts.Addr().String())
 	ingress.start()
 	egress.start()
 	return ingress, egress
@@ -129,7 +129,7 @@ func TestFarHalfRestarts(t *testing.T) {
 	egress.packets.Close()
 	egress.accepts.Close()
 	echoes(conn, 3) // refused
-	again, err := newHalf(false, testKey, egress.accepts.Addr().String(), server)
+	again, err := newHalf("egress", testKey, egress.accepts.Addr().String(), server)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type half struct {
 	point   *hoplag.Point
 	ingress bool
 	to      string
-	watch   func(way int, at time.Time, id []byte) // called beside the point, if not nil
+	watch   func(way int, at time.Time, id []byte) // called beside the point
 	log     io.Writer
 
 	packets *net.UDPConn
@@ -41,21 +41,19 @@ type half struct {
 }
 
 // newHalf begins to listen, for datagrams and connections at the same port.
-func newHalf(ingress bool, key, listen, to string) (*half, error) {
-	name := map[bool]string{true: "ingress", false: "egress"}[ingress]
-	point, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(key), Name: name, Flows: 1024})
+func newHalf(role, key, listen, to string) (*half, error) {
+	point, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(key), Name: role, Flows: 1024})
 	if err != nil {
 		return nil, err
 	}
 	h := &half{
-		point: point, ingress: ingress, to: to, log: io.Discard, idle: time.Minute, stall: 10 * time.Minute,
-		peers: map[netip.AddrPort]*peer{}, conns: map[*stream]bool{},
+		point: point, ingress: role == "ingress", to: to, log: io.Discard, idle: time.Minute, stall: 10 * time.Minute,
+		watch: func(int, time.Time, []byte) {}, peers: map[netip.AddrPort]*peer{}, conns: map[*stream]bool{},
 	}
 	if h.accepts, err = net.Listen("tcp", listen); err != nil {
 		return nil, err
 	}
-	a := h.accepts.Addr().(*net.TCPAddr)
-	if h.packets, err = net.ListenUDP("udp", &net.UDPAddr{IP: a.IP, Port: a.Port, Zone: a.Zone}); err != nil {
+	if h.packets, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(h.accepts.Addr().(*net.TCPAddr).AddrPort())); err != nil {
 		h.accepts.Close()
 		return nil, err
 	}
@@ -69,21 +67,17 @@ func (h *half) start() {
 	h.streams.Go(h.accept) // counts as one, so that none is added while somebody waits for none
 }
 
-// drain takes no more connections, and waits until those that there are have
-// ended, but not for long. It reports whether they have.
+// drain takes no more connections, and waits for those that there are to end, but not for long. It
+// reports whether they have.
 func (h *half) drain(most time.Duration) bool {
 	h.accepts.Close()
-	done := make(chan struct{})
+	ended := make(chan bool, 2)
 	go func() {
 		h.streams.Wait()
-		close(done)
+		ended <- true
 	}()
-	select {
-	case <-done:
-		return true
-	case <-time.After(most):
-		return false
-	}
+	time.AfterFunc(most, func() { ended <- false })
+	return <-ended
 }
 
 // close ends the forwarding and closes everything that is open.
@@ -102,20 +96,14 @@ func (h *half) close() {
 	h.point.Close()
 }
 
-// leaves reports whether what goes this way leaves here for the other half,
-// and does not come from it.
+// leaves reports whether what goes this way leaves here for the other half, or comes from it.
 func (h *half) leaves(way int) bool { return h.ingress == (way == forth) }
 
 // passed reports something that passes between the halves.
 func (h *half) passed(way int, flow hashing.Flow, at time.Time, id []byte) {
-	d := h.point.Direction
-	if way == back {
-		d = h.point.Back
-	}
+	d := [...]*hoplag.Direction{h.point.Direction, h.point.Back}[way]
 	d.RecordIn(flow, at, d.Packet(id))
-	if h.watch != nil {
-		h.watch(way, at, id)
-	}
+	h.watch(way, at, id)
 }
 
 func (h *half) say(format string, args ...any) {

@@ -32,7 +32,6 @@ func main() {
 type options struct {
 	role, listen, to, reports, page, key string
 	json                                 bool
-	drain                                time.Duration
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -44,7 +43,6 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.StringVar(&o.page, "page", "", "egress half: `address` to serve the live page and /metrics on")
 	f.Key(&o.key)
 	f.BoolVar(&o.json, "json", false, "print reports as JSON objects, one a line")
-	programs.Range(f, &o.drain, "drain", 10*time.Second, 0, time.Hour, "at the end, `time` for connections to end by themselves")
 	f.Required("role", "listen", "to", "reports", "key")
 	return o, f.Parse(args)
 }
@@ -54,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHalf(o.role == "ingress", o.key, o.listen, o.to)
+	h, err := newHalf(o.role, o.key, o.listen, o.to)
 	if err != nil {
 		return err
 	}
@@ -64,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	context.AfterFunc(ctx, func() {
-		h.drain(o.drain)
+		h.drain(10 * time.Second)
 		stop()
 	})
 	fmt.Fprintf(stderr, "forwarding %v to %s, reports at %s\n", h.accepts.Addr(), o.to, o.reports)

@@ -15,7 +15,7 @@ import (
 // queue had no room for are named.
 func TestOwnQueue(t *testing.T) {
 	sink := listenUDP(t, "127.0.0.1:0")
-	h, err := newHalf(false, testKey, "127.0.0.1:0", sink.LocalAddr().String())
+	h, err := newHalf("egress", testKey, "127.0.0.1:0", sink.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestTenThousandConnections(t *testing.T) {
 // BenchmarkForward forwards datagrams that wait, 64 at a time, to a socket that
 // drops them: measured, and as it would be done unmeasured, by turns.
 func BenchmarkForward(b *testing.B) {
-	h, err := newHalf(true, testKey, "127.0.0.1:0", listenUDP(b, "127.0.0.1:0").LocalAddr().String())
+	h, err := newHalf("ingress", testKey, "127.0.0.1:0", listenUDP(b, "127.0.0.1:0").LocalAddr().String())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func halves(ctx context.Context, t *testing.T, to string, stdout io.Writer, stde
 		{"-role", "egress", "-listen", out, "-to", to, "-reports", reports},
 	} {
 		ends[i] = make(chan error, 1)
-		args = append(args, "-key", testKey, "-drain", "5s")
+		args = append(args, "-key", testKey)
 		go func() { ends[i] <- run(ctx, args, stdout, stderr) }()
 	}
 	for range 200 {

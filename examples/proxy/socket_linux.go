@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// tell asks the kernel to say when each datagram came, and how many before it
-// found no room, and to keep little of a connection that was not sent yet: what
-// waits in our own queues does not wait in the network.
+// tell asks the kernel to say when each datagram came, and how many before it found no room, and to keep
+// little of a connection that was not sent yet: what waits in our own queues does not wait in the network.
 func tell(c syscall.Conn) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -11,18 +11,15 @@ import (
 	"time"
 )
 
-// Between the halves a connection begins with nameSize random bytes that name it, because addresses
-// may be translated, and continues with frames: a length in head bytes, and so many bytes. Two
-// lengths stand for no bytes: an end, after which the sender's side writes no more, and a break: it
-// is gone, and wants no more. Each half takes everything up to that, and hangs up once it has sent
-// and heard one. So nothing that was sent is thrown away on the way, to count as lost.
-const (
-	nameSize = 16
-	head     = 4
-	ended    = 0
-	broken   = 1<<32 - 1
-	every    = 1024 // of so many bytes of a connection one counts as a packet
-)
+// Between the halves a connection begins with random bytes that name it, because addresses may be
+// translated, and continues with frames: a length in head bytes, and so many bytes. Two lengths stand
+// for none: an end, after which the sender's side writes no more, and a break: it is gone, and wants
+// no more. Each half takes all up to that, and hangs up once it has sent and heard one. So nothing
+// that was sent is thrown away on the way, to count as lost.
+const head, ended, broken = 4, 0, 1<<32 - 1
+
+// every so many bytes of a connection one counts as a packet.
+const every = 1024
 
 // A connection that waits holds only few bytes to read into; these are for those that are busy.
 var buffers = sync.Pool{New: func() any { return new([head + 64<<10]byte) }}
@@ -30,16 +27,14 @@ var buffers = sync.Pool{New: func() any { return new([head + 64<<10]byte) }}
 // accept forwards connections. An error, as when files run out, passes.
 func (h *half) accept() {
 	for {
-		conn, err := h.accepts.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			h.say("%v, trying again", err)
-			time.Sleep(100 * time.Millisecond)
-		default:
+		if conn, err := h.accepts.Accept(); err == nil {
 			h.streams.Add(1)
 			go h.forward(conn.(*net.TCPConn))
+		} else if errors.Is(err, net.ErrClosed) {
+			return
+		} else {
+			h.say("%v, trying again", err)
+			time.Sleep(100 * time.Millisecond)
 		}
 	}
 }
@@ -48,8 +43,7 @@ func (h *half) accept() {
 type stream struct {
 	half         *half
 	inner, outer *net.TCPConn // to the other half, to the client or the server
-	name         [nameSize]byte
-	size         [head]byte   // of the frame that comes
+	name         [16]byte
 	parts        [2]uint64    // bytes that passed
 	done         atomic.Int32 // goroutines that have ended
 
@@ -126,11 +120,7 @@ func (s *stream) send() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(err, io.EOF) && !s.gone {
-		s.say(ended)
-	} else {
-		s.say(broken)
-	}
+	s.say(map[bool]uint32{true: ended, false: broken}[errors.Is(err, io.EOF) && !s.gone])
 	s.said = true
 	s.hangUp()
 }
@@ -160,14 +150,14 @@ func (s *stream) hangUp() {
 // receive passes on what comes in frames, until the other half hangs up.
 func (s *stream) receive() {
 	defer s.leave()
-	for {
-		if _, err := io.ReadFull(s.inner, s.size[:]); err != nil {
+	for size := make([]byte, head); ; {
+		if _, err := io.ReadFull(s.inner, size); err != nil {
 			if !s.heard { // the network or the other half failed
 				reset(s.outer)
 			}
 			return
 		}
-		switch length := binary.BigEndian.Uint32(s.size[:]); length {
+		switch length := binary.BigEndian.Uint32(size); length {
 		case broken:
 			reset(s.outer)
 		case ended:
@@ -183,9 +173,8 @@ func (s *stream) receive() {
 	}
 }
 
-// take passes on the bytes of a frame, as they come. If nobody wants them, it
-// takes them all the same, and send says that the connection is broken; or take
-// does, if send has seen an end: after a break the kernel may show one.
+// take passes on the bytes of a frame, as they come. If nobody wants them, it takes them all the same, and
+// send says that the connection is broken; or take does, if send has seen an end, as after some breaks.
 func (s *stream) take(left int) {
 	b := buffers.Get().(*[head + 64<<10]byte)
 	defer buffers.Put(b)
@@ -217,7 +206,7 @@ func (s *stream) passed(sent bool, b []byte) {
 	at, before := time.Now(), s.parts[way]
 	s.parts[way] += uint64(len(b))
 	for number := before/every + 1; number <= s.parts[way]/every; number++ {
-		s.half.passed(way, 0, at, binary.BigEndian.AppendUint64(s.name[:nameSize:nameSize], number))
+		s.half.passed(way, 0, at, binary.BigEndian.AppendUint64(s.name[:16:16], number))
 	}
 }
 
