@@ -4,60 +4,12 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/internal/programs"
 )
-
-// program runs this program to its end.
-func program(stdout io.Writer, args ...string) (exit int, stderr string) {
-	var text bytes.Buffer
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, os.Args[0], args...)
-	c.Env = append(os.Environ(), "BROKER_CHILD=1", "HOPLAG_KEY="+testKey)
-	c.Stdout, c.Stderr = stdout, &text
-	c.Run()
-	return c.ProcessState.ExitCode(), text.String()
-}
-
-// What is wrong with the command line is told with the value and what it may
-// be, and ends the program with 2.
-func TestBadFlags(t *testing.T) {
-	for line, says := range map[string]string{
-		"":                        `-role is missing`,
-		"-role nobody":            `-role is "nobody"`,
-		"-role broker -key short": "-key has 5 characters, want at least 16",
-		"-role broker more":       `argument "more", want flags only`,
-		"-role points":            "-url is needed in -role points",
-		"-role collector -cut 2m": "-cut is 2m0s, want 1ms to 1m0s",
-		"-role points -shards 0":  "-shards is 0, want 1 to 64",
-		"-role broker -url x":     `-url is "x", want none`,
-		"-role broker -keep 1s":   "-keep is 1s, want 1m0s to 24h0m0s",
-		"-nothing":                "-nothing",
-	} {
-		if exit, text := program(io.Discard, strings.Fields(line)...); exit != 2 || !strings.Contains(text, says) {
-			t.Errorf("%q: exit %d, %q; want 2 and %q", line, exit, text, says)
-		}
-	}
-}
-
-// A full disk, or a reader that is gone, ends the program with 1.
-func TestOutputThatFails(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer full.Close()
-	if exit, text := program(full, "-role", "broker"); exit != 1 || !strings.Contains(text, "no space left") {
-		t.Errorf("exit %d, %q; want 1", exit, text)
-	}
-}
 
 // Records of another key, of another cut, under names that are none, and what
 // are none, are counted; nobody is followed for them, and those of the fleet

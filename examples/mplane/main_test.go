@@ -3,15 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/hoplag/hoplag/internal/programs"
 )
 
 func outputOf(t *testing.T, args ...string) string {
@@ -60,35 +56,5 @@ func TestMapOfAFile(t *testing.T) {
 	}
 	if out := outputOf(t, "-map", file, "-flows", "4"); !strings.Contains(out, "4 routers, 8 links") {
 		t.Error(out)
-	}
-}
-
-func TestFlags(t *testing.T) {
-	for want, args := range map[string][]string{
-		"-flows is 0":           {"-flows", "0"},
-		"-upgrade is -1":        {"-upgrade", "-1"},
-		`argument "x"`:          {"x"},
-		"flag provided but not": {"-x"},
-	} {
-		err := run(t.Context(), args, io.Discard, io.Discard)
-		if !errors.Is(err, programs.ErrUsage) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: error %v, want %q", args, err, want)
-		}
-	}
-	var help bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-map") {
-		t.Errorf("-h: error %v, says %s", err, &help)
-	}
-	if err := run(t.Context(), []string{"-map", "no such file"}, io.Discard, io.Discard); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v", err)
-	}
-}
-
-// A pipe that is closed ends the program with its error.
-func TestOutputFails(t *testing.T) {
-	r, w := io.Pipe()
-	r.Close()
-	if err := run(t.Context(), nil, w, io.Discard); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("error %v", err)
 	}
 }

@@ -3,14 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"flag"
 	"io"
 	"math"
-	"strings"
 	"testing"
-
-	"github.com/hoplag/hoplag/internal/programs"
 )
 
 // Every second has its slowest flows, each with the mean that a map of flows has.
@@ -34,26 +29,5 @@ func TestSlowest(t *testing.T) {
 				t.Errorf("second %d: %+v", n, f)
 			}
 		}
-	}
-}
-
-func TestText(t *testing.T) {
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-flows", "300", "-seconds", "1", "-rate", "5000", "-top", "2"}, &out, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	if got := out.String(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "flows held") || !strings.Contains(got, "exactly") {
-		t.Errorf("%s", got)
-	}
-}
-
-func TestBadSettings(t *testing.T) {
-	for _, args := range []string{"-flows 0", "-seconds 0", "-top 0", "-rate 10", "-nonsense"} {
-		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); !errors.Is(err, programs.ErrUsage) {
-			t.Errorf("%s: %v", args, err)
-		}
-	}
-	if err := run(t.Context(), []string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
-		t.Error(err)
 	}
 }

@@ -197,13 +197,11 @@ func send(ctx context.Context, flows []*net.UDPConn, rate float64) {
 	}
 }
 
-// A truth is what a capture says about all packets, or about a flow.
+// A truth is what a capture says about all packets.
 type truth struct {
-	Flow           string
 	Sent, Received int
 	Dropped        uint64   // by the capture's own rings
 	Mean           *float64 // of the delays
-	Flows          []truth
 
 	sum     float64
 	matched int

@@ -216,22 +216,6 @@ func program(arguments string) *exec.Cmd {
 	return cmd
 }
 
-// An output that fails ends the program with its error.
-func TestOutputFails(t *testing.T) {
-	t.Parallel()
-	needsLab(t)
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer full.Close()
-	cmd := program(onLo)
-	cmd.Stdout = full
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
-		t.Errorf("%v, want exit code 1", err)
-	}
-}
-
 // An interrupt ends the program, and what was measured until then is told.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
