@@ -131,6 +131,10 @@ type Frame struct {
 	// jumbograms.
 	Length int
 
+	// rest are bytes 32 to 63 of those that Digest covers; the others are in the
+	// tuple. Here they are aligned.
+	rest [transportSize + 8]byte
+
 	// Tunnels is the number of tunnels that were looked into.
 	Tunnels uint8
 
@@ -139,10 +143,6 @@ type Frame struct {
 
 	// Cut says that the capture ends before the last byte that Digest covers.
 	Cut bool
-
-	// rest are bytes 32 to 63 of those that Digest covers. The
-	// others are in the tuple.
-	rest [transportSize + 8]byte
 }
 
 const (

@@ -13,8 +13,13 @@ type Identifier struct {
 	link    Link
 	tunnels Tunnels
 
-	x, y, flowX, flowY uint64     // what split makes of the seed, for a digest and for a flow
-	ports              [16]uint64 // lower ten bits of the UDP ports that may lead into tunnels
+	// What split makes of the seed, for a digest and for a flow. In those of IPv4
+	// is the prefix of its addresses; a digest turns the second key for the
+	// destination.
+	x, y, y4, turned, turned4, flowX, flowY, flowY4 uint64
+
+	// The lower ten bits of UDP ports that may lead into tunnels.
+	ports [16]uint64
 }
 
 // NewIdentifier returns an Identifier of frames that begin with link: the
@@ -23,7 +28,9 @@ type Identifier struct {
 func NewIdentifier(seed uint64, link Link, tunnels Tunnels) *Identifier {
 	d := &Identifier{seed: seed, link: link, tunnels: tunnels}
 	d.x, d.y = split(seed, key1+2*invariantSize)
+	d.turned = bits.RotateLeft64(d.y, 32)
 	d.flowX, d.flowY = split(seed, key3)
+	d.y4, d.turned4, d.flowY4 = d.y^prefix4, d.turned^prefix4, d.flowY^prefix4
 	if tunnels.Depth > 0 {
 		d.ports = likelyPorts
 		for _, port := range []uint16{tunnels.VXLAN, tunnels.Geneve, tunnels.GTP} {
@@ -71,61 +78,73 @@ func (d *Identifier) Frames(frames [][]byte, packets []Packet, flows []Flow, at 
 // number. Nothing but their identities is stored on the way.
 func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 	le := binary.LittleEndian
+	packets = packets[:len(frames)]
 	for n, b := range frames {
-		if len(b) < plainSize || n >= len(packets) {
+	tagged:
+		if len(b) < plainSize {
 			return n
 		}
-		kind := le.Uint16(b[12:14])
-		if kind != etherIPv4 && kind != etherIPv6 {
-			b = plainTags(b)
-			kind = le.Uint16(b[12:14])
-		}
 		h := (*[plainSize]byte)(b)
-		var s0, s1, t0, t1, id uint64 // source and destination
-		var length int
-		proto := h[23]
-		if kind == etherIPv4 {
-			first := le.Uint64(h[14:22])
-			if !isPlain(first) {
-				return n
-			}
-			s1, t1, id, length = plainIPv4(first, le.Uint64(h[26:34]))
-		} else {
-			if kind != etherIPv6 || len(b) < plainSize+longer || b[14]>>4 != 6 {
-				return n
-			}
-			s0, s1, t0, t1 = le.Uint64(b[22:30]), le.Uint64(b[30:38]), le.Uint64(b[38:46]), le.Uint64(b[46:54])
-			size := le.Uint16(b[18:20])
-			length, id = int(bits.ReverseBytes16(size)), uint64(size)<<48
-			proto = b[20]
+		kind, first := le.Uint16(h[12:14]), le.Uint64(h[14:22])
+		var x, y, id uint64
+		proto, length := h[23], 0
+		if kind == etherIPv4 && isPlain(first) {
+			length, id = int(bits.ReverseBytes16(uint16(first>>16)))-20, plainID(first)
+			x, y = mix4(le.Uint64(h[26:34]), d.x, d.y4, d.turned4)
+		} else if kind == etherIPv6 && len(b) >= plainSize+longer && h[14]>>4 == 6 {
+			length, id, proto = int(h[18])<<8|int(h[19]), first>>32<<48, byte(first>>48)
+			x, y = mix6((*[32]byte)(b[22:54]), d.x, d.y, d.turned)
 			b = b[longer:]
 			h = (*[plainSize]byte)(b)
+		} else if kind == etherVLAN || kind == etherQinQ {
+			b = b[4:]
+			goto tagged
+		} else {
+			return n
 		}
-		ports := bits.ReverseBytes32(le.Uint32(h[34:38]))
-		last := le.Uint64(h[50:58])
+
+		ports, last := bits.ReverseBytes32(le.Uint32(h[34:38])), le.Uint64(h[50:58])
 		if proto == protoTCP {
-			size, ok := int(h[46]&0xf0)>>2, false
-			if last, ok = plainTCP(b, last, size, length-size); !ok {
+			var ok bool
+			if last, ok = plainTCP(b, last, h[46]>>4, length); !ok {
 				return n
 			}
 		} else if length < transportSize {
 			return n
 		} else if proto == protoUDP {
-			if d.ports[ports>>6&15]>>(ports&63)&1 != 0 {
-				return n
+			if d.ports[ports>>6&15]>>(ports&63)&1 != 0 && d.tunnels.behind(uint16(ports)) != kindNone {
+				passed := len(frames[n]) - len(b)
+				if b = d.tunnels.inside(b[34:len(b):len(b)], uint16(ports), length); b == nil || passed >= outer {
+					return n // or perhaps inside a tunnel already
+				}
+				goto tagged
 			}
-		} else if proto == protoICMP || proto == protoICMPv6 {
-			ports = 0
-		} else {
+		} else if ports = 0; proto != protoICMP && proto != protoICMPv6 {
 			return n
 		}
-		x, y := mix(s0^d.x, s1^d.y), mix(t0^d.x, t1^bits.RotateLeft64(d.y, 32))
 		x = mix(le.Uint64(h[34:42])^d.x, le.Uint64(h[42:50])^x)
 		x = mix(last^d.x, id^x)
 		packets[n] = finish(id^x, uint64(proto)^y)
 		if n < len(flows) {
-			flows[n] = finishFlow(uint64(ports)<<16|uint64(proto), mix(s0^d.flowX, s1^d.flowY), mix(t0^d.flowX, t1^d.flowY))
+			if kind == etherIPv4 {
+				x, y = mix4(le.Uint64(h[26:34]), d.flowX, d.flowY4, d.flowY4)
+			} else {
+				x, y = mix6((*[32]byte)(h[22-longer:54-longer]), d.flowX, d.flowY, d.flowY)
+			}
+			flows[n] = finishFlow(uint64(ports)<<16|uint64(proto), x, y)
 		}
 	}
 	return len(frames)
+}
+
+// mix4 mixes the addresses of IPv4, source and destination, with keys that have
+// the prefix in them.
+func mix4(addresses, x, source, destination uint64) (s, d uint64) {
+	return mix(x, addresses<<32^source), mix(x, addresses>>32<<32^destination)
+}
+
+// mix6 mixes the addresses of IPv6.
+func mix6(b *[32]byte, x, source, destination uint64) (s, d uint64) {
+	le := binary.LittleEndian
+	return mix(le.Uint64(b[:8])^x, le.Uint64(b[8:16])^source), mix(le.Uint64(b[16:24])^x, le.Uint64(b[24:])^destination)
 }

@@ -42,22 +42,6 @@ func ExampleToeplitz() {
 	// flow 58602cb7a9468822
 }
 
-// A switch with a CRC engine whose polynomial can be set. A CRC's usual
-// polynomials are no good: they have factors.
-func ExampleRabinFromPolynomial() {
-	r, err := families.RabinFromPolynomial(64, 0x1b) // x^64+x^4+x^3+x+1
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("packet %016x\n", uint64(hashing.Word(7, r.Bytes(header))))
-	_, err = families.RabinFromPolynomial(32, 0x1edc6f41) // CRC-32C's
-	fmt.Println(err)
-	// Output:
-	// packet 8366f3550a8de814
-	// families: Rabin polynomial x^32+0x1edc6f41 is reducible, it has a factor of degree 1
-}
-
 // A synopsis held to the letter of LDA's analysis, which asks for hashes that
 // are 4-universal.
 func ExamplePolynomial() {
@@ -65,16 +49,4 @@ func ExamplePolynomial() {
 	fmt.Printf("packet %016x\n", uint64(hashing.Word(7, p.Bytes(header))))
 	// Output:
 	// packet e71f37aec4d0a759
-}
-
-// Loads of cells that are bounded by a proof.
-func ExampleTabulation() {
-	t, err := families.NewTabulation(7, hashing.TupleSize)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("flow %016x\n", t.Bytes(tuple.Append(nil)))
-	// Output:
-	// flow 2fc98d3e35646a24
 }

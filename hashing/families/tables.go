@@ -8,9 +8,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxWidth is the largest number of input bytes that [H3], [Tabulation] and
-// [Toeplitz] can be made for: more than any header, and their tables still fit a
-// processor's cache.
+// MaxWidth is the largest number of input bytes that [H3] and [Toeplitz]
+// can be made for: more than any header, and their tables still fit a processor's
+// cache.
 const MaxWidth = 256
 
 // bytewise holds a table of 256 entries for every byte position of an input.
@@ -49,14 +49,6 @@ func (t bytewise[T]) word(h T, x uint64) T {
 	return h
 }
 
-// checkWidth reports why a width in bytes is invalid for the input of a family.
-func checkWidth(family string, width int) error {
-	if width < 8 || width > MaxWidth {
-		return fmt.Errorf("families: %s of %d input bytes, want 8 to %d", family, width, MaxWidth)
-	}
-	return nil
-}
-
 // H3 is the hash that switches compute in one clock: the exclusive or of one
 // random 64-bit row per input bit that is set, and of a constant. To agree with
 // a switch, load it with these rows: the hash of a single bit, less that of no
@@ -74,8 +66,8 @@ type H3 struct {
 // keyed from seed: its first key word is the constant, the following are the
 // rows, that of the first byte's most significant bit first.
 func NewH3(seed uint64, width int) (*H3, error) {
-	if err := checkWidth("H3", width); err != nil {
-		return nil, err
+	if width < 8 || width > MaxWidth {
+		return nil, fmt.Errorf("families: H3 of %d input bytes, want 8 to %d", width, MaxWidth)
 	}
 	k := newKeys(seed, familyH3)
 	h := &H3{constant: k.next()}
@@ -93,40 +85,6 @@ func (h *H3) Bytes(b []byte) uint64 { return h.tables.bytes(h.constant, b) }
 
 // Word returns the hash of x's eight bytes, little-endian.
 func (h *H3) Word(x uint64) uint64 { return h.tables.word(h.constant, x) }
-
-// Tabulation is simple tabulation hashing: the exclusive or of one random
-// word per input byte, looked up by position and value.
-//
-// Over the choice of seed it is 3-universal with 64 uniform bits, also between
-// inputs of different length, and Chernoff-like bounds on the loads of buckets
-// hold for it although it is not 4-universal (Pătraşcu and Thorup, The Power of
-// Simple Tabulation Hashing, 2011).
-type Tabulation struct {
-	tables bytewise[uint64]
-}
-
-// NewTabulation returns the tabulation hash of inputs of up to width bytes, 8
-// to [MaxWidth], keyed from seed: the key words fill the tables in order.
-func NewTabulation(seed uint64, width int) (*Tabulation, error) {
-	if err := checkWidth("tabulation", width); err != nil {
-		return nil, err
-	}
-	k := newKeys(seed, familyTabulation)
-	t := make(bytewise[uint64], width)
-	for i := range t {
-		for v := range t[i] {
-			t[i][v] = k.next()
-		}
-	}
-	return &Tabulation{t}, nil
-}
-
-// Bytes returns the hash of b's first bytes, up to the width; further ones
-// have no table.
-func (t *Tabulation) Bytes(b []byte) uint64 { return t.tables.bytes(0, b) }
-
-// Word returns the hash of x's eight bytes, little-endian.
-func (t *Tabulation) Word(x uint64) uint64 { return t.tables.word(0, x) }
 
 // Toeplitz is the hash that network adapters compute for receive-side scaling
 // (RSS) and leave in the receive descriptor, where it costs nothing: for every

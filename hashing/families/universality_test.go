@@ -27,7 +27,6 @@ func jointChiSquare(trials, bit int, words []uint64, draw func(seed uint64) hash
 // zero, and they are the corners of a rectangle in two bytes.
 func TestUniversality(t *testing.T) {
 	h3 := func(seed uint64) hasher { return must(NewH3(seed, 8)) }
-	tabulation := func(seed uint64) hasher { return must(NewTabulation(seed, 8)) }
 	toeplitz := func(seed uint64) hasher { return toeplitzOf(seed, 36) }
 	polynomial := func(seed uint64) hasher { return NewPolynomial(seed) }
 	widened := func(seed uint64) hasher { return widen{NewPolynomial(seed)} }
@@ -41,8 +40,6 @@ func TestUniversality(t *testing.T) {
 	}{
 		{"H3 is 3-universal", h3, 63, rectangle[:3], true},
 		{"H3 is not 4-universal", h3, 63, rectangle, false},
-		{"tabulation is 3-universal", tabulation, 0, rectangle[:3], true},
-		{"tabulation is not 4-universal", tabulation, 0, rectangle, false},
 		{"Toeplitz is pairwise independent but for zero", toeplitz, 31, rectangle[1:3], true},
 		{"Toeplitz maps zero to zero", toeplitz, 31, rectangle[:2], false},
 		{"the polynomial is 4-universal", polynomial, 60, rectangle, true},
