@@ -55,7 +55,7 @@ type part struct {
 
 const (
 	recordMagic   = "HLPC"
-	recordVersion = 3
+	recordVersion = 4
 	tagSize       = 16
 )
 
@@ -90,17 +90,11 @@ func (s *sealer) tag(message []byte) []byte {
 
 // open checks a signed message, and returns its body.
 func (s *sealer) open(data []byte, magic string) (r wire.Reader, err error) {
-	message, tag := split(data)
-	if r, err = s.head(message, magic); err == nil && !hmac.Equal(s.tag(message), tag) {
+	n := max(0, len(data)-tagSize)
+	if r, err = s.head(data[:n], magic); err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
 		err = inMessage(magic, ErrForged)
 	}
 	return r, err
-}
-
-// split splits a signed message from its tag.
-func split(data []byte) (message, tag []byte) {
-	n := max(0, len(data)-tagSize)
-	return data[:n], data[n:]
 }
 
 // head checks all of a message but its tag, and returns its body.
@@ -340,7 +334,7 @@ func (h *history) forget(now int64) {
 //	request:  identity 8 · nonce 16 · session 8 · through 8
 //	reply:    identity 8 · nonce 16 · now 8 · length of name 1, name ·
 //	          1 if there are more records, or 0 · number of records 4 ·
-//	          for each: length 4, record
+//	          for each: length 4, record without its tag
 //
 // The nonce makes every reply an answer to one request, so that no reply can be
 // used twice: a random number of the follower's own, and a random number.
@@ -402,8 +396,8 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(cuts)))
 	for i := range cuts {
 		record := s.of(&cuts[i])
-		b = binary.BigEndian.AppendUint32(b, uint32(len(record)+tagSize))
-		b = append(append(b, record...), s.tag(record)...)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(record)))
+		b = append(b, record...)
 	}
 	return s.seal(b)
 }
@@ -427,11 +421,10 @@ func (s *sealer) answered(q request, data []byte) (reply, error) {
 	a.name = string(r.Bytes(int(r.Uint8())))
 	a.more = r.Uint8() == 1
 	for range r.Size() {
-		signed := r.Bytes(r.Size())
-		if signed == nil {
+		message := r.Bytes(r.Size())
+		if message == nil {
 			break
 		}
-		message, _ := split(signed) // the reply is signed
 		body, err := s.head(message, recordMagic)
 		if err != nil {
 			return reply{}, err
