@@ -56,7 +56,8 @@ func (x *span) certain(to int) bool {
 
 // walk calls visit for the spans of all cells up to the latest cut, but those
 // that end by cut number after, cell by cell and in order of time. The span is valid during
-// the call. For exact spans of one interval it calls calm instead, if not nil.
+// the call. For exact spans of one interval it calls calm instead, or nothing if that
+// is nil.
 func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 	for i := range a.cells {
 		switch c := &a.cells[i]; {
@@ -139,10 +140,11 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 			}
 			return
 		}
-		if calm != nil && closed && now == level && to == from+1 && before == 0 && !c.copies {
-			e := &a.passed[at]
+		if closed && now == level && to == from+1 && before == 0 && !c.copies {
+			if e := &a.passed[at]; calm != nil {
+				calm(c, to, e, a.near(e.delay, e.received), known)
+			}
 			at++
-			calm(c, to, e, a.near(e.delay, e.received), known)
 			return
 		}
 		x.from, x.to, x.before, x.open, x.known = from, to, before, !closed, known
