@@ -1,18 +1,16 @@
 package hashing
 
 // The derivations below turn one well-mixed 64-bit hash into what a synopsis
-// needs: a row, a bank, a sampling decision, a sign, a second hash. They are
-// pure, inlined, and have no branch that depends on the hash. Row and Sign use
-// the low half of the hash, Sampled the high half, and so should a bank, so that
-// one hash gives a row together with a bank or a decision, independently. For a
-// bank and a decision, take the second from Mix. A hash of fewer than 64 bits
-// goes through Word first.
+// needs: a row, a bank, a sampling decision, a second hash. They are pure,
+// inlined, and have no branch that depends on the hash. Row uses the low half of
+// the hash, Sampled the high half, and so should a bank, so that one hash gives a
+// row together with a bank or a decision, independently. For a bank and a
+// decision, take the second from Mix. A hash of fewer than 64 bits goes through
+// Word first.
 
 // Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
-// multiply-shift: no row is favoured by more than rows/2^32. It uses the
-// topmost of the low 32 bits and leaves the lowest to Sign. If rows is a power
-// of two, a mask of the lowest bits is an instruction or two cheaper, but it
-// uses Sign's bit; take that from Mix then.
+// multiply-shift: no row is favoured by more than rows/2^32. If rows
+// is a power of two, a mask of the lowest bits is an instruction or two cheaper.
 func Row(h uint64, rows uint64) uint64 {
 	return uint64(uint32(h)) * rows >> 32
 }
@@ -35,12 +33,6 @@ func Threshold(p float64) uint64 {
 // higher one.
 func Sampled(h, threshold uint64) uint64 {
 	return (h>>32 - threshold) >> 63
-}
-
-// Sign returns +1 or -1 with equal probability, from the low bit of h, which
-// [Row] of up to 2^24 rows all but ignores.
-func Sign(h uint64) int64 {
-	return 1 - int64(h&1)<<1
 }
 
 // Mix returns a second hash of h, independent of h and of Mix with any other

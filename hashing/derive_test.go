@@ -50,12 +50,6 @@ func TestSampledExact(t *testing.T) {
 	}
 }
 
-func TestSign(t *testing.T) {
-	if even, odd := hashing.Sign(2), hashing.Sign(3); even != 1 || odd != -1 {
-		t.Errorf("Sign gives %d and %d, want 1 and -1", even, odd)
-	}
-}
-
 // Two values that a synopsis derives from one identity must be independent:
 // chi-square of their joint distribution, over digests of a counter. The
 // negative controls are pairs that the documentation warns of.
@@ -66,7 +60,6 @@ func TestDerivationsIndependent(t *testing.T) {
 	bank := func(h uint64) int { return min(bits.LeadingZeros64(h), 3) }
 	quarter := hashing.Threshold(0.25)
 	sampled := func(h uint64) int { return int(hashing.Sampled(h, quarter)) }
-	sign := func(h uint64) int { return int(hashing.Sign(h)+1) / 2 }
 	mixed := func(salt uint64, f func(uint64) int) func(uint64) int {
 		return func(h uint64) int { return f(hashing.Mix(h, salt)) }
 	}
@@ -88,15 +81,12 @@ func TestDerivationsIndependent(t *testing.T) {
 		{"row and bank", row, bank, uniform(32), banks, true},
 		{"row of 30 and bank", odd, bank, uniform(30), banks, true},
 		{"row and sample", row, sampled, uniform(32), quarters, true},
-		{"row and sign", row, sign, uniform(32), uniform(2), true},
-		{"bank and sign", bank, sign, banks, uniform(2), true},
 		{"row and mixed row", row, mixed(1, row), uniform(32), uniform(32), true},
 		{"rows of two salts", mixed(0, row), mixed(1, row), uniform(32), uniform(32), true},
 		{"rows of 30 of two salts", mixed(2, odd), mixed(3, odd), uniform(30), uniform(30), true},
 		{"bank and mixed bank", bank, mixed(1, bank), banks, banks, true},
 		{"sample and mixed bank", sampled, mixed(1, bank), quarters, banks, true},
 		{"row and mixed bank", row, mixed(1, bank), uniform(32), banks, true},
-		{"sign and mixed sign", sign, mixed(1, sign), uniform(2), uniform(2), true},
 		{"sample and bank of one hash", sampled, bank, quarters, banks, false},
 		{"row with itself", row, row, uniform(32), uniform(32), false},
 		{"row and row of 30 of one hash", row, odd, uniform(32), uniform(30), false},

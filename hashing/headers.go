@@ -141,24 +141,18 @@ func typed(k kind) (size, at int) {
 	switch k {
 	case kindEthernet:
 		return 14, 12
-	case typeVLAN, typeQinQ, typeQinQ9100, typeQinQ9200:
+	case typeVLAN, typeQinQ, typeQinQ9100, typeQinQ9200, kindLink + kind(LinkHDLC):
 		return 4, 2
 	case typeVNTag:
 		return 6, 4
-	case typeFabricPath:
+	case typeFabricPath, kindLink + kind(LinkCooked):
 		return 16, 14
-	case typeBackbone:
+	case typeBackbone, kindLink + kind(LinkBroadcom), kindLink + kind(LinkBroadcom0), kindLink + kind(LinkDSA):
 		return 18, 16
-	case kindLink + kind(LinkHDLC):
-		return 4, 2
-	case kindLink + kind(LinkCooked):
-		return 16, 14
 	case kindLink + kind(LinkCooked2):
 		return 20, 0
 	case kindLink + kind(LinkIPoIB):
 		return 44, 40
-	case kindLink + kind(LinkBroadcom), kindLink + kind(LinkBroadcom0), kindLink + kind(LinkDSA):
-		return 18, 16
 	case kindLink + kind(LinkEDSA):
 		return 22, 20
 	}

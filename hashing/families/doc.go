@@ -1,15 +1,13 @@
-// Package families has hashes that hardware computes, or that give a guarantee
-// which a proof asks for. Use those of package hashing unless you have a reason
-// not to.
+// Package families has hashes that hardware computes. Use those of package
+// hashing unless a switch or an adapter hashes so already.
 //
 // Each family has the methods Bytes, for bytes, and Word, for one 64-bit word.
 //
-//	            guarantee over the seed  bits  key, bits  choose it when
-//	H3          3-universal                64   64 a bit  the switch hashes so
-//	Toeplitz    universal                  32    1 a bit  the adapter hashes so
-//	Polynomial  4-universal                61        305  the analysis asks for it
+//	          guarantee over the seed  bits  key, bits  choose it when
+//	H3        3-universal                64   64 a bit  the switch hashes so
+//	Toeplitz  universal                  32    1 a bit  the adapter hashes so
 //
-// All take several times as long as [hashing.Digest].
+// Both take several times as long as [hashing.Digest].
 //
 // Pass a hash of fewer than 64 bits through [hashing.Word] before you derive a
 // row, a bank or a sampling decision from it, and so a CRC of package hash/crc32,
@@ -24,8 +22,7 @@
 //
 // None resists packets that are crafted by someone who sees its effects. H3,
 // Toeplitz and any CRC are linear: some hashes, or which packets share a cell,
-// give the key away, and collisions follow by elimination. Four hashes give the
-// polynomial away.
+// give the key away, and collisions follow by elimination.
 package families
 
 import "github.com/hoplag/hoplag/hashing"
@@ -33,16 +30,12 @@ import "github.com/hoplag/hoplag/hashing"
 // keys is a SplitMix64 generator.
 type keys uint64
 
-// The families' numbers keep two of them with the same seed apart.
-const (
-	familyH3         = 1
-	familyPolynomial = 5 // 2 to 4 are not used any more
-)
-
-func newKeys(seed, family uint64) keys {
-	const zero = 0xbb67ae8584caa73b // which Mix would turn into 0, for every family
+// newKeys returns the generator of H3's keys, which was the first family of
+// several: each has a generator of its own for the same seed.
+func newKeys(seed uint64) keys {
+	const family, zero = 1, 0xbb67ae8584caa73b // which Mix would turn into 0
 	if seed == zero {
-		return keys(family)
+		return family
 	}
 	return keys(hashing.Mix(seed, family))
 }

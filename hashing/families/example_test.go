@@ -41,12 +41,3 @@ func ExampleToeplitz() {
 	// with ports 51ccc178, without 323e8fc2
 	// flow 58602cb7a9468822
 }
-
-// A synopsis held to the letter of LDA's analysis, which asks for hashes that
-// are 4-universal.
-func ExamplePolynomial() {
-	p := families.NewPolynomial(7)
-	fmt.Printf("packet %016x\n", uint64(hashing.Word(7, p.Bytes(header))))
-	// Output:
-	// packet e71f37aec4d0a759
-}

@@ -24,12 +24,9 @@ var families = []struct {
 	name string
 	make func(seed uint64) hasher
 	bits int // of the hash
-	// oneWord says that Word hashes the word's bytes.
-	oneWord bool
 }{
-	{"H3", func(seed uint64) hasher { return must(NewH3(seed, 64)) }, 64, true},
-	{"Toeplitz", func(seed uint64) hasher { return toeplitzOf(seed, 64) }, 32, true},
-	{"Polynomial", func(seed uint64) hasher { return NewPolynomial(seed) }, 61, false},
+	{"H3", func(seed uint64) hasher { return must(NewH3(seed, 64)) }, 64},
+	{"Toeplitz", func(seed uint64) hasher { return toeplitzOf(seed, 64) }, 32},
 }
 
 func counting(n int) []byte {
@@ -53,9 +50,9 @@ func toeplitzOf(seed uint64, width int) *Toeplitz {
 	return must(ToeplitzFromKey(randomBytes(rand.New(rand.NewPCG(seed, 3)), width+4)))
 }
 
-// familyKeys is the key generator of a family.
-func familyKeys(seed, family uint64) func() uint64 {
-	k := newKeys(seed, family)
+// familyKeys is the key generator of H3.
+func familyKeys(seed uint64) func() uint64 {
+	k := newKeys(seed)
 	return k.next
 }
 
@@ -90,7 +87,7 @@ func TestFamiliesWordIsBytes(t *testing.T) {
 		for range 100 {
 			x := rng.Uint64()
 			got, want := h.Word(x), h.Bytes(binary.LittleEndian.AppendUint64(nil, x))
-			if f.oneWord && got != want {
+			if got != want {
 				t.Errorf("%s: Word(%#x) = %#x, its bytes %#x", f.name, x, got, want)
 			}
 			if got>>(f.bits-1)>>1 != 0 || want>>(f.bits-1)>>1 != 0 {
@@ -104,7 +101,6 @@ func TestFamiliesGolden(t *testing.T) {
 	for i, want := range []struct{ bytes, word uint64 }{
 		{0x8d4ee02a5a04fa10, 0xa531aec1ad453797}, // H3
 		{0x00000000d3873d98, 0x0000000029c11c50}, // Toeplitz
-		{0x1eb9e98327e58333, 0x1498a5a299d1b1e0}, // Polynomial
 	} {
 		f := families[i]
 		h := f.make(7)

@@ -69,7 +69,7 @@ func NewH3(seed uint64, width int) (*H3, error) {
 	if width < 8 || width > MaxWidth {
 		return nil, fmt.Errorf("families: H3 of %d input bytes, want 8 to %d", width, MaxWidth)
 	}
-	k := newKeys(seed, familyH3)
+	k := newKeys(seed)
 	h := &H3{constant: k.next()}
 	rows := make([]uint64, 8*width)
 	for i := range rows {

@@ -12,7 +12,7 @@ import (
 
 // slowH3 is H3 as a switch computes it, bit by bit.
 func slowH3(seed uint64, width int, message []byte) uint64 {
-	next := familyKeys(seed, familyH3)
+	next := familyKeys(seed)
 	hash := next()
 	for i := range 8 * width {
 		row := next()

@@ -25,7 +25,7 @@ const (
 
 // mayExportMore are the packages that are no synopses: kinds of links by their
 // numbers in captures, hops and sources.
-var mayExportMore = map[string]int{"estimate": 38, "hashing": 42, "queue": 41, "queue/trace": 39}
+var mayExportMore = map[string]int{"estimate": 38, "hashing": 41, "queue": 41, "queue/trace": 39}
 
 // A sourceFile is a Go file, parsed, and its text.
 type sourceFile struct {
@@ -105,7 +105,7 @@ var sizes = map[string][2]int{
 	"lds":            {2845, 3815},
 	"colate":         {4546, 3616},
 	"rli":            {3258, 2808},
-	"hashing":        {2110, 3515},
+	"hashing":        {1801, 3161},
 	"queue":          {3200, 4405},
 	"internal":       {1650, 2685},
 	"examples":       {6000, 5440},
