@@ -33,6 +33,7 @@ import (
 type Accumulator struct {
 	config   Config
 	areas    *estimate.Areas
+	since    int64 // when the report began
 	end      int64 // of the interval added last
 	started  bool
 	underWay bool // packets were on their way when it began
@@ -42,6 +43,7 @@ type Accumulator struct {
 	all     []total   // of everything up to the end, if current
 	known   []content // likewise
 	clocks  error     // that they disagree
+	late    bool      // packets that count as lost may come yet
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
 	current bool
@@ -84,6 +86,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	}
 	if !a.started {
 		a.areas.Begin(start)
+		a.since = start
 		if a.underWay {
 			a.areas.UnderWay()
 		}
@@ -128,7 +131,7 @@ func (a *Accumulator) Reset() {
 	for i := range a.whole {
 		a.whole[i] = total{left: a.whole[i].left}
 	}
-	a.clocks, a.current = nil, false
+	a.since, a.clocks, a.current = a.end, nil, false
 }
 
 // fold adds what is known up to a cut to the whole.
@@ -142,7 +145,8 @@ func (a *Accumulator) fold(to int) {
 
 // take adds what is known from the last fold up to a cut.
 func (a *Accumulator) take(into []total, to int) {
-	if _, err := a.areas.Transit(a.from, to, nil); errors.Is(err, estimate.ErrClocks) {
+	t, err := a.areas.Transit(a.from, to, nil)
+	if a.late = t.Late > 0; errors.Is(err, estimate.ErrClocks) {
 		a.clocks = fmt.Errorf("lds: %w", err)
 	}
 	for i := range into {
@@ -237,6 +241,9 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 		}
 	}
 	r.Sent, r.Received, r.Lost = uint64(math.Round(sent)), uint64(math.Round(received)), uint64(math.Round(most))
+	if a.late && received > 0 {
+		r.Late = most / received * float64(a.end-a.since) / 2
+	}
 	return r
 }
 
@@ -251,6 +258,9 @@ func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts
 	for i := range sent {
 		sent[i] = a.all[i].sent
 	}
-	d := decoding{Config: &a.config, held: sent, at: func(i int) content { return a.known[i] }, single: a.single, read: a.Estimate}
+	d := decoding{Config: &a.config, held: sent, at: func(i int) content { return a.known[i] }, single: a.single}
+	if a.late {
+		d.late = func(f hashing.Flow) float64 { return a.tally(f).Late }
+	}
 	return d.solve(ctx, flows, opts)
 }

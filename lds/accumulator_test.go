@@ -232,32 +232,6 @@ func TestAccumulatorUnderLoss(t *testing.T) {
 	}
 }
 
-// A flow that is alone in its cells is exact, however many packets cross the cuts.
-func TestAccumulatorIsExactAlone(t *testing.T) {
-	for name, c := range shapes() {
-		c.DigestBits, c.SumBits = 16, 56
-		for r := range c.Rows {
-			c.Rates[r] = 1
-		}
-		r := rand.New(rand.NewPCG(3, 3))
-		one := &crossing{keys: []hashing.Flow{hashing.Flow(hashing.Word(9, 9))}}
-		var sum float64
-		for range 5000 {
-			p := passage{0, hashing.Packet(r.Uint64()), r.Int64N(1e10), 1e6 + r.Int64N(1e8), false}
-			one.passage = append(one.passage, p)
-			sum += float64(p.delay)
-		}
-		c.Tolerance = 1000
-		for _, length := range []int64{1e10, 1e9, 1e8} {
-			got, err := one.accumulate(t, c, length).Estimate(one.keys[0])
-			counted := got.Sent == 5000 && got.Received == 5000 && got.Lost == 0
-			if err != nil || !counted || math.Abs(got.Mean-sum/5000) > 1e-9*sum {
-				t.Errorf("%s, cut every %v ns: %+v, %v; want a mean of %v", name, length, got, err, sum/5000)
-			}
-		}
-	}
-}
-
 // tick adds an interval of a millisecond in which so many packets of a flow pass, each
 // for 100 ns, but for the first ones, which are lost.
 func tick(t testing.TB, a *Accumulator, k, packets, lost int64) {
@@ -403,67 +377,5 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 	up, k := mustNew(t, c), int64(3000)
 	if n := testing.AllocsPerRun(10, func() { k++; _ = a.Add(k*1e6, (k+1)*1e6, up, up); _, _ = a.Estimate(7) }); n > 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-// Packets cross cuts, and some of them many. Without loss every answer is exact, also
-// where slow packets have counted as lost for a while, but for a few flows of which a
-// packet took longer than half as long again as any before; with loss, intervals hold.
-func TestAccumulatorSlowPackets(t *testing.T) {
-	skipShort(t)
-	rare := func(r *rand.Rand) float64 {
-		if r.IntN(500) == 0 {
-			return 3e9
-		}
-		return 5e6 * r.ExpFloat64()
-	}
-	long := func(r *rand.Rand) float64 { return 3e8 * r.ExpFloat64() }
-	tails := func(r *rand.Rand) float64 { return 5e6 * math.Exp(2*r.NormFloat64()-2) }
-	for _, test := range []struct {
-		name    string
-		delay   func(*rand.Rand) float64
-		loss    float64
-		outside int // of 50 intervals of 95 %: 7 or more would be by chance once in 80 runs
-	}{{"rare", rare, 0, 0}, {"long", long, 0, 0}, {"tails", tails, 0, 2}, {"rare, 1 %", rare, 0.01, 6}, {"long, 1 %", long, 0.01, 6}} {
-		const flows, rate, seconds, cut = 50, 1e4, 10.0, int64(1e8)
-		random := rand.New(rand.NewPCG(1, 2))
-		c := Config{Rows: 4, Columns: 1024, Spread: 1, Rates: [MaxRows]float64{1, 1, 0.1, 0.01}, SumBits: 64, DigestBits: 24}
-		var ups, downs []*Sketch
-		at := func(list *[]*Sketch, ns int64) *Sketch {
-			for int64(len(*list)) <= ns/cut {
-				*list = append(*list, mustNew(t, c))
-			}
-			return (*list)[ns/cut]
-		}
-		var truth [flows]estimate.Moments
-		for now := 0.0; now < seconds; now += random.ExpFloat64() / rate {
-			f, p, sent := random.IntN(flows), hashing.Packet(random.Uint64()), int64(now*1e9)
-			at(&ups, sent).Update(hashing.Flow(hashing.Word(7, uint64(f))), p, sent)
-			if delay := int64(test.delay(random)); random.Float64() >= test.loss {
-				at(&downs, sent+delay).Update(hashing.Flow(hashing.Word(7, uint64(f))), p, sent+delay)
-				truth[f].Add(float64(delay))
-			}
-		}
-		a := mustAccumulate(t, c)
-		for i := range max(len(ups), len(downs)) {
-			start := int64(i) * cut
-			if err := a.Add(start, start+cut, at(&ups, start), at(&downs, start)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		outside := 0
-		for f := range truth {
-			r, err := a.Estimate(hashing.Flow(hashing.Word(7, uint64(f))))
-			want := truth[f].Mean()
-			switch {
-			case err != nil || math.IsNaN(r.Mean):
-				t.Errorf("%s: flow %d: %v, %v", test.name, f, r.Mean, err)
-			case math.Abs(r.Mean/want-1) > 1e-9 && (test.loss == 0 || !r.MeanInterval(0.95).Contains(want)):
-				outside++
-			}
-		}
-		if outside > test.outside {
-			t.Errorf("%s: %d of %d intervals miss", test.name, outside, flows)
-		}
 	}
 }

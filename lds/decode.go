@@ -49,7 +49,6 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	}
 	d := decoding{
 		Config: &up.config, held: held, at: cells.at, around: float64(cells.around.delay), single: cells.single,
-		read: func(f hashing.Flow) (Result, error) { return Estimate(up, down, f) },
 	}
 	return d.solve(ctx, flows, opts)
 }
@@ -61,8 +60,8 @@ type decoding struct {
 	held   []uint64
 	at     func(cell int) content
 	around float64
-	single float64 // variance of the time of one packet
-	read   func(f hashing.Flow) (Result, error)
+	single float64                      // variance of the time of one packet
+	late   func(f hashing.Flow) float64 // Result.Late, nil for none
 }
 
 // solve decodes the packets that are not known, and then the means.
@@ -97,27 +96,16 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 		return joint.Result{}, fmt.Errorf("lds: %w", err)
 	}
 	for i, f := range flows {
-		r.Mean[i] += d.around
-		d.amend(&r, i, f.Flow, &p)
+		if r.Mean[i] += d.around; r.Usable[i] == 0 || r.StdDev == nil {
+			continue
+		}
+		late := 0.0
+		if d.late != nil {
+			late = d.late(f.Flow) / 2
+		}
+		r.StdDev[i] = math.Hypot(math.Hypot(r.StdDev[i], d.shared(f.Flow, max(r.Packets[i], 1), &p)), late)
 	}
 	return r, nil
-}
-
-// amend allows for what all cells of flow number i have in common. A flow without a cell
-// is read by itself, if it can be.
-func (d *decoding) amend(r *joint.Result, i int, f hashing.Flow, p *joint.Problem) {
-	if r.Usable[i] == 0 {
-		if one, err := d.read(f); err == nil && !math.IsInf(one.MeanError, 1) {
-			r.Mean[i], r.Usable[i] = one.Mean, 1
-			if r.StdDev != nil {
-				r.StdDev[i] = one.MeanError
-			}
-		}
-		return
-	}
-	if r.StdDev != nil {
-		r.StdDev[i] = math.Hypot(r.StdDev[i], d.shared(f, max(r.Packets[i], 1), p))
-	}
 }
 
 // shared returns the error of a flow's mean that the cells themselves do not show: which

@@ -26,6 +26,10 @@ type Result struct {
 	// nanoseconds. It is +Inf if the cells next to the flow's do not reveal it.
 	MeanError float64
 
+	// Late is by how much Mean may be greater because packets that count as lost may come
+	// yet. An [Accumulator] says so until it has seen 45 intervals.
+	Late float64
+
 	// Share is the fraction of the flow's packets behind the answer, as far as
 	// counts can tell: 1 unless some cells of a spread flow are unusable.
 	Share float64

@@ -46,9 +46,6 @@ func (o *others) meanError(own *content) float64 {
 	o.look()
 	part := c.Rates[o.row] / float64(c.Spread)
 	o.doubt = n * (1 - part) / (part * part)
-	if own.variance > 0 { // what cells know is not of the same packets
-		o.doubt += sq(n / part / 10)
-	}
 	for r := range c.Rows {
 		for _, near := range o.near(r) {
 			o.add(&near, n, part, mean, o.alike[r] == o.alike[o.row])
@@ -195,11 +192,13 @@ const intervalOf = 0.95 // of the candidates, within studentAt times MeanError
 var studentAt = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
 
 // MeanInterval returns the interval of the flow's mean at the given
-// confidence, between 0 and 1: Student's, from MeanError. It is infinite if
-// MeanError is.
+// confidence, between 0 and 1: Student's, from MeanError, and Late above it. It is infinite
+// if MeanError is.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.N == 0 || math.IsInf(r.MeanError, 1) {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	}
-	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: 1}, intervalDegrees, confidence)
+	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: 1}, intervalDegrees, confidence)
+	i.High += r.Late
+	return i
 }
