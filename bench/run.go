@@ -27,20 +27,15 @@ func list(all []experiment.Experiment, quick bool, w io.Writer) error {
 			group = e.Group
 		}
 		total += e.Seconds(quick)
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", e.Name, about(e.Seconds(quick)), e.Title)
+		fmt.Fprintf(t, "  %s\t%v\t%s\n", e.Name, about(e.Seconds(quick)), e.Title)
 	}
-	fmt.Fprintf(t, "\nTimes are rough, for one core; %s in all.\n", about(total))
+	fmt.Fprintf(t, "\nTimes are rough, for one core; %v in all.\n", about(total))
 	fmt.Fprintln(t, "Run some by name, or all with -all; -quick for small runs; -h for the rest.")
 	return t.Flush()
 }
 
-// about formats a rough time.
-func about(seconds float64) string {
-	if seconds < 60 {
-		return fmt.Sprintf("%.0f s", max(1, seconds))
-	}
-	return (time.Duration(seconds) * time.Second).Round(10 * time.Second).String()
-}
+// about rounds a rough time.
+func about(seconds float64) time.Duration { return time.Duration(max(1, seconds)) * time.Second }
 
 // choose returns the experiments that the command line names, each once, in
 // the order of the list.
@@ -68,24 +63,22 @@ func choose(all []experiment.Experiment, set settings) (chosen []experiment.Expe
 // one with that name; or those that a pattern matches; or those whose name
 // begins that way.
 func matching(all []experiment.Experiment, name string) ([]string, error) {
-	var exact, matched, begun []string
+	var matched, begun []string
 	for _, e := range all {
 		ok, err := path.Match(name, e.Name)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%q: %w", name, err)
 		case e.Name == name:
-			exact = append(exact, e.Name)
+			return []string{name}, nil
 		case ok:
 			matched = append(matched, e.Name)
 		case strings.HasPrefix(e.Name, name):
 			begun = append(begun, e.Name)
 		}
 	}
-	for _, found := range [][]string{exact, matched, begun} {
-		if len(found) > 0 {
-			return found, nil
-		}
+	if found := append(matched, begun...); len(found) > 0 {
+		return found, nil
 	}
 	return nil, fmt.Errorf("no experiment %q (without arguments the command lists them)", name)
 }
