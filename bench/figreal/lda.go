@@ -118,34 +118,26 @@ func (all intervals) draw(run *experiment.Run) {
 	}
 }
 
-// judge judges the intervals' bars and, if nothing was lost, the mean.
+// judge judges the bars of intervals whose ends no packet crossed and, if nothing
+// was lost, the mean.
 func (all intervals) judge(run *experiment.Run) {
-	var exactly perflow.Coverage // where nothing was lost or crossed
-	for _, crossed := range []bool{false, true} {
-		var held, light perflow.Coverage
-		for i := range all {
-			w := &all[i]
-			if w.exact.N() == 0 || w.crossed != crossed || !w.answered {
-				continue
-			}
-			held.Count(w.result.MeanInterval(confidence).Contains(w.exact.Mean()))
-			light.Count(w.result.CentralLimitInterval(confidence).Contains(w.exact.Mean()))
-			if !crossed && w.sent == int(w.exact.N()) {
-				exactly.Count(estimate.RelativeError(w.result.Mean, w.exact.Mean()) < 1e-9)
-			}
-		}
-		if held.All == 0 {
+	var held, light, exactly perflow.Coverage
+	for i := range all {
+		w := &all[i]
+		if w.exact.N() == 0 || w.crossed || !w.answered {
 			continue
 		}
-		kind := map[bool]string{false: "no packet", true: "packets"}[crossed]
-		for i, of := range []*perflow.Coverage{&held, &light} {
-			run.Claim(fmt.Sprintf("true means within the %.0f %% %s, of %d whose ends %s crossed", 100*confidence,
-				[]string{"intervals", "intervals for light tails"}[i], of.All, kind), fmt.Sprintf("at least %.0f %%", 100*confidence),
-				percent(of.Share()), experiment.Covers(of.Held, of.All, confidence, confidence))
+		held.Count(w.result.MeanInterval(confidence).Contains(w.exact.Mean()))
+		light.Count(w.result.CentralLimitInterval(confidence).Contains(w.exact.Mean()))
+		if w.sent == int(w.exact.N()) {
+			exactly.Count(estimate.RelativeError(w.result.Mean, w.exact.Mean()) < 1e-9)
 		}
 	}
-	if exactly.All > 0 {
-		run.Holds(fmt.Sprintf("means that are exact, of %d intervals in which nothing was lost or crossed", exactly.All),
-			"all", fmt.Sprint(exactly.Held), exactly.Held == exactly.All)
+	for i, of := range []*perflow.Coverage{&held, &light} {
+		run.Claim(fmt.Sprintf("true means within the %.0f %% %s, of %d whose ends no packet crossed", 100*confidence,
+			[]string{"intervals", "intervals for light tails"}[i], of.All), fmt.Sprintf("at least %.0f %%", 100*confidence),
+			percent(of.Share()), experiment.Covers(of.Held, of.All, confidence, confidence))
 	}
+	run.Holds(fmt.Sprintf("means that are exact, of %d intervals in which nothing was lost or crossed", exactly.All),
+		"all", fmt.Sprint(exactly.Held), exactly.Held == exactly.All)
 }
