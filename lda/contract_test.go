@@ -166,6 +166,47 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
+// Once an Accumulator has room for what is on its way, a second's comparisons and its
+// estimate allocate nothing.
+func TestAccumulatorAllocatesNothing(t *testing.T) {
+	total, err := NewAccumulator(DefaultConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const cut, packets, delay = 100_000_000, 1000, 2_000_000
+	up, down := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
+	sent, failed := uint64(0), error(nil)
+	second := func() {
+		for range 10 {
+			up.Reset()
+			down.Reset()
+			for range packets { // of which a fiftieth crosses the cut
+				at := int64(sent) * cut / packets
+				up.Update(hashing.Word(1, sent), at)
+				if before := sent - packets/50; sent >= packets/50 {
+					down.Update(hashing.Word(1, before), at-packets/50*cut/packets+delay)
+				}
+				sent++
+			}
+			end := int64(sent) * cut / packets
+			failed = errors.Join(failed, total.Add(end-cut, end, up, down))
+		}
+		total.End()
+		total.Estimate() // tells it how long packets take
+		for total.Settled() {
+			_, err := total.Estimate()
+			failed = errors.Join(failed, err)
+			total.Reset()
+		}
+	}
+	for range 30 {
+		second()
+	}
+	if n := testing.AllocsPerRun(20, second); n != 0 || failed != nil {
+		t.Errorf("%v allocations, %v", n, failed)
+	}
+}
+
 // A call costs as much as the rest of Update, and a second bounds check would
 // be in its loop.
 func TestUpdateIsInlined(t *testing.T) {
