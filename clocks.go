@@ -199,8 +199,8 @@ func meet(a, b estimate.Interval) estimate.Interval {
 	return a
 }
 
-// roundTrip adds up the delays there and back, in which no clock counts but for its
-// drift between them.
+// roundTrip adds up the delays there and back, from which the clocks' offset
+// cancels out, but not their drift.
 func (r *Report) roundTrip(drift, added float64) {
 	a, b := &r.Forth, &r.Back
 	if a.Err != nil || b.Err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// BenchmarkLDSUpdate: 4 rows × 17,500 cells, 1.1 MiB, in each of which it
-// updates one. The floor updates four of as many cells, by the same hashes.
+// BenchmarkLDSUpdate updates one cell in each of 4 rows of 17,500 cells, 1.1
+// MiB. The floor updates four of as many cells, by the same hashes.
 func BenchmarkLDSUpdate(b *testing.B) {
 	packets, flows := packetStream(), flowStream()
 	cells := make([]floorCell, lds.DefaultConfig.Rows*lds.DefaultConfig.Columns)

@@ -18,8 +18,8 @@ var twoBanks = lda.Config{
 
 // BenchmarkHeaderToLDA is all that a data path does for a packet whose header
 // it has in hand: IP and TCP headers of 40 bytes → digest → update. The floor
-// reads the digests from an array of their own. The headers are few, as those
-// of packets that a receive ring holds at a time, or 80 MiB in a row.
+// reads the digests from an array of their own. There are as few headers as a
+// receive ring holds, or 80 MiB of them in a row.
 func BenchmarkHeaderToLDA(b *testing.B) {
 	for _, set := range []struct {
 		name  string

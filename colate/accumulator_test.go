@@ -87,7 +87,7 @@ func (a *accumulator) ask(i int) (Result, error) {
 }
 
 // held returns how many of these flows have an answer, and how many of the 95 %
-// intervals hold and are no wider than so many means.
+// intervals hold and are no wider than so many times the mean.
 func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (hits, answered int) {
 	t.Helper()
 	for i, f := range list {
@@ -193,7 +193,7 @@ func believe(pair *[2]*Recorder) {
 }
 
 // Areas are the time that packets spent on their way in an epoch, whatever
-// crossed its cuts, and without loss they are known of next to every epoch. Of
+// crossed its cuts, and without loss they are known for nearly every epoch. Of
 // one cell, packet by packet; those of a settled epoch that were sent and lost,
 // or that were on their way before it was settled, are none.
 func TestAreas(t *testing.T) {

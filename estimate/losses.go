@@ -35,7 +35,7 @@ type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
 	others           float64 // cells in a span that is not exact
 	many, ones       float64 // cells in an exact span with packets on their way, and with just one
-	risen            float64 // packets that seem to have been lost in spans that are not over
+	risen            float64 // packets that seem lost in spans that are not over
 	gone             float64 // the share of these that was lost
 }
 

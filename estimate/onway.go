@@ -166,9 +166,10 @@ type knownAges struct {
 	variance float64
 }
 
-// settle adds up the ages of groups, from the given one on, of which most are known.
-// Packets that were sent in one interval and are still on their way were
-// rather sent late in it, those of the last one like those that are known exactly.
+// settle adds up the ages of groups, from the given one on, of which most are
+// known. Packets that were sent in one interval and are still on their way were
+// more likely sent late in it, and those of the last one when those were that
+// are known exactly.
 func (e *endAges) settle(group int, length, mean float64) (all knownAges) {
 	within := mean - length/math.Expm1(length/mean)
 	fresh, spread, doubt := within, within*within, within*within/4

@@ -23,8 +23,9 @@ type Span struct {
 }
 
 // Spans calls visit for the spans of all cells, one cell after another, after
-// cut number from and up to cut number to. Call [Areas.Transit] first. Unlike that,
-// Spans does not take the cells of a group for alike, so it serves cells of flows.
+// cut number from and up to cut number to. Call [Areas.Transit] first. Unlike
+// that, Spans does not assume that the cells of a group are alike, so it serves
+// cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
 	a.locate(from, to)

@@ -164,7 +164,8 @@ func TestHonestTunnels(t *testing.T) {
 			f.ParseWith(hashing.LinkRaw, frame, &hashing.Tunnels{})
 			flat[f.Digest(1)] = true
 		}
-		// Of pairs with one identification 65,536 apart, one in 400 has one port.
+		// Of the pairs that are 65,536 packets apart and so share an
+		// identification, one in 400 shares a port too.
 		if len(distinct) < packets-200 {
 			t.Errorf("%s: %d packets have %d digests", tunnel.name, packets, len(distinct))
 		}

@@ -28,9 +28,9 @@ import (
 // exact once all packets have come, however many cross the ends of intervals;
 // a report waits for them for at most 60 intervals. A lost packet leaves its cell's areas known up to when it was lost.
 //
-// A report is best a little after its end, when it is known what was on its way
-// and what was lost. If packets may be lost, wait for that: call End, add intervals
-// until Settled, and then Estimate and Reset.
+// Ask for a report a little after its end, when it is known what was on its way
+// and what was lost. If packets may be lost, wait for that: call End, add
+// intervals until Settled, and then Estimate and Reset.
 //
 // Add allocates room for the packets of as many intervals as the slowest packet
 // takes, and uses it again. An Accumulator is not safe for concurrent use.

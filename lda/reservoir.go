@@ -74,9 +74,10 @@ func (r *reservoir) weights() (greatest, mean float64) {
 	return greatest, float64(len(r.samples)) / inverse
 }
 
-// appendDelays appends a sample in which every packet is represented alike: of those
-// that stand for less than others a part is left out. None stands for more than
-// eight times the harmonic mean, which few that stand for many leave as it is.
+// appendDelays appends a sample in which every packet is represented alike: of
+// those that stand for less than others a part is left out. None stands for
+// more than eight times the harmonic mean, which a few that stand for many
+// hardly change.
 func (r *reservoir) appendDelays(delays []float64) []float64 {
 	greatest, mean := r.weights()
 	most, random := min(greatest, 8*mean), reservoir{state: r.state}

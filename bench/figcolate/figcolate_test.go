@@ -42,8 +42,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// A flow that shares its counters with no other has its exact mean, by all
-// estimators; with the others it has not.
+// A flow that shares its counters with no other gets its exact mean from every
+// estimator; a flow that shares them does not.
 func TestAlone(t *testing.T) {
 	tr := someTraffic(t, enterprise)
 	biggest := 0

@@ -28,7 +28,7 @@ func recorded(t testing.TB, c Config, all []traffic.Passage) (up, down *Recorder
 	return up, down
 }
 
-// lone is a flow of so many packets by itself, and what delays them.
+// lone makes a single flow of n packets with the given delays.
 func lone(packets int, delay func(i int) int64) (all []traffic.Passage) {
 	for i := range packets {
 		sent := int64(i) * 1000

@@ -62,7 +62,7 @@ func peel(dst, points []point, steepest float64) (hull, rest []point) {
 // raised until it rests on the hull, and the abscissa of the vertex on which
 // it rests.
 func support(hull []point, slope float64) (height, x float64) {
-	// The edges' slopes ascend; the vertex is where they pass the line's.
+	// The edges' slopes ascend; the vertex is where they exceed the line's.
 	i := sort.Search(len(hull)-1, func(i int) bool {
 		return hull[i+1].y-hull[i].y >= slope*(hull[i+1].x-hull[i].x)
 	})

@@ -19,8 +19,8 @@ func (r Reading) NearTime(far int64) int64 {
 
 // NearSum is what the timestamps of a cell of the far point, which add up to
 // sum modulo 2^bits, would add up to by the near clock, modulo 2^64. It is
-// right for every packet, whenever in the interval it came; so all that a
-// synopsis says of delays is, once its far point's cells are corrected. The
+// right for every packet, whenever in the interval it came; and so is all that
+// a synopsis says of delays, once its far point's cells are corrected. The
 // reading is to be of the middle of the interval: the packets' times may differ
 // from it by 2^(bits-1) ns in total, which at 40 bits is nine minutes.
 func (r Reading) NearSum(sum uint64, packets uint64, bits int) uint64 {

@@ -53,8 +53,9 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	return min(mean, most), max(squares/total-mean*mean, leastVariance)
 }
 
-// alone returns the mean and variance of flow i's packets by its own cells. It weights
-// each size by how likely the flow's rows are to hold the rest for others.
+// alone returns the mean and variance of flow i's packets by its own cells. It
+// weighs each size by how likely it is that the rest of the flow's rows belongs
+// to others.
 func (d *counting) alone(i int, others [][steps]float64) (mean, variance float64) {
 	held, most := d.held, math.Inf(1)
 	for r, rate := range d.Rates {

@@ -99,6 +99,7 @@ type logger struct {
 	failed *atomic.Bool
 }
 
+// Errorf prints what fails for want of room, once in a row.
 func (l logger) Errorf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	full := strings.Contains(text, "no space left") || strings.Contains(text, "write error") || strings.Contains(text, "DISABLED")
@@ -107,11 +108,20 @@ func (l logger) Errorf(format string, args ...any) {
 	}
 }
 
-func (l logger) Warnf(format string, args ...any)  { l.Errorf(format, args...) }
+// Warnf is Errorf.
+func (l logger) Warnf(format string, args ...any) { l.Errorf(format, args...) }
+
+// Fatalf is Errorf.
 func (l logger) Fatalf(format string, args ...any) { l.Errorf(format, args...) }
-func (l logger) Noticef(string, ...any)            {}
-func (l logger) Debugf(string, ...any)             {}
-func (l logger) Tracef(string, ...any)             {}
+
+// Noticef prints nothing.
+func (l logger) Noticef(string, ...any) {}
+
+// Debugf prints nothing.
+func (l logger) Debugf(string, ...any) {}
+
+// Tracef prints nothing.
+func (l logger) Tracef(string, ...any) {}
 
 func (b *broker) close() {
 	close(b.closed)

@@ -39,11 +39,13 @@ type messages struct {
 	out, in io.Writer
 }
 
+// SendMsg reports a message that goes out.
 func (m messages) SendMsg(v any) error {
 	m.out.Write([]byte{0})
 	return m.next.SendMsg(v)
 }
 
+// RecvMsg reports a message that came in.
 func (m messages) RecvMsg(v any) error {
 	err := m.next.RecvMsg(v)
 	if err == nil {

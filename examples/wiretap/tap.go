@@ -140,7 +140,7 @@ func clearChecksum(b []byte) bool {
 	case 17:
 		at += 6
 	default:
-		return proto == 1 || proto == 58 // ICMP, whose checksum nobody leaves to others
+		return proto == 1 || proto == 58 // ICMP, whose checksum no network card computes
 	}
 	if len(b) < at+2 {
 		return false

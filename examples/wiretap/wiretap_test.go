@@ -70,8 +70,8 @@ func checkExact(t *testing.T, rows []row, all totals, exact *truth) {
 }
 
 // checkMean holds a mean to the exact one: off by no more than twice what its
-// 95 % interval says, and the time between two places in the kernel that take the
-// time, which a busy machine makes long.
+// 95 % interval says, plus the time between the two places in the kernel that
+// read the clock, which is long on a busy machine.
 func checkMean(t *testing.T, what string, mean, low, high, exact *float64) {
 	t.Helper()
 	if mean == nil || exact == nil {

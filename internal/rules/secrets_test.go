@@ -111,38 +111,6 @@ func TestNoEncodingTellsTheSecret(t *testing.T) {
 	}
 }
 
-// No synopsis' configuration, all of which is encoded, has room for a secret.
-func TestNoConfigHasASeed(t *testing.T) {
-	seen := 0
-	sources(t, func(pkg, name string, file *ast.File) {
-		if !slices.Contains([]string{"lda", "lds", "rli", "colate"}, pkg) {
-			return
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok || !strings.HasSuffix(spec.Name.Name, "Config") {
-				return true
-			}
-			fields, ok := spec.Type.(*ast.StructType)
-			if !ok {
-				return true
-			}
-			seen++
-			for _, field := range fields.Fields.List {
-				for _, id := range field.Names {
-					if id.Name == "Seed" || id.Name == "Key" {
-						t.Errorf("%s: %s.%s", name, spec.Name.Name, id.Name)
-					}
-				}
-			}
-			return true
-		})
-	})
-	if seen < 4 {
-		t.Errorf("only %d Configs were looked at", seen)
-	}
-}
-
 var smallTuner = lda.Tuner{Config: lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 16}}, SumBits: 40, DigestBits: 8}}
 
 // keyed are values that were given the key, of each exported type that takes one.

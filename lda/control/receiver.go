@@ -153,6 +153,7 @@ func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
 // slots is the Receiver as package session sees it.
 type slots struct{ *Receiver }
 
+// Open makes a slot ready for an interval, by what its Start says.
 func (r slots) Open(slot int, start []byte) error {
 	config, err := r.tuner.Config.Shifted(start)
 	if err != nil {
@@ -163,6 +164,7 @@ func (r slots) Open(slot int, start []byte) error {
 	return nil
 }
 
+// Idle sends packets where they count for no interval.
 func (r slots) Idle() { r.target = r.idle }
 
 // Report compares the parts received of the upstream point's synopsis.
