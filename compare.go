@@ -194,10 +194,10 @@ func (c *comparison) end(err error) {
 
 // release returns the first report that was held back.
 func (c *comparison) release() Report {
-	r, end := c.held[0].Report, (c.held[0].ended+1)*int64(c.config.Cut)
+	r, to := c.held[0].Report, c.held[0].ended
 	c.held = append(c.held[:0], c.held[1:]...)
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		*into = c.ways[d].tell(c.meeting, end, r.Begins)
+		*into = c.ways[d].tell(c.meeting, to-int64(r.Length/c.config.Cut), to, r.Begins)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
 		}
@@ -228,6 +228,7 @@ type way struct {
 	lags  bool   // receptions wait for a cut
 	late  *tally // those that do
 
+	tardy  []tardy // packets that points counted late, since the oldest report began
 	ended  []ended // reports that were not told yet
 	ending bool    // the last of them ends after the next pair, for which receptions wait
 
@@ -289,6 +290,7 @@ func (w *way) begin() {
 	w.total.Reset()
 	clear(w.sent)
 	w.lately, w.strange, w.extra = [2]float64{}, [2]uint64{}, 0
+	w.tardy = w.tardy[:0]
 	if w.late != nil {
 		w.late.giveBack()
 		w.late = nil
@@ -340,6 +342,9 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	}
 	begins := w.begins
 	w.begins = false
+	if n := p.late[w.direction]; n > 0 {
+		w.tardy = append(w.tardy, tardy{p.after, n})
+	}
 	for _, t := range []**tally{&up, &down} {
 		if *t == nil {
 			*t = borrowTally(w.config)
@@ -428,8 +433,8 @@ func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received 
 	})
 }
 
-// delay says what is known of a report that ended.
-func (w *way) delay(fresh bool) Delay {
+// delay says what is known of a report that ended, of the cuts after one and up to another.
+func (w *way) delay(from, to int64, fresh bool) Delay {
 	r, err := w.total.Estimate()
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	if !fresh {
@@ -453,6 +458,10 @@ func (w *way) delay(fresh bool) Delay {
 	if d.Err == nil {
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
+		x := w.straying(from, to, d.Received)
+		for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
+			i.Low, i.High = i.Low-x, i.High+x
+		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		w.distribute(&d)
 	}
@@ -482,15 +491,3 @@ const (
 	// enough is how many packets it takes to say that points see unlike ones.
 	enough = 30
 )
-
-// distribute fills in quantiles, the greatest delay and the histogram.
-func (w *way) distribute(d *Delay) {
-	samples := w.total.Distribution()
-	w.samples = samples.Empirical()
-	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
-		if q, err := samples.Quantile(p, confidence); err == nil {
-			d.Quantiles = append(d.Quantiles, q)
-		}
-	}
-	d.Greatest, _ = w.samples.Quantile(1)
-}

@@ -219,8 +219,10 @@ func (s *sealer) names(q request, answer []byte, trails []estimate.Trail, d *Dir
 // for parts of them.
 type whichFunc func(direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names))
 
-// tell ends the report that goes up to a time, and says which messages it lost.
-func (w *way) tell(m *meeting, end int64, fresh bool) Delay {
+// tell ends the report of the cuts after one and up to another, and says which messages
+// it lost.
+func (w *way) tell(m *meeting, from, to int64, fresh bool) Delay {
+	end := (to + 1) * int64(w.config.Cut)
 	if w.waits() { // in vain
 		w.finish()
 		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
@@ -230,7 +232,7 @@ func (w *way) tell(m *meeting, end int64, fresh bool) Delay {
 		return Delay{Err: ErrIdle}
 	}
 	found, early := w.name(m, end)
-	d := w.delay(fresh)
+	d := w.delay(from, to, fresh)
 	d.Flows, d.UnknownFlows = was.flows, was.unknown
 	before := w.missing
 	w.missing = early.Missing
@@ -243,6 +245,38 @@ func (w *way) tell(m *meeting, end int64, fresh bool) Delay {
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
 	d.Unnamed = d.Lost - min(d.Lost, uint64(len(d.Missing)))
 	return d
+}
+
+// tardy is how many packets of a pair are of cuts before.
+type tardy struct {
+	after int64
+	n     int
+}
+
+// straying returns by how much the mean of a report of some cuts may be off because points
+// counted packets late: those of its end in the next one, and those of the end of the
+// one before here. None takes longer than is waited for.
+func (w *way) straying(from, to int64, received uint64) float64 {
+	n := 0
+	for _, t := range w.tardy {
+		if t.after >= from && t.after < from+mostGrace || t.after >= to && t.after < to+mostGrace {
+			n += t.n
+		}
+	}
+	w.tardy = slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
+	return float64(n) * float64(w.total.Settling()) * float64(w.config.Cut) / float64(max(received, 1))
+}
+
+// distribute fills in quantiles, the greatest delay and the histogram.
+func (w *way) distribute(d *Delay) {
+	samples := w.total.Distribution()
+	w.samples = samples.Empirical()
+	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
+		if q, err := samples.Quantile(p, confidence); err == nil {
+			d.Quantiles = append(d.Quantiles, q)
+		}
+	}
+	d.Greatest, _ = w.samples.Quantile(1)
 }
 
 // A namedMessage is one that a report named, and when it was sent. A trail that begins before its

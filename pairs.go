@@ -181,9 +181,10 @@ func (m *meeting) number(point int, n int64) int64 {
 // nil if nothing.
 type pair struct {
 	tallies        [2][2]*tally
-	after, through int64 // by the second point's numbers
-	begins         bool  // what was on its way before is unknown
-	step           int64 // if so, by how much a clock was set
+	late           [2]int // packets of cuts before, by direction
+	after, through int64  // by the second point's numbers
+	begins         bool   // what was on its way before is unknown
+	step           int64  // if so, by how much a clock was set
 	whose          string
 
 	// How far the second point's clock is ahead, give or take doubt, and by how much
@@ -366,6 +367,7 @@ func (m *meeting) add(point int, s *source) {
 	r := s.pop()
 	s.through, m.added, m.blocked = r.through, true, false
 	for direction, of := range r.parts {
+		m.pair.late[direction] += int(r.late[direction])
 		if of.packed == nil && of.flows == nil {
 			continue
 		}

@@ -342,7 +342,7 @@ func TestPacketsBelongToTheirCut(t *testing.T) {
 		}
 		counts = append(counts, n)
 	}
-	if want := []uint64{4, 1, 1, 0, 0}; !slices.Equal(counts, want) || !d.waitLonger() || d.waitLonger() {
+	if want := []uint64{4, 1, 1, 0, 0}; !slices.Equal(counts, want) || d.late() != 3 || d.late() != 0 {
 		t.Errorf("cuts of %v packets, want %v, and of the first some came late", counts, want)
 	}
 }

@@ -200,30 +200,30 @@ func (p *Point) cut() {
 		return // the timer was early
 	}
 	var total [2]*tally
-	late := false
+	var late [2]uint32
 	for i, d := range p.directions() {
 		if p.discard { // what the clock before the session stamped, even if it seems later
 			d.drop(ended)
 		} else {
 			total[i] = d.rotate(ended)
 		}
-		late = d.waitLonger() || late
+		late[i] = d.late()
 		if k := d.kept.Load(); k != nil {
 			k.cut(now)
 		}
 	}
-	p.adapt(late && !p.discard)
+	p.adapt(late != [2]uint32{} && !p.discard)
 	if p.idle++; total != [2]*tally{} {
 		p.idle = 0
 	}
 	p.current = p.config.long(max(ended+1, p.number(now-int64(p.grace))), p.idle)
-	p.keep(total, ended)
+	p.keep(total, late, ended)
 	p.through, p.discard = ended, false
 }
 
 // keep adds a cut to the history and wakes those who wait for it.
-func (p *Point) keep(total [2]*tally, ended int64) {
-	s := stored{session: p.session, step: p.step, after: p.through, through: ended, wall: p.clock.wall.Load()}
+func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
+	s := stored{session: p.session, step: p.step, after: p.through, through: ended, late: late, wall: p.clock.wall.Load()}
 	if total != [2]*tally{} {
 		s.data = p.seal.record(&s, total)
 	}

@@ -25,6 +25,7 @@ import (
 //	cut        8, Config.Cut in nanoseconds
 //	after      8, number of the cut before
 //	through    8, number of this cut
+//	late       2 × 4, how many packets are of cuts before: first to last point, and back
 //	sizes      4 × 4: first to last point, of all packets and of flows, and the same
 //	           back; 0: none
 //	packets    all packets, packed as in package lda, and the same back
@@ -40,8 +41,9 @@ type record struct {
 	session        uint64
 	step           int64
 	after, through int64
-	parts          [2]part // by direction
-	size           int     // of the encoding, and what a cut takes beside it
+	late           [2]uint32 // packets of cuts before, by direction
+	parts          [2]part   // likewise
+	size           int       // of the encoding, and what a cut takes beside it
 
 	fresh bool   // it does not continue the record before
 	ahead *least // how far a clock of ours is ahead of the point's in this session
@@ -137,6 +139,7 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 	for _, x := range []int64{of.step, int64(s.config.Cut), of.after, of.through} {
 		b = binary.BigEndian.AppendUint64(b, uint64(x))
 	}
+	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, of.late[forth]), of.late[back])
 	sizes := len(b)
 	b = append(b, make([]byte, 4*4)...)
 	var flows []byte
@@ -172,6 +175,7 @@ func (s *sealer) parse(r wire.Reader, own bool) (_ *record, err error) {
 	rec := &record{size: storedSize + r.Len(), session: r.Uint64(), step: int64(r.Uint64())}
 	cut := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
+	rec.late = [2]uint32{r.Uint32(), r.Uint32()}
 	var sizes [4]int
 	for i := range sizes {
 		sizes[i] = r.Size()
@@ -224,6 +228,7 @@ type stored struct {
 	session        uint64
 	step           int64
 	after, through int64
+	late           [2]uint32
 	wall           int64  // timeline.wall in the session
 	data           []byte // the record, nil if nothing passed
 }

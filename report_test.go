@@ -322,7 +322,7 @@ func TestSignedNonsense(t *testing.T) {
 	seal := newSealer(c)
 	good := seal.someRecord()
 	body := good[:len(good)-tagSize-4] // without the checksum
-	const sizesAt = 5 + 8 + 5*8
+	const sizesAt = 5 + 8 + 5*8 + 2*4
 	for name, change := range map[string]func([]byte) []byte{
 		"a cut that ends before it begins": func(b []byte) []byte {
 			binary.BigEndian.PutUint64(b[5+8+4*8:], uint64(1)<<63)

@@ -28,6 +28,7 @@ func TestDoor(t *testing.T) {
 		{Ways: "one", Clock: "2000 ppm", Rate: 3, Path: "80 ms", Fault: "truncated", Loss: "0", Seed: 3326336882692920744, Length: 20},
 		{Ways: "two", Clock: "1 s", Rate: 0.5, Path: "20 ms", Fault: "none", Loss: "10 %", Seed: 2801313311672095366, Length: 20},
 		{Ways: "two", Clock: "agree", Rate: 30, Path: "0.1 ms", Fault: "restart there", Loss: "bursts", Seed: 4248983687749463682, Length: 20},
+		{Ways: "two", Clock: "agree", Rate: 3, Path: "even", Fault: "busy", Loss: "0.1 %", Seed: 665259138523902530, Length: 20},
 		{Ways: "one", Clock: "agree", Rate: 3000, Path: "even", Fault: "pause", Loss: "0", Seed: 2, Length: 9},
 		{Ways: "one", Clock: "agree", Rate: 3000, Path: "even", Fault: "pause", Loss: "0", Seed: 4, Length: 9},
 	}
