@@ -51,6 +51,7 @@ type tally struct {
 	noise   float64 // Σ weights of cells, squared, × margins: the variance of others' noise goes with it
 	counted float64 // the flow's packets, less what a typical cell has
 	passed  float64 // the same at the first point, with what was lost
+	gone    float64 // packets that all of its cells lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	chance  float64 // of that, what their number adds, where it is not known better
 	vague   float64 // Σ of what it adds × how far the flow is from all packets, squared, where few cells tell
@@ -154,7 +155,7 @@ func (a *accumulator) add(up, down *Recorder) error {
 	for i, r := range []*Recorder{up, down} {
 		a.samples.whole(r, i == 1)
 	}
-	a.samples.match(s, min(up.limit, down.limit))
+	a.samples.match(s, min(up.limit, down.limit), up.packets, down.packets, true)
 	a.end(s, up.packets, down.packets, true)
 	return nil
 }
@@ -277,6 +278,9 @@ func (a *accumulator) use(f int) {
 			c.share = 0
 		}
 		for e := range t.epochs {
+			if t.live>>e&1 != 0 {
+				a.tallies[f].gone += t.gone(f*m+j, e, e+1)
+			}
 			if c.share > 0 && c.settled>>e&1 != 0 {
 				settled++
 				if math.Abs(c.areas[e]) > largestSum(&a.config) {

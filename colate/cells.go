@@ -59,7 +59,7 @@ func (t *cellTable) end(s span, counts bool, flush func()) {
 	if t.epochs++; t.epochs < t.size {
 		return
 	}
-	ahead := t.size / 8
+	ahead := t.size / 4
 	late := t.live >> (t.size - ahead)
 	t.live &= 1<<(t.size-ahead) - 1
 	flush()
@@ -217,15 +217,28 @@ func (s *scatter) take(o *offset) {
 	*o = offset{}
 }
 
-// off adds how far a cell is from the means of epochs that count.
-func (s *scatter) off(t *cellTable, i int, of sight, areas, mean *[room]float64) {
+// off adds how far a cell is from the means of epochs that count, and from its own
+// offset of these if it is not like others.
+func (s *scatter) off(t *cellTable, i int, of sight, areas, mean *[room]float64, alike bool) {
 	var apart offset
+	own, live := 0.0, of.settled&t.live
+	if !alike {
+		all, packets := 0.0, 0.0
+		for e := range t.epochs {
+			if live>>e&1 != 0 {
+				all += areas[e] - t.packets(i, e)*mean[e]
+				packets += t.packets(i, e)
+			}
+		}
+		own = all / max(packets, 1)
+		s.degrees--
+	}
 	for e := range t.epochs {
 		if of.begins>>e&1 != 0 {
 			s.take(&apart)
 		}
-		if (of.settled&t.live)>>e&1 != 0 {
-			apart.add(areas[e]-t.packets(i, e)*mean[e], t.packets(i, e))
+		if live>>e&1 != 0 {
+			apart.add(areas[e]-t.packets(i, e)*(mean[e]+own), t.packets(i, e))
 		}
 	}
 	s.take(&apart)
@@ -246,8 +259,7 @@ func (s *scatter) kurtosis() float64 {
 	return 3 + s.packets/max(s.degrees, 1)*max(s.fourths*s.degrees/max(s.squares*s.squares, 1)-3, 0)
 }
 
-// like returns the variance of a flow's delays, given the scatter of all: the
-// flow's own, and as much of that of all as it may have had without its cells
+// like returns the variance of a flow's delays, given the scatter of all: the flow's own, and as much of that of all as it may have had without its cells
 // showing it. That is all of it where a few slow packets make it, of which cells
 // like these show three or fewer.
 func (s *scatter) like(all *scatter) float64 {
@@ -283,7 +295,14 @@ func (t *cellTable) learn(first, stride int) common {
 	c, some := t.learnUpTo(full+margin(full), first, stride)
 	if !some {
 		all, _ := t.learnUpTo(math.Inf(1), first, stride)
-		c.mean, c.known, c.usual, c.scatter = all.mean, all.known, all.usual, all.scatter
+		c.mean, c.known, c.usual = all.mean, all.known, all.usual
+	}
+	var areas [room]float64
+	for i := first; i*t.size < len(t.counts); i += stride {
+		s := t.read(i, areas[:])
+		if alike := !some || t.total(i) <= full+margin(full); alike || t.epochs > 1 {
+			c.scatter.off(t, i, s, &areas, &c.mean, alike)
+		}
 	}
 	c.full = full
 	return c
@@ -339,7 +358,6 @@ func (t *cellTable) learnUpTo(limit float64, first, stride int) (c common, some 
 			c.mean[e] = c.usual
 		}
 	}
-	each(func(i int, s sight) { c.scatter.off(t, i, s, &areas, &c.mean) })
 	return c, counts > 0
 }
 

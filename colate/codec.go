@@ -44,8 +44,12 @@ func (c *Config) headSize(samples int) int {
 
 func (r *Recorder) headSize() int { return r.config.headSize(len(r.samples)) }
 
-// AppendBinary appends the encoding of the epoch. The error is always nil.
+// AppendBinary appends the encoding of the epoch. The error is nil if New has made the
+// recorder.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
+	if err := made(r); err != nil {
+		return dst, err
+	}
 	be, c, start := binary.BigEndian, &r.config, len(dst)
 	dst = wire.Begin(dst, epochMagic, epochVersion)
 	dst = be.AppendUint64(dst, c.Identity)
@@ -87,7 +91,7 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// MarshalBinary returns the encoding of the epoch. The error is always nil.
+// MarshalBinary returns the encoding of the epoch, as AppendBinary does.
 func (r *Recorder) MarshalBinary() ([]byte, error) { return r.AppendBinary(nil) }
 
 // UnmarshalBinary decodes an epoch of any Config. On error, which wraps

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -25,6 +26,9 @@ import (
 // differ, and [estimate.ErrNoSamples] if no counter holds the same packets at
 // both points.
 func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
+	if err := made(up, down); err != nil {
+		return joint.Result{}, err
+	}
 	up, down = alike(up, down)
 	if err := matched(up, down, up.config.comparable()); err != nil {
 		return joint.Result{}, err
@@ -35,7 +39,7 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	}
 	d.samples.whole(up, false)
 	d.samples.whole(down, true)
-	d.samples.match(up.span(), min(up.limit, down.limit))
+	d.samples.match(up.span(), min(up.limit, down.limit), up.packets, down.packets, true)
 	d.end(up.span(), up.packets, down.packets, true)
 	return d.decode(ctx, flows, opts, false)
 }
@@ -50,7 +54,9 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	if err != nil {
 		return joint.Result{}, q.coverage, err
 	}
-	d := newDifferences(q.config, flows, differencesRoom)
+	// A quarter of the epochs are seen again with the next ones: as many as packets take.
+	size := max(4*(1+q.delay/q.config.Period), int64(differencesRoom/q.config.counters()), 12)
+	d := newDifferences(q.config, flows, int(min(size, room)))
 	all := make([]uint32, q.config.counters())
 	for i := range all {
 		all[i] = uint32(i)
@@ -83,10 +89,15 @@ type difference struct {
 	filling      float32 // and their assumed delays
 	dark         float32 // of them, those in epochs in which no counter is settled
 	lost, likely float32 // packets that it lost, and would have lost like others
+	narrow       bool    // a sum may have wrapped
 }
 
-// differencesRoom is the number of epochs that are matched by level at a time.
-const differencesRoom = 12
+// typical is a number of counters that tell of all.
+const typical = 10_000
+
+// differencesRoom is the number of epochs, times counters, that are matched by level
+// at a time, in 75 MB.
+const differencesRoom = 6 << 20
 
 func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
 	n := c.counters()
@@ -114,7 +125,7 @@ func (d *differences) flush() {
 	if t.live == 0 {
 		return
 	}
-	const typical = 10_000 // counters tell of all
+	largest := largestSum(&d.config)
 	common := t.learn(0, 1+len(d.counters)/typical)
 	d.scatter.add(&common.scatter)
 	var areas [room]float64
@@ -130,6 +141,7 @@ func (d *differences) flush() {
 			c.lost += float32(t.gone(i, e, e+1))
 			if s.settled>>e&1 != 0 {
 				d.sums[i] += areas[e]
+				c.narrow = c.narrow || math.Abs(areas[e]) > largest
 				c.over += float32(areas[e] - n*common.mean[e])
 				continue
 			}
@@ -177,8 +189,18 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 			p.Doubt[i] = doubt
 		}
+		narrow := 0
 		for j := range c.PerFlow {
-			p.Cells = append(p.Cells, c.place(f.Flow, j))
+			at := c.place(f.Flow, j)
+			p.Cells = append(p.Cells, at)
+			if d.counters[at].narrow {
+				narrow++
+			}
+		}
+		if 8*narrow > c.PerFlow { // and others of its counters may have wrapped as well
+			for _, at := range p.Cells[i*c.PerFlow:] {
+				p.Unusable[at] = true
+			}
 		}
 	}
 	return p
@@ -199,16 +221,30 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	if err != nil {
 		return joint.Result{}, fmt.Errorf("colate: %w", err)
 	}
-	d.doubt(p, &r)
+	sum, packets := 0.0, 0.0
+	for i, n := range p.Count {
+		sum += p.Sum[i]
+		packets += n
+	}
+	mean := sum / max(packets, 1)
+	d.doubt(p, &r, mean)
+	d.check(p, &r, mean)
 	read := max(d.read(), 1e-9)
 	for i := range r.Packets {
 		r.Packets[i] /= read
 	}
-	rest := d.samples.hidden(&d.scatter)
+	rest := d.samples.pool.hidden(&d.scatter)
 	for i := range flows {
-		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
-			f.finish(flows[i].Packets, clocks, rest)
+		gone := 0.0
+		for _, at := range p.Cells[i*p.CellsPerRow:][:p.CellsPerRow] {
+			gone += float64(d.counters[at].lost)
+		}
+		if f := d.samples.of(flows[i], gone); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
+			f.finish(flows[i].Packets, clocks, rest, 0)
 			combine(&r, i, &f.sampled)
+		}
+		if r.Mean[i] < 0 && mean > 0 && (r.StdDev == nil || r.Mean[i]+3*r.StdDev[i] > 0) {
+			r.Mean[i] = 0 // noise: the second clock is not behind
 		}
 	}
 	return r, nil
@@ -241,17 +277,58 @@ func combine(r *joint.Result, i int, f *sampled) {
 // [joint.Result.MeanInterval].
 var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
+// check widens the intervals of flows whose counters hold more packets than the
+// records of all flows say, or fewer, and refuses an answer where that is no chance.
+// What was sent is right as well as what came. Packets of flows without a record are
+// in all counters alike.
+func (d *differences) check(p *joint.Problem, r *joint.Result, mean float64) {
+	m := float64(p.CellsPerRow)
+	type balance struct{ rest, variance float64 } // of a counter
+	cells := make([]balance, len(p.Count))
+	for i, n := range p.Count {
+		cells[i].rest = n
+	}
+	for f, n := range p.Packets {
+		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
+			cells[at].rest -= n / m
+			cells[at].variance += n / m
+		}
+	}
+	rests := make([]float64, 0, len(cells))
+	for i := 0; i < len(cells); i += 1 + len(cells)/typical {
+		rests = append(rests, cells[i].rest)
+	}
+	slices.Sort(rests)
+	// The deviation that a normal distribution of the same middle would have.
+	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
+	for f, n := range p.Packets {
+		var more, lost, variance float64
+		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
+			own := max(cells[at].variance, spread*spread, 1)
+			most := n/m + 4*math.Sqrt(own) // another flow's record is wrong
+			more += min(max(cells[at].rest-usual, -most), most)
+			lost += max(float64(d.counters[at].lost), 0)
+			variance += own
+		}
+		if p.Doubt != nil {
+			variance += p.Doubt[f] * p.Doubt[f]
+		}
+		if more < 0 {
+			more = max(-more-lost, 0)
+		}
+		if more > 4*math.Sqrt(variance) {
+			r.Usable[f], r.Mean[f] = 0, mean
+		} else if r.StdDev != nil && more > 2*math.Sqrt(variance) {
+			r.StdDev[f] = math.Hypot(r.StdDev[f], math.Abs(r.Mean[f]-mean)*more/n)
+		}
+	}
+}
+
 // doubt widens the intervals of flows by what was filled in for their
 // counters: a flow may not have waited longer when others did, or may have
 // waited twice as much longer. A flow that lost far more than others is not
 // like them, and gets no answer.
-func (d *differences) doubt(p *joint.Problem, r *joint.Result) {
-	sum, packets := 0.0, 0.0
-	for i, n := range p.Count {
-		sum += p.Sum[i]
-		packets += n
-	}
-	mean := sum / max(packets, 1)
+func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 	for f := range r.Mean {
 		var lost, likely, filled, all, off, n float64
 		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {

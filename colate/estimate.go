@@ -60,6 +60,9 @@ var accumulators sync.Pool
 //   - the record does not say how many packets the flow has, and the counters
 //     cannot.
 func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
+	if err := made(up, down); err != nil {
+		return Result{}, err
+	}
 	up, down = alike(up, down)
 	a, _ := accumulators.Get().(*accumulator)
 	flows := [1]joint.FlowRecord{flow}
@@ -97,7 +100,15 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	if why := a.estimate(i, &r); why != nil {
 		r = Result{Err: why}
 	}
-	r.combine(a.samples.of(a.flows[i]), a.flows[i], clocks, a.samples.hidden(&a.scatter))
+	own := &a.tallies[i]
+	shown := 0.0
+	if r.Err == nil && own.degrees >= 3 {
+		shown = own.variance()
+	}
+	r.combine(a.samples.of(a.flows[i], own.gone), a.flows[i], clocks, a.samples.pool.hidden(&a.scatter), shown)
+	if r.Mean < 0 && a.reference > 0 && r.MeanInterval(sure).High > 0 {
+		r.Mean = 0 // noise: the second clock is not behind
+	}
 	return r
 }
 
@@ -112,6 +123,8 @@ type estimator struct {
 	sum, count float64 // what absent flows have on average: noise that is always there
 	noise      float64 // how many times theirs the flow's noise is
 	spread     float64 // standard deviation of the number of packets
+	least      float64 // number of packets of an absent flow, and largest
+	most       float64
 	variance   float64 // of a packet's delay
 
 	packets float64 // the flow's packets that the tallies stand for
@@ -185,6 +198,7 @@ func (e *estimator) learn(all *scatter) {
 	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
 	e.sum, e.count = e.noise*e.sum, e.noise*e.count
 	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
+	e.least, e.most = min(e.noise*counts[0], e.count), max(e.noise*counts[absentFlows-1], e.count)
 	e.variance = e.own.like(all)
 }
 
@@ -200,8 +214,8 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	// How many packets were in the epochs that were not read is unknown.
 	e.doubt = math.Hypot(record.Doubt*e.read, record.Packets*(1-e.read)/2)
 	variance := e.spread*e.spread + 1
-	if lost := min(e.packets-counted, e.own.passed-e.own.counted); lost > 2*math.Sqrt(variance) {
-		e.doubt = math.Hypot(e.doubt, lost) // the record may be of what was sent
+	if apart := math.Abs(e.packets - counted); apart > 2*math.Sqrt(variance) {
+		e.doubt = math.Hypot(e.doubt, apart) // the record may be of what was sent, or wrong
 	}
 	if e.doubt > 0 {
 		e.counted = e.doubt * e.doubt / (e.doubt*e.doubt + variance)
@@ -214,8 +228,8 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 // agrees reports whether the counters hold as many packets as the record says,
 // sent or received, and between which numbers they do.
 func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
-	off := 8 * math.Hypot(math.Sqrt(e.spread*e.spread+max(e.own.counted, 0)/10+1), record.Doubt)
-	low, high = e.own.counted-e.count-off, max(e.own.passed, e.own.counted)-e.count+off
+	off := 5 * math.Sqrt(max(e.own.counted, 0)/10+1+record.Doubt*record.Doubt)
+	low, high = e.own.counted-e.count-off-1.5*(e.most-e.count), max(e.own.passed, e.own.counted)-e.count+off+1.5*(e.count-e.least)
 	missed := record.Packets * (1 - e.read)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
 }
@@ -257,11 +271,11 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 // random.
 //
 // For a small flow among big ones the interval is many times wider than the
-// mean. Beyond a confidence of 98 %, for which there are too few absent flows,
+// mean. Beyond a confidence of 99 %, for which there are too few absent flows,
 // it extrapolates their errors with a Pareto tail of index 2.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
-	if r.Err != nil || !(confidence >= 0 && confidence < 1) {
+	if r.Err != nil || r.Packets == 0 || !(confidence >= 0 && confidence < 1) {
 		return i
 	}
 	low, high := 0.0, 0.0 // by how much the counters' mean may be too low and too high
@@ -280,11 +294,8 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 
 // tails returns the errors between which one more error of the same kind lies.
 func tails(errors *[absentFlows]float64, confidence float64) (low, high float64) {
-	// It is among the rank first or last with probability
-	// 2·rank/(absentFlows+1), which is half of the allowed probability.
-	// The rest is room for the effects of the flow's own packets, which are
-	// only modelled.
-	rank := 0.5 * (1 - confidence) / 2 * (absentFlows + 1)
+	// It is among the rank first or last with probability 2·rank/(absentFlows+1).
+	rank := (1 - confidence) / 2 * (absentFlows + 1)
 	beyond := 1.0
 	if rank < 1 {
 		beyond = math.Sqrt(1 / rank)

@@ -128,6 +128,9 @@ type step struct {
 // all are.
 func newQuery(p Path, from, to int64) (*query, error) {
 	q := &query{readers: [2]epochReader{{store: p.Up}, {store: p.Down}}, from: from, to: to, clock: p.Clock}
+	if p.Up == nil || p.Down == nil || p.Up.files == nil || p.Down.files == nil {
+		return q, errUnopened
+	}
 	q.delay = max(p.Up.options.Delay, p.Down.options.Delay)
 	if err := errors.Join(p.Up.refresh(), p.Down.refresh()); err != nil {
 		return q, err
@@ -315,7 +318,7 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable, counts bool
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
-	q.samples.match(s.span, limit)
+	q.samples.match(s.span, limit, packets[0], packets[1], counts)
 	if counts && q.clock != nil {
 		for _, e := range s.entries[1] {
 			q.include(e.reading)

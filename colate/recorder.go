@@ -45,7 +45,7 @@ type Recorder struct {
 // into the next, and off the top. So words of two points that saw the same
 // packets still differ only by delays, above equal low bits.
 
-// New returns an empty recorder. The error wraps [estimate.ErrConfig].
+// New returns an empty recorder. The zero value is none: its Update panics. The error wraps [estimate.ErrConfig].
 func New(c Config) (*Recorder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -166,6 +166,9 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 // [estimate.ErrMismatch] if the Configs or the epochs differ; r is then
 // unchanged.
 func (r *Recorder) Merge(b *Recorder) error {
+	if err := made(r, b); err != nil {
+		return err
+	}
 	if r.config.unfolded() != b.config.unfolded() {
 		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	}
@@ -203,6 +206,16 @@ func (r *Recorder) Reset() {
 
 // word returns counter i as it is in hardware.
 func (r *Recorder) word(i int) uint64 { return r.words[i] & r.config.widthMask() }
+
+// made returns why there are no such recorders, if New has not made them.
+func made(all ...*Recorder) error {
+	for _, r := range all {
+		if r == nil || len(r.words) == 0 {
+			return fmt.Errorf("colate: %w: a Recorder that New has not made", estimate.ErrConfig)
+		}
+	}
+	return nil
+}
 
 // alike returns two epochs with their counters folded alike.
 func alike(a, b *Recorder) (*Recorder, *Recorder) {

@@ -5,69 +5,34 @@ import (
 	"math"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// A sampling follows the sampled packets of some flows through epochs.
+// A sampling pairs the sampled packets of some flows at both points, epoch by
+// epoch, and those of a pool of other flows, which are read with them.
 type sampling struct {
 	config *Config
 	least  float64       // packets of a flow that is followed
 	flows  []flowSamples // by key
+	open   []passing     // that the other point has not seen yet
 	limit  uint32        // of the last pair of epochs
 	delay  int64         // within which packets come, if that is longer than a period
+	gone   float64       // packets at the first point less those at the second, in epochs that count
 	buffer []sample
 	pool   pool
 }
 
-// flowSamples are those of a flow. Σ are over packets that both points have,
-// weighed by how many each stands for.
-type flowSamples struct {
-	sampled
-	key     uint32
-	open    []passing  // not matched yet
-	lost    float64    // packets that those lost stand for
-	late    float64    // and those that took more than half the time after which they would be lost
-	weights float64    // Σ weight²
-	sums    [5]float64 // Σ (delay - first)^k: the first is the number of packets that those matched stand for
-	times   [3]float64 // Σ (time - start), its square, and its product with the delay
-	first   float64    // delay, and
-	start   int64      // time of a packet
-}
-
-// A sampled is what samples say of a flow.
-type sampled struct {
-	packets            float64
-	mean, error, skew  float64 // standard error and skew of the mean
-	deviation, freedom float64
-	drift              float64  // variance that a drift would explain
-	steady             float64  // the deviation without
-	hidden             float64  // variance that the flow may have without its samples showing it
-	matched            []passed // up to mostMatched
-}
-
 // A passing is a sampled packet at one of the points.
 type passing struct {
-	tag  uint32
-	down bool
-	live bool // in an epoch that counts
-	at   int64
+	sample
+	down   bool
+	live   bool // in an epoch that counts
+	pooled bool // by all epochs since
 }
 
-// A passed packet is one that both points sampled.
-type passed struct {
-	delay float64
-	tag   uint32
-}
-
-const (
-	// mostMatched is the number of delays of a flow that are kept for quantiles: of
-	// more, those with the lowest tags, which are a fair sample.
-	mostMatched = 4096
-	// fewest is the smallest number of sampled packets of which their spread is
-	// believed.
-	fewest = 10
-)
+// poolBlocks is the number of blocks of samples that are pooled: the first of
+// the flows' blocks, so that a query of one flow reads no other.
+const poolBlocks = 16
 
 // aim forgets the samples, and follows other flows.
 func (s *sampling) aim(records []joint.FlowRecord) {
@@ -80,12 +45,14 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 			s.flows = append(s.flows, flowSamples{})
 		}
 		f := &s.flows[n]
-		*f = flowSamples{key: s.config.key(r.Flow), open: f.open[:0], sampled: sampled{matched: f.matched[:0]}}
+		*f = flowSamples{key: s.config.key(r.Flow), sampled: sampled{matched: f.matched[:0]}}
 		n++
 	}
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	s.limit, s.pool = math.MaxUint32, pool{open: s.pool.open[:0], flow: s.pool.flow[:0]}
+	s.limit, s.open, s.pool = math.MaxUint32, s.open[:0], pool{flow: s.pool.flow[:0]}
+	s.gone = 0
+	s.pool.begin()
 }
 
 func (s *sampling) find(key uint32) *flowSamples {
@@ -96,26 +63,23 @@ func (s *sampling) find(key uint32) *flowSamples {
 	return &s.flows[at]
 }
 
-// of returns the samples of a flow, nil if there are too few, or if those lost may
-// be those that took longest.
-func (s *sampling) of(r joint.FlowRecord) *flowSamples {
-	const most = 0.05
-	f := s.find(s.config.key(r.Flow))
-	if f == nil || f.packets < fewest || r.Packets < s.least || f.lost > 0 && f.late > most*f.sums[0] {
-		return nil
+// pools reports whether a block is pooled, whose samples then are.
+func (s *sampling) pools(block, blocks int) bool {
+	if len(s.flows) == 0 {
+		return false
 	}
-	return f
+	from := sampleBlock(s.flows[0].key, blocks)
+	to := from + min(len(s.flows), poolBlocks)
+	s.pool.within(from, to, blocks)
+	return block >= from && block < to
 }
 
 // whole adds the samples of an epoch in memory.
 func (s *sampling) whole(r *Recorder, down bool) {
 	blocks := sampleBlocks(len(r.samples))
 	for _, x := range r.samples {
-		if s.pools(sampleBlock(x.flow, blocks), blocks) {
-			s.pool.open = append(s.pool.open, pooled{x, down})
-		}
-		if f := s.find(x.flow); f != nil {
-			f.open = append(f.open, passing{x.tag, down, true, x.at})
+		if pooled := s.pools(sampleBlock(x.flow, blocks), blocks); pooled || s.find(x.flow) != nil {
+			s.open = append(s.open, passing{x, down, true, pooled})
 		}
 	}
 }
@@ -123,13 +87,19 @@ func (s *sampling) whole(r *Recorder, down bool) {
 // read adds the samples of an epoch in a store. Of the second point, the times
 // are corrected.
 func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
-	last := -1
+	last, pooled, blocks := -1, false, h.samples.blocks
+	add := func(x sample) {
+		if corrected {
+			x.at = e.reading.NearTime(x.at)
+		}
+		s.open = append(s.open, passing{x, down, live, pooled})
+	}
 	for i := range s.flows {
 		f := &s.flows[i]
-		if h.samples.blocks == 0 {
+		if blocks == 0 {
 			return nil
 		}
-		if block := sampleBlock(f.key, h.samples.blocks); block != last {
+		if block := sampleBlock(f.key, blocks); block != last {
 			at := h.config.blocks() + block
 			data, err := r.read(&e.entry, h.offsets[at], h.offsets[at+1])
 			if err != nil {
@@ -139,163 +109,130 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 				return err
 			}
 			last = block
-			if s.pools(block, h.samples.blocks) {
+			if pooled = s.pools(block, blocks); pooled {
 				for _, x := range s.buffer {
-					if corrected {
-						x.at = e.reading.NearTime(x.at)
-					}
-					s.pool.open = append(s.pool.open, pooled{x, down})
+					add(x)
 				}
 			}
 		}
+		if pooled || i > 0 && s.flows[i-1].key == f.key {
+			continue
+		}
 		at, _ := slices.BinarySearchFunc(s.buffer, f.key, func(x sample, key uint32) int { return cmp.Compare(x.flow, key) })
 		for ; at < len(s.buffer) && s.buffer[at].flow == f.key; at++ {
-			x := s.buffer[at]
-			if corrected {
-				x.at = e.reading.NearTime(x.at)
-			}
-			f.open = append(f.open, passing{x.tag, down, live, x.at})
+			add(s.buffer[at])
 		}
 	}
 	return nil
 }
 
-// match pairs what both points have after an epoch, whose samples have tags below
-// a limit. A packet that the second point has not seen within a period,
-// or the delay that it may take, is lost.
-func (s *sampling) match(epoch span, limit uint32) {
-	period := max(epoch.end-epoch.start, s.delay)
-	least := min(s.limit, limit)
+// match pairs what both points have after an epoch, in which they sampled packets with
+// tags below a limit, and counted so many. A packet that the second point has not seen within
+// a period, or the delay that it may take, is lost, unless it has none in that epoch.
+func (s *sampling) match(epoch span, limit uint32, up, down uint64, counts bool) {
+	if counts && down > 0 {
+		s.gone += float64(up) - float64(down)
+	}
+	period, least := max(epoch.end-epoch.start, s.delay), min(s.limit, limit)
 	weight := math.Ldexp(1, 32) / float64(max(least, 1))
-	s.pool.match(least, period)
-	for i := range s.flows {
-		f := &s.flows[i]
-		slices.SortFunc(f.open, func(a, b passing) int { return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(a.at, b.at)) })
-		kept := f.open[:0]
-		for k, next := 0, 0; k < len(f.open); k = next {
-			a := f.open[k]
-			for next = k + 1; next < len(f.open) && f.open[next].tag == a.tag; next++ {
+	slices.SortFunc(s.open, func(a, b passing) int { return compareSamples(a.sample, b.sample) })
+	kept, f := s.open[:0], (*flowSamples)(nil)
+	for k, next := 0, 0; k < len(s.open); k = next {
+		a := s.open[k]
+		if k == 0 || a.flow != s.pool.last {
+			s.pool.endFlow(a.flow)
+			f = s.find(a.flow)
+		}
+		for next = k + 1; next < len(s.open) && s.open[next].flow == a.flow && s.open[next].tag == a.tag; next++ {
+		}
+		a.pooled = a.pooled && s.pool.has(a.flow)
+		a.live = a.live && (down > 0 || a.at < epoch.start)
+		switch same := s.open[k:next]; {
+		case a.tag >= least:
+		case len(same) == 2 && a.down != same[1].down && same[1].at-a.at < period:
+			pooled, b := a.pooled && same[1].pooled, same[1]
+			if a.down {
+				a, b = b, a // clocks apart
 			}
-			same := f.open[k:next]
-			switch {
-			case a.tag >= least:
-			case len(same) == 2 && a.down != same[1].down && same[1].at-a.at < period:
-				b := same[1]
-				if a.down {
-					a, b = b, a // clocks apart
-				}
-				if b.live {
-					f.add(a.at, float64(b.at-a.at), weight, a.tag)
-					if b.at-a.at > period/2 {
-						f.late += weight
-					}
-				}
-			case len(same) > 1: // copies, of which nobody knows which is which
-			case a.at >= later64(epoch.end, -period):
-				kept = append(kept, a)
-			case !a.down && a.live:
+			if pooled && b.live {
+				s.pool.add(float64(b.at - a.at))
+			}
+			if f != nil && b.live {
+				f.add(a, float64(b.at-a.at), weight, b.at-a.at > period/2)
+			}
+		case len(same) > 1: // copies, of which nobody knows which is which
+		case a.at >= later64(epoch.end, -period):
+			kept = append(kept, a)
+		case !a.down && a.live:
+			if a.pooled {
+				s.pool.lost += weight
+			}
+			if f != nil {
 				f.lost += weight
 			}
 		}
-		f.open = kept
 	}
-	s.limit = limit
+	s.open, s.limit = kept, limit
+	s.pool.end()
 }
 
-// add adds a packet that both points have.
-func (f *flowSamples) add(at int64, delay, weight float64, tag uint32) {
-	if f.packets == 0 {
-		f.first, f.start = delay, at
-	}
-	f.packets++
-	f.weights += weight * weight
-	x, power := delay-f.first, weight
-	for k := range f.sums {
-		f.sums[k] += power
-		power *= x
-	}
-	later := float64(at - f.start)
-	f.times[0] += weight * later
-	f.times[1] += weight * later * later
-	f.times[2] += weight * later * x
-	f.matched = append(f.matched, passed{delay, tag})
-	if len(f.matched) == 2*mostMatched {
-		slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.tag, b.tag) })
-		f.matched = f.matched[:mostMatched]
-	}
+// A pool is what the samples of all flows in some blocks say. Thirty packets of a
+// flow hold none of those that one in a thousand is, so that they cannot tell
+// how far their mean may be off; those of all flows may, and the counters do.
+type pool struct {
+	from, to   uint64    // the flows' keys, in the epoch
+	last       uint32    // flow
+	flow       []float64 // its delays in the epoch
+	n, sum, sq float64   // of all flows in the epoch
+
+	squares, degrees float64 // Σ (delay - the flow's mean in the epoch)², and their degrees of freedom
+	all, others      float64 // Σ (delay - the mean of all in the epoch)², and theirs
+	lost             float64 // packets
 }
 
-// finish computes what the samples say of a flow of so many packets, or of an
-// unknown number if that is 0, beside what they may not show.
-func (f *flowSamples) finish(packets float64, clocks bool, rest hidden) {
-	n, came := f.packets, f.sums[0]
-	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
-	variance := max(second-m*m, 0)
-	f.mean = f.first + m
-	all := cmp.Or(packets, came)
-	// Half a unit of time, and a packet more or less.
-	f.hidden = rest.from(n)
-	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)))
-	if variance > 0 {
-		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
-		// The tails of small samples lack the largest: take those of an exponential law at least.
-		kurtosis := max((fourth-4*m*third+6*m*m*second-3*m*m*m*m)/(variance*variance), 9)
-		f.freedom = max(min(2*n/(kurtosis-1), n-1), 1)
-	}
-	if t := f.times[1] - f.times[0]*f.times[0]/came; t > 0 && !clocks {
-		slope := f.times[2] - f.times[0]*m
-		f.drift = min(slope*slope/(t*came), variance)
-	}
-	if f.drift < 9*variance/n {
-		f.drift = 0 // chance
-	}
-	f.deviation, f.steady = math.Sqrt(variance*n/(n-1)), math.Sqrt((variance-f.drift)*n/(n-2))
-	slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.delay, b.delay) })
+func (p *pool) begin() { p.from, p.to, p.last = 0, 1<<32, 0 }
+
+// within leaves out the flows that are not in these blocks: those of the two points
+// hold different flows if their number differs.
+func (p *pool) within(from, to, blocks int) {
+	first := func(block int) uint64 { return (uint64(block)<<32 + uint64(blocks) - 1) / uint64(blocks) }
+	p.from, p.to = max(p.from, first(from)), min(p.to, first(to))
 }
 
-// off returns by how much the mean may be too high, and too low. Where delays are
-// skewed the largest are missing from small samples.
-func (f *sampled) off(confidence float64) (high, low float64) {
-	off := f.error * estimate.StudentQuantile((1+confidence)/2, f.packets-1)
-	return off * (1 + 2*max(-f.skew, 0)), off * (1 + 2*max(f.skew, 0))
+func (p *pool) has(flow uint32) bool { return uint64(flow) >= p.from && uint64(flow) < p.to }
+
+func (p *pool) add(delay float64) {
+	p.flow = append(p.flow, delay)
+	p.n, p.sum, p.sq = p.n+1, p.sum+delay, p.sq+delay*delay
 }
 
-func (f *sampled) deviations(confidence float64) estimate.Interval {
-	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
-	i.High *= max(1, math.Sqrt(f.hidden)/max(f.deviation, 1))
-	if f.drift > 0 {
-		i.Low = estimate.DeviationInterval(f.steady, uint64(f.freedom), confidence).Low
+// endFlow adds the packets of one flow, and begins the next.
+func (p *pool) endFlow(next uint32) {
+	mean := 0.0
+	for _, x := range p.flow {
+		mean += x / float64(len(p.flow))
 	}
-	return i
+	for _, x := range p.flow {
+		p.squares += (x - mean) * (x - mean)
+	}
+	p.degrees += max(float64(len(p.flow)-1), 0)
+	p.flow, p.last = p.flow[:0], next
 }
 
-// combine adds what the samples say to an answer of the counters. Each is
-// weighed by its variance. Where they contradict each other the counters are right,
-// which know all packets.
-func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, rest hidden) {
-	if f == nil {
-		return
+// end ends an epoch.
+func (p *pool) end() {
+	p.endFlow(0)
+	if p.n > 1 {
+		p.all += max(p.sq-p.sum*p.sum/p.n, 0)
+		p.others += p.n - 1
 	}
-	f.finish(record.Packets, clocks, rest)
-	share := 1.0
-	if r.Err == nil {
-		i := r.MeanInterval(0.68)
-		other := math.Pow((i.High-i.Low)/2, 2)
-		if f.error*f.error+other > 0 {
-			share = other / (f.error*f.error + other)
-		}
-		i = r.MeanInterval(sure)
-		if f.contradicts(r.Mean, r.Mean-i.Low, i.High-r.Mean) {
-			share = 0
-		}
-	} else {
-		*r = Result{Packets: f.sums[0]}
-	}
-	r.share, r.samples = share, f.sampled
-	r.Sampled, r.Lost = uint64(f.packets), f.lost/(f.sums[0]+f.lost)
-	r.Mean = share*f.mean + (1-share)*r.Mean
-	r.N = max(r.N, uint64(f.packets))
-	if share > 0 && f.drift < f.deviation*f.deviation/4 {
-		r.StdDev = f.deviation
-	}
+	p.n, p.sum, p.sq = 0, 0, 0
+	p.begin()
+}
+
+// late reports whether samples that stand for so many packets are missing where only
+// fewer are gone, by more than chance: they take longer than samples can be paired.
+func late(lost, gone, weight float64) bool {
+	gone = max(gone, 0)
+	return lost > gone+4*math.Sqrt(gone*weight)
 }

@@ -66,6 +66,8 @@ type Store struct {
 // small.
 var ErrOverloaded = errors.New("too much in each counter to be told")
 
+var errUnopened = fmt.Errorf("colate: %w: a Store that OpenStore has not opened", estimate.ErrConfig)
+
 // OpenStore opens the store in a directory, or creates one. Summary reports
 // what could not be read. OpenStore fails if there is another writer or the
 // directory cannot be read.
@@ -156,10 +158,13 @@ func (s *Store) loadSegment(known *segment) *segment {
 // write. After that Append fails until the store is opened again and shows what
 // it has.
 func (s *Store) Append(r *Recorder) error {
+	if err := made(r); err != nil {
+		return err
+	}
 	_, end, ok := r.Span()
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if err := cmp.Or(s.closed, s.failed); err != nil || !ok {
+	if err := cmp.Or(s.check(), s.failed); err != nil || !ok {
 		return err
 	}
 	var e entry
@@ -332,6 +337,14 @@ func (s *Store) DropBefore(t int64) (int, error) {
 	return s.drop(t, math.MaxInt64)
 }
 
+// check returns why the store can't be written.
+func (s *Store) check() error {
+	if s.files == nil {
+		return errUnopened
+	}
+	return s.closed
+}
+
 // retain removes what is older, or more, than the options allow.
 func (s *Store) retain() error {
 	before, most := int64(math.MinInt64), int64(math.MaxInt64)
@@ -348,8 +361,8 @@ func (s *Store) retain() error {
 // drop removes the segments whose epochs all ended by a time, and the oldest
 // ones of those that take more than so many bytes.
 func (s *Store) drop(before, most int64) (epochs int, err error) {
-	if s.closed != nil {
-		return 0, s.closed
+	if err := s.check(); err != nil {
+		return 0, err
 	}
 	total := s.Summary().Bytes
 	kept := make([]*segment, 0, len(s.segments))

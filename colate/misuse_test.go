@@ -1,0 +1,59 @@
+package colate
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+)
+
+// Zero values and nil are refused with an error wherever one is returned.
+func TestZeroValues(t *testing.T) {
+	ctx, flow, good := t.Context(), joint.FlowRecord{Flow: 1}, must(New(testConfig))
+	store := openStore(t, newMemory(), StoreOptions{})
+	for _, r := range []*Recorder{nil, {}} {
+		for name, err := range map[string]error{
+			"Estimate":     second(Estimate(good, r, flow)),
+			"Estimate, up": second(Estimate(r, good, flow)),
+			"Decode":       second(Decode(ctx, r, good, records(1), joint.Options{})),
+			"Merge":        good.Merge(r),
+			"AppendBinary": second(r.AppendBinary(nil)),
+			"Append":       store.Append(r),
+		} {
+			if !errors.Is(err, estimate.ErrConfig) {
+				t.Errorf("%s of %v: %v", name, r, err)
+			}
+		}
+	}
+	for _, p := range []Path{{}, {Up: store}, {Down: store}, {Up: store, Down: new(Store)}} {
+		_, _, err := p.Estimate(ctx, flow, 0, 1)
+		_, _, other := p.Decode(ctx, records(1), 0, 1, joint.Options{})
+		if !errors.Is(err, estimate.ErrConfig) || !errors.Is(other, estimate.ErrConfig) {
+			t.Errorf("%+v: %v, %v", p, err, other)
+		}
+	}
+	unopened := new(Store)
+	if err := unopened.Append(good); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("appending to a store that is not open: %v", err)
+	}
+	if _, err := unopened.DropBefore(0); !errors.Is(err, estimate.ErrConfig) {
+		t.Errorf("dropping from a store that is not open: %v", err)
+	}
+	if unopened.Summary().Epochs != 0 || unopened.Close() != nil {
+		t.Error("a store that is not open has epochs, or can't be closed")
+	}
+	if i := new(Result).MeanInterval(0.95); !math.IsInf(i.High, 1) {
+		t.Errorf("no answer has a mean in %v", i)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}

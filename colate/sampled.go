@@ -1,0 +1,198 @@
+package colate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/joint"
+)
+
+// flowSamples are those of a flow. Σ are over packets that both points have,
+// weighed by how many each stands for.
+type flowSamples struct {
+	sampled
+	key     uint32
+	lost    float64    // packets that those lost stand for
+	late    float64    // and those that took more than half the time after which they would be lost
+	weights float64    // Σ weight²
+	sums    [5]float64 // Σ (delay - first)^k: the first is the number of packets that those matched stand for
+	times   [3]float64 // Σ (time - start), its square, and its product with the delay
+	first   float64    // delay, and
+	start   int64      // time of a packet
+}
+
+// A sampled is what samples say of a flow.
+type sampled struct {
+	packets            float64
+	mean, error, skew  float64 // standard error and skew of the mean
+	deviation, freedom float64
+	drift              float64  // variance that a drift would explain
+	steady             float64  // the deviation without
+	hidden             float64  // variance that the flow may have without its samples showing it
+	matched            []passed // up to mostMatched
+}
+
+// A passed packet is one that both points sampled.
+type passed struct {
+	delay float64
+	tag   uint32
+}
+
+const (
+	// mostMatched is the number of delays of a flow that are kept for quantiles: of
+	// more, those with the lowest tags, which are a fair sample.
+	mostMatched = 4096
+	// fewest is the smallest number of sampled packets of which their spread is
+	// believed.
+	fewest = 10
+	// sure is the confidence at which counters and samples contradict each other.
+	sure = 0.99
+)
+
+// add adds a packet that both points have.
+func (f *flowSamples) add(p passing, delay, weight float64, late bool) {
+	if f.packets == 0 {
+		f.first, f.start = delay, p.at
+	}
+	if late {
+		f.late += weight
+	}
+	f.packets++
+	f.weights += weight * weight
+	x, power := delay-f.first, weight
+	for k := range f.sums {
+		f.sums[k] += power
+		power *= x
+	}
+	later := float64(p.at - f.start)
+	f.times[0] += weight * later
+	f.times[1] += weight * later * later
+	f.times[2] += weight * later * x
+	f.matched = append(f.matched, passed{delay, p.tag})
+	if len(f.matched) == 2*mostMatched {
+		slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.tag, b.tag) })
+		f.matched = f.matched[:mostMatched]
+	}
+}
+
+// of returns the samples of a flow whose counters lost so many packets: nil if there
+// are too few, or if those lost may be those that took longest, because others took
+// nearly as long, or fewer are gone.
+func (s *sampling) of(r joint.FlowRecord, gone float64) *flowSamples {
+	const most = 0.05
+	f := s.find(s.config.key(r.Flow))
+	if f == nil || f.packets < fewest || r.Packets < s.least || f.lost > 0 && f.late > most*f.sums[0] {
+		return nil
+	}
+	if weight := f.sums[0] / f.packets; late(f.lost, gone, weight) || late(s.pool.lost, s.gone, weight) {
+		return nil
+	}
+	return f
+}
+
+// finish computes what the samples say of a flow of so many packets, or of an
+// unknown number if that is 0, beside what they may not show, and the variance that its counters
+// do.
+func (f *flowSamples) finish(packets float64, clocks bool, rest hidden, shown float64) {
+	n, came := f.packets, f.sums[0]
+	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
+	variance := max(second-m*m, 0)
+	f.mean = f.first + m
+	all := cmp.Or(packets, came)
+	// Half a unit of time, and a packet more or less.
+	f.hidden = max(rest.from(n), shown)
+	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)))
+	if variance > 0 {
+		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
+		// The tails of small samples lack the largest: take those of an exponential law at least.
+		kurtosis := max((fourth-4*m*third+6*m*m*second-3*m*m*m*m)/(variance*variance), 9)
+		f.freedom = max(min(2*n/(kurtosis-1), n-1), 1)
+	}
+	if t := f.times[1] - f.times[0]*f.times[0]/came; t > 0 && !clocks {
+		slope := f.times[2] - f.times[0]*m
+		f.drift = min(slope*slope/(t*came), variance)
+	}
+	if f.drift < 9*variance/n {
+		f.drift = 0 // chance
+	}
+	f.deviation, f.steady = math.Sqrt(variance*n/(n-1)), math.Sqrt((variance-f.drift)*n/(n-2))
+	slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.delay, b.delay) })
+}
+
+// off returns by how much the mean may be too high, and too low. Where delays are
+// skewed the largest are missing from small samples.
+func (f *sampled) off(confidence float64) (high, low float64) {
+	off := f.error * estimate.StudentQuantile((1+confidence)/2, f.packets-1)
+	return off * (1 + 2*max(-f.skew, 0)), off * (1 + 2*max(f.skew, 0))
+}
+
+func (f *sampled) deviations(confidence float64) estimate.Interval {
+	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
+	i.High *= max(1, math.Sqrt(f.hidden)/max(f.deviation, 1))
+	if f.drift > 0 {
+		i.Low = estimate.DeviationInterval(f.steady, uint64(f.freedom), confidence).Low
+	}
+	return i
+}
+
+// contradicts reports whether the samples' mean is farther from another than both
+// may be off: the other too high, or too low, by so much.
+func (f *sampled) contradicts(mean, high, low float64) bool {
+	down, up := f.off(sure)
+	if f.mean < mean {
+		return mean-f.mean > math.Hypot(high, up)
+	}
+	return f.mean-mean > math.Hypot(low, down)
+}
+
+// combine adds what the samples say to an answer of the counters. Each is
+// weighed by its variance. Where they contradict each other the counters are right,
+// which know all packets.
+func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, rest hidden, shown float64) {
+	if f == nil {
+		return
+	}
+	f.finish(record.Packets, clocks, rest, shown)
+	share := 1.0
+	if r.Err == nil {
+		i := r.MeanInterval(0.68)
+		other := math.Pow((i.High-i.Low)/2, 2)
+		if f.error*f.error+other > 0 {
+			share = other / (f.error*f.error + other)
+		}
+		i = r.MeanInterval(sure)
+		if f.contradicts(r.Mean, r.Mean-i.Low, i.High-r.Mean) {
+			share = 0
+		}
+	} else {
+		*r = Result{Packets: f.sums[0]}
+	}
+	r.share, r.samples = share, f.sampled
+	r.Sampled, r.Lost = uint64(f.packets), f.lost/(f.sums[0]+f.lost)
+	r.Mean = share*f.mean + (1-share)*r.Mean
+	r.N = max(r.N, uint64(f.packets))
+	if share > 0 && f.drift < f.deviation*f.deviation/4 {
+		r.StdDev = f.deviation
+	}
+}
+
+// A hidden is the variance within flows, and the kurtosis that tells how many
+// packets show it.
+type hidden struct{ variance, kurtosis float64 }
+
+// hidden returns what the samples of one flow may not show: the variance of all
+// packets that the counters hold, less that between flows, or what samples of
+// all flows have.
+func (p *pool) hidden(all *scatter) hidden {
+	within := p.squares / max(p.degrees, 1)
+	between := max(p.all/max(p.others, 1)-within, 0)
+	return hidden{max(all.variance()-between, within), all.kurtosis()}
+}
+
+// from returns the variance that a flow may have of which so many samples show
+// nothing: all, where they hold three or fewer of the packets that make it.
+func (h hidden) from(samples float64) float64 {
+	return h.variance * min(1, 3*h.kurtosis/cmp.Or(samples, 1))
+}
