@@ -53,7 +53,6 @@ type tally struct {
 	passed  float64 // the same at the first point, with what was lost
 	gone    float64 // packets that all of its cells lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
-	chance  float64 // of that, what their number adds, where it is not known better
 	vague   float64 // Σ of what it adds × how far the flow is from all packets, squared, where few cells tell
 	shown   float64 // the packets counted in settled cells, scaled to all
 	told    float64 // and all the packets counted in those epochs
@@ -74,7 +73,6 @@ type flowCell struct {
 	share   float64 // of the flow's packets in it; 0 if the cell is not used
 	margin  float64 // by how many packets it may be fuller than expected
 	areas   [room]float64
-	weights [room]float64 // by which its excess adds to the flow's
 	apart   offset
 }
 
@@ -218,24 +216,16 @@ func (a *accumulator) flush() {
 func (a *accumulator) tally(f int) {
 	t, own, m := a.table, &a.tallies[f], a.config.PerFlow
 	a.use(f)
-	var lost [room]float64
 	kept, cells := 0.0, 0.0
 	for j := range a.cells {
 		if c := &a.cells[j]; c.share > 0 {
 			kept += c.share
 			cells++
-			t.losses(f*m+j, c.sight, &lost)
 		}
 	}
 	if kept == 0 {
 		own.large = true
 		return
-	}
-	for e := range t.epochs {
-		lost[e] /= cells
-	}
-	for j := range a.cells {
-		a.cells[j].weigh(&lost, a.cells[j].weights[:t.epochs])
 	}
 	for e := range t.epochs {
 		if t.live>>e&1 != 0 {
@@ -297,36 +287,35 @@ func (a *accumulator) use(f int) {
 }
 
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by
-// the packets in them and the inverse of their chances.
+// the packets in them.
 func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) {
 	t, typical, above := a.table, a.common.cell[e], a.common.mean[e]-a.reference
-	var n, sent, in, area, settled, lost, expected float64
+	var n, sent, in, area, settled float64
 	for j := range a.cells {
 		c := &a.cells[j]
 		if c.share == 0 {
 			continue
 		}
-		x, y := t.packets(first+j, e), t.sent(first+j, e)
+		x := t.packets(first+j, e)
 		n += x
-		sent += y
-		lost += max(y-x, 0)
-		expected += a.common.gone[e] * y
+		sent += t.sent(first+j, e)
 		if c.settled>>e&1 != 0 {
-			settled += c.weights[e]
-			in += c.weights[e] * x
-			area += c.weights[e] * c.areas[e]
-			own.cells++
+			settled++
+			in += x
+			area += c.areas[e]
 		}
 	}
-	counted, passed := (n-cells*typical)/kept, (sent-cells*typical*math.Exp(a.common.loss[e]))/kept
+	own.cells += int(settled)
+	counted, passed := (n-cells*typical)/kept, (sent-cells*a.common.sent[e])/kept
 	own.counted += counted
 	own.passed += passed
 	counted = max(counted, 0)
 	const some = 20 // packets
 	if settled == 0 || in == 0 && n > some {
+		expected := sent * a.common.gone(e)
 		switch noise := 3*math.Sqrt(typical*float64(a.config.PerFlow)) + 3; {
 		case passed <= noise:
-		case t.edge(e) && lost <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
+		case t.edge(e) && sent-n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
 			own.unread += passed
 		default:
 			own.goDark(t.spans[e], passed)
@@ -338,36 +327,27 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 	own.told += n
 	own.shown += in * cells / settled
 	own.sum += (stand*(area-in*a.reference) - cells*typical*above) / kept
-	stands, told := a.doubt(own, first, e, stand/kept, area/max(in, 1e-9))
-	stands = counted * max(stands/max(n, 1)*kept-1, 1/kept-1, 0)
+	// Each packet in a settled cell stands for so many.
+	scale := stand / kept
+	stands := counted * max(in*scale*scale/max(n, 1)*kept-1, 1/kept-1, 0)
 	own.sampled += stands
 	if in > 0 {
 		apart := area/in - a.common.mean[e]
-		own.vague += stands * apart * apart / told
+		own.vague += stands * apart * apart / settled
 	}
-	own.chance += max(1-counted*kept/max(n, 1), 0) * stands
-}
-
-// doubt adds how far the flow's settled cells are from their mean in an epoch, and
-// the noise of others in them, whose weights have a scale. It returns the packets in
-// these cells by their weights, squared, and their number.
-func (a *accumulator) doubt(own *tally, first, e int, scale, mean float64) (packets, told float64) {
 	own.degrees--
 	for j := range a.cells {
 		c := &a.cells[j]
 		if c.share == 0 || c.settled>>e&1 == 0 {
 			continue
 		}
-		w, x := c.weights[e]*scale, a.table.packets(first+j, e)
-		told++
-		packets += w * w * x
-		own.noise += w * w * c.margin
+		x := t.packets(first+j, e)
+		own.noise += scale * scale * c.margin
 		if c.begins>>e&1 != 0 {
 			own.take(&c.apart)
 		}
-		c.apart.add(c.areas[e]-x*mean, x)
+		c.apart.add(c.areas[e]-x*area/max(in, 1e-9), x)
 	}
-	return packets, told
 }
 
 // goDark adds an epoch of which the flow's cells do not tell.

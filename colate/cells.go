@@ -150,47 +150,6 @@ func (t *cellTable) read(i int, areas []float64) (s sight) {
 	return s
 }
 
-// losses adds, for each epoch, the packets that cell i lost, evenly over the
-// epochs between two cuts at which it was settled. What is missing at the end
-// of the table may be on its way.
-func (t *cellTable) losses(i int, s sight, lost *[room]float64) {
-	for a := 0; a < t.epochs; a++ {
-		b := a
-		for b < t.epochs && s.settled>>b&1 == 0 {
-			b++
-		}
-		gone := max(t.gone(i, a, b), 0) / max(float64(b-a), 1)
-		if b == t.epochs && s.settled != 0 {
-			return
-		}
-		for ; a < b; a++ {
-			lost[a] += gone
-		}
-	}
-}
-
-// weigh sets the weight of a cell's epochs: the inverse of their chance to be
-// settled, given the number of packets that such a cell loses in each. (How
-// many it receives does not change that.) A span that a slow packet made longer
-// is the likelier to have lost one, and would be missing too often.
-func (s sight) weigh(lost *[room]float64, weights []float64) {
-	const heaviest = 5
-	for a := 0; a < len(weights); {
-		if s.settled>>a&1 == 0 {
-			weights[a] = 0
-			a++
-			continue
-		}
-		b, x := a, 0.0
-		for ; b < len(weights) && s.settled>>b&1 != 0 && (b == a || s.begins>>b&1 == 0); b++ {
-			x += lost[b]
-		}
-		for w := math.Exp(min(x, heaviest)); a < b; a++ {
-			weights[a] = w
-		}
-	}
-}
-
 // A scatter is how far cells are from the mean of all, or of their flow: Σ squares over
 // packets, Σ of these squared, and their degrees of freedom.
 type scatter struct{ squares, fourths, degrees, packets float64 }
@@ -275,14 +234,17 @@ func (s *scatter) like(all *scatter) float64 {
 type common struct {
 	mean  [room]float64 // delay, ns
 	known [room]bool    // whether there is a settled cell
-	cell  [room]float64 // packets in one cell
-	loss  [room]float64 // rate at which packets are lost
-	gone  [room]float64 // part of them that is lost, or on its way at the end and not at the beginning
+	cell  [room]float64 // packets that came in one cell, and that were sent
+	sent  [room]float64
 
 	usual float64 // delay over all epochs
 	full  float64 // packets in a typical cell, in epochs that count
 	scatter
 }
+
+// gone returns the part of an epoch's packets that is lost, or on its way at the end
+// and not at the beginning.
+func (c *common) gone(e int) float64 { return max(c.sent[e]-c.cell[e], 0) / max(c.sent[e], 1e-9) }
 
 // learn learns from every stride-th cell from first on: from those with no more
 // packets than typical, or delays from all if these have none.
@@ -311,41 +273,26 @@ func (t *cellTable) learn(first, stride int) common {
 // learnUpTo learns from cells with no more packets than the limit, and reports
 // whether they have any.
 func (t *cellTable) learnUpTo(limit float64, first, stride int) (c common, some bool) {
-	var sent, gone, lost, sum, count, weights, areas [room]float64
-	cells := 0.0
-	each := func(visit func(i int, s sight)) {
-		for i := first; i*t.size < len(t.counts); i += stride {
-			if t.total(i) <= limit {
-				visit(i, t.read(i, areas[:]))
-			}
+	var sum, count, areas [room]float64
+	cells, total, counts := 0.0, 0.0, 0.0
+	for i := first; i*t.size < len(t.counts); i += stride {
+		if t.total(i) > limit {
+			continue
 		}
-	}
-	each(func(i int, s sight) {
+		s := t.read(i, areas[:])
 		cells++
-		t.losses(i, s, &lost)
 		for e := range t.epochs {
-			sent[e] += t.sent(i, e)
-			gone[e] += t.gone(i, e, e+1)
-		}
-	})
-	for e := range t.epochs {
-		c.loss[e] = -math.Log1p(-min(lost[e]/max(sent[e], 1), 0.9))
-		c.gone[e] = max(lost[e], gone[e]) / max(sent[e], 1)
-		lost[e] /= max(cells, 1)
-	}
-	each(func(i int, s sight) {
-		s.weigh(&lost, weights[:t.epochs])
-		for e := range t.epochs {
-			packets := t.packets(i, e)
-			c.cell[e] += packets / cells
+			c.cell[e] += t.packets(i, e)
+			c.sent[e] += t.sent(i, e)
 			if s.settled>>e&1 != 0 {
-				sum[e] += weights[e] * areas[e]
-				count[e] += weights[e] * packets
+				sum[e] += areas[e]
+				count[e] += t.packets(i, e)
 			}
 		}
-	})
-	total, counts := 0.0, 0.0
+	}
 	for e := range t.epochs {
+		c.cell[e] /= max(cells, 1)
+		c.sent[e] /= max(cells, 1)
 		if c.known[e] = count[e] > 0; c.known[e] {
 			c.mean[e] = sum[e] / count[e]
 			total += c.mean[e] * c.cell[e]

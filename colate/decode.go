@@ -84,12 +84,13 @@ type differences struct {
 
 // A difference is what else a counter says about all epochs.
 type difference struct {
-	over         float32 // the part of the sum above the means of all counters
-	filled       float32 // packets in epochs in which it is not settled
-	filling      float32 // and their assumed delays
-	dark         float32 // of them, those in epochs in which no counter is settled
-	lost, likely float32 // packets that it lost, and would have lost like others
-	narrow       bool    // a sum may have wrapped
+	over    float32 // the part of the sum above the means of all counters
+	filled  float32 // packets in epochs in which it is not settled
+	filling float32 // and their assumed delays
+	dark    float32 // of them, those in epochs in which no counter is settled
+	lost    float32 // packets that it lost
+	likely  float32 // and would have lost like others
+	narrow  bool    // a sum may have wrapped
 }
 
 // typical is a number of counters that tell of all.
@@ -137,7 +138,7 @@ func (d *differences) flush() {
 			}
 			n := t.packets(i, e)
 			d.packets[i] += n
-			c.likely += float32(n * common.loss[e])
+			c.likely += float32(n * common.gone(e))
 			c.lost += float32(t.gone(i, e, e+1))
 			if s.settled>>e&1 != 0 {
 				d.sums[i] += areas[e]

@@ -252,7 +252,7 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	}
 	// The packets in settled cells are a sample of the flow's, times are in
 	// units, and a record may be wrong.
-	sampled := (own.sampled*e.variance + own.vague + own.chance*above*above + e.packets*(unit*unit-1)) / (e.packets * e.packets)
+	sampled := (own.sampled*e.variance + own.vague + e.packets*(unit*unit-1)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	r.own = math.Sqrt(sampled + recorded*recorded)
 	// A packet crosses a cut with a probability proportional to its delay, so
