@@ -95,39 +95,34 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	return e, e.head <= e.length && int64(e.length) <= end-e.offset
 }
 
-// scan reads a segment up to size, from where its known part ends, and adds
-// what it finds. Anything but a whole frame is damage. After damage it looks
-// for the next frame at every byte, so that one bad byte costs at most one
-// epoch. It returns only errors of reading.
+// scan reads a segment from where its known part ends, and adds what it finds.
+// Anything but a whole frame is damage. After damage it looks for the next frame at
+// every byte, so that one bad byte costs at most one epoch. It returns only errors of
+// reading.
 func (s *segment) scan(f openFile) error {
 	size, err := f.Size()
 	if err != nil {
 		return err
 	}
-	w := window{file: f, size: size}
+	var head [frameSize]byte
+	var rest []byte // of the file, from its first damage on
 	for s.size < size {
-		data, err := w.from(s.size)
-		if err != nil {
+		head := head[:min(frameSize, size-s.size)]
+		if err := readFull(f, head, s.size); err != nil {
 			return err
 		}
-		if e, ok := parseFrame(data, s.number, s.size, size); ok {
+		if e, ok := parseFrame(head, s.number, s.size, size); ok {
 			s.entries = append(s.entries, e)
 			s.size = e.offset + int64(e.length)
 			continue
 		}
-		next := s.size + 1
-		for next < size {
-			if data, err = w.from(next); err != nil {
+		if rest == nil {
+			rest = make([]byte, size-s.size)
+			if err := readFull(f, rest, s.size); err != nil {
 				return err
 			}
-			if at := s.find(data, next, size); at >= 0 {
-				next += int64(at)
-				break
-			}
-			if next += int64(len(data)); next < size {
-				next -= frameSize - 1 // a head may span the end of data
-			}
 		}
+		next := s.size + 1 + s.find(rest[int64(len(rest))-(size-s.size)+1:], s.size+1, size)
 		reason := fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding)
 		s.damages = append(s.damages, &damage{segmentName(s.number), s.size, next - s.size, reason})
 		s.size = next
@@ -135,37 +130,17 @@ func (s *segment) scan(f openFile) error {
 	return nil
 }
 
-// A window is the part of a file that was read last.
-type window struct {
-	file         io.ReaderAt
-	offset, size int64
-	data         []byte
-}
-
-// from returns some of what follows an offset: the head of a frame at least, if
-// there is one.
-func (w *window) from(offset int64) ([]byte, error) {
-	const length = 1 << 12
-	if end := w.offset + int64(len(w.data)); offset < w.offset || end < min(offset+frameSize, w.size) {
-		w.offset, w.data = offset, slices.Grow(w.data[:0], length)[:min(length, w.size-offset)]
-		if err := readFull(w.file, w.data, offset); err != nil {
-			return nil, err
-		}
-	}
-	return w.data[offset-w.offset:], nil
-}
-
-// find returns where in data, which is at an offset of the file, the head of a
-// whole frame is, or -1.
-func (s *segment) find(data []byte, offset, size int64) int {
+// find returns where in data, which is at an offset of the file, the next whole frame
+// begins, or the end.
+func (s *segment) find(data []byte, offset, size int64) int64 {
 	for at := 0; ; at++ {
 		next := bytes.Index(data[at:], []byte(frameMagic))
-		if next < 0 || at+next+frameSize > len(data) {
-			return -1
+		if next < 0 {
+			return int64(len(data))
 		}
 		at += next
 		if _, ok := parseFrame(data[at:], s.number, offset+int64(at), size); ok {
-			return at
+			return int64(at)
 		}
 	}
 }
