@@ -70,10 +70,10 @@ type tally struct {
 // A flowCell is one of a flow's cells in the current table.
 type flowCell struct {
 	sight
-	share   float64 // of the flow's packets in it; 0 if the cell is not used
-	margin  float64 // by how many packets it may be fuller than expected
-	areas   [room]float64
-	apart   offset
+	share  float64 // of the flow's packets in it; 0 if the cell is not used
+	margin float64 // by how many packets it may be fuller than expected
+	areas  [room]float64
+	apart  offset
 }
 
 // newAccumulator returns an empty accumulator for flows at points of Config c.

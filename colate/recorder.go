@@ -36,7 +36,9 @@ type Recorder struct {
 	timeShift   uint8  // up, from the clock to there
 	digestShift uint8  // down, from a packet's highest bits
 
-	start  int64 // of the epoch, if there are packets
+	before int64  // the epoch begins a Period after that
+	length uint64 // for which it is not over; for ever, if there are no packets
+	start  int64  // of the epoch, if there are packets
 	config Config
 }
 
@@ -59,6 +61,7 @@ func newRecorder(c Config, samples int) *Recorder {
 		samples:     make([]sample, 0, samples),
 		limit:       c.limit(),
 		rare:        math.MaxUint64,
+		length:      math.MaxUint64,
 		rowShift:    32 + c.fold,
 		identity:    c.Identity,
 		perFlow:     uint64(c.PerFlow),
@@ -93,7 +96,7 @@ func (r *Recorder) Span() (start, end int64, ok bool) {
 // or a whole Period before its beginning, as after a step of the clock.
 // Packets that come a little late belong to the epoch that records them.
 func (r *Recorder) Due(t int64) bool {
-	return uint64(t-r.start+r.config.Period) >= 2*uint64(r.config.Period) && r.packets != 0
+	return uint64(t-r.before) >= r.length
 }
 
 // place returns the counter that a packet is added to. The paper draws one of
@@ -138,6 +141,7 @@ func (r *Recorder) begin(t int64) {
 	if r.start > t {
 		r.start -= period
 	}
+	r.before, r.length = r.start-period, 2*uint64(period)
 	r.limitTo(r.limit)
 }
 
@@ -180,7 +184,7 @@ func (r *Recorder) Merge(b *Recorder) error {
 	}
 	folded, b := alike(r, b)
 	*r = *folded
-	r.start = b.start
+	r.start, r.before, r.length = b.start, b.before, b.length
 	r.packets += b.packets
 	for i, word := range b.words {
 		r.words[i] += word
@@ -200,7 +204,7 @@ func (r *Recorder) Reset() {
 		*r = *newRecorder(r.config.unfolded(), cap(r.samples))
 	}
 	clear(r.words)
-	r.packets, r.start = 0, 0
+	r.packets, r.start, r.length = 0, 0, math.MaxUint64
 	r.samples, r.limit, r.rare = r.samples[:0], r.config.limit(), math.MaxUint64
 }
 
