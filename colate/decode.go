@@ -261,12 +261,8 @@ func combine(r *joint.Result, i int, f *sampled) {
 	if r.StdDev != nil {
 		low, high := f.off(0.95)
 		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
-		if r.Usable[i] > 0 && own+other > 0 {
-			share = other * other / (own*own + other*other)
-			off := other * estimate.StudentQuantile((1+sure)/2, 5)
-			if f.contradicts(r.Mean[i], off, off) {
-				return
-			}
+		if off := other * estimate.StudentQuantile((1+sure)/2, 5); r.Usable[i] > 0 {
+			share = f.share(own, other, r.Mean[i], off, off)
 		}
 		r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
 	}

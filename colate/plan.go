@@ -3,6 +3,7 @@ package colate
 import (
 	"fmt"
 	"math"
+	"sort"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -51,26 +52,17 @@ func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 		return c, bitsPerPacket, c.Validate()
 	}
 	// Of more counters than that, some are folded.
-	low, high := 0.0, min(maxCounters, packets/6)
-	if (allowed-bitsPerPacket)*packets >= c.epochBits(high, packets) {
-		low = high
-	}
-	for range 60 {
-		if middle := (low + high) / 2; c.epochBits(middle, packets) <= (allowed-bitsPerPacket)*packets {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	c.Counters = int(low)
+	c.Counters = sort.Search(int(min(maxCounters, packets/6)), func(n int) bool {
+		return c.epochBits(float64(n+1), packets) > (allowed-bitsPerPacket)*packets
+	})
 	if c.Validate() != nil {
 		return bad("BytesADay", d.BytesADay, "more, for %g packets a second: no number of counters takes so few", d.Rate)
 	}
-	if way := packets / low * d.Delay / float64(c.Period); way > mostOnTheWay {
+	if way := packets / float64(c.Counters) * d.Delay / float64(c.Period); way > mostOnTheWay {
 		return bad("Delay", d.Delay, "up to %.3g ns with %d counters for %g packets a second, or NoRecords",
 			mostOnTheWay*d.Delay/way, c.Counters, d.Rate)
 	}
-	return c, bitsPerPacket + c.epochBits(low, packets)/packets, nil
+	return c, bitsPerPacket + c.epochBits(float64(c.Counters), packets)/packets, nil
 }
 
 // sampleBits is about what a sampled packet takes.

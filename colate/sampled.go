@@ -29,7 +29,6 @@ type sampled struct {
 	mean, error, skew  float64 // standard error and skew of the mean
 	deviation, freedom float64
 	drift              float64  // variance that a drift would explain
-	steady             float64  // the deviation without
 	hidden             float64  // variance that the flow may have without its samples showing it
 	matched            []passed // up to mostMatched
 }
@@ -117,7 +116,7 @@ func (f *flowSamples) finish(packets float64, clocks bool, rest hidden, shown fl
 	if f.drift < 9*variance/n {
 		f.drift = 0 // chance
 	}
-	f.deviation, f.steady = math.Sqrt(variance*n/(n-1)), math.Sqrt((variance-f.drift)*n/(n-2))
+	f.deviation = math.Sqrt(variance * n / (n - 1))
 	slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.delay, b.delay) })
 }
 
@@ -132,19 +131,21 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
 	i.High *= max(1, math.Sqrt(f.hidden)/max(f.deviation, 1))
 	if f.drift > 0 {
-		i.Low = estimate.DeviationInterval(f.steady, uint64(f.freedom), confidence).Low
+		n := f.packets
+		i.Low *= math.Sqrt(max((n-1)/n-f.drift/(f.deviation*f.deviation), 0) * n / (n - 2))
 	}
 	return i
 }
 
-// contradicts reports whether the samples' mean is farther from another than both
-// may be off: the other too high, or too low, by so much.
-func (f *sampled) contradicts(mean, high, low float64) bool {
+// share returns the weight of the samples' mean beside another by their standard
+// errors, and 0 if they are farther apart than both may be off: the other too high, or too
+// low, by so much.
+func (f *sampled) share(own, other, mean, high, low float64) float64 {
 	down, up := f.off(sure)
-	if f.mean < mean {
-		return mean-f.mean > math.Hypot(high, up)
+	if mean-f.mean > math.Hypot(high, up) || f.mean-mean > math.Hypot(low, down) {
+		return 0
 	}
-	return f.mean-mean > math.Hypot(low, down)
+	return other * other / max(own*own+other*other, math.SmallestNonzeroFloat64)
 }
 
 // combine adds what the samples say to an answer of the counters. Each is
@@ -157,15 +158,8 @@ func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, r
 	f.finish(record.Packets, clocks, rest, shown)
 	share := 1.0
 	if r.Err == nil {
-		i := r.MeanInterval(0.68)
-		other := math.Pow((i.High-i.Low)/2, 2)
-		if f.error*f.error+other > 0 {
-			share = other / (f.error*f.error + other)
-		}
-		i = r.MeanInterval(sure)
-		if f.contradicts(r.Mean, r.Mean-i.Low, i.High-r.Mean) {
-			share = 0
-		}
+		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
+		share = f.share(f.error, (one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
 	} else {
 		*r = Result{Packets: f.sums[0]}
 	}

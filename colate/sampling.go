@@ -74,54 +74,47 @@ func (s *sampling) pools(block, blocks int) bool {
 	return block >= from && block < to
 }
 
+// add adds a block of samples, or those of the flows.
+func (s *sampling) add(samples []sample, pooled, down, live bool) {
+	for _, x := range samples {
+		if pooled || s.find(x.flow) != nil {
+			s.open = append(s.open, passing{x, down, live, pooled})
+		}
+	}
+}
+
 // whole adds the samples of an epoch in memory.
 func (s *sampling) whole(r *Recorder, down bool) {
 	blocks := sampleBlocks(len(r.samples))
-	for _, x := range r.samples {
-		if pooled := s.pools(sampleBlock(x.flow, blocks), blocks); pooled || s.find(x.flow) != nil {
-			s.open = append(s.open, passing{x, down, true, pooled})
-		}
+	for i, x := range r.samples {
+		s.add(r.samples[i:i+1], s.pools(sampleBlock(x.flow, blocks), blocks), down, true)
 	}
 }
 
 // read adds the samples of an epoch in a store. Of the second point, the times
 // are corrected.
-func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
-	last, pooled, blocks := -1, false, h.samples.blocks
-	add := func(x sample) {
-		if corrected {
-			x.at = e.reading.NearTime(x.at)
-		}
-		s.open = append(s.open, passing{x, down, live, pooled})
-	}
+func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) error {
+	last, blocks := -1, h.samples.blocks
 	for i := range s.flows {
-		f := &s.flows[i]
-		if blocks == 0 {
-			return nil
-		}
-		if block := sampleBlock(f.key, blocks); block != last {
-			at := h.config.blocks() + block
-			data, err := r.read(&e.entry, h.offsets[at], h.offsets[at+1])
-			if err != nil {
-				return err
-			}
-			if s.buffer, err = h.samples.read(s.buffer[:0], data, block); err != nil {
-				return err
-			}
-			last = block
-			if pooled = s.pools(block, blocks); pooled {
-				for _, x := range s.buffer {
-					add(x)
-				}
-			}
-		}
-		if pooled || i > 0 && s.flows[i-1].key == f.key {
+		block := sampleBlock(s.flows[i].key, blocks)
+		if block == last || blocks == 0 {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(s.buffer, f.key, func(x sample, key uint32) int { return cmp.Compare(x.flow, key) })
-		for ; at < len(s.buffer) && s.buffer[at].flow == f.key; at++ {
-			add(s.buffer[at])
+		last = block
+		at := h.config.blocks() + block
+		data, err := r.read(&e.entry, h.offsets[at], h.offsets[at+1])
+		if err != nil {
+			return err
 		}
+		if s.buffer, err = h.samples.read(s.buffer[:0], data, block); err != nil {
+			return err
+		}
+		for k := range s.buffer {
+			if corrected {
+				s.buffer[k].at = e.reading.NearTime(s.buffer[k].at)
+			}
+		}
+		s.add(s.buffer, s.pools(block, blocks), down, live)
 	}
 	return nil
 }
