@@ -56,7 +56,6 @@ type tally struct {
 	vague   float64 // Σ of what it adds × how far the flow is from all packets, squared, where few cells tell
 	shown   float64 // the packets counted in settled cells, scaled to all
 	told    float64 // and all the packets counted in those epochs
-	cells   int     // settled cells and epochs
 	large   bool    // its cells are too narrow
 	scatter
 
@@ -305,11 +304,9 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 			area += c.areas[e]
 		}
 	}
-	own.cells += int(settled)
 	counted, passed := (n-cells*typical)/kept, (sent-cells*a.common.sent[e])/kept
 	own.counted += counted
 	own.passed += passed
-	counted = max(counted, 0)
 	const some = 20 // packets
 	if settled == 0 || in == 0 && n > some {
 		expected := sent * a.common.gone(e)
@@ -329,12 +326,9 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 	own.sum += (stand*(area-in*a.reference) - cells*typical*above) / kept
 	// Each packet in a settled cell stands for so many.
 	scale := stand / kept
-	stands := counted * max(in*scale*scale/max(n, 1)*kept-1, 1/kept-1, 0)
+	stands, apart := max(counted, 0)*max(in*scale*scale/max(n, 1)*kept-1, 1/kept-1, 0), area-in*a.common.mean[e]
 	own.sampled += stands
-	if in > 0 {
-		apart := area/in - a.common.mean[e]
-		own.vague += stands * apart * apart / settled
-	}
+	own.vague += stands * apart * apart / max(in*in*settled, 1)
 	own.degrees--
 	for j := range a.cells {
 		c := &a.cells[j]

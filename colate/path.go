@@ -96,9 +96,9 @@ type query struct {
 	readers  [2]epochReader
 	config   Config
 	from, to int64
-	later    int64 // about how far the second point's clock is ahead
-	delay    int64 // that packets may take, as the stores say
-	found    [2][]foundEntry
+	later    int64        // about how far the second point's clock is ahead
+	delay    int64        // that packets may take, as the stores say
+	found    []foundEntry // in the order of time
 	coverage Coverage
 	sums     [2][]uint64
 	one      []uint64       // of one epoch
@@ -110,6 +110,7 @@ type query struct {
 // clock and, at the second point, what its own said.
 type foundEntry struct {
 	entry
+	point   int
 	near    span
 	fold    uint8
 	reading clock.Reading
@@ -121,7 +122,7 @@ type foundEntry struct {
 // multiple of the other.
 type step struct {
 	span
-	entries [2][]foundEntry
+	entries []foundEntry
 }
 
 // newQuery finds the epochs, and the Config of the first readable one, folded as
@@ -146,23 +147,21 @@ func newQuery(p Path, from, to int64) (*query, error) {
 			q.put(i, e)
 		}
 	}
-	for i := range q.readers {
-		for _, e := range q.found[i] {
-			if h, err := q.readers[i].head(&e.entry); err == nil {
-				q.config = h.config
-				q.config.fold = q.fold()
-				return q, nil
-			}
+	slices.SortStableFunc(q.found, func(a, b foundEntry) int { return cmp.Compare(a.near.start, b.near.start) })
+	for _, e := range q.found {
+		if h, err := q.readers[e.point].head(&e.entry); err == nil {
+			q.config = h.config
+			q.config.fold = q.fold()
+			return q, nil
 		}
 	}
-	return q, fmt.Errorf("colate: %w: no epoch overlaps the window (%d and %d that cannot be read)",
-		estimate.ErrNoSamples, len(q.found[0]), len(q.found[1]))
+	return q, fmt.Errorf("colate: %w: no epoch overlaps the window (%d that cannot be read)", estimate.ErrNoSamples, len(q.found))
 }
 
-// put adds an epoch in the order of time. One of the second point is put where
-// its clock says, next to the first point's epoch that it is closest to.
+// put adds an epoch. One of the second point is put where its clock says, next to the
+// first point's epoch that it is closest to.
 func (q *query) put(point int, e entry) {
-	f := foundEntry{entry: e, near: span{e.start, e.end}}
+	f := foundEntry{entry: e, point: point, near: span{e.start, e.end}}
 	if point == 1 && q.clock != nil {
 		if f.reading, f.unknown = q.clock.At(e.start + (e.end-e.start)/2 - q.later); f.unknown == nil {
 			period := float64(e.end - e.start)
@@ -170,7 +169,7 @@ func (q *query) put(point int, e entry) {
 			f.near = span{e.start - later, e.end - later}
 		}
 	}
-	q.found[point] = append(q.found[point], f)
+	q.found = append(q.found, f)
 }
 
 // later64 returns the time that is later by d, or the last or first there is.
@@ -233,7 +232,7 @@ func (q *query) walk(ctx context.Context, at, order []uint32, table *cellTable,
 // way.
 func (s *step) complete() error {
 	for i, point := range []string{"first", "second"} {
-		if len(s.entries[i]) == 0 {
+		if !slices.ContainsFunc(s.entries, func(e foundEntry) bool { return e.point == i }) {
 			return fmt.Errorf("colate: %w: no epoch at the %s point", estimate.ErrNoSamples, point)
 		}
 	}
@@ -241,28 +240,16 @@ func (s *step) complete() error {
 }
 
 // next takes the next step from the entries found.
-func (q *query) next() (*step, bool) {
-	s := new(step)
-	begun := false
-	for {
-		// The epoch that begins first, if it is part of the step.
-		next := -1
-		for i, found := range q.found {
-			if len(found) > 0 && (next < 0 || found[0].near.start < q.found[next][0].near.start) {
-				next = i
-			}
-		}
-		if next < 0 || begun && q.found[next][0].near.start >= s.end {
-			return s, begun
-		}
-		e := q.found[next][0]
-		q.found[next] = q.found[next][1:]
-		if !begun {
-			begun, s.span = true, e.near
+func (q *query) next() (s step, ok bool) {
+	for len(q.found) > 0 && (len(s.entries) == 0 || q.found[0].near.start < s.end) {
+		e := q.found[0]
+		if q.found = q.found[1:]; len(s.entries) == 0 {
+			s.span = e.near
 		}
 		s.end = max(s.end, e.near.end)
-		s.entries[next] = append(s.entries[next], e)
+		s.entries = append(s.entries, e)
 	}
+	return s, len(s.entries) > 0
 }
 
 // fold returns how often the counters of nearly all epochs are folded at most,
@@ -272,55 +259,51 @@ func (q *query) fold() (fold uint8) {
 	const sparse = 0.01
 	var packets [maxFold + 1]float64 // by fold
 	all, more := 0.0, 0.0
-	for i := range q.readers {
-		for k := range q.found[i] {
-			e := &q.found[i][k]
-			if head, err := q.readers[i].read(&e.entry, 0, min(headPrefix, int64(e.head))); err == nil && len(head) == headPrefix {
-				e.fold = min(head[foldAt], maxFold)
-				n := float64(binary.BigEndian.Uint64(head[packetsAt:]))
-				packets[e.fold] += n
-				all += n
-			}
+	for i := range q.found {
+		e := &q.found[i]
+		if head, err := q.readers[e.point].read(&e.entry, 0, min(headPrefix, int64(e.head))); err == nil && len(head) == headPrefix {
+			e.fold = min(head[foldAt], maxFold)
+			n := float64(binary.BigEndian.Uint64(head[packetsAt:]))
+			packets[e.fold] += n
+			all += n
 		}
 	}
 	for fold = maxFold; fold > 0 && more+packets[fold] <= sparse*all; fold-- {
 		more += packets[fold]
 	}
-	for i := range q.found {
-		q.found[i] = slices.DeleteFunc(q.found[i], func(e foundEntry) bool { return e.fold > fold })
-	}
+	q.found = slices.DeleteFunc(q.found, func(e foundEntry) bool { return e.fold > fold })
 	return fold
 }
 
 // cells puts a step's contents of these counters into a table, and returns how
 // many packets each point has. If it fails, the table is unchanged.
-func (q *query) cells(s *step, at, order []uint32, table *cellTable, counts bool) (up, down uint64, err error) {
+func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool) (up, down uint64, err error) {
 	packets, limit := [2]uint64{}, uint32(math.MaxUint32)
-	for i := range q.readers {
+	for i := range q.sums {
 		q.sums[i] = slices.Grow(q.sums[i][:0], len(at))[:len(at)]
 		clear(q.sums[i])
-		for k := range s.entries[i] {
-			e := &s.entries[i][k]
-			if e.unknown != nil {
-				return 0, 0, fmt.Errorf("colate: %w", e.unknown)
-			}
-			h, err := q.add(i, e, at, order, counts)
-			if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, estimate.ErrMismatch)) {
-				return 0, 0, fmt.Errorf("colate: %w", err)
-			}
-			if err != nil {
-				return 0, 0, e.damaged(err)
-			}
-			packets[i] += h.packets
-			limit = min(limit, h.limit)
+	}
+	for k := range s.entries {
+		e := &s.entries[k]
+		if e.unknown != nil {
+			return 0, 0, fmt.Errorf("colate: %w", e.unknown)
 		}
+		h, err := q.add(e, at, order, counts)
+		if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, estimate.ErrMismatch)) {
+			return 0, 0, fmt.Errorf("colate: %w", err)
+		}
+		if err != nil {
+			return 0, 0, e.damaged(err)
+		}
+		packets[e.point] += h.packets
+		limit = min(limit, h.limit)
 	}
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
 	q.samples.match(s.span, limit, packets[0], packets[1], counts)
-	if counts && q.clock != nil {
-		for _, e := range s.entries[1] {
+	for _, e := range s.entries {
+		if counts && q.clock != nil && e.point == 1 {
 			q.include(e.reading)
 		}
 	}
@@ -329,8 +312,8 @@ func (q *query) cells(s *step, at, order []uint32, table *cellTable, counts bool
 
 // add adds an epoch's counters to a point's sums, if the epoch has that Config,
 // and its samples.
-func (q *query) add(point int, e *foundEntry, at, order []uint32, counts bool) (*epochHead, error) {
-	r, c := &q.readers[point], &q.config
+func (q *query) add(e *foundEntry, at, order []uint32, counts bool) (*epochHead, error) {
+	r, c := &q.readers[e.point], &q.config
 	h, err := r.head(&e.entry)
 	if err != nil {
 		return nil, err
@@ -343,14 +326,14 @@ func (q *query) add(point int, e *foundEntry, at, order []uint32, counts bool) (
 	if err := r.add(&e.entry, h, at, order, q.one, c.fold-h.config.fold); err != nil {
 		return nil, err
 	}
-	correct := point == 1 && q.clock != nil
+	correct := e.point == 1 && q.clock != nil
 	for j, word := range q.one {
 		if correct {
 			word = c.nearWord(word, e.reading)
 		}
-		q.sums[point][j] += word
+		q.sums[e.point][j] += word
 	}
-	return h, q.samples.read(r, e, h, point == 1, counts, correct)
+	return h, q.samples.read(r, e, h, e.point == 1, counts, correct)
 }
 
 // nearWord returns a counter's word of the far point by the near clock, to half
