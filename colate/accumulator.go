@@ -214,15 +214,14 @@ func (a *accumulator) flush() {
 // tally adds the epochs of the table to flow f.
 func (a *accumulator) tally(f int) {
 	t, own, m := a.table, &a.tallies[f], a.config.PerFlow
-	a.use(f)
-	kept, cells := 0.0, 0.0
+	wide, kept, cells := a.use(f), 0.0, 0.0
 	for j := range a.cells {
 		if c := &a.cells[j]; c.share > 0 {
 			kept += c.share
 			cells++
 		}
 	}
-	if kept == 0 {
+	if !wide || kept == 0 {
 		own.large = true
 		return
 	}
@@ -238,9 +237,9 @@ func (a *accumulator) tally(f int) {
 	}
 }
 
-// use reads the cells of a flow, and leaves out those that are too full, of other
-// packets or for their width.
-func (a *accumulator) use(f int) {
+// use reads the cells of a flow, and leaves out those that are too full of other
+// packets. It reports whether they are wide enough.
+func (a *accumulator) use(f int) bool {
 	t, m := a.table, a.config.PerFlow
 	at := a.at[f*m:][:m]
 	for j := range a.cells {
@@ -248,8 +247,7 @@ func (a *accumulator) use(f int) {
 		c.sight, c.share, a.totals[j] = t.read(f*m+j, c.areas[:]), 0, t.total(f*m+j)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
-	median := middle(a.totals)
-	own := 0.0
+	median, own := middle(a.totals), 0.0
 	if f < len(a.flows) {
 		own = max(median-a.common.full, 0) * float64(m)
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
@@ -263,7 +261,7 @@ func (a *accumulator) use(f int) {
 		if c.margin = margin(expected); f >= len(a.flows) {
 			c.margin = a.margin
 		}
-		if t.total(f*m+j) > expected+c.margin || tooMany {
+		if t.total(f*m+j) > expected+c.margin {
 			c.share = 0
 		}
 		for e := range t.epochs {
@@ -278,11 +276,7 @@ func (a *accumulator) use(f int) {
 			}
 		}
 	}
-	if 20*large > settled {
-		for j := range a.cells {
-			a.cells[j].share = 0
-		}
-	}
+	return !tooMany && 20*large <= settled
 }
 
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by

@@ -93,9 +93,6 @@ type difference struct {
 	narrow  bool    // a sum may have wrapped
 }
 
-// typical is a number of counters that tell of all.
-const typical = 10_000
-
 // differencesRoom is the number of epochs, times counters, that are matched by level
 // at a time, in 75 MB.
 const differencesRoom = 6 << 20
@@ -126,6 +123,7 @@ func (d *differences) flush() {
 	if t.live == 0 {
 		return
 	}
+	const typical = 10_000 // counters tell of all
 	largest := largestSum(&d.config)
 	common := t.learn(0, 1+len(d.counters)/typical)
 	d.scatter.add(&common.scatter)
@@ -234,14 +232,13 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	for i := range r.Packets {
 		r.Packets[i] /= read
 	}
-	rest := d.samples.pool.hidden(&d.scatter)
 	for i := range flows {
 		gone := 0.0
 		for _, at := range p.Cells[i*p.CellsPerRow:][:p.CellsPerRow] {
 			gone += float64(d.counters[at].lost)
 		}
 		if f := d.samples.of(flows[i], gone); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
-			f.finish(flows[i].Packets, clocks, rest, 0)
+			f.finish(flows[i].Packets, clocks, d.samples.pool.hidden(&d.scatter, f.packets))
 			combine(&r, i, &f.sampled)
 		}
 		if r.Mean[i] < 0 && mean > 0 && (r.StdDev == nil || r.Mean[i]+3*r.StdDev[i] > 0) {
@@ -279,31 +276,21 @@ var studentQuantile = estimate.StudentQuantile(0.975, 5)
 // What was sent is right as well as what came. Packets of flows without a record are
 // in all counters alike.
 func (d *differences) check(p *joint.Problem, r *joint.Result, mean float64) {
-	m := float64(p.CellsPerRow)
-	type balance struct{ rest, variance float64 } // of a counter
-	cells := make([]balance, len(p.Count))
-	for i, n := range p.Count {
-		cells[i].rest = n
-	}
+	m, rest := float64(p.CellsPerRow), slices.Clone(p.Count)
 	for f, n := range p.Packets {
 		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
-			cells[at].rest -= n / m
-			cells[at].variance += n / m
+			rest[at] -= n / m
 		}
 	}
-	rests := make([]float64, 0, len(cells))
-	for i := 0; i < len(cells); i += 1 + len(cells)/typical {
-		rests = append(rests, cells[i].rest)
-	}
-	slices.Sort(rests)
+	rests := slices.Sorted(slices.Values(rest))
 	// The deviation that a normal distribution of the same middle would have.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
 	for f, n := range p.Packets {
 		var more, lost, variance float64
 		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
-			own := max(cells[at].variance, spread*spread, 1)
+			own := max(p.Count[at]-rest[at], spread*spread, 1)
 			most := n/m + 4*math.Sqrt(own) // another flow's record is wrong
-			more += min(max(cells[at].rest-usual, -most), most)
+			more += min(max(rest[at]-usual, -most), most)
 			lost += max(float64(d.counters[at].lost), 0)
 			variance += own
 		}

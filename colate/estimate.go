@@ -101,11 +101,13 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 		r = Result{Err: why}
 	}
 	own := &a.tallies[i]
-	shown := 0.0
-	if r.Err == nil && own.degrees >= 3 {
-		shown = own.variance()
+	if f := a.samples.of(a.flows[i], own.gone); f != nil {
+		hidden := a.samples.pool.hidden(&a.scatter, f.packets)
+		if r.Err == nil && own.degrees >= 3 {
+			hidden = max(hidden, own.variance())
+		}
+		r.combine(f, a.flows[i], clocks, hidden)
 	}
-	r.combine(a.samples.of(a.flows[i], own.gone), a.flows[i], clocks, a.samples.pool.hidden(&a.scatter), shown)
 	if r.Mean < 0 && a.reference > 0 && r.MeanInterval(sure).High > 0 {
 		r.Mean = 0 // noise: the second clock is not behind
 	}

@@ -92,16 +92,15 @@ func (s *sampling) of(r joint.FlowRecord, gone float64) *flowSamples {
 }
 
 // finish computes what the samples say of a flow of so many packets, or of an
-// unknown number if that is 0, beside what they may not show, and the variance that its counters
-// do.
-func (f *flowSamples) finish(packets float64, clocks bool, rest hidden, shown float64) {
+// unknown number if that is 0, which may have a hidden variance.
+func (f *flowSamples) finish(packets float64, clocks bool, hidden float64) {
 	n, came := f.packets, f.sums[0]
 	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
 	variance := max(second-m*m, 0)
 	f.mean = f.first + m
 	all := cmp.Or(packets, came)
 	// Half a unit of time, and a packet more or less.
-	f.hidden = max(rest.from(n), shown)
+	f.hidden = hidden
 	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)))
 	if variance > 0 {
 		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
@@ -151,11 +150,8 @@ func (f *sampled) share(own, other, mean, high, low float64) float64 {
 // combine adds what the samples say to an answer of the counters. Each is
 // weighed by its variance. Where they contradict each other the counters are right,
 // which know all packets.
-func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, rest hidden, shown float64) {
-	if f == nil {
-		return
-	}
-	f.finish(record.Packets, clocks, rest, shown)
+func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, hidden float64) {
+	f.finish(record.Packets, clocks, hidden)
 	share := 1.0
 	if r.Err == nil {
 		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
@@ -172,21 +168,12 @@ func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, r
 	}
 }
 
-// A hidden is the variance within flows, and the kurtosis that tells how many
-// packets show it.
-type hidden struct{ variance, kurtosis float64 }
-
-// hidden returns what the samples of one flow may not show: the variance of all
-// packets that the counters hold, less that between flows, or what samples of
-// all flows have.
-func (p *pool) hidden(all *scatter) hidden {
+// hidden returns the variance that a flow may have of which so many samples show
+// nothing: that of all packets that the counters hold, less that between flows, or of the
+// samples of all flows; all of it where they hold three or fewer of the packets that
+// make it, as the kurtosis tells.
+func (p *pool) hidden(all *scatter, samples float64) float64 {
 	within := p.squares / max(p.degrees, 1)
 	between := max(p.all/max(p.others, 1)-within, 0)
-	return hidden{max(all.variance()-between, within), all.kurtosis()}
-}
-
-// from returns the variance that a flow may have of which so many samples show
-// nothing: all, where they hold three or fewer of the packets that make it.
-func (h hidden) from(samples float64) float64 {
-	return h.variance * min(1, 3*h.kurtosis/cmp.Or(samples, 1))
+	return max(all.variance()-between, within) * min(1, 3*all.kurtosis()/max(samples, 1))
 }
