@@ -216,8 +216,8 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	// How many packets were in the epochs that were not read is unknown.
 	e.doubt = math.Hypot(record.Doubt*e.read, record.Packets*(1-e.read)/2)
 	variance := e.spread*e.spread + 1
-	if apart := math.Abs(e.packets - counted); apart > 2*math.Sqrt(variance) {
-		e.doubt = math.Hypot(e.doubt, apart) // the record may be of what was sent, or wrong
+	if apart := e.packets - counted; apart > e.count-e.least+2 || -apart > e.most-e.count+2 {
+		e.doubt = math.Hypot(e.doubt, apart) // no absent flow is as far: the record may be of what was sent, or wrong
 	}
 	if e.doubt > 0 {
 		e.counted = e.doubt * e.doubt / (e.doubt*e.doubt + variance)
