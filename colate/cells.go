@@ -218,7 +218,8 @@ func (s *scatter) kurtosis() float64 {
 	return 3 + s.packets/max(s.degrees, 1)*max(s.fourths*s.degrees/max(s.squares*s.squares, 1)-3, 0)
 }
 
-// like returns the variance of a flow's delays, given the scatter of all: the flow's own, and as much of that of all as it may have had without its cells
+// like returns the variance of a flow's delays, given the scatter of all: the
+// flow's own, and as much of that of all as it may have had without its cells
 // showing it. That is all of it where a few slow packets make it, of which cells
 // like these show three or fewer.
 func (s *scatter) like(all *scatter) float64 {

@@ -59,8 +59,8 @@ type Config struct {
 	// means none.
 	OneIn uint32
 
-	// Samples is the largest number of packets sampled in an epoch, 0 to
-	// 2^26. If there would be more, half of them are forgotten, and one
+	// Samples is the largest number of packets sampled in an epoch, 1 to
+	// 2^26, or 0 if OneIn is 0. If there would be more, half of them are forgotten, and one
 	// packet in twice as many is sampled.
 	Samples int
 
@@ -109,7 +109,7 @@ func (c *Config) Validate() error {
 	case c.Shift > c.lowBits():
 		return bad("Shift", c.Shift, "0 to CountBits and DigestBits, %d", c.lowBits())
 	case c.Samples < 0 || c.Samples > maxCounters || (c.Samples == 0) != (c.OneIn == 0):
-		return bad("Samples", c.Samples, "0 to %d, and 0 if OneIn is", maxCounters)
+		return bad("Samples", c.Samples, "0 to %d, and 0 if and only if OneIn is 0", maxCounters)
 	case c.Period < 1 || c.Period > maxPeriod:
 		return bad("Period", c.Period, "1 to %d ns", int64(maxPeriod))
 	}

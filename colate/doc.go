@@ -44,8 +44,8 @@
 // few slow packets: their weight is by the variance of all packets, as far as they
 // would not show it, and where they contradict the counters, these are right, which
 // know all packets. Samples of packets that take longer than a period need
-// StoreOptions.Delay to be told from those lost; where they cannot be,
-// samples are not used. If neither counters nor samples say how long a flow's packets took
+// StoreOptions.Delay to be told from those lost; where more are missing than the
+// counters lost, samples are not used. If neither counters nor samples say how long a flow's packets took
 // in some epochs, there is no answer, and the error names them.
 //
 // A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at
