@@ -335,7 +335,8 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 			part := filled / max(all, 1)
 			chance := math.Sqrt(part / max(1-part, 0.01) / float64(p.CellsPerRow))
 			own := max(chance, part) * math.Abs(r.Mean[f]-mean)
-			r.StdDev[f] = math.Hypot(r.StdDev[f], max(off/n/2, own))
+			scattered := math.Sqrt(part * d.scatter.variance() / max(p.Packets[f], 1))
+			r.StdDev[f] = math.Hypot(r.StdDev[f], max(off/n/2, own, scattered))
 		}
 	}
 }

@@ -77,34 +77,3 @@ func TestLaws(t *testing.T) {
 		}
 	}
 }
-
-// Where one packet in 500 takes three epochs, and cells that know of one of them
-// are rare because others lost a packet in the meantime, a flow's cells may show
-// none: intervals allow for that.
-func TestRareSlowPackets(t *testing.T) {
-	const flows, packets = 50, 2000
-	rng := rand.New(rand.NewPCG(6, 6))
-	hits, n := 0, 0
-	for range 3 {
-		var all []passage
-		for i := range flows * packets {
-			p := passage{Flow: hashing.Flow(i % flows), Packet: hashing.Packet(rng.Uint64()), Sent: int64(i) * 1e5}
-			delay := 5e6 * rng.ExpFloat64()
-			if rng.IntN(500) == 0 {
-				delay = 3e9
-			}
-			p.At = p.Sent + int64(delay)
-			all = append(all, p)
-		}
-		w := world{config: cutAt(1e9), loss: 0.01, seed: rng.Uint64()}
-		w.config.Counters, w.config.Shift = 16_384, 6
-		epochs, arrived := w.cut(t, all)
-		list := traffic.Truths(arrived, 1)
-		held, answered := w.follow(t, epochs, recordsOf(list)).held(t, list, 0, math.Inf(1))
-		hits, n = hits+held, n+answered
-	}
-	t.Logf("%d of %d intervals hold", hits, n)
-	if float64(hits) < 0.95*float64(n)-shortfall(n, 0.95) || n < 2*flows {
-		t.Errorf("%d of %d intervals hold", hits, n)
-	}
-}

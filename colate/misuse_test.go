@@ -11,7 +11,8 @@ import (
 
 // Zero values and nil are refused with an error wherever one is returned.
 func TestZeroValues(t *testing.T) {
-	ctx, flow, good := t.Context(), joint.FlowRecord{Flow: 1}, must(New(testConfig))
+	ctx, flow := t.Context(), joint.FlowRecord{Flow: 1}
+	good, _ := New(testConfig)
 	store := openStore(t, newMemory(), StoreOptions{})
 	for _, r := range []*Recorder{nil, {}} {
 		for name, err := range map[string]error{
@@ -50,10 +51,3 @@ func TestZeroValues(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
-
-func must[T any](x T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return x
-}

@@ -175,26 +175,6 @@ func TestShardsAndBatches(t *testing.T) {
 	}
 }
 
-func TestRotation(t *testing.T) {
-	c := configs["narrow"]
-	rotation, err := NewRotation(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rotation.Active().Update(1, 2, 3)
-	done, err := rotation.Rotate()
-	if err != nil || done.packets != 1 || rotation.Active().packets != 0 {
-		t.Errorf("%v, %d packets", err, done.packets)
-	}
-	if err := rotation.Release(done); err != nil || done.packets != 0 {
-		t.Errorf("released: %v, %d packets", err, done.packets)
-	}
-	c.Period = 0
-	if _, err := NewRotation(c); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("no Period: %v", err)
-	}
-}
-
 func TestConfig(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"Samples":            func(c *Config) { c.Samples = 0 },

@@ -93,50 +93,6 @@ func TestCopiesAreNotSampled(t *testing.T) {
 	}
 }
 
-// One packet in 500 takes 300 times as long. Few flows' samples hold one; the
-// counters know all, and samples that have not seen one do not overrule them.
-func TestSamplesMissRareDelays(t *testing.T) {
-	const flows, packets = 60, 2000
-	for _, spread := range []float64{0, 0.3} {
-		c := DefaultConfig
-		c.Counters = 60_000
-		up, _ := New(c)
-		down, _ := New(c)
-		rng := rand.New(rand.NewPCG(1, 1))
-		var records []joint.FlowRecord
-		var means [flows]float64
-		for i := range means {
-			records = append(records, joint.FlowRecord{Flow: hashing.Flow(hashing.Word(3, uint64(i))), Packets: packets})
-			for range packets {
-				at, delay, p := int64(rng.Float64()*50e9), int64(10e6*(1-spread+spread*rng.ExpFloat64())), hashing.Packet(rng.Uint64())
-				if rng.IntN(500) == 0 {
-					delay = 3e9
-				}
-				up.Update(records[i].Flow, p, at)
-				down.Update(records[i].Flow, p, at+delay)
-				means[i] += float64(delay) / packets
-			}
-		}
-		decoded, err := Decode(t.Context(), up, down, records, joint.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		outside, beside := 0, 0
-		for i, f := range records {
-			r, err := Estimate(up, down, f)
-			if in := r.MeanInterval(0.95); err != nil || in.Low-c.unit() > means[i] || in.High+c.unit() < means[i] {
-				outside++
-			}
-			if in := decoded.MeanInterval(i, 0.95); in.Low-c.unit() > means[i] || in.High+c.unit() < means[i] {
-				beside++
-			}
-		}
-		if most := 0.05*flows + shortfall(flows, 0.95); float64(max(outside, beside)) > most {
-			t.Errorf("spread %v: of %d intervals %d do not hold, and %d of joint decoding", spread, flows, outside, beside)
-		}
-	}
-}
-
 // Packets that take up to three periods are not lost: samples pair them where the
 // stores' options say so, and do not speak where these do not.
 func TestSamplesOfLongDelays(t *testing.T) {
