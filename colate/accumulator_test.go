@@ -311,7 +311,7 @@ func TestLoneFlow(t *testing.T) {
 }
 
 func TestEstimateErrors(t *testing.T) {
-	up, down := recorded(t, testConfig, traffic.Flows(6, 100))
+	up, _ := recorded(t, testConfig, traffic.Flows(6, 100))
 	other := testConfig
 	other.Identity++
 	foreign, _ := New(other)
