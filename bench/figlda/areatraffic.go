@@ -55,8 +55,9 @@ func newAreaTraffic(random *rand.Rand, law areaLaw, loss areaLoss, rate float64,
 }
 
 // pass lets an LDA at each point see the traffic, and calls report for each report
-// as it settles, with its number and the number of cuts so far.
-func (t *areaTraffic) pass(config lda.Config, report func(total *lda.Accumulator, number, cuts int)) {
+// as it settles, with its number and the number of cuts so far. If early is set, an
+// estimate at its end tells the Accumulator how long packets take.
+func (t *areaTraffic) pass(config lda.Config, early bool, report func(total *lda.Accumulator, number, cuts int)) {
 	total := experiment.Try(lda.NewAccumulator(config))
 	a, b := experiment.Try(lda.New(config)), experiment.Try(lda.New(config))
 	number := 0
@@ -71,7 +72,9 @@ func (t *areaTraffic) pass(config lda.Config, report func(total *lda.Accumulator
 		}
 		experiment.Check(total.Add(int64(k)*int64(areaCut), int64(k+1)*int64(areaCut), a, b))
 		if (k+1)%areaWindow == 0 {
-			total.End()
+			if total.End(); early {
+				total.Estimate()
+			}
 		}
 		for ; total.Settled(); number++ {
 			report(total, number, k+1)

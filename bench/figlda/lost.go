@@ -105,7 +105,7 @@ func (c *lostCase) run(run *experiment.Run, seconds int, name bool) *lostScore {
 		}
 	})
 	reports := 0
-	t.pass(config, func(total *lda.Accumulator, report, cuts int) {
+	t.pass(config, true, func(total *lda.Accumulator, report, cuts int) {
 		if reports++; name {
 			s.name(config, total, t.up[:cuts], report >= 2)
 		}
