@@ -26,7 +26,7 @@ import (
 // less the base. What is no whole number is the bits of a float64.
 const (
 	magic   = "HRLI"
-	version = 8
+	version = 9
 
 	// decodedShare limits the memory that an encoded Config may ask for, in
 	// lengths of the encoding, if that is more than the receiver's own memory.
@@ -156,8 +156,7 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 		*n = d.Uint64()
 	}
 	for _, x := range b.quality.list() {
-		signed := x == &b.quality.sum || x == &b.quality.common
-		if *x = math.Float64frombits(d.Uint64()); !(math.Abs(*x) <= math.MaxFloat64) || *x < 0 && !signed {
+		if *x = math.Float64frombits(d.Uint64()); !(math.Abs(*x) <= math.MaxFloat64) || *x < 0 && x != &b.quality.common {
 			return nil, malformed("%v in what references show", *x)
 		}
 	}

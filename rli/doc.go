@@ -69,9 +69,9 @@
 //   - a clock was stepped between the flow's packets.
 //
 // The mean of all packets is off by less than 1 % of the mean wait in most
-// traffic (ours-rli-bias). If references become rare just when bursts come, as
-// with [PaperInjector], nothing can tell what most of a burst met: in bursty
-// traffic inject at a fixed rate instead, with no more references.
+// traffic (ours-rli-bias), at fixed rates and with [PaperInjector], which adapts to
+// the load and not to single bursts: if references became rare just when a burst
+// comes, nothing could tell what most of it met.
 //
 // # What it assumes
 //

@@ -112,6 +112,9 @@ const (
 	// typical is the square of most flows' errors, of the mean square that a few large
 	// ones of references decide.
 	typical = 0.93
+	// chance is the square of how many standard errors of the references' mean error
+	// all estimates may be off by: references are so few, and estimates learn from them.
+	chance = 4
 )
 
 // result returns the estimate of a record. others is a number of packets of the
@@ -134,10 +137,9 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	if q.twins >= least && q.common > 4*math.Sqrt(q.commonest) { // else it is chance
 		shared = min(q.common/math.Sqrt(q.commonest*q.twins)+3/math.Sqrt(q.twins), 1)
 	}
-	// What all estimates have in common: half of the mean of references' errors, and
-	// 1.75 times the deviation of that of so few.
-	common := math.Sqrt(single) * (math.Abs(q.sum) + 3.5*math.Sqrt(q.squares)) / q.predicted / 2
-	res.error = math.Sqrt(ratio*(variance+shared*single) + q.slack*q.slack/9/n + common*common)
+	// What all estimates have in common.
+	common := single * chance * q.squares / (q.predicted * q.predicted)
+	res.error = math.Sqrt(ratio*(variance+shared*single) + q.slack*q.slack/9/n + common)
 	res.single = math.Sqrt(ratio * single)
 	res.stretches = 1 / (1/stretches + shared)
 	res.bias = q.blur/q.references + doubtful*q.span + 0x1p-51*math.Abs(res.Mean)

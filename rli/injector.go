@@ -29,7 +29,8 @@ type InjectorConfig struct {
 	//
 	//	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
 	//
-	// where u is a moving average of the utilisation: an ellipse.
+	// where u is a moving average of the utilisation, over 16 times Sparse packets:
+	// an ellipse.
 	Rate   int64
 	Sparse int
 
@@ -70,10 +71,11 @@ func (c *InjectorConfig) Validate() error {
 // concurrent use.
 type Injector struct {
 	config  InjectorConfig
-	left    int     // packets until the next reference
-	last    int64   // when the latest reference went out
+	n       int     // packets between references at present
+	left    float64 // how many times n there are until the next one
+	last    int64   // when the latest went out
 	since   uint32  // packets by then
-	passed  float64 // packets lately
+	passed  float64 // packets lately, if there is an Interval
 	took    float64 // ns that they took
 	next    uint64
 	packets uint32
@@ -82,7 +84,8 @@ type Injector struct {
 	// For Algorithm 1:
 	bytes       float64 // c_b: of packets since the utilisation was last measured
 	measured    int64   // when that was
-	utilisation float64 // u_est
+	counted     uint32  // packets by then
+	utilisation float64 // u_est; 0 before it was measured
 }
 
 // NewInjector returns a new injector. The error wraps [estimate.ErrConfig].
@@ -90,7 +93,7 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Injector{config: c}, nil
+	return &Injector{config: c, n: 1}, nil
 }
 
 // Packet reports a packet of the given size that goes out at time t. If it
@@ -100,58 +103,71 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	j.packets++
 	j.bytes += float64(bytes)
-	j.left--
-	first := j.config.Interval > 0 && j.took == 0 // distance by time
-	if j.next > 0 && j.left > 0 && !(first && t-j.last >= j.config.Interval) {
+	if j.config.Rate > 0 && j.packets-j.counted >= uint32(j.config.Sparse) {
+		j.measure(t)
+	}
+	j.left -= 1 / float64(j.n)
+	due := j.next == 0 || j.left < 0.5/float64(j.n)
+	if j.took == 0 && j.config.Interval > 0 { // how many packets pass in that time is not known yet
+		due = due || t-j.last >= j.config.Interval
+	}
+	if !due {
 		return ReferencePacket{}, false
 	}
 	p := ReferencePacket{Sequence: j.next, Sent: t, Packets: j.packets, Injector: j.config.Injector}
 	if bytes >= 0 && bytes <= math.MaxUint16 {
 		p.Behind = uint16(bytes)
 	}
-	j.left = j.distance(t)
+	if j.next == 0 {
+		j.bytes, j.measured = 0, t
+	} else if j.config.Interval > 0 {
+		j.passed += float64(j.packets-j.since) - j.passed/lately
+		j.took += float64(max(t-j.last, 1)) - j.took/lately
+	}
+	j.n = j.distance()
+	j.left = j.draw()
 	j.next++
 	j.last, j.since = t, j.packets
 	return p, true
 }
 
-// distance draws the number of packets to the next reference.
-func (j *Injector) distance(t int64) int {
+// distance returns the number of packets between references at present.
+func (j *Injector) distance() int {
 	n := math.MaxInt32
 	if j.config.Rate > 0 {
-		j.measure(t)
-		n = j.draw(j.config.adapted(j.utilisation))
+		n = j.config.adapted(j.utilisation)
 	} else if j.config.Every > 0 {
-		n = j.draw(j.config.Every)
+		n = j.config.Every
 	}
-	if j.config.Interval == 0 || j.next == 0 {
-		return n
+	if j.took > 0 {
+		n = min(n, int(min(max(j.passed/j.took*float64(j.config.Interval), 1), 1e9)))
 	}
-	j.passed += float64(j.packets-j.since) - j.passed/lately
-	j.took += float64(max(t-j.last, 1)) - j.took/lately
-	return min(n, j.draw(int(min(max(j.passed/j.took*float64(j.config.Interval), 1), 1e9))))
+	return n
 }
 
-// draw returns a distance of n packets, give or take a quarter, so that
-// references keep step with no flow.
-func (j *Injector) draw(n int) int {
+// draw draws how many times n packets there are until the next reference: once,
+// give or take a quarter, so that references keep step with no flow.
+func (j *Injector) draw() float64 {
 	uniform := float64(hashing.Word(uint64(j.config.Injector), j.next)>>11) / (1 << 53)
-	return n - n/4 + int(uniform*float64(2*(n/4)+1))
+	quarter := j.n / 4
+	return float64(j.n-quarter+int(uniform*float64(2*quarter+1))) / float64(j.n)
 }
 
-// measure updates the moving average (lines 10 and 11). If no time has passed
-// since it was last updated, the bytes count in the next measurement.
+// measure updates the moving average (lines 10 and 11), every Sparse packets. The
+// paper does so at every reference, and keeps the distance until the next: so a
+// burst that was noticed was looked at no more. Here when to look does not follow
+// from where was looked, and the distance hardly changes within a burst.
 func (j *Injector) measure(t int64) {
-	if j.next == 0 {
-		j.bytes, j.measured = 0, t
-		return
-	}
 	if t <= j.measured {
 		return
 	}
 	now := j.bytes * 8e9 / float64(t-j.measured) / float64(j.config.Rate)
+	if j.utilisation == 0 {
+		j.utilisation = now
+	}
 	j.utilisation = now*smoothing + j.utilisation*(1-smoothing)
-	j.bytes, j.measured = 0, t
+	j.bytes, j.measured, j.counted = 0, t, j.packets
+	j.n = j.distance()
 }
 
 // adapted returns the distance at utilisation u (lines 12 and 13).

@@ -15,8 +15,7 @@ type quality struct {
 	references float64
 	seen       float64 // squares of errors, for each packet
 	told       float64 // squares of predicted errors
-	sum        float64 // of errors, for each packet
-	squares    float64 // of these, for each reference
+	squares    float64 // of their sums over the packets of each reference
 	predicted  float64 // predicted errors, for each packet
 	blur       float64 // of the base delay
 	twins      float64 // pairs of residuals of one flow
@@ -31,13 +30,13 @@ type quality struct {
 }
 
 const (
-	qualityFields = 14
-	sumFields     = 11 // of these
+	qualityFields = 13
+	sumFields     = 10 // of these
 )
 
 // list returns all fields in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
-	return [...]*float64{&q.references, &q.seen, &q.told, &q.sum, &q.squares, &q.predicted, &q.blur, &q.twins, &q.common,
+	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.predicted, &q.blur, &q.twins, &q.common,
 		&q.commonest, &q.gone, &q.span, &q.longest, &q.slack}
 }
 
@@ -119,7 +118,6 @@ func (r *Receiver) test(right mark) {
 	q.references++
 	q.seen += n * off * off
 	q.told += n * predicted * predicted
-	q.sum += n * off
 	q.squares += n * n * off * off
 	q.predicted += n * predicted
 	if r.link.pinned() {
