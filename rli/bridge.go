@@ -79,7 +79,7 @@ func (s *spread) learn(m mix, since, left, wait, packets float64) {
 
 // expect returns the height of a bridge from zero to zero, by the cell of its times.
 func (s *spread) expect(cell int, since, left float64) float64 {
-	return s.height.values[cell] * s.scale(since, left)
+	return float64(s.height.values[cell]) * s.scale(since, left)
 }
 
 // An end is one end of a bridge: a packet whose waiting time is known from a

@@ -145,7 +145,7 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 			}
 		}
 	}
-	mix := r.periods[r.current].turns.mix()
+	mix := r.turns.mix()
 	r.probe = probe{given: ok && r.link.trusted(), from: from, at: known, mix: mix, size: size, own: took, packets: right.packets}
 	if r.periods[r.current].whole && r.link.pinned() {
 		rest := size

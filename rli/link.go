@@ -10,10 +10,9 @@ type period struct {
 	end   int64   // departure of its last packet so far, while packets are estimated
 	whole bool    // whether its beginning was seen
 	held  int32   // number of packets before it in the buffer
-	turns turns
 }
 
-const periodSize = 48
+const periodSize = 32
 
 // place returns how long the link had been busy when it began to send a packet
 // of size ns that departed at t.

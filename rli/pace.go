@@ -190,6 +190,7 @@ func (r *Receiver) learnRate(received int64) {
 	r.slack = r.leastSlack()
 	r.unlearn()
 	r.current, r.leftHere = 0, false
+	r.turns = turns{}
 	r.periods[0] = period{first: received, lead: r.sending(int32(r.config.ReferenceBytes))}
 }
 

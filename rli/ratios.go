@@ -11,7 +11,7 @@ type ratios struct {
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
 	root       bool    // values are square roots of ratios
 	cells      []cell  // of all mixes, or only one for all
-	values     []float64
+	values     []float32
 	samples    int
 	next       int // number of samples at which values is computed anew
 }
@@ -38,7 +38,7 @@ func (c *cell) ratio(reluctance float64) float64 {
 const (
 	octaves  = 32
 	square   = octaves * octaves
-	cellSize = 32 // with its value
+	cellSize = 28 // with its value
 
 	// With a prior, no factor exceeds this.
 	most = 4
@@ -55,7 +55,7 @@ func octave(x float64) int {
 
 // newRatios returns ratios for a number of mixes, 1 or all.
 func newRatios(mixes int, prior, reluctance float64) ratios {
-	r := ratios{prior: prior, reluctance: reluctance, cells: make([]cell, mixes*square), values: make([]float64, mixes*square)}
+	r := ratios{prior: prior, reluctance: reluctance, cells: make([]cell, mixes*square), values: make([]float32, mixes*square)}
 	r.workOut()
 	return r
 }
@@ -66,7 +66,7 @@ func cellOf(m mix, since, left float64) int {
 }
 
 // at returns the ratio of a cell.
-func (r *ratios) at(cell int) float64 { return r.values[cell&(len(r.values)-1)] }
+func (r *ratios) at(cell int) float64 { return float64(r.values[cell&(len(r.values)-1)]) }
 
 // learn takes in what was seen and what was expected.
 func (r *ratios) learn(at int, seen, expected, evidence float64) {
@@ -98,7 +98,7 @@ func (r *ratios) complete(i, k, height, width int, value float64) {
 		}
 		for row := i; row < i+height; row++ {
 			for at := row*octaves + k; at < row*octaves+k+width; at++ {
-				r.values[at] = value
+				r.values[at] = float32(value)
 			}
 		}
 		return

@@ -80,9 +80,8 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	h := &k.buffer[k.waiting]
 	h.flow, h.time, h.bytes, h.at, h.stretch = f, t, size, r.flows.guess(r.flows.mix(f)), k.stretch
 	if k.method == BusyAware {
-		turns := &k.periods[k.current].turns
-		turns.meet(f)
-		h.mix = turns.mix()
+		k.turns.meet(f)
+		h.mix = k.turns.mix()
 	}
 	k.waiting++
 	if k.method == Left {
@@ -98,7 +97,7 @@ func (r *Receiver) Pass(bytes int, t int64) {
 	r.passed++
 	r.depart(int32(min(max(bytes, 0), math.MaxInt32)), t, false)
 	if r.method == BusyAware {
-		r.periods[r.current].turns.meet(0)
+		r.turns.meet(0)
 	}
 }
 

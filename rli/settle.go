@@ -40,9 +40,9 @@ func (r *Receiver) settle(right *mark, known *point) {
 const fewest = 256
 
 // bridging reports whether packets are estimated within busy periods: the link
-// is trusted and, with Auto, straight lines are no closer to references.
+// is trusted, and straight lines are no closer to references.
 func (r *Receiver) bridging() bool {
-	closer := r.config.Method == Auto && r.edge.n >= acquainted && r.edge.mean < 0
+	closer := r.edge.n >= acquainted && r.edge.mean < 0
 	return r.method == BusyAware && r.link.trusted() && !closer
 }
 
@@ -156,9 +156,9 @@ func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 		if left := end - since; since > 0 && left > 0 {
 			rest := max(left-size, 0)
 			cell := cellOf(h.mix, since, rest)
-			wait := min(s.height.values[cell]*s.scale(since, rest), since)
+			wait := min(float64(s.height.values[cell])*s.scale(since, rest), since)
 			h.delay = round(base + size + wait)
-			h.error = float32(predict(alone*wait, since, s.miss[0].values[cell]))
+			h.error = float32(predict(alone*wait, since, float64(s.miss[0].values[cell])))
 			continue
 		}
 		h.delay, h.error = round(base+size), 0

@@ -79,6 +79,7 @@ type tracker struct {
 	spread   *spread
 	periods  []period // of the packets in the buffer; the last is under way
 	current  int      // the last
+	turns    turns    // in it
 	leftHere bool     // whether the left reference is in periods[0]
 	leftAt   point    // if so, where
 	lesson   lesson
@@ -148,6 +149,7 @@ func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	r.nextPeriod()
 	r.stretch++
 	r.periods[r.current] = period{first: t, lead: r.sending(bytes), whole: idle, held: int32(r.waiting)}
+	r.turns = turns{}
 	return idle
 }
 
