@@ -16,8 +16,8 @@ const (
 	// from references. Until then it is Linear.
 	Auto Method = iota
 	// BusyAware interpolates within busy periods of the link. It falls back to
-	// Linear until the link has shown that it behaves as assumed. It needs
-	// Config.Rate; Auto does not.
+	// Linear until the link has shown that it behaves as assumed, and while straight
+	// lines are closer to the references. It needs Config.Rate; Auto does not.
 	BusyAware
 	// Linear interpolates between the references on both sides: the RLI
 	// estimator, eq. (1).

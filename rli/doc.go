@@ -33,9 +33,9 @@
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line
 //     between the packets that references name, or the references; eq. (1).
-//   - [BusyAware] interpolates within busy periods of the link.
-//   - [Auto] is BusyAware once the link's rate is known, as long as straight
+//   - [BusyAware] interpolates within busy periods of the link, as long as straight
 //     lines are no closer to the references themselves.
+//   - [Auto] is BusyAware once the link's rate is known.
 //
 // If the gap before a packet's departure is longer than its own transmission
 // takes, the packet found the link idle and did not wait. It begins a busy

@@ -50,13 +50,13 @@ func measured(t *testing.T, args string) (list []second, total summary) {
 // is near the exact one.
 func TestPort(t *testing.T) {
 	for args, busy := range map[string]bool{
-		"-traffic bursty -rate 200 -seconds 3":                           true,
-		"-traffic poisson -rate 200 -seconds 2 -flows 50":                true,
-		"-traffic poisson -rate 100 -seconds 2 -method linear -every 10": false,
-		"-traffic poisson -rate 100 -seconds 2 -method left -every 5":    false,
-		"-traffic tcp -rate 300 -seconds 2 -flows 30 -queue 100":         false, // straight lines is closer in a queue that is never empty
-		"-traffic bursty -rate 100 -seconds 2 -load 130 -queue 50":       true,
-		"-traffic poisson -rate 10 -seconds 2 -load 50 -seed 7 ":         true,
+		"-traffic bursty -rate 200 -seconds 3":                               true,
+		"-traffic poisson -rate 200 -seconds 2 -flows 50":                    true,
+		"-traffic poisson -rate 100 -seconds 2 -method linear -every 10":     false,
+		"-traffic poisson -rate 100 -seconds 2 -method left -every 5":        false,
+		"-traffic tcp -rate 300 -seconds 2 -flows 30 -queue 100":             false, // straight lines is closer in a queue that is never empty
+		"-traffic bursty -rate 100 -seconds 2 -load 130 -queue 50 -every 50": true,
+		"-traffic poisson -rate 10 -seconds 2 -load 50 -seed 7 ":             true,
 	} {
 		list, total := measured(t, args)
 		dropped, missing := uint64(0), uint64(0)
@@ -121,6 +121,16 @@ func TestLive(t *testing.T) {
 			}
 		} else if held < 2 || arrived < packets/2 || arrived > packets {
 			t.Errorf("%s: %d of 3 seconds hold the mean; %d of %d packets arrived", live, held, arrived, packets)
+		}
+	}
+}
+
+// A slow link that is nearly full has a reference every 10 ms, not one in 300 packets.
+func TestSlowLink(t *testing.T) {
+	list, _ := measured(t, "-traffic poisson -rate 10 -load 95 -seconds 3")
+	for _, s := range list {
+		if s.References < 75 {
+			t.Errorf("%d references in a second", s.References)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func newPort(o options) (*port, error) {
 	when := rli.InjectorConfig{Every: o.every}
 	if o.every == 0 {
 		when = rli.PaperInjector
-		when.Rate = rate
+		when.Rate, when.Interval = rate, 1e7 // on a slow link, one every 10 ms is hardly any load
 	}
 	if p.injector, err = rli.NewInjector(when); err != nil {
 		return nil, err
