@@ -127,7 +127,7 @@ func BenchmarkRLIUpdate(b *testing.B) {
 func receivers() (linear, busy, left rli.Config) {
 	linear, busy, left = rli.DefaultConfig, rli.DefaultConfig, rli.DefaultConfig
 	linear.Method = rli.Linear
-	busy.Method, busy.Rate = rli.BusyAware, linkRate
+	busy.Rate = linkRate
 	left.Method, left.Buffer = rli.Left, 0
 	return linear, busy, left
 }
@@ -142,7 +142,7 @@ func receive(b *testing.B, c rli.Config, flows []hashing.Flow, bar float64, floo
 	if n.Shed > 0 || n.Conflicts > 0 {
 		b.Fatalf("not all packets were estimated as they should be: %+v", n)
 	}
-	if c.Method == rli.BusyAware && n.References > 1000 && n.Idle+n.Busy < n.Linear {
+	if c.Method == rli.Auto && n.References > 1000 && n.Idle+n.Busy < n.Linear {
 		b.Fatalf("the link is not trusted: %+v", n)
 	}
 }

@@ -68,7 +68,7 @@ func TestNeverEmpty(t *testing.T) {
 	}
 	src := &prefixed{full, source(t, "poisson", 1.3, 2)}
 	events := pass(t, link, adaptive(), 30000, src, nil)
-	linear, busy := receive(t, config(rli.Linear), events), receive(t, config(rli.BusyAware), events)
+	linear, busy := receive(t, config(rli.Linear), events), receive(t, config(rli.Auto), events)
 	for f, want := range linear.All() {
 		if got, err := busy.Estimate(f); err != nil || got.Delay != want.Delay {
 			t.Fatalf("flow %#x: %+v, %v; RLI says %+v", f, got, err, want)

@@ -28,7 +28,7 @@ func TestBias(t *testing.T) {
 		var ours, broken estimate.Moments
 		for seed := range uint64(runs) {
 			events := pass(t, queue.RLIConfig, test.injector, 100_000, source(t, test.traffic, test.utilisation, seed+11), nil)
-			ours.Add(meanError(t, receive(t, config(rli.BusyAware), events), events))
+			ours.Add(meanError(t, receive(t, config(rli.Auto), events), events))
 			for i := range events {
 				events[i].ref.Behind = 0
 			}

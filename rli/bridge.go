@@ -20,14 +20,11 @@ import "math"
 // the packet, since bursts bring more variance on a larger scale. A period ends with
 // a packet, not at zero, so one packet of mean size is added.
 //
-// A burst makes waits rise slowly and fall fast. So the bridge's estimate is
-// multiplied by a learned factor:
-//
-//   - from or to a known packet, by the same doublings: by how much longer such
-//     packets wait than bridges say, according to their place in the period alone,
-//     which is right on average, and to references that are estimated from the others;
-//   - between two known packets: how far references that are estimated from the
-//     others are from the straight line, relative to the bridge.
+// A burst makes waits rise slowly and fall fast. So estimates from or to one known
+// packet are multiplied by a learned factor, by the same doublings: by how much longer
+// such packets wait than bridges say, according to their place in the period alone, and
+// to references that are estimated from the others. Between two known packets, one
+// factor says how far such references are from the straight line.
 //
 // A packet's predicted error is the bridge's deviation and a part of what is
 // possible at all, multiplied by another learned factor: how far off references

@@ -18,7 +18,7 @@ import (
 // The packet before a reference waited as long as that says.
 func TestBusyPeriods(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20_000, source(t, "flows", 0.55, 3), source(t, "poisson", 0.2, 4))
-	r := newReceiver(t, config(rli.BusyAware))
+	r := newReceiver(t, config(rli.Auto))
 	begun, idle, busy := math.Inf(-1), 0, 0
 	least, most := map[hashing.Flow]float64{}, map[hashing.Flow]float64{}
 	for i := range events {
@@ -56,9 +56,9 @@ func TestBusyPeriods(t *testing.T) {
 	}
 }
 
-// TestBusyAwareDoubts: where the link breaks its promise now and then, trust is lost
+// TestBusyPeriodsDoubted: where the link breaks its promise now and then, trust is lost
 // and won again, and the mean stays in its interval.
-func TestBusyAwareDoubts(t *testing.T) {
+func TestBusyPeriodsDoubted(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20_000, source(t, "poisson", 0.6, 5), nil)
 	var truth estimate.Moments
 	n, lies := 0, uint64(0)
@@ -74,7 +74,7 @@ func TestBusyAwareDoubts(t *testing.T) {
 			truth.Add(float64(events[i].delay))
 		}
 	}
-	r := receive(t, config(rli.BusyAware), events)
+	r := receive(t, config(rli.Auto), events)
 	if c := r.Counts(); lies < 5 || c.Conflicts <= lies || c.Busy < c.Packets/2 || c.Linear == 0 {
 		t.Errorf("%d lies: %+v", lies, c)
 	}

@@ -97,7 +97,7 @@ func TestTwoClasses(t *testing.T) {
 					events[i].kind = cross
 				}
 			}
-			c := config(rli.BusyAware)
+			c := config(rli.Auto)
 			bounded, wrong := judgeIntervals(t, c, events, 5000)
 			passed += bounded
 			if wrong > 0 {

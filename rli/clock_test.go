@@ -12,7 +12,7 @@ import (
 // is between its references.
 func TestIdleHour(t *testing.T) {
 	const hour = 3600e9
-	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
 		events := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "poisson", 0.5, 1), nil)
 		late := events[:len(events):len(events)]
 		for _, e := range events {
@@ -33,7 +33,7 @@ func TestIdleHour(t *testing.T) {
 		if worst > truth+1200 {
 			t.Errorf("%v: a mean of %v, no delay is over %v", m, worst, truth)
 		}
-		if m == rli.BusyAware && !r.Trusted() {
+		if m == rli.Auto && !r.Trusted() {
 			t.Errorf("an hour costs the trust: %+v", r.Counts())
 		}
 	}
@@ -43,7 +43,7 @@ func TestIdleHour(t *testing.T) {
 // itself, and nothing else.
 func TestOffset(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
-	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
 		plain := receive(t, config(m), events)
 		for _, offset := range []int64{-5, 1 << 20, -1 << 40} {
 			moved := make([]event, len(events))
@@ -75,7 +75,7 @@ func TestOffset(t *testing.T) {
 // TestClockStepped: a clock that is stepped by years spoils the interval in which
 // it is, and none after.
 func TestClockStepped(t *testing.T) {
-	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
 		for _, step := range []int64{0, 1 << 52, -1 << 52} { // of which two thousand do not fit
 			r := small(t, func(c *rli.Config) {
 				c.Method, c.Rate = m, 1e9

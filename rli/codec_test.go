@@ -97,7 +97,7 @@ func TestReceiverGolden(t *testing.T) {
 	want := "48524c49" + "09"
 	zero := "0000000000000000"
 	for i, words := range []map[int]string{
-		{0: "01", 1: "3b9aca00", 3: "32", 4: "02", 5: "04", 6: "03"}, // the Config
+		{0: "01", 1: "3b9aca00", 3: "32", 4: "01", 5: "04", 6: "03"}, // the Config
 		{0: "03", 3: "03", 9: "02"},                                  // packets, linear, references
 		{10: "404e000000000000", 12: "401ccccccccccccd"},             // from a delay of 100 to one of 160; 7.2, a ten-thousandth of 9,000 bytes
 		// The delays are 115, 130 + 200 and 145: a mean of 196, and -81, 134 and
@@ -121,7 +121,7 @@ func TestReceiverGolden(t *testing.T) {
 // merged and used on.
 func TestCodec(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
-	c := config(rli.BusyAware)
+	c := config(rli.Auto)
 	r := receive(t, c, events)
 	data, err := r.MarshalBinary()
 	if err != nil {
@@ -189,7 +189,7 @@ func TestReceiverMalformed(t *testing.T) {
 		"rate":             {body + 8, "ffffffffffffffff"},
 		"injector":         {body + 16, "0000000100000000"},
 		"reference bytes":  {body + 24, "ffffffff"},
-		"method":           {body + 39, "04"},
+		"method":           {body + 39, "03"},
 		"buffer":           {body + 40, "80000000"},
 		"flows":            {body + 55, "01"},
 		"too many flows":   {body + 52, "ffffffff"},

@@ -12,13 +12,11 @@ type Method uint8
 
 // The methods.
 const (
-	// Auto is BusyAware once the link's rate is known, from Config.Rate or
-	// from references. Until then it is Linear.
+	// Auto interpolates within busy periods of the link. It falls back to Linear until
+	// the link's rate is known, from Config.Rate or from references, until the link has
+	// shown that it behaves as assumed, and while straight lines are closer to the
+	// references.
 	Auto Method = iota
-	// BusyAware interpolates within busy periods of the link. It falls back to
-	// Linear until the link has shown that it behaves as assumed, and while straight
-	// lines are closer to the references. It needs Config.Rate; Auto does not.
-	BusyAware
 	// Linear interpolates between the references on both sides: the RLI
 	// estimator, eq. (1).
 	Linear
@@ -28,7 +26,7 @@ const (
 	methods
 )
 
-var methodNames = [methods]string{"auto", "busy-aware", "linear", "left"}
+var methodNames = [methods]string{"auto", "linear", "left"}
 
 // String returns the method's name in lower case.
 func (m Method) String() string {
@@ -57,7 +55,7 @@ type Config struct {
 	// Rate is the rate of the link at whose transmitter or far end the
 	// receiver is, in bits per second, up to 10^15. Zero means unknown: Auto
 	// then learns it from references, and straight lines ignore the sizes of
-	// packets. If references show another rate, Auto and BusyAware use that; see
+	// packets. If references show another rate, Auto uses that; see
 	// [Receiver.Rate].
 	Rate int64
 
@@ -97,8 +95,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Method >= methods:
 		return bad("Method", uint8(c.Method), "one of the methods")
-	case c.Rate < 0 || c.Rate > maxRate || c.Rate == 0 && c.Method == BusyAware:
-		return bad("Rate", c.Rate, "0 to 10^15, and not 0 for the busy-aware method")
+	case c.Rate < 0 || c.Rate > maxRate:
+		return bad("Rate", c.Rate, "0 to 10^15")
 	case c.ReferenceBytes < 1 || c.ReferenceBytes > maxSize:
 		return bad("ReferenceBytes", c.ReferenceBytes, fmt.Sprintf("1 to %d", maxSize))
 	case c.Method == Left && c.Buffer != 0:
@@ -112,10 +110,6 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
-
-// mayBelieve reports whether the receiver is BusyAware, now or once it has learned
-// the link's rate.
-func (c *Config) mayBelieve() bool { return c.Method == Auto || c.Method == BusyAware }
 
 // slots returns the number of places in the table of flows: a power of two of
 // which the flows take at most three quarters, so that searches are short.
@@ -137,7 +131,7 @@ func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math
 
 func (c *Config) memory() int64 {
 	size := int64(c.slots())*(recordSize+1) + int64(max(c.Buffer, 1))*heldSize
-	if c.mayBelieve() {
+	if c.Method == Auto {
 		size += int64(c.Buffer+1)*periodSize + spreadSize
 	}
 	return size

@@ -13,13 +13,13 @@ import (
 
 func TestConfig(t *testing.T) {
 	change := func(f func(*rli.Config)) rli.Config {
-		c := config(rli.BusyAware)
+		c := config(rli.Auto)
 		f(&c)
 		return c
 	}
 	for i, c := range []rli.Config{
 		rli.DefaultConfig,
-		config(rli.BusyAware), config(rli.Linear), config(rli.Left),
+		config(rli.Auto), config(rli.Linear), config(rli.Left),
 		change(func(c *rli.Config) { c.Rate, c.ReferenceBytes = 1e15, 1<<16 }),
 	} {
 		if _, err := rli.NewReceiver(c); err != nil {
@@ -28,8 +28,7 @@ func TestConfig(t *testing.T) {
 	}
 	for i, c := range []rli.Config{
 		{},
-		change(func(c *rli.Config) { c.Method = 4 }),
-		change(func(c *rli.Config) { c.Rate = 0 }),
+		change(func(c *rli.Config) { c.Method = 3 }),
 		change(func(c *rli.Config) { c.Rate = -1 }),
 		change(func(c *rli.Config) { c.Rate = 1e15 + 1 }),
 		change(func(c *rli.Config) { c.ReferenceBytes = 0 }),
@@ -55,7 +54,7 @@ func TestMemorySize(t *testing.T) {
 		func(c *rli.Config) { c.Buffer = 100_000 },
 		func(c *rli.Config) { c.Method, c.Buffer = rli.Linear, 100_000 },
 	} {
-		c := config(rli.BusyAware)
+		c := config(rli.Auto)
 		change(&c)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

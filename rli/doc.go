@@ -33,15 +33,14 @@
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line
 //     between the packets that references name, or the references; eq. (1).
-//   - [BusyAware] interpolates within busy periods of the link, as long as straight
-//     lines are no closer to the references themselves.
-//   - [Auto] is BusyAware once the link's rate is known.
+//   - [Auto] interpolates within busy periods of the link, once its rate is known,
+//     as long as straight lines are no closer to the references themselves.
 //
 // If the gap before a packet's departure is longer than its own transmission
 // takes, the packet found the link idle and did not wait. It begins a busy
 // period, in which packets depart back to back, and none can have waited longer
 // than the link had been busy. Between packets whose waiting times are known,
-// and the ends of the period, BusyAware gives every packet the mean of a
+// and the ends of the period, Auto gives every packet the mean of a
 // Brownian bridge that stays positive, corrected by what references show, also
 // of packets that follow their own flow's only. It learns the rate of the link,
 // the overhead of packets, the errors of stamps, the base delay, which is neither
@@ -77,7 +76,7 @@
 //
 // The queue is first come, first served, and there is one way. Measure each
 // class with its own references and its own receiver, and report the other
-// classes to that receiver with [Receiver.Pass]. BusyAware must be told, with
+// classes to that receiver with [Receiver.Pass]. Auto must be told, with
 // Pass, of all packets that join the queue from elsewhere.
 //
 // The clocks of injector and receiver agree. An offset is added to every mean,
@@ -93,6 +92,6 @@
 // SIGCOMM 2010, extended version. Linear is its RLI estimator, eq. (1), section
 // III-C, and Left RLI-L; Config.Rate is l_c, Config.ReferenceBytes b,
 // and InjectorConfig.Rate Algorithm 1, section III-B.1; a record holds c, m and v,
-// eq. (2) to (6). BusyAware, what references say of the packets that they follow,
+// eq. (2) to (6). Busy periods, what references say of the packets that they follow,
 // and intervals go beyond the paper.
 package rli

@@ -15,7 +15,7 @@ type Counts struct {
 
 	// How packets were estimated, but for those still in the buffer.
 	Idle        uint64 // found the link idle: exact
-	Busy        uint64 // within a busy period, by BusyAware
+	Busy        uint64 // within a busy period
 	Linear      uint64 // from one reference or two, eq. (1)
 	Unestimated uint64 // not estimated: there was no reference
 
@@ -30,7 +30,7 @@ type Counts struct {
 	Lost       uint64 // numbers missing between references
 	Refused    uint64 // references that came twice, late, forged, from another injector, or contradict earlier ones
 	Steps      uint64 // times that a clock was stepped, or the injector restarted with its clock behind
-	Conflicts  uint64 // times that BusyAware found the link not as it assumes
+	Conflicts  uint64 // times that the link was not as Auto assumes
 }
 
 // list returns all counts in the order of the encoding.

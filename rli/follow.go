@@ -10,7 +10,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	before, size := r.latest, int32(r.config.ReferenceBytes)
 	r.counts.References++
 	r.references++
-	if r.method == Left { // the packets before it are estimated already
+	if r.config.Method == Left { // the packets before it are estimated already
 		r.doubts = 0
 	}
 	if !r.believe(&p, received) {
@@ -24,10 +24,10 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	}
 	own, right, named := r.read(&p, received, before)
 	// The packet that it names may be in the period before.
-	apart := named && p.After > 0 && r.method == BusyAware && r.excess(size, received) > r.slack
+	apart := named && p.After > 0 && r.busy && r.excess(size, received) > r.slack
 	found := !apart && r.depart(size, received, false)
-	due := r.config.mayBelieve() && r.measure(&p, received, before, named)
-	if r.method == BusyAware {
+	due := r.config.Method == Auto && r.measure(&p, received, before, named)
+	if r.busy {
 		if !named || found {
 			before = departure{}
 		}
@@ -43,7 +43,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	r.gap++
 	r.stretch++
 	r.usual = max(float64(right.packets), r.usual*(1-1.0/lately))
-	if r.method != Left {
+	if r.config.Method != Left {
 		r.doubts = 0
 	}
 	if due {

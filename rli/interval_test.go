@@ -41,7 +41,7 @@ func TestIntervalsCover(t *testing.T) {
 				all.Add(float64(e.delay))
 			}
 		}
-		for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+		for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
 			r := receive(t, config(m), events)
 			flows, means, deviations, naive := 0.0, 0.0, 0.0, 0.0
 			for f, res := range r.All() {

@@ -34,7 +34,7 @@ func same(a, b estimate.Delay) bool {
 // delays, though each has another delay as its origin.
 func TestMergeOrder(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
-	c := config(rli.BusyAware)
+	c := config(rli.Auto)
 	var parts []*rli.Receiver
 	for k, mine := range shards(events, 3) {
 		parts = append(parts, receive(t, c, mine[100*k:]))
@@ -71,11 +71,11 @@ func TestMergeOrder(t *testing.T) {
 // of its own.
 func TestMerge(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "flows", 0.7, 2), nil)
-	whole := receive(t, config(rli.BusyAware), events)
-	merged := newReceiver(t, config(rli.BusyAware))
+	whole := receive(t, config(rli.Auto), events)
+	merged := newReceiver(t, config(rli.Auto))
 	var parts []*rli.Receiver
 	for _, mine := range shards(events, 4) {
-		parts = append(parts, receive(t, config(rli.BusyAware), mine))
+		parts = append(parts, receive(t, config(rli.Auto), mine))
 		if err := merged.Merge(parts[len(parts)-1]); err != nil {
 			t.Fatal(err)
 		}

@@ -104,11 +104,8 @@ func (r *tracker) grind(received int64) {
 
 // A meter learns the rate of the link. A reference joins the queue when it is
 // sent, or later by at most the least delay seen. From then until it departs,
-// packets depart back to back:
-//
-//	time = time of a byte · bytes + overhead · packets
-//
-// Least squares over several spans give both. If any is off that line by more
+// packets depart back to back, in the time that bytes take, and an overhead for each
+// packet. Least squares over several spans give both. If any is off that line by more
 // than stamps are, the link is not of this kind, and nothing is learned.
 type meter struct {
 	spans [64]span
@@ -158,7 +155,7 @@ func (r *Receiver) measure(p *ReferencePacket, received int64, before departure,
 	m := &r.meter
 	whole := r.account.told-m.told == uint32(r.waiting) && r.passed == m.passed && r.references == m.references+1
 	m.told, m.passed, m.references = r.account.told, r.passed, r.references
-	if !whole || p.After > 0 || r.method == BusyAware && r.link.trusted() {
+	if !whole || p.After > 0 || r.busy && r.link.trusted() {
 		return false
 	}
 	s, own := span{}, float64(r.config.ReferenceBytes)
@@ -178,14 +175,14 @@ func (r *Receiver) measure(p *ReferencePacket, received int64, before departure,
 func (r *Receiver) learnRate(received int64) {
 	perByte, extra, worst, mean := r.meter.rate()
 	known := r.perByte > 0
-	if worst > max(2*r.slack, mean/100) || perByte <= 0 || known && r.method == BusyAware && r.link.trusted() {
+	if worst > max(2*r.slack, mean/100) || perByte <= 0 || known && r.busy && r.link.trusted() {
 		return
 	}
 	const large = 1500 // bytes
 	if known && math.Abs(perByte-r.perByte)*large+math.Abs(extra-r.extra) <= r.slack {
 		return
 	}
-	r.perByte, r.extra, r.method = perByte, extra, BusyAware
+	r.perByte, r.extra, r.busy = perByte, extra, true
 	r.late = estimate.Moments{}
 	r.slack = r.leastSlack()
 	r.unlearn()
@@ -196,7 +193,7 @@ func (r *Receiver) learnRate(received int64) {
 
 // Rate returns the rate of the link in bits per second: Config.Rate or, if
 // that is 0 or wrong, what references have shown. It is 0 if unknown.
-// BusyAware and Auto learn it.
+// Auto learns it.
 func (r *Receiver) Rate() float64 {
 	if r.perByte == 0 {
 		return 0

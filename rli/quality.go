@@ -96,11 +96,11 @@ func (r *Receiver) test(right mark) {
 	q, e := &r.quality, r.order.extent()
 	q.span = max(q.span, float64(e.high-e.low))
 	q.slack = max(q.slack, r.slack)
-	if !r.left.seen || r.method != Left && !r.earlier.seen {
+	if !r.left.seen || r.config.Method != Left && !r.earlier.seen {
 		return
 	}
 	line, of := lineBetween(&r.earlier, &right), &r.left
-	if r.method == Left {
+	if r.config.Method == Left {
 		line, of = lineBetween(&r.left, nil), &right
 	}
 	off := line.at(of.departed) - float64(of.delay)

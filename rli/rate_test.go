@@ -103,7 +103,7 @@ func TestRateChanges(t *testing.T) {
 		e.ref.Packets += last.ref.Packets
 		events = append(events, e)
 	}
-	r := receive(t, config(rli.BusyAware), events)
+	r := receive(t, config(rli.Auto), events)
 	k := r.Counts()
 	if off := math.Abs(r.Rate()/float64(slow.Rate) - 1); off > 1e-3 || !r.Trusted() || believed(r) < 0.7 {
 		t.Errorf("%v bit/s, trusted %v, %+v", r.Rate(), r.Trusted(), k)

@@ -69,7 +69,7 @@ func (r *Receiver) Config() Config { return r.config }
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	k, size := r.tracker, int32(min(max(bytes, 0), math.MaxInt32))
 	r.counts.Packets++
-	if k.method == BusyAware && math.Abs(k.excess(size, t)) > k.slack {
+	if k.busy && math.Abs(k.excess(size, t)) > k.slack {
 		r.interrupt(size, t)
 	}
 	k.latest.time, k.latest.bytes, k.latest.packet = t, size, true
@@ -79,24 +79,24 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	}
 	h := &k.buffer[k.waiting]
 	h.flow, h.time, h.bytes, h.at, h.stretch = f, t, size, r.flows.guess(r.flows.mix(f)), k.stretch
-	if k.method == BusyAware {
+	if k.busy {
 		k.turns.meet(f)
 		h.mix = k.turns.mix()
 	}
 	k.waiting++
-	if k.method == Left {
+	if k.config.Method == Left {
 		r.settle(nil, nil)
 	}
 }
 
 // Pass records the departure of a packet that is not measured because it did
 // not pass the injector, such as cross traffic that joined the link's queue
-// from another interface. BusyAware needs all departures; the other methods do
+// from another interface. Auto needs all departures; the other methods do
 // not.
 func (r *Receiver) Pass(bytes int, t int64) {
 	r.passed++
 	r.depart(int32(min(max(bytes, 0), math.MaxInt32)), t, false)
-	if r.method == BusyAware {
+	if r.busy {
 		r.turns.meet(0)
 	}
 }

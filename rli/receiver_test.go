@@ -13,7 +13,7 @@ import (
 )
 
 func TestNothing(t *testing.T) {
-	r := newReceiver(t, config(rli.BusyAware))
+	r := newReceiver(t, config(rli.Auto))
 	r.Flush()
 	if _, err := r.Estimate(1); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("flow: %v", err)
@@ -103,7 +103,7 @@ func TestOverflow(t *testing.T) {
 // TestAllocations: nothing allocates but iterators and encoders.
 func TestAllocations(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "flows", 0.7, 3), nil)
-	c := config(rli.BusyAware)
+	c := config(rli.Auto)
 	r := newReceiver(t, c)
 	other := receive(t, c, events)
 	flow := events[0].flow

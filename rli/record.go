@@ -83,9 +83,7 @@ func (r *record) merge(b record, stretch uint32) {
 	r.doubt(doubts(b.doubtful&allDoubts), uint64(b.doubtful>>doubtBits))
 }
 
-// rebase makes delays relative to another one:
-//
-//	Σ(x+s)² = Σx² + 2sΣx + ns²
+// rebase makes delays relative to another one: Σ(x+s)² = Σx² + 2sΣx + ns².
 func (r *record) rebase(base int64) {
 	step, n := float64(r.base-base), float64(r.count())
 	r.squares += step * (2*float64(r.sum) + n*step)

@@ -82,7 +82,7 @@ func TestRobustBelief(t *testing.T) {
 			events := pass(t, queue.RLIConfig, adaptive(), 60000, source(t, "poisson", 0.55, 11), nil)
 			uncounted(events, test.missing)
 			test.change(events)
-			c := config(rli.BusyAware)
+			c := config(rli.Auto)
 			c.ReferenceBytes -= test.missing
 			busy := receive(t, c, events)
 			c.Method = rli.Linear

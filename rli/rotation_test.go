@@ -12,7 +12,7 @@ import (
 // reset between them, whoever reads them meanwhile.
 func TestRotation(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 60000, source(t, "poisson", 0.5, 4), nil)
-	for _, m := range []rli.Method{rli.BusyAware, rli.Linear, rli.Left} {
+	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
 		r, err := rli.NewRotation(config(m))
 		if err != nil {
 			t.Fatal(err)

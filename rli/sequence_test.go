@@ -94,7 +94,7 @@ func TestLostReferences(t *testing.T) {
 		}
 		kept = append(kept, e)
 	}
-	r := receive(t, config(rli.BusyAware), kept)
+	r := receive(t, config(rli.Auto), kept)
 	c := r.Counts()
 	if c.Lost != lost || c.Conflicts != 0 || !r.Trusted() {
 		t.Errorf("lost %d: %+v", lost, c)
@@ -107,7 +107,7 @@ func TestLostReferences(t *testing.T) {
 			e.kind = cross
 		}
 	}
-	if _, err := receive(t, config(rli.BusyAware), kept).Total(); !errors.Is(err, rli.ErrUntrusted) {
+	if _, err := receive(t, config(rli.Auto), kept).Total(); !errors.Is(err, rli.ErrUntrusted) {
 		t.Errorf("with a third of the references lost: %v", err)
 	}
 }

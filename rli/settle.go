@@ -43,7 +43,7 @@ const fewest = 256
 // is trusted, and straight lines are no closer to references.
 func (r *Receiver) bridging() bool {
 	closer := r.edge.n >= acquainted && r.edge.mean < 0
-	return r.method == BusyAware && r.link.trusted() && !closer
+	return r.busy && r.link.trusted() && !closer
 }
 
 // A line is the delay of a packet of a reference's size by eq. (1), relative

@@ -47,7 +47,7 @@ type mark struct {
 // of a rotation share it.
 type tracker struct {
 	config Config
-	method Method // not Auto
+	busy   bool // whether busy periods are followed: the link's rate is known
 	pace
 	key     key
 	order   order
@@ -72,7 +72,7 @@ type tracker struct {
 
 	origin int64 // delays are relative to that of a reference
 
-	// For BusyAware:
+	// For Auto:
 	link     link
 	lostBase float64 // the base delay when trust was lost
 	lostAt   uint32  // the stretch; 0 if there is nothing to compare
@@ -90,7 +90,6 @@ type tracker struct {
 func newTracker(c Config) *tracker {
 	t := &tracker{
 		config: c,
-		method: c.Method,
 		buffer: make([]held, max(c.Buffer, 1)),
 		latest: departure{time: never},
 		gap:    1, stretch: 1,
@@ -100,14 +99,10 @@ func newTracker(c Config) *tracker {
 	if c.Rate > 0 {
 		t.perByte = 8e9 / float64(c.Rate)
 	}
-	if c.Method == Auto {
-		if t.method = Linear; c.Rate > 0 {
-			t.method = BusyAware
-		}
-	}
+	t.busy = c.Method == Auto && c.Rate > 0
 	t.slack = t.leastSlack()
 	t.link.relax(t.slack)
-	if c.mayBelieve() {
+	if c.Method == Auto {
 		t.periods, t.spread = make([]period, c.Buffer+1), newSpread()
 	}
 	return t
@@ -124,7 +119,7 @@ func (t *tracker) unlearn() {
 // link idle.
 func (r *Receiver) depart(bytes int32, t int64, packet bool) bool {
 	idle := false
-	if r.method == BusyAware && math.Abs(r.excess(bytes, t)) > r.slack {
+	if r.busy && math.Abs(r.excess(bytes, t)) > r.slack {
 		idle = r.interrupt(bytes, t)
 	}
 	r.latest.time, r.latest.bytes, r.latest.packet = t, bytes, packet

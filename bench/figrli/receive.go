@@ -23,7 +23,7 @@ type method struct {
 var (
 	byLeft   = method{"RLI-L", rli.Left, true}
 	byLine   = method{"RLI", rli.Linear, true}
-	byPeriod = method{"busy-aware", rli.BusyAware, false}
+	byPeriod = method{"busy-aware", rli.Auto, false}
 	methods  = []method{byLeft, byLine, byPeriod}
 )
 

@@ -41,7 +41,7 @@ type options struct {
 }
 
 // methods are those of the library, by their numbers.
-var methods = []string{rli.Auto.String(), rli.BusyAware.String(), rli.Linear.String(), rli.Left.String()}
+var methods = []string{rli.Auto.String(), rli.Linear.String(), rli.Left.String()}
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := programs.NewFlags("rli", "Rli measures each flow's delay through a port of a switch, from reference packets.", stderr)

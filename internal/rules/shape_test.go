@@ -104,7 +104,7 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2500, 2060},
 	"lds":            {2845, 3815},
 	"colate":         {4546, 3616},
-	"rli":            {3258, 2808},
+	"rli":            {3254, 2808},
 	"hashing":        {1801, 3162},
 	"queue":          {3200, 4405},
 	"internal":       {1640, 2660},
