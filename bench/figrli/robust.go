@@ -45,7 +45,8 @@ func trials() (list []trial) {
 		list = append(list, trial{name: name, setting: setting{kind: k, utilisation: u, injector: hundredth}, change: change, config: config})
 	}
 	for _, u := range []float64{0.2, 0.55, 0.7, 0.88} {
-		list = append(list, trial{name: "adaptive injection", often: true, setting: setting{kind: heavyTailed, utilisation: u, injector: adaptive}})
+		list = append(list, trial{name: "adaptive injection", often: true,
+			setting: setting{kind: heavyTailed, utilisation: u, injector: adaptive}})
 	}
 	on("every other flow is of a lower class, after half of the time", heavyTailed, 0.55, overtake, nil)
 	for _, u := range []float64{0.2, 0.55, 0.7} {
