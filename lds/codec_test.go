@@ -91,29 +91,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDecodedGoesOn: a decoded sketch is as good as the one that was encoded.
-func TestDecodedGoesOn(t *testing.T) {
-	c := shapes()["spread"]
-	stream := packets(7, 600, 20)
-	up, down := fill(t, c, stream)
-	var a, b Sketch
-	if err := errors.Join(a.UnmarshalBinary(encode(t, up)), b.UnmarshalBinary(encode(t, down))); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range stream {
-		want, wantErr := Estimate(up, down, p.flow)
-		got, gotErr := Estimate(&a, &b, p.flow)
-		if got != want || !errors.Is(gotErr, wantErr) {
-			t.Fatalf("after decoding %+v, %v; before %+v, %v", got, gotErr, want, wantErr)
-		}
-	}
-	up.Update(1, 2, 3)
-	a.Update(1, 2, 3)
-	if !bytes.Equal(encode(t, up), encode(t, &a)) {
-		t.Error("an update after decoding does something else")
-	}
-}
-
 // malformed are records that must be refused, by what is wrong with them.
 func malformed(t testing.TB) map[string][]byte {
 	good := encode(t, golden(t))

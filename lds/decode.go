@@ -21,7 +21,7 @@ import (
 // A record has the number of packets that its flow sent, times its weight if
 // it has one. If the number is 0, Decode finds it from the counts ([joint.Counts]),
 // and the result has it. With one flow a cell the estimates are no worse for that;
-// with dozens, [Estimate] is as close to the truth.
+// with dozens, [Estimate] is as close to the truth. opts.Progress is of the means.
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of
 // 0. If flows have weights, and the Spread is above 1 or Rates are below 1,
@@ -72,11 +72,9 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 	}
 	if slices.ContainsFunc(flows, func(f joint.FlowRecord) bool { return f.Packets == 0 }) {
 		counts := joint.Counts{Held: d.held, Rows: d.Rows, CellsPerRow: d.Spread, Rates: d.Rates[:d.Rows], Cells: list}
-		report := opts.Progress
-		if flows, err = counts.Decode(ctx, flows, half(report, 0)); err != nil {
+		if flows, err = counts.Decode(ctx, flows); err != nil {
 			return joint.Result{}, fmt.Errorf("lds: %w", err)
 		}
-		opts.Progress = half(report, 0.5)
 	}
 	cells, n := len(d.held), len(flows)
 	p := joint.Problem{
@@ -132,14 +130,6 @@ func (d *decoding) shared(f hashing.Flow, packets float64, p *joint.Problem) flo
 		return 0
 	}
 	return math.Sqrt(1 / precision)
-}
-
-// half returns a progress function for one half of the work, after the part done.
-func half(report func(float64), done float64) func(float64) {
-	if report == nil {
-		return nil
-	}
-	return func(part float64) { report(done + part/2) }
 }
 
 // cellsOf returns the flows' cells, Rows × Spread for each, or an error if a flow is

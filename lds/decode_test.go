@@ -167,30 +167,6 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestDecodeUnderLoss(t *testing.T) {
-	c := decodeShapes()["banks"]
-	up, down := mustNew(t, c), mustNew(t, c)
-	v := newInterval(72, up, down, 0.005)
-	paper := make([]float64, len(v.flows))
-	for i, f := range v.flows {
-		r, err := Estimate(up, down, f)
-		if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
-			t.Fatal(err)
-		}
-		paper[i] = r.Mean
-	}
-	r, err := Decode(t.Context(), up, down, records(v.flows, v.packets), joint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, b := v.median(r.Mean, 100, math.Inf(1)), v.median(paper, 100, math.Inf(1)); a > b {
-		t.Errorf("median error %.4f, of Fig. 6 %.4f", a, b)
-	}
-	if z := v.uncovered(r, 1); z > 4 {
-		t.Errorf("intervals miss by %.1f deviations more than 5 %%", z)
-	}
-}
-
 // decodePackets returns the packets of flows of which none are known, with their doubts.
 func decodePackets(t *testing.T, s *Sketch, flows []hashing.Flow) (packets, doubt []float64) {
 	t.Helper()
@@ -204,7 +180,7 @@ func decodePackets(t *testing.T, s *Sketch, flows []hashing.Flow) (packets, doub
 		t.Fatal(err)
 	}
 	counts := joint.Counts{Held: held, Rows: c.Rows, CellsPerRow: c.Spread, Rates: c.Rates[:c.Rows], Cells: list}
-	all, err := counts.Decode(t.Context(), records(flows, nil), nil)
+	all, err := counts.Decode(t.Context(), records(flows, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -254,54 +254,6 @@ func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
 	}
 }
 
-// TestMergedIntervalsHeal: packets that cross the boundary between two
-// intervals spoil their cells in both, and none in the two together; and so do
-// packets that leave by another of two egress points.
-func TestMergedIntervalsHeal(t *testing.T) {
-	c := shapes()["plain"]
-	stream := alone(1000, func(int) int64 { return 777 })
-	up, down := [2]*Sketch{mustNew(t, c), mustNew(t, c)}, [2]*Sketch{mustNew(t, c), mustNew(t, c)}
-	for i, p := range stream {
-		up[i/500].Update(p.flow, p.packet, p.sent)
-		down[min(i+3, 999)/500].Update(p.flow, p.packet, p.sent+p.delay)
-	}
-	for i := range 2 {
-		if _, err := Estimate(up[i], down[i], stream[0].flow); !errors.Is(err, estimate.ErrNoSamples) {
-			t.Errorf("interval %d alone: %v", i, err)
-		}
-	}
-	if err := errors.Join(up[0].Merge(up[1]), down[0].Merge(down[1])); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := Estimate(up[0], down[0], stream[0].flow); err != nil || got.Mean != 777 || got.N != 1000 {
-		t.Errorf("together: %+v, %v", got, err)
-	}
-}
-
-func TestWrongSeedIsRefused(t *testing.T) {
-	a, b := lossless, lossless
-	b.Identity++
-	x, y := mustNew(t, a), mustNew(t, b)
-	x.Update(1, 2, 3)
-	y.Update(1, 2, 3)
-	before := encode(t, x)
-	for name, f := range map[string]func() error{
-		"Estimate": func() error { _, err := Estimate(x, y, 1); return err },
-		"Merge":    func() error { return x.Merge(y) },
-		"Decode": func() error {
-			_, err := Decode(t.Context(), x, y, []joint.FlowRecord{{Flow: 1}}, joint.Options{})
-			return err
-		},
-	} {
-		if err := f(); !errors.Is(err, estimate.ErrMismatch) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if string(encode(t, x)) != string(before) {
-		t.Error("a refused Merge changed the sketch")
-	}
-}
-
 func TestAbsentFlowHasNoDelay(t *testing.T) {
 	// Half of the columns are taken, so that an absent flow finds others'
 	// packets in some rows and none in another.

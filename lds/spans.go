@@ -116,10 +116,7 @@ func (t *total) content(b *borrowing) content {
 	x, y := t.exact, t.lossy
 	const most = 0.25 // of the packets, of which nothing is known
 	x.usable = float64(t.unknown) <= most*float64(t.received)
-	if y.packets == 0 {
-		return x
-	}
-	if x.packets > 0 && y.variance > 0 {
+	if x.packets > 0 && y.packets > 0 && y.variance > 0 {
 		// The less is exact, the less it says.
 		like := y.packets * (x.beyond/x.packets + b.longer)
 		variance := sq(y.packets) * (b.variance + b.chance(x.packets) + b.chance(y.packets))

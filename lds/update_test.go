@@ -219,19 +219,6 @@ func TestUpdateBatchIsUpdate(t *testing.T) {
 	}
 }
 
-func TestUpdateBatchWantsAPacketForEachFlow(t *testing.T) {
-	s := mustNew(t, lossless)
-	defer func() {
-		if recover() == nil {
-			t.Error("fewer packets than flows did not panic")
-		}
-		if len(dump(s)) > 0 {
-			t.Error("something was recorded before")
-		}
-	}()
-	s.UpdateBatch(make([]hashing.Flow, 3), make([]hashing.Packet, 2), 1)
-}
-
 func TestWeightIsThatManyPackets(t *testing.T) {
 	// But for the digest, which takes a packet once.
 	c := shapes()["spread"]

@@ -86,10 +86,9 @@ type amount struct{ packets, variance float64 }
 // root mean square error is about that of the doubts. It is larger for large
 // flows if there are dozens of flows a cell, and if flows are missing from the list.
 //
-// Decode calls progress, if not nil, with the fraction of the work done, from 0 to 1.
 // The error is [estimate.ErrConfig] if the sizes do not fit each other, and the
 // context's error once the context is done.
-func (c *Counts) Decode(ctx context.Context, flows []FlowRecord, progress func(done float64)) ([]FlowRecord, error) {
+func (c *Counts) Decode(ctx context.Context, flows []FlowRecord) ([]FlowRecord, error) {
 	width := c.Rows * c.CellsPerRow
 	if width < 1 || len(c.Rates) != c.Rows || len(c.Held)%c.Rows != 0 || len(c.Cells) != width*len(flows) {
 		return nil, fmt.Errorf("%w: %d cells and %d rates for %d flows of %d × %d", estimate.ErrConfig, len(c.Cells), len(c.Rates),
@@ -106,9 +105,6 @@ func (c *Counts) Decode(ctx context.Context, flows []FlowRecord, progress func(d
 		}
 		moved = d.round(step)
 		step = countStep
-		if progress != nil {
-			progress(float64(min(round+1, countRounds)) / countRounds)
-		}
 	}
 	d.widen()
 	records := slices.Clone(flows)
