@@ -21,9 +21,7 @@ var sigmas = -estimate.NormalQuantile(falseAlarm / 2)
 var delayLaws = map[string]trace.DelaysConfig{
 	"Weibull 0.6": {Law: trace.Weibull, Mean: 200_000, Shape: 0.6, Seed: 1},
 	"Weibull 0.8": {Law: trace.Weibull, Mean: 200_000, Shape: 0.8, Seed: 2},
-	"Pareto 5":    {Law: trace.Pareto, Mean: 200_000, Shape: 5, Seed: 4},
 	"200±10":      {Law: trace.Even, Mean: 200_000, Spread: 10_000, Seed: 5},
-	"even":        {Law: trace.Even, Mean: 200_000, Spread: 200_000, Seed: 6},
 }
 
 // run is one interval, and the truth about those that arrived.
@@ -155,37 +153,6 @@ func TestCoverage(t *testing.T) {
 			if sampled.hits += slack; enough(sampled) {
 				t.Errorf("%s, loss %v: an interval for ten times the packets covers %d times, too", law, loss, sampled.hits)
 			}
-		}
-	}
-}
-
-// The count-conditioned variance is unbiased, whatever the delays.
-func TestDeviation(t *testing.T) {
-	const times, n, loss = 2500, 250, 0.02
-	for law := range delayLaws {
-		var own, wrong estimate.Moments
-		runs(t, tuned(16, n, loss), law, times, n, loss, func(r *run) {
-			truth := r.truth.Variance()
-			e, err := Estimate(r.up, r.down)
-			if err != nil || e.Usable < 2 {
-				return // so much lost that there is nothing to compare
-			}
-			own.Add(e.StdDev*e.StdDev/truth - 1)
-			// Negative control: M for M − 1, as for a population.
-			m := float64(e.Usable)
-			wrong.Add(e.StdDev*e.StdDev*(m-1)/m/truth - 1)
-		})
-		if own.N() < times*9/10 {
-			t.Errorf("%s: only %d runs of %d", law, own.N(), times)
-		}
-		bias := func(m estimate.Moments) (bias, tolerance float64) {
-			return m.Mean(), sigmas * math.Sqrt(m.Variance()/float64(m.N()))
-		}
-		if b, tolerance := bias(own); math.Abs(b) > tolerance {
-			t.Errorf("%s: relative bias of the variance %v, tolerance %v", law, b, tolerance)
-		}
-		if b, tolerance := bias(wrong); law == "200±10" && math.Abs(b) <= tolerance {
-			t.Errorf("%s: dividing by M passes, too: bias %v, tolerance %v", law, b, tolerance)
 		}
 	}
 }

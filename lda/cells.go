@@ -6,14 +6,12 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// AddCells adds the contents of cells that are kept elsewhere, such as in a
-// kernel or on a network card. There are two words for each cell: first the cells
-// of the banks, one bank after another, then the cells for packets that no bank
-// samples, which the low bits of the hash choose; [Config.MemorySize] / 16 cells
-// in all. The first word is the sum of time stamps. The second has the count of
-// packets in its low half and the sum of the high halves of their hashes in its
-// high half. If the number of words is wrong, the error wraps
-// [estimate.ErrMismatch] and a is unchanged.
+// AddCells adds the contents of cells that are kept elsewhere, such as in a kernel or
+// on a network card: two words for each of [Config.MemorySize] / 16 cells, bank after
+// bank, then 16 for packets that no bank samples, which the low bits of the hash choose.
+// The first word is the sum of time stamps; the second has the count of packets in its
+// low half, and in its high half the sum of the high halves of their hashes. If the
+// number of words is wrong, the error wraps [estimate.ErrMismatch] and a is unchanged.
 func (a *Aggregator) AddCells(words []uint64) error {
 	if len(words) != 2*len(a.cells) {
 		return fmt.Errorf("lda: %w: %d words of cells, want %d", estimate.ErrMismatch, len(words), 2*len(a.cells))

@@ -24,16 +24,13 @@
 //
 // # The machine
 //
-// Both points keep the same array of cells. A cell is a sum of time stamps and a
-// count of packets; a hash of a packet's bytes chooses its cell. At the end of an
-// interval one point sends its array to the other. If a cell lost no packet, the
-// difference of its two sums is the sum of its packets' delays. The counts show
-// which cells lost packets.
-//
-// A loss spoils one cell. Where many packets are lost, sample fewer of them: a
-// bank is an array of cells with its own rate of sampling, and several banks
-// stand ready for several rates of loss. A digest beside the count, a sum of
-// hashes, finds the cells in which other packets replaced the lost ones.
+// Both points keep the same array of cells: sums of time stamps, counts of packets,
+// and digests, which are sums of hashes. A hash of a packet's bytes chooses its cell.
+// At the end of an interval one point sends its array to the other. If count and
+// digest show that a cell lost no packet, the difference of its two sums is the sum of
+// its packets' delays. A loss spoils one cell, so where many packets are lost, sample
+// fewer of them: a bank is an array of cells with its own rate of sampling, and several
+// banks stand ready for several rates of loss.
 //
 // # What is right, and what is refused
 //
@@ -61,10 +58,8 @@
 //   - A duplicate spoils its cell, as a loss does.
 //   - Identical packets share a cell. Where they overfill it, [Repeats] counts them.
 //     Smaller groups are seen by their effect, and widen the intervals.
-//   - Packets that join hide losses: [Result] estimates how many.
+//   - Packets that join hide losses: [Result.Loss] estimates how many.
 //   - If something changes all packets on the way, the error is [ErrDifferent].
-//   - Over many intervals, each counts by the number of packets received in it,
-//     so losses that come with long delays do not bias an interval's mean.
 //
 // LDA cannot tell the delay of one packet or flow, nor the longest delay. Lost
 // packets have no delay.

@@ -10,14 +10,13 @@ import (
 // the mean delay, or the deviation if that is greater.
 const tailReach = 1000
 
-// MeanInterval returns the interval of the mean delay of the packets that arrived
-// (or those that it speaks of). Its half width is the bound of eq. (1), as in
-// [estimate.HoeffdingInterval], for the packets that were not seen. It is widened
-// by Student's distribution, since the deviation is estimated, and upwards by what
-// the sample may have missed: a share of the packets, by confidence, may all be
-// missing from it, and each of those may take up to 1,000 times the mean, or the
-// deviation if that is greater. If all packets are in usable cells, the interval
-// is as narrow as rounding.
+// MeanInterval returns the interval of the mean delay of the packets that arrived.
+// Its half width is the bound of eq. (1), as in [estimate.HoeffdingInterval], for the
+// packets that were not seen. It is widened by Student's distribution, since the
+// deviation is estimated, and upwards by what the sample may have missed: as many
+// packets as chance allows may all be missing from it, and each may take up to 1,000
+// times the mean, or the deviation if that is greater. If all packets are in usable
+// cells, the interval is as narrow as rounding.
 //
 // Hashes spread packets over cells whatever their delay, so it does no harm if
 // delays depend on one another in time, or if losses come in bursts or with the

@@ -37,10 +37,8 @@ func (s *Sparse) Update(p hashing.Packet, t int64) {
 // each calls f for the cells that may not be empty.
 func (s *Sparse) each(f func(i int, c *cell)) {
 	for block, which := range s.of.which {
-		for which != 0 {
-			i := bits.LeadingZeros64(which)
-			which &^= 1 << (63 - i)
-			i += packedBlock * block
+		for ; which != 0; which &= which - 1 {
+			i := packedBlock*block + 63 - bits.TrailingZeros64(which)
 			f(i, &s.of.cells[i])
 		}
 	}
