@@ -150,11 +150,6 @@ func exchanges(roads [2]*road, end float64, count int, skew func(float64) float6
 	return all
 }
 
-// shortest returns the exchange with the shortest round trip.
-func shortest(all []exchange) exchange {
-	return slices.MinFunc(all, func(a, b exchange) int { return cmp.Compare(a.roundTrip(), b.roundTrip()) })
-}
-
 // The methods, by index.
 const (
 	means  = iota // half the difference of the mean delays, in the last second
@@ -208,7 +203,8 @@ func measure(rng *rand.Rand, set setting) outcome {
 		}
 		middle := end - second/2
 		out.offset[means] = math.Abs(mean - theta(middle))
-		e := shortest(polled[max(0, len(polled)-polls):])
+		e := slices.MinFunc(polled[max(0, len(polled)-polls):],
+			func(a, b exchange) int { return cmp.Compare(a.roundTrip(), b.roundTrip()) })
 		out.offset[filter] = math.Abs(e.offset() - theta(e.sent))
 		out.read(trackers, epoch+int64(middle), theta(middle))
 	}

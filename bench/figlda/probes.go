@@ -73,7 +73,7 @@ func drawContests(run *experiment.Run, law Law, contests []contest) {
 	add(deviation, "LDA, eq. (5)", true, func(c contest) float64 { return 100 * c.lda.paper.Mean() })
 	add(deviation, "LDA, count-conditioned", false, func(c contest) float64 { return 100 * c.lda.ours.Mean() })
 	for i, hertz := range frequencies {
-		name := perSecond(hertz)
+		name := number(hertz) + " probes/s"
 		add(sample, name, false, func(c contest) float64 { return c.probes[i].sample.Mean() })
 		add(mean, name, false, func(c contest) float64 { return 100 * c.probes[i].means.Mean() })
 		add(deviation, name, false, func(c contest) float64 { return 100 * c.probes[i].ours.Mean() })
@@ -129,7 +129,10 @@ func judgeContests(run *experiment.Run, contests []contest) {
 func judgeBandwidth(run *experiment.Run, contests []contest) {
 	lowest, highest := math.Inf(1), 0.0
 	for _, c := range contests {
-		ratio := probesFor(c.lda.truth, c.loss, math.Sqrt(c.lda.squares/runs)) * probeSize / float64(c.lda.config.EncodedSize())
+		// The mean of n delays is off by their variation over √n.
+		variation, rms := c.lda.truth.StdDev/c.lda.truth.Mean, math.Sqrt(c.lda.squares/runs)
+		probes := variation * variation / (rms * rms) / (1 - c.loss)
+		ratio := probes * probeSize / float64(c.lda.config.EncodedSize())
 		lowest, highest = min(lowest, ratio), max(highest, ratio)
 	}
 	run.Holds("bandwidth of probes for the root mean square error of the LDA, in times the LDA's, over all loss rates", "50–60",
@@ -166,14 +169,6 @@ func judgeWidths(run *experiment.Run, contests []contest) {
 // packets as it takes, as many bytes, and enough to match it.
 var frequencies = []float64{1, 7, 144, 10_000}
 
-// perSecond names a frequency.
-func perSecond(hertz float64) string {
-	if hertz == 1 {
-		return "1 probe a second"
-	}
-	return number(hertz) + " probes a second"
-}
-
 // probe sends probes for one interval, at the times of a Poisson process with
 // the given rate per second. Each has a delay of the packets' law, and is lost
 // if the packet sent at the same time is lost. Probes do not disturb the
@@ -203,11 +198,4 @@ func (p *Passage) probes(run *experiment.Run, hertz float64, runs int) *point {
 		pt.ours.Add(estimate.RelativeError(d.StdDev, p.Truth.StdDev))
 	}
 	return pt
-}
-
-// probesFor returns how many probes a second have a given root mean square
-// error: the mean of n delays is off by their variation over √n.
-func probesFor(truth estimate.Delay, loss, rms float64) float64 {
-	variation := truth.StdDev / truth.Mean
-	return variation * variation / (rms * rms) / (1 - loss)
 }

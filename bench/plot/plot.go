@@ -108,11 +108,6 @@ func (s *Series) AddRange(x, y, low, high float64) {
 	s.High = append(s.High, high)
 }
 
-// Level returns a line at a height, from x0 to x1: the truth, a limit.
-func Level(name string, y, x0, x1 float64) Series {
-	return Series{Name: name, Kind: Line, X: []float64{x0, x1}, Y: []float64{y, y}}
-}
-
 // CDF returns the empirical distribution of samples, thinned to at most points
 // steps at evenly spaced probabilities (0 means 200) so that the picture stays
 // small. It does not change the samples, and drops those that are not numbers.

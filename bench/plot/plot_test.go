@@ -56,7 +56,7 @@ func gallery() map[string]Figure {
 		points.Add(x, 200+5*math.Sqrt(x)*random.NormFloat64())
 		means.AddRange(x, 200+math.Sqrt(x), 200-4*math.Sqrt(x), 200+6*math.Sqrt(x))
 	}
-	level := Level("truth", 200, 0.01, 10)
+	level := Series{Name: "truth", Kind: Line, X: []float64{0.01, 10}, Y: []float64{200, 200}}
 	figures["band"] = Figure{Title: "Estimates and their 98 % bounds", X: LogAxis("loss rate (%)"), Y: LinearAxis("mean delay (ns)"),
 		Series: []*Series{&bounds, &level, &points, &means}}
 
