@@ -80,7 +80,8 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 	le := binary.LittleEndian
 	packets = packets[:len(frames)]
 	for n, b := range frames {
-	tagged:
+	again:
+		b = untagged(b)
 		if len(b) < plainSize {
 			return n
 		}
@@ -96,9 +97,6 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 			x, y = mix6((*[32]byte)(b[22:54]), d.x, d.y, d.turned)
 			b = b[longer:]
 			h = (*[plainSize]byte)(b)
-		} else if kind == etherVLAN || kind == etherQinQ {
-			b = b[4:]
-			goto tagged
 		} else {
 			return n
 		}
@@ -117,7 +115,7 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 				if b = d.tunnels.inside(b[34:len(b):len(b)], uint16(ports), length); b == nil || passed >= outer {
 					return n // or perhaps inside a tunnel already
 				}
-				goto tagged
+				goto again
 			}
 		} else if ports = 0; proto != protoICMP && proto != protoICMPv6 {
 			return n
