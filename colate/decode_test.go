@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -30,8 +31,8 @@ func (w world) stored(t *testing.T, epochs map[int64]*[2]*Recorder) Path {
 	var stores [2]*Store
 	for i := range stores {
 		stores[i] = openStore(t, newMemory(), StoreOptions{segmentBytes: 100_000})
-		for _, pair := range epochs {
-			if err := stores[i].Append(pair[i]); err != nil {
+		for _, start := range slices.Sorted(maps.Keys(epochs)) {
+			if err := stores[i].Append(epochs[start][i]); err != nil {
 				t.Fatal(err)
 			}
 		}
