@@ -75,11 +75,12 @@ type Areas struct {
 	span    span
 	located []intervalLosses // by cut
 
-	losses  losses
-	window  window
-	alone   []Alone
-	weights []float64  // by cut, of those that came in the interval in which they were sent
-	onWay   [2]endAges // at the ends of the window
+	losses   losses
+	window   window
+	alone    []Alone
+	crossing []crossing
+	weights  []float64  // by cut, of those that came in the interval in which they were sent
+	onWay    [2]endAges // at the ends of the window
 
 }
 

@@ -12,13 +12,11 @@ type losses struct {
 	sent, lost []float64 // by cut: packets sent that are accounted for, and those of them that were lost
 	total      float64   // lost, of all that are accounted for lately
 	of         float64
-	share      float64  // of packets lost
-	burst      float64  // variance of the number lost in a cut, over what it would be if losses were independent
-	uneven     float64  // variance of the share lost in a cut, over the square of its mean
-	longest    float64  // delay of a packet
-	late       int      // spans in which packets came that had been taken for lost
-	latest     float64  // greatest delay of these
-	open       []uint32 // cells that have not settled
+	share      float64 // of packets lost
+	doubt      float64 // its relative error
+	longest    float64 // delay of a packet
+	late       int     // spans in which packets came that had been taken for lost
+	latest     float64 // greatest delay of these
 	groups     []groupLosses
 }
 
@@ -26,17 +24,13 @@ type losses struct {
 type groupLosses struct {
 	covered float64 // share of the packets of a patience ago that are accounted for
 	lost    float64 // of these
-	doubt   float64 // time by which losses may have been later than assumed, added up
+	lossy   float64 // how often a cell loses a packet, for each nanosecond
 	cuts    []cutLosses
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
 type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
-	others           float64 // cells in a span that is not exact
-	many, ones       float64 // cells in an exact span with packets on their way, and with just one
-	risen            float64 // packets that seem lost in spans that are not over
-	gone             float64 // the share of these that was lost
 }
 
 // observe takes what all spans tell of losses.
@@ -48,10 +42,9 @@ func (l *losses) observe(a *Areas, from, to int) {
 	clear(l.lost)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.lost, of.covered, of.doubt, of.cuts = 0, 0, 0, resize(of.cuts, cuts)
+		of.lost, of.covered, of.lossy, of.cuts = 0, 0, 0, resize(of.cuts, cuts)
 		clear(of.cuts)
 	}
-	l.open = l.open[:0]
 	a.walk(0, l.calm, l.add)
 	for i := range a.taken {
 		x := &a.taken[i]
@@ -68,30 +61,15 @@ func (l *losses) observe(a *Areas, from, to int) {
 		l.share = l.total / l.of
 	}
 	l.disperse()
-	for _, i := range l.open {
-		a.settle(&a.cells[i])
-		a.tell(&a.cells[i], 0, nil, func(x *span) {
-			if x.open && x.sure < to {
-				l.find(x)
-				for k, step := range x.steps {
-					l.groups[x.group].cuts[x.from+1+k].risen += step
-				}
-			}
-		})
-	}
-	for g := range l.groups {
-		l.withdraw(g)
-	}
 }
 
 // believed reports whether packets came late. One or two cells may seem so that
 // hold copies of one packet, of which there is always one on its way.
 func (l *losses) believed() bool { return l.late > 2 }
 
-// disperse finds how much more the losses vary from cut to cut than
-// independent ones would.
+// disperse finds how sure the share of losses is, of which more come in a cut than
+// independent ones would, and how often cells lose packets.
 func (l *losses) disperse() {
-	l.burst, l.uneven = 1, 0
 	varied, expected, n := 0.0, 0.0, 0.0
 	for k := 1; k < len(l.sent); k++ {
 		if e := l.share * l.sent[k]; e > 0 {
@@ -100,34 +78,18 @@ func (l *losses) disperse() {
 			n++
 		}
 	}
+	burst := 1.0
 	if n > 4 {
-		l.burst = max(1, varied/expected)
-		chance := 2 * math.Sqrt(2/n)
-		l.uneven = max(0, l.burst-1-chance) / (expected / n)
+		burst = max(1, varied/expected)
 	}
-}
-
-// withdraw finds which share of the packets that seem to have been lost in open
-// spans was lost; the others are on their way. What has been outstanding for a
-// patience is lost, unless other packets took its place, as they do in cells
-// that are seldom empty. There, and of late, as many are lost as elsewhere.
-func (l *losses) withdraw(group int) {
-	of := &l.groups[group]
-	idle, lossy := l.idle(group), sum(l.lost) >= 0.5
-	expected, risen, gone := 0.0, 0.0, 0.0
-	for k := 1; k < len(of.cuts); k++ {
-		c := &of.cuts[k]
-		if l.areas.old(k) && idle && lossy {
-			c.gone = 1
-			continue
+	l.doubt = math.Sqrt(burst / max(1, l.total))
+	a := l.areas
+	for g := range l.groups {
+		of := &l.groups[g]
+		for k := 1; k < len(of.cuts); k++ {
+			of.lossy += of.cuts[k].all
 		}
-		expected += l.expected(of, k)
-		risen += c.risen
-		now := min(expected, risen)
-		if c.risen > 0 {
-			c.gone = min(1, (now-gone)/c.risen)
-		}
-		gone = now
+		of.lossy *= l.hazard(0) / float64(a.size(g)) / max(1, float64(a.ends[a.latest()]-a.ends[0]))
 	}
 }
 
@@ -144,9 +106,6 @@ func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bo
 
 // add takes a span.
 func (l *losses) add(x *span) {
-	if x.open {
-		l.open = append(l.open, l.areas.index[x.cell]-1)
-	}
 	cuts := l.groups[x.group].cuts
 	switch {
 	case x.late > 0 && x.before == 0:
@@ -174,16 +133,6 @@ func (l *losses) add(x *span) {
 		if x.known && n > 0 {
 			c.known += float64(out)
 			c.lost += float64(x.lost) * float64(out) / n
-		}
-		switch {
-		case !x.exact || x.late > 0:
-			c.others++
-		case k == len(x.out)-1:
-		case x.on[k] == 1:
-			c.ones++
-			c.many++
-		default:
-			c.many++
 		}
 	}
 }
@@ -251,26 +200,6 @@ func sum(x []float64) (s float64) {
 	return s
 }
 
-// idle reports whether the cells of a group are mostly empty.
-func (l *losses) idle(group int) bool {
-	g := &l.groups[group]
-	busy := 0.0
-	for k := range g.cuts {
-		busy += g.cuts[k].many + g.cuts[k].others
-	}
-	return busy < 0.75*float64(l.areas.size(group)*(len(g.cuts)-1))
-}
-
-// expected returns how many packets of a group that were sent in a cut are lost
-// and not accounted for.
-func (l *losses) expected(g *groupLosses, k int) float64 {
-	e := l.rate(k)*g.cuts[k].all - g.cuts[k].lost
-	if k == 1 {
-		e += l.share*g.cuts[0].all - g.cuts[0].lost
-	}
-	return max(0, e)
-}
-
 // rate returns the share of the packets sent in a cut that was lost. With few
 // losses it is near the share of all.
 func (l *losses) rate(k int) float64 {
@@ -280,28 +209,38 @@ func (l *losses) rate(k int) float64 {
 	return max(0, l.lost[k]+1) / (l.sent[k] + 1/l.share)
 }
 
-// age returns for how long a packet that was lost in cut k has aged within the
-// window and up to cut to, on average and squared.
-func (l *losses) age(k, to int) (mean, square float64) {
-	to = min(to, l.to)
-	if k > to || to <= l.from {
-		return 0, 0
+// hazard returns the negative logarithm of the share of packets sent in a cut that came.
+func (l *losses) hazard(k int) float64 { return -math.Log1p(-min(l.rate(k), 0.9)) }
+
+// weight returns for how many a span stands that is known to be exact, if so many
+// packets were sent in it, of which lost are to be expected to be lost. It is the share
+// of packets that come over the chance that nothing was lost in the span, nor for so long
+// before and after it that the cell had one level for a patience: if a cell loses packets
+// h times a second, the loss-free time around it is the sum of two exponential variables,
+// which exceeds t with probability (1+ht)exp(−ht).
+func (l *losses) weight(group int, lost, sent, length float64) float64 {
+	if l.share == 0 {
+		return 1
 	}
-	half := 0.0
-	if k > l.from {
-		half = l.areas.length(k) / 2
-	}
-	mean = float64(l.areas.ends[to]-l.areas.ends[max(k, l.from)]) + half
-	return mean, mean*mean + half*half/3
+	const most = 8
+	rest := l.groups[group].lossy * max(0, l.areas.patience-length)
+	return math.Exp(min(lost*(1-1/max(1, sent)), most)+min(rest, most)) / (1 + rest)
+}
+
+// vague returns the relative error of the logarithm of weights: cells that are seldom
+// empty are not settled as soon as nothing is lost.
+func (l *losses) vague(group int) float64 {
+	return l.doubt + min(1, l.groups[group].lossy*l.areas.patience)/4
 }
 
 // coming returns for how long packets that count as lost were on their way within the
 // window if they come yet.
 func (l *losses) coming() float64 {
-	window := float64(l.areas.ends[l.to] - l.areas.ends[l.from])
+	ends := l.areas.ends
+	window := float64(ends[l.to] - ends[l.from])
 	late := float64(max(l.areas.told, 0)) * window
 	for k := l.from + 1; k <= l.to; k++ {
-		age, _ := l.age(k, l.to)
+		age := float64(ends[l.to]-ends[k]) + l.areas.length(k)/2
 		for g := range l.groups {
 			late += l.rate(k) * l.groups[g].cuts[k].all * age
 		}
@@ -309,147 +248,4 @@ func (l *losses) coming() float64 {
 	return late
 }
 
-// empty returns how likely a cell in which a packet was lost was empty at a
-// cut. Otherwise one packet was on its way and another one was lost later,
-// which takes two losses in one span.
-func (l *losses) empty(group, cut int) float64 {
-	c := &l.groups[group].cuts[cut]
-	none := max(0, float64(l.areas.size(group))-c.others-c.many)
-	return (none + 1) / (none + c.ones/2 + 1.5)
-}
-
 func sq(x float64) float64 { return x * x }
-
-// resolve takes from the areas of a span what packets that were lost in it have
-// aged, as expected. It returns the variance of what is left within the window.
-func (l *losses) resolve(x *span) (variance float64) {
-	switch {
-	case x.exact, x.open && x.sure >= l.to:
-		return 0
-	case x.certain(l.to):
-		clear(x.area)
-		clear(x.way)
-		return 0
-	}
-	spread := l.find(x)
-	if !x.open {
-		variance = spread
-	}
-	if x.lost == 0 || x.joined > 0 { // one was lost, and another one joined
-		long := float64(l.areas.ends[min(x.to, l.to)] - l.areas.ends[max(x.from, l.from)])
-		variance += (1 + float64(x.joined)) * long * long / 6
-	}
-	before := 0.0
-	for k, step := range x.steps {
-		cut := x.from + 1 + k
-		if step > 0 && x.open {
-			m, s := l.age(cut, x.to)
-			gone := l.groups[x.group].cuts[cut].gone
-			step *= gone
-			variance += step * (s - gone*m*m)
-		}
-		x.area[k] -= (before + step/2) * l.areas.length(cut)
-		before += step
-		x.way[k] -= before
-	}
-	return variance
-}
-
-// find tells how many packets were lost in each cut of a span, and returns the
-// variance of their ages. Wherever the least number outstanding from then on
-// rises, packets were lost from there to the cut at which the cell was empty
-// again. That is the last one at which no more are outstanding, or one with the
-// same level.
-func (l *losses) find(x *span) (spread float64) {
-	n, least := len(x.out), int32(0)
-	x.steps = resize(x.steps, n)
-	clear(x.steps)
-	for k := range n {
-		up := x.most[k] - least
-		if up <= 0 {
-			continue
-		}
-		least = x.most[k]
-		end, next := k, k
-		for ; next < n && x.most[next] == least; next++ {
-			if x.on[next] == least {
-				end = next
-			}
-		}
-		again := end
-		for i := end; i >= k; i-- {
-			if x.levels[i] == x.levels[end] && x.on[i] == least {
-				again = i
-			}
-		}
-		chance := 1.0
-		if again < end {
-			end = again
-		} else if next < n || x.open {
-			chance = l.empty(x.group, x.from+1+end)
-		}
-		spread += l.place(x, float64(up), k, end, chance)
-	}
-	return spread
-}
-
-// place distributes packets lost over the cuts from k to end, or with the rest of
-// the chance after it, and returns the variance of their ages.
-func (l *losses) place(x *span, number float64, k, end int, chance float64) (spread float64) {
-	var mean, square float64
-	put := func(i int, w float64) {
-		x.steps[i] += number * w
-		m, s := l.age(x.from+1+i, x.to)
-		mean += w * m
-		square += w * s
-	}
-	if chance < 1 {
-		after := min(end+1, len(x.out)-1)
-		put(after, 1-chance)
-		if cut := x.from + 1 + after; cut > l.from && cut <= l.to && !x.open {
-			l.groups[x.group].doubt += number * min(chance, 1-chance) * l.areas.length(cut)
-		}
-	}
-	sent, alone := 0.0, 0.0
-	for i := k; i <= end; i++ {
-		sent += float64(x.out[i])
-	}
-	if end > k && sent > 1 && x.out[k] > 0 {
-		alone = 1 // was still on its way
-	}
-	for i := k; i <= end; i++ {
-		w := float64(x.out[i])
-		if i == k {
-			w -= alone
-		}
-		if sent > 0 {
-			put(i, chance*w/(sent-alone))
-		} else if i == k {
-			put(i, chance)
-		}
-	}
-	return number * max(0, square-mean*mean)
-}
-
-// variance returns the variance of the areas of a group's spans that is due to
-// how many packets were lost in open ones, and to when they were lost in all.
-func (l *losses) variance(group int) float64 {
-	g := &l.groups[group]
-	var own, aged, vague, unseen, unsure float64
-	for k := range g.cuts {
-		c := &g.cuts[k]
-		if c.risen == 0 {
-			continue
-		}
-		m, _ := l.age(k, l.areas.latest())
-		expected := l.expected(g, k)
-		own += min(expected, sq(c.risen)/4) * m * m
-		aged += c.risen * c.gone * m
-		unsure += c.risen * c.gone * (1 - c.gone) * m
-		if c.known < c.all/2 {
-			vague += min(expected, c.risen) * m
-		}
-		unseen += min((c.all-c.known)/max(1, l.of), c.risen) * m
-	}
-	return own + sq(vague)*l.uneven + sq(aged)*l.burst/max(1, l.total) + sq(unseen) + (sq(g.doubt)+sq(unsure))/3
-}

@@ -27,15 +27,15 @@ type Transit struct {
 	// and at the last cut.
 	First, Last OnWay
 
+	Greatest float64 // delay seen lately
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
 	Left     float64 // of these, in cells of which nothing is known
 	Exact    float64 // of these, in spans without losses of groups that are used
 	Negative float64 // share of the exact spans whose areas are negative
 
-	steady bool // the number of packets on their way varies by chance only
-	early  bool // most packets that cross cuts come before they are sent
-	used   int  // the first group that counts
+	uneven float64 // relative variance of the number on their way from cut to cut, beyond chance
+	early  bool    // most packets that cross cuts come before they are sent
 }
 
 // OnWay is about the packets that are on their way at a cut.
@@ -55,6 +55,12 @@ type Alone struct {
 	Weight float64 // the packets that it stands for, of all groups that count
 
 	from, to int // the cuts before it was sent and after it came
+}
+
+// A crossing is a packet that was alone, on its way at a cut.
+type crossing struct {
+	Alone
+	cut int
 }
 
 // Transit returns how long packets were on their way after cut number from and
@@ -101,6 +107,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		alone(a.alone)
 	}
 	a.age(&t)
+	t.Greatest = a.greatest
 	if a.watched < knowsTail*a.step && t.Received > 0 {
 		t.Late = a.losses.coming() / t.Received
 	}
@@ -143,6 +150,15 @@ func (a *Areas) observe(from, to int) {
 
 // weigh weighs the packets that were alone.
 func (a *Areas) weigh() {
+	a.onWay = [2]endAges{}
+	for _, x := range a.crossing {
+		end := &a.onWay[0]
+		if x.cut != a.losses.from {
+			end = &a.onWay[1]
+		}
+		age := SignExtend(uint64(a.ends[x.cut]-x.Sent), a.bits)
+		end.see(float64(age), a.weight(x.from, x.to))
+	}
 	a.weights = resize(a.weights, len(a.ends))
 	clear(a.weights)
 	for i := range a.alone {
@@ -174,7 +190,8 @@ func (a *Areas) weight(from, to int) float64 {
 		if at := max(from-w.from, 0); at < len(w.groups[g].busy) {
 			others += w.groups[g].busy[at]
 		}
-		chance += w.groups[g].sent * math.Exp(-others/size)
+		length := float64(a.ends[to] - a.ends[from])
+		chance += w.groups[g].sent * math.Exp(-others/size) / a.losses.weight(g, 0, 1, length)
 		all += w.groups[g].sent
 	}
 	return all / max(chance, all*1e-13)

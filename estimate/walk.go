@@ -39,19 +39,12 @@ type span struct {
 	in, out []uint32  // received and sent
 	on      []int32   // outstanding at the cut, less what was lost before
 	most    []int32   // the least number outstanding from then on: the most that may be lost
-	way     []float64 // those on their way, as estimated
 	levels  []uint64
-	steps   []float64 // packets lost, as estimated
 }
 
 // alone reports whether the span is the way of one packet.
 func (x *span) alone() bool {
 	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
-}
-
-// certain reports whether its areas up to a cut are known.
-func (x *span) certain(to int) bool {
-	return x.exact || x.open && x.sure >= to || x.received == 0 && !x.open && x.joined == 0
 }
 
 // walk calls visit for the spans of all cells up to the latest cut, but those
@@ -182,7 +175,7 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 func (a *Areas) fill(c *areaCell, level uint64, at int) int {
 	x, n := &a.span, a.span.to-a.span.from
 	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
-	x.on, x.most, x.levels, x.way = resize(x.on, n), resize(x.most, n), resize(x.levels, n), resize(x.way, n)
+	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
 	x.sent, x.received, x.sentSum, x.level = 0, 0, 0, level
 	lost, now, sum := outstanding(level), c.oldest, uint64(0)
 	if at > 0 {
@@ -205,7 +198,7 @@ func (a *Areas) fill(c *areaCell, level uint64, at int) int {
 			sum += e.delay
 			was = outstanding(now)
 		}
-		x.on[k], x.way[k], x.levels[k] = int32(was-lost), float64(was-lost), now
+		x.on[k], x.levels[k] = int32(was-lost), now
 	}
 	if !x.exact {
 		a.join(x)
@@ -239,7 +232,6 @@ func (a *Areas) join(x *span) {
 		x.area[k] += (float64(joined) + float64(more)/2) * a.length(x.from+1+k)
 		joined += more
 		x.on[k] += joined
-		x.way[k] += float64(joined)
 	}
 	x.lost += int(joined)
 	x.joined = int(joined)

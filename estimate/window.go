@@ -13,56 +13,59 @@ type window struct {
 	young    float64 // packets received that may be of before the beginning
 }
 
+// A groupWindow adds up the spans of a group. Those that lost nothing are exact. They
+// stand for the others, each with the inverse of its chance to be known ([losses.weight]).
 type groupWindow struct {
-	area, variance float64 // of all
-	received       float64
+	area, received float64 // of exact spans, and of all once they are finished
+	others         float64 // spans that lost packets, but not all
+	other          float64 // packets received in these
 	left           float64 // received, of which nothing is known
 	young          float64 // likewise, where packets of before the beginning may have come
 	exact          float64 // received in exact spans
 	cells          float64
-	negative       float64    // exact spans with a negative area
-	early, there   float64    // packets that came before they were sent, and all that cross cuts, in exact spans
-	each           share      // areas of whole cells
-	sure           share      // areas of exact spans
-	n, a           float64    // of the cell at hand
-	scatter        float64    // variance of the time of one packet
-	noise          float64    // variance of what is known of single cells
-	clear          bool       // most of the scatter is that of packets
-	squares        float64    // scatter, added up over packets
-	cuts           []cutShare // exact spans, and closed ones that lost packets
-	way            []float64  // packets on their way, by cut from the first one on
-	sent           float64    // received, and left or young, before groups are merged
-	busy           []float64  // likewise, way
+	negative       float64   // exact spans with a negative area
+	early, there   float64   // packets that came before they were sent, and all that cross cuts, in exact spans
+	each           share     // areas of whole cells
+	n, a           float64   // of the cell at hand
+	fresh          cutSpan   // spans that have not settled yet: received, and areas if all in them comes
+	owed, unsure   float64   // ages that packets had when they were told to be lost, and squares of unlikely ones
+	variance       float64   // of the area
+	squares        float64   // scatter, added up over packets
+	plain          share     // exact spans
+	once, twice    share     // likewise, by weight and by its square
+	all            cutSpan   // of all cuts
+	cuts           []cutSpan // what exact spans and others hold in each cut
+	way            []float64 // packets on their way, by cut from the first one on
+	aside          []float64 // likewise, as exact spans stand for them
+	sent           float64   // received, left or young, before groups are merged
+	busy           []float64 // way, before groups are merged
 }
 
-// A cutShare is what spans hold in a cut, by class.
-type cutShare struct{ exact, lossy [spanClasses]share }
-
 // pool adds up the spans of the window by group. It collects the packets that were
-// alone in their cell and came in the window, and the ages of those on their way at
+// alone in their cell and came in the window, and those that were on their way at
 // its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
-	a.alone = a.alone[:0]
-	for i := range a.onWay {
-		a.onWay[i] = endAges{all: resize(a.onWay[i].all, len(a.groups)-1)}
-		clear(a.onWay[i].all)
-	}
+	a.alone, a.crossing = a.alone[:0], a.crossing[:0]
 	w.areas, w.cell, w.young = a, -1, 0
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
 		r := &w.groups[g]
-		*r = groupWindow{cuts: resize(r.cuts, to-from), way: resize(r.way, to-from+1), busy: r.busy[:0]}
+		*r = groupWindow{cuts: resize(r.cuts, to-from), way: resize(r.way, to-from+1), aside: resize(r.aside, to-from+1), busy: r.busy[:0]}
 		clear(r.cuts)
 		clear(r.way)
+		clear(r.aside)
 	}
 	a.walk(from, w.calm, w.take)
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.next()
-		r.variance += l.variance(g)
-		r.finish(l.burst)
-		r.sent, r.busy = r.received+r.left+r.young, append(r.busy, r.way...)
+		r.sent = r.received + r.other + r.left + r.young + r.fresh.exact.n
+		r.finish(l, g)
+		r.settle(l, g)
+		r.area += r.owed
+		r.variance += r.unsure
+		r.busy = append(r.busy, r.way...)
 		if a.early(from) {
 			w.young += r.young
 		}
@@ -85,43 +88,15 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	if cut > w.to {
 		return
 	}
-	r, n := w.group(int(c.group), int(c.number)), float64(e.received)
-	r.n += n
-	r.a += area
-	r.received += n
-	r.sure.add(n, area)
-	r.cuts[cut-1-w.from].exact[0].add(n, area)
-	r.cells++
-	if area < 0 {
-		r.negative++
-	}
-	if a := w.areas; e.sent == 1 {
-		a.alone = append(a.alone, Alone{int(c.group), SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
-	}
-}
-
-// take takes a span.
-func (w *window) take(x *span) {
-	if x.from >= w.to {
-		return
-	}
-	a, l := w.areas, &w.areas.losses
-	r := w.group(x.group, x.cell)
-	if x.late > 0 && x.to <= w.to {
-		if l.believed() {
-			r.area += x.owed
-		} else {
-			r.variance += sq(x.owed)
-		}
-	}
-	w.add(r, x, l.resolve(x), l.burst)
-	for i, cut := range [2]int{w.from, w.to} {
-		if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
-			a.ages(x, cut, &a.onWay[i])
-		}
-	}
-	if x.alone() && x.to <= w.to {
-		a.alone = append(a.alone, Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to})
+	a, group := w.areas, int(c.group)
+	r := w.group(group, int(c.number))
+	n, sent := float64(e.received), float64(e.sent)
+	weight := a.losses.weight(group, a.losses.hazard(cut)*sent, sent, a.length(cut))
+	r.add(weight, n, area)
+	r.stand(cut-1-w.from, weight, n, area)
+	r.cuts[cut-1-w.from].sent += sent
+	if e.sent == 1 {
+		a.alone = append(a.alone, Alone{group, SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
 	}
 }
 
@@ -131,105 +106,107 @@ func (r *groupWindow) next() {
 	r.n, r.a = 0, 0
 }
 
-// add adds a span, whose areas have the given variance.
-func (w *window) add(r *groupWindow, x *span, variance, burst float64) {
-	sure := x.certain(w.to)
-	lossy := !sure && !x.open && x.lost > 0 && x.joined == 0
-	r.noise += variance
-	if !lossy {
-		r.variance += variance * burst
+// add adds an exact span.
+func (r *groupWindow) add(weight, n, area float64) {
+	r.plain.add(n, area)
+	r.once.weigh(weight, n, area)
+	r.twice.weigh(weight*weight, n, area)
+	r.n += n
+	r.a += area
+	r.received += n
+	r.area += area
+	r.exact += n
+	r.cells++
+	if area < 0 {
+		r.negative++
 	}
-	class, total, before := spanClass(x.to-x.from), 0.0, r.n
-	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		area, in := x.area[k-x.from], float64(x.in[k-x.from])
-		if x.young {
-			r.young += in
-			continue
-		} else if x.unknown {
-			r.left += in
-			continue
+}
+
+// take takes a span.
+func (w *window) take(x *span) {
+	if x.from >= w.to {
+		return
+	}
+	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
+	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.copies && !x.young && !x.unknown && !a.old(x.from)
+	sure := x.exact || x.open && (!w.lossy && !fresh || x.sure >= w.to)
+	n, area, lost, sent := 0.0, 0.0, l.hazard(0)*x.before, float64(x.sent)+x.before
+	for k, out := range x.out {
+		lost += l.hazard(x.from+1+k) * float64(out)
+	}
+	weight := l.weight(x.group, lost, sent, float64(a.ends[x.to]-a.ends[x.from]))
+	if x.late > 0 && x.to <= w.to {
+		if l.believed() {
+			r.owed += x.owed
+		} else {
+			r.unsure += sq(x.owed)
 		}
-		total += area
-		r.way[k+1-w.from] += x.way[k-x.from]
-		r.received += in
-		if on := float64(x.on[k-x.from]); sure {
+	}
+	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
+		here, in, on := x.area[k-x.from], float64(x.in[k-x.from]), float64(x.on[k-x.from])
+		n += in
+		area += here
+		switch {
+		case x.young || x.unknown:
+		case fresh:
+			r.cuts[k-w.from].sent += float64(x.out[k-x.from])
+			r.cuts[k-w.from].fresh += on
+		case !sure:
+			r.cuts[k-w.from].other += in
+		default:
 			r.early += max(0, -on)
 			r.there += math.Abs(on)
+			r.cuts[k-w.from].sent += float64(x.out[k-x.from])
+			r.stand(k-w.from, weight, in, here)
+			r.cross(k+1-w.from, weight, on)
 		}
-		of := &r.cuts[k-w.from]
-		switch {
-		case sure && (area != 0 || in > 0):
-			of.exact[class].add(in, area)
-		case lossy:
-			of.lossy[class].add(in, area)
-			of.lossy[class].variance += variance
-			variance = 0
-		default:
-			r.area += area
+	}
+	switch {
+	case x.young:
+		r.young += n
+	case x.unknown, x.copies && !sure:
+		r.left += n
+	case fresh:
+		r.fresh.exact.n += n
+		r.fresh.exact.a += area
+	case !sure:
+		r.other += n
+		if x.received > 0 {
+			r.others++
 		}
-		r.n += in
-	}
-	r.a += total
-	if n := r.n - before; sure && (n > 0 || total != 0) {
-		r.sure.add(n, total)
-	}
-	if x.from < w.from && !x.unknown {
-		r.way[0] += x.way[w.from-1-x.from]
-	}
-	if sure {
-		r.cells++
-		if total < 0 {
-			r.negative++
+	default:
+		r.add(weight, n, area)
+		if x.from < w.from {
+			r.cross(0, weight, float64(x.on[w.from-1-x.from]))
 		}
+	}
+	w.single(x)
+}
+
+// cross adds packets on their way at a cut.
+func (r *groupWindow) cross(cut int, weight, n float64) {
+	r.way[cut] += n
+	r.aside[cut] += weight * n
+}
+
+// single takes the packet of a span that was alone.
+func (w *window) single(x *span) {
+	if !x.alone() {
+		return
+	}
+	a := w.areas
+	one := Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
+	for _, cut := range [2]int{w.from, w.to} {
+		if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
+			a.crossing = append(a.crossing, crossing{one, cut})
+		}
+	}
+	if x.to <= w.to {
+		a.alone = append(a.alone, one)
 	}
 }
 
-// finish adds up the cuts. What spans hold that lost packets is known from
-// themselves, and from exact spans of the same class and cut, whichever is
-// better.
-func (r *groupWindow) finish(burst float64) {
-	for c := range spanClasses {
-		var all, lossy share
-		for k := range r.cuts {
-			all.merge(&r.cuts[k].exact[c])
-			lossy.merge(&r.cuts[k].lossy[c])
-		}
-		r.area += all.a
-		r.exact += all.n
-		if lossy.cells == 0 {
-			continue
-		}
-		area, variance := lossy.a, lossy.variance*burst
-		if all.cells >= manyCells && all.like(&lossy) {
-			like, spread := 0.0, 0.0
-			for k := range r.cuts {
-				if one, of := &r.cuts[k].lossy[c], &r.cuts[k].exact[c]; one.cells > 0 {
-					if of.cells < manyCells {
-						of = &all
-					}
-					a, v := of.predict(one.cells, one.n)
-					like += a
-					spread += v
-				}
-			}
-			if spread < variance {
-				area, variance = like, spread
-			}
-		}
-		r.area += area
-		r.variance += variance
-	}
-	if r.received > 0 {
-		squares := r.each.squares()
-		r.scatter = max(squares-r.noise, 0) / r.received
-		r.clear = r.noise < squares/2 && r.exact > r.received/2
-	}
-}
-
-// fewClear is how many packets may all be of one kind where there are others.
-const fewClear = 1000
-
-// manyCells is how many cells tell what others hold.
+// manyCells is how many cells tell of others.
 const manyCells = 30
 
 // mostYoung is the share of the packets of a group that may be in young cells.
@@ -241,45 +218,47 @@ func (w *window) combine() (Transit, error) {
 	total, counted, left := 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
-		total += r.received + r.left + r.young
+		total += r.sent
 		left += r.left
 		counted += r.exact
 	}
 	if counted == 0 || 4*left > total {
 		return Transit{Received: total, Left: left}, ErrNoSamples
 	}
-	w.scatter = w.scatters()
+	w.scatters()
 	best := Transit{Error: math.Inf(1)}
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
-		if r == rest {
-			r.squares = r.scatter * r.received
-		} else if r.young > mostYoung*(r.received+r.young) {
+		if r != rest && r.young > mostYoung*(r.received+r.young) {
 			continue // what is known is of fast packets
-		} else {
+		}
+		if of := &r.all; r.others > 0 && r.exact > 0 {
+			times := sq(of.extent(w.areas.named).by) * of.stands.squares
+			r.variance = max(r.variance, w.scatter*max(r.other, times-r.exact))
+		}
+		if r.squares = r.each.squares(); r != rest {
 			w.doubt(r, rest)
 			rest.merge(r)
 		}
 		if rest.exact == 0 {
 			continue
 		}
-		out, one := total-rest.received, max(w.scatter, rest.squares/rest.received)
-		scale := total / rest.received
+		out, scale, young := total-rest.received, total/rest.received, w.young*rest.area/rest.received
+		variance := rest.variance*scale*scale + w.scatter*out*(1+out/rest.received) + sq(w.areas.greatest)*scale*(scale-1)
 		t := Transit{
 			Mean:     rest.area / rest.received,
-			Error:    math.Sqrt(rest.variance*scale*scale+one*out*(1+out/rest.received)+sq(w.young*rest.area/rest.received)) / total,
+			Error:    math.Sqrt(variance+sq(young)) / total,
 			Degrees:  uint64(max(1, rest.cells-1)),
 			First:    OnWay{Packets: rest.way[0] * scale},
 			Last:     OnWay{Packets: rest.way[len(rest.way)-1] * scale},
-			Scatter:  one,
+			Scatter:  w.scatter,
 			Left:     left,
 			Received: total,
 			Exact:    rest.exact,
 			Negative: rest.negative / rest.cells,
-			steady:   steady(rest.way),
+			uneven:   uneven(rest.way),
 			early:    rest.early > rest.there/2,
-			used:     g,
 		}
 		if t.Error <= best.Error || g == 0 && !w.lossy {
 			best = t
@@ -288,46 +267,30 @@ func (w *window) combine() (Transit, error) {
 	return best, nil
 }
 
-// scatters returns the variance of the time of one packet: of the groups in which it
-// is clear or, if these have few packets, by what many others show.
-func (w *window) scatters() float64 {
-	var squares, of [2]float64 // of all groups, and of the clear ones
-	atMost, sure := math.Inf(1), share{}
+// scatters finds the variance of the time of one packet, from whole cells.
+func (w *window) scatters() {
+	squares, of, cells, area := 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
-		sure.merge(&r.sure)
-		squares[0] += r.scatter * r.received
-		of[0] += r.received
-		if r.clear {
-			squares[1] += r.scatter * r.received
-			of[1] += r.received
-		}
-		if r.received > fewClear {
-			atMost = min(atMost, r.each.squares()/r.received)
-		}
+		squares += r.each.squares()
+		of += r.each.n
+		area += r.each.a
+		cells += r.cells
 	}
-	scatter := squares[0] / of[0]
-	if of[1] > 0 {
-		scatter = squares[1] / of[1]
+	w.scatter = squares / max(of, 1)
+	if cells < manyCells { // which may be alike by chance
+		w.scatter += sq(area/max(of, 1)) / cells
 	}
-	if of[1] < fewClear && !math.IsInf(atMost, 1) {
-		scatter = max(scatter, atMost)
-	}
-	if of[1] < sure.n/2 {
-		// Where most is noise nothing is left of the scatter, or a few packets tell it that happen
-		// to be alike. It is not less than that of exact spans, of which one may be unlike the others.
-		scatter = max(scatter, (sure.squares()+sq(sure.a/sure.n))/sure.n)
-	}
-	return scatter
 }
 
-// steady reports whether numbers vary as Poisson ones do.
-func steady(numbers []float64) bool {
+// uneven returns the relative variance of numbers beyond twice that of Poisson ones.
+func uneven(numbers []float64) float64 {
 	var m Moments
 	for _, n := range numbers {
 		m.Add(n)
 	}
-	return m.Variance() <= 3*max(m.Mean(), 1)
+	mean := max(m.Mean(), 1)
+	return max(0, m.Variance()-2*mean) / sq(mean)
 }
 
 // doubt adds to the variance of a group what it differs from sparser ones
@@ -337,9 +300,8 @@ func (w *window) doubt(r, rest *groupWindow) {
 	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
 		return
 	}
-	one := max(w.scatter, rest.squares/rest.received)
 	apart := r.area/r.received - rest.area/rest.received
-	chance := one*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
+	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
 	if apart*apart > 6.25*chance {
 		r.variance += (apart*apart - chance) * sq(r.received)
 	}
@@ -355,7 +317,7 @@ func (r *groupWindow) merge(o *groupWindow) {
 	r.negative += o.negative
 	r.early += o.early
 	r.there += o.there
-	r.squares += o.scatter * o.received
+	r.squares += o.squares
 	for k, n := range o.way {
 		r.way[k] += n
 	}

@@ -69,6 +69,7 @@ type transit struct {
 	negative      float64
 	first, last   estimate.OnWay // at its ends
 	scatter, left float64
+	greatest      float64 // delay
 	late          float64 // time that packets spent on their way which may come yet
 	clocks        error   // that they disagree
 	alone         reservoir
@@ -307,6 +308,7 @@ func (a *Accumulator) take(into *transit, to int) {
 	into.parts++
 	into.last = whole(t.Last, rate)
 	into.scatter += t.Scatter * received
+	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
 	into.left += t.Left / rate
 	a.weigh(&into.alone, received)
@@ -401,7 +403,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 	if whole.fourth > 0 {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
-	r.StdDev, r.deviationDegrees = deviation(a.delays)
+	r.alone, r.deviationDegrees = deviation(a.delays)
+	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	all := math.Sqrt(whole.scatter / whole.received)
 	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
 		// Copies of a packet are not alone.

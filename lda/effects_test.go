@@ -141,7 +141,7 @@ func TestAccumulatorSmallGroups(t *testing.T) {
 				deviations++
 			}
 			// Negative control: packets that are alone speak for all.
-			if r.Repeats.aloneDegrees > 0 {
+			if r.fromAreas = false; r.Repeats.aloneDegrees > 0 {
 				r.StdDev, r.deviationDegrees, r.Repeats.aloneDegrees = r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, 0
 			}
 			if !r.DeviationInterval(confidence).Contains(truth.StdDev()) {

@@ -59,10 +59,12 @@ type Result struct {
 	// likely to. An Accumulator knows where they belong.
 	strays uint64
 
-	fromAreas bool    // by an Accumulator
-	owed      float64 // by how much the mean delay of those received exceeds the time on the way
-	known     float64 // what is known of that
-	late      float64 // by how much packets that count as lost may raise the mean if they come
+	fromAreas bool           // by an Accumulator
+	owed      float64        // by how much the mean delay of those received exceeds the time on the way
+	known     float64        // what is known of that
+	alone     estimate.Delay // of packets that were alone
+	greatest  float64        // delay
+	late      float64        // by how much packets that count as lost may raise the mean if they come
 }
 
 // Estimate compares the upstream and the downstream point's aggregators of one

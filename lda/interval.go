@@ -107,8 +107,8 @@ func (r *Result) unseen(confidence float64) float64 {
 // of the packets that arrived (see [estimate.Cells.PopulationDegrees]). It uses
 // half the probability of a miss, and keeps the other half as a margin because its
 // degrees of freedom are estimated, too. Upwards it allows for packets that were not
-// seen, as [Result.MeanInterval] does, and for copies, of which at most the sum
-// of their delays is known. Downwards it allows
+// seen, as [Result.MeanInterval] does, for copies, of which at most the sum
+// of their delays is known, and for slow packets that were not alone. Downwards it allows
 // for the deviation of packets that were alone.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if !(confidence > 0 && confidence < 1) {
@@ -119,7 +119,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		i.Confidence = confidence
 		copies := r.share(r.Repeats.excess + r.Repeats.Packets)
 		more := min(1, r.unseen(confidence))*tailReach*tailReach + min(1, copies)*copyReach*copyReach
-		i.High = math.Sqrt(i.High*i.High + more*r.scale()*r.scale())
+		i.High = math.Sqrt(i.High*i.High + more*r.scale()*r.scale() + r.missing(confidence))
 		if r.Repeats.aloneDegrees > 0 {
 			i.Low = min(i.Low, estimate.DeviationInterval(r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, confidence).Low)
 		}
@@ -127,6 +127,16 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		i.Low, i.High = max(0, i.Low-rounding), i.High+rounding
 	}
 	return i
+}
+
+// missing returns the greatest mean square of delays that packets that were alone may
+// lack: as far as areas say that the mean of all may be greater, slow ones were not alone.
+func (r *Result) missing(confidence float64) float64 {
+	if !r.fromAreas || r.deviationDegrees == 0 {
+		return 0
+	}
+	error := -estimate.NormalQuantile((1-confidence)/2) * r.StdDev / math.Sqrt(float64(r.alone.N))
+	return max(0, r.MeanInterval(confidence).High-r.alone.Mean-error) * max(0, r.greatest-r.alone.Mean)
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if

@@ -1,6 +1,10 @@
 package lda
 
-import "math"
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
 
 // A reservoir keeps a sample of weighted delays, in which none stands for less than
 // the bar: of those with less weight as many are kept as their weights are of it.
@@ -89,18 +93,18 @@ func (r *reservoir) appendDelays(delays []float64) []float64 {
 	return delays
 }
 
-// deviation returns the deviation of delays, and its degrees of freedom.
-func deviation(delays []float64) (deviation float64, degrees uint64) {
+// deviation returns delays as a result, and the degrees of freedom of their deviation.
+func deviation(delays []float64) (d estimate.Delay, degrees uint64) {
 	n := float64(len(delays))
 	if n < 2 {
-		return 0, 0
+		return d, 0
 	}
-	var mean, second, fourth float64
-	for _, d := range delays {
-		mean += d / n
+	var second, fourth float64
+	for _, x := range delays {
+		d.Mean += x / n
 	}
-	for _, d := range delays {
-		x := (d - mean) * (d - mean)
+	for _, x := range delays {
+		x := (x - d.Mean) * (x - d.Mean)
 		second += x
 		fourth += x * x
 	}
@@ -108,5 +112,6 @@ func deviation(delays []float64) (deviation float64, degrees uint64) {
 	if second > 0 { // the variance of a variance follows from the kurtosis
 		degrees = uint64(max(1, 2*n/max(n*fourth/(second*second)-1, 2)))
 	}
-	return math.Sqrt(second / (n - 1)), degrees
+	d.N, d.StdDev = uint64(n), math.Sqrt(second/(n-1))
+	return d, degrees
 }
