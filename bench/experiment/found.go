@@ -37,13 +37,8 @@ func (r *Run) Notef(format string, args ...any) { r.Note(fmt.Sprintf(format, arg
 //
 //	run.Config("packets", packets, "losses", losses, "lda", config)
 //
-// Values are anything that encodes to JSON. Another call adds to them. A
-// single value stands for all choices.
+// Values are anything that encodes to JSON. Another call adds to them.
 func (r *Run) Config(namesAndValues ...any) {
-	if len(namesAndValues) == 1 {
-		r.found.Config = namesAndValues[0]
-		return
-	}
 	all, _ := r.found.Config.(map[string]any)
 	if all == nil {
 		all = map[string]any{}

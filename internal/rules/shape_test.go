@@ -109,7 +109,7 @@ var sizes = map[string][2]int{
 	"queue":          {3200, 4405},
 	"internal":       {1640, 2660},
 	"examples":       {5800, 5280},
-	"bench":          {11005, 3620},
+	"bench":          {11000, 3620},
 }
 
 // TestSizes holds what there is to its size: whoever adds takes out.
