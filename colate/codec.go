@@ -22,8 +22,7 @@ const (
 // What a query reads of a head before all others.
 const (
 	foldAt     = 39
-	packetsAt  = 48
-	headPrefix = 56
+	headPrefix = 40
 )
 
 // blocks returns the number of blocks of an epoch, blockSize the number of

@@ -3,7 +3,6 @@ package colate
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -112,7 +111,6 @@ type foundEntry struct {
 	entry
 	point   int
 	near    span
-	fold    uint8
 	reading clock.Reading
 	unknown error
 }
@@ -252,26 +250,15 @@ func (q *query) next() (s step, ok bool) {
 	return s, len(s.entries) > 0
 }
 
-// fold returns how often the counters of nearly all epochs are folded at most,
-// as all are then compared. It leaves the others out, if they have one packet
-// in a hundred or fewer.
+// fold returns how often the counters of any epoch are folded at most, as all are then
+// compared.
 func (q *query) fold() (fold uint8) {
-	const sparse = 0.01
-	var packets [maxFold + 1]float64 // by fold
-	all, more := 0.0, 0.0
 	for i := range q.found {
 		e := &q.found[i]
 		if head, err := q.readers[e.point].read(&e.entry, 0, min(headPrefix, int64(e.head))); err == nil && len(head) == headPrefix {
-			e.fold = min(head[foldAt], maxFold)
-			n := float64(binary.BigEndian.Uint64(head[packetsAt:]))
-			packets[e.fold] += n
-			all += n
+			fold = max(fold, min(head[foldAt], maxFold))
 		}
 	}
-	for fold = maxFold; fold > 0 && more+packets[fold] <= sparse*all; fold-- {
-		more += packets[fold]
-	}
-	q.found = slices.DeleteFunc(q.found, func(e foundEntry) bool { return e.fold > fold })
 	return fold
 }
 
