@@ -108,33 +108,33 @@ func (s *stream) leave() {
 // send sends frames of what comes from outside, and what ended it.
 func (s *stream) send() {
 	defer s.leave()
-	few, full, err := make([]byte, head+252), false, error(nil)
-	for err == nil {
-		if full, err = s.frame(few); full {
-			many := buffers.Get().(*[head + 64<<10]byte)
-			for full && err == nil {
-				full, err = s.frame(many[:])
-			}
-			buffers.Put(many)
+	few := make([]byte, head+252)
+	var busy *[head + 64<<10]byte
+	var err error
+	for b, n := few, 0; err == nil; {
+		if n, err = s.outer.Read(b[head:]); n > 0 {
+			s.passed(true, b[head:head+n])
+			binary.BigEndian.PutUint32(b, uint32(n))
+			_, failed := s.inner.Write(b[:head+n])
+			err = errors.Join(err, failed)
+		}
+		if full := n == len(b)-head; full && busy == nil {
+			busy = buffers.Get().(*[head + 64<<10]byte)
+			b = busy[:]
+		} else if !full && busy != nil {
+			buffers.Put(busy)
+			b, busy = few, nil
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.say(map[bool]uint32{true: ended, false: broken}[errors.Is(err, io.EOF) && !s.gone])
+	kind := uint32(broken)
+	if errors.Is(err, io.EOF) && !s.gone {
+		kind = ended
+	}
+	s.say(kind)
 	s.said = true
 	s.hangUp()
-}
-
-// frame sends what comes next, and reports whether it filled the buffer.
-func (s *stream) frame(b []byte) (full bool, err error) {
-	n, err := s.outer.Read(b[head:])
-	if n > 0 {
-		s.passed(true, b[head:head+n])
-		binary.BigEndian.PutUint32(b, uint32(n))
-		_, failed := s.inner.Write(b[:head+n])
-		err = errors.Join(err, failed)
-	}
-	return n == len(b)-head, err
 }
 
 // say sends an end or a break.
