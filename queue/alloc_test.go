@@ -1,8 +1,6 @@
 package queue
 
 import (
-	"fmt"
-	"math"
 	"testing"
 )
 
@@ -40,65 +38,6 @@ func TestAllocations(t *testing.T) {
 			}
 			for hop.Next(offset+span-1, &out) {
 			}
-		})
-	}
-}
-
-func BenchmarkLink(b *testing.B) {
-	// 65,536 packets, 1.5 MiB with the backlog, over and over.
-	packets := bursty(1<<16, 14)
-	span := packets[len(packets)-1].Time + 1
-	for _, queue := range []string{"unlimited", "packets", "red"} {
-		b.Run(queue, func(b *testing.B) {
-			link := must(NewLink(LinkConfig{Rate: 8e9, Queue: referenceQueues[queue], Seed: 1}))(b)
-			b.ReportAllocs()
-			for i := range b.N {
-				p := &packets[i&(1<<16-1)]
-				link.Send(p.Time+int64(i>>16)*span, int(p.Bytes))
-			}
-			report(b)
-		})
-	}
-}
-
-func BenchmarkHops(b *testing.B) {
-	packets := tracked(1<<16, 14)
-	span := packets[len(packets)-1].Time + 1
-	for _, name := range []string{"fifo", "strict", "paths", "chain"} {
-		b.Run(name, func(b *testing.B) {
-			hop := hops(b)[name]
-			var in, p Packet
-			b.ReportAllocs()
-			b.ResetTimer()
-			for i := range b.N {
-				in = packets[i&(1<<16-1)]
-				in.Time += int64(i>>16) * span
-				for hop.Next(in.Time, &p) {
-				}
-				hop.Send(&in)
-			}
-			for hop.Next(math.MaxInt64, &p) {
-			}
-			report(b)
-		})
-	}
-}
-
-func report(b *testing.B) {
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mpkt/s")
-}
-
-func BenchmarkLoss(b *testing.B) {
-	for _, c := range []LossConfig{{Probability: 0.01}, {Probability: 0.01, Burst: 100}} {
-		b.Run(fmt.Sprintf("burst %v", c.Burst), func(b *testing.B) {
-			loss := must(NewLoss(c, 1))(b)
-			lost := 0
-			for range b.N {
-				if loss.Drop() {
-					lost++
-				}
-			}
-			report(b)
 		})
 	}
 }

@@ -5,20 +5,6 @@ import (
 	"testing"
 )
 
-func TestChainAddsUp(t *testing.T) {
-	a, b := LinkConfig{Rate: 3e9, Propagation: 500}, LinkConfig{Rate: 2e9, Propagation: 700}
-	first, second := must(NewLink(a))(t), must(NewLink(b))(t)
-	packets := tracked(3000, 10)
-	out, _ := drive(must(NewChain(must(NewFIFO(a))(t), must(NewFIFO(b))(t)))(t), packets, 5)
-	for i, p := range packets {
-		middle, _ := first.Send(p.Time, int(p.Bytes))
-		end, _ := second.Send(middle, int(p.Bytes))
-		if out[i].Time != end || out[i].Hop != 2 {
-			t.Fatalf("packet %d: out at %d past %d hops, want %d past 2", i, out[i].Time, out[i].Hop, end)
-		}
-	}
-}
-
 // Cross traffic at a hop is as if it had been sent into that link by hand, and
 // leaves after it.
 func TestCrossTraffic(t *testing.T) {

@@ -157,36 +157,6 @@ func TestClosedIsReference(t *testing.T) {
 	}
 }
 
-// One sender without loss sends as much as its window allows; with a queue that
-// fills it keeps the link busy, and never overflows it for long.
-func TestClosedHeeds(t *testing.T) {
-	for _, c := range []struct {
-		queue    QueueConfig
-		window   int
-		low, top float64 // of the link
-	}{
-		{QueueConfig{}, 10, 0.47, 0.49},                     // 10 packets in 12 µs and a round trip of 238 µs
-		{QueueConfig{Packets: 40}, 1000, 0.97, 1},           // the queue fills up
-		{QueueConfig{Packets: 2}, 1000, 0.5, 0.95},          // it empties whenever the window is halved
-		{QueueConfig{Packets: 40}, 1, 12. / 251, 12. / 249}, // one at a time
-	} {
-		link := must(NewLink(LinkConfig{Rate: 1e9, Queue: c.queue}))(t)
-		source := must(NewClosed(ClosedConfig{Senders: 1, Bytes: 1500, Return: 238_000, Window: c.window, Transfer: 1e12}))(t)
-		var p Packet
-		for source.Next(&p) && p.Sent < 2e9 {
-			p.Time, p.Fate = link.Send(p.Time, int(p.Bytes))
-			source.Tell(&p)
-		}
-		n := link.Counts().Packets
-		if use := float64(n[Passed]) * 12_000 / 2e9; use < c.low || use > c.top {
-			t.Errorf("%+v: the link is used to %.3f, want %v to %v", c.queue, use, c.low, c.top)
-		}
-		if lost := float64(n[Full]) / float64(n[Passed]); lost > 0.05 {
-			t.Errorf("%+v: %.3f of the packets find it full", c.queue, lost)
-		}
-	}
-}
-
 func TestClosedWaits(t *testing.T) {
 	source := must(NewClosed(ClosedConfig{Senders: 3, Bytes: 100, Window: 2, Transfer: 1e9}))(t)
 	var p Packet

@@ -6,6 +6,3 @@ func (l *Link) Backlog(t int64) (packets int) {
 	l.settle(max(t, l.now))
 	return l.leaving.len()
 }
-
-// Average returns RED's average of the backlog.
-func (l *Link) Average() float64 { return l.gate.average }

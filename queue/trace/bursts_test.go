@@ -7,40 +7,6 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// Counts of Poisson arrivals in equal windows have a variance equal to their
-// mean; those of evenly spaced packets do not.
-func TestPoissonDispersion(t *testing.T) {
-	const windows, perWindow = 5000, 40
-	check := func(source queue.Source, window float64) float64 {
-		counts := make([]float64, windows)
-		var p queue.Packet
-		for source.Next(&p); ; source.Next(&p) {
-			i := int(float64(p.Time-1e18) / window)
-			if i >= windows {
-				break
-			}
-			counts[i]++
-		}
-		sum := 0.0
-		for _, n := range counts {
-			sum += (n - perWindow) * (n - perWindow) / perWindow
-		}
-		return (sum - windows) / math.Sqrt(windows*(2+1.0/perWindow)) // the variance of a Poisson variable's squared score
-	}
-	poisson := must(NewPoisson(poissonOf(0.5, 3)))(t)
-	if z := check(poisson, perWindow*poisson.gap); math.Abs(z) > limit {
-		t.Errorf("counts are %.1f deviations from Poisson", z)
-	}
-	var even []queue.Packet
-	for i := range windows*perWindow + 1 {
-		even = append(even, queue.Packet{Time: 1e18 + int64(i)*1000})
-	}
-	even[len(even)-1].Time += 1e9
-	if z := check(&replay{even}, perWindow*1000); math.Abs(z) <= limit {
-		t.Errorf("negative control: evenly spaced packets pass, %.1f deviations", z)
-	}
-}
-
 // Pareto times on and off make traffic that averaging over longer times does
 // not smooth as it does Poisson's: the variance of the mean falls with the
 // time m as m^-(shape-1), not as 1/m.
@@ -88,15 +54,4 @@ func TestOnOffIsBursty(t *testing.T) {
 	if z := score(func(seed uint64) queue.Source { return must(NewPoisson(poissonOf(0.02, seed)))(t) }); z > tLimit(seeds-1) {
 		t.Errorf("negative control: Poisson traffic passes for bursty, %.1f deviations", z)
 	}
-}
-
-// replay is a source of packets in memory.
-type replay struct{ left []queue.Packet }
-
-func (r *replay) Next(p *queue.Packet) bool {
-	if len(r.left) == 0 {
-		return false
-	}
-	*p, r.left = r.left[0], r.left[1:]
-	return true
 }

@@ -142,14 +142,3 @@ func TestDelaysConfigErrors(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkDelays(b *testing.B) {
-	for name, c := range map[string]DelaysConfig{"weibull": delayConfigs[0], "pareto": delayConfigs[2]} {
-		b.Run(name, func(b *testing.B) {
-			d := must(NewDelays(c))(b)
-			for range b.N {
-				d.Next()
-			}
-		})
-	}
-}

@@ -1,51 +1,12 @@
 package trace
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 )
-
-// Before version 2.3 of the format a record's lengths were the other way round.
-func TestOldVersions(t *testing.T) {
-	o := binary.LittleEndian
-	for minor := range byte(5) {
-		head := pcapFileHead(o, 0xa1b2c3d4, 1)
-		head[6] = minor
-		rec := words(o, slices.Clone(head), 1, 2, 3, 9)
-		if minor < 3 {
-			rec = words(o, slices.Clone(head), 1, 2, 9, 3)
-		}
-		recs, err := read(bytes.NewReader(append(rec, "abc"...)))
-		if err != nil || len(recs) != 1 || recs[0].Length != 9 || string(recs[0].Frame) != "abc" {
-			t.Errorf("version 2.%d: %v, %v", minor, recs, err)
-		}
-	}
-	// Of 2.3 there are both.
-	head := pcapFileHead(o, 0xa1b2c3d4, 1)
-	head[6] = 3
-	recs, err := read(bytes.NewReader(append(words(o, head, 1, 2, 9, 3), "abc"...)))
-	if err != nil || len(recs) != 1 || recs[0].Length != 9 {
-		t.Errorf("version 2.3, swapped: %v, %v", recs, err)
-	}
-}
-
-// An impossible original length does no harm.
-func TestHugeOriginalLength(t *testing.T) {
-	o := binary.LittleEndian
-	for _, length := range []uint32{1 << 31, math.MaxUint32} {
-		recs, err := read(bytes.NewReader(pcapRecord(o, pcapFileHead(o, 0xa1b2c3d4, 1), 1, 2, length, "abc")))
-		if err != nil || len(recs) != 1 || recs[0].Length != math.MaxInt32 {
-			t.Errorf("length %d: %v, %v", length, recs, err)
-		}
-	}
-}
 
 // backwards are n times in blocks of MaxBackstep, each from its end to its
 // beginning.

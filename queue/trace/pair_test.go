@@ -61,41 +61,6 @@ func drain(p *Pair) ([]sighting, error) {
 	}
 }
 
-func TestPairOrder(t *testing.T) {
-	const in, out = Ingress, Egress
-	tests := []struct {
-		name    string
-		in, out []int64
-		want    []sighting
-	}{
-		{"interleaved", []int64{10, 20, 30}, []int64{15, 25, 35},
-			[]sighting{{in, 10, 0}, {out, 15, 0}, {in, 20, 1}, {out, 25, 1}, {in, 30, 2}, {out, 35, 2}}},
-		{"ties", []int64{10, 10, 20}, []int64{10, 20, 20},
-			[]sighting{{in, 10, 0}, {in, 10, 1}, {out, 10, 0}, {in, 20, 2}, {out, 20, 1}, {out, 20, 2}}},
-		{"egress first", []int64{30}, []int64{10, 20},
-			[]sighting{{out, 10, 0}, {out, 20, 1}, {in, 30, 0}}},
-		{"ingress first", []int64{10, 20}, []int64{30},
-			[]sighting{{in, 10, 0}, {in, 20, 1}, {out, 30, 0}}},
-		{"unordered", []int64{100, 90, 120}, []int64{95, 110},
-			[]sighting{{in, 90, 1}, {out, 95, 0}, {in, 100, 0}, {out, 110, 1}, {in, 120, 2}}},
-		{"late by all that is allowed", []int64{0, MaxBackstep, 0, 1}, []int64{0, 0},
-			[]sighting{{in, 0, 0}, {in, 0, 2}, {out, 0, 0}, {out, 0, 1}, {in, 1, 3}, {in, MaxBackstep, 1}}},
-	}
-	for _, test := range tests {
-		p := NewPair(capture(t, 1, test.in...), capture(t, 1, test.out...))
-		got, err := drain(p)
-		if err != nil {
-			t.Errorf("%s: %v", test.name, err)
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s:\n got %v\nwant %v", test.name, got, test.want)
-		}
-		if _, _, err := p.Next(); err != io.EOF {
-			t.Errorf("%s: after the end: %v", test.name, err)
-		}
-	}
-}
-
 // The order is that of sorting everything at once.
 func TestPairSorts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -124,9 +89,13 @@ func TestPairSorts(t *testing.T) {
 			sides[point] = capture(t, 1, written...)
 		}
 		slices.SortStableFunc(want, func(a, b sighting) int { return cmp.Compare(a.time, b.time) })
-		got, err := drain(NewPair(sides[0], sides[1]))
+		pair := NewPair(sides[0], sides[1])
+		got, err := drain(pair)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("%v\n got %v\nwant %v", err, got, want)
+		}
+		if _, _, err := pair.Next(); err != io.EOF {
+			t.Fatalf("after the end: %v", err)
 		}
 	}
 }

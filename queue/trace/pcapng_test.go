@@ -44,32 +44,6 @@ func ngVariants() map[string][]byte {
 	return files
 }
 
-func TestNGVariants(t *testing.T) {
-	interfaces := []Record{
-		{1_700_000_000_000_005_000, 113, 5, []byte("third")},
-		{6, 1, 6, []byte("first")},
-		{7_000_000_000, 101, 7, []byte("second")},
-	}
-	want := map[string][]Record{
-		"interfaces": interfaces,
-		"simple":     {{NoTime, 1, 100, []byte("four")}, {NoTime, 1, 3, []byte("thr")}},
-		"after the":  {{1000, 1, 1, []byte("x")}},
-		"sections":   append(interfaces[:3:3], interfaces...),
-	}
-	for name, file := range ngVariants() {
-		got, err := read(bytes.NewReader(file))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		for prefix := range want {
-			if strings.HasPrefix(name, prefix) {
-				t.Log(name)
-				check(t, got, want[prefix])
-			}
-		}
-	}
-}
-
 func TestNGErrors(t *testing.T) {
 	o := binary.LittleEndian
 	section := slices.Clip(ngSection(o, nil))

@@ -80,60 +80,6 @@ func TestReadByHand(t *testing.T) {
 	}
 }
 
-func TestReadFormats(t *testing.T) {
-	files := small(t)
-	micros := []Record{
-		{1_999_999_000, 1, 1500, []byte("one")},
-		{2_000_000_000, 1, 0, nil},
-		{4_294_967_295_000_007_000, 1, 4, []byte("four")},
-	}
-	nanos := []Record{
-		{1_999_999_999, 101, 60, []byte("one")},
-		{1_999_999_998, 101, 60, []byte("before it")},
-	}
-	ng := []Record{
-		{1_999_999_000, 1, 1500, []byte("one")},
-		{2_000_000_000, 1, 6, []byte("second")},
-		{NoTime, 1, 3, []byte("3rd")},
-	}
-	for name, file := range files {
-		want := micros
-		if strings.Contains(name, "nanos") {
-			want = nanos
-		} else if strings.Contains(name, "pcapng") {
-			want = ng
-		}
-		got, err := read(bytes.NewReader(file))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		t.Log(name)
-		check(t, got, want)
-	}
-}
-
-func TestReadOddities(t *testing.T) {
-	o := binary.LittleEndian
-	head := slices.Clip(pcapFileHead(o, 0xa1b2c3d4, 0x3000_0001|1<<26)) // frames with checksums
-	tests := []struct {
-		name string
-		file []byte
-		want Record
-	}{
-		{"a frame longer than its packet", pcapRecord(o, head, 1, 0, 2, "four"), Record{1e9, 1, 4, []byte("four")}},
-		{"a million microseconds", pcapRecord(o, head, 1, 1_000_000, 1, "x"), Record{NoTime, 1, 1, []byte("x")}},
-		{"the largest fraction", pcapRecord(o, head, 1, 1<<32-1, 1, "x"), Record{NoTime, 1, 1, []byte("x")}},
-		{"the largest length", pcapRecord(o, head, 1, 0, 1<<31-1, "x"), Record{1e9, 1, 1<<31 - 1, []byte("x")}},
-	}
-	for _, test := range tests {
-		got, err := read(bytes.NewReader(test.file))
-		if err != nil {
-			t.Errorf("%s: %v", test.name, err)
-		}
-		check(t, got, []Record{test.want})
-	}
-}
-
 func TestReadGzip(t *testing.T) {
 	file := small(t)["pcapng BigEndian"]
 	want, err := read(bytes.NewReader(file))

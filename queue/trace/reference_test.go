@@ -273,10 +273,18 @@ func FuzzReader(f *testing.F) {
 		f.Add(file)
 	}
 	o := binary.LittleEndian
-	for minor := range byte(4) {
-		old := pcapFileHead(o, 0xa1b2c3d4, 1)
+	head := pcapFileHead(o, 0xa1b2c3d4, 0x3000_0001|1<<26) // frames with checksums
+	for minor := range byte(5) {                           // before 2.3 lengths were the other way round, and in 2.3 there are both
+		old := slices.Clone(head)
 		old[6] = minor
-		f.Add(append(words(o, old, 1, 2, 3, 1<<31), "abc"...))
+		f.Add(append(words(o, slices.Clone(old), 1, 2, 3, 9), "abc"...))
+		f.Add(append(words(o, slices.Clone(old), 1, 2, 9, 3), "abc"...))
+	}
+	for _, length := range []uint32{2, 1<<31 - 1, 1 << 31, math.MaxUint32} { // shorter than the frame, and impossible
+		f.Add(pcapRecord(o, slices.Clone(head), 1, 0, length, "four"))
+	}
+	for _, micros := range []uint32{1_000_000, math.MaxUint32} {
+		f.Add(pcapRecord(o, slices.Clone(head), 1, micros, 1, "x"))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		got, err := read(bytes.NewReader(file))

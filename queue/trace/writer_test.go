@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -32,35 +31,6 @@ func TestWriterBytes(t *testing.T) {
 	if got := hex.EncodeToString(b.Bytes()); got != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-}
-
-func TestWriterRoundTrip(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	var b bytes.Buffer
-	w, err := NewWriter(&b, hashing.LinkRaw, MaxFrame)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []Record
-	for i := range 300 {
-		frame := make([]byte, random.IntN(3000))
-		if i == 100 {
-			frame = make([]byte, MaxFrame)
-		}
-		for j := range frame {
-			frame[j] = byte(random.Uint32())
-		}
-		rec := Record{random.Int64N(1 << 32 * 1e9), hashing.LinkRaw, len(frame) + random.IntN(10), frame}
-		want = append(want, rec)
-		if err := w.Write(rec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := read(bytes.NewReader(b.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, got, want)
 }
 
 func TestWriterRefuses(t *testing.T) {
