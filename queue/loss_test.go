@@ -104,18 +104,6 @@ func TestLossIsStationary(t *testing.T) {
 	}
 }
 
-func TestLossExtremes(t *testing.T) {
-	for p, want := range map[float64]int{0: 0, 1: 1000} {
-		loss, err := NewLoss(LossConfig{Probability: p}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lost, _, _ := runs(loss.Drop, 1000); lost != want {
-			t.Errorf("probability %v: %d of 1000 lost", p, lost)
-		}
-	}
-}
-
 // A lost packet still takes its time on the link.
 func TestLossIsAfterTheQueue(t *testing.T) {
 	plain, _ := NewLink(LinkConfig{Rate: 1e9})

@@ -70,7 +70,7 @@ func (f *Flags) Required(names ...string) {
 
 // A Number is the value of a flag that has a range.
 type Number interface {
-	int | int64 | uint64 | float64 | time.Duration
+	int | float64 | time.Duration
 }
 
 // Range defines a flag whose value is from low to high, or the default, which
@@ -80,10 +80,6 @@ func Range[T Number](f *Flags, p *T, name string, value, low, high T, usage stri
 	switch p := any(p).(type) {
 	case *int:
 		f.IntVar(p, name, any(value).(int), usage)
-	case *int64:
-		f.Int64Var(p, name, any(value).(int64), usage)
-	case *uint64:
-		f.Uint64Var(p, name, any(value).(uint64), usage)
 	case *float64:
 		f.Float64Var(p, name, any(value).(float64), usage)
 	case *time.Duration:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,23 +21,14 @@ func TestDocumentsNameTests(t *testing.T) {
 	tests, experiments := map[string]bool{}, map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	named := regexp.MustCompile(`Name:\s+"([a-z]+-[a-z0-9-]+)"`)
-	err := filepath.WalkDir(".", func(name string, d os.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(name, ".go") {
-			return err
+	allSources(t, func(s *sourceFile) {
+		for _, m := range declared.FindAllStringSubmatch(s.text, -1) {
+			tests[path.Dir(s.name)+"."+m[1]] = true
 		}
-		text := read(t, name)
-		dir := filepath.ToSlash(filepath.Dir(name))
-		for _, m := range declared.FindAllStringSubmatch(text, -1) {
-			tests[dir+"."+m[1]] = true
-		}
-		for _, m := range named.FindAllStringSubmatch(text, -1) {
+		for _, m := range named.FindAllStringSubmatch(s.text, -1) {
 			experiments[m[1]] = true
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := 0
 	for _, name := range []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "METHODS.md", "SPEC.md", "CHANGELOG.md"} {
 		text := read(t, name)

@@ -13,17 +13,3 @@ func TestTruths(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-
-// The same seed makes the same packets, in the order of their sending, and other
-// seeds make others.
-func TestFlows(t *testing.T) {
-	a, b, c := Flows(1, 100), Flows(1, 100), Flows(2, 100)
-	for i := range a {
-		if a[i] != b[i] || a[i].At <= a[i].Sent || i > 0 && a[i].Sent <= a[i-1].Sent {
-			t.Fatalf("packet %d: %+v, %+v", i, a[i], b[i])
-		}
-	}
-	if len(a) < 100 || a[0] == c[0] {
-		t.Errorf("%d packets, the first %+v and %+v", len(a), a[0], c[0])
-	}
-}

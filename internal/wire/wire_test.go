@@ -28,34 +28,6 @@ func TestGoldenBytes(t *testing.T) {
 	}
 }
 
-func TestReadsWhatWasWritten(t *testing.T) {
-	r, err := Open(record(), "TEST", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Len() != 20 {
-		t.Errorf("body of %d bytes, want 20", r.Len())
-	}
-	if v := r.Uint8(); v != 1 {
-		t.Errorf("first field %#x", v)
-	}
-	if v := r.Uint16(); v != 0x0203 {
-		t.Errorf("second field %#x", v)
-	}
-	if v := r.Uint32(); v != 0x04050607 {
-		t.Errorf("third field %#x", v)
-	}
-	if v := r.Uint(5); v != 0x08090a0b0c {
-		t.Errorf("fourth field %#x", v)
-	}
-	if v := r.Uint64(); v != 0x0d0e0f1011121314 {
-		t.Errorf("fifth field %#x", v)
-	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestEveryFlippedBitAndTruncationIsRefused(t *testing.T) {
 	good := record()
 	for i := range good {

@@ -1,5 +1,0 @@
-//go:build race
-
-package trace
-
-func init() { racing = true }
