@@ -106,8 +106,8 @@ var sizes = map[string][2]int{
 	"colate":         {4531, 3616},
 	"rli":            {3254, 2808},
 	"hashing":        {1811, 3162},
-	"queue":          {3200, 4405},
-	"internal":       {1640, 2660},
+	"queue":          {3200, 3730},
+	"internal":       {1630, 2495},
 	"examples":       {5800, 5280},
 	"bench":          {11000, 3620},
 }

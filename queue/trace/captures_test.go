@@ -2,28 +2,10 @@ package trace
 
 import (
 	"bytes"
-	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
 )
-
-// open opens a capture of the shared data, and skips the test where there is
-// none.
-func open(t testing.TB, name ...string) *Reader {
-	t.Helper()
-	file, err := os.Open(dataPath(t, name...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	r, err := NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 func dataPath(t testing.TB, name ...string) string {
 	t.Helper()
@@ -71,38 +53,4 @@ func TestCapturesThatBreakDissectors(t *testing.T) {
 	}
 	t.Logf("%d files, %d of them read to a clean end; %d packets, %d of them without a possible time",
 		len(entries), clean, packets, untimed)
-}
-
-// Nothing is lost in the switch, so that the mean delay is the difference of
-// the mean times, whichever packet is which.
-func TestSwitchPair(t *testing.T) {
-	p := NewPair(open(t, "switch", "ingress.pcap"), open(t, "switch", "egress.pcap"))
-	var packets [2]int
-	var sum int64
-	for {
-		point, rec, err := p.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(rec.Frame[12:14]) != "\x08\x00" {
-			continue // the switch's own protocols, and ARP
-		}
-		packets[point]++
-		// A sum of times would overflow; it is differences that count.
-		const base = 1_697_200_000e9
-		if point == Ingress {
-			sum -= rec.Time - base
-		} else {
-			sum += rec.Time - base
-		}
-	}
-	if packets != [2]int{1000, 1000} {
-		t.Errorf("%v packets, want 1000 at each point", packets)
-	}
-	if mean := float64(sum) / 1000; math.Abs(mean-4546.40) > 0.005 {
-		t.Errorf("mean delay %.3f ns, want 4546.40", mean)
-	}
 }
