@@ -79,9 +79,7 @@ type Areas struct {
 	window   window
 	alone    []Alone
 	crossing []crossing
-	weights  []float64  // by cut, of those that came in the interval in which they were sent
 	onWay    [2]endAges // at the ends of the window
-
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which

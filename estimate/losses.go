@@ -31,6 +31,7 @@ type groupLosses struct {
 // cutLosses is what the cells of a group tell of losses in a cut.
 type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
+	came             float64 // packets received, but for those that joined
 }
 
 // observe takes what all spans tell of losses.
@@ -96,6 +97,7 @@ func (l *losses) disperse() {
 // calm takes an interval in which nothing was lost or on its way at the ends.
 func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bool) {
 	of, sent := &l.groups[c.group].cuts[cut], float64(e.sent)
+	of.came += float64(e.received)
 	if of.all += sent; known {
 		of.known += sent
 	}
@@ -127,8 +129,10 @@ func (l *losses) add(x *span) {
 		cuts[0].known += x.before
 		cuts[0].lost += float64(x.lost) * x.before / n
 	}
+	came := max(0, 1-float64(x.joined)/max(1, float64(x.received)))
 	for k, out := range x.out {
 		c := &cuts[x.from+1+k]
+		c.came += came * float64(x.in[k])
 		c.all += float64(out)
 		if x.known && n > 0 {
 			c.known += float64(out)
@@ -207,6 +211,13 @@ func (l *losses) rate(k int) float64 {
 		return l.share
 	}
 	return max(0, l.lost[k]+1) / (l.sent[k] + 1/l.share)
+}
+
+// fewer returns by how much more packets of a group came in a cut than were sent in it
+// and not lost: so many more were on their way before it than after.
+func (l *losses) fewer(group, k int) float64 {
+	c := &l.groups[group].cuts[k]
+	return c.came - (c.all - c.lost - l.rate(k)*(c.all-c.known))
 }
 
 // hazard returns the negative logarithm of the share of packets sent in a cut that came.

@@ -159,18 +159,9 @@ func (a *Areas) weigh() {
 		age := SignExtend(uint64(a.ends[x.cut]-x.Sent), a.bits)
 		end.see(float64(age), a.weight(x.from, x.to))
 	}
-	a.weights = resize(a.weights, len(a.ends))
-	clear(a.weights)
 	for i := range a.alone {
 		x := &a.alone[i]
-		if x.to > x.from+1 {
-			x.Weight = a.weight(x.from, x.to)
-			continue
-		}
-		if a.weights[x.to] == 0 {
-			a.weights[x.to] = a.weight(x.from, x.to)
-		}
-		x.Weight = a.weights[x.to]
+		x.Weight = a.weight(x.from, x.to)
 	}
 }
 
@@ -183,12 +174,9 @@ func (a *Areas) weigh() {
 func (a *Areas) weight(from, to int) float64 {
 	w, chance, all := &a.window, 0.0, 0.0
 	for g := range w.groups {
-		size, others := float64(a.size(g)), 0.0
+		size, others := float64(a.size(g)), max(0, w.groups[g].busy[from])
 		for k := from + 1; k <= to; k++ {
 			others += a.losses.groups[g].cuts[k].all
-		}
-		if at := max(from-w.from, 0); at < len(w.groups[g].busy) {
-			others += w.groups[g].busy[at]
 		}
 		length := float64(a.ends[to] - a.ends[from])
 		chance += w.groups[g].sent * math.Exp(-others/size) / a.losses.weight(g, 0, 1, length)

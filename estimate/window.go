@@ -38,7 +38,7 @@ type groupWindow struct {
 	way            []float64 // packets on their way, by cut from the first one on
 	aside          []float64 // likewise, as exact spans stand for them
 	sent           float64   // received, left or young, before groups are merged
-	busy           []float64 // way, before groups are merged
+	busy           []float64 // way, before groups are merged, and by all cuts before the first one
 }
 
 // pool adds up the spans of the window by group. It collects the packets that were
@@ -65,7 +65,10 @@ func (a *Areas) pool(from, to int) *window {
 		r.settle(l, g)
 		r.area += r.owed
 		r.variance += r.unsure
-		r.busy = append(r.busy, r.way...)
+		r.busy = append(resize(r.busy, from), r.way...)
+		for k := from; k > 0; k-- {
+			r.busy[k-1] = r.busy[k] + l.fewer(g, k)
+		}
 		if a.early(from) {
 			w.young += r.young
 		}
