@@ -94,6 +94,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	a.end, a.started, a.underWay, a.current = end, true, false, false
 	for i := range up.cells {
 		if u, d := &up.cells[i], &down.cells[i]; u.tally|d.tally != 0 {
+			a.whole[i].tally += u.tally
 			a.areas.Cut(i, estimate.CellPair{SentSum: u.sum, SentTally: u.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 		}
 	}

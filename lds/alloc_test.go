@@ -9,10 +9,8 @@ import (
 func TestNothingAllocates(t *testing.T) {
 	for name, c := range shapes() {
 		a, b := fill(t, c, packets(61, 500, 20))
-		flows, ids := make([]hashing.Flow, 32), make([]hashing.Packet, 32)
 		for what, f := range map[string]func(){
 			"Update":         func() { a.Update(1, 2, 3) },
-			"UpdateBatch":    func() { a.UpdateBatch(flows, ids, 3) },
 			"UpdateWeighted": func() { a.UpdateWeighted(1, 2, 3, 4) },
 			"Merge":          func() { _ = a.Merge(b) },
 			"Estimate":       func() { _, _ = Estimate(b, b, hashing.Flow(hashing.Word(1, 0))) },

@@ -1,7 +1,6 @@
 package lds
 
 import (
-	"encoding"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -25,14 +24,6 @@ const (
 	magic      = "HLDS"
 	version    = 5
 	countBytes = 4
-
-	headerBytes = 5 + 8 + stampBytes + 1 + 4 + 1 + 8 + 8 + 2 + 4 // all but rates and cells
-)
-
-var (
-	_ encoding.BinaryMarshaler   = (*Sketch)(nil)
-	_ encoding.BinaryAppender    = (*Sketch)(nil)
-	_ encoding.BinaryUnmarshaler = (*Sketch)(nil)
 )
 
 // AppendBinary appends the sketch's encoding to b. The error is always nil.

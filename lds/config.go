@@ -120,6 +120,3 @@ func (c *Config) Validate() error {
 func (c *Config) CellBytes() int {
 	return wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
 }
-
-// EncodedSize returns the size of a sketch's encoding in bytes.
-func (c *Config) EncodedSize() int { return headerBytes + 8*c.Rows + c.Rows*c.Columns*c.CellBytes() }

@@ -1,6 +1,7 @@
 package lds
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -13,6 +14,7 @@ import (
 type content struct {
 	packets, beyond, variance float64
 	usable                    bool
+	tally                     uint64 // of the cell upstream: equal ones have the same packets
 }
 
 // believe makes a cell that lost packets unusable if it says less than how far
@@ -147,7 +149,7 @@ func (p *pairs) sent(u *cell) float64 {
 func (p *pairs) at(i int) (x content) {
 	c, u, d := &p.up.config, &p.up.cells[i], &p.down.cells[i]
 	sent, received := float64(u.count()), float64(d.count())
-	x.packets = sent
+	x.packets, x.tally = sent, u.tally
 	if !c.fits(uint64(u.count())) {
 		return x
 	}
@@ -181,10 +183,7 @@ func fits(n uint64, bits uint8, reach float64) bool {
 
 // fits is fits for a cell of n packets of a sketch.
 func (c *Config) fits(n uint64) bool {
-	if c.GreatestDelay == 0 {
-		return fits(n, c.SumBits, reach)
-	}
-	return fits(n, c.SumBits, float64(c.GreatestDelay))
+	return fits(n, c.SumBits, float64(cmp.Or(c.GreatestDelay, reach)))
 }
 
 // A centre is a delay that others are near. It takes the clocks' offset out of

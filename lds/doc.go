@@ -77,9 +77,7 @@
 //
 // Without losses, rows that see every packet are best. With losses, compare often and
 // use an [Accumulator], and let some rows sample, as [DefaultConfig] does:
-// with fewer packets in a cell it is sooner known when one was lost. The experiments
-// ours-lds-accumulate and ours-lds-table of the project's bench have the
-// figures.
+// with fewer packets in a cell it is sooner known when one was lost.
 //
 // # Source
 //

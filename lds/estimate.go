@@ -23,7 +23,8 @@ type Result struct {
 	DegreesOfFreedom uint64
 
 	// MeanError is the expected root mean square error of Mean, in
-	// nanoseconds. It is +Inf if the cells next to the flow's do not reveal it.
+	// nanoseconds. It is +Inf if the cells next to the flow's do not reveal it. It is as
+	// small as rounding only if equal rows prove that the flow is alone in its cells.
 	MeanError float64
 
 	// Late is by how much Mean may be greater because packets that count as lost may come
@@ -36,8 +37,8 @@ type Result struct {
 
 	// Sent and Received are [Sketch.Packets] at the two points: the packets of
 	// the flow and of some of its neighbours. Lost is an upper bound of the flow's
-	// losses, from the rows that see every packet: neighbours' losses and packets on
-	// their way count. Overdue is a lower bound of what the same cells lost, of packets
+	// losses, from the row that shows fewest: neighbours' losses and packets on
+	// their way count, and where a row samples, three deviations of that. Overdue is a lower bound of what the same cells lost, of packets
 	// that are known not to be on their way; only an [Accumulator] knows of any. In one
 	// interval of [Estimate] a packet that was on its way when it began hides a loss.
 	Sent, Received, Lost, Overdue uint64

@@ -144,25 +144,6 @@ func ExamplePlan() {
 	// Q(1) = 0.91, q(4, z) = 0.985
 }
 
-func ExampleNewRotation() {
-	rotation := must(lds.NewRotation(lds.DefaultConfig))
-	for interval := range 3 {
-		for i := range 100 * (interval + 1) {
-			rotation.Active().Update(7, hashing.Word(seed, uint64(i)), int64(i))
-		}
-		done := must(rotation.Rotate()) // by the clock, in O(1)
-		// Another goroutine may read done, and give it back.
-		fmt.Println(done.Packets(7))
-		if err := rotation.Release(done); err != nil {
-			log.Fatal(err)
-		}
-	}
-	// Output:
-	// 100
-	// 200
-	// 300
-}
-
 // One packet in 250 is lost. Compared a hundred times a second, most cells are
 // settled most of the time, and it is known when.
 func ExampleAccumulator() {

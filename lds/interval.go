@@ -51,7 +51,13 @@ func (o *others) meanError(own *content) float64 {
 			o.add(&near, n, part, mean, o.alike[r] == o.alike[o.row])
 		}
 	}
-	off := o.quantile(o.farthest + math.Sqrt(o.distances/max(o.beside, 1)))
+	off, most := 0.0, 2*o.apart
+	if o.beside > 0 {
+		most = o.farthest + math.Sqrt(o.distances/o.beside)
+	}
+	if !o.alone(own) {
+		off = o.quantile(most)
+	}
 	// Which of the flow's packets are in the cell is chance, and so is how long
 	// those took that are not known.
 	sampled := 0.0
@@ -59,6 +65,29 @@ func (o *others) meanError(own *content) float64 {
 		sampled = o.single * (1 - part) / n
 	}
 	return math.Sqrt(off*off+sampled+own.variance/(n*n)) + rounding*math.Abs(mean)
+}
+
+// alone reports whether the flow is alone in the cell that was read, because rows that
+// see every packet have the same packets in its cells. The chance that others are in
+// all of these cells, too, has to be small.
+func (o *others) alone(own *content) bool {
+	const mostChance = 3e-4
+	columns := float64(o.config.Columns)
+	chance, cells, empty := columns, 0.0, 0.0
+	for r, rate := range o.config.Rates[:o.config.Rows] {
+		if rate < 1 || o.config.Spread > 1 || o.own(r)[0] != *own {
+			continue
+		}
+		chance /= columns
+		for _, near := range o.near(r) {
+			cells++
+			if near.packets == 0 {
+				empty++
+			}
+		}
+	}
+	flows := -math.Log(empty / (cells + 1)) // of a cell, on average, at most
+	return cells > 0 && chance*flows <= mostChance
 }
 
 // look reads what the flow's cells and those next to them hold.
@@ -159,10 +188,11 @@ const certain = 0.1
 // quantile returns that of the candidates at intervalOf, but at most the given error,
 // as a part of Student's.
 func (o *others) quantile(most float64) float64 {
-	list, total, squares := o.list[:o.used], 0.0, 0.0
+	list, total, squares, mean := o.list[:o.used], 0.0, 0.0, 0.0
 	for _, c := range list {
 		total += c.weight
 		squares += c.weight * c.weight
+		mean += c.weight * sq(min(c.off, most))
 	}
 	if total == 0 {
 		return math.Inf(1)
@@ -180,7 +210,11 @@ func (o *others) quantile(most float64) float64 {
 	for ; at < len(list)-1 && left > list[at].weight; at++ {
 		left -= list[at].weight
 	}
-	return min(list[at].off, most) / studentAt
+	if off := min(list[at].off, most); off > 0 {
+		return off / studentAt
+	}
+	// Nearly all are right: what the others are off by, and the next one.
+	return math.Sqrt((worth*mean/total + sq(most)) / (worth + 1))
 }
 
 // intervalDegrees are the degrees of freedom of the Student distribution

@@ -57,11 +57,11 @@ var laws = map[string]law{
 
 // obey fills sketches with flows by a law, and returns their packets and the
 // means of those that arrived.
-func (l law) obey(up, down []*Sketch, flows int, loss float64) (keys []hashing.Flow, packets []int, means []float64) {
-	r := rand.New(rand.NewPCG(31, 77))
+func (l law) obey(seed uint64, up, down []*Sketch, flows int, loss float64) (keys []hashing.Flow, packets []int, means []float64) {
+	r := rand.New(rand.NewPCG(seed, 77))
 	for i := range flows {
 		n, delay := l(r)
-		f := hashing.Flow(hashing.Word(31, uint64(i)))
+		f := hashing.Flow(hashing.Word(seed, uint64(i)))
 		var sum, arrived float64
 		for range n {
 			p, d := hashing.Packet(r.Uint64()), math.Trunc(delay())
@@ -117,7 +117,7 @@ func TestMeanIntervalOfOtherLaws(t *testing.T) {
 			for _, c := range configs {
 				ups, downs = append(ups, mustNew(t, c)), append(downs, mustNew(t, c))
 			}
-			keys, packets, means := l.obey(ups, downs, 4000, loss)
+			keys, packets, means := l.obey(31, ups, downs, 4000, loss)
 			for at, name := range names {
 				c, up, down := configs[at], ups[at], downs[at]
 				var classes [4]width // up to 9, 99, 999 packets, and beyond

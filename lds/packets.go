@@ -40,24 +40,15 @@ func (s *Sketch) absent(f hashing.Flow) bool {
 	return false
 }
 
-// lost returns the smallest loss that the rows seeing every packet show: how
-// many fewer packets flow f's cells hold downstream than upstream. If all rows
-// sample, it is the smallest of the bounds from their samples.
+// lost returns the smallest loss that a row shows: how many fewer packets flow f's
+// cells hold downstream than upstream, at most if the row samples.
 func lost(up, down *Sketch, f hashing.Flow) uint64 {
-	all, sampled := math.Inf(1), math.Inf(1)
+	least := math.Inf(1)
 	for r, rate := range up.config.Rates[:up.config.Rows] {
 		sent, received := up.rowPackets(r, f), down.rowPackets(r, f)
-		missing := float64(sent - min(sent, received))
-		if rate == 1 {
-			all = min(all, missing)
-		} else {
-			sampled = min(sampled, atMost(missing, rate))
-		}
+		least = min(least, atMost(float64(sent-min(sent, received)), rate))
 	}
-	if math.IsInf(all, 1) {
-		all = math.Round(sampled)
-	}
-	return uint64(all)
+	return uint64(math.Round(least))
 }
 
 // atMost returns an upper bound, at three deviations of the sampling

@@ -43,39 +43,25 @@ func tally(p hashing.Packet, weight uint32) uint64 {
 // grows. It has a single writer and no locks: keep one sketch a goroutine and
 // Merge them. Functions that only read may run concurrently while nobody
 // writes.
+//
+// An [estimate.Rotation] makes two take turns, at the same time at both points. A
+// packet on its way then is in different intervals, and spoils its cells in both for
+// [Estimate] and [Decode]; an [Accumulator] puts such intervals together.
 type Sketch struct {
-	cells      []cell // row after row
-	columns    uint64
-	spread     uint64
+	cells      []cell          // row after row
 	thresholds [MaxRows]uint64 // for hashing.Sampled
 	config     Config
-	path       path
+	quick      bool
+	sampling   bool // the last rows
 	stamp
 }
 
-// A path is a kind of Config for which Update has code of its own.
-type path uint8
-
-const (
-	general path = iota
-	plain        // four rows that see every packet, each flow in one cell of a row
-	banks        // likewise, but the last two rows sample few packets
-)
-
-// pathOf returns the path of a valid Config.
-func pathOf(c *Config) path {
+// quick reports whether Update has code of its own for a valid Config: four rows, each
+// flow in one cell of a row. The last two see every packet or sample few.
+func (c *Config) quick() bool {
 	const few = 1.0 / 8 // so that a branch is seldom taken
-	switch r := &c.Rates; {
-	case c.Rows != 4:
-		return general
-	case c.Spread != 1 || r[0] < 1 || r[1] < 1:
-		return general
-	case r[2] == 1 && r[3] == 1:
-		return plain
-	case r[2] <= few && r[3] <= r[2]:
-		return banks
-	}
-	return general
+	r := &c.Rates
+	return c.Rows == 4 && c.Spread == 1 && r[0] == 1 && r[1] == 1 && (r[2] == 1 && r[3] == 1 || r[2] <= few && r[3] <= r[2])
 }
 
 // New returns an empty sketch. The error wraps [estimate.ErrConfig].
@@ -89,31 +75,19 @@ func New(c Config) (*Sketch, error) {
 // newSketch makes a sketch of a validated Config.
 func newSketch(c Config) *Sketch {
 	s := &Sketch{
-		cells:   make([]cell, c.Rows*c.Columns),
-		columns: uint64(c.Columns),
-		spread:  uint64(c.Spread),
-		config:  c,
-		path:    pathOf(&c),
+		cells:  make([]cell, c.Rows*c.Columns),
+		config: c,
+		quick:  c.quick(),
 	}
 	for r := range c.Rows {
 		s.thresholds[r] = hashing.Threshold(c.Rates[r])
+		s.sampling = s.sampling || c.Rates[r] < 1
 	}
 	return s
 }
 
 // Config returns the configuration that the sketch was made with.
 func (s *Sketch) Config() Config { return s.config }
-
-// NewRotation returns two empty sketches that take turns, one interval after
-// another without a pause. The error wraps [estimate.ErrConfig].
-//
-// Both points rotate at the same time by their clocks. A packet on its way at
-// that moment is in different intervals at the two points, and spoils its
-// cells in both for [Estimate] and [Decode]. An [Accumulator] puts such
-// intervals together.
-func NewRotation(c Config) (*estimate.Rotation[*Sketch], error) {
-	return estimate.NewRotation(func() (*Sketch, error) { return New(c) })
-}
 
 // Update records that packet p of flow f passed at time t, in nanoseconds (Fig. 5).
 func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
@@ -131,34 +105,23 @@ func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weigh
 	}
 }
 
-// UpdateBatch records that the packets passed at the same time t, such as a
-// burst taken from a ring; packets[i] belongs to flows[i]. It panics if there
-// are fewer packets than flows.
-func (s *Sketch) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
-	packets = packets[:len(flows)]
-	for i, f := range flows {
-		s.add(f, uint64(packets[i]), uint64(t), tally(packets[i], 1))
-	}
-}
-
 // add adds sum and tally to the cells of packet p of flow f: in row r
 // to (r, (h_r(f) + h'_r(x)) mod C) of section 2.3.4, if the row samples p. It
 // makes no call, which would take a third of the time.
 func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
-	cells, columns := s.cells, s.columns
-	switch s.path {
-	case plain, banks:
+	cells, columns := s.cells, uint64(s.config.Columns)
+	if s.quick {
 		// Compute all indices first, so that the processor waits for the cells
 		// together.
 		i, j := split(flowWord(f, 0), columns)
 		cells[i].add(sum, tally)
 		cells[columns+j].add(sum, tally)
-		if s.path == banks && sampling(p) >= s.thresholds[2] {
+		if s.sampling && sampling(p) >= s.thresholds[2] {
 			return
 		}
 		k, l := split(flowWord(f, 1), columns)
 		cells[2*columns+k].add(sum, tally)
-		if s.path == banks && sampling(p) >= s.thresholds[3] {
+		if s.sampling && sampling(p) >= s.thresholds[3] {
 			return
 		}
 		cells[3*columns+l].add(sum, tally)
@@ -170,19 +133,20 @@ func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
 // along returns the column at the given place of a flow's virtual LDA. The low
 // 16 bits of offset, a hash, choose the place.
 func (s *Sketch) along(home, offset uint64) uint64 {
-	column := home + offset&0xffff*s.spread>>16
-	return column - s.columns&-((s.columns-1-column)>>63)
+	columns := uint64(s.config.Columns)
+	column := home + offset&0xffff*uint64(s.config.Spread)>>16
+	return column - columns&-((columns-1-column)>>63)
 }
 
 // addGeneral is add for any Config. It does not branch on what is sampled.
 func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
-	chosen := sampling(p)
+	chosen, columns := sampling(p), uint64(s.config.Columns)
 	var offsets uint64
 	for r, threshold := range s.thresholds[:s.config.Rows&(2*MaxRows-1)] {
-		if r&3 == 0 && s.spread > 1 {
+		if r&3 == 0 && s.config.Spread > 1 {
 			offsets = hashing.Mix(p, uint64(r>>2))
 		}
-		at := uint64(r)*s.columns + s.along(home(r, f, s.columns), offsets)
+		at := uint64(r)*columns + s.along(home(r, f, columns), offsets)
 		offsets >>= 16
 		s.cells[at].sample(sum, tally, chosen, threshold)
 	}

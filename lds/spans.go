@@ -13,6 +13,7 @@ type total struct {
 	sent, received uint64
 	unknown        uint64 // packets received of which nothing is known
 	lost, left     int    // packets lost for certain, and those outstanding at the end
+	tally          uint64 // the sum of those upstream
 }
 
 // A pending is what is known of a span that goes on. Its parts lack the same packets, so
@@ -124,5 +125,5 @@ func (t *total) content(b *borrowing) content {
 		y.beyond += part * (like - y.beyond)
 		y.variance *= 1 - part
 	}
-	return content{x.packets + y.packets, x.beyond + y.beyond, y.variance, x.usable}
+	return content{x.packets + y.packets, x.beyond + y.beyond, y.variance, x.usable, t.tally}
 }

@@ -26,7 +26,7 @@ func BenchmarkEstimate(b *testing.B) {
 // TestUpdateIsInlined: Update is one call, to add, and that makes none.
 func TestUpdateIsInlined(t *testing.T) {
 	compiler.Look(t).WantInlined(t, "(*Sketch).Update", "(*cell).add", "split", "flowWord", "home", "tally", "sampling")
-	if newSketch(DefaultConfig).path == general {
+	if !newSketch(DefaultConfig).quick {
 		t.Error("DefaultConfig does not take a short path")
 	}
 }

@@ -38,8 +38,6 @@ func (i stamp) match(j stamp) error {
 	return nil
 }
 
-const stampBytes = 16
-
 func (i stamp) appendTo(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, i.number)
 	return binary.BigEndian.AppendUint64(b, uint64(i.began))

@@ -63,16 +63,18 @@ func (c *TableConfig) FlowBytes() int {
 // are held in the end do not depend on the order of packets, and large ones,
 // which draw often, nearly always are. A flow that came when there was room is
 // held from its first packet on; another from the packet that drew low enough.
-// [Table.Hold] gives rooms to flows that are known to be large. Of a million flows, a
-// table of 16,000 holds nine tenths of those of 1,000 packets and more by what they draw,
-// and 99 % once it has held on for three intervals to those of 250 that it saw: a flow that
-// came late was seen in part (TestTableHoldsOnToTheLarge).
+//
+// [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,000 of
+// a million flows, a table holds 90 % of the flows of 1,000 packets or more. If it keeps
+// the flows that had 250 packets or more in the interval before, it holds 99 % after
+// three intervals (TestTableHoldsOnToTheLarge).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and
 // of one. A loss spoils one cell.
 //
-// A Table has a single writer and no locks: keep one a goroutine, give each flow
-// to one of them, and Merge them. An [estimate.Rotation] makes two take turns. A flow whose hash is 0 is never held.
+// A Table has a single writer and no locks: keep one for each goroutine, give each flow
+// to one of them, and Merge them. An [estimate.Rotation] makes two take turns. A flow
+// whose hash is 0 is never held.
 type Table struct {
 	config  TableConfig
 	buckets uint64

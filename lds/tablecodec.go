@@ -20,14 +20,10 @@ import (
 //	    for each flow, by rising hash: hash 8 · the lowest number that it drew 4
 //	        · the limit below which it drew to be admitted 4
 //	        · for each of three cells: sum · count 4 · digest
-//	CRC-32C 4
-//
-// Sums and digests take as few bytes as hold their bits, with the upper bits
-// zero.
+//	CRC-32C 4, with sums and digests as in the record of a sketch
 const (
-	tableMagic       = "HLDT"
-	tableVersion     = 1
-	tableHeaderBytes = 5 + 8 + stampBytes + 4 + 2 + 4
+	tableMagic   = "HLDT"
+	tableVersion = 1
 )
 
 // AppendBinary appends the table's encoding to b. The error is always nil.

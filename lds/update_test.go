@@ -196,29 +196,6 @@ func TestUpdateIsFigure5(t *testing.T) {
 	}
 }
 
-func TestUpdateBatchIsUpdate(t *testing.T) {
-	for name, c := range shapes() {
-		t.Run(name, func(t *testing.T) {
-			one, batch := mustNew(t, c), mustNew(t, c)
-			stream := packets(2, 500, 30)
-			var flows []hashing.Flow
-			var ids []hashing.Packet
-			for _, p := range stream {
-				one.Update(p.flow, p.packet, -77)
-				flows, ids = append(flows, p.flow), append(ids, p.packet)
-			}
-			for len(flows) > 0 {
-				n := min(32, len(flows))
-				batch.UpdateBatch(flows[:n], ids[:n], -77)
-				flows, ids = flows[n:], ids[n:]
-			}
-			if diff := cmp.Diff(dump(one), dump(batch)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 func TestWeightIsThatManyPackets(t *testing.T) {
 	// But for the digest, which takes a packet once.
 	c := shapes()["spread"]

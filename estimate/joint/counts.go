@@ -44,14 +44,17 @@ const (
 	countNear    = 1e-3
 	countSettled = 1e-7
 	countMost    = 20
-	// No row is taken to have contributed more than this fraction of the
-	// belief about a flow. Without the limit, next to nothing would be left.
+	// When a row's own message is taken out of the belief about a flow, it
+	// counts as at most this fraction of the belief's precision. Otherwise the
+	// rest could be next to nothing, and its variance without bound.
 	mostTold = 0.75
-	// No flow's variance is taken as smaller than the first when it is
-	// subtracted from others, and no variance at all as smaller than the second.
-	surest        = 0.01
+	// A decoded flow is never so certain that its variance is below this, so that
+	// its neighbours can still correct it.
+	surest = 0.01
+	// Other variances are at least this, so that precisions stay finite.
 	leastVariance = 1e-6
-	// A single cell has at most this weight in how wrong the variances are.
+	// In the misfit, the square of a cell's rest counts as at most this many
+	// times its variance, so that one cell does not decide for all.
 	mostMisfit = 100
 )
 
