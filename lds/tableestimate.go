@@ -13,6 +13,9 @@ import (
 // it was admitted, 1 if it was held from its first packet on; the interval
 // takes the mean of those that came before to be off by a deviation.
 //
+// Packets that cross an end of the interval count as lost at one point or the other, and
+// the slow ones cross oftener: the interval should be long beside the delays.
+//
 // It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or
 // if all of its cells lost packets. It returns [estimate.ErrMismatch] if the
 // Configs or the intervals differ.
@@ -84,7 +87,7 @@ func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
 // enough of a bucket or of too many.
 func (b *tableBucket) each(do func(f hashing.Flow), enough func() bool) {
 	first := b.first
-	for range min(b.up.buckets, fewBuckets) {
+	for range b.up.buckets {
 		for _, f := range b.up.keys[first : first+bucketFlows] {
 			do(f)
 		}
@@ -124,15 +127,15 @@ func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
 }
 
 const (
-	fewBuckets    = 16 // are searched for what a bucket does not tell
-	enoughDegrees = 16 // of freedom tell a variance of packets within a factor of two
+	enoughDegrees = 128 // of freedom tell a variance even where one packet in thirty is slow
+	leastDegrees  = 16  // tell it within a factor of two; with fewer there is no interval
 )
 
 // variance returns that of the delays of the packets of flow f. Its own cells are
-// at most three, so other flows, of its bucket and those that follow, weigh as
-// much as one more. It is infinite if there is nothing to go by.
+// at most three, so other flows tell it, of its bucket and those that follow, and its own
+// cells only if they say more. It is infinite if there is too little to go by.
 func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
-	var squares, degrees float64
+	squares, degrees := 0.0, 0.0
 	b.each(func(other hashing.Flow) {
 		if h := b.read(other); other != f && h.cells > 1 {
 			squares += h.squares
@@ -140,11 +143,12 @@ func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
 		}
 	}, func() bool { return degrees >= enoughDegrees })
 	free := float64(own.cells - 1)
-	switch {
-	case degrees > 0:
-		return (own.squares + squares/degrees) / (free + 1)
-	case free > 0:
+	if degrees+free < leastDegrees {
+		return math.Inf(1)
+	}
+	if degrees == 0 {
 		return own.squares / free
 	}
-	return math.Inf(1)
+	others := squares / degrees
+	return max(others, (own.squares+others)/(free+1))
 }
