@@ -47,7 +47,9 @@ func TestTableIntervalsUnderLoss(t *testing.T) {
 	}
 }
 
-func lossyTables(t *testing.T, random *rand.Rand, flows int, loss float64) (sent, received *Table, truth map[hashing.Flow]*estimate.Moments) {
+func lossyTables(
+	t *testing.T, random *rand.Rand, flows int, loss float64,
+) (sent, received *Table, truth map[hashing.Flow]*estimate.Moments) {
 	var tables [2]*Table
 	for i := range tables {
 		var err error
