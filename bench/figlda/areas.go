@@ -200,7 +200,7 @@ func measureAreas(run *experiment.Run) {
 					fmt.Sprint(law.name, law.mean, rate, loss.name, loss.share))
 				e, exact, half := perflow.Quantile(s.errors, 0.5), perflow.Quantile(s.exact, 0.5), perflow.Quantile(s.halves, 0.5)
 				t.Row(law.name, experiment.Duration(1e9*law.mean), rate, fmt.Sprintf("%s %s", percent(loss.share), loss.name), s.reports, s.refused,
-					s.outside95, s.outside999, percent(exact), percent(e), percent(half), half/e)
+					s.outside95, s.outside999, percent(exact), percent(e), percent(half), experiment.Number(half/e))
 				reports += s.reports - s.refused
 				outside += s.outside95
 				if loss.share == 0 && law.mean < 1 {
