@@ -22,7 +22,9 @@ import (
 //
 // It measures the time that packets spent on their way, for each packet received
 // (see [estimate.Areas]). Without losses that is exact, however many packets cross
-// the ends of intervals. What a lost packet leaves in doubt is when it was sent,
+// the ends of intervals. It is the mean delay of those received but for what passed before
+// the report began and after it ended: intervals hold that, so reports should be much longer than
+// packets take. What a lost packet leaves in doubt is when it was sent,
 // between two cuts at which nothing was on its way in its cell. So the oftener points
 // compare, and the fewer packets are on their way in a cell at once, the less a loss
 // costs: rows that sample help. Packets that are slow among fast ones are told from lost
@@ -44,6 +46,7 @@ type Accumulator struct {
 	known   []content // likewise
 	clocks  error     // that they disagree
 	late    bool      // packets that count as lost may come yet
+	longest float64   // that a packet takes, as far as was seen
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
 	current bool
@@ -118,6 +121,7 @@ func (a *Accumulator) Gap() {
 	a.fold(a.areas.Cuts())
 	for i := range a.whole {
 		a.whole[i].lost += a.whole[i].left // or on their way
+		a.whole[i].ended += a.whole[i].left
 		a.whole[i].left = 0
 	}
 	a.from, a.started, a.current = 0, false, false
@@ -130,7 +134,7 @@ func (a *Accumulator) Reset() {
 		a.fold(a.areas.Cuts())
 	}
 	for i := range a.whole {
-		a.whole[i] = total{left: a.whole[i].left}
+		a.whole[i] = total{left: a.whole[i].left, began: a.whole[i].left}
 	}
 	a.since, a.clocks, a.current = a.end, nil, false
 }
@@ -147,6 +151,9 @@ func (a *Accumulator) fold(to int) {
 // take adds what is known from the last fold up to a cut.
 func (a *Accumulator) take(into []total, to int) {
 	t, err := a.areas.Transit(a.from, to, nil)
+	if t.Greatest > 0 {
+		a.longest = t.Greatest
+	}
 	if a.late = t.Late > 0; errors.Is(err, estimate.ErrClocks) {
 		a.clocks = fmt.Errorf("lds: %w", err)
 	}
@@ -245,7 +252,40 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	if a.late && received > 0 {
 		r.Late = most / received * float64(a.end-a.since) / 2
 	}
+	if received > 0 {
+		r.less, r.more = a.owed(f)
+		r.less, r.more = r.less/received, r.more/received
+	}
 	return r
+}
+
+// owed returns by how much the time that a flow's packets spent on their way in the
+// report may be more and less than the sum of the delays of those received: by the ages, when
+// it ended, of those then outstanding, and when it began. Rows that sample have part of them.
+func (a *Accumulator) owed(f hashing.Flow) (less, more float64) {
+	longest := a.longest
+	if longest == 0 {
+		longest = float64(a.end - a.since)
+	}
+	c, full := &a.config, false
+	for row, rate := range c.Rates[:c.Rows] {
+		low, high := 0.0, 0.0
+		for offset := range c.Spread {
+			t := &a.all[c.at(row, f, offset)]
+			low += float64(max(0, t.ended+t.left) + max(0, -t.began))
+			high += float64(max(0, t.began) + max(0, -t.ended-t.left))
+		}
+		low, high = low*longest/rate, high*longest/rate
+		switch {
+		case rate == 1 && full:
+			less, more = min(less, low), min(more, high)
+		case rate == 1:
+			less, more, full = low, high, true
+		case !full:
+			less, more = max(less, low), max(more, high)
+		}
+	}
+	return less, more
 }
 
 // Decode estimates the mean delays of all flows over all intervals together,
@@ -260,8 +300,9 @@ func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts
 		sent[i] = a.all[i].sent
 	}
 	d := decoding{Config: &a.config, held: sent, at: func(i int) content { return a.known[i] }, single: a.single}
-	if a.late {
-		d.late = func(f hashing.Flow) float64 { return a.tally(f).Late }
+	d.late = func(f hashing.Flow, packets float64) float64 {
+		r := a.tally(f)
+		return r.Late + max(r.less, r.more)*max(1, float64(r.Received)/packets)
 	}
 	return d.solve(ctx, flows, opts)
 }

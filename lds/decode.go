@@ -60,8 +60,9 @@ type decoding struct {
 	held   []uint64
 	at     func(cell int) content
 	around float64
-	single float64                      // variance of the time of one packet
-	late   func(f hashing.Flow) float64 // Result.Late, nil for none
+	single float64 // variance of the time of one packet
+	// late returns how far a flow's mean may be off by what comes late and what ends owe; nil for none.
+	late func(f hashing.Flow, packets float64) float64
 }
 
 // solve decodes the packets that are not known, and then the means.
@@ -99,7 +100,7 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 		}
 		late := 0.0
 		if d.late != nil {
-			late = d.late(f.Flow) / 2
+			late = d.late(f.Flow, max(r.Packets[i], 1)) / 2
 		}
 		r.StdDev[i] = math.Hypot(math.Hypot(r.StdDev[i], d.shared(f.Flow, max(r.Packets[i], 1), &p)), late)
 	}

@@ -31,6 +31,8 @@ type Result struct {
 	// yet. An [Accumulator] says so until it has seen 45 intervals.
 	Late float64
 
+	less, more float64 // by how much Mean may be less and more, by what the report's ends owe
+
 	// Share is the fraction of the flow's packets behind the answer, as far as
 	// counts can tell: 1 unless some cells of a spread flow are unusable.
 	Share float64

@@ -226,13 +226,14 @@ const intervalOf = 0.95 // of the candidates, within studentAt times MeanError
 var studentAt = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
 
 // MeanInterval returns the interval of the flow's mean at the given
-// confidence, between 0 and 1: Student's, from MeanError, and Late above it. It is infinite
-// if MeanError is.
+// confidence, between 0 and 1: Student's, from MeanError, and Late above it. That of an
+// [Accumulator] also holds what the ends of the report owe it. It is infinite if MeanError is.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.N == 0 || math.IsInf(r.MeanError, 1) {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	}
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: 1}, intervalDegrees, confidence)
-	i.High += r.Late
+	i.Low -= r.less
+	i.High += r.Late + r.more
 	return i
 }

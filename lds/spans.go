@@ -14,6 +14,7 @@ type total struct {
 	unknown        uint64 // packets received of which nothing is known
 	lost, left     int    // packets lost for certain, and those outstanding at the end
 	tally          uint64 // the sum of those upstream
+	began, ended   int    // packets outstanding when the report began, and at gaps
 }
 
 // A pending is what is known of a span that goes on. Its parts lack the same packets, so

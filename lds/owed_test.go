@@ -1,0 +1,128 @@
+package lds
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/truth"
+)
+
+// Reports of ten intervals hold the mean delays of the packets that were received in
+// them, however much of their time passed before, and however much passed of the time of
+// others that come later. Were this left out, the control, constant delays would be missed.
+func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
+	skipShort(t)
+	missed := 0.0
+	for _, test := range []struct{ fixed, random, loss float64 }{
+		{20e6, 0, 0}, {50e6, 0, 0}, {300e6, 0, 0}, {950e6, 0, 0}, {1500e6, 0, 0}, {0, 20e6, 0}, {0, 20e6, 0.01},
+	} {
+		o := owing{in: map[string]float64{}}
+		for seed := range uint64(3) {
+			o.run(t, rand.New(rand.NewPCG(seed, 5)), test.fixed, test.random, test.loss)
+		}
+		slices.Sort(o.wide)
+		slices.Sort(o.narrow)
+		t.Logf("%+v: %v of %v in intervals; half as wide as %.3g ms by the median, and %.3g without what ends owe",
+			test, o.in, o.answers, o.wide[len(o.wide)/2]/2e6, o.narrow[len(o.narrow)/2]/2e6)
+		for _, name := range []string{"Estimate", "Decode"} {
+			if o.in[name] < 0.94*o.answers {
+				t.Errorf("%+v: %s: %v of %v in their intervals", test, name, o.in[name], o.answers)
+			}
+		}
+		if o.in["neither"] < 0.94*o.answers {
+			missed++
+		}
+	}
+	if missed < 3 {
+		t.Errorf("without what ends owe, intervals miss in %v cases", missed)
+	}
+}
+
+// An owing counts the answers that are in their intervals.
+type owing struct {
+	answers      float64
+	in           map[string]float64
+	wide, narrow []float64
+}
+
+// run passes 50 flows of 40 packets a second for eight seconds.
+func (o *owing) run(t *testing.T, random *rand.Rand, fixed, mean, loss float64) {
+	const flows, intervals, length = 50, 80, int64(1e8)
+	c := DefaultConfig
+	c.Columns = 3500
+	up, down := make([]*Sketch, intervals), make([]*Sketch, intervals)
+	for k := range up {
+		up[k], down[k] = mustNew(t, c), mustNew(t, c)
+	}
+	var all []truth.Packet
+	for now := int64(0); now < intervals*length; now += int64(random.ExpFloat64() * 5e5) {
+		f, id := hashing.Flow(hashing.Word(9, random.Uint64N(flows))), hashing.Packet(random.Uint64())
+		p := truth.Packet{Flow: uint64(f), Sent: now, Received: now + int64(fixed+mean*random.ExpFloat64()), Lost: random.Float64() < loss}
+		up[now/length].Update(f, id, now)
+		if k := p.Received / length; !p.Lost && k < intervals {
+			down[k].Update(f, id, p.Received)
+		}
+		all = append(all, p)
+	}
+	a := mustAccumulate(t, c)
+	for k := range int64(intervals) {
+		if err := a.Add(k*length, (k+1)*length, up[k], down[k]); err != nil {
+			t.Fatal(err)
+		}
+		if k%10 != 9 {
+			continue
+		}
+		if k > 29 {
+			o.report(t, a, all, (k-9)*length, (k+1)*length)
+		}
+		a.Reset()
+	}
+}
+
+func (o *owing) report(t *testing.T, a *Accumulator, all []truth.Packet, from, to int64) {
+	sums, packets, sent := map[hashing.Flow]float64{}, map[hashing.Flow]float64{}, map[hashing.Flow]float64{}
+	for _, p := range all {
+		f := hashing.Flow(p.Flow)
+		if p.Sent >= from && p.Sent < to {
+			sent[f]++
+		}
+		if !p.Lost && p.Received >= from && p.Received < to {
+			sums[f] += float64(p.Received - p.Sent)
+			packets[f]++
+		}
+	}
+	var records []joint.FlowRecord
+	for f, n := range sent {
+		records = append(records, joint.FlowRecord{Flow: f, Packets: n})
+	}
+	decoded, err := a.Decode(t.Context(), records, joint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range records {
+		want := sums[x.Flow] / packets[x.Flow]
+		r, err := a.Estimate(x.Flow)
+		if err != nil || decoded.Usable[i] == 0 {
+			continue
+		}
+		o.answers++
+		within := r.MeanInterval(0.95)
+		o.wide = append(o.wide, within.High-within.Low)
+		within.Low, within.High = within.Low-1, within.High+1
+		if within.Contains(want) {
+			o.in["Estimate"]++
+		}
+		if w := decoded.MeanInterval(i, 0.95); w.Low-1 <= want && want <= w.High+1 {
+			o.in["Decode"]++
+		}
+		r.less, r.more = 0, 0
+		within = r.MeanInterval(0.95)
+		o.narrow = append(o.narrow, within.High-within.Low)
+		if within.Low-1 <= want && want <= within.High+1 {
+			o.in["neither"]++
+		}
+	}
+}
