@@ -102,7 +102,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {692, 406},
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2060},
-	"lds":            {2840, 3520},
+	"lds":            {2850, 3610},
 	"colate":         {4531, 3616},
 	"rli":            {3254, 2808},
 	"hashing":        {1811, 3162},
