@@ -49,6 +49,7 @@ type accumulator struct {
 type tally struct {
 	sum     float64 // delays above the reference
 	noise   float64 // Σ weights of cells, squared, × margins: the variance of others' noise goes with it
+	margin  float64 // packets of another flow that a cell may hold without being left out
 	counted float64 // the flow's packets, less what a typical cell has
 	passed  float64 // the same at the first point, with what was lost
 	gone    float64 // packets that all of its cells lost
@@ -214,17 +215,19 @@ func (a *accumulator) flush() {
 // tally adds the epochs of the table to flow f.
 func (a *accumulator) tally(f int) {
 	t, own, m := a.table, &a.tallies[f], a.config.PerFlow
-	wide, kept, cells := a.use(f), 0.0, 0.0
+	wide, kept, cells, widest := a.use(f), 0.0, 0.0, 0.0
 	for j := range a.cells {
 		if c := &a.cells[j]; c.share > 0 {
 			kept += c.share
 			cells++
+			widest = max(widest, c.margin)
 		}
 	}
 	if !wide || kept == 0 {
 		own.large = true
 		return
 	}
+	own.margin += widest
 	for e := range t.epochs {
 		if t.live>>e&1 != 0 {
 			a.tallyEpoch(own, f*m, e, kept, cells)

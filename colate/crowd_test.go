@@ -1,8 +1,10 @@
 package colate
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -110,5 +112,52 @@ func TestCrowds(t *testing.T) {
 				t.Errorf("%s: of %d answers %d outside", name, n, outside[k])
 			}
 		}
+	}
+}
+
+// few is 20 flows of very different sizes, and of mean delays as different.
+func few(rng *rand.Rand) (all []passage) {
+	for range 20 {
+		f, mean := hashing.Flow(hashing.Word(9, rng.Uint64())), 20e6*math.Exp(rng.NormFloat64())
+		for range int(min(500*math.Pow(rng.Float64(), -1/0.8), 50_000)) {
+			p := passage{Flow: f, Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * 300e9)}
+			p.At = p.Sent + int64(mean*rng.ExpFloat64())
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Where flows are few, one that shares a counter is in none of the absent flows'. Intervals
+// hold of the largest flows, too, and no right record is refused.
+func TestFewFlows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics of one goroutine, which take long")
+	}
+	w := world{config: cutAt(30e9), seed: 1}
+	w.config.PerFlow = 16
+	w.config.Counters, w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 2000, 14, 20, 64, 12
+	outside, refused, asked := 0, 0, 0
+	for seed := range uint64(60) {
+		epochs, arrived := w.cut(t, few(rand.New(rand.NewPCG(seed, 2))))
+		list := traffic.Truths(arrived, 1)
+		slices.SortFunc(list, func(a, b truth) int { return cmp.Compare(b.Packets, a.Packets) })
+		answers, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(list), 0, 1e12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range answers[:5] {
+			asked++
+			switch in := a.MeanInterval(0.95); {
+			case a.Err != nil:
+				refused++
+			case list[i].Mean < in.Low || list[i].Mean > in.High:
+				outside++
+			}
+		}
+	}
+	t.Logf("of %d large flows %d refused, %d outside", asked, refused, outside)
+	if refused > 0 || float64(outside) > 0.05*float64(asked)+shortfall(asked, 0.95) {
+		t.Errorf("of %d large flows %d refused, %d outside", asked, refused, outside)
 	}
 }

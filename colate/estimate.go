@@ -128,6 +128,8 @@ type estimator struct {
 	least      float64 // number of packets of an absent flow, and largest
 	most       float64
 	variance   float64 // of a packet's delay
+	foreign    float64 // and of others'
+	excess     float64 // packets in its counters that neither its record nor chance explains
 
 	packets float64 // the flow's packets that the tallies stand for
 	counted float64 // 0 to 1: the weight of the counted number, as against the recorded one
@@ -201,7 +203,7 @@ func (e *estimator) learn(all *scatter) {
 	e.sum, e.count = e.noise*e.sum, e.noise*e.count
 	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
 	e.least, e.most = min(e.noise*counts[0], e.count), max(e.noise*counts[absentFlows-1], e.count)
-	e.variance = e.own.like(all)
+	e.variance, e.foreign = e.own.like(all), all.variance()
 }
 
 // countPackets weighs the recorded number of the flow's packets against the
@@ -215,8 +217,12 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	e.packets = record.Packets * e.read
 	// How many packets were in the epochs that were not read is unknown.
 	e.doubt = math.Hypot(record.Doubt*e.read, record.Packets*(1-e.read)/2)
-	variance := e.spread*e.spread + 1
-	if apart := e.packets - counted; apart > e.count-e.least+2 || -apart > e.most-e.count+2 {
+	variance := e.spread*e.spread + e.own.sampled + 1
+	apart := e.packets - counted
+	// Where flows are few, a large one that shares a counter shows in the
+	// number of packets, but may be in none of the absent flows' counters.
+	e.excess = math.Sqrt(max(apart*apart-4*(variance+e.doubt*e.doubt), 0))
+	if apart > e.count-e.least+2 || -apart > e.most-e.count+2 {
 		e.doubt = math.Hypot(e.doubt, apart) // no absent flow is as far: the record may be of what was sent, or wrong
 	}
 	if e.doubt > 0 {
@@ -230,8 +236,10 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 // agrees reports whether the counters hold as many packets as the record says,
 // sent or received, and between which numbers they do.
 func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
-	off := 5 * math.Sqrt(max(e.own.counted, 0)/10+1+record.Doubt*record.Doubt)
-	low, high = e.own.counted-e.count-off-1.5*(e.most-e.count), max(e.own.passed, e.own.counted)-e.count+off+1.5*(e.count-e.least)
+	off := 5 * math.Sqrt(max(e.own.counted/10, e.own.sampled, 0)+1+record.Doubt*record.Doubt)
+	// Four large flows may share a counter each, none of them too large for it.
+	low = e.own.counted - e.count - off - max(1.5*(e.most-e.count), 4*e.own.margin)
+	high = max(e.own.passed, e.own.counted) - e.count + off + 1.5*(e.count-e.least)
 	missed := record.Packets * (1 - e.read)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
 }
@@ -256,7 +264,9 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	// units, and a record may be wrong.
 	sampled := (own.sampled*e.variance + own.vague + e.packets*(unit*unit-1)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
-	r.own = math.Sqrt(sampled + recorded*recorded)
+	// Packets of large flows that share a counter take as long as any.
+	shared := e.excess / e.packets * math.Sqrt(e.foreign)
+	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared)
 	// A packet crosses a cut with a probability proportional to its delay, so
 	// the delays of those that do are larger by variance/mean. Take twice
 	// that, because the variance is of packets that did not cross.

@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2060},
 	"lds":            {2850, 3610},
-	"colate":         {4531, 3616},
+	"colate":         {4544, 3665},
 	"rli":            {3254, 2808},
 	"hashing":        {1811, 3162},
 	"queue":          {3200, 3730},
