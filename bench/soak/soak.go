@@ -84,6 +84,8 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, out, log io.W
 			return fmt.Errorf("soak: the heap has grown from %d to %d bytes", early, heap)
 		}
 	}
+	stop()
+	follower.Wait() // it counts reports
 	_, err = fmt.Fprintf(out, "%v: %d messages, %d damaged requests of which %d were refused, %d restarts, %d reports; "+
 		"live heap %.1f MiB at first and %.1f at the end\n", time.Since(begun).Round(time.Second), p.messages, p.requests, p.refused,
 		p.restarts, p.reports, float64(early)/(1<<20), float64(live())/(1<<20))
