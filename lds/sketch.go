@@ -53,13 +53,15 @@ type Sketch struct {
 	config     Config
 	quick      bool
 	sampling   bool // the last rows
+	rare       bool // the last two of four rows sample so few that a branch is worth it
 	stamp
 }
+
+const few = 1.0 / 8 // of the packets, so that a branch is seldom taken
 
 // quick reports whether Update has code of its own for a valid Config: four rows, each
 // flow in one cell of a row. The last two see every packet or sample few.
 func (c *Config) quick() bool {
-	const few = 1.0 / 8 // so that a branch is seldom taken
 	r := &c.Rates
 	return c.Rows == 4 && c.Spread == 1 && r[0] == 1 && r[1] == 1 && (r[2] == 1 && r[3] == 1 || r[2] <= few && r[3] <= r[2])
 }
@@ -78,6 +80,7 @@ func newSketch(c Config) *Sketch {
 		cells:  make([]cell, c.Rows*c.Columns),
 		config: c,
 		quick:  c.quick(),
+		rare:   c.Rows == 4 && c.Rates[2] <= few && c.Rates[3] <= c.Rates[2],
 	}
 	for r := range c.Rows {
 		s.thresholds[r] = hashing.Threshold(c.Rates[r])
@@ -127,7 +130,31 @@ func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
 		cells[3*columns+l].add(sum, tally)
 		return
 	}
+	if s.config.Rows == 4 {
+		s.addFour(f, p, sum, tally)
+		return
+	}
 	s.addGeneral(f, p, sum, tally)
+}
+
+// addFour is add for four rows.
+func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
+	chosen, offsets := sampling(p), uint64(0)
+	if s.config.Spread > 1 {
+		offsets = hashing.Mix(p, 0)
+	}
+	cells, columns, t := s.cells, uint64(s.config.Columns), &s.thresholds
+	i, j := split(flowWord(f, 0), columns)
+	i, j = s.along(i, offsets), s.along(j, offsets>>16)
+	cells[i].sample(sum, tally, chosen, t[0])
+	cells[columns+j].sample(sum, tally, chosen, t[1])
+	if s.rare && chosen >= t[2] {
+		return
+	}
+	k, l := split(flowWord(f, 1), columns)
+	k, l = s.along(k, offsets>>32), s.along(l, offsets>>48)
+	cells[2*columns+k].sample(sum, tally, chosen, t[2])
+	cells[3*columns+l].sample(sum, tally, chosen, t[3])
 }
 
 // along returns the column at the given place of a flow's virtual LDA. The low
