@@ -34,7 +34,7 @@ func Example() {
 	defer server.Close()
 
 	go func() {
-		for i := range 1000 {
+		for i := range 20_000 {
 			id := []byte("message " + strconv.Itoa(i))
 			a.Passed(id)
 			time.AfterFunc(5*time.Millisecond, func() { b.Passed(id) })
@@ -42,16 +42,13 @@ func Example() {
 		}
 	}()
 	for r := range b.Follow(context.Background(), server.URL) {
-		if r.Forth.Err != nil {
-			continue // nothing has passed yet
+		if i := r.Forth.MeanInterval95; r.Forth.Err != nil || i.High-i.Low > 1e6 {
+			continue // nothing has passed yet, or it is not known to a millisecond, as on a busy host
 		}
 		fmt.Println("as long as that:", r.Forth.MeanDuration() >= 5*time.Millisecond)
-		fmt.Println("known to a millisecond:", r.Forth.MeanInterval95.High-r.Forth.MeanInterval95.Low < 1e6)
 		break
 	}
-	// Output:
-	// as long as that: true
-	// known to a millisecond: true
+	// Output: as long as that: true
 }
 
 // Two HTTP services that pass trace ids on: how long a request is on its way
