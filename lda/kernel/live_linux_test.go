@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,7 @@ func (w *wire) attach(t testing.TB, p *Point, namespace string, hook Hook) {
 }
 
 // drop attaches to end a, behind the point, a program that drops one bundle or
-// packet in 200, and counts the segments that the kernel says it has.
+// packet of IPv4 in 200 (no point counts ARP), and counts the segments that the kernel says it has.
 func (w *wire) drop(t testing.TB, both *pair) {
 	p := both.up
 	var a assembler
@@ -102,7 +103,9 @@ func (w *wire) drop(t testing.TB, both *pair) {
 	a.set(r2, 1<<32/200)
 	a.do(opMove32, r1, r1)
 	a.jump(ifGreater, r1, r2, pass)
-	const drop, segments = 2, 164
+	const drop, protocol, segments = 2, 16, 164
+	a.load(word, r2, r6, protocol)
+	a.jumpWith(ifNotEqual, r2, int32(binary.NativeEndian.Uint16([]byte{typeIPv4 >> 8, typeIPv4 & 0xff})), pass)
 	a.load(word, r2, r6, segments)
 	a.jumpWith(ifNotEqual, r2, 0, one)
 	a.with(opMove, r2, 1)
