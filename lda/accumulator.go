@@ -50,6 +50,15 @@ type Accumulator struct {
 	delays  []float64 // a sample, if current
 	counts  Result    // Sent, Received, Lost and Extra since the last end
 	singles []estimate.Alone
+	unlike  unsettled // at the end of the report
+	before  unsettled // and at its beginning
+}
+
+// unsettled is about packets that are outstanding in cells that always have some on
+// their way, and so do not tell which are lost.
+type unsettled struct {
+	lost  int     // of them
+	onWay float64 // most packets that were on their way lately
 }
 
 // An ending is where a report ends, and what it counted.
@@ -96,6 +105,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // way begins with a Gap, too: what comes without having been sent is Extra.
 func (a *Accumulator) Gap() {
 	a.underWay = true
+	a.before, a.unlike = unsettled{}, unsettled{}
 	if !a.started {
 		return
 	}
@@ -250,6 +260,7 @@ func (a *Accumulator) Reset() {
 		a.areas.Settle(to)
 		a.from = to
 	}
+	a.before = a.unlike
 	if len(a.ends) > 0 {
 		a.ends = append(a.ends[:0], a.ends[1:]...)
 	} else {
@@ -385,6 +396,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.Extra += uint64(extra)
 	}
 	r.Outstanding = uint64(max(0, outstanding))
+	a.tellUnsettled(&r, whole)
 	r.Repeats.unknown = uint64(whole.left)
 	if whole.clocks != nil {
 		return r, fmt.Errorf("lda: %w", whole.clocks)
@@ -419,6 +431,24 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.sampling = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	return r, nil
+}
+
+// tellUnsettled counts as lost the packets outstanding that are more than can be on
+// their way, which cells that settled tell, and what it counted before no more.
+func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
+	const young, margin, fading = 45, 1.25, 0.97
+	most := a.before.lost
+	if a.areas.Cuts() >= young { // it is known how long packets take
+		a.unlike.onWay = max(whole.last.Packets, fading*a.before.onWay)
+	}
+	if n := a.unlike.onWay; n > 0 {
+		most = int(r.Outstanding) - int(margin*n+4*math.Sqrt(n))
+	}
+	a.unlike.lost = min(max(0, most), int(r.Outstanding))
+	r.Outstanding -= uint64(a.unlike.lost)
+	more := int(r.Lost) + a.unlike.lost - a.before.lost
+	r.Lost = uint64(max(0, more))
+	r.Extra += uint64(max(0, -more))
 }
 
 // mostly reports whether most ages at an end are known, and of no packets but those.

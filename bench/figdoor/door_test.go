@@ -66,3 +66,14 @@ func TestDoor(t *testing.T) {
 		t.Errorf("%d of %d missed", missed, answered)
 	}
 }
+
+// TestLossOfBusyCells is of traffic of which nearly all cells always have packets on
+// their way, so that hardly any tells what it lost.
+func TestLossOfBusyCells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := run(setting{Ways: "one", Clock: "agree", Rate: 10_000, Path: "300 ms", Fault: "none", Loss: "10 %", Seed: 5, Length: 16})
+		if said := float64(o.SaidLost) / float64(o.SaidSent); said < 0.09 || said > 0.11 {
+			t.Errorf("of 10 %% lost reports say %.1f %%", 100*said)
+		}
+	})
+}

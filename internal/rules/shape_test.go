@@ -97,7 +97,7 @@ var sizes = map[string][2]int{
 	"estimate":       {3212, 2011},
 	"estimate/joint": {1675, 1000},
 	"estimate/clock": {1480, 1060},
-	"lda":            {3150, 2975},
+	"lda":            {3190, 2975},
 	"lda/control":    {450, 1113},
 	"lda/lost":       {692, 406},
 	"lda/mplane":     {1800, 1450},
