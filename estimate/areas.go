@@ -78,6 +78,7 @@ type Areas struct {
 	losses   losses
 	window   window
 	alone    []Alone
+	weights  []float64 // of packets that were alone, by the cuts before and after
 	crossing []crossing
 	onWay    [2]endAges // at the ends of the window
 }

@@ -159,9 +159,21 @@ func (a *Areas) weigh() {
 		age := SignExtend(uint64(a.ends[x.cut]-x.Sent), a.bits)
 		end.see(float64(age), a.weight(x.from, x.to))
 	}
+	// Most were on their way between the same few cuts as many others.
+	const near = 4
+	a.weights = resize(a.weights, near*len(a.ends))
+	clear(a.weights)
 	for i := range a.alone {
 		x := &a.alone[i]
-		x.Weight = a.weight(x.from, x.to)
+		if x.to-x.from > near {
+			x.Weight = a.weight(x.from, x.to)
+			continue
+		}
+		w := &a.weights[near*x.from+x.to-x.from-1]
+		if *w == 0 {
+			*w = a.weight(x.from, x.to)
+		}
+		x.Weight = *w
 	}
 }
 
