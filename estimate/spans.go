@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -20,6 +21,10 @@ type Span struct {
 	Lost int
 	Open bool // the cell had not settled by the window's end
 	Late bool // began before the window
+
+	// Began and Ended tell of the packets outstanding when the window began and when it
+	// ended: how many, and their ages added up, at least and at most.
+	Began, Ended struct{ Packets, Least, Most float64 }
 }
 
 // Spans calls visit for the spans of all cells, one cell after another, after
@@ -50,6 +55,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
+		s.Began, s.Ended = a.ages(x, from), a.ages(x, to)
 		switch {
 		case x.unknown:
 			s.Variance = math.Inf(1)
@@ -60,6 +66,50 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		}
 		visit(s)
 	})
+}
+
+// ages bounds the ages of the packets of a span that are on their way at a cut. Those that
+// were sent before an earlier cut were outstanding at all cuts since, so they are as many
+// as the fewest outstanding at any of these, and at least as many as were not sent since.
+// None is older than the greatest delay, nor than the beginning.
+func (a *Areas) ages(x *span, cut int) (ages struct{ Packets, Least, Most float64 }) {
+	if cut < x.from || cut >= x.to && !x.open {
+		return ages
+	}
+	outstanding := func(k int) float64 {
+		if k == x.from {
+			return float64(x.start)
+		}
+		return float64(x.on[k-x.from-1])
+	}
+	sign, oldest, sent := 1.0, max(a.greatest, longTail*max(0, -a.center)), 0.0
+	if since := float64(a.ends[cut] - a.begun); oldest == 0 || !a.underWay {
+		oldest = min(cmp.Or(oldest, since), since)
+	}
+	now := outstanding(cut)
+	if now < 0 { // they come before they are sent
+		sign = -1
+	}
+	fewest, lost := sign*now, 0.0
+	ages.Packets = fewest
+	if x.open && (a.losses.share > 0 || a.losses.of < enough) {
+		lost = float64(x.most[len(x.most)-1])
+	} else if !x.open {
+		lost = float64(x.lost)
+	}
+	for k := cut; k > x.from && oldest > 0; k-- {
+		length := min(a.length(k), oldest)
+		oldest -= length
+		fewest = min(fewest, sign*outstanding(k))
+		ages.Most += max(0, fewest) * length
+		if sent += float64(x.out[k-x.from-1]); sign > 0 {
+			ages.Least += max(0, now-max(0, lost)-sent) * length
+		}
+	}
+	if ages.Most += max(0, min(fewest, sign*outstanding(x.from))) * oldest; sign < 0 {
+		ages.Least, ages.Most = -ages.Most, 0
+	}
+	return ages
 }
 
 // An intervalLosses is what cells tell of losses in an interval that were empty when it

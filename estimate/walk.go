@@ -30,6 +30,7 @@ type span struct {
 	young       bool    // packets of before the beginning may have come in it
 
 	sent, received uint32
+	start          int    // outstanding where it began, if packets were sent before the oldest cut that is kept
 	level          uint64 // where it began
 	sum            int64  // of delays, if exact
 	sentSum        uint64 // wrapped
@@ -182,6 +183,7 @@ func (a *Areas) fill(c *areaCell, level uint64, at int) int {
 		now = a.passed[at-1].level
 	}
 	was := outstanding(now)
+	x.start = was - lost
 	for k := range n {
 		cut := x.from + 1 + k
 		if at == len(a.passed) || int(a.passed[at].cut)-a.before != cut {

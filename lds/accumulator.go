@@ -40,13 +40,13 @@ type Accumulator struct {
 	started  bool
 	underWay bool // packets were on their way when it began
 	from     int  // the cut after which what is not in whole begins
+	first    int  // the cut at which the report began, -1 if it began before a gap
 
 	whole   []total   // by cell, up to cut from
 	all     []total   // of everything up to the end, if current
 	known   []content // likewise
 	clocks  error     // that they disagree
 	late    bool      // packets that count as lost may come yet
-	longest float64   // that a packet takes, as far as was seen
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
 	current bool
@@ -120,11 +120,12 @@ func (a *Accumulator) Gap() {
 	}
 	a.fold(a.areas.Cuts())
 	for i := range a.whole {
-		a.whole[i].lost += a.whole[i].left // or on their way
-		a.whole[i].ended += a.whole[i].left
-		a.whole[i].left = 0
+		t := &a.whole[i]
+		t.lost += t.left // or on their way
+		t.gone = t.gone.plus(t.ended)
+		t.left, t.ended = 0, ages{}
 	}
-	a.from, a.started, a.current = 0, false, false
+	a.from, a.first, a.started, a.current = 0, -1, false, false
 }
 
 // Reset begins the next report. The time that packets are on their way counts in the
@@ -134,9 +135,9 @@ func (a *Accumulator) Reset() {
 		a.fold(a.areas.Cuts())
 	}
 	for i := range a.whole {
-		a.whole[i] = total{left: a.whole[i].left, began: a.whole[i].left}
+		a.whole[i] = total{left: a.whole[i].left}
 	}
-	a.since, a.clocks, a.current = a.end, nil, false
+	a.first, a.since, a.clocks, a.current = a.from, a.end, nil, false
 }
 
 // fold adds what is known up to a cut to the whole.
@@ -151,16 +152,13 @@ func (a *Accumulator) fold(to int) {
 // take adds what is known from the last fold up to a cut.
 func (a *Accumulator) take(into []total, to int) {
 	t, err := a.areas.Transit(a.from, to, nil)
-	if t.Greatest > 0 {
-		a.longest = t.Greatest
-	}
 	if a.late = t.Late > 0; errors.Is(err, estimate.ErrClocks) {
 		a.clocks = fmt.Errorf("lds: %w", err)
 	}
 	for i := range into {
-		into[i].left = 0
+		into[i].left, into[i].ended = 0, ages{}
 	}
-	a.areas.Spans(a.from, to, func(s estimate.Span) { into[s.Cell].add(&s, &a.config) })
+	a.areas.Spans(a.from, to, func(s estimate.Span) { into[s.Cell].add(&s, &a.config, a.from == a.first) })
 }
 
 // complete adds up the whole report.
@@ -204,7 +202,8 @@ func (a *Accumulator) complete() {
 // function [Estimate] reads them. Lost is at least Overdue and at most Lost: the
 // packets outstanding in the flow's cells are lost, or on their way.
 //
-// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, and an error
+// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if more of
+// its packets were on their way when the report began and ended than came in it, and an error
 // that wraps [estimate.ErrClocks] if the points' clocks disagree.
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	a.complete()
@@ -220,7 +219,7 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	for i, at := range list {
 		v.cells[i] = a.known[at]
 	}
-	if result.Sent == 0 || !v.read(&result) {
+	if result.Sent == 0 || math.IsInf(result.less, 1) || !v.read(&result) {
 		return result, errNoSamples
 	}
 	return result, nil
@@ -261,21 +260,22 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 
 // owed returns by how much the time that a flow's packets spent on their way in the
 // report may be more and less than the sum of the delays of those received: by the ages, when
-// it ended, of those then outstanding, and when it began. Rows that sample have part of them.
+// it ended, of those then on their way, and when it began. Rows that sample have part of
+// them. It is +Inf if more packets were on their way then than the report received.
 func (a *Accumulator) owed(f hashing.Flow) (less, more float64) {
-	longest := a.longest
-	if longest == 0 {
-		longest = float64(a.end - a.since)
-	}
 	c, full := &a.config, false
 	for row, rate := range c.Rates[:c.Rows] {
-		low, high := 0.0, 0.0
+		var began, ended ages
+		received := 0.0
 		for offset := range c.Spread {
 			t := &a.all[c.at(row, f, offset)]
-			low += float64(max(0, t.ended+t.left) + max(0, -t.began))
-			high += float64(max(0, t.began) + max(0, -t.ended-t.left))
+			received += float64(t.received)
+			began, ended = began.plus(t.began), ended.plus(t.ended).plus(t.gone)
 		}
-		low, high = low*longest/rate, high*longest/rate
+		low, high := max(0, ended.Most-began.Least)/rate, max(0, began.Most-ended.Least)/rate
+		if began.Packets+ended.Packets > received {
+			low, high = math.Inf(1), math.Inf(1)
+		}
 		switch {
 		case rate == 1 && full:
 			less, more = min(less, low), min(more, high)

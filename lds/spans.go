@@ -14,7 +14,15 @@ type total struct {
 	unknown        uint64 // packets received of which nothing is known
 	lost, left     int    // packets lost for certain, and those outstanding at the end
 	tally          uint64 // the sum of those upstream
-	began, ended   int    // packets outstanding when the report began, and at gaps
+
+	began, ended, gone ages // of the packets on their way when the report began, at its end, and at gaps
+}
+
+// ages are those of some packets, added up: at least, and at most.
+type ages struct{ Packets, Least, Most float64 }
+
+func (x ages) plus(y ages) ages {
+	return ages{x.Packets + y.Packets, x.Least + y.Least, x.Most + y.Most}
 }
 
 // A pending is what is known of a span that goes on. Its parts lack the same packets, so
@@ -37,8 +45,12 @@ func (t *total) settle(exact bool) {
 	t.open = pending{}
 }
 
-// add adds a span.
-func (t *total) add(s *estimate.Span, c *Config) {
+// add adds a span. If it is one of the first, it tells what was on its way when the report
+// began.
+func (t *total) add(s *estimate.Span, c *Config, first bool) {
+	if t.ended = t.ended.plus(s.Ended); first {
+		t.began = t.began.plus(s.Began)
+	}
 	t.sent += uint64(s.Sent)
 	t.received += uint64(s.Received)
 	if s.Open {
