@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"syscall"
 	"testing"
@@ -104,21 +105,36 @@ func TestEncapsulations(t *testing.T) {
 			if err := in(w.a, func() error { return sendFrames("eth0", frames) }); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(50 * time.Millisecond)
 			for hook, p := range points {
-				i, err := p.Rotate()
-				if err != nil {
-					t.Fatal(err)
+				if r, counters := w.meet(t, p, want, packets); r.Received != packets || r.N != packets {
+					t.Errorf("%v: of %d packets %d were counted, %d of them as the packets that they are: %+v",
+						hook, packets, r.Received, r.N, counters)
 				}
-				r, err := lda.Estimate(want, i.Aggregator)
-				if err != nil || r.Received != packets || r.N != packets {
-					t.Errorf("%v: of %d packets %d were counted, %d of them as the packets that they are: %+v, %v",
-						hook, packets, r.Received, r.N, i.Counters, err)
-				}
-				p.Release(i)
 			}
 		})
 	}
+}
+
+// meet waits until a point has counted so many packets, and compares them with
+// those that it should have.
+func (w *wire) meet(t *testing.T, p *Point, want *lda.Aggregator, packets uint64) (r lda.Result, c Counters) {
+	t.Helper()
+	all, _ := lda.New(p.Config().LDA)
+	for range 100 {
+		i, err := p.Rotate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c = i.Counters
+		if err := errors.Join(all.Merge(i.Aggregator), p.Release(i)); err != nil {
+			t.Fatal(err)
+		}
+		if r, _ = lda.Estimate(want, all); r.Received >= packets {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return r, c
 }
 
 // sendFrames sends frames through an interface.

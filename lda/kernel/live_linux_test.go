@@ -19,6 +19,7 @@ import (
 
 // A link is two network namespaces and a virtual cable between them.
 type wire struct {
+	lab    *programs.Lab
 	a, b   string // namespaces
 	device string // in which the ends are called so
 	target string // address of the end in b
@@ -26,42 +27,71 @@ type wire struct {
 	socketSegments uint64 // that the receiving socket was given
 }
 
-// received returns how many segments a socket says it was given: unlike the
-// namespace it looks into bundles.
-func received(c *net.TCPConn) (n uint64) {
+// received closes a connection that the other end has closed, and returns how
+// many segments its socket says it was given, with the acknowledgement of the
+// close: unlike the namespace it looks into bundles.
+func received(c *net.TCPConn) (n uint64, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	raw.Control(func(fd uintptr) {
-		var info [256]byte // struct tcp_info
-		const atSegments = 140
-		size := uint32(len(info))
-		syscall.Syscall6(getsockopt, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
-			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
-		n = uint64(*(*uint32)(unsafe.Pointer(&info[atSegments])))
-	})
-	return n
+	c.CloseWrite()
+	const closed, patience = 7, 10 * time.Second // TCP_CLOSE
+	for end, state := time.Now().Add(patience), byte(0); state != closed; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return 0, fmt.Errorf("the close is not acknowledged: state %d", state)
+		}
+		err := raw.Control(func(fd uintptr) {
+			var info [256]byte // struct tcp_info
+			const atSegments = 140
+			size := uint32(len(info))
+			syscall.Syscall6(getsockopt, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
+				uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+			state, n = info[0], uint64(*(*uint32)(unsafe.Pointer(&info[atSegments])))
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// cable makes a link. Its ends know each other's address, so that what is sent
+// passes at once.
+var cable = []string{
+	"ip link add eth0 netns {0} address 02:00:00:00:00:01 type veth peer name eth0 netns {1} address 02:00:00:00:00:02",
+	"ip -n {0} addr add 10.99.0.1/24 dev eth0", "ip -n {1} addr add 10.99.0.2/24 dev eth0",
+	"ip -n {0} link set eth0 up", "ip -n {1} link set eth0 up",
+	"ip -n {0} neigh add 10.99.0.2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
+	"ip -n {1} neigh add 10.99.0.1 lladdr 02:00:00:00:00:01 dev eth0 nud permanent",
 }
 
 // newWire makes a link whose end a has a queue, or skips the test.
 func newWire(t testing.TB, queue string) *wire {
 	t.Helper()
-	commands := []string{
-		"ip link add eth0 netns {0} type veth peer name eth0 netns {1}",
-		"ip -n {0} addr add 10.99.0.1/24 dev eth0 nodad", "ip -n {1} addr add 10.99.0.2/24 dev eth0 nodad",
-		"ip -n {0} link set eth0 up", "ip -n {1} link set eth0 up",
-	}
-	if queue != "" {
-		commands = append(commands, "tc -n {0} qdisc add dev eth0 root "+queue)
-	}
-	lab, err := programs.NewLab(2, commands...)
+	lab, err := programs.NewLab(2)
 	if err != nil {
 		t.Skip(err)
 	}
 	t.Cleanup(lab.Remove)
-	for _, end := range lab.Names {
-		for range 500 { // until the link is up
+	w := &wire{lab: lab, a: lab.Names[0], b: lab.Names[1], device: "eth0", target: "10.99.0.2"}
+	w.connect(t)
+	if queue != "" {
+		if err := lab.Run("tc -n {0} qdisc add dev eth0 root " + queue); err != nil {
+			t.Skip(err)
+		}
+	}
+	return w
+}
+
+// connect makes the link and waits until it is up.
+func (w *wire) connect(t testing.TB) {
+	t.Helper()
+	if err := w.lab.Run(cable...); err != nil {
+		t.Skip(err)
+	}
+	for _, end := range w.lab.Names {
+		for range 500 {
 			var running net.Flags
 			in(end, func() error {
 				nic, err := net.InterfaceByName("eth0")
@@ -76,7 +106,6 @@ func newWire(t testing.TB, queue string) *wire {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	return &wire{a: lab.Names[0], b: lab.Names[1], device: "eth0", target: "10.99.0.2"}
 }
 
 // in runs f in a network namespace.
@@ -151,8 +180,9 @@ func (w *wire) sendTCP(n int) error {
 			if got, err = io.Copy(io.Discard, c); err == nil && got != int64(n) {
 				err = fmt.Errorf("received %d bytes of %d", got, n)
 			}
-			w.socketSegments = received(c.(*net.TCPConn)) + 1 // acknowledging the close to come
-			c.Close()
+			var closing error
+			w.socketSegments, closing = received(c.(*net.TCPConn))
+			err = errors.Join(err, closing, c.Close())
 		}
 		finished <- err
 	}()
