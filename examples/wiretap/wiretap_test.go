@@ -54,8 +54,12 @@ func checkExact(t *testing.T, rows []row, all totals, exact *truth) {
 	for _, r := range rows {
 		lost += r.Report.Forth.Lost
 		extra += r.Report.Forth.Extra
-		if r.Received > 0 && !r.Report.Begins && r.Report.Forth.Err != nil {
-			t.Errorf("%d packets received: %v", r.Received, r.Report.Forth.Err)
+		if err := r.Report.Forth.Err; r.Received > 0 && !r.Report.Begins && err != nil {
+			const notable = 10 * time.Millisecond
+			if all.paused > notable {
+				t.Skipf("counted exactly; a second is refused on a machine that paused for %v: %v", all.paused, err)
+			}
+			t.Errorf("%d packets received: %v", r.Received, err)
 		}
 	}
 	// Rows in which the points begin tell no losses.
