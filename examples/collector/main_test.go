@@ -46,14 +46,17 @@ func TestCollector(t *testing.T) {
 	point(other, "/records/stranger/1")
 	point(config, "/records/nobody/3")
 	sent, received := uint64(0), uint64(0)
-	collect := func(d time.Duration) {
+	collect := func(d time.Duration) (reports int) {
 		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			for _, r := range c.reports() {
 				received += r.Forth.Received
+				reports++
 			}
 		}
+		return reports
 	}
-	collect(time.Second)
+	for i := 0; i < 240 && collect(250*time.Millisecond) == 0; i++ { // until the pair has begun
+	}
 	for i := range 100 {
 		for range 10 {
 			first.PassedNumber(sent)
@@ -63,7 +66,7 @@ func TestCollector(t *testing.T) {
 		down.Store(i > 20 && i < 60)
 		collect(time.Duration(rand.IntN(30)) * time.Millisecond)
 	}
-	for i := 0; i < 20 && received < sent; i++ {
+	for i := 0; i < 240 && received < sent; i++ {
 		collect(250 * time.Millisecond)
 	}
 	cancel()

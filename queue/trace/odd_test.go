@@ -43,7 +43,7 @@ func TestPairOutOfOrder(t *testing.T) {
 	if n != 2*packets {
 		t.Errorf("%d packets, want %d", n, 2*packets)
 	}
-	if d := time.Since(start); d > 10*time.Second { // on a very busy machine
+	if d := time.Since(start); d > time.Minute { // on a very busy machine
 		t.Errorf("%v for %d packets", d, n)
 	}
 }
