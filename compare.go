@@ -174,7 +174,7 @@ func (c *comparison) take(p *pair) {
 func (c *comparison) end(err error) {
 	r := held{Report: Report{
 		Number: c.current, Length: c.config.Report,
-		From: c.meeting.ends[first].name, To: c.meeting.ends[second].name, Class: c.config.Class,
+		From: c.meeting.ends[first].name, To: c.meeting.ends[second].name,
 		Begins: c.fresh, Err: cmp.Or(err, c.step),
 	}, ended: c.paired}
 	start := c.current * int64(c.config.Report)
@@ -462,7 +462,6 @@ func (w *way) delay(from, to int64, fresh bool) Delay {
 		for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
 			i.Low, i.High = i.Low-x, i.High+x
 		}
-		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		w.distribute(&d)
 	}
 	if errors.Is(d.Err, ErrCopies) || errors.Is(d.Err, ErrUnlike) {

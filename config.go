@@ -32,13 +32,13 @@
 // paths differ by ([Config.Asymmetry]). Nothing that the points can measure tells
 // more than that, but for the round trip, which needs no clocks.
 //
-// # Flows, stores, fleets
+// # Flows, fleets
 //
 // With [Config.Flows] and [Direction.PassedIn] each report has the delay of
-// every flow, slowest first. [Direction.Keep] keeps what passes in a store that
-// you can ask months later. A [Pair] compares two points by the records that a
-// message bus carries ([Point.Records]). [Metrics] shows reports to Prometheus
-// and expvar. [Point.FollowOver] follows over any [Exchange] of bytes.
+// every flow, slowest first. A [Pair] compares two points by the records that a
+// message bus carries ([Point.Records]). [Metrics] shows reports to Prometheus.
+// [Point.FollowOver] follows over any [Exchange] of bytes. Package colate has
+// stores that you can ask for a flow months later.
 //
 // # When not to use it
 //
@@ -96,10 +96,6 @@ type Config struct {
 
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
-
-	// Class is the name in reports and metrics of what passes here, if there
-	// is a point for each of several classes. It has at most 255 bytes.
-	Class string
 
 	// Cut is how often the point cuts off what it counted and keeps it for
 	// followers to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to
@@ -201,8 +197,6 @@ func (c Config) Validate() error {
 		return bad("Key", fmt.Sprintf("%d bytes long", len(c.Key.text())), fmt.Sprintf("at least %d, or Insecure", leastKey))
 	case len(c.Name) > 255:
 		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")
-	case len(c.Class) > 255:
-		return bad("Class", fmt.Sprintf("%d bytes long", len(c.Class)), "at most 255")
 	case c.Cut < time.Millisecond || c.Cut > time.Hour:
 		return bad("Cut", c.Cut, "1ms to 1h, or 0 for 100ms")
 	case c.Report < c.Cut || c.Report%c.Cut != 0 || c.Report > 24*time.Hour:

@@ -1,8 +1,6 @@
 package hoplag
 
 import (
-	"encoding/json"
-	"expvar"
 	"fmt"
 	"io"
 	"maps"
@@ -15,10 +13,8 @@ import (
 	"time"
 )
 
-// Metrics keeps totals and the latest report of each pair of points,
-// separately for each of their classes, for monitoring: as a page for
-// Prometheus ([Metrics.ServeHTTP]) and as an [expvar.Var]. The zero value is
-// ready to use.
+// Metrics keeps totals and the latest report of each pair of points, and shows
+// them to Prometheus. The zero value is ready to use.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
@@ -27,12 +23,10 @@ import (
 //	}
 type Metrics struct {
 	mu    sync.Mutex
-	pairs map[[3]string]*totals // by the names of the points, and the class
+	pairs map[[2]string]*totals // by the names of the points
 }
 
-var _ expvar.Var = (*Metrics)(nil)
-
-// totals belongs to one pair of points and one class.
+// totals belongs to one pair of points.
 type totals struct {
 	latest          Report
 	reports, failed uint64
@@ -51,9 +45,9 @@ type pathTotals struct {
 func (m *Metrics) Add(r Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := [3]string{r.From, r.To, r.Class}
+	key := [2]string{r.From, r.To}
 	if m.pairs == nil {
-		m.pairs = map[[3]string]*totals{}
+		m.pairs = map[[2]string]*totals{}
 	}
 	if m.pairs[key] == nil {
 		m.pairs[key] = new(totals)
@@ -80,29 +74,13 @@ func (m *Metrics) Add(r Report) {
 	}
 }
 
-// sorted returns the pairs by name and class.
+// sorted returns the pairs by name.
 func (m *Metrics) sorted() (all []*totals) {
-	keys := slices.SortedFunc(maps.Keys(m.pairs), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) })
+	keys := slices.SortedFunc(maps.Keys(m.pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	for _, key := range keys {
 		all = append(all, m.pairs[key])
 	}
 	return all
-}
-
-// String returns the latest reports as a JSON array, ordered by the names of
-// the points and by class.
-func (m *Metrics) String() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	reports := []Report{}
-	for _, t := range m.sorted() {
-		reports = append(reports, t.latest)
-	}
-	data, err := json.Marshal(reports)
-	if err != nil {
-		return fmt.Sprintf("%q", err)
-	}
-	return string(data)
 }
 
 // ServeHTTP writes the metrics in the text format that Prometheus reads.
@@ -122,9 +100,6 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 		for _, t := range pairs {
 			labels := fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To))
-			if t.latest.Class != "" {
-				labels += ",class=" + label(t.latest.Class)
-			}
 			line := func(suffix, labels string, value float64) {
 				if !math.IsNaN(value) {
 					fmt.Fprintf(&b, "%s%s{%s} %s\n", f.name, suffix, labels, number(value))

@@ -37,7 +37,6 @@ type Report struct {
 	Length time.Duration // Config.Report, or more if it holds what came late, or less where a point began anew
 	From   string        // Config.Name of the first point, as far as it is known
 	To     string        // and of the second
-	Class  string        `json:",omitempty"` // Config.Class of the point that reports
 
 	Forth     Delay     // of packets that passed the first point and then the second
 	Back      Delay     // of those that passed the second and then the first, as Back.Passed said
@@ -57,8 +56,7 @@ type Report struct {
 	Err error
 }
 
-// A Delay is the one-way delay of the packets of one direction. Numbers are in
-// nanoseconds; [Delay.MeanDuration] and similar methods return a time.Duration.
+// A Delay is the one-way delay of the packets of one direction, in nanoseconds.
 type Delay struct {
 	// Delay has the mean and the deviation of the delays of the packets received,
 	// corrected for the clocks' difference if Clock.Known. If the clocks are
@@ -87,12 +85,11 @@ type Delay struct {
 	// [Direction.Lost]. There is one for each that the counters can tell apart.
 	Traces []Trace `json:",omitempty"`
 
-	// MeanInterval95 holds the mean in at least 95 of 100 reports, and
-	// DeviationInterval95 the deviation. All that is not known is in them: what
-	// counters left out, packets on their way at the ends, and the clocks, as far
-	// as Config.Asymmetry is true. Certain holds the mean whatever the asymmetry, in
-	// 999 of 1,000 reports.
-	MeanInterval95, DeviationInterval95, Certain estimate.Interval
+	// MeanInterval95 holds the mean in at least 95 of 100 reports. All that is not
+	// known is in it: what counters left out, packets on their way at the ends, and
+	// the clocks, as far as Config.Asymmetry is true. Certain holds the mean whatever
+	// the asymmetry, in 999 of 1,000 reports.
+	MeanInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
 	Greatest  float64        // of the delays that were seen one by one; of all, it is no less
@@ -140,12 +137,6 @@ type FlowDelay struct {
 // Loss returns the share of the packets that were lost.
 func (d *Delay) Loss() float64 { return float64(d.Lost) / float64(max(d.Sent, 1)) }
 
-// MeanDuration returns the mean.
-func (d *Delay) MeanDuration() time.Duration { return time.Duration(d.Mean) }
-
-// StdDevDuration returns the standard deviation.
-func (d *Delay) StdDevDuration() time.Duration { return time.Duration(d.StdDev) }
-
 // Quantile returns the quantile for a share, and whether it is known.
 func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 	for _, q := range d.Quantiles {
@@ -180,21 +171,19 @@ type Clock struct {
 //
 //	a → b  5.021 ms (5.018 ms to 5.024 ms), p99 9.714 ms, sent 1000, lost 10 (1.00 %)
 //
-// The mean is followed by the interval that holds it in 95 of 100 reports.
+// The mean is followed by the interval that holds it in 95 of 100 reports. A report
+// that Begins says "received 990, loss not known yet" in place of the loss.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s → %s  %v", name(r.From), name(r.To), r.Forth)
-	if !errors.Is(r.Back.Err, ErrIdle) {
-		fmt.Fprintf(&b, "; back %v", r.Back)
+	fmt.Fprintf(&b, "%s → %s  %s", name(r.From), name(r.To), r.Forth.text(r.Begins))
+	if r.Back.measured() && !errors.Is(r.Back.Err, ErrIdle) {
+		fmt.Fprintf(&b, "; back %s", r.Back.text(r.Begins))
 	}
 	if i := r.RoundTrip.MeanInterval95; r.RoundTrip.Known {
 		fmt.Fprintf(&b, "; round trip %s (%s to %s)", Format(r.RoundTrip.Mean), Format(i.Low), Format(i.High))
 	}
 	if !r.Clock.Agree {
 		fmt.Fprintf(&b, "; clocks: %v", r.Clock)
-	}
-	if r.Begins {
-		b.WriteString("; begins anew")
 	}
 	if r.Err != nil {
 		fmt.Fprintf(&b, "; %v", r.Err)
@@ -210,9 +199,17 @@ func name(s string) string {
 }
 
 // String formats the delay in one line, with the mean and its 95 % interval.
-func (d Delay) String() string {
+func (d Delay) String() string { return d.text(false) }
+
+// measured reports whether anything is known: a zero Delay is of nothing.
+func (d *Delay) measured() bool { return d.Err != nil || d.Sent+d.Received > 0 }
+
+// text formats the delay. Where a point began anew it is not known what was lost.
+func (d *Delay) text(begins bool) string {
 	var b strings.Builder
 	switch i := d.MeanInterval95; {
+	case !d.measured():
+		return "not measured"
 	case d.Err != nil:
 		b.WriteString(d.Err.Error())
 	case math.IsInf(i.High, 1):
@@ -223,7 +220,9 @@ func (d Delay) String() string {
 	if q, ok := d.Quantile(0.99); ok && d.Err == nil {
 		fmt.Fprintf(&b, ", p99 %s", Format(float64(q)))
 	}
-	if d.Sent+d.Received > 0 {
+	if begins && d.Received > 0 {
+		fmt.Fprintf(&b, ", received %d, loss not known yet", d.Received)
+	} else if d.Sent+d.Received > 0 {
 		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*d.Loss())
 	}
 	if d.Extra > 0 {
@@ -328,7 +327,10 @@ type told struct {
 	is   []error
 }
 
-func (t *told) Error() string   { return t.text }
+// Error returns the text.
+func (t *told) Error() string { return t.text }
+
+// Unwrap returns the errors of this package that the text names.
 func (t *told) Unwrap() []error { return t.is }
 
 // known returns an error with a text, or nil if there is none.

@@ -3,7 +3,7 @@ package embedded
 import (
 	"context"
 	"crypto/rand"
-	"io"
+	"encoding/binary"
 
 	"github.com/hoplag/hoplag"
 	"google.golang.org/grpc"
@@ -21,7 +21,7 @@ func (s Streams) Client(ctx context.Context, d *grpc.StreamDesc, cc *grpc.Client
 	o ...grpc.CallOption) (grpc.ClientStream, error) {
 	id := rand.Text()
 	next, err := open(metadata.AppendToOutgoingContext(ctx, idKey, id), d, cc, method, o...)
-	return clientStream{client{next}, messages{next, s.Point.Stream(id, 1), s.Point.Back.Stream(id, 1)}}, err
+	return clientStream{client{next}, messages{next, number(s.Point.Direction, id), number(s.Point.Back, id)}}, err
 }
 
 // Server is a grpc.StreamServerInterceptor.
@@ -30,18 +30,27 @@ func (s Streams) Server(service any, next grpc.ServerStream, _ *grpc.StreamServe
 	if len(ids) != 1 {
 		return handle(service, next) // not from a client that measures
 	}
-	return handle(service, serverStream{server{next}, messages{next, s.Point.Back.Stream(ids[0], 1), s.Point.Stream(ids[0], 1)}})
+	return handle(service, serverStream{server{next}, messages{next, number(s.Point.Back, ids[0]), number(s.Point.Direction, ids[0])}})
+}
+
+// number returns what tells that the next message of a stream passes.
+func number(way *hoplag.Direction, stream string) (next func()) {
+	n := uint64(0)
+	return func() {
+		n++
+		way.Passed(binary.BigEndian.AppendUint64([]byte(stream), n))
+	}
 }
 
 // messages tells of the messages of a stream that pass, one by one.
 type messages struct {
 	next    grpc.Stream
-	out, in io.Writer
+	out, in func()
 }
 
 // SendMsg reports a message that goes out.
 func (m messages) SendMsg(v any) error {
-	m.out.Write([]byte{0})
+	m.out()
 	return m.next.SendMsg(v)
 }
 
@@ -49,7 +58,7 @@ func (m messages) SendMsg(v any) error {
 func (m messages) RecvMsg(v any) error {
 	err := m.next.RecvMsg(v)
 	if err == nil {
-		m.in.Write([]byte{0})
+		m.in()
 	}
 	return err
 }

@@ -51,8 +51,10 @@ type response struct {
 	leaves func()
 }
 
+// Unwrap returns what the response is written to, for http.ResponseController.
 func (r response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
+// Write tells that the response leaves, and writes to it.
 func (r response) Write(b []byte) (int, error) {
 	r.leaves()
 	return r.ResponseWriter.Write(b)

@@ -46,6 +46,7 @@ func parsePlace(s string, out bool) (place, error) {
 	return p, nil
 }
 
+// String names the place as parsePlace reads it.
 func (p place) String() string {
 	s := p.device + ":in"
 	if p.out {

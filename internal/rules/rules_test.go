@@ -77,7 +77,7 @@ var forbidden = []string{"os", "net", "log", "log/slog", "unsafe", "C", "math/ra
 // and formats for logs, by these packages.
 const frontDoor = "."
 
-var mayFrontDoor = []string{"net", "net/http", "log/slog", "expvar"}
+var mayFrontDoor = []string{"net", "net/http", "log/slog"}
 
 // sources calls f for every Go file of the module that is not a test.
 func sources(t *testing.T, f func(pkg, name string, file *ast.File)) {
