@@ -51,7 +51,7 @@ type response struct {
 	leaves func()
 }
 
-// Unwrap returns what the response is written to, for http.ResponseController.
+// Unwrap returns what the response is written to.
 func (r response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // Write tells that the response leaves, and writes to it.
@@ -71,18 +71,7 @@ func Log(l *slog.Logger) func(hoplag.Report) {
 //	    ms), sent 36, lost 0 (0.00 %); round trip 33.95 ms (28.04 ms to 39.86 ms)
 //	first → second  21.00 ms (18.54 ms to 23.47 ms), sent 59, lost 6 (10.17 %); back 10.86 ms (9.929 ms to 11.79
 //	    ms), sent 54, lost 0 (0.00 %); round trip 31.86 ms (28.46 ms to 35.26 ms)
-//	first → second  20.50 ms (17.71 ms to 23.28 ms), sent 58, lost 5 (8.62 %); back 10.81 ms (9.850 ms to 11.77
-//	    ms), sent 52, lost 0 (0.00 %); round trip 31.31 ms (27.56 ms to 35.05 ms)
-//	first → second  20.59 ms (17.66 ms to 23.51 ms), sent 58, lost 6 (10.34 %); back 11.05 ms (9.635 ms to 12.47
-//	    ms), sent 52, lost 0 (0.00 %); round trip 31.64 ms (27.29 ms to 35.99 ms)
-//	first → second  22.13 ms (18.02 ms to 26.25 ms), sent 51, lost 5 (9.80 %); back 11.61 ms (9.848 ms to 13.36
-//	    ms), sent 47, lost 0 (0.00 %); round trip 33.74 ms (27.87 ms to 39.61 ms)
-//	first → second  20.63 ms (17.26 ms to 24.00 ms), sent 58, lost 6 (10.34 %); back 10.96 ms (9.559 ms to 12.37
-//	    ms), sent 52, lost 0 (0.00 %); round trip 31.59 ms (26.82 ms to 36.37 ms)
-//	first → second  21.04 ms (17.80 ms to 24.29 ms), sent 53, lost 5 (9.43 %); back 11.09 ms (9.505 ms to 12.68
-//	    ms), sent 48, lost 0 (0.00 %); round trip 32.13 ms (27.30 ms to 36.97 ms)
-//	first → second  16.46 ms (3.909 ms to 29.01 ms), sent 17, lost 2 (11.76 %); back 10.26 ms (7.509 ms to 13.02
-//	    ms), sent 19, lost 0 (0.00 %); round trip 26.72 ms (11.42 ms to 42.02 ms)
+//	…
 //	forth exactly:  20.95 ms, sent 400, lost 40
 //	forth measured: 20.98 ms, sent 400, lost 40
 //	back  exactly:  11.05 ms, sent 360, lost 0
