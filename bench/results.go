@@ -94,11 +94,11 @@ full size and with seed %d. The same seed gives the same figures on any machine:
 	}
 	fmt.Fprint(&out, `
 In each list the first figure is the paper's or, if the text says so, that of the
-paper's estimator in the same run. In sections that begin with "Ours" it is what
-we set out to reach, or the paper's method on the same input. "Better" and "worse"
-compare the second figure with the first. "Nearly" means that it misses by so little
-that chance explains it, or nobody minds. "Does not hold" means that we did as the
-paper does and its claim did not come out.
+paper's estimator in the same run. "To beat" is what we set out to reach, or another
+method on the same input. "Better" and "worse" compare the second figure with the first.
+"Nearly" means that it misses by so little that chance explains it, or nobody minds.
+"Does not hold" means that we did as the paper does and its claim did not come out, be it
+that ours is worse or better.
 `)
 	return out.String()
 }
@@ -131,12 +131,12 @@ func section(r *experiment.Record, begins bool) string {
 		fmt.Fprintf(&out, "\n## %s\n", r.Group)
 	}
 	fmt.Fprintf(&out, "\n### %s\n\n*What was asked.* %s\n\n", r.Title, r.Claim)
-	first := "paper"
-	if strings.HasPrefix(r.Group, "Ours") {
-		first = "to beat"
-	}
 	for _, c := range r.Claims {
-		line := fmt.Sprintf("- %s. %s: %s; here: %s. %s", capital(c.What), capital(first), c.Paper, c.Ours, words[c.Verdict])
+		first, bar := "Paper", c.Paper
+		if aim, ours := strings.CutPrefix(bar, "ours: "); ours || strings.HasPrefix(r.Name, "ours-") {
+			first, bar = "To beat", aim
+		}
+		line := fmt.Sprintf("- %s. %s: %s; here: %s. %s", capital(c.What), first, bar, c.Ours, words[c.Verdict])
 		fmt.Fprintln(&out, strings.TrimRight(line, " "))
 	}
 	fmt.Fprintf(&out, "\n<sub>`%s`</sub>\n", r.Command())

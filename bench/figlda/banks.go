@@ -142,8 +142,8 @@ func judgeDeviations(run *experiment.Run, of *sweep) {
 				worst = max(worst, of.worst(i, func(x float64) bool { return x == aim.loss }, func(pt *point) float64 { return pt.ours.Mean() }))
 			}
 		}
-		run.Within("error of the count-conditioned deviation at "+percent(aim.loss)+" loss, worst of all but Pareto 3; our aim",
-			"at most "+percent(aim.most), worst, aim.most, chance(runs))
+		run.Within("error of the count-conditioned deviation at "+percent(aim.loss)+" loss, worst of all but Pareto 3",
+			"ours: at most "+percent(aim.most), worst, aim.most, chance(runs))
 	}
 }
 

@@ -214,5 +214,5 @@ func judgeTables(run *experiment.Run, c *contest, flows int) {
 		decode.median(fromThousand), 0.05)
 	run.Keeps(where+"flows of 1,000 packets and more that the table holds", "ours: ≥ 99 %", percent(table.answers(fromThousand)),
 		table.answers(fromThousand) >= 0.99)
-	run.Keeps(where+"flows that both together answer", "ours: all", percent(both.answers(all)), both.answers(all) > 0.999)
+	run.Meets(where+"flows that both together answer", "ours: all", percent(both.answers(all)), both.answers(all) > 0.999)
 }

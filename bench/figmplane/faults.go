@@ -111,11 +111,11 @@ func measureFaults(run *experiment.Run) {
 			table.Row(percent(share), fmt.Sprintf("%g times", 1+times), o.runs, percent(rate(o.named, o.runs)), percent(rate(o.alone, o.runs)),
 				percent(rate(o.unknown, o.runs)), percent(alarms), percent(rate(o.bursts, o.looks)))
 			if times == 1 {
-				run.Keeps("a segment of twice its usual delay is named first, or said not to be measured: "+what, "at least 99 %",
+				run.Meets("a segment of twice its usual delay is named first, or said not to be measured: "+what, "at least 99 %",
 					percent(named), named >= 0.99)
-				run.Keeps("something is named that is not slow: "+what, "at most 1 %", percent(alarms), alarms <= 0.01)
+				run.Meets("something is named that is not slow: "+what, "at most 1 %", percent(alarms), alarms <= 0.01)
 				bursts := rate(o.alarms+o.bursts, o.looks)
-				run.Keeps("something is named where nothing was made slow, even what a burst did: "+what, "at most 1 %",
+				run.Meets("something is named where nothing was made slow, even what a burst did: "+what, "at most 1 %",
 					percent(bursts), bursts <= 0.01)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
@@ -52,7 +53,8 @@ func trials() (list []trial) {
 	for _, u := range []float64{0.2, 0.55, 0.7} {
 		list = append(list, trial{name: "one reference in τ", setting: setting{kind: poisson, utilisation: u, injector: everyTau(27e3 / u)}})
 	}
-	list = append(list, trial{name: "one reference in τ", setting: setting{kind: closedLoop, utilisation: 0.2, injector: everyTau(6e5)}})
+	list = append(list, trial{name: "one reference in τ, senders that heed loss",
+		setting: setting{kind: closedLoop, utilisation: 0.2, injector: everyTau(6e5)}})
 	on("the injector stops half-way", heavyTailed, 0.55, func(_ *experiment.Run, p *passage) {
 		last := int32(len(p.stamps) / 2)
 		p.lose(func(d *departure) bool { return d.stamp > last })
@@ -305,5 +307,7 @@ func leastHalf(off, half []float64) float64 {
 	return median(list)
 }
 
-// held formats how often intervals hold, so that 99.7 and 100 % differ.
-func held(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
+// held formats how often intervals hold, so that 99.7 and 100 % differ; NaN is that there are none.
+func held(share float64) string {
+	return strings.Replace(fmt.Sprintf("%.2f %%", 100*share), "NaN %", "–", 1)
+}
