@@ -91,7 +91,7 @@ func (a *Areas) ages(x *span, cut int) (ages struct{ Packets, Least, Most float6
 		sign = -1
 	}
 	fewest, lost := sign*now, 0.0
-	ages.Packets = fewest
+	ages.Packets = now
 	if x.open && (a.losses.share > 0 || a.losses.of < enough) {
 		lost = float64(x.most[len(x.most)-1])
 	} else if !x.open {

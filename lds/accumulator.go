@@ -122,6 +122,7 @@ func (a *Accumulator) Gap() {
 	for i := range a.whole {
 		t := &a.whole[i]
 		t.lost += t.left // or on their way
+		t.settle(t.left == 0)
 		t.gone = t.gone.plus(t.ended)
 		t.left, t.ended = 0, ages{}
 	}
@@ -135,7 +136,8 @@ func (a *Accumulator) Reset() {
 		a.fold(a.areas.Cuts())
 	}
 	for i := range a.whole {
-		a.whole[i] = total{left: a.whole[i].left}
+		t := &a.whole[i]
+		*t = total{left: t.left, open: pending{outstanding: t.open.outstanding}}
 	}
 	a.first, a.since, a.clocks, a.current = a.from, a.end, nil, false
 }
@@ -156,9 +158,14 @@ func (a *Accumulator) take(into []total, to int) {
 		a.clocks = fmt.Errorf("lds: %w", err)
 	}
 	for i := range into {
-		into[i].left, into[i].ended = 0, ages{}
+		into[i].left, into[i].ended, into[i].seen = 0, ages{}, false
 	}
 	a.areas.Spans(a.from, to, func(s estimate.Span) { into[s.Cell].add(&s, &a.config, a.from == a.first) })
+	for i := range into {
+		if t := &into[i]; !t.seen { // it was empty all the time
+			t.end(t.open.outstanding)
+		}
+	}
 }
 
 // complete adds up the whole report.
@@ -273,7 +280,7 @@ func (a *Accumulator) owed(f hashing.Flow) (less, more float64) {
 			began, ended = began.plus(t.began), ended.plus(t.ended).plus(t.gone)
 		}
 		low, high := max(0, ended.Most-began.Least)/rate, max(0, began.Most-ended.Least)/rate
-		if began.Packets+ended.Packets > received {
+		if math.Abs(began.Packets)+math.Abs(ended.Packets) > received {
 			low, high = math.Inf(1), math.Inf(1)
 		}
 		switch {

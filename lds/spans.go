@@ -14,6 +14,7 @@ type total struct {
 	unknown        uint64 // packets received of which nothing is known
 	lost, left     int    // packets lost for certain, and those outstanding at the end
 	tally          uint64 // the sum of those upstream
+	seen           bool   // in the part that is added
 
 	began, ended, gone ages // of the packets on their way when the report began, at its end, and at gaps
 }
@@ -29,7 +30,13 @@ func (x ages) plus(y ages) ages {
 // their deviations add up. If it turns out to have lost none, it is exact.
 type pending struct {
 	packets, beyond, aged, deviation float64
-	outstanding                      int
+	outstanding                      int // at the end, in a span of any kind
+}
+
+// end adds a span that went on, and lost so many packets, as shows where it ended.
+func (t *total) end(lost int) {
+	t.lost += lost
+	t.settle(lost == 0)
 }
 
 // settle adds a span that went on to the others.
@@ -58,18 +65,24 @@ func (t *total) add(s *estimate.Span, c *Config, first bool) {
 	} else {
 		t.lost += s.Lost
 	}
-	if !s.Late { // the span that went on ended where this one begins
-		t.settle(t.open.outstanding == 0)
+	// What was outstanding before, and is not, was lost by a span that has ended since. This is
+	// the same one if nothing was.
+	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
+		t.end(lost)
 	} else if !s.Open {
 		t.settle(s.Variance == 0 && s.Aged == 0)
 	}
+	t.seen = true
 	packets := float64(s.Received)
 	switch {
 	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):
 		t.unknown += uint64(s.Received)
 	case s.Open:
 		p := &t.open
-		*p = pending{p.packets + packets, p.beyond + s.Area, p.aged + s.Aged, p.deviation + math.Sqrt(s.Variance), s.Lost}
+		p.packets += packets
+		p.beyond += s.Area
+		p.aged += s.Aged
+		p.deviation += math.Sqrt(s.Variance)
 	case s.Variance > 0:
 		t.lossy.packets += packets
 		t.lossy.beyond += s.Area - s.Aged
@@ -78,6 +91,7 @@ func (t *total) add(s *estimate.Span, c *Config, first bool) {
 		t.exact.packets += packets
 		t.exact.beyond += s.Area - s.Aged
 	}
+	t.open.outstanding = int(s.Ended.Packets)
 }
 
 // A borrowing says how much longer packets of spans that lost some waited than those
