@@ -107,6 +107,9 @@ func (c *clocks) apply(r *Report, ways [2]*way) {
 		for i, d := range [2]*Delay{&r.Forth, &r.Back} {
 			if d.backwards(samples[i], 0) {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
+			} else if early, err := samples[i].Quantile(0.01); d.Err == nil && err == nil && early < 0 {
+				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
+					ErrClocks, Format(-early))
 			}
 			d.settle(clock.Reading{}, 0, samples[i])
 		}

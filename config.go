@@ -109,7 +109,8 @@ type Config struct {
 
 	// ClocksAgree says that the clocks of the points need no correction: both are
 	// of one host, or PTP keeps them. Reports then take the delays as they are.
-	// Delays that contradict it are an error.
+	// If more than one message in a hundred arrives before it is sent, it is an
+	// error; a step that leaves all delays positive looks like slower messages.
 	ClocksAgree bool
 
 	// Asymmetry is how much the least delays of the two directions may differ. 0
