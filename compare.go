@@ -462,6 +462,7 @@ func (w *way) delay(from, to int64, fresh bool) Delay {
 		for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
 			i.Low, i.High = i.Low-x, i.High+x
 		}
+		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		w.distribute(&d)
 	}
 	if errors.Is(d.Err, ErrCopies) || errors.Is(d.Err, ErrUnlike) {

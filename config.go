@@ -32,13 +32,13 @@
 // paths differ by ([Config.Asymmetry]). Nothing that the points can measure tells
 // more than that, but for the round trip, which needs no clocks.
 //
-// # Flows, fleets
+// # Flows, stores, fleets
 //
 // With [Config.Flows] and [Direction.PassedIn] each report has the delay of
-// every flow, slowest first. A [Pair] compares two points by the records that a
+// every flow, slowest first. [Direction.Keep] keeps what passes in a store that
+// you can ask months later. A [Pair] compares two points by the records that a
 // message bus carries ([Point.Records]). [Metrics] shows reports to Prometheus.
-// [Point.FollowOver] follows over any [Exchange] of bytes. Package colate has
-// stores that you can ask for a flow months later.
+// [Point.FollowOver] follows over any [Exchange] of bytes.
 //
 // # When not to use it
 //

@@ -3,10 +3,13 @@ package hoplag
 import (
 	"encoding/binary"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -92,6 +95,58 @@ func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
 		}
 		if answered < 5 {
 			t.Errorf("%d answers of 10", answered)
+		}
+	})
+}
+
+// A store that is blocked mixes no epochs: what passes beyond the next one is
+// left out, and told.
+func TestBlockedStoreMixesNoEpochs(t *testing.T) {
+	store, err := colate.OpenStore(t.TempDir(), colate.StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 0)
+		p := l.a.Load()
+		c := colate.DefaultConfig
+		c.Counters, c.Period = 5000, 1e9
+		var told []error
+		if err := p.Keep(store, c, func(err error) { told = append(told, err) }); err != nil {
+			t.Fatal(err)
+		}
+		k := p.kept.Load()
+		blocked, err := k.rotation.Rotate() // as if it were being written
+		if err != nil {
+			t.Fatal(err)
+		}
+		for epoch := range int64(5) {
+			var entries []entry
+			for i := range int64(10) {
+				entries = append(entries, entry{packet: hashing.Packet(hashing.Word(1, uint64(i))), flow: 7, time: (100+epoch)*1e9 + i})
+			}
+			k.add(entries)
+			k.cut((101 + epoch) * 1e9)
+		}
+		if err := k.rotation.Release(blocked); err != nil {
+			t.Fatal(err)
+		}
+		k.cut(105e9)
+		synctest.Wait()
+		l.close()
+		var kept []uint64
+		for r, err := range store.Epochs(100e9, 110e9) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = append(kept, r.Packets())
+		}
+		if !slices.Equal(kept, []uint64{10, 10}) {
+			t.Errorf("epochs of %d packets, want 10 each", kept)
+		}
+		if len(told) != 1 || !strings.Contains(told[0].Error(), " 30 packets") {
+			t.Errorf("told %v, want 30 packets", told)
 		}
 	})
 }

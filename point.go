@@ -6,10 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -78,7 +81,10 @@ func (p *Point) Close() error {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
 	for _, d := range p.directions() {
-		d.drop(p.current)
+		d.drop(p.current) // the keeper sees what is in the logs
+		if k := d.kept.Swap(nil); k != nil {
+			k.close()
+		}
 	}
 	return nil
 }
@@ -203,6 +209,9 @@ func (p *Point) cut() {
 			total[i] = d.rotate(ended)
 		}
 		late[i] = d.late()
+		if k := d.kept.Load(); k != nil {
+			k.cut(now)
+		}
 	}
 	p.adapt(late != [2]uint32{} && !p.discard)
 	if p.idle++; total != [2]*tally{} {
@@ -231,6 +240,112 @@ func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 		close(p.waiting)
 		p.waiting = nil
 	}
+}
+
+// Keep keeps what passes this way in a store, flow by flow, so that you can
+// ask for the delays of any flow months later; see package colate. Each epoch
+// of the Config goes there when it ends, until the point is closed. The
+// point's Key sets the Config's Identity. The store syncs and removes what is
+// old by itself: see [colate.StoreOptions]. What it refuses is lost, and so is
+// what passes while it is blocked for longer than an epoch; Keep then calls
+// failed, if it is not nil, from another goroutine.
+//
+// Call Keep before anything passes, and once per direction. The error wraps
+// [estimate.ErrConfig].
+func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error)) error {
+	c.Identity = hashing.Fingerprint(d.seed)
+	rotation, err := colate.NewRotation(c)
+	if err != nil {
+		return fmt.Errorf("hoplag: %w", err)
+	}
+	k := &keeper{rotation: rotation, next: must(colate.New(c)), store: store, failed: failed, period: c.Period, from: math.MinInt64}
+	if !d.kept.CompareAndSwap(nil, k) {
+		return fmt.Errorf("hoplag: %w: the direction has a store already", estimate.ErrConfig)
+	}
+	return nil
+}
+
+// A keeper records for a store.
+type keeper struct {
+	mu       sync.Mutex
+	rotation *estimate.Rotation[*colate.Recorder]
+	next     *colate.Recorder // what passed after the epoch's end and before the cut
+	store    *colate.Store
+	failed   func(error)
+	writing  sync.WaitGroup
+	period   int64
+	from     int64 // when the epoch began
+	left     int   // packets of earlier epochs, or of later ones than the next, since the last cut
+}
+
+// add records the packets with a named flow, each in its own epoch: logs are
+// emptied in any order, and a cut comes some time after the end.
+func (k *keeper) add(entries []entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.rotation.Active()
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case e.flow == 0:
+		case e.time >= k.from && !r.Due(e.time):
+			r.Update(e.flow, e.packet, e.time)
+		case e.time >= k.from && !k.next.Due(e.time):
+			k.next.Update(e.flow, e.packet, e.time)
+		default:
+			k.left++
+		}
+	}
+}
+
+// cut ends the epoch, if it is over, and starts writing it.
+func (k *keeper) cut(now int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.rotation.Active().Due(now) {
+		return
+	}
+	done, err := k.rotation.Rotate()
+	if err != nil {
+		return // the store is slow: the epoch is cut later
+	}
+	must(0, k.rotation.Active().Merge(k.next))
+	k.next.Reset()
+	k.from = now - now%k.period
+	if start, _, ok := k.rotation.Active().Span(); ok {
+		k.from = min(k.from, start)
+	}
+	left := k.left
+	k.left = 0
+	k.writing.Go(func() {
+		k.check(k.store.Append(done))
+		must(0, k.rotation.Release(done))
+		k.tell(left)
+	})
+}
+
+// check reports an error.
+func (k *keeper) check(err error) {
+	if err != nil && k.failed != nil {
+		k.failed(fmt.Errorf("hoplag: %w", err))
+	}
+}
+
+// tell reports how many packets are not kept.
+func (k *keeper) tell(left int) {
+	if left > 0 {
+		k.check(fmt.Errorf("%w: %d packets came after their epoch had ended, or while the store was blocked", estimate.ErrNoSamples, left))
+	}
+}
+
+// close writes what there is of the current epoch and the next.
+func (k *keeper) close() {
+	k.writing.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.check(k.store.Append(k.rotation.Active()))
+	k.check(k.store.Append(k.next))
+	k.tell(k.left)
 }
 
 // A timeline tells the time in nanoseconds since 1970. Of the system's clocks it

@@ -85,11 +85,12 @@ type Delay struct {
 	// [Direction.Lost]. There is one for each that the counters can tell apart.
 	Traces []Trace `json:",omitempty"`
 
-	// MeanInterval95 holds the mean in at least 95 of 100 reports. All that is not
-	// known is in it: what counters left out, packets on their way at the ends, and
-	// the clocks, as far as Config.Asymmetry is true. Certain holds the mean whatever
-	// the asymmetry, in 999 of 1,000 reports.
-	MeanInterval95, Certain estimate.Interval
+	// MeanInterval95 holds the mean in at least 95 of 100 reports, and
+	// DeviationInterval95 the deviation. All that is not known is in them: what
+	// counters left out, packets on their way at the ends, and the clocks, as far
+	// as Config.Asymmetry is true. Certain holds the mean whatever the asymmetry, in
+	// 999 of 1,000 reports.
+	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
 	Greatest  float64        // of the delays that were seen one by one; of all, it is no less
