@@ -51,7 +51,7 @@ type Coverage struct {
 // has taken with [ErrOverloaded] since it was opened, or a damaged part of a
 // store, whose span is then 0 if it is not known.
 type Missing struct {
-	Start, End int64
+	Start, End int64 // nanoseconds
 	Err        error
 }
 

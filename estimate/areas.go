@@ -39,8 +39,8 @@ import "math"
 // cells of one group are exchangeable.
 //
 // Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last
-// [Areas.Settle]. Its memory and its time grow with the packets that pass
-// between, and with the cells that they pass. It is not safe for concurrent use.
+// [Areas.Settle]. Its memory and its time grow with the packets that pass between, and
+// the cells that they pass. It is not safe for concurrent use, and the zero value panics.
 type Areas struct {
 	groups   []int  // first cell of each group, and the number of cells
 	mask     uint64 // of the bits of a tally that are known

@@ -46,7 +46,7 @@ type Delay struct {
 // probability at least Confidence, under the assumptions that the function
 // which made it states.
 type Interval struct {
-	Low, High  float64
+	Low, High  float64 // of the value, in its unit; infinite where nothing bounds it
 	Confidence float64 // 0 to 1
 }
 

@@ -24,7 +24,7 @@ var (
 //	r.Release(done)                // the reader, when it has sent or compared it
 //
 // Only one goroutine, the writer, may call Active and Rotate. Any goroutine may
-// call Release. They never wait for each other.
+// call Release. They never wait for each other. The zero value holds nothing.
 type Rotation[S resetter] struct {
 	synopses [2]S
 	states   [2]atomic.Uint32

@@ -12,7 +12,7 @@ import (
 )
 
 // An Accumulator adds up the sketches of many intervals, although packets cross
-// from one to the next:
+// from one to the next. The zero value panics.
 //
 //	a, err := lds.NewAccumulator(config)
 //	for each interval, in order {

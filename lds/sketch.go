@@ -42,7 +42,7 @@ func tally(p hashing.Packet, weight uint32) uint64 {
 // A Sketch is one point's synopsis of an interval. Make one with New; it never
 // grows. It has a single writer and no locks: keep one sketch a goroutine and
 // Merge them. Functions that only read may run concurrently while nobody
-// writes.
+// writes. The zero value counts nothing.
 //
 // An [estimate.Rotation] makes two take turns, at the same time at both points. A
 // packet on its way then is in different intervals, and spoils its cells in both for

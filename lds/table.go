@@ -74,7 +74,7 @@ func (c *TableConfig) FlowBytes() int {
 //
 // A Table has a single writer and no locks: keep one for each goroutine, give each flow
 // to one of them, and Merge them. An [estimate.Rotation] makes two take turns. A flow
-// whose hash is 0 is never held.
+// whose hash is 0 is never held. The zero value panics.
 type Table struct {
 	config  TableConfig
 	buckets uint64

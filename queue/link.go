@@ -61,7 +61,7 @@ func (c LinkConfig) validate() error {
 
 // A Link is a first-come, first-served link. It is work-conserving unless it
 // is a shaper. It takes memory for the longest backlog it has seen; after
-// that, Send allocates nothing. It is for a single user and has no locks.
+// that, Send allocates nothing. It is for a single user and has no locks. The zero value is always full.
 type Link struct {
 	gate    gate
 	server  server

@@ -68,7 +68,7 @@ func (c *InjectorConfig) Validate() error {
 }
 
 // An Injector decides when reference packets go out. It is not safe for
-// concurrent use.
+// concurrent use. Make one with NewInjector.
 type Injector struct {
 	config  InjectorConfig
 	n       int     // packets between references at present

@@ -9,7 +9,7 @@ import (
 )
 
 // A Tracker follows the clock of a far point as the near point's clock sees it,
-// from interval to interval. It is not safe for concurrent use.
+// from interval to interval. It is not safe for concurrent use, and the zero value panics.
 type Tracker struct {
 	config Config
 	base   int64  // kept offsets are relative to this

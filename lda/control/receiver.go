@@ -72,7 +72,7 @@ type Counters = session.Counters
 // call Receive with parts while another one calls Update. Calls of Receive
 // must not overlap, and markers belong to the goroutine that calls Update. Use
 // this if packets never stop, because the last part of a synopsis makes
-// Receive decode and compare all cells.
+// Receive decode and compare all cells. The zero value panics.
 type Receiver struct {
 	control session.Receiver
 	tuner   lda.Tuner

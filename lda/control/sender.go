@@ -27,7 +27,7 @@ import (
 // number of cells.
 //
 // A Sender is not safe for concurrent use, except that one goroutine may use Parts
-// while another one calls Update, if it finishes before the next End.
+// while another one calls Update, if it finishes before the next End. The zero value panics.
 type Sender struct {
 	tuner lda.Tuner
 	next  lda.Config // of the next interval

@@ -56,8 +56,8 @@ type Name struct {
 	Trail, Step int    // of which trail, and the interval of which step it was sent in; ^i: it is Start[i]
 	ID          uint64 // as offered
 	Packet      hashing.Packet
-	Sent        int64
-	OnWay       bool // not lost, as far as is known
+	Sent        int64 // when, in nanoseconds
+	OnWay       bool  // not lost, as far as is known
 
 	// Repeated says that packets of the same hash passed that were not lost. It is
 	// not known which of them was.

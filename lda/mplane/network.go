@@ -30,7 +30,7 @@ type Link struct {
 
 // A Network is a map of routers and weighted links, as in the routers' own
 // link-state protocol. Fill it with AddLink or [ReadWeights]; after that any
-// number of goroutines may read it.
+// number of goroutines may read it. Make one with NewNetwork.
 type Network struct {
 	names   []string
 	numbers map[string]Router

@@ -40,7 +40,7 @@ type Record struct {
 }
 
 // A Reader streams the packets of one capture. Only one goroutine at a time
-// may use it.
+// may use it. The zero value panics.
 type Reader struct {
 	buf    *bufio.Reader
 	order  binary.ByteOrder
