@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 			return err
 		})
 	}
-	f.BoolVar(&o.json, "json", false, "print JSON")
+	f.BoolVar(&o.json, "json", false, "print the answers as JSON")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -149,8 +149,9 @@ func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 		if err := errors.Join(p.store.Append(p.Recorder), p.store.Close()); err != nil {
 			return err
 		}
-		kept := p.store.Summary()
-		rows.Printf("%s: %.0f packets in %d epochs, %.1f bits a packet\n", points[i], p.packets, kept.Epochs, float64(8*kept.Bytes)/p.packets)
+		if kept := p.store.Summary(); !rows.JSON {
+			rows.Printf("%s: %.0f packets in %d epochs, %.1f bits a packet\n", points[i], p.packets, kept.Epochs, float64(8*kept.Bytes)/p.packets)
+		}
 	}
 	return flows.Write(o.dir)
 }

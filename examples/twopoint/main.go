@@ -28,7 +28,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"math"
 	"time"
 
 	"github.com/hoplag/hoplag/internal/programs"
@@ -84,7 +83,7 @@ func parse(args []string, stderr io.Writer) (opt options, err error) {
 	f := programs.NewFlags("twopoint", "Measures delay and loss between two captures of one traffic stream, beside the exact answer.", stderr)
 	f.StringVar(&opt.before, "before", "", "capture `file` before the delay; pcap or pcapng, also .gz (default: the one that ships)")
 	f.StringVar(&opt.after, "after", "", "capture `file` after the delay (default: the one that ships)")
-	programs.Range(f, &opt.interval, "interval", time.Second, 0, math.MaxInt64, "`length` of a measurement interval; 0 is the whole capture")
+	programs.Range(f, &opt.interval, "interval", time.Second, 0, 1000*time.Hour, "`length` of a measurement interval; 0 is the whole capture")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
 	return opt, f.Parse(args)
 }
