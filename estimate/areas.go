@@ -81,6 +81,7 @@ type Areas struct {
 	weights  []float64 // of packets that were alone, by the cuts before and after
 	crossing []crossing
 	onWay    [2]endAges // at the ends of the window
+	bounds   [2]ageBounds
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which

@@ -29,7 +29,7 @@ func (e *endAges) see(age, weight float64) {
 	e.spread += (weight - 1) * weight
 }
 
-// age estimates the ages of the packets on their way at both ends, in one of two ways.
+// age estimates the ages of the packets on their way at both ends, in one of three ways.
 //
 // A packet is seen on its way in proportion to its delay, and its age is uniform up to
 // that. So with moments m of the delays the mean age is m₂/2m₁, and the mean square
@@ -40,7 +40,7 @@ func (e *endAges) see(age, weight float64) {
 //
 // Or packets that were alone, whose ages are known, stand for the others, each for one
 // over its chance to be alone. That holds whatever happens. It is taken where it tells
-// more, or contradicts the other.
+// more, or contradicts the other. Or levels bound the ages.
 func (a *Areas) age(t *Transit) {
 	mean := math.Abs(t.Mean)
 	if mean == 0 {
@@ -63,11 +63,7 @@ func (a *Areas) age(t *Transit) {
 		age := second / (2 * mean)
 		spread := max(third/(3*mean)-age*age, 0)
 		oldest := float64(a.ends[cut] - a.begun)
-		if oldest > 0 && oldest < 20*age && !a.underWay { // all were sent since the beginning
-			age -= oldest / math.Expm1(oldest/age)
-		}
 		of, n := &a.onWay[i], max(end.Packets, 0)
-		end.Known, end.Seen = of.seen.sum, of.seen.n
 		end.Ages, end.Variance = n*age, n*spread+sq(n*age)*t.uneven
 		if oldest < a.greatest {
 			end.Variance += sq(n * age)
@@ -76,6 +72,7 @@ func (a *Areas) age(t *Transit) {
 		if apart := sq(ages - end.Ages); variance < end.Variance || apart > 9*(variance+end.Variance) {
 			end.Ages, end.Variance = ages, variance
 		}
+		bound(&a.bounds[i], end, a.greatest)
 	}
 }
 
@@ -97,4 +94,13 @@ func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	missing := max(0, rest-e.stands.n-2*chance)
 	age := e.stands.sum / e.stands.n
 	return e.seen.sum + rest*age, spread*rest*(1+rest*share) + sq(missing*greatest)/3
+}
+
+// bound takes what lies between the bounds instead of an estimate that is outside them, or
+// known less well. Of packets of which levels do not tell, ages are up to the greatest delay.
+func bound(b *ageBounds, end *OnWay, greatest float64) {
+	most := b.Most + max(0, end.Packets-b.Packets)*greatest
+	if variance := sq(most-b.Least) / 12; variance < end.Variance || end.Ages < b.Least || end.Ages > most {
+		end.Ages, end.Variance = (b.Least+most)/2, variance
+	}
 }

@@ -24,8 +24,11 @@ type Span struct {
 
 	// Began and Ended tell of the packets outstanding when the window began and when it
 	// ended: how many, and their ages added up, at least and at most.
-	Began, Ended struct{ Packets, Least, Most float64 }
+	Began, Ended ageBounds
 }
+
+// ageBounds is the least and the most that the ages of packets on their way add up to.
+type ageBounds = struct{ Packets, Least, Most float64 }
 
 // Spans calls visit for the spans of all cells, one cell after another, after
 // cut number from and up to cut number to. Call [Areas.Transit] first. Unlike
@@ -68,11 +71,14 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	})
 }
 
+// digestsShow is from how many bits on the same packets are outstanding at two cuts of one level.
+const digestsShow = 16
+
 // ages bounds the ages of the packets of a span that are on their way at a cut. Those that
 // were sent before an earlier cut were outstanding at all cuts since, so they are as many
 // as the fewest outstanding at any of these, and at least as many as were not sent since.
 // None is older than the greatest delay, nor than the beginning.
-func (a *Areas) ages(x *span, cut int) (ages struct{ Packets, Least, Most float64 }) {
+func (a *Areas) ages(x *span, cut int) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
 	}
@@ -97,13 +103,20 @@ func (a *Areas) ages(x *span, cut int) (ages struct{ Packets, Least, Most float6
 	} else if !x.open {
 		lost = float64(x.lost)
 	}
+	same := cut
+	if cut > x.from && a.mask>>(32+digestsShow-1) != 0 {
+		same = x.from + 1 + slices.Index(x.levels, x.levels[cut-x.from-1])
+	}
 	for k := cut; k > x.from && oldest > 0; k-- {
 		length := min(a.length(k), oldest)
 		oldest -= length
 		fewest = min(fewest, sign*outstanding(k))
 		ages.Most += max(0, fewest) * length
-		if sent += float64(x.out[k-x.from-1]); sign > 0 {
-			ages.Least += max(0, now-max(0, lost)-sent) * length
+		if k <= same {
+			sent += float64(x.out[k-x.from-1])
+		}
+		if sign > 0 {
+			ages.Least += max(0, min(now-sent, fewest)-max(0, lost)) * length
 		}
 	}
 	if ages.Most += max(0, min(fewest, sign*outstanding(x.from))) * oldest; sign < 0 {

@@ -42,8 +42,6 @@ type Transit struct {
 type OnWay struct {
 	Packets  float64
 	Ages     float64 // the sum of their ages, as estimated
-	Known    float64 // of these, the ages that are known,
-	Seen     float64 // of so many packets that were alone
 	Variance float64 // of Ages
 }
 
@@ -83,9 +81,10 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		return t, err
 	}
 	a.weigh()
-	if was := a.patience; len(a.alone) < fewAlone && longTail*math.Abs(t.Mean) > a.greatest {
+	if long := min(longTail*math.Abs(t.Mean), float64(a.ends[a.latest()]-a.begun)); len(a.alone) < fewAlone && long > a.greatest {
 		// In cells that always have packets on their way, fast ones are alone.
-		a.greatest = longTail * math.Abs(t.Mean)
+		was := a.patience
+		a.greatest = long
 		if a.patience = patienceFactor * a.greatest; !math.IsInf(was, 1) {
 			a.patience = max(was, a.patience)
 		}

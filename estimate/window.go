@@ -46,7 +46,7 @@ type groupWindow struct {
 // its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
-	a.alone, a.crossing = a.alone[:0], a.crossing[:0]
+	a.alone, a.crossing, a.bounds = a.alone[:0], a.crossing[:0], [2]ageBounds{}
 	w.areas, w.cell, w.young = a, -1, 0
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
@@ -184,12 +184,32 @@ func (w *window) take(x *span) {
 		}
 	}
 	w.single(x)
+	if sure || fresh && !w.lossy {
+		w.bound(x)
+	}
 }
 
 // cross adds packets on their way at a cut.
 func (r *groupWindow) cross(cut int, weight, n float64) {
 	r.way[cut] += n
 	r.aside[cut] += weight * n
+}
+
+// bound adds what is known of the ages of packets on their way at the ends.
+func (w *window) bound(x *span) {
+	for i, cut := range [2]int{w.from, w.to} {
+		if cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
+			continue
+		}
+		of, ages := &w.areas.bounds[i], w.areas.ages(x, cut)
+		if x.alone() {
+			ages.Least = float64(SignExtend(uint64(w.areas.ends[cut])-x.sentSum, w.areas.bits))
+			ages.Most = ages.Least
+		}
+		of.Packets += ages.Packets
+		of.Least += ages.Least
+		of.Most += ages.Most
+	}
 }
 
 // single takes the packet of a span that was alone.

@@ -327,7 +327,7 @@ func (a *Accumulator) take(into *transit, to int) {
 
 // whole is about all packets on their way, of which a share was sampled.
 func whole(o estimate.OnWay, rate float64) estimate.OnWay {
-	return estimate.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Known: o.Known, Seen: o.Seen, Variance: o.Variance / rate / rate}
+	return estimate.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate}
 }
 
 // reset empties a transit.
@@ -424,9 +424,6 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
-	if mostly(whole.first) && mostly(whole.last) {
-		r.known = (whole.first.Known - whole.last.Known) / whole.received
-	}
 	r.late = whole.late / whole.received
 	r.sampling = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
@@ -450,9 +447,6 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
 	r.Lost = uint64(max(0, more))
 	r.Extra += uint64(max(0, -more))
 }
-
-// mostly reports whether most ages at an end are known, and of no packets but those.
-func mostly(o estimate.OnWay) bool { return math.Abs(o.Seen-o.Packets) <= 0.25*o.Packets }
 
 // Distribution returns the distribution of the delays of packets that were alone
 // in their cell. The accumulator keeps up to 5,120 of them, chosen at random so

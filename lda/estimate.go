@@ -61,7 +61,6 @@ type Result struct {
 
 	fromAreas bool           // by an Accumulator
 	owed      float64        // by how much the mean delay of those received exceeds the time on the way
-	known     float64        // what is known of that
 	alone     estimate.Delay // of packets that were alone
 	greatest  float64        // delay
 	late      float64        // by how much packets that count as lost may raise the mean if they come
