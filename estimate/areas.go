@@ -78,10 +78,9 @@ type Areas struct {
 	losses   losses
 	window   window
 	alone    []Alone
-	weights  []float64 // of packets that were alone, by the cuts before and after
-	crossing []crossing
-	onWay    [2]endAges // at the ends of the window
-	bounds   [2]ageBounds
+	weights  []float64  // of packets that were alone, by the cuts before and after
+	crossing [2][]Alone // those on their way at the ends of the window
+	onWay    [2]endAges
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which

@@ -29,8 +29,7 @@ import (
 // mean and leaves the variance. Delays that depend on one another within a cell
 // break the assumption.
 //
-// Not safe for concurrent use: give each goroutine its own, and merge them
-// ([Cells.Merge]).
+// Not safe for concurrent use.
 type Cells struct {
 	classes [cellClasses]cellClass
 }
@@ -238,23 +237,13 @@ func (c *Cells) Delay() (Delay, error) {
 // give a variance as uncertain as this one, by Satterthwaite's rule: 2·mean²/variance
 // of the weighted squares, at least 1 if there are two cells, and at most
 // [Cells.DegreesOfFreedom]. If delays have heavy tails and cells hold few packets,
-// squares vary more and are worth fewer. It is itself an estimate: asked for 95 %
-// with 5 delays a cell, [DeviationInterval] covered 93 % with 100 cells and 94 %
-// with 1,000 for exponential delays (with M−1 degrees: 87 % and 86 %), but 71 % and
-// 74 % for Pareto delays of index 3, whose fourth moment is infinite.
-func (c *Cells) EffectiveDegrees() uint64 {
-	if c.DegreesOfFreedom() == 0 {
-		return 0
-	}
-	return uint64(c.fit().degrees)
-}
-
-// PopulationDegrees returns the [Cells.EffectiveDegrees] of the deviation of a
-// population of packets of which the cells hold the given share, 0 to 1. If
-// they hold all packets, they hold the rarest long delays, so heavy tails cost
-// nothing: squares of sums vary only by the products of delays of packets that
-// share a cell.
-func (c *Cells) PopulationDegrees(share float64) uint64 {
+// squares vary more and are worth fewer. Of the packets in question the cells hold the
+// given share, 0 to 1: if that is 1, they hold the rarest long delays, so heavy tails
+// cost nothing. It is itself an estimate: asked for 95 % with share 0 and 5 delays a cell,
+// [DeviationInterval] covered 93 % with 100 cells and 94 % with 1,000 for exponential
+// delays (with M−1 degrees: 87 % and 86 %), but 71 % and 74 % for Pareto delays of
+// index 3, whose fourth moment is infinite.
+func (c *Cells) EffectiveDegrees(share float64) uint64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0
 	}

@@ -129,9 +129,9 @@ func TestEffectiveDegrees(t *testing.T) {
 			fewer++
 		}
 		// A whole number is taken below it; rounding may take one away.
-		for _, got := range []uint64{c.EffectiveDegrees(), half.EffectiveDegrees()} {
-			if d := want - float64(got); !(d > -1e-3 && d < 1+1e-3) {
-				t.Errorf("%d cells: %d degrees, want %v", c.Cells(), got, want)
+		for _, got := range []float64{math.Floor(c.fit().degrees), math.Floor(half.fit().degrees)} {
+			if d := want - got; !(d > -1e-3 && d < 1+1e-3) {
+				t.Errorf("%d cells: %v degrees, want %v", c.Cells(), got, want)
 			}
 		}
 	}
@@ -186,8 +186,8 @@ func TestFewCells(t *testing.T) {
 	if d, err := c.Delay(); err != nil || d != (Delay{Mean: 10, N: 3}) || c.DegreesOfFreedom() != 0 {
 		t.Errorf("one cell: %+v, %v", d, err)
 	}
-	if c.StdDev() != 0 || c.EffectiveDegrees() != 0 {
-		t.Errorf("one cell: deviation %v, %d degrees", c.StdDev(), c.EffectiveDegrees())
+	if c.StdDev() != 0 || c.EffectiveDegrees(0) != 0 {
+		t.Errorf("one cell: deviation %v, %d degrees", c.StdDev(), c.EffectiveDegrees(0))
 	}
 }
 
@@ -297,7 +297,7 @@ func FuzzCells(f *testing.F) {
 		if (err != nil) != (nx+ny+nz == 0) {
 			t.Errorf("%d packets: %v", nx+ny+nz, err)
 		}
-		if i := DeviationInterval(d.StdDev, c.EffectiveDegrees(), 0.9); !finite(d.Mean) || !(d.StdDev >= 0) || !(i.Low <= i.High) {
+		if i := DeviationInterval(d.StdDev, c.EffectiveDegrees(0), 0.9); !finite(d.Mean) || !(d.StdDev >= 0) || !(i.Low <= i.High) {
 			t.Errorf("%+v: %+v, %+v", c, d, i)
 		}
 	})

@@ -153,7 +153,7 @@ func TestCellsCoverage(t *testing.T) {
 		t.Errorf("the mean's interval covers %v", got)
 	}
 	if got := draw(5_000, 1_000, func(c *Cells) Interval {
-		return DeviationInterval(c.StdDev(), c.EffectiveDegrees(), confidence)
+		return DeviationInterval(c.StdDev(), c.EffectiveDegrees(0), confidence)
 	}); got < low {
 		t.Errorf("the deviation's interval covers %v", got)
 	}
@@ -171,7 +171,7 @@ func TestCellsCoverage(t *testing.T) {
 	truth := math.Sqrt(index/(index-2)) / (index - 1)
 	if got := covered(trials, truth, func() Interval {
 		c := collect(randomCells(rng, 500, 100, pareto))
-		return DeviationInterval(c.StdDev(), c.EffectiveDegrees(), confidence)
+		return DeviationInterval(c.StdDev(), c.EffectiveDegrees(0), confidence)
 	}); got >= low {
 		t.Errorf("delays of infinite fourth moment are covered %v: mend the documentation", got)
 	}
@@ -336,7 +336,7 @@ func TestQueriesDoNotAllocate(t *testing.T) {
 			c.Add(1, 2)
 			c.Merge(c)
 			_, _ = c.Delay()
-			c.EffectiveDegrees()
+			c.EffectiveDegrees(0)
 		},
 		"Hoeffding":  func() { HoeffdingInterval(d, 0.9) },
 		"Student":    func() { StudentInterval(d, 29, 0.9) },

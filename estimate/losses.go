@@ -238,6 +238,15 @@ func (l *losses) weight(group int, lost, sent, length float64) float64 {
 	return math.Exp(min(lost*(1-1/max(1, sent)), most)+min(rest, most)) / (1 + rest)
 }
 
+// standsFor returns the weight of a span.
+func (l *losses) standsFor(x *span) float64 {
+	lost, ends := l.hazard(0)*x.before, l.areas.ends
+	for k, out := range x.out {
+		lost += l.hazard(x.from+1+k) * float64(out)
+	}
+	return l.weight(x.group, lost, float64(x.sent)+x.before, float64(ends[x.to]-ends[x.from]))
+}
+
 // vague returns the relative error of the logarithm of weights: cells that are seldom
 // empty are not settled as soon as nothing is lost.
 func (l *losses) vague(group int) float64 {

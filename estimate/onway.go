@@ -7,6 +7,7 @@ type endAges struct {
 	seen   moment // ages of packets that were alone in their cells, which are known
 	stands moment // the same, each as often as it stands for others that were not alone
 	spread float64
+	bounds ageBounds // of packets of which levels tell
 }
 
 // A moment adds up numbers and their squares.
@@ -60,19 +61,17 @@ func (a *Areas) age(t *Transit) {
 	}
 	for i, end := range []*OnWay{&t.First, &t.Last} {
 		cut := [2]int{a.losses.from, a.losses.to}[i]
-		age := second / (2 * mean)
+		age, of, n := second/(2*mean), &a.onWay[i], max(end.Packets, 0)
 		spread := max(third/(3*mean)-age*age, 0)
-		oldest := float64(a.ends[cut] - a.begun)
-		of, n := &a.onWay[i], max(end.Packets, 0)
 		end.Ages, end.Variance = n*age, n*spread+sq(n*age)*t.uneven
-		if oldest < a.greatest {
+		if float64(a.ends[cut]-a.begun) < a.greatest {
 			end.Variance += sq(n * age)
 		}
 		ages, variance := of.stand(n, spread, a.greatest)
 		if apart := sq(ages - end.Ages); variance < end.Variance || apart > 9*(variance+end.Variance) {
 			end.Ages, end.Variance = ages, variance
 		}
-		bound(&a.bounds[i], end, a.greatest)
+		of.bound(end, a.greatest)
 	}
 }
 
@@ -84,23 +83,19 @@ func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	if e.stands.n == 0 || e.seen.n < 2 {
 		return e.seen.sum + rest*greatest/2, sq(rest*greatest) / 12
 	}
-	own := max(e.stands.spread(), e.seen.spread())
-	if sq(e.stands.n) > manyCells*e.spread {
+	own, share := max(e.stands.spread(), e.seen.spread()), e.spread/sq(e.stands.n)
+	if own > spread || manyCells*share < 1 { // few may not show it
 		spread = own
 	}
-	spread = max(own, spread) // which few may not show
-	share := e.spread / sq(e.stands.n)
-	chance := math.Sqrt(e.spread)
-	missing := max(0, rest-e.stands.n-2*chance)
-	age := e.stands.sum / e.stands.n
-	return e.seen.sum + rest*age, spread*rest*(1+rest*share) + sq(missing*greatest)/3
+	missing := max(0, rest-e.stands.n-2*math.Sqrt(e.spread))
+	return e.seen.sum + rest*e.stands.sum/e.stands.n, spread*rest*(1+rest*share) + sq(missing*greatest)/3
 }
 
 // bound takes what lies between the bounds instead of an estimate that is outside them, or
 // known less well. Of packets of which levels do not tell, ages are up to the greatest delay.
-func bound(b *ageBounds, end *OnWay, greatest float64) {
-	most := b.Most + max(0, end.Packets-b.Packets)*greatest
-	if variance := sq(most-b.Least) / 12; variance < end.Variance || end.Ages < b.Least || end.Ages > most {
-		end.Ages, end.Variance = (b.Least+most)/2, variance
+func (e *endAges) bound(end *OnWay, greatest float64) {
+	least, most := e.bounds.Least, e.bounds.Most+max(0, end.Packets-e.bounds.Packets)*greatest
+	if variance := sq(most-least) / 12; variance < end.Variance || end.Ages < least || end.Ages > most {
+		end.Ages, end.Variance = (least+most)/2, variance
 	}
 }

@@ -58,7 +58,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
-		s.Began, s.Ended = a.ages(x, from), a.ages(x, to)
+		s.Began, s.Ended = a.ages(x, from, a.greatest), a.ages(x, to, a.greatest)
 		switch {
 		case x.unknown:
 			s.Variance = math.Inf(1)
@@ -78,7 +78,7 @@ const digestsShow = 16
 // were sent before an earlier cut were outstanding at all cuts since, so they are as many
 // as the fewest outstanding at any of these, and at least as many as were not sent since.
 // None is older than the greatest delay, nor than the beginning.
-func (a *Areas) ages(x *span, cut int) (ages ageBounds) {
+func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
 	}
@@ -88,7 +88,7 @@ func (a *Areas) ages(x *span, cut int) (ages ageBounds) {
 		}
 		return float64(x.on[k-x.from-1])
 	}
-	sign, oldest, sent := 1.0, max(a.greatest, longTail*max(0, -a.center)), 0.0
+	sign, oldest, sent := 1.0, max(greatest, longTail*max(0, -a.center)), 0.0
 	if since := float64(a.ends[cut] - a.begun); oldest == 0 || !a.underWay {
 		oldest = min(cmp.Or(oldest, since), since)
 	}

@@ -55,12 +55,6 @@ type Alone struct {
 	from, to int // the cuts before it was sent and after it came
 }
 
-// A crossing is a packet that was alone, on its way at a cut.
-type crossing struct {
-	Alone
-	cut int
-}
-
 // Transit returns how long packets were on their way after cut number from and
 // up to cut number to, by what is known by the latest cut. It is best a patience
 // later: until then, cells whose packets are slow have not settled. It calls
@@ -149,14 +143,11 @@ func (a *Areas) observe(from, to int) {
 
 // weigh weighs the packets that were alone.
 func (a *Areas) weigh() {
-	a.onWay = [2]endAges{}
-	for _, x := range a.crossing {
-		end := &a.onWay[0]
-		if x.cut != a.losses.from {
-			end = &a.onWay[1]
+	for i, cut := range [2]int{a.losses.from, a.losses.to} {
+		for _, x := range a.crossing[i] {
+			age := SignExtend(uint64(a.ends[cut]-x.Sent), a.bits)
+			a.onWay[i].see(float64(age), a.weight(x.from, x.to))
 		}
-		age := SignExtend(uint64(a.ends[x.cut]-x.Sent), a.bits)
-		end.see(float64(age), a.weight(x.from, x.to))
 	}
 	// Most were on their way between the same few cuts as many others.
 	const near = 4

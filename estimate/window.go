@@ -46,7 +46,8 @@ type groupWindow struct {
 // its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
-	a.alone, a.crossing, a.bounds = a.alone[:0], a.crossing[:0], [2]ageBounds{}
+	a.alone, a.onWay = a.alone[:0], [2]endAges{}
+	a.crossing[0], a.crossing[1] = a.crossing[0][:0], a.crossing[1][:0]
 	w.areas, w.cell, w.young = a, -1, 0
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
@@ -133,11 +134,7 @@ func (w *window) take(x *span) {
 	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
 	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.copies && !x.young && !x.unknown && !a.old(x.from)
 	sure := x.exact || x.open && (!w.lossy && !fresh || x.sure >= w.to)
-	n, area, lost, sent := 0.0, 0.0, l.hazard(0)*x.before, float64(x.sent)+x.before
-	for k, out := range x.out {
-		lost += l.hazard(x.from+1+k) * float64(out)
-	}
-	weight := l.weight(x.group, lost, sent, float64(a.ends[x.to]-a.ends[x.from]))
+	n, area, weight := 0.0, 0.0, l.standsFor(x)
 	if x.late > 0 && x.to <= w.to {
 		if l.believed() {
 			r.owed += x.owed
@@ -183,10 +180,7 @@ func (w *window) take(x *span) {
 			r.cross(0, weight, float64(x.on[w.from-1-x.from]))
 		}
 	}
-	w.single(x)
-	if sure || fresh && !w.lossy {
-		w.bound(x)
-	}
+	w.crossing(x, sure || fresh && !w.lossy)
 }
 
 // cross adds packets on their way at a cut.
@@ -195,37 +189,28 @@ func (r *groupWindow) cross(cut int, weight, n float64) {
 	r.aside[cut] += weight * n
 }
 
-// bound adds what is known of the ages of packets on their way at the ends.
-func (w *window) bound(x *span) {
+// crossing takes a packet that was alone, and what is known of the ages of packets on
+// their way at the ends.
+func (w *window) crossing(x *span, known bool) {
+	a, alone := w.areas, x.alone()
+	one := Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
+	if alone && x.to <= w.to {
+		a.alone = append(a.alone, one)
+	}
 	for i, cut := range [2]int{w.from, w.to} {
-		if cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
+		if !known || cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
 			continue
 		}
-		of, ages := &w.areas.bounds[i], w.areas.ages(x, cut)
-		if x.alone() {
-			ages.Least = float64(SignExtend(uint64(w.areas.ends[cut])-x.sentSum, w.areas.bits))
+		// Points may cut at times that differ by nearly an interval.
+		of, ages := &a.onWay[i].bounds, a.ages(x, cut, a.greatest+a.step)
+		if alone {
+			a.crossing[i] = append(a.crossing[i], one)
+			ages.Least = float64(SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits))
 			ages.Most = ages.Least
 		}
 		of.Packets += ages.Packets
 		of.Least += ages.Least
 		of.Most += ages.Most
-	}
-}
-
-// single takes the packet of a span that was alone.
-func (w *window) single(x *span) {
-	if !x.alone() {
-		return
-	}
-	a := w.areas
-	one := Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
-	for _, cut := range [2]int{w.from, w.to} {
-		if x.from < cut && cut < x.to && x.on[cut-x.from-1] > 0 {
-			a.crossing = append(a.crossing, crossing{one, cut})
-		}
-	}
-	if x.to <= w.to {
-		a.alone = append(a.alone, one)
 	}
 }
 

@@ -47,24 +47,21 @@ func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*r
 	}
 }
 
-// reports calls visit for each report of ten intervals, once it has settled.
-func (run *cutRun) reports(t *testing.T, visit func(a *Accumulator, from, to int64)) {
+// reports calls visit for each report of so many intervals, once it has settled.
+func (run *cutRun) reports(t *testing.T, length int, visit func(a *Accumulator, from, to int64)) {
 	t.Helper()
 	a, err := NewAccumulator(DefaultConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := int64(0)
+	from, step := int64(0), int64(length)*cutInterval
 	for k := range run.up {
-		if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
+		if err = errors.Join(err, a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k])); err != nil {
 			t.Fatal(err)
 		}
-		if k%10 == 9 {
+		if (k+1)%length == 0 {
 			a.End()
 		}
 		for ; a.Settled(); a.Reset() {
-			visit(a, from, from+10*cutInterval)
-			from += 10 * cutInterval
+			visit(a, from, from+step)
+			from += step
 		}
 	}
 }
@@ -146,33 +143,18 @@ func TestAccumulator(t *testing.T) {
 func TestOfReceived(t *testing.T) {
 	stalls := func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }
 	run := cutTraffic(t, 6, 80, 20, stalls, 0)
-	a, err := NewAccumulator(DefaultConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, misses, apart, reports := int64(0), 0, 0.0, 0.0
-	for k := range run.up {
-		if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
-			t.Fatal(err)
-		}
-		if k%2 == 1 {
-			a.End()
-		}
-		for a.Settled() {
-			r, err := a.Estimate()
-			want := truth.Of(run.packets, from, from+2*cutInterval)
-			if err == nil {
-				mean, i := r.OfReceived(0.99)
-				if !i.Contains(want.MeanDelay()) {
-					misses++
-				}
-				apart += math.Abs(mean/want.MeanDelay() - 1)
-				reports++
+	misses, apart, reports := 0, 0.0, 0.0
+	run.reports(t, 2, func(a *Accumulator, from, to int64) {
+		want := truth.Of(run.packets, from, to).MeanDelay()
+		if r, err := a.Estimate(); err == nil {
+			mean, i := r.OfReceived(0.99)
+			if !i.Contains(want) {
+				misses++
 			}
-			a.Reset()
-			from += 2 * cutInterval
+			apart += math.Abs(mean/want - 1)
+			reports++
 		}
-	}
+	})
 	if misses > 1 || apart > 0.02*reports || reports < 30 {
 		t.Errorf("%d misses in %v reports, means off by %.2g", misses, reports, apart/reports)
 	}
@@ -184,15 +166,14 @@ func TestOfReceived(t *testing.T) {
 func TestOfReceivedAfterAFall(t *testing.T) {
 	misses, reports := 0, 0
 	for seed := range uint64(6) {
-		slow := [2]float64{1e9, 3e9}[seed%2]
-		n := 0
+		n, delay := 0, [2]float64{1e9, 3e9}[seed%2]
 		run := cutTraffic(t, seed, 160, 100, func(r *rand.Rand) float64 {
 			if n++; n > 5000 {
-				return 1e6 * (0.9 + 0.2*r.Float64())
+				delay = 1e6
 			}
-			return slow * (0.9 + 0.2*r.Float64())
+			return delay * (0.9 + 0.2*r.Float64())
 		}, 0)
-		run.reports(t, func(a *Accumulator, from, to int64) {
+		run.reports(t, 10, func(a *Accumulator, from, to int64) {
 			want := truth.Of(run.packets, from, to)
 			if r, err := a.Estimate(); err == nil && from >= 5e9 && from < 9e9 {
 				if _, i := r.OfReceived(0.95); !i.Contains(want.MeanDelay()) {
@@ -214,14 +195,10 @@ func TestOfReceivedAfterAFall(t *testing.T) {
 func TestAccumulatorReports(t *testing.T) {
 	for _, c := range []struct{ delay, loss float64 }{{6e7, 0}, {3e8, 0}, {5e6, 0.01}, {6e7, 0.05}} {
 		run := cutTraffic(t, 5, 80, 1000, exponentialDelay(c.delay), c.loss)
-		a, err := NewAccumulator(DefaultConfig)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from, misses := int64(0), 0
-		take := func() {
+		misses, reports := 0, 0
+		run.reports(t, 10, func(a *Accumulator, from, to int64) {
 			r, err := a.Estimate()
-			want := truth.Of(run.packets, from, from+10*cutInterval)
+			want := truth.Of(run.packets, from, to)
 			if err != nil || r.Sent != uint64(want.Sent) || r.Received != uint64(want.Received) {
 				t.Fatalf("%+v from %d: %d sent, %d received, want %+v; %v", c, from, r.Sent, r.Received, want, err)
 			}
@@ -231,25 +208,10 @@ func TestAccumulatorReports(t *testing.T) {
 			if i := r.MeanInterval(0.99); !i.Contains(want.PerPacket()) && c.loss > 0 || !i.Contains(want.MeanDelay()) {
 				misses++
 			}
-			a.Reset()
-			from += 10 * cutInterval
-		}
-		for k := range run.up {
-			if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
-				t.Fatal(err)
-			}
-			if k%10 == 9 {
-				a.End()
-			}
-			for a.Settled() {
-				take()
-			}
-		}
-		for from < 80*cutInterval {
-			take()
-		}
-		if misses > 1 {
-			t.Errorf("%+v: %d of 8 reports are outside", c, misses)
+			reports++
+		})
+		if misses > 1 || reports < 4 {
+			t.Errorf("%+v: %d of %d reports are outside", c, misses, reports)
 		}
 	}
 }
@@ -334,10 +296,7 @@ func TestAccumulatorCopies(t *testing.T) {
 // delay of it counts.
 func TestAccumulatorGap(t *testing.T) {
 	run := cutTraffic(t, 7, 40, 1000, exponentialDelay(1e8), 0)
-	a, err := NewAccumulator(DefaultConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := accumulate(t, new(cutRun))
 	for k := 10; k < 40; k++ {
 		if k == 20 {
 			continue // is missing
@@ -519,18 +478,8 @@ func TestResetForgets(t *testing.T) {
 // their cell, those that are alone are the fast ones. Sparser banks make up for that.
 func TestAccumulatorSlowQuantiles(t *testing.T) {
 	run := cutTraffic(t, 11, 120, 2000, exponentialDelay(2*cutInterval), 0)
-	a, err := NewAccumulator(DefaultConfig)
 	var inside covered
-	for k := range run.up {
-		if err = errors.Join(err, a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k])); err != nil {
-			t.Fatal(err)
-		}
-		if k%10 == 9 && k < 110 {
-			a.End()
-		}
-		if !a.Settled() {
-			continue
-		}
+	run.reports(t, 10, func(a *Accumulator, _, _ int64) {
 		for _, p := range []float64{0.5, 0.9} {
 			q, err := a.Distribution().Quantile(p, 0.99)
 			want := -2 * cutInterval * math.Log(1-p)
@@ -538,8 +487,7 @@ func TestAccumulatorSlowQuantiles(t *testing.T) {
 				t.Errorf("quantile %v of %d delays is %v, %v, want about %v", p, q.Samples, q.Interval, err, want)
 			}
 		}
-		a.Reset()
-	}
+	})
 	if inside.of < 10 || inside.hits < inside.of*4/5 {
 		t.Errorf("%d of %d intervals hold the quantile", inside.hits, inside.of)
 	}

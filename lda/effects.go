@@ -90,6 +90,6 @@ func (r *Result) seeRepeats(c *census, e *effects) {
 	// Heavier tails err more, and are taken for copies: all that costs is width.
 	variance := e.alone.Variance()
 	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(e.alone.Cells())) {
-		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), e.alone.EffectiveDegrees()
+		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), e.alone.EffectiveDegrees(0)
 	}
 }

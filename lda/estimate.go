@@ -121,7 +121,7 @@ func (r *Result) report(found *settlement, received uint64) {
 	r.N, r.spoken, r.Usable, r.negative = found.packets, max(received, found.packets), found.distinct, found.negative
 	r.Mean = float64(found.base) + found.sum/float64(found.packets)
 	unseen := 1 - float64(r.N)/float64(r.spoken) // finite population: no guess is needed for the packets seen
-	r.deviationDegrees = c.PopulationDegrees(1 - unseen)
+	r.deviationDegrees = c.EffectiveDegrees(1 - unseen)
 	r.meanDegrees = r.deviationDegrees
 	if r.deviationDegrees == 0 {
 		if unseen == 0 {

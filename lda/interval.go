@@ -103,7 +103,7 @@ func (r *Result) unseen(confidence float64) float64 {
 }
 
 // DeviationInterval returns the chi-square interval of the deviation of the delays
-// of the packets that arrived (see [estimate.Cells.PopulationDegrees]). It uses
+// of the packets that arrived (see [estimate.Cells.EffectiveDegrees]). It uses
 // half the probability of a miss, and keeps the other half as a margin because its
 // degrees of freedom are estimated, too. Upwards it allows for packets that were not
 // seen, as [Result.MeanInterval] does, for copies, of which at most the sum
