@@ -88,26 +88,29 @@ func TestTunnelsIdentity(t *testing.T) {
 }
 
 // VXLAN within VXLAN is looked into as deep as was asked for and no deeper, by
-// frames and by identifiers, and a port that only looks like that of a tunnel
-// is none.
+// frames of either way and by identifiers, and a port that only looks like that
+// of a tunnel is none.
 func TestNestedVXLAN(t *testing.T) {
 	for _, port := range []int{4789, 4789 + 1024} {
 		packet, size := tcp4+tcp+data, 48
 		for levels := range 4 {
 			frame := unhex(macs + "0800 " + packet)
 			for depth := range 4 {
-				want, err := slowParseDepth(hashing.LinkEthernet, frame, depth)
-				if err != nil || want.tunnels != min(depth, levels) && port == 4789 {
-					t.Fatalf("the reference: %+v, %v", want, err)
-				}
-				var f hashing.Frame
-				var got [1]hashing.Packet
-				tunnels := hashing.Tunnels{Depth: depth}
-				hashing.NewIdentifier(7, hashing.LinkEthernet, tunnels).Frames([][]byte{frame}, got[:], nil, nil)
-				err = f.ParseWith(hashing.LinkEthernet, frame, &tunnels)
-				if digest := hashing.Digest(7, want.hashed); err != nil || int(f.Tunnels) != want.tunnels || f.Digest(7) != digest || got[0] != digest {
-					t.Errorf("port %d, %d levels, depth %d: %d tunnels (%v), identified as %#x, want %d and %#x",
-						port, levels, depth, f.Tunnels, err, got, want.tunnels, digest)
+				for link, frame := range map[hashing.Link][]byte{hashing.LinkEthernet: frame, hashing.LinkRaw: frame[14:]} {
+					want, err := slowParseDepth(link, frame, depth)
+					if err != nil || want.tunnels != min(depth, levels) && port == 4789 {
+						t.Fatalf("the reference: %+v, %v", want, err)
+					}
+					var f hashing.Frame
+					var got [1]hashing.Packet
+					tunnels := hashing.Tunnels{Depth: depth}
+					hashing.NewIdentifier(7, link, tunnels).Frames([][]byte{frame}, got[:], nil, nil)
+					err = f.ParseWith(link, frame, &tunnels)
+					digest := hashing.Digest(7, want.hashed)
+					if err != nil || int(f.Tunnels) != want.tunnels || f.Digest(7) != digest || got[0] != digest {
+						t.Errorf("link %d, port %d, %d levels, depth %d: %d tunnels (%v), identified as %#x, want %d and %#x",
+							link, port, levels, depth, f.Tunnels, err, got, want.tunnels, digest)
+					}
 				}
 			}
 			packet = outerUDP(port, 22+size) + "08000000 00001200 " + macs + "0800 " + packet

@@ -1,9 +1,7 @@
 package hashing_test
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -101,27 +99,6 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// Parse looks as deep as it is told, and no deeper.
-func TestTunnelDepth(t *testing.T) {
-	packet := tcp4 + tcp + data
-	for range 4 {
-		packet = outerIPv4(4, len(unhex(packet))) + packet
-	}
-	for depth := range 7 {
-		var f hashing.Frame
-		if err := f.ParseWith(hashing.LinkRaw, unhex(packet), &hashing.Tunnels{Depth: depth}); err != nil || int(f.Tunnels) != min(depth, 4) {
-			t.Errorf("depth %d: %d tunnels, %v", depth, f.Tunnels, err)
-		}
-		if f.Length != 128 {
-			t.Errorf("depth %d: length %d, want 128 of the outermost", depth, f.Length)
-		}
-		want, _ := slowParseDepth(hashing.LinkRaw, unhex(packet), depth)
-		if f.Tuple != want.tuple || f.Digest(3) != hashing.Digest(3, want.hashed) {
-			t.Errorf("depth %d: %v, want %v", depth, f.Tuple, want.tuple)
-		}
-	}
-}
-
 // A packet whose tunnel carries no IP remains the outer one. One that the
 // capture ends inside is marked as cut.
 func TestTunnelsNotEntered(t *testing.T) {
@@ -136,39 +113,5 @@ func TestTunnelsNotEntered(t *testing.T) {
 	}
 	if f := mustParse(t, hashing.LinkRaw, whole[:78:78]); f.Tunnels != 1 || !f.Cut {
 		t.Errorf("cut in the inner transport: %+v", f)
-	}
-}
-
-// The packets of a tunnel share their outer headers, so they are distinguished
-// by what is inside.
-func TestHonestTunnels(t *testing.T) {
-	const packets = 100_000
-	for _, tunnel := range tunnels {
-		if tunnel.ipv6 {
-			continue // their packets have no identification that counts up
-		}
-		header := tunnel.header(28)
-		frame := unhex(header + "45 00 001c 0000 0000 40 11 0000 0a000001 0a000002 0035 1000 0008 0000")
-		inner := len(frame) - 28
-		rng := rand.New(rand.NewPCG(1, 12))
-		distinct := map[hashing.Packet]bool{}
-		flat := map[hashing.Packet]bool{}
-		var f hashing.Frame
-		for i := range packets {
-			binary.BigEndian.PutUint16(frame[inner+4:], uint16(i)) // identification
-			binary.BigEndian.PutUint16(frame[inner+20:], uint16(rng.Uint32N(400)+1024))
-			if err := f.Parse(hashing.LinkRaw, frame); err != nil {
-				t.Fatal(err)
-			}
-			distinct[f.Digest(1)] = true
-			f.ParseWith(hashing.LinkRaw, frame, &hashing.Tunnels{})
-			flat[f.Digest(1)] = true
-		}
-		// Of the pairs that are 65,536 packets apart and so share an
-		// identification, one in 400 shares a port too.
-		if len(distinct) < packets-200 {
-			t.Errorf("%s: %d packets have %d digests", tunnel.name, packets, len(distinct))
-		}
-		t.Logf("%s: %d digests, %d without looking inside", tunnel.name, len(distinct), len(flat))
 	}
 }

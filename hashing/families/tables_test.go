@@ -37,17 +37,6 @@ func TestH3MatchesSlow(t *testing.T) {
 	}
 }
 
-func TestH3Linear(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 4))
-	h := must(NewH3(1, 8))
-	for range 100 {
-		a, b := rng.Uint64(), rng.Uint64()
-		if got, want := h.Word(a^b), h.Word(a)^h.Word(b)^h.Word(0); got != want {
-			t.Fatalf("Word(%#x^%#x) = %#x, want %#x", a, b, got, want)
-		}
-	}
-}
-
 func keysAt(state uint64) func() uint64 {
 	k := keys(state)
 	return k.next
