@@ -22,8 +22,8 @@ var (
 	// ErrMalformed says that a header contradicts itself or the one below it.
 	ErrMalformed = errors.New("malformed IP header")
 
-	// ErrLink says that the link type is none of the Link constants, so that no
-	// frame of that capture can be read.
+	// ErrLink says that the link type is none of those that [LinkType] lists, so that
+	// no frame of that capture can be read.
 	ErrLink = errors.New("unsupported link type")
 )
 
@@ -192,12 +192,12 @@ func (f *Frame) ClearChecksum() {
 // looks into tunnels as [DefaultTunnels] say. It never panics and allocates
 // nothing. On error, which wraps [ErrNotIP], [ErrTruncated], [ErrMalformed] or
 // [ErrLink], f is the zero Frame.
-func (f *Frame) Parse(link Link, b []byte) error {
+func (f *Frame) Parse(link LinkType, b []byte) error {
 	return f.ParseWith(link, b, &DefaultTunnels)
 }
 
 // parse is ParseWith for any frame.
-func (f *Frame) parse(link Link, b []byte, tunnels *Tunnels) error {
+func (f *Frame) parse(link LinkType, b []byte, tunnels *Tunnels) error {
 	*f = Frame{}
 	w := walk{b: b}
 	if w.ip(kindLink + kind(link)); w.err == nil {

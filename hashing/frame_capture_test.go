@@ -19,7 +19,7 @@ var dataDir = filepath.Join("..", "..", "shared", "data")
 
 // record is one frame of a capture.
 type record struct {
-	link  hashing.Link
+	link  hashing.LinkType
 	frame []byte
 }
 
@@ -55,7 +55,7 @@ func readCapture(t testing.TB, path string) []record {
 	default:
 		return nil
 	}
-	link := hashing.Link(order.Uint32(data[20:]))
+	link := hashing.LinkType(order.Uint32(data[20:]))
 	var records []record
 	for data = data[24:]; len(data) >= 16; {
 		size := order.Uint32(data[8:])
@@ -90,10 +90,10 @@ func strangeCaptures(t testing.TB) map[string][]record {
 }
 
 // identifiers identify by seed 7, by kind of link.
-var identifiers = map[hashing.Link]*hashing.Identifier{}
+var identifiers = map[hashing.LinkType]*hashing.Identifier{}
 
 // checkIdentifier checks that an Identifier agrees with a Frame.
-func checkIdentifier(t testing.TB, link hashing.Link, frame []byte, f *hashing.Frame, err error) {
+func checkIdentifier(t testing.TB, link hashing.LinkType, frame []byte, f *hashing.Frame, err error) {
 	t.Helper()
 	if identifiers[link] == nil {
 		identifiers[link] = hashing.NewIdentifier(7, link, hashing.DefaultTunnels)
@@ -110,7 +110,7 @@ func checkIdentifier(t testing.TB, link hashing.Link, frame []byte, f *hashing.F
 // checkAgainstReference parses one frame with both parsers, and a packet also
 // behind Ethernet and up to three tags, and reports where they differ. It
 // returns Parse's error.
-func checkAgainstReference(t testing.TB, link hashing.Link, frame []byte) error {
+func checkAgainstReference(t testing.TB, link hashing.LinkType, frame []byte) error {
 	t.Helper()
 	const seed = 7
 	if link == hashing.LinkRaw && len(frame) > 0 {
@@ -160,7 +160,7 @@ func refused(err error) bool {
 
 func TestFrameStrangeCaptures(t *testing.T) {
 	var frames, parsed int
-	links := make(map[hashing.Link]int)
+	links := make(map[hashing.LinkType]int)
 	for path, records := range strangeCaptures(t) {
 		for i, r := range records {
 			frames++
@@ -173,7 +173,7 @@ func TestFrameStrangeCaptures(t *testing.T) {
 		}
 	}
 	t.Logf("%d frames, %d parsed; by link type %v", frames, parsed, links)
-	for _, link := range []hashing.Link{hashing.LinkNull, hashing.LinkEthernet, hashing.LinkRaw, hashing.LinkCooked, hashing.LinkIPv4,
+	for _, link := range []hashing.LinkType{hashing.LinkNull, hashing.LinkEthernet, hashing.LinkRaw, hashing.LinkCooked, hashing.LinkIPv4,
 		hashing.LinkIPv6} {
 		if links[link] == 0 {
 			t.Errorf("no frame of link type %d was parsed", link)

@@ -29,7 +29,7 @@ func unhex(s string) []byte {
 	return b
 }
 
-func mustParse(t *testing.T, link hashing.Link, frame []byte) hashing.Frame {
+func mustParse(t *testing.T, link hashing.LinkType, frame []byte) hashing.Frame {
 	t.Helper()
 	var f hashing.Frame
 	if err := f.Parse(link, frame); err != nil {
@@ -47,7 +47,7 @@ func TestFrameEncapsulations(t *testing.T) {
 	v4, v6 := tcp4+tcp+data, tcp6+tcp+data
 	tests := []struct {
 		name   string
-		link   hashing.Link
+		link   hashing.LinkType
 		before string
 		packet string
 	}{
@@ -259,7 +259,7 @@ func TestFramePackets(t *testing.T) {
 func TestFrameRefused(t *testing.T) {
 	tests := []struct {
 		name  string
-		link  hashing.Link
+		link  hashing.LinkType
 		frame string
 		want  error
 	}{
@@ -345,7 +345,7 @@ func TestFrameHashedBytes(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []struct {
-		link  hashing.Link
+		link  hashing.LinkType
 		frame string
 	}{
 		{hashing.LinkEthernet, macs + "0800 " + tcp4 + tcp + data},
@@ -377,6 +377,6 @@ func FuzzParse(f *testing.F) {
 		f.Add(uint16(hashing.LinkRaw), unhex(tunnel.header(68)+tcp6+tcp+data))
 	}
 	f.Fuzz(func(t *testing.T, link uint16, frame []byte) {
-		checkAgainstReference(t, hashing.Link(link), frame[:len(frame):len(frame)])
+		checkAgainstReference(t, hashing.LinkType(link), frame[:len(frame):len(frame)])
 	})
 }

@@ -5,27 +5,27 @@ import (
 	"math/bits"
 )
 
-// A Link is the kind of link-layer header a frame begins with, by its number
+// A LinkType is the kind of link-layer header a frame begins with, by its number
 // in capture files (the LINKTYPE_ registry).
-type Link uint16
+type LinkType uint16
 
 // The link types that [Frame] understands.
 const (
-	LinkNull      Link = 0   // BSD loopback: 4-byte address family, capturer's byte order
-	LinkEthernet  Link = 1   // Ethernet
-	LinkPPP       Link = 9   // PPP, with or without address and control bytes
-	LinkRaw       Link = 101 // raw IPv4 or IPv6
-	LinkHDLC      Link = 104 // Cisco HDLC
-	LinkLoop      Link = 108 // OpenBSD loopback: 4-byte address family, big-endian
-	LinkCooked    Link = 113 // Linux cooked capture v1
-	LinkIPv4      Link = 228 // raw IPv4
-	LinkIPv6      Link = 229 // raw IPv6
-	LinkIPoIB     Link = 242 // IP over InfiniBand, behind a global routing header
-	LinkCooked2   Link = 276 // Linux cooked capture v2
-	LinkBroadcom  Link = 281 // Ethernet with a Broadcom switch tag behind the addresses
-	LinkBroadcom0 Link = 282 // Ethernet behind a Broadcom switch tag
-	LinkDSA       Link = 284 // Ethernet with a Marvell switch tag behind the addresses
-	LinkEDSA      Link = 285 // Ethernet with an extended Marvell switch tag
+	LinkNull      LinkType = 0   // BSD loopback: 4-byte address family, capturer's byte order
+	LinkEthernet  LinkType = 1   // Ethernet
+	LinkPPP       LinkType = 9   // PPP, with or without address and control bytes
+	LinkRaw       LinkType = 101 // raw IPv4 or IPv6
+	LinkHDLC      LinkType = 104 // Cisco HDLC
+	LinkLoop      LinkType = 108 // OpenBSD loopback: 4-byte address family, big-endian
+	LinkCooked    LinkType = 113 // Linux cooked capture v1
+	LinkIPv4      LinkType = 228 // raw IPv4
+	LinkIPv6      LinkType = 229 // raw IPv6
+	LinkIPoIB     LinkType = 242 // IP over InfiniBand, behind a global routing header
+	LinkCooked2   LinkType = 276 // Linux cooked capture v2
+	LinkBroadcom  LinkType = 281 // Ethernet with a Broadcom switch tag behind the addresses
+	LinkBroadcom0 LinkType = 282 // Ethernet behind a Broadcom switch tag
+	LinkDSA       LinkType = 284 // Ethernet with a Marvell switch tag behind the addresses
+	LinkEDSA      LinkType = 285 // Ethernet with an extended Marvell switch tag
 )
 
 // A kind says what comes next in a frame: an EtherType, a link type beginning
@@ -128,7 +128,7 @@ func (w *walk) ip(k kind) {
 		if size, at := typed(k); size > 0 {
 			k = kind(binary.BigEndian.Uint16(w.take(size)[at:]))
 		} else if k >= kindLink {
-			k = w.link(Link(k - kindLink))
+			k = w.link(LinkType(k - kindLink))
 		} else {
 			k = w.next(k)
 		}
@@ -160,7 +160,7 @@ func typed(k kind) (size, at int) {
 }
 
 // link passes the headers of the other link types.
-func (w *walk) link(l Link) kind {
+func (w *walk) link(l LinkType) kind {
 	switch l {
 	case LinkNull, LinkLoop:
 		// Families are small numbers, so only one byte order makes sense.

@@ -10,7 +10,7 @@ import (
 // frames off a ring. It is read-only, and safe for concurrent use.
 type Identifier struct {
 	seed    uint64
-	link    Link
+	link    LinkType
 	tunnels Tunnels
 
 	// What split makes of the seed, for a digest and for a flow. In those of IPv4
@@ -25,7 +25,7 @@ type Identifier struct {
 // NewIdentifier returns an Identifier of frames that begin with link: the
 // digest of [Frame.Digest] and the flow of [Tuple.Flow] under seed, as parsed
 // by [Frame.ParseWith].
-func NewIdentifier(seed uint64, link Link, tunnels Tunnels) *Identifier {
+func NewIdentifier(seed uint64, link LinkType, tunnels Tunnels) *Identifier {
 	d := &Identifier{seed: seed, link: link, tunnels: tunnels}
 	d.x, d.y = split(seed, key1+2*invariantSize)
 	d.turned = bits.RotateLeft64(d.y, 32)

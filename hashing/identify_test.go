@@ -13,7 +13,7 @@ func TestIdentifierFrames(t *testing.T) {
 	frames := [][]byte{arp, unhex(macs + "0800 " + tcp4 + tcp + data), arp,
 		unhex(macs + "8847 000021ff " + tcp4 + tcp + data), unhex(macs + "86dd " + tcp6 + tcp + data), nil}
 	want := []int{1, 3, 4}
-	for _, link := range []hashing.Link{hashing.LinkEthernet, 65535} {
+	for _, link := range []hashing.LinkType{hashing.LinkEthernet, 65535} {
 		if link == 65535 {
 			want = nil
 		}
@@ -96,7 +96,7 @@ func TestNestedVXLAN(t *testing.T) {
 		for levels := range 4 {
 			frame := unhex(macs + "0800 " + packet)
 			for depth := range 4 {
-				for link, frame := range map[hashing.Link][]byte{hashing.LinkEthernet: frame, hashing.LinkRaw: frame[14:]} {
+				for link, frame := range map[hashing.LinkType][]byte{hashing.LinkEthernet: frame, hashing.LinkRaw: frame[14:]} {
 					want, err := slowParseDepth(link, frame, depth)
 					if err != nil || want.tunnels != min(depth, levels) && port == 4789 {
 						t.Fatalf("the reference: %+v, %v", want, err)

@@ -95,7 +95,7 @@ func (t *Tunnels) inside(udp []byte, port uint16, length int) []byte {
 
 // ParseWith is Parse with a choice of the tunnels to look into. Two points must
 // choose the same.
-func (f *Frame) ParseWith(link Link, b []byte, tunnels *Tunnels) error {
+func (f *Frame) ParseWith(link LinkType, b []byte, tunnels *Tunnels) error {
 	le, whole := binary.LittleEndian, b
 tagged:
 	if link != LinkEthernet || len(b) < plainSize {

@@ -22,11 +22,11 @@ type slowFrame struct {
 // slowParse is a reference for Frame.Parse, above all readable: it copies the
 // packet, fills what the capture cut with zeros, and reads the fields off the
 // whole. The functions below panic with the reason why a frame is refused.
-func slowParse(link hashing.Link, frame []byte) (slowFrame, error) {
+func slowParse(link hashing.LinkType, frame []byte) (slowFrame, error) {
 	return slowParseDepth(link, frame, 2)
 }
 
-func slowParseDepth(link hashing.Link, frame []byte, depth int) (f slowFrame, err error) {
+func slowParseDepth(link hashing.LinkType, frame []byte, depth int) (f slowFrame, err error) {
 	f, err = slowTry(func() slowFrame { return slowLink(link, frame) })
 	for ; err == nil && depth > 0; depth-- {
 		inner, innerErr := slowTry(func() slowFrame { return slowInner(f) })
@@ -71,9 +71,9 @@ func number(b []byte) int {
 	return n
 }
 
-func slowLink(link hashing.Link, frame []byte) slowFrame {
+func slowLink(link hashing.LinkType, frame []byte) slowFrame {
 	// Where the EtherType stands, and how long the header is.
-	typed := map[hashing.Link][2]int{1: {12, 14}, 104: {2, 4}, 113: {14, 16}, 242: {40, 44}, 276: {0, 20},
+	typed := map[hashing.LinkType][2]int{1: {12, 14}, 104: {2, 4}, 113: {14, 16}, 242: {40, 44}, 276: {0, 20},
 		281: {16, 18}, 282: {16, 18}, 284: {16, 18}, 285: {20, 22}}
 	if place, ok := typed[link]; ok {
 		header, rest := cut(frame, place[1])

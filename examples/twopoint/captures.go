@@ -65,7 +65,7 @@ func (c *captures) feed(ctx context.Context, m *meter) error {
 		if packets++; packets%1024 == 0 && ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
-		point, rec, err := c.pair.Next()
+		side, rec, err := c.pair.Next()
 		switch {
 		case err == io.EOF:
 			return nil
@@ -76,7 +76,7 @@ func (c *captures) feed(ctx context.Context, m *meter) error {
 		}
 		switch err := frame.Parse(rec.Link, rec.Frame); {
 		case errors.Is(err, hashing.ErrLink):
-			return fmt.Errorf("%s: %w: %d", c.names[point], err, rec.Link)
+			return fmt.Errorf("%s: %w: %d", c.names[side], err, rec.Link)
 		case err != nil:
 			m.passedOver++
 			continue
@@ -84,10 +84,10 @@ func (c *captures) feed(ctx context.Context, m *meter) error {
 			m.cut++
 		}
 		packet := frame.Digest(seed)
-		if point == trace.Egress && c.pair.Broken(trace.Ingress) && len(m.flying[packet]) == 0 {
+		if side == trace.Egress && c.pair.Broken(trace.Ingress) && len(m.flying[packet]) == 0 {
 			continue // it may have entered after the first capture broke off
 		}
-		if err := m.update(point, rec.Time, packet); err != nil {
+		if err := m.update(side, rec.Time, packet); err != nil {
 			return err
 		}
 	}

@@ -66,21 +66,21 @@ func newMeter(length time.Duration) (*meter, error) {
 }
 
 // update records a packet. Times do not descend.
-func (m *meter) update(point trace.Point, t int64, p hashing.Packet) error {
+func (m *meter) update(side trace.Side, t int64, p hashing.Packet) error {
 	if m.packets[0]+m.packets[1] == 0 {
 		m.first = t
 	}
 	m.last = t
-	m.packets[point]++
-	m.namer.pass(point, p, t, m.packets[point])
-	if point == trace.Ingress {
+	m.packets[side]++
+	m.namer.pass(side, p, t, m.packets[side])
+	if side == trace.Ingress {
 		current, err := m.sending(t)
 		if err != nil {
 			return err
 		}
 		current.up.Update(p, t)
 		current.sent++
-		m.flying[p] = append(m.flying[p], passage{t, len(m.intervals) - 1, m.packets[point]})
+		m.flying[p] = append(m.flying[p], passage{t, len(m.intervals) - 1, m.packets[side]})
 		m.came = append(m.came, false)
 		return nil
 	}

@@ -57,15 +57,15 @@ func newNamer() (n *namer, err error) {
 }
 
 // pass takes a packet. Times do not descend.
-func (n *namer) pass(point trace.Point, p hashing.Packet, t, number int64) {
+func (n *namer) pass(side trace.Side, p hashing.Packet, t, number int64) {
 	if n.end == 0 {
 		n.first, n.end = t, t+nameCut
 	}
 	if t >= n.end {
 		n.cut(n.end + (t-n.end)/nameCut*nameCut)
 	}
-	n.points[point].Update(p, t)
-	if point == trace.Ingress {
+	n.points[side].Update(p, t)
+	if side == trace.Ingress {
 		n.sent = append(n.sent, sending{p, t, number})
 	}
 }

@@ -123,9 +123,9 @@ func TestNotes(t *testing.T) {
 
 // A passing is a packet, of one byte of identity, at a point.
 type passing struct {
-	point trace.Point
-	time  int64
-	id    byte
+	side trace.Side
+	time int64
+	id   byte
 }
 
 func meterOf(t *testing.T, all ...passing) (*report, error) {
@@ -135,7 +135,7 @@ func meterOf(t *testing.T, all ...passing) (*report, error) {
 		t.Fatal(err)
 	}
 	for _, one := range all {
-		if err := m.update(one.point, one.time, hashing.Word(7, uint64(one.id))); err != nil {
+		if err := m.update(one.side, one.time, hashing.Word(7, uint64(one.id))); err != nil {
 			t.Fatal(err)
 		}
 	}

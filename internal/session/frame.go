@@ -1,7 +1,7 @@
 // Package session frames what one point tells another of its intervals, and
 // follows them at the other end: markers in the stream of packets that say
 // where an interval begins and ends, the parts of an encoded synopsis, and
-// feedback. It knows nothing about the synopsis: a [Point] holds that.
+// feedback. It knows nothing about the synopsis: [Slots] hold that.
 //
 // A point that has a key tags its control packets and accepts only those with
 // the right tag; a packet recorded and sent again belongs to an interval that

@@ -18,9 +18,9 @@ var (
 	ErrForged = errors.New("tag missing or wrong")
 )
 
-// A Point holds the downstream point's synopses: two, in slots 0 and 1, which
-// take turns.
-type Point interface {
+// Slots hold the downstream point's synopses: two, in slots 0 and 1, which take
+// turns.
+type Slots interface {
 	// Open directs the packets from now on to a slot, which is empty, as the
 	// payload of the Start says. An error refuses it.
 	Open(slot int, start []byte) error
@@ -55,7 +55,7 @@ type Counters struct {
 // order. It is for one goroutine, except that another one may call Receive with
 // parts.
 type Receiver struct {
-	Point       Point
+	Slots       Slots
 	Fingerprint uint64 // of the Config that both points were made with
 	Parts       int    // of a synopsis, at most
 	Bytes       int    // of all its parts, at most
@@ -169,7 +169,7 @@ func (r *Receiver) follow(f *Frame) bool {
 		}
 		if r.Key.set {
 			r.strange = 0
-			r.Point.Report(Report{Session: f.Session, First: f.Interval, Interval: f.Interval, Slot: None, Err: ErrPassed})
+			r.Slots.Report(Report{Session: f.Session, First: f.Interval, Interval: f.Interval, Slot: None, Err: ErrPassed})
 			return false
 		}
 		r.adopt(f)
@@ -204,7 +204,7 @@ func (r *Receiver) start(f *Frame) error {
 	if s.used {
 		r.Flush()
 	}
-	if err := r.Point.Open(r.open, f.Payload); err != nil {
+	if err := r.Slots.Open(r.open, f.Payload); err != nil {
 		return err
 	}
 	r.skip(f.Interval)
@@ -222,7 +222,7 @@ func (r *Receiver) end(f *Frame) {
 		r.due()
 		s.clockSet = s.clockSet || f.ClockSet
 		r.open = 1 - r.open
-		r.Point.Idle()
+		r.Slots.Idle()
 		if s.came > 0 && s.came == len(s.have) {
 			r.due()
 		}
@@ -293,7 +293,7 @@ func (r *Receiver) finish(index int, why error) {
 	}
 	s.used = false
 	if index == r.open {
-		r.Point.Idle()
+		r.Slots.Idle()
 	}
 	r.report(Report{First: s.interval, Interval: s.interval, Slot: index, Err: why, Parts: s.all})
 }
@@ -313,5 +313,5 @@ func (r *Receiver) report(report Report) {
 		report.Err = fmt.Errorf("%w; last rejected: %w", report.Err, r.trouble)
 	}
 	r.trouble = nil
-	r.Point.Report(report)
+	r.Slots.Report(report)
 }

@@ -93,7 +93,7 @@ func NewReceiver(t lda.Tuner) (*Receiver, error) {
 	r := &Receiver{tuner: t, idle: mustNew(idleConfig), down: [2]*lda.Aggregator{mustNew(t.Config), mustNew(t.Config)}, up: mustNew(t.Config)}
 	r.target = r.idle
 	parts, bytes := t.Config.PartsSize()
-	r.control = session.Receiver{Point: slots{r}, Fingerprint: t.Config.Fingerprint(), Parts: parts, Bytes: bytes}
+	r.control = session.Receiver{Slots: slots{r}, Fingerprint: t.Config.Fingerprint(), Parts: parts, Bytes: bytes}
 	return r, nil
 }
 

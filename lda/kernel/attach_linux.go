@@ -124,7 +124,7 @@ func explainXDP(err error) error {
 
 // program returns a program for a hook and a link layer, and loads the first
 // of its kind.
-func (p *Point) program(hook Hook, link hashing.Link) (int, error) {
+func (p *Point) program(hook Hook, link hashing.LinkType) (int, error) {
 	key := programKind{hook == XDP, link}
 	if descriptor, ok := p.programs[key]; ok {
 		return descriptor, nil
@@ -150,7 +150,7 @@ func (p *Point) program(hook Hook, link hashing.Link) (int, error) {
 // programKind is what distinguishes the programs of one Point.
 type programKind struct {
 	xdp  bool
-	link hashing.Link
+	link hashing.LinkType
 }
 
 // An interfaceRequest is the kernel's struct ifreq.
@@ -160,7 +160,7 @@ type interfaceRequest struct {
 }
 
 // lookInterface returns an interface's index, and what its packets begin with.
-func lookInterface(name string) (index int, link hashing.Link, err error) {
+func lookInterface(name string) (index int, link hashing.LinkType, err error) {
 	var request interfaceRequest
 	if len(name) == 0 || len(name) >= len(request.name) {
 		return 0, 0, fmt.Errorf("no such interface: %w", syscall.ENODEV)

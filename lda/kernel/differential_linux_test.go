@@ -37,7 +37,7 @@ var testConfig = Config{
 type twin struct {
 	point *Point
 	want  *Interval
-	link  hashing.Link
+	link  hashing.LinkType
 	run   runner
 	now   int64
 
@@ -45,7 +45,7 @@ type twin struct {
 	total           struct{ Counted, NotIP, Malformed, Truncated, Deep uint64 }
 }
 
-func newTwin(t *testing.T, p *Point, hook Hook, link hashing.Link) *twin {
+func newTwin(t *testing.T, p *Point, hook Hook, link hashing.LinkType) *twin {
 	want, err := p.newInterval()
 	if err != nil {
 		t.Fatal(err)
@@ -179,11 +179,11 @@ func (w *twin) report(t *testing.T, hook Hook) {
 
 // captures returns the frames of all captures of a kind of link, each as far
 // as the kernel takes frames by hand.
-func captures(t *testing.T) map[hashing.Link][][]byte {
+func captures(t *testing.T) map[hashing.LinkType][][]byte {
 	if _, err := os.Stat(dataDir); err != nil {
 		t.Skipf("captures not here: %v", err)
 	}
-	frames := make(map[hashing.Link][][]byte)
+	frames := make(map[hashing.LinkType][][]byte)
 	err := filepath.WalkDir(dataDir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.Contains(path, ".pcap") {
 			return err
@@ -214,7 +214,7 @@ func captures(t *testing.T) map[hashing.Link][][]byte {
 }
 
 // splitCapture splits a pcap file as far as it is one.
-func splitCapture(data []byte) (link hashing.Link, frames [][]byte) {
+func splitCapture(data []byte) (link hashing.LinkType, frames [][]byte) {
 	if len(data) < 24 {
 		return 0, nil
 	}
@@ -225,7 +225,7 @@ func splitCapture(data []byte) (link hashing.Link, frames [][]byte) {
 	if magic := order.Uint32(data); magic != 0xa1b2c3d4 && magic != 0xa1b23c4d {
 		return 0, nil
 	}
-	link = hashing.Link(order.Uint32(data[20:]))
+	link = hashing.LinkType(order.Uint32(data[20:]))
 	for data = data[24:]; len(data) >= 16; {
 		size := order.Uint32(data[8:])
 		data = data[16:]

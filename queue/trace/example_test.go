@@ -52,14 +52,14 @@ func ExamplePair() {
 	}
 	pair := trace.NewPair(in, out)
 	for {
-		point, rec, err := pair.Next()
+		side, rec, err := pair.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(rec.Time, point, rec.Frame)
+		fmt.Println(rec.Time, side, rec.Frame)
 	}
 	// Output:
 	// 100 ingress [0]

@@ -8,24 +8,24 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Point is one of the two places at which packets are seen.
-type Point uint8
+// A Side is one of the two places at which packets are seen.
+type Side uint8
 
-// The two points, in the order in which packets pass them.
+// The two sides, in the order in which packets pass them.
 const (
-	Ingress Point = iota
+	Ingress Side = iota
 	Egress
 )
 
 // String returns "ingress" or "egress".
-func (p Point) String() string {
-	switch p {
+func (s Side) String() string {
+	switch s {
 	case Ingress:
 		return "ingress"
 	case Egress:
 		return "egress"
 	}
-	return fmt.Sprintf("Point(%d)", uint8(p))
+	return fmt.Sprintf("Side(%d)", uint8(s))
 }
 
 // MaxBackstep is the number of nanoseconds by which a packet of a capture may
@@ -54,12 +54,12 @@ var (
 // goroutine at a time may use a Pair.
 type Pair struct {
 	sides [2]pairSide
-	link  hashing.Link // of the first packet
-	seen  bool         // link is set
-	mixed bool         // the other capture's first packet has another
-	lent  []byte       // the frame returned last
-	from  Point        // where it came from
-	err   error        // what ended the sequence, returned ever after
+	link  hashing.LinkType // of the first packet
+	seen  bool             // link is set
+	mixed bool             // the other capture's first packet has another
+	lent  []byte           // the frame returned last
+	from  Side             // where it came from
+	err   error            // what ended the sequence, returned ever after
 }
 
 type pairSide struct {
@@ -81,7 +81,7 @@ func NewPair(in, out *Reader) *Pair {
 	return &Pair{sides: [2]pairSide{{reader: in}, {reader: out}}}
 }
 
-// Next returns the next packet and the point that saw it. Its Frame is valid
+// Next returns the next packet and the side that saw it. Its Frame is valid
 // until the next call.
 //
 // Packets come in the order of their times. At equal times ingress comes
@@ -91,7 +91,7 @@ func NewPair(in, out *Reader) *Pair {
 // packets.
 //
 // At the end of both captures the error is io.EOF. Any other error names the
-// point and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of
+// side and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of
 // [Reader.Next]. It comes after all earlier packets of its capture, and it is
 // final: every later call returns it again.
 //
@@ -103,7 +103,7 @@ func NewPair(in, out *Reader) *Pair {
 //
 // Two link types can be compared if [hashing.Frame] understands both, because
 // it looks only at what they carry. A single link type can always be compared.
-func (p *Pair) Next() (Point, Record, error) {
+func (p *Pair) Next() (Side, Record, error) {
 	if p.err != nil {
 		return 0, Record{}, p.err
 	}
@@ -117,24 +117,24 @@ func (p *Pair) Next() (Point, Record, error) {
 			side.err = p.load(side)
 		}
 		if side.ended() && !side.broken && side.err != io.EOF {
-			p.err = fmt.Errorf("%v capture: %w", Point(i), side.err)
+			p.err = fmt.Errorf("%v capture: %w", Side(i), side.err)
 			return 0, Record{}, p.err
 		}
 	}
 	in, out := &p.sides[Ingress].window, &p.sides[Egress].window
-	point := Ingress
+	from := Ingress
 	switch {
 	case p.Broken(Egress), in.empty() && out.empty():
 		p.err = p.end()
 		return 0, Record{}, p.err
 	case in.empty(), !out.empty() && out.first().Time < in.first().Time:
-		point = Egress
+		from = Egress
 	}
-	side := &p.sides[point]
+	side := &p.sides[from]
 	rec := side.window.take()
 	side.passed, side.returned = rec.Time, true
-	p.lent, p.from = rec.Frame, point
-	return point, rec, nil
+	p.lent, p.from = rec.Frame, from
+	return from, rec, nil
 }
 
 // end returns what ended the sequence.
@@ -151,18 +151,18 @@ func (p *Pair) end() error {
 	return io.EOF
 }
 
-// Broken reports whether the point's capture broke off, and all before that
+// Broken reports whether a side's capture broke off, and all before that
 // was returned. Packets that leave after the ingress broke off, and are not
 // known from before, may have entered then.
-func (p *Pair) Broken(point Point) bool {
-	side := &p.sides[point]
+func (p *Pair) Broken(of Side) bool {
+	side := &p.sides[of]
 	return side.broken && side.ended()
 }
 
 // Unordered returns how many of the packets read so far were earlier than one
-// before them in the point's capture.
-func (p *Pair) Unordered(point Point) int64 {
-	return p.sides[point].unordered
+// before them in the side's capture.
+func (p *Pair) Unordered(of Side) int64 {
+	return p.sides[of].unordered
 }
 
 // Mixed reports, after the first call of Next, whether the two captures begin
@@ -222,7 +222,7 @@ func (p *Pair) load(side *pairSide) error {
 // carriesIP reports whether hashing.Frame understands the link type. It tries
 // an empty frame: the frame is refused for its length, or else for its link
 // type.
-func carriesIP(link hashing.Link) bool {
+func carriesIP(link hashing.LinkType) bool {
 	var f hashing.Frame
 	return !errors.Is(f.Parse(link, nil), hashing.ErrLink)
 }

@@ -16,7 +16,7 @@ import (
 
 // capture writes packets of one byte, all of one link type, at the times, and
 // reads them again.
-func capture(t testing.TB, link hashing.Link, times ...int64) *Reader {
+func capture(t testing.TB, link hashing.LinkType, times ...int64) *Reader {
 	t.Helper()
 	r, err := NewReader(bytes.NewReader(captureFile(t, link, times...)))
 	if err != nil {
@@ -25,7 +25,7 @@ func capture(t testing.TB, link hashing.Link, times ...int64) *Reader {
 	return r
 }
 
-func captureFile(t testing.TB, link hashing.Link, times ...int64) []byte {
+func captureFile(t testing.TB, link hashing.LinkType, times ...int64) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := NewWriter(&b, link, 96)
@@ -42,7 +42,7 @@ func captureFile(t testing.TB, link hashing.Link, times ...int64) []byte {
 
 // A sighting is what a Pair yields, less the link type and length.
 type sighting struct {
-	point Point
+	side  Side
 	time  int64
 	index byte // of the packet in its capture
 }
@@ -50,14 +50,14 @@ type sighting struct {
 func drain(p *Pair) ([]sighting, error) {
 	var all []sighting
 	for {
-		point, rec, err := p.Next()
+		side, rec, err := p.Next()
 		if err == io.EOF {
 			return all, nil
 		}
 		if err != nil {
 			return all, err
 		}
-		all = append(all, sighting{point, rec.Time, rec.Frame[0]})
+		all = append(all, sighting{side, rec.Time, rec.Frame[0]})
 	}
 }
 
@@ -67,7 +67,7 @@ func TestPairSorts(t *testing.T) {
 	for range 100 {
 		var sides [2]*Reader
 		var want []sighting
-		for point := range sides {
+		for side := range sides {
 			// Packets of few different times, each written by up to MaxBackstep
 			// later than its time.
 			times := make([]int64, random.IntN(250))
@@ -84,9 +84,9 @@ func TestPairSorts(t *testing.T) {
 				written = append(written, times[i])
 			}
 			for i, at := range written {
-				want = append(want, sighting{Point(point), at, byte(i)})
+				want = append(want, sighting{Side(side), at, byte(i)})
 			}
-			sides[point] = capture(t, 1, written...)
+			sides[side] = capture(t, 1, written...)
 		}
 		slices.SortStableFunc(want, func(a, b sighting) int { return cmp.Compare(a.time, b.time) })
 		pair := NewPair(sides[0], sides[1])
@@ -175,7 +175,7 @@ func TestPairErrors(t *testing.T) {
 }
 
 func TestPairLinkTypes(t *testing.T) {
-	for _, links := range [][2]hashing.Link{
+	for _, links := range [][2]hashing.LinkType{
 		{hashing.LinkEthernet, hashing.LinkCooked}, {hashing.LinkRaw, hashing.LinkEthernet}, {201, 201},
 	} {
 		p := NewPair(capture(t, links[0], 1, 2), capture(t, links[1], 3, 4))
@@ -257,7 +257,7 @@ func TestPairBroken(t *testing.T) {
 			}
 			var seen [2][packets]bool
 			for _, s := range all {
-				seen[s.point][s.index] = true
+				seen[s.side][s.index] = true
 			}
 			for i := range min(whole[0], whole[1]) {
 				if !seen[0][i] || !seen[1][i] {

@@ -31,7 +31,7 @@ const (
 
 // A pcapFile is what a pcap header says.
 type pcapFile struct {
-	link  hashing.Link
+	link  hashing.LinkType
 	scale uint32 // nanoseconds in a unit of the fraction
 	minor uint16 // version
 }
@@ -68,7 +68,7 @@ func (r *Reader) pcapFields() error {
 	if link > math.MaxUint16 {
 		return fmt.Errorf("%w: link type %d, at most %d", ErrFormat, link, math.MaxUint16)
 	}
-	r.pcap.link = hashing.Link(link)
+	r.pcap.link = hashing.LinkType(link)
 	r.pending = pcapHeaderSize
 	return nil
 }

@@ -51,7 +51,7 @@ const (
 
 // An ngInterface says how to read the packets of one interface.
 type ngInterface struct {
-	link    hashing.Link
+	link    hashing.LinkType
 	snaplen uint32
 	// A time of t units is t·mul ÷ 2^shift ÷ div nanoseconds.
 	mul, div uint64
@@ -189,7 +189,7 @@ func (r *Reader) iface(b []byte) error {
 		return fmt.Errorf("%w: more than %d interfaces in a section", ErrFormat, maxInterfaces)
 	}
 	f := ngInterface{
-		link:    hashing.Link(r.order.Uint16(b[8:])),
+		link:    hashing.LinkType(r.order.Uint16(b[8:])),
 		snaplen: r.order.Uint32(b[12:]),
 	}
 	f.resolution(6)

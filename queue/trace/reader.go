@@ -33,10 +33,10 @@ var ErrFormat = errors.New("malformed capture")
 
 // A Record is one captured packet.
 type Record struct {
-	Time   int64        // nanoseconds since the Unix epoch, or NoTime
-	Link   hashing.Link // what Frame begins with
-	Length int          // bytes the packet had on the link; at least len(Frame), at most 2^31-1
-	Frame  []byte       // the captured bytes; valid until the next call
+	Time   int64            // nanoseconds since the Unix epoch, or NoTime
+	Link   hashing.LinkType // what Frame begins with
+	Length int              // bytes the packet had on the link; at least len(Frame), at most 2^31-1
+	Frame  []byte           // the captured bytes; valid until the next call
 }
 
 // A Reader streams the packets of one capture. Only one goroutine at a time
@@ -146,7 +146,7 @@ func (r *Reader) All() iter.Seq2[Record, error] {
 }
 
 // record makes a Record, holding on to size bytes until the next call.
-func (r *Reader) record(size int, time int64, link hashing.Link, length uint32, frame []byte) (Record, error) {
+func (r *Reader) record(size int, time int64, link hashing.LinkType, length uint32, frame []byte) (Record, error) {
 	r.pending = size
 	return Record{Time: time, Link: link, Length: max(int(min(length, math.MaxInt32)), len(frame)), Frame: frame}, nil
 }

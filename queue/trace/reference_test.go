@@ -86,7 +86,7 @@ func referencePcap(file []byte) ([]Record, ending) {
 		if length > math.MaxInt32 {
 			length = math.MaxInt32
 		}
-		rec := Record{NoTime, hashing.Link(link), int(length), rest[16 : 16+captured]}
+		rec := Record{NoTime, hashing.LinkType(link), int(length), rest[16 : 16+captured]}
 		if fraction := int64(o.Uint32(rest[4:8])) * unit; fraction < 1_000_000_000 {
 			rec.Time = int64(o.Uint32(rest[:4]))*1_000_000_000 + fraction
 		}
@@ -255,7 +255,7 @@ func referencePacket(o binary.ByteOrder, kind uint32, body []byte, ifaces []refe
 	if uint64(iface) >= uint64(len(ifaces)) || captured > 262144 || (int(captured)+3)/4*4 > len(data) {
 		return rec, false
 	}
-	rec = Record{NoTime, hashing.Link(ifaces[iface].link), max(int(min(length, math.MaxInt32)), int(captured)), data[:captured]}
+	rec = Record{NoTime, hashing.LinkType(ifaces[iface].link), max(int(min(length, math.MaxInt32)), int(captured)), data[:captured]}
 	if kind != 3 {
 		rec.Time = ifaces[iface].nanoseconds(uint64(o.Uint32(body[4:8]))<<32 | uint64(o.Uint32(body[8:12])))
 	}

@@ -15,7 +15,7 @@ import (
 // bufio.Writer.
 type Writer struct {
 	dst     io.Writer
-	link    hashing.Link
+	link    hashing.LinkType
 	snaplen int
 	record  []byte // reused
 }
@@ -23,7 +23,7 @@ type Writer struct {
 // NewWriter writes the file header for frames of one link type, and returns a
 // Writer of its packets. The Writer writes the first snaplen bytes of each
 // frame, 1 to [MaxFrame].
-func NewWriter(dst io.Writer, link hashing.Link, snaplen int) (*Writer, error) {
+func NewWriter(dst io.Writer, link hashing.LinkType, snaplen int) (*Writer, error) {
 	if snaplen < 1 || snaplen > MaxFrame {
 		return nil, fmt.Errorf("snap length %d, want 1 to %d", snaplen, MaxFrame)
 	}
