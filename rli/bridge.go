@@ -16,9 +16,9 @@ import "math"
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned from
 // references between the beginning of a period and its end, in proportion to
-// √(T·u(1−u)), by doublings of the time since the beginning and the time left after
-// the packet, since bursts bring more variance on a larger scale. A period ends with
-// a packet, not at zero, so one packet of mean size is added.
+// √(T·u(1−u)), by doublings of the time since the beginning and the time left, since
+// bursts bring more variance on a larger scale. The time left includes the packet's own:
+// it is never zero, as a packet's wait is not at the end of a period.
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known
 // packet are multiplied by a learned factor, by the same doublings: by how much longer
@@ -36,47 +36,27 @@ type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
 	between               cell
-	size                  float64 // mean ns a packet takes
 }
 
 const spreadSize = (3*mixes + 3) * square * cellSize
 
 func newSpread() *spread {
-	s := &spread{height: newRatios(mixes, 0, 1), before: newRatios(1, 1, 16), after: newRatios(1, 1, 16)}
+	s := &spread{
+		height: newRatios(mixes, 0, 1, math.Inf(1), false),
+		before: newRatios(1, 1, 16, most, false), after: newRatios(1, 1, 16, most, false),
+	}
 	for i, m := range []int{mixes, mixes, 1} {
-		s.miss[i] = newRatios(m, 1, 8)
-		s.miss[i].root = true
+		s.miss[i] = newRatios(m, 1, 8, most*most, true)
 	}
 	return s
 }
 
-// meet takes in the size of a packet, in ns.
-func (s *spread) meet(size float64) {
-	if s.size == 0 {
-		s.size = size
-	}
-	s.size += (size - s.size) / 64
-}
-
 // scale returns √(T·u(1−u)).
-func (s *spread) scale(since, left float64) float64 {
-	left += s.size
-	return math.Sqrt(since * left / (since + left))
-}
-
-// learn takes in a packet that waited, since ns after a period's beginning and
-// left ns before its end. It stands for the given number of packets.
-func (s *spread) learn(m mix, since, left, wait, packets float64) {
-	if since < 1 {
-		return
-	}
-	left = max(left, 0)
-	s.height.learn(cellOf(m, since, left), packets*wait, packets*s.scale(since, left), 1)
-}
+func scale(since, left float64) float64 { return math.Sqrt(since * left / (since + left)) }
 
 // expect returns the height of a bridge from zero to zero, by the cell of its times.
 func (s *spread) expect(cell int, since, left float64) float64 {
-	return float64(s.height.values[cell]) * s.scale(since, left)
+	return float64(s.height.values[cell]) * scale(since, left)
 }
 
 // An end is one end of a bridge: a packet whose waiting time is known from a
@@ -89,17 +69,15 @@ type end struct {
 // A bridge is the course of the waiting time between two ends.
 type bridge struct {
 	from, to end
-	length   float64
-	product  float64 // 2ab
 	spread   *spread
 	mend     *ratios // if one end is known
 	miss     *ratios
 }
 
 func (s *spread) bridge(from, to end) bridge {
-	b := bridge{from: from, to: to, length: to.place - from.place, product: 2 * from.wait * to.wait, spread: s, miss: &s.miss[1]}
+	b := bridge{from: from, to: to, spread: s, miss: &s.miss[1]}
 	switch {
-	case b.both():
+	case from.known && to.known:
 		b.miss = &s.miss[2]
 	case from.known:
 		b.mend = &s.after
@@ -111,12 +89,8 @@ func (s *spread) bridge(from, to end) bridge {
 	return b
 }
 
-// both reports whether both ends are known.
-func (b *bridge) both() bool { return b.from.known && b.to.known }
-
-// at returns the mean waiting time at a place, for a packet that takes size ns
-// to send, and its predicted error.
-func (b *bridge) at(m mix, place, size float64) (wait, error float64) {
+// at returns the mean waiting time at a place, and its predicted error.
+func (b *bridge) at(m mix, place float64) (wait, error float64) {
 	since, left := place-b.from.place, b.to.place-place
 	switch {
 	case since <= 0:
@@ -124,13 +98,12 @@ func (b *bridge) at(m mix, place, size float64) (wait, error float64) {
 	case left <= 0:
 		return b.to.wait, 0
 	}
-	rest := max(left-size, 0)
-	cell := cellOf(m, since, rest)
-	line, wait, variance := b.plain(cell, since, left, rest)
+	cell := cellOf(m, since, left)
+	line, wait, variance := b.plain(cell, since, left)
 	deviation := math.Sqrt(variance)
 	switch {
-	case b.both():
-		wait = line + b.spread.between.ratio(reluctant)*(wait-line)
+	case b.miss == &b.spread.miss[2]:
+		wait = line + b.spread.between.refine(1, reluctant, most)*(wait-line)
 	case b.mend == nil:
 		deviation = alone * wait
 	case variance > 0: // or nothing is learned yet
@@ -154,16 +127,17 @@ func predict(deviation, room, factor float64) float64 {
 // its mean.
 const alone = 0.42202
 
-// plain returns the straight line, the bridge and its variance v at a place
-// between the ends.
-func (b *bridge) plain(cell int, since, left, rest float64) (line, wait, variance float64) {
-	height := b.spread.expect(cell, since, rest)
+// plain returns the straight line, the bridge and its variance v at a place between the
+// ends.
+func (b *bridge) plain(cell int, since, left float64) (line, wait, variance float64) {
+	height := b.spread.expect(cell, since, left)
 	if !b.from.known && !b.to.known {
 		return 0, height, 0
 	}
-	mean := (b.from.wait*left + b.to.wait*since) / b.length
+	length := since + left
+	mean := (b.from.wait*left + b.to.wait*since) / length
 	v := height * height * math.Pi / 8
-	near, x := 1.0, b.product*since*left/(b.length*b.length)
+	near, x := 1.0, 2*b.from.wait*b.to.wait*since*left/(length*length)
 	switch {
 	case x >= far*v: // or v is 0
 		return mean, mean, v

@@ -16,15 +16,15 @@ func TestBridge(t *testing.T) {
 	} {
 		b := s.bridge(end{point{0, c.from}, true}, end{point{1000, c.to}, true})
 		since, left := 1000*c.at, 1000*(1-c.at)
-		line, plain, v := b.plain(cellOf(0, since, left), since, left, left)
+		line, plain, v := b.plain(cellOf(0, since, left), since, left)
 		if mean := exactMean(&b, since, left, v); math.Abs(plain-mean) > 0.003*mean || math.Abs(line-mean) <= 0.003*mean {
 			t.Errorf("%+v: the bridge says %v, the line %v, its mean is %v", c, plain, line, mean)
 		}
-		if wait, error := b.at(0, since, 0); error < math.Sqrt(v)/2 && error < c.from+since || math.Abs(wait-min(plain, c.from+since)) > 1e-9 {
+		if wait, error := b.at(0, since); error < math.Sqrt(v)/2 && error < c.from+since || math.Abs(wait-min(plain, c.from+since)) > 1e-9 {
 			t.Errorf("%+v: %v ± %v, plain %v", c, wait, error, plain)
 		}
 		for place, want := range map[float64]float64{0: c.from, 1000: c.to} {
-			if wait, error := b.at(0, place, 0); wait != want || error != 0 {
+			if wait, error := b.at(0, place); wait != want || error != 0 {
 				t.Errorf("%+v: %v ± %v at the end", c, wait, error)
 			}
 		}
@@ -41,7 +41,7 @@ func exactMean(b *bridge, since, left, variance float64) float64 {
 	folded := func(m float64) float64 {
 		return math.Sqrt(2*variance/math.Pi)*math.Exp(-m*m/2/variance) + m*math.Erf(m/math.Sqrt(2*variance))
 	}
-	near, far := b.from.wait*left/b.length, b.to.wait*since/b.length
+	near, far := b.from.wait*left/(since+left), b.to.wait*since/(since+left)
 	if near*far == 0 {
 		near, far = max(near, 1e-3*math.Sqrt(variance)), max(far, 1e-3*math.Sqrt(variance))
 	}

@@ -2,7 +2,6 @@ package rli
 
 import (
 	"cmp"
-	"encoding"
 	"fmt"
 	"math"
 	"slices"
@@ -26,7 +25,7 @@ import (
 // less the base. What is no whole number is the bits of a float64.
 const (
 	magic   = "HRLI"
-	version = 9
+	version = 10
 
 	// decodedShare limits the memory that an encoded Config may ask for, in
 	// lengths of the encoding, if that is more than the receiver's own memory.
@@ -34,12 +33,6 @@ const (
 
 	configFields = 7
 	sumsFields   = 6
-)
-
-var (
-	_ encoding.BinaryMarshaler   = (*Receiver)(nil)
-	_ encoding.BinaryAppender    = (*Receiver)(nil)
-	_ encoding.BinaryUnmarshaler = (*Receiver)(nil)
 )
 
 // size returns the number of bytes in the encoding of the given number of
@@ -70,7 +63,7 @@ func appendWords(dst []byte, words ...uint64) []byte {
 // for a reference: call Flush first. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
-	config, total := r.config.words(), r.seal(r.total)
+	config := r.config.words()
 	dst = appendWords(wire.Begin(dst, magic, version), config[:]...)
 	for _, n := range r.counts.list() {
 		dst = appendWords(dst, *n)
@@ -85,14 +78,17 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 		}
 	}
 	slices.SortFunc(used, func(a, b *record) int { return cmp.Compare(a.flow, b.flow) })
-	sums := total.words()
-	dst = appendWords(appendWords(dst, sums[:]...), uint64(len(used)))
+	dst = appendWords(r.appendSums(dst, &r.total), uint64(len(used)))
 	for _, f := range used {
-		sealed := r.seal(*f)
-		sums := sealed.words()
-		dst = appendWords(appendWords(dst, uint64(f.flow)), sums[:]...)
+		dst = r.appendSums(appendWords(dst, uint64(f.flow)), f)
 	}
 	return wire.Seal(dst, start), nil
+}
+
+func (r *Receiver) appendSums(dst []byte, f *record) []byte {
+	sealed := r.seal(*f)
+	words := sealed.words()
+	return appendWords(dst, words[:]...)
 }
 
 // MarshalBinary returns the encoding. The error is always nil.
@@ -109,7 +105,11 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 // Config takes, that of a zero Receiver being [DefaultConfig], unless it is at
 // most 64 times the length of the encoding.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
-	b, err := r.decode(data)
+	own := DefaultConfig
+	if r.tracker != nil {
+		own = r.config
+	}
+	b, err := decode(data, max(own.memory(), decodedShare*int64(len(data))))
 	if err != nil {
 		return fmt.Errorf("rli: %w", err)
 	}
@@ -120,7 +120,8 @@ func (r *Receiver) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-func (r *Receiver) decode(data []byte) (*Receiver, error) {
+// decode returns a receiver that takes at most so many bytes of memory.
+func decode(data []byte, most int64) (*Receiver, error) {
 	d, err := wire.Open(data, magic, version)
 	if err != nil {
 		return nil, err
@@ -141,35 +142,17 @@ func (r *Receiver) decode(data []byte) (*Receiver, error) {
 	if err := d.Expect(c.size(flows) - wire.Overhead - 8*configFields); err != nil {
 		return nil, err
 	}
-	own := DefaultConfig
-	if r.tracker != nil {
-		own = r.config
-	}
-	if most := max(own.memory(), decodedShare*int64(len(data))); c.memory() > most {
+	if c.memory() > most {
 		return nil, malformed("a receiver of %d bytes of memory, want up to %d: decode into one that was made with its Config", c.memory(), most)
 	}
-	b, err := NewReceiver(c)
+	r, err := NewReceiver(c)
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range b.counts.list() {
-		*n = d.Uint64()
-	}
-	for _, x := range b.quality.list() {
-		if *x = math.Float64frombits(d.Uint64()); !(math.Abs(*x) <= math.MaxFloat64) || *x < 0 && x != &b.quality.common {
-			return nil, malformed("%v in what references show", *x)
-		}
-	}
-	if err := b.total.read(&d); err != nil {
+	if err := r.fill(&d, flows); err != nil {
 		return nil, err
 	}
-	if n := d.Uint64(); n != uint64(flows) || b.total.count() == 0 && b.total != (record{}) {
-		return nil, malformed("%d packets of %d flows, room for %d", b.total.count(), n, flows)
-	}
-	if err := b.decodeFlows(&d, flows); err != nil {
-		return nil, err
-	}
-	return b, d.Close()
+	return r, d.Close()
 }
 
 // readWords reads an array of words.
@@ -180,8 +163,24 @@ func readWords[A [configFields]uint64 | [sumsFields]uint64](d *wire.Reader) (wor
 	return words
 }
 
-func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
-	packets, before := uint64(0), hashing.Flow(0)
+// fill sets what was measured from the encoding.
+func (r *Receiver) fill(d *wire.Reader, flows int64) error {
+	for _, n := range r.counts.list() {
+		*n = d.Uint64()
+	}
+	for _, x := range r.quality.list() {
+		if *x = math.Float64frombits(d.Uint64()); !(math.Abs(*x) <= math.MaxFloat64) || *x < 0 && x != &r.quality.common {
+			return malformed("%v in what references show", *x)
+		}
+	}
+	if err := r.total.read(d); err != nil {
+		return err
+	}
+	room := r.total.count()
+	if n := d.Uint64(); n != uint64(flows) || room == 0 && r.total != (record{}) {
+		return malformed("%d packets of %d flows, room for %d", room, n, flows)
+	}
+	before := hashing.Flow(0)
 	for i := range flows {
 		f, sums := hashing.Flow(d.Uint64()), record{}
 		if i > 0 && f <= before {
@@ -190,10 +189,11 @@ func (r *Receiver) decodeFlows(d *wire.Reader, flows int64) error {
 		if err := sums.read(d); err != nil {
 			return err
 		}
-		if sums.count() == 0 || sums.count() > r.total.count()-packets {
-			return malformed("%d packets of flow %d of %d in all", sums.count(), i, r.total.count())
+		if sums.count() == 0 || sums.count() > room {
+			return malformed("%d packets of flow %d, want 1 to %d", sums.count(), i, room)
 		}
-		before, packets, sums.flow = f, packets+sums.count(), f
+		room -= sums.count()
+		before, sums.flow = f, f
 		at := r.flows.find(f)
 		r.flows.claim(at, f)
 		r.flows.records[at] = sums

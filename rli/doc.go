@@ -25,30 +25,20 @@
 //
 // # How it works
 //
-// An [Injector] at the sender sees every packet and decides when a reference
-// goes out, directly behind a packet. A [Receiver] at the far end of the queue
-// holds packets in a buffer until the next reference, gives each one a delay, and
-// adds it to the record of the packet's flow. [Config.Method] says how:
+// An [Injector] sends references directly behind packets. A [Receiver] holds packets
+// in a buffer until the next reference, gives each one a delay, and adds it to the
+// record of the packet's flow, by one of three methods:
 //
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line
 //     between the packets that references name, or the references; eq. (1).
-//   - [Auto] interpolates within busy periods of the link, once its rate is known,
-//     as long as straight lines are no closer to the references themselves.
-//
-// If the gap before a packet's departure is longer than its own transmission
-// takes, the packet found the link idle and did not wait. It begins a busy
-// period, in which packets depart back to back, and none can have waited longer
-// than the link had been busy. Between packets whose waiting times are known,
-// and the ends of the period, Auto gives every packet the mean of a
-// Brownian bridge that stays positive, corrected by what references show, also
-// of packets that follow their own flow's only. It learns the rate of the link,
-// the overhead of packets, the errors of stamps, the base delay, which is neither
-// waiting nor transmission, and the drift of the clocks. If references contradict
-// each other, or packets depart faster than the link can send
-// ([Counts].Conflicts), straight lines are used until 16 references in a row
-// agree. A queue that is never empty reveals no base delay; there they are used
-// throughout.
+//   - [Auto] interpolates within busy periods of the link. A packet that departs
+//     later than the link could have sent it behind the one before found the link
+//     idle, and did not wait; packets behind it wait for no longer than the link has
+//     been busy. Auto learns the rate of the link, the base delay, which is neither
+//     waiting nor transmission, the errors of stamps and the drift of the clocks. It
+//     uses straight lines where references contradict it ([Counts].Conflicts), or
+//     straight lines are closer to them, or the queue is never empty.
 //
 // # How sure it is
 //
@@ -67,17 +57,11 @@
 //   - the sender's software pauses for more than a fifth of what delays vary;
 //   - a clock was stepped between the flow's packets.
 //
-// The mean of all packets is off by less than 1 % of the mean wait in most
-// traffic (ours-rli-bias), at fixed rates and with [PaperInjector], which adapts to
-// the load and not to single bursts: if references became rare just when a burst
-// comes, nothing could tell what most of it met.
-//
 // # What it assumes
 //
-// The queue is first come, first served, and there is one way. Measure each
-// class with its own references and its own receiver, and report the other
-// classes to that receiver with [Receiver.Pass]. Auto must be told, with
-// Pass, of all packets that join the queue from elsewhere.
+// There is one way and one queue, first come, first served. Measure each class with
+// its own references and its own receiver, and report the other classes to that
+// receiver with [Receiver.Pass], as all packets that join the queue from elsewhere.
 //
 // The clocks of injector and receiver agree. An offset is added to every mean,
 // exactly, and changes no deviation; package estimate/clock can remove it. A
@@ -93,5 +77,5 @@
 // III-C, and Left RLI-L; Config.Rate is l_c, Config.ReferenceBytes b,
 // and InjectorConfig.Rate Algorithm 1, section III-B.1; a record holds c, m and v,
 // eq. (2) to (6). Busy periods, what references say of the packets that they follow,
-// and intervals go beyond the paper.
+// and intervals go beyond the paper: METHODS.md, section 4.
 package rli

@@ -105,16 +105,17 @@ const (
 	// least is the smallest number of references from which intervals are made.
 	least = 16
 	// Errors have heavy tails, the more so the fewer stretches they come from:
-	// Student's distribution with fewestDegrees, and one more for each stretch. That
+	// Student's distribution with fewestDegrees, and one more for two stretches. That
 	// has a larger deviation than the error by √(n/(n−tails)), n degrees.
 	fewestDegrees = 3.2
 	tails         = 1.1
-	// typical is the square of most flows' errors, of the mean square that a few large
-	// ones of references decide.
-	typical = 0.93
+	// typical is the square of most errors, of the mean square that a few large ones
+	// decide: of the mean of so many, that square is typical.
+	typical = 0.87
+	many    = 64
 	// chance is the square of how many standard errors of the references' mean error
 	// all estimates may be off by: references are so few, and estimates learn from them.
-	chance = 4
+	chance = 9
 )
 
 // result returns the estimate of a record. others is a number of packets of the
@@ -126,26 +127,24 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
 	res := Result{Delay: f.delay()}
-	if q.references < least || q.told == 0 || q.predicted == 0 {
+	if q.references < least || q.told == 0 {
 		res.error, res.single = math.Inf(1), math.Inf(1)
 		return res, nil
 	}
 	variance := f.error / (n * n) // of the mean
 	single := variance * stretches
-	ratio := typical * q.seen / q.told
+	ratio := q.seen / q.told
 	shared := 0.0
 	if q.twins >= least && q.common > 4*math.Sqrt(q.commonest) { // else it is chance
 		shared = min(q.common/math.Sqrt(q.commonest*q.twins)+3/math.Sqrt(q.twins), 1)
 	}
 	// What all estimates have in common.
-	common := single * chance * q.squares / (q.predicted * q.predicted)
-	res.error = math.Sqrt(ratio*(variance+shared*single) + q.slack*q.slack/9/n + common)
+	common := single * chance * q.squares / (q.packets * q.told)
+	usual := typical + (1-typical)*min(stretches/many, 1)
+	res.error = math.Sqrt(usual*ratio*(variance+shared*single) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
 	res.single = math.Sqrt(ratio * single)
 	res.stretches = 1 / (1/stretches + shared)
-	res.bias = q.blur/q.references + doubtful*q.span + 0x1p-51*math.Abs(res.Mean)
-	// A full queue lets a reference in only if there is room for one: those that
-	// arrive waited up to a packet less. It loses at least one packet in eight.
-	res.bias += q.longest * min(8*float64(r.counts.Missing)/float64(r.counts.Packets+1), 1)
+	res.bias = doubtful*q.span + 0x1p-51*math.Abs(res.Mean)
 	return res, nil
 }
 
@@ -163,7 +162,7 @@ func (r *Result) half(confidence float64) float64 {
 	if math.IsInf(r.error, 1) {
 		return math.Inf(1)
 	}
-	n := fewestDegrees + r.stretches
+	n := fewestDegrees + r.stretches/2
 	return -estimate.StudentQuantile((1-confidence)/2, n) * r.error * math.Sqrt(1-tails/n)
 }
 

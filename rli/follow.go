@@ -14,7 +14,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		r.doubts = 0
 	}
 	if !r.believe(&p, received) {
-		r.depart(size, received, false)
+		r.depart(size, received)
 		return
 	}
 	r.grind(received)
@@ -25,7 +25,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	own, right, named := r.read(&p, received, before)
 	// The packet that it names may be in the period before.
 	apart := named && p.After > 0 && r.busy && r.excess(size, received) > r.slack
-	found := !apart && r.depart(size, received, false)
+	found := !apart && r.depart(size, received)
 	due := r.config.Method == Auto && r.measure(&p, received, before, named)
 	if r.busy {
 		if !named || found {
@@ -33,7 +33,7 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		}
 		r.learn(own, right, before, float64(p.After), apart)
 		if apart {
-			r.depart(size, received, false)
+			r.depart(size, received)
 		}
 	} else {
 		r.test(right)
@@ -124,35 +124,22 @@ func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 func (r *Receiver) learn(own, right mark, before departure, after float64, apart bool) {
 	itself, known := r.place(&own, before, after, apart)
 	if r.link.trusted() {
-		r.probe.end(r.spread, end{known, true})
+		r.class.probe.end(r.spread, end{known, true})
 	}
 	r.test(right)
 	r.settle(&right, &known)
 	from, ok := r.start(r.current)
-	size, took := r.sending(int32(r.config.ReferenceBytes)), 0.0 // of the known packet, and of the reference behind it
 	r.leftHere, r.leftAt = true, itself
-	if before.bytes > 0 {
-		length := r.sending(before.bytes)
-		r.spread.meet(length)
-		r.quality.longest = max(r.quality.longest, length)
-		switch {
-		case apart:
-			size = length
-		case known != itself:
-			size, took = length, size
-			if after == 0 { // the reference came at the same instant and took no time of its own
-				r.leftAt = point{known.place + took, known.wait + took}
-			}
+	x := witness{ok && r.link.trusted(), known, r.turns.mix(), 0, float64(right.packets)}
+	if known != itself { // the reference is behind the known packet
+		x.own = r.own()
+		if after == 0 { // it came at the same instant and took no time of its own
+			r.leftAt = point{known.place + x.own, known.wait + x.own}
 		}
 	}
-	mix := r.turns.mix()
-	r.probe = probe{given: ok && r.link.trusted(), from: from, at: known, mix: mix, size: size, own: took, packets: right.packets}
+	r.class.probe = probe{witness: x, from: from}
 	if r.periods[r.current].whole && r.link.pinned() {
-		rest := size
-		if took > 0 {
-			rest = itself.place + took - known.place
-		}
-		r.lesson.offer(lesson{known, mix, rest, float64(right.packets), 0}, r.random())
+		r.class.offer(x, r.random())
 	}
 }
 
@@ -160,7 +147,7 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 // point of its busy period, and the point that becomes known: the reference
 // itself, or the packet before it if that is given.
 func (r *Receiver) place(own *mark, before departure, after float64, apart bool) (itself, known point) {
-	size := r.sending(int32(r.config.ReferenceBytes))
+	size := r.own()
 	here := &r.periods[r.current]
 	behind := before.bytes > 0
 	// The base delay is subtracted from the waiting times only at the end.

@@ -16,7 +16,7 @@ func TestInlining(t *testing.T) {
 	}
 	notes := compiler.Look(t)
 	notes.WantInlined(t, "tag", "matches", "first", "(*table).mix", "(*table).guess", "(*table).fetch", "(*tracker).excess",
-		"(*record).enter", "(*period).place", "(*spread).scale", "(*spread).expect", "octave", "cellOf", "(*line).at", "longer",
+		"(*record).enter", "(*period).place", "scale", "(*spread).expect", "octave", "cellOf", "(*line).at", "longer",
 		"round", "(*record).add")
 	if notes.Inlined("(*table).find") {
 		t.Error("the search for a flow is said to be inlined: the check sees anything")

@@ -137,9 +137,6 @@ func (l *link) pinned() bool { return l.bounds().width() <= l.tolerance }
 // configured rate.
 func (l *link) trusted() bool { return l.agreed >= proof && l.pinned() }
 
-// blur returns how far the base delay may be off.
-func (l *link) blur() float64 { return math.Abs(l.bounds().width())/2 + 0.5 }
-
 // base returns the base delay at time t, if pinned.
 func (l *link) base(t int64) float64 {
 	b := l.bounds()

@@ -31,6 +31,14 @@ type extent struct {
 	n         int
 }
 
+// and returns the extent of both.
+func (e extent) and(f extent) extent {
+	if e.n == 0 || f.n == 0 {
+		return cmp.Or(e, f)
+	}
+	return extent{min(e.low, f.low), max(e.high, f.high), e.n + f.n}
+}
+
 const (
 	patience   = 64      // if more than this in a row are late, the injector restarted with its clock behind
 	agreement  = 4       // so many in a row that agree are believed against all earlier ones
@@ -42,15 +50,7 @@ const (
 )
 
 // extent returns the extent of the latest delays.
-func (o *order) extent() extent {
-	switch {
-	case o.before.n == 0:
-		return o.recent
-	case o.recent.n == 0:
-		return o.before
-	}
-	return extent{min(o.recent.low, o.before.low), max(o.recent.high, o.before.high), o.recent.n + o.before.n}
-}
+func (o *order) extent() extent { return o.recent.and(o.before) }
 
 // accept reports whether a reference is fit for interpolation, whether it
 // follows a step of a clock, and how many were lost before it.
@@ -68,12 +68,8 @@ func (o *order) accept(number uint64, told reading, tagged bool) (fit, stepped b
 		lost = number - o.top - 1
 	}
 	o.begun, o.top, o.sent, o.late = true, number, told.sent, 0
-	e := &o.recent
-	if e.n == 0 {
-		e.low, e.high = told.delay, told.delay
-	}
-	e.low, e.high = min(e.low, told.delay), max(e.high, told.delay)
-	if e.n++; e.n == witnesses {
+	o.recent = o.recent.and(extent{told.delay, told.delay, 1})
+	if o.recent.n == witnesses {
 		o.before, o.recent = o.recent, extent{}
 	}
 	return true, stepped, lost
@@ -119,9 +115,7 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 		r.doubts |= stepOfClock
 		r.mark(r.stretch)
 	}
-	if restarted {
-		r.account.begun = false
-	}
+	r.account.begun = r.account.begun && !restarted
 	r.counts.Lost += lost
 	r.skipped = min(float64(lost), lately)
 	return true

@@ -31,9 +31,11 @@ const (
 // sending returns how long the link takes to send a packet.
 func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + p.extra }
 
-// perLineByte returns the ns that straight lines assume for a byte: 0 without a
-// rate, or behind a shaper, which takes no time to send a packet, so that
-// references follow their packets sooner than the link could send them.
+// own returns how long the link takes to send a reference.
+func (r *tracker) own() float64 { return r.sending(int32(r.config.ReferenceBytes)) }
+
+// perLineByte returns the ns that straight lines assume for a byte: 0 without a rate, or
+// behind a shaper, whose references follow sooner than the link could send them.
 func (r *tracker) perLineByte() float64 {
 	alone := float64(r.config.ReferenceBytes) * r.perByte
 	l := &r.late
@@ -44,8 +46,8 @@ func (r *tracker) perLineByte() float64 {
 }
 
 // follows reports whether the packet before a reference is the one that it was sent
-// behind: the size matches, and either no packet was lost since the reference before,
-// or the reference departed as soon after it as the link sends it.
+// behind: the size matches, and no packet was lost since the reference before, or the
+// reference departed as soon after it as the link sends it.
 func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, lossless bool) bool {
 	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
@@ -60,18 +62,16 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 }
 
 // keepPace sets, whenever the number of references has doubled, what the link spends
-// on a packet beside its bytes, such as a preamble that sizes leave out: how much
-// later references depart after their packets than their bytes take, on average. Time
-// stamps are off by the deviation beyond that of whole nanoseconds, hardly any by six
-// times that.
+// on a packet beside its bytes, such as a preamble that sizes leave out, and how far off
+// stamps are: hardly any by six deviations beyond that of whole nanoseconds.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {
 		return
 	}
-	extra, slack := 0.0, max(r.leastSlack(), 6*math.Sqrt(max(r.late.PopulationVariance()-rounding, 0)))
-	if mean := r.late.Mean(); mean > 1 {
-		extra = mean
+	extra, slack := r.late.Mean(), max(r.leastSlack(), 6*math.Sqrt(max(r.late.PopulationVariance()-rounding, 0)))
+	if extra <= 1 {
+		extra = 0
 	}
 	if math.Abs(extra-r.extra) > 0.5 || math.Abs(slack-r.slack) > 0.1*r.slack {
 		r.extra, r.slack = extra, slack
@@ -102,11 +102,10 @@ func (r *tracker) grind(received int64) {
 	}
 }
 
-// A meter learns the rate of the link. A reference joins the queue when it is
-// sent, or later by at most the least delay seen. From then until it departs,
-// packets depart back to back, in the time that bytes take, and an overhead for each
-// packet. Least squares over several spans give both. If any is off that line by more
-// than stamps are, the link is not of this kind, and nothing is learned.
+// A meter learns the rate of the link. From when a reference joined the queue, the least
+// delay after it was sent at the latest, packets depart back to back until it departs, in
+// the time that bytes take and an overhead for each. Least squares over several spans give
+// both. If any is off by more than stamps are, the link is not of this kind.
 type meter struct {
 	spans [64]span
 	n     int
@@ -188,7 +187,7 @@ func (r *Receiver) learnRate(received int64) {
 	r.unlearn()
 	r.current, r.leftHere = 0, false
 	r.turns = turns{}
-	r.periods[0] = period{first: received, lead: r.sending(int32(r.config.ReferenceBytes))}
+	r.periods[0] = period{first: received, lead: r.own()}
 }
 
 // Rate returns the rate of the link in bits per second: Config.Rate or, if

@@ -16,28 +16,26 @@ type quality struct {
 	seen       float64 // squares of errors, for each packet
 	told       float64 // squares of predicted errors
 	squares    float64 // of their sums over the packets of each reference
-	predicted  float64 // predicted errors, for each packet
-	blur       float64 // of the base delay
+	packets    float64 // that references stand for
 	twins      float64 // pairs of residuals of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
 
 	// The largest there were:
-	span    float64 // ns between the shortest delay of a reference and the longest
-	longest float64 // ns that a packet took to send
-	slack   float64 // ns that stamps may be off
+	span  float64 // ns between the shortest delay of a reference and the longest
+	slack float64 // ns that stamps may be off
 }
 
 const (
-	qualityFields = 13
-	sumFields     = 10 // of these
+	qualityFields = 11
+	sumFields     = 9 // of these
 )
 
 // list returns all fields in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
-	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.predicted, &q.blur, &q.twins, &q.common,
-		&q.commonest, &q.gone, &q.span, &q.longest, &q.slack}
+	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.twins, &q.common,
+		&q.commonest, &q.gone, &q.span, &q.slack}
 }
 
 func (q *quality) add(b *quality) {
@@ -106,9 +104,9 @@ func (r *Receiver) test(right mark) {
 	off := line.at(of.departed) - float64(of.delay)
 	predicted, n := math.Sqrt(r.lineError.mean), float64(of.packets)
 	r.lineError.add(off * off)
-	if b := &r.probe; b.told {
+	if b := &r.class.probe; b.told {
 		b.told = false
-		busy := b.wait - b.at.wait
+		busy := b.estimated - b.wait
 		r.edge.add(n * (off*off - busy*busy))
 		if r.bridging() {
 			off, predicted = busy, b.expected
@@ -119,9 +117,6 @@ func (r *Receiver) test(right mark) {
 	q.seen += n * off * off
 	q.told += n * predicted * predicted
 	q.squares += n * n * off * off
-	q.predicted += n * predicted
-	if r.link.pinned() {
-		q.blur += r.link.blur()
-	}
+	q.packets += n
 	r.meet(of.flow, off/predicted)
 }

@@ -9,8 +9,9 @@ import "math"
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
-	root       bool    // values are square roots of ratios
-	cells      []cell  // of all mixes, or only one for all
+	most       float64
+	root       bool   // values are square roots of ratios
+	cells      []cell // of all mixes, or only one for all
 	values     []float32
 	samples    int
 	next       int // number of samples at which values is computed anew
@@ -27,20 +28,12 @@ func (c *cell) learn(seen, expected, evidence float64) {
 	*c = cell{c.seen + seen, c.expected + expected, c.evidence + evidence}
 }
 
-// ratio returns the ratio, 1 with no evidence.
-func (c *cell) ratio(reluctance float64) float64 {
-	if c.expected <= 0 {
-		return 1
-	}
-	return (min(max(c.seen/c.expected, 0), most)*c.evidence + reluctance) / (c.evidence + reluctance)
-}
-
 const (
 	octaves  = 32
 	square   = octaves * octaves
 	cellSize = 28 // with its value
 
-	// With a prior, no factor exceeds this.
+	// No factor exceeds this.
 	most = 4
 	// With more evidence than this, the older fades.
 	fading = 1024
@@ -54,8 +47,9 @@ func octave(x float64) int {
 }
 
 // newRatios returns ratios for a number of mixes, 1 or all.
-func newRatios(mixes int, prior, reluctance float64) ratios {
-	r := ratios{prior: prior, reluctance: reluctance, cells: make([]cell, mixes*square), values: make([]float32, mixes*square)}
+func newRatios(mixes int, prior, reluctance, most float64, root bool) ratios {
+	n := mixes * square
+	r := ratios{prior: prior, reluctance: reluctance, most: most, root: root, cells: make([]cell, n), values: make([]float32, n)}
 	r.workOut()
 	return r
 }
@@ -89,10 +83,8 @@ func (r *ratios) complete(i, k, height, width int, value float64) {
 			all = cell{all.seen + c.seen, all.expected + c.expected, all.evidence + c.evidence}
 		}
 	}
-	if seen := all.expected > 0 && all.evidence > 0; !seen || width == 1 {
-		if seen {
-			value = r.refine(value, all)
-		}
+	value = all.refine(value, r.reluctance, r.most)
+	if all.expected <= 0 || width == 1 {
 		if r.root {
 			value = math.Sqrt(value)
 		}
@@ -103,7 +95,6 @@ func (r *ratios) complete(i, k, height, width int, value float64) {
 		}
 		return
 	}
-	value = r.refine(value, all)
 	if height > width {
 		for row := i; row < i+height; row += width {
 			r.complete(row, k, width, width, value)
@@ -116,16 +107,13 @@ func (r *ratios) complete(i, k, height, width int, value float64) {
 	}
 }
 
-// refine returns the value of cells of which coarser ones have a value.
-func (r *ratios) refine(coarser float64, all cell) float64 {
-	value, weight := all.seen/all.expected, r.reluctance
+// refine returns the ratio, drawn to what coarser cells say, if that is not 0.
+func (c *cell) refine(coarser, reluctance, most float64) float64 {
 	switch {
-	case r.root:
-		value = min(value, most*most)
-	case r.prior > 0:
-		value = min(max(value, 0), most)
+	case c.expected <= 0 || c.evidence <= 0:
+		return coarser
 	case coarser == 0:
-		weight = 0
+		reluctance = 0
 	}
-	return (all.evidence*value + weight*coarser) / (all.evidence + weight)
+	return (c.evidence*min(max(c.seen/c.expected, 0), most) + reluctance*coarser) / (c.evidence + reluctance)
 }

@@ -67,7 +67,7 @@ func (r *Receiver) Config() Config { return r.config }
 // decrease over all calls of Update, Pass and Reference. Sizes are 0 to
 // 2^31-1; others count as the nearest.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
-	k, size := r.tracker, int32(min(max(bytes, 0), math.MaxInt32))
+	k, size := r.tracker, clamp(bytes)
 	r.counts.Packets++
 	if k.busy && math.Abs(k.excess(size, t)) > k.slack {
 		r.interrupt(size, t)
@@ -89,13 +89,16 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	}
 }
 
+// clamp returns the nearest size that fits.
+func clamp(bytes int) int32 { return int32(min(max(bytes, 0), math.MaxInt32)) }
+
 // Pass records the departure of a packet that is not measured because it did
 // not pass the injector, such as cross traffic that joined the link's queue
 // from another interface. Auto needs all departures; the other methods do
 // not.
 func (r *Receiver) Pass(bytes int, t int64) {
 	r.passed++
-	r.depart(int32(min(max(bytes, 0), math.MaxInt32)), t, false)
+	r.depart(clamp(bytes), t)
 	if r.busy {
 		r.turns.meet(0)
 	}

@@ -121,7 +121,7 @@ func (r *Receiver) Accept(data []byte, received int64) error {
 	p, err := r.key.open(data)
 	if err != nil {
 		r.counts.Refused++
-		r.depart(int32(r.config.ReferenceBytes), received, false)
+		r.depart(int32(r.config.ReferenceBytes), received)
 		return fmt.Errorf("rli: %w", err)
 	}
 	r.Reference(p, received)

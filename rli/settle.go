@@ -137,12 +137,22 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 // settleAlong estimates packets of a period of which an end is known.
 func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base float64) {
 	course := r.spread.bridge(from, to)
-	r.compare(&course, packets, p)
+	own := r.own()
+	r.compare(&course, packets, p, own)
+	behind := 0.0
+	if from.known && !to.known {
+		// Whoever follows a reference waited for it, too, or the queue had been empty in
+		// between: anything up to own, evenly.
+		behind = own * own / 12
+	}
 	for i := range packets {
 		h := &packets[i]
 		size := r.sending(h.bytes)
-		wait, error := course.at(h.mix, p.place(h.time, size), size)
-		h.delay, h.error = round(base+size+wait), float32(error)
+		wait, error := course.at(h.mix, p.place(h.time, size))
+		if h.delay = round(base + size + wait); error > 0 {
+			error = math.Sqrt(error*error + behind)
+		}
+		h.error = float32(error)
 	}
 }
 
@@ -154,9 +164,8 @@ func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 		size := float64(h.bytes)*perByte + extra
 		since := p.place(h.time, size)
 		if left := end - since; since > 0 && left > 0 {
-			rest := max(left-size, 0)
-			cell := cellOf(h.mix, since, rest)
-			wait := min(float64(s.height.values[cell])*s.scale(since, rest), since)
+			cell := cellOf(h.mix, since, left)
+			wait := min(s.expect(cell, since, left), since)
 			h.delay = round(base + size + wait)
 			h.error = float32(predict(alone*wait, since, float64(s.miss[0].values[cell])))
 			continue

@@ -82,9 +82,7 @@ type tracker struct {
 	turns    turns    // in it
 	leftHere bool     // whether the left reference is in periods[0]
 	leftAt   point    // if so, where
-	lesson   lesson
-	probe    probe
-	sample   sample
+	class    class
 }
 
 func newTracker(c Config) *tracker {
@@ -111,18 +109,17 @@ func newTracker(c Config) *tracker {
 // unlearn forgets the base delay, and what was to be learned from the current
 // period.
 func (t *tracker) unlearn() {
-	t.probe, t.lesson, t.sample = probe{}, lesson{}, sample{}
+	t.class = class{}
 	t.link.relax(t.slack)
 }
 
-// depart follows the busy periods and reports whether the packet found the
-// link idle.
-func (r *Receiver) depart(bytes int32, t int64, packet bool) bool {
-	idle := false
+// depart follows the busy periods where a reference departs, or a packet that is not
+// measured, and reports whether it found the link idle.
+func (r *Receiver) depart(bytes int32, t int64) (idle bool) {
 	if r.busy && math.Abs(r.excess(bytes, t)) > r.slack {
 		idle = r.interrupt(bytes, t)
 	}
-	r.latest.time, r.latest.bytes, r.latest.packet = t, bytes, packet
+	r.latest = departure{time: t, bytes: bytes}
 	return idle
 }
 
@@ -132,37 +129,27 @@ func (t *tracker) excess(bytes int32, now int64) float64 {
 	return float64(now-t.latest.time) - t.sending(bytes)
 }
 
-// interrupt starts another period, or records a packet that departed too soon.
-// It reports whether the packet found the link idle.
+// interrupt closes the current period and starts another one, or records a packet that
+// departed too soon. It reports whether the packet found the link idle.
 func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	if r.excess(bytes, t) < 0 {
 		r.counts.Conflicts++
 		r.link.agreed = 0
 		return false
 	}
-	idle = r.latest.time != never
-	r.nextPeriod()
-	r.stretch++
-	r.periods[r.current] = period{first: t, lead: r.sending(bytes), whole: idle, held: int32(r.waiting)}
-	r.turns = turns{}
-	return idle
-}
-
-// nextPeriod closes the current period and makes another one current.
-func (r *Receiver) nextPeriod() {
 	p := &r.periods[r.current]
 	p.end = r.latest.time
-	if r.probe.given || r.sample.given || r.lesson.of > 0 {
-		place := p.place(p.end, 0)
-		r.probe.end(r.spread, end{point: point{place: place}})
-		r.lesson.end(r.spread, place)
-		r.sample.end(r.spread, place)
-	}
+	r.class.end(r.spread, p.place(p.end, 0))
 	if r.waiting > int(p.held) {
 		r.current++
 	} else if r.current == 0 {
 		r.leftHere = false
 	}
+	idle = r.latest.time != never
+	r.stretch++
+	r.periods[r.current] = period{first: t, lead: r.sending(bytes), whole: idle, held: int32(r.waiting)}
+	r.turns = turns{}
+	return idle
 }
 
 // start returns the point from which a period's waiting times are known: the left
