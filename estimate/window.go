@@ -272,6 +272,9 @@ func (w *window) combine() (Transit, error) {
 			best = t
 		}
 	}
+	if best.Received == 0 { // all that is known is of fast packets
+		return Transit{Received: total, Left: left}, ErrNoSamples
+	}
 	return best, nil
 }
 
