@@ -57,8 +57,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	o := options{from: math.MinInt64, to: math.MaxInt64}
 	f := programs.NewFlags("colate", about, stderr)
-	f.StringVar(&o.captures[0], "in", "examples/twopoint/testdata/ingress.pcap.gz", "record this capture `file` before the delay")
-	f.StringVar(&o.captures[1], "out", "examples/twopoint/testdata/egress.pcap.gz", "and this `file` after the delay")
+	f.StringVar(&o.captures[0], "in", "examples/twopoint/testdata/ingress.pcap.gz", "capture `file` before the delay, to record")
+	f.StringVar(&o.captures[1], "out", "examples/twopoint/testdata/egress.pcap.gz", "capture `file` after the delay")
 	programs.Range(f, &o.period, "period", 500*time.Millisecond, time.Millisecond, 24*time.Hour, "`time` between stores of the counters")
 	f.StringVar(&o.dir, "dir", "", "`directory` of the stores")
 	f.Uint64Var(&o.seed, "seed", 1, "secret `seed` of all digests, which is not kept")

@@ -42,8 +42,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	rows := &programs.Rows{W: stdout}
 	f := programs.NewFlags("mplane", "Mplane makes a router of a network slow, and shows how it is found.", stderr)
 	f.StringVar(&file, "map", "", "`file` of links and weights (default: the backbone that ships)")
-	programs.Range(f, &upgrade, "upgrade", 1_000_000, 0, 1_000_000, "how many `routers` to upgrade, if there are so many")
-	programs.Range(f, &flows, "flows", 60, 1, 10_000, "how many flows cross the network")
+	programs.Range(f, &upgrade, "upgrade", 1_000_000, 0, 1_000_000, "number of `routers` to upgrade, or all if there are fewer")
+	programs.Range(f, &flows, "flows", 60, 1, 10_000, "number of `flows` that cross the network")
 	f.BoolVar(&rows.JSON, "json", false, "print an object for each interval")
 	if err := f.Parse(args); err != nil {
 		return err

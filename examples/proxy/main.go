@@ -6,7 +6,7 @@
 //	proxy -role ingress -listen :7000 -to egress:7001 -reports :7002 -key …
 //
 // Clients connect to the ingress half, and the egress half to the server; it prints a report a second,
-// and serves a live page and /metrics. README.md says the rest, and go test -v -run Demo shows it.
+// and serves a live page and /metrics. README.md says the rest, and go test -v -run Demo ./examples/proxy shows it.
 package main
 
 import (

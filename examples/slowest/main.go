@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -45,7 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := programs.NewFlags("slowest", "Slowest prints each second which flows of a simulated switch were the slowest.", stderr)
 	programs.Range(flags, &s.flows, "flows", 5000, 1, 1_000_000, "number of `flows`")
 	programs.Range(flags, &s.seconds, "seconds", 5, 1, 3600, "`seconds` of traffic")
-	programs.Range(flags, &s.top, "top", 5, 1, math.MaxInt32, "number of `flows` to print each second")
+	programs.Range(flags, &s.top, "top", 5, 1, 1_000_000, "number of `flows` to print each second")
 	programs.Range(flags, &s.rate, "rate", 100_000, 1000, 10_000_000, "`packets` a second")
 	flags.Uint64Var(&s.seed, "seed", 1, "`seed` of everything random")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object for each second")

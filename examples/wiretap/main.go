@@ -32,13 +32,13 @@
 // # Performance
 //
 // go test -run '^$' -bench Tap ./examples/wiretap sends frames through a veth from a ring of its
-// own, as fast as they are taken, so that none are dropped. On two busy cores a tap had a processor
-// for 137 ns a frame of 64 bytes of one flow, and for 194 of a thousand flows (149 and 267 with
-// 1,500 bytes), where tcpdump -w /dev/null had one for 253 and 154 (395 and 290), and a reader that
-// only looks at every frame for 24 and 30 (43 and 31). With all that the sender and the kernel do
+// own, as fast as they are taken, so that none are dropped. On two busy cores a tap took
+// 137 ns of a processor for a frame of 64 bytes of one flow, and 194 of a thousand flows (149 and
+// 267 with 1,500 bytes); tcpdump -w /dev/null took 253 and 154 (395 and 290), and a reader that
+// only looks at every frame 24 and 30 (43 and 31). With all that the sender and the kernel do
 // for a frame, some 2 µs, that is 73 to 92 % of the frames that the bare reader gets per core. Most
-// of the tap's time are cells of the points that are not in a cache; identifying a frame and its
-// flow takes an eighth.
+// of a tap's time goes into cells of the points that are not in a cache; identifying a frame and
+// its flow takes an eighth.
 package main
 
 import (
