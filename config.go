@@ -85,8 +85,8 @@ type Config struct {
 
 	// SipHash hashes packets with SipHash-2-4, which nobody without the Key can
 	// aim at a cell, whatever he learns of a point. Hashing 8 to 40 bytes takes
-	// five to six times as long as without, 14 to 24 ns (BenchmarkHash in
-	// package bench). Without it, keep the seed as secret as the Key.
+	// four to six times as long as without, 13 to 24 ns (BenchmarkHash in
+	// bench/peers). Without it, keep the seed as secret as the Key.
 	SipHash bool
 
 	// Tunnels are those that the frames which are reported here were parsed with
