@@ -16,7 +16,7 @@ import (
 // A Direction is one way through a [Point]. Its methods say that a packet or a
 // message passed the point that way. They are safe for concurrent use, allocate
 // nothing, and cost some 20 ns besides reading the clock (BenchmarkPassed).
-// They never wait for those who read the point. The zero value panics.
+// They never wait for those who read the point.
 //
 // # What makes a good id
 //

@@ -12,7 +12,7 @@ import (
 // An Accumulator adds up what two points saw over many intervals, although
 // packets cross from one to the next. Compare often, so that a loss or a lost
 // report costs little. Report seldom: after as many intervals as a good answer
-// takes. It is not safe for concurrent use, and the zero value panics.
+// takes. The zero value panics.
 //
 //	total, err := lda.NewAccumulator(config)
 //	for each interval, in order {

@@ -14,7 +14,7 @@ import (
 // takes the mean of those that came before to be off by a deviation.
 //
 // Packets that cross an end of the interval count as lost at one point or the other, and
-// the slow ones cross oftener: the interval should be long beside the delays.
+// the slow ones cross more often: the interval should be long beside the delays.
 //
 // It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or
 // if all of its cells lost packets. It returns [estimate.ErrMismatch] if the

@@ -152,7 +152,7 @@ func measureTables(run *experiment.Run) {
 		"answers leave out the packets that came before a flow was admitted. Sampled packets are those of a hash below a threshold at "+
 		"both points, 12 bytes each; a flow's mean is that of its samples.",
 		"A histogram a flow (DDSketch) needs packets that carry the time they were sent, and a map: "+
-			"`(cd bench/peers && go test -run DDSketchPerFlow -v .)` says how many flows fit into the same bytes.")
+			"`(cd bench/peers && go test -run '^$' -bench FlowsHeld .)` says how many flows fit into the same bytes.")
 }
 
 // contend lets traffic of so many flows pass, under all laws and losses; of a
