@@ -43,10 +43,9 @@ type Plain struct{ Up, Down *paper.Recorder }
 
 // Record feeds all packets to two of the paper's recorders.
 func Record(c paper.Config, packets iter.Seq[Packet]) *Plain {
-	p := new(Plain)
-	p.Up, p.Down = Pair(paper.New, c)
-	feed(p.Up, p.Down, packets)
-	return p
+	up, down := Pair(paper.New, c)
+	feed(up, down, packets)
+	return &Plain{up, down}
 }
 
 // Theorem2 returns the paper's mean of a flow with this many packets, NaN if
@@ -82,10 +81,9 @@ type Counted struct{ up, down *colate.Recorder }
 
 // Count feeds all packets to two of our recorders.
 func Count(c colate.Config, packets iter.Seq[Packet]) *Counted {
-	p := new(Counted)
-	p.up, p.down = Pair(colate.New, c)
-	feed(p.up, p.down, packets)
-	return p
+	up, down := Pair(colate.New, c)
+	feed(up, down, packets)
+	return &Counted{up, down}
 }
 
 // Estimate returns our answers for these flows; without samples a mean is NaN.

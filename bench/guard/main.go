@@ -143,10 +143,8 @@ stream, and counts it (about 0.5 ns; package ` + "`bench/speed`" + `). The bar i
 aimed at. ` + "`go run ./bench/guard -write`" + ` made this table;
 ` + "`go run ./bench/guard`" + ` fails where a path takes 1.5 times as long as it says.
 
-Of a frame, ` + "`stored`" + ` is what no way to parse it can save: frames that were parsed
-before are copied, so that finding the fields costs nothing and only storing them does.
-The difference to ` + "`parse`" + ` is what finding them costs. ` + "`LDAFixed`" + ` is ` + "`LDAUpdate`" + ` of
-two banks on arrays whose sizes the compiler knows: the difference is what slices cost.
+Of a frame, ` + "`stored`" + ` is what no way to parse it can save: copying what was found before
+and hashing it. ` + "`LDAFixed`" + ` is ` + "`LDAUpdate`" + ` on arrays whose sizes the compiler knows.
 
 | benchmark | floors | bar |
 |---|---:|---:|

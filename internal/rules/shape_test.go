@@ -109,7 +109,7 @@ var sizes = map[string][2]int{
 	"queue":          {3200, 3730},
 	"internal":       {1630, 2495},
 	"examples":       {5800, 5310},
-	"bench":          {11004, 3695},
+	"bench":          {11000, 3695},
 }
 
 // TestSizes holds what there is to its size: whoever adds takes out.

@@ -38,8 +38,6 @@ const (
 	TagSize = 8
 	// MaxStart is the largest payload of a Start.
 	MaxStart = 8
-	// MaxParts is the largest number of parts of a synopsis.
-	MaxParts = 1<<16 - 1
 )
 
 // A Kind says what a frame is.

@@ -56,22 +56,20 @@ type Pair struct {
 	sides [2]pairSide
 	link  hashing.LinkType // of the first packet
 	seen  bool             // link is set
-	mixed bool             // the other capture's first packet has another
 	lent  []byte           // the frame returned last
 	from  Side             // where it came from
 	err   error            // what ended the sequence, returned ever after
 }
 
 type pairSide struct {
-	reader    *Reader
-	window    window
-	packets   int64
-	latest    int64 // time of the latest packet read
-	passed    int64 // time of the last one returned
-	returned  bool  // there was one
-	unordered int64
-	err       error // what ended the capture: io.EOF, or what is wrong with it
-	broken    bool  // err is of the reader, after some packets or none
+	reader   *Reader
+	window   window
+	packets  int64
+	latest   int64 // time of the latest packet read
+	passed   int64 // time of the last one returned
+	returned bool  // there was one
+	err      error // what ended the capture: io.EOF, or what is wrong with it
+	broken   bool  // err is of the reader, after some packets or none
 }
 
 // NewPair returns a Pair of the captures in, of the ingress, and out, of the
@@ -87,8 +85,7 @@ func NewPair(in, out *Reader) *Pair {
 // Packets come in the order of their times. At equal times ingress comes
 // first, so that no packet leaves before it has come, and packets of one
 // capture keep the order of its file. A file may hold a packet behind others
-// whose times are up to [MaxBackstep] later: [Pair.Unordered] counts such
-// packets.
+// whose times are up to [MaxBackstep] later.
 //
 // At the end of both captures the error is io.EOF. Any other error names the
 // side and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of
@@ -159,17 +156,6 @@ func (p *Pair) Broken(of Side) bool {
 	return side.broken && side.ended()
 }
 
-// Unordered returns how many of the packets read so far were earlier than one
-// before them in the side's capture.
-func (p *Pair) Unordered(of Side) int64 {
-	return p.sides[of].unordered
-}
-
-// Mixed reports, after the first call of Next, whether the two captures begin
-// with packets of different link types. Frames without IP cannot then be
-// recognised, because their bytes differ.
-func (p *Pair) Mixed() bool { return p.mixed }
-
 // ended reports whether there are no more packets.
 func (side *pairSide) ended() bool { return side.err != nil && side.window.empty() }
 
@@ -196,11 +182,8 @@ func (p *Pair) load(side *pairSide) error {
 	}
 	if side.packets == 1 || rec.Time >= side.latest {
 		side.latest = rec.Time
-	} else {
-		if back := uint64(side.latest) - uint64(rec.Time); back > MaxBackstep {
-			return fmt.Errorf("packet %d: %w: %d ns earlier than one before it, at most %d", side.packets, ErrTime, back, MaxBackstep)
-		}
-		side.unordered++
+	} else if back := uint64(side.latest) - uint64(rec.Time); back > MaxBackstep {
+		return fmt.Errorf("packet %d: %w: %d ns earlier than one before it, at most %d", side.packets, ErrTime, back, MaxBackstep)
 	}
 	if side.returned && rec.Time < side.passed {
 		return fmt.Errorf("packet %d: %w: %d ns earlier than one that came before all that there is room to hold, %d packets or %d bytes",
@@ -209,11 +192,8 @@ func (p *Pair) load(side *pairSide) error {
 	if !p.seen {
 		p.link, p.seen = rec.Link, true
 	}
-	if rec.Link != p.link {
-		if !carriesIP(rec.Link) || !carriesIP(p.link) {
-			return fmt.Errorf("packet %d: %w: %d, where another has %d", side.packets, ErrLink, rec.Link, p.link)
-		}
-		p.mixed = p.mixed || side.packets == 1
+	if rec.Link != p.link && !(carriesIP(rec.Link) && carriesIP(p.link)) {
+		return fmt.Errorf("packet %d: %w: %d, where another has %d", side.packets, ErrLink, rec.Link, p.link)
 	}
 	side.window.add(rec)
 	return nil
