@@ -256,7 +256,7 @@ func checkAll(t *testing.T, f *fleet, totals string) {
 		}
 		t.Logf("%s: of %d lost, %d are known: %v", want.Pair, want.Sent-want.Received, len(want.Known), want.Known[:min(len(want.Known), 5)])
 	}
-	f.audit(t, wanted, 30*time.Second)
+	f.audit(t, wanted, 2*time.Minute)
 	reports, err := f.allReports(t)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestLoad(t *testing.T) {
 		wanted[i] = passed
 		wanted[i].Pair = loadName(i)
 	}
-	reports := f.audit(t, wanted, 15*time.Second+30*o.cut)
+	reports := f.audit(t, wanted, time.Minute+30*o.cut)
 	last := time.Since(filled)
 	taken, _ := strconv.Atoi(regexp.MustCompile(`collector_records_total (\d+)`).FindStringSubmatch(get(t, c.at))[1])
 	rss, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid))

@@ -30,15 +30,8 @@ import "github.com/hoplag/hoplag/hashing"
 // keys is a SplitMix64 generator.
 type keys uint64
 
-// newKeys returns the generator of H3's keys, which was the first family of
-// several: each has a generator of its own for the same seed.
-func newKeys(seed uint64) keys {
-	const family, zero = 1, 0xbb67ae8584caa73b // which Mix would turn into 0
-	if seed == zero {
-		return family
-	}
-	return keys(hashing.Mix(seed, family))
-}
+// newKeys returns the generator of H3's keys.
+func newKeys(seed uint64) keys { return keys(hashing.Mix(seed, 1)) }
 
 func (k *keys) next() uint64 {
 	*k += 0x9e3779b97f4a7c15

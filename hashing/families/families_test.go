@@ -50,12 +50,6 @@ func toeplitzOf(seed uint64, width int) *Toeplitz {
 	return must(ToeplitzFromKey(randomBytes(rand.New(rand.NewPCG(seed, 3)), width+4)))
 }
 
-// familyKeys is the key generator of H3.
-func familyKeys(seed uint64) func() uint64 {
-	k := newKeys(seed)
-	return k.next
-}
-
 // vectors reads one section of the published known answers, which do not
 // ship with the project: a few of each are inline in the tests beside.
 func vectors(t *testing.T, section string, into any) {

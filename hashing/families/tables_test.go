@@ -12,10 +12,10 @@ import (
 
 // slowH3 is H3 as a switch computes it, bit by bit.
 func slowH3(seed uint64, width int, message []byte) uint64 {
-	next := familyKeys(seed)
-	hash := next()
+	k := newKeys(seed)
+	hash := k.next()
 	for i := range 8 * width {
-		row := next()
+		row := k.next()
 		if i/8 < len(message) && message[i/8]>>(7-i%8)&1 == 1 {
 			hash ^= row
 		}
@@ -37,16 +37,11 @@ func TestH3MatchesSlow(t *testing.T) {
 	}
 }
 
-func keysAt(state uint64) func() uint64 {
-	k := keys(state)
-	return k.next
-}
-
 // The key material is SplitMix64, so that others can compute it.
 func TestKeys(t *testing.T) {
-	next := keysAt(42)
+	k := keys(42)
 	for i, want := range []uint64{0xbdd732262feb6e95, 0x28efe333b266f103, 0x47526757130f9f52} {
-		if got := next(); got != want {
+		if got := k.next(); got != want {
 			t.Errorf("key word %d from 42 is %#x, want %#x", i, got, want)
 		}
 	}
@@ -56,9 +51,9 @@ func TestKeys(t *testing.T) {
 	}
 	vectors(t, "splitmix64", &published)
 	for _, v := range published {
-		next := keysAt(must(strconv.ParseUint(v.Seed, 16, 64)))
+		k := keys(must(strconv.ParseUint(v.Seed, 16, 64)))
 		for i, out := range v.Out {
-			if got := fmt.Sprintf("%016x", next()); got != out {
+			if got := fmt.Sprintf("%016x", k.next()); got != out {
 				t.Errorf("seed %s, word %d: %s, want %s", v.Seed, i, got, out)
 			}
 		}
