@@ -126,7 +126,7 @@ func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(o.dir, "flows.csv")); err == nil {
+	if _, err := os.Stat(filepath.Join(o.dir, flowsFile)); err == nil {
 		return fmt.Errorf("%s already has a recording; choose another -dir", o.dir)
 	}
 	at, err := o.open(colate.StoreOptions{})
@@ -141,8 +141,8 @@ func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 			return err
 		}
 	}
-	var flows programs.FlowTable
-	if err = o.pass(ctx, trace.NewPair(readers[0], readers[1]), &at, &flows); err != nil {
+	flows := flowTable{}
+	if err = o.pass(ctx, trace.NewPair(readers[0], readers[1]), &at, flows); err != nil {
 		return err
 	}
 	for i, p := range at {
@@ -153,11 +153,11 @@ func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 			rows.Printf("%s: %.0f packets in %d epochs, %.1f bits a packet\n", points[i], p.packets, kept.Epochs, float64(8*kept.Bytes)/p.packets)
 		}
 	}
-	return flows.Write(o.dir)
+	return flows.write(o.dir)
 }
 
 // pass passes all packets to the points where they were captured.
-func (o *options) pass(ctx context.Context, pair *trace.Pair, at *[2]point, flows *programs.FlowTable) error {
+func (o *options) pass(ctx context.Context, pair *trace.Pair, at *[2]point, flows flowTable) error {
 	var frame hashing.Frame
 	for ctx.Err() == nil {
 		side, rec, err := pair.Next()
@@ -179,27 +179,27 @@ func (o *options) pass(ctx context.Context, pair *trace.Pair, at *[2]point, flow
 		}
 		p.Update(frame.Tuple.Flow(o.seed), frame.Digest(o.seed), rec.Time)
 		p.packets++
-		f := programs.FlowRecord{Tuple: frame.Tuple, First: rec.Time, Last: rec.Time}
+		f := flowRecord{tuple: frame.Tuple, first: rec.Time, last: rec.Time}
 		if side == trace.Egress {
-			f.Packets = 1
+			f.packets = 1
 		}
-		flows.Add(f)
+		flows.add(f)
 	}
 	return ctx.Err()
 }
 
 // asked returns the flows that are asked for, of those that were recorded.
 func (o *options) asked() (names []string, records []joint.FlowRecord, err error) {
-	flows, err := programs.ReadFlows(o.dir)
+	flows, err := readFlows(o.dir)
 	for _, f := range flows {
-		name := programs.FlowName(&f.Tuple)
-		if o.flow == name || o.flow == "" && f.Packets >= 20 && f.First <= o.to && f.Last >= o.from {
+		name := programs.FlowName(&f.tuple)
+		if o.flow == name || o.flow == "" && f.packets >= 20 && f.first <= o.to && f.last >= o.from {
 			names = append(names, name)
-			records = append(records, joint.FlowRecord{Flow: f.Tuple.Flow(o.seed), Packets: float64(f.Packets)})
+			records = append(records, joint.FlowRecord{Flow: f.tuple.Flow(o.seed), Packets: float64(f.packets)})
 		}
 	}
 	if len(names) == 0 && err == nil {
-		err = fmt.Errorf("no flow %s of 20 packets at that time in flows.csv", o.flow)
+		err = fmt.Errorf("no flow %s of 20 packets at that time in %s", o.flow, flowsFile)
 	}
 	return names, records, err
 }
