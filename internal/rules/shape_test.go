@@ -105,10 +105,10 @@ var sizes = map[string][2]int{
 	"lds":            {2920, 3690},
 	"colate":         {4544, 3665},
 	"rli":            {3254, 2808},
-	"hashing":        {1811, 3162},
-	"queue":          {3200, 3730},
-	"internal":       {1630, 2495},
-	"examples":       {5800, 5310},
+	"hashing":        {1804, 3006},
+	"queue":          {3180, 3696},
+	"internal":       {1505, 2500},
+	"examples":       {5880, 5310},
 	"bench":          {11000, 3695},
 }
 
