@@ -51,6 +51,7 @@ type Areas struct {
 	scatter  float64 // variance of the time of one packet
 	negative float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
 	seen     float64 // since
+	skewed   bool    // packets have come before they were sent
 	past     struct{ sent, lost float64 }
 	watched  float64 // time, in all
 	told     int     // packets that were told to be lost since the beginning
@@ -145,7 +146,7 @@ func (a *Areas) Begin(start int64) {
 	a.taken = a.taken[:0]
 	a.cells, a.events = a.cells[:0], append(a.events[:0], areaEvent{})
 	a.begun, a.told = start, 0
-	a.ends, a.before, a.underWay, a.negative, a.seen = append(a.ends[:0], start), 0, false, -1, -1
+	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
 }
 

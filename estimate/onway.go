@@ -42,6 +42,10 @@ func (e *endAges) see(age, weight float64) {
 // Or packets that were alone, whose ages are known, stand for the others, each for one
 // over its chance to be alone. That holds whatever happens. It is taken where it tells
 // more, or contradicts the other. Or levels bound the ages.
+//
+// Where clocks make packets come before they are sent, some of those that cross a cut have
+// come and are not sent. The time until then takes the place of an age, and as many of both
+// as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3.
 func (a *Areas) age(t *Transit) {
 	mean := math.Abs(t.Mean)
 	if mean == 0 {
@@ -59,7 +63,13 @@ func (a *Areas) age(t *Transit) {
 	if len(a.alone) >= 100 && m.second > 0.7*second*m.weights {
 		third = max(second*second/mean, m.third/m.weights)
 	}
+	a.skewed = a.skewed || t.early > hardly
+	rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
 	for i, end := range []*OnWay{&t.First, &t.Last} {
+		if a.skewed {
+			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
+			continue
+		}
 		cut := [2]int{a.losses.from, a.losses.to}[i]
 		age, of, n := second/(2*mean), &a.onWay[i], max(end.Packets, 0)
 		spread := max(third/(3*mean)-age*age, 0)

@@ -35,7 +35,7 @@ type Transit struct {
 	Negative float64 // share of the exact spans whose areas are negative
 
 	uneven float64 // relative variance of the number on their way from cut to cut, beyond chance
-	early  bool    // most packets that cross cuts come before they are sent
+	early  float64 // share of those that cross cuts that come before they are sent
 }
 
 // OnWay is about the packets that are on their way at a cut.
@@ -93,7 +93,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if less := min(a.seen, a.negative); less >= 0 && less < hardly && max(a.seen, a.negative) > many {
 		return t, fmt.Errorf("%w: one was set", ErrClocks)
 	}
-	if t.early && t.Exact < 0.999*t.Received {
+	if t.early > 0.5 && t.Exact < 0.999*t.Received {
 		return t, fmt.Errorf("%w: packets come before they are sent", ErrClocks)
 	}
 	if alone != nil {

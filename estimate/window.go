@@ -266,7 +266,7 @@ func (w *window) combine() (Transit, error) {
 			Exact:    rest.exact,
 			Negative: rest.negative / rest.cells,
 			uneven:   uneven(rest.way),
-			early:    rest.early > rest.there/2,
+			early:    rest.early / max(rest.there, 1),
 		}
 		if t.Error <= best.Error || g == 0 && !w.lossy {
 			best = t
