@@ -10,14 +10,12 @@ import (
 )
 
 // absentFlows is the number of flows that never existed and that an
-// accumulator follows beside those it was made for. Estimates of these are
-// pure noise, so they calibrate the estimate of a flow: see
-// [Result.MeanInterval].
+// accumulator follows beside its own. Estimates of these are pure noise, and
+// calibrate those of a flow: see [Result.MeanInterval].
 const absentFlows = 199
 
-// An accumulator follows some flows through the epochs of two points, one pair
-// of epochs after another, and adds up the delays of the packets that both
-// points recorded. Its size does not depend on the number of epochs.
+// An accumulator follows some flows through the epochs of two points. Its size does not
+// depend on the number of epochs.
 type accumulator struct {
 	config  Config // without the fields in which points may differ
 	flows   []joint.FlowRecord
@@ -34,7 +32,6 @@ type accumulator struct {
 	unread    int     // pairs that could not be read
 	sent      float64 // packets at the first point, in pairs that were read
 	unseen    float64 // of these, in pairs in which the second has none
-	scatter   scatter // of all packets
 
 	// Of the current table.
 	common common
@@ -54,7 +51,6 @@ type tally struct {
 	passed  float64 // the same at the first point, with what was lost
 	gone    float64 // packets that all of its cells lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
-	vague   float64 // Σ of what it adds × how far the flow is from all packets, squared, where few cells tell
 	shown   float64 // the packets counted in settled cells, scaled to all
 	told    float64 // and all the packets counted in those epochs
 	large   bool    // its cells are too narrow
@@ -72,18 +68,12 @@ type flowCell struct {
 	sight
 	share  float64 // of the flow's packets in it; 0 if the cell is not used
 	margin float64 // by how many packets it may be fuller than expected
-	areas  [room]float64
-	apart  offset
+	apart  [room]offset
 }
 
-// newAccumulator returns an empty accumulator for flows at points of Config c.
-// A record of 0 packets means that the flow's number of packets is unknown; it
-// is then read from the counters, if they show it. The error wraps
-// [estimate.ErrConfig].
+// newAccumulator returns an empty accumulator for flows at points of Config c. The error
+// wraps [estimate.ErrConfig].
 func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if len(flows) == 0 {
 		return nil, estimate.Invalid("colate", "number of flows", 0, "at least 1")
 	}
@@ -120,7 +110,7 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	a.table.keep(0)
 	a.samples.aim(flows)
 	clear(a.tallies)
-	a.reference, a.begun, a.scatter = 0, false, scatter{}
+	a.reference, a.begun, a.common = 0, false, common{}
 	a.epochs, a.missing, a.unread, a.sent, a.unseen = 0, 0, 0, 0, 0
 	return nil
 }
@@ -136,42 +126,35 @@ func (c *Config) neighbour(at uint32, absent int) uint32 {
 	return uint32(from + (int(at)-from+1+absent%(length-1))%length)
 }
 
-// add adds what two points recorded in the same epoch. Add epochs in order of
-// time. It returns [estimate.ErrMismatch] if the Configs or the times of the
-// epochs differ.
-func (a *accumulator) add(up, down *Recorder) error {
-	if err := matched(up, down, a.config); err != nil {
-		return err
-	}
+// add adds a pair of epochs. Add them in order of time.
+func (a *accumulator) add(up, down *Recorder, s span) {
 	for i, at := range a.at {
 		a.table.put(i, up.words[at], down.words[at])
 	}
-	s := up.span()
-	if up.packets == 0 {
-		s = down.span()
-	}
-	for i, r := range []*Recorder{up, down} {
-		a.samples.whole(r, i == 1)
-	}
-	a.samples.match(s, min(up.limit, down.limit), up.packets, down.packets, true)
+	a.samples.add(up, down, s)
 	a.end(s, up.packets, down.packets, true)
-	return nil
 }
 
-func (r *Recorder) span() span { return span{r.start, r.start + r.config.Period} }
-
-// matched returns why two epochs cannot be compared.
-func matched(up, down *Recorder, c Config) error {
-	for _, r := range []*Recorder{up, down} {
-		if r.config.comparable() != c {
-			return fmt.Errorf("colate: %w: epoch of %+v, not of %+v", estimate.ErrMismatch, r.config, c)
-		}
+// pair returns what two points recorded in one epoch, folded alike, and when that was.
+// It returns [estimate.ErrMismatch] if the Configs or the times of the epochs differ.
+func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {
+	if err := made(up, down); err != nil {
+		return nil, nil, span{}, err
 	}
-	if up.packets != 0 && down.packets != 0 && up.span() != down.span() {
-		return fmt.Errorf("colate: %w: epochs of %d and %d ns from %d and %d on", estimate.ErrMismatch,
+	up, down = alike(up, down)
+	of := up
+	if up.packets == 0 {
+		of = down
+	}
+	s := span{of.start, of.start + of.config.Period}
+	if a, b := up.config.comparable(), down.config.comparable(); a != b {
+		return nil, nil, s, fmt.Errorf("colate: %w: epochs of %+v and %+v", estimate.ErrMismatch, a, b)
+	}
+	if down.packets != 0 && s != (span{down.start, down.start + down.config.Period}) {
+		return nil, nil, s, fmt.Errorf("colate: %w: epochs of %d and %d ns from %d and %d on", estimate.ErrMismatch,
 			up.config.Period, down.config.Period, up.start, down.start)
 	}
-	return nil
+	return up, down, s, nil
 }
 
 // end finishes a pair of epochs that was put into the table. If only the
@@ -200,8 +183,7 @@ func (a *accumulator) flush() {
 	if t.live == 0 {
 		return
 	}
-	a.common = t.learn(len(a.flows)*a.config.PerFlow, 1)
-	a.scatter.add(&a.common.scatter)
+	a.common.learn(t, len(a.flows)*a.config.PerFlow, 1)
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
@@ -236,7 +218,7 @@ func (a *accumulator) tally(f int) {
 		}
 	}
 	for j := range a.cells {
-		own.take(&a.cells[j].apart)
+		own.take(a.cells[j].apart[:t.epochs])
 	}
 }
 
@@ -247,7 +229,8 @@ func (a *accumulator) use(f int) bool {
 	at := a.at[f*m:][:m]
 	for j := range a.cells {
 		c := &a.cells[j]
-		c.sight, c.share, a.totals[j] = t.read(f*m+j, c.areas[:]), 0, t.total(f*m+j)
+		t.read(f*m+j, &c.sight)
+		c.share, a.totals[j] = 0, t.total(f*m+j)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
 	median, own := middle(a.totals), 0.0
@@ -269,7 +252,7 @@ func (a *accumulator) use(f int) bool {
 		}
 		for e := range t.epochs {
 			if t.live>>e&1 != 0 {
-				a.tallies[f].gone += t.gone(f*m+j, e, e+1)
+				a.tallies[f].gone += t.gone(f*m+j, e)
 			}
 			if c.share > 0 && c.settled>>e&1 != 0 {
 				settled++
@@ -286,7 +269,11 @@ func (a *accumulator) use(f int) bool {
 // the packets in them.
 func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) {
 	t, typical, above := a.table, a.common.cell[e], a.common.mean[e]-a.reference
-	var n, sent, in, area, settled float64
+	var n, sent, in, area, settled, stands, squares float64
+	all := true
+	for j := range a.cells {
+		all = all && (a.cells[j].share == 0 || a.cells[j].settled>>e&1 != 0)
+	}
 	for j := range a.cells {
 		c := &a.cells[j]
 		if c.share == 0 {
@@ -297,18 +284,23 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 		sent += t.sent(first+j, e)
 		if c.settled>>e&1 != 0 {
 			settled++
-			in += x
-			area += c.areas[e]
+			if all { // none stands for others
+				c.stands[e] = 1
+			}
+			stands += c.stands[e]
+			in += c.stands[e] * x
+			squares += c.stands[e] * c.stands[e] * x
+			area += c.stands[e] * c.areas[e]
 		}
 	}
+	const some = 20 // packets
 	counted, passed := (n-cells*typical)/kept, (sent-cells*a.common.sent[e])/kept
 	own.counted += counted
 	own.passed += passed
-	const some = 20 // packets
 	if settled == 0 || in == 0 && n > some {
-		expected := sent * a.common.gone(e)
+		expected := sent * a.common.gone[e]
 		switch noise := 3*math.Sqrt(typical*float64(a.config.PerFlow)) + 3; {
-		case passed <= noise:
+		case passed <= noise: // none of the flow's
 		case t.edge(e) && sent-n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
 			own.unread += passed
 		default:
@@ -317,27 +309,22 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 		return
 	}
 	// Cells hold alike, but of many packets it is known how many they hold.
-	stand := (n + some) / (in + some*settled/cells)
+	stand := (n + some) / (in + some*stands/cells)
 	own.told += n
-	own.shown += in * cells / settled
+	own.shown += in * cells / stands
 	own.sum += (stand*(area-in*a.reference) - cells*typical*above) / kept
 	// Each packet in a settled cell stands for so many.
 	scale := stand / kept
-	stands, apart := max(counted, 0)*max(in*scale*scale/max(n, 1)*kept-1, 1/kept-1, 0), area-in*a.common.mean[e]
-	own.sampled += stands
-	own.vague += stands * apart * apart / max(in*in*settled, 1)
+	own.sampled += max(counted, 0) * max(squares*scale*scale/max(n, 1)*kept-1, 1/kept-1, 0)
 	own.degrees--
 	for j := range a.cells {
 		c := &a.cells[j]
 		if c.share == 0 || c.settled>>e&1 == 0 {
 			continue
 		}
-		x := t.packets(first+j, e)
-		own.noise += scale * scale * c.margin
-		if c.begins>>e&1 != 0 {
-			own.take(&c.apart)
-		}
-		c.apart.add(c.areas[e]-x*area/max(in, 1e-9), x)
+		x, w := t.packets(first+j, e), c.stands[e]
+		own.noise += scale * scale * w * w * c.margin
+		c.apart[c.set[e]].add(c.areas[e]-x*area/max(in, 1e-9), x, w)
 	}
 }
 

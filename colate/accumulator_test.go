@@ -73,9 +73,11 @@ func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []join
 		t.Fatal(err)
 	}
 	for _, start := range slices.Sorted(maps.Keys(epochs)) {
-		if err := a.add(epochs[start][0], epochs[start][1]); err != nil {
+		up, down, s, err := pair(epochs[start][0], epochs[start][1])
+		if err != nil {
 			t.Fatal(err)
 		}
+		a.add(up, down, s)
 	}
 	return a
 }
@@ -192,10 +194,9 @@ func believe(pair *[2]*Recorder) {
 	}
 }
 
-// Areas are the time that packets spent on their way in an epoch, whatever
-// crossed its cuts, and without loss they are known for nearly every epoch. Of
-// one cell, packet by packet; those of a settled epoch that were sent and lost,
-// or that were on their way before it was settled, are none.
+// The areas of a set of epochs are the time that its packets spent on their way, whatever
+// crossed its cuts, and without loss they are known for nearly every epoch. Of one cell,
+// packet by packet: none of a set was lost, or comes in another.
 func TestAreas(t *testing.T) {
 	c := Config{Counters: 4, PerFlow: 2, Bits: 64, CountBits: 8, DigestBits: 24, Period: 1}
 	rng := rand.New(rand.NewPCG(8, 8))
@@ -229,28 +230,31 @@ func TestAreas(t *testing.T) {
 				table.put(0, up, down)
 				table.end(span{e * 1000, e*1000 + 1000}, true, func() {})
 			}
-			var areas [room]float64
-			s := table.read(0, areas[:])
-			for e := range int64(20) {
-				epochs++
-				if s.settled>>e&1 == 0 {
-					continue
-				}
-				settled++
-				want, crossed, around := int64(0), 1.0, int64(0)
-				for _, p := range packets {
-					if !p.lost {
-						if p.in/1000 != p.out/1000 {
-							crossed++ // may carry from its digest to the time
-						}
-						if loss > 0 && p.in < e*1000 && p.out >= e*1000+1000 {
-							around += 1000 // what is on its way at both of two cuts of equal level
-						}
-						want += max(min(p.out, e*1000+1000)-max(p.in, e*1000), 0)
+			var s sight
+			table.read(0, &s)
+			want, got, crossed := [room]float64{}, [room]float64{}, [room]float64{}
+			for _, p := range packets {
+				in, out := p.in/1000, p.out/1000
+				if in < room-1 && s.settled>>in&1 != 0 && !p.lost {
+					want[s.set[in]] += float64(p.out - p.in)
+					if out >= room-1 || s.settled>>out&1 == 0 || s.set[in] != s.set[out] {
+						t.Fatalf("loss %v: a packet is sent in set %d, and comes in another", loss, s.set[in])
+					}
+					if in != out {
+						crossed[s.set[in]]++ // may carry from its digest to the time
 					}
 				}
-				if math.Abs(float64(want)-areas[e]) > crossed && math.Abs(float64(want-around)-areas[e]) > crossed {
-					t.Fatalf("loss %v: an area of %v, want %v", loss, areas[e], want)
+			}
+			for e := range room - 1 {
+				got[s.set[e]] += s.areas[e]
+				if e < 20 {
+					epochs++
+					settled += int(s.settled >> e & 1)
+				}
+			}
+			for e := range got {
+				if math.Abs(got[e]-want[e]) > crossed[e] {
+					t.Fatalf("loss %v: an area of %v, want %v", loss, got[e], want[e])
 				}
 			}
 		}

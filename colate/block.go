@@ -9,10 +9,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Counters are encoded in blocks of blockCounters, the last one smaller. Each
-// block can be read alone: SPEC.md describes it. The sum of the times of n packets is close to n times the middle of the
-// epoch. What is left has some log2(Period) + log2(n)/2 bits, while a sum has
-// half as many more.
+// Counters are encoded in blocks of blockCounters, the last one smaller, each of which
+// can be read alone: SPEC.md describes it. The sum of the times of n packets is close to
+// n times the middle of the epoch, and what is left has some log2(Period) + log2(n)/2 bits.
 const (
 	blockCounters = 256
 	blockOverhead = 6
@@ -32,11 +31,6 @@ func newBlockCodec(c *Config, start int64) blockCodec {
 		countBits: uint(c.CountBits), digestBits: uint(c.DigestBits), sumBits: uint(c.sumBits()),
 		middle: uint64((start + c.Period/2) >> c.Shift),
 	}
-}
-
-// widest returns the largest number of bits that a counter takes in a block.
-func (c *Config) widest() int {
-	return maxOnes + 1 + int(c.CountBits) + int(c.DigestBits) + int(c.sumBits())
 }
 
 // split splits a word into its count as encoded, its digest, and the rest of

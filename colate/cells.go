@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -18,39 +19,38 @@ const room = 32
 // and makes areas of it, as [estimate.Areas] does, of which it needs a fraction
 // of the memory and time: an epoch of a cell takes 12 bytes.
 //
-// A counter's count and digests at the second point less the first, added up over
-// the epochs so far, are its level. It stands for the packets that are on their
-// way or lost. Between two cuts of equal level whatever was sent has come. With n
-// packets on their way at a cut at time c, let F be the times received less
-// those sent, plus n·c: from one cut to the next F grows by the time that packets
-// spent on their way. That is small whatever the times are, so that it is taken
-// near zero before its width is extended: no window wraps, only an epoch whose
-// delays do.
+// A counter's count and digests at the second point less the first are its change. It
+// stands for the packets that are on their way or lost. Over epochs whose changes add up
+// to nothing whatever was sent has come. With n packets on their way at a cut at time c,
+// let F be the times received less those sent, plus n·c: from one cut to the next F grows
+// by the time that packets spent on their way. That is small whatever the times are, so
+// that it is taken near zero before its width is extended: no window wraps, only an epoch
+// whose delays do.
 type cellTable struct {
-	config Config
-	size   int // epochs that it can hold
-	epochs int
-	live   uint32 // epochs that count; the others only settle levels
-	spans  [room]span
-	words  []uint64 // for each cell and cut: words' differences up to there
-	counts []uint32 // for each cell and epoch: packets at the second point
-	totals []float64
+	config  Config
+	size    int // epochs that it can hold
+	epochs  int
+	live    uint32 // epochs that count; the others only settle changes
+	spans   [room]span
+	changes []uint64      // for each cell and epoch: the second point's word less the first's
+	counts  []uint32      // and packets at the second point
+	hazard  [room]float64 // of a packet, to be lost
+	totals  []float64
 }
 
 func newCellTable(c Config, cells, size int) *cellTable {
-	return &cellTable{config: c, size: size, words: make([]uint64, cells*(size+1)), counts: make([]uint32, cells*size)}
+	return &cellTable{config: c, size: size, changes: make([]uint64, cells*size), counts: make([]uint32, cells*size)}
 }
 
 // put sets the contents of cell i in the epoch after the last.
 func (t *cellTable) put(i int, up, down uint64) {
-	at := i*(t.size+1) + t.epochs
-	t.words[at+1] = t.words[at] + down - up
-	t.counts[i*t.size+t.epochs] = uint32(down & (1<<t.config.CountBits - 1))
+	at := i*t.size + t.epochs
+	t.changes[at] = down - up
+	t.counts[at] = uint32(down & (1<<t.config.CountBits - 1))
 }
 
 // end finishes an epoch. One that does not count helps to settle others. If the
-// table is full, end calls flush and keeps the last epochs. Some of these count
-// only then, when those after them are known.
+// table is full, end calls flush and keeps the last epochs, of which some count only then.
 func (t *cellTable) end(s span, counts bool, flush func()) {
 	t.spans[t.epochs] = s
 	if counts {
@@ -70,13 +70,8 @@ func (t *cellTable) end(s span, counts bool, flush func()) {
 // keep empties the table but for its last epochs, which no longer count.
 func (t *cellTable) keep(last int) {
 	from := t.epochs - min(last, t.epochs)
-	for at := 0; at < len(t.words); at += t.size + 1 {
-		first := t.words[at+from]
-		for e := range t.epochs - from + 1 {
-			t.words[at+e] = t.words[at+from+e] - first
-		}
-	}
 	for at := 0; at < len(t.counts); at += t.size {
+		copy(t.changes[at:], t.changes[at+from:at+t.epochs])
 		copy(t.counts[at:], t.counts[at+from:at+t.epochs])
 	}
 	copy(t.spans[:], t.spans[from:t.epochs])
@@ -89,19 +84,14 @@ func (t *cellTable) edge(e int) bool {
 	return e == 0 || e == t.epochs-1 || t.spans[e-1].end != t.spans[e].start || t.spans[e].end != t.spans[e+1].start
 }
 
-// packets returns how many packets of cell i came in an epoch, and sent how
-// many were sent.
-func (t *cellTable) packets(i, epoch int) float64 { return float64(t.counts[i*t.size+epoch]) }
+// packets returns how many packets of cell i came in an epoch, sent how many were sent,
+// and gone how many more were sent than came: they are lost, or on their way.
+func (t *cellTable) packets(i, e int) float64 { return float64(t.counts[i*t.size+e]) }
 
-func (t *cellTable) sent(i, epoch int) float64 {
-	return max(t.packets(i, epoch)+t.gone(i, epoch, epoch+1), 0)
-}
+func (t *cellTable) sent(i, e int) float64 { return max(t.packets(i, e)+t.gone(i, e), 0) }
 
-// gone returns how many more packets of cell i were sent than came between two
-// cuts: they are lost, or on their way.
-func (t *cellTable) gone(i, from, to int) float64 {
-	at := i * (t.size + 1)
-	return -float64(estimate.SignExtend(t.words[at+to]-t.words[at+from], int(t.config.CountBits)))
+func (t *cellTable) gone(i, e int) float64 {
+	return -float64(estimate.SignExtend(t.changes[i*t.size+e], int(t.config.CountBits)))
 }
 
 // total returns how many packets of cell i came in epochs that count.
@@ -114,199 +104,91 @@ func (t *cellTable) total(i int) (n float64) {
 	return n
 }
 
-// A sight is what a cell shows: the epochs in which it is settled, because no
-// packet was lost between a cut before and one after of equal level, and those
-// in which such a span begins.
-type sight struct{ settled, begins uint32 }
-
-// read sets the areas of cell i, in nanoseconds, in the epochs in which it is
-// settled, and 0 in others.
-func (t *cellTable) read(i int, areas []float64) (s sight) {
-	c := &t.config
-	words := t.words[i*(t.size+1):][:t.epochs+1]
-	low, width, unit := uint64(1)<<c.lowBits()-1, int(c.sumBits()), c.unit()
-	ahead := max(1, 1<<c.DigestBits>>10) // so that levels that are equal by chance stay rare
-	for a := 0; a < t.epochs; {
-		b, last := a+1, min(t.epochs, a+ahead)
-		for b <= last && (words[b]^words[a])&low != 0 {
-			b++
+// cells returns the cells from first on, of which only every stride-th.
+func (t *cellTable) cells(first, stride int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := first; i*t.size < len(t.counts) && yield(i); i += stride {
 		}
-		if b > last {
-			areas[a] = 0
-			a++
+	}
+}
+
+// area returns F, in units, of a change that may be of many epochs, at a cut.
+func (t *cellTable) area(change uint64, cut int64) uint64 {
+	return change>>t.config.lowBits() - uint64(estimate.SignExtend(change, int(t.config.CountBits)))*uint64(cut>>t.config.Shift)
+}
+
+// time returns an area in nanoseconds.
+func (t *cellTable) time(area uint64) float64 {
+	return float64(estimate.SignExtend(area, int(t.config.sumBits()))) * t.config.unit()
+}
+
+// A sight is what a cell shows: the epochs in which it is settled, because no packet
+// was lost. These come in sets: an epoch in which nothing came that was not sent, or
+// all epochs in which packets were sent and came that crossed cuts.
+type sight struct {
+	settled uint32
+	set     [room]uint8   // of a settled epoch: the first of its set
+	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
+	stands  [room]float64 // how many sets like an epoch's are expected for one that is settled
+}
+
+// read sees cell i.
+func (t *cellTable) read(i int, s *sight) {
+	changes := t.changes[i*t.size:][:t.epochs]
+	low := uint64(1)<<t.config.lowBits() - 1
+	var rest, set [room]int
+	n := 0
+	s.settled = 0
+	for e, change := range changes {
+		s.areas[e] = 0
+		if rest[n] = e; change&low == 0 {
+			t.settle(i, s, rest[n:n+1])
+		} else {
+			n++
+		}
+	}
+	ahead := 1 << t.config.DigestBits >> 10 // so that changes that cancel by chance stay rare
+	for k, a := range rest[:n] {
+		if s.settled>>a&1 != 0 {
 			continue
 		}
-		s.begins |= 1 << a
-		before := uint64(0)
-		for e := a; e < b; e++ {
-			sum := words[e+1] - words[a]
-			f := sum>>c.lowBits() - uint64(estimate.SignExtend(sum, int(c.CountBits)))*uint64(t.spans[e].end>>c.Shift)
-			areas[e] = float64(estimate.SignExtend(f-before, width)) * unit
-			s.settled |= 1 << e
-			before = f
-		}
-		a = b
-	}
-	return s
-}
-
-// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over
-// packets, Σ of these squared, and their degrees of freedom.
-type scatter struct{ squares, fourths, degrees, packets float64 }
-
-// An offset is how far a cell is from the mean in the epochs between two cuts of
-// equal level, which it answers for together.
-type offset struct{ off, packets, epochs float64 }
-
-func (o *offset) add(off, packets float64) {
-	o.off += off
-	o.packets += packets
-	o.epochs++
-}
-
-// take adds an offset, and begins another.
-func (s *scatter) take(o *offset) {
-	if o.packets > 0 {
-		square := o.off * o.off / o.packets * o.epochs
-		s.squares += square
-		s.fourths += square * square
-		s.degrees += o.epochs
-		s.packets += o.packets
-	}
-	*o = offset{}
-}
-
-// off adds how far a cell is from the means of epochs that count, and from its own
-// offset of these if it is not like others.
-func (s *scatter) off(t *cellTable, i int, of sight, areas, mean *[room]float64, alike bool) {
-	var apart offset
-	own, live := 0.0, of.settled&t.live
-	if !alike {
-		all, packets := 0.0, 0.0
-		for e := range t.epochs {
-			if live>>e&1 != 0 {
-				all += areas[e] - t.packets(i, e)*mean[e]
-				packets += t.packets(i, e)
+		set[0] = a
+		for m, all, next := 1, changes[a], rest[k+1:max(min(n, k+ahead), k+1)]; len(next) > 0; next = next[1:] {
+			b := next[0]
+			if s.settled>>b&1 != 0 {
+				continue
 			}
-		}
-		own = all / max(packets, 1)
-		s.degrees--
-	}
-	for e := range t.epochs {
-		if of.begins>>e&1 != 0 {
-			s.take(&apart)
-		}
-		if live>>e&1 != 0 {
-			apart.add(areas[e]-t.packets(i, e)*(mean[e]+own), t.packets(i, e))
-		}
-	}
-	s.take(&apart)
-}
-
-func (s *scatter) add(b *scatter) {
-	s.squares += b.squares
-	s.fourths += b.fourths
-	s.degrees += b.degrees
-	s.packets += b.packets
-}
-
-// variance returns the variance of a packet's delay.
-func (s *scatter) variance() float64 { return s.squares / max(s.degrees, 1) }
-
-// kurtosis returns that of a packet's delay: sums of the packets in a cell have less.
-func (s *scatter) kurtosis() float64 {
-	return 3 + s.packets/max(s.degrees, 1)*max(s.fourths*s.degrees/max(s.squares*s.squares, 1)-3, 0)
-}
-
-// like returns the variance of a flow's delays, given the scatter of all: the
-// flow's own, and as much of that of all as it may have had without its cells
-// showing it. That is all of it where a few slow packets make it, of which cells
-// like these show three or fewer.
-func (s *scatter) like(all *scatter) float64 {
-	shown := all.squares * all.squares / max(all.fourths, 1) * s.degrees / max(all.degrees, 1)
-	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
-}
-
-// A common is what typical cells say about the epochs in a table: how all
-// packets fared.
-//
-// Which cells lose a packet in an epoch is chance, because hashes spread
-// packets over them. So those that lose none stand for the others.
-type common struct {
-	mean  [room]float64 // delay, ns
-	known [room]bool    // whether there is a settled cell
-	cell  [room]float64 // packets that came in one cell, and that were sent
-	sent  [room]float64
-
-	usual float64 // delay over all epochs
-	full  float64 // packets in a typical cell, in epochs that count
-	scatter
-}
-
-// gone returns the part of an epoch's packets that is lost, or on its way at the end
-// and not at the beginning.
-func (c *common) gone(e int) float64 { return max(c.sent[e]-c.cell[e], 0) / max(c.sent[e], 1e-9) }
-
-// learn learns from every stride-th cell from first on: from those with no more
-// packets than typical, or delays from all if these have none.
-func (t *cellTable) learn(first, stride int) common {
-	t.totals = t.totals[:0]
-	for i := first; i*t.size < len(t.counts); i += stride {
-		t.totals = append(t.totals, t.total(i))
-	}
-	full := middle(t.totals)
-	c, some := t.learnUpTo(full+margin(full), first, stride)
-	if !some {
-		all, _ := t.learnUpTo(math.Inf(1), first, stride)
-		c.mean, c.known, c.usual = all.mean, all.known, all.usual
-	}
-	var areas [room]float64
-	for i := first; i*t.size < len(t.counts); i += stride {
-		s := t.read(i, areas[:])
-		if alike := !some || t.total(i) <= full+margin(full); alike || t.epochs > 1 {
-			c.scatter.off(t, i, s, &areas, &c.mean, alike)
-		}
-	}
-	c.full = full
-	return c
-}
-
-// learnUpTo learns from cells with no more packets than the limit, and reports
-// whether they have any.
-func (t *cellTable) learnUpTo(limit float64, first, stride int) (c common, some bool) {
-	var sum, count, areas [room]float64
-	cells, total, counts := 0.0, 0.0, 0.0
-	for i := first; i*t.size < len(t.counts); i += stride {
-		if t.total(i) > limit {
-			continue
-		}
-		s := t.read(i, areas[:])
-		cells++
-		for e := range t.epochs {
-			c.cell[e] += t.packets(i, e)
-			c.sent[e] += t.sent(i, e)
-			if s.settled>>e&1 != 0 {
-				sum[e] += areas[e]
-				count[e] += t.packets(i, e)
+			all += changes[b]
+			set[m] = b
+			m++
+			if (changes[a]+changes[b])&low == 0 && t.gone(i, a) > 0 { // what left then, and nothing else
+				set[1] = b
+				t.settle(i, s, set[:2])
+				break
+			}
+			if all&low == 0 {
+				t.settle(i, s, set[:m])
+				break
 			}
 		}
 	}
-	for e := range t.epochs {
-		c.cell[e] /= max(cells, 1)
-		c.sent[e] /= max(cells, 1)
-		if c.known[e] = count[e] > 0; c.known[e] {
-			c.mean[e] = sum[e] / count[e]
-			total += c.mean[e] * c.cell[e]
-			counts += c.cell[e]
-		}
+}
+
+// settle sets what a cell shows of a set of epochs.
+func (t *cellTable) settle(i int, s *sight, set []int) {
+	change, before, hazard := uint64(0), uint64(0), 0.0
+	for _, e := range set {
+		change += t.changes[i*t.size+e]
+		area := t.area(change, t.spans[e].end)
+		s.areas[e] = t.time(area - before)
+		before = area
+		s.settled |= 1 << e
+		s.set[e] = uint8(set[0])
+		hazard += t.hazard[e] * t.sent(i, e)
 	}
-	c.usual = total / max(counts, 1e-9)
-	for e := range t.epochs {
-		if !c.known[e] {
-			c.mean[e] = c.usual
-		}
+	for _, e := range set {
+		s.stands[e] = math.Exp(min(hazard, 20))
 	}
-	return c, counts > 0
 }
 
 // margin returns how many packets more than the median of its like a cell may

@@ -10,8 +10,7 @@ import (
 )
 
 // An encoded epoch begins with a record of internal/wire, the head. The blocks
-// follow, those of counters (block.go) and those of samples (sample.go). SPEC.md
-// describes it byte by byte.
+// of counters and of samples follow. SPEC.md describes it byte by byte.
 const (
 	epochMagic   = "HCLT"
 	epochVersion = 6
@@ -93,8 +92,7 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 // MarshalBinary returns the encoding of the epoch, as AppendBinary does.
 func (r *Recorder) MarshalBinary() ([]byte, error) { return r.AppendBinary(nil) }
 
-// UnmarshalBinary decodes an epoch of any Config. On error, which wraps
-// [estimate.ErrEncoding], the recorder is unchanged.
+// UnmarshalBinary decodes an epoch of any Config. On error the recorder is unchanged.
 func (r *Recorder) UnmarshalBinary(data []byte) error {
 	decoded, err := decodeEpoch(data)
 	if err != nil {

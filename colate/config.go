@@ -32,9 +32,8 @@ type Config struct {
 
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in
 	// CountBits, a sum of their digests in DigestBits, and a sum of their
-	// times in the rest, at least 8 bits. All three wrap; a query uses
-	// differences only. Those of times are exact if the time that a counter's
-	// packets spend on their way in one period is less than half of what the
+	// times in the rest, at least 8 bits. All three wrap. The time that a counter's
+	// packets spend on their way in one period must be less than half of what the
 	// sum can hold. Flows whose counters hold more than half of that in one
 	// epoch of twenty get no answer from them.
 	Bits uint8
@@ -44,9 +43,8 @@ type Config struct {
 	CountBits uint8
 
 	// DigestBits is the width of the sum of digests, 4 to 32. Different packets
-	// on their way, of one number, look alike once in 2^DigestBits times. So
-	// with fewer than 16 bits fewer cuts are compared, and packets that cross
-	// one spoil more.
+	// look alike once in 2^DigestBits times. So with fewer than 16 bits fewer
+	// epochs are compared, and packets that cross their cuts spoil more.
 	DigestBits uint8
 
 	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to CountBits +
@@ -72,9 +70,8 @@ type Config struct {
 }
 
 // DefaultConfig keeps a minute of 70,000 packets a second in 3.7 MB of a
-// store, 7.1 bits a packet: 455,334 counters, 16 to a flow, in units of 512 ns,
-// and one packet in 64 by itself. The delays in one counter may add up to two
-// minutes in each minute. Identity is 0, the fingerprint of no seed.
+// store, 7.1 bits a packet, and one packet in 64 by itself. The delays in one counter may
+// add up to two minutes in each minute. Identity is 0, the fingerprint of no seed.
 var DefaultConfig = Config{
 	Counters:   455_334,
 	PerFlow:    16,
@@ -87,8 +84,7 @@ var DefaultConfig = Config{
 	Period:     60e9,
 }
 
-// Validate reports the first field that is out of range. The error wraps
-// [estimate.ErrConfig].
+// Validate reports the first field that is out of range, as [estimate.ErrConfig].
 func (c *Config) Validate() error {
 	bad := func(field string, got any, want string, args ...any) error {
 		return estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
@@ -115,18 +111,6 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
-
-// EncodedSize returns the largest number of bytes that an encoded epoch can
-// take. An epoch with packets in every counter takes some six or seven tenths
-// of that.
-func (c *Config) EncodedSize() int {
-	most := (c.counters()*c.widest()+7)/8 + 18*c.Samples
-	return c.headSize(c.Samples) + most + c.blocks()*(blockOverhead+1) + 10*sampleBlocks(c.Samples)
-}
-
-// MemorySize returns the number of bytes that a recorder's counters and samples
-// take in memory. In hardware the counters take Counters × Bits bits.
-func (c *Config) MemorySize() int { return 8*c.Counters + 16*c.Samples }
 
 // unit returns the unit of time in nanoseconds.
 func (c *Config) unit() float64 { return float64(uint64(1) << c.Shift) }

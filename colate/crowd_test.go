@@ -81,14 +81,17 @@ func TestCrowds(t *testing.T) {
 		oneIn                                uint32
 		refused                              int // at least, of 60
 	}{
-		"good records":         {0.002, 0, 1, 0, 1, 64, 0, 0},
-		"halved":               {0.002, 0, 1, 0, 0.5, 64, 0, 15},
-		"doubled":              {0.002, 0, 1, 0, 2, 64, 0, 30},
-		"sums that wrap":       {0.1, 0, 1, 0, 1, 44, 0, 1},
-		"rare packets, slow":   {0.005, 0.01, 100, 0, 1, 64, 0, 0},
-		"rare, sampled":        {0.005, 0.01, 100, 0, 1, 64, 16, 0},
-		"rare, 1 % lost":       {0.005, 0.01, 100, 0.01, 1, 64, 16, 0},
-		"slower than a period": {0.03, 0.01, 100, 0, 1, 64, 8, 0},
+		"good records":          {0.002, 0, 1, 0, 1, 64, 0, 0},
+		"halved":                {0.002, 0, 1, 0, 0.5, 64, 0, 15},
+		"doubled":               {0.002, 0, 1, 0, 2, 64, 0, 30},
+		"sums that wrap":        {0.1, 0, 1, 0, 1, 44, 0, 1},
+		"rare packets, slow":    {0.005, 0.01, 100, 0, 1, 64, 0, 0},
+		"rare, sampled":         {0.005, 0.01, 100, 0, 1, 64, 16, 0},
+		"rare, 1 % lost":        {0.005, 0.01, 100, 0.01, 1, 64, 16, 0},
+		"one in 500, 1 % lost":  {0.005, 0.002, 600, 0.01, 1, 64, 0, 0},
+		"one in 500, 20 % lost": {0.005, 0.002, 200, 0.2, 1, 64, 0, 0},
+		"slow, 5 % lost":        {0.005, 0.02, 200, 0.05, 1, 64, 0, 0},
+		"slower than a period":  {0.03, 0.01, 100, 0, 1, 64, 8, 0},
 	} {
 		w := world{config: cutAt(1e9), seed: 1, loss: c.loss}
 		w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 8, 20, c.bits, 16

@@ -12,42 +12,34 @@ import (
 
 // Decode estimates the mean delays of all flows of an epoch at once, from the
 // records of as many of them as possible. It explains every counter by the
-// flows that share it, where [Estimate] treats all flows but one as noise.
-// Flows missing from the records remain noise. For more than one epoch see
-// [Path.Decode].
+// flows that share it, where [Estimate] treats all flows but one as noise. For
+// stored epochs see [Path.Decode].
 //
 // The result's flows are in the order of the records. A flow has a Usable of 0
-// if none of its counters holds the same packets at both points and too few of
-// its packets were sampled. Its mean is then that of all flows, and its interval
-// as wide as flows are apart. Decode allocates. For 455,334 counters and a
-// million flows it takes seconds, and ends early with ctx.
+// if neither counters nor samples tell of it. Its mean is then that of all flows, and
+// its interval as wide as flows are apart. Decode allocates, takes seconds for a million
+// flows, and ends early with ctx.
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs
 // differ, and [estimate.ErrNoSamples] if no counter holds the same packets at
 // both points.
 func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
-	if err := made(up, down); err != nil {
-		return joint.Result{}, err
-	}
-	up, down = alike(up, down)
-	if err := matched(up, down, up.config.comparable()); err != nil {
+	up, down, s, err := pair(up, down)
+	if err != nil {
 		return joint.Result{}, err
 	}
 	d := newDifferences(up.config, flows, 1)
 	for i := range up.words {
 		d.table.put(i, up.words[i], down.words[i])
 	}
-	d.samples.whole(up, false)
-	d.samples.whole(down, true)
-	d.samples.match(up.span(), min(up.limit, down.limit), up.packets, down.packets, true)
-	d.end(up.span(), up.packets, down.packets, true)
+	d.samples.add(up, down, s)
+	d.end(s, up.packets, down.packets, true)
 	return d.decode(ctx, flows, opts, false)
 }
 
 // Decode is [Decode] for the epochs of two stores that overlap the time
 // between from and to. It holds the counters of a few epochs, whatever the
-// time: 75 MB for those of [DefaultConfig], beside what solving takes. The
-// progress in opts begins when all epochs are read.
+// time: 75 MB for those of [DefaultConfig], beside what solving takes.
 func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int64, opts joint.Options) (joint.Result, Coverage, error) {
 	q, err := newQuery(p, from, to)
 	defer q.close()
@@ -79,7 +71,7 @@ type differences struct {
 	packets  []float64 // of each counter
 	epochs   int       // compared
 	unread   int       // that could not be compared
-	scatter  scatter   // of all packets
+	common   common
 }
 
 // A difference is what else a counter says about all epochs.
@@ -93,8 +85,7 @@ type difference struct {
 	narrow  bool    // a sum may have wrapped
 }
 
-// differencesRoom is the number of epochs, times counters, that are matched by level
-// at a time, in 75 MB.
+// differencesRoom is the number of epochs, times counters, in a table of 75 MB.
 const differencesRoom = 6 << 20
 
 func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
@@ -125,29 +116,30 @@ func (d *differences) flush() {
 	}
 	const typical = 10_000 // counters tell of all
 	largest := largestSum(&d.config)
-	common := t.learn(0, 1+len(d.counters)/typical)
-	d.scatter.add(&common.scatter)
-	var areas [room]float64
+	common := &d.common
+	common.learn(t, 0, 1+len(d.counters)/typical)
+	var s sight
 	for i := range d.counters {
-		c, s := &d.counters[i], t.read(i, areas[:])
+		c := &d.counters[i]
+		t.read(i, &s)
 		for e := range t.epochs {
 			if t.live>>e&1 == 0 {
 				continue
 			}
 			n := t.packets(i, e)
 			d.packets[i] += n
-			c.likely += float32(n * common.gone(e))
-			c.lost += float32(t.gone(i, e, e+1))
+			c.likely += float32(n * common.gone[e])
+			c.lost += float32(t.gone(i, e))
 			if s.settled>>e&1 != 0 {
-				d.sums[i] += areas[e]
-				c.narrow = c.narrow || math.Abs(areas[e]) > largest
-				c.over += float32(areas[e] - n*common.mean[e])
+				d.sums[i] += s.areas[e]
+				c.narrow = c.narrow || math.Abs(s.areas[e]) > largest
+				c.over += float32(s.areas[e] - n*common.mean[e])
 				continue
 			}
 			if !common.known[e] {
 				c.dark += float32(n)
 			}
-			c.filling += float32(n * common.mean[e])
+			c.filling += float32(n * common.other[e])
 			c.filled += float32(n)
 		}
 	}
@@ -227,7 +219,6 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	}
 	mean := sum / max(packets, 1)
 	d.doubt(p, &r, mean)
-	d.check(p, &r, mean)
 	read := max(d.read(), 1e-9)
 	for i := range r.Packets {
 		r.Packets[i] /= read
@@ -238,7 +229,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 			gone += float64(d.counters[at].lost)
 		}
 		if f := d.samples.of(flows[i], gone); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
-			f.finish(flows[i].Packets, clocks, d.samples.pool.hidden(&d.scatter, f.packets))
+			f.finish(flows[i].Packets, clocks, d.samples.pool.hidden(&d.common.scatter, f.packets))
 			combine(&r, i, &f.sampled)
 		}
 		if r.Mean[i] < 0 && mean > 0 && (r.StdDev == nil || r.Mean[i]+3*r.StdDev[i] > 0) {
@@ -248,8 +239,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	return r, nil
 }
 
-// combine adds what samples say of flow i, weighed by its variance, unless they
-// contradict the counters.
+// combine adds what samples say of flow i.
 func combine(r *joint.Result, i int, f *sampled) {
 	share := 1.0
 	if r.Usable[i] > 0 && r.StdDev == nil {
@@ -267,76 +257,112 @@ func combine(r *joint.Result, i int, f *sampled) {
 	r.Usable[i] = max(r.Usable[i], 1)
 }
 
-// studentQuantile is that of 97.5 % with five degrees of freedom, as in
-// [joint.Result.MeanInterval].
+// studentQuantile is as in [joint.Result.MeanInterval].
 var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
-// check widens the intervals of flows whose counters hold more packets than the
-// records of all flows say, or fewer, and refuses an answer where that is no chance.
-// What was sent is right as well as what came. Packets of flows without a record are
-// in all counters alike.
-func (d *differences) check(p *joint.Problem, r *joint.Result, mean float64) {
-	m, rest := float64(p.CellsPerRow), slices.Clone(p.Count)
+// A left is what no flow explains in each counter: packets, and times. Packets of flows
+// without a record are in all counters alike.
+type left struct {
+	packets, times        []float64
+	usual, spread, square float64 // of the packets, and of a packet's time
+}
+
+func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) left {
+	l := left{packets: slices.Clone(p.Count), times: slices.Clone(p.Sum)}
 	for f, n := range p.Packets {
+		n /= float64(p.CellsPerRow)
 		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
-			rest[at] -= n / m
+			l.packets[at] -= n
+			l.times[at] -= n * r.Mean[f]
 		}
 	}
-	rests := slices.Sorted(slices.Values(rest))
-	// The deviation that a normal distribution of the same middle would have.
-	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
+	var squares []float64
+	for at, n := range p.Count {
+		if l.times[at] -= max(l.packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
+			squares = append(squares, l.times[at]*l.times[at]/n)
+		}
+	}
+	slices.Sort(squares)
+	rests := slices.Sorted(slices.Values(l.packets))
+	// The deviations that normal distributions of the same middle would have.
+	l.usual, l.spread = rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
+	l.square = squares[len(squares)/2] / 0.455
+	return l
+}
+
+// doubt widens the intervals of flows by what is not known of their counters, and refuses
+// those of which too little is:
+//   - What was filled in: a flow may not have waited longer when others did, or may have
+//     waited twice as much longer. One that lost far more than others is not like them.
+//   - Times that no flow's mean explains, beyond chance: these are of rare slow packets,
+//     and nobody knows whose.
+//   - Packets more or fewer than the records of all flows say, beyond chance. What was
+//     sent is right as well as what came.
+func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
+	left, all := d.left(p, r, mean), &d.common.scatter
+	hidden := d.common.late.missed() / studentQuantile
+	drawn := all.more / max(all.weights*all.packets, 1) // variance of the mean of all
 	for f, n := range p.Packets {
-		var more, lost, variance float64
-		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
-			own := max(p.Count[at]-rest[at], spread*spread, 1)
-			most := n/m + 4*math.Sqrt(own) // another flow's record is wrong
-			more += min(max(rest[at]-usual, -most), most)
-			lost += max(float64(d.counters[at].lost), 0)
-			variance += own
-		}
+		var k cellSums
 		if p.Doubt != nil {
-			variance += p.Doubt[f] * p.Doubt[f]
+			k.variance = p.Doubt[f] * p.Doubt[f]
 		}
-		if more < 0 {
-			more = max(-more-lost, 0)
+		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
+			k.add(&d.counters[at], p, &left, at, n/float64(p.CellsPerRow), mean)
 		}
-		if more > 4*math.Sqrt(variance) {
+		if k.lost > 3*k.likely+0.02*k.filled+10 && k.filled > darkest*n {
+			r.Usable[f] = 0
+		}
+		if k.more < 0 {
+			k.more = max(-k.more-k.gone, 0)
+		}
+		far := math.Abs(r.Mean[f] - mean)
+		switch beyond := k.more / math.Sqrt(k.variance); {
+		case beyond > 4:
 			r.Usable[f], r.Mean[f] = 0, mean
-		} else if r.StdDev != nil && more > 2*math.Sqrt(variance) {
-			r.StdDev[f] = math.Hypot(r.StdDev[f], math.Abs(r.Mean[f]-mean)*more/n)
+		case beyond < 2:
+			k.more = 0
+		}
+		if r.StdDev != nil {
+			// How many of the flow's own packets were in what was filled in is
+			// chance; the shorter the flow was present, the more so.
+			part := k.filled / max(k.all, 1)
+			odds := part / max(1-part, 0.01)
+			own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * far
+			rare := odds * all.rarer() // of packets far from the mean
+			scattered := math.Sqrt(rare / (1 + rare) * all.variance() / max(n, 1))
+			filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
+			n = max(n, 1)
+			r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + drawn + filled*filled + k.strange/(n*n) + far*far*k.more*k.more/(n*n))
 		}
 	}
 }
 
-// doubt widens the intervals of flows by what was filled in for their
-// counters: a flow may not have waited longer when others did, or may have
-// waited twice as much longer. A flow that lost far more than others is not
-// like them, and gets no answer.
-func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
-	for f := range r.Mean {
-		var lost, likely, filled, all, off, n float64
-		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
-			k := &d.counters[at]
-			lost += float64(k.lost)
-			likely += float64(k.likely)
-			filled += float64(k.filled)
-			all += p.Count[at]
-			if !p.Unusable[at] && p.Count[at] > 0 {
-				off += math.Abs(float64(k.filling)-float64(k.filled)*mean) / p.Count[at]
-				n++
-			}
-		}
-		if lost > 3*likely+0.02*filled+10 && filled > darkest*p.Packets[f] {
-			r.Usable[f] = 0
-		}
-		if r.StdDev != nil && n > 0 {
-			// How many of the flow's own packets were in what was filled in is
-			// chance; the shorter the flow was present, the more so.
-			part := filled / max(all, 1)
-			chance := math.Sqrt(part / max(1-part, 0.01) / float64(p.CellsPerRow))
-			own := max(chance, part) * math.Abs(r.Mean[f]-mean)
-			scattered := math.Sqrt(part * d.scatter.variance() / max(p.Packets[f], 1))
-			r.StdDev[f] = math.Hypot(r.StdDev[f], max(off/n/2, own, scattered))
+// cellSums are Σ over a flow's counters.
+type cellSums struct {
+	lost, gone, likely, filled, all float64 // packets
+	off, usable                     float64 // how far what was filled in is from the mean, in so many counters
+	more, variance                  float64 // packets that no record explains, and their variance
+	strange                         float64 // variance of times that no mean explains
+}
+
+func (k *cellSums) add(c *difference, p *joint.Problem, left *left, at uint32, own, mean float64) {
+	n := p.Count[at]
+	k.lost += float64(c.lost)
+	k.gone += max(float64(c.lost), 0)
+	k.likely += float64(c.likely)
+	k.filled += float64(c.filled)
+	k.all += n
+	if !p.Unusable[at] && n > 0 {
+		k.off += math.Abs(float64(c.filling)-float64(c.filled)*mean) / n
+		k.usable++
+		if square := left.times[at] * left.times[at]; square > 16*left.square*n {
+			part := min(own/n, 1)
+			k.strange += part * (1 - part) * square
 		}
 	}
+	variance := max(n-left.packets[at], left.spread*left.spread, 1)
+	most := own + 4*math.Sqrt(variance) // another flow's record is wrong
+	k.more += min(max(left.packets[at]-left.usual, -most), most)
+	k.variance += variance
 }

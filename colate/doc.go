@@ -29,34 +29,26 @@
 // of it, so that both points keep the same ones.
 //
 // A query compares the two points' counters epoch by epoch. Where a counter's
-// count and digests, at one point less the other, are the same at two cuts of
-// the clock, nothing was lost in between. The difference of the sums of times,
-// with what is on its way at each cut, is then the time that the packets spent
-// on their way: the flow's, and those of others as noise (see cellTable). That sum is
-// exact whatever the delays, and however many packets cross the cuts. Where a
+// count and digests change alike at both points over some epochs, nothing was lost
+// in these. The difference of the sums of times is then the time that the packets spent
+// on their way: the flow's, and those of others as noise (see cellTable). It is
+// exact whatever the delays, and however many packets cross the cuts of the clock. Where a
 // packet was lost, the flow's other counters stand for this one. Given the
 // flow's number of packets, as flow records have it, the mean follows. A record
 // that the counters contradict is refused.
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer
 // for an elephant that loses packets in each of its counters in every epoch.
-// A query combines them with the counters. A flow's samples may hold none of its
-// few slow packets: their weight is by the variance of all packets, as far as they
-// would not show it, and where they contradict the counters, these are right, which
-// know all packets. Samples of packets that take longer than a period need
-// StoreOptions.Delay to be told from those lost; where more are missing than the
-// counters lost, samples are not used. If neither counters nor samples say how long a flow's packets took
-// in some epochs, there is no answer, and the error names them.
+// A query weighs them and the counters by their variances; where they contradict each
+// other the counters are right, which know all packets. If neither says how long
+// a flow's packets took in some epochs, there is no answer, and the error names them.
 //
 // A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at
 // the 70,000 that [DefaultConfig] is for, which is 5.4 GB a day at each point
 // (go test ./colate -run TestSizes -v prints the bits). Where an epoch has few
 // packets, the store adds up counters side by side. [Plan] computes the size for
-// a rate and a number of bytes, and [StoreOptions] limit what is kept.
-//
-// For as many bytes samples say more about a flow than its counters do; counters
-// win where the records of all flows explain them ([Path.Decode]). Plan gives
-// all bytes to samples where there will be no records.
+// a rate and a number of bytes. For as many bytes samples say more about a flow than its
+// counters do; counters win where the records of all flows explain them ([Path.Decode]).
 //
 // # What it assumes
 //
@@ -67,8 +59,7 @@
 //     Config, and there is one at each end of each link: packets that only one
 //     of them sees spoil their counter for an epoch, as losses do.
 //   - The number of a flow's packets that passed both points is known, or its
-//     uncertainty is ([joint.FlowRecord]'s Doubt). A flow large enough for its
-//     counters or samples to show needs no record.
+//     uncertainty is. A flow large enough for its counters or samples to show needs no record.
 //   - The time that a counter's packets spend on their way in one epoch is
 //     less than half of what the sum can hold: see Config.Bits.
 //
@@ -76,16 +67,14 @@
 //
 // COLATE cannot tell the order of packets, or, but from samples, the distribution
 // of delays and losses. Of a small flow among big ones its counters hold mostly
-// the delays of others, and [Result.MeanInterval] is wide. Copies of one packet
-// have one digest: if a copy is lost while another is on its way when the clock
-// cuts, one is taken for the other.
+// the delays of others, and [Result.MeanInterval] is wide. So it is where heavy loss
+// hides packets that take longer than an epoch.
 //
 // # Source
 //
 // M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow
 // Latency Measurement without Packet Probing and Time Stamping, SIGMETRICS
-// 2014. Package colate/paper has its machine and estimators as they are in the
-// paper. SPEC.md describes the files.
+// 2014. Package colate/paper is as in the paper. SPEC.md describes the files.
 //
 //	paper        here                               where
 //	n            Config.Counters                    §3.1

@@ -17,8 +17,8 @@ type Result struct {
 	// were sampled, or a drift of the clocks that is not known explains it.
 	estimate.Delay
 
-	// Packets is the number of packets of the flow: as recorded or, if that is
-	// in doubt or unknown, with the help of the counters.
+	// Packets is the number of the flow's packets: as recorded or, if that is
+	// in doubt, with the help of the counters.
 	Packets float64
 	// Sampled is the number of the flow's packets that were sampled at both
 	// points, if Config.OneIn asked for that, and Lost the fraction of those
@@ -37,16 +37,16 @@ type Result struct {
 	errors [absentFlows]float64 // of the counters' mean, from absent flows, in order
 	own    float64              // standard deviation of the additional error
 	bias   float64              // possible additional error, from packets that cross a cut and packets not seen
+	hidden float64              // by how much it may be too low, because losses hide slow packets
 }
 
 // accumulators are those of earlier calls of Estimate, for the next.
 var accumulators sync.Pool
 
-// Estimate returns the mean delay, and more, of a flow in an epoch at two
-// points. The result is about all of the flow's packets; the record says how
-// many passed both points. A record of 0 packets means that this is unknown;
-// it is then read from the counters, if they show it. For epochs in stores,
-// and many of them, see [Path.Estimate].
+// Estimate returns the mean delay, and more, of a flow's packets in an epoch at two
+// points. The record says how many passed both. A record of 0 packets means that this
+// is unknown; it is then read from the counters, if they show it. For stored epochs
+// see [Path.Estimate].
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs
 // differ, and [estimate.ErrNoSamples] if fewer than ten of the flow's packets
@@ -54,19 +54,17 @@ var accumulators sync.Pool
 //
 //   - some of the flow's packets were in epochs in which each of its counters
 //     lost one: nothing tells how long they took;
-//   - half of them or more were on their way when the clock cut;
 //   - the counters contradict the record, or are too narrow for the flow's
 //     delays or packets; or
 //   - the record does not say how many packets the flow has, and the counters
 //     cannot.
 func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
-	if err := made(up, down); err != nil {
+	up, down, s, err := pair(up, down)
+	if err != nil {
 		return Result{}, err
 	}
-	up, down = alike(up, down)
 	a, _ := accumulators.Get().(*accumulator)
 	flows := [1]joint.FlowRecord{flow}
-	var err error
 	if a == nil || a.config != up.config.comparable() {
 		a, err = newAccumulator(up.config, slices.Clone(flows[:]))
 	} else {
@@ -76,21 +74,10 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 		return Result{}, err
 	}
 	defer accumulators.Put(a)
-	if err := a.add(up, down); err != nil {
-		return Result{}, err
-	}
+	a.add(up, down, s)
 	r := a.answer(0, false)
 	r.samples.matched = nil // the accumulator's
 	return r, r.Err
-}
-
-// answers returns the answers about all flows.
-func (a *accumulator) answers(clocks bool) []Result {
-	answers := make([]Result, len(a.flows))
-	for i := range answers {
-		answers[i] = a.answer(i, clocks)
-	}
-	return answers
 }
 
 // answer returns what the epochs so far say about flow i, of which the samples
@@ -102,7 +89,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	}
 	own := &a.tallies[i]
 	if f := a.samples.of(a.flows[i], own.gone); f != nil {
-		hidden := a.samples.pool.hidden(&a.scatter, f.packets)
+		hidden := a.samples.pool.hidden(&a.common.scatter, f.packets)
 		if r.Err == nil && own.degrees >= 3 {
 			hidden = max(hidden, own.variance())
 		}
@@ -129,6 +116,7 @@ type estimator struct {
 	most       float64
 	variance   float64 // of a packet's delay
 	foreign    float64 // and of others'
+	rarer      float64 // how many times more packets those that make the variance stand for
 	excess     float64 // packets in its counters that neither its record nor chance explains
 
 	packets float64 // the flow's packets that the tallies stand for
@@ -158,7 +146,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("in %d epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
 			"how long these took", own.darkEpochs, own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
-	e.learn(&a.scatter)
+	e.learn(&a.common.scatter)
+	r.hidden, e.rarer = a.common.late.missed(), a.common.scatter.rarer()
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
@@ -169,9 +158,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	if e.read < 0.5 {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
-	if e.stood = min(own.shown/own.told, 1); e.stood < 0.5 {
-		return none("of the flow's packets %.0f %% cross the cuts of the clock; a longer Period leaves fewer%s", 100*(1-e.stood), a.clocks())
-	}
+	e.stood = min(own.shown/own.told, 1)
 	e.fill(r, a.reference, a.config.unit())
 	return nil
 }
@@ -262,29 +249,23 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	}
 	// The packets in settled cells are a sample of the flow's, times are in
 	// units, and a record may be wrong.
-	sampled := (own.sampled*e.variance + own.vague + e.packets*(unit*unit-1)) / (e.packets * e.packets)
+	sampled := (own.sampled*e.variance*e.rarer + e.packets*(unit*unit-1)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
 	shared := e.excess / e.packets * math.Sqrt(e.foreign)
 	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared)
 	// A packet crosses a cut with a probability proportional to its delay, so
-	// the delays of those that do are larger by variance/mean. Take twice
-	// that, because the variance is of packets that did not cross.
+	// those that do take longer by variance/mean. Take twice that.
 	deviation := math.Sqrt(e.variance)
 	crossing := 2 * (1 - e.stood) * deviation * max(deviation/math.Max(math.Abs(r.Mean), 1), 1)
 	r.bias = crossing + (1-e.read)*(own.high-own.low)
 }
 
 // MeanInterval returns an interval that contains the mean delay of the flow's
-// packets with at least the given probability, 0 to 1. It assumes that the
-// packets of other flows fall in the flow's counters as they fall in those of
-// absent flows, which hashing ensures; it assumes nothing about their number
-// or delays. It assumes that the flow's own packets choose their counters at
-// random.
-//
-// For a small flow among big ones the interval is many times wider than the
-// mean. Beyond a confidence of 99 %, for which there are too few absent flows,
-// it extrapolates their errors with a Pareto tail of index 2.
+// packets with at least the given probability, 0 to 1. It assumes that hashing puts
+// the packets of other flows in the flow's counters as it puts them in those of
+// absent flows, and the flow's own in any of its counters, and nothing about their
+// number or delays. Of a small flow among big ones it is many times wider than the mean.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	if r.Err != nil || r.Packets == 0 || !(confidence >= 0 && confidence < 1) {
@@ -294,7 +275,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.share < 1 {
 		least, most := tails(&r.errors, confidence)
 		half := -estimate.NormalQuantile((1-confidence)/2) * r.own
-		low, high = half-least+r.bias, half+most+r.bias
+		low, high = half-least+r.bias+r.hidden, half+most+r.bias
 	}
 	i.Low, i.High = r.Mean-high, r.Mean+low
 	if r.share > 0 {
@@ -306,7 +287,8 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 
 // tails returns the errors between which one more error of the same kind lies.
 func tails(errors *[absentFlows]float64, confidence float64) (low, high float64) {
-	// It is among the rank first or last with probability 2·rank/(absentFlows+1).
+	// It is among the rank first or last with probability 2·rank/(absentFlows+1). Beyond
+	// 99 %, take a Pareto tail of index 2.
 	rank := (1 - confidence) / 2 * (absentFlows + 1)
 	beyond := 1.0
 	if rank < 1 {
@@ -317,9 +299,8 @@ func tails(errors *[absentFlows]float64, confidence float64) (low, high float64)
 }
 
 // DeviationInterval returns an interval that contains the standard deviation
-// of the flow's delays with the given probability, as far as the fourth powers
-// of the sampled ones tell. It is unbounded without a sample. Where clocks that
-// are not known may have drifted, it begins at what no drift explains.
+// of the flow's delays with the given probability. It is unbounded without a sample. Where
+// clocks that are not known may have drifted, it begins at what no drift explains.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if r.share == 0 || !(confidence >= 0 && confidence < 1) {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}

@@ -11,8 +11,7 @@ import (
 // dir, or in tests others, which fail.
 type fileSystem interface {
 	// Lock makes the directory if it is missing, and keeps other writers out
-	// until the lock is closed. It returns ErrLocked if there is another
-	// writer.
+	// until the lock is closed, or returns ErrLocked.
 	Lock() (io.Closer, error)
 	// List returns the names of all files.
 	List() ([]string, error)
@@ -44,16 +43,13 @@ var ErrLocked = errors.New("the store already has a writer")
 // A dir is a directory. Only a writer creates it.
 type dir string
 
-// path returns the name of a file with that of the directory.
-func (d dir) path(name string) string { return filepath.Join(string(d), name) }
-
 // Lock implements fileSystem.
 func (d dir) Lock() (io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o777); err != nil {
 		return nil, err
 	}
 	// The file stays, and is empty.
-	f, err := os.OpenFile(d.path("LOCK"), os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(filepath.Join(string(d), "LOCK"), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +79,7 @@ func (d dir) Create(name string) (openFile, error) {
 
 // open opens a file in a mode.
 func (d dir) open(name string, flags int) (openFile, error) {
-	f, err := os.OpenFile(d.path(name), flags, 0o666)
+	f, err := os.OpenFile(filepath.Join(string(d), name), flags, 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +87,7 @@ func (d dir) open(name string, flags int) (openFile, error) {
 }
 
 // Remove implements fileSystem.
-func (d dir) Remove(name string) error { return os.Remove(d.path(name)) }
+func (d dir) Remove(name string) error { return os.Remove(filepath.Join(string(d), name)) }
 
 // Sync implements fileSystem.
 func (d dir) Sync() error {
@@ -107,9 +103,5 @@ type diskFile struct{ *os.File }
 
 // Size implements openFile.
 func (f diskFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+	return f.Seek(0, io.SeekEnd)
 }

@@ -23,16 +23,14 @@ type Path struct {
 	// Clock says how far the second point's clock was ahead of the first's
 	// during that time, if that is known. Queries pair epochs by it, and correct
 	// the second point's times, with their drift; an epoch without a reading is
-	// Missing. What an offset is beyond a multiple of the Period is as a delay of
-	// all packets: more of them cross the cuts.
+	// Missing.
 	Clock *clock.History
 }
 
 // A Coverage says what data a query had, or a store has.
 type Coverage struct {
-	// Start and End are the span of the epochs that overlap the window.
-	// Answers are about this span: about whole epochs, in which the flows had
-	// the packets of their records.
+	// Start and End are the span of the epochs that overlap the window, which answers and
+	// records are about.
 	Start, End int64
 	// Epochs is the number of pairs of epochs that were compared. Missing
 	// lists what was not, and why.
@@ -56,12 +54,7 @@ type Missing struct {
 }
 
 // Estimate returns what two stores say about a flow in the time from from to
-// to, in nanoseconds, ends included. Of each epoch it reads the counters of
-// the flow, and others in the same blocks.
-//
-//	answer, coverage, err := path.Estimate(ctx, joint.FlowRecord{Flow: flow, Packets: 5000}, from, to)
-//
-// The error is that of ctx, of the file system, or of the answer, or
+// to, in nanoseconds, ends included. The error is that of ctx, of the file system, or of the answer, or
 // [estimate.ErrNoSamples] if no epoch overlaps the time.
 func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int64) (Result, Coverage, error) {
 	answers, coverage, err := p.EstimateAll(ctx, []joint.FlowRecord{flow}, from, to)
@@ -87,7 +80,11 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if a.unread, err = q.walk(ctx, a.at, a.order, a.table, a.end); err != nil {
 		return nil, q.coverage, err
 	}
-	return a.answers(q.clock != nil), q.coverage, nil
+	answers := make([]Result, len(flows))
+	for i := range answers {
+		answers[i] = a.answer(i, q.clock != nil)
+	}
+	return answers, q.coverage, nil
 }
 
 // A query walks through the epochs of both points.
@@ -115,16 +112,14 @@ type foundEntry struct {
 	unknown error
 }
 
-// A step is a span that begins and ends with epochs of both points. Usually
-// that is one epoch of each. It is more after a restart, or if one Period is a
-// multiple of the other.
+// A step is a span that begins and ends with epochs of both points: usually one of each,
+// more after a restart, or if one Period is a multiple of the other.
 type step struct {
 	span
 	entries []foundEntry
 }
 
-// newQuery finds the epochs, and the Config of the first readable one, folded as
-// all are.
+// newQuery finds the epochs, and the Config of the first readable one, folded as all are.
 func newQuery(p Path, from, to int64) (*query, error) {
 	q := &query{readers: [2]epochReader{{store: p.Up}, {store: p.Down}}, from: from, to: to, clock: p.Clock}
 	if p.Up == nil || p.Down == nil || p.Up.files == nil || p.Down.files == nil {
@@ -225,9 +220,8 @@ func (q *query) walk(ctx context.Context, at, order []uint32, table *cellTable,
 	}
 }
 
-// complete reports which point has no epoch in a step. An empty epoch is
-// assumed there, as at the end of traffic when the last packets are on their
-// way.
+// complete reports which point has no epoch in a step, where an empty one is
+// assumed, as at the end of traffic.
 func (s *step) complete() error {
 	for i, point := range []string{"first", "second"} {
 		if !slices.ContainsFunc(s.entries, func(e foundEntry) bool { return e.point == i }) {
@@ -250,8 +244,7 @@ func (q *query) next() (s step, ok bool) {
 	return s, len(s.entries) > 0
 }
 
-// fold returns how often the counters of any epoch are folded at most, as all are then
-// compared.
+// fold returns how often any epoch's counters are folded at most.
 func (q *query) fold() (fold uint8) {
 	for i := range q.found {
 		e := &q.found[i]

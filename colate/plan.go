@@ -17,17 +17,13 @@ type Demand struct {
 }
 
 // mostOnTheWay is the largest number of packets of a counter that may be on
-// their way when the clock cuts. A counter is only read between cuts at which
-// there are none, or the same ones: beyond that it is rarely.
+// their way when the clock cuts: with more it is rarely settled.
 const mostOnTheWay = 2.0
 
 // Plan returns the Config that keeps the packets of a Demand as well as its
-// bytes allow, and how many bits a packet then takes. It has epochs of a minute,
-// and as many counters as the bytes pay for, beside samples of one packet in 64.
-// Without records of flows, samples say more than counters for as many bytes,
-// and get all of them.
-//
-// The error wraps [estimate.ErrConfig] if the demand is out of range or no
+// bytes allow, and how many bits a packet then takes. It has as many counters as the bytes
+// pay for, beside samples of one packet in 64. Without records of flows, samples say more,
+// and get all bytes. The error wraps [estimate.ErrConfig] if the demand is out of range or no
 // Config meets it.
 func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 	bad := func(field string, got any, want string, args ...any) (Config, float64, error) {

@@ -9,17 +9,13 @@ import (
 )
 
 // A Recorder holds one point's counters of one epoch (§3.1). Make one with
-// New; it never grows. A rotation provides epoch after epoch:
-//
-//	if r.Due(now) {
-//		done, err := rotation.Rotate() // to a goroutine that appends it to a
-//		r = rotation.Active()          // Store, and releases it
-//	}
-//	r.Update(flow, packet, now)
-//
-// It has a single writer and no locks: keep one Recorder a goroutine and Merge
-// them.
+// New; it never grows. It has a single writer and no locks: keep one Recorder a
+// goroutine and Merge them.
 type Recorder struct {
+	// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its
+	// digest above them, and its time above these. One part carries into the
+	// next, and off the top: words of two points that saw the same packets
+	// differ by delays only, above equal low bits.
 	words   []uint64
 	packets uint64
 	samples []sample
@@ -41,11 +37,6 @@ type Recorder struct {
 	start  int64  // of the epoch, if there are packets
 	config Config
 }
-
-// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its
-// digest above them, and its time above these. Overflow of one part carries
-// into the next, and off the top. So words of two points that saw the same
-// packets still differ only by delays, above equal low bits.
 
 // New returns an empty recorder. The zero value is none: its Update panics. The error wraps [estimate.ErrConfig].
 func New(c Config) (*Recorder, error) {
@@ -100,8 +91,7 @@ func (r *Recorder) Due(t int64) bool {
 }
 
 // place returns the counter that a packet is added to. The paper draws one of
-// its flow's counters at random. Here the digest decides, so that two points
-// agree; otherwise their counters could not be subtracted.
+// its flow's counters at random. Here the digest decides, so that two points agree.
 func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
 	h := hashing.Mix(uint64(f)^r.identity, hashing.Row(uint64(p), r.perFlow))
 	return uint64(uint32(h)) * r.counters >> (r.rowShift & 63) // position, folded
@@ -145,27 +135,6 @@ func (r *Recorder) begin(t int64) {
 	r.limitTo(r.limit)
 }
 
-// UpdateBatch records that the packets passed at the same time t, such as a
-// burst taken from a ring; packets[i] belongs to flows[i]. It panics if there
-// are fewer packets than flows.
-func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
-	if len(flows) == 0 {
-		return
-	}
-	if r.packets == 0 {
-		r.begin(t)
-	}
-	packets = packets[:len(flows)]
-	r.packets += uint64(len(flows))
-	words, add := r.words, uint64(t)<<(r.timeShift&63)&r.timeMask+1
-	for i, p := range packets {
-		words[r.place(flows[i], p)] += uint64(p)>>(r.digestShift&63)&r.digestMask + add
-		if uint64(p) <= r.rare {
-			r.rarely(flows[i], p, t)
-		}
-	}
-}
-
 // Merge adds shard b of the same point and epoch to r. It returns
 // [estimate.ErrMismatch] if the Configs or the epochs differ; r is then
 // unchanged.
@@ -176,10 +145,10 @@ func (r *Recorder) Merge(b *Recorder) error {
 	if r.config.unfolded() != b.config.unfolded() {
 		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	}
-	if b.packets == 0 {
+	switch {
+	case b.packets == 0:
 		return nil
-	}
-	if r.packets != 0 && r.start != b.start {
+	case r.packets != 0 && r.start != b.start:
 		return fmt.Errorf("colate: %w: epochs of %d and %d", estimate.ErrMismatch, r.start, b.start)
 	}
 	folded, b := alike(r, b)
@@ -242,8 +211,8 @@ func (r *Recorder) folded(fold uint8) *Recorder {
 }
 
 // packed returns the epoch with its counters folded until a packet takes at most
-// 12 bits, as it does where a counter has some four packets or more, but not so
-// often that flows meet themselves. Of an elephant's packets 64 a counter count.
+// 12 bits, but not so often that flows meet themselves. Of an elephant's packets 64 a
+// counter count.
 func (r *Recorder) packed() *Recorder {
 	packets, used, c := uint64(0), uint64(0), &r.config
 	for _, word := range r.words {

@@ -129,13 +129,11 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// Shards of one point, merged in any order, and batches are one recorder, and
-// sample the same packets.
-func TestShardsAndBatches(t *testing.T) {
+// Shards of one point, merged in any order, are one recorder, and sample the same packets.
+func TestShards(t *testing.T) {
 	for name, c := range configs {
 		c.Period = maxPeriod
 		whole, _ := New(c)
-		batch, _ := New(c)
 		merged, _ := New(c)
 		var shards [3]*Recorder
 		for i := range shards {
@@ -147,7 +145,6 @@ func TestShardsAndBatches(t *testing.T) {
 			shards[p%3].Update(f, p, now)
 			shards[p%3].Update(f+1, p+1, now)
 			whole.Update(f+1, p+1, now)
-			batch.UpdateBatch([]hashing.Flow{f, f + 1}, []hashing.Packet{p, p + 1}, now)
 		})
 		for _, i := range []int{2, 0, 1} {
 			if err := merged.Merge(shards[i]); err != nil {
@@ -155,8 +152,8 @@ func TestShardsAndBatches(t *testing.T) {
 			}
 		}
 		before := encoded(t, whole)
-		if string(encoded(t, merged)) != string(before) || string(encoded(t, batch)) != string(before) {
-			t.Errorf("%s: merged shards, or batches, are not the whole", name)
+		if string(encoded(t, merged)) != string(before) {
+			t.Errorf("%s: merged shards are not the whole", name)
 		}
 		other := c
 		other.Identity++
@@ -195,27 +192,17 @@ func TestConfig(t *testing.T) {
 		if _, err := New(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := newAccumulator(c, records(1)); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 	if err := DefaultConfig.Validate(); err != nil {
 		t.Error(err)
-	}
-	// What is accepted can be made where an int has 32 bits.
-	largest := Config{Counters: maxCounters, PerFlow: maxPerFlow, Bits: 64, CountBits: 24, DigestBits: 24, Period: 1}
-	if err := largest.Validate(); err != nil || int64(largest.MemorySize()) > 1<<30 || int64(largest.EncodedSize()) > 1<<30 {
-		t.Errorf("%v; %d bytes of memory, %d encoded", err, largest.MemorySize(), largest.EncodedSize())
 	}
 }
 
 func TestRecorderAllocations(t *testing.T) {
 	r, _ := New(configs["as default"])
-	flows, packets := []hashing.Flow{1, 2}, []hashing.Packet{3, 4}
-	buffer := make([]byte, 0, 2*r.config.EncodedSize())
+	buffer := encoded(t, r)
 	if n := testing.AllocsPerRun(100, func() {
 		r.Update(1, 2, 3)
-		r.UpdateBatch(flows, packets, 4)
 		r.Due(5)
 		r.Reset()
 	}); n != 0 {
@@ -226,7 +213,7 @@ func TestRecorderAllocations(t *testing.T) {
 	}
 }
 
-// What Update and UpdateBatch call for every packet is inlined, and so is Due.
+// What Update calls for every packet is inlined, and so is Due.
 func TestInlining(t *testing.T) {
 	compiler.Look(t).WantInlined(t, "(*Recorder).place", "position", "(*Recorder).Due")
 }

@@ -48,8 +48,7 @@ func (r *Recorder) sample(s sample) {
 	}
 }
 
-// makeRoom forgets copies of a packet, of which two tell that there are some, and
-// then halves the limit and forgets the packets beyond it.
+// makeRoom forgets copies of a packet but for two, and then packets beyond half the limit.
 func (r *Recorder) makeRoom() {
 	slices.SortFunc(r.samples, compareSamples)
 	kept := r.samples[:0]

@@ -76,9 +76,8 @@ func (f *flowSamples) add(p passing, delay, weight float64, late bool) {
 	}
 }
 
-// of returns the samples of a flow whose counters lost so many packets: nil if there
-// are too few, or if those lost may be those that took longest, because others took
-// nearly as long, or fewer are gone.
+// of returns the samples of a flow whose counters lost so many packets: nil if they are
+// too few, or those lost may have taken long, because others did, or fewer are gone.
 func (s *sampling) of(r joint.FlowRecord, gone float64) *flowSamples {
 	const most = 0.05
 	f := s.find(s.config.key(r.Flow))
@@ -147,9 +146,7 @@ func (f *sampled) share(own, other, mean, high, low float64) float64 {
 	return other * other / max(own*own+other*other, math.SmallestNonzeroFloat64)
 }
 
-// combine adds what the samples say to an answer of the counters. Each is
-// weighed by its variance. Where they contradict each other the counters are right,
-// which know all packets.
+// combine adds what the samples say to an answer of the counters.
 func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, hidden float64) {
 	f.finish(record.Packets, clocks, hidden)
 	share := 1.0

@@ -50,8 +50,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	}
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	s.limit, s.open, s.pool = math.MaxUint32, s.open[:0], pool{flow: s.pool.flow[:0]}
-	s.gone = 0
+	s.limit, s.open, s.pool, s.gone = math.MaxUint32, s.open[:0], pool{flow: s.pool.flow[:0]}, 0
 	s.pool.begin()
 }
 
@@ -74,8 +73,8 @@ func (s *sampling) pools(block, blocks int) bool {
 	return block >= from && block < to
 }
 
-// add adds a block of samples, or those of the flows.
-func (s *sampling) add(samples []sample, pooled, down, live bool) {
+// put adds a block of samples, or those of the flows.
+func (s *sampling) put(samples []sample, pooled, down, live bool) {
 	for _, x := range samples {
 		if pooled || s.find(x.flow) != nil {
 			s.open = append(s.open, passing{x, down, live, pooled})
@@ -83,12 +82,15 @@ func (s *sampling) add(samples []sample, pooled, down, live bool) {
 	}
 }
 
-// whole adds the samples of an epoch in memory.
-func (s *sampling) whole(r *Recorder, down bool) {
-	blocks := sampleBlocks(len(r.samples))
-	for i, x := range r.samples {
-		s.add(r.samples[i:i+1], s.pools(sampleBlock(x.flow, blocks), blocks), down, true)
+// add adds the samples of a pair of epochs.
+func (s *sampling) add(up, down *Recorder, epoch span) {
+	for i, r := range []*Recorder{up, down} {
+		blocks := sampleBlocks(len(r.samples))
+		for k, x := range r.samples {
+			s.put(r.samples[k:k+1], s.pools(sampleBlock(x.flow, blocks), blocks), i == 1, true)
+		}
 	}
+	s.match(epoch, min(up.limit, down.limit), up.packets, down.packets, true)
 }
 
 // read adds the samples of an epoch in a store. Of the second point, the times
@@ -114,7 +116,7 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 				s.buffer[k].at = e.reading.NearTime(s.buffer[k].at)
 			}
 		}
-		s.add(s.buffer, s.pools(block, blocks), down, live)
+		s.put(s.buffer, s.pools(block, blocks), down, live)
 	}
 	return nil
 }
@@ -169,9 +171,9 @@ func (s *sampling) match(epoch span, limit uint32, up, down uint64, counts bool)
 	s.pool.end()
 }
 
-// A pool is what the samples of all flows in some blocks say. Thirty packets of a
-// flow hold none of those that one in a thousand is, so that they cannot tell
-// how far their mean may be off; those of all flows may, and the counters do.
+// A pool is what the samples of all flows in some blocks say. A flow's few samples may
+// hold none of its rare slow packets, so that they cannot tell how far their mean may be
+// off; those of all flows may, and the counters do.
 type pool struct {
 	from, to   uint64    // the flows' keys, in the epoch
 	last       uint32    // flow

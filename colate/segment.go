@@ -14,8 +14,8 @@ import (
 )
 
 // A segment is a file of frames, one after the other: a head of fixed size, and
-// an encoded epoch. Only the Store that made a segment appends to it. Whoever opens it goes from
-// head to head, without the payloads, which have checksums of their own.
+// an encoded epoch. Whoever opens it goes from head to head, without the payloads, which
+// have checksums of their own.
 const (
 	frameMagic = "HCLG"
 	frameSize  = 32
@@ -68,16 +68,17 @@ func numberOf(name string) (uint64, bool) {
 
 // appendFrame appends an epoch's frame, and returns its entry but for its place.
 func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
-	start, end, _ := r.Span()
-	e, from := entry{head: uint32(r.headSize()), start: start, end: end}, len(dst)
+	be, from := binary.BigEndian, len(dst)
+	e := entry{head: uint32(r.headSize())}
+	e.start, e.end, _ = r.Span()
 	dst = append(dst, make([]byte, frameSize)...)
 	dst, _ = r.AppendBinary(dst) // which does not fail
 	head := append(dst[from:from], frameMagic...)
-	head = binary.BigEndian.AppendUint32(head, uint32(len(dst)-from-frameSize))
-	head = binary.BigEndian.AppendUint32(head, e.head)
-	head = binary.BigEndian.AppendUint64(head, uint64(e.start))
-	head = binary.BigEndian.AppendUint64(head, uint64(e.end))
-	binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	head = be.AppendUint32(head, uint32(len(dst)-from-frameSize))
+	head = be.AppendUint32(head, e.head)
+	head = be.AppendUint64(head, uint64(e.start))
+	head = be.AppendUint64(head, uint64(e.end))
+	be.AppendUint32(head, crc32.Checksum(head, castagnoli))
 	return dst, e
 }
 
@@ -169,11 +170,11 @@ func (e *entry) open(head []byte) (*epochHead, error) {
 // readFull reads len(b) bytes at offset, or fails.
 func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	n, err := f.ReadAt(b, offset)
-	if n == len(b) {
+	switch {
+	case n == len(b):
 		return nil
-	}
-	if err == nil || err == io.EOF {
-		err = io.ErrUnexpectedEOF
+	case err == nil || err == io.EOF:
+		return io.ErrUnexpectedEOF
 	}
 	return err
 }

@@ -39,8 +39,7 @@ type StoreOptions struct {
 // byte. Damage costs only the epochs it is part of, and is reported.
 //
 // Any number of goroutines may use a Store at the same time. A second writer,
-// in another Store of this process or another, gets [ErrLocked]. The package
-// documentation describes the format of segments and epochs.
+// in another Store of this process or another, gets [ErrLocked].
 type Store struct {
 	files   fileSystem
 	options StoreOptions
@@ -62,15 +61,13 @@ type Store struct {
 }
 
 // ErrOverloaded says that an epoch was kept, but that its counters can answer
-// for few flows or none: for so many packets, or such delays, the Config is too
-// small.
+// for few flows or none: the Config is too small for its packets or delays.
 var ErrOverloaded = errors.New("too much in each counter to be told")
 
 var errUnopened = fmt.Errorf("colate: %w: a Store that OpenStore has not opened", estimate.ErrConfig)
 
-// OpenStore opens the store in a directory, or creates one. Summary reports
-// what could not be read. OpenStore fails if there is another writer or the
-// directory cannot be read.
+// OpenStore opens the store in a directory, or creates one. It fails if there is another
+// writer or the directory cannot be read. Summary reports what else could not.
 func OpenStore(directory string, options StoreOptions) (*Store, error) {
 	return openFiles(dir(directory), options)
 }
@@ -114,14 +111,11 @@ func (s *Store) load() error {
 	segments := []*segment{}
 	for _, name := range names {
 		number, ours := numberOf(name)
-		if !ours {
-			continue
-		}
 		seg := known[number]
-		if seg == nil || number >= live {
+		if ours && (seg == nil || number >= live) {
 			seg = s.loadSegment(cmp.Or(seg, &segment{number: number}))
 		}
-		if seg != nil { // its writer has not removed it
+		if ours && seg != nil { // its writer has not removed it
 			segments = append(segments, seg)
 		}
 	}
@@ -154,9 +148,7 @@ func (s *Store) loadSegment(known *segment) *segment {
 // Append adds an epoch, which then survives a crash. An epoch without packets is
 // not kept. On error the epoch is not in the store and may be appended again; or
 // the error is [ErrOverloaded], and it is. If a disk fails to sync, nobody can
-// tell what it has, because the next sync may report as written what it failed to
-// write. After that Append fails until the store is opened again and shows what
-// it has.
+// tell what it has: Append fails until the store is opened again and shows that.
 func (s *Store) Append(r *Recorder) error {
 	if err := made(r); err != nil {
 		return err
@@ -180,12 +172,10 @@ func (s *Store) Append(r *Recorder) error {
 	return s.warn(r)
 }
 
-// quiet is the number of epochs with few packets after which counters are
-// folded. Epochs that are folded alike are compared best.
+// quiet is the number of epochs with few packets after which counters are folded.
 const quiet = 10
 
-// pack folds the counters of an epoch as often as those of all of the latest
-// epochs can be.
+// pack folds an epoch's counters as often as those of all the latest can be.
 func (s *Store) pack(r *Recorder) *Recorder {
 	copy(s.folds[1:], s.folds[:])
 	s.folds[0] = r.packed().config.fold
@@ -248,8 +238,7 @@ func (s *Store) write(e entry) error {
 
 func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
 
-// takeBack removes the written part of a frame, which nobody has been
-// promised. If that fails, the part stays as damage.
+// takeBack removes the written part of a frame. If that fails, it stays as damage.
 func (s *Store) takeBack(n int64, reason error) error {
 	seg := s.last()
 	if n > 0 && s.active.Truncate(seg.size) != nil {
@@ -307,12 +296,10 @@ func (s *Store) sync() error {
 	if err == nil && s.fresh {
 		err = s.files.Sync()
 	}
-	if err != nil {
+	if s.fresh = s.fresh && err != nil; err != nil {
 		s.failed = fmt.Errorf("colate: syncing: %w", err)
-		return s.failed
 	}
-	s.fresh = false
-	return nil
+	return s.failed
 }
 
 // Close allows another writer.

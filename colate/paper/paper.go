@@ -61,40 +61,6 @@ func (r *Recorder) unitDeviation(f hashing.Flow) float64 {
 	return math.Sqrt(m*(own/m*(1-1/m)+(total-own)/n*(1-1/n))) * n / (n - m)
 }
 
-// Denoise is Theorem 3: the maximum-likelihood estimates of what the flow's own
-// packets contributed to each of its counters. With ξ = S − w, what others
-// contributed, eq. (7) reads ln(n−1) = ψ(τ−ξ+1) − ψ(ξ+1), in which nothing depends
-// on the counter: all are shifted by one number, close to the mean counter of
-// others, and the deviation of Theorem 4 is the same without Theorem 3.
-func Denoise(r *Recorder, f hashing.Flow) []float64 {
-	others := noisePerCounter(float64(r.fill)-r.timeSum(f), float64(r.config.Counters))
-	own := r.own(f)
-	for j := range own {
-		own[j] -= others
-	}
-	return own
-}
-
-// noisePerCounter solves eq. (7) for ξ, given τ and n. The right-hand side
-// falls from +∞ at ξ = −1 to −∞ at ξ = τ+1, so bisection cannot fail. A
-// solution below 0 means that 0, the end of the range, is most likely.
-func noisePerCounter(total, counters float64) float64 {
-	if total <= 0 {
-		return 0
-	}
-	want := math.Log(counters - 1)
-	low, high := 0.0, total
-	for range 200 {
-		x := low + (high-low)/2
-		if estimate.Digamma(total-x+1)-estimate.Digamma(x+1) > want {
-			low = x
-		} else {
-			high = x
-		}
-	}
-	return low
-}
-
 // VirtualRepetitions returns the paper's deviation of the flow's delays in
 // nanoseconds (§4.2.3). It draws the given number of random pairings (γ) of
 // the flow's counters from seed, and puts the mean of eq. (10) over them into
@@ -137,7 +103,9 @@ func pairings(sums []float64) float64 {
 }
 
 // deviation returns eq. (5), given what makes a sum of squares of the flow's
-// delays in each of its counters.
+// delays in each of its counters. Theorem 3, the likeliest of what others brought, takes
+// one number off each counter of a point (eq. (7) has nothing of the counter in it): the
+// differences of counters are the same without it.
 func deviation(up, down *Recorder, f hashing.Flow, packets uint64, squares func([]float64) float64) (float64, error) {
 	mean, err := Theorem2(up, down, f, packets)
 	if err != nil {
@@ -146,9 +114,9 @@ func deviation(up, down *Recorder, f hashing.Flow, packets uint64, squares func(
 	if up.config.PerFlow != down.config.PerFlow {
 		return 0, fmt.Errorf("paper: %w: %d and %d counters per flow", estimate.ErrMismatch, up.config.PerFlow, down.config.PerFlow)
 	}
-	delays, sent := Denoise(down, f), Denoise(up, f) // Theorem 3
+	delays := make([]float64, down.config.PerFlow)
 	for j := range delays {
-		delays[j] -= sent[j]
+		delays[j] = float64(down.sums[down.position(f, uint64(j))]) - float64(up.sums[up.position(f, uint64(j))])
 	}
 	variance := squares(delays)/float64(packets) - mean*mean
 	if !(variance >= 0) {

@@ -61,50 +61,6 @@ func TestTheorem2(t *testing.T) {
 	}
 }
 
-// Eq. (7): what is left in a counter is the likeliest value of a binomial, found
-// here by trying them all.
-func TestNoisePerCounter(t *testing.T) {
-	for _, tt := range []struct{ total, counters int }{{1000, 10}, {5000, 13}, {300, 100}, {50, 100}, {0, 100}, {100_000, 7}} {
-		logBinomial := func(k int) float64 {
-			a, _ := math.Lgamma(float64(tt.total) + 1)
-			b, _ := math.Lgamma(float64(k) + 1)
-			c, _ := math.Lgamma(float64(tt.total-k) + 1)
-			p := 1 / float64(tt.counters)
-			return a - b - c + float64(k)*math.Log(p) + float64(tt.total-k)*math.Log1p(-p)
-		}
-		best := 0
-		for k := range tt.total + 1 {
-			if logBinomial(k) > logBinomial(best) {
-				best = k
-			}
-		}
-		got := noisePerCounter(float64(tt.total), float64(tt.counters))
-		if math.Abs(got-float64(best)) > 1 {
-			t.Errorf("%d units over %d counters: %v, the likeliest is %d", tt.total, tt.counters, got, best)
-		}
-	}
-	// The paper's own size, and larger: the mean counter.
-	for _, total := range []float64{8e10, 1e15, 1e18} {
-		if got, want := noisePerCounter(total, 455_334), total/455_334; math.Abs(got-want) > 1e-4*want+1 {
-			t.Errorf("%g units: %v, want about %v", total, got, want)
-		}
-	}
-}
-
-// Theorem 3 shifts all counters of a flow by one number.
-func TestDenoiseShifts(t *testing.T) {
-	all := traffic.Flows(13, 500)
-	up, _ := recorded(t, paperConfig, all)
-	f := traffic.Truths(all, 50)[0].Flow
-	own, denoised := up.own(f), Denoise(up, f)
-	first := own[0] - denoised[0]
-	for j := range own {
-		if shift := own[j] - denoised[j]; math.Abs(shift-first) > 1e-9*first || shift <= 0 {
-			t.Errorf("counter %d is shifted by %v, the first by %v", j, shift, first)
-		}
-	}
-}
-
 // The average of eq. (10) over all pairings is m·S²: exactly over the three
 // pairings of four counters, and more nearly the more random ones there are.
 func TestVirtualRepetitions(t *testing.T) {

@@ -91,12 +91,3 @@ func (r *Recorder) Positions(dst []uint32, f hashing.Flow) []uint32 {
 
 // Counter returns the sum in counter i.
 func (r *Recorder) Counter(i int) uint64 { return r.sums[i] }
-
-// own returns the flow's counters.
-func (r *Recorder) own(f hashing.Flow) []float64 {
-	own := make([]float64, r.config.PerFlow)
-	for j := range own {
-		own[j] = float64(r.sums[r.position(f, uint64(j))])
-	}
-	return own
-}

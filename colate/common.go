@@ -1,0 +1,270 @@
+package colate
+
+import "math"
+
+// A common is what typical cells say about the epochs in a table: how all
+// packets fared.
+//
+// Which cells lose a packet in an epoch is chance, because hashes spread packets over
+// them. So those that lose none stand for the others: each for as many as are expected
+// for one that loses none of the packets of its set, because one with packets that take
+// many epochs is the likelier to lose one.
+type common struct {
+	mean  [room]float64 // delay, ns
+	other [room]float64 // and that of packets in cells that are not settled
+	known [room]bool    // whether there is a settled cell
+	gone  [room]float64 // part of the packets that is lost, or on its way at the end and not at the beginning
+	cell  [room]float64 // packets that came in one cell, and that were sent
+	sent  [room]float64
+	usual float64 // delay over all epochs
+	full  float64 // packets in a typical cell, in epochs that count
+
+	// Of all tables so far.
+	scatter scatter
+	late    crossed
+}
+
+// learn learns from every stride-th cell from first on: from those with no more
+// packets than typical, or delays from all if these have next to none.
+func (c *common) learn(t *cellTable, first, stride int) {
+	t.totals = t.totals[:0]
+	for i := range t.cells(first, stride) {
+		t.totals = append(t.totals, t.total(i))
+	}
+	c.full = middle(t.totals)
+	limit := c.full + margin(c.full)
+	var came, sent [2][room]float64 // of all, and of typical cells
+	var all [2]float64
+	cells := 0.0
+	for i := range t.cells(first, stride) {
+		typical := 0
+		if t.total(i) <= limit {
+			typical = 1
+			cells++
+		}
+		for e := range t.epochs {
+			for k := range typical + 1 {
+				came[k][e] += t.packets(i, e)
+				sent[k][e] += t.sent(i, e)
+				all[k] += t.packets(i, e)
+			}
+		}
+	}
+	from := 1
+	if 10*all[1] < all[0] {
+		from, limit = 0, math.Inf(1)
+	}
+	for e := range t.epochs {
+		c.cell[e], c.sent[e] = came[1][e]/max(cells, 1), sent[1][e]/max(cells, 1)
+		c.gone[e] = max(1-came[from][e]/max(sent[from][e], 1), 0)
+	}
+	t.hazards(&came[from], &sent[from])
+	c.means(t, first, stride, limit)
+	var s sight
+	for i := range t.cells(first, stride) {
+		if t.total(i) <= limit {
+			t.read(i, &s)
+			c.scatter.off(t, i, &s, &c.mean)
+			c.late.add(t, i, &s, &c.mean)
+		}
+	}
+}
+
+// hazards learns what part of the packets is lost. At most as many are lost before a cut as
+// are gone at a later one.
+func (t *cellTable) hazards(came, sent *[room]float64) {
+	all := 0.0
+	for e := range t.epochs {
+		all += sent[e] - came[e]
+	}
+	least := max(all, 0)
+	for e := t.epochs - 1; e >= 0; e-- {
+		all -= sent[e] - came[e]
+		before := min(max(all, 0), least)
+		t.hazard[e] = -math.Log1p(-min((least-before)/max(sent[e], 1), 0.9))
+		least = before
+	}
+}
+
+// means learns delays from cells with no more packets than the limit.
+func (c *common) means(t *cellTable, first, stride int, limit float64) {
+	const some = 20 // packets, which may be like all
+	var area, count, stood, stands, other, all [room]float64
+	var s sight
+	for i := range t.cells(first, stride) {
+		if t.total(i) > limit {
+			continue
+		}
+		t.read(i, &s)
+		for e := range t.epochs {
+			n := t.packets(i, e)
+			all[e] += n
+			if s.settled>>e&1 == 0 {
+				other[e] += n
+				continue
+			}
+			area[e] += s.areas[e]
+			count[e] += n
+			stood[e] += s.stands[e] * s.areas[e]
+			stands[e] += s.stands[e] * n
+		}
+	}
+	total, counts := 0.0, 0.0
+	for e := range t.epochs {
+		c.known[e] = count[e] > 0
+		switch {
+		case !c.known[e]:
+			continue
+		case other[e] > 0:
+			c.mean[e] = stood[e] / stands[e]
+		default:
+			c.mean[e] = area[e] / count[e]
+		}
+		c.other[e] = (stood[e] - area[e] + some*c.mean[e]) / (stands[e] - count[e] + some)
+		total += c.mean[e] * all[e]
+		counts += all[e]
+	}
+	c.usual = total / max(counts, 1e-9)
+	for e := range t.epochs {
+		if !c.known[e] {
+			c.mean[e], c.other[e] = c.usual, c.usual
+		}
+	}
+}
+
+// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over
+// packets, each as often as it stands for some, Σ of these squared, and their degrees of
+// freedom.
+type scatter struct {
+	squares, fourths, weights, packets float64
+	epochs, degrees                    float64
+	more, spare                        float64 // Σ of squares and packets that sets stand for beside themselves
+}
+
+// An offset is how far a cell is from the mean in a set of epochs, which it answers for
+// together.
+type offset struct{ off, packets, epochs, stands float64 }
+
+func (o *offset) add(off, packets, stands float64) {
+	o.off += off
+	o.packets += packets
+	o.epochs++
+	o.stands = stands
+}
+
+// take adds offsets, and begins others.
+func (s *scatter) take(all []offset) {
+	for i := range all {
+		if o := &all[i]; o.packets > 0 {
+			square := o.off * o.off / o.packets * o.epochs * o.stands
+			s.squares += square
+			s.fourths += square * square
+			s.weights += o.epochs * o.stands
+			s.epochs += o.epochs
+			s.degrees += o.epochs
+			s.packets += o.packets * o.stands
+			s.more += (o.stands - 1) * square
+			s.spare += (o.stands - 1) * o.packets * o.stands
+		}
+		all[i] = offset{}
+	}
+}
+
+// off adds how far a cell is from the means of epochs that count.
+func (s *scatter) off(t *cellTable, i int, of *sight, mean *[room]float64) {
+	var apart [room]offset
+	for e := range t.epochs {
+		if of.settled&t.live>>e&1 != 0 {
+			apart[of.set[e]].add(of.areas[e]-t.packets(i, e)*mean[e], t.packets(i, e), of.stands[e])
+		}
+	}
+	s.take(apart[:t.epochs])
+}
+
+// rarer returns how many times more others a packet far from the mean stands for
+// than any.
+func (s *scatter) rarer() float64 {
+	if s.spare == 0 || s.squares == 0 {
+		return 1
+	}
+	return max(s.more/s.squares*s.packets/s.spare, 1)
+}
+
+// variance returns the variance of a packet's delay.
+func (s *scatter) variance() float64 {
+	return s.squares / max(s.weights, 1) * s.epochs / max(s.degrees, 1)
+}
+
+// kurtosis returns that of a packet's delay: sums of the packets in a cell have less.
+func (s *scatter) kurtosis() float64 {
+	return 3 + s.packets/max(s.weights, 1)*max(s.fourths*s.epochs/max(s.squares*s.squares, 1)-3, 0)
+}
+
+// like returns the variance of a flow's delays, given the scatter of all: the
+// flow's own, and as much of that of all as it may have had without its cells
+// showing it. That is all of it where a few slow packets make it, of which cells
+// like these show three or fewer.
+func (s *scatter) like(all *scatter) float64 {
+	shown := all.squares * all.squares / max(all.fourths, 1) * s.epochs / max(all.epochs, 1)
+	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
+}
+
+// A crossed is about packets that came in epochs after they were sent: how many more
+// of them there are than sets stand for, Σ squares of what makes up that number, those that
+// no set explains, and those in sets. The former are hidden among losses.
+type crossed struct {
+	more, squares, packets float64
+	hidden, shown          crossing
+}
+
+// A crossing is how many packets came late, as often as each stands for some, Σ squares,
+// and how long they may have taken in all.
+type crossing struct{ n, squares, time float64 }
+
+func (c *crossing) add(n, time float64) {
+	c.n += n
+	c.squares += n * n
+	c.time += n * time
+}
+
+// add adds what a cell says: how many more packets came in an epoch than were sent, if it
+// lost none, and not so early in the epoch that any packet may have been on its way when it began.
+func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
+	from := -1
+	for e := range t.epochs {
+		gone, settled := t.gone(i, e), s.settled>>e&1 != 0
+		if from < 0 && gone > 0 && !settled {
+			from = e
+		}
+		if t.live>>e&1 == 0 {
+			continue
+		}
+		l.packets += t.packets(i, e)
+		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
+		if gone >= 0 || !settled && from < 0 || since < (8+t.packets(i, e)+gone)*mean[e] {
+			continue
+		}
+		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
+		if settled {
+			l.shown.add(-gone*s.stands[e], float64(t.spans[e].end-t.spans[s.set[e]].start))
+			more += gone * s.stands[e]
+		} else {
+			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
+		}
+		l.more += more
+		l.squares += more * more
+	}
+}
+
+// missed returns by how much the mean delay may be too low.
+func (l *crossed) missed() float64 {
+	spread := math.Sqrt(l.squares)
+	if l.more <= spread || l.hidden.n == 0 {
+		return 0
+	}
+	time := l.hidden.time / l.hidden.n
+	if l.shown.n*l.shown.n > 5*l.shown.squares { // more than five tell how long they take
+		time = l.shown.time / l.shown.n
+	}
+	return (l.more + 2*spread) * time / l.packets
+}
