@@ -75,6 +75,7 @@ type Areas struct {
 	states  []areaState
 	span    span
 	located []intervalLosses // by cut
+	bursts  float64          // in which packets were lost, as far as is known
 
 	losses   losses
 	window   window

@@ -14,6 +14,7 @@ type Span struct {
 	Area           float64 // time that packets sent and not known to be lost before spent outstanding
 	Aged           float64 // part of Area, for which packets aged that were lost, as expected
 	Variance       float64 // of Aged: 0 where nothing was lost, infinite where nothing is known
+	Common         float64 // part of Variance that the losses of all cells share
 
 	// Lost is how many packets the whole span lost, told where it ends; fewer than none
 	// came after they had been told. While the span is open, as many are outstanding, lost
@@ -21,6 +22,9 @@ type Span struct {
 	Lost int
 	Open bool // the cell had not settled by the window's end
 	Late bool // began before the window
+
+	// Joined packets came without being sent, or had been taken for lost.
+	Joined int
 
 	// Began and Ended tell of the packets outstanding when the window began and when it
 	// ended: how many, and their ages added up, at least and at most.
@@ -47,7 +51,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			return
 		}
 		begin, end := max(x.from, from), min(x.to, to)
-		s := Span{Cell: x.cell, Open: x.open || x.to > to && !x.exact, Late: x.from < from || x.before > 0}
+		s := Span{Cell: x.cell, Open: x.open || x.to > to && !x.exact, Late: x.from < from || x.before > 0, Joined: x.joined}
 		for k := begin - x.from; k < end-x.from; k++ {
 			s.Area += x.area[k]
 			s.Sent += x.out[k]
@@ -65,7 +69,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		case x.late > 0 && x.to <= to:
 			s.Area += x.owed
 		case !x.exact:
-			s.Aged, s.Variance = a.aged(x, begin, end)
+			s.Aged, s.Variance, s.Common = a.aged(x, begin, end)
 		}
 		visit(s)
 	})
@@ -166,6 +170,16 @@ func (a *Areas) locate(from, to int) {
 		of.weights += weight * lost
 		of.weight += weight
 	})
+	lost, squares := 0.0, 0.0
+	for k, n := range a.losses.lost {
+		if n > 0 && k > 0 {
+			lost += n
+			squares += n * n
+		}
+	}
+	if a.bursts = 0; lost > 0 {
+		a.bursts = min(lost, lost*lost/squares)
+	}
 	for k := 1; k < len(a.located); k++ {
 		a.located[k].finish(a.losses.rate(k), a.length(k))
 		if a.losses.share == 0 {
@@ -202,13 +216,13 @@ func (l *intervalLosses) finish(rate, length float64) {
 // nothing is outstanding that stays so, and between two cuts of one level. If the span
 // is over, it is known how many were lost. If not, their number is Poisson's, and at most
 // what is outstanding.
-func (a *Areas) aged(x *span, from, to int) (aged, variance float64) {
+func (a *Areas) aged(x *span, from, to int) (aged, variance, common float64) {
 	l, n, last := &a.losses, len(x.on), max(0, x.lost)
 	if x.open {
 		last = int(max(0, x.most[n-1]))
 	}
 	longest := float64(a.ends[to] - a.ends[from])
-	var expected, mean, square, common float64
+	var expected, mean, square float64
 	put := func(number, age, spread, doubt float64) {
 		expected += number
 		mean += number * age
@@ -240,19 +254,21 @@ func (a *Areas) aged(x *span, from, to int) (aged, variance float64) {
 	}
 	mean /= expected
 	square /= expected
-	number, doubt := float64(last), 0.0
+	// Losses of one burst go together, and as few as are known may all be of one.
+	number, doubt, together := float64(last), 0.0, 1/(1+a.bursts)
 	if x.open {
 		number, doubt = truncated(expected, last)
+		doubt += 4 * together * sq(number*(1-number/max(1, float64(last))))
 	}
-	aged = number * mean
-	variance = number*max(0, square-mean*mean) + doubt*mean*mean + common*sq(number/expected)
+	aged, common = number*mean, common*sq(number/expected)
+	variance = number*max(0, square-mean*mean)*(1+max(0, number-1)*together) + doubt*mean*mean
 	if x.open && l.of < enough { // all that is outstanding may be lost
 		variance += sq(float64(last)*mean) / 3
 	}
 	if x.lost == 0 && !x.open || x.joined > 0 { // one was lost, and another one joined
 		variance += (1 + float64(x.joined)) * sq(longest) / 6
 	}
-	return aged, variance
+	return aged, variance + common, common
 }
 
 const (

@@ -47,8 +47,10 @@ type Accumulator struct {
 	known   []content // likewise
 	clocks  error     // that they disagree
 	late    bool      // packets that count as lost may come yet
+	joined  float64   // share of packets that took nobody knows how long: longer than counts as lost
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
+	spread  float64   // the same, as it was lately
 	current bool
 }
 
@@ -154,6 +156,7 @@ func (a *Accumulator) fold(to int) {
 // take adds what is known from the last fold up to a cut.
 func (a *Accumulator) take(into []total, to int) {
 	t, err := a.areas.Transit(a.from, to, nil)
+	a.spread = t.Scatter
 	if a.late = t.Late > 0; errors.Is(err, estimate.ErrClocks) {
 		a.clocks = fmt.Errorf("lds: %w", err)
 	}
@@ -178,8 +181,11 @@ func (a *Accumulator) complete() {
 		a.take(a.all, to)
 	}
 	var means, lossy, packets scatter
+	var joined, received [MaxRows]float64
 	for i := range a.all {
 		t := &a.all[i]
+		joined[i/a.config.Columns] += float64(t.joined)
+		received[i/a.config.Columns] += float64(t.received)
 		t.settle(t.open.deviation == 0)
 		if x, y := &t.exact, &t.lossy; x.packets > 0 {
 			means.add(x.beyond/x.packets, 1, 0)
@@ -188,12 +194,19 @@ func (a *Accumulator) complete() {
 			lossy.add(y.beyond/y.packets, 1, y.variance/sq(y.packets))
 		}
 	}
+	a.joined = 0
+	for r, n := range joined {
+		const few = 2 // may be copies
+		if n > few {
+			a.joined = max(a.joined, n/received[r])
+		}
+	}
 	if means.cells < 2 {
 		means = lossy
 	}
 	// Something is worth knowing if it is half of the mean.
 	a.apart = math.Sqrt(max(means.variance(), sq(means.sum/max(1, means.packets)/2)))
-	a.single = packets.variance()
+	a.single = max(packets.variance(), a.spread)
 	b := a.borrow()
 	for i := range a.all {
 		x := a.all[i].content(&b)
@@ -255,8 +268,8 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 		}
 	}
 	r.Sent, r.Received, r.Lost = uint64(math.Round(sent)), uint64(math.Round(received)), uint64(math.Round(most))
-	if a.late && received > 0 {
-		r.Late = most / received * float64(a.end-a.since) / 2
+	if r.Late = a.joined * float64(a.end-a.since); a.late && received > 0 {
+		r.Late += most / received * float64(a.end-a.since) / 2
 	}
 	if received > 0 {
 		r.less, r.more = a.owed(f)

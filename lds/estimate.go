@@ -28,7 +28,8 @@ type Result struct {
 	MeanError float64
 
 	// Late is by how much Mean may be greater because packets that count as lost may come
-	// yet. An [Accumulator] says so until it has seen 45 intervals.
+	// yet, which an [Accumulator] says until it has seen 45 intervals, or have come: it does
+	// not know how long those took, but that others did not take as long.
 	Late float64
 
 	less, more float64 // by how much Mean may be less and more, by what the report's ends owe

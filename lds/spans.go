@@ -9,12 +9,14 @@ import (
 // A total adds up the spans of a cell.
 type total struct {
 	exact, lossy   content // what is known of packets received, in spans that lost none and others
+	common         float64 // part of the variance of lossy that all cells share
 	open           pending
 	sent, received uint64
 	unknown        uint64 // packets received of which nothing is known
 	lost, left     int    // packets lost for certain, and those outstanding at the end
 	tally          uint64 // the sum of those upstream
 	seen           bool   // in the part that is added
+	joined         int    // packets received that were not sent, or had been taken for lost
 
 	began, ended, gone ages // of the packets on their way when the report began, at its end, and at gaps
 }
@@ -29,8 +31,9 @@ func (x ages) plus(y ages) ages {
 // A pending is what is known of a span that goes on. Its parts lack the same packets, so
 // their deviations add up. If it turns out to have lost none, it is exact.
 type pending struct {
-	packets, beyond, aged, deviation float64
-	outstanding                      int // at the end, in a span of any kind
+	packets, beyond, aged, deviation, common float64
+
+	outstanding int // at the end, in a span of any kind
 }
 
 // end adds a span that went on, and lost so many packets, as shows where it ended.
@@ -48,6 +51,7 @@ func (t *total) settle(exact bool) {
 		t.lossy.packets += p.packets
 		t.lossy.beyond += p.beyond - p.aged
 		t.lossy.variance += sq(p.deviation)
+		t.common += p.common
 	}
 	t.open = pending{}
 }
@@ -73,6 +77,9 @@ func (t *total) add(s *estimate.Span, c *Config, first bool) {
 		t.settle(s.Variance == 0 && s.Aged == 0)
 	}
 	t.seen = true
+	if !s.Open {
+		t.joined += s.Joined
+	}
 	packets := float64(s.Received)
 	switch {
 	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):
@@ -83,10 +90,12 @@ func (t *total) add(s *estimate.Span, c *Config, first bool) {
 		p.beyond += s.Area
 		p.aged += s.Aged
 		p.deviation += math.Sqrt(s.Variance)
+		p.common += s.Common
 	case s.Variance > 0:
 		t.lossy.packets += packets
 		t.lossy.beyond += s.Area - s.Aged
 		t.lossy.variance += s.Variance
+		t.common += s.Common
 	default:
 		t.exact.packets += packets
 		t.exact.beyond += s.Area - s.Aged
@@ -110,32 +119,41 @@ func (a *Accumulator) borrow() borrowing {
 	if b.variance == 0 || math.IsInf(b.single, 1) {
 		return b
 	}
-	compare := func(visit func(longer, variance, weight float64)) {
+	copies := 0.0 // of each packet, in cells of rows that see all
+	for _, rate := range a.config.Rates[:a.config.Rows] {
+		if rate == 1 {
+			copies++
+		}
+	}
+	compare := func(visit func(longer, variance, weight, common float64)) {
 		for i := range a.all {
 			if x, y := &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
 				v := y.variance/sq(y.packets) + b.chance(x.packets) + b.chance(y.packets)
-				visit(y.beyond/y.packets-x.beyond/x.packets, v, 1/(v+sq(a.apart)))
+				visit(y.beyond/y.packets-x.beyond/x.packets, v, 1/(v+sq(a.apart)), math.Sqrt(a.all[i].common)/y.packets)
 			}
 		}
 	}
-	var sum, weights, squares, excess, of, doubt float64
-	compare(func(longer, variance, weight float64) {
+	var sum, weights, squares, shared, excess, of, doubt float64
+	compare(func(longer, variance, weight, common float64) {
 		sum += weight * longer
 		weights += weight
 		squares += sq(weight) * (variance + sq(a.apart))
+		shared += weight * common
 	})
 	if weights == 0 {
 		return b
 	}
-	chance := squares / sq(weights)
-	b.longer = sum / weights * b.variance / (b.variance + chance)
-	compare(func(longer, variance, weight float64) {
+	chance := (max(1, copies)*squares + sq(shared)) / sq(weights)
+	part := b.variance / (b.variance + chance)
+	b.longer = part * sum / weights
+	compare(func(longer, variance, weight, _ float64) {
 		excess += sq(weight) * (sq(longer-b.longer) - variance)
 		of += sq(weight)
 		doubt += sq(sq(weight)) * 2 * sq(variance)
 	})
 	doubt = math.Sqrt(doubt) / of
 	b.variance *= (max(0, excess/of) + doubt) / (b.variance + doubt)
+	b.variance += part * chance
 	return b
 }
 
