@@ -15,6 +15,7 @@ type Span struct {
 	Aged           float64 // part of Area, for which packets aged that were lost, as expected
 	Variance       float64 // of Aged: 0 where nothing was lost, infinite where nothing is known
 	Common         float64 // part of Variance that the losses of all cells share
+	Before, Within float64 // packets lost before the window and in it, as expected
 
 	// Lost is how many packets the whole span lost, told where it ends; fewer than none
 	// came after they had been told. While the span is open, as many are outstanding, lost
@@ -69,7 +70,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		case x.late > 0 && x.to <= to:
 			s.Area += x.owed
 		case !x.exact:
-			s.Aged, s.Variance, s.Common = a.aged(x, begin, end)
+			a.aged(x, begin, end, &s)
 		}
 		visit(s)
 	})
@@ -210,26 +211,26 @@ func (l *intervalLosses) finish(rate, length float64) {
 	}
 }
 
-// aged returns for how long packets that were lost in a span aged between two cuts, and
+// aged tells for how long packets that were lost in a span aged between two cuts, and
 // the variance of that. A packet is lost like those sent, as often as all cells lost
 // packets in that interval, except where the levels show that none was: as long as
 // nothing is outstanding that stays so, and between two cuts of one level. If the span
 // is over, it is known how many were lost. If not, their number is Poisson's, and at most
 // what is outstanding.
-func (a *Areas) aged(x *span, from, to int) (aged, variance, common float64) {
+func (a *Areas) aged(x *span, from, to int, s *Span) {
 	l, n, last := &a.losses, len(x.on), max(0, x.lost)
 	if x.open {
 		last = int(max(0, x.most[n-1]))
 	}
 	longest := float64(a.ends[to] - a.ends[from])
-	var expected, mean, square float64
+	var expected, mean, square, common, before, after float64
 	put := func(number, age, spread, doubt float64) {
 		expected += number
 		mean += number * age
 		square += number * (age*age + spread)
 		common += sq(number) * doubt
 	}
-	put(a.share()*x.before, longest, 0, 0)
+	before = a.share() * x.before
 	events := a.passed
 	for k := range n {
 		cut, age := x.from+1+k, 0.0
@@ -242,13 +243,16 @@ func (a *Areas) aged(x *span, from, to int) (aged, variance, common float64) {
 		when, length := &a.located[cut], a.length(cut)
 		switch number := when.rate * float64(x.out[k]); {
 		case cut <= from:
-			put(number, longest, 0, 0)
+			before += number
 		case cut > to:
-			put(number, 0, 0, 0)
+			after += number
 		default:
 			put(number, float64(a.ends[to]-a.ends[cut])+age+when.older, sq(length)/12, when.variance)
 		}
 	}
+	within := expected
+	put(before, longest, 0, 0)
+	put(after, 0, 0, 0)
 	if expected == 0 { // nothing tells when
 		put(1, longest/2, sq(longest)/12, sq(longest)/12)
 	}
@@ -260,15 +264,15 @@ func (a *Areas) aged(x *span, from, to int) (aged, variance, common float64) {
 		number, doubt = truncated(expected, last)
 		doubt += 4 * together * sq(number*(1-number/max(1, float64(last))))
 	}
-	aged, common = number*mean, common*sq(number/expected)
-	variance = number*max(0, square-mean*mean)*(1+max(0, number-1)*together) + doubt*mean*mean
+	s.Aged, s.Common = number*mean, common*sq(number/expected)
+	s.Before, s.Within = number*before/expected, number*within/expected
+	s.Variance = number*max(0, square-mean*mean)*(1+max(0, number-1)*together) + doubt*mean*mean + s.Common
 	if x.open && l.of < enough { // all that is outstanding may be lost
-		variance += sq(float64(last)*mean) / 3
+		s.Variance += sq(float64(last)*mean) / 3
 	}
 	if x.lost == 0 && !x.open || x.joined > 0 { // one was lost, and another one joined
-		variance += (1 + float64(x.joined)) * sq(longest) / 6
+		s.Variance += (1 + float64(x.joined)) * sq(longest) / 6
 	}
-	return aged, variance + common, common
 }
 
 const (

@@ -33,13 +33,22 @@ func (x ages) plus(y ages) ages {
 type pending struct {
 	packets, beyond, aged, deviation, common float64
 
-	outstanding int // at the end, in a span of any kind
+	lost        float64 // packets, as expected when aged was
+	outstanding int     // at the end, in a span of any kind
 }
 
 // end adds a span that went on, and lost so many packets, as shows where it ended.
 func (t *total) end(lost int) {
 	t.lost += lost
+	t.open.correct(float64(lost))
 	t.settle(lost == 0)
+}
+
+// correct corrects how long packets aged of which so many turn out to be lost.
+func (p *pending) correct(lost float64) {
+	if p.lost > 0 {
+		p.aged *= lost / p.lost
+	}
 }
 
 // settle adds a span that went on to the others.
@@ -73,7 +82,7 @@ func (t *total) add(s *estimate.Span, c *Config, first bool) {
 	// the same one if nothing was.
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
 		t.end(lost)
-	} else if !s.Open {
+	} else if t.open.correct(s.Before); !s.Open {
 		t.settle(s.Variance == 0 && s.Aged == 0)
 	}
 	t.seen = true
@@ -86,6 +95,7 @@ func (t *total) add(s *estimate.Span, c *Config, first bool) {
 		t.unknown += uint64(s.Received)
 	case s.Open:
 		p := &t.open
+		p.lost = s.Before + s.Within
 		p.packets += packets
 		p.beyond += s.Area
 		p.aged += s.Aged
