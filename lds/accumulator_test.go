@@ -158,7 +158,9 @@ func TestLossesThatShowLater(t *testing.T) {
 
 // slowAndLost passes 50 flows of 200 packets a second for ten seconds. One packet in 500 takes
 // three seconds, the others 5 ms on average.
-func slowAndLost(t *testing.T, c Config, seed uint64, loss float64) (a *Accumulator, sums, came map[hashing.Flow]float64, lost map[hashing.Flow]uint64) {
+func slowAndLost(t *testing.T, c Config, seed uint64, loss float64) (
+	a *Accumulator, sums, came map[hashing.Flow]float64, lost map[hashing.Flow]uint64,
+) {
 	const flows, intervals, length = 50, 131, int64(1e8)
 	random := rand.New(rand.NewPCG(seed, 9))
 	up, down := make([]*Sketch, intervals), make([]*Sketch, intervals)
