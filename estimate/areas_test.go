@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -249,5 +250,27 @@ func TestAreasAllocate(t *testing.T) {
 	}
 	if n := len(a.cells); n > 30*busy {
 		t.Errorf("state of %d cells is kept", n)
+	}
+}
+
+// Where packets of before the beginning may have come in all groups but one of which
+// nothing is known, there is no mean, and none of 0.
+func TestAllYoung(t *testing.T) {
+	a := NewAreas([]int{64, 8}, 64, 32)
+	a.Begin(0)
+	a.UnderWay()
+	for k := range int64(5) {
+		for i := range 72 {
+			sent, received := uint64(k*100+50), uint64(k*100+60)
+			pair := CellPair{SentSum: sent, SentTally: 1<<32 | 1, ReceivedSum: received, ReceivedTally: 1<<32 | 1}
+			if i%4 == 0 || i >= 64 { // one that was on its way when it began comes, too
+				pair.ReceivedSum, pair.ReceivedTally = 2*received, 5<<32|2
+			}
+			a.Cut(i, pair)
+		}
+		a.Next((k + 1) * 100)
+	}
+	if got, err := a.Transit(0, 5, nil); err == nil && got.Received == 0 || err != nil && !errors.Is(err, ErrNoSamples) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
