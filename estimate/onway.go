@@ -35,9 +35,8 @@ func (e *endAges) see(age, weight float64) {
 // A packet is seen on its way in proportion to its delay, and its age is uniform up to
 // that. So with moments m of the delays the mean age is m₂/2m₁, and the mean square
 // m₃/3m₁, if traffic is the same all the time: if the number on their way varies by more
-// than chance from cut to cut, ages may do so as well. The third moment is known from
-// packets that were alone if they vary as all do; else it is at most m₂ times the
-// greatest delay.
+// than chance from cut to cut, ages may do so as well. The moments are those of packets that
+// were alone. Where there are few, the third is at most the second times the greatest delay.
 //
 // Or packets that were alone, whose ages are known, stand for the others, each for one
 // over its chance to be alone. That holds whatever happens. It is taken where it tells
@@ -51,17 +50,10 @@ func (a *Areas) age(t *Transit) {
 	if mean == 0 {
 		return
 	}
-	var m struct{ weights, second, third float64 }
-	for i := range a.alone {
-		w, d := a.alone[i].Weight, math.Abs(float64(a.alone[i].Delay))
-		m.weights += w
-		m.second += w * d * d
-		m.third += w * d * d * d
-	}
-	second := t.Scatter + mean*mean
-	third := second * a.greatest
-	if len(a.alone) >= 100 && m.second > 0.7*second*m.weights {
-		third = max(second*second/mean, m.third/m.weights)
+	first, second := mean, t.Scatter+mean*mean
+	third, chance := second*a.greatest, 0.0
+	if len(a.alone) >= fewAlone {
+		first, second, third, chance = momentsOf(a.alone)
 	}
 	a.skewed = a.skewed || t.early > hardly
 	rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
@@ -71,9 +63,9 @@ func (a *Areas) age(t *Transit) {
 			continue
 		}
 		cut := [2]int{a.losses.from, a.losses.to}[i]
-		age, of, n := second/(2*mean), &a.onWay[i], max(end.Packets, 0)
-		spread := max(third/(3*mean)-age*age, 0)
-		end.Ages, end.Variance = n*age, n*spread+sq(n*age)*t.uneven
+		age, of, n := second/(2*first), &a.onWay[i], max(end.Packets, 0)
+		spread := max(third/(3*first)-age*age, 0)
+		end.Ages, end.Variance = n*age, n*spread+sq(n*age)*(t.uneven+chance)+sq(n*(mean-first)/2)
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			end.Variance += sq(n * age)
 		}
@@ -83,6 +75,28 @@ func (a *Areas) age(t *Transit) {
 		}
 		of.bound(end, a.greatest)
 	}
+}
+
+// momentsOf returns the sums of delays, of their squares and of their cubes, by weight, and
+// the relative variance of the ratio of the first two.
+func momentsOf(alone []Alone) (first, second, third, chance float64) {
+	var squares [5]float64 // of weights, times delays to the power
+	weights := 0.0
+	for i := range alone {
+		w, d := alone[i].Weight, math.Abs(float64(alone[i].Delay))
+		weights += w
+		first += w * d
+		second += w * d * d
+		third += w * d * d * d
+		squares[2] += w * w * d * d
+		squares[3] += w * w * d * d * d
+		squares[4] += w * w * d * d * d * d
+	}
+	if second > 0 {
+		r := second / first
+		chance = max(0, squares[4]-2*r*squares[3]+r*r*squares[2]) / sq(second)
+	}
+	return first / weights, second / weights, third / weights, chance
 }
 
 // stand returns the ages of n packets and their variance, if those that were alone

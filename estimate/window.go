@@ -30,7 +30,6 @@ type groupWindow struct {
 	fresh          cutSpan   // spans that have not settled yet: received, and areas if all in them comes
 	owed, unsure   float64   // ages that packets had when they were told to be lost, and squares of unlikely ones
 	variance       float64   // of the area
-	squares        float64   // scatter, added up over packets
 	plain          share     // exact spans
 	once, twice    share     // likewise, by weight and by its square
 	all            cutSpan   // of all cuts
@@ -217,9 +216,6 @@ func (w *window) crossing(x *span, known bool) {
 // manyCells is how many cells tell of others.
 const manyCells = 30
 
-// mostYoung is the share of the packets of a group that may be in young cells.
-const mostYoung = 0.05
-
 // combine adds up the groups, and leaves out those that add more variance than
 // knowledge, the densest first: what they hold is known from the others.
 func (w *window) combine() (Transit, error) {
@@ -238,15 +234,11 @@ func (w *window) combine() (Transit, error) {
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
-		if r != rest && r.young > mostYoung*(r.received+r.young) {
-			continue // what is known is of fast packets
-		}
 		if of := &r.all; r.others > 0 && r.exact > 0 {
 			times := sq(of.extent(w.areas.named).by) * of.stands.squares
 			r.variance = max(r.variance, w.scatter*max(r.other, times-r.exact))
 		}
-		if r.squares = r.each.squares(); r != rest {
-			w.doubt(r, rest)
+		if r != rest {
 			rest.merge(r)
 		}
 		if rest.exact == 0 {
@@ -304,20 +296,6 @@ func uneven(numbers []float64) float64 {
 	return max(0, m.Variance()-2*mean) / sq(mean)
 }
 
-// doubt adds to the variance of a group what it differs from sparser ones
-// beyond chance. They are samples of the same packets. A group that lost nothing
-// is exact.
-func (w *window) doubt(r, rest *groupWindow) {
-	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
-		return
-	}
-	apart := r.area/r.received - rest.area/rest.received
-	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
-	if apart*apart > 6.25*chance {
-		r.variance += (apart*apart - chance) * sq(r.received)
-	}
-}
-
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
 	r.area += o.area
@@ -328,7 +306,6 @@ func (r *groupWindow) merge(o *groupWindow) {
 	r.negative += o.negative
 	r.early += o.early
 	r.there += o.there
-	r.squares += o.squares
 	for k, n := range o.way {
 		r.way[k] += n
 	}

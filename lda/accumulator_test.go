@@ -137,57 +137,6 @@ func TestAccumulator(t *testing.T) {
 	}
 }
 
-// Where few packets cross the ends of a report, and a stall keeps some of them for
-// long, the mean delay of those received is known nearly exactly, although it is not
-// the time on the way of the report.
-func TestOfReceived(t *testing.T) {
-	stalls := func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }
-	run := cutTraffic(t, 6, 80, 20, stalls, 0)
-	misses, apart, reports := 0, 0.0, 0.0
-	run.reports(t, 2, func(a *Accumulator, from, to int64) {
-		want := truth.Of(run.packets, from, to).MeanDelay()
-		if r, err := a.Estimate(); err == nil {
-			mean, i := r.OfReceived(0.99)
-			if !i.Contains(want) {
-				misses++
-			}
-			apart += math.Abs(mean/want - 1)
-			reports++
-		}
-	})
-	if misses > 1 || apart > 0.02*reports || reports < 30 {
-		t.Errorf("%d misses in %v reports, means off by %.2g", misses, reports, apart/reports)
-	}
-}
-
-// Delays that fall a thousandfold leave slow packets on their way, whose ages at the next
-// cuts the packets that come then do not tell. Levels bound them. As old as those that came
-// lately, they would put most reports outside.
-func TestOfReceivedAfterAFall(t *testing.T) {
-	misses, reports := 0, 0
-	for seed := range uint64(6) {
-		n, delay := 0, [2]float64{1e9, 3e9}[seed%2]
-		run := cutTraffic(t, seed, 160, 100, func(r *rand.Rand) float64 {
-			if n++; n > 5000 {
-				delay = 1e6
-			}
-			return delay * (0.9 + 0.2*r.Float64())
-		}, 0)
-		run.reports(t, 10, func(a *Accumulator, from, to int64) {
-			want := truth.Of(run.packets, from, to)
-			if r, err := a.Estimate(); err == nil && from >= 5e9 && from < 9e9 {
-				if _, i := r.OfReceived(0.95); !i.Contains(want.MeanDelay()) {
-					misses++
-				}
-				reports++
-			}
-		})
-	}
-	if misses > reports/20 || reports < 20 {
-		t.Errorf("%d of %d reports after a fall are outside 95 %%", misses, reports)
-	}
-}
-
 // Reports that end and wait say of their ten intervals what a list of the packets
 // says: the time on the way exactly without loss, and within its interval with
 // losses; and the counts of packets. Were the slow ones forgotten that cross from

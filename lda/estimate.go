@@ -61,6 +61,7 @@ type Result struct {
 
 	fromAreas bool           // by an Accumulator
 	owed      float64        // by how much the mean delay of those received exceeds the time on the way
+	settling  bool           // it is not known yet what was on its way at the end
 	alone     estimate.Delay // of packets that were alone
 	greatest  float64        // delay
 	late      float64        // by how much packets that count as lost may raise the mean if they come

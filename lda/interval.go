@@ -39,10 +39,12 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 // OfReceived returns the mean delay of the packets received in an [Accumulator]'s
 // report, and its interval: Mean is the time that packets spent on their way, of
 // which some was theirs before the report, and some is that of packets that come
-// later.
+// later. Before a report has settled the interval holds both.
 func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
 	of := *r
-	of.Mean, of.owed = r.Mean+r.owed, 0
+	if of.Mean, of.owed = r.Mean+r.owed, 0; r.settling {
+		of.owed = -r.owed
+	}
 	return of.Mean, of.MeanInterval(confidence)
 }
 

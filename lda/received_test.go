@@ -1,11 +1,93 @@
 package lda
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/internal/truth"
 )
+
+// Where few packets cross the ends of a report, and a stall keeps some of them for
+// long, the mean delay of those received is known nearly exactly, although it is not
+// the time on the way of the report.
+func TestOfReceived(t *testing.T) {
+	stalls := func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }
+	run := cutTraffic(t, 6, 80, 20, stalls, 0)
+	misses, apart, reports := 0, 0.0, 0.0
+	run.reports(t, 2, func(a *Accumulator, from, to int64) {
+		want := truth.Of(run.packets, from, to).MeanDelay()
+		if r, err := a.Estimate(); err == nil {
+			mean, i := r.OfReceived(0.99)
+			if !i.Contains(want) {
+				misses++
+			}
+			apart += math.Abs(mean/want - 1)
+			reports++
+		}
+	})
+	if misses > 1 || apart > 0.02*reports || reports < 30 {
+		t.Errorf("%d misses in %v reports, means off by %.2g", misses, reports, apart/reports)
+	}
+}
+
+// Delays that fall a thousandfold leave slow packets on their way, whose ages at the next
+// cuts the packets that come then do not tell. Levels bound them. As old as those that came
+// lately, they would put most reports outside.
+func TestOfReceivedAfterAFall(t *testing.T) {
+	misses, reports := 0, 0
+	for seed := range uint64(6) {
+		n, delay := 0, [2]float64{1e9, 3e9}[seed%2]
+		run := cutTraffic(t, seed, 160, 100, func(r *rand.Rand) float64 {
+			if n++; n > 5000 {
+				delay = 1e6
+			}
+			return delay * (0.9 + 0.2*r.Float64())
+		}, 0)
+		run.reports(t, 10, func(a *Accumulator, from, to int64) {
+			want := truth.Of(run.packets, from, to)
+			if r, err := a.Estimate(); err == nil && from >= 5e9 && from < 9e9 {
+				if _, i := r.OfReceived(0.95); !i.Contains(want.MeanDelay()) {
+					misses++
+				}
+				reports++
+			}
+		})
+	}
+	if misses > reports/20 || reports < 20 {
+		t.Errorf("%d of %d reports after a fall are outside 95 %%", misses, reports)
+	}
+}
+
+// A report that is asked for at once knows nothing of packets on their way at its end but how
+// many they are. Were they as old as the scatter of cells says, most means would be outside.
+func TestOfReceivedAtOnce(t *testing.T) {
+	misses, reports := 0, 0
+	for seed := range uint64(6) {
+		delay := func(r *rand.Rand) float64 { return 4.5e8 + 1e8*r.Float64() }
+		run := cutTraffic(t, seed, 110, 100, delay, 0.005*float64(seed%2))
+		a := accumulate(t, new(cutRun))
+		for k := range int64(100) {
+			if err := a.Add(k*cutInterval, (k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
+				t.Fatal(err)
+			}
+			if k%10 != 9 {
+				continue
+			}
+			want := truth.Of(run.packets, (k-9)*cutInterval, (k+1)*cutInterval).MeanDelay()
+			if r, err := a.Estimate(); err == nil {
+				if _, i := r.OfReceived(0.95); !i.Contains(want) {
+					misses++
+				}
+				reports++
+			}
+			a.Reset()
+		}
+	}
+	if misses > reports/20 || reports < 50 {
+		t.Errorf("%d of %d reports are outside 95 %%", misses, reports)
+	}
+}
 
 // Where the clock of the point downstream is behind, packets come before they are sent: all
 // or some of them. What report ends owe is then what they are sent later, not what they are

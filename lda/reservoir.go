@@ -54,17 +54,11 @@ func (r *reservoir) thin() {
 	_, mean := r.weights()
 	for r.bar = max(r.bar, mean/2); len(r.samples) > reservoirSize*5/6; {
 		r.bar *= 1.2
-		kept := r.samples[:0]
-		for _, s := range r.samples {
-			if s.weight < r.bar {
-				if r.uniform()*r.bar > s.weight {
-					continue
-				}
-				s.weight = r.bar
-			}
-			kept = append(kept, s)
+		all := r.samples
+		r.samples = all[:0]
+		for _, s := range all {
+			r.add(s.delay, s.weight)
 		}
-		r.samples = kept
 	}
 }
 
