@@ -216,6 +216,9 @@ func (w *window) crossing(x *span, known bool) {
 // manyCells is how many cells tell of others.
 const manyCells = 30
 
+// mostYoung is the share of the packets of a group that may be in young cells.
+const mostYoung = 0.05
+
 // combine adds up the groups, and leaves out those that add more variance than
 // knowledge, the densest first: what they hold is known from the others.
 func (w *window) combine() (Transit, error) {
@@ -234,6 +237,9 @@ func (w *window) combine() (Transit, error) {
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
+		if r != rest && r.young > mostYoung*(r.received+r.young) {
+			continue // what is known is of fast packets
+		}
 		if of := &r.all; r.others > 0 && r.exact > 0 {
 			times := sq(of.extent(w.areas.named).by) * of.stands.squares
 			r.variance = max(r.variance, w.scatter*max(r.other, times-r.exact))

@@ -175,11 +175,7 @@ func TestAccumulatorSlowFirst(t *testing.T) {
 		}
 		return cutInterval / 20 * r.ExpFloat64()
 	}
-	run := cutTraffic(t, 8, 130, 1000, slow, 0.01)
-	a, err := NewAccumulator(DefaultConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run, a := cutTraffic(t, 8, 130, 1000, slow, 0.01), accumulate(t, new(cutRun))
 	from, misses, wrong := int64(0), 0, 0
 	for k := range run.up {
 		if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
@@ -274,10 +270,7 @@ func TestAccumulatorGap(t *testing.T) {
 // of the clocks as they are then.
 func TestAccumulatorStep(t *testing.T) {
 	run := cutTraffic(t, 9, 40, 5000, exponentialDelay(5e6), 0.01)
-	a, err := NewAccumulator(DefaultConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := accumulate(t, new(cutRun))
 	for k := range 30 {
 		if k >= 15 { // the downstream clock is set back by 50 ms in the second report
 			cells := run.down[k].sampled()
@@ -307,31 +300,12 @@ func TestAccumulatorStep(t *testing.T) {
 // crowded the cells are, so that they are seldom empty, intervals hold the mean, and
 // are narrow a patience later.
 func TestAccumulatorBeginsUnderWay(t *testing.T) {
-	const cut, cuts, begins = int64(1e8), 140, 10
-	c := DefaultConfig
-	c.DigestBits = 20
-	var points [2][cuts]*Aggregator
-	for i := range cuts {
-		points[0][i], points[1][i] = mustNewFor(t, c), mustNewFor(t, c)
-	}
-	var sums, counts [cuts]float64
-	r := rand.New(rand.NewPCG(1, 2))
-	for at := int64(0); at < cuts*cut; at += int64(r.ExpFloat64() * 50e3) {
-		p, delay := hashing.Packet(r.Uint64()), int64(100e6+r.ExpFloat64()*200e6)
-		points[0][at/cut].Update(p, at)
-		if k := (at + delay) / cut; k < cuts {
-			points[1][k].Update(p, at+delay)
-			sums[k], counts[k] = sums[k]+float64(delay), counts[k]+1
-		}
-	}
-	a, err := NewAccumulator(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, missed := begins, 0
+	const begins, cuts = 10, 140
+	run := cutTraffic(t, 1, cuts+10, 2000, func(r *rand.Rand) float64 { return 1e8 + 2e8*r.ExpFloat64() }, 0)
+	first, missed, a := int64(begins), 0, accumulate(t, new(cutRun))
 	a.Gap()
-	for i := begins; i < cuts; i++ {
-		if err := a.Add(int64(i)*cut, int64(i+1)*cut, points[0][i], points[1][i]); err != nil {
+	for i := int64(begins); i < cuts; i++ {
+		if err := a.Add(i*cutInterval, (i+1)*cutInterval, run.up[i], run.down[i]); err != nil {
 			t.Fatal(err)
 		}
 		if i%10 == 9 {
@@ -340,12 +314,9 @@ func TestAccumulatorBeginsUnderWay(t *testing.T) {
 		}
 		for ; a.Settled(); a.Reset() {
 			result, err := a.Estimate()
-			sum, n := 0.0, 0.0
-			for k := first; k < first+10; k++ {
-				sum, n = sum+sums[k], n+counts[k]
-			}
-			if i := result.MeanInterval(0.99); err != nil || !i.Contains(sum/n) || first >= 40 && i.High-i.Low > sum/n {
-				t.Logf("from cut %d: %v, %+v, truth %v", first, err, i, sum/n)
+			want := truth.Of(run.packets, first*cutInterval, (first+10)*cutInterval).MeanDelay()
+			if i := result.MeanInterval(0.99); err != nil || !i.Contains(want) || first >= 40 && i.High-i.Low > want {
+				t.Logf("from cut %d: %v, %+v, truth %v", first, err, i, want)
 				missed++
 			}
 			first += 10
