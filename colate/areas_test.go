@@ -167,25 +167,6 @@ func TestDarkMinutes(t *testing.T) {
 	}
 }
 
-// Records that the counters contradict are refused, too large and too small;
-// those that count what was sent are not.
-func TestContradictedRecords(t *testing.T) {
-	s := scene{config: minutes(2000), seconds: 600, flows: []sceneFlow{{100, exponential(0.02, 0.002)}}}
-	for range 50 {
-		s.flows = append(s.flows, sceneFlow{3, exponential(0.001, 0)})
-	}
-	path, packets, mean := s.play(t, 3)
-	for part, refused := range map[float64]bool{0.5: true, 0.9: true, 1: false, 1.002: false, 1.25: true, 2: true} {
-		r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(3), Packets: part * packets}, 0, 4e12)
-		if refused != errors.Is(err, estimate.ErrNoSamples) {
-			t.Errorf("%v of the packets recorded: %v, %v", part, r.Mean, err)
-		}
-		if interval := r.MeanInterval(0.999); err == nil && !interval.Contains(mean) {
-			t.Errorf("%v of the packets recorded: %v in %v, is %v", part, r.Mean, interval, mean)
-		}
-	}
-}
-
 // A drift of the clocks looks like delays that vary: the deviation is not taken
 // for known, and its interval begins where it would without.
 func TestDriftAndDeviations(t *testing.T) {

@@ -108,9 +108,16 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 
 // decodeEpoch decodes an epoch and checks everything that checksums protect.
 func decodeEpoch(data []byte) (*Recorder, error) {
-	h, err := openEpoch(data)
+	n := headLength(data)
+	if n == 0 || n > len(data) {
+		return nil, fmt.Errorf("%w: the head of an epoch ends early", estimate.ErrEncoding)
+	}
+	h, err := openHead(data[:n])
 	if err != nil {
 		return nil, err
+	}
+	if have, want := int64(len(data)), h.offsets[len(h.offsets)-1]; have != want {
+		return nil, fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, have, want)
 	}
 	decoded := newRecorder(h.config, h.sampled)
 	decoded.start, decoded.packets = h.start, h.packets
@@ -162,23 +169,6 @@ func headLength(data []byte) int {
 		return 0
 	}
 	return c.headSize(samples)
-}
-
-// openEpoch reads the head of an encoded epoch and checks its length. It does
-// not look at the blocks.
-func openEpoch(data []byte) (*epochHead, error) {
-	n := headLength(data)
-	if n == 0 || n > len(data) {
-		return nil, fmt.Errorf("%w: the head of an epoch ends early", estimate.ErrEncoding)
-	}
-	h, err := openHead(data[:n])
-	if err != nil {
-		return nil, err
-	}
-	if have, want := int64(len(data)), h.offsets[len(h.offsets)-1]; have != want {
-		return nil, fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, have, want)
-	}
-	return h, nil
 }
 
 // openHead reads the head of an encoded epoch. The error says too if a block is

@@ -32,33 +32,34 @@ func (c *common) learn(t *cellTable, first, stride int) {
 		t.totals = append(t.totals, t.total(i))
 	}
 	c.full = middle(t.totals)
-	limit := c.full + margin(c.full)
-	var came, sent [2][room]float64 // of all, and of typical cells
-	var all [2]float64
-	cells := 0.0
-	for i := range t.cells(first, stride) {
-		typical := 0
-		if t.total(i) <= limit {
-			typical = 1
-			cells++
-		}
-		for e := range t.epochs {
-			for k := range typical + 1 {
-				came[k][e] += t.packets(i, e)
-				sent[k][e] += t.sent(i, e)
-				all[k] += t.packets(i, e)
-			}
+	limit, all, typical, cells := c.full+margin(c.full), 0.0, 0.0, 1e-9
+	for _, n := range t.totals {
+		if all += n; n <= limit {
+			typical += n
 		}
 	}
-	from := 1
-	if 10*all[1] < all[0] {
-		from, limit = 0, math.Inf(1)
+	few := 10*typical < all
+	if few {
+		limit = math.Inf(1)
+	}
+	var came, sent [room]float64
+	for i := range t.cells(first, stride) {
+		if t.total(i) > limit {
+			continue
+		}
+		cells++
+		for e := range t.epochs {
+			came[e] += t.packets(i, e)
+			sent[e] += t.sent(i, e)
+		}
 	}
 	for e := range t.epochs {
-		c.cell[e], c.sent[e] = came[1][e]/max(cells, 1), sent[1][e]/max(cells, 1)
-		c.gone[e] = max(1-came[from][e]/max(sent[from][e], 1), 0)
+		c.gone[e] = max(1-came[e]/max(sent[e], 1), 0)
+		if c.cell[e], c.sent[e] = came[e]/cells, sent[e]/cells; few {
+			c.cell[e], c.sent[e] = 0, 0
+		}
 	}
-	t.hazards(&came[from], &sent[from])
+	t.hazards(&came, &sent)
 	c.means(t, first, stride, limit)
 	var s sight
 	for i := range t.cells(first, stride) {

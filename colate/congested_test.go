@@ -1,12 +1,10 @@
 package colate
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/traffic"
 )
@@ -74,104 +72,69 @@ func (j jam) pass(seed uint64) (sent []passage, lost int) {
 	return sent, lost
 }
 
-// A score counts flows, those with an answer, intervals that hold, deviations that
-// are known, and intervals of these that hold.
-type score struct{ flows, answers, hits, known, held int }
-
-// ask asks for flow 1, for flows 2 to 11 and for the others, each apart.
-func (j jam) ask(t *testing.T, c Config, all []passage) (scores [3]score) {
-	w := world{config: c}
-	epochs, arrived := w.cut(t, all)
-	small := 0
-	list := slices.DeleteFunc(traffic.Truths(arrived, 20), func(f truth) bool {
-		if f.Packets < uint64(len(arrived)/50) {
-			small++
-		}
-		return f.Packets < uint64(len(arrived)/50) && small > 50
-	})
-	a := w.follow(t, epochs, recordsOf(list))
-	for i, f := range list {
-		class := 2
-		switch part := float64(f.Packets) / float64(len(arrived)); {
-		case part > 0.3:
-			class = 0
-		case part > 0.02:
-			class = 1
-		}
-		s := &scores[class]
-		s.flows++
-		r, err := a.ask(i)
-		if errors.Is(err, estimate.ErrNoSamples) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.answers++
-		if iv := r.MeanInterval(0.95); iv.Contains(f.Mean) {
-			s.hits++
-		} else if class < 2 {
-			t.Logf("%d packets: a mean of %.4g is not in %.4g", f.Packets, f.Mean, iv)
-		}
-		if r.StdDev > 0 {
-			s.known++
-			if iv := r.DeviationInterval(0.95); iv.Contains(f.Deviation) {
-				s.held++
-			}
-		}
-	}
-	return scores
-}
-
 // Where what is lost is lost when delays are longest, the epochs that a flow's
-// counters cannot tell of are the worst ones. Intervals hold these too, and those of
-// joint decoding.
+// counters cannot tell of are the worst ones. Intervals hold these too, of means and of
+// deviations, of elephants and of small flows, and those of joint decoding.
 func TestLostWhenLongest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
-	var sum [3]score
-	held, decoded, unknown := 0, 0, 0
+	var flows, answers, hits, known, held [2]int // of large and of small flows
+	decoded, right := 0, 0
 	for n, j := range jams {
 		all, lost := j.pass(uint64(n))
+		t.Logf("%.1f %% lost", 100*float64(lost)/float64(len(all)))
 		for oneIn, period := range map[uint32]int64{0: 1e8, 50: 4e8} {
 			c := cutAt(period)
 			c.Counters, c.OneIn, c.Samples, c.Shift = 1000, oneIn, int(oneIn)*1000, 5
-			scores := j.ask(t, c, all)
-			t.Logf("%.1f %% lost, one in %d sampled, epochs of %v ms: %+v", 100*float64(lost)/float64(len(all)), oneIn, period/1e6, scores)
-			for i, s := range scores {
-				sum[i].known += s.known
-				sum[i].held += s.held
-				sum[i].flows += s.flows
-				sum[i].answers += s.answers
-				sum[i].hits += s.hits
-			}
-			c.Period = 2e8
-			list, r := world{config: c}.decoded(t, all, recordsOf)
+			w := world{config: c}
+			epochs, arrived := w.cut(t, all)
+			list := traffic.Truths(arrived, 20)
+			a := w.follow(t, epochs, recordsOf(list))
 			for i, f := range list {
-				if f.Packets >= 1000 && r.Usable[i] == 0 {
-					unknown++
-				} else if f.Packets >= 1000 {
+				k := 0
+				if f.Packets < uint64(len(arrived)/50) {
+					k = 1
+				}
+				flows[k]++
+				r, err := a.ask(i)
+				if err != nil {
+					continue
+				}
+				answers[k]++
+				if in := r.MeanInterval(0.95); in.Contains(f.Mean) {
+					hits[k]++
+				}
+				if r.StdDev > 0 {
+					known[k]++
+					if in := r.DeviationInterval(0.95); in.Contains(f.Deviation) {
+						held[k]++
+					}
+				}
+			}
+			w.config.Period = 2e8
+			list, r := w.decoded(t, all, recordsOf)
+			for i, f := range list {
+				if in := r.MeanInterval(i, 0.95); f.Packets >= 1000 && r.Usable[i] > 0 {
 					decoded++
-					if r.MeanInterval(i, 0.95).Contains(f.Mean) {
-						held++
+					if in.Contains(f.Mean) {
+						right++
 					}
 				}
 			}
 		}
 	}
-	t.Logf("decoded: %d of %d intervals hold, %d flows without an answer", held, decoded, unknown)
-	if float64(held) < 0.95*float64(decoded)-shortfall(decoded, 0.95) || unknown > decoded/10 {
-		t.Errorf("decoded: %d of %d intervals hold, %d flows without an answer", held, decoded, unknown)
-	}
-	for _, s := range sum {
-		if float64(s.hits) < 0.95*float64(s.answers)-shortfall(s.answers, 0.95) || s.answers < s.flows*6/10 {
-			t.Errorf("%d flows, %d answers, %d intervals hold", s.flows, s.answers, s.hits)
-		}
-		if float64(s.held) < 0.95*float64(s.known)-shortfall(s.known, 0.95) {
-			t.Errorf("%d intervals of %d deviations hold", s.held, s.known)
+	t.Logf("of %v flows %v answers, %v hold; %v deviations, %v hold; decoded: %d, %d hold", flows, answers, hits, known, held, decoded, right)
+	enough := func(what string, hits, n, least int) {
+		if float64(hits) < 0.95*float64(n)-shortfall(n, 0.95) || n < least {
+			t.Errorf("%s: %d of %d intervals hold, want %d answers", what, hits, n, least)
 		}
 	}
+	for k, what := range []string{"large", "small"} {
+		enough(what, hits[k], answers[k], flows[k]*6/10)
+		enough(what+", deviations", held[k], known[k], 0)
+	}
+	enough("decoded", right, decoded, 60)
 }
 
 // A flow that alone waits and loses, on a way of its own, is not like the others:
@@ -180,29 +143,29 @@ func TestLostAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
-	const seed = 9
-	alone := hashing.Flow(hashing.Mix(77, seed))
-	for _, oneIn := range []uint32{0, 50} {
-		for _, slow := range []int64{1, 3} { // tenths of the time
-			j := jam{rate: 10_000, seconds: 8, buffer: 1, load: 0.5, burst: 0.5, lasting: 1, apart: 1}
-			all, _ := j.pass(seed)
-			rng := rand.New(rand.NewPCG(1, 2))
-			for i := range all {
-				if p := &all[i]; p.Flow == alone && p.Sent/1e8%10 < slow {
-					p.At = p.Sent + 20e6 + rng.Int64N(5e6)
-					p.Lost = rng.Float64() < 0.2
-				}
+	alone := hashing.Flow(hashing.Mix(77, 9))
+	for _, slow := range []int64{1, 3} { // tenths of the time
+		all, _ := jam{rate: 10_000, seconds: 8, buffer: 1, load: 0.5, burst: 0.5, lasting: 1, apart: 1}.pass(9)
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := range all {
+			if p := &all[i]; p.Flow == alone && p.Sent/1e8%10 < slow {
+				p.At = p.Sent + 20e6 + rng.Int64N(5e6)
+				p.Lost = rng.Float64() < 0.2
 			}
-			c := cutAt(1e8)
-			c.Counters, c.OneIn, c.Samples, c.Shift = 1000, oneIn, int(oneIn)*1000, 5
-			if s := j.ask(t, c, all); s[0].hits < s[0].answers || s[1].answers < s[1].flows {
-				t.Errorf("one in %d sampled, slow %d times in ten: %+v", oneIn, slow, s)
-			}
-			list, r := world{config: c}.decoded(t, all, recordsOf)
-			for i, f := range list {
-				if interval := r.MeanInterval(i, 0.95); f.Flow == alone && !interval.Contains(f.Mean) {
-					t.Errorf("decoded, one in %d sampled, slow %d times in ten: a mean of %v is not in %v", oneIn, slow, f.Mean, interval)
-				}
+		}
+		w := world{config: cutAt(1e8)}
+		w.config.Counters, w.config.Shift = 1000, 5
+		epochs, arrived := w.cut(t, all)
+		list := traffic.Truths(arrived, 1)
+		i := slices.IndexFunc(list, func(f truth) bool { return f.Flow == alone })
+		r, err := w.follow(t, epochs, recordsOf(list)).ask(i)
+		if in := r.MeanInterval(0.95); err == nil && !in.Contains(list[i].Mean) {
+			t.Errorf("slow %d times in ten: a mean of %v is not in %v", slow, list[i].Mean, in)
+		}
+		list, d := w.decoded(t, all, recordsOf)
+		for i, f := range list {
+			if in := d.MeanInterval(i, 0.95); f.Flow == alone && !in.Contains(f.Mean) {
+				t.Errorf("decoded, slow %d times in ten: a mean of %v is not in %v", slow, f.Mean, in)
 			}
 		}
 	}

@@ -147,11 +147,8 @@ func (d *differences) flush() {
 }
 
 const (
-	// mostFilled is the largest fraction of a counter's packets that may be
-	// filled in.
-	mostFilled = 0.8
-	// darkest is that of epochs in which no counter is settled.
-	darkest = 0.05
+	mostFilled = 0.8  // of a counter's packets that may be filled in
+	darkest    = 0.05 // of those in epochs in which no counter is settled
 )
 
 // problem returns what all epochs say together.

@@ -199,6 +199,8 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	counted := e.own.counted - e.count
 	if record.Packets == 0 {
 		e.packets, e.counted = counted, 1
+		// A larger flow may hold more of another in a counter than absent flows do.
+		e.excess = max(e.own.margin-e.absent[0].margin, 0)
 		return counted > 3*e.spread && counted >= 1
 	}
 	e.packets = record.Packets * e.read
