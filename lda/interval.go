@@ -131,13 +131,15 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 }
 
 // missing returns the greatest mean square of delays that packets that were alone may
-// lack: as far as areas say that the mean of all may be greater, slow ones were not alone.
+// lack: as far as areas say that the mean of those received may be greater, slow ones
+// were not alone.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas || r.deviationDegrees == 0 {
 		return 0
 	}
-	error := -estimate.NormalQuantile((1-confidence)/2) * r.StdDev / math.Sqrt(float64(r.alone.N))
-	return max(0, r.MeanInterval(confidence).High-r.alone.Mean-error) * max(0, r.greatest-r.alone.Mean)
+	error := -estimate.NormalQuantile((1-confidence)/2) * r.alone.StdDev / math.Sqrt(float64(r.alone.N))
+	_, received := r.OfReceived(confidence)
+	return max(0, received.High-r.alone.Mean-error) * max(0, r.greatest-r.alone.Mean)
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if

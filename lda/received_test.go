@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
@@ -108,5 +109,34 @@ func TestOfReceivedBeforeSent(t *testing.T) {
 		if misses > reports/7 || reports < 25 {
 			t.Errorf("%v ms behind: %d of %d reports are outside 95 %%", behind/1e6, misses, reports)
 		}
+	}
+}
+
+// One packet in 500 that takes 300 times as long is seldom alone in its cell. What the mean
+// of those received exceeds that of those alone tells how much deviation may be missing.
+func TestDeviationOfReceivedRareSlow(t *testing.T) {
+	misses, reports := 0, 0
+	run := cutTraffic(t, 7, 330, 150, func(r *rand.Rand) float64 {
+		if r.IntN(500) == 0 {
+			return 3e9
+		}
+		return 10e6
+	}, 0)
+	run.reports(t, 10, func(a *Accumulator, from, to int64) {
+		var came estimate.Moments
+		for _, p := range run.packets {
+			if from <= p.Received && p.Received < to {
+				came.Add(float64(p.Received - p.Sent))
+			}
+		}
+		if r, err := a.Estimate(); err == nil && from > 5e9 && to < 32e9 {
+			if !r.DeviationInterval(0.95).Contains(came.StdDev()) {
+				misses++
+			}
+			reports++
+		}
+	})
+	if misses > reports/5 || reports < 20 {
+		t.Errorf("%d of %d deviations are outside 95 %%", misses, reports)
 	}
 }

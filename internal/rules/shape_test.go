@@ -97,7 +97,7 @@ var sizes = map[string][2]int{
 	"estimate":       {3330, 2045},
 	"estimate/joint": {1675, 1000},
 	"estimate/clock": {1480, 1060},
-	"lda":            {3190, 3010},
+	"lda":            {3190, 3040},
 	"lda/control":    {450, 1113},
 	"lda/lost":       {692, 406},
 	"lda/mplane":     {1800, 1450},
