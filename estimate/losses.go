@@ -254,7 +254,7 @@ func (l *losses) vague(group int) float64 {
 }
 
 // coming returns for how long packets that count as lost were on their way within the
-// window if they come yet.
+// window if they still come.
 func (l *losses) coming() float64 {
 	ends := l.areas.ends
 	window := float64(ends[l.to] - ends[l.from])

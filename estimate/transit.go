@@ -20,7 +20,7 @@ type Transit struct {
 	Degrees     uint64 // of freedom of Error
 
 	// Late is by how much the mean may be greater because packets that count as
-	// lost may come yet. It is 0 once it is known how long packets take.
+	// lost may still come. It is 0 once it is known how long packets take.
 	Late float64
 
 	// First and Last are about the packets that were on their way at the first

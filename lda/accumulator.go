@@ -79,7 +79,7 @@ type transit struct {
 	first, last   estimate.OnWay // at its ends
 	scatter, left float64
 	greatest      float64 // delay
-	late          float64 // time that packets spent on their way which may come yet
+	late          float64 // time that packets spent on their way which may still come
 	clocks        error   // that they disagree
 	alone         reservoir
 }

@@ -46,7 +46,7 @@ type Accumulator struct {
 	all     []total   // of everything up to the end, if current
 	known   []content // likewise
 	clocks  error     // that they disagree
-	late    bool      // packets that count as lost may come yet
+	late    bool      // packets that count as lost may still come
 	joined  float64   // share of packets that took nobody knows how long: longer than counts as lost
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
