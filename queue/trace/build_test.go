@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"slices"
 	"testing"
@@ -102,7 +103,8 @@ func zip(t testing.TB, parts ...[]byte) []byte {
 }
 
 // read returns all records of src, with Frames of their own, and what ended
-// them: nil at a clean end.
+// them: nil at a clean end. A Frame's capacity ends with it, so that appending to
+// it does not write over the packets to come.
 func read(src io.Reader) ([]Record, error) {
 	r, err := NewReader(src)
 	if err != nil {
@@ -116,6 +118,9 @@ func read(src io.Reader) ([]Record, error) {
 		}
 		if err != nil {
 			return recs, err
+		}
+		if cap(rec.Frame) != len(rec.Frame) {
+			return recs, fmt.Errorf("a frame of %d bytes has a capacity of %d", len(rec.Frame), cap(rec.Frame))
 		}
 		rec.Frame = slices.Clone(rec.Frame)
 		recs = append(recs, rec)

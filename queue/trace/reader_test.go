@@ -252,22 +252,6 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// A Frame's capacity ends with it, so that appending to it does not write
-// over the packets to come.
-func TestFrameCapacity(t *testing.T) {
-	for name, file := range small(t) {
-		r, err := NewReader(bytes.NewReader(file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rec := range r.All() {
-			if cap(rec.Frame) != len(rec.Frame) {
-				t.Errorf("%s: frame of %d bytes has capacity %d", name, len(rec.Frame), cap(rec.Frame))
-			}
-		}
-	}
-}
-
 // endless repeats b n times after head.
 func endless(head, b []byte, n int) io.Reader {
 	return io.MultiReader(bytes.NewReader(head), &repeater{b: b, left: n})
