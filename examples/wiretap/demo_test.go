@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -142,15 +141,7 @@ func (a *totals) add(d *hoplag.Delay) {
 }
 
 func (a *totals) report() {
-	a.Mean, a.Low, a.High = finite(a.mean/a.packets), finite(a.low/a.packets), finite(a.high/a.packets)
-}
-
-// finite returns a number, or nil if it is none.
-func finite(v float64) *float64 {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return nil
-	}
-	return &v
+	a.Mean, a.Low, a.High = programs.Finite(a.mean/a.packets), programs.Finite(a.low/a.packets), programs.Finite(a.high/a.packets)
 }
 
 // format formats a delay that may be unknown.
@@ -223,6 +214,6 @@ type truth struct {
 func (t *truth) match(delay float64, n int) {
 	t.sum += delay
 	if t.matched += n; t.matched > 0 {
-		t.Mean = finite(t.sum / float64(t.matched))
+		t.Mean = programs.Finite(t.sum / float64(t.matched))
 	}
 }
