@@ -2,12 +2,21 @@ package kernel
 
 import (
 	"errors"
+	"flag"
+	"os"
 	"runtime"
 	"testing"
 	"unsafe"
 
 	"github.com/hoplag/hoplag/lda"
 )
+
+// Tests run at once, because they mostly wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "8")
+	os.Exit(m.Run())
+}
 
 // newPoint makes a Point, or skips the test where that is not permitted.
 func newPoint(t testing.TB, c Config) *Point {
