@@ -77,7 +77,8 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // are of different intervals, and [estimate.ErrOrder] if the interval ends before
 // it begins, or begins before the last one ended; nothing has changed then.
 func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
-	if err := match(up, down); err != nil {
+	made(a.areas != nil, "Accumulator")
+	if err := match(up, down, true); err != nil {
 		return err
 	}
 	if up.config != a.config {
@@ -173,7 +174,7 @@ func (a *Accumulator) take(into []total, to int) {
 
 // complete adds up the whole report.
 func (a *Accumulator) complete() {
-	if a.current {
+	if made(a.areas != nil, "Accumulator"); a.current {
 		return
 	}
 	copy(a.all, a.whole)

@@ -28,6 +28,7 @@ const (
 
 // AppendBinary appends the sketch's encoding to b. The error is always nil.
 func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
+	made(s.config.Rows > 0, "Sketch")
 	c, start := &s.config, len(b)
 	b = s.appendHead(wire.Begin(b, magic, version))
 	for i := range s.cells {

@@ -115,6 +115,13 @@ func (c *Config) Validate() error {
 	return nil
 }
 
+// made panics if something was not made by its constructor: the zero value has no cells.
+func made(ok bool, what string) {
+	if !ok {
+		panic("lds: a " + what + " that its constructor did not make")
+	}
+}
+
 // CellBytes returns the size of a cell on the wire, and in a switch that
 // stores it the same way: 13 for DefaultConfig.
 func (c *Config) CellBytes() int {

@@ -35,7 +35,7 @@ import (
 // listed twice, [estimate.ErrNoSamples] if no cell is usable, and the
 // context's error once the context is done.
 func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
-	if err := match(up, down); err != nil {
+	if err := match(up, down, true); err != nil {
 		return joint.Result{}, err
 	}
 	every := make([]uint32, len(up.cells))

@@ -73,7 +73,7 @@ type Result struct {
 // they are beside f, the more. [Decode] tells them apart. An offset between
 // the points' clocks is added to the mean.
 func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
-	if err := match(up, down); err != nil {
+	if err := match(up, down, true); err != nil {
 		return Result{}, err
 	}
 	result := Result{Sent: up.Packets(f), Received: down.Packets(f), Lost: lost(up, down, f)}

@@ -11,6 +11,7 @@ import (
 // (section 4.3, a count-min sketch). For rows that sample it is not strict. It is 0
 // if the sketch proves that the flow had no packet.
 func (s *Sketch) Packets(f hashing.Flow) uint64 {
+	made(s.config.Rows > 0, "Sketch")
 	least, packets := math.Inf(1), 0.0
 	for r, rate := range s.config.Rates[:s.config.Rows] {
 		n := float64(s.rowPackets(r, f))

@@ -42,7 +42,7 @@ func tally(p hashing.Packet, weight uint32) uint64 {
 // A Sketch is one point's synopsis of an interval. Make one with New; it never
 // grows. It has a single writer and no locks: keep one sketch a goroutine and
 // Merge them. Functions that only read may run concurrently while nobody
-// writes. The zero value counts nothing.
+// writes. The zero value panics, but in UnmarshalBinary.
 //
 // An [estimate.Rotation] makes two take turns, at the same time at both points. A
 // packet on its way then is in different intervals, and spoils its cells in both for
@@ -167,6 +167,7 @@ func (s *Sketch) along(home, offset uint64) uint64 {
 
 // addGeneral is add for any Config. It does not branch on what is sampled.
 func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
+	made(s.config.Rows > 0, "Sketch")
 	chosen, columns := sampling(p), uint64(s.config.Columns)
 	var offsets uint64
 	for r, threshold := range s.thresholds[:s.config.Rows&(2*MaxRows-1)] {
@@ -253,8 +254,8 @@ func compare(up, down *cell, digestBits uint8) condition {
 // the lower of the two interval numbers ([Sketch.SetInterval]). The error
 // wraps [estimate.ErrMismatch] if the Configs differ; s is then unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
-	if s.config != b.config {
-		return mismatch(s.config, b.config)
+	if err := match(s, b, false); err != nil {
+		return err
 	}
 	s.join(b.stamp)
 	for i, c := range b.cells {
@@ -269,10 +270,15 @@ func (s *Sketch) Reset() {
 	s.stamp = stamp{}
 }
 
-// match returns an error if two points' Configs or intervals differ.
-func match(up, down *Sketch) error {
+// match returns an error if the Configs of two sketches differ, or their intervals and
+// these have to be the same.
+func match(up, down *Sketch, interval bool) error {
+	made(up.config.Rows > 0 && down.config.Rows > 0, "Sketch")
 	if up.config != down.config {
 		return mismatch(up.config, down.config)
+	}
+	if !interval {
+		return nil
 	}
 	return up.stamp.match(down.stamp)
 }

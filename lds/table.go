@@ -74,7 +74,7 @@ func (c *TableConfig) FlowBytes() int {
 //
 // A Table has a single writer and no locks: keep one for each goroutine, give each flow
 // to one of them, and Merge them. An [estimate.Rotation] makes two take turns. A flow
-// whose hash is 0 is never held. The zero value panics.
+// whose hash is 0 is never held. The zero value panics, but in UnmarshalBinary.
 type Table struct {
 	config  TableConfig
 	buckets uint64
@@ -180,6 +180,7 @@ func (t *Table) admit(f hashing.Flow, bucket int, rank uint32) *room {
 }
 
 func (t *Table) bucket(f hashing.Flow) int {
+	made(t.buckets > 0, "Table")
 	b, _ := split(flowWord(f, 0), t.buckets)
 	return int(b)
 }
@@ -234,6 +235,7 @@ func (r *room) packets() (n uint64) {
 // equally many, or some flows seem to have lost packets. The error wraps
 // [estimate.ErrMismatch] if the Configs differ; t is then unchanged.
 func (t *Table) Merge(b *Table) error {
+	made(t.buckets > 0, "Table")
 	if t.config != b.config {
 		return mismatch(t.config, b.config)
 	}

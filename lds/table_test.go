@@ -123,50 +123,6 @@ func TestTableHoldsTheLowest(t *testing.T) {
 	}
 }
 
-// Of ten times as many flows as it holds, a table holds the large ones, and its
-// intervals hold the means of all of their packets, those included that came
-// before they were admitted. Intervals of a twentieth of the width do not.
-func TestTableIntervalsHold(t *testing.T) {
-	for _, loss := range []float64{0, 0.01} {
-		all, means := tableTraffic(3, 5000, 1<<9, loss)
-		up, down := observeTable(t, TableConfig{Flows: 512, SumBits: 56, DigestBits: 16}, all, 0)
-		sizes := map[hashing.Flow]int{}
-		for _, p := range all {
-			sizes[p.flow]++
-		}
-		var large, held, answers, in, narrow uint64
-		for f, want := range means {
-			r, err := EstimateTable(up, down, f)
-			if sizes[f] >= 256 {
-				large++
-				if up.room(f) != nil {
-					held++
-				}
-			}
-			if err != nil || sizes[f] < 16 {
-				continue
-			}
-			answers++
-			i := r.MeanInterval(0.95)
-			if i.Contains(want) {
-				in++
-			}
-			if math.Abs(r.Mean-want) <= (i.High-i.Low)/40 {
-				narrow++
-			}
-		}
-		if float64(held) < 0.3*float64(large) || answers < 300 {
-			t.Fatalf("loss %g: %d of %d large flows held, %d answers", loss, held, large, answers)
-		}
-		if estimate.ProportionInterval(in, answers, 0.999).High < 0.95 {
-			t.Errorf("loss %g: %d of %d means in their 95 %% intervals", loss, in, answers)
-		}
-		if estimate.ProportionInterval(narrow, answers, 0.999).High >= 0.95 {
-			t.Errorf("loss %g: intervals of a twentieth of the width hold %d of %d: the test cannot fail", loss, narrow, answers)
-		}
-	}
-}
-
 // Flows that Hold names are there from their first packet on, however many
 // others come.
 func TestTableHold(t *testing.T) {
@@ -298,21 +254,6 @@ func FuzzTable(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestTableAllocatesNothing(t *testing.T) {
-	all, _ := tableTraffic(8, 400, 64, 0.01)
-	up, down := observeTable(t, TableConfig{Flows: 64, SumBits: 56, DigestBits: 16}, all, 0)
-	if n := testing.AllocsPerRun(10, func() {
-		for _, p := range all[:100] {
-			up.Update(p.flow, p.id, p.sent)
-			EstimateTable(up, down, p.flow)
-		}
-		_ = up.Merge(down)
-		up.Reset()
-	}); n != 0 {
-		t.Errorf("%g allocations", n)
-	}
 }
 
 func TestTableConfigIsChecked(t *testing.T) {

@@ -28,6 +28,7 @@ const (
 
 // AppendBinary appends the table's encoding to b. The error is always nil.
 func (t *Table) AppendBinary(b []byte) ([]byte, error) {
+	made(t.buckets > 0, "Table")
 	c, start := &t.config, len(b)
 	b = wire.Begin(b, tableMagic, tableVersion)
 	b = binary.BigEndian.AppendUint64(b, c.Identity)
