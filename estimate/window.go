@@ -63,8 +63,6 @@ func (a *Areas) pool(from, to int) *window {
 		r.sent = r.received + r.other + r.left + r.young + r.fresh.exact.n
 		r.finish(l, g)
 		r.settle(l, g)
-		r.area += r.owed
-		r.variance += r.unsure
 		r.busy = append(resize(r.busy, from), r.way...)
 		for k := from; k > 0; k-- {
 			r.busy[k-1] = r.busy[k] + l.fewer(g, k)
@@ -222,11 +220,13 @@ const mostYoung = 0.05
 // combine adds up the groups, and leaves out those that add more variance than
 // knowledge, the densest first: what they hold is known from the others.
 func (w *window) combine() (Transit, error) {
-	total, counted, left := 0.0, 0.0, 0.0
+	total, counted, left, owed, unsure := 0.0, 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
 		total += r.sent
 		left += r.left
+		owed += r.owed
+		unsure += r.unsure
 		counted += r.exact
 	}
 	if counted == 0 || 4*left > total {
@@ -251,9 +251,9 @@ func (w *window) combine() (Transit, error) {
 			continue
 		}
 		out, scale, young := total-rest.received, total/rest.received, w.young*rest.area/rest.received
-		variance := rest.variance*scale*scale + w.scatter*out*(1+out/rest.received) + sq(w.areas.greatest)*scale*(scale-1)
+		variance := rest.variance*scale*scale + w.scatter*out*(1+out/rest.received) + sq(w.areas.greatest)*scale*(scale-1) + unsure
 		t := Transit{
-			Mean:     rest.area / rest.received,
+			Mean:     rest.area/rest.received + owed/total,
 			Error:    math.Sqrt(variance+sq(young)) / total,
 			Degrees:  uint64(max(1, rest.cells-1)),
 			First:    OnWay{Packets: rest.way[0] * scale},

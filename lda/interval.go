@@ -132,14 +132,19 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 
 // missing returns the greatest mean square of delays that packets that were alone may
 // lack: as far as areas say that the mean of those received may be greater, slow ones
-// were not alone.
+// were not alone. One that came after it had counted as lost may be slower than any known:
+// then one packet may have taken all of it.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas || r.deviationDegrees == 0 {
 		return 0
 	}
 	error := -estimate.NormalQuantile((1-confidence)/2) * r.alone.StdDev / math.Sqrt(float64(r.alone.N))
 	_, received := r.OfReceived(confidence)
-	return max(0, received.High-r.alone.Mean-error) * max(0, r.greatest-r.alone.Mean)
+	more, most := max(0, received.High-r.alone.Mean-error), max(0, r.greatest-r.alone.Mean)
+	if r.Extra > 0 {
+		most = max(most, more*float64(r.spoken))
+	}
+	return more * most
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if
