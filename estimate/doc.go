@@ -5,7 +5,7 @@
 //   - [Rotation] lets one writer go on while readers have the interval before.
 //   - [Moments] accumulates mean and variance of samples; [Cells] does so where
 //     only sums over groups of packets are known, which is all that LDA, LDS
-//     and COLATE keep; [Difference] reads registers of narrow width.
+//     and COLATE keep; [SignExtend] reads registers of narrow width.
 //   - Intervals of a mean: [HoeffdingInterval] is LDA's eq. (1),
 //     [StudentInterval] that of Student, tighter and for few cells, too.
 //     [DeviationInterval] and [ProportionInterval] are for a deviation and for

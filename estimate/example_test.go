@@ -15,7 +15,7 @@ func ExampleCells() {
 		{2, 1<<40 - 100, 290},
 		{5, 7_000, 8_010},
 	} {
-		cells.Add(float64(estimate.Difference(c.up, c.down, 40)), c.count)
+		cells.Add(float64(estimate.SignExtend(c.down-c.up, 40)), c.count)
 	}
 	delay, err := cells.Delay()
 	if err != nil {

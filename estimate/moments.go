@@ -89,17 +89,11 @@ func (m *Moments) Delay() (Delay, error) {
 }
 
 // SignExtend returns the low bits of v as a two's-complement number: the value
-// of a register of that width, or of a difference of two of them. The
+// of a register of that width, or of a difference of two of them, which is exact if
+// it fits that width, however both have wrapped. The
 // arithmetic on v may have used any wider register and may have wrapped. bits
 // is 1 to 64; more panics.
 func SignExtend(v uint64, bits int) int64 {
 	shift := 64 - bits
 	return int64(v<<shift) >> shift
-}
-
-// Difference returns down − up, of two sums kept modulo 2^bits. It is exact if
-// the true difference fits a signed number of that width, however the sums have
-// wrapped. bits is 1 to 64; more panics.
-func Difference(up, down uint64, bits int) int64 {
-	return SignExtend(down-up, bits)
 }

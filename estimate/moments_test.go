@@ -152,9 +152,9 @@ func TestDifferenceOfWrappedSums(t *testing.T) {
 			up := rng.Uint64()
 			down := up + uint64(want)
 			for _, got := range []int64{
-				Difference(up, down, bits),
-				Difference(up&mask, down&mask, bits), // registers of that width
-				Difference(up&mask, down, bits),
+				SignExtend(down-up, bits),
+				SignExtend(down&mask-up&mask, bits), // registers of that width
+				SignExtend(down-up&mask, bits),
 			} {
 				if got != want {
 					t.Fatalf("%d bits: %#x − %#x is %d, got %d", bits, down, up, want, got)

@@ -77,9 +77,9 @@ func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known bool)
 
 // quiet reports whether nothing was on its way in a cell at any cut that is kept,
-// nor lost.
+// nor lost in between.
 func (a *Areas) quiet(c *areaCell) bool {
-	return !c.stirred && c.oldest == c.anchor && c.since == 0 && !c.losses && !c.copies
+	return !c.stirred && c.oldest == c.anchor && c.since == 0 && !c.copies
 }
 
 // settle finds the events and levels of a cell at all cuts, and those at which it

@@ -87,7 +87,7 @@ func TestWrappedSumsAreUnwrapped(t *testing.T) {
 			// Negative control: sums are taken for what their bits say.
 			var total, packets float64
 			for i := range up.sampled() {
-				total += float64(estimate.Difference(up.cells[i].sum, down.cells[i].sum, int(c.config.SumBits)))
+				total += float64(estimate.SignExtend(down.cells[i].sum-up.cells[i].sum, int(c.config.SumBits)))
 				packets += float64(up.cells[i].count())
 			}
 			if math.Abs(total/packets-c.mean) > 10*tolerance {

@@ -199,7 +199,7 @@ type centre struct {
 // has the fewest so far.
 func (c *centre) look(up, down *cell, bits uint8) {
 	if n := uint64(up.count()); n > 0 && (c.packets == 0 || n < c.packets) {
-		*c = centre{estimate.Difference(up.sum, down.sum, int(bits)) / int64(n), up.sum, n}
+		*c = centre{estimate.SignExtend(down.sum-up.sum, int(bits)) / int64(n), up.sum, n}
 	}
 }
 

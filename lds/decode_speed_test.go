@@ -101,7 +101,7 @@ func plainGradient(up, down *Sketch, flows []joint.FlowRecord) (x []float64) {
 	cells, _ := c.cellsOf(flows)
 	var all estimate.Cells
 	for i := range y {
-		y[i] = float64(estimate.Difference(up.cells[i].sum, down.cells[i].sum, int(c.SumBits)))
+		y[i] = float64(estimate.SignExtend(down.cells[i].sum-up.cells[i].sum, int(c.SumBits)))
 		all.Add(y[i], uint64(up.cells[i].count()))
 	}
 	for i := range y {

@@ -26,13 +26,13 @@ type Sample struct {
 // near is a time close to those of the packets, by the near point's clock: they
 // may differ from it by 2^(bits-1) ns in total, nine minutes at 40 bits.
 func There(sent, received uint64, packets uint32, bits int, near int64) Sample {
-	return Sample{meanTime(sent, packets, bits, near), estimate.Difference(sent, received, bits), packets}
+	return Sample{meanTime(sent, packets, bits, near), estimate.SignExtend(received-sent, bits), packets}
 }
 
 // Back is like [There] for a cell of the direction from the far point to the
 // near one. near is again by the clock of the near point, which received them.
 func Back(sent, received uint64, packets uint32, bits int, near int64) Sample {
-	return Sample{meanTime(received, packets, bits, near), estimate.Difference(sent, received, bits), packets}
+	return Sample{meanTime(received, packets, bits, near), estimate.SignExtend(received-sent, bits), packets}
 }
 
 // meanTime returns the mean of times close to a known one, from their sum.
