@@ -14,7 +14,7 @@ import (
 )
 
 // Metrics keeps totals and the latest report of each pair of points, and shows
-// them to Prometheus. The zero value is ready to use.
+// them to Prometheus. The zero value is ready to use, by any number of goroutines.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)

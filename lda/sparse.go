@@ -8,7 +8,7 @@ import (
 
 // A Sparse is an [Aggregator] for intervals of few packets. It remembers which
 // cells they are in, so that packing, comparing and emptying it take as long as
-// there are packets, not cells. Update takes a little longer. The zero value panics.
+// there are packets, not cells. Update takes a little longer. It is for one goroutine, and the zero value panics.
 type Sparse struct{ of Aggregator }
 
 // NewSparse returns an empty one. The error wraps [estimate.ErrConfig].
