@@ -246,9 +246,12 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	return result, nil
 }
 
-// tally returns what is known about a flow whether or not it has an answer.
+// tally returns what is known about a flow whether or not it has an answer. The time that its
+// packets spent on their way in the report may be more and less than the sum of the delays of
+// those received: by the ages, when it ended, of those then on their way, and when it began.
+// Rows that sample have part of them.
 func (a *Accumulator) tally(f hashing.Flow) (r Result) {
-	c := &a.config
+	c, full := &a.config, false
 	sent, received, most := math.Inf(1), math.Inf(1), math.Inf(1)
 	for row, rate := range c.Rates[:c.Rows] {
 		var all total
@@ -258,6 +261,7 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 			all.received += t.received
 			all.lost += t.lost
 			all.left += max(0, t.left)
+			all.began, all.ended = all.began.plus(t.began), all.ended.plus(t.ended).plus(t.gone)
 		}
 		sent = min(sent, atMost(float64(all.sent), rate))
 		received = min(received, atMost(float64(all.received), rate))
@@ -267,46 +271,21 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 				r.Overdue = uint64(max(0, all.lost))
 			}
 		}
+		switch less, more := all.owes(rate); {
+		case rate == 1 && full:
+			r.less, r.more = min(r.less, less), min(r.more, more)
+		case rate == 1:
+			r.less, r.more, full = less, more, true
+		case !full:
+			r.less, r.more = max(r.less, less), max(r.more, more)
+		}
 	}
 	r.Sent, r.Received, r.Lost = uint64(math.Round(sent)), uint64(math.Round(received)), uint64(math.Round(most))
 	if r.Late = a.joined * float64(a.end-a.since); a.late && received > 0 {
 		r.Late += most / received * float64(a.end-a.since) / 2
 	}
-	if received > 0 {
-		r.less, r.more = a.owed(f)
-		r.less, r.more = r.less/received, r.more/received
-	}
+	r.less, r.more = r.less/max(1, received), r.more/max(1, received)
 	return r
-}
-
-// owed returns by how much the time that a flow's packets spent on their way in the
-// report may be more and less than the sum of the delays of those received: by the ages, when
-// it ended, of those then on their way, and when it began. Rows that sample have part of
-// them. It is +Inf if more packets were on their way then than the report received.
-func (a *Accumulator) owed(f hashing.Flow) (less, more float64) {
-	c, full := &a.config, false
-	for row, rate := range c.Rates[:c.Rows] {
-		var began, ended ages
-		received := 0.0
-		for offset := range c.Spread {
-			t := &a.all[c.at(row, f, offset)]
-			received += float64(t.received)
-			began, ended = began.plus(t.began), ended.plus(t.ended).plus(t.gone)
-		}
-		low, high := max(0, ended.Most-began.Least)/rate, max(0, began.Most-ended.Least)/rate
-		if math.Abs(began.Packets)+math.Abs(ended.Packets) > received {
-			low, high = math.Inf(1), math.Inf(1)
-		}
-		switch {
-		case rate == 1 && full:
-			less, more = min(less, low), min(more, high)
-		case rate == 1:
-			less, more, full = low, high, true
-		case !full:
-			less, more = max(less, low), max(more, high)
-		}
-	}
-	return less, more
 }
 
 // Decode estimates the mean delays of all flows over all intervals together,

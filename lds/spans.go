@@ -113,6 +113,16 @@ func (t *total) add(s *estimate.Span, c *Config, first bool) {
 	t.open.outstanding = int(s.Ended.Packets)
 }
 
+// owes returns by how much the time on the way may be more and less than delays, of all packets
+// that the cells of a row stand for. If more were on their way at the ends than were received, that
+// is +Inf.
+func (t *total) owes(rate float64) (less, more float64) {
+	if math.Abs(t.began.Packets)+math.Abs(t.ended.Packets) > float64(t.received) {
+		return math.Inf(1), math.Inf(1)
+	}
+	return max(0, t.ended.Most-t.began.Least) / rate, max(0, t.began.Most-t.ended.Least) / rate
+}
+
 // A borrowing says how much longer packets of spans that lost some waited than those
 // of the same cell's exact spans, by all cells: where a queue drops its tail, losses
 // happen where delays are long. It has the variance of that from cell to cell, beyond what
