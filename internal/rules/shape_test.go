@@ -102,7 +102,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {692, 406},
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2110},
-	"lds":            {2881, 3585},
+	"lds":            {2870, 3580},
 	"colate":         {4544, 3665},
 	"rli":            {3254, 2808},
 	"hashing":        {1804, 3006},
