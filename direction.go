@@ -214,7 +214,7 @@ type shard struct {
 	through int64  // the latest cut that was taken
 	piles   []pile // of those after it
 	spare   []entry
-	late    int // packets that came of cuts that were taken
+	late    uint32 // packets that came of cuts that were taken
 	logs    []*log
 	free    []*log // those in no pool
 	_       [64]byte
@@ -272,7 +272,7 @@ func (s *shard) add(entries []entry) {
 			n++
 		}
 		if late {
-			s.late += n
+			s.late += uint32(n)
 		}
 		for s.through+int64(len(s.piles)) < cut {
 			s.piles = append(s.piles, pile{few: s.spare})
@@ -284,8 +284,8 @@ func (s *shard) add(entries []entry) {
 }
 
 // rotate ends a cut and those before, and returns a tally with what passed in them
-// added, nil if there is none.
-func (s *shard) rotate(cut int64, total *tally) *tally {
+// added, nil if there is none, and how many packets came of cuts that were taken.
+func (s *shard) rotate(cut int64, total *tally) (_ *tally, late uint32) {
 	s.mu.Lock()
 	for _, l := range s.logs {
 		l.fold()
@@ -304,6 +304,7 @@ func (s *shard) rotate(cut int64, total *tally) *tally {
 		s.spare = p.few[:0]
 	}
 	s.through, s.piles = max(s.through+1, cut), append(s.piles[:0], s.piles[done:]...)
+	late, s.late = s.late, 0
 	s.mu.Unlock()
 	for _, t := range many {
 		if total == nil {
@@ -313,37 +314,27 @@ func (s *shard) rotate(cut int64, total *tally) *tally {
 		total.merge(t)
 		t.giveBack()
 	}
-	return total
+	return total, late
 }
 
-// rotate ends a cut and those before in all shards, and returns what passed in them,
-// nil if nothing did.
-func (d *Direction) rotate(cut int64) (total *tally) {
+// rotate is that of all shards.
+func (d *Direction) rotate(cut int64) (total *tally, late uint32) {
 	for _, s := range d.shards {
-		total = s.rotate(cut, total)
+		t, n := s.rotate(cut, total)
+		total, late = t, late+n
 	}
-	return total
+	return total, late
 }
 
 // drop forgets what was counted up to a cut, and what seemed to pass later.
 func (d *Direction) drop(cut int64) {
-	d.rotate(cut + mostPiles).giveBack()
+	total, _ := d.rotate(cut + mostPiles)
+	total.giveBack()
 	for _, s := range d.shards {
 		s.mu.Lock()
 		s.through = cut
 		s.mu.Unlock()
 	}
-}
-
-// late returns how many packets came of cuts that were taken, since it was asked.
-func (d *Direction) late() (n uint32) {
-	for _, s := range d.shards {
-		s.mu.Lock()
-		n += uint32(s.late)
-		s.late = 0
-		s.mu.Unlock()
-	}
-	return n
 }
 
 // A pile is packets of one cut: a list while they are few, then counters.

@@ -29,7 +29,7 @@ func TestPassedAddsUp(t *testing.T) {
 	d := newDirection(&config, newTimeline(nil))
 	total := borrowTally(&config)
 	collect := func() {
-		if done := d.rotate(farthest); done != nil {
+		if done, _ := d.rotate(farthest); done != nil {
 			total.merge(done)
 			done.giveBack()
 		}
@@ -94,7 +94,7 @@ func TestLogsAreFew(t *testing.T) {
 			h.log.append(entry{packet: hashing.Word(1, uint64(i))})
 		}
 	}
-	total := d.rotate(farthest)
+	total, _ := d.rotate(farthest)
 	if got := total.all.Packets(); got != 3*(maxLogs+10) || len(s.logs) != maxLogs {
 		t.Errorf("%d packets in %d logs, want %d in %d", got, len(s.logs), 3*(maxLogs+10), maxLogs)
 	}
@@ -332,17 +332,19 @@ func TestPacketsBelongToTheirCut(t *testing.T) {
 	s := d.shards[0]
 	d.drop(0)
 	var counts []uint64
+	var late []uint32
 	s.mu.Lock()
 	s.add([]entry{{time: 98e6}, {time: 103e6}, {time: 99e6}, {time: 250e6}, {time: 150e6}, {time: 390e6}})
 	s.mu.Unlock()
 	for cut := range int64(5) {
 		n := uint64(0)
-		if done := d.rotate(cut + 1); done != nil {
+		done, tardy := d.rotate(cut + 1)
+		if done != nil {
 			n = done.all.Packets()
 		}
-		counts = append(counts, n)
+		counts, late = append(counts, n), append(late, tardy)
 	}
-	if want := []uint64{4, 1, 1, 0, 0}; !slices.Equal(counts, want) || d.late() != 3 || d.late() != 0 {
+	if want := []uint64{4, 1, 1, 0, 0}; !slices.Equal(counts, want) || !slices.Equal(late, []uint32{3, 0, 0, 0, 0}) {
 		t.Errorf("cuts of %v packets, want %v, and of the first some came late", counts, want)
 	}
 }

@@ -206,14 +206,13 @@ func (p *Point) cut() {
 		if p.discard { // what the clock before the session stamped, even if it seems later
 			d.drop(ended)
 		} else {
-			total[i] = d.rotate(ended)
+			total[i], late[i] = d.rotate(ended)
 		}
-		late[i] = d.late()
 		if k := d.kept.Load(); k != nil {
 			k.cut(now)
 		}
 	}
-	p.adapt(late != [2]uint32{} && !p.discard)
+	p.adapt(late != [2]uint32{})
 	if p.idle++; total != [2]*tally{} {
 		p.idle = 0
 	}
