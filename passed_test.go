@@ -9,14 +9,12 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -405,62 +403,6 @@ func TestUnknownClocks(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Packets are kept in the epochs of their own times, however late a log is emptied
-// or a cut comes; those that come after their epoch was cut are left out, and
-// told.
-func TestKeepCutsByTime(t *testing.T) {
-	store, err := colate.OpenStore(t.TempDir(), colate.StoreOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, 0)
-		p := l.a.Load()
-		c := colate.DefaultConfig
-		c.Counters, c.Period = 5000, 1e9
-		var told []error
-		if err := p.Keep(store, c, func(err error) { told = append(told, err) }); err != nil {
-			t.Fatal(err)
-		}
-		k := p.kept.Load()
-		at := func(epoch int64, n int) (entries []entry) {
-			for i := range n {
-				entries = append(entries, entry{packet: hashing.Packet(hashing.Word(1, uint64(i))), flow: 7, time: epoch*1e9 + int64(i)})
-			}
-			return entries
-		}
-		k.add(at(100, 10))
-		k.add(at(101, 3)) // one log is emptied sooner than another
-		k.add(at(100, 5))
-		k.cut(101e9 + 5e6)
-		synctest.Wait() // until it is written
-		k.add(at(101, 20))
-		k.add(at(100, 4)) // their epoch is over
-		k.add(at(102, 2))
-		k.cut(102e9 + 5e6)
-		synctest.Wait()
-		k.add(at(103, 1)) // it is cut when the point is closed
-		l.close()
-		var kept []uint64
-		for r, err := range store.Epochs(100e9, 110e9) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if start, _, _ := r.Span(); start != int64(100+len(kept))*1e9 {
-				t.Errorf("epoch %d begins at %d", len(kept), start)
-			}
-			kept = append(kept, r.Packets())
-		}
-		if !slices.Equal(kept, []uint64{15, 23, 2, 1}) {
-			t.Errorf("epochs of %d packets, want 15, 23, 2 and 1", kept)
-		}
-		if len(told) != 1 || !strings.Contains(told[0].Error(), " 4 packets") {
-			t.Errorf("told %v, want 4 packets that came late", told)
-		}
-	})
 }
 
 // An idle point cuts once a report, and at each cut again once something passes.
