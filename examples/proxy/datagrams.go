@@ -47,7 +47,8 @@ func (h *half) next(s *source, pass func(datagram []byte, from netip.AddrPort, a
 // each passes on all that comes, until the socket is closed. Other errors may say
 // no more than that the other end restarts.
 func (h *half) each(conn *net.UDPConn, way int, pass func(datagram []byte, from netip.AddrPort, at time.Time)) {
-	for s := (&source{UDPConn: conn, way: way}); ; {
+	s := &source{UDPConn: conn, way: way}
+	for {
 		if err := h.next(s, pass); errors.Is(err, net.ErrClosed) {
 			return
 		} else if err != nil {

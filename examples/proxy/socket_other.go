@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Other kernels are not asked: our own queues count as the network there.
-
+// tell asks nothing of other kernels: our own queues count as the network there.
 func tell(syscall.Conn) {}
 
+// read says that a datagram came now.
 func read([]byte) (at time.Time, drops uint32) { return time.Now(), 0 }

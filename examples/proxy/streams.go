@@ -27,12 +27,14 @@ var buffers = sync.Pool{New: func() any { return new([head + 64<<10]byte) }}
 // accept forwards connections. An error, as when files run out, passes.
 func (h *half) accept() {
 	for {
-		if conn, err := h.accepts.Accept(); err == nil {
+		conn, err := h.accepts.Accept()
+		switch {
+		case err == nil:
 			h.streams.Add(1)
 			go h.forward(conn.(*net.TCPConn))
-		} else if errors.Is(err, net.ErrClosed) {
+		case errors.Is(err, net.ErrClosed):
 			return
-		} else {
+		default:
 			h.say("%v, trying again", err)
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -111,7 +113,9 @@ func (s *stream) send() {
 	few := make([]byte, head+252)
 	var busy *[head + 64<<10]byte
 	var err error
-	for b, n := few, 0; err == nil; {
+	b := few
+	for err == nil {
+		var n int
 		if n, err = s.outer.Read(b[head:]); n > 0 {
 			s.passed(true, b[head:head+n])
 			binary.BigEndian.PutUint32(b, uint32(n))
@@ -150,7 +154,8 @@ func (s *stream) hangUp() {
 // receive passes on what comes in frames, until the other half hangs up.
 func (s *stream) receive() {
 	defer s.leave()
-	for size := make([]byte, head); ; {
+	size := make([]byte, head)
+	for {
 		if _, err := io.ReadFull(s.inner, size); err != nil {
 			if !s.heard { // the network or the other half failed
 				reset(s.outer)
@@ -203,10 +208,12 @@ func (s *stream) passed(sent bool, b []byte) {
 	if s.half.leaves(forth) == sent {
 		way = forth
 	}
-	at, before := time.Now(), s.parts[way]
+	at, number := time.Now(), s.parts[way]/every
 	s.parts[way] += uint64(len(b))
-	for number := before/every + 1; number <= s.parts[way]/every; number++ {
-		s.half.passed(way, 0, at, binary.BigEndian.AppendUint64(s.name[:16:16], number))
+	for number < s.parts[way]/every {
+		number++
+		id := binary.BigEndian.AppendUint64(s.name[:16:16], number)
+		s.half.passed(way, 0, at, id)
 	}
 }
 
