@@ -118,7 +118,7 @@ func (c *Config) Validate() error {
 // made panics if something was not made by its constructor: the zero value has no cells.
 func made(ok bool, what string) {
 	if !ok {
-		panic("lds: a " + what + " that its constructor did not make")
+		panic("lds: the zero " + what + ", which its constructor did not make")
 	}
 }
 
