@@ -89,28 +89,6 @@ func TestImplausibleReference(t *testing.T) {
 	}
 }
 
-// TestStepIsBelieved: of a clock that is stepped, either way, the fourth
-// reference is believed, and none of the delays after that are of both clocks.
-func TestStepIsBelieved(t *testing.T) {
-	for _, step := range []int64{1e6, -1e6} {
-		s := newSteady(t, 0)
-		s.run(50)
-		for i := range 20 {
-			s.Update(1, 100, s.at+1000)
-			s.at += 5000
-			s.Reference(ReferencePacket{Sequence: s.sequence, Sent: s.at - 1500 + step}, s.at)
-			s.sequence++
-			if i == 5 {
-				s.Flush()
-				s.Reset()
-			}
-		}
-		if k := s.Counts(); k.Refused != 0 || s.mean(t) != float64(1500-step) {
-			t.Errorf("step %d: %+v, mean %v", step, k, s.mean(t))
-		}
-	}
-}
-
 // TestTaggedReferences: with a key, only what its holder made is believed, and
 // only once.
 func TestTaggedReferences(t *testing.T) {

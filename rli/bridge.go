@@ -2,10 +2,9 @@ package rli
 
 import "math"
 
-// Between two packets of a busy period whose waiting times are known, the waiting
-// time goes up and down at random, and never reaches zero: a Brownian bridge that
-// stays positive, a Bessel bridge of dimension 3. At the fraction u of its length T,
-// from a to b,
+// Between two packets of a busy period whose waiting times are known, the waiting time goes
+// up and down at random, and never reaches zero: a Brownian bridge that stays positive, a
+// Bessel bridge of dimension 3. At the fraction u of its length T, from a to b,
 //
 //	m = (1−u)·a + u·b
 //	v = u(1−u)·σ²T

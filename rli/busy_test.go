@@ -146,17 +146,3 @@ func TestLateReferences(t *testing.T) {
 		t.Errorf("pauses of microseconds: %v", err)
 	}
 }
-
-// TestSlowReferencesLost: references of packets that waited long are lost. All is
-// refused, also what came before it was noticed.
-func TestSlowReferencesLost(t *testing.T) {
-	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 30}, 60_000, source(t, "flows", 0.55, 7), nil)
-	for i := range events {
-		if e := &events[i]; e.kind == reference && e.delay > 8000 {
-			e.kind = cross
-		}
-	}
-	if n := flowsOf(receive(t, config(rli.Auto), events)); n > 0 {
-		t.Errorf("%d flows have answers", n)
-	}
-}

@@ -11,18 +11,9 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The encoding holds what was measured, and nothing about the link.
-// Big-endian, between the head and the CRC-32C of package wire:
-//
-//	Config          identity, rate, injector, reference bytes, method, buffer, flows: 8 each
-//	counts          8 each, in the order of Counts
-//	quality         8 each, in the order of its fields
-//	total           stretches 2 · count 6 · base 8 · sum 8 · squares 8 · error 8 · doubtful 8
-//	number of flows 8
-//	for each flow, by ascending hash: hash 8 · the same as for the total
-//
-// The base is the mean of the delays, rounded down, and sums are of the delays
-// less the base. What is no whole number is the bits of a float64.
+// The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7.
+// The base of a record is there the mean of the delays, rounded down, and sums are of the
+// delays less the base.
 const (
 	magic   = "HRLI"
 	version = 10
@@ -35,19 +26,16 @@ const (
 	sumsFields   = 6
 )
 
-// size returns the number of bytes in the encoding of the given number of
-// flows.
+// size returns the number of bytes in the encoding of the given number of flows.
 func (c *Config) size(flows int64) int64 {
 	return wire.Overhead + 8*(configFields+countFields+qualityFields+sumsFields+1+flows*(1+sumsFields))
 }
 
-// words returns the fields as they are encoded.
 func (c *Config) words() [configFields]uint64 {
 	return [...]uint64{c.Identity, uint64(c.Rate), uint64(c.Injector), uint64(c.ReferenceBytes), uint64(c.Method),
 		uint64(c.Buffer), uint64(c.Flows)}
 }
 
-// words returns the sums as they are encoded.
 func (r *record) words() [sumsFields]uint64 {
 	return [...]uint64{r.tally, uint64(r.base), uint64(r.sum), math.Float64bits(r.squares), math.Float64bits(r.error), uint64(r.doubtful)}
 }
@@ -155,7 +143,6 @@ func decode(data []byte, most int64) (*Receiver, error) {
 	return r, d.Close()
 }
 
-// readWords reads an array of words.
 func readWords[A [configFields]uint64 | [sumsFields]uint64](d *wire.Reader) (words A) {
 	for i := range len(words) {
 		words[i] = d.Uint64()
@@ -163,7 +150,6 @@ func readWords[A [configFields]uint64 | [sumsFields]uint64](d *wire.Reader) (wor
 	return words
 }
 
-// fill sets what was measured from the encoding.
 func (r *Receiver) fill(d *wire.Reader, flows int64) error {
 	for _, n := range r.counts.list() {
 		*n = d.Uint64()
@@ -201,7 +187,6 @@ func (r *Receiver) fill(d *wire.Reader, flows int64) error {
 	return nil
 }
 
-// read sets the sums from the encoding.
 func (r *record) read(d *wire.Reader) error {
 	w := readWords[[sumsFields]uint64](d)
 	*r = record{tally: w[0], base: int64(w[1]), sum: int64(w[2]), squares: math.Float64frombits(w[3]),

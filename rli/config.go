@@ -12,16 +12,13 @@ type Method uint8
 
 // The methods.
 const (
-	// Auto interpolates within busy periods of the link. It falls back to Linear until
-	// the link's rate is known, from Config.Rate or from references, until the link has
-	// shown that it behaves as assumed, and while straight lines are closer to the
-	// references.
+	// Auto interpolates within busy periods of the link, or as Linear until the link's
+	// rate is known and it has shown that it behaves as assumed, and while straight lines
+	// are closer to the references.
 	Auto Method = iota
-	// Linear interpolates between the references on both sides: the RLI
-	// estimator, eq. (1).
+	// Linear interpolates between the references on both sides: RLI's estimator, eq. (1).
 	Linear
-	// Left uses the delay of the reference before: the RLI-L estimator. It
-	// needs no buffer.
+	// Left uses the delay of the reference before: the RLI-L estimator. It needs no buffer.
 	Left
 	methods
 )
@@ -47,22 +44,19 @@ const (
 // A Config holds every size of a receiver. Two receivers can be merged only if
 // their Configs are equal.
 type Config struct {
-	// Identity identifies what flows are hashed with: the
-	// [hashing.Fingerprint] of a seed or of a [hashing.SipHash]. Encodings
-	// carry it, so it must not be the secret itself.
+	// Identity identifies what flows are hashed with: the [hashing.Fingerprint] of a seed
+	// or of a [hashing.SipHash]. Encodings carry it, so it must not be the secret itself.
 	Identity uint64
 
-	// Rate is the rate of the link at whose transmitter or far end the
-	// receiver is, in bits per second, up to 10^15. Zero means unknown: Auto
-	// then learns it from references, and straight lines ignore the sizes of
-	// packets. If references show another rate, Auto uses that; see
-	// [Receiver.Rate].
+	// Rate is the rate of the link in bits per second, up to 10^15. Zero means unknown:
+	// straight lines then ignore the sizes of packets. Auto learns it from references, also
+	// if they show another one; see [Receiver.Rate].
 	Rate int64
 
-	// Injector identifies the injector whose references the receiver takes.
-	// Others' only count as departures. If several injectors send to one place,
-	// use a receiver for each, and report the others' packets to it with Pass.
-	// If one sender sends to several places, use an injector for each.
+	// Injector identifies the injector whose references the receiver takes. Others' only
+	// count as departures. If several injectors send to one place, use a receiver for each,
+	// and report the others' packets to it with Pass. If one sender sends to several places,
+	// use an injector for each.
 	Injector uint32
 
 	// ReferenceBytes is the size of a reference packet on the link, 1 to
@@ -78,15 +72,12 @@ type Config struct {
 	// estimates the packets in it from what it has seen so far.
 	Buffer int
 
-	// Flows is the number of flow records, 1 to 2^26. When all are in use, a
-	// packet of a new flow either takes the place of a record that is old or
-	// has few packets (Counts.Evicted), or goes unrecorded (Counts.Shed).
+	// Flows is the number of flow records, 1 to 2^26. When all are in use, a new flow takes
+	// the place of one that is old or has few packets, or goes unrecorded: see Counts.
 	Flows int
 }
 
-// DefaultConfig is for a link of unknown rate, up to 65,536 flows, and
-// references in this package's wire form in UDP over IPv4. Set Rate if it is
-// known.
+// DefaultConfig is for a link of unknown rate, and references in UDP over IPv4.
 var DefaultConfig = Config{ReferenceBytes: 28 + ReferenceSize, Method: Auto, Buffer: 1024, Flows: 65536}
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
@@ -121,8 +112,7 @@ func (c *Config) slots() int {
 	return n
 }
 
-// MemorySize returns the number of bytes that a receiver takes in memory, give
-// or take a few hundred.
+// MemorySize returns the number of bytes that a receiver takes, within a few hundred.
 func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
 
 // EncodedSize returns the number of bytes in a receiver's encoding if all

@@ -1,8 +1,7 @@
-// Package rli is Reference Latency Interpolation. It estimates the one-way
-// delay of every packet through a queue, and so of every flow. The sender
-// injects reference packets into the traffic that carry the time they were
-// sent. Only the receiver keeps state: no other packet carries anything, and
-// nothing is collected from the sender.
+// Package rli is Reference Latency Interpolation. It estimates the one-way delay of every
+// packet through a queue, and so of every flow. The sender injects reference packets into
+// the traffic that carry the time they were sent. Only the receiver keeps state: no other
+// packet carries anything, and nothing is collected from the sender.
 //
 //	injector, err := rli.NewInjector(rli.InjectorConfig{Every: 100}) // at the sender
 //	if reference, ok := injector.Packet(length, before); ok { // before the packet was written
@@ -63,19 +62,17 @@
 // its own references and its own receiver, and report the other classes to that
 // receiver with [Receiver.Pass], as all packets that join the queue from elsewhere.
 //
-// The clocks of injector and receiver agree. An offset is added to every mean,
-// exactly, and changes no deviation; package estimate/clock can remove it. A
-// step that is shorter than the time between two references looks like a longer
-// wait. What loss says about delays is not known: [Counts].Missing counts
-// packets that never departed.
+// The clocks of injector and receiver agree. An offset is added to every mean, exactly, and
+// changes no deviation; package estimate/clock can remove it. A step that is shorter than
+// the time between two references looks like a longer wait. What loss says about delays is
+// not known: [Counts].Missing counts packets that never departed.
 //
 // # Source
 //
-// M. Lee, N. Duffield, R. R. Kompella, Not All Microseconds are Equal:
-// Fine-Grained Per-Flow Measurements with Reference Latency Interpolation,
-// SIGCOMM 2010, extended version. Linear is its RLI estimator, eq. (1), section
-// III-C, and Left RLI-L; Config.Rate is l_c, Config.ReferenceBytes b,
-// and InjectorConfig.Rate Algorithm 1, section III-B.1; a record holds c, m and v,
-// eq. (2) to (6). Busy periods, what references say of the packets that they follow,
-// and intervals go beyond the paper: METHODS.md, section 4.
+// M. Lee, N. Duffield, R. R. Kompella, Not All Microseconds are Equal: Fine-Grained
+// Per-Flow Measurements with Reference Latency Interpolation, SIGCOMM 2010, extended
+// version. Linear is its RLI estimator, eq. (1), section III-C, and Left RLI-L; Config.Rate
+// is l_c, Config.ReferenceBytes b, and InjectorConfig.Rate Algorithm 1, section III-B.1; a
+// record holds c, m and v, eq. (2) to (6). Busy periods, what references say of the packets
+// that they follow, and intervals go beyond the paper: METHODS.md, section 4.
 package rli

@@ -43,7 +43,6 @@ func (d doubts) String() string {
 	return strings.Join(list, ", ")
 }
 
-// doubt counts n packets that are doubtful.
 func (r *record) doubt(why doubts, n uint64) {
 	r.doubtful = uint32(min(uint64(r.doubtful>>doubtBits)+n, maxDoubt))<<doubtBits | r.doubtful&allDoubts | uint32(why)
 }

@@ -72,8 +72,8 @@ func (r *Receiver) Total() (Result, error) {
 	return r.result(&r.total, r.counts.Unestimated)
 }
 
-// All returns an iterator over the flows that Estimate answers, in no
-// particular order. Meanwhile, only query the receiver.
+// All iterates over the flows that Estimate answers, in no particular order. Meanwhile,
+// only query the receiver.
 func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
@@ -102,20 +102,21 @@ type Result struct {
 }
 
 const (
-	// least is the smallest number of references from which intervals are made.
-	least = 16
-	// Errors have heavy tails, the more so the fewer stretches they come from:
-	// Student's distribution with fewestDegrees, and one more for two stretches. That
-	// has a larger deviation than the error by √(n/(n−tails)), n degrees.
+	// least is the smallest number of references from which intervals are made, as a burst
+	// goes on for several, and enough that of pairs that tell whether errors are alike.
+	least, enough = 128, 64
+	// Errors have heavy tails, the more so the fewer stretches they come from: Student's
+	// distribution of n degrees, fewestDegrees and one more for two stretches, whose
+	// deviation is √(n/(n−tails)) times theirs.
 	fewestDegrees = 3.2
 	tails         = 1.1
 	// typical is the square of most errors, of the mean square that a few large ones
 	// decide: of the mean of so many, that square is typical.
 	typical = 0.87
 	many    = 64
-	// chance is the square of how many standard errors of the references' mean error
-	// all estimates may be off by: references are so few, and estimates learn from them.
-	chance = 9
+	// leaning is the square of how many standard errors of the references' mean error all
+	// estimates may be off by, as they learn from these.
+	leaning = 9
 )
 
 // result returns the estimate of a record. others is a number of packets of the
@@ -134,30 +135,31 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	variance := f.error / (n * n) // of the mean
 	single := variance * stretches
 	ratio := q.seen / q.told
-	shared := 0.0
-	if q.twins >= least && q.common > 4*math.Sqrt(q.commonest) { // else it is chance
-		shared = min(q.common/math.Sqrt(q.commonest*q.twins)+3/math.Sqrt(q.twins), 1)
+	shared, chance := 1.0, math.Sqrt(q.commonest) // alike until references show otherwise
+	if q.twins >= enough && q.common <= 4*chance {
+		shared = 0
+	} else if q.commonest > 0 {
+		shared = min((max(q.common/chance, 0)+3)/math.Sqrt(q.twins), 1)
 	}
 	// What all estimates have in common.
-	common := single * chance * q.squares / (q.packets * q.told)
+	common := single * leaning * q.squares / (q.packets * q.told)
 	usual := typical + (1-typical)*min(stretches/many, 1)
-	res.error = math.Sqrt(usual*ratio*(variance+shared*single) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
+	res.error = math.Sqrt(usual*ratio*(variance+shared*(single-variance)) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
 	res.single = math.Sqrt(ratio * single)
 	res.stretches = 1 / (1/stretches + shared)
-	res.bias = doubtful*q.span + 0x1p-51*math.Abs(res.Mean)
+	// Stamps may all be off alike, by half of their grain.
+	res.bias = doubtful*q.span + (q.slack-tolerance)/2 + 0x1p-51*math.Abs(res.Mean)
 	return res, nil
 }
 
-// MeanInterval returns the interval of the mean of all the flow's delays at a
-// confidence above 0 and below 1. It is unbounded with fewer than 16
-// references.
+// MeanInterval returns the interval of the mean of all the flow's delays at a confidence
+// above 0 and below 1. It is unbounded with fewer than 128 references.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
 }
 
-// half returns half the width of the mean's interval, without the error that
-// is bounded.
+// half returns half the width of the mean's interval, without the error that is bounded.
 func (r *Result) half(confidence float64) float64 {
 	if math.IsInf(r.error, 1) {
 		return math.Inf(1)
@@ -166,10 +168,9 @@ func (r *Result) half(confidence float64) float64 {
 	return -estimate.StudentQuantile((1-confidence)/2, n) * r.error * math.Sqrt(1-tails/n)
 }
 
-// DeviationInterval returns the interval of the deviation of the flow's delays
-// at a confidence above 0 and below 1. Where estimates are smoother than delays,
-// their errors are missing from StdDev; where references are off, they are in it.
-// See MeanInterval.
+// DeviationInterval returns the interval of the deviation of the flow's delays. Where
+// estimates are smoother than delays, their errors are missing from StdDev; where
+// references are off, they are in it. See MeanInterval.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := math.Sqrt2 * r.half(confidence)
 	return estimate.Interval{

@@ -83,7 +83,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	} else {
 		r.counts.Overtaken += uint64(-int64(missing))
 	}
-	if missing < 0 || r.account.astray() {
+	if missing < 0 || r.account.strays*stray > r.account.packets {
 		r.doubts |= overtaken
 	}
 	r.quality.gone += r.skipped
@@ -147,11 +147,9 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 // point of its busy period, and the point that becomes known: the reference
 // itself, or the packet before it if that is given.
 func (r *Receiver) place(own *mark, before departure, after float64, apart bool) (itself, known point) {
-	size := r.own()
-	here := &r.periods[r.current]
-	behind := before.bytes > 0
+	l, t, here, behind := &r.link, own.departed, &r.periods[r.current], before.bytes > 0
 	// The base delay is subtracted from the waiting times only at the end.
-	itself = point{here.place(own.departed, size), float64(own.delay) - size}
+	itself = point{here.place(t, r.own()), float64(own.delay) - r.own()}
 	known = itself
 	if behind {
 		place := here.place(before.time, r.sending(before.bytes))
@@ -161,37 +159,29 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	if here.whole {
 		b.low = known.wait - known.place
 	}
-	r.link.follow(own.departed, b)
+	l.follow(t, b)
 	switch {
 	case apart:
 		itself = known
-	case behind && !r.link.fits(own.departed, b): // perhaps another packet of that size was meant
+	case behind && !l.fits(t, b): // perhaps another packet of that size was meant
 		known, b.high = itself, itself.wait
 	}
-	trusted, base := r.link.trusted(), r.link.base(own.departed)
-	if !r.link.learn(own.departed, b) {
+	if trusted, base := l.trusted(), l.base(t); !l.learn(t, b) {
 		if r.counts.Conflicts++; trusted {
 			r.lostBase, r.lostAt = base, r.stretch
 		}
 	}
-	if r.link.pinned() {
-		base := r.link.base(own.departed)
-		r.compareBases(base)
-		known.wait = max(known.wait-base, 0)
-		itself.wait = max(itself.wait-base, 0)
+	if l.pinned() {
+		base := l.base(t)
+		if r.lostAt > 0 && l.trusted() {
+			// Trusted again. With another base, it was a clock that looked like other waits.
+			if math.Abs(base-r.lostBase) > leeway*l.tolerance {
+				r.counts.Steps++
+				r.mark(r.lostAt)
+			}
+			r.lostAt = 0
+		}
+		known.wait, itself.wait = max(known.wait-base, 0), max(itself.wait-base, 0)
 	}
 	return itself, known
-}
-
-// compareBases notices a step of a clock that looked like longer or shorter waits:
-// the link is trusted again with another base delay.
-func (r *Receiver) compareBases(base float64) {
-	if r.lostAt == 0 || !r.link.trusted() {
-		return
-	}
-	if math.Abs(base-r.lostBase) > leeway*r.link.tolerance {
-		r.counts.Steps++
-		r.mark(r.lostAt)
-	}
-	r.lostAt = 0
 }

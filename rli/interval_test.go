@@ -2,6 +2,8 @@ package rli_test
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -75,11 +77,47 @@ func TestIntervalsCover(t *testing.T) {
 	if !missed {
 		t.Error("intervals of independent packets also cover")
 	}
-	r := small(t, nil)
-	r.Reference(ref(0, 0), 100)
-	r.Update(1, 100, 200)
+}
+
+// TestFewReferences: from few references no interval follows, and from few pairs of one
+// flow's that none has errors in common: three hundred senders as regular as clocks meet the
+// same packets again and again. The negative control is what they would be by themselves.
+func TestFewReferences(t *testing.T) {
+	random, next := rand.New(rand.NewPCG(1, 9)), make([]int64, 300)
+	for i := range next {
+		next[i] = random.Int64N(224_000) // at 75 % of the rate
+	}
+	slices.Sort(next)
+	link, injector := must(queue.NewLink(queue.RLIConfig)), must(rli.NewInjector(rli.InjectorConfig{Every: 530}))
+	r := newReceiver(t, config(rli.Auto))
+	truth := make([]estimate.Moments, len(next))
+	for i := range 120_000 {
+		if i == 60_000 {
+			if total, err := r.Total(); err != nil || total.MeanInterval(0.5).Bounded() {
+				t.Errorf("from %d references: %+v, %v", r.Counts().References, total.MeanInterval(0.5), err)
+			}
+		}
+		flow, at := i%300, next[i%300]+int64(i/300)*224_000
+		out, _ := link.Send(at, 700)
+		truth[flow].Add(float64(out - at))
+		r.Update(hashing.Flow(flow), 700, out)
+		if ref, ok := injector.Packet(700, at); ok {
+			out, _ := link.Send(at, referenceBytes)
+			r.Reference(ref, out)
+		}
+	}
 	r.Flush()
-	if res, _ := r.Estimate(1); res.MeanInterval(0.5).Bounded() {
-		t.Errorf("one reference tells %+v", res.MeanInterval(0.5))
+	held, narrow := 0, 0
+	for f, res := range r.All() {
+		want, in := truth[f].Mean(), res.MeanInterval(0.95)
+		if in.Contains(want) {
+			held++
+		}
+		if alone := (in.High - in.Low) / 2 / math.Sqrt(100); math.Abs(res.Mean-want) <= alone {
+			narrow++
+		}
+	}
+	if held < 285 || narrow > 270 {
+		t.Errorf("%d of 300 intervals hold the mean, %d if packets were independent", held, narrow)
 	}
 }

@@ -33,13 +33,13 @@ type bounds struct{ low, high float64 }
 
 var unbounded = bounds{math.Inf(-1), math.Inf(1)}
 
-func (b bounds) and(c bounds) bounds {
-	return bounds{max(b.low, c.low), min(b.high, c.high)}
-}
+func (b bounds) and(c bounds) bounds { return bounds{max(b.low, c.low), min(b.high, c.high)} }
 
 func (b bounds) plus(x float64) bounds { return bounds{b.low + x, b.high + x} }
 
 func (b bounds) width() float64 { return b.high - b.low }
+
+func (b bounds) middle() float64 { return b.low + b.width()/2 }
 
 const (
 	proof   = 16   // references in a row without a contradiction after which the link is trusted
@@ -76,9 +76,8 @@ func (l *link) relax(slack float64) {
 // drift returns how much the base delay has changed at time t.
 func (l *link) drift(t int64) float64 { return l.slope * float64(t-l.since) }
 
-// follow takes in the bounds from a reference received at time t. If they are
-// exact, and the base delay goes along another line than it did, the slope
-// changes.
+// follow takes in the bounds from a reference received at time t. If they are exact, and
+// the base delay goes along another line than it did, the slope changes.
 func (l *link) follow(t int64, b bounds) {
 	if !(b.width() <= l.tolerance) {
 		return
@@ -88,19 +87,19 @@ func (l *link) follow(t int64, b bounds) {
 	}
 	k := &l.bases
 	k[0], k[1] = k[1], k[2]
-	k[2].time, k[2].base = t, b.low+b.width()/2
-	if l.exact < 4*len(k) || k[2].time <= k[0].time {
+	k[2].time, k[2].base = t, b.middle()
+	if l.exact < 4*len(k) || t <= k[0].time {
 		return
 	}
-	span := float64(k[2].time - k[0].time)
+	span, half := float64(t-k[0].time), float64(k[1].time-k[0].time)
 	slope := (k[2].base - k[0].base) / span
-	bend := k[1].base - k[0].base - slope*float64(k[1].time-k[0].time)
+	bend := k[1].base - k[0].base - slope*half
 	if math.Abs(bend) > l.tolerance || math.Abs(slope) > fastest || math.Abs(slope-l.slope)*span <= l.tolerance {
 		return
 	}
 	l.slope, l.since = slope, t
-	base, half := (k[0].base+k[1].base+k[2].base)/3+slope*float64(2*k[2].time-k[0].time-k[1].time)/3, l.tolerance/2
-	l.recent, l.before, l.age = bounds{base - half, base + half}, unbounded, 0
+	base := k[2].base + bend/3 // on the line at a mean distance from all three
+	l.recent, l.before, l.age = bounds{base - l.tolerance/2, base + l.tolerance/2}, unbounded, 0
 }
 
 // bounds are what all references allow.
@@ -115,22 +114,18 @@ func (l *link) fits(t int64, b bounds) bool {
 // they do not, it forgets everything it knew.
 func (l *link) learn(t int64, b bounds) bool {
 	fits := l.fits(t, b)
-	b = b.plus(-l.drift(t))
 	if !fits {
-		l.agreed = 0
-		l.recent, l.before, l.age = b, unbounded, 1
-		return false
+		l.recent, l.before, l.age, l.agreed = unbounded, unbounded, 0, -1
 	}
-	l.recent = l.recent.and(b)
+	l.recent = l.recent.and(b.plus(-l.drift(t)))
 	l.age++
 	if l.age >= memory && l.recent.width() <= l.tolerance {
 		l.before, l.recent, l.age = l.recent, unbounded, 0
 	}
 	l.agreed++
-	return true
+	return fits
 }
 
-// pinned reports whether the base delay is known.
 func (l *link) pinned() bool { return l.bounds().width() <= l.tolerance }
 
 // trusted reports whether the link may be taken to be work-conserving at the
@@ -138,7 +133,4 @@ func (l *link) pinned() bool { return l.bounds().width() <= l.tolerance }
 func (l *link) trusted() bool { return l.agreed >= proof && l.pinned() }
 
 // base returns the base delay at time t, if pinned.
-func (l *link) base(t int64) float64 {
-	b := l.bounds()
-	return b.low + b.width()/2 + l.drift(t)
-}
+func (l *link) base(t int64) float64 { return l.bounds().middle() + l.drift(t) }

@@ -30,43 +30,6 @@ func same(a, b estimate.Delay) bool {
 	return a.N == b.N && math.Abs(a.Mean-b.Mean) <= 1e-12*math.Abs(b.Mean) && math.Abs(a.StdDev-b.StdDev) <= 1e-6*b.StdDev+1e-3
 }
 
-// TestMergeOrder: in whatever order receivers are merged, they say the same of the
-// delays, though each has another delay as its origin.
-func TestMergeOrder(t *testing.T) {
-	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
-	c := config(rli.Auto)
-	var parts []*rli.Receiver
-	for k, mine := range shards(events, 3) {
-		parts = append(parts, receive(t, c, mine[100*k:]))
-	}
-	merged := func(order ...int) *rli.Receiver {
-		r := newReceiver(t, c)
-		for _, k := range order {
-			if err := r.Merge(parts[k]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return r
-	}
-	want := merged(0, 1, 2)
-	for _, order := range [][]int{{2, 1, 0}, {1, 0, 2}} {
-		r := merged(order...)
-		if !same(must(r.Total()).Delay, must(want.Total()).Delay) || r.Counts() != want.Counts() {
-			t.Errorf("merged in order %v: %+v", order, must(r.Total()))
-		}
-		for f, res := range want.All() {
-			if got, err := r.Estimate(f); err != nil || !same(got.Delay, res.Delay) {
-				t.Errorf("merged in order %v: flow %#x: %+v, %v", order, f, got, err)
-			}
-		}
-	}
-	other := c
-	other.Identity++
-	if err := parts[0].Merge(newReceiver(t, other)); !errors.Is(err, estimate.ErrMismatch) {
-		t.Errorf("other configuration: %v", err)
-	}
-}
-
 // TestMerge: receivers that measure parts of the flows say together what each says
 // of its own.
 func TestMerge(t *testing.T) {
@@ -89,6 +52,11 @@ func TestMerge(t *testing.T) {
 				t.Fatalf("%+v, %v; want %+v", got, err, want)
 			}
 		}
+	}
+	other := config(rli.Auto)
+	other.Identity++
+	if err := merged.Merge(newReceiver(t, other)); !errors.Is(err, estimate.ErrMismatch) {
+		t.Errorf("other configuration: %v", err)
 	}
 	got, _ := merged.Total()
 	// They learn from different packets how packets wait between references, so

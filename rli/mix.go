@@ -2,10 +2,9 @@ package rli
 
 import "github.com/hoplag/hoplag/hashing"
 
-// A mix says how flows take turns in a busy period. A packet waits for those
-// ahead of it, so where all of these are of its own flow, it waits for its own
-// sender only; where flows take turns, their senders sent at the same time, and
-// the queue grew.
+// A mix says how flows take turns in a busy period. A packet waits for those ahead of it,
+// so where all of these are of its own flow, it waits for its own sender only; where flows
+// take turns, their senders sent at the same time, and the queue grew.
 type mix int32
 
 const mixes = 4
@@ -16,7 +15,6 @@ type turns struct {
 	packets, changes int32
 }
 
-// meet takes in the next packet.
 func (t *turns) meet(f hashing.Flow) {
 	if f != t.flow && t.packets > 0 {
 		t.changes++

@@ -5,12 +5,11 @@ import "cmp"
 // An order follows the numbers and times of one injector's references, so that
 // a late, forged or broken one does no harm.
 //
-// A reference with a later number that says it was sent earlier is wrong, which
-// bounds every delay from above. One is implausible that is below the smallest of
-// the latest by several times their range. A stepped clock looks the same, so
-// implausible references are left out until a few in a row agree with each other.
-// Tagged ones that were sent before others are left out for good: somebody may
-// replay old ones.
+// A reference with a later number that says it was sent earlier is wrong, which bounds
+// every delay from above. One is implausible that is below the smallest of the latest by
+// several times their range. A stepped clock looks the same, so implausible references are
+// left out until a few in a row agree with each other. Tagged ones that were sent before
+// others are left out for good: somebody may replay old ones.
 type order struct {
 	begun bool
 	top   uint64 // the largest number
@@ -31,7 +30,6 @@ type extent struct {
 	n         int
 }
 
-// and returns the extent of both.
 func (e extent) and(f extent) extent {
 	if e.n == 0 || f.n == 0 {
 		return cmp.Or(e, f)
@@ -49,7 +47,6 @@ const (
 	latest     = 1 << 62 // time of a stamp; the earliest is the same before 0
 )
 
-// extent returns the extent of the latest delays.
 func (o *order) extent() extent { return o.recent.and(o.before) }
 
 // accept reports whether a reference is fit for interpolation, whether it
@@ -133,11 +130,10 @@ func (r *Receiver) forget() {
 	r.unlearn()
 }
 
-// An account compares how many packets the injector saw between two references
-// with how many departed between them. First come, first served, all packets sent
-// before a reference depart before it, or never, so the number missing can only
-// grow. If it shrinks, packets departed after a reference that was sent after
-// them: references say nothing about those.
+// An account compares how many packets the injector saw between two references with how
+// many departed between them. First come, first served, all packets sent before a reference
+// depart before it, or never, so the number missing can only grow. If it shrinks, packets
+// departed after a reference that was sent after them: references say nothing about those.
 type account struct {
 	told    uint32 // packets that departed
 	begun   bool
@@ -164,8 +160,7 @@ func (a *account) settle(sent, gap uint32) (step int32, known bool) {
 	return step, true
 }
 
-// lately is for how many references overtaking is remembered.
-const lately = 64
-
-// astray reports whether packets overtook others lately, more than one in 1,000.
-func (a *account) astray() bool { return a.strays*1000 > a.packets }
+const (
+	lately = 64   // references, for which overtaking is remembered
+	stray  = 1000 // packets of which more than one overtook others: too many
+)

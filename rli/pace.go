@@ -115,6 +115,8 @@ type meter struct {
 	passed, references uint64
 }
 
+const large = 1500 // bytes of a packet
+
 // A span is the time in which packets departed back to back.
 type span struct{ time, bytes, packets float64 }
 
@@ -128,8 +130,9 @@ func (m *meter) add(s span) bool {
 // rate returns how many ns a byte takes and a packet takes beside its bytes,
 // the greatest error of a span, and their mean length. Then it begins anew.
 func (m *meter) rate() (perByte, extra, worst, mean float64) {
-	var bb, bp, pp, bt, pt float64
+	var bb, bp, pp, bt, pt, longest float64
 	for _, s := range m.spans {
+		longest = max(longest, s.bytes)
 		bb, bp, pp = bb+s.bytes*s.bytes, bp+s.bytes*s.packets, pp+s.packets*s.packets
 		bt, pt = bt+s.bytes*s.time, pt+s.packets*s.time
 		mean += s.time / float64(len(m.spans))
@@ -144,12 +147,14 @@ func (m *meter) rate() (perByte, extra, worst, mean float64) {
 		worst = max(worst, math.Abs(s.time-perByte*s.bytes-extra*s.packets))
 	}
 	m.n = 0
+	if longest < large { // whole nanoseconds of shorter ones do not tell what a large packet takes
+		perByte = 0
+	}
 	return perByte, extra, worst, mean
 }
 
-// measure takes in what a reference reveals about the link's rate, if all packets
-// since the one before wait in the buffer. It reports whether it is time for
-// learnRate.
+// measure takes in what a reference reveals about the link's rate, if all packets since the
+// one before wait in the buffer. It reports whether it is time for learnRate.
 func (r *Receiver) measure(p *ReferencePacket, received int64, before departure, named bool) bool {
 	m := &r.meter
 	whole := r.account.told-m.told == uint32(r.waiting) && r.passed == m.passed && r.references == m.references+1
@@ -177,7 +182,6 @@ func (r *Receiver) learnRate(received int64) {
 	if worst > max(2*r.slack, mean/100) || perByte <= 0 || known && r.busy && r.link.trusted() {
 		return
 	}
-	const large = 1500 // bytes
 	if known && math.Abs(perByte-r.perByte)*large+math.Abs(extra-r.extra) <= r.slack {
 		return
 	}
@@ -190,9 +194,8 @@ func (r *Receiver) learnRate(received int64) {
 	r.periods[0] = period{first: received, lead: r.own()}
 }
 
-// Rate returns the rate of the link in bits per second: Config.Rate or, if
-// that is 0 or wrong, what references have shown. It is 0 if unknown.
-// Auto learns it.
+// Rate returns the rate of the link in bits per second: Config.Rate or, if that is 0 or
+// wrong, what references have shown. It is 0 if unknown. Auto learns it.
 func (r *Receiver) Rate() float64 {
 	if r.perByte == 0 {
 		return 0

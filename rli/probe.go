@@ -2,8 +2,7 @@ package rli
 
 import "github.com/hoplag/hoplag/hashing"
 
-// A witness is a packet of the current busy period that teaches the spread something
-// later.
+// A witness is a packet of the current busy period that teaches the spread something later.
 type witness struct {
 	given bool
 	point
@@ -52,7 +51,7 @@ func (c *class) end(s *spread, place float64) {
 // what packets wait at that place in the period. It compares at once if the
 // end of the period is known, and otherwise later. A reference takes own ns.
 func (r *Receiver) compare(course *bridge, packets []held, p *period, own float64) {
-	if course.mend == nil || !p.whole {
+	if len(packets) == 0 || course.mend == nil || !p.whole {
 		return
 	}
 	h := &packets[r.random()%uint64(len(packets))]

@@ -7,10 +7,9 @@ import (
 )
 
 // quality is how far off estimates of references are: each is estimated from its
-// neighbours, as if it had not come, on behalf of all packets since the
-// reference before. An error over the predicted one is a residual. Those of one
-// flow may have a part in common, as packets of a paced flow meet the same
-// flows again and again; the product of two residuals of one flow shows it.
+// neighbours, as if it had not come, on behalf of all packets since the reference before.
+// An error over the predicted one is a residual. Those of one flow may have a part in
+// common, if it is paced; the product of two residuals of one flow shows it.
 type quality struct {
 	references float64
 	seen       float64 // squares of errors, for each packet

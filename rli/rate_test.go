@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -107,5 +108,32 @@ func TestRateChanges(t *testing.T) {
 	k := r.Counts()
 	if off := math.Abs(r.Rate()/float64(slow.Rate) - 1); off > 1e-3 || !r.Trusted() || believed(r) < 0.7 {
 		t.Errorf("%v bit/s, trusted %v, %+v", r.Rate(), r.Trusted(), k)
+	}
+}
+
+// TestRateOfShortSpans: seven senders as regular as clocks, so that packets pile up in one
+// way only, and all that is seen to depart back to back are references of 153.6 ns. Taken
+// for 153 they give a rate at which every large packet seems to find the link idle.
+func TestRateOfShortSpans(t *testing.T) {
+	link, injector := must(queue.NewLink(queue.LinkConfig{Rate: linkRate / 4})), must(rli.NewInjector(rli.InjectorConfig{Every: 10}))
+	next := []int64{0, 3000, 11_000, 33_000, 42_000, 48_000, 68_000}
+	var events []event
+	send := func(at int64, e event) {
+		out, _ := link.Send(at, e.bytes)
+		e.time, e.delay = out, out-at
+		events = append(events, e)
+	}
+	for i := range 20_000 {
+		at := next[i%7] + int64(i/7)*112_000
+		send(at, event{flow: hashing.Flow(i % 7), bytes: 1500})
+		if ref, ok := injector.Packet(1500, at); ok {
+			send(at, event{bytes: referenceBytes, kind: reference, ref: ref})
+		}
+	}
+	c := config(rli.Auto)
+	c.Rate = 0
+	r := receive(t, c, events)
+	if off := meanError(t, r, events); math.Abs(off) > 0.2 || r.Rate() != 0 && math.Abs(r.Rate()*4/linkRate-1) > 1e-3 {
+		t.Errorf("%v bit/s, and the mean is off by %.2f of the wait", r.Rate(), off)
 	}
 }

@@ -2,10 +2,9 @@ package rli
 
 import "math"
 
-// ratios holds the ratio of what was seen to what was expected, by the mix of flows
-// and doublings of two times. Coarser cells complete cells that have little
-// evidence. All are ratios of sums, so that estimates multiplied by them add up to
-// what was seen.
+// ratios holds the ratio of what was seen to what was expected, by the mix of flows and
+// doublings of two times. Coarser cells complete cells that have little evidence. All are
+// ratios of sums, so that estimates multiplied by them add up to what was seen.
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
@@ -59,10 +58,8 @@ func cellOf(m mix, since, left float64) int {
 	return int(m)*square + octave(since)*octaves + octave(left)
 }
 
-// at returns the ratio of a cell.
 func (r *ratios) at(cell int) float64 { return float64(r.values[cell&(len(r.values)-1)]) }
 
-// learn takes in what was seen and what was expected.
 func (r *ratios) learn(at int, seen, expected, evidence float64) {
 	r.cells[at&(len(r.cells)-1)].learn(seen, expected, evidence)
 	if r.samples++; r.samples >= r.next {

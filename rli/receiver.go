@@ -39,11 +39,10 @@ func NewReceiver(c Config) (*Receiver, error) {
 	}, nil
 }
 
-// NewRotation returns two receivers that take turns, one interval after
-// another. What is known about the link, and the packets that wait for a
-// reference, pass from one to the other: call Flush before Rotate to count those
-// packets. Use the receiver that Rotate returns for queries and encoding only.
-// The error wraps [estimate.ErrConfig].
+// NewRotation returns two receivers that take turns, one interval after another. What is
+// known about the link, and the packets that wait for a reference, pass from one to the
+// other: call Flush before Rotate to count those. Use the receiver that Rotate returns for
+// queries and encoding only. The error wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 	var shared *tracker
 	return estimate.NewRotation(func() (*Receiver, error) {
@@ -62,10 +61,9 @@ func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 // Config returns the configuration that the receiver was made with.
 func (r *Receiver) Config() Config { return r.config }
 
-// Update records a packet of flow f with the given size, whose last bit
-// departed at time t, in nanoseconds, between -2^62 and 2^62. Times must not
-// decrease over all calls of Update, Pass and Reference. Sizes are 0 to
-// 2^31-1; others count as the nearest.
+// Update records a packet of flow f with the given size, whose last bit departed at time t,
+// in nanoseconds, between -2^62 and 2^62. Times must not decrease over all calls of Update,
+// Pass and Reference. Sizes are 0 to 2^31-1; others count as the nearest.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	k, size := r.tracker, clamp(bytes)
 	r.counts.Packets++
@@ -89,13 +87,10 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	}
 }
 
-// clamp returns the nearest size that fits.
 func clamp(bytes int) int32 { return int32(min(max(bytes, 0), math.MaxInt32)) }
 
-// Pass records the departure of a packet that is not measured because it did
-// not pass the injector, such as cross traffic that joined the link's queue
-// from another interface. Auto needs all departures; the other methods do
-// not.
+// Pass records the departure of a packet that is not measured because it did not pass the
+// injector, such as cross traffic from another interface. Only Auto needs it.
 func (r *Receiver) Pass(bytes int, t int64) {
 	r.passed++
 	r.depart(clamp(bytes), t)
@@ -104,9 +99,8 @@ func (r *Receiver) Pass(bytes int, t int64) {
 	}
 }
 
-// Flush estimates the packets that wait for a reference from what was seen so
-// far. Call it at the end of the traffic, or before reading results that
-// should include them.
+// Flush estimates the packets that wait for a reference from what was seen so far. Call
+// it at the end of the traffic, or before reading results that should include them.
 func (r *Receiver) Flush() { r.settle(nil, nil) }
 
 // Reset forgets all measurements, for the next interval. It keeps what is
@@ -119,11 +113,9 @@ func (r *Receiver) Reset() {
 	r.stepFirst, r.stepLast = 0, 0
 }
 
-// Merge adds the flows and counts of b, which saw other flows of the same
-// interval or another interval. It adds a flow's record whole or, if there is
-// no room, drops it whole and counts its packets as shed. It leaves out
-// packets that wait in b. The error wraps [estimate.ErrMismatch]; r is then
-// unchanged.
+// Merge adds the flows and counts of b, which saw other flows of the same interval or
+// another interval. A flow's record for which there is no room is shed whole. It leaves out
+// packets that wait in b. The error wraps [estimate.ErrMismatch]; r is then unchanged.
 func (r *Receiver) Merge(b *Receiver) error {
 	if r.config != b.config {
 		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)

@@ -53,22 +53,6 @@ func wantMean(t *testing.T, r *rli.Receiver, f hashing.Flow, mean float64, n uin
 	}
 }
 
-func TestBeforeTheFirstReference(t *testing.T) {
-	r := small(t, nil)
-	r.Update(1, 100, 1000)
-	r.Reference(ref(0, 1400), 1900)
-	wantMean(t, r, 1, 500, 1)
-	if c := r.Counts(); c.Linear != 1 {
-		t.Errorf("%+v", c)
-	}
-	r = small(t, func(c *rli.Config) { c.Method, c.Buffer = rli.Left, 0 })
-	r.Update(1, 100, 1000)
-	r.Reference(ref(0, 1400), 1900)
-	if c := r.Counts(); c.Unestimated != 1 {
-		t.Errorf("%+v", c)
-	}
-}
-
 func TestFlush(t *testing.T) {
 	r := small(t, nil)
 	r.Reference(ref(0, 0), 100)

@@ -7,12 +7,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A record is what is kept of a flow: eight words, a cache line. Delays are
-// relative to that of the flow's first packet, so that no clock offset makes the
-// sums large.
-//
-// A stretch is what is between two references and, within busy periods, of one
-// period. Errors of different stretches are taken to be independent, errors within
+// A record is what is kept of a flow: eight words, a cache line. Delays are relative to
+// that of the flow's first packet. A stretch is what is between two references and of one
+// busy period. Errors of different stretches are taken to be independent, errors within
 // one to be alike: so the square of the sum's error is over pairs of one stretch.
 type record struct {
 	flow    hashing.Flow
@@ -29,19 +26,16 @@ type record struct {
 
 const recordSize = 64
 
-// A tally counts packets in its low bits. Above them it counts, up to a limit,
-// the stretches that the packets came in.
+// A tally counts packets in its low bits, and above them, up to a limit, stretches.
 const (
 	countBits     = 48
 	countMask     = 1<<countBits - 1
 	mostStretches = 1<<(64-countBits) - 1
 )
 
-// count returns the number of packets, c(f), eq. (2). It is 0 if there is no
-// record.
+// count returns the number of packets, c(f), eq. (2): 0 if there is no record.
 func (r *record) count() uint64 { return r.tally & countMask }
 
-// stretches returns the number of stretches that the packets came in.
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
 // alike is the correlation of the errors of two packets of a stretch: that of points
@@ -61,7 +55,6 @@ func (r *record) enter(n uint64, stretch uint32, errors float32) {
 	r.partial += errors
 }
 
-// add adds a delay to the sums.
 func (r *record) add(delay int64) {
 	d := delay - r.base
 	r.sum += d
@@ -118,9 +111,7 @@ func (r *record) floor() int64 {
 
 // delay returns the estimate of the record, eq. (5) and (6).
 func (r *record) delay() estimate.Delay {
-	n, whole := r.count(), r.floor()
-	rest := float64(r.sum-int64(n)*whole) / float64(n)
-	mean := float64(whole) + rest
-	variance := r.squares/float64(n) - mean*mean
-	return estimate.Delay{Mean: float64(r.base+whole) + rest, StdDev: math.Sqrt(max(variance, 0)), N: n}
+	n := float64(r.count())
+	mean := float64(r.sum) / n
+	return estimate.Delay{Mean: float64(r.base) + mean, StdDev: math.Sqrt(max(r.squares/n-mean*mean, 0)), N: r.count()}
 }

@@ -83,7 +83,6 @@ type key struct {
 	set  bool
 }
 
-// seal appends the tag of what follows start.
 func (k *key) seal(dst []byte, start int) []byte {
 	return wire.AppendUint(dst, k.hash.Bytes(dst[start:]), tagSize)
 }
@@ -112,11 +111,10 @@ func (r *Receiver) SetKey(secret [16]byte) {
 	r.forget()
 }
 
-// Accept records the payload of a reference packet whose last bit departed at
-// time received: see [Receiver.Reference]. The error wraps [ErrForged] if the
-// tag does not match the key, or [estimate.ErrEncoding] if data does not encode
-// a reference. Such a packet only counts as a departure of a reference's size,
-// and in Counts.Refused.
+// Accept records the payload of a reference packet whose last bit departed at time
+// received: see [Receiver.Reference]. The error wraps [ErrForged] if the tag does not match
+// the key, or [estimate.ErrEncoding] if data does not encode a reference. Such a packet
+// only counts as a departure of a reference's size, and in Counts.Refused.
 func (r *Receiver) Accept(data []byte, received int64) error {
 	p, err := r.key.open(data)
 	if err != nil {

@@ -66,20 +66,6 @@ func TestRestartWithClockBehind(t *testing.T) {
 	}
 }
 
-// TestLateReferenceIsNoReference: packets are estimated as if it had not come.
-func TestLateReferenceIsNoReference(t *testing.T) {
-	r := small(t, nil)
-	for n := range 32 {
-		r.Reference(ref(n, int64(n)-32), int64(n)+968)
-	}
-	r.Reference(ref(33, 1000), 2000)
-	r.Update(1, 55, 2500)
-	r.Reference(ref(32, 0), 2600) // a delay of 2,600
-	r.Reference(ref(33, 0), 2700)
-	r.Reference(ref(34, 2000), 3000)
-	wantMean(t, r, 1, 1000, 1)
-}
-
 // TestLostReferences: the receiver does with those that are left, unless so many are
 // lost, where packets are not, that it cannot be by chance when.
 func TestLostReferences(t *testing.T) {

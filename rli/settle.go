@@ -2,9 +2,8 @@ package rli
 
 import "math"
 
-// settle estimates and removes the packets in the buffer. right is the
-// reference after them, and known the point that it makes known; both are nil
-// if there is none yet.
+// settle estimates and removes the packets in the buffer. right is the reference after
+// them, and known the point that it makes known; both are nil if there is none yet.
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting, why := r.buffer[:r.waiting], r.doubts
 	n := uint64(len(waiting))
@@ -31,8 +30,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 	r.waiting = 0
 	if r.current > 0 {
 		r.periods[0] = r.periods[r.current]
-		r.periods[0].held = 0
-		r.current, r.leftHere = 0, false
+		r.periods[0].held, r.current, r.leftHere = 0, 0, false
 	}
 }
 
@@ -46,8 +44,7 @@ func (r *Receiver) bridging() bool {
 	return r.busy && r.link.trusted() && !closer
 }
 
-// A line is the delay of a packet of a reference's size by eq. (1), relative
-// to the origin.
+// A line is the delay of a packet of a reference's size by eq. (1), relative to the origin.
 type line struct {
 	begin, end   int64 // departures of the references
 	delay, slope float64
@@ -90,11 +87,9 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 	return float64(int(bytes)-reference) * perByte
 }
 
-// settleBusy estimates waiting times one busy period after another: on a bridge
-// from the period's beginning or the left reference to the new reference or the
-// period's end. If it is not over and no reference has come, because the buffer is
-// full or was flushed, the latest packet is taken to wait as long as the left
-// reference did.
+// settleBusy estimates waiting times one busy period after another: on a bridge from the
+// period's beginning or the left reference to the new reference or the period's end. If
+// neither has come, the latest packet is taken to wait as long as the left reference did.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.periods[r.current].end = r.latest.time
 	idle := 0
@@ -122,11 +117,9 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		} else if index == r.current {
 			to = end{point{to.place, from.wait}, from.known}
 		}
-		switch {
-		case len(packets) == 0:
-		case from.known || to.known:
+		if from.known || to.known {
 			r.settleAlong(packets, p, from, to, base)
-		default:
+		} else {
 			r.settleAlone(packets, p, to.place, base)
 		}
 	}
@@ -137,13 +130,10 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 // settleAlong estimates packets of a period of which an end is known.
 func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base float64) {
 	course := r.spread.bridge(from, to)
-	own := r.own()
+	own, behind := r.own(), 0.0
 	r.compare(&course, packets, p, own)
-	behind := 0.0
 	if from.known && !to.known {
-		// Whoever follows a reference waited for it, too, or the queue had been empty in
-		// between: anything up to own, evenly.
-		behind = own * own / 12
+		behind = own * own / 12 // they waited for the reference, or for part of it
 	}
 	for i := range packets {
 		h := &packets[i]

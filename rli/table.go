@@ -6,10 +6,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A table holds the records of flows in groups of eight. A flow's search begins
-// at a group drawn by its hash and a secret, so that nobody can choose flows that
-// begin at the same one, and goes on while groups are full. It compares tags, a
-// byte for each record, which are close at hand when the records are not.
+// A table holds the records of flows in groups of eight. A flow's search begins at a
+// group drawn by its hash and a secret, so that nobody can choose flows that begin at the
+// same one, and goes on while groups are full. It compares tags, a byte for each record.
 type table struct {
 	records []record
 	tags    []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
@@ -43,20 +42,18 @@ func (t *table) mix(f hashing.Flow) uint64 {
 	return high ^ low
 }
 
-// tag returns the tag of a mixed hash. It takes the high bits, because
-// neighbours in the table have the low ones in common. It is never 0.
+// tag returns the tag of a mixed hash, never 0, from the high bits: neighbours in the
+// table have the low ones in common.
 func tag(mixed uint64) uint64 { return mixed>>57 | 0x80 }
 
-// matches returns the highest bits of the tags in a group that match a mixed
-// hash. It may wrongly match a record behind one that does match, but never an
-// empty place.
+// matches returns the highest bits of the tags in a group that match a mixed hash, and
+// perhaps of one behind, but never of an empty place.
 func matches(tags, mixed uint64) uint64 {
 	x := tags ^ tag(mixed)*lows
 	return (x - lows) &^ x & highs
 }
 
-// first returns which tag of a group the lowest set bit belongs to, or the
-// last tag if there is none.
+// first returns which tag of a group the lowest set bit belongs to, or the last.
 func first(highest uint64) uint64 { return uint64(bits.TrailingZeros64(highest|1<<63)) / group }
 
 // find returns the place of a flow, or the empty one where its record would be.
@@ -78,15 +75,13 @@ func (t *table) find(f hashing.Flow) int {
 	}
 }
 
-// guess returns where the record of a flow of that mixed hash should be,
-// without looking.
+// guess returns where the record of a flow should be, without looking.
 func (t *table) guess(mixed uint64) int32 {
 	g := mixed & t.mask
 	return int32(g*group + first(matches(t.tags[g], mixed)))
 }
 
-// fetch reads the places where the packets' records should be, and does nothing
-// else, so that many reads are under way at a time.
+// fetch reads where the packets' records should be, so that many reads are under way.
 func (t *table) fetch(packets []held) {
 	records, sum := t.records, uint64(0)
 	for i := range packets {
@@ -95,7 +90,6 @@ func (t *table) fetch(packets []held) {
 	t.touched = sum
 }
 
-// claim takes the empty place i for a new flow, unless the table is full.
 func (t *table) claim(i int, f hashing.Flow) bool {
 	if t.used == t.limit {
 		return false
@@ -106,7 +100,6 @@ func (t *table) claim(i int, f hashing.Flow) bool {
 	return true
 }
 
-// mark sets the tag of place i.
 func (t *table) mark(i int, tag uint64) {
 	shift := i % group * 8
 	tags := &t.tags[i/group]
@@ -142,16 +135,15 @@ func (t *table) reset() {
 	t.used = 0
 }
 
-// weight returns the record's weight in a stretch: as many as it has packets, and
-// half as much for each time that it has been silent for as long as it lived, 16
-// stretches at least.
+// weight returns the record's weight: as many as it has packets, and half as much for each
+// time that it has been silent for as long as it lived, 16 stretches at least.
 func (r *record) weight(now uint32) uint64 {
 	life := max(int32(r.last-r.first), 16)
 	return r.count() >> min(max(int32(now-r.last), 0)/life, 63)
 }
 
-// lightest returns the record of least weight, the longest silent of equals, in
-// the first group with records on the search path of f.
+// lightest returns the record of least weight, the longest silent of equals, in the first
+// group with records on the search path of f.
 func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) {
 	g := t.mix(f) & t.mask
 	for t.tags[g] == 0 {
@@ -170,10 +162,9 @@ func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) 
 	return place, weight
 }
 
-// evict makes room for a record of flow f where all are in use, with probability
-// 1/(weight+1) for the lightest of its group: the random admission policy (Basat
-// et al., 2017). It returns the place, or -1. So a flood of flows of one packet
-// each costs only records that are as light, and keeps nobody out for good.
+// evict makes room for flow f where all records are in use, with probability 1/(weight+1)
+// for the lightest of its group: the random admission policy (Basat et al., 2017), by which
+// a flood of small flows keeps nobody out for good. It returns the place, or -1.
 func (r *Receiver) evict(f hashing.Flow) int {
 	place, weight := r.flows.lightest(f, r.stretch)
 	r.draws++

@@ -42,9 +42,8 @@ type mark struct {
 	flow     hashing.Flow // of the packet it names, or 0
 }
 
-// A tracker is what carries over from one interval to the next: what is known
-// about the link and the references, and the packets that wait. The receivers
-// of a rotation share it.
+// A tracker is what carries over from one interval to the next: what is known about the
+// link and the references, and the packets that wait. The receivers of a rotation share it.
 type tracker struct {
 	config Config
 	busy   bool // whether busy periods are followed: the link's rate is known
@@ -106,8 +105,7 @@ func newTracker(c Config) *tracker {
 	return t
 }
 
-// unlearn forgets the base delay, and what was to be learned from the current
-// period.
+// unlearn forgets the base delay, and what was to be learned from the current period.
 func (t *tracker) unlearn() {
 	t.class = class{}
 	t.link.relax(t.slack)
@@ -123,8 +121,7 @@ func (r *Receiver) depart(bytes int32, t int64) (idle bool) {
 	return idle
 }
 
-// excess returns how much later a packet departed than the link could have
-// sent it.
+// excess returns how much later a packet departed than the link could have sent it.
 func (t *tracker) excess(bytes int32, now int64) float64 {
 	return float64(now-t.latest.time) - t.sending(bytes)
 }

@@ -52,7 +52,7 @@ func (p *passage) unnamed() *passage {
 
 // receive returns the result of a receiver on the departures. born, if not
 // nil, holds for each flow the number of the packet from which on it is
-// measured, negative for never; all other packets are of flow 0.
+// measured, negative for never; all other packets are of a flow beside it.
 func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 	r := experiment.Try(rli.NewReceiver(c))
 	for i := range p.events {
@@ -63,7 +63,7 @@ func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 		case !d.regular():
 			r.Reference(p.stamps[d.stamp], d.out)
 		case born != nil && (born[d.flow] < 0 || d.number < born[d.flow]):
-			r.Update(0, int(d.bytes), d.out) // it passed the injector, too
+			r.Update(^p.flows[d.flow].key, int(d.bytes), d.out) // it passed the injector, too
 		default:
 			r.Update(p.flows[d.flow].key, int(d.bytes), d.out)
 		}

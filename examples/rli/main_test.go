@@ -72,7 +72,7 @@ func TestPort(t *testing.T) {
 			missing += s.Missing
 			early := s.Packets - s.Dropped - packets // what came before the first reference has no estimate
 			s.Flows = nil
-			if s.Second != i+1 || s.Packets == 0 || early > 1 || packets != s.All.Packets || i > 0 && (*s.Busy > 0.5) != busy {
+			if s.Second != i+1 || s.Packets == 0 || early > 1 || packets != s.All.Packets || s.Taken > 0.06 || i > 0 && (*s.Busy > 0.5) != busy {
 				t.Errorf("%s: second %d: %d packets of flows, %+v", args, i+1, packets, s)
 			}
 			if off := math.Abs(s.All.Mean/s.All.Exact - 1); !(off < 0.1) {
@@ -87,7 +87,7 @@ func TestPort(t *testing.T) {
 			t.Errorf("%s: %d missing by what references say, and %d dropped", args, missing, dropped)
 		}
 		if total.Seconds != len(list) || total.Means < 40 || *total.MedianError > 0.15 || *total.MeansHeld < 0.9 ||
-			total.Intervals < 40 || *total.ReferencesTaken > 0.06 {
+			total.Intervals < 40 {
 			t.Errorf("%s: %+v, error %v, held %v", args, total, *total.MedianError, *total.MeansHeld)
 		}
 	}
@@ -126,9 +126,9 @@ func TestLive(t *testing.T) {
 }
 
 // Where there is nothing to say, it says nothing. A slow link that is nearly full has a
-// reference every 10 ms, not one in 300 packets.
+// reference every 6 ms, not one in 300 packets: enough for intervals.
 func TestSlowLink(t *testing.T) {
-	if list, _ := measured(t, "-traffic poisson -rate 10 -load 95 -seconds 3"); list[2].References < 75 {
+	if list, _ := measured(t, "-traffic poisson -rate 10 -load 95 -seconds 3"); list[2].References < 128 {
 		t.Errorf("%d references in a second", list[2].References)
 	}
 	list, total := measured(t, "-rate 1 -load 1 -flows 2 -seconds 3")

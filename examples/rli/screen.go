@@ -34,18 +34,16 @@ type row struct {
 	Deviation      float64  `json:"deviation"`
 	ExactDeviation float64  `json:"exact_deviation"`
 
-	whole, holds bool // it has every packet of the flow, and the interval the exact mean
+	whole bool // it has every packet of the flow
 }
 
 // A summary sums up the run.
 type summary struct {
-	Seconds         int      `json:"seconds"`
-	Means           uint64   `json:"means"`            // of a flow in a second, if no packet of the flow went unseen
-	MedianError     *float64 `json:"median_error"`     // of these, relative; null: there are none
-	Intervals       uint64   `json:"intervals"`        // of these, if known
-	MeansHeld       *float64 `json:"means_held"`       // the fraction of the intervals that contain the exact mean
-	ReferencesSent  uint64   `json:"references"`       // in all
-	ReferencesTaken *float64 `json:"references_taken"` // as a fraction of the packets' bytes
+	Seconds     int      `json:"seconds"`
+	Means       uint64   `json:"means"`        // of a flow in a second, if no packet of the flow went unseen
+	MedianError *float64 `json:"median_error"` // of these, relative; null: there are none
+	Intervals   uint64   `json:"intervals"`    // of these, if known
+	MeansHeld   *float64 `json:"means_held"`   // the fraction of the intervals that contain the exact mean
 }
 
 // A screen shows seconds.
@@ -54,7 +52,6 @@ type screen struct {
 	options
 	total  summary
 	held   uint64
-	taken  float64
 	errors []float64
 }
 
@@ -68,14 +65,12 @@ func (s *screen) show(r *second) {
 		s.errors = append(s.errors, estimate.RelativeError(f.Mean, f.Exact))
 		if f.Low != nil && f.High != nil {
 			s.total.Intervals++
-		}
-		if f.holds && f.Low != nil {
-			s.held++
+			if *f.Low <= f.Exact && f.Exact <= *f.High {
+				s.held++
+			}
 		}
 	}
 	s.total.Seconds++
-	s.total.ReferencesSent += r.References
-	s.taken += r.Taken
 	flows := len(r.Flows)
 	if s.top > 0 {
 		r.Flows = r.Flows[:min(s.top, flows)]
@@ -89,7 +84,7 @@ func (s *screen) show(r *second) {
 	if r.Refusal != "" {
 		s.Printf("no mean of all packets: %s\n\n", r.Refusal)
 	}
-	if r.Packets == 0 || r.Refusal != "" && flows == 0 {
+	if flows == 0 {
 		return
 	}
 	s.Printf("%-42s %8s %11s %25s %11s %9s %11s %11s\n", "", "packets", "mean", "95 %", "exactly", "off", "deviation", "exactly")
@@ -114,7 +109,6 @@ func (s *screen) end() {
 		return
 	}
 	t.MeansHeld = programs.Finite(float64(s.held) / float64(t.Intervals))
-	t.ReferencesTaken = programs.Finite(s.taken / float64(t.Seconds))
 	if off, err := estimate.NewEmpirical(s.errors).Quantile(0.5); err == nil {
 		t.MedianError = &off
 	}
@@ -126,7 +120,6 @@ func (s *screen) end() {
 		s.Printf("%d means of a flow in a second: half are within %s of the exact one. Of %d intervals at 95 %%, %s hold the exact mean.\n",
 			t.Means, percent(t.MedianError), t.Intervals, percent(t.MeansHeld))
 	}
-	s.Printf("References: %d packets, %s of the bytes.\n", t.ReferencesSent, percent(t.ReferencesTaken))
 }
 
 // percent formats a fraction that may be unknown.
