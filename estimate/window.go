@@ -135,6 +135,7 @@ func (w *window) take(x *span) {
 	if x.late > 0 && x.to <= w.to {
 		if l.believed() {
 			r.owed += x.owed
+			r.unsure += float64(x.late) * sq(a.step) / 3 // they were sent within a cut
 		} else {
 			r.unsure += sq(x.owed)
 		}
