@@ -37,49 +37,26 @@ func exponential(mean, loss float64) func(*rand.Rand, float64) (float64, bool) {
 func (s *scene) play(t testing.TB, seed uint64) (path Path, packets, mean float64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 4))
-	epochs := [2]map[int64]*Recorder{{}, {}}
-	record := func(point int, f hashing.Flow, p hashing.Packet, at int64) {
-		r := epochs[point][at/s.config.Period]
-		if r == nil {
-			var err error
-			if r, err = New(s.config); err != nil {
-				t.Fatal(err)
-			}
-			epochs[point][at/s.config.Period] = r
-		}
-		r.Update(f, p, at)
-	}
+	var all []passage
 	for i, f := range s.flows {
 		key := hashing.Flow(hashing.Mix(uint64(i)+1, seed))
 		for at := rng.ExpFloat64() / f.rate; at < s.seconds; at += rng.ExpFloat64() / f.rate {
-			p, sent := hashing.Packet(rng.Uint64()), int64(at*1e9)
-			record(0, key, p, sent)
+			p := passage{Flow: key, Packet: hashing.Packet(rng.Uint64()), Sent: int64(at * 1e9)}
 			delay, lost := f.pass(rng, at)
-			if lost {
-				continue
-			}
-			came := sent + int64(delay*1e9)
-			if s.offset != nil {
-				record(1, key, p, came+s.offset(came))
-			} else {
-				record(1, key, p, came)
-			}
-			if i == 0 {
+			p.At, p.Lost = p.Sent+int64(delay*1e9), lost
+			if i == 0 && !lost {
 				packets++
-				mean += float64(came - sent)
+				mean += float64(p.At - p.Sent)
 			}
+			if s.offset != nil {
+				p.At += s.offset(p.At)
+			}
+			all = append(all, p)
 		}
 	}
-	stores := [2]*Store{}
-	for i := range stores {
-		stores[i] = openStore(t, newMemory(), StoreOptions{})
-		for _, at := range sortedKeys(epochs[i]) {
-			if err := stores[i].Append(epochs[i][at]); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return Path{Up: stores[0], Down: stores[1]}, packets, mean / max(packets, 1)
+	w := world{config: s.config}
+	epochs, _ := w.cut(t, all)
+	return w.stored(t, epochs), packets, mean / max(packets, 1)
 }
 
 // first is the key of the first flow.

@@ -210,12 +210,12 @@ func (s *scatter) like(all *scatter) float64 {
 	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
 }
 
-// A crossed is about packets that came in epochs after they were sent: how many more
-// of them there are than sets stand for, Σ squares of what makes up that number, those that
-// no set explains, and those in sets. The former are hidden among losses.
+// A crossed is about packets that came in epochs after they were sent: all of them by
+// rises of counts, those that no set explains, and those in sets; how many more there are
+// than sets stand for, which are hidden among losses, and Σ squares of what makes that up.
 type crossed struct {
 	more, squares, packets float64
-	hidden, shown          crossing
+	rises, hidden, shown   crossing
 }
 
 // A crossing is how many packets came late, as often as each stands for some, Σ squares,
@@ -241,11 +241,13 @@ func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
 			continue
 		}
 		l.packets += t.packets(i, e)
+		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
-		if gone >= 0 || !settled && from < 0 || since < (8+t.packets(i, e)+gone)*mean[e] {
+		if gone >= 0 || !settled && from < 0 || since < (5+n+4*math.Sqrt(n))*mean[e] {
 			continue
 		}
 		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
+		l.rises.add(more, 0)
 		if settled {
 			l.shown.add(-gone*s.stands[e], float64(t.spans[e].end-t.spans[s.set[e]].start))
 			more += gone * s.stands[e]
@@ -259,13 +261,13 @@ func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
 
 // missed returns by how much the mean delay may be too low.
 func (l *crossed) missed() float64 {
-	spread := math.Sqrt(l.squares)
-	if l.more <= spread || l.hidden.n == 0 {
+	const some = 5 // that tell how many there are, and how long they take
+	more, squares, long := l.more, l.squares, &l.shown
+	if l.shown.n*l.shown.n <= some*l.shown.squares {
+		more, squares, long = l.rises.n, l.rises.squares, &l.hidden
+	}
+	if more*more < 0.99*squares || more <= 0 || l.hidden.n == 0 {
 		return 0
 	}
-	time := l.hidden.time / l.hidden.n
-	if l.shown.n*l.shown.n > 5*l.shown.squares { // more than five tell how long they take
-		time = l.shown.time / l.shown.n
-	}
-	return (l.more + 2*spread) * time / l.packets
+	return (more + 2*math.Sqrt(squares)) * long.time / long.n / l.packets
 }

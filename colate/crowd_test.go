@@ -118,6 +118,52 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
+// Of flows that lose a fifth of their packets, those of a second, as one in 500 is, are
+// seldom in a set of epochs that lost none: rises of counts tell of them. Without what these
+// add intervals do not hold, which is the negative control.
+func TestHiddenPackets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics of one goroutine, which take long")
+	}
+	w := world{config: cutAt(1e9), loss: 0.2}
+	w.config.Counters, w.config.Shift = 16384, 6
+	answers, outside, control := 0, 0, 0
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		var all []passage
+		for range 100_000 {
+			p := passage{Flow: hashing.Flow(rng.IntN(50)), Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * 10e9)}
+			p.At = p.Sent + int64(5e6*rng.ExpFloat64())
+			if rng.IntN(500) == 0 {
+				p.At = p.Sent + 1e9
+			}
+			all = append(all, p)
+		}
+		w.seed = seed
+		epochs, arrived := w.cut(t, all)
+		list := traffic.Truths(arrived, 1)
+		a := w.follow(t, epochs, recordsOf(list))
+		for i, f := range list {
+			r, err := a.ask(i)
+			if err != nil {
+				continue
+			}
+			answers++
+			if in := r.MeanInterval(0.95); !in.Contains(f.Mean) {
+				outside++
+			}
+			r.hidden = 0
+			if in := r.MeanInterval(0.95); !in.Contains(f.Mean) {
+				control++
+			}
+		}
+	}
+	most := 0.05*float64(answers) + shortfall(answers, 0.95)
+	if float64(outside) > most || float64(control) <= most || answers < 50 {
+		t.Errorf("of %d intervals %d do not hold, and %d without what is hidden", answers, outside, control)
+	}
+}
+
 // few is 20 flows of very different sizes, and of mean delays as different.
 func few(rng *rand.Rand) (all []passage) {
 	for range 20 {

@@ -273,7 +273,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) left
 			l.times[at] -= n * r.Mean[f]
 		}
 	}
-	var squares []float64
+	squares := make([]float64, 0, len(p.Count))
 	for at, n := range p.Count {
 		if l.times[at] -= max(l.packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
 			squares = append(squares, l.times[at]*l.times[at]/n)

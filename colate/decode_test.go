@@ -26,7 +26,7 @@ func (w world) decoded(t *testing.T, all []passage, flows func([]truth) []joint.
 }
 
 // stored keeps epochs in two stores.
-func (w world) stored(t *testing.T, epochs map[int64]*[2]*Recorder) Path {
+func (w world) stored(t testing.TB, epochs map[int64]*[2]*Recorder) Path {
 	t.Helper()
 	var stores [2]*Store
 	for i := range stores {

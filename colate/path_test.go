@@ -92,8 +92,20 @@ func TestUnevenEpochs(t *testing.T) {
 		}
 	}
 
-	// Restarted in epoch 3.
-	again := w.stored(t, epochs)
+	// change returns the path with other epochs at the second point.
+	change := func(other func(start int64, r *Recorder) []*Recorder) Path {
+		path := w.stored(t, epochs)
+		path.Down = openStore(t, newMemory(), StoreOptions{})
+		for start, pair := range epochs {
+			for _, r := range other(start, pair[1]) {
+				if err := path.Down.Append(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return path
+	}
+
 	halves := [2]*Recorder{}
 	for i := range halves {
 		halves[i], _ = New(w.config)
@@ -105,42 +117,30 @@ func TestUnevenEpochs(t *testing.T) {
 			n++
 		}
 	}
-	again.Down = openStore(t, newMemory(), StoreOptions{})
-	for start, pair := range epochs {
-		if start != 3 {
-			if err := again.Down.Append(pair[1]); err != nil {
-				t.Fatal(err)
-			}
+	check("restarted", change(func(start int64, r *Recorder) []*Recorder {
+		if start == 3 {
+			return halves[:]
 		}
-	}
-	if err := errors.Join(again.Down.Append(halves[0]), again.Down.Append(halves[1])); err != nil {
-		t.Fatal(err)
-	}
-	check("restarted", again, 0)
+		return []*Recorder{r}
+	}), 0)
 
-	// Twice the Period.
 	double := world{config: cutAt(4e6)}
 	long, _ := double.cut(t, all)
 	check("another Period", Path{Up: w.stored(t, epochs).Up, Down: double.stored(t, long).Down}, 0)
 
-	// An epoch is missing, another is of another Config.
-	less := w.stored(t, epochs)
-	less.Down = openStore(t, newMemory(), StoreOptions{})
 	other := w.config
 	other.Identity++
-	for start, pair := range epochs {
-		r := pair[1]
+	foreign, _ := New(other)
+	foreign.Update(1, 2, 7*2e6)
+	less := change(func(start int64, r *Recorder) []*Recorder {
 		switch start {
 		case 5:
-			continue
+			return nil
 		case 7:
-			r, _ = New(other)
-			r.Update(1, 2, 7*2e6)
+			return []*Recorder{foreign}
 		}
-		if err := less.Down.Append(r); err != nil {
-			t.Fatal(err)
-		}
-	}
+		return []*Recorder{r}
+	})
 	_, coverage, err := less.EstimateAll(t.Context(), recordsOf(list), 0, math.MaxInt64)
 	if err != nil || len(coverage.Missing) != 2 {
 		t.Fatalf("%v, %+v", err, coverage.Missing)

@@ -1,7 +1,6 @@
 package colate
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -35,8 +34,6 @@ func median(x []float64) float64 {
 	slices.Sort(x)
 	return x[len(x)/2]
 }
-
-func sortedKeys(m map[int64]*Recorder) []int64 { return slices.Sorted(maps.Keys(m)) }
 
 // race is set where the race detector looks on.
 var race bool

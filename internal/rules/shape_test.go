@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2110},
 	"lds":            {2870, 3580},
-	"colate":         {4544, 3665},
+	"colate":         {4536, 3503},
 	"rli":            {3254, 2808},
 	"hashing":        {1804, 3006},
 	"queue":          {3180, 3696},
