@@ -188,7 +188,7 @@ func (l *losses) pool() {
 		}
 	}
 	for g := range l.groups {
-		if of := &l.groups[g]; of.covered >= mostOfAll || g == which || of.covered > 0.5 && of.lost == 0 {
+		if of := &l.groups[g]; of.covered >= mostOfAll || g == which {
 			for k := range of.cuts {
 				l.sent[k] += of.cuts[k].known
 				l.lost[k] += of.cuts[k].lost
