@@ -25,7 +25,7 @@ const (
 
 // mayExportMore are the packages that are no synopses: kinds of links by their
 // numbers in captures, hops and sources.
-var mayExportMore = map[string]int{"estimate": 38, "hashing": 41, "queue": 41, "queue/trace": 39}
+var mayExportMore = map[string]int{"estimate": 37, "hashing": 41, "queue": 41, "queue/trace": 39}
 
 // A sourceFile is a Go file, parsed, and its text.
 type sourceFile struct {
@@ -94,10 +94,10 @@ func TestShape(t *testing.T) {
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
 	".":              {4414, 3405},
-	"estimate":       {3330, 2045},
+	"estimate":       {3315, 2045},
 	"estimate/joint": {1675, 1000},
 	"estimate/clock": {1480, 1060},
-	"lda":            {3190, 3040},
+	"lda":            {3180, 3040},
 	"lda/control":    {450, 1113},
 	"lda/lost":       {692, 406},
 	"lda/mplane":     {1800, 1450},
