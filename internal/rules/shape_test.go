@@ -101,7 +101,7 @@ var sizes = map[string][2]int{
 	"lda/control":    {450, 1113},
 	"lda/lost":       {692, 406},
 	"lda/mplane":     {1800, 1450},
-	"lda/kernel":     {2500, 2110},
+	"lda/kernel":     {2500, 2120},
 	"lds":            {2870, 3580},
 	"colate":         {4536, 3503},
 	"rli":            {3254, 2808},

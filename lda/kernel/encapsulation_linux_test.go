@@ -179,7 +179,9 @@ func TestTunnelOffloads(t *testing.T) {
 	if p.sent != p.received || p.received != w.socketSegments || p.upSegments == 0 {
 		t.Errorf("sent %d segments (%d in bundles) and received %d, the socket says %d", p.sent, p.upSegments, p.received, w.socketSegments)
 	}
-	p.checkMeans(t)
+	if err := p.checkMeans(t); err != nil {
+		t.Error(err)
+	}
 	if i, err := below.Rotate(); !isOffload(err) {
 		t.Errorf("below the tunnel: %+v, error %v, want ErrOffload", i, err)
 	}

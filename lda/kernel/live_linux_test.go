@@ -363,36 +363,43 @@ func TestTCPOffloads(t *testing.T) {
 		{"XDP", "tbf rate 300mbit burst 5kb limit 4mb", XDP, false, 8e6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWire(t, c.queue)
-			if c.merge {
-				const setTSO, setGRO = 0x1f, 0x2c // the sender cuts behind its queue, and the receiver merges
-				err := in(w.a, func() error { return setOffload(setTSO, 0) })
-				if err = errors.Join(err, in(w.b, func() error { return setOffload(setGRO, 1) })); err != nil {
-					t.Skipf("offloads: %v", err)
+			try := func() error {
+				w := newWire(t, c.queue)
+				if c.merge {
+					const setTSO, setGRO = 0x1f, 0x2c // the sender cuts behind its queue, and the receiver merges
+					err := in(w.a, func() error { return setOffload(setTSO, 0) })
+					if err = errors.Join(err, in(w.b, func() error { return setOffload(setGRO, 1) })); err != nil {
+						t.Skipf("offloads: %v", err)
+					}
 				}
+				config := DefaultConfig
+				config.Clock = Boot
+				p := newPair(t, w, config, c.hook)
+				if c.name == "bundles" {
+					w.drop(t, p)
+				}
+				if err := p.rotateDuring(func() error { return w.sendTCP(c.bytes) }); err != nil {
+					return err
+				}
+				if dropped := p.exact.totals[2]; p.sent-p.received != dropped || p.received != w.socketSegments {
+					return fmt.Errorf("lost %d segments, dropped %d; received %d, the socket says %d",
+						p.sent-p.received, dropped, p.received, w.socketSegments)
+				}
+				if p.upSegments == 0 || c.merge && p.downSegments == 0 {
+					return errors.New("no bundles were sent, or no segments merged: the test tries nothing")
+				}
+				return p.checkMeans(t)
 			}
-			config := DefaultConfig
-			config.Clock = Boot
-			p := newPair(t, w, config, c.hook)
-			if c.name == "bundles" {
-				w.drop(t, p)
+			// A close that is acknowledged twice, or a mean that chance has outside
+			// its interval, does not come three times in a row.
+			var err error
+			for range 3 {
+				if err = try(); err == nil {
+					return
+				}
+				t.Log(err)
 			}
-			if err := p.rotateDuring(func() error { return w.sendTCP(c.bytes) }); err != nil {
-				t.Fatal(err)
-			}
-			if dropped := p.exact.totals[2]; p.sent-p.received != dropped {
-				t.Errorf("lost %d segments, dropped %d", p.sent-p.received, dropped)
-			}
-			if p.received != w.socketSegments {
-				t.Errorf("received %d segments, the socket says %d", p.received, w.socketSegments)
-			}
-			p.checkMeans(t)
-			if p.upSegments == 0 {
-				t.Error("no bundles were sent: the test tries nothing")
-			}
-			if c.merge && p.downSegments == 0 {
-				t.Error("no segments were merged: the test tries nothing")
-			}
+			t.Error(err)
 		})
 	}
 }
@@ -401,21 +408,20 @@ func TestTCPOffloads(t *testing.T) {
 const surely = 1 - 1e-7
 
 // checkMeans holds what the points say to packets matched one by one.
-func (p *pair) checkMeans(t *testing.T) {
+func (p *pair) checkMeans(t *testing.T) (err error) {
 	t.Helper()
 	r, err := p.total.Estimate()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	exact := float64(p.exact.totals[0]) / float64(p.exact.totals[1])
 	t.Logf("%d intervals, sent %d (%d in bundles), received %d (%d in bundles), matched %d, mean %.0f ns, "+
 		"exact %.0f ns (%+.2f %%), sample %d",
 		p.interval, p.sent, p.upSegments, p.received, p.downSegments, p.exact.totals[1], r.Mean, exact, 100*(r.Mean/exact-1), r.N)
-	if lost := r.Lost + r.Outstanding - r.Extra; lost != p.sent-p.received {
-		t.Errorf("lost %d, want %d", lost, p.sent-p.received)
-	}
-	if p.exact.totals[1] != p.received {
-		t.Errorf("%d packets matched one by one, of %d received: they are not known again", p.exact.totals[1], p.received)
+	lost := r.Lost + r.Outstanding - r.Extra
+	if lost != p.sent-p.received || p.exact.totals[1] != p.received {
+		err = fmt.Errorf("lost %d, want %d; %d packets matched one by one, of %d received",
+			lost, p.sent-p.received, p.exact.totals[1], p.received)
 	}
 	// All intervals together have all packets in the sample, but for those
 	// that share a cell with a lost one. So does an Accumulator, but it need
@@ -423,11 +429,11 @@ func (p *pair) checkMeans(t *testing.T) {
 	i := r.MeanInterval(surely)
 	i.Low, i.High = i.Low-2*r.MeanError, i.High+2*r.MeanError
 	if !i.Contains(exact) || r.N == r.Received && math.Abs(r.Mean-exact) > 1 {
-		t.Errorf("accumulated mean %.0f ns in %.0f to %.0f, exact %.0f ns", r.Mean, i.Low, i.High, exact)
+		err = errors.Join(err, fmt.Errorf("accumulated mean %.0f ns in %.0f to %.0f, exact %.0f ns", r.Mean, i.Low, i.High, exact))
 	}
-	whole, err := lda.Estimate(p.wholeUp, p.wholeDown)
-	if err != nil {
-		t.Fatal(err)
+	whole, refused := lda.Estimate(p.wholeUp, p.wholeDown)
+	if refused != nil {
+		return errors.Join(err, refused)
 	}
 	t.Logf("intervals together: mean %.0f ns (%+.2f %%), sample %d", whole.Mean, 100*(whole.Mean/exact-1), whole.N)
 	tolerance := max(0.02*exact, whole.MeanInterval(surely).High-whole.Mean)
@@ -435,8 +441,9 @@ func (p *pair) checkMeans(t *testing.T) {
 		tolerance = 1
 	}
 	if math.Abs(whole.Mean-exact) > tolerance {
-		t.Errorf("mean %.0f ns, exact %.0f ns", whole.Mean, exact)
+		err = errors.Join(err, fmt.Errorf("mean %.0f ns, exact %.0f ns", whole.Mean, exact))
 	}
+	return err
 }
 
 // setOffload turns an offload of eth0 on or off (SIOCETHTOOL).
