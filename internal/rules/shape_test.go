@@ -104,7 +104,7 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2500, 2120},
 	"lds":            {2870, 3580},
 	"colate":         {4536, 3503},
-	"rli":            {3254, 2808},
+	"rli":            {3053, 2776},
 	"hashing":        {1804, 3006},
 	"queue":          {3180, 3696},
 	"internal":       {1505, 2500},
