@@ -370,7 +370,7 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 		w.err = err
 	}
 	if w.flows != nil {
-		w.flows.compare(up.flows, down.flows, p.through, length)
+		w.compareFlows(up.flows, down.flows, w.end-start, p.lag)
 	}
 	up.giveBack()
 	down.giveBack()

@@ -168,57 +168,86 @@ func decodeFlows(data []byte, begin int64) (*flowTable, error) {
 
 // flows adds up the delays of each flow, whose cells no other flow has.
 type flows struct {
-	all  map[hashing.Flow]*flow
-	full int // packets of flows that there was no room for, in the report
+	all          map[hashing.Flow]*flow
+	full         int   // packets of flows that there was no room for, in the report
+	began, ended int64 // when what it received came
 }
 
 // A flow is one of them, and what passed of it in the report.
 type flow struct {
 	cells          [flowCells]cell
 	sent, received uint64
-	idle           int // reports without a packet
+	spans          estimate.Cells // of packets between cuts of one level
+	idle           int            // reports without a packet
 
-	delays  estimate.Cells // of spans that ended in the report
-	doubt   float64        // what losses leave open of their sum, ns
-	settled uint64         // packets in them
+	// Lately:
+	mean, variance float64 // of delays
+	standing       float64 // the longest that packets were seen to be on their way
+	passed, lost   float64 // packets in spans, and packets outstanding for too long
+	share          float64 // of packets lost
 }
 
-// A cell follows its level: how many packets were sent and have not come, and their
-// digest. Between two cuts of one level, all that came is all that was sent, and the
-// stamps differ by the delays. A level that is there for good is of packets that are
-// lost: what they add is known but for when they were sent, within the span.
+// A cell has the levels that it has not been below since, each higher than the one before:
+// now and when the report began.
 type cell struct {
-	level, base flowCell // sums are since the latest settled cut
-	at          int64    // when that was
-	received    uint32   // since then
+	levels, before []level
+	lost           uint32 // packets that were outstanding for too long
+}
 
-	mark         flowCell // the lowest level since then: others have packets on their way
-	first, last  int64    // cuts at it, 0 if there is none
-	markReceived uint32   // up to the first
-
-	gone     int32 // packets that counted as lost last
-	sent     int64 // when they were sent,
-	sentHalf int64 // give or take
+// A level is how many packets were sent and have not come, and their digest. Between two
+// cuts of one level, all that came is all that was sent, and the stamps differ by the
+// delays. Elsewhere that lacks the ages of the packets on their way, which are bounded by
+// when the levels before were last seen.
+type level struct {
+	flowCell           // sum is of stamps received less those sent, ever, when it was last seen
+	received    uint64 // likewise
+	first, last int64  // when it was seen; what was sent by then counts
+	known       bool   // its packets are those of the level before, and others
+	stamps      uint64 // whose stamps add up to this
 }
 
 const (
-	maxFlows  = 1 << 20 // bounds Config.Flows
-	patience  = 10      // for how many cuts a level stays that is there for good
-	idleFlows = 30      // for how many reports a flow is remembered without a packet
+	maxFlows   = 1 << 20 // bounds Config.Flows
+	idleFlows  = 30      // for how many reports a flow is remembered without a packet
+	mostLevels = 16
+
+	longTail   = 5     // times the mean is as long as a packet takes
+	unlikely   = 0.025 // packets lost for each on its way are none
+	deviations = 2.24  // from the middle of an interval to its ends
+	fading     = 0.98  // from report to report
 )
 
-// compare takes what both points counted up to the end of a cut.
-func (w *flows) compare(up, down *flowTable, cut, length int64) {
+// compareFlows takes what both points counted, whose cuts end at other times by the clock
+// that delays are measured by.
+func (w *way) compareFlows(up, down *flowTable, length, lag int64) {
+	sent, received := w.end, w.end
+	if w.direction == forth {
+		sent -= lag + w.added
+	} else {
+		received += w.added - lag
+	}
+	if w.late != nil {
+		received -= length
+	}
+	w.flows.compare(up, down, sent-length, sent, received)
+}
+
+// compare takes what both points counted: what was sent from one time to another, and
+// received by ended.
+func (w *flows) compare(up, down *flowTable, from, to, ended int64) {
 	limit := min(up.limit, down.limit)
 	for _, t := range [2]*flowTable{up, down} {
 		for f := range t.rows {
 			if w.all[f] == nil && len(w.all) < up.most {
 				w.all[f] = new(flow)
 				for k := range w.all[f].cells {
-					w.all[f].cells[k].at = cut * length
+					w.all[f].cells[k] = cell{levels: []level{{first: from, last: from}}, before: []level{{first: from, last: from}}}
 				}
 			}
 		}
+	}
+	if w.ended = ended; w.began == 0 {
+		w.began = ended - (to - from)
 	}
 	var none flowRow
 	for id, f := range w.all {
@@ -231,68 +260,50 @@ func (w *flows) compare(up, down *flowTable, cut, length int64) {
 		for k := range f.cells {
 			f.sent += uint64(sent[k].count)
 			f.received += uint64(received[k].count)
-			f.cut(&f.cells[k], &sent[k], &received[k], cut, length)
+			f.cut(&f.cells[k], &sent[k], &received[k], to)
 		}
 	}
 }
+
+func last(levels []level) *level { return &levels[len(levels)-1] }
 
 // cut ends a cut for a cell.
-func (f *flow) cut(c *cell, sent, received *flowCell, cut, length int64) {
-	c.level.count += sent.count - received.count
-	c.level.digest += sent.digest - received.digest
-	c.level.sum += received.sum - sent.sum
-	c.received += received.count
-	switch now := (cut + 1) * length; {
-	case c.level.same(&c.base):
-		f.settle(c, c.level.sum, c.received, 0, now)
-	case c.first != 0 && c.level.same(&c.mark):
-		if c.last = cut; cut-c.first < patience {
+func (f *flow) cut(c *cell, sent, received *flowCell, at int64) {
+	now, i := *last(c.levels), len(c.levels)-1
+	now.sum += received.sum - sent.sum
+	now.received += uint64(received.count)
+	now.count += sent.count - received.count
+	now.digest += sent.digest - received.digest
+	for ; i >= 0 && int32(c.levels[i].count-now.count) >= 0; i-- {
+		l := &c.levels[i]
+		if l.count == now.count && l.digest == now.digest {
+			f.spans.Add(float64(int64(now.sum-l.sum)), now.received-l.received)
+			l.sum, l.received, l.last = now.sum, now.received, at
+			c.levels = c.levels[:i+1]
 			return
 		}
-		lost, then := int32(c.mark.count-c.base.count), (c.first+1)*length
-		later, rest := c.level.sum-c.mark.sum, c.received-c.markReceived
-		if c.lose(lost, then) {
-			f.settle(c, c.mark.sum+uint64(int64(lost)*c.sent), c.markReceived, math.Abs(float64(lost))*float64(c.sentHalf), then)
-		}
-		f.settle(c, later, rest, 0, now)
-		c.base = c.level
-	case c.first == 0 || cut-c.last > patience || int32(c.level.count) <= int32(c.mark.count):
-		c.mark, c.first, c.last, c.markReceived = c.level, cut, cut, c.received
+		f.standing = max(f.standing, float64(l.last-l.first))
+	}
+	now.first, now.last, now.stamps = at, at, sent.sum
+	now.known = i >= 0 && now.count-c.levels[i].count == sent.count && now.digest-c.levels[i].digest == sent.digest
+	if c.levels = append(c.levels[:i+1], now); len(c.levels) > mostLevels {
+		c.levels[2].known = false
+		c.levels = slices.Delete(c.levels, 1, 2)
 	}
 }
 
-// lose takes so many packets as lost between the latest settled cut and a later one. If
-// they are fewer than none, packets came that had counted as lost, and were sent when
-// those were. It reports whether it is known when.
-func (c *cell) lose(packets int32, until int64) bool {
-	if packets >= 0 {
-		c.gone, c.sent, c.sentHalf = packets, c.at+(until-c.at)/2, (until-c.at)/2
-		return true
-	}
-	known := c.gone+packets >= 0 // or they were never sent
-	c.gone = max(0, c.gone+packets)
-	return known
-}
-
-// same compares levels but for sums.
-func (c *flowCell) same(o *flowCell) bool { return c.count == o.count && c.digest == o.digest }
-
-// settle ends a span of a cell: so many packets came, whose delays add up to a sum.
-func (f *flow) settle(c *cell, sum uint64, packets uint32, doubt float64, at int64) {
-	if packets > 0 {
-		f.delays.Add(float64(int64(sum)), uint64(packets))
-		f.settled += uint64(packets)
-		f.doubt += doubt
-	}
-	c.level.sum, c.received, c.at, c.first = 0, 0, at, 0
-}
-
-// report ends a report: it returns the flows of which packets came, slowest first,
-// and how many more there were.
+// report ends a report: it returns the flows of which packets came and whose mean is known
+// to within itself, slowest first, and how many more there were.
 func (w *flows) report() (known []FlowDelay, unknown int) {
+	passed, lost := 1.0, 0.5
+	for _, f := range w.all {
+		f.lose()
+		passed, lost = passed+f.passed, lost+max(0, f.lost)
+	}
 	for id, f := range w.all {
-		if f.settled > 0 {
-			known = append(known, f.delay(id))
+		f.share = max(lost/passed, f.lost/(f.passed+1))
+		if d := f.delay(id, w); d.MeanInterval95.High-d.MeanInterval95.Low <= 2*d.Mean {
+			known, f.mean = append(known, d), d.Mean
 		} else if f.sent+f.received > 0 {
 			unknown++
 		}
@@ -302,25 +313,137 @@ func (w *flows) report() (known []FlowDelay, unknown int) {
 		if f.idle > idleFlows {
 			delete(w.all, id)
 		}
-		f.sent, f.received, f.settled, f.doubt, f.delays = 0, 0, 0, 0, estimate.Cells{}
+		for k := range f.cells {
+			c := &f.cells[k]
+			c.before = append(c.before[:0], c.levels...)
+		}
+		f.sent, f.received, f.spans = 0, 0, estimate.Cells{}
+		f.mean, f.standing, f.passed, f.lost = fading*f.mean, fading*f.standing, fading*f.passed, fading*f.lost
 	}
-	unknown, w.full = unknown+w.full, 0
+	unknown, w.full, w.began = unknown+w.full, 0, w.ended
 	slices.SortFunc(known, func(a, b FlowDelay) int {
 		return cmp.Or(-cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Flow, b.Flow))
 	})
 	return known, unknown
 }
 
-// delay says what is known of a flow.
-func (f *flow) delay(id hashing.Flow) FlowDelay {
-	d := FlowDelay{Flow: id, Sent: f.sent, Received: f.received, Lost: max(f.sent, f.received) - f.received}
-	of, _ := f.delays.Delay()
-	d.Mean = of.Mean
-	d.MeanInterval95 = estimate.Interval{Low: of.Mean, High: of.Mean, Confidence: sampling}
-	if f.settled < f.received { // the rest are taken to be like these
-		d.MeanInterval95 = estimate.StudentInterval(of, f.delays.DegreesOfFreedom(), sampling)
+// lose counts packets that have been outstanding for so long that they count as lost.
+func (f *flow) lose() {
+	f.passed += float64(f.spans.N())
+	for k := range f.cells {
+		c, lost := &f.cells[k], uint32(0)
+		for i := range c.levels {
+			if l := &c.levels[i]; i == 0 || f.stood(l) {
+				lost = l.count
+			}
+		}
+		f.lost, c.lost = f.lost+float64(int32(lost-c.lost)), lost
 	}
-	d.MeanInterval95.Low -= f.doubt / float64(f.settled)
-	d.MeanInterval95.High += f.doubt / float64(f.settled)
+}
+
+// stood reports whether a level was there for longer than packets take.
+func (f *flow) stood(l *level) bool {
+	tail := longTail * max(f.mean, f.spans.Mean())
+	return tail > 0 && float64(l.last-l.first) >= tail
+}
+
+// delay says what is known of a flow. Cells that are not known to within themselves are
+// taken to be like spans, if that says more.
+func (f *flow) delay(id hashing.Flow, w *flows) FlowDelay {
+	d := FlowDelay{Flow: id, Sent: f.sent, Received: f.received, Lost: max(f.sent, f.received) - f.received}
+	of, _ := f.spans.Delay()
+	like := estimate.StudentInterval(of, f.spans.DegreesOfFreedom(), sampling)
+	f.mean = max(of.Mean, f.mean)
+	if f.variance = f.mean * f.mean; f.spans.DegreesOfFreedom() > 0 {
+		f.variance = of.StdDev * of.StdDev
+	}
+	n, rest, known := float64(f.received), float64(f.received), owed{}
+	for k := range f.cells {
+		o, packets := f.owed(&f.cells[k], w)
+		if i := o.interval(); i.High-i.Low <= max(2*o.mid, packets*(like.High-like.Low)) {
+			known.add(&o, 1)
+			rest -= packets
+		}
+	}
+	i := known.interval()
+	d.Mean, i.Low, i.High = min(max(known.mid, i.Low), i.High)/n, i.Low/n, i.High/n
+	if rest > 0 {
+		d.Mean, i.Low, i.High = d.Mean+rest/n*of.Mean, i.Low+rest/n*like.Low, i.High+rest/n*like.High
+	}
+	d.MeanInterval95 = i
 	return d
+}
+
+// An owed is a sum of times of packets: between two bounds, about mid.
+type owed struct{ packets, low, high, mid, variance float64 }
+
+// add adds another sum, or takes it off if sign is -1.
+func (o *owed) add(x *owed, sign float64) {
+	o.packets += sign * x.packets
+	o.low += min(sign*x.low, sign*x.high)
+	o.high += max(sign*x.low, sign*x.high)
+	o.mid += sign * x.mid
+	o.variance += x.variance
+}
+
+func (o *owed) interval() estimate.Interval {
+	half := deviations * math.Sqrt(o.variance)
+	if o.mid+half < o.low || o.mid-half > o.high { // the flow is not steady
+		half = math.Inf(1)
+	}
+	return estimate.Interval{Low: max(o.low, o.mid-half), High: min(o.high, o.mid+half), Confidence: sampling}
+}
+
+// owed returns the delays of the packets that a cell received in the report, and their
+// number: the time that packets spent on their way in it, and the ages when it began of those
+// on their way then, less the ages when it ended. It leaves out those that were outstanding
+// all the time.
+func (f *flow) owed(c *cell, w *flows) (o owed, packets float64) {
+	a, b, n := c.before, c.levels, 0
+	for n < min(len(a), len(b)) && a[n].first == b[n].first {
+		n++
+	}
+	for n > 0 && !((n == len(a) || f.stood(&a[n-1])) && (n == len(b) || f.stood(&b[n-1]))) {
+		n--
+	}
+	x, y := last(a), last(b)
+	packets = float64(y.received - x.received)
+	if n == 0 { // nothing tells which packets are on their way: a session began, say
+		return owed{mid: math.NaN()}, packets
+	}
+	sum := y.sum - x.sum + uint64(y.count-b[n-1].count)*uint64(w.ended) - uint64(x.count-a[n-1].count)*uint64(w.began)
+	o.mid = float64(int64(sum))
+	o.low, o.high = o.mid, o.mid
+	began, ended := f.ages(a[n-1:], w.began), f.ages(b[n-1:], w.ended)
+	o.add(&began, 1)
+	o.add(&ended, -1)
+	return o, packets
+}
+
+// ages returns the ages at a time of the packets of the last one of some levels beyond the
+// first one. Where a loss is unlikely, they are like delays.
+func (f *flow) ages(levels []level, now int64) (o owed) {
+	same, first, known := true, last(levels).first, 0.0
+	for i := len(levels) - 1; i > 0; i-- {
+		l, below := &levels[i], &levels[i-1]
+		n := l.count - below.count
+		if same = same || f.stood(l); same {
+			first = l.first
+		}
+		if same && l.known {
+			known += float64(int64(uint64(n)*uint64(now) - l.stamps))
+			continue
+		}
+		same = false // some may have come, and others been sent since
+		o.packets += float64(n)
+		o.low += float64(n) * float64(now-first)
+		o.high += float64(n) * float64(now-below.last)
+	}
+	half := (o.high - o.low) / 2
+	if o.mid, o.variance = o.low+half, half*half; f.share*float64(now-levels[0].last) < unlikely*f.mean {
+		o.mid = o.low + min(half, o.packets*(f.mean+f.variance/f.mean)/2)
+		o.variance = o.packets * (f.mean*f.mean/4 + max(f.variance, f.mean*f.standing))
+	}
+	o.low, o.high, o.mid = o.low+known, o.high+known, o.mid+known
+	return o
 }

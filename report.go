@@ -101,7 +101,8 @@ type Delay struct {
 
 	// Flows holds the delays of the flows that passed the second point,
 	// slowest first, if Config.Flows is set. UnknownFlows is the number of
-	// flows that the counters could not tell from the rest.
+	// flows whose means are not known to within themselves, and of packets of
+	// flows that there was no room for.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
@@ -125,9 +126,12 @@ type RoundTrip struct {
 // A FlowDelay is the one-way delay of a flow.
 type FlowDelay struct {
 	Flow hashing.Flow `json:",string"` // as [Point.Flow] names it; text in JSON, whose numbers are shorter
-	Mean float64      // nanoseconds
+	Mean float64      // of the packets that passed the second point in the report, in nanoseconds
 
-	// MeanInterval95 contains the mean of all its packets in 95 of 100 reports.
+	// MeanInterval95 contains that mean in 95 of 100 reports. It is exact if no packet of
+	// the flow was lost, or on its way when the report began or ended. Otherwise it has
+	// what the ages of these may be: with losses, whatever the cuts leave open; without
+	// any, as if the flow is steady.
 	MeanInterval95 estimate.Interval
 
 	// Sent and Received passed the points in the report, and Lost is how many more
