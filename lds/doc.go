@@ -97,5 +97,5 @@
 // This package goes beyond the paper with tables, the joint decoding of delays
 // and counts, lossy cells that are weighed, the comparison of cells that sampled at
 // different rates by bounds, the count-conditioned deviation within rows, and a digest
-// by addition instead of XOR.
+// by addition instead of XOR. SDS and the paper's formulas are in package paper.
 package lds

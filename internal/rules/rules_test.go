@@ -52,6 +52,7 @@ var allowed = map[string][]string{
 	"lda/mplane":        {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/session", "internal/wire"},
 	"rli":               {"hashing", "estimate", "internal/wire", "internal/session"},
 	"lds":               {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
+	"lds/paper":         {"hashing", "estimate"},
 	"colate":            {"hashing", "estimate", "estimate/joint", "estimate/clock", "internal/wire", "internal/session"},
 	"colate/paper":      {"hashing", "estimate"},
 	"queue":             {"hashing", "estimate", "internal/heap"},

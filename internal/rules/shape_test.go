@@ -102,7 +102,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {692, 406},
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2120},
-	"lds":            {2870, 3580},
+	"lds":            {2965, 3675},
 	"colate":         {4536, 3503},
 	"rli":            {3053, 2776},
 	"hashing":        {1804, 3006},
