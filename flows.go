@@ -177,14 +177,16 @@ type flows struct {
 type flow struct {
 	cells          [flowCells]cell
 	sent, received uint64
-	spans          estimate.Cells // of packets between cuts of one level
-	idle           int            // reports without a packet
+	spans          estimate.Cells   // of packets between cuts of one level
+	onWay          estimate.Moments // packets outstanding at cuts
+	idle           int              // reports without a packet
 
 	// Lately:
 	mean, variance float64 // of delays
 	standing       float64 // the longest that packets were seen to be on their way
 	passed, lost   float64 // packets in spans, and packets outstanding for too long
 	share          float64 // of packets lost
+	clump          float64 // how many packets are sent together
 }
 
 // A cell has the levels that it has not been below since, each higher than the one before:
@@ -256,12 +258,14 @@ func (w *flows) compare(up, down *flowTable, from, to, ended int64) {
 			w.full++
 			continue
 		}
-		sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
+		sent, received, outstanding := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none), int32(0)
 		for k := range f.cells {
 			f.sent += uint64(sent[k].count)
 			f.received += uint64(received[k].count)
 			f.cut(&f.cells[k], &sent[k], &received[k], to)
+			outstanding += int32(last(f.cells[k].levels).count)
 		}
+		f.onWay.Add(float64(outstanding))
 	}
 }
 
@@ -317,7 +321,7 @@ func (w *flows) report() (known []FlowDelay, unknown int) {
 			c := &f.cells[k]
 			c.before = append(c.before[:0], c.levels...)
 		}
-		f.sent, f.received, f.spans = 0, 0, estimate.Cells{}
+		f.sent, f.received, f.spans, f.onWay = 0, 0, estimate.Cells{}, estimate.Moments{}
 		f.mean, f.standing, f.passed, f.lost = fading*f.mean, fading*f.standing, fading*f.passed, fading*f.lost
 	}
 	unknown, w.full, w.began = unknown+w.full, 0, w.ended
@@ -357,6 +361,7 @@ func (f *flow) delay(id hashing.Flow, w *flows) FlowDelay {
 	if f.variance = f.mean * f.mean; f.spans.DegreesOfFreedom() > 0 {
 		f.variance = of.StdDev * of.StdDev
 	}
+	f.clump = max(1, f.onWay.Variance()*float64(w.ended-w.began)/(float64(f.received)*f.mean))
 	n, rest, known := float64(f.received), float64(f.received), owed{}
 	for k := range f.cells {
 		o, packets := f.owed(&f.cells[k], w)
@@ -442,7 +447,7 @@ func (f *flow) ages(levels []level, now int64) (o owed) {
 	half := (o.high - o.low) / 2
 	if o.mid, o.variance = o.low+half, half*half; f.share*float64(now-levels[0].last) < unlikely*f.mean {
 		o.mid = o.low + min(half, o.packets*(f.mean+f.variance/f.mean)/2)
-		o.variance = o.packets * (f.mean*f.mean/4 + max(f.variance, f.mean*f.standing))
+		o.variance = o.packets * f.clump * (f.mean*f.mean/4 + max(f.variance, f.mean*f.standing))
 	}
 	o.low, o.high, o.mid = o.low+known, o.high+known, o.mid+known
 	return o

@@ -93,7 +93,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4545, 3500},
+	".":              {4550, 3490},
 	"estimate":       {3315, 2045},
 	"estimate/joint": {1675, 1000},
 	"estimate/clock": {1480, 1060},
