@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda/lost"
 )
@@ -137,7 +138,7 @@ type recall struct {
 }
 
 // find finds among what a direction remembers what was lost in trails.
-func (r *recall) find(d *Direction, trails []estimate.Trail, now int64) (lost.Names, error) {
+func (r *recall) find(d *Direction, trails []areas.Trail, now int64) (lost.Names, error) {
 	f, err := lost.NewFinder(d.config.lda(), trails)
 	if err != nil {
 		return lost.Names{}, err
@@ -201,7 +202,7 @@ func (p *Point) which(nonce, question []byte) ([]byte, error) {
 }
 
 // names decodes the answer to a question.
-func (s *sealer) names(q request, answer []byte, trails []estimate.Trail, d *Direction) (lost.Names, error) {
+func (s *sealer) names(q request, answer []byte, trails []areas.Trail, d *Direction) (lost.Names, error) {
 	r, err := s.answerTo(q, answer, namesMagic)
 	if err != nil {
 		return lost.Names{}, err
@@ -217,7 +218,7 @@ func (s *sealer) names(q request, answer []byte, trails []estimate.Trail, d *Dir
 
 // A whichFunc asks the sender of a direction what is missing in trails. It calls take
 // for parts of them.
-type whichFunc func(direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names))
+type whichFunc func(direction int, trails []areas.Trail, take func([]areas.Trail, *lost.Names))
 
 // tell ends the report of the cuts after one and up to another, and says which messages
 // it lost.
@@ -312,8 +313,8 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 	if w.direction == forth {
 		lag, added = m.lag*m.cut, w.added
 	}
-	var trails []estimate.Trail
-	w.total.Trails(func(t estimate.Trail) {
+	var trails []areas.Trail
+	w.total.Trails(func(t areas.Trail) {
 		if last := len(t.Steps) - 1; !t.Open && t.Until <= end && t.Steps[last].Outstanding == 1 && len(found.Traces) < mostMissing {
 			found.Traces = append(found.Traces, w.config.trace(t.Cell, t.Steps[last].Digest))
 		}
@@ -324,8 +325,8 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 	if len(trails) == 0 {
 		return found, early
 	}
-	all, onWay := []estimate.Lost(nil), map[int][]estimate.Lost{}
-	m.which(w.direction, trails, func(part []estimate.Trail, names *lost.Names) {
+	all, onWay := []areas.Lost(nil), map[int][]areas.Lost{}
+	m.which(w.direction, trails, func(part []areas.Trail, names *lost.Names) {
 		for i := range names.Names {
 			n, into := &names.Names[i], &found
 			if n.Step >= 0 && part[n.Trail].Steps[n.Step].End+lag > end {
@@ -345,7 +346,7 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 }
 
 // moved returns a copy of a trail by another clock, and of its packets' stamps.
-func moved(t estimate.Trail, by, stamps int64) estimate.Trail {
+func moved(t areas.Trail, by, stamps int64) areas.Trail {
 	t = t.Clone()
 	t.From += by
 	t.Until += by
@@ -360,7 +361,7 @@ func moved(t estimate.Trail, by, stamps int64) estimate.Trail {
 
 // which asks the first point, or this one for messages that went back. A question
 // has as many trails as it may be long.
-func (f *follower) which(ctx context.Context, direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names)) {
+func (f *follower) which(ctx context.Context, direction int, trails []areas.Trail, take func([]areas.Trail, *lost.Names)) {
 	p := f.point
 	if direction == back {
 		if names, err := p.recall.find(p.Back, trails, p.clock.elapsed()); err == nil {

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda/lost"
 )
@@ -158,8 +158,8 @@ func TestWhichIsSecret(t *testing.T) {
 	cell, config := 0, p.config.lda()
 	cell = config.Cell(p.numbered(id))
 	end := at.Truncate(time.Hour).Add(time.Hour).UnixNano()
-	trails := []estimate.Trail{{Cell: cell, From: end - int64(time.Hour), Until: end,
-		Steps: []estimate.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.numbered(id) >> 32)}}}}
+	trails := []areas.Trail{{Cell: cell, From: end - int64(time.Hour), Until: end,
+		Steps: []areas.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.numbered(id) >> 32)}}}}
 	ask := func(p *Point) []byte {
 		q := newRequest(1, position{})
 		return p.seal.seal(lost.AppendTrails(append(p.seal.begin(whichMagic), q.nonce[:]...), trails, int64(time.Hour)))

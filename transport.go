@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
@@ -34,7 +34,7 @@ func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()
-		f.compare.meeting.which = func(direction int, trails []estimate.Trail, take func([]estimate.Trail, *lost.Names)) {
+		f.compare.meeting.which = func(direction int, trails []areas.Trail, take func([]areas.Trail, *lost.Names)) {
 			f.which(ctx, direction, trails, take)
 		}
 		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, true

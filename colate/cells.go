@@ -16,7 +16,7 @@ type span struct{ start, end int64 }
 const room = 32
 
 // A cellTable holds what some counters of both points say over some epochs,
-// and makes areas of it, as [estimate.Areas] does, of which it needs a fraction
+// and makes areas of it, as [areas.Areas] does, of which it needs a fraction
 // of the memory and time: an epoch of a cell takes 12 bytes.
 //
 // A counter's count and digests at the second point less the first are its change. It

@@ -10,8 +10,6 @@
 //     [StudentInterval] that of Student, tighter and for few cells, too.
 //     [DeviationInterval] and [ProportionInterval] are for a deviation and for
 //     loss.
-//   - [Areas] measures how long packets are on their way across the cuts of a
-//     clock, and how many are lost.
 //   - [Empirical] has quantiles of samples, with intervals that hold for every
 //     distribution, and their CDF; [RelativeError] makes samples of errors.
 //   - [Digamma] and the other special functions are what the papers need and
@@ -20,6 +18,8 @@
 // Each interval states its assumptions. None allows for losses that depend on
 // delay, or for clocks that disagree, which shift a mean and its interval
 // alike. Nothing here reads a clock or is random: the same input gives the same
-// result. Package joint finds the mean delays of all flows that share cells;
-// package clock finds how far two points' clocks differ.
+// result. Package areas measures how long packets are on their way across the
+// cuts of a clock, and how many are lost; package joint finds the mean delays of
+// all flows that share cells; package clock finds how far two points' clocks
+// differ.
 package estimate

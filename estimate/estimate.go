@@ -23,6 +23,10 @@ var (
 	ErrEncoding = errors.New("invalid encoding")
 	// ErrOrder says that an interval does not come after the one before.
 	ErrOrder = errors.New("interval out of order")
+	// ErrClocks says that a clock was set, so that delays have become negative or
+	// were so before, or that the points' cuts are so far apart that packets come
+	// before they are sent.
+	ErrClocks = errors.New("the clocks do not agree")
 )
 
 // Invalid returns an error that says which field of a package's Config is

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 )
 
 // An Accumulator adds up what two points saw over many intervals, although
@@ -23,7 +24,7 @@ import (
 //	total.Reset()
 //
 // It measures the time that packets spent on their way within the report, for
-// each packet received in it (see [estimate.Areas]). [Result.OfReceived] makes that
+// each packet received in it (see [areas.Areas]). [Result.OfReceived] makes that
 // the mean delay of the packets received, as package hoplag reports it. Without losses that is
 // exact once all packets have come, however many cross the ends of intervals;
 // a report waits for them for at most 60 intervals. A lost packet leaves its cell's areas known up to when it was lost.
@@ -36,7 +37,7 @@ import (
 // takes, and uses it again. An Accumulator is not safe for concurrent use.
 type Accumulator struct {
 	config   Config
-	areas    *estimate.Areas
+	areas    *areas.Areas
 	end      int64 // of the interval added last
 	started  bool
 	underWay bool // packets were on their way when it began
@@ -49,7 +50,7 @@ type Accumulator struct {
 	current bool
 	delays  []float64 // a sample, if current
 	counts  Result    // Sent, Received, Lost and Extra since the last end
-	singles []estimate.Alone
+	singles []areas.Alone
 	unlike  unsettled // at the end of the report
 	before  unsettled // and at its beginning
 }
@@ -76,7 +77,7 @@ type transit struct {
 	fourth        float64 // Σ variance² ÷ degrees of freedom
 	exact         float64 // packets received in exact spans
 	negative      float64
-	first, last   estimate.OnWay // at its ends
+	first, last   areas.OnWay // at its ends
 	scatter, left float64
 	greatest      float64 // delay
 	late          float64 // time that packets spent on their way which may still come
@@ -95,7 +96,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	for _, b := range c.Banks[:c.banks()] {
 		groups = append(groups, b.Rows)
 	}
-	a.areas = estimate.NewAreas(groups, c.SumBits, c.DigestBits)
+	a.areas = areas.New(groups, c.SumBits, c.DigestBits)
 	return a, nil
 }
 
@@ -205,7 +206,7 @@ func (a *Accumulator) cut(up, down *Aggregator) {
 		counts.Cells++
 		counts.Sent += uint64(s.count())
 		counts.Received += uint64(d.count())
-		a.areas.Cut(i, estimate.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
+		a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 	})
 }
 
@@ -224,7 +225,7 @@ const mostSettling = 60
 
 // Trails calls visit for what cells had outstanding that lost packets in the
 // report. Package lost finds out which.
-func (a *Accumulator) Trails(visit func(estimate.Trail)) {
+func (a *Accumulator) Trails(visit func(areas.Trail)) {
 	if to := a.through(); a.started && to > a.from {
 		a.complete() // learns how long packets take
 		a.areas.Trails(a.from, to, visit)
@@ -234,7 +235,7 @@ func (a *Accumulator) Trails(visit func(estimate.Trail)) {
 // TakeOut takes packets of trails that are known to be lost out of the areas;
 // they still count as Lost. Cells that lost nothing else are then exact. onWay is
 // what is on its way in cells of which all that is outstanding is known.
-func (a *Accumulator) TakeOut(lost []estimate.Lost, onWay map[int][]estimate.Lost) {
+func (a *Accumulator) TakeOut(lost []areas.Lost, onWay map[int][]areas.Lost) {
 	a.areas.TakeOut(lost, onWay)
 	a.current = false
 }
@@ -295,7 +296,7 @@ func (a *Accumulator) fold(to int) {
 // take adds what is known from the last fold up to a cut.
 func (a *Accumulator) take(into *transit, to int) {
 	a.singles = nil
-	t, err := a.areas.Transit(a.from, to, func(all []estimate.Alone) { a.singles = all })
+	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { a.singles = all })
 	if errors.Is(err, estimate.ErrClocks) {
 		into.clocks = err
 	}
@@ -326,8 +327,8 @@ func (a *Accumulator) take(into *transit, to int) {
 }
 
 // whole is about all packets on their way, of which a share was sampled.
-func whole(o estimate.OnWay, rate float64) estimate.OnWay {
-	return estimate.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate}
+func whole(o areas.OnWay, rate float64) areas.OnWay {
+	return areas.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate}
 }
 
 // reset empties a transit.

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -21,7 +22,7 @@ import (
 //	r, err := a.Estimate(flow)
 //
 // It measures the time that packets spent on their way, for each packet received
-// (see [estimate.Areas]). Without losses that is exact, however many packets cross
+// (see [areas.Areas]). Without losses that is exact, however many packets cross
 // the ends of intervals. It is the mean delay of those received but for what passed before
 // the report began and after it ended: intervals hold that, so reports should be much longer than
 // packets take. What a lost packet leaves in doubt is when it was sent,
@@ -34,7 +35,7 @@ import (
 // takes, and uses it again. An Accumulator has a single writer and no locks.
 type Accumulator struct {
 	config   Config
-	areas    *estimate.Areas
+	areas    *areas.Areas
 	since    int64 // when the report began
 	end      int64 // of the interval added last
 	started  bool
@@ -65,7 +66,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 		rows[r] = c.Columns
 	}
 	return &Accumulator{
-		config: c, areas: estimate.NewAreas(rows, c.SumBits, c.DigestBits),
+		config: c, areas: areas.New(rows, c.SumBits, c.DigestBits),
 		whole: make([]total, n), all: make([]total, n), known: make([]content, n),
 	}, nil
 }
@@ -101,7 +102,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	for i := range up.cells {
 		if u, d := &up.cells[i], &down.cells[i]; u.tally|d.tally != 0 {
 			a.whole[i].tally += u.tally
-			a.areas.Cut(i, estimate.CellPair{SentSum: u.sum, SentTally: u.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
+			a.areas.Cut(i, areas.CellPair{SentSum: u.sum, SentTally: u.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 		}
 	}
 	a.areas.Next(end)
@@ -164,7 +165,7 @@ func (a *Accumulator) take(into []total, to int) {
 	for i := range into {
 		into[i].left, into[i].ended, into[i].seen = 0, ages{}, false
 	}
-	a.areas.Spans(a.from, to, func(s estimate.Span) { into[s.Cell].add(&s, &a.config, a.from == a.first) })
+	a.areas.Spans(a.from, to, func(s areas.Span) { into[s.Cell].add(&s, &a.config, a.from == a.first) })
 	for i := range into {
 		if t := &into[i]; !t.seen { // it was empty all the time
 			t.end(t.open.outstanding)

@@ -3,7 +3,7 @@ package lds
 import (
 	"math"
 
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 )
 
 // A total adds up the spans of a cell.
@@ -67,7 +67,7 @@ func (t *total) settle(exact bool) {
 
 // add adds a span. If it is one of the first, it tells what was on its way when the report
 // began.
-func (t *total) add(s *estimate.Span, c *Config, first bool) {
+func (t *total) add(s *areas.Span, c *Config, first bool) {
 	if t.ended = t.ended.plus(s.Ended); first {
 		t.began = t.began.plus(s.Began)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
 )
@@ -130,8 +130,8 @@ func (c *lostCase) run(run *experiment.Run, seconds int, name bool) *lostScore {
 
 // name names what was lost in a report, and takes it out.
 func (s *lostScore) name(config lda.Config, total *lda.Accumulator, sent [][]areaPassing, counts bool) {
-	var trails []estimate.Trail
-	total.Trails(func(one estimate.Trail) { trails = append(trails, one.Clone()) })
+	var trails []areas.Trail
+	total.Trails(func(one areas.Trail) { trails = append(trails, one.Clone()) })
 	f := experiment.Try(lost.NewFinder(config, trails))
 	for _, cut := range sent {
 		if len(cut) == 0 || !f.Wants(cut[0].t) && !f.Wants(cut[len(cut)-1].t) {

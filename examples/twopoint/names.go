@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
@@ -88,8 +88,8 @@ func (n *namer) cut(end int64) {
 }
 
 func (n *namer) search() {
-	var trails []estimate.Trail
-	n.total.Trails(func(t estimate.Trail) { trails = append(trails, t.Clone()) })
+	var trails []areas.Trail
+	n.total.Trails(func(t areas.Trail) { trails = append(trails, t.Clone()) })
 	f, err := lost.NewFinder(n.config, trails)
 	if err != nil || len(trails) == 0 {
 		return

@@ -25,7 +25,7 @@ const (
 
 // mayExportMore are the packages that are no synopses: kinds of links by their
 // numbers in captures, hops and sources.
-var mayExportMore = map[string]int{"estimate": 37, "hashing": 41, "queue": 41, "queue/trace": 39}
+var mayExportMore = map[string]int{"estimate": 27, "hashing": 41, "queue": 41, "queue/trace": 39}
 
 // A sourceFile is a Go file, parsed, and its text.
 type sourceFile struct {
@@ -94,12 +94,13 @@ func TestShape(t *testing.T) {
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
 	".":              {4550, 3490},
-	"estimate":       {3315, 2045},
+	"estimate":       {1110, 1610},
+	"estimate/areas": {2225, 430},
 	"estimate/joint": {1675, 1000},
 	"estimate/clock": {1480, 1060},
 	"lda":            {3180, 3040},
 	"lda/control":    {450, 1113},
-	"lda/lost":       {692, 406},
+	"lda/lost":       {695, 410},
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2120},
 	"lds":            {2965, 3675},

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -25,7 +26,7 @@ const (
 const flagOnWay, flagRepeated, flagNumber = 1, 2, 4
 
 // AppendTrails appends trails, whose times are multiples of unit.
-func AppendTrails(dst []byte, trails []estimate.Trail, unit int64) []byte {
+func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
 	last := int64(0)
 	for i := range trails {
 		t := &trails[i]
@@ -101,24 +102,24 @@ func (r *reader) count(n uint64, size int) int {
 
 // DecodeTrails decodes what AppendTrails appended, but for the numbers of cuts.
 // The error wraps [estimate.ErrEncoding].
-func DecodeTrails(data []byte, unit int64) (trails []estimate.Trail, err error) {
+func DecodeTrails(data []byte, unit int64) (trails []areas.Trail, err error) {
 	const bits = 43 // of a time in units
 	farthest := min(1<<bits, math.MaxInt64/unit)
 	r, last := reader{b: data}, int64(0)
 	for len(r.b) > 0 {
-		t := estimate.Trail{Cell: int(r.uvarint() & (1<<31 - 1))}
+		t := areas.Trail{Cell: int(r.uvarint() & (1<<31 - 1))}
 		last += r.varint()
 		start := r.uvarint()
 		steps := r.uvarint()
 		until := last + r.varint()
 		t.From, t.Open, t.Until = last*unit, start&1 != 0, until*unit
 		for range r.count(start>>1, leastStart) {
-			t.Start = append(t.Start, estimate.Lost{Cell: t.Cell, Digest: uint32(r.fixed(4)), Sent: t.From - r.varint()})
+			t.Start = append(t.Start, areas.Lost{Cell: t.Cell, Digest: uint32(r.fixed(4)), Sent: t.From - r.varint()})
 		}
 		end := last
 		for range r.count(steps, leastStep) {
 			end += int64(r.uvarint() & (1<<bits - 1))
-			t.Steps = append(t.Steps, estimate.TrailStep{
+			t.Steps = append(t.Steps, areas.TrailStep{
 				End: end * unit, Sent: uint32(r.uvarint()), Outstanding: uint32(r.uvarint()), Digest: uint32(r.fixed(4)),
 			})
 		}
@@ -131,7 +132,7 @@ func DecodeTrails(data []byte, unit int64) (trails []estimate.Trail, err error) 
 }
 
 // Append appends names of packets of trails.
-func (n *Names) Append(dst []byte, trails []estimate.Trail) []byte {
+func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 	dst = binary.AppendUvarint(dst, uint64(n.Left))
 	dst = binary.AppendUvarint(dst, uint64(len(n.Known)))
 	last := 0
@@ -163,7 +164,7 @@ func (n *Names) Append(dst []byte, trails []estimate.Trail) []byte {
 
 // DecodeNames decodes names of packets of trails. An id that is a number is
 // hashed with hash. The error wraps [estimate.ErrEncoding].
-func DecodeNames(data []byte, trails []estimate.Trail, hash func(number uint64) hashing.Packet) (all Names, err error) {
+func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) hashing.Packet) (all Names, err error) {
 	r, last := reader{b: data}, uint64(0)
 	all.Left = int(r.uvarint() & (1<<31 - 1))
 	wrong := func() (Names, error) {

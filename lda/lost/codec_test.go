@@ -8,19 +8,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
 const unit = 1e8
 
-func someTrails() []estimate.Trail {
-	return []estimate.Trail{
-		{Cell: 7, From: 3 * unit, Until: 5 * unit, Steps: []estimate.TrailStep{
+func someTrails() []areas.Trail {
+	return []areas.Trail{
+		{Cell: 7, From: 3 * unit, Until: 5 * unit, Steps: []areas.TrailStep{
 			{End: 4 * unit, Sent: 3, Outstanding: 1, Digest: 1 << 31}, {End: 5 * unit, Outstanding: 1, Digest: 9},
 		}},
-		{Cell: 7, From: 9 * unit, Until: 2 * unit, Open: true, Start: []estimate.Lost{{Cell: 7, Digest: 5, Sent: 8*unit + 1}}},
-		{Cell: 99, From: -2 * unit, Until: unit, Steps: []estimate.TrailStep{{End: 20 * unit, Sent: 1 << 20, Outstanding: math.MaxUint32}}},
+		{Cell: 7, From: 9 * unit, Until: 2 * unit, Open: true, Start: []areas.Lost{{Cell: 7, Digest: 5, Sent: 8*unit + 1}}},
+		{Cell: 99, From: -2 * unit, Until: unit, Steps: []areas.TrailStep{{End: 20 * unit, Sent: 1 << 20, Outstanding: math.MaxUint32}}},
 	}
 }
 
@@ -94,8 +95,8 @@ func TestFalseNames(t *testing.T) {
 	config := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1}}, SumBits: 64, DigestBits: bits}
 	wrong, refused := 0, 0
 	for range trials {
-		step := estimate.TrailStep{End: unit, Sent: among, Outstanding: n, Digest: random.Uint32() & (1<<bits - 1)}
-		trail := estimate.Trail{Until: unit, Steps: []estimate.TrailStep{step}}
+		step := areas.TrailStep{End: unit, Sent: among, Outstanding: n, Digest: random.Uint32() & (1<<bits - 1)}
+		trail := areas.Trail{Until: unit, Steps: []areas.TrailStep{step}}
 		all := make([]candidate, among)
 		for i := range all {
 			all[i] = candidate{digest: random.Uint32() & (1<<bits - 1), packet: hashing.Packet(i), sent: int64(i)}
@@ -126,12 +127,12 @@ func TestFalseNames(t *testing.T) {
 func TestRepeatsAndBudget(t *testing.T) {
 	config := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1}}, SumBits: 64, DigestBits: 32}
 	packets := []hashing.Packet{hash(1), hash(2), hash(1), hash(3)}
-	trail := estimate.Trail{Until: unit, Steps: []estimate.TrailStep{{End: unit, Sent: 4, Outstanding: 2}}}
+	trail := areas.Trail{Until: unit, Steps: []areas.TrailStep{{End: unit, Sent: 4, Outstanding: 2}}}
 	for _, p := range []hashing.Packet{hash(1), hash(3)} {
 		trail.Steps[0].Digest += digest(&config, p)
 	}
 	for _, budget := range []int{1, Budget} {
-		f, err := NewFinder(config, []estimate.Trail{trail})
+		f, err := NewFinder(config, []areas.Trail{trail})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func TestRepeatsAndBudget(t *testing.T) {
 		if diff := cmp.Diff(want, all); diff != "" {
 			t.Error(diff)
 		}
-		if lost, _ := all.Lost(config, []estimate.Trail{trail}); len(lost) != 1 {
+		if lost, _ := all.Lost(config, []areas.Trail{trail}); len(lost) != 1 {
 			t.Errorf("%d taken out, want the one that is not repeated", len(lost))
 		}
 	}

@@ -1,8 +1,8 @@
 // Package lost names the packets that were lost between two points, from the
 // counters that are there anyway and the sender's memory of what it sent.
 //
-//	var trails []estimate.Trail         // where both points are compared, for each report
-//	total.Trails(func(t estimate.Trail) { trails = append(trails, t.Clone()) })
+//	var trails []areas.Trail         // where both points are compared, for each report
+//	total.Trails(func(t areas.Trail) { trails = append(trails, t.Clone()) })
 //	f, err := lost.NewFinder(config, trails)
 //	for each packet that was sent, as a [Memory] remembers it {
 //		f.Offer(packet, id, t)
@@ -39,6 +39,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -74,8 +75,8 @@ type Names struct {
 
 // Lost returns what [lda.Accumulator.TakeOut] takes of the names of packets of
 // trails. What is repeated stays, because it is not known when it was lost.
-func (n *Names) Lost(c lda.Config, trails []estimate.Trail) (lost []estimate.Lost, onWay map[int][]estimate.Lost) {
-	onWay = map[int][]estimate.Lost{}
+func (n *Names) Lost(c lda.Config, trails []areas.Trail) (lost []areas.Lost, onWay map[int][]areas.Lost) {
+	onWay = map[int][]areas.Lost{}
 	for _, i := range n.Known {
 		onWay[trails[i].Cell] = nil
 	}
@@ -85,7 +86,7 @@ func (n *Names) Lost(c lda.Config, trails []estimate.Trail) (lost []estimate.Los
 		if c.Cell(n.Packet) != t.Cell {
 			continue // the sender is wrong
 		}
-		l := estimate.Lost{Cell: t.Cell, Digest: digest(&c, n.Packet), Sent: n.Sent}
+		l := areas.Lost{Cell: t.Cell, Digest: digest(&c, n.Packet), Sent: n.Sent}
 		if n.Step < 0 {
 			l.Cut = t.Start[^n.Step].Cut
 		} else {
@@ -110,7 +111,7 @@ func digest(c *lda.Config, p hashing.Packet) uint32 { return uint32(p>>32) & (1<
 // not safe for concurrent use.
 type Finder struct {
 	config  lda.Config
-	trails  []estimate.Trail
+	trails  []areas.Trail
 	cells   []int32 // by cell: its first trail, plus 1
 	next    []int32 // by trail: the next one of the same cell, plus 1
 	ends    []int   // by trail: of what was offered
@@ -129,11 +130,11 @@ type candidate struct {
 }
 
 // is reports whether a packet of a trail's start is this one.
-func (c *candidate) is(l estimate.Lost) bool { return c.sent == l.Sent && c.digest == l.Digest }
+func (c *candidate) is(l areas.Lost) bool { return c.sent == l.Sent && c.digest == l.Digest }
 
 // NewFinder returns a Finder for trails of cells of a Config. The error wraps
 // [estimate.ErrConfig], or [estimate.ErrMismatch] if there is no such cell.
-func NewFinder(c lda.Config, trails []estimate.Trail) (*Finder, error) {
+func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func NewFinder(c lda.Config, trails []estimate.Trail) (*Finder, error) {
 }
 
 // end returns when a trail ends.
-func end(t *estimate.Trail) int64 {
+func end(t *areas.Trail) int64 {
 	if len(t.Steps) == 0 {
 		return t.From
 	}

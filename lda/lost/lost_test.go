@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
@@ -107,8 +107,8 @@ func (w *world) run(t testing.TB, seed uint64, mend bool) (o outcome) {
 }
 
 func (w *world) name(t testing.TB, total *lda.Accumulator, memory *lost.Memory, lostAt map[passing]bool, o *outcome) {
-	var trails []estimate.Trail
-	total.Trails(func(t estimate.Trail) { trails = append(trails, t.Clone()) })
+	var trails []areas.Trail
+	total.Trails(func(t areas.Trail) { trails = append(trails, t.Clone()) })
 	f, err := lost.NewFinder(w.config, trails)
 	if err != nil {
 		t.Fatal(err)

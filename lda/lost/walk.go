@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -45,7 +45,7 @@ func (w *walker) begin(all []candidate, c lda.Config, cell int) {
 
 // follow appends the names of a trail. It returns how many packets are left
 // that it knows nothing of, and whether all that are outstanding are named.
-func (w *walker) follow(trail int, t *estimate.Trail, names *[]Name) (left int, all bool) {
+func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int, all bool) {
 	n, known, possible := 0, false, true
 	for n < len(w.all) && w.all[n].sent < t.From {
 		w.kept[0] = append(w.kept[0], n)
@@ -82,9 +82,9 @@ func (w *walker) follow(trail int, t *estimate.Trail, names *[]Name) (left int, 
 }
 
 // name returns candidate number i of a trail, which is outstanding.
-func (w *walker) name(trail int, t *estimate.Trail, i int, repeated bool) Name {
+func (w *walker) name(trail int, t *areas.Trail, i int, repeated bool) Name {
 	c := &w.all[i]
-	step, _ := slices.BinarySearchFunc(t.Steps, c.sent+1, func(s estimate.TrailStep, t int64) int { return cmp.Compare(s.End, t) })
+	step, _ := slices.BinarySearchFunc(t.Steps, c.sent+1, func(s areas.TrailStep, t int64) int { return cmp.Compare(s.End, t) })
 	if c.sent < t.From {
 		step = ^slices.IndexFunc(t.Start, c.is)
 	}

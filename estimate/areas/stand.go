@@ -1,4 +1,4 @@
-package estimate
+package areas
 
 // A standing is what exact spans say of all: packets and areas, each as often as it
 // stands for some, and the squares of the former.

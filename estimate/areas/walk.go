@@ -1,6 +1,10 @@
-package estimate
+package areas
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
+)
 
 // An areaState is a run of cuts at which a cell has one level.
 type areaState struct {
@@ -209,14 +213,14 @@ func (a *Areas) fill(c *areaCell, level uint64, at int) int {
 	for k := n - 2; k >= 0; k-- {
 		x.most[k] = min(x.most[k], x.most[k+1])
 	}
-	x.sum = SignExtend(sum, a.bits)
+	x.sum = estimate.SignExtend(sum, a.bits)
 	return at
 }
 
 // near returns a sum of delays of so many packets, which is known but for its high bits.
 func (a *Areas) near(sum uint64, packets uint32) float64 {
 	expected := int64(a.center * float64(packets))
-	return float64(SignExtend(sum-uint64(expected), a.bits)) + float64(expected)
+	return float64(estimate.SignExtend(sum-uint64(expected), a.bits)) + float64(expected)
 }
 
 // join allows for packets that came without being sent: before the beginning,

@@ -1,4 +1,4 @@
-package estimate
+package areas
 
 import (
 	"math"
@@ -15,7 +15,7 @@ func TestTakeOut(t *testing.T) {
 	const cells, cuts, window, settling = 50, 120, 10, 10
 	random := rand.New(rand.NewPCG(27, 1))
 	packets := areaTraffic(random, cells, cuts, 2, 0.3, 0, 0.1)
-	a := NewAreas([]int{cells}, 64, 32)
+	a := New([]int{cells}, 64, 32)
 	pairs := pairsOf(cells, packets, cuts)
 	a.Begin(0)
 	total, want := 0, 0

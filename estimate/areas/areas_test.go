@@ -1,4 +1,4 @@
-package estimate
+package areas
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
@@ -79,7 +80,7 @@ func TestAreasAreExact(t *testing.T) {
 		const cells, cuts, window = 50, 60, 7
 		random := rand.New(rand.NewPCG(1, uint64(100*c.delay)))
 		packets := areaTraffic(random, cells, cuts, c.each, c.delay, c.slow, 0)
-		a := NewAreas([]int{cells}, c.bits, 32)
+		a := New([]int{cells}, c.bits, 32)
 		passAreas(a, cells, packets, cuts)
 		for from := 0; from+window <= cuts; from += window {
 			want := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
@@ -108,7 +109,7 @@ func TestAreasUnderLoss(t *testing.T) {
 	} {
 		random := rand.New(rand.NewPCG(2, uint64(1000*c.loss)))
 		packets := areaTraffic(random, cells, cuts, c.each, c.delay, c.slow, c.loss)
-		a := NewAreas([]int{cells}, 64, 32)
+		a := New([]int{cells}, 64, 32)
 		all := [3]int{} // windows, misses, misses of the control
 		var bias, width float64
 		for from := 40; from+window+settling <= cuts; from += window {
@@ -161,7 +162,7 @@ func TestAreasLosses(t *testing.T) {
 			p.Received = p.Sent + 60*areaLength // far later than any before it
 		}
 	}
-	a := NewAreas([]int{cells}, 64, 32)
+	a := New([]int{cells}, 64, 32)
 	lost, extra, next := 0, 0, 0
 	for k, pairs := range pairsOf(cells, packets, cuts) {
 		pass(a, pairs)
@@ -194,7 +195,7 @@ func TestAreasTellStep(t *testing.T) {
 				p.Received -= step
 			}
 		}
-		a := NewAreas([]int{cells}, 64, 32)
+		a := New([]int{cells}, 64, 32)
 		for from, pairs := range pairsOf(cells, packets, cuts) {
 			pass(a, pairs)
 			if from++; from%window != 0 || from == window {
@@ -225,7 +226,7 @@ func TestAreasTellStep(t *testing.T) {
 // nothing passes take no room.
 func TestAreasAllocate(t *testing.T) {
 	const cells, busy = 10_000, 100
-	a := NewAreas([]int{cells}, 64, 32)
+	a := New([]int{cells}, 64, 32)
 	a.Begin(0)
 	k := int64(0)
 	step := func() {
@@ -256,7 +257,7 @@ func TestAreasAllocate(t *testing.T) {
 // Where packets of before the beginning may have come in all groups but one of which
 // nothing is known, there is no mean, and none of 0.
 func TestAllYoung(t *testing.T) {
-	a := NewAreas([]int{64, 8}, 64, 32)
+	a := New([]int{64, 8}, 64, 32)
 	a.Begin(0)
 	a.UnderWay()
 	for k := range int64(5) {
@@ -270,7 +271,7 @@ func TestAllYoung(t *testing.T) {
 		}
 		a.Next((k + 1) * 100)
 	}
-	if got, err := a.Transit(0, 5, nil); err == nil && got.Received == 0 || err != nil && !errors.Is(err, ErrNoSamples) {
+	if got, err := a.Transit(0, 5, nil); err == nil && got.Received == 0 || err != nil && !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -1,10 +1,11 @@
-package estimate
+package areas
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
@@ -17,8 +18,8 @@ func TestExactSpansStandForAll(t *testing.T) {
 	for _, c := range []struct{ each, delay, slow, loss float64 }{{0.3, 2, 0, 0.05}, {0.2, 2, 0, 0.2}} {
 		random := rand.New(rand.NewPCG(3, uint64(1000*c.loss)))
 		packets := areaTraffic(random, cells, cuts, c.each, c.delay, c.slow, c.loss)
-		a := NewAreas([]int{cells}, 64, 32)
-		var bias, plain Moments
+		a := New([]int{cells}, 64, 32)
+		var bias, plain estimate.Moments
 		missed := 0
 		for from := 40; from+window+settling <= cuts; from += window {
 			passAreas(a, cells, packets, from+window+settling)
@@ -61,7 +62,7 @@ func TestAloneStandForAllAfterAStep(t *testing.T) {
 			all[k]++
 		}
 	}
-	a, squares := NewAreas([]int{cells}, 64, 32), 0.0
+	a, squares := New([]int{cells}, 64, 32), 0.0
 	passAreas(a, cells, packets, cuts)
 	_, err := a.Transit(from, to, func(seen []Alone) {
 		for _, x := range seen {

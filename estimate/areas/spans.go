@@ -1,9 +1,11 @@
-package estimate
+package areas
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Span is the part within a window of the time between two cuts at which a cell
@@ -195,7 +197,7 @@ func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
 	if sent == 0 {
 		return a.length(cut) / 2
 	}
-	age := float64(SignExtend(uint64(a.ends[cut])*uint64(sent)-sum, a.bits)) / float64(sent)
+	age := float64(estimate.SignExtend(uint64(a.ends[cut])*uint64(sent)-sum, a.bits)) / float64(sent)
 	return min(max(age, 0), a.length(cut))
 }
 

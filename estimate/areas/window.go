@@ -1,6 +1,10 @@
-package estimate
+package areas
 
-import "math"
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
 
 // A window is what the groups know of the packets between two cuts.
 type window struct {
@@ -97,7 +101,7 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	r.stand(cut-1-w.from, weight, n, area)
 	r.cuts[cut-1-w.from].sent += sent
 	if e.sent == 1 {
-		a.alone = append(a.alone, Alone{group, SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
+		a.alone = append(a.alone, Alone{group, estimate.SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
 	}
 }
 
@@ -191,7 +195,7 @@ func (r *groupWindow) cross(cut int, weight, n float64) {
 // their way at the ends.
 func (w *window) crossing(x *span, known bool) {
 	a, alone := w.areas, x.alone()
-	one := Alone{x.group, SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
+	one := Alone{x.group, estimate.SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
 	if alone && x.to <= w.to {
 		a.alone = append(a.alone, one)
 	}
@@ -203,7 +207,7 @@ func (w *window) crossing(x *span, known bool) {
 		of, ages := &a.onWay[i].bounds, a.ages(x, cut, a.greatest+a.step)
 		if alone {
 			a.crossing[i] = append(a.crossing[i], one)
-			ages.Least = float64(SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits))
+			ages.Least = float64(estimate.SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits))
 			ages.Most = ages.Least
 		}
 		of.Packets += ages.Packets
@@ -231,7 +235,7 @@ func (w *window) combine() (Transit, error) {
 		counted += r.exact
 	}
 	if counted == 0 || 4*left > total {
-		return Transit{Received: total, Left: left}, ErrNoSamples
+		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
 	}
 	w.scatters()
 	best := Transit{Error: math.Inf(1)}
@@ -272,7 +276,7 @@ func (w *window) combine() (Transit, error) {
 		}
 	}
 	if best.Received == 0 { // all that is known is of fast packets
-		return Transit{Received: total, Left: left}, ErrNoSamples
+		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
 	}
 	return best, nil
 }
@@ -295,7 +299,7 @@ func (w *window) scatters() {
 
 // uneven returns the relative variance of numbers beyond twice that of Poisson ones.
 func uneven(numbers []float64) float64 {
-	var m Moments
+	var m estimate.Moments
 	for _, n := range numbers {
 		m.Add(n)
 	}

@@ -1,15 +1,11 @@
-package estimate
+package areas
 
 import (
-	"errors"
 	"fmt"
 	"math"
-)
 
-// ErrClocks says that a clock was set, so that delays have become negative or were
-// so before, or that the points' cuts are so far apart that packets come before
-// they are sent.
-var ErrClocks = errors.New("the clocks do not agree")
+	"github.com/hoplag/hoplag/estimate"
+)
 
 // A Transit says how long packets were on their way between two cuts.
 type Transit struct {
@@ -62,9 +58,9 @@ type Alone struct {
 // until the next call.
 //
 // If no packet was received, or nothing is known of any, the error is
-// ErrNoSamples. If many delays are negative and hardly any were in the report
-// before, or the reverse, it wraps [ErrClocks]. A clock that is set the other way, or
-// by less, looks like delays that change. It also wraps ErrClocks if packets were lost
+// estimate.ErrNoSamples. If many delays are negative and hardly any were in the report
+// before, or the reverse, it wraps [estimate.ErrClocks]. A clock that is set the other way, or
+// by less, looks like delays that change. It also wraps estimate.ErrClocks if packets were lost
 // and most that cross cuts come before they are sent: nothing tells those that are
 // lost from those that come.
 func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
@@ -91,10 +87,10 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		a.seen = t.Negative
 	}
 	if less := min(a.seen, a.negative); less >= 0 && less < hardly && max(a.seen, a.negative) > many {
-		return t, fmt.Errorf("%w: one was set", ErrClocks)
+		return t, fmt.Errorf("%w: one was set", estimate.ErrClocks)
 	}
 	if t.early > 0.5 && t.Exact < 0.999*t.Received {
-		return t, fmt.Errorf("%w: packets come before they are sent", ErrClocks)
+		return t, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 	}
 	if alone != nil {
 		alone(a.alone)
@@ -145,7 +141,7 @@ func (a *Areas) observe(from, to int) {
 func (a *Areas) weigh() {
 	for i, cut := range [2]int{a.losses.from, a.losses.to} {
 		for _, x := range a.crossing[i] {
-			age := SignExtend(uint64(a.ends[cut]-x.Sent), a.bits)
+			age := estimate.SignExtend(uint64(a.ends[cut]-x.Sent), a.bits)
 			a.onWay[i].see(float64(age), a.weight(x.from, x.to))
 		}
 	}

@@ -1,19 +1,22 @@
-package estimate
+// Package areas measures how long packets are on their way between two points, across
+// the cuts of a clock, and how many are lost: the engine that LDA, LDS and the front
+// door share.
+package areas
 
 import "math"
 
 // Areas adds up the time that packets spend on their way between two points, by
 // the cuts of the clock at which both points empty their cells.
 //
-//	areas := estimate.NewAreas([]int{1024}, 64, 20)
-//	areas.Begin(start)
+//	a := areas.New([]int{1024}, 64, 20)
+//	a.Begin(start)
 //	for each interval, in order {
 //		for i := range cells {
-//			areas.Cut(i, estimate.CellPair{ … })
+//			a.Cut(i, areas.CellPair{ … })
 //		}
-//		areas.Next(end)
+//		a.Next(end)
 //	}
-//	transit, err := areas.Transit(from, to, nil) // two numbers of cuts
+//	transit, err := a.Transit(from, to, nil) // two numbers of cuts
 //
 // With cumulative sums of time stamps, and n packets outstanding in a cell at a
 // cut at time c,
@@ -120,10 +123,10 @@ type CellPair struct {
 	ReceivedSum, ReceivedTally uint64
 }
 
-// NewAreas returns Areas for groups of so many cells, with sums of sumBits and
+// New returns Areas for groups of so many cells, with sums of sumBits and
 // digests of digestBits. It panics if sumBits is not in 1 to 64 or digestBits
 // not in 0 to 32.
-func NewAreas(groups []int, sumBits, digestBits uint8) *Areas {
+func New(groups []int, sumBits, digestBits uint8) *Areas {
 	if sumBits < 1 || sumBits > 64 || digestBits > 32 {
 		panic("estimate: Areas of a width out of range")
 	}

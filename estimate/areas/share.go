@@ -1,4 +1,4 @@
-package estimate
+package areas
 
 // A share is what cells hold: packets n and areas a.
 type share struct{ n, a, nn, na, aa float64 }
