@@ -58,8 +58,8 @@ type Report struct {
 
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds.
 type Delay struct {
-	// Delay has the mean and the deviation of the delays of the packets received,
-	// corrected for the clocks' difference if Clock.Known. If the clocks are
+	// Delay has the mean and the deviation of the delays of the packets received, but
+	// for duplicates, corrected for the clocks' difference if Clock.Known. If the clocks are
 	// neither known nor said to agree, the mean is off by their difference, and
 	// its interval has no upper end.
 	estimate.Delay
@@ -77,7 +77,7 @@ type Delay struct {
 	// sent them remembers (Config.Remember) and few enough to find: at most 4,096.
 	// Unnamed is how many more were lost. A name is false once in a million times. One
 	// that takes half as long again as any lately counts as lost and is named, too; if
-	// it comes after all, it is Extra.
+	// it comes after all, it is Extra, in this report or a later one.
 	Missing []Missing `json:",omitempty"`
 	Unnamed uint64    `json:",omitempty"`
 
@@ -88,8 +88,9 @@ type Delay struct {
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and
 	// DeviationInterval95 the deviation. All that is not known is in them: what
 	// counters left out, packets on their way at the ends, and the clocks, as far
-	// as Config.Asymmetry is true. Certain holds the mean whatever the asymmetry, in
-	// 999 of 1,000 reports.
+	// as Config.Asymmetry is true. For the first 45 cuts nobody knows how long the slowest
+	// take: losses then leave the upper end far above. Certain holds the mean whatever the
+	// asymmetry, in 999 of 1,000 reports.
 	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
