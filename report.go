@@ -168,6 +168,8 @@ type Clock struct {
 	Likely    estimate.Interval // interval of the offset if the least delays differ by no more than Config.Asymmetry
 	RoundTrip float64           // nanoseconds: the shortest seen
 
+	CertainDrift estimate.Interval // interval of the drift, whatever the delays were
+
 	// Apart is how far the second point's clock is ahead, as far as the
 	// transport between the points shows: give or take the time that it takes.
 	Apart time.Duration
