@@ -140,3 +140,16 @@ func TestDeviationOfReceivedRareSlow(t *testing.T) {
 		t.Errorf("%d of %d deviations are outside 95 %%", misses, reports)
 	}
 }
+
+// Where stamps are coarse, packets that were alone may take no time, which tells nothing of others.
+func TestOfReceivedWhereAloneTakeNoTime(t *testing.T) {
+	run := cutTraffic(t, 8, 11, 100, func(*rand.Rand) float64 { return 0 }, 0)
+	run.up[0].Update(1, 5)
+	run.up[0].Update(1|1<<40, 5) // in the same cell
+	run.down[0].Update(1, 5)
+	run.down[0].Update(1|1<<40, 1e6)
+	r, err := accumulate(t, run).Estimate()
+	if mean, _ := r.OfReceived(0.95); err != nil || !(math.Abs(mean*float64(r.Received)-1e6) < 10) {
+		t.Errorf("a mean of %v; %v", mean, err)
+	}
+}

@@ -53,7 +53,9 @@ func (a *Areas) age(t *Transit) {
 	first, second := mean, t.Scatter+mean*mean
 	third, chance := second*a.greatest, 0.0
 	if len(a.alone) >= fewAlone {
-		first, second, third, chance = momentsOf(a.alone)
+		if x, y, z, c := momentsOf(a.alone); x > 0 { // or none that was alone took any time
+			first, second, third, chance = x, y, z, c
+		}
 	}
 	a.skewed = a.skewed || t.early > hardly
 	rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
