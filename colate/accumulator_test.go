@@ -332,6 +332,15 @@ func TestEstimateErrors(t *testing.T) {
 	if _, err := Estimate(up, empty, records(1)[0]); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("nothing at the second point: %v", err)
 	}
+	sparse, _ := New(testConfig)
+	unlike, _ := New(testConfig)
+	for i := range uint64(10) {
+		sparse.Update(1, hashing.Packet(hashing.Mix(i, 1)), 3)
+		unlike.Update(1, hashing.Packet(hashing.Mix(i, 2)), 3)
+	}
+	if r, err := Estimate(sparse, unlike, records(1)[0]); !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("other packets at the second point: %v, %v", r.MeanInterval(0.95), err)
+	}
 	if _, err := newAccumulator(testConfig, nil); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("no flows: %v", err)
 	}

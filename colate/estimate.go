@@ -140,7 +140,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	case own.large:
 		return none("the delays in the flow's counters come to half of half their modulus, 2^%d ns, or its packets to half of "+
 			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift-1, a.config.CountBits, a.clocks())
-	case own.told == 0:
+	case own.shown == 0:
 		return none("none of the flow's %d counters holds the same packets at both points%s", a.config.PerFlow, a.clocks())
 	case own.dark > 0:
 		return none("in %d epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+

@@ -104,7 +104,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1800, 1450},
 	"lda/kernel":     {2500, 2120},
 	"lds":            {2965, 3675},
-	"colate":         {4536, 3503},
+	"colate":         {4536, 3512},
 	"rli":            {3053, 2776},
 	"hashing":        {1804, 3006},
 	"queue":          {3180, 3696},
