@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/truth"
@@ -273,5 +274,13 @@ func TestAllYoung(t *testing.T) {
 	}
 	if got, err := a.Transit(0, 5, nil); err == nil && got.Received == 0 || err != nil && !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A cell whose count was made up may have billions outstanding, which takes no time to judge.
+func TestTruncatedFarAway(t *testing.T) {
+	began := time.Now()
+	if n, v := truncated(3, math.MaxInt32); math.Abs(n-3)+math.Abs(v-3) > 1e-9 || time.Since(began) > time.Second {
+		t.Errorf("%v ± √%v, after %v", n, v, time.Since(began))
 	}
 }

@@ -308,7 +308,7 @@ func (x *span) spans(k int) bool {
 func truncated(mean float64, most int) (number, variance float64) {
 	var total, sum, squares float64
 	p := 1.0
-	for i := most; i >= 0 && p > 1e-12*total; i-- {
+	for i := int(min(float64(most), mean+40*math.Sqrt(mean)+100)); i >= 0 && p > 1e-12*total; i-- { // more add nothing
 		total += p
 		sum += p * float64(i)
 		squares += p * float64(i) * float64(i)
