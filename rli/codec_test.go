@@ -223,6 +223,11 @@ func FuzzReceiver(f *testing.F) {
 	for n := 0; n < len(good); n += 16 {
 		f.Add(good[:n])
 	}
+	forged := bytes.Clone(good) // says 200 references that stand for no packet
+	for i, x := range []string{"\x40\x69", "\x3f\xf0", "\x3f\xf0"} {
+		copy(forged[5+8*(7+14+i):], x)
+	}
+	f.Add(forged)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// The checksum is made right, else nothing gets past it; and the sizes
 		// small, so that what is well-formed fits the memory.
@@ -240,7 +245,7 @@ func FuzzReceiver(f *testing.F) {
 			return
 		}
 		for f, res := range r.All() {
-			if math.IsNaN(res.Mean) || math.IsNaN(res.StdDev) {
+			if math.IsNaN(res.Mean) || math.IsNaN(res.StdDev) || math.IsNaN(res.MeanInterval(0.95).High) {
 				t.Fatalf("flow %d: %+v", f, res)
 			}
 		}

@@ -128,10 +128,6 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
 	res := Result{Delay: f.delay()}
-	if q.references < least || q.told == 0 {
-		res.error, res.single = math.Inf(1), math.Inf(1)
-		return res, nil
-	}
 	variance := f.error / (n * n) // of the mean
 	single := variance * stretches
 	ratio := q.seen / q.told
@@ -146,6 +142,9 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	usual := typical + (1-typical)*min(stretches/many, 1)
 	res.error = math.Sqrt(usual*ratio*(variance+shared*(single-variance)) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
 	res.single = math.Sqrt(ratio * single)
+	if q.references < least || !(res.error+res.single >= 0) { // or an encoding says what no references show
+		res.error, res.single = math.Inf(1), math.Inf(1)
+	}
 	res.stretches = 1 / (1/stretches + shared)
 	// Stamps may all be off alike, by half of their grain.
 	res.bias = doubtful*q.span + (q.slack-tolerance)/2 + 0x1p-51*math.Abs(res.Mean)
