@@ -223,7 +223,8 @@ const manyCells = 30
 const mostYoung = 0.05
 
 // combine adds up the groups, and leaves out those that add more variance than
-// knowledge, the densest first: what they hold is known from the others.
+// knowledge or contradict sparser ones, the densest first: what they hold is known from
+// the others.
 func (w *window) combine() (Transit, error) {
 	total, counted, left, owed, unsure := 0.0, 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
@@ -250,6 +251,9 @@ func (w *window) combine() (Transit, error) {
 			r.variance = max(r.variance, w.scatter*max(r.other, times-r.exact))
 		}
 		if r != rest {
+			if w.contradicts(r, rest) {
+				continue
+			}
 			rest.merge(r)
 		}
 		if rest.exact == 0 {
@@ -305,6 +309,18 @@ func uneven(numbers []float64) float64 {
 	}
 	mean := max(m.Mean(), 1)
 	return max(0, m.Variance()-2*mean) / sq(mean)
+}
+
+// contradicts reports whether a group differs from sparser ones beyond chance. They are
+// samples of the same packets, so in the denser one fewer slow packets are known than
+// their weights stand for. A group that lost nothing is exact.
+func (w *window) contradicts(r, rest *groupWindow) bool {
+	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
+		return false
+	}
+	apart := r.area/r.received - rest.area/rest.received
+	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
+	return apart*apart > 6.25*chance
 }
 
 // merge adds up what two groups know.
