@@ -95,7 +95,7 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4550, 3490},
 	"estimate":       {1110, 1610},
-	"estimate/areas": {2225, 436},
+	"estimate/areas": {2245, 450},
 	"estimate/joint": {1675, 1000},
 	"estimate/clock": {1480, 1060},
 	"lda":            {3180, 3049},
