@@ -32,7 +32,9 @@
 // count and digests change alike at both points over some epochs, nothing was lost
 // in these. The difference of the sums of times is then the time that the packets spent
 // on their way: the flow's, and those of others as noise (see cellTable). It is
-// exact whatever the delays, and however many packets cross the cuts of the clock. Where a
+// exact however many packets cross the cuts of the clock. But packets that take more than ten
+// epochs, beside fast ones in the same counters, are missed, in silence: choose a Period of at
+// least a tenth of the greatest delay. Where a
 // packet was lost, the flow's other counters stand for this one. Given the
 // flow's number of packets, as flow records have it, the mean follows. A record
 // that the counters contradict is refused.

@@ -159,7 +159,10 @@ func (a *Accumulator) fold(to int) {
 func (a *Accumulator) take(into []total, to int) {
 	t, err := a.areas.Transit(a.from, to, nil)
 	a.spread = t.Scatter
-	if a.late = t.Late > 0; errors.Is(err, estimate.ErrClocks) {
+	if a.late = t.Late > 0; err == nil && t.Mean < 0 { // nothing tells those lost from those to be sent
+		err = fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
+	}
+	if errors.Is(err, estimate.ErrClocks) {
 		a.clocks = fmt.Errorf("lds: %w", err)
 	}
 	for i := range into {
@@ -226,7 +229,8 @@ func (a *Accumulator) complete() {
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if more of
 // its packets were on their way when the report began and ended than came in it, and an error
-// that wraps [estimate.ErrClocks] if the points' clocks disagree.
+// that wraps [estimate.ErrClocks] if the points' clocks disagree: if one was set,
+// or packets come before they are sent, on average, which hides what is lost.
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	a.complete()
 	c := &a.config
