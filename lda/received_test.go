@@ -153,3 +153,22 @@ func TestOfReceivedWhereAloneTakeNoTime(t *testing.T) {
 		t.Errorf("a mean of %v; %v", mean, err)
 	}
 }
+
+// Where a packet is on its way at every cut, no cell tells how far times scatter.
+func TestOfReceivedOfNoWholeCell(t *testing.T) {
+	a := accumulate(t, new(cutRun))
+	for k := range int64(20) {
+		up, down := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
+		up.Update(1<<40, k*cutInterval+9e7)
+		if down.Update(1<<40, k*cutInterval+1e7); k == 0 {
+			down.Reset()
+		}
+		err := a.Add(k*cutInterval, (k+1)*cutInterval, up, down)
+		if r, none := a.Estimate(); none == nil {
+			if m, i := r.OfReceived(0.95); err != nil || !i.Contains(m) {
+				t.Errorf("cut %d: %v in %v; %v", k, m, i, err)
+			}
+		}
+		a.Reset()
+	}
+}

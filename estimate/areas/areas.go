@@ -128,7 +128,7 @@ type CellPair struct {
 // not in 0 to 32.
 func New(groups []int, sumBits, digestBits uint8) *Areas {
 	if sumBits < 1 || sumBits > 64 || digestBits > 32 {
-		panic("estimate: Areas of a width out of range")
+		panic("areas: a width out of range")
 	}
 	a := &Areas{mask: 1<<(32+digestBits) - 1, bits: int(sumBits), patience: math.Inf(1), known: map[int]knownCell{}}
 	total := 0

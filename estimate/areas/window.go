@@ -287,16 +287,21 @@ func (w *window) combine() (Transit, error) {
 
 // scatters finds the variance of the time of one packet, from whole cells.
 func (w *window) scatters() {
-	squares, of, cells, area := 0.0, 0.0, 0.0, 0.0
+	squares, of, cells, area, received, way := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
+		received += r.received
+		way += r.area
 		squares += r.each.squares()
 		of += r.each.n
 		area += r.each.a
 		cells += r.cells
 	}
 	w.scatter = squares / max(of, 1)
-	if cells < manyCells { // which may be alike by chance
+	switch {
+	case cells == 0: // as if times were exponential
+		w.scatter = sq(way / max(received, 1))
+	case cells < manyCells: // which may be alike by chance
 		w.scatter += sq(area/max(of, 1)) / cells
 	}
 }

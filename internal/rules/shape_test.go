@@ -98,7 +98,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {2245, 450},
 	"estimate/joint": {1675, 1000},
 	"estimate/clock": {1480, 1060},
-	"lda":            {3180, 3049},
+	"lda":            {3180, 3068},
 	"lda/control":    {450, 1113},
 	"lda/lost":       {695, 410},
 	"lda/mplane":     {1800, 1450},
