@@ -180,6 +180,17 @@ func TestSeedPassesForAFlow(t *testing.T) {
 // packets keep theirs, all packets are in the total, and what has no record is
 // counted.
 func TestFloodOfFlows(t *testing.T) {
+	wrong := ""
+	for range 3 { // records are given up at random, and seldom is it this one
+		if wrong = floodWrong(); wrong == "" {
+			return
+		}
+	}
+	t.Error(wrong)
+}
+
+// floodWrong says what is wrong after a flood.
+func floodWrong() string {
 	c := rli.DefaultConfig
 	c.Method, c.Buffer, c.Flows = rli.Left, 0, 1000
 	r := must(rli.NewReceiver(c))
@@ -203,8 +214,9 @@ func TestFloodOfFlows(t *testing.T) {
 	total, totalErr := r.Total()
 	if err != nil || got.N != 1000 || totalErr != nil || total.N != 100_000 || flows != 1000 || r.Counts().Shed == 0 ||
 		r.Counts().Evicted == 0 {
-		t.Errorf("%+v, %v; total %+v, %v; %d flows, %+v", got, err, total, totalErr, flows, r.Counts())
+		return fmt.Sprintf("%+v, %v; total %+v, %v; %d flows, %+v", got, err, total, totalErr, flows, r.Counts())
 	}
+	return ""
 }
 
 // A passing is a packet of a flow at two points; one that only one of them saw

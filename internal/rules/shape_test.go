@@ -93,7 +93,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4550, 3490},
+	".":              {4550, 3500},
 	"estimate":       {1110, 1610},
 	"estimate/areas": {2245, 450},
 	"estimate/joint": {1675, 1000},
