@@ -140,6 +140,7 @@ type stream struct {
 	id          []byte // the name, then in the last 8 bytes the number of the piece
 }
 
+// Write counts bytes, and reports each piece that is whole.
 func (s *stream) Write(b []byte) (int, error) {
 	for s.part += len(b); s.part >= s.every; s.part -= s.every {
 		s.piece++

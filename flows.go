@@ -306,7 +306,7 @@ func (w *flows) report() (known []FlowDelay, unknown int) {
 	}
 	for id, f := range w.all {
 		f.share = max(lost/passed, f.lost/(f.passed+1))
-		if d := f.delay(id, w); d.MeanInterval95.High-d.MeanInterval95.Low <= 2*d.Mean {
+		if d := f.delay(id, w); f.received > 0 && d.MeanInterval95.High-d.MeanInterval95.Low <= 2*d.Mean {
 			known, f.mean = append(known, d), d.Mean
 		} else if f.sent+f.received > 0 {
 			unknown++

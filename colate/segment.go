@@ -47,10 +47,12 @@ type damage struct {
 	reason        error
 }
 
+// Error says which file is damaged, where and why.
 func (d *damage) Error() string {
 	return fmt.Sprintf("colate: %s: %d bytes from %d: %v", d.file, d.bytes, d.offset, d.reason)
 }
 
+// Unwrap returns the reason.
 func (d *damage) Unwrap() error { return d.reason }
 
 // damaged says that an entry is damaged.

@@ -33,6 +33,7 @@ var doubtNames = [doubtBits]string{
 	"the sender paused for as long as packets take",
 }
 
+// String names the doubts.
 func (d doubts) String() string {
 	var list []string
 	for i, name := range doubtNames {

@@ -93,7 +93,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4550, 3500},
+	".":              {4551, 3500},
 	"estimate":       {1110, 1610},
 	"estimate/areas": {2245, 450},
 	"estimate/joint": {1675, 1000},
@@ -105,7 +105,7 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2500, 2120},
 	"lds":            {2970, 3720},
 	"colate":         {4545, 3512},
-	"rli":            {3052, 2781},
+	"rli":            {3053, 2781},
 	"hashing":        {1804, 3006},
 	"queue":          {3180, 3696},
 	"internal":       {1505, 2500},
