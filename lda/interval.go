@@ -21,7 +21,9 @@ const tailReach = 1000
 // Hashes spread packets over cells whatever their delay, so it does no harm if
 // delays depend on one another in time, or if losses come in bursts or with the
 // longest delays. From an [Accumulator] the interval is wider by what the
-// report's ends owe each other. An offset between the clocks shifts it.
+// report's ends owe each other, and losses leave its upper end far above until 45
+// intervals have shown how long the slowest packets take. An offset between the clocks
+// shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := r.studentInterval(confidence)
 	if math.IsInf(i.High, 1) {
