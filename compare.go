@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -229,7 +228,7 @@ type way struct {
 	late  *tally // those that do
 
 	tardy  []tardy // packets that points counted late, since the oldest report began
-	ended  []ended // reports that were not told yet
+	idles  []bool  // of reports that were not told yet, whether nothing had passed ever when they ended
 	ending bool    // the last of them ends after the next pair, for which receptions wait
 
 	missing []Missing             // of the next report
@@ -241,13 +240,6 @@ type way struct {
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent []single // nil if clocks agree
-}
-
-// ended is what is known of a report when it ends.
-type ended struct {
-	idle    bool // nothing had passed ever
-	flows   []FlowDelay
-	unknown int // flows
 }
 
 // A single is a packet that was alone in its cell, as long as its cut is not 0.
@@ -266,9 +258,6 @@ func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut
 // open makes room for what passes.
 func (w *way) open() {
 	w.total = must(lda.NewAccumulator(w.config.lda()))
-	if w.config.Flows > 0 {
-		w.flows = &flows{all: map[hashing.Flow]*flow{}}
-	}
 	if w.config.ClocksAgree {
 		return // nobody asks for packets that were alone
 	}
@@ -295,14 +284,12 @@ func (w *way) begin() {
 		w.late.giveBack()
 		w.late = nil
 	}
-	if w.flows != nil {
-		w.flows = &flows{all: map[hashing.Flow]*flow{}}
-	}
+	w.flows = nil
 }
 
 // endReport ends a report with the pair compared last.
 func (w *way) endReport() {
-	w.ended = append(w.ended, ended{idle: w.total == nil})
+	w.idles = append(w.idles, w.total == nil)
 	if w.ending = w.late != nil; !w.ending {
 		w.finish()
 	}
@@ -316,13 +303,13 @@ func (w *way) finish() {
 	if w.total.End(); w.total.Settling() >= unsettled {
 		w.total.Estimate() // tells it how long packets take
 	}
-	if r := &w.ended[len(w.ended)-1]; w.flows != nil {
-		r.flows, r.unknown = w.flows.report()
+	if w.flows != nil {
+		w.flows.end()
 	}
 }
 
 // waits reports whether receptions of the oldest report wait for a pair.
-func (w *way) waits() bool { return w.ending && len(w.ended) == 1 }
+func (w *way) waits() bool { return w.ending && len(w.idles) == 1 }
 
 // compare takes what both points counted between two moments, nil if nothing, and
 // gives it back. It calls sample for packets that were alone in a cell at both points.
@@ -369,14 +356,27 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if err := w.total.AddSparse(start, w.end, up.all, down.all); err != nil {
 		w.err = err
 	}
-	if w.flows != nil {
-		w.compareFlows(up.flows, down.flows, w.end-start, p.lag)
+	if w.config.Flows > 0 {
+		w.compareFlows(up.flows, down.flows, w.end-start, p.lag, begins)
 	}
 	up.giveBack()
 	down.giveBack()
 	if w.ending {
 		w.finish()
 	}
+}
+
+// compareFlows takes what both points counted of flows in so long a time. Ages are those when
+// the sender's cuts end.
+func (w *way) compareFlows(up, down *flowTable, length, lag int64, begins bool) {
+	end := w.end
+	if w.direction == forth {
+		end -= lag + w.added
+	}
+	if w.flows == nil {
+		w.flows = newFlows(w.config, end-length, begins)
+	}
+	w.flows.add(up, down, end)
 }
 
 // place decides how a way's stamps and cuts are brought together. So much is added to

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -166,289 +167,259 @@ func decodeFlows(data []byte, begin int64) (*flowTable, error) {
 	return t, nil
 }
 
-// flows adds up the delays of each flow, whose cells no other flow has.
+// flows measures the delays of each flow by the areas of its cells, which no other flow has.
 type flows struct {
-	all          map[hashing.Flow]*flow
-	full         int   // packets of flows that there was no room for, in the report
-	began, ended int64 // when what it received came
+	areas   *areas.Areas
+	length  float64 // of a cut
+	all     map[hashing.Flow]*flow
+	numbers []*flow // by number
+	free    []int   // numbers of none
+	from    int     // the cut at which the oldest report began that was not told yet
+	ends    []int   // and those at which such reports ended
 }
 
-// A flow is one of them, and what passed of it in the report.
+// A flow is one of them. Its cells are those from flowCells times its number on.
 type flow struct {
-	cells          [flowCells]cell
+	number int
+	passed int // the latest cut in which a packet passed
+	full   int // likewise, in which a point had no room for the flow
+	told   flowTotal
+}
+
+// A flowTotal is what spans tell of a flow in a report.
+type flowTotal struct {
 	sent, received uint64
-	spans          estimate.Cells   // of packets between cuts of one level
-	onWay          estimate.Moments // packets outstanding at cuts
-	idle           int              // reports without a packet
-
-	// Lately:
-	mean, variance float64 // of delays
-	standing       float64 // the longest that packets were seen to be on their way
-	passed, lost   float64 // packets in spans, and packets outstanding for too long
-	share          float64 // of packets lost
-	clump          float64 // how many packets are sent together
+	exact, lossy   flowTime            // of spans that lost none, and of others
+	cells          [flowCells]flowTime // exact, by cell; NaN where not all are
+	variance       float64             // of the time of lossy
+	began, ended   flowAges            // of packets on their way when the report began and when it ended, in exact spans
+	spans          estimate.Cells      // exact ones, from end to end
 }
 
-// A cell has the levels that it has not been below since, each higher than the one before:
-// now and when the report began.
-type cell struct {
-	levels, before []level
-	lost           uint32 // packets that were outstanding for too long
-}
+// A flowTime is how long so many packets took.
+type flowTime struct{ packets, time float64 }
 
-// A level is how many packets were sent and have not come, and their digest. Between two
-// cuts of one level, all that came is all that was sent, and the stamps differ by the
-// delays. Elsewhere that lacks the ages of the packets on their way, which are bounded by
-// when the levels before were last seen.
-type level struct {
-	flowCell           // sum is of stamps received less those sent, ever, when it was last seen
-	received    uint64 // likewise
-	first, last int64  // when it was seen; what was sent by then counts
-	known       bool   // its packets are those of the level before, and others
-	stamps      uint64 // whose stamps add up to this
-}
+// A flowAges is about packets on their way: how many, the squares of that span by span, and
+// what bounds their ages.
+type flowAges struct{ packets, squares, least, most float64 }
 
 const (
-	maxFlows   = 1 << 20 // bounds Config.Flows
-	idleFlows  = 30      // for how many reports a flow is remembered without a packet
-	mostLevels = 16
+	maxFlows = 1 << 20 // bounds Config.Flows
 
-	longTail   = 5     // times the mean is as long as a packet takes
-	unlikely   = 0.025 // packets lost for each on its way are none
-	deviations = 2.24  // from the middle of an interval to its ends
-	fading     = 0.98  // from report to report
+	deviations = 2.24 // from the middle of a normal distribution's interval to its ends, at sampling
 )
 
-// compareFlows takes what both points counted, whose cuts end at other times by the clock
-// that delays are measured by.
-func (w *way) compareFlows(up, down *flowTable, length, lag int64) {
-	sent, received := w.end, w.end
-	if w.direction == forth {
-		sent -= lag + w.added
-	} else {
-		received += w.added - lag
+// newFlows returns flows with room for so many. Packets may be under way when they begin.
+func newFlows(c *Config, begin int64, underWay bool) *flows {
+	w := &flows{areas: areas.New([]int{flowCells * c.Flows}, 64, 32), length: float64(c.Cut), all: map[hashing.Flow]*flow{}}
+	w.areas.Begin(begin)
+	if underWay {
+		w.areas.UnderWay()
 	}
-	if w.late != nil {
-		received -= length
-	}
-	w.flows.compare(up, down, sent-length, sent, received)
+	return w
 }
 
-// compare takes what both points counted: what was sent from one time to another, and
-// received by ended.
-func (w *flows) compare(up, down *flowTable, from, to, ended int64) {
+// add takes what both points counted in a cut that ends at a time, by the clock of the
+// stamps of what was sent.
+func (w *flows) add(up, down *flowTable, end int64) {
 	limit := min(up.limit, down.limit)
-	for _, t := range [2]*flowTable{up, down} {
-		for f := range t.rows {
-			if w.all[f] == nil && len(w.all) < up.most {
-				w.all[f] = new(flow)
-				for k := range w.all[f].cells {
-					w.all[f].cells[k] = cell{levels: []level{{first: from, last: from}}, before: []level{{first: from, last: from}}}
-				}
-			}
+	for id := range up.rows {
+		w.cut(id, up, down, limit)
+	}
+	for id := range down.rows {
+		if up.rows[id] == nil {
+			w.cut(id, up, down, limit)
 		}
 	}
-	if w.ended = ended; w.began == 0 {
-		w.began = ended - (to - from)
+	w.areas.Next(end)
+}
+
+// cut takes what both points counted of a flow.
+func (w *flows) cut(id hashing.Flow, up, down *flowTable, limit uint64) {
+	f, now, room := w.all[id], w.areas.Cuts()+1, len(w.free) > 0 || len(w.numbers) < up.most
+	switch {
+	case placeOf(id) > limit && f != nil:
+		f.full = now
+		return
+	case placeOf(id) > limit || f == nil && !room:
+		return
+	case f == nil:
+		f = w.enter(id)
 	}
+	f.passed = now
 	var none flowRow
-	for id, f := range w.all {
-		if placeOf(id) > limit { // a point had no room for it
-			delete(w.all, id)
-			w.full++
-			continue
+	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
+	for k := range sent {
+		if s, r := &sent[k], &received[k]; s.count|r.count != 0 {
+			w.areas.Cut(flowCells*f.number+k, areas.CellPair{SentSum: s.sum, SentTally: s.tally(), ReceivedSum: r.sum, ReceivedTally: r.tally()})
 		}
-		sent, received, outstanding := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none), int32(0)
-		for k := range f.cells {
-			f.sent += uint64(sent[k].count)
-			f.received += uint64(received[k].count)
-			f.cut(&f.cells[k], &sent[k], &received[k], to)
-			outstanding += int32(last(f.cells[k].levels).count)
-		}
-		f.onWay.Add(float64(outstanding))
 	}
 }
 
-func last(levels []level) *level { return &levels[len(levels)-1] }
+// tally returns count and digest.
+func (c *flowCell) tally() uint64 { return uint64(c.digest)<<32 + uint64(c.count) }
 
-// cut ends a cut for a cell.
-func (f *flow) cut(c *cell, sent, received *flowCell, at int64) {
-	now, i := *last(c.levels), len(c.levels)-1
-	now.sum += received.sum - sent.sum
-	now.received += uint64(received.count)
-	now.count += sent.count - received.count
-	now.digest += sent.digest - received.digest
-	for ; i >= 0 && int32(c.levels[i].count-now.count) >= 0; i-- {
-		l := &c.levels[i]
-		if l.count == now.count && l.digest == now.digest {
-			f.spans.Add(float64(int64(now.sum-l.sum)), now.received-l.received)
-			l.sum, l.received, l.last = now.sum, now.received, at
-			c.levels = c.levels[:i+1]
-			return
-		}
-		f.standing = max(f.standing, float64(l.last-l.first))
+// enter gives a flow a number, for which there is room.
+func (w *flows) enter(id hashing.Flow) *flow {
+	if len(w.free) == 0 {
+		w.free, w.numbers = append(w.free, len(w.numbers)), append(w.numbers, nil)
 	}
-	now.first, now.last, now.stamps = at, at, sent.sum
-	now.known = i >= 0 && now.count-c.levels[i].count == sent.count && now.digest-c.levels[i].digest == sent.digest
-	if c.levels = append(c.levels[:i+1], now); len(c.levels) > mostLevels {
-		c.levels[2].known = false
-		c.levels = slices.Delete(c.levels, 1, 2)
-	}
+	last := len(w.free) - 1
+	f := &flow{number: w.free[last]}
+	w.free, w.all[id], w.numbers[f.number] = w.free[:last], f, f
+	return f
 }
 
-// report ends a report: it returns the flows of which packets came and whose mean is known
-// to within itself, slowest first, and how many more there were.
+// end ends a report with the latest cut.
+func (w *flows) end() { w.ends = append(w.ends, w.areas.Cuts()) }
+
+// report tells the oldest report that ended: the flows of which packets came and whose mean
+// is known to within itself, slowest first, and how many more there were.
 func (w *flows) report() (known []FlowDelay, unknown int) {
-	passed, lost := 1.0, 0.5
-	for _, f := range w.all {
-		f.lose()
-		passed, lost = passed+f.passed, lost+max(0, f.lost)
-	}
+	to := w.ends[0]
+	w.ends = append(w.ends[:0], w.ends[1:]...)
+	all, _ := w.areas.Transit(w.from, to, nil) // learns what was lost
+	lost, _, _ := w.areas.Losses(to)
+	w.areas.Spans(w.from, to, func(s areas.Span) { w.numbers[s.Cell/flowCells].told.add(&s, lost > 0) })
+	w.areas.Settle(to)
 	for id, f := range w.all {
-		f.share = max(lost/passed, f.lost/(f.passed+1))
-		if d := f.delay(id, w); f.received > 0 && d.MeanInterval95.High-d.MeanInterval95.Low <= 2*d.Mean {
-			known, f.mean = append(known, d), d.Mean
-		} else if f.sent+f.received > 0 {
+		d := f.told.delay(all.Greatest, w.length)
+		d.Flow = id
+		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low <= 2*d.Mean && f.full <= w.from {
+			known = append(known, d)
+		} else if d.Sent+d.Received > 0 {
 			unknown++
 		}
-		if f.idle++; f.sent+f.received > 0 {
-			f.idle = 0
-		}
-		if f.idle > idleFlows {
+		if f.told = (flowTotal{}); to-f.passed > longestDelay {
 			delete(w.all, id)
+			w.numbers[f.number], w.free = nil, append(w.free, f.number)
 		}
-		for k := range f.cells {
-			c := &f.cells[k]
-			c.before = append(c.before[:0], c.levels...)
-		}
-		f.sent, f.received, f.spans, f.onWay = 0, 0, estimate.Cells{}, estimate.Moments{}
-		f.mean, f.standing, f.passed, f.lost = fading*f.mean, fading*f.standing, fading*f.passed, fading*f.lost
 	}
-	unknown, w.full, w.began = unknown+w.full, 0, w.ended
+	w.from = to
 	slices.SortFunc(known, func(a, b FlowDelay) int {
 		return cmp.Or(-cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Flow, b.Flow))
 	})
 	return known, unknown
 }
 
-// lose counts packets that have been outstanding for so long that they count as lost.
-func (f *flow) lose() {
-	f.passed += float64(f.spans.N())
-	for k := range f.cells {
-		c, lost := &f.cells[k], uint32(0)
-		for i := range c.levels {
-			if l := &c.levels[i]; i == 0 || f.stood(l) {
-				lost = l.count
-			}
-		}
-		f.lost, c.lost = f.lost+float64(int32(lost-c.lost)), lost
+// add adds a span, where some flows lose packets or none does. Delays of packets received are
+// the time that passed in the report, and the ages when it began of those on their way then, less
+// the ages when it ended.
+func (t *flowTotal) add(s *areas.Span, losses bool) {
+	t.sent += uint64(s.Sent)
+	t.received += uint64(s.Received)
+	n, a, b, cell := float64(s.Received), &s.Began, &s.Ended, &t.cells[s.Cell%flowCells]
+	if math.IsInf(s.Variance, 1) { // nothing is known
+		cell.time = math.NaN()
+		return
+	}
+	exact := !s.Open && s.Variance == 0 && s.Aged == 0
+	if exact {
+		t.exact.add(n, s.Area)
+		cell.add(n, s.Area)
+	} else {
+		cell.time = math.NaN()
+		t.lossy.add(n, s.Area-s.Aged)
+		t.variance += s.Variance
+	}
+	if exact && n > 0 && a.Packets == 0 && b.Packets == 0 {
+		t.spans.Add(s.Area, uint64(s.Received))
+	}
+	if exact || s.Open && !losses {
+		t.began.add(a.Packets, a.Least, a.Most)
+		t.ended.add(b.Packets, b.Least, b.Most)
+		return
+	}
+	t.lossy.time += (a.Least+a.Most)/2 - (b.Least+b.Most)/2
+	t.variance += sq(a.Most-a.Least)/4 + sq(b.Most-b.Least)/4
+	if expected := s.Before + s.Within; s.Open && expected > 0 {
+		// The flow may lose more than others: all that is outstanding.
+		half := max(0, float64(s.Lost)-expected) * s.Aged / expected / 2
+		t.lossy.time -= half
+		t.variance += sq(half)
 	}
 }
 
-// stood reports whether a level was there for longer than packets take.
-func (f *flow) stood(l *level) bool {
-	tail := longTail * max(f.mean, f.spans.Mean())
-	return tail > 0 && float64(l.last-l.first) >= tail
+func (x *flowTime) add(packets, time float64) {
+	x.packets += packets
+	x.time += time
 }
 
-// delay says what is known of a flow. Cells that are not known to within themselves are
-// taken to be like spans, if that says more.
-func (f *flow) delay(id hashing.Flow, w *flows) FlowDelay {
-	d := FlowDelay{Flow: id, Sent: f.sent, Received: f.received, Lost: max(f.sent, f.received) - f.received}
-	of, _ := f.spans.Delay()
-	like := estimate.StudentInterval(of, f.spans.DegreesOfFreedom(), sampling)
-	f.mean = max(of.Mean, f.mean)
-	if f.variance = f.mean * f.mean; f.spans.DegreesOfFreedom() > 0 {
-		f.variance = of.StdDev * of.StdDev
+func (a *flowAges) add(packets, least, most float64) {
+	a.packets += packets
+	a.squares += packets * packets
+	a.least += least
+	a.most += most
+}
+
+// delay says what is known of a flow. Packets of which
+// nothing is known are like others, and those of lossy spans are like exact ones as far as these
+// tell more.
+func (t *flowTotal) delay(greatest, length float64) FlowDelay {
+	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
+	x, y, n := &t.exact, &t.lossy, float64(t.received)
+	mean := (x.time + y.time) / (x.packets + y.packets)
+	if t.variance > sq(x.time) {
+		mean = x.time / x.packets
 	}
-	f.clump = max(1, f.onWay.Variance()*float64(w.ended-w.began)/(float64(f.received)*f.mean))
-	n, rest, known := float64(f.received), float64(f.received), owed{}
-	for k := range f.cells {
-		o, packets := f.owed(&f.cells[k], w)
-		if i := o.interval(); i.High-i.Low <= max(2*o.mid, packets*(like.High-like.Low)) {
-			known.add(&o, 1)
-			rest -= packets
-		}
+	// The variance of squares of exponential delays is 8 times their square: few spans tell little.
+	few := 8 / float64(max(1, t.spans.Cells()))
+	single := t.spans.Variance()*(1+math.Sqrt(few)) + sq(mean)*min(1, few)
+	like, doubt := t.like(single, mean*min(1, mean/length)*(1-x.packets/n))
+	if t.variance > 0 && doubt < math.Inf(1) {
+		part := t.variance / (t.variance + sq(y.packets)*doubt + y.packets*single)
+		y.time += part * (y.packets*like - y.time)
+		t.variance *= 1 - part
 	}
-	i := known.interval()
-	d.Mean, i.Low, i.High = min(max(known.mid, i.Low), i.High)/n, i.Low/n, i.High/n
+	time, rest, low, high := x.time+y.time, n-x.packets-y.packets, math.Inf(-1), math.Inf(1)
+	if x.packets == n {
+		low, high = time+t.began.least-t.ended.most, time+t.began.most-t.ended.least
+	}
+	began, before := t.age(&t.began, mean, greatest)
+	ended, after := t.age(&t.ended, mean, greatest)
+	time, variance := time+began-ended, t.variance+before+after
 	if rest > 0 {
-		d.Mean, i.Low, i.High = d.Mean+rest/n*of.Mean, i.Low+rest/n*like.Low, i.High+rest/n*like.High
+		time, variance = time+rest*like, variance+rest*single+sq(rest)*doubt
 	}
-	d.MeanInterval95 = i
+	half := deviations * math.Sqrt(variance)
+	low, high = max(low, time-half), min(high, time+half)
+	d.Mean = min(max(time, low), high) / n
+	d.MeanInterval95 = estimate.Interval{Low: low / n, High: high / n, Confidence: sampling}
 	return d
 }
 
-// An owed is a sum of times of packets: between two bounds, about mid.
-type owed struct{ packets, low, high, mid, variance float64 }
-
-// add adds another sum, or takes it off if sign is -1.
-func (o *owed) add(x *owed, sign float64) {
-	o.packets += sign * x.packets
-	o.low += min(sign*x.low, sign*x.high)
-	o.high += max(sign*x.low, sign*x.high)
-	o.mid += sign * x.mid
-	o.variance += x.variance
-}
-
-func (o *owed) interval() estimate.Interval {
-	half := deviations * math.Sqrt(o.variance)
-	if o.mid+half < o.low || o.mid-half > o.high { // the flow is not steady
-		half = math.Inf(1)
-	}
-	return estimate.Interval{Low: max(o.low, o.mid-half), High: min(o.high, o.mid+half), Confidence: sampling}
-}
-
-// owed returns the delays of the packets that a cell received in the report, and their
-// number: the time that packets spent on their way in it, and the ages when it began of those
-// on their way then, less the ages when it ended. It leaves out those that were outstanding
-// all the time.
-func (f *flow) owed(c *cell, w *flows) (o owed, packets float64) {
-	a, b, n := c.before, c.levels, 0
-	for n < min(len(a), len(b)) && a[n].first == b[n].first {
-		n++
-	}
-	for n > 0 && !((n == len(a) || f.stood(&a[n-1])) && (n == len(b) || f.stood(&b[n-1]))) {
-		n--
-	}
-	x, y := last(a), last(b)
-	packets = float64(y.received - x.received)
-	if n == 0 { // nothing tells which packets are on their way: a session began, say
-		return owed{mid: math.NaN()}, packets
-	}
-	sum := y.sum - x.sum + uint64(y.count-b[n-1].count)*uint64(w.ended) - uint64(x.count-a[n-1].count)*uint64(w.began)
-	o.mid = float64(int64(sum))
-	o.low, o.high = o.mid, o.mid
-	began, ended := f.ages(a[n-1:], w.began), f.ages(b[n-1:], w.ended)
-	o.add(&began, 1)
-	o.add(&ended, -1)
-	return o, packets
-}
-
-// ages returns the ages at a time of the packets of the last one of some levels beyond the
-// first one. Where a loss is unlikely, they are like delays.
-func (f *flow) ages(levels []level, now int64) (o owed) {
-	same, first, known := true, last(levels).first, 0.0
-	for i := len(levels) - 1; i > 0; i-- {
-		l, below := &levels[i], &levels[i-1]
-		n := l.count - below.count
-		if same = same || f.stood(l); same {
-			first = l.first
+// like returns the mean of exact spans, which others are like, and its variance: of cells all of
+// whose spans are exact, which are a sample, or of all. Of packets that cross cuts these have the
+// fast ones, which makes a bias.
+func (t *flowTotal) like(single, bias float64) (mean, variance float64) {
+	var sample flowTime
+	for _, c := range t.cells {
+		if !math.IsNaN(c.time) {
+			sample.packets += c.packets
+			sample.time += c.time
 		}
-		if same && l.known {
-			known += float64(int64(uint64(n)*uint64(now) - l.stamps))
-			continue
-		}
-		same = false // some may have come, and others been sent since
-		o.packets += float64(n)
-		o.low += float64(n) * float64(now-first)
-		o.high += float64(n) * float64(now-below.last)
 	}
-	half := (o.high - o.low) / 2
-	if o.mid, o.variance = o.low+half, half*half; f.share*float64(now-levels[0].last) < unlikely*f.mean {
-		o.mid = o.low + min(half, o.packets*(f.mean+f.variance/f.mean)/2)
-		o.variance = o.packets * f.clump * (f.mean*f.mean/4 + max(f.variance, f.mean*f.standing))
+	mean, variance = t.exact.time/t.exact.packets, single/t.exact.packets+sq(bias)
+	if few := single / sample.packets; few < variance {
+		mean, variance = sample.time/sample.packets, few
 	}
-	o.low, o.high, o.mid = o.low+known, o.high+known, o.mid+known
-	return o
+	return mean, variance
 }
+
+// age estimates the ages of packets on their way, and the variance of that. A packet is seen on
+// its way in proportion to its delay, and its age is uniform up to that: with moments m of delays
+// the mean is m₂/2m₁, and the mean square m₃/3m₁. The third is at most the second times the
+// greatest delay. Packets of one span may go together.
+func (t *flowTotal) age(a *flowAges, mean, greatest float64) (sum, variance float64) {
+	if a.packets == 0 || mean <= 0 {
+		return (a.least + a.most) / 2, sq(a.most-a.least) / 4
+	}
+	second := t.spans.Variance() + sq(mean)
+	if t.spans.DegreesOfFreedom() == 0 { // as if they were exponential
+		second = 2 * sq(mean)
+	}
+	age, square := second/(2*mean), second*max(greatest, mean)/(3*mean)
+	return min(max(a.packets*age, a.least), a.most), a.squares * max(0, square-sq(age))
+}
+
+func sq(x float64) float64 { return x * x }

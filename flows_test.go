@@ -45,7 +45,7 @@ func TestFollowFlows(t *testing.T) {
 			right := 0
 			for i, f := range r.Forth.Flows {
 				want := delay(names[f.Flow]).Seconds() * 1e9
-				if math.Abs(f.Mean/want-1) < 0.02 && f.MeanInterval95.Contains(want) {
+				if math.Abs(f.Mean/want-1) < 0.05 && f.MeanInterval95.Contains(want) {
 					right++
 				}
 				if i > 0 && f.Mean > r.Forth.Flows[i-1].Mean {
@@ -54,7 +54,7 @@ func TestFollowFlows(t *testing.T) {
 			}
 			// One packet more at an end than at the other, of 143, is 0.7 %.
 			if right < 36 {
-				t.Errorf("%d of 40 flows are right to 2 %%", right)
+				t.Errorf("%d of 40 flows are right to 5 %%", right)
 			}
 			if slowest := names[r.Forth.Flows[0].Flow]; slowest < 35 {
 				t.Errorf("flow %d is the slowest", slowest)
@@ -139,7 +139,7 @@ func TestFewFlowsOfMany(t *testing.T) {
 // that was never sent has no delay.
 func TestFlowWithLatePackets(t *testing.T) {
 	const length = int64(1e8)
-	w := flows{all: map[hashing.Flow]*flow{}}
+	w := newFlows(&Config{Flows: 10, Cut: 1e8}, 0, false)
 	up, down := newFlowTable(10), newFlowTable(10)
 	late := entry{flow: 1, packet: 0x5_0000_0000} // in the cell of few packets
 	late.time = 35e7
@@ -159,8 +159,9 @@ func TestFlowWithLatePackets(t *testing.T) {
 			down.add(&late)
 			down.add(&entry{flow: 2, packet: 7 << 32, time: 30*length + 5e7})
 		}
-		w.compare(up, down, cut*length, (cut+1)*length, (cut+1)*length)
+		w.add(up, down, (cut+1)*length)
 	}
+	w.end()
 	known, unknown := w.report()
 	if len(known) != 1 || unknown != 1 {
 		t.Fatalf("%+v known, %d not", known, unknown)
@@ -252,16 +253,16 @@ func TestBlockedStoreMixesNoEpochs(t *testing.T) {
 
 // traceFlows sends packets of flows at random, each flow with delays of its own, and gives
 // visit what is known of a flow in each report, the mean delay of the packets that it
-// received, and that of those between cuts of one level.
-func traceFlows(seed uint64, delay, loss float64, visit func(d FlowDelay, mean, spans float64)) {
-	const number, cuts, length = 12, 120, int64(1e8)
+// received. Reports wait until it is known what was lost.
+func traceFlows(seed uint64, number int, gap, delay, loss float64, visit func(d FlowDelay, mean float64)) {
+	const cuts, length = 160, int64(1e8)
 	r := rand.New(rand.NewPCG(seed, 1))
 	up, down := make([]*flowTable, cuts+1), make([]*flowTable, cuts+1)
 	for i := range up {
 		up[i], down[i] = newFlowTable(number), newFlowTable(number)
 	}
-	var means [cuts/10 + 1][number + 1]estimate.Moments
-	for at := 0.0; at < cuts*float64(length); at += r.ExpFloat64() * 2e6 {
+	var means [cuts/10 + 1][13]estimate.Moments
+	for at := 0.0; at < cuts*float64(length); at += r.ExpFloat64() * gap {
 		f := 1 + r.IntN(number)
 		e := entry{flow: hashing.Flow(f), packet: hashing.Packet(r.Uint64()), time: int64(at)}
 		up[e.time/length].add(&e)
@@ -271,56 +272,54 @@ func traceFlows(seed uint64, delay, loss float64, visit func(d FlowDelay, mean, 
 			means[e.time/(10*length)][f].Add(float64(d))
 		}
 	}
-	w := flows{all: map[hashing.Flow]*flow{}}
-	for cut := range int64(cuts) {
-		w.compare(up[cut], down[cut], cut*length, (cut+1)*length, (cut+1)*length)
-		if (cut+1)%10 > 0 {
-			continue
+	w, report := newFlows(&Config{Flows: number, Cut: time.Duration(length)}, 0, false), 0
+	for cut := range cuts {
+		w.add(up[cut], down[cut], int64(cut+1)*length)
+		if (cut+1)%10 == 0 {
+			w.end()
 		}
-		var spans [number + 1]float64
-		for f := range spans {
-			if of := w.all[hashing.Flow(f)]; of != nil {
-				spans[f] = of.spans.Mean()
+		for ; len(w.ends) > 0 && w.areas.Cuts()-w.ends[0] >= min(w.areas.Settling(unsettled), 3*10); report++ {
+			known, _ := w.report()
+			for _, d := range known {
+				visit(d, means[report][d.Flow].Mean())
 			}
-		}
-		known, _ := w.report()
-		for _, d := range known {
-			visit(d, means[cut/10][d.Flow].Mean(), spans[d.Flow])
 		}
 	}
 }
 
 // Intervals hold the mean of the packets that were received in the report, with and without
-// losses, and are a few times as wide as means are off. Packets between cuts of one level
-// are others than those: their mean is another one, though it is exact.
+// losses, of sparse flows and of those that always have packets on their way, and are a few times
+// as wide as means are off. A tenth as wide, they would miss.
 func TestFlowIntervals(t *testing.T) {
-	for _, c := range []struct{ delay, loss, off, least float64 }{
-		{3e6, 0, 0.05, 1000}, {3e6, 0.01, 0.2, 1000}, {3e6, 0.1, 0.4, 900}, {20e6, 0, 0.3, 500},
+	for _, c := range []struct {
+		flows            int
+		gap, delay, loss float64 // of all flows, of the first one, and of all
+		off, least       float64 // most that means are off, and least reports
+	}{
+		{12, 2e6, 3e6, 0, 0.05, 1400}, {12, 2e6, 3e6, 0.01, 0.1, 1400}, {12, 2e6, 3e6, 0.1, 0.2, 1000}, {12, 2e6, 20e6, 0, 0.2, 1000},
+		{3, 1e6, 20e6, 0, 0.2, 250}, {3, 1e6, 50e6, 0, 0.2, 100},
 	} {
-		n, misses, others, wide, off := 0.0, 0.0, 0.0, 0.0, 0.0
+		n, misses, narrow, wide, off := 0.0, 0.0, 0.0, 0.0, 0.0
 		for seed := range uint64(8) {
-			traceFlows(seed, c.delay, c.loss, func(d FlowDelay, mean, spans float64) {
-				i := d.MeanInterval95
+			traceFlows(seed, c.flows, c.gap, c.delay, c.loss, func(d FlowDelay, mean float64) {
+				i, error := d.MeanInterval95, math.Abs(d.Mean-mean)
 				if n++; mean < i.Low-1 || mean > i.High+1 {
 					misses++
 				}
-				if math.Abs(spans/mean-1) > 0.01 {
-					others++
+				if error > (i.High-i.Low)/20 {
+					narrow++
 				}
 				wide += (i.High - i.Low) / 2 / mean
-				off += math.Abs(d.Mean/mean - 1)
+				off += error / mean
 			})
 		}
-		t.Logf("%+v: %v reports, %v misses, %.2f of spans are off, means by %.3f ± %.3f", c, n, misses, others/n, off/n, wide/n)
+		t.Logf("%+v: %v reports, %v misses, %v a tenth as wide, means off by %.3f ± %.3f", c, n, misses, narrow, off/n, wide/n)
 		// 0.05 and three standard deviations.
-		if n < c.least || misses > 0.05*n+3*math.Sqrt(0.05*n) {
-			t.Errorf("%+v: %v of %v intervals miss", c, misses, n)
+		if most := 0.05*n + 3*math.Sqrt(0.05*n); n < c.least || misses > most || narrow < most {
+			t.Errorf("%+v: %v of %v intervals miss, %v a tenth as wide", c, misses, n, narrow)
 		}
-		if off > c.off*n || wide > 8*off {
+		if off > c.off*n || wide > 9*off {
 			t.Errorf("%+v: means are off by %.3f, intervals %.3f", c, off/n, wide/n)
-		}
-		if others < 0.2*n {
-			t.Errorf("%+v: %.2f of the means between cuts of one level are off", c, others/n)
 		}
 	}
 }

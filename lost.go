@@ -228,13 +228,15 @@ func (w *way) tell(m *meeting, from, to int64, fresh bool) Delay {
 		w.finish()
 		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 	}
-	was := w.ended[0]
-	if w.ended = append(w.ended[:0], w.ended[1:]...); was.idle {
+	idle := w.idles[0]
+	if w.idles = append(w.idles[:0], w.idles[1:]...); idle {
 		return Delay{Err: ErrIdle}
 	}
 	found, early := w.name(m, end)
 	d := w.delay(from, to, fresh)
-	d.Flows, d.UnknownFlows = was.flows, was.unknown
+	if w.flows != nil {
+		d.Flows, d.UnknownFlows = w.flows.report()
+	}
 	before := w.missing
 	w.missing = early.Missing
 	if d.Lost == 0 {

@@ -102,8 +102,8 @@ type Delay struct {
 
 	// Flows holds the delays of the flows that passed the second point,
 	// slowest first, if Config.Flows is set. UnknownFlows is the number of
-	// flows whose means are not known to within themselves, and of packets of
-	// flows that there was no room for.
+	// flows whose means are not known to within themselves, or for which a
+	// point had no room at times.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
@@ -131,8 +131,8 @@ type FlowDelay struct {
 
 	// MeanInterval95 contains that mean in 95 of 100 reports. It is exact if no packet of
 	// the flow was lost, or on its way when the report began or ended. Otherwise it has
-	// what the ages of these may be: with losses, whatever the cuts leave open; without
-	// any, as if the flow is steady.
+	// what the ages of these may be. Where packets of a session's beginning or losses hide
+	// what some of the flow's packets took, these are like the others.
 	MeanInterval95 estimate.Interval
 
 	// Sent and Received passed the points in the report, and Lost is how many more
