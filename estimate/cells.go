@@ -25,18 +25,13 @@ import (
 // counts, times D, as well as that of the delays. The zero value is empty and
 // ready to use.
 //
-// A constant added to every delay, such as an offset between clocks, shifts the
-// mean and leaves the variance. Delays that depend on one another within a cell
-// break the assumption.
-//
-// Not safe for concurrent use.
+// A clock's offset shifts the mean and leaves the variance. Delays that depend on one
+// another within a cell break the assumption. Not safe for concurrent use.
 type Cells struct {
 	classes [cellClasses]cellClass
 }
 
-// cellClasses is the number of classes of counts: 1 to 3, 4 to 15, and so on
-// by factors of four; the last has no end.
-const cellClasses = 10
+const cellClasses = 10 // of counts 1 to 3, 4 to 15, and so on by factors of four
 
 // A cellClass has the cells of similar count.
 type cellClass struct {
@@ -62,25 +57,6 @@ func (c *Cells) Add(sum float64, count uint64) {
 	class.powers.add(excess/n-shift, n)
 	class.inverse += 1 / n
 	class.cells++
-}
-
-// Merge adds all cells of b, whose packets have the same mean delay.
-func (c *Cells) Merge(b Cells) {
-	for i := range c.classes {
-		c.classes[i].merge(&b.classes[i])
-	}
-}
-
-func (c *cellClass) merge(b *cellClass) {
-	before, powers := c.packets.mean, b.powers
-	c.cells += b.cells
-	c.packets.Merge(b.packets)
-	c.inverse += b.inverse
-	c.powers.shift(c.packets.mean - before)
-	powers.shift(c.packets.mean - b.packets.mean)
-	for k := range c.powers {
-		c.powers[k] += powers[k]
-	}
 }
 
 // Cells returns the number of cells with packets (M).
@@ -236,13 +212,11 @@ func (c *Cells) Delay() (Delay, error) {
 // EffectiveDegrees returns the degrees of freedom with which normal sums would
 // give a variance as uncertain as this one, by Satterthwaite's rule: 2·mean²/variance
 // of the weighted squares, at least 1 if there are two cells, and at most
-// [Cells.DegreesOfFreedom]. If delays have heavy tails and cells hold few packets,
-// squares vary more and are worth fewer. Of the packets in question the cells hold the
-// given share, 0 to 1: if that is 1, they hold the rarest long delays, so heavy tails
-// cost nothing. It is itself an estimate: asked for 95 % with share 0 and 5 delays a cell,
-// [DeviationInterval] covered 93 % with 100 cells and 94 % with 1,000 for exponential
-// delays (with M−1 degrees: 87 % and 86 %), but 71 % and 74 % for Pareto delays of
-// index 3, whose fourth moment is infinite.
+// [Cells.DegreesOfFreedom]. Heavy tails in cells of few packets make them fewer, unless
+// the cells hold all packets in question: their share of those is 0 to 1. It is itself an
+// estimate: asked for 95 % with share 0 and 5 delays a cell, [DeviationInterval] covered
+// 93 % with 100 cells and 94 % with 1,000 for exponential delays, but 71 % and 74 % for
+// Pareto delays of index 3, whose fourth moment is infinite.
 func (c *Cells) EffectiveDegrees(share float64) uint64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0

@@ -121,55 +121,18 @@ func TestEffectiveDegrees(t *testing.T) {
 		offset := float64(rng.IntN(1e9))
 		drawn := randomCells(rng, 300, 2+rng.IntN(100), func() float64 { return offset + 1e3*rng.ExpFloat64() })
 		c := collect(drawn)
-		half := collect(drawn[:len(drawn)/2])
-		half.Merge(collect(drawn[len(drawn)/2:]))
 		most := float64(c.DegreesOfFreedom())
 		want := min(max(slowDegrees(drawn, c.fit().kurtosis, c.Variance()), 1), most)
 		if want < most {
 			fewer++
 		}
 		// A whole number is taken below it; rounding may take one away.
-		for _, got := range []float64{math.Floor(c.fit().degrees), math.Floor(half.fit().degrees)} {
-			if d := want - got; !(d > -1e-3 && d < 1+1e-3) {
-				t.Errorf("%d cells: %v degrees, want %v", c.Cells(), got, want)
-			}
+		if d := want - math.Floor(c.fit().degrees); !(d > -1e-3 && d < 1+1e-3) {
+			t.Errorf("%d cells: %v degrees, want %v", c.Cells(), c.fit().degrees, want)
 		}
 	}
 	if fewer < 80 {
 		t.Errorf("only %d of 200 had less than one degree a cell", fewer)
-	}
-}
-
-// A clock offset shifts the mean by itself, to the last digits that a mean of
-// that size has, and leaves the variance.
-func TestCellsUnderClockOffset(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
-	cells := randomCells(rng, 500, 64, func() float64 { return float64(rng.IntN(1000)) })
-	near := collect(cells)
-	const offset, ulp = 1 << 30, 0x1p-22
-	for i := range cells {
-		cells[i].sum += offset * float64(cells[i].count)
-	}
-	far := collect(cells)
-	if e := far.Mean() - near.Mean() - offset; math.Abs(e) > 4*ulp {
-		t.Errorf("mean shifted by %g more than the offset", e)
-	}
-	if e := off(far.Variance(), near.Variance()); e > 100*ulp/near.StdDev() {
-		t.Errorf("variance %v became %v", near.Variance(), far.Variance())
-	}
-	if far.N() != near.N() || far.DegreesOfFreedom() != near.DegreesOfFreedom() {
-		t.Errorf("%+v became %+v", near, far)
-	}
-}
-
-func TestCellsMerge(t *testing.T) {
-	rng := rand.New(rand.NewPCG(9, 10))
-	cells := randomCells(rng, 500, 64, rng.ExpFloat64)
-	whole, left, right := collect(cells), collect(cells[:20]), collect(cells[20:])
-	left.Merge(right)
-	if left.N() != whole.N() || left.Cells() != whole.Cells() ||
-		off(left.Mean(), whole.Mean()) > 1e-14 || off(left.Variance(), whole.Variance()) > 1e-13 {
-		t.Errorf("merged %+v, want %+v", left, whole)
 	}
 }
 
@@ -291,8 +254,7 @@ func FuzzCells(f *testing.F) {
 	f.Fuzz(func(t *testing.T, x int64, nx uint64, y int64, ny uint64, z int64, nz uint64) {
 		// Hardware counts packets in 32 bits.
 		nx, ny, nz = nx>>32, ny>>32, nz>>32
-		c := collect([]cell{{float64(x), nx}, {float64(y), ny}})
-		c.Merge(collect([]cell{{float64(z), nz}}))
+		c := collect([]cell{{float64(x), nx}, {float64(y), ny}, {float64(z), nz}})
 		d, err := c.Delay()
 		if (err != nil) != (nx+ny+nz == 0) {
 			t.Errorf("%d packets: %v", nx+ny+nz, err)

@@ -12,8 +12,7 @@
 //     loss.
 //   - [Empirical] has quantiles of samples, with intervals that hold for every
 //     distribution, and their CDF; [RelativeError] makes samples of errors.
-//   - [Digamma] and the other special functions are what the papers need and
-//     package math lacks.
+//   - [NormalQuantile] and [StudentQuantile] are what package math lacks.
 //
 // Each interval states its assumptions. None allows for losses that depend on
 // delay, or for clocks that disagree, which shift a mean and its interval

@@ -24,11 +24,8 @@ func finite(x float64) bool {
 
 // around returns the interval of d.Mean plus and minus factor standard errors.
 func around(d Delay, factor, confidence float64) Interval {
-	if d.N == 0 || !finite(d.Mean) || !(d.StdDev >= 0) || !finite(factor) {
-		return anywhere
-	}
 	half := factor * (d.StdDev / math.Sqrt(float64(d.N)))
-	if !finite(half) {
+	if d.N == 0 || !finite(d.Mean) || !(d.StdDev >= 0) || !finite(half) {
 		return anywhere
 	}
 	return Interval{Low: d.Mean - half, High: d.Mean + half, Confidence: confidence}

@@ -24,7 +24,7 @@ var (
 //	r.Release(done)                // the reader, when it has sent or compared it
 //
 // Only one goroutine, the writer, may call Active and Rotate. Any goroutine may
-// call Release. They never wait for each other. The zero value holds nothing.
+// call Release. They never wait for each other. The zero value panics.
 type Rotation[S resetter] struct {
 	synopses [2]S
 	states   [2]atomic.Uint32
@@ -64,13 +64,20 @@ func NewRotation[S resetter](make func() (S, error)) (*Rotation[S], error) {
 
 // Active returns the synopsis of the present interval, for the writer to
 // update.
-func (r *Rotation[S]) Active() S { return r.synopses[r.active] }
+func (r *Rotation[S]) Active() S {
+	s := r.synopses[r.active]
+	if none := *new(S); s == none {
+		panic("estimate: the zero Rotation, which NewRotation did not make")
+	}
+	return s
+}
 
 // Rotate ends the interval. It makes the other synopsis active and returns the
 // one that was active, which the caller owns until releasing it. It takes the
 // same time whatever their size. If the other synopsis is not back yet, the
 // error is [ErrBusy] and the present interval continues.
 func (r *Rotation[S]) Rotate() (S, error) {
+	r.Active() // panics, if it is the zero value
 	next := 1 - r.active
 	if !r.states[next].CompareAndSwap(empty, active) {
 		var none S

@@ -10,23 +10,6 @@ import "math"
 // with the root of the parameters.
 const largeParameter = 1e5
 
-// Digamma returns ψ(x), the derivative of ln Γ(x), for x > 0, and NaN
-// elsewhere. It is good to 1e-14, absolute or relative.
-func Digamma(x float64) float64 {
-	if !(x > 0) {
-		return math.NaN()
-	}
-	// Use ψ(x) = ψ(x+1) − 1/x to get to where the asymptotic series is exact
-	// (Abramowitz and Stegun, 6.3.18).
-	sum := 0.0
-	for ; x < 10; x++ {
-		sum += 1 / x
-	}
-	f := 1 / (x * x)
-	series := f * (1.0/12 - f*(1.0/120-f*(1.0/252-f*(1.0/240-f*(1.0/132-f*691.0/32760)))))
-	return math.Log(x) - 0.5/x - series - sum
-}
-
 // NormalQuantile returns the p-quantile of the standard normal distribution:
 // −Inf at p = 0, +Inf at 1, NaN outside.
 func NormalQuantile(p float64) float64 {

@@ -73,10 +73,9 @@ type transit struct {
 	parts         int
 	time          float64 // that packets spent on their way
 	received      float64
-	variance      float64 // of the time
-	fourth        float64 // Σ variance² ÷ degrees of freedom
-	exact         float64 // packets received in exact spans
-	negative      float64
+	variance      float64     // of the time
+	fourth        float64     // Σ variance² ÷ degrees of freedom
+	exact         float64     // packets received in exact spans
 	first, last   areas.OnWay // at its ends
 	scatter, left float64
 	greatest      float64 // delay
@@ -313,7 +312,6 @@ func (a *Accumulator) take(into *transit, to int) {
 	into.variance += variance
 	into.fourth += variance * variance / float64(t.Degrees)
 	into.exact += t.Exact
-	into.negative += t.Negative
 	if into.parts == 0 {
 		into.first = whole(t.First, rate)
 	}
@@ -409,9 +407,6 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.Mean = whole.time / whole.received
 	r.N, r.Usable = uint64(whole.exact), int(whole.exact)
 	r.spoken, r.strays, r.Repeats.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
-	if whole.negative > float64(whole.parts)/2 {
-		r.negative = int(whole.exact)
-	}
 	r.meanDegrees = uint64(math.MaxInt32)
 	if whole.fourth > 0 {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))

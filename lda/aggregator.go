@@ -68,14 +68,12 @@ func (a *Aggregator) configure(c Config) {
 	a.config = c
 	rest := span{uint32(c.cells()), unsampled - 1}
 	for length := range a.spans {
-		s, base := rest, uint32(0)
-		for _, b := range c.Banks[:c.banks()] {
+		a.spans[length] = rest
+		for j, b := range c.Banks[:c.banks()] {
 			if 64-length >= int(b.Shift) {
-				s = span{base, uint32(b.Rows - 1)}
+				a.spans[length] = span{uint32(c.first(j)), uint32(b.Rows - 1)}
 			}
-			base += uint32(b.Rows)
 		}
-		a.spans[length] = s
 	}
 }
 
@@ -97,14 +95,12 @@ func (a *Aggregator) Update(p hashing.Packet, t int64) {
 // Cell returns the number of the cell of packet p, counted through all banks, or
 // -1 if no bank samples it.
 func (c *Config) Cell(p hashing.Packet) int {
-	cell, base := -1, 0
-	for _, b := range c.Banks[:c.banks()] {
-		if bits.LeadingZeros64(uint64(p)|1) >= int(b.Shift) {
-			cell = base + int(p)&(b.Rows-1)
+	for j := c.banks() - 1; j >= 0; j-- {
+		if b := c.Banks[j]; bits.LeadingZeros64(uint64(p)|1) >= int(b.Shift) {
+			return c.first(j) + int(p)&(b.Rows-1)
 		}
-		base += b.Rows
 	}
-	return cell
+	return -1
 }
 
 // UpdateBatch records that the packets passed at one time t, as a burst read
@@ -168,9 +164,12 @@ func (a *Aggregator) Packets() uint64 {
 	return n
 }
 
-func sameConfig(a, b *Aggregator) error {
-	if a.config != b.config {
-		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, a.config, b.config)
+func sameConfig(a, b *Aggregator) error { return a.config.same(&b.config) }
+
+// same returns an error if the other Config is not the same.
+func (c *Config) same(other *Config) error {
+	if *c != *other {
+		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, *c, *other)
 	}
 	return nil
 }

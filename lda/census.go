@@ -18,7 +18,6 @@ var ErrDifferent = errors.New("points see different packets")
 // many in cells with losses as in others. Copies of a packet break that.
 type census struct {
 	sent, received float64
-	outside        float64 // sent, and not sampled
 	arrived        float64 // in banks where some cells lost packets and some did not
 	common         figure  // packets that passed both points
 	hidden         figure  // losses in cells that other packets joined
@@ -36,8 +35,8 @@ func (f *figure) add(value, variance float64) {
 // sure reports whether it is more than chance makes it.
 func (f *figure) sure() bool { return f.value > surely*math.Sqrt(f.variance) }
 
-// most returns the figure and so many standard errors.
-func (f *figure) most(errors float64) float64 { return f.value + errors*math.Sqrt(f.variance) }
+// most returns the figure and so many standard errors, at least 0.
+func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (
 	surely    = 4  // standard errors: chance makes them once in 30,000
@@ -47,21 +46,26 @@ const (
 
 // census counts the packets of two points, but those of overfull cells.
 func (p *pairing) census() (c census) {
-	from := 0
-	c.outside = float64(p.up.unsampledCount())
-	for bank, b := range p.up.config.Banks[:p.up.config.banks()] {
-		c.count(b.Rows, func(i int) (sent, received float64) { return p.counts(bank, from+i) })
-		from += b.Rows
+	for bank := range p.up.config.banks() {
+		c.count(p, bank)
 	}
 	return c
 }
 
+// counts returns the numbers of packets of a cell, 0 if it is overfull.
+func (p *pairing) counts(bank, i int) (sent, received float64) {
+	if p.overfull(bank, i) {
+		return 0, 0
+	}
+	return float64(p.up.cells[i].count()), float64(p.down.cells[i].count())
+}
+
 // count counts the packets of a bank.
-func (c *census) count(n int, at func(i int) (sent, received float64)) {
-	rows := float64(n)
+func (c *census) count(p *pairing, bank int) {
+	from, to, rows := p.up.config.first(bank), p.up.config.first(bank+1), float64(p.up.config.Banks[bank].Rows)
 	var sent, received, lost, extra, spoilt, arrived, among float64 // among: of those that arrived, in spoilt cells
-	for i := range n {
-		s, d := at(i)
+	for i := from; i < to; i++ {
+		s, d := p.counts(bank, i)
 		sent += s
 		received += d
 		arrived += min(s, d)
@@ -73,8 +77,8 @@ func (c *census) count(n int, at func(i int) (sent, received float64)) {
 		}
 	}
 	var together, doubt, pairs, differences float64
-	for i := range n {
-		s, d := at(i)
+	for i := from; i < to; i++ {
+		s, d := p.counts(bank, i)
 		s, d = s-sent/rows, d-received/rows
 		together += s * d
 		doubt += s * s * d * d
@@ -104,24 +108,23 @@ func (c *census) count(n int, at func(i int) (sent, received float64)) {
 func (c *census) different() error {
 	of := max(min(c.sent, c.received), 1)
 	if most := c.common.most(5) / of; c.common.variance > 0 && most < 0.25 {
-		return fmt.Errorf("%w: at most %.2g %% passed both; translation, another seed, other bytes or another interval",
-			ErrDifferent, 100*max(most, 0))
+		return fmt.Errorf("%w: at most %.2g %% passed both; translation, another seed, other bytes or another interval", ErrDifferent, 100*most)
 	}
 	return nil
 }
 
 // missing returns the share of the packets that arrived that may be missing from the
 // sample because copies of them were lost.
-func (c *census) missing() float64 { return max(0, c.excess.most(2)) / max(c.arrived, 1) }
+func (c *census) missing() float64 { return c.excess.most(2) / max(c.arrived, 1) }
 
 // copied returns the greatest share of the packets that may be copies of others.
-func (c *census) copied() float64 { return max(0, c.pairs.most(2)) / max(c.sent, 1) }
+func (c *census) copied() float64 { return c.pairs.most(2) / max(c.sent, 1) }
 
 // hide says how many losses are behind packets that joined. Those that no bank
-// samples are as many as among the others.
-func (r *Result) hide(c *census) {
+// samples, of which there are so many, are as many as among the others.
+func (r *Result) hide(c *census, outside uint64) {
 	if r.Extra > 0 && c.sent > 0 {
-		scale := 1 + c.outside/c.sent
+		scale := 1 + float64(outside)/c.sent
 		r.hidden, r.hiddenError = scale*c.hidden.value, scale*math.Sqrt(c.hidden.variance)
 	}
 }

@@ -19,7 +19,7 @@ func AppendClockSamples(dst []clock.Sample, up, down *Aggregator, near int64, ba
 	}
 	cells := newPairing(up, down)
 	for packets := uint64(1); packets <= most && len(dst)-first < few; packets++ {
-		for i := range cells.len() {
+		for i := range up.sampled() {
 			if n, _ := cells.at(i); n == packets {
 				dst = append(dst, sample(up.cells[i].sum, down.cells[i].sum, uint32(n), bits, near))
 			}

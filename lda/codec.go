@@ -2,7 +2,6 @@ package lda
 
 import (
 	"encoding"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -128,50 +127,39 @@ func readConfig(r *wire.Reader) (c Config, banks int) {
 	return c, banks
 }
 
-// decodeState replaces the state with an encoded one of a's Config. After an
-// error the state is unchanged.
-func (a *Aggregator) decodeState(r wire.Reader) error {
-	state := r.Bytes(r.Len())
-	rest := binary.BigEndian.Uint64(state)
-	if rest > unsampled*math.MaxUint32 {
-		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, rest, uint64(unsampled*math.MaxUint32))
+// readCell reads a cell.
+func (c *Config) readCell(r *wire.Reader) cell {
+	count, digest := r.Uint(4), r.Bits(c.DigestBits)
+	return cell{sum: r.Bits(c.SumBits), tally: digest<<32 | count}
+}
+
+// checkUnsampled checks that so many packets may be outside the banks.
+func checkUnsampled(n uint64) error {
+	if n > unsampled*math.MaxUint32 {
+		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, n, uint64(unsampled*math.MaxUint32))
 	}
-	l, cells := a.config.layout(), a.sampled()
-	var digests, sums uint64 // which bits are set
-	for i := range cells {
-		_, digest, sum := l.cell(state, i)
-		digests, sums = digests|digest, sums|sum
-	}
-	if digests>>a.config.DigestBits|sums>>a.config.SumBits != 0 {
-		return fmt.Errorf("lda: %w: a field is wider than its bits", estimate.ErrEncoding)
-	}
-	for i := range cells {
-		count, digest, sum := l.cell(state, i)
-		cells[i] = cell{sum: sum, tally: digest<<32 | count}
-	}
-	a.setUnsampled(rest)
 	return nil
 }
 
-// A layout says where the fields of an encoded cell are. They are read in
-// words of 8 bytes that end where a field ends, because at least 8 other bytes
-// precede the first cell.
-type layout struct {
-	size, digest, sum int    // bytes
-	digests, sums     uint64 // masks
-}
-
-func (c *Config) layout() layout {
-	l := layout{size: c.cellSize(), digest: wire.BytesOf(c.DigestBits), sum: wire.BytesOf(c.SumBits)}
-	l.digests, l.sums = 1<<(8*l.digest)-1, math.MaxUint64>>(64-8*l.sum)
-	return l
-}
-
-// cell returns the fields of a cell.
-func (l *layout) cell(state []byte, i int) (count, digest, sum uint64) {
-	end := state[8+i*l.size-4+l.digest:]
-	tally := binary.BigEndian.Uint64(end)
-	return tally >> (8 * l.digest) & math.MaxUint32, tally & l.digests, binary.BigEndian.Uint64(end[l.sum:]) & l.sums
+// decodeState replaces the state with an encoded one of a's Config. After an
+// error the state is unchanged.
+func (a *Aggregator) decodeState(r wire.Reader) error {
+	rest, cells := r.Uint64(), a.sampled()
+	if err := checkUnsampled(rest); err != nil {
+		return err
+	}
+	check := r
+	for range cells {
+		a.config.readCell(&check)
+	}
+	if err := check.Close(); err != nil {
+		return fmt.Errorf("lda: %w", err)
+	}
+	for i := range cells {
+		cells[i] = a.config.readCell(&r)
+	}
+	a.setUnsampled(rest)
+	return nil
 }
 
 // setUnsampled spreads a count of unsampled packets over their cells, which
@@ -189,4 +177,30 @@ func (a *Aggregator) setUnsampled(n uint64) {
 func (c *Config) Fingerprint() uint64 {
 	var buf [8 + 3 + 2*MaxBanks]byte
 	return uint64(hashing.Digest(0, c.append(buf[:0])))
+}
+
+// AddCells adds the contents of cells that are kept elsewhere, such as in a kernel or
+// on a network card: two words for each of [Config.MemorySize] / 16 cells, bank after
+// bank, then 16 for packets that no bank samples, which the low bits of the hash choose.
+// The first word is the sum of time stamps; the second has the count of packets in its
+// low half, and in its high half the sum of the high halves of their hashes. If the
+// number of words is wrong, the error wraps [estimate.ErrMismatch] and a is unchanged.
+func (a *Aggregator) AddCells(words []uint64) error {
+	if len(words) != 2*len(a.cells) {
+		return fmt.Errorf("lda: %w: %d words of cells, want %d", estimate.ErrMismatch, len(words), 2*len(a.cells))
+	}
+	for i := range a.cells {
+		a.cells[i].sum += words[2*i]
+		a.cells[i].tally += words[2*i+1]
+	}
+	return nil
+}
+
+// AppendCells appends the words that AddCells takes. Adding them to an empty
+// aggregator of the same Config gives an equal aggregator.
+func (a *Aggregator) AppendCells(words []uint64) []uint64 {
+	for i := range a.cells {
+		words = append(words, a.cells[i].sum, a.cells[i].tally)
+	}
+	return words
 }

@@ -20,25 +20,23 @@ const (
 // equal.
 type Config struct {
 	// Identity says how packets are hashed: the [hashing.Fingerprint] of the
-	// seed, or that of a [hashing.SipHash]. The aggregator does not hash; it
-	// keeps the identity so that two points that hash differently get an error.
-	// Encodings carry it, so never put the secret itself here. 0 says nothing.
+	// seed, or that of a [hashing.SipHash], so that two points that hash differently
+	// get an error. Encodings carry it: never put the secret itself here. 0 says nothing.
 	Identity uint64
 
 	// Banks are the arrays of cells, by ascending Shift. Unused ones come last
 	// and have no Rows.
 	Banks [MaxBanks]Bank
 
-	// SumBits is the width of a sum of time stamps in the encoding, 1 to 64.
-	// Sums wrap. Estimate finds out how often, as long as the delays in the cell
-	// with the fewest packets, including the clocks' offset, add up to less than
-	// 2^(SumBits-1) ns: 549 s at 40, and 292 years at 64.
+	// SumBits is the width of a sum of time stamps in the encoding, 1 to 64. Estimate
+	// finds out how often sums wrapped, as long as the delays in the cell with the
+	// fewest packets, including the clocks' offset, add up to less than 2^(SumBits-1)
+	// ns: 549 s at 40, and 292 years at 64.
 	SumBits uint8
 
-	// DigestBits is the width of a cell's stream digest, from 0 to 32. With w bits,
-	// one cell in 2^w that gained as many packets as it lost looks usable; without
-	// a digest all do. Of 32 less a bank's Shift bits, the rest is the same for all
-	// its packets.
+	// DigestBits is the width w of a cell's stream digest, from 0 to 32. One cell in
+	// 2^w that gained as many packets as it lost looks usable. In a bank no more than
+	// 32 less Shift bits differ from packet to packet.
 	DigestBits uint8
 }
 
@@ -48,21 +46,19 @@ type Bank struct {
 	// 2^24. The low-order bits of a packet's hash choose the row.
 	Rows int
 
-	// Shift sets the sampling, up to 32: this bank takes the packets whose
-	// hash begins with at least Shift zeros, but fewer than the next bank's
-	// Shift. So the last bank samples 2^-Shift of the packets, and every other
-	// bank the same minus what the next ones take.
+	// Shift sets the sampling, up to 32: this bank takes the packets whose hash
+	// begins with at least Shift zeros, but fewer than the next bank's Shift. So it
+	// samples 2^-Shift of the packets, less what the next ones take.
 	Shift uint8
 }
 
 // DefaultConfig suits 10^4 to 10^7 packets an interval, losses of 0 to 30 %,
 // delays of 1 µs to 10 s and any offset between clocks. It takes 70 KiB on the
-// wire. The first bank takes most packets, and every other bank a sixteenth of
-// the one before. At any of these loads and losses, most cells of some bank are
-// usable, and 220 to 460 cells hold a single packet, whose delays give quantiles
-// up to a p97 ([Distribute]). A p99 takes two intervals or three, in an
-// [Accumulator], or banks of 1,024, 2,048, 2,048 and 2,048 rows, 98 KiB; a Config by
-// [Plan] does better if you know your traffic.
+// wire. At any of these loads and losses, most cells of some bank are usable, and 220
+// to 460 cells hold a single packet, whose delays give quantiles up to a p97
+// ([Distribute]). A p99 takes two intervals or three, in an [Accumulator], or banks of
+// 1,024, 2,048, 2,048 and 2,048 rows; a Config by [Plan] does better if you know your
+// traffic.
 var DefaultConfig = Config{
 	Banks:      [MaxBanks]Bank{{Rows: 2048, Shift: 0}, {Rows: 1024, Shift: 4}, {Rows: 1024, Shift: 8}, {Rows: 1024, Shift: 12}},
 	SumBits:    64,
@@ -107,9 +103,11 @@ func (c *Config) banks() int {
 }
 
 // cells returns the number of cells in all banks.
-func (c *Config) cells() int {
-	n := 0
-	for _, b := range c.Banks {
+func (c *Config) cells() int { return c.first(MaxBanks) }
+
+// first returns the number of the first cell of a bank.
+func (c *Config) first(bank int) (n int) {
+	for _, b := range c.Banks[:bank] {
 		n += b.Rows
 	}
 	return n
@@ -120,28 +118,9 @@ func (c *Config) allCells() int { return c.cells() + unsampled }
 
 // MemorySize returns the number of bytes that the cells of an aggregator take in
 // memory.
-func (c *Config) MemorySize() int {
-	const cellSize = 16
-	return cellSize * c.allCells()
-}
+func (c *Config) MemorySize() int { return 16 * c.allCells() }
 
-// SetShifts replaces the Config of an empty aggregator by c, which may differ in
-// shifts only. It allocates nothing. The error wraps [estimate.ErrConfig] or
-// [estimate.ErrMismatch].
-func (a *Aggregator) SetShifts(c Config) error {
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	if !a.config.sameButShifts(&c) {
-		return fmt.Errorf("lda: %w: %+v and %+v differ in more than shifts", estimate.ErrMismatch, a.config, c)
-	}
-	if a.config != c {
-		a.configure(c)
-	}
-	return nil
-}
-
-// Shifts returns the banks' shifts, for Shifted.
+// Shifts returns the banks' shifts, for SetShifts.
 func (c *Config) Shifts() (shifts [MaxBanks]byte) {
 	for i, b := range c.Banks {
 		shifts[i] = b.Shift
@@ -149,17 +128,21 @@ func (c *Config) Shifts() (shifts [MaxBanks]byte) {
 	return shifts
 }
 
-// Shifted returns the Config with other shifts. The error wraps
-// [estimate.ErrEncoding].
-func (c Config) Shifted(shifts []byte) (Config, error) {
-	if len(shifts) != len(c.Banks) {
-		return c, fmt.Errorf("lda: %w: %d shifts, want %d", estimate.ErrEncoding, len(shifts), len(c.Banks))
+// SetShifts replaces the shifts of an empty aggregator. It allocates nothing. The
+// error wraps [estimate.ErrEncoding], and a is then unchanged.
+func (a *Aggregator) SetShifts(shifts []byte) error {
+	c := a.config
+	if len(shifts) != MaxBanks {
+		return fmt.Errorf("lda: %w: %d shifts, want %d", estimate.ErrEncoding, len(shifts), MaxBanks)
 	}
 	for i := range c.Banks {
 		c.Banks[i].Shift = shifts[i]
 	}
 	if err := c.Validate(); err != nil {
-		return c, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
+		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
-	return c, nil
+	if a.config != c {
+		a.configure(c)
+	}
+	return nil
 }

@@ -18,9 +18,7 @@
 //	Plan, Forecast                           which Config, and what to expect of it
 //
 // Package control beneath this one sends intervals between points, and
-// [AppendClockSamples] finds the offset between clocks. Many classes of packets
-// take an aggregator each, in an array by class (section V's classifier is an
-// example).
+// [AppendClockSamples] finds the offset between clocks.
 //
 // # The machine
 //
@@ -36,10 +34,7 @@
 //
 // The hash puts packets into cells whatever their delay, so the usable cells are
 // a fair sample. The interval of the mean shrinks with the share of packets seen,
-// and without losses the mean is exact. A sample cannot know of delays too rare
-// to be in it: [Result.MeanInterval] allows for them.
-//
-// Sums wrap and are unwrapped. If nothing tells how often they wrapped, or if
+// and without losses the mean is exact. If nothing tells how often sums wrapped, or if
 // cells contradict each other, the error is [ErrContradiction]. Too few samples
 // give [estimate.ErrNoSamples], and so does a quantile that they do not bound.
 //
@@ -47,11 +42,9 @@
 //
 //   - Points that hash different bytes, or with different seeds, differ in
 //     Config.Identity and are refused.
-//   - Clocks that disagree shift the mean by their offset. Package
-//     estimate/clock finds it if both directions are measured.
-//   - A clock that is set during an interval makes the sums meaningless, and they
-//     do not show it: call the Sender's or Receiver's ClockSet, or
-//     [Accumulator.Gap].
+//   - Clocks that disagree shift the mean by their offset. A clock that is set during an
+//     interval makes the sums meaningless, and they do not show it: call the Sender's or
+//     Receiver's ClockSet, or [Accumulator.Gap].
 //   - Packets that cross a cut of the clock, or are overtaken by a marker, are
 //     missing from the cells of one interval; slow packets more often. Estimate
 //     widens its interval for them. An Accumulator uses them.
@@ -70,15 +63,12 @@
 // for Fine-Grained Latency Measurements (2012), sections III to V. Package paper
 // beneath this one has its formulas where this one uses others.
 //
-//	m            Bank.Rows
-//	n            number of Config.Banks with rows
+//	m, n         Bank.Rows, and the number of Config.Banks with rows
 //	p_j          2^-Shift less the next bank's 2^-Shift
 //	h(x), g(x)   low-order bits and leading zeros of the packet's hash (section V)
-//	T, S[i, j]   sum and count of a cell
-//	u_ij         Result.Usable counts them
+//	T, S[i, j]   sum and count of a cell; Result.Usable counts u_ij
 //	S, D, σ      Delay.N, Delay.Mean, Delay.StdDev
 //	N, R, L      Result.Sent, Received, Lost
-//	F, s_x, α    in package paper
 //
 // Rows and rates of sampling are powers of two, as in section V, so that no
 // packet costs a division. Packets that no bank samples are counted outside the

@@ -44,9 +44,6 @@ type Result struct {
 	// lost nothing for a while, and those of which nothing is known.
 	spoken uint64
 
-	replaced int // cells that agree in count but not in digest: they gained as many packets as they lost
-	negative int // usable cells whose delays add up to less than 0
-
 	hidden, hiddenError float64 // losses in cells that other packets joined, and its standard error
 
 	// The intervals rest on these. Degrees of 0 mean that nothing is known.
@@ -55,8 +52,9 @@ type Result struct {
 	deviationDegrees uint64  // degrees of freedom of StdDev
 
 	// strays is the greatest number of packets that the sample may lack because
-	// they passed the points in different intervals; slow packets are more
-	// likely to. An Accumulator knows where they belong.
+	// they passed the points in different intervals, as slow packets do, or that are
+	// behind cells that agree in count and not in digest. An Accumulator knows where
+	// they belong.
 	strays uint64
 
 	fromAreas bool           // by an Accumulator
@@ -85,31 +83,30 @@ func Estimate(up, down *Aggregator) (Result, error) {
 // compare estimates the delay of the packets that were received, from the
 // aggregators, which may have only some of them.
 func compare(up, down *Aggregator, received uint64) (Result, error) {
-	r := count(up, down)
-	r.spoken, r.strays = received, min(r.Lost, r.Extra)+uint64(r.replaced)
 	cells := newPairing(up, down)
+	r := cells.count()
+	r.spoken = received
 	copies, census := cells.copies(), cells.census()
 	if err := census.different(); err != nil {
 		r.Lost, r.Extra = r.Sent-min(r.Sent, r.Received), r.Received-min(r.Sent, r.Received)
 		return r, fmt.Errorf("lda: %w: %d sent, %d received", err, r.Sent, r.Received)
 	}
-	r.hide(&census)
-	found, err := settle(&cells, int(up.config.SumBits))
+	r.hide(&census, up.unsampledCount())
+	found, err := settle(&cells)
 	if errors.Is(err, estimate.ErrNoSamples) && cells.any { // there are hardly any others
 		copies.received, copies.known, copies.unknown, cells.any = 0, 0, 0, false
-		found, err = settle(&cells, int(up.config.SumBits))
+		found, err = settle(&cells)
 	}
 	r.Repeats = copies.Repeats
-	var effects effects
+	var seen effects
 	if err == nil {
-		effects = compareCells(&cells, &found)
-		err = effects.contradiction()
+		seen, err = compareCells(&cells, &found)
 	}
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
 	r.report(&found, received-min(received, copies.received))
-	r.seeRepeats(&census, &effects)
+	r.seeRepeats(&census, &seen)
 	err = r.include(&copies)
 	r.MeanError = r.sampling
 	return r, err
@@ -118,42 +115,38 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 // report fills in the figures about delays, of packets that were received in one
 // interval: those in usable cells are a sample of them.
 func (r *Result) report(found *settlement, received uint64) {
-	c := &found.cells
-	r.N, r.spoken, r.Usable, r.negative = found.packets, max(received, found.packets), found.distinct, found.negative
+	r.N, r.spoken = found.packets, max(received, found.packets)
 	r.Mean = float64(found.base) + found.sum/float64(found.packets)
 	unseen := 1 - float64(r.N)/float64(r.spoken) // finite population: no guess is needed for the packets seen
-	r.deviationDegrees = c.EffectiveDegrees(1 - unseen)
+	r.deviationDegrees = found.cells.EffectiveDegrees(1 - unseen)
 	r.meanDegrees = r.deviationDegrees
-	if r.deviationDegrees == 0 {
-		if unseen == 0 {
-			r.meanDegrees = 1
-		}
-		return
+	switch {
+	case r.deviationDegrees > 0:
+		variance := found.cells.Variance()
+		r.StdDev, r.sampling = math.Sqrt(variance), math.Sqrt(variance*unseen/float64(r.N))
+	case unseen == 0:
+		r.meanDegrees = 1
 	}
-	variance := c.Variance()
-	r.StdDev, r.sampling = math.Sqrt(variance), math.Sqrt(variance*unseen/float64(r.N))
 }
 
 // count compares the numbers of packets.
-func count(up, down *Aggregator) (r Result) {
-	digest := up.config.digestMask()
-	sent, received := up.sampled(), down.sampled()
-	for i := range sent {
-		s, d := &sent[i], &received[i]
-		if s.count() == 0 && d.count() == 0 {
-			continue
+func (p *pairing) count() (r Result) {
+	r.add(p.up.unsampledCount(), p.down.unsampledCount())
+	replaced := uint64(0)
+	p.each(func(_, i int) {
+		sent, received := p.up.cells[i].count(), p.down.cells[i].count()
+		if sent|received == 0 {
+			return
 		}
 		r.Cells++
-		r.add(uint64(s.count()), uint64(d.count()))
-		switch {
-		case s.count() != d.count():
-		case (s.tally^d.tally)&digest != 0:
-			r.replaced++
-		default:
+		r.add(uint64(sent), uint64(received))
+		if p.usable(i) {
 			r.Usable++
+		} else if sent == received {
+			replaced++
 		}
-	}
-	r.add(up.unsampledCount(), down.unsampledCount())
+	})
+	r.strays = min(r.Lost, r.Extra) + replaced
 	return r
 }
 
@@ -161,11 +154,8 @@ func count(up, down *Aggregator) (r Result) {
 func (r *Result) add(sent, received uint64) {
 	r.Sent += sent
 	r.Received += received
-	if sent > received {
-		r.Lost += sent - received
-	} else {
-		r.Extra += received - sent
-	}
+	r.Lost += sent - min(sent, received)
+	r.Extra += received - min(sent, received)
 }
 
 // digestMask returns the bits of a tally that hold the stream digest.

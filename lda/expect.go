@@ -25,22 +25,29 @@ type Expectation struct {
 //	E[S] = pR·(1 − p/m)^L
 //
 // which eq. (2) bounds from below, and which is greatest at p = m/L.
-func (c *Config) Expect(packets, loss float64) Expectation {
-	e := Expectation{Packets: packets, Loss: loss}
-	lost := packets * loss
-	received := packets - lost
+func (c *Config) Expect(packets, loss float64) Expectation { return c.expect(packets, loss, 0) }
+
+// expect is Expect if the cells that survive are few, by so many standard deviations.
+func (c *Config) expect(packets, loss, surely float64) Expectation {
+	e := Expectation{Packets: packets, Loss: loss, surely: surely}
+	lost, received := packets*loss, packets-packets*loss
+	var sample, usable float64 // variances
 	for j, b := range c.Banks[:c.banks()] {
-		p := c.rate(j)
-		m := float64(b.Rows)
+		p, m := c.rate(j), float64(b.Rows)
 		// ln of the probability that a packet is not in a given cell. For one
 		// cell that takes all of them it is close enough to -∞, and still
 		// gives 0 times 0.
 		avoid := max(math.Log1p(-p/m), -math.MaxFloat64)
-		unspoilt := math.Exp(lost * avoid)
+		unspoilt, density := math.Exp(lost*avoid), p*received/m
+		used := unspoilt * -math.Expm1(received*avoid)
 		e.Sample += p * received * unspoilt
-		e.Usable += m * unspoilt * -math.Expm1(received*avoid)
+		e.Usable += m * used
 		e.Alone += p * received * math.Exp(max(packets-1, 0)*avoid)
+		sample += m * unspoilt * ((1-unspoilt)*density*density + density*(1-p))
+		usable += m * used * (1 - used)
 	}
+	e.Sample = max(0, e.Sample-surely*math.Sqrt(sample))
+	e.Usable = max(0, e.Usable-surely*math.Sqrt(usable))
 	return e
 }
 
@@ -79,17 +86,4 @@ func (e Expectation) deviationError() float64 {
 		return math.Inf(1)
 	}
 	return 1 / math.Sqrt(2*(e.Usable-1))
-}
-
-// shiftFor returns the sampling shift that gives a bank of the given rows the
-// greatest effective sample when lost packets are lost: p = m/L, or the nearest
-// power of two below, which costs little of the sample, gains usable cells, and
-// errs on the side that does less harm.
-func shiftFor(rows int, lost float64) uint8 {
-	for shift := range uint8(maxShift) {
-		if math.Ldexp(1, -int(shift)) <= float64(rows)/lost {
-			return shift
-		}
-	}
-	return maxShift
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // tailReach is the assumed limit of an unseen packet's delay: this many times
-// the mean delay, or the deviation if that is greater.
-const tailReach = 1000
+// the mean delay, or the deviation if that is greater. copyReach is that of copies of
+// which others were seen.
+const tailReach, copyReach = 1000, 10
 
 // MeanInterval returns the interval of the mean delay of the packets that arrived.
 // Its half width is the bound of eq. (1), as in [estimate.HoeffdingInterval], for the
@@ -68,16 +69,12 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 
 // withCopies widens an interval of the mean by the copies of which no delay is
 // known: they may have taken no time at all or, those of which others were seen,
-// copyReach. Those that are Unknown are strays, too.
+// copyReach. Those that are unknown are strays, too.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 	i.Low -= r.share(r.Repeats.excess+r.Repeats.unknown) * r.scale()
 	i.High += r.share(r.Repeats.excess) * copyReach * r.scale()
 	return i
 }
-
-// copyReach is the assumed limit of the delay of copies of which others were
-// seen, in multiples like tailReach.
-const copyReach = 10
 
 // share returns a number of packets as a share of those spoken of.
 func (r *Result) share(packets uint64) float64 { return float64(packets) / float64(max(r.spoken, 1)) }
@@ -89,21 +86,21 @@ func (r *Result) scale() float64 { return max(math.Abs(r.Mean), r.StdDev) }
 func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev*0x1p-30 }
 
 // unseen returns the greatest share of the received packets that may all have been
-// outside usable cells, with the given confidence. The estimates may know nothing
-// of rare long delays that make up less than that. Packets that may have passed the
-// points in different intervals count, since they may be the slow ones. It is
-// 0 if all packets were in usable cells, and 1 for bad arguments.
+// outside usable cells, with the given confidence: delays rarer than that may be
+// unknown. Packets that may have passed the points in different intervals count, since
+// they may be the slow ones. It is 0 if all packets were in usable cells, and 1 for bad
+// arguments.
 func (r *Result) unseen(confidence float64) float64 {
-	if !(confidence > 0 && confidence < 1) || r.spoken == 0 {
+	share := r.share(r.N)
+	switch {
+	case !(confidence > 0 && confidence < 1) || r.spoken == 0:
 		return 1
-	}
-	share, strays := float64(r.N)/float64(r.spoken), float64(r.strays)/float64(r.spoken)
-	if share >= 1 {
+	case share >= 1:
 		return 0
 	}
 	// None of k packets is in a usable cell with probability (1-share)^k.
 	k := math.Log((1-confidence)/2) / math.Log1p(-share)
-	return min(k/float64(r.spoken)+strays, 1-share)
+	return min(k/float64(r.spoken)+r.share(r.strays), 1-share)
 }
 
 // DeviationInterval returns the chi-square interval of the deviation of the delays
@@ -114,21 +111,18 @@ func (r *Result) unseen(confidence float64) float64 {
 // of their delays is known, and for slow packets that were not alone. Downwards it allows
 // for the deviation of packets that were alone.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	if !(confidence > 0 && confidence < 1) {
+	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
+	if !(confidence > 0 && confidence < 1) || i.Confidence == 1 {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
 	}
-	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
-	if i.Confidence < 1 {
-		i.Confidence = confidence
-		copies := r.share(r.Repeats.excess + r.Repeats.Packets)
-		more := min(1, r.unseen(confidence))*tailReach*tailReach + min(1, copies)*copyReach*copyReach
-		i.High = math.Sqrt(i.High*i.High + more*r.scale()*r.scale() + r.missing(confidence))
-		if r.Repeats.aloneDegrees > 0 {
-			i.Low = min(i.Low, estimate.DeviationInterval(r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, confidence).Low)
-		}
-		rounding := r.rounding()
-		i.Low, i.High = max(0, i.Low-rounding), i.High+rounding
+	i.Confidence = confidence
+	copies := r.share(r.Repeats.excess + r.Repeats.Packets)
+	more := min(1, r.unseen(confidence))*tailReach*tailReach + min(1, copies)*copyReach*copyReach
+	i.High = math.Sqrt(i.High*i.High+more*r.scale()*r.scale()+r.missing(confidence)) + r.rounding()
+	if r.Repeats.aloneDegrees > 0 {
+		i.Low = min(i.Low, estimate.DeviationInterval(r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, confidence).Low)
 	}
+	i.Low = max(0, i.Low-r.rounding())
 	return i
 }
 
@@ -151,12 +145,7 @@ func (r *Result) missing(confidence float64) float64 {
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if
 // none was sent.
-func (r *Result) Loss() float64 {
-	if r.Sent == 0 {
-		return 0
-	}
-	return min((float64(r.Lost)+r.hidden)/float64(r.Sent), 1)
-}
+func (r *Result) Loss() float64 { return min((float64(r.Lost)+r.hidden)/float64(max(r.Sent, 1)), 1) }
 
 // LossInterval returns the Clopper–Pearson interval of the probability that a
 // packet is lost. If no other packets joined, the number of packets lost in this

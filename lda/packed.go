@@ -14,29 +14,16 @@ import (
 
 // The packed form is for many short intervals: a cell without packets takes
 // one bit, and a cell with one packet some seven bytes. It has no checksum;
-// whatever carries it has one. Big-endian:
+// whatever carries it has one. A part is the packed form of some cells in a row.
+// Both end in cells, in blocks of 64, the last one perhaps shorter. Big-endian:
 //
-//	Config     as in the encoding, from the identity to the last bank's shift
-//	about      8 bytes, a time near those of the packets
-//	unsampled  8
-//	cells      in blocks of 64, the last one perhaps shorter
-//
-// A part is the packed form of some cells in a row, which can be read without any
-// other:
-//
-//	from       4, the first cell
-//	size       2, number of cells
-//	about      8
-//	unsampled  8, of the whole aggregator
-//	cells      in blocks of 64, the last one perhaps shorter
-//
-// A block has
-//
-//	which      8, a bit for each cell that is not empty, the first one highest
-//	unless it is 0:
-//	widths     1 of counts in bits, 1 of sums
-//	for each such cell, bit by bit, filled up to a byte with zeros:
-//	  count · digest · sum less count × about, zigzag, of the low sum bits
+//	packed   Config as in the encoding, from the identity to the last bank's shift;
+//	         about 8, a time near those of the packets; unsampled 8
+//	part     first cell 4; number of cells 2; about 8; unsampled 8, of the whole aggregator
+//	block    which 8, a bit for each cell that is not empty, the first one highest;
+//	         unless that is 0: bits of counts 1, bits of sums 1, and for each such cell
+//	         count · digest · sum less count × about, zigzag, of the low sum bits;
+//	         filled up to a byte with zeros
 const (
 	packedBlock  = 64
 	packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
@@ -73,29 +60,9 @@ func (c *Config) CheckPacked(data []byte) error {
 	if string(data[:len(head)]) != string(head) {
 		r := wire.NewReader(data)
 		there, _ := readConfig(&r)
-		return fmt.Errorf("lda: %w: %s", estimate.ErrMismatch, c.differ(&there))
+		return there.same(c)
 	}
 	return c.checkBlocks(binary.BigEndian.Uint64(data[size-8:]), data[size:], c.cells())
-}
-
-// differ says what another Config has that is not as in this one.
-func (c *Config) differ(there *Config) string {
-	says := func(field string, x, y any) string { return fmt.Sprintf("%s is %v there, %v here", field, x, y) }
-	for i, b := range c.Banks {
-		switch a := there.Banks[i]; {
-		case a.Rows != b.Rows:
-			return says(fmt.Sprintf("Banks[%d].Rows", i), a.Rows, b.Rows)
-		case a.Shift != b.Shift:
-			return says(fmt.Sprintf("Banks[%d].Shift", i), a.Shift, b.Shift)
-		}
-	}
-	switch {
-	case there.SumBits != c.SumBits:
-		return says("SumBits", there.SumBits, c.SumBits)
-	case there.DigestBits != c.DigestBits:
-		return says("DigestBits", there.DigestBits, c.DigestBits)
-	}
-	return "the identities differ"
 }
 
 // AddPacked adds what AppendPacked appended at a point with the same Config,
@@ -123,10 +90,8 @@ func (c *Config) PartsSize() (parts, bytes int) {
 // next part begins, or 0 after the last.
 func (a *Aggregator) AppendPart(dst []byte, from, room int) (part []byte, next int) {
 	start, first, about, cells := len(dst), from, a.someTime(), a.sampled()
-	dst = wire.AppendUint(dst, uint64(from), 4)
-	dst = wire.AppendUint(dst, 0, 2)
-	dst = wire.AppendUint(dst, uint64(about), 8)
-	dst = wire.AppendUint(dst, a.unsampledCount(), 8)
+	dst = wire.AppendUint(wire.AppendUint(dst, uint64(from), 4), 0, 2)
+	dst = wire.AppendUint(wire.AppendUint(dst, uint64(about), 8), a.unsampledCount(), 8)
 	for size := packedBlock; size > 0 && from < len(cells) && from+size-first <= math.MaxUint16; {
 		to := min(from+size, len(cells))
 		if block := a.config.appendBlock(dst, cells[from:to], math.MaxUint64, about); len(block)-start > room {
@@ -158,9 +123,10 @@ func (a *Aggregator) someTime() int64 {
 // part is malformed or comes twice, the error wraps [estimate.ErrEncoding]. up and
 // down may differ in shifts, and up gets those of down.
 func EstimateParts(up, down *Aggregator, parts iter.Seq[[]byte]) (r Result, share float64, err error) {
-	if err := up.SetShifts(down.config); err != nil {
-		return r, 0, err
+	if !up.config.sameButShifts(&down.config) {
+		return r, 0, sameConfig(up, down)
 	}
+	up.configure(down.config)
 	up.Reset()
 	received, cells := down.Packets(), up.sampled()
 	came := make([]bool, len(cells))
@@ -204,8 +170,8 @@ func (a *Aggregator) addPart(data []byte, came []bool) (cells int, err error) {
 // checkBlocks checks that data is the packed form of so many cells, and that so many
 // packets may be outside.
 func (c *Config) checkBlocks(rest uint64, data []byte, cells int) error {
-	if rest > unsampled*math.MaxUint32 {
-		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, rest, uint64(unsampled*math.MaxUint32))
+	if err := checkUnsampled(rest); err != nil {
+		return err
 	}
 	for left := cells; left > 0; left -= packedBlock {
 		b, ok := c.block(data)
@@ -224,17 +190,19 @@ func (c *Config) checkBlocks(rest uint64, data []byte, cells int) error {
 func (a *Aggregator) addBlocks(data []byte, from int, about uint64) {
 	for ; len(data) > 0; from += packedBlock {
 		b, _ := a.config.block(data)
+		fields := data
+		if data = data[b.size:]; b.which == 0 {
+			continue
+		}
 		if a.which != nil {
 			a.which[from/packedBlock] |= b.which
 		}
-		if fields := data[:b.size]; b.which != 0 && len(data) < b.size+wire.BitPadding {
+		if len(data) < wire.BitPadding {
 			var padded [10 + packedFields + wire.BitPadding]byte
-			copy(padded[:], fields)
-			b.add(a.cells[from:], padded[:], &a.config, about)
-		} else if b.which != 0 {
-			b.add(a.cells[from:], data, &a.config, about)
+			copy(padded[:], fields[:b.size])
+			fields = padded[:]
 		}
-		data = data[b.size:]
+		b.add(a.cells[from:], fields, &a.config, about)
 	}
 }
 

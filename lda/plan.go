@@ -109,39 +109,13 @@ func (d *Demand) forecast(rows int, split []int) (f Forecast, worst float64) {
 	return f, worst
 }
 
-// tune tunes the first n banks to numbers of lost packets from low to high, each to
-// as many times more than the one before.
-func (c *Config) tune(n int, low, high float64) {
-	low = max(low, 1)
-	for j := range n {
-		lost := low * math.Pow(max(1, high/low), float64(j)/float64(max(1, n-1)))
-		c.Banks[j].Shift = shiftFor(c.Banks[j].Rows, lost)
-		if j > 0 {
-			c.Banks[j].Shift = max(c.Banks[j].Shift, c.Banks[j-1].Shift+1)
-		}
-	}
-}
-
-// atLeast returns what the demanded share of intervals gives at a loss rate:
-// the number of lost packets, and with it that of spoilt cells, is high, and
-// the cells that survive are few, by z standard deviations.
+// atLeast returns what the demanded share of intervals gives at a loss rate: the number
+// of lost packets, and with it that of spoilt cells, is high by z standard deviations.
 func (d *Demand) atLeast(c *Config, loss, z float64) Expectation {
 	lost := d.Packets * loss
 	lost = min(lost+z*math.Sqrt(lost*(2*d.Burst-1)), d.Packets)
-	e := c.Expect(d.Packets, lost/d.Packets)
-	received := d.Packets - lost
-	var sample, usable float64 // variances
-	for j, b := range c.Banks[:c.banks()] {
-		m, density := float64(b.Rows), c.rate(j)*received/float64(b.Rows)
-		unspoilt := math.Exp(lost * max(math.Log1p(-c.rate(j)/m), -math.MaxFloat64))
-		sample += m * unspoilt * ((1-unspoilt)*density*density + density*(1-c.rate(j)))
-		used := unspoilt * -math.Expm1(-density)
-		usable += m * used * (1 - used)
-	}
+	e := c.expect(d.Packets, lost/d.Packets, z)
 	e.Loss = loss
-	e.Sample = max(0, e.Sample-z*math.Sqrt(sample))
-	e.Usable = max(0, e.Usable-z*math.Sqrt(usable))
-	e.surely = z
 	return e
 }
 

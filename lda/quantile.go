@@ -88,17 +88,16 @@ func appendSamples(dst []float64, up, down *Aggregator) ([]float64, error) {
 		return dst, err
 	}
 	usable := newPairing(up, down)
-	width := int(up.config.SumBits)
-	found, err := settle(&usable, width)
+	found, err := settle(&usable)
 	if errors.Is(err, estimate.ErrNoSamples) {
 		return dst, nil
 	}
 	if err != nil {
 		return dst, fmt.Errorf("lda: %w", err)
 	}
-	for i := range usable.len() {
-		if n, sum := usable.at(i); n == 1 {
-			dst = append(dst, float64(found.base)+float64(estimate.SignExtend(sum-uint64(found.base), width)))
+	for n, sum := range usable.all() {
+		if n == 1 {
+			dst = append(dst, float64(found.base)+found.relative(1, sum))
 		}
 	}
 	return dst, nil

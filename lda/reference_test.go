@@ -58,6 +58,7 @@ func (r *reference) update(p hashing.Packet, t int64) {
 // compare is section III-D's estimator, by its definition.
 func (up *reference) compare(down *reference) (r Result) {
 	var total big.Int
+	replaced := uint64(0)
 	var all estimate.Cells // held to its formulas elsewhere
 	modulus := new(big.Int).Lsh(big.NewInt(1), uint(up.config.DigestBits))
 	for j, b := range up.config.Banks {
@@ -75,13 +76,10 @@ func (up *reference) compare(down *reference) (r Result) {
 			difference := new(big.Int).Sub(zero(up.digest[at]), zero(down.digest[at]))
 			same := difference.Mod(difference, modulus).Sign() == 0
 			if sa == sb && !same {
-				r.replaced++
+				replaced++
 			}
 			if sa == sb && same {
 				r.Usable++
-				if sum.Sign() < 0 {
-					r.negative++
-				}
 				total.Add(&total, sum)
 				r.N += uint64(sa)
 				x, _ := new(big.Float).SetInt(sum).Float64()
@@ -107,7 +105,7 @@ func (up *reference) compare(down *reference) (r Result) {
 	r.Mean = sum / float64(r.N)
 	r.StdDev = all.StdDev()
 	r.spoken = r.Received
-	r.strays = min(r.Lost, r.Extra) + uint64(r.replaced)
+	r.strays = min(r.Lost, r.Extra) + replaced
 	return r
 }
 
@@ -217,7 +215,7 @@ func TestEqualsReference(t *testing.T) {
 			if !near(got.Mean, want.Mean, rounding) || !near(got.StdDev, want.StdDev, rounding) {
 				t.Errorf("%+v: mean %v, deviation %v, want %v, %v", c, got.Mean, got.StdDev, want.Mean, want.StdDev)
 			}
-			kinds["replaced"] += got.replaced
+			kinds["replaced"] += int(got.strays - min(got.Lost, got.Extra))
 			kinds["unsampled"] += int(up.unsampledCount())
 			kinds["unusable"] += got.Cells - got.Usable
 			got.Mean, got.StdDev = want.Mean, want.StdDev

@@ -9,8 +9,8 @@ import (
 
 // Repeats says what the counts reveal of identical packets. All copies of a packet
 // fall into one cell; if they are many, the cell holds more packets than chance
-// puts there (see [estimate.CountLimit]). It takes no key to repeat a packet, and
-// honest senders do: keep-alives, probes, tunnels that are not looked into.
+// puts there, which it does once in a million times. It takes no key to repeat a
+// packet, and honest senders do: keep-alives, probes, tunnels that are not looked into.
 //
 // If no copy is lost, their delays add up exactly and have their full weight in
 // the mean. Their deviation is not known, and is taken to be that of the other
@@ -40,7 +40,6 @@ type copies struct {
 	received uint64
 	known    uint64  // packets of usable ones
 	sum      float64 // of their delays
-	usable   int
 }
 
 // copies adds up the overfull cells. A sum that may have wrapped tells nothing.
@@ -61,7 +60,6 @@ func (p *pairing) copies() (c copies) {
 		if p.usable(i) && math.Abs(sum) < math.Ldexp(1, width-8) {
 			c.known += received
 			c.sum += sum
-			c.usable++
 		}
 	})
 	c.unknown = c.received - c.known
@@ -75,14 +73,12 @@ func (r *Result) include(c *copies) error {
 	if c.received == 0 {
 		return nil
 	}
-	rest, known := float64(r.spoken), float64(c.known)
+	share := float64(c.known) / (float64(r.spoken) + float64(c.known))
 	r.N += c.known
 	r.spoken += c.received
-	r.Usable += c.usable
 	r.strays += c.unknown
-	share := known / (rest + known)
 	if c.known > 0 {
-		apart := c.sum/known - r.Mean
+		apart := c.sum/float64(c.known) - r.Mean
 		r.Mean += share * apart
 		r.StdDev = math.Sqrt(r.StdDev*r.StdDev + share*(1-share)*apart*apart)
 	}
@@ -92,4 +88,81 @@ func (r *Result) include(c *copies) error {
 		return fmt.Errorf(unknown, estimate.ErrNoSamples, r.Received, c.unknown)
 	}
 	return nil
+}
+
+const (
+	tooFar     = 8  // between means of banks; chance makes them never
+	leastAlone = 20 // packets
+)
+
+// effects are what cells with few and with many packets tell when they are
+// compared.
+type effects struct {
+	slope float64 // how many standard errors fuller cells are slower per packet
+	apart float64 // how many the mean of a bank is away from that of all
+	alone estimate.Cells
+}
+
+// compareCells compares the usable cells of a settlement. The error wraps
+// ErrContradiction if banks cannot both be right: copies that share cells, however slow
+// they are, are in every bank alike.
+func compareCells(p *pairing, found *settlement) (e effects, err error) {
+	mean, variance := found.sum/float64(found.packets), found.cells.Variance()
+	var sum, squares float64
+	for j, b := range p.up.config.Banks[:p.up.config.banks()] {
+		from := p.up.config.first(j)
+		var packets, cells, total, noise float64 // total: of the delays beyond the mean
+		for i := from; i < from+b.Rows; i++ {
+			if p.usable(i) {
+				cells++ // also an empty one
+			}
+		}
+		for n, wrapped := range p.some(from, from+b.Rows) {
+			packets += float64(n)
+			total += found.relative(n, wrapped) - float64(n)*mean
+		}
+		for n, wrapped := range p.some(from, from+b.Rows) {
+			count := float64(n)
+			beyond := found.relative(n, wrapped) - count*mean
+			term, own := beyond*(count-packets/cells), beyond-count*total/packets
+			sum += term
+			squares += term * term
+			noise += own * own
+			if n == 1 {
+				e.alone.Add(beyond, 1)
+			}
+		}
+		if cells >= leastAlone && packets > 0 {
+			// Few packets may miss the rare slow ones that all have.
+			rounding := packets * (1 + 1e-12*math.Abs(float64(found.base)))
+			e.apart = max(e.apart, math.Abs(total)/(math.Sqrt(noise+packets*variance)+rounding))
+		}
+	}
+	if squares > 0 {
+		e.slope = sum / math.Sqrt(squares)
+	}
+	if e.apart > tooFar {
+		err = fmt.Errorf("%w: the means of banks differ by %.3g standard errors", ErrContradiction, e.apart)
+	}
+	return e, err
+}
+
+// seeRepeats looks for copies in groups too small to overfill a cell, by their
+// effects. Cells that lost a packet hold more of those that arrived than they
+// should: the copies of the lost one. Fuller cells are slower or faster per
+// packet, for a cell is full because of its copies. And full cells scatter more
+// than packets that are alone.
+func (r *Result) seeRepeats(c *census, e *effects) {
+	if c.excess.sure() || math.Abs(e.slope) > surely {
+		r.Repeats.excess = uint64(c.missing() * float64(r.spoken))
+	}
+	if e.alone.Cells() < leastAlone {
+		return
+	}
+	// The logarithm of the variance of n exponential delays has the variance 8/n.
+	// Heavier tails err more, and are taken for copies: all that costs is width.
+	variance := e.alone.Variance()
+	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(e.alone.Cells())) {
+		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), e.alone.EffectiveDegrees(0)
+	}
 }

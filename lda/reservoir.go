@@ -2,16 +2,18 @@ package lda
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/estimate"
 )
 
 // A reservoir keeps a sample of weighted delays, in which none stands for less than
-// the bar: of those with less weight as many are kept as their weights are of it.
+// the bar: of those with less weight as many are kept as their weights are of it. Its
+// random numbers are the same in every run.
 type reservoir struct {
 	samples []weighted
 	bar     float64
-	state   uint64
+	random  rand.PCG
 }
 
 type weighted struct{ delay, weight float64 }
@@ -23,34 +25,23 @@ func (r *reservoir) reset() { r.samples, r.bar = r.samples[:0], 0 }
 
 // copy makes r a copy of another one.
 func (r *reservoir) copy(from *reservoir) {
-	r.samples, r.bar, r.state = append(r.samples[:0], from.samples...), from.bar, from.state
+	r.samples, r.bar, r.random = append(r.samples[:0], from.samples...), from.bar, from.random
 }
 
-// uniform returns the next random number above 0 and up to 1 (SplitMix64). The
-// numbers are the same in every run.
-func (r *reservoir) uniform() float64 {
-	r.state += 0x9e3779b97f4a7c15
-	z := r.state
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return float64(z>>11+1) * 0x1p-53
+// chosen reports, by chance, whether a weight is as much as the bar or makes up for it.
+func chosen(random *rand.PCG, weight, bar float64) bool {
+	return weight >= bar || float64(random.Uint64()>>11+1)*0x1p-53*bar <= weight
 }
 
 func (r *reservoir) add(delay, weight float64) {
-	if weight < r.bar {
-		if r.uniform()*r.bar > weight {
-			return
-		}
-		weight = r.bar
+	if !chosen(&r.random, weight, r.bar) {
+		return
 	}
-	r.samples = append(r.samples, weighted{delay, weight})
-	if len(r.samples) == reservoirSize {
-		r.thin()
+	r.samples = append(r.samples, weighted{delay, max(weight, r.bar)})
+	if len(r.samples) < reservoirSize {
+		return
 	}
-}
-
-// thin raises the bar until about a fifth of the sample is gone.
-func (r *reservoir) thin() {
+	// Raise the bar until about a fifth of the sample is gone.
 	_, mean := r.weights()
 	for r.bar = max(r.bar, mean/2); len(r.samples) > reservoirSize*5/6; {
 		r.bar *= 1.2
@@ -78,34 +69,32 @@ func (r *reservoir) weights() (greatest, mean float64) {
 // hardly change.
 func (r *reservoir) appendDelays(delays []float64) []float64 {
 	greatest, mean := r.weights()
-	most, random := min(greatest, 8*mean), reservoir{state: r.state}
+	most, random := min(greatest, 8*mean), r.random
 	for _, s := range r.samples {
-		if s.weight >= most || random.uniform()*most <= s.weight {
+		if chosen(&random, s.weight, most) {
 			delays = append(delays, s.delay)
 		}
 	}
 	return delays
 }
 
-// deviation returns delays as a result, and the degrees of freedom of their deviation.
+// deviation returns delays as a result, and the degrees of freedom of their deviation:
+// the variance of a variance follows from the kurtosis.
 func deviation(delays []float64) (d estimate.Delay, degrees uint64) {
-	n := float64(len(delays))
-	if n < 2 {
+	var m estimate.Moments
+	for _, x := range delays {
+		m.Add(x)
+	}
+	if m.N() < 2 {
 		return d, 0
 	}
-	var second, fourth float64
+	d, _ = m.Delay()
+	n, fourth, square := float64(d.N), 0.0, m.PopulationVariance()
 	for _, x := range delays {
-		d.Mean += x / n
+		fourth += math.Pow(x-d.Mean, 4)
 	}
-	for _, x := range delays {
-		x := (x - d.Mean) * (x - d.Mean)
-		second += x
-		fourth += x * x
+	if degrees = d.N - 1; square > 0 {
+		degrees = uint64(max(1, 2*n/max(fourth/(n*square*square)-1, 2)))
 	}
-	degrees = uint64(n - 1)
-	if second > 0 { // the variance of a variance follows from the kurtosis
-		degrees = uint64(max(1, 2*n/max(n*fourth/(second*second)-1, 2)))
-	}
-	d.N, d.StdDev = uint64(n), math.Sqrt(second/(n-1))
 	return d, degrees
 }

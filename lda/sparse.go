@@ -8,7 +8,8 @@ import (
 
 // A Sparse is an [Aggregator] for intervals of few packets. It remembers which
 // cells they are in, so that packing, comparing and emptying it take as long as
-// there are packets, not cells. Update takes a little longer. It is for one goroutine, and the zero value panics.
+// there are packets, not cells. Update takes a little longer. It is for one goroutine,
+// and the zero value panics.
 type Sparse struct{ of Aggregator }
 
 // NewSparse returns an empty one. The error wraps [estimate.ErrConfig].
@@ -53,10 +54,8 @@ func (s *Sparse) Merge(o *Sparse) error {
 	o.each(func(i int, c *cell) {
 		s.of.cells[i].sum += c.sum
 		s.of.cells[i].tally += c.tally
+		s.of.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
 	})
-	for i := range s.of.which {
-		s.of.which[i] |= o.of.which[i]
-	}
 	s.of.setUnsampled(s.of.unsampledCount() + o.of.unsampledCount())
 	return nil
 }
@@ -69,13 +68,7 @@ func (s *Sparse) Packets() uint64 {
 }
 
 // Empty reports whether no packet passed.
-func (s *Sparse) Empty() bool {
-	var any uint64
-	for _, which := range s.of.which {
-		any |= which
-	}
-	return any == 0 && s.of.unsampledCount() == 0
-}
+func (s *Sparse) Empty() bool { return s.Packets() == 0 }
 
 // Shift adds to all time stamps.
 func (s *Sparse) Shift(by int64) {
@@ -84,36 +77,25 @@ func (s *Sparse) Shift(by int64) {
 
 // Reset empties it.
 func (s *Sparse) Reset() {
-	for block, which := range s.of.which {
-		if which == 0 {
-			continue
-		}
-		cells := s.of.sampled()[packedBlock*block:]
-		clear(cells[:min(len(cells), packedBlock)])
-	}
+	s.each(func(_ int, c *cell) { *c = cell{} })
 	clear(s.of.which)
 	s.of.setUnsampled(0)
 }
 
 // AppendPacked appends what [Aggregator.AppendPacked] would.
-func (s *Sparse) AppendPacked(dst []byte, about int64) []byte {
-	return s.of.AppendPacked(dst, about)
-}
+func (s *Sparse) AppendPacked(dst []byte, about int64) []byte { return s.of.AppendPacked(dst, about) }
 
-// AddPacked adds what AppendPacked appended at a point with the same Config, as
-// [Aggregator.AddPacked] does.
-func (s *Sparse) AddPacked(data []byte) error {
-	return s.of.AddPacked(data)
-}
+// AddPacked is [Aggregator.AddPacked].
+func (s *Sparse) AddPacked(data []byte) error { return s.of.AddPacked(data) }
 
 // Singles calls f for every cell that holds one packet: with the cell's number,
 // the packet's digest, as wide as the Config says, and its stamp modulo
 // 2^SumBits. Cells are numbered bank by bank.
 func (s *Sparse) Singles(f func(cell int, digest uint32, stamp uint64)) {
-	unknown, mask := 64-s.of.config.SumBits, s.of.config.digestMask()>>32
+	unknown, mask := 64-s.of.config.SumBits, s.of.config.digestMask()
 	s.each(func(i int, c *cell) {
 		if c.count() == 1 {
-			f(i, uint32(c.tally>>32&mask), c.sum<<unknown>>unknown)
+			f(i, uint32(c.tally&mask>>32), c.sum<<unknown>>unknown)
 		}
 	})
 }

@@ -143,14 +143,14 @@ func (v *view) read(result *Result) bool {
 // deviate sets StdDev, DegreesOfFreedom and N from the selected cells of each
 // row. It returns the mean of all cells.
 func (r *Result) deviate(rows *[MaxRows]estimate.Cells) (mean float64) {
-	var all estimate.Cells
-	var squares float64
+	var squares, packets float64
 	for i := range rows {
 		row := &rows[i]
 		if row.N() == 0 {
 			continue
 		}
-		all.Merge(*row)
+		packets += float64(row.N())
+		mean += (row.Mean() - mean) * float64(row.N()) / packets
 		squares += row.Variance() * float64(row.DegreesOfFreedom())
 		r.DegreesOfFreedom += row.DegreesOfFreedom()
 		r.N = max(r.N, row.N())
@@ -158,5 +158,5 @@ func (r *Result) deviate(rows *[MaxRows]estimate.Cells) (mean float64) {
 	if r.DegreesOfFreedom > 0 {
 		r.StdDev = math.Sqrt(squares / float64(r.DegreesOfFreedom))
 	}
-	return all.Mean()
+	return mean
 }

@@ -155,12 +155,10 @@ type slots struct{ *Receiver }
 
 // Open makes a slot ready for an interval, by what its Start says.
 func (r slots) Open(slot int, start []byte) error {
-	config, err := r.tuner.Config.Shifted(start)
-	if err != nil {
+	if err := r.down[slot].SetShifts(start); err != nil {
 		return err
 	}
 	r.target = r.down[slot]
-	tune(r.target, config)
 	return nil
 }
 

@@ -109,13 +109,6 @@ func mustNew(c lda.Config) *lda.Aggregator {
 	return a
 }
 
-// tune gives an empty aggregator a Config that its Tuner chose.
-func tune(a *lda.Aggregator, c lda.Config) {
-	if err := a.SetShifts(c); err != nil {
-		panic(err) // a Tuner changes nothing but shifts
-	}
-}
-
 // Update records that packet p passed at time t. Between intervals it does
 // nothing.
 func (s *Sender) Update(p hashing.Packet, t int64) { s.open.Update(p, t) }
@@ -143,9 +136,11 @@ func (s *Sender) Start(dst []byte) ([]byte, error) {
 		turn.aggregator.Reset()
 	}
 	turn.dirty, turn.parts, s.clockSet = true, turn.parts[:0], false
-	tune(turn.aggregator, s.next)
 	s.open = turn.aggregator
 	shifts := s.next.Shifts()
+	if err := s.open.SetShifts(shifts[:]); err != nil {
+		panic(err) // a Tuner chooses valid ones
+	}
 	f := s.frame(session.Start)
 	f.Payload = shifts[:]
 	return f.Append(dst, &s.key), nil
