@@ -252,25 +252,6 @@ func TestExpectOfOneCell(t *testing.T) {
 	}
 }
 
-// Where every packet is in a usable cell the mean is exact, and its interval
-// no wider than rounding; the bound of eq. (1) is not.
-func TestMeanIntervalOfAllPackets(t *testing.T) {
-	packets := traffic(3, 0, 3000, 0, 0)
-	var truth estimate.Moments
-	for _, p := range packets {
-		truth.Add(float64(p.received - p.sent))
-	}
-	up, down := pair(t, Config{Banks: [MaxBanks]Bank{{Rows: 4}}, SumBits: 40}, packets)
-	r, err := Estimate(up, down)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, bound := r.MeanInterval(0.98), estimate.HoeffdingInterval(r.Delay, 0.98)
-	if !i.Contains(truth.Mean()) || !(i.High-i.Low < 1e-8*truth.Mean()) || bound.High-bound.Low < 0.01*truth.Mean() {
-		t.Errorf("%+v of a mean of %v, and by eq. (1) %+v", i, truth.Mean(), bound)
-	}
-}
-
 // What was not seen widens the interval by the packets that may be there, and
 // only upwards.
 func TestMeanIntervalReachesForTheTail(t *testing.T) {

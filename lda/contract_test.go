@@ -145,6 +145,8 @@ func TestNoAllocation(t *testing.T) {
 	up, down := pair(t, DefaultConfig, traffic(1, 0, 3000, 0.01, 0))
 	sent, received := pair(t, DefaultConfig, traffic(2, 0, 30_000, 0.01, 0.001)) // some lost, some joined
 	buf := make([]byte, 0, up.config.EncodedSize())
+	data, _ := sent.MarshalBinary()
+	packed := sent.AppendPacked(nil, 1e18)
 	samples := make([]float64, 0, 3072)
 	ids := []hashing.Packet{1, 2, 3}
 	var r Result
@@ -157,6 +159,9 @@ func TestNoAllocation(t *testing.T) {
 		"intervals":     func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
 		"appendSamples": func() { samples, _ = appendSamples(samples[:0], down, down) },
 		"AppendBinary":  func() { buf, _ = up.AppendBinary(buf[:0]) },
+		"Unmarshal":     func() { sent.UnmarshalBinary(data) },
+		"AppendPacked":  func() { buf = sent.AppendPacked(buf[:0], 1e18) },
+		"AddPacked":     func() { down.AddPacked(packed) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

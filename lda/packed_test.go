@@ -137,20 +137,6 @@ func TestPackedAgainstBits(t *testing.T) {
 	}
 }
 
-// A default aggregator of 2,000 packets takes some 7 bytes for each.
-func TestPackedIsSmall(t *testing.T) {
-	a := mustNewFor(t, DefaultConfig)
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 2000 {
-		a.Update(hashing.Packet(r.Uint64()), 1e18+r.Int64N(1e8))
-	}
-	// A bit each for 5,120 cells, two bytes for each 64; up to 3 + 16 + 30 bits
-	// for each packet.
-	if got, most := len(a.AppendPacked(nil, 1e18)), 40+5120/8+2*5120/64+2000*(3+16+30)/8; got > most {
-		t.Errorf("%d bytes, want at most %d", got, most)
-	}
-}
-
 // badPacked are changes to the golden packed form that make it wrong.
 var badPacked = []struct {
 	name   string
@@ -181,32 +167,6 @@ func TestBadPacked(t *testing.T) {
 	}
 	for n := range good {
 		check("cut", good[:n:n], estimate.ErrEncoding)
-	}
-}
-
-func TestPackedAllocatesNothing(t *testing.T) {
-	a := crowd(t, DefaultConfig, 1, 1000)
-	data := a.AppendPacked(nil, 1e18)
-	room := make([]byte, 0, 2*len(data))
-	if n := testing.AllocsPerRun(10, func() {
-		if a.AddPacked(data) != nil {
-			t.Fatal("refused")
-		}
-		a.AppendPacked(room, 1e18)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
-func TestUnmarshalAllocatesNothing(t *testing.T) {
-	a := crowd(t, DefaultConfig, 1, 1000)
-	data, _ := a.MarshalBinary()
-	if n := testing.AllocsPerRun(10, func() {
-		if a.UnmarshalBinary(data) != nil {
-			t.Fatal("refused")
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }
 

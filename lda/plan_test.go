@@ -172,25 +172,6 @@ func TestPlanAsksForTheGreatestDelay(t *testing.T) {
 	}
 }
 
-func TestPlanIsPrinted(t *testing.T) {
-	d := planDemand
-	d.Quantiles = true
-	p, err := Plan(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := p.String()
-	for _, want := range []string{"1e+06 packets", "bank 1:", "on the wire", "loss", "mean ±, 98 %", "deviation ±"} {
-		if !strings.Contains(s, want) {
-			t.Errorf("the plan does not say %q:\n%s", want, s)
-		}
-	}
-	if lines := strings.Count(s, "\n"); lines < 12 {
-		t.Errorf("%d lines:\n%s", lines, s)
-	}
-	t.Logf("\n%s", s)
-}
-
 func TestDemandSaysWhatIsWrong(t *testing.T) {
 	for want, change := range map[string]func(*Demand){
 		"Packets is 0":      func(d *Demand) { d.Packets = 0 },

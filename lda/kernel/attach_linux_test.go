@@ -59,18 +59,7 @@ func TestBeforeOthers(t *testing.T) {
 	a.with(opMove, r0, 0) // TCX_PASS
 	a.exit()
 	hides := p.loadCode(t, Egress, a.assemble())
-	err := in(w.a, func() error {
-		index, _, err := lookInterface("eth0")
-		if err != nil {
-			return err
-		}
-		link, err := newLink(hides, index, attachTCXEgress, 0)
-		p.closers = append(p.closers, func() { closeDescriptor(link) })
-		return err
-	})
-	if err != nil {
-		t.Skipf("no tcx: %v", err)
-	}
+	w.attachCode(t, p, hides)
 	w.attach(t, p, w.a, Egress)
 	if err := w.sendUDP(1, 50); err != nil {
 		t.Fatal(err)

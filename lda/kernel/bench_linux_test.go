@@ -3,8 +3,6 @@ package kernel
 import (
 	"encoding/binary"
 	"testing"
-	"time"
-	"unsafe"
 )
 
 // benchFrame is UDP over IPv4, as most packets are parsed.
@@ -146,101 +144,4 @@ func TestStagesCost(t *testing.T) {
 		}
 	}
 	t.Errorf("a packet costs %.2f times what the clock does, want %.2f", ratio, written)
-}
-
-// BenchmarkRead reads an interval of all processors, less the wait for
-// programs.
-func BenchmarkRead(b *testing.B) {
-	p := newPoint(b, DefaultConfig)
-	i := p.rotation.Active()
-	for b.Loop() {
-		p.collect(i, 0, 0)
-	}
-}
-
-// statistics returns how long a program has run, and how often.
-func statistics(b *testing.B, program int) (ns, runs uint64) {
-	var info [256]byte // struct bpf_prog_info
-	attributes := struct {
-		descriptor, size uint32
-		info             uint64
-	}{uint32(program), uint32(len(info)), pointer(unsafe.Pointer(&info))}
-	if _, err := bpf(objInfo, unsafe.Pointer(&attributes), unsafe.Sizeof(attributes)); err != nil {
-		b.Fatal(err)
-	}
-	return *(*uint64)(unsafe.Pointer(&info[192])), *(*uint64)(unsafe.Pointer(&info[200]))
-}
-
-// BenchmarkLive sends datagrams through a virtual cable with programs at both
-// ends, and reports what the kernel says that they take (bpf_stats), at the end
-// that receives: at full rate, and in bursts of 50 after 10 ms without work, when
-// nothing is in a cache. The program that only returns is what measuring costs.
-func BenchmarkLive(b *testing.B) {
-	const enableStatistics, rounds = 32, 5
-	var kind uint32
-	switch on, err := bpf(enableStatistics, unsafe.Pointer(&kind), 4); {
-	case err != nil:
-		b.Skipf("no statistics of programs: %v", err)
-	default:
-		defer closeDescriptor(on)
-	}
-	w := newWire(b, "")
-	bursts := func() error {
-		for range 20 {
-			if err := w.sendUDP(1, 50); err != nil {
-				return err
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		return nil
-	}
-	for b.Loop() {
-		for _, s := range stages() {
-			if s.name != "return" && s.name != "LDA" {
-				continue
-			}
-			config := DefaultConfig
-			config.Clock = Boot
-			up, _ := w.liveProgram(b, config, s, w.a, Egress)
-			down, program := w.liveProgram(b, config, s, w.b, Ingress)
-			for name, send := range map[string]func() error{"full": func() error { return w.sendUDP(1, 20_000) }, "cold": bursts} {
-				best := 1e9
-				for range rounds {
-					before, count := statistics(b, program)
-					if err := send(); err != nil {
-						b.Fatal(err)
-					}
-					after, counted := statistics(b, program)
-					best = min(best, float64(after-before)/float64(max(1, counted-count)))
-				}
-				b.ReportMetric(best, "ns/"+s.name+","+name)
-			}
-			up.Close()
-			down.Close()
-		}
-	}
-	b.ReportMetric(0, "ns/op")
-}
-
-// liveProgram attaches a stage of a program to an end of the link.
-func (w *wire) liveProgram(b *testing.B, c Config, s stage, namespace string, hook Hook) (p *Point, descriptor int) {
-	p = newPoint(b, c)
-	g := &program{config: p.config, hook: hook, cells: p.cells, control: p.control, lanes: p.lanes}
-	descriptor = p.loadCode(b, hook, s.build(g, 0))
-	err := in(namespace, func() error {
-		index, _, err := lookInterface(w.device)
-		if err != nil {
-			return err
-		}
-		kind := map[Hook]uint32{Ingress: attachTCXIngress, Egress: attachTCXEgress}[hook]
-		link, err := newLink(descriptor, index, kind, beforeOthers)
-		if err == nil {
-			p.closers = append(p.closers, func() { closeDescriptor(link) })
-		}
-		return err
-	})
-	if err != nil {
-		b.Skip(err)
-	}
-	return p, descriptor
 }

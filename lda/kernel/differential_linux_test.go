@@ -18,6 +18,7 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/queue/trace"
 )
 
 func closeDescriptor(d int) { syscall.Close(d) }
@@ -177,8 +178,8 @@ func (w *twin) report(t *testing.T, hook Hook) {
 	}
 }
 
-// captures returns the frames of all captures of a kind of link, each as far
-// as the kernel takes frames by hand.
+// captures returns the frames of all captures of a kind of link, each capture as far as it
+// is one, and as the kernel takes frames by hand.
 func captures(t *testing.T) map[hashing.LinkType][][]byte {
 	if _, err := os.Stat(dataDir); err != nil {
 		t.Skipf("captures not here: %v", err)
@@ -199,41 +200,19 @@ func captures(t *testing.T) map[hashing.LinkType][][]byte {
 				return err
 			}
 		}
-		data, err := io.ReadAll(source)
-		if err != nil {
-			return err
+		reader, err := trace.NewReader(source)
+		for n := 0; err == nil && n < mostOfOne; n++ {
+			var r trace.Record
+			if r, err = reader.Next(); err == nil {
+				frames[r.Link] = append(frames[r.Link], bytes.Clone(r.Frame))
+			}
 		}
-		link, some := splitCapture(data)
-		frames[link] = append(frames[link], some[:min(len(some), mostOfOne)]...)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return frames
-}
-
-// splitCapture splits a pcap file as far as it is one.
-func splitCapture(data []byte) (link hashing.LinkType, frames [][]byte) {
-	if len(data) < 24 {
-		return 0, nil
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if data[0] == 0xa1 {
-		order = binary.BigEndian
-	}
-	if magic := order.Uint32(data); magic != 0xa1b2c3d4 && magic != 0xa1b23c4d {
-		return 0, nil
-	}
-	link = hashing.LinkType(order.Uint32(data[20:]))
-	for data = data[24:]; len(data) >= 16; {
-		size := order.Uint32(data[8:])
-		data = data[16:]
-		size = min(size, uint32(len(data)))
-		frames = append(frames, data[:size:size])
-		data = data[size:]
-	}
-	return link, frames
 }
 
 // mostOfOne is how many frames of a capture are tried: those of a queue are alike.

@@ -56,14 +56,9 @@
 // Plain packets, IPv4 or IPv6 with TCP or UDP, take a short way. Measured one by one in
 // a loop (go test -run '^$' -bench Stages ./lda/kernel), a packet costs 94 ns, where
 // the kernel's clock takes 48 and calling a program 30.
-// Remembering a packet in the kernel's hash map costs 284 at each end. Between two
-// network stacks (-bench Live) the kernel says 163 ns a packet at full rate, and 191 in
-// bursts after 10 ms without work, when nothing is in a cache. A program that only
-// returns has 70 and 71 of that. Sixteen packets are added to their cells together, and
-// wait for memory once: one by one, a burst's packets took 302.
-//
-// Rotate takes some milliseconds, in which it waits and counting continues; reading
-// takes 35 µs for two processors (-bench Read). A bundle costs as much as its packets.
+// Remembering a packet in the kernel's hash map costs 284 at each end. Sixteen packets are
+// added to their cells together, and wait for memory once. A bundle costs as much as its
+// packets. Rotate takes some milliseconds, in which it waits and counting continues.
 //
 // # What it cannot do
 //

@@ -54,6 +54,25 @@ func (p *Point) loadCode(t testing.TB, hook Hook, code []instruction) int {
 	return descriptor
 }
 
+// attachCode attaches a loaded program to end a of the link, behind those that are there.
+func (w *wire) attachCode(t testing.TB, p *Point, program int) {
+	t.Helper()
+	err := in(w.a, func() error {
+		index, _, err := lookInterface("eth0")
+		if err != nil {
+			return err
+		}
+		link, err := newLink(program, index, attachTCXEgress, 0)
+		if err == nil {
+			p.closers = append(p.closers, func() { closeDescriptor(link) })
+		}
+		return err
+	})
+	if err != nil {
+		t.Skipf("no tcx: %v", err)
+	}
+}
+
 func (p *Point) setTime(now int64) { p.flags[controlTime/8] = uint64(now) }
 
 // A runner runs a program on frames by hand (BPF_PROG_TEST_RUN).

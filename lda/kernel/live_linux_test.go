@@ -145,20 +145,7 @@ func (w *wire) drop(t testing.TB, both *pair) {
 	a.place(pass)
 	a.exit()
 	program := p.loadCode(t, Egress, a.assemble())
-	err := in(w.a, func() error {
-		index, _, err := lookInterface("eth0")
-		if err != nil {
-			return err
-		}
-		link, err := newLink(program, index, attachTCXEgress, 0)
-		if err == nil {
-			p.closers = append(p.closers, func() { closeDescriptor(link) })
-		}
-		return err
-	})
-	if err != nil {
-		t.Skipf("dropping program: %v", err)
-	}
+	w.attachCode(t, p, program)
 }
 
 // sendTCP sends so many bytes through the link.
