@@ -10,34 +10,6 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Parts of a synopsis of another shape in frames that say otherwise are not
-// believed.
-func TestForeignSynopsis(t *testing.T) {
-	tuner := lda.Tuner{Config: controlConfig()}
-	shape := lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 64}, {Rows: 64, Shift: 1}}, SumBits: 48}
-	a := mustNew(shape)
-	for i := range uint64(200) {
-		a.Update(hashing.Word(2, i), int64(i))
-	}
-	foreign, _ := a.AppendPart(nil, 0, 2000)
-	l := newLink(t, tuner, tuner, 1)
-	l.tamper = func(interval uint64, f session.Frame, data []byte) [][]byte {
-		if interval == 1 && f.Kind == session.Part {
-			f.Payload = foreign
-			data = f.Append(nil, new(session.Key))
-		}
-		return [][]byte{data}
-	}
-	for range 3 {
-		l.run()
-	}
-	for i, want := range []error{nil, estimate.ErrEncoding, nil} {
-		if got := l.reports[i].Err; !errors.Is(got, want) {
-			t.Errorf("interval %d: %v, want %v", i, got, want)
-		}
-	}
-}
-
 // Packets that cross a marker spoil cells that lost as many as they gained.
 // Without a digest the interval is refused; with one those cells are.
 func TestCrossing(t *testing.T) {
