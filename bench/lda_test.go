@@ -117,7 +117,7 @@ func BenchmarkLDABatch(b *testing.B) {
 // BenchmarkLDASender updates through the state machine that ends intervals.
 func BenchmarkLDASender(b *testing.B) {
 	streams(b, func(b *testing.B, packets []hashing.Packet) {
-		s := must(control.NewSender(lda.Tuner{Config: twoBanks}, 1, 1500))
+		s := must(control.NewSender(twoBanks, 1, 1500))
 		must(s.Start(nil))
 		compare(b, len(packets), 0, func(from, to int) {
 			t := int64(from)

@@ -85,7 +85,7 @@ type transit struct {
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config, whose
-// shifts a [Tuner] may change. The error wraps [estimate.ErrConfig].
+// shifts [Config.Tuned] may change. The error wraps [estimate.ErrConfig].
 func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

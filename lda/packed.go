@@ -28,9 +28,7 @@ const (
 	packedBlock  = 64
 	packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
 	partHead     = 4 + 2 + 8 + 8
-
-	// LeastPart is the greatest number of bytes that a part of one cell takes.
-	LeastPart = partHead + 8 + 2 + (32+32+64)/8
+	leastPart    = partHead + 8 + 2 + (32+32+64)/8
 )
 
 // AppendPacked appends the packed form, for AddPacked, to dst. The closer
@@ -79,14 +77,12 @@ func (a *Aggregator) AddPacked(data []byte) error {
 	return nil
 }
 
-// PartsSize returns the greatest number of parts of an aggregator, and of bytes in
-// all of them together.
-func (c *Config) PartsSize() (parts, bytes int) {
-	return c.cells(), c.cells() * LeastPart
-}
+// PartsSize returns the greatest number of parts of an aggregator, and of bytes that each
+// takes then.
+func (c *Config) PartsSize() (parts, each int) { return c.cells(), leastPart }
 
 // AppendPart appends the packed form of the cells from one on, as many as fit in
-// room bytes, which are at least [LeastPart]. It returns the cell with which the
+// room bytes, which are at least what [Config.PartsSize] says. It returns the cell with which the
 // next part begins, or 0 after the last.
 func (a *Aggregator) AppendPart(dst []byte, from, room int) (part []byte, next int) {
 	start, first, about, cells := len(dst), from, a.someTime(), a.sampled()

@@ -39,13 +39,13 @@ func tells(data []byte) bool {
 	return slices.ContainsFunc(secrets, func(s []byte) bool { return bytes.Contains(data, s) })
 }
 
-var smallTuner = lda.Tuner{Config: lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 16}}, SumBits: 40, DigestBits: 8}}
+var smallConfig = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 16}}, SumBits: 40, DigestBits: 8}
 
 // keyed are values that were given the key, of each exported type that takes one.
 func keyed() map[string]any {
 	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 10}))
 	receiver := must(rli.NewReceiver(rli.Config{ReferenceBytes: 64, Buffer: 8, Flows: 8}))
-	sender, far := must(control.NewSender(smallTuner, 1, 1400)), must(control.NewReceiver(smallTuner))
+	sender, far := must(control.NewSender(smallConfig, 1, 1400)), must(control.NewReceiver(smallConfig))
 	injector.SetKey(secretKey)
 	receiver.SetKey(secretKey)
 	far.SetKey(secretKey)

@@ -3,9 +3,9 @@
 // packets and sends what it saw; a [Receiver] takes the markers, compares, and
 // reports on every interval once. Both make and take bytes, for any transport.
 //
-//	tuner := lda.Tuner{Config: lda.DefaultConfig}   // the same at both points
-//	sender, err := control.NewSender(tuner, uint64(time.Now().UnixNano()), 1500)
-//	receiver, err := control.NewReceiver(tuner)
+//	config := lda.DefaultConfig   // the same at both points
+//	sender, err := control.NewSender(config, uint64(time.Now().UnixNano()), 1500)
+//	receiver, err := control.NewReceiver(config)
 //
 //	start, err := sender.Start(nil)                 // send it, then packets
 //	sender.Update(packet, now)

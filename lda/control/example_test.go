@@ -11,9 +11,9 @@ import (
 // An interval from Start to End, with control packets that are bytes for any
 // transport.
 func ExampleSender() {
-	tuner := lda.Tuner{Config: lda.DefaultConfig}
-	sender, _ := control.NewSender(tuner, 1, 1500)
-	receiver, _ := control.NewReceiver(tuner)
+	config := lda.DefaultConfig
+	sender, _ := control.NewSender(config, 1, 1500)
+	receiver, _ := control.NewReceiver(config)
 	var reports []control.Report
 
 	start, _ := sender.Start(nil)

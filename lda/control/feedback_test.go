@@ -15,9 +15,9 @@ import (
 // Feedback tunes the sender; the receiver, which derives the same Config,
 // keeps up, also when feedback is lost, late or comes twice.
 func TestFeedback(t *testing.T) {
-	tuner := lda.Tuner{Config: controlConfig(), Quantiles: true}
-	tuner.Config.Banks[1].Shift = 9 // to be tuned away
-	l := newLink(t, tuner, tuner, testSession)
+	config := controlConfig()
+	config.Banks[1].Shift = 9 // to be tuned away
+	l := newLink(t, config, config, testSession)
 	rng := rand.New(rand.NewPCG(2, 3))
 	var late [][]byte
 	var first []byte
@@ -48,7 +48,7 @@ func TestFeedback(t *testing.T) {
 	if len(l.reports) != 200 || len(used) < 2 {
 		t.Errorf("%d reports with %d Configs, want 200 with 2 or more", len(l.reports), len(used))
 	}
-	other := newLink(t, tuner, tuner, testSession+1)
+	other := newLink(t, config, config, testSession+1)
 	if err := other.sender.Feedback(first); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("feedback for another session: %v", err)
 	}
@@ -67,8 +67,9 @@ func TestFeedback(t *testing.T) {
 // Feedback is used if it is on one of the last four intervals, on none before
 // what was used already, and on packets that were sent.
 func TestFeedbackInTurn(t *testing.T) {
-	l := plainLink(t)
-	tuner := l.sender.tuner
+	config := controlConfig()
+	config.Banks[1].Shift = 9 // to be tuned away
+	l := newLink(t, config, config, testSession)
 	for range 6 {
 		l.run()
 	}
@@ -87,21 +88,21 @@ func TestFeedbackInTurn(t *testing.T) {
 		{5, perInterval, 100, 100, nil},
 	} {
 		f := session.Frame{
-			Kind: session.Feedback, Fingerprint: tuner.Config.Fingerprint(), Session: testSession, Interval: step.interval,
+			Kind: session.Feedback, Fingerprint: config.Fingerprint(), Session: testSession, Interval: step.interval,
 			Payload: binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, step.sent), step.lost),
 		}
 		if err := l.sender.Feedback(f.Append(nil, new(session.Key))); !errors.Is(err, step.want) {
 			t.Errorf("%+v: %v", step, err)
 		}
-		want := tuner.Next(perInterval, step.tuned)
+		want := config.Tuned(perInterval, step.tuned)
 		if step.tuned == 0 {
-			want = tuner.Config
+			want = config
 		}
 		if l.sender.next != want {
 			t.Errorf("after feedback %+v: %+v, want %+v", step, l.sender.next, want)
 		}
 	}
-	if tuner.Next(perInterval, 10) == tuner.Next(perInterval, 100) || tuner.Next(perInterval, 10) == tuner.Config {
+	if config.Tuned(perInterval, 10) == config.Tuned(perInterval, 100) || config.Tuned(perInterval, 10) == config {
 		t.Error("the same Config for all losses, so the test tests nothing")
 	}
 }

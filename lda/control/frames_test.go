@@ -155,9 +155,9 @@ const allParts = 1000
 // What an interval takes in frames of 1,500 bytes: less than half of the encoding
 // that is not packed. Nothing of it is lost.
 func TestPackedParts(t *testing.T) {
-	tuner := lda.Tuner{Config: lda.DefaultConfig}
+	config := lda.DefaultConfig
 	for packets, most := range map[uint64]int{0: 1000, 1000: 14_000, 10_000: 22_000, 100_000: 30_000, 1_000_000: 36_000} {
-		l := newLink(t, tuner, tuner, 1)
+		l := newLink(t, config, config, 1)
 		l.sender.mtu = 1500
 		start, _ := l.sender.Start(nil)
 		l.deliver(start)
@@ -175,7 +175,7 @@ func TestPackedParts(t *testing.T) {
 				l.deliver(data)
 			}
 			if size > most || packets > 0 && size < 1000 {
-				t.Errorf("%d packets take %d bytes, want up to %d of %d", packets, size, most, tuner.Config.EncodedSize())
+				t.Errorf("%d packets take %d bytes, want up to %d of %d", packets, size, most, config.EncodedSize())
 			}
 		}
 		if r := l.reports; len(r) != 1 || r[0].Came != 1 || packets > 0 && (r[0].Result.Mean != 5e6 || r[0].Result.N != packets) {
@@ -206,10 +206,10 @@ func TestTurns(t *testing.T) {
 	want(l.sender.Feedback([]byte{1}), estimate.ErrEncoding)
 	_, err = l.receiver.Receive([]byte{1}, nil)
 	want(err, estimate.ErrEncoding)
-	_, err = NewReceiver(lda.Tuner{})
+	_, err = NewReceiver(lda.Config{})
 	want(err, estimate.ErrConfig)
-	for _, mtu := range []int{-1, 0, session.FrameSize + lda.LeastPart - 1} {
-		_, err := NewSender(l.sender.tuner, 1, mtu)
+	for _, mtu := range []int{-1, 0, session.FrameSize + leastPart - 1} {
+		_, err := NewSender(l.sender.config, 1, mtu)
 		want(err, estimate.ErrConfig)
 	}
 	l.run()
@@ -221,7 +221,7 @@ func TestTurns(t *testing.T) {
 
 // Frames are no longer than the mtu, of whatever length it is.
 func TestFramesFitMTU(t *testing.T) {
-	for mtu := session.FrameSize + lda.LeastPart; mtu < 600; mtu++ {
+	for mtu := session.FrameSize + leastPart; mtu < 600; mtu++ {
 		l := plainLink(t)
 		l.sender.mtu, l.mtu = mtu, mtu
 		l.run()
@@ -273,8 +273,8 @@ func TestReadingDoesNotStopUpdating(t *testing.T) {
 }
 
 func FuzzReceive(f *testing.F) {
-	tuner := lda.Tuner{Config: controlConfig()}
-	s, err := NewSender(tuner, 1, testMTU)
+	config := controlConfig()
+	s, err := NewSender(config, 1, testMTU)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func FuzzReceive(f *testing.F) {
 		f.Add(end, bytes.Clone(data))
 	}
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		r, err := NewReceiver(tuner)
+		r, err := NewReceiver(config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
-	"github.com/hoplag/hoplag/lda"
 )
 
 var testKey = [16]byte{1, 2, 3}
@@ -81,7 +80,7 @@ func TestKeyMakesUpIntervals(t *testing.T) {
 	for key, later := range map[[16]byte]int64{testKey: 1_000_000, {8}: 0} {
 		l := keyedLink(t)
 		l.run()
-		forger, err := NewSender(lda.Tuner{Config: controlConfig()}, testSession+1, testMTU)
+		forger, err := NewSender(controlConfig(), testSession+1, testMTU)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +122,7 @@ func TestKeyOnOneSide(t *testing.T) {
 	if n := l.receiver.Counters().Foreign; n < 5 || len(l.reports) != 0 || !errors.Is(l.errs[0], estimate.ErrMismatch) {
 		t.Errorf("no key: %d foreign, %v, reports %+v", n, l.errs, l.reports)
 	}
-	l.sender.mtu = session.FrameSize + lda.LeastPart
+	l.sender.mtu = session.FrameSize + leastPart
 	if err := l.sender.SetKey(testKey); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("no room for a tag: %v", err)
 	}
@@ -218,7 +217,7 @@ func TestRestartWithAnyNumber(t *testing.T) {
 // restart starts the sender anew.
 func (l *link) restart(number uint64, withKey bool) {
 	var err error
-	if l.sender, err = NewSender(lda.Tuner{Config: controlConfig()}, number, testMTU); err == nil && withKey {
+	if l.sender, err = NewSender(controlConfig(), number, testMTU); err == nil && withKey {
 		err = l.sender.SetKey(testKey)
 	}
 	if err != nil {

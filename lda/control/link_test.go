@@ -15,6 +15,9 @@ const (
 	perInterval = 200 // packets
 )
 
+// leastPart is the room that a part takes.
+var leastPart = func() int { c := controlConfig(); _, each := c.PartsSize(); return each }()
+
 func controlConfig() lda.Config {
 	return lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
 }
@@ -36,7 +39,7 @@ type link struct {
 	afterStart func()
 }
 
-func newLink(t testing.TB, sender, receiver lda.Tuner, session uint64) *link {
+func newLink(t testing.TB, sender, receiver lda.Config, session uint64) *link {
 	t.Helper()
 	s, err := NewSender(sender, session, testMTU)
 	if err != nil {
@@ -51,8 +54,8 @@ func newLink(t testing.TB, sender, receiver lda.Tuner, session uint64) *link {
 
 // plainLink returns a link of two points that are alike.
 func plainLink(t testing.TB) *link {
-	tuner := lda.Tuner{Config: controlConfig()}
-	return newLink(t, tuner, tuner, testSession)
+	config := controlConfig()
+	return newLink(t, config, config, testSession)
 }
 
 // deliver hands a session.Frame to the receiver, or what becomes of it.

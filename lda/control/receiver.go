@@ -75,7 +75,6 @@ type Counters = session.Counters
 // Receive decode and compare all cells. The zero value panics.
 type Receiver struct {
 	control session.Receiver
-	tuner   lda.Tuner
 	reports []Report // of the call of Receive
 
 	target *lda.Aggregator // gets the packets: a slot's aggregator, or idle
@@ -84,16 +83,16 @@ type Receiver struct {
 	up     *lda.Aggregator    // the synopsis, decoded
 }
 
-// NewReceiver returns a Receiver for a Sender with an equal tuner. The error wraps
+// NewReceiver returns a Receiver for a Sender with an equal Config. The error wraps
 // [estimate.ErrConfig].
-func NewReceiver(t lda.Tuner) (*Receiver, error) {
-	if err := t.Validate(); err != nil {
+func NewReceiver(c lda.Config) (*Receiver, error) {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Receiver{tuner: t, idle: mustNew(idleConfig), down: [2]*lda.Aggregator{mustNew(t.Config), mustNew(t.Config)}, up: mustNew(t.Config)}
+	r := &Receiver{idle: mustNew(idleConfig), down: [2]*lda.Aggregator{mustNew(c), mustNew(c)}, up: mustNew(c)}
 	r.target = r.idle
-	parts, bytes := t.Config.PartsSize()
-	r.control = session.Receiver{Slots: slots{r}, Fingerprint: t.Config.Fingerprint(), Parts: parts, Bytes: bytes}
+	parts, each := c.PartsSize()
+	r.control = session.Receiver{Slots: slots{r}, Fingerprint: c.Fingerprint(), Parts: parts, Bytes: parts * each}
 	return r, nil
 }
 

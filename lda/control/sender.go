@@ -29,10 +29,10 @@ import (
 // A Sender is not safe for concurrent use, except that one goroutine may use Parts
 // while another one calls Update, if it finishes before the next End. The zero value panics.
 type Sender struct {
-	tuner lda.Tuner
-	next  lda.Config // of the next interval
-	key   session.Key
-	mtu   int
+	config lda.Config
+	next   lda.Config // of the next interval
+	key    session.Key
+	mtu    int
 
 	session, interval uint64 // interval is the open one, or the next
 	clockSet          bool
@@ -61,16 +61,16 @@ type turn struct {
 // frames that strangers repeat from being followed, it asks by feedback for a
 // greater number, and the Sender takes that at its next Start.
 //
-// The first intervals use the tuner's Config. Feedback lets the tuner choose
-// another, which each Start carries. The error wraps [estimate.ErrConfig].
-func NewSender(t lda.Tuner, number uint64, mtu int) (*Sender, error) {
-	if err := t.Validate(); err != nil {
+// The first intervals use the Config. Feedback tunes it to the losses, and each Start
+// carries the shifts. The error wraps [estimate.ErrConfig].
+func NewSender(c lda.Config, number uint64, mtu int) (*Sender, error) {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Sender{tuner: t, next: t.Config, session: number, mtu: mtu, idle: mustNew(idleConfig)}
+	s := &Sender{config: c, next: c, session: number, mtu: mtu, idle: mustNew(idleConfig)}
 	s.open = s.idle
 	for i := range s.turns {
-		s.turns[i].aggregator = mustNew(t.Config)
+		s.turns[i].aggregator = mustNew(c)
 	}
 	return s, s.useKey(session.Key{})
 }
@@ -86,9 +86,10 @@ func (s *Sender) SetKey(key [16]byte) error {
 func (s *Sender) useKey(key session.Key) error {
 	before := s.key
 	s.key = key
-	if room := s.room(); room < lda.LeastPart {
+	if _, least := s.config.PartsSize(); s.room() < least {
+		least += s.mtu - s.room()
 		s.key = before
-		return estimate.Invalid("control", "mtu", s.mtu, "at least "+strconv.Itoa(s.mtu-room+lda.LeastPart))
+		return estimate.Invalid("control", "mtu", s.mtu, "at least "+strconv.Itoa(least))
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (s *Sender) ClockSet() { s.clockSet = s.open != s.idle }
 
 // frame returns a frame of the open interval, or the next.
 func (s *Sender) frame(kind session.Kind) session.Frame {
-	return session.Frame{Kind: kind, Fingerprint: s.tuner.Config.Fingerprint(), Session: s.session, Interval: s.interval}
+	return session.Frame{Kind: kind, Fingerprint: s.config.Fingerprint(), Session: s.session, Interval: s.interval}
 }
 
 // Start begins an interval and appends its marker to dst. If the Receiver asked for
@@ -139,7 +140,7 @@ func (s *Sender) Start(dst []byte) ([]byte, error) {
 	s.open = turn.aggregator
 	shifts := s.next.Shifts()
 	if err := s.open.SetShifts(shifts[:]); err != nil {
-		panic(err) // a Tuner chooses valid ones
+		panic(err) // Tuned gives valid ones
 	}
 	f := s.frame(session.Start)
 	f.Payload = shifts[:]
@@ -228,6 +229,6 @@ func (s *Sender) Feedback(data []byte) error {
 		return fmt.Errorf("control: %w: feedback says %d of %d packets lost, of %d", estimate.ErrMismatch, lost, sent, own)
 	}
 	s.heard = f.Interval + 1
-	s.next = s.tuner.Next(sent, lost)
+	s.next = s.config.Tuned(sent, lost)
 	return nil
 }

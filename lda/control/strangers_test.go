@@ -7,7 +7,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
-	"github.com/hoplag/hoplag/lda"
 )
 
 // Packets that cross a marker spoil cells that lost as many as they gained.
@@ -16,8 +15,8 @@ func TestCrossing(t *testing.T) {
 	for _, digest := range []uint8{0, 16} {
 		c := controlConfig()
 		c.DigestBits = digest
-		tuner := lda.Tuner{Config: c}
-		l := newLink(t, tuner, tuner, 1)
+		config := c
+		l := newLink(t, config, config, 1)
 		start, _ := l.sender.Start(nil)
 		l.deliver(start)
 		for i := range uint64(100) {
@@ -47,20 +46,20 @@ func TestCrossing(t *testing.T) {
 // A Receiver that is started anew takes what the Sender was tuned to from the
 // first Start.
 func TestReceiverStartsAnew(t *testing.T) {
-	tuner := lda.Tuner{Config: controlConfig()}
-	tuner.Config.Banks[1].Shift = 9 // to be tuned away
-	l := newLink(t, tuner, tuner, testSession)
+	config := controlConfig()
+	config.Banks[1].Shift = 9 // to be tuned away
+	l := newLink(t, config, config, testSession)
 	for range 3 {
 		l.run()
 		if err := l.sender.Feedback(l.receiver.AppendFeedback(nil, &l.reports[len(l.reports)-1])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if l.sender.next == tuner.Config {
+	if l.sender.next == config {
 		t.Fatal("not tuned")
 	}
 	var err error
-	if l.receiver, err = NewReceiver(tuner); err != nil {
+	if l.receiver, err = NewReceiver(config); err != nil {
 		t.Fatal(err)
 	}
 	l.reports = nil
@@ -74,7 +73,7 @@ func TestReceiverStartsAnew(t *testing.T) {
 		assertRight(t, &l.reports[i])
 	}
 	// Shifts that no Config has are refused.
-	f := session.Frame{Kind: session.Start, Fingerprint: tuner.Config.Fingerprint(), Session: testSession, Interval: 9,
+	f := session.Frame{Kind: session.Start, Fingerprint: config.Fingerprint(), Session: testSession, Interval: 9,
 		Payload: []byte{3, 1, 0, 0}}
 	if _, err := l.receiver.Receive(f.Append(nil, new(session.Key)), nil); !errors.Is(err, estimate.ErrEncoding) {
 		t.Errorf("shifts out of order: %v", err)
