@@ -450,5 +450,5 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
 // would use.
 func (a *Accumulator) Distribution() Distribution {
 	a.complete()
-	return newDistribution(slices.Clone(a.delays))
+	return Distribution{samples: estimate.NewEmpirical(slices.Clone(a.delays))}
 }

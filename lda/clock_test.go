@@ -82,10 +82,9 @@ func TestCorrect(t *testing.T) {
 	if uncorrected.StdDev < 5*want.StdDev {
 		t.Errorf("uncorrected, the deviation is %.1f", uncorrected.StdDev)
 	}
-	right, _ := appendSamples(nil, up, exact)
-	samples, err := appendSamples(nil, up, far)
-	if err != nil || len(samples) != len(right) {
-		t.Fatalf("%v, %d samples of %d", err, len(samples), len(right))
+	right, samples := samplesOf(t, up, exact), samplesOf(t, up, far)
+	if len(samples) != len(right) {
+		t.Fatalf("%d samples of %d", len(samples), len(right))
 	}
 	for i := range samples {
 		if math.Abs(samples[i]-right[i]) > 2 {

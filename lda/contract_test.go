@@ -50,9 +50,9 @@ func TestMismatch(t *testing.T) {
 	a.Update(1<<40, 1)
 	before, _ := a.MarshalBinary()
 	for name, f := range map[string]func() error{
-		"Merge":         func() error { return a.Merge(b) },
-		"Estimate":      func() error { _, err := Estimate(a, b); return err },
-		"appendSamples": func() error { _, err := appendSamples(nil, a, b); return err },
+		"Merge":      func() error { return a.Merge(b) },
+		"Estimate":   func() error { _, err := Estimate(a, b); return err },
+		"Distribute": func() error { _, err := Distribute(a, b); return err },
 	} {
 		if err := f(); !errors.Is(err, estimate.ErrMismatch) {
 			t.Errorf("%s of two seeds: %v, want ErrMismatch", name, err)
@@ -147,21 +147,19 @@ func TestNoAllocation(t *testing.T) {
 	buf := make([]byte, 0, up.config.EncodedSize())
 	data, _ := sent.MarshalBinary()
 	packed := sent.AppendPacked(nil, 1e18)
-	samples := make([]float64, 0, 3072)
 	ids := []hashing.Packet{1, 2, 3}
 	var r Result
 	for name, f := range map[string]func(){
-		"Update":        func() { up.Update(5, 6) },
-		"UpdateBatch":   func() { up.UpdateBatch(ids, 6) },
-		"Merge":         func() { up.Merge(up) },
-		"Reset":         func() { up.Reset() },
-		"Estimate":      func() { r, _ = Estimate(sent, received) },
-		"intervals":     func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
-		"appendSamples": func() { samples, _ = appendSamples(samples[:0], down, down) },
-		"AppendBinary":  func() { buf, _ = up.AppendBinary(buf[:0]) },
-		"Unmarshal":     func() { sent.UnmarshalBinary(data) },
-		"AppendPacked":  func() { buf = sent.AppendPacked(buf[:0], 1e18) },
-		"AddPacked":     func() { down.AddPacked(packed) },
+		"Update":       func() { up.Update(5, 6) },
+		"UpdateBatch":  func() { up.UpdateBatch(ids, 6) },
+		"Merge":        func() { up.Merge(up) },
+		"Reset":        func() { up.Reset() },
+		"Estimate":     func() { r, _ = Estimate(sent, received) },
+		"intervals":    func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
+		"AppendBinary": func() { buf, _ = up.AppendBinary(buf[:0]) },
+		"Unmarshal":    func() { sent.UnmarshalBinary(data) },
+		"AppendPacked": func() { buf = sent.AppendPacked(buf[:0], 1e18) },
+		"AddPacked":    func() { down.AddPacked(packed) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

@@ -98,15 +98,15 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 		found, err = settle(&cells)
 	}
 	r.Repeats = copies.Repeats
-	var seen effects
+	var alone estimate.Cells
 	if err == nil {
-		seen, err = compareCells(&cells, &found)
+		alone, err = compareCells(&cells, &found)
 	}
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
 	r.report(&found, received-min(received, copies.received))
-	r.seeRepeats(&census, &seen)
+	r.seeRepeats(&census, &alone)
 	err = r.include(&copies)
 	r.MeanError = r.sampling
 	return r, err

@@ -90,22 +90,22 @@ func poissonLimit(mean, rarity float64) uint64 {
 
 // each calls f for the cells that may not be empty, bank by bank.
 func (p *pairing) each(f func(bank, i int)) {
-	from := 0
-	for bank, b := range p.up.config.Banks[:p.up.config.banks()] {
-		for i, to := from, from+b.Rows; i < to; {
-			end := min(to, (i/packedBlock+1)*packedBlock)
-			some := p.up.some(i/packedBlock) | p.down.some(i/packedBlock)
-			for some = some << (i % packedBlock) >> (i % packedBlock); some != 0; {
-				k := bits.LeadingZeros64(some)
-				some &^= 1 << (63 - k)
-				if i = i/packedBlock*packedBlock + k; i >= end {
-					break
-				}
-				f(bank, i)
+	config := &p.up.config
+	cells, bank, end := config.cells(), 0, config.first(1)
+	for block := 0; block < cells; block += packedBlock {
+		some := p.up.some(block/packedBlock) | p.down.some(block/packedBlock)
+		for some != 0 {
+			k := bits.LeadingZeros64(some)
+			some &^= 1 << (63 - k)
+			if block+k >= cells {
+				break
 			}
-			i = end
+			for block+k >= end {
+				bank++
+				end = config.first(bank + 1)
+			}
+			f(bank, block+k)
 		}
-		from += b.Rows
 	}
 }
 

@@ -95,74 +95,51 @@ const (
 	leastAlone = 20 // packets
 )
 
-// effects are what cells with few and with many packets tell when they are
-// compared.
-type effects struct {
-	slope float64 // how many standard errors fuller cells are slower per packet
-	apart float64 // how many the mean of a bank is away from that of all
-	alone estimate.Cells
-}
-
-// compareCells compares the usable cells of a settlement. The error wraps
-// ErrContradiction if banks cannot both be right: copies that share cells, however slow
-// they are, are in every bank alike.
-func compareCells(p *pairing, found *settlement) (e effects, err error) {
+// compareCells compares the usable cells of a settlement, and returns the packets that
+// are alone. The error wraps ErrContradiction if the means of banks differ so much that
+// they cannot both be right: copies that share cells, however slow they are, are in every
+// bank alike.
+func compareCells(p *pairing, found *settlement) (alone estimate.Cells, err error) {
 	mean, variance := found.sum/float64(found.packets), found.cells.Variance()
-	var sum, squares float64
 	for j, b := range p.up.config.Banks[:p.up.config.banks()] {
 		from := p.up.config.first(j)
 		var packets, cells, total, noise float64 // total: of the delays beyond the mean
-		for i := from; i < from+b.Rows; i++ {
-			if p.usable(i) {
-				cells++ // also an empty one
-			}
-		}
 		for n, wrapped := range p.some(from, from+b.Rows) {
+			cells++
 			packets += float64(n)
 			total += found.relative(n, wrapped) - float64(n)*mean
 		}
 		for n, wrapped := range p.some(from, from+b.Rows) {
-			count := float64(n)
-			beyond := found.relative(n, wrapped) - count*mean
-			term, own := beyond*(count-packets/cells), beyond-count*total/packets
-			sum += term
-			squares += term * term
-			noise += own * own
+			beyond := found.relative(n, wrapped) - float64(n)*mean
+			noise += sq(beyond - float64(n)*total/packets)
 			if n == 1 {
-				e.alone.Add(beyond, 1)
+				alone.Add(beyond, 1)
 			}
 		}
-		if cells >= leastAlone && packets > 0 {
-			// Few packets may miss the rare slow ones that all have.
-			rounding := packets * (1 + 1e-12*math.Abs(float64(found.base)))
-			e.apart = max(e.apart, math.Abs(total)/(math.Sqrt(noise+packets*variance)+rounding))
+		// Few packets may miss the rare slow ones that all have.
+		rounding := packets * (1 + 1e-12*math.Abs(float64(found.base)))
+		if apart := math.Abs(total) / (math.Sqrt(noise+packets*variance) + rounding); cells >= leastAlone && apart > tooFar {
+			err = fmt.Errorf("%w: the means of banks differ by %.3g standard errors", ErrContradiction, apart)
 		}
 	}
-	if squares > 0 {
-		e.slope = sum / math.Sqrt(squares)
-	}
-	if e.apart > tooFar {
-		err = fmt.Errorf("%w: the means of banks differ by %.3g standard errors", ErrContradiction, e.apart)
-	}
-	return e, err
+	return alone, err
 }
 
 // seeRepeats looks for copies in groups too small to overfill a cell, by their
 // effects. Cells that lost a packet hold more of those that arrived than they
-// should: the copies of the lost one. Fuller cells are slower or faster per
-// packet, for a cell is full because of its copies. And full cells scatter more
-// than packets that are alone.
-func (r *Result) seeRepeats(c *census, e *effects) {
-	if c.excess.sure() || math.Abs(e.slope) > surely {
+// should: the copies of the lost one. And full cells scatter more than packets that
+// are alone.
+func (r *Result) seeRepeats(c *census, alone *estimate.Cells) {
+	if c.excess.sure() {
 		r.Repeats.excess = uint64(c.missing() * float64(r.spoken))
 	}
-	if e.alone.Cells() < leastAlone {
+	if alone.Cells() < leastAlone {
 		return
 	}
 	// The logarithm of the variance of n exponential delays has the variance 8/n.
 	// Heavier tails err more, and are taken for copies: all that costs is width.
-	variance := e.alone.Variance()
-	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(e.alone.Cells())) {
-		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), e.alone.EffectiveDegrees(0)
+	variance := alone.Variance()
+	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(alone.Cells())) {
+		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), alone.EffectiveDegrees(0)
 	}
 }

@@ -50,7 +50,24 @@ func settle(all *pairing) (s settlement, err error) {
 	}
 	s.width = int(all.up.config.SumBits)
 	s.base = int64(math.Round(float64(estimate.SignExtend(first, s.width)) / float64(least)))
-	for modulus, tries := math.Ldexp(1, s.width), 4; tries > 0; tries-- {
+	if s.width < 64 {
+		if err := s.unwrap(all, present); err != nil {
+			return s, err
+		}
+	}
+	for n, sum := range all.all() {
+		x := s.relative(n, sum)
+		s.cells.Add(x, n)
+		s.packets += n
+		s.sum += x
+	}
+	return s, nil
+}
+
+// unwrap moves the base to the mean, relative to which no sum has wrapped.
+func (s *settlement) unwrap(all *pairing, present uint64) error {
+	modulus := math.Ldexp(1, s.width)
+	for range 4 {
 		l := s.line(all, present)
 		intercept, slope, doubt := l.fit()
 		if math.Abs(intercept) > modulus/2 {
@@ -58,18 +75,12 @@ func settle(all *pairing) (s settlement, err error) {
 			continue
 		}
 		if l.widest >= modulus/4 || 5*doubt > modulus/2 {
-			return s, fmt.Errorf("%w: sums of %d bits have wrapped, and delays vary too much to tell how often", ErrContradiction, s.width)
+			return fmt.Errorf("%w: sums of %d bits have wrapped, and delays vary too much to tell how often", ErrContradiction, s.width)
 		}
 		s.base += int64(math.Round(l.sum / l.packets))
-		for n, sum := range all.all() {
-			x := s.relative(n, sum)
-			s.cells.Add(x, n)
-			s.packets += n
-			s.sum += x
-		}
-		return s, nil
+		return nil
 	}
-	return s, fmt.Errorf("%w: no number of wraps of %d bits fits all sums", ErrContradiction, s.width)
+	return fmt.Errorf("%w: no number of wraps of %d bits fits all sums", ErrContradiction, s.width)
 }
 
 // A line is the least-squares fit of sums, relative to a base for each packet,
@@ -80,13 +91,12 @@ type line struct {
 	widest                  float64 // greatest distance of a sum from its prediction
 }
 
-// line takes the cells by rising count, to powers of two. Sums that do not wrap may come
-// in any order.
+// line takes the cells by rising count, to powers of two.
 func (s *settlement) line(all *pairing, present uint64) (l line) {
-	for wide := s.width == 64; present != 0; present &= present - 1 {
+	for ; present != 0; present &= present - 1 {
 		size := bits.TrailingZeros64(present) + 1
 		for n, sum := range all.all() {
-			if bits.Len64(n) != size && !wide {
+			if bits.Len64(n) != size {
 				continue
 			}
 			expected := int64(0)
@@ -102,9 +112,6 @@ func (s *settlement) line(all *pairing, present uint64) (l line) {
 			l.sum += x
 			l.mean += x / count
 			l.squares += x * x / count
-		}
-		if wide {
-			break
 		}
 	}
 	return l
