@@ -1,8 +1,11 @@
 package lost
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -25,6 +28,14 @@ const (
 
 const flagOnWay, flagRepeated, flagNumber = 1, 2, 4
 
+// bit returns a flag if it is set.
+func bit(set bool, flag byte) byte {
+	if set {
+		return flag
+	}
+	return 0
+}
+
 // AppendTrails appends trails, whose times are multiples of unit.
 func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
 	last := int64(0)
@@ -33,11 +44,7 @@ func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
 		dst = binary.AppendUvarint(dst, uint64(t.Cell))
 		dst = binary.AppendVarint(dst, t.From/unit-last)
 		last = t.From / unit
-		open := uint64(0)
-		if t.Open {
-			open = 1
-		}
-		dst = binary.AppendUvarint(dst, uint64(len(t.Start))<<1|open)
+		dst = binary.AppendUvarint(dst, uint64(len(t.Start))<<1|uint64(bit(t.Open, 1)))
 		dst = binary.AppendUvarint(dst, uint64(len(t.Steps)))
 		dst = binary.AppendVarint(dst, t.Until/unit-last)
 		for j := range t.Start {
@@ -56,45 +63,37 @@ func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
 	return dst
 }
 
-// A reader reads numbers. After the first error it reads zeros.
+// A reader reads numbers, and keeps the first error.
 type reader struct {
-	b   []byte
-	bad bool
+	bytes.Reader
+	err error
 }
 
 func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	return r.skip(v, n)
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.b)
-	return int64(r.skip(uint64(v), n))
-}
-
-func (r *reader) fixed(size int) (v uint64) {
-	if len(r.b) < size {
-		return r.skip(0, 0)
-	}
-	for _, c := range r.b[:size] {
-		v = v<<8 | uint64(c)
-	}
-	return r.skip(v, size)
-}
-
-func (r *reader) skip(v uint64, n int) uint64 {
-	if n <= 0 || r.bad {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
+	v, err := binary.ReadUvarint(r)
+	r.err = cmp.Or(r.err, err)
 	return v
 }
 
-// count reads how many things follow of at least so many bytes.
+func (r *reader) varint() int64 {
+	v, err := binary.ReadVarint(r)
+	r.err = cmp.Or(r.err, err)
+	return v
+}
+
+func (r *reader) fixed(size int) (v uint64) {
+	for range size {
+		b, err := r.ReadByte()
+		v, r.err = v<<8|uint64(b), cmp.Or(r.err, err)
+	}
+	return v
+}
+
+// count returns how many things follow, each of at least so many bytes, or none if they
+// cannot.
 func (r *reader) count(n uint64, size int) int {
-	if n > uint64(len(r.b)/size) {
-		r.bad, r.b = true, nil
+	if n > uint64(r.Len()/size) {
+		r.err = cmp.Or(r.err, io.ErrUnexpectedEOF)
 		return 0
 	}
 	return int(n)
@@ -105,8 +104,8 @@ func (r *reader) count(n uint64, size int) int {
 func DecodeTrails(data []byte, unit int64) (trails []areas.Trail, err error) {
 	const bits = 43 // of a time in units
 	farthest := min(1<<bits, math.MaxInt64/unit)
-	r, last := reader{b: data}, int64(0)
-	for len(r.b) > 0 {
+	r, last := reader{Reader: *bytes.NewReader(data)}, int64(0)
+	for r.Len() > 0 {
 		t := areas.Trail{Cell: int(r.uvarint() & (1<<31 - 1))}
 		last += r.varint()
 		start := r.uvarint()
@@ -123,7 +122,7 @@ func DecodeTrails(data []byte, unit int64) (trails []areas.Trail, err error) {
 				End: end * unit, Sent: uint32(r.uvarint()), Outstanding: uint32(r.uvarint()), Digest: uint32(r.fixed(4)),
 			})
 		}
-		if r.bad || max(last, -last, until, -until, end) > farthest {
+		if r.err != nil || max(last, -last, until, -until, end) > farthest {
 			return nil, fmt.Errorf("lost: %w: trail %d", estimate.ErrEncoding, len(trails))
 		}
 		trails = append(trails, t)
@@ -146,16 +145,7 @@ func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 		dst = binary.AppendUvarint(dst, uint64(n.Trail-last))
 		last = n.Trail
 		dst = binary.AppendVarint(dst, int64(n.Step))
-		flags := byte(0)
-		if n.OnWay {
-			flags |= flagOnWay
-		}
-		if n.Repeated {
-			flags |= flagRepeated
-		}
-		if n.ID != uint64(n.Packet) {
-			flags |= flagNumber
-		}
+		flags := bit(n.OnWay, flagOnWay) | bit(n.Repeated, flagRepeated) | bit(n.ID != uint64(n.Packet), flagNumber)
 		dst = binary.BigEndian.AppendUint64(append(dst, flags), n.ID)
 		dst = binary.AppendVarint(dst, n.Sent-trails[n.Trail].From)
 	}
@@ -165,7 +155,7 @@ func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 // DecodeNames decodes names of packets of trails. An id that is a number is
 // hashed with hash. The error wraps [estimate.ErrEncoding].
 func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) hashing.Packet) (all Names, err error) {
-	r, last := reader{b: data}, uint64(0)
+	r, last := reader{Reader: *bytes.NewReader(data)}, uint64(0)
 	all.Left = int(r.uvarint() & (1<<31 - 1))
 	wrong := func() (Names, error) {
 		return Names{}, fmt.Errorf("lost: %w: name %d", estimate.ErrEncoding, len(all.Names))
@@ -177,12 +167,12 @@ func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) has
 		all.Known = append(all.Known, int(last))
 	}
 	last = 0
-	for len(r.b) > 0 {
+	for r.Len() > 0 {
 		last += r.uvarint()
 		step := r.varint()
 		flags, id := r.fixed(1), r.fixed(8)
 		since := r.varint()
-		if r.bad || last >= uint64(len(trails)) || flags > flagOnWay|flagRepeated|flagNumber {
+		if r.err != nil || last >= uint64(len(trails)) || flags > flagOnWay|flagRepeated|flagNumber {
 			return wrong()
 		}
 		t := &trails[last]
@@ -196,7 +186,7 @@ func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) has
 		}
 		all.Names = append(all.Names, n)
 	}
-	if r.bad {
+	if r.err != nil {
 		return wrong()
 	}
 	return all, nil

@@ -112,17 +112,15 @@ func digest(c *lda.Config, p hashing.Packet) uint32 { return uint32(p>>32) & (1<
 type Finder struct {
 	config  lda.Config
 	trails  []areas.Trail
-	cells   []int32 // by cell: its first trail, plus 1
-	next    []int32 // by trail: the next one of the same cell, plus 1
-	ends    []int   // by trail: of what was offered
-	from    int64   // of the earliest trail
-	until   int64   // of the latest
-	offered []candidate
+	cells   []int32       // by cell: its first trail, plus 1
+	next    []int32       // by trail: the next one of the same cell, plus 1
+	offered [][]candidate // by trail
+	from    int64         // of the earliest trail
+	until   int64         // of the latest
 }
 
 // A candidate is a packet that was sent while a trail went on.
 type candidate struct {
-	trail  int32
 	digest uint32
 	packet hashing.Packet
 	id     uint64
@@ -139,7 +137,7 @@ func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 		return nil, err
 	}
 	f := &Finder{config: c, trails: trails, from: math.MaxInt64, until: math.MinInt64}
-	f.next, f.ends = make([]int32, len(trails)), make([]int, len(trails))
+	f.next, f.offered = make([]int32, len(trails)), make([][]candidate, len(trails))
 	for _, b := range c.Banks {
 		f.cells = append(f.cells, make([]int32, b.Rows)...)
 	}
@@ -175,41 +173,25 @@ func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 		return
 	}
 	for i := f.cells[cell]; i > 0; i = f.next[i-1] {
-		trail, c := &f.trails[i-1], candidate{i - 1, digest(&f.config, p), p, id, t}
+		trail, c := &f.trails[i-1], candidate{digest(&f.config, p), p, id, t}
 		if t >= trail.From && t < end(trail) || slices.ContainsFunc(trail.Start, c.is) {
-			f.offered = append(f.offered, c)
-			f.ends[i-1]++
+			f.offered[i-1] = append(f.offered[i-1], c)
 		}
 	}
 }
 
 // Names returns the packets that were lost, as many as are found by trying so
-// many sets.
+// many sets, and forgets what was offered.
 func (f *Finder) Names(budget int) (all Names) {
-	total := 0
-	for i, n := range f.ends {
-		f.ends[i] = total
-		total += n
-	}
-	sorted := make([]candidate, total)
-	for i := range f.offered {
-		c := &f.offered[i]
-		sorted[f.ends[c.trail]] = *c
-		f.ends[c.trail]++
-	}
-	f.offered = f.offered[:0]
 	w := walker{budget: budget}
-	first := 0
 	for i := range f.trails {
-		t := &f.trails[i]
-		w.begin(sorted[first:f.ends[i]], f.config, t.Cell)
-		first = f.ends[i]
-		left, known := w.follow(i, t, &all.Names)
-		if all.Left += left; known && t.Open {
+		w.begin(f.offered[i], f.config, f.trails[i].Cell)
+		left, known := w.follow(i, &f.trails[i], &all.Names)
+		if all.Left += left; known && f.trails[i].Open {
 			all.Known = append(all.Known, i)
 		}
 	}
-	clear(f.ends)
+	clear(f.offered)
 	all.Spent = budget - w.budget
 	return all
 }
