@@ -24,13 +24,11 @@
 //
 // A name is false only if the level is not that of a set of the packets offered,
 // such as where a duplicate came in the same cell and cut as a loss, and another
-// set has its digest by chance. With s sets and a digest of w bits that chance is
-// s/2^w, and where no set has the digest the trail is given up: so the cut at
-// which the level first is none of a set decides. A cut for which that chance is
-// more than [MostChance] is passed over. So digests of 32 bits allow 4,294 sets at
-// a cut, those of 20 bits one. Nor is a packet named if the memory lacks one that
-// the cell counted, if several sets remain, or if the budget is used up. One of
-// several packets of one hash is named Repeated.
+// of s sets has its digest of w bits by chance: s/2^w. Where no set has the digest the
+// trail is given up, and a cut for which that chance is more than [MostChance] is passed
+// over: digests of 32 bits allow 4,294 sets at a cut, those of 20 bits one. Nor is a
+// packet named if the memory lacks one that the cell counted, if several sets remain, or
+// if the budget is used up. One of several packets of one hash is named Repeated.
 package lost
 
 import (
@@ -92,12 +90,9 @@ func (n *Names) Lost(c lda.Config, trails []areas.Trail) (lost []areas.Lost, onW
 		} else {
 			l.Cut = t.Steps[n.Step].Cut
 		}
-		switch {
-		case n.OnWay:
-			if on, known := onWay[t.Cell]; known {
-				onWay[t.Cell] = append(on, l)
-			}
-		case !n.Repeated:
+		if on, known := onWay[t.Cell]; n.OnWay && known {
+			onWay[t.Cell] = append(on, l)
+		} else if !n.OnWay && !n.Repeated {
 			lost = append(lost, l)
 		}
 	}

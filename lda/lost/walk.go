@@ -190,8 +190,7 @@ func (w *walker) choose(first, n int, digest uint32) {
 // is right, and whether candidates of the same hash are not. Of several of one
 // hash, the first ones stand for those that are outstanding.
 func (w *walker) common(k int) (common, repeated bool) {
-	first := w.kept[0]
-	packet := w.all[first[k]].packet
+	packet := w.all[w.kept[0][k]].packet
 	count := func(of []int) (n int) {
 		for _, i := range of {
 			if w.all[i].packet == packet {
@@ -200,15 +199,14 @@ func (w *walker) common(k int) (common, repeated bool) {
 		}
 		return n
 	}
-	least := count(first)
-	for _, kept := range w.kept[1:] {
+	least, copies := len(w.all), 0
+	for _, kept := range w.kept {
 		least = min(least, count(kept))
 	}
-	copies := 0
 	for i := range w.all {
 		if w.all[i].packet == packet {
 			copies++
 		}
 	}
-	return count(first[:k]) < least, least < copies
+	return count(w.kept[0][:k]) < least, least < copies
 }
