@@ -10,7 +10,7 @@
 //
 // A data path that needs no tuple is served faster by an [Identifier], in
 // bursts: with the flow 14 to 15 times as long as the update of a cell, where a
-// Frame takes 18 to 20 (bench/RATIOS.md).
+// Frame takes 18 (bench/RATIOS.md).
 //
 // For a message that is not a packet, use the [Digest] of any of its bytes.
 //

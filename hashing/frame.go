@@ -154,13 +154,14 @@ const (
 // transit. For a Frame that was not parsed, or was refused, it is that of
 // zeros.
 func (f *Frame) Digest(seed uint64) Packet {
-	x, y := split(seed, key1+2*invariantSize)
-	le, t, r, s := binary.LittleEndian, &f.Tuple, &f.rest, x
-	x = mix(le.Uint64(t.Src[:8])^s, le.Uint64(t.Src[8:])^y)
-	y = mix(le.Uint64(t.Dst[:8])^s, le.Uint64(t.Dst[8:])^bits.RotateLeft64(y, 32))
-	x = mix(le.Uint64(r[:8])^s, le.Uint64(r[8:16])^x)
-	x = mix(le.Uint64(r[16:24])^s, le.Uint64(r[24:])^x)
-	return finish(le.Uint64(r[24:])^x, uint64(t.Proto)^y)
+	// In this order the compiler moves the fewest registers.
+	le := binary.LittleEndian
+	s, k := split(seed, key1+2*invariantSize)
+	y := mix(le.Uint64(f.Tuple.Dst[8:])^bits.RotateLeft64(k, 32), le.Uint64(f.Tuple.Dst[:8])^s)
+	x := mix(le.Uint64(f.Tuple.Src[8:])^k, le.Uint64(f.Tuple.Src[:8])^s)
+	x = mix(le.Uint64(f.rest[:8])^s, le.Uint64(f.rest[8:16])^x)
+	x = mix(le.Uint64(f.rest[16:24])^s, le.Uint64(f.rest[24:])^x)
+	return Packet(mix(mix(uint64(f.Tuple.Proto)^y, le.Uint64(f.rest[24:])^x), key2))
 }
 
 // Append appends the 72 bytes that Digest covers to dst, for another family of

@@ -17,9 +17,6 @@ type Identifier struct {
 	// is the prefix of its addresses; a digest turns the second key for the
 	// destination.
 	x, y, y4, turned, turned4, flowX, flowY, flowY4 uint64
-
-	// The lower ten bits of UDP ports that may lead into tunnels.
-	ports [16]uint64
 }
 
 // NewIdentifier returns an Identifier of frames that begin with link: the
@@ -31,12 +28,6 @@ func NewIdentifier(seed uint64, link LinkType, tunnels Tunnels) *Identifier {
 	d.turned = bits.RotateLeft64(d.y, 32)
 	d.flowX, d.flowY = split(seed, key3)
 	d.y4, d.turned4, d.flowY4 = d.y^prefix4, d.turned^prefix4, d.flowY^prefix4
-	if tunnels.Depth > 0 {
-		d.ports = likelyPorts
-		for _, port := range []uint16{tunnels.VXLAN, tunnels.Geneve, tunnels.GTP} {
-			d.ports[port>>6&15] |= 1 << (port & 63)
-		}
-	}
 	return d
 }
 
@@ -81,26 +72,28 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 	packets = packets[:len(frames)]
 	for n, b := range frames {
 	again:
-		b = untagged(b)
 		if len(b) < plainSize {
 			return n
 		}
 		h := (*[plainSize]byte)(b)
-		kind, first := le.Uint16(h[12:14]), le.Uint64(h[14:22])
 		var x, y, id uint64
-		proto, length := h[23], 0
-		if kind == etherIPv4 && isPlain(first) {
-			length, id = int(bits.ReverseBytes16(uint16(first>>16)))-20, plainID(first)
+		proto, length, plain4 := h[23], 0, isPlain4(h)
+		if plain4 {
+			word := le.Uint32(h[16:20]) // length and identification
+			length, id = int(bits.ReverseBytes16(uint16(word)))-20, uint64(word&^0xffff)|uint64(word)<<48
 			x, y = mix4(le.Uint64(h[26:34]), d.x, d.y4, d.turned4)
-		} else if kind == etherIPv6 && len(b) >= plainSize+longer && h[14]>>4 == 6 {
-			length, id, proto = int(h[18])<<8|int(h[19]), first>>32<<48, byte(first>>48)
+		} else if isPlain6(b) {
+			word := le.Uint16(h[18:20])
+			length, id, proto = int(bits.ReverseBytes16(word)), uint64(word)<<48, h[20]
 			x, y = mix6((*[32]byte)(b[22:54]), d.x, d.y, d.turned)
 			b = b[longer:]
 			h = (*[plainSize]byte)(b)
+		} else if kind := le.Uint16(h[12:14]); kind == etherVLAN || kind == etherQinQ {
+			b = b[4:]
+			goto again
 		} else {
 			return n
 		}
-
 		ports, last := bits.ReverseBytes32(le.Uint32(h[34:38])), le.Uint64(h[50:58])
 		if proto == protoTCP {
 			var ok bool
@@ -110,9 +103,9 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 		} else if length < transportSize {
 			return n
 		} else if proto == protoUDP {
-			if d.ports[ports>>6&15]>>(ports&63)&1 != 0 && d.tunnels.behind(uint16(ports)) != kindNone {
+			if d.tunnels.mayLead(uint16(ports)) {
 				passed := len(frames[n]) - len(b)
-				if b = d.tunnels.inside(b[34:len(b):len(b)], uint16(ports), length); b == nil || passed >= outer {
+				if b = d.tunnels.inside(b[34:], length); b == nil || passed >= outer {
 					return n // or perhaps inside a tunnel already
 				}
 				goto again
@@ -124,7 +117,7 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 		x = mix(last^d.x, id^x)
 		packets[n] = finish(id^x, uint64(proto)^y)
 		if n < len(flows) {
-			if kind == etherIPv4 {
+			if plain4 {
 				x, y = mix4(le.Uint64(h[26:34]), d.flowX, d.flowY4, d.flowY4)
 			} else {
 				x, y = mix6((*[32]byte)(h[22-longer:54-longer]), d.flowX, d.flowY, d.flowY)
@@ -133,6 +126,20 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 		}
 	}
 	return len(frames)
+}
+
+// plainTCP completes the last word of a TCP header of the given number of words,
+// like Frame.ParseWith. Header and payload have length bytes.
+func plainTCP(b []byte, last uint64, words byte, length int) (uint64, bool) {
+	switch {
+	case words == 8 && length >= stamped && len(b) >= 34+stamped:
+		return uint64(uint32(last)) | uint64(binary.LittleEndian.Uint32(b[66:70]))<<32, true
+	case words == 5 && length >= transportSize:
+		return last, true
+	case words >= 5 && length == int(words)*4:
+		return uint64(uint32(last)), true
+	}
+	return 0, false
 }
 
 // mix4 mixes the addresses of IPv4, source and destination, with keys that have

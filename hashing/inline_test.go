@@ -12,7 +12,7 @@ import (
 func TestInlined(t *testing.T) {
 	notes := compiler.Look(t)
 	notes.WantInlined(t, "Row", "Sampled", "Threshold", "Mix", "short", "finish", "finishFlow", "mix",
-		"isPlain", "plainID", "plainTCP", "untagged", "mix4", "mix6", "(*Tunnels).mayLead")
+		"isPlain4", "isPlain6", "plainTCP", "mix4", "mix6", "(*Tunnels).mayLead")
 	if strconv.IntSize == 64 { // halves of words are too much code
 		notes.WantInlined(t, "Word", "sipRound")
 	}

@@ -54,7 +54,8 @@ func (t *Tuple) Flow(seed uint64) Flow {
 	x, y := split(seed, key3)
 	src := mix(le.Uint64(t.Src[:8])^x, le.Uint64(t.Src[8:])^y)
 	dst := mix(le.Uint64(t.Dst[:8])^x, le.Uint64(t.Dst[8:])^y)
-	ports := uint64(t.SrcPort)<<32 | uint64(t.DstPort)<<16 | uint64(t.Proto)
+	swapped := uint32(t.SrcPort) | uint32(t.DstPort)<<16 // one load
+	ports := uint64(bits.RotateLeft32(swapped, 16))<<16 | uint64(t.Proto)
 	return finishFlow(ports, src, dst)
 }
 
