@@ -51,9 +51,11 @@ type tally struct {
 	passed  float64 // the same at the first point, with what was lost
 	gone    float64 // packets that all of its cells lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
+	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
 	shown   float64 // the packets counted in settled cells, scaled to all
 	told    float64 // and all the packets counted in those epochs
-	large   bool    // its cells are too narrow
+	late    crossed
+	large   bool // its cells are too narrow
 	scatter
 
 	unread     float64 // packets in epochs next to one that was not read, in which no cell of the flow is settled
@@ -210,6 +212,9 @@ func (a *accumulator) tally(f int) {
 		return
 	}
 	own.margin += widest
+	if f < len(a.flows) {
+		a.lookBack(own, f*m)
+	}
 	for e := range t.epochs {
 		if t.live>>e&1 != 0 {
 			a.tallyEpoch(own, f*m, e, kept, cells)
@@ -219,6 +224,24 @@ func (a *accumulator) tally(f int) {
 	}
 	for j := range a.cells {
 		own.take(a.cells[j].apart[:t.epochs])
+	}
+}
+
+// lookBack looks for packets that were sent before the table, in a flow's own cells.
+func (a *accumulator) lookBack(own *tally, first int) {
+	mean := a.common.mean
+	for e := range a.table.epochs {
+		n, area := 0.0, 0.0
+		for j := range a.cells {
+			if a.cells[j].settled>>e&1 != 0 {
+				n += a.table.packets(first+j, e)
+				area += a.cells[j].areas[e]
+			}
+		}
+		mean[e] = max(mean[e], area/max(n, 1))
+	}
+	for j := range a.cells {
+		own.late.add(a.table, first+j, &a.cells[j].sight, &mean)
 	}
 }
 
@@ -316,6 +339,9 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 	// Each packet in a settled cell stands for so many.
 	scale := stand / kept
 	own.sampled += max(counted, 0) * max(squares*scale*scale/max(n, 1)*kept-1, 1/kept-1, 0)
+	mean := area/max(in, 1e-9) - a.reference
+	left, unsure := max(counted, 0)*max(1/kept-1, 0), in*(stand-n/max(in, 1))/kept
+	own.between += (left + unsure*unsure) * mean * mean
 	own.degrees--
 	for j := range a.cells {
 		c := &a.cells[j]

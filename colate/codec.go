@@ -13,7 +13,7 @@ import (
 // of counters and of samples follow. SPEC.md describes it byte by byte.
 const (
 	epochMagic   = "HCLT"
-	epochVersion = 6
+	epochVersion = 7
 
 	fixedSize = 59 // of the head, without overhead and lengths
 )

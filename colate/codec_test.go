@@ -34,12 +34,12 @@ func TestGolden(t *testing.T) {
 	r.Update(1, 0x3000000080000002, 3<<20)
 	r.Update(1, 0xa000000000000003, 2<<20+5)
 	const want = "" +
-		"48434c5406" + // magic "HCLT", version 6
+		"48434c5407" + // magic "HCLT", version 7
 		"0102030405060708" + // identity
 		"000000050002" + "1c04080a" + // 5 counters, 2 to a flow, of 28 bits, 4 of them the count, 8 the digest; unit 2^10 ns
 		"0000000000400000" + "0000000000000000" + "00" + // period; no samples, no room for any; not folded
 		"0000000000000000" + "0000000000000003" + "0000000000000000" + // start, packets, limit of no samples
-		"0000000c" + "cd183f44" + // one block of 12 bytes; CRC-32C
+		"0000000c" + "b916d046" + // one block of 12 bytes; CRC-32C
 		"000b" + // counts as so many ones, sums of 11 bits and half the length of the count
 		// 10 00110000 100000000000: one packet, digest 0x30, 1,024 units after the middle;
 		// 0, 0, 0: three counters without;

@@ -196,6 +196,12 @@ func (s *scatter) variance() float64 {
 	return s.squares / max(s.weights, 1) * s.epochs / max(s.degrees, 1)
 }
 
+// freedom returns the degrees of freedom of the variance, as Satterthwaite has them: few
+// where few cells make it.
+func (s *scatter) freedom() float64 {
+	return min(max(2*s.squares*s.squares/max(s.fourths, math.SmallestNonzeroFloat64), 1), 1e6)
+}
+
 // kurtosis returns that of a packet's delay: sums of the packets in a cell have less.
 func (s *scatter) kurtosis() float64 {
 	return 3 + s.packets/max(s.weights, 1)*max(s.fourths*s.epochs/max(s.squares*s.squares, 1)-3, 0)
@@ -216,6 +222,12 @@ func (s *scatter) like(all *scatter) float64 {
 type crossed struct {
 	more, squares, packets float64
 	rises, hidden, shown   crossing
+
+	// Rises before which nothing had left that has not come: of packets sent before the
+	// table. And the packets in epochs before which nothing had left.
+	far   crossing
+	clean float64
+	begun int64 // when the first table began
 }
 
 // A crossing is how many packets came late, as often as each stands for some, Σ squares,
@@ -231,6 +243,9 @@ func (c *crossing) add(n, time float64) {
 // add adds what a cell says: how many more packets came in an epoch than were sent, if it
 // lost none, and not so early in the epoch that any packet may have been on its way when it began.
 func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
+	if l.packets == 0 {
+		l.begun = t.spans[0].start
+	}
 	from := -1
 	for e := range t.epochs {
 		gone, settled := t.gone(i, e), s.settled>>e&1 != 0
@@ -241,12 +256,19 @@ func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
 			continue
 		}
 		l.packets += t.packets(i, e)
+		if from < 0 {
+			l.clean += t.packets(i, e)
+		}
 		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
-		if gone >= 0 || !settled && from < 0 || since < (5+n+4*math.Sqrt(n))*mean[e] {
+		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*mean[e] {
 			continue
 		}
 		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
+		if !settled && from < 0 {
+			l.far.add(more, float64(t.spans[e].end-l.begun))
+			continue
+		}
 		l.rises.add(more, 0)
 		if settled {
 			l.shown.add(-gone*s.stands[e], float64(t.spans[e].end-t.spans[s.set[e]].start))
@@ -261,6 +283,19 @@ func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
 
 // missed returns by how much the mean delay may be too low.
 func (l *crossed) missed() float64 {
+	return l.hiding() + l.farther()
+}
+
+// farther returns what packets may add that were sent before the table they come in.
+func (l *crossed) farther() float64 {
+	if l.far.n == 0 {
+		return 0
+	}
+	return (l.far.n + 2*math.Sqrt(l.far.squares)) / max(l.clean, l.far.n) * l.far.time / l.far.n
+}
+
+// hiding returns what those may add that losses hide.
+func (l *crossed) hiding() float64 {
 	const some = 5 // that tell how many there are, and how long they take
 	more, squares, long := l.more, l.squares, &l.shown
 	if l.shown.n*l.shown.n <= some*l.shown.squares {

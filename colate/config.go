@@ -48,8 +48,8 @@ type Config struct {
 	DigestBits uint8
 
 	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to CountBits +
-	// DigestBits. The delay of a packet has an error of 0.4 units, and the
-	// mean has none.
+	// DigestBits. The delay of a packet is off by less than a unit, by half of
+	// one or less in standard deviation, and by nothing on average.
 	Shift uint8
 
 	// OneIn asks for a sample beside the counters: one packet in so many is

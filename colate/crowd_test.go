@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/traffic"
@@ -30,42 +31,47 @@ func crowd(rng *rand.Rand, delay, chance, factor float64) (all []passage) {
 	return all
 }
 
-// askCrowd asks for all flows, one by one and together, whose records are off by a
-// factor, and counts answers, intervals that do not hold, and means below 0.
-func askCrowd(t *testing.T, w world, all []passage, factor float64) (answers, outside [2]int, negative int) {
+// An asked is what a path says of all flows, one by one and together: how many answers there
+// are, intervals that do not hold, and means below 0.
+type asked struct {
+	list             []truth
+	alone            []Result
+	answers, outside [2]int
+	negative         int
+}
+
+// ask asks for all flows, whose records are off by a factor.
+func (w world) ask(t *testing.T, all []passage, factor float64) (a asked) {
 	t.Helper()
 	epochs, arrived := w.cut(t, all)
-	list, path := traffic.Truths(arrived, 1), w.stored(t, epochs)
-	flows := recordsOf(list)
+	a.list = traffic.Truths(arrived, 1)
+	path, flows := w.stored(t, epochs), recordsOf(a.list)
 	for i := range flows {
 		flows[i].Packets = math.Round(flows[i].Packets * factor)
 	}
-	alone, _, err := path.EstimateAll(t.Context(), flows, 0, 1e12)
-	if err != nil {
+	var err error
+	if a.alone, _, err = path.EstimateAll(t.Context(), flows, 0, 1e12); err != nil {
 		t.Fatal(err)
 	}
 	together, _, err := path.Decode(t.Context(), flows, 0, 1e12, joint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range list {
-		for k, in := range []struct{ low, high, mean float64 }{
-			{alone[i].MeanInterval(0.95).Low, alone[i].MeanInterval(0.95).High, alone[i].Mean},
-			{together.MeanInterval(i, 0.95).Low, together.MeanInterval(i, 0.95).High, together.Mean[i]},
-		} {
-			if math.IsInf(in.high, 1) {
+	for i, f := range a.list {
+		for k, in := range []estimate.Interval{a.alone[i].MeanInterval(0.95), together.MeanInterval(i, 0.95)} {
+			if math.IsInf(in.High, 1) {
 				continue
 			}
-			answers[k]++
-			if f.Mean < in.low || f.Mean > in.high {
-				outside[k]++
+			a.answers[k]++
+			if !in.Contains(f.Mean) {
+				a.outside[k]++
 			}
-			if in.mean < 0 {
-				negative++
+			if [2]float64{a.alone[i].Mean, together.Mean[i]}[k] < 0 {
+				a.negative++
 			}
 		}
 	}
-	return answers, outside, negative
+	return a
 }
 
 // Of a crowd, records of half or twice the packets are refused, or the counters' own
@@ -99,14 +105,14 @@ func TestCrowds(t *testing.T) {
 		var answers, outside [2]int
 		flows := 0
 		for seed := range uint64(3) {
-			a, o, negative := askCrowd(t, w, crowd(rand.New(rand.NewPCG(seed, 1)), c.delay, c.chance, c.factor), c.records)
+			a := w.ask(t, crowd(rand.New(rand.NewPCG(seed, 1)), c.delay, c.chance, c.factor), c.records)
 			flows += 60
-			for k := range a {
-				answers[k] += a[k]
-				outside[k] += o[k]
+			for k := range answers {
+				answers[k] += a.answers[k]
+				outside[k] += a.outside[k]
 			}
-			if negative > 0 {
-				t.Errorf("%s: %d means are below 0", name, negative)
+			if a.negative > 0 {
+				t.Errorf("%s: %d means are below 0", name, a.negative)
 			}
 		}
 		t.Logf("%s: of %d flows %v answers, %v outside", name, flows, answers, outside)
@@ -118,49 +124,98 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// Of flows that lose a fifth of their packets, those of a second, as one in 500 is, are
-// seldom in a set of epochs that lost none: rises of counts tell of them. Without what these
+// Slow packets are seldom in a set of epochs that lost none, where a fifth of all are lost, and
+// never where they take longer than a table: rises of counts tell of them. Without what these
 // add intervals do not hold, which is the negative control.
 func TestHiddenPackets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
-	w := world{config: cutAt(1e9), loss: 0.2}
-	w.config.Counters, w.config.Shift = 16384, 6
-	answers, outside, control := 0, 0, 0
-	for seed := range uint64(4) {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		var all []passage
-		for range 100_000 {
-			p := passage{Flow: hashing.Flow(rng.IntN(50)), Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * 10e9)}
-			p.At = p.Sent + int64(5e6*rng.ExpFloat64())
-			if rng.IntN(500) == 0 {
-				p.At = p.Sent + 1e9
+	for name, c := range map[string]struct {
+		loss, seconds, slow float64
+		flows, packets, one int // packet in so many is slow
+	}{
+		"losses":     {0.2, 10, 1, 50, 100_000, 500},
+		"30 periods": {0.01, 60, 30, 20, 20_000, 100},
+		"flow alone": {0, 60, 30, 1, 1000, 100},
+	} {
+		w := world{config: cutAt(1e9), loss: c.loss}
+		w.config.Counters, w.config.Shift = 16384, 6
+		answers, outside, control := [2]int{}, [2]int{}, 0
+		for seed := range uint64(4) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			var all []passage
+			for range c.packets {
+				p := passage{Flow: hashing.Flow(rng.IntN(c.flows)), Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * c.seconds * 1e9)}
+				p.At = p.Sent + int64(5e6*rng.ExpFloat64())
+				if rng.IntN(c.one) == 0 {
+					p.At = p.Sent + int64(c.slow*1e9)
+				}
+				all = append(all, p)
 			}
-			all = append(all, p)
+			w.seed = seed
+			a := w.ask(t, all, 1)
+			for i, f := range a.list {
+				a.alone[i].hidden = 0
+				if in := a.alone[i].MeanInterval(0.95); !in.Contains(f.Mean) {
+					control++
+				}
+			}
+			for k := range answers {
+				answers[k] += a.answers[k]
+				outside[k] += a.outside[k]
+			}
 		}
-		w.seed = seed
-		epochs, arrived := w.cut(t, all)
-		list := traffic.Truths(arrived, 1)
-		a := w.follow(t, epochs, recordsOf(list))
-		for i, f := range list {
-			r, err := a.ask(i)
-			if err != nil {
-				continue
-			}
-			answers++
-			if in := r.MeanInterval(0.95); !in.Contains(f.Mean) {
-				outside++
-			}
-			r.hidden = 0
-			if in := r.MeanInterval(0.95); !in.Contains(f.Mean) {
-				control++
+		t.Logf("%s: of %v intervals %v do not hold, and %d without what is hidden", name, answers, outside, control)
+		for k, n := range answers {
+			most := 0.05*float64(n) + shortfall(n, 0.95)
+			if float64(outside[k]) > most || float64(control) <= most || 3*n < 4*c.flows {
+				t.Errorf("%s: of %d intervals %d do not hold, and %d without what is hidden", name, n, outside[k], control)
 			}
 		}
 	}
-	most := 0.05*float64(answers) + shortfall(answers, 0.95)
-	if float64(outside) > most || float64(control) <= most || answers < 50 {
-		t.Errorf("of %d intervals %d do not hold, and %d without what is hidden", answers, outside, control)
+}
+
+// Packets of a flow that wait alike, in spells of their own or of all or always, are no more
+// of a sample than the spells are. And what waits exactly alike is still known in units only.
+func TestWaitingAlike(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics of one goroutine, which take long")
+	}
+	for name, c := range map[string]struct {
+		flows, packets int
+		wait           func(flow, second int) float64
+	}{
+		"own spells": {50, 1000, func(flow, second int) float64 {
+			return 2e6 + 38e6*float64(hashing.Word(uint64(flow), uint64(second))%5/4)
+		}},
+		"spells": {50, 1000, func(_, second int) float64 { return 2e6 + 38e6*float64(hashing.Word(7, uint64(second))%5/4) }},
+		"always": {1, 10, func(flow, _ int) float64 { return 5e6 + float64(hashing.Word(3, uint64(flow))%512) }},
+	} {
+		w := world{config: cutAt(1e9), loss: 0.01, seed: 1}
+		w.config.Counters, w.config.Shift = 2000, 9
+		var answers, outside [2]int
+		for seed := range 150 / c.flows {
+			rng := rand.New(rand.NewPCG(uint64(seed), 3))
+			var all []passage
+			for f := range c.flows * c.packets {
+				f = f/c.packets + seed*c.flows
+				p := passage{Flow: hashing.Flow(hashing.Word(5, uint64(f))), Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(20e9)}
+				p.At = p.Sent + int64(c.wait(f, int(p.Sent/1e9)))
+				all = append(all, p)
+			}
+			a := w.ask(t, all, 1)
+			for k := range answers {
+				answers[k] += a.answers[k]
+				outside[k] += a.outside[k]
+			}
+		}
+		t.Logf("%s: %v answers, %v outside", name, answers, outside)
+		for k, n := range answers {
+			if float64(outside[k]) > 0.05*float64(n)+shortfall(n, 0.95) || n < 100 {
+				t.Errorf("%s: of %d answers %d outside", name, n, outside[k])
+			}
+		}
 	}
 }
 

@@ -82,7 +82,8 @@ type difference struct {
 	dark    float32 // of them, those in epochs in which no counter is settled
 	lost    float32 // packets that it lost
 	likely  float32 // and would have lost like others
-	narrow  bool    // a sum may have wrapped
+	settled float32 // epochs in which it is settled
+	large   float32 // and of these, those in which the sum may have wrapped
 }
 
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
@@ -132,7 +133,10 @@ func (d *differences) flush() {
 			c.lost += float32(t.gone(i, e))
 			if s.settled>>e&1 != 0 {
 				d.sums[i] += s.areas[e]
-				c.narrow = c.narrow || math.Abs(s.areas[e]) > largest
+				c.settled++
+				if math.Abs(s.areas[e]) > largest {
+					c.large++
+				}
 				c.over += float32(s.areas[e] - n*common.mean[e])
 				continue
 			}
@@ -177,15 +181,14 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 			p.Doubt[i] = doubt
 		}
-		narrow := 0
+		settled, large := float32(0), float32(0)
 		for j := range c.PerFlow {
 			at := c.place(f.Flow, j)
 			p.Cells = append(p.Cells, at)
-			if d.counters[at].narrow {
-				narrow++
-			}
+			settled += d.counters[at].settled
+			large += d.counters[at].large
 		}
-		if 8*narrow > c.PerFlow { // and others of its counters may have wrapped as well
+		if 20*large > settled { // and others of its counters may have wrapped as well
 			for _, at := range p.Cells[i*c.PerFlow:] {
 				p.Unusable[at] = true
 			}
@@ -298,6 +301,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) left
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 	left, all := d.left(p, r, mean), &d.common.scatter
 	hidden := d.common.late.missed() / studentQuantile
+	unit := d.config.unit()
 	drawn := all.more / max(all.weights*all.packets, 1) // variance of the mean of all
 	for f, n := range p.Packets {
 		var k cellSums
@@ -330,7 +334,8 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 			scattered := math.Sqrt(rare / (1 + rare) * all.variance() / max(n, 1))
 			filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
 			n = max(n, 1)
-			r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + drawn + filled*filled + k.strange/(n*n) + far*far*k.more*k.more/(n*n))
+			rounded := rounding(unit) / n
+			r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + drawn + rounded + filled*filled + k.strange/(n*n) + far*far*k.more*k.more/(n*n))
 		}
 	}
 }

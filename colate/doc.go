@@ -32,10 +32,10 @@
 // count and digests change alike at both points over some epochs, nothing was lost
 // in these. The difference of the sums of times is then the time that the packets spent
 // on their way: the flow's, and those of others as noise (see cellTable). It is
-// exact however many packets cross the cuts of the clock. But packets that take more than ten
-// epochs, beside fast ones in the same counters, are missed, in silence: choose a Period of at
-// least a tenth of the greatest delay. Where a
-// packet was lost, the flow's other counters stand for this one. Given the
+// exact however many packets cross the cuts of the clock. Of packets that take more than ten
+// epochs only their number is known: the upper ends of intervals hold that they have been on
+// their way since the window began, so choose a Period of at least a tenth of the greatest
+// delay. Where a packet was lost, the flow's other counters stand for this one. Given the
 // flow's number of packets, as flow records have it, the mean follows. A record
 // that the counters contradict is refused.
 //
@@ -62,6 +62,8 @@
 //     of them sees spoil their counter for an epoch, as losses do.
 //   - The number of a flow's packets that passed both points is known, or its
 //     uncertainty is. A flow large enough for its counters or samples to show needs no record.
+//     A record that is wrong by less than what others put into the flow's counters looks
+//     right: what it is off by in packets, the mean is off by in its distance from all packets'.
 //   - The time that a counter's packets spend on their way in one epoch is
 //     less than half of what the sum can hold: see Config.Bits.
 //

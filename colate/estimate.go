@@ -34,10 +34,11 @@ type Result struct {
 	samples sampled
 	share   float64 // of the samples in Mean; the rest is the counters'
 
-	errors [absentFlows]float64 // of the counters' mean, from absent flows, in order
-	own    float64              // standard deviation of the additional error
-	bias   float64              // possible additional error, from packets that cross a cut and packets not seen
-	hidden float64              // by how much it may be too low, because losses hide slow packets
+	errors  [absentFlows]float64 // of the counters' mean, from absent flows, in order
+	own     float64              // standard deviation of the additional error
+	freedom float64              // and its degrees of freedom
+	bias    float64              // possible additional error, from packets that cross a cut and packets not seen
+	hidden  float64              // by how much it may be too low, because losses hide slow packets
 }
 
 // accumulators are those of earlier calls of Estimate, for the next.
@@ -115,6 +116,7 @@ type estimator struct {
 	least      float64 // number of packets of an absent flow, and largest
 	most       float64
 	variance   float64 // of a packet's delay
+	freedom    float64 // with which that is known
 	foreign    float64 // and of others'
 	rarer      float64 // how many times more packets those that make the variance stand for
 	excess     float64 // packets in its counters that neither its record nor chance explains
@@ -147,7 +149,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 			"how long these took", own.darkEpochs, own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
 	e.learn(&a.common.scatter)
-	r.hidden, e.rarer = a.common.late.missed(), a.common.scatter.rarer()
+	r.hidden, e.rarer = max(a.common.late.missed(), own.late.farther()), a.common.scatter.rarer()
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
@@ -191,6 +193,10 @@ func (e *estimator) learn(all *scatter) {
 	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
 	e.least, e.most = min(e.noise*counts[0], e.count), max(e.noise*counts[absentFlows-1], e.count)
 	e.variance, e.foreign = e.own.like(all), all.variance()
+	e.freedom = e.own.freedom()
+	if e.own.degrees < 3 {
+		e.freedom = all.freedom()
+	}
 }
 
 // countPackets weighs the recorded number of the flow's packets against the
@@ -251,11 +257,12 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	}
 	// The packets in settled cells are a sample of the flow's, times are in
 	// units, and a record may be wrong.
-	sampled := (own.sampled*e.variance*e.rarer + e.packets*(unit*unit-1)) / (e.packets * e.packets)
+	sampled := (own.sampled*e.variance*e.rarer + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
 	shared := e.excess / e.packets * math.Sqrt(e.foreign)
 	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared)
+	r.freedom = e.freedom
 	// A packet crosses a cut with a probability proportional to its delay, so
 	// those that do take longer by variance/mean. Take twice that.
 	deviation := math.Sqrt(e.variance)
@@ -276,7 +283,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	low, high := 0.0, 0.0 // by how much the counters' mean may be too low and too high
 	if r.share < 1 {
 		least, most := tails(&r.errors, confidence)
-		half := -estimate.NormalQuantile((1-confidence)/2) * r.own
+		half := estimate.StudentQuantile((1+confidence)/2, r.freedom) * r.own
 		low, high = half-least+r.bias+r.hidden, half+most+r.bias
 	}
 	i.Low, i.High = r.Mean-high, r.Mean+low
@@ -324,10 +331,10 @@ func (r *Result) Quantile(p, confidence float64) (delay float64, within estimate
 	off := -estimate.NormalQuantile((1-confidence)/2)*math.Sqrt(n*p*(1-p)) + 1
 	within = estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	if low := n*p - off; low >= 0 {
-		within.Low = at(low)
+		within.Low = at(low) - r.samples.unit + 1
 	}
 	if high := n*p + off; high <= n-1 {
-		within.High = at(math.Ceil(high))
+		within.High = at(math.Ceil(high)) + r.samples.unit - 1
 	}
 	return at(n * p), within, true
 }

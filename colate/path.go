@@ -323,8 +323,7 @@ func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
 	if packets == 0 {
 		return word
 	}
-	// In nanoseconds, as far as 64 bits go. A time in units is half a unit
-	// early on average, at both points.
+	// In nanoseconds, as far as 64 bits go.
 	width := min(64, int(c.sumBits()+c.Shift))
 	far := word >> c.lowBits() << c.Shift
 	later := float64(estimate.SignExtend(reading.NearSum(far, packets, width)-far, width))

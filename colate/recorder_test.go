@@ -45,7 +45,7 @@ func (r *reference) update(f hashing.Flow, p hashing.Packet, t int64) {
 	}
 	r.n++
 	// One packet more, beside its digest, beside its time.
-	add := big.NewInt(floor(t, 1<<c.Shift))
+	add := big.NewInt(floor(t+int64(uint64(p)%(1<<c.Shift)), 1<<c.Shift))
 	add.Lsh(add, uint(c.DigestBits))
 	add.Add(add, new(big.Int).SetUint64(uint64(p)>>(64-c.DigestBits)))
 	add.Lsh(add, uint(c.CountBits))

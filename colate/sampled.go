@@ -25,7 +25,7 @@ type flowSamples struct {
 
 // A sampled is what samples say of a flow.
 type sampled struct {
-	packets            float64
+	packets, unit      float64
 	mean, error, skew  float64 // standard error and skew of the mean
 	deviation, freedom float64
 	drift              float64  // variance that a drift would explain
@@ -98,9 +98,9 @@ func (f *flowSamples) finish(packets float64, clocks bool, hidden float64) {
 	variance := max(second-m*m, 0)
 	f.mean = f.first + m
 	all := cmp.Or(packets, came)
-	// Half a unit of time, and a packet more or less.
+	// A packet more or less, and times in units.
 	f.hidden = hidden
-	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)))
+	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)) + rounding(f.unit)/n)
 	if variance > 0 {
 		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
@@ -118,6 +118,9 @@ func (f *flowSamples) finish(packets float64, clocks bool, hidden float64) {
 	slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.delay, b.delay) })
 }
 
+// rounding returns the variance of a delay because times are in units, at most.
+func rounding(unit float64) float64 { return (unit*unit - 1) / 4 }
+
 // off returns by how much the mean may be too high, and too low. Where delays are
 // skewed the largest are missing from small samples.
 func (f *sampled) off(confidence float64) (high, low float64) {
@@ -127,6 +130,7 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 
 func (f *sampled) deviations(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
+	i.Low = math.Sqrt(max(i.Low*i.Low-rounding(f.unit), 0))
 	i.High *= max(1, math.Sqrt(f.hidden)/max(f.deviation, 1))
 	if f.drift > 0 {
 		n := f.packets

@@ -45,7 +45,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 			s.flows = append(s.flows, flowSamples{})
 		}
 		f := &s.flows[n]
-		*f = flowSamples{key: s.config.key(r.Flow), sampled: sampled{matched: f.matched[:0]}}
+		*f = flowSamples{key: s.config.key(r.Flow), sampled: sampled{unit: s.config.unit(), matched: f.matched[:0]}}
 		n++
 	}
 	s.flows = s.flows[:n]
