@@ -35,8 +35,9 @@ type accumulator struct {
 
 	// Of the current table.
 	common common
-	cells  []flowCell // of one flow
-	totals []float64  // of these
+	cells  []flowCell // of one flow, those that are used
+	kept   float64    // the flow's packets in them, as a part of all
+	totals []float64  // of all of a flow's cells
 	margin float64    // of the flows' cells, on average
 }
 
@@ -52,8 +53,7 @@ type tally struct {
 	gone    float64 // packets that all of its cells lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
-	shown   float64 // the packets counted in settled cells, scaled to all
-	told    float64 // and all the packets counted in those epochs
+	shown   float64 // packets in settled cells
 	late    crossed
 	large   bool // its cells are too narrow
 	scatter
@@ -68,7 +68,8 @@ type tally struct {
 // A flowCell is one of a flow's cells in the current table.
 type flowCell struct {
 	sight
-	share  float64 // of the flow's packets in it; 0 if the cell is not used
+	at     int     // in the table
+	share  float64 // of the flow's packets in it
 	margin float64 // by how many packets it may be fuller than expected
 	apart  [room]offset
 }
@@ -198,133 +199,130 @@ func (a *accumulator) flush() {
 
 // tally adds the epochs of the table to flow f.
 func (a *accumulator) tally(f int) {
-	t, own, m := a.table, &a.tallies[f], a.config.PerFlow
-	wide, kept, cells, widest := a.use(f), 0.0, 0.0, 0.0
-	for j := range a.cells {
-		if c := &a.cells[j]; c.share > 0 {
-			kept += c.share
-			cells++
-			widest = max(widest, c.margin)
-		}
-	}
-	if !wide || kept == 0 {
+	t, own, widest := a.table, &a.tallies[f], 0.0
+	if !a.use(f) {
 		own.large = true
 		return
 	}
-	own.margin += widest
-	if f < len(a.flows) {
-		a.lookBack(own, f*m)
+	for _, c := range a.cells {
+		widest = max(widest, c.margin)
 	}
+	own.margin += widest
+	mean := a.common.mean
 	for e := range t.epochs {
+		n, area := 0.0, 0.0
+		for j := range a.cells {
+			n += t.packets(a.cells[j].at, e) * float64(a.cells[j].settled>>e&1)
+			area += a.cells[j].areas[e]
+		}
+		mean[e] = max(mean[e], area/max(n, 1))
 		if t.live>>e&1 != 0 {
-			a.tallyEpoch(own, f*m, e, kept, cells)
+			a.tallyEpoch(own, e)
 			above := a.common.mean[e] - a.reference
 			own.low, own.high = min(own.low, above), max(own.high, above)
 		}
 	}
 	for j := range a.cells {
-		own.take(a.cells[j].apart[:t.epochs])
+		c := &a.cells[j]
+		own.take(c.apart[:t.epochs])
+		own.late.add(t, c.at, &c.sight, &mean)
 	}
 }
 
-// lookBack looks for packets that were sent before the table, in a flow's own cells.
-func (a *accumulator) lookBack(own *tally, first int) {
-	mean := a.common.mean
-	for e := range a.table.epochs {
-		n, area := 0.0, 0.0
-		for j := range a.cells {
-			if a.cells[j].settled>>e&1 != 0 {
-				n += a.table.packets(first+j, e)
-				area += a.cells[j].areas[e]
-			}
-		}
-		mean[e] = max(mean[e], area/max(n, 1))
-	}
-	for j := range a.cells {
-		own.late.add(a.table, first+j, &a.cells[j].sight, &mean)
-	}
-}
-
-// use reads the cells of a flow, and leaves out those that are too full of other
-// packets. It reports whether they are wide enough.
+// use reads the cells of a flow, and takes those that are not too full of other
+// packets. It reports whether there are any, and they are wide enough.
 func (a *accumulator) use(f int) bool {
 	t, m := a.table, a.config.PerFlow
 	at := a.at[f*m:][:m]
+	a.cells, a.kept = a.cells[:m], 0
 	for j := range a.cells {
 		c := &a.cells[j]
-		t.read(f*m+j, &c.sight)
-		c.share, a.totals[j] = 0, t.total(f*m+j)
+		c.at, c.share, a.totals[j] = f*m+j, 0, t.total(f*m+j)
+		t.read(c.at, &c.sight)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
+		for e := range t.epochs {
+			a.tallies[f].gone += t.gone(c.at, e) * float64(t.live>>e&1)
+		}
 	}
 	median, own := middle(a.totals), 0.0
 	if f < len(a.flows) {
 		own = max(median-a.common.full, 0) * float64(m)
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
 	}
-	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
-	tooMany := own > 0 && a.flows[f].Packets > most*float64(m)
+	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
+		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
+	})
 	large, settled := 0, 0
 	for j := range a.cells {
 		c := &a.cells[j]
-		expected := a.common.full + own*c.share
-		if c.margin = margin(expected); f >= len(a.flows) {
-			c.margin = a.margin
-		}
-		if t.total(f*m+j) > expected+c.margin {
-			c.share = 0
-		}
+		c.margin = a.marginOf(f, own*c.share)
+		a.kept += c.share
 		for e := range t.epochs {
-			if t.live>>e&1 != 0 {
-				a.tallies[f].gone += t.gone(f*m+j, e)
-			}
-			if c.share > 0 && c.settled>>e&1 != 0 {
-				settled++
-				if math.Abs(c.areas[e]) > largestSum(&a.config) {
-					large++
-				}
+			settled += int(c.settled >> e & 1)
+			if math.Abs(c.areas[e]) > largestSum(&a.config) {
+				large++
 			}
 		}
 	}
-	return !tooMany && 20*large <= settled
+	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
+	tooMany := own > 0 && a.flows[f].Packets > most*float64(m)
+	return len(a.cells) > 0 && !tooMany && 20*large <= settled
+}
+
+// marginOf returns by how many packets a cell may be fuller than expected with so many of
+// flow f.
+func (a *accumulator) marginOf(f int, own float64) float64 {
+	if f >= len(a.flows) {
+		return a.margin
+	}
+	return margin(a.common.full + own)
+}
+
+// A flowEpoch is what a flow's cells hold in an epoch: packets that came and were sent;
+// and in settled cells, as often as they stand for some, packets, their times, and Σ
+// packets × the square of how many each stands for.
+type flowEpoch struct {
+	n, sent           float64
+	in, area, squares float64
+	settled, stands   float64 // cells
+}
+
+func (a *accumulator) gather(e int) (x flowEpoch) {
+	for j := range a.cells {
+		x.settled += float64(a.cells[j].settled >> e & 1)
+	}
+	for j := range a.cells {
+		c := &a.cells[j]
+		n := a.table.packets(c.at, e)
+		x.n += n
+		x.sent += a.table.sent(c.at, e)
+		if c.settled>>e&1 == 0 {
+			continue
+		}
+		if int(x.settled) == len(a.cells) { // none stands for others
+			c.stands[e] = 1
+		}
+		x.stands += c.stands[e]
+		x.in += c.stands[e] * n
+		x.squares += c.stands[e] * c.stands[e] * n
+		x.area += c.stands[e] * c.areas[e]
+	}
+	return x
 }
 
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by
 // the packets in them.
-func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) {
-	t, typical, above := a.table, a.common.cell[e], a.common.mean[e]-a.reference
-	var n, sent, in, area, settled, stands, squares float64
-	all := true
-	for j := range a.cells {
-		all = all && (a.cells[j].share == 0 || a.cells[j].settled>>e&1 != 0)
-	}
-	for j := range a.cells {
-		c := &a.cells[j]
-		if c.share == 0 {
-			continue
-		}
-		x := t.packets(first+j, e)
-		n += x
-		sent += t.sent(first+j, e)
-		if c.settled>>e&1 != 0 {
-			settled++
-			if all { // none stands for others
-				c.stands[e] = 1
-			}
-			stands += c.stands[e]
-			in += c.stands[e] * x
-			squares += c.stands[e] * c.stands[e] * x
-			area += c.stands[e] * c.areas[e]
-		}
-	}
+func (a *accumulator) tallyEpoch(own *tally, e int) {
 	const some = 20 // packets
-	counted, passed := (n-cells*typical)/kept, (sent-cells*a.common.sent[e])/kept
+	t, x, cells, typical := a.table, a.gather(e), float64(len(a.cells)), a.common.cell[e]
+	counted, passed := (x.n-cells*typical)/a.kept, (x.sent-cells*a.common.sent[e])/a.kept
 	own.counted += counted
 	own.passed += passed
-	if settled == 0 || in == 0 && n > some {
-		expected := sent * a.common.gone[e]
+	if x.settled == 0 || x.in == 0 && x.n > some {
+		expected := x.sent * a.common.gone[e]
 		switch noise := 3*math.Sqrt(typical*float64(a.config.PerFlow)) + 3; {
 		case passed <= noise: // none of the flow's
-		case t.edge(e) && sent-n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
+		case t.edge(e) && x.sent-x.n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
 			own.unread += passed
 		default:
 			own.goDark(t.spans[e], passed)
@@ -332,25 +330,22 @@ func (a *accumulator) tallyEpoch(own *tally, first, e int, kept, cells float64) 
 		return
 	}
 	// Cells hold alike, but of many packets it is known how many they hold.
-	stand := (n + some) / (in + some*stands/cells)
-	own.told += n
-	own.shown += in * cells / stands
-	own.sum += (stand*(area-in*a.reference) - cells*typical*above) / kept
+	stand := (x.n + some) / (x.in + some*x.stands/cells)
+	own.shown += x.in
+	own.sum += (stand*(x.area-x.in*a.reference) - cells*typical*(a.common.mean[e]-a.reference)) / a.kept
 	// Each packet in a settled cell stands for so many.
-	scale := stand / kept
-	own.sampled += max(counted, 0) * max(squares*scale*scale/max(n, 1)*kept-1, 1/kept-1, 0)
-	mean := area/max(in, 1e-9) - a.reference
-	left, unsure := max(counted, 0)*max(1/kept-1, 0), in*(stand-n/max(in, 1))/kept
-	own.between += (left + unsure*unsure) * mean * mean
+	scale := stand / a.kept
+	own.sampled += max(counted, 0) * max(x.squares*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
+	mean := x.area / max(x.in, 1e-9)
+	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
+	own.between += (left + unsure*unsure) * (mean - a.reference) * (mean - a.reference)
 	own.degrees--
 	for j := range a.cells {
-		c := &a.cells[j]
-		if c.share == 0 || c.settled>>e&1 == 0 {
-			continue
+		if c := &a.cells[j]; c.settled>>e&1 != 0 {
+			n, w := t.packets(c.at, e), c.stands[e]
+			own.noise += scale * scale * w * w * c.margin
+			c.apart[c.set[e]].add(c.areas[e]-n*mean, n, w)
 		}
-		x, w := t.packets(first+j, e), c.stands[e]
-		own.noise += scale * scale * w * w * c.margin
-		c.apart[c.set[e]].add(c.areas[e]-x*area/max(in, 1e-9), x, w)
 	}
 }
 

@@ -37,7 +37,7 @@ type Result struct {
 	errors  [absentFlows]float64 // of the counters' mean, from absent flows, in order
 	own     float64              // standard deviation of the additional error
 	freedom float64              // and its degrees of freedom
-	bias    float64              // possible additional error, from packets that cross a cut and packets not seen
+	bias    float64              // possible additional error, from epochs that were not read
 	hidden  float64              // by how much it may be too low, because losses hide slow packets
 }
 
@@ -108,7 +108,6 @@ type estimator struct {
 	own    *tally
 	absent []tally
 	read   float64 // fraction of the flow's packets in epochs that were read
-	stood  float64 // fraction that does not cross a cut
 
 	sum, count float64 // what absent flows have on average: noise that is always there
 	noise      float64 // how many times theirs the flow's noise is
@@ -160,7 +159,6 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	if e.read < 0.5 {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
-	e.stood = min(own.shown/own.told, 1)
 	e.fill(r, a.reference, a.config.unit())
 	return nil
 }
@@ -263,11 +261,7 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	shared := e.excess / e.packets * math.Sqrt(e.foreign)
 	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared)
 	r.freedom = e.freedom
-	// A packet crosses a cut with a probability proportional to its delay, so
-	// those that do take longer by variance/mean. Take twice that.
-	deviation := math.Sqrt(e.variance)
-	crossing := 2 * (1 - e.stood) * deviation * max(deviation/math.Max(math.Abs(r.Mean), 1), 1)
-	r.bias = crossing + (1-e.read)*(own.high-own.low)
+	r.bias = (1 - e.read) * (own.high - own.low)
 }
 
 // MeanInterval returns an interval that contains the mean delay of the flow's

@@ -281,7 +281,7 @@ func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool)
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
-	q.samples.match(s.span, limit, packets[0], packets[1], counts)
+	q.samples.match(s.span, limit, packets[1])
 	for _, e := range s.entries {
 		if counts && q.clock != nil && e.point == 1 {
 			q.include(e.reading)

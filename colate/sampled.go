@@ -84,7 +84,7 @@ func (s *sampling) of(r joint.FlowRecord, gone float64) *flowSamples {
 	if f == nil || f.packets < fewest || r.Packets < s.least || f.lost > 0 && f.late > most*f.sums[0] {
 		return nil
 	}
-	if weight := f.sums[0] / f.packets; late(f.lost, gone, weight) || late(s.pool.lost, s.gone, weight) {
+	if weight := f.sums[0] / f.packets; late(f.lost, gone, weight) {
 		return nil
 	}
 	return f
@@ -167,14 +167,4 @@ func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, h
 	if share > 0 && f.drift < f.deviation*f.deviation/4 {
 		r.StdDev = f.deviation
 	}
-}
-
-// hidden returns the variance that a flow may have of which so many samples show
-// nothing: that of all packets that the counters hold, less that between flows, or of the
-// samples of all flows; all of it where they hold three or fewer of the packets that
-// make it, as the kurtosis tells.
-func (p *pool) hidden(all *scatter, samples float64) float64 {
-	within := p.squares / max(p.degrees, 1)
-	between := max(p.all/max(p.others, 1)-within, 0)
-	return max(all.variance()-between, within) * min(1, 3*all.kurtosis()/max(samples, 1))
 }
