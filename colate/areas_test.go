@@ -139,6 +139,10 @@ func TestDarkMinutes(t *testing.T) {
 			if err != nil && (!errors.Is(err, estimate.ErrNoSamples) || !strings.Contains(err.Error(), "epochs from ")) {
 				t.Errorf("%v packets/s: %v, want the minutes named", rate, err)
 			}
+			d, _, decoded := path.Decode(t.Context(), []joint.FlowRecord{{Flow: s.first(7), Packets: packets}}, 0, 4e12, joint.Options{})
+			if decoded == nil && d.Usable[0] > 0 && !d.MeanInterval(0, 0.999).Contains(mean) {
+				t.Errorf("%v packets/s from %v s, decoded: %v in %v, is %v", rate, from, d.Mean[0], d.MeanInterval(0, 0.999), mean)
+			}
 			t.Logf("%v packets/s from %v s: %.4g ms, is %.4g, %v", rate, from, r.Mean/1e6, mean/1e6, err)
 		}
 	}

@@ -86,53 +86,34 @@ func (b *blockCodec) append(dst []byte, words []uint64) []byte {
 			w.put(sum, b.sumWidth(uint(base), count))
 		}
 	}
-	dst = w.end()
-	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	return w.seal(start)
 }
 
 // read reads a block into words and checks its checksum. The error wraps
 // [estimate.ErrEncoding]; words then hold nothing useful. read uses scratch,
 // and returns it for reuse.
 func (b *blockCodec) read(words []uint64, data, scratch []byte) ([]byte, error) {
-	bad := func(what string) ([]byte, error) { return scratch, fmt.Errorf("%w: %s", estimate.ErrEncoding, what) }
-	if !sealedBlock(data) {
-		return bad("checksum of a block of counters")
+	r, ok := openBits(data, 2, scratch)
+	if !ok {
+		return scratch, fmt.Errorf("%w: checksum of a block of counters", estimate.ErrEncoding)
 	}
-	body := data[:len(data)-4]
-	k, base := uint(body[0]), uint(body[1])
-	if k > b.countBits || base > 64 {
-		return bad("parameters of a block of counters")
-	}
-	// Leave room to look past the end.
-	scratch = append(append(scratch[:0], body[2:]...), make([]byte, 16)...)
-	r := bitReader{data: scratch, limit: uint(len(body)-2) * 8}
+	k, base := uint(data[0]), uint(data[1])
+	ok = k <= b.countBits && base <= 64
 	for i := range words {
-		count := r.count(k, b.countBits)
-		if count > 1<<b.countBits {
-			return bad("a count out of range")
+		if !ok || r.at > r.limit {
+			break
 		}
-		words[i] = 0
-		if count > 0 {
+		count := r.count(k, b.countBits)
+		ok, words[i] = count <= 1<<b.countBits, 0
+		if ok && count > 0 {
 			digest := r.take(b.digestBits)
 			words[i] = b.join(count, digest, r.take(b.sumWidth(base, count)))
 		}
-		if r.at > r.limit {
-			return bad("a block ends early")
-		}
 	}
-	if spare := r.limit - r.at; spare >= 8 || r.take(spare) != 0 {
-		return bad("a block of counters does not end where it should")
+	if !ok || !r.ended() {
+		return r.data, fmt.Errorf("%w: a block of counters", estimate.ErrEncoding)
 	}
-	return scratch, nil
-}
-
-// sealedBlock reports whether the checksum of a block is right.
-func sealedBlock(data []byte) bool {
-	if len(data) < blockOverhead {
-		return false
-	}
-	body := data[:len(data)-4]
-	return crc32.Checksum(body, castagnoli) == binary.BigEndian.Uint32(data[len(body):])
+	return r.data, nil
 }
 
 // A bitWriter appends bits, most significant bit first.
@@ -166,12 +147,13 @@ func (w *bitWriter) putCount(count uint64, k, countBits uint) {
 	w.put(count, countBits+1)
 }
 
-// end pads the last byte with zeros.
-func (w *bitWriter) end() []byte {
+// seal pads the last byte with zeros, and adds the checksum of the block that began at an
+// offset.
+func (w *bitWriter) seal(from int) []byte {
 	if w.length > 0 {
 		w.put(0, 8-w.length)
 	}
-	return w.dst
+	return binary.BigEndian.AppendUint32(w.dst, crc32.Checksum(w.dst[from:], castagnoli))
 }
 
 // A bitReader reads bits. data is 16 bytes longer than limit; at may exceed
@@ -179,6 +161,22 @@ func (w *bitWriter) end() []byte {
 type bitReader struct {
 	data      []byte
 	at, limit uint
+}
+
+// openBits checks the checksum of a block, and opens what is behind a head of so many
+// bytes. It uses scratch.
+func openBits(data []byte, head int, scratch []byte) (r bitReader, ok bool) {
+	end := len(data) - 4
+	if end < head || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {
+		return r, false
+	}
+	return bitReader{data: append(append(scratch[:0], data[head:end]...), make([]byte, 16)...), limit: uint(end-head) * 8}, true
+}
+
+// ended reports whether nothing is left but padding.
+func (r *bitReader) ended() bool {
+	spare := r.limit - r.at
+	return r.at <= r.limit && spare < 8 && r.take(spare) == 0
 }
 
 // peek returns at least the next 57 bits, from the highest bit down.

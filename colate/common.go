@@ -139,7 +139,7 @@ func (c *common) means(t *cellTable, first, stride int, limit float64) {
 type scatter struct {
 	squares, fourths, weights, packets float64
 	epochs, degrees                    float64
-	more, spare                        float64 // Σ of squares and packets that sets stand for beside themselves
+	more                               float64 // Σ squares that sets stand for beside themselves
 }
 
 // An offset is how far a cell is from the mean in a set of epochs, which it answers for
@@ -165,7 +165,6 @@ func (s *scatter) take(all []offset) {
 			s.degrees += o.epochs
 			s.packets += o.packets * o.stands
 			s.more += (o.stands - 1) * square
-			s.spare += (o.stands - 1) * o.packets * o.stands
 		}
 		all[i] = offset{}
 	}
@@ -180,15 +179,6 @@ func (s *scatter) off(t *cellTable, i int, of *sight, mean *[room]float64) {
 		}
 	}
 	s.take(apart[:t.epochs])
-}
-
-// rarer returns how many times more others a packet far from the mean stands for
-// than any.
-func (s *scatter) rarer() float64 {
-	if s.spare == 0 || s.squares == 0 {
-		return 1
-	}
-	return max(s.more/s.squares*s.packets/s.spare, 1)
 }
 
 // variance returns the variance of a packet's delay.

@@ -2,7 +2,6 @@ package colate
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -135,38 +134,4 @@ func TestLostWhenLongest(t *testing.T) {
 		enough(what+", deviations", held[k], known[k], 0)
 	}
 	enough("decoded", right, decoded, 60)
-}
-
-// A flow that alone waits and loses, on a way of its own, is not like the others:
-// its delays are not told from theirs.
-func TestLostAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("statistics of one goroutine, which take long")
-	}
-	alone := hashing.Flow(hashing.Mix(77, 9))
-	for _, slow := range []int64{1, 3} { // tenths of the time
-		all, _ := jam{rate: 10_000, seconds: 8, buffer: 1, load: 0.5, burst: 0.5, lasting: 1, apart: 1}.pass(9)
-		rng := rand.New(rand.NewPCG(1, 2))
-		for i := range all {
-			if p := &all[i]; p.Flow == alone && p.Sent/1e8%10 < slow {
-				p.At = p.Sent + 20e6 + rng.Int64N(5e6)
-				p.Lost = rng.Float64() < 0.2
-			}
-		}
-		w := world{config: cutAt(1e8)}
-		w.config.Counters, w.config.Shift = 1000, 5
-		epochs, arrived := w.cut(t, all)
-		list := traffic.Truths(arrived, 1)
-		i := slices.IndexFunc(list, func(f truth) bool { return f.Flow == alone })
-		r, err := w.follow(t, epochs, recordsOf(list)).ask(i)
-		if in := r.MeanInterval(0.95); err == nil && !in.Contains(list[i].Mean) {
-			t.Errorf("slow %d times in ten: a mean of %v is not in %v", slow, list[i].Mean, in)
-		}
-		list, d := w.decoded(t, all, recordsOf)
-		for i, f := range list {
-			if in := d.MeanInterval(i, 0.95); f.Flow == alone && !in.Contains(f.Mean) {
-				t.Errorf("decoded, slow %d times in ten: a mean of %v is not in %v", slow, f.Mean, in)
-			}
-		}
-	}
 }

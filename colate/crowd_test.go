@@ -15,33 +15,66 @@ import (
 
 // crowd is 60 flows of 50 to 1,000 packets over six periods of a second. Their mean
 // delays are some parts of a period; a packet of each is longer by a factor, at a chance.
-func crowd(rng *rand.Rand, delay, chance, factor float64) (all []passage) {
-	for i := range 60 {
-		f, mean := hashing.Flow(hashing.Word(9, uint64(i))), delay*1e9*math.Exp(rng.NormFloat64()/2)
-		for range 50 << rng.IntN(5) {
-			p := passage{Flow: f, Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * 6e9)}
-			later := mean * rng.ExpFloat64()
-			if rng.Float64() < chance {
-				later *= factor
+func crowd(delay, chance, factor float64) func(*rand.Rand) []passage {
+	return func(rng *rand.Rand) (all []passage) {
+		for i := range 60 {
+			f, mean := hashing.Flow(hashing.Word(9, uint64(i))), delay*1e9*math.Exp(rng.NormFloat64()/2)
+			for range 50 << rng.IntN(5) {
+				p := passage{Flow: f, Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * 6e9)}
+				later := mean * rng.ExpFloat64()
+				if rng.Float64() < chance {
+					later *= factor
+				}
+				p.At = p.Sent + int64(later)
+				all = append(all, p)
 			}
-			p.At = p.Sent + int64(later)
+		}
+		return all
+	}
+}
+
+// slow is packets of 5 ms over some seconds, of which one in so many takes as many seconds.
+func slow(flows, packets int, seconds float64, one int, takes int64) func(*rand.Rand) []passage {
+	return func(rng *rand.Rand) (all []passage) {
+		for range packets {
+			p := passage{Flow: hashing.Flow(rng.IntN(flows)), Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * seconds * 1e9)}
+			if p.At = p.Sent + int64(5e6*rng.ExpFloat64()); rng.IntN(one) == 0 {
+				p.At = p.Sent + takes*1e9
+			}
 			all = append(all, p)
 		}
+		return all
 	}
-	return all
 }
+
+// inSpells is flows of as many packets over 20 s, which wait alike in each second.
+func inSpells(flows, packets int, wait func(flow, second uint64) float64) func(*rand.Rand) []passage {
+	return func(rng *rand.Rand) (all []passage) {
+		first := rng.IntN(1e6)
+		for i := range flows * packets {
+			f := uint64(first + i/packets)
+			p := passage{Flow: hashing.Flow(hashing.Word(5, f)), Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(20e9)}
+			p.At = p.Sent + int64(wait(f, uint64(p.Sent/1e9)))
+			all = append(all, p)
+		}
+		return all
+	}
+}
+
+// spell is 2 ms, or 40 in one second of five.
+func spell(of, second uint64) float64 { return 2e6 + 38e6*float64(hashing.Word(of, second)%5/4) }
 
 // An asked is what a path says of all flows, one by one and together: how many answers there
 // are, intervals that do not hold, and means below 0.
 type asked struct {
-	list             []truth
-	alone            []Result
-	answers, outside [2]int
-	negative         int
+	list                              []truth
+	alone                             []Result
+	answers, outside                  [2]int
+	flows, negative, withoutTheHidden int
 }
 
-// ask asks for all flows, whose records are off by a factor.
-func (w world) ask(t *testing.T, all []passage, factor float64) (a asked) {
+// ask asks for all flows, whose records are off by a factor, and adds what comes.
+func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 	t.Helper()
 	epochs, arrived := w.cut(t, all)
 	a.list = traffic.Truths(arrived, 1)
@@ -57,6 +90,7 @@ func (w world) ask(t *testing.T, all []passage, factor float64) (a asked) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.flows += len(flows)
 	for i, f := range a.list {
 		for k, in := range []estimate.Interval{a.alone[i].MeanInterval(0.95), together.MeanInterval(i, 0.95)} {
 			if math.IsInf(in.High, 1) {
@@ -70,150 +104,73 @@ func (w world) ask(t *testing.T, all []passage, factor float64) (a asked) {
 				a.negative++
 			}
 		}
+		r := a.alone[i]
+		r.hidden = 0
+		if in := r.MeanInterval(0.95); !in.Contains(f.Mean) {
+			a.withoutTheHidden++
+		}
 	}
-	return a
 }
 
-// Of a crowd, records of half or twice the packets are refused, or the counters' own
-// numbers are taken; delays that wrap a counter's sum are refused; and samples that miss
-// slow packets, taking these for lost, leave the answer to the counters.
+// Of a crowd, intervals hold, whatever its packets do:
+//   - Records of half or twice the packets are refused, or the counters' own numbers taken.
+//   - Delays that wrap a counter's sum are refused.
+//   - Samples that miss slow packets, taking these for lost, leave the answer to the counters.
+//   - Slow packets are seldom in a set of epochs that lost none, where a fifth of all are lost,
+//     and never where they take longer than a table: rises of counts tell of them. Without
+//     what these add intervals do not hold, which is the negative control.
+//   - Packets that wait alike, in spells of their own or of all, are no more of a sample than
+//     the spells are. What always waits alike is still known in units only.
 func TestCrowds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
 	for name, c := range map[string]struct {
-		delay, chance, factor, loss, records float64
-		bits                                 uint8
-		oneIn                                uint32
-		refused                              int // at least, of 60
+		pass          func(*rand.Rand) []passage
+		loss, records float64
+		bits          uint8
+		oneIn         uint32
+		refused       int // flows of 60 at least
+		hides         bool
 	}{
-		"good records":          {0.002, 0, 1, 0, 1, 64, 0, 0},
-		"halved":                {0.002, 0, 1, 0, 0.5, 64, 0, 15},
-		"doubled":               {0.002, 0, 1, 0, 2, 64, 0, 30},
-		"sums that wrap":        {0.1, 0, 1, 0, 1, 44, 0, 1},
-		"rare packets, slow":    {0.005, 0.01, 100, 0, 1, 64, 0, 0},
-		"rare, sampled":         {0.005, 0.01, 100, 0, 1, 64, 16, 0},
-		"rare, 1 % lost":        {0.005, 0.01, 100, 0.01, 1, 64, 16, 0},
-		"one in 500, 1 % lost":  {0.005, 0.002, 600, 0.01, 1, 64, 0, 0},
-		"one in 500, 20 % lost": {0.005, 0.002, 200, 0.2, 1, 64, 0, 0},
-		"slow, 5 % lost":        {0.005, 0.02, 200, 0.05, 1, 64, 0, 0},
-		"slower than a period":  {0.03, 0.01, 100, 0, 1, 64, 8, 0},
-	} {
-		w := world{config: cutAt(1e9), seed: 1, loss: c.loss}
-		w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 8, 20, c.bits, 16
-		w.config.OneIn, w.config.Samples = c.oneIn, int(c.oneIn)*1000
-		var answers, outside [2]int
-		flows := 0
-		for seed := range uint64(3) {
-			a := w.ask(t, crowd(rand.New(rand.NewPCG(seed, 1)), c.delay, c.chance, c.factor), c.records)
-			flows += 60
-			for k := range answers {
-				answers[k] += a.answers[k]
-				outside[k] += a.outside[k]
-			}
-			if a.negative > 0 {
-				t.Errorf("%s: %d means are below 0", name, a.negative)
-			}
-		}
-		t.Logf("%s: of %d flows %v answers, %v outside", name, flows, answers, outside)
-		for k, n := range answers {
-			if float64(outside[k]) > 0.05*float64(n)+shortfall(n, 0.95) || n > flows-3*c.refused {
-				t.Errorf("%s: of %d answers %d outside", name, n, outside[k])
-			}
-		}
-	}
-}
-
-// Slow packets are seldom in a set of epochs that lost none, where a fifth of all are lost, and
-// never where they take longer than a table: rises of counts tell of them. Without what these
-// add intervals do not hold, which is the negative control.
-func TestHiddenPackets(t *testing.T) {
-	if testing.Short() {
-		t.Skip("statistics of one goroutine, which take long")
-	}
-	for name, c := range map[string]struct {
-		loss, seconds, slow float64
-		flows, packets, one int // packet in so many is slow
-	}{
-		"losses":     {0.2, 10, 1, 50, 100_000, 500},
-		"30 periods": {0.01, 60, 30, 20, 20_000, 100},
-		"flow alone": {0, 60, 30, 1, 1000, 100},
+		"good records":          {crowd(0.002, 0, 1), 0, 1, 64, 0, 0, false},
+		"halved":                {crowd(0.002, 0, 1), 0, 0.5, 64, 0, 15, false},
+		"doubled":               {crowd(0.002, 0, 1), 0, 2, 64, 0, 30, false},
+		"sums that wrap":        {crowd(0.1, 0, 1), 0, 1, 44, 0, 1, false},
+		"rare packets, slow":    {crowd(0.005, 0.01, 100), 0, 1, 64, 0, 0, false},
+		"rare, sampled":         {crowd(0.005, 0.01, 100), 0, 1, 64, 16, 0, false},
+		"rare, 1 % lost":        {crowd(0.005, 0.01, 100), 0.01, 1, 64, 16, 0, false},
+		"one in 500, 1 % lost":  {crowd(0.005, 0.002, 600), 0.01, 1, 64, 0, 0, false},
+		"one in 500, 20 % lost": {crowd(0.005, 0.002, 200), 0.2, 1, 64, 0, 0, false},
+		"slow, 5 % lost":        {crowd(0.005, 0.02, 200), 0.05, 1, 64, 0, 0, false},
+		"slower than a period":  {crowd(0.03, 0.01, 100), 0, 1, 64, 8, 0, false},
+		"hidden by losses":      {slow(50, 100_000, 10, 500, 1), 0.2, 1, 64, 0, 0, true},
+		"30 periods":            {slow(20, 20_000, 60, 100, 30), 0.01, 1, 64, 0, 0, true},
+		"30 periods, alone":     {slow(1, 1000, 60, 100, 30), 0, 1, 64, 0, 0, true},
+		"spells":                {inSpells(50, 1000, func(_, second uint64) float64 { return spell(7, second) }), 0.01, 1, 64, 0, 0, false},
+		"own spells":            {inSpells(50, 1000, spell), 0.01, 1, 64, 0, 0, false},
+		"always alike":          {inSpells(1, 10, func(flow, _ uint64) float64 { return 5e6 + float64(hashing.Word(3, flow)%512) }), 0, 1, 64, 0, 0, false},
 	} {
 		w := world{config: cutAt(1e9), loss: c.loss}
-		w.config.Counters, w.config.Shift = 16384, 6
-		answers, outside, control := [2]int{}, [2]int{}, 0
-		for seed := range uint64(4) {
-			rng := rand.New(rand.NewPCG(seed, 3))
-			var all []passage
-			for range c.packets {
-				p := passage{Flow: hashing.Flow(rng.IntN(c.flows)), Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * c.seconds * 1e9)}
-				p.At = p.Sent + int64(5e6*rng.ExpFloat64())
-				if rng.IntN(c.one) == 0 {
-					p.At = p.Sent + int64(c.slow*1e9)
-				}
-				all = append(all, p)
-			}
+		w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 8, 20, c.bits, 16
+		w.config.OneIn, w.config.Samples = c.oneIn, int(c.oneIn)*1000
+		if c.hides {
+			w.config.Counters, w.config.CountBits, w.config.Shift = 16384, 14, 6
+		}
+		var a asked
+		for seed := uint64(0); seed < 3 || a.flows < 3 && c.hides || a.flows < 100 && !c.hides; seed++ {
 			w.seed = seed
-			a := w.ask(t, all, 1)
-			for i, f := range a.list {
-				a.alone[i].hidden = 0
-				if in := a.alone[i].MeanInterval(0.95); !in.Contains(f.Mean) {
-					control++
-				}
-			}
-			for k := range answers {
-				answers[k] += a.answers[k]
-				outside[k] += a.outside[k]
-			}
+			a.ask(t, w, c.pass(rand.New(rand.NewPCG(seed, 1))), c.records)
 		}
-		t.Logf("%s: of %v intervals %v do not hold, and %d without what is hidden", name, answers, outside, control)
-		for k, n := range answers {
+		t.Logf("%s: of %d flows %v answers, %v outside; %d without what is hidden", name, a.flows, a.answers, a.outside, a.withoutTheHidden)
+		if a.negative > 0 {
+			t.Errorf("%s: %d means are below 0", name, a.negative)
+		}
+		for k, n := range a.answers {
 			most := 0.05*float64(n) + shortfall(n, 0.95)
-			if float64(outside[k]) > most || float64(control) <= most || 3*n < 4*c.flows {
-				t.Errorf("%s: of %d intervals %d do not hold, and %d without what is hidden", name, n, outside[k], control)
-			}
-		}
-	}
-}
-
-// Packets of a flow that wait alike, in spells of their own or of all or always, are no more
-// of a sample than the spells are. And what waits exactly alike is still known in units only.
-func TestWaitingAlike(t *testing.T) {
-	if testing.Short() {
-		t.Skip("statistics of one goroutine, which take long")
-	}
-	for name, c := range map[string]struct {
-		flows, packets int
-		wait           func(flow, second int) float64
-	}{
-		"own spells": {50, 1000, func(flow, second int) float64 {
-			return 2e6 + 38e6*float64(hashing.Word(uint64(flow), uint64(second))%5/4)
-		}},
-		"spells": {50, 1000, func(_, second int) float64 { return 2e6 + 38e6*float64(hashing.Word(7, uint64(second))%5/4) }},
-		"always": {1, 10, func(flow, _ int) float64 { return 5e6 + float64(hashing.Word(3, uint64(flow))%512) }},
-	} {
-		w := world{config: cutAt(1e9), loss: 0.01, seed: 1}
-		w.config.Counters, w.config.Shift = 2000, 9
-		var answers, outside [2]int
-		for seed := range 150 / c.flows {
-			rng := rand.New(rand.NewPCG(uint64(seed), 3))
-			var all []passage
-			for f := range c.flows * c.packets {
-				f = f/c.packets + seed*c.flows
-				p := passage{Flow: hashing.Flow(hashing.Word(5, uint64(f))), Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(20e9)}
-				p.At = p.Sent + int64(c.wait(f, int(p.Sent/1e9)))
-				all = append(all, p)
-			}
-			a := w.ask(t, all, 1)
-			for k := range answers {
-				answers[k] += a.answers[k]
-				outside[k] += a.outside[k]
-			}
-		}
-		t.Logf("%s: %v answers, %v outside", name, answers, outside)
-		for k, n := range answers {
-			if float64(outside[k]) > 0.05*float64(n)+shortfall(n, 0.95) || n < 100 {
-				t.Errorf("%s: of %d answers %d outside", name, n, outside[k])
+			if float64(a.outside[k]) > most || 60*(a.flows-n) < c.refused*a.flows || 3*n < a.flows && c.refused == 0 ||
+				k == 0 && c.hides && float64(a.withoutTheHidden) <= most {
+				t.Errorf("%s: of %d answers %d outside", name, n, a.outside[k])
 			}
 		}
 	}
@@ -244,7 +201,7 @@ func TestFewFlows(t *testing.T) {
 	w.config.Counters, w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 2000, 14, 20, 64, 12
 	for _, known := range []float64{1, 0} {
 		outside, refused, asked := 0, 0, 0
-		for seed := range uint64(40) {
+		for seed := range uint64(20) {
 			epochs, arrived := w.cut(t, few(rand.New(rand.NewPCG(seed, 2))))
 			list := traffic.Truths(arrived, 1)
 			slices.SortFunc(list, func(a, b truth) int { return cmp.Compare(b.Packets, a.Packets) })

@@ -311,7 +311,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
 			k.add(&d.counters[at], p, &left, at, n/float64(p.CellsPerRow), mean)
 		}
-		if k.lost > 3*k.likely+0.02*k.filled+10 && k.filled > darkest*n {
+		if k.lost > 3*k.likely+0.02*k.filled+10 {
 			r.Usable[f] = 0
 		}
 		if k.more < 0 {
@@ -330,8 +330,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 			part := k.filled / max(k.all, 1)
 			odds := part / max(1-part, 0.01)
 			own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * far
-			rare := odds * all.rarer() // of packets far from the mean
-			scattered := math.Sqrt(rare / (1 + rare) * all.variance() / max(n, 1))
+			scattered := math.Sqrt(odds / (1 + odds) * all.variance() / max(n, 1))
 			filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
 			n = max(n, 1)
 			rounded := rounding(unit) / n

@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -30,9 +31,9 @@ func (w world) stored(t testing.TB, epochs map[int64]*[2]*Recorder) Path {
 	t.Helper()
 	var stores [2]*Store
 	for i := range stores {
-		stores[i] = openStore(t, newMemory(), StoreOptions{segmentBytes: 100_000})
+		stores[i] = openStore(t, newMemory(), StoreOptions{segmentBytes: 100_000, Delay: w.delay})
 		for _, start := range slices.Sorted(maps.Keys(epochs)) {
-			if err := stores[i].Append(epochs[start][i]); err != nil {
+			if err := stores[i].Append(epochs[start][i]); err != nil && !errors.Is(err, ErrOverloaded) {
 				t.Fatal(err)
 			}
 		}

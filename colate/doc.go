@@ -28,29 +28,26 @@
 // ones take over. One packet in 64 is kept by itself as well, chosen by a hash
 // of it, so that both points keep the same ones.
 //
-// A query compares the two points' counters epoch by epoch. Where a counter's
-// count and digests change alike at both points over some epochs, nothing was lost
-// in these. The difference of the sums of times is then the time that the packets spent
-// on their way: the flow's, and those of others as noise (see cellTable). It is
-// exact however many packets cross the cuts of the clock. Of packets that take more than ten
-// epochs only their number is known: the upper ends of intervals hold that they have been on
-// their way since the window began, so choose a Period of at least a tenth of the greatest
-// delay. Where a packet was lost, the flow's other counters stand for this one. Given the
-// flow's number of packets, as flow records have it, the mean follows. A record
-// that the counters contradict is refused.
+// A query compares the two points' counters epoch by epoch. Where a counter's count and
+// digests change alike at both points over some epochs, nothing was lost in these, and the
+// difference of the sums of times is the time that the packets spent on their way: the
+// flow's, and those of others as noise. It is exact however many packets cross the cuts of
+// the clock. Where a packet was lost, the flow's other counters stand for this one. Given
+// the flow's number of packets, as flow records have it, the mean follows. A record that
+// the counters contradict is refused. Of packets that take more than ten epochs only their
+// number is known, and intervals have upper ends as if they were under way since the window
+// began: choose a Period of at least a tenth of the greatest delay.
 //
-// The samples tell deviations, quantiles and losses, need no records, and answer
-// for an elephant that loses packets in each of its counters in every epoch.
-// A query weighs them and the counters by their variances; where they contradict each
-// other the counters are right, which know all packets. If neither says how long
-// a flow's packets took in some epochs, there is no answer, and the error names them.
+// The samples tell deviations, quantiles and losses, need no records, and answer for an
+// elephant that loses packets in all of its counters. A query weighs them and the counters
+// by their variances; where they contradict each other the counters are right, which know
+// all packets. Where neither tells of some epochs there is no answer, and the error names them.
 //
-// A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at
-// the 70,000 that [DefaultConfig] is for, which is 5.4 GB a day at each point
-// (go test ./colate -run TestSizes -v prints the bits). Where an epoch has few
-// packets, the store adds up counters side by side. [Plan] computes the size for
-// a rate and a number of bytes. For as many bytes samples say more about a flow than its
-// counters do; counters win where the records of all flows explain them ([Path.Decode]).
+// A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000
+// that [DefaultConfig] is for, which is 5.4 GB a day at each point (go test ./colate -run
+// TestSizes -v). [Plan] computes the size for a rate and a number of bytes. For as many
+// bytes samples say more about a flow than its counters do; counters win where the records
+// of all flows explain them ([Path.Decode]).
 //
 // # What it assumes
 //

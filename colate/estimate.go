@@ -117,7 +117,6 @@ type estimator struct {
 	variance   float64 // of a packet's delay
 	freedom    float64 // with which that is known
 	foreign    float64 // and of others'
-	rarer      float64 // how many times more packets those that make the variance stand for
 	excess     float64 // packets in its counters that neither its record nor chance explains
 
 	packets float64 // the flow's packets that the tallies stand for
@@ -148,7 +147,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 			"how long these took", own.darkEpochs, own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
 	e.learn(&a.common.scatter)
-	r.hidden, e.rarer = max(a.common.late.missed(), own.late.farther()), a.common.scatter.rarer()
+	r.hidden = max(a.common.late.missed(), own.late.farther())
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
@@ -255,7 +254,7 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	}
 	// The packets in settled cells are a sample of the flow's, times are in
 	// units, and a record may be wrong.
-	sampled := (own.sampled*e.variance*e.rarer + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
+	sampled := (own.sampled*e.variance + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
 	shared := e.excess / e.packets * math.Sqrt(e.foreign)

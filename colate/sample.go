@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math/bits"
 	"slices"
 
@@ -121,23 +120,21 @@ func (s *sampleCodec) append(dst []byte, samples []sample) []byte {
 		w.put(s.time(x.at), uint(base))
 		last = x.flow
 	}
-	dst = w.end()
-	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
+	return w.seal(from)
 }
 
 // read appends the samples of a block, and checks it. The error wraps
 // [estimate.ErrEncoding].
 func (s *sampleCodec) read(dst []sample, data []byte, block int) ([]sample, error) {
 	bad := fmt.Errorf("%w: block %d of samples", estimate.ErrEncoding, block)
-	if len(data) < 9 || !sealedBlock(data) {
+	r, ok := openBits(data, 5, nil)
+	if !ok {
 		return dst, bad
 	}
-	body := data[5 : len(data)-4]
-	n, base := binary.BigEndian.Uint32(data), uint(data[4])
-	if base > 56 || uint64(n)*uint64(1+s.k+s.tagBits+base) > uint64(len(body))*8 {
+	n, base, last := binary.BigEndian.Uint32(data), uint(data[4]), uint64(0)
+	if base > 56 || uint64(n)*uint64(1+s.k+s.tagBits+base) > uint64(r.limit) {
 		return dst, bad
 	}
-	r, last := bitReader{data: append(slices.Clone(body), make([]byte, 16)...), limit: uint(len(body)) * 8}, uint64(0)
 	for range n {
 		last += r.count(s.k, 32)
 		tag, time := r.take(s.tagBits), r.take(base)
@@ -147,7 +144,7 @@ func (s *sampleCodec) read(dst []sample, data []byte, block int) ([]sample, erro
 		later := int64(time>>1) ^ -int64(time&1)
 		dst = append(dst, sample{uint32(last), uint32(tag), (s.start + later) << s.shift})
 	}
-	if spare := r.limit - r.at; spare >= 8 || r.take(spare) != 0 {
+	if !r.ended() {
 		return dst, bad
 	}
 	return dst, nil

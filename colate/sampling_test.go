@@ -96,32 +96,20 @@ func TestCopiesAreNotSampled(t *testing.T) {
 // Packets that take up to three periods are not lost: samples pair them where the
 // stores' options say so, and do not speak where these do not.
 func TestSamplesOfLongDelays(t *testing.T) {
-	const epochs, packets, most = 20, 4000, 3
+	const packets, most = 4000, 3
 	for _, delay := range []int64{0, most * 60e9} {
-		c := minutes(6000)
-		c.OneIn, c.Samples = 16, 100_000
-		var stores [2]*Store
-		var all [2][epochs + most]*Recorder
-		for i := range stores {
-			stores[i] = openStore(t, newMemory(), StoreOptions{Delay: delay})
-			for e := range all[i] {
-				all[i][e], _ = New(c)
-			}
-		}
-		rng, mean := rand.New(rand.NewPCG(2, 1)), 0.0
+		w := world{config: minutes(6000), delay: delay}
+		w.config.OneIn, w.config.Samples = 16, 100_000
+		rng, mean := rand.New(rand.NewPCG(3, 1)), 0.0
+		var all []passage
 		for range packets {
-			at, p := rng.Int64N(epochs*c.Period), hashing.Packet(rng.Uint64())
-			later := at + rng.Int64N(most*c.Period)
-			all[0][at/c.Period].Update(1, p, at)
-			all[1][later/c.Period].Update(1, p, later)
-			mean += float64(later-at) / packets
+			p := passage{Flow: 1, Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(20 * w.config.Period)}
+			p.At = p.Sent + rng.Int64N(most*w.config.Period)
+			mean += float64(p.At-p.Sent) / packets
+			all = append(all, p)
 		}
-		for i, s := range stores {
-			for _, r := range all[i] {
-				s.Append(r) // which warns of such delays
-			}
-		}
-		path := Path{Up: stores[0], Down: stores[1]}
+		epochs, _ := w.cut(t, all)
+		path := w.stored(t, epochs)
 		r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: 1, Packets: packets}, 0, 1e13)
 		in := r.MeanInterval(0.99)
 		refused := errors.Is(err, estimate.ErrNoSamples)

@@ -35,18 +35,15 @@ func BenchmarkQuery(b *testing.B) {
 	for _, queried := range []int{1, 4000} {
 		b.Run(fmt.Sprintf("hour-%d-flows", queried), func(b *testing.B) {
 			var path Path
-			for point, r := range []*Recorder{up, down} {
-				s := openStore(b, dir(b.TempDir()), StoreOptions{})
+			for i, point := range []**Store{&path.Up, &path.Down} {
+				*point = openStore(b, dir(b.TempDir()), StoreOptions{})
 				for minute := range int64(60) {
+					r := []*Recorder{up, down}[i]
 					r.start = minute * c.Period
-					if err := s.Append(r); err != nil {
+					if err := (*point).Append(r); err != nil {
 						b.Fatal(err)
 					}
 				}
-				if err := s.Close(); err != nil {
-					b.Fatal(err)
-				}
-				*[]**Store{&path.Up, &path.Down}[point] = s
 			}
 			b.ResetTimer()
 			for i := range b.N {

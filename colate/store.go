@@ -241,23 +241,14 @@ func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
 // takeBack removes the written part of a frame. If that fails, it stays as damage.
 func (s *Store) takeBack(n int64, reason error) error {
 	seg := s.last()
-	if n > 0 && s.active.Truncate(seg.size) != nil {
-		s.mu.Lock()
-		seg.damages = append(seg.damages, &damage{segmentName(seg.number), seg.size, n, reason})
-		seg.size += n
-		s.mu.Unlock()
-		return s.complete()
-	}
-	if seg.size > 0 {
+	if n == 0 || s.active.Truncate(seg.size) == nil {
 		return nil
 	}
-	// An empty segment is litter.
-	err := errors.Join(s.active.Close(), s.files.Remove(segmentName(seg.number)))
-	s.active = nil
 	s.mu.Lock()
-	s.segments = s.segments[:len(s.segments)-1]
+	seg.damages = append(seg.damages, &damage{segmentName(seg.number), seg.size, n, reason})
+	seg.size += n
 	s.mu.Unlock()
-	return err
+	return s.complete()
 }
 
 // begin creates the next segment.

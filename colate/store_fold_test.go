@@ -12,30 +12,27 @@ import (
 // Where few packets pass for long, a store folds counters; where more do, it no
 // longer does; and a flow that was there all the time has an answer of both.
 func TestStoreFolds(t *testing.T) {
-	c := minutes(6000)
-	rng := rand.New(rand.NewPCG(5, 5))
+	w, rng, packets := world{config: minutes(6000)}, rand.New(rand.NewPCG(5, 5)), 0.0
+	var all []passage
+	for i := range 750_000 {
+		p := passage{Flow: hashing.Flow(rng.Uint64()), Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(60e9 - 1e9)}
+		if minute := int64(i) / 5000; minute < 30 {
+			p.Sent += minute * 60e9
+		} else {
+			p.Sent += (30 + (minute-30)/12) * 60e9
+		}
+		if p.At = p.Sent + int64(1e6*rng.ExpFloat64()); i%10 == 0 {
+			p.Flow, p.At = 7, p.Sent+5e6
+			packets++
+		}
+		all = append(all, p)
+	}
+	epochs, _ := w.cut(t, all)
 	stores := [2]*Store{openStore(t, newMemory(), StoreOptions{}), openStore(t, newMemory(), StoreOptions{})}
-	packets := 0.0
 	var folds []uint8
 	for minute := range int64(40) {
-		up, _ := New(c)
-		down, _ := New(c)
-		n := 5000
-		if minute >= 30 {
-			n = 60_000
-		}
-		for i := range n {
-			f, p, at := hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), minute*c.Period+rng.Int64N(c.Period-1e9)
-			delay := int64(1e6 * rng.ExpFloat64())
-			if i%10 == 0 {
-				f, delay = 7, 5e6
-				packets++
-			}
-			up.Update(f, p, at)
-			down.Update(f, p, at+delay)
-		}
-		for i, r := range []*Recorder{up, down} {
-			if err := stores[i].Append(r); err != nil {
+		for i, s := range stores {
+			if err := s.Append(epochs[minute][i]); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -26,6 +26,7 @@ type memory struct {
 	failSync error
 	room     int // bytes that can still be written; below 0, all
 	locked   bool
+	bad      string // a file that cannot be opened
 }
 
 type memoryFile struct {
@@ -39,14 +40,9 @@ func newMemory() *memory {
 }
 
 // An unlock ends a lock.
-type unlock struct{ m *memory }
+type unlock func()
 
-func (u unlock) Close() error {
-	u.m.mu.Lock()
-	defer u.m.mu.Unlock()
-	u.m.locked = false
-	return nil
-}
+func (u unlock) Close() error { u(); return nil }
 
 func (m *memory) Lock() (io.Closer, error) {
 	m.mu.Lock()
@@ -55,7 +51,7 @@ func (m *memory) Lock() (io.Closer, error) {
 		return nil, ErrLocked
 	}
 	m.locked = true
-	return unlock{m}, nil
+	return unlock(func() { m.locked = false }), nil
 }
 
 func (m *memory) List() ([]string, error) {
@@ -67,11 +63,14 @@ func (m *memory) List() ([]string, error) {
 func (m *memory) Open(name string) (openFile, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f, ok := m.names[name]
-	if !ok {
+	switch f, ok := m.names[name]; {
+	case !ok:
 		return nil, fs.ErrNotExist
+	case name == m.bad:
+		return nil, errBad
+	default:
+		return f, nil
 	}
-	return f, nil
 }
 
 // change makes a change, if it may.
@@ -96,20 +95,11 @@ func (m *memory) Create(name string) (openFile, error) {
 }
 
 func (m *memory) Remove(name string) error {
-	return m.change(func() error {
-		if m.names[name] == nil {
-			return fs.ErrNotExist
-		}
-		delete(m.names, name)
-		return nil
-	})
+	return m.change(func() error { delete(m.names, name); return nil })
 }
 
 func (m *memory) Sync() error {
-	return m.change(func() error {
-		m.synced = maps.Clone(m.names)
-		return nil
-	})
+	return m.change(func() error { m.synced = maps.Clone(m.names); return nil })
 }
 
 // crash returns what a disk would hold after one: of what was not synced,
@@ -179,7 +169,7 @@ func (f *memoryFile) Size() (int64, error) {
 
 func (f *memoryFile) Close() error { return nil }
 
-var errFull = errors.New("no space left")
+var errFull, errBad = errors.New("no space left"), errors.New("bad sector")
 
 // storeConfig has epochs of few bytes.
 var storeConfig = Config{Counters: 20, PerFlow: 2, Bits: 32, CountBits: 8, DigestBits: 8, Period: 1000}

@@ -9,10 +9,8 @@
 //
 // A recorder is one epoch, in which no counter overflows and nothing is lost.
 //
-// The paper's counters have 19 bits, in a unit that it does not name. From its sum of
-// time stamps follows one of a tenth of a second to seconds, in which a delay d shows only
-// if the clock ticks while a packet is on its way: of p packets that alone gives the mean a
-// relative error of some √(u/(p·d)). Finer units need wider counters.
+// The paper's counters have 19 bits, in a unit that it does not name: so wide a sum of time
+// stamps shows a delay only if the clock ticks while a packet is on its way.
 //
 // # Source
 //
