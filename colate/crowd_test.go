@@ -64,6 +64,8 @@ func inSpells(flows, packets int, wait func(flow, second uint64) float64) func(*
 // spell is 2 ms, or 40 in one second of five.
 func spell(of, second uint64) float64 { return 2e6 + 38e6*float64(hashing.Word(of, second)%5/4) }
 
+func always(flow, _ uint64) float64 { return 5e6 + float64(hashing.Word(3, flow)%512) }
+
 // An asked is what a path says of all flows, one by one and together: how many answers there
 // are, intervals that do not hold, and means below 0.
 type asked struct {
@@ -149,7 +151,7 @@ func TestCrowds(t *testing.T) {
 		"30 periods, alone":     {slow(1, 1000, 60, 100, 30), 0, 1, 64, 0, 0, true},
 		"spells":                {inSpells(50, 1000, func(_, second uint64) float64 { return spell(7, second) }), 0.01, 1, 64, 0, 0, false},
 		"own spells":            {inSpells(50, 1000, spell), 0.01, 1, 64, 0, 0, false},
-		"always alike":          {inSpells(1, 10, func(flow, _ uint64) float64 { return 5e6 + float64(hashing.Word(3, flow)%512) }), 0, 1, 64, 0, 0, false},
+		"always alike":          {inSpells(1, 10, always), 0, 1, 64, 0, 0, false},
 	} {
 		w := world{config: cutAt(1e9), loss: c.loss}
 		w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 8, 20, c.bits, 16
