@@ -326,7 +326,7 @@ func (a *Accumulator) take(into *transit, to int) {
 
 // whole is about all packets on their way, of which a share was sampled.
 func whole(o areas.OnWay, rate float64) areas.OnWay {
-	return areas.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate}
+	return areas.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate, Shared: o.Shared / rate}
 }
 
 // reset empties a transit.
@@ -421,7 +421,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
 	r.late, r.settling = whole.late/whole.received, !a.Settled() && a.Settling() > 0
-	r.sampling = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance) / whole.received
+	r.sampling = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance+sq(whole.first.Shared-whole.last.Shared)) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	return r, nil
 }

@@ -3,6 +3,7 @@ package lda
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -170,5 +171,33 @@ func TestOfReceivedOfNoWholeCell(t *testing.T) {
 			}
 		}
 		a.Reset()
+	}
+}
+
+// What is not known of the ages of packets on their way is the same at both ends of a report, and
+// cancels out: without losses an interval is a few times as wide as the error. If both ends
+// were unknown each for itself, it would be tens of times as wide.
+func TestOfReceivedIsSharp(t *testing.T) {
+	slow := func(r *rand.Rand) float64 { return 5e6*r.ExpFloat64() + float64(r.IntN(500)/499)*10*cutInterval }
+	for name, delay := range map[string]func(*rand.Rand) float64{"exponential": exponentialDelay(3 * cutInterval), "rare slow ones": slow} {
+		run, misses := cutTraffic(t, 9, 200, 1000, delay, 0), 0
+		var errors, halves []float64
+		run.reports(t, 10, func(a *Accumulator, from, to int64) {
+			want := truth.Of(run.packets, from, to).MeanDelay()
+			if r, err := a.Estimate(); err == nil && from > 30*cutInterval && to <= 180*cutInterval {
+				mean, i := r.OfReceived(0.95)
+				errors, halves = append(errors, math.Abs(mean-want)), append(halves, (i.High-i.Low)/2)
+				if !i.Contains(want) {
+					misses++
+				}
+			}
+		})
+		slices.Sort(errors)
+		slices.Sort(halves)
+		error, half := errors[len(errors)/2], halves[len(halves)/2]
+		t.Logf("%s: %d of %d outside, median error %.3g, half-width %.3g", name, misses, len(errors), error, half)
+		if misses > 4 || half > 8*error {
+			t.Errorf("%s: %d of %d outside, a median half-width of %.3g for errors of %.3g", name, misses, len(errors), half, error)
+		}
 	}
 }

@@ -24,8 +24,9 @@ type losses struct {
 type groupLosses struct {
 	covered float64 // share of the packets of a patience ago that are accounted for
 	lost    float64 // of these
-	lossy   float64 // how often a cell loses a packet, for each nanosecond
 	cuts    []cutLosses
+	hazards []float64 // packets that a cell loses up to each cut, on average
+	free    []float64 // chances by two cuts that are near, or 0: see [losses.free]
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
@@ -43,7 +44,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 	clear(l.lost)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.lost, of.covered, of.lossy, of.cuts = 0, 0, 0, resize(of.cuts, cuts)
+		of.lost, of.covered, of.cuts = 0, 0, resize(of.cuts, cuts)
 		clear(of.cuts)
 	}
 	a.walk(0, l.calm, l.add)
@@ -84,14 +85,51 @@ func (l *losses) disperse() {
 		burst = max(1, varied/expected)
 	}
 	l.doubt = math.Sqrt(burst / max(1, l.total))
-	a := l.areas
 	for g := range l.groups {
 		of := &l.groups[g]
+		of.hazards, of.free = resize(of.hazards, len(of.cuts)), resize(of.free, nearCuts*len(of.cuts))
+		clear(of.free)
+		of.hazards[0] = 0
 		for k := 1; k < len(of.cuts); k++ {
-			of.lossy += of.cuts[k].all
+			of.hazards[k] = of.hazards[k-1] + l.hazard(k)*of.cuts[k].all/float64(l.areas.size(g))
 		}
-		of.lossy *= l.hazard(0) / float64(a.size(g)) / max(1, float64(a.ends[a.latest()]-a.ends[0]))
 	}
+}
+
+// nearCuts is up to how many cuts apart chances and weights are kept: most spans are as short.
+const nearCuts = 4
+
+// hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that
+// are kept, and after them, it loses as many as in these.
+func (l *losses) hazardUp(group, k int) float64 {
+	of := &l.groups[group]
+	last := len(of.hazards) - 1
+	in := min(max(k, 0), last)
+	return of.hazards[in] + float64(k-in)*of.hazards[last]/float64(max(last, 1))
+}
+
+// free returns the chance that a cell loses nothing for a patience around two cuts, if it
+// loses nothing between them: that the time without loss before them and the time after are
+// long enough together.
+func (l *losses) free(group, from, to int) float64 {
+	var kept *float64
+	if to-from <= nearCuts {
+		if kept = &l.groups[group].free[nearCuts*from+to-from-1]; *kept > 0 {
+			return *kept
+		}
+	}
+	ends := l.areas.ends
+	rest := int(math.Ceil((l.areas.patience - float64(ends[to]-ends[from])) / max(l.areas.step, 1)))
+	chance, before := 0.0, 1.0 // before: that it loses nothing in i intervals before
+	for i := 0; i < rest && before > leastFree; i++ {
+		next := math.Exp(l.hazardUp(group, from-i-1) - l.hazardUp(group, from))
+		chance += (before - next) * math.Exp(l.hazardUp(group, to)-l.hazardUp(group, to+rest-i))
+		before = next
+	}
+	if chance = max(chance+before, leastFree); kept != nil {
+		*kept = chance
+	}
+	return chance
 }
 
 // calm takes an interval in which nothing was lost or on its way at the ends.
@@ -226,31 +264,30 @@ func (l *losses) hazard(k int) float64 { return -math.Log1p(-min(l.rate(k), 0.9)
 // weight returns for how many a span stands that is known to be exact, if so many
 // packets were sent in it, of which lost are to be expected to be lost. It is the share
 // of packets that come over the chance that nothing was lost in the span, nor for so long
-// before and after it that the cell had one level for a patience: if a cell loses packets
-// h times a second, the loss-free time around it is the sum of two exponential variables,
-// which exceeds t with probability (1+ht)exp(−ht).
-func (l *losses) weight(group int, lost, sent, length float64) float64 {
+// before and after it that the cell had one level for a patience.
+func (l *losses) weight(group int, lost, sent float64, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	const most = 8
-	rest := l.groups[group].lossy * max(0, l.areas.patience-length)
-	return math.Exp(min(lost*(1-1/max(1, sent)), most)+min(rest, most)) / (1 + rest)
+	return math.Exp(min(lost*(1-1/max(1, sent)), -math.Log(leastFree))) / l.free(group, from, to)
 }
+
+// leastFree is the least chance that is told from none: a span stands for no more than one over it.
+const leastFree = 1.0 / (1 << 12)
 
 // standsFor returns the weight of a span.
 func (l *losses) standsFor(x *span) float64 {
-	lost, ends := l.hazard(0)*x.before, l.areas.ends
+	lost := l.hazard(0) * x.before
 	for k, out := range x.out {
 		lost += l.hazard(x.from+1+k) * float64(out)
 	}
-	return l.weight(x.group, lost, float64(x.sent)+x.before, float64(ends[x.to]-ends[x.from]))
+	return l.weight(x.group, lost, float64(x.sent)+x.before, x.from, x.to)
 }
 
 // vague returns the relative error of the logarithm of weights: cells that are seldom
 // empty are not settled as soon as nothing is lost.
 func (l *losses) vague(group int) float64 {
-	return l.doubt + min(1, l.groups[group].lossy*l.areas.patience)/4
+	return l.doubt + min(1, l.often(group)*l.areas.patience)/4
 }
 
 // coming returns for how long packets that count as lost were on their way within the
@@ -269,3 +306,9 @@ func (l *losses) coming() float64 {
 }
 
 func sq(x float64) float64 { return x * x }
+
+// often returns how often a cell loses a packet, for each nanosecond.
+func (l *losses) often(group int) float64 {
+	a, h := l.areas, l.groups[group].hazards
+	return h[len(h)-1] / max(1, float64(a.ends[a.latest()]-a.ends[0]))
+}

@@ -7,7 +7,10 @@ type endAges struct {
 	seen   moment // ages of packets that were alone in their cells, which are known
 	stands moment // the same, each as often as it stands for others that were not alone
 	spread float64
-	bounds ageBounds // of packets of which levels tell
+
+	bounds, weighted ageBounds // of packets of which levels tell, and the same by weight
+	widths           float64   // squares of the distances between the bounds of cells
+	weights          float64   // squares of weights, by packets
 }
 
 // A moment adds up numbers and their squares.
@@ -30,17 +33,31 @@ func (e *endAges) see(age, weight float64) {
 	e.spread += (weight - 1) * weight
 }
 
-// age estimates the ages of the packets on their way at both ends, in one of three ways.
+// bound adds packets of a span whose ages are bounded, and which stand for weight.
+func (e *endAges) bound(ages ageBounds, weight float64) {
+	e.bounds = plus(e.bounds, ages, 1)
+	e.weighted = plus(e.weighted, ages, weight)
+	e.widths += sq(ages.Most - ages.Least)
+	e.weights += weight * weight * math.Abs(ages.Packets)
+}
+
+// plus adds others, each so many times.
+func plus(b, o ageBounds, times float64) ageBounds {
+	return ageBounds{b.Packets + times*o.Packets, b.Least + times*o.Least, b.Most + times*o.Most}
+}
+
+// age estimates the ages of the packets on their way at both ends in one of three ways, the
+// same at both, so that what is not known of either end cancels out.
 //
-// A packet is seen on its way in proportion to its delay, and its age is uniform up to
-// that. So with moments m of the delays the mean age is m₂/2m₁, and the mean square
-// m₃/3m₁, if traffic is the same all the time: if the number on their way varies by more
-// than chance from cut to cut, ages may do so as well. The moments are those of packets that
-// were alone. Where there are few, the third is at most the second times the greatest delay.
+// If traffic is the same all the time, a packet is seen on its way in proportion to its delay,
+// and its age is uniform up to that. So with moments m of the delays the mean age is m₂/2m₁, and
+// the mean square m₃/3m₁. If the number on their way varies by more than chance from cut to cut,
+// ages may do so as well. The moments are those of packets that were alone. Where there are few,
+// the third is at most the second times the greatest delay.
 //
 // Or packets that were alone, whose ages are known, stand for the others, each for one
 // over its chance to be alone. That holds whatever happens. It is taken where it tells
-// more, or contradicts the other. Or levels bound the ages.
+// more, or contradicts the other. Or levels bound the ages: see [endAges.levels].
 //
 // Where clocks make packets come before they are sent, some of those that cross a cut have
 // come and are not sent. The time until then takes the place of an age, and as many of both
@@ -58,25 +75,61 @@ func (a *Areas) age(t *Transit) {
 		}
 	}
 	a.skewed = a.skewed || t.early > hardly
-	rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
-	for i, end := range []*OnWay{&t.First, &t.Last} {
+	var steady, alone, levels [2]OnWay
+	outside := false // the bounds
+	for i, end := range [2]*OnWay{&t.First, &t.Last} {
 		if a.skewed {
+			rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
 			continue
 		}
 		cut := [2]int{a.losses.from, a.losses.to}[i]
 		age, of, n := second/(2*first), &a.onWay[i], max(end.Packets, 0)
-		spread := max(third/(3*first)-age*age, 0)
-		end.Ages, end.Variance = n*age, n*spread+sq(n*age)*(t.uneven+chance)+sq(n*(mean-first)/2)
+		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
+		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*t.uneven, n*math.Hypot(age*math.Sqrt(chance), (mean-first)/2)
 		if float64(a.ends[cut]-a.begun) < a.greatest {
-			end.Variance += sq(n * age)
+			s.Variance += sq(n * age)
 		}
-		ages, variance := of.stand(n, spread, a.greatest)
-		if apart := sq(ages - end.Ages); variance < end.Variance || apart > 9*(variance+end.Variance) {
-			end.Ages, end.Variance = ages, variance
-		}
-		of.bound(end, a.greatest)
+		alone[i].Ages, alone[i].Variance = of.stand(n, spread, a.greatest)
+		least, most := of.levels(&levels[i], n, spread, a.greatest, t.uneven)
+		outside = outside || s.Ages < least || s.Ages > most
 	}
+	if a.skewed {
+		return
+	}
+	best, variance := &steady, owedVariance(&steady)
+	apart := steady[0].Ages - steady[1].Ages - alone[0].Ages + alone[1].Ages
+	if v := owedVariance(&alone); v < variance || sq(apart) > 9*(v+variance) {
+		best, variance = &alone, v
+	}
+	if owedVariance(&levels) < variance || best == &steady && outside {
+		best = &levels
+	}
+	best[0].Packets, best[1].Packets = t.First.Packets, t.Last.Packets
+	t.First, t.Last = best[0], best[1]
+}
+
+// owedVariance returns the variance of what both ends owe each other.
+func owedVariance(ends *[2]OnWay) float64 {
+	return ends[0].Variance + ends[1].Variance + sq(ends[0].Shared-ends[1].Shared)
+}
+
+// levels estimates the ages of n packets by their bounds, and returns these. Packets that have
+// none are like those that have. How far between their bounds ages are differs from cell to
+// cell. On average it is the same at both ends, but for as much as traffic is uneven.
+func (e *endAges) levels(o *OnWay, n, spread, greatest, uneven float64) (least, most float64) {
+	least, most = e.bounds.Least, e.bounds.Most
+	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {
+		least += rest * e.weighted.Least / e.weighted.Packets
+		most += rest * e.weighted.Most / e.weighted.Packets
+		o.Variance = spread * rest * (1 + rest*e.weights/sq(e.weighted.Packets))
+	} else if rest > 0 {
+		most += rest * greatest
+	}
+	o.Ages = (least + most) / 2
+	o.Variance += e.widths/12 + sq(most-least)/12*min(1, uneven)
+	o.Shared = (most - least) / math.Sqrt(12)
+	return least, most
 }
 
 // momentsOf returns the sums of delays, of their squares and of their cubes, by weight, and
@@ -115,13 +168,4 @@ func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	}
 	missing := max(0, rest-e.stands.n-2*math.Sqrt(e.spread))
 	return e.seen.sum + rest*e.stands.sum/e.stands.n, spread*rest*(1+rest*share) + sq(missing*greatest)/3
-}
-
-// bound takes what lies between the bounds instead of an estimate that is outside them, or
-// known less well. Of packets of which levels do not tell, ages are up to the greatest delay.
-func (e *endAges) bound(end *OnWay, greatest float64) {
-	least, most := e.bounds.Least, e.bounds.Most+max(0, end.Packets-e.bounds.Packets)*greatest
-	if variance := sq(most-least) / 12; variance < end.Variance || end.Ages < least || end.Ages > most {
-		end.Ages, end.Variance = (least+most)/2, variance
-	}
 }

@@ -81,55 +81,99 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 // digestsShow is from how many bits on the same packets are outstanding at two cuts of one level.
 const digestsShow = 16
 
-// ages bounds the ages of the packets of a span that are on their way at a cut. Those that
-// were sent before an earlier cut were outstanding at all cuts since, so they are as many
-// as the fewest outstanding at any of these, and at least as many as were not sent since.
-// None is older than the greatest delay, nor than the beginning.
+// ages bounds the ages of the packets of a span that are on their way at a cut, interval by
+// interval back from there. Those that are on their way at an earlier cut, too, are at most the
+// fewest outstanding at any cut since, and at least those that were not sent since; and where
+// two cuts around both have one level, the packets of that level are on their way at all cuts in
+// between. In an interval they spend at most what all do, and at least that less an interval
+// for each of the others. None is older than the greatest delay, nor than the beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
 	}
-	outstanding := func(k int) float64 {
+	on := func(k int) float64 {
 		if k == x.from {
 			return float64(x.start)
 		}
 		return float64(x.on[k-x.from-1])
 	}
-	sign, oldest, sent := 1.0, max(greatest, longTail*max(0, -a.center)), 0.0
+	oldest := max(greatest, longTail*max(0, -a.center))
 	if since := float64(a.ends[cut] - a.begun); oldest == 0 || !a.underWay {
 		oldest = min(cmp.Or(oldest, since), since)
 	}
-	now := outstanding(cut)
-	if now < 0 { // they come before they are sent
-		sign = -1
+	if ages.Packets = on(cut); ages.Packets < 0 { // they come before they are sent
+		for k, fewest := cut, ages.Packets; fewest < 0 && oldest > 0; k-- {
+			length := oldest
+			if k > x.from {
+				length = min(a.length(k), oldest)
+			}
+			ages.Least += fewest * length
+			oldest -= length
+			fewest = max(fewest, on(max(k-1, x.from)))
+		}
+		return ages
 	}
-	fewest, lost := sign*now, 0.0
-	ages.Packets = now
+	lost := max(0, float64(x.lost))
 	if x.open && (a.losses.share > 0 || a.losses.of < enough) {
-		lost = float64(x.most[len(x.most)-1])
-	} else if !x.open {
-		lost = float64(x.lost)
+		lost = max(0, float64(x.most[len(x.most)-1]))
+	} else if x.open {
+		lost = 0
 	}
-	same := cut
-	if cut > x.from && a.mask>>(32+digestsShow-1) != 0 {
-		same = x.from + 1 + slices.Index(x.levels, x.levels[cut-x.from-1])
-	}
+	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
+	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
 	for k := cut; k > x.from && oldest > 0; k-- {
-		length := min(a.length(k), oldest)
+		at, length := k-x.from-1, min(a.length(k), oldest)
+		sent += float64(x.out[at])
+		for len(seen) > 0 && seen[0].cut >= k {
+			seen = seen[1:]
+		}
+		before := max(0, min(ages.Packets-sent, on(k-1))-lost)
+		if len(seen) > 0 {
+			before = max(before, seen[0].on-lost)
+		}
+		least, most := before*length, max(0, fewest)*length
+		if length == a.length(k) && x.joined == 0 {
+			others := max(0, on(k-1)) + float64(x.out[at]) - known
+			least = max(least, x.area[at]-others*length)
+			most = min(most, max(x.area[at], least))
+		}
+		ages.Least += least
+		ages.Most += most
 		oldest -= length
-		fewest = min(fewest, sign*outstanding(k))
-		ages.Most += max(0, fewest) * length
-		if k <= same {
-			sent += float64(x.out[k-x.from-1])
-		}
-		if sign > 0 {
-			ages.Least += max(0, min(now-sent, fewest)-max(0, lost)) * length
-		}
+		fewest, known = min(fewest, on(k-1)), before
 	}
-	if ages.Most += max(0, min(fewest, sign*outstanding(x.from))) * oldest; sign < 0 {
-		ages.Least, ages.Most = -ages.Most, 0
-	}
+	ages.Most += max(0, fewest) * oldest
 	return ages
+}
+
+// A seenAgain says that so many packets were on their way at all cuts from one to that at hand.
+type seenAgain struct {
+	cut int
+	on  float64
+}
+
+// again finds packets that were on their way at a cut and at all from an earlier one on: from
+// which, and how many, the oldest last. They are so where the level at the earlier cut comes
+// again after the other.
+func (a *Areas) again(x *span, cut int) []seenAgain {
+	seen, last := a.seenAgain[:0], cut-x.from-1
+	if a.mask>>(32+digestsShow-1) == 0 || last < 0 {
+		return seen
+	}
+	for k, fewest := last, x.on[last]; k >= 0 && fewest > 0; k-- {
+		if x.on[k] > fewest {
+			continue
+		}
+		fewest = x.on[k]
+		for later := last; later < len(x.on) && x.on[later] >= fewest && fewest > 0; later++ {
+			if x.levels[later] == x.levels[k] {
+				seen = append(seen, seenAgain{k + x.from + 1, float64(fewest)})
+				break
+			}
+		}
+	}
+	a.seenAgain = seen
+	return seen
 }
 
 // An intervalLosses is what cells tell of losses in an interval that were empty when it

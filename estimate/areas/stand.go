@@ -76,11 +76,29 @@ func (r *groupWindow) finish(l *losses, group int) {
 	rate := r.area / r.received
 	r.variance = e.by*e.by*r.twice.about(rate) + e.by*(2*e.more-1)*r.once.about(rate) + e.more*(e.more-1)*r.plain.about(rate)
 	r.variance = max(r.variance, 0) + sq((r.area-plain*r.received)*l.vague(group))
+	r.variance += sq(r.stale.slower(l, group, rate))
 	// One more packet like the slowest may have been in a span that is not known.
 	long := l.areas.greatest + l.areas.step
-	lost := l.groups[group].lossy * long
-	unseen := max(1, e.of(1, l.weight(group, lost, lost/l.hazard(0), long)))
+	lost := l.often(group) * long
+	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
+	unseen := max(1, e.of(1, l.weight(group, lost, lost/l.hazard(0), max(0, l.to-cuts), max(l.to, cuts))))
 	r.variance += sq(l.areas.greatest) * unseen * (unseen - 1)
+}
+
+// staleSpans are spans that have not settled, though they began more than a patience ago:
+// received and areas, and packets that they may have lost before the oldest cut that is kept.
+type staleSpans struct{ spans, received, area, lost float64 }
+
+// slower returns how much longer than at a rate packets of stale spans took. Some of these spans
+// lost packets, which others stand for: as many as are not known to be lost in others. The rest
+// have not settled because their packets are slow.
+func (s *staleSpans) slower(l *losses, group int, rate float64) float64 {
+	lost := s.lost
+	for k := 1; k <= l.to && l.areas.old(k); k++ {
+		c := &l.groups[group].cuts[k]
+		lost += max(0, l.rate(k)*c.all-c.lost)
+	}
+	return (s.area - rate*s.received) * max(0, 1-lost/max(1, s.spans))
 }
 
 // settle adds spans that have not settled yet. Of the packets sent lately in these and in

@@ -39,6 +39,7 @@ type OnWay struct {
 	Packets  float64
 	Ages     float64 // the sum of their ages, as estimated
 	Variance float64 // of Ages
+	Shared   float64 // a standard error of Ages, beside, that both ends share
 }
 
 // An Alone is a packet that was alone in its cell, so that its delay is known.
@@ -146,16 +147,15 @@ func (a *Areas) weigh() {
 		}
 	}
 	// Most were on their way between the same few cuts as many others.
-	const near = 4
-	a.weights = resize(a.weights, near*len(a.ends))
+	a.weights = resize(a.weights, nearCuts*len(a.ends))
 	clear(a.weights)
 	for i := range a.alone {
 		x := &a.alone[i]
-		if x.to-x.from > near {
+		if x.to-x.from > nearCuts {
 			x.Weight = a.weight(x.from, x.to)
 			continue
 		}
-		w := &a.weights[near*x.from+x.to-x.from-1]
+		w := &a.weights[nearCuts*x.from+x.to-x.from-1]
 		if *w == 0 {
 			*w = a.weight(x.from, x.to)
 		}
@@ -176,8 +176,7 @@ func (a *Areas) weight(from, to int) float64 {
 		for k := from + 1; k <= to; k++ {
 			others += a.losses.groups[g].cuts[k].all
 		}
-		length := float64(a.ends[to] - a.ends[from])
-		chance += w.groups[g].sent * math.Exp(-others/size) / a.losses.weight(g, 0, 1, length)
+		chance += w.groups[g].sent * math.Exp(-others/size) / a.losses.weight(g, 0, 1, from, to)
 		all += w.groups[g].sent
 	}
 	return all / max(chance, all*1e-13)

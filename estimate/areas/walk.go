@@ -209,12 +209,26 @@ func (a *Areas) fill(c *areaCell, level uint64, at int) int {
 	if !x.exact {
 		a.join(x)
 	}
-	copy(x.most, x.on)
-	for k := n - 2; k >= 0; k-- {
-		x.most[k] = min(x.most[k], x.most[k+1])
-	}
+	a.bound(x)
 	x.sum = estimate.SignExtend(sum, a.bits)
 	return at
+}
+
+// bound finds how many packets at most that were outstanding at each cut still are at the end:
+// no more than at any cut since, and fewer where as few were at two cuts and not the same ones.
+func (a *Areas) bound(x *span) {
+	last := len(x.on) - 1
+	tell := a.mask>>(32+digestsShow-1) != 0 && x.joined == 0
+	least, level, known := x.on[last], x.levels[last], tell
+	for k := last; k >= 0; k-- {
+		switch on := x.on[k]; {
+		case on < least || on == least && !known:
+			least, level, known = on, x.levels[k], tell
+		case on == least && least > 0 && x.levels[k] != level:
+			least, known = least-1, false // which these are is not known
+		}
+		x.most[k] = least
+	}
 }
 
 // near returns a sum of delays of so many packets, which is known but for its high bits.

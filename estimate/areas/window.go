@@ -1,6 +1,7 @@
 package areas
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -21,27 +22,26 @@ type window struct {
 // stand for the others, each with the inverse of its chance to be known ([losses.weight]).
 type groupWindow struct {
 	area, received float64 // of exact spans, and of all once they are finished
-	others         float64 // spans that lost packets, but not all
-	other          float64 // packets received in these
-	left           float64 // received, of which nothing is known
-	young          float64 // likewise, where packets of before the beginning may have come
-	exact          float64 // received in exact spans
-	cells          float64
-	negative       float64   // exact spans with a negative area
-	early, there   float64   // packets that came before they were sent, and all that cross cuts, in exact spans
-	each           share     // areas of whole cells
-	n, a           float64   // of the cell at hand
-	fresh          cutSpan   // spans that have not settled yet: received, and areas if all in them comes
-	owed, unsure   float64   // ages that packets had when they were told to be lost, and squares of unlikely ones
-	variance       float64   // of the area
-	plain          share     // exact spans
-	once, twice    share     // likewise, by weight and by its square
-	all            cutSpan   // of all cuts
-	cuts           []cutSpan // what exact spans and others hold in each cut
-	way            []float64 // packets on their way, by cut from the first one on
-	aside          []float64 // likewise, as exact spans stand for them
-	sent           float64   // received, left or young, before groups are merged
-	busy           []float64 // way, before groups are merged, and by all cuts before the first one
+	variance       float64 // of the area
+	sent           float64 // received in all spans
+
+	exact, cells           float64 // exact spans: packets received, and how many
+	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
+	plain, once, twice     share   // each once, by weight, and by its square
+	n, a                   float64 // of the cell at hand
+	each                   share   // areas of whole cells
+
+	others, other float64    // spans that may have lost packets, and packets received in them
+	stale         staleSpans // those that should have settled
+	fresh         cutSpan    // spans that have not settled yet: received, and areas if all in them comes
+	left, young   float64    // received where nothing is known, and where packets of before the beginning may have come
+	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
+	hidden        float64    // time that packets may have aged that are lost and not known to be
+
+	all        cutSpan   // of all cuts
+	cuts       []cutSpan // what exact spans and others hold in each cut
+	way, aside []float64 // packets on their way, by cut from the first one on, and as exact spans stand for them
+	busy       []float64 // the former, before groups are merged, and by all cuts before the first one
 }
 
 // pool adds up the spans of the window by group. It collects the packets that were
@@ -96,7 +96,7 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	a, group := w.areas, int(c.group)
 	r := w.group(group, int(c.number))
 	n, sent := float64(e.received), float64(e.sent)
-	weight := a.losses.weight(group, a.losses.hazard(cut)*sent, sent, a.length(cut))
+	weight := a.losses.weight(group, a.losses.hazard(cut)*sent, sent, cut-1, cut)
 	r.add(weight, n, area)
 	r.stand(cut-1-w.from, weight, n, area)
 	r.cuts[cut-1-w.from].sent += sent
@@ -134,7 +134,8 @@ func (w *window) take(x *span) {
 	}
 	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
 	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.copies && !x.young && !x.unknown && !a.old(x.from)
-	sure := x.exact || x.open && (!w.lossy && !fresh || x.sure >= w.to)
+	hides := x.before > 0 && a.told > 0 // what was lost before the cuts that are kept
+	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to)
 	n, area, weight := 0.0, 0.0, l.standsFor(x)
 	if x.late > 0 && x.to <= w.to {
 		if l.believed() {
@@ -156,6 +157,9 @@ func (w *window) take(x *span) {
 		case !sure:
 			r.cuts[k-w.from].other += in
 		default:
+			if x.open && x.sure < w.to {
+				r.hidden += max(0, float64(x.most[k-x.from])) * a.length(k+1)
+			}
 			r.early += max(0, -on)
 			r.there += math.Abs(on)
 			r.cuts[k-w.from].sent += float64(x.out[k-x.from])
@@ -172,6 +176,12 @@ func (w *window) take(x *span) {
 		r.fresh.exact.n += n
 		r.fresh.exact.a += area
 	case !sure:
+		if x.open && x.joined == 0 {
+			r.stale.spans++
+			r.stale.received += n
+			r.stale.area += area
+			r.stale.lost += l.hazard(0) * x.before
+		}
 		r.other += n
 		if x.received > 0 {
 			r.others++
@@ -182,7 +192,7 @@ func (w *window) take(x *span) {
 			r.cross(0, weight, float64(x.on[w.from-1-x.from]))
 		}
 	}
-	w.crossing(x, sure || fresh && !w.lossy)
+	w.crossing(x, sure || fresh && !w.lossy, weight)
 }
 
 // cross adds packets on their way at a cut.
@@ -193,7 +203,7 @@ func (r *groupWindow) cross(cut int, weight, n float64) {
 
 // crossing takes a packet that was alone, and what is known of the ages of packets on
 // their way at the ends.
-func (w *window) crossing(x *span, known bool) {
+func (w *window) crossing(x *span, known bool, weight float64) {
 	a, alone := w.areas, x.alone()
 	one := Alone{x.group, estimate.SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
 	if alone && x.to <= w.to {
@@ -204,15 +214,13 @@ func (w *window) crossing(x *span, known bool) {
 			continue
 		}
 		// Points may cut at times that differ by nearly an interval.
-		of, ages := &a.onWay[i].bounds, a.ages(x, cut, a.greatest+a.step)
+		of, ages := &a.onWay[i], a.ages(x, cut, a.greatest+a.step)
 		if alone {
 			a.crossing[i] = append(a.crossing[i], one)
 			ages.Least = float64(estimate.SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits))
 			ages.Most = ages.Least
 		}
-		of.Packets += ages.Packets
-		of.Least += ages.Least
-		of.Most += ages.Most
+		of.bound(ages, weight)
 	}
 }
 
@@ -239,6 +247,10 @@ func (w *window) combine() (Transit, error) {
 		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
 	}
 	w.scatters()
+	hidden, way := w.hidden()
+	if hidden > way/2 {
+		return Transit{Received: total, Left: left}, errCrowded
+	}
 	best := Transit{Error: math.Inf(1)}
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
@@ -260,7 +272,7 @@ func (w *window) combine() (Transit, error) {
 			continue
 		}
 		out, scale, young := total-rest.received, total/rest.received, w.young*rest.area/rest.received
-		variance := rest.variance*scale*scale + w.scatter*out*(1+out/rest.received) + sq(w.areas.greatest)*scale*(scale-1) + unsure
+		variance := rest.variance*scale*scale + w.scatter*out*(1+out/rest.received) + sq(w.areas.greatest)*scale*(scale-1) + unsure + sq(hidden)/3
 		t := Transit{
 			Mean:     rest.area/rest.received + owed/total,
 			Error:    math.Sqrt(variance+sq(young)) / total,
@@ -283,6 +295,30 @@ func (w *window) combine() (Transit, error) {
 		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
 	}
 	return best, nil
+}
+
+// errCrowded says that nothing tells what was lost.
+var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
+	estimate.ErrNoSamples)
+
+// hidden returns for how long packets may have aged that are lost, where none is known to be, and
+// the time of all. What is outstanding at the end in a cell that was never empty may be lost
+// for all that it tells. But groups sample the same packets: where another one has less to
+// hide, no more is lost than it would show, or all but one.
+func (w *window) hidden() (hidden, way float64) {
+	one := float64(w.areas.ends[w.to] - w.areas.ends[w.from])
+	for g := range w.groups {
+		r := &w.groups[g]
+		least := r.hidden
+		for h := range w.groups {
+			if o := &w.groups[h]; h != g && o.sent > 0 {
+				least = min(least, (o.hidden+one)*r.sent/o.sent)
+			}
+		}
+		hidden += least
+		way += math.Abs(r.area)
+	}
+	return hidden, way
 }
 
 // scatters finds the variance of the time of one packet, from whole cells.
