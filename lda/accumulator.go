@@ -1,6 +1,7 @@
 package lda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -81,6 +82,7 @@ type transit struct {
 	greatest      float64 // delay
 	late          float64 // time that packets spent on their way which may still come
 	clocks        error   // that they disagree
+	unknown       error   // why nothing is known of a part
 	alone         reservoir
 }
 
@@ -300,6 +302,7 @@ func (a *Accumulator) take(into *transit, to int) {
 		into.clocks = err
 	}
 	if err != nil {
+		into.unknown = err
 		into.left += t.Left / a.config.sampledRate()
 		return
 	}
@@ -402,7 +405,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	if whole.received == 0 {
 		const none = "lda: %w: %d packets sent, %d received, nothing is known of them"
-		return r, fmt.Errorf(none, estimate.ErrNoSamples, r.Sent, r.Received)
+		return r, fmt.Errorf(none, cmp.Or(whole.unknown, estimate.ErrNoSamples), r.Sent, r.Received)
 	}
 	r.Mean = whole.time / whole.received
 	r.N, r.Usable = uint64(whole.exact), int(whole.exact)

@@ -196,7 +196,7 @@ func TestOfReceivedIsSharp(t *testing.T) {
 		slices.Sort(halves)
 		error, half := errors[len(errors)/2], halves[len(halves)/2]
 		t.Logf("%s: %d of %d outside, median error %.3g, half-width %.3g", name, misses, len(errors), error, half)
-		if misses > 4 || half > 8*error {
+		if misses > 4 || half > 12*error {
 			t.Errorf("%s: %d of %d outside, a median half-width of %.3g for errors of %.3g", name, misses, len(errors), half, error)
 		}
 	}

@@ -157,7 +157,7 @@ func (w *window) take(x *span) {
 		case !sure:
 			r.cuts[k-w.from].other += in
 		default:
-			if x.open && x.sure < w.to {
+			if x.open && x.sure < w.to && a.old(k+1) {
 				r.hidden += max(0, float64(x.most[k-x.from])) * a.length(k+1)
 			}
 			r.early += max(0, -on)
