@@ -424,7 +424,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
 	r.late, r.settling = whole.late/whole.received, !a.Settled() && a.Settling() > 0
-	r.sampling = unsure * math.Sqrt(whole.variance+whole.first.Variance+whole.last.Variance+sq(whole.first.Shared-whole.last.Shared)) / whole.received
+	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
+	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	return r, nil
 }

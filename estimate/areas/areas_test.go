@@ -289,32 +289,25 @@ func TestTruncatedFarAway(t *testing.T) {
 // report is refused, or its error holds what the lost ones aged. Taken to be on their
 // way, they made means of up to 25 times the truth, with errors of nearly nothing.
 func TestCrowdedCells(t *testing.T) {
-	const cells, cuts, window = 16, 150, 10
-	wrong, controls, refused := 0, 0, 0
-	for seed := range uint64(4) {
-		packets := areaTraffic(rand.New(rand.NewPCG(9, seed)), cells, cuts, 8, 0.8, 0, 0.01)
-		a := New([]int{cells}, 64, 32)
-		for k, pairs := range pairsOf(cells, packets, cuts) {
-			if pass(a, pairs); (k+1)%window != 0 || k < 3*window {
-				continue
-			}
-			from := k + 1 - 3*window
-			of := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
-			got, err := a.Transit(from, from+window, nil)
-			a.Settle(from + window)
-			switch {
-			case err != nil:
-				refused++
-			case math.Abs(got.Mean-of.PerPacket()) > 2*got.Error:
-				wrong++
-			}
-			if got.Mean == 0 || math.Abs(got.Mean-of.PerPacket()) > of.PerPacket()/20 {
-				controls++
-			}
+	const cells, cuts, window = 16, 600, 10
+	answered, refused, wrong := 0, 0, 0
+	packets := areaTraffic(rand.New(rand.NewPCG(9, 9)), cells, cuts, 8, 0.8, 0, 0.01)
+	a := New([]int{cells}, 64, 32)
+	for k, pairs := range pairsOf(cells, packets, cuts) {
+		if pass(a, pairs); (k+1)%window != 0 || k < 3*window {
+			continue
+		}
+		from := k + 1 - 3*window
+		want := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength).PerPacket()
+		got, err := a.Transit(from, from+window, nil)
+		if a.Settle(from + window); err != nil {
+			refused++
+		} else if answered++; math.Abs(got.Mean-want) > 2*got.Error {
+			wrong++
 		}
 	}
-	t.Logf("%d reports are wrong, %d refused, %d far off", wrong, refused, controls)
-	if wrong > 2 || controls == 0 {
-		t.Errorf("%d reports are wrong, %d refused, and only %d far off", wrong, refused, controls)
+	t.Logf("%d answered, %d of these wrong, and %d refused", answered, wrong, refused)
+	if wrong > 1 || refused < 5*answered {
+		t.Errorf("%d answered, %d of these wrong, and %d refused", answered, wrong, refused)
 	}
 }

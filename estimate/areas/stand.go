@@ -89,6 +89,10 @@ func (r *groupWindow) finish(l *losses, group int) {
 // received and areas, and packets that they may have lost before the oldest cut that is kept.
 type staleSpans struct{ spans, received, area, lost float64 }
 
+func (s *staleSpans) add(o staleSpans) {
+	*s = staleSpans{s.spans + o.spans, s.received + o.received, s.area + o.area, s.lost + o.lost}
+}
+
 // slower returns how much longer than at a rate packets of stale spans took. Some of these spans
 // lost packets, which others stand for: as many as are not known to be lost in others. The rest
 // have not settled because their packets are slow.

@@ -136,7 +136,7 @@ func (w *window) take(x *span) {
 	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.copies && !x.young && !x.unknown && !a.old(x.from)
 	hides := x.before > 0 && a.told > 0 // what was lost before the cuts that are kept
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to)
-	n, area, weight := 0.0, 0.0, l.standsFor(x)
+	weight := l.standsFor(x)
 	if x.late > 0 && x.to <= w.to {
 		if l.believed() {
 			r.owed += x.owed
@@ -145,28 +145,7 @@ func (w *window) take(x *span) {
 			r.unsure += sq(x.owed)
 		}
 	}
-	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		here, in, on := x.area[k-x.from], float64(x.in[k-x.from]), float64(x.on[k-x.from])
-		n += in
-		area += here
-		switch {
-		case x.young || x.unknown:
-		case fresh:
-			r.cuts[k-w.from].sent += float64(x.out[k-x.from])
-			r.cuts[k-w.from].fresh += on
-		case !sure:
-			r.cuts[k-w.from].other += in
-		default:
-			if x.open && x.sure < w.to && a.old(k+1) {
-				r.hidden += max(0, float64(x.most[k-x.from])) * a.length(k+1)
-			}
-			r.early += max(0, -on)
-			r.there += math.Abs(on)
-			r.cuts[k-w.from].sent += float64(x.out[k-x.from])
-			r.stand(k-w.from, weight, in, here)
-			r.cross(k+1-w.from, weight, on)
-		}
-	}
+	n, area := w.parts(x, r, fresh, sure, weight)
 	switch {
 	case x.young:
 		r.young += n
@@ -177,10 +156,7 @@ func (w *window) take(x *span) {
 		r.fresh.exact.a += area
 	case !sure:
 		if x.open && x.joined == 0 {
-			r.stale.spans++
-			r.stale.received += n
-			r.stale.area += area
-			r.stale.lost += l.hazard(0) * x.before
+			r.stale.add(staleSpans{1, n, area, l.hazard(0) * x.before})
 		}
 		r.other += n
 		if x.received > 0 {
@@ -193,6 +169,34 @@ func (w *window) take(x *span) {
 		}
 	}
 	w.crossing(x, sure || fresh && !w.lossy, weight)
+}
+
+// parts adds the parts of a span by cut, and returns what it received within the window, and its area.
+func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area float64) {
+	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
+		at, cut := k-x.from, &r.cuts[k-w.from]
+		here, in, on := x.area[at], float64(x.in[at]), float64(x.on[at])
+		n += in
+		area += here
+		switch {
+		case x.young || x.unknown:
+		case fresh:
+			cut.sent += float64(x.out[at])
+			cut.fresh += on
+		case !sure:
+			cut.other += in
+		default:
+			if x.open && x.sure < w.to && w.areas.old(k+1) {
+				r.hidden += max(0, float64(x.most[at])) * w.areas.length(k+1)
+			}
+			r.early += max(0, -on)
+			r.there += math.Abs(on)
+			cut.sent += float64(x.out[at])
+			r.stand(k-w.from, weight, in, here)
+			r.cross(k+1-w.from, weight, on)
+		}
+	}
+	return n, area
 }
 
 // cross adds packets on their way at a cut.
@@ -271,22 +275,8 @@ func (w *window) combine() (Transit, error) {
 		if rest.exact == 0 {
 			continue
 		}
-		out, scale, young := total-rest.received, total/rest.received, w.young*rest.area/rest.received
-		variance := rest.variance*scale*scale + w.scatter*out*(1+out/rest.received) + sq(w.areas.greatest)*scale*(scale-1) + unsure + sq(hidden)/3
-		t := Transit{
-			Mean:     rest.area/rest.received + owed/total,
-			Error:    math.Sqrt(variance+sq(young)) / total,
-			Degrees:  uint64(max(1, rest.cells-1)),
-			First:    OnWay{Packets: rest.way[0] * scale},
-			Last:     OnWay{Packets: rest.way[len(rest.way)-1] * scale},
-			Scatter:  w.scatter,
-			Left:     left,
-			Received: total,
-			Exact:    rest.exact,
-			Negative: rest.negative / rest.cells,
-			uneven:   uneven(rest.way),
-			early:    rest.early / max(rest.there, 1),
-		}
+		t := w.transit(rest, total)
+		t.Left, t.Mean, t.Error = left, t.Mean+owed/total, math.Sqrt(sq(t.Error)+(unsure+sq(hidden)/3)/sq(total))
 		if t.Error <= best.Error || g == 0 && !w.lossy {
 			best = t
 		}
@@ -295,6 +285,25 @@ func (w *window) combine() (Transit, error) {
 		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
 	}
 	return best, nil
+}
+
+// transit returns what groups tell that are merged, of so many packets in all.
+func (w *window) transit(r *groupWindow, total float64) Transit {
+	out, scale := total-r.received, total/r.received
+	variance := r.variance*scale*scale + w.scatter*out*(1+out/r.received) + sq(w.areas.greatest)*scale*(scale-1)
+	return Transit{
+		Mean:     r.area / r.received,
+		Error:    math.Hypot(math.Sqrt(variance), w.young*r.area/r.received) / total,
+		Degrees:  uint64(max(1, r.cells-1)),
+		First:    OnWay{Packets: r.way[0] * scale},
+		Last:     OnWay{Packets: r.way[len(r.way)-1] * scale},
+		Scatter:  w.scatter,
+		Received: total,
+		Exact:    r.exact,
+		Negative: r.negative / r.cells,
+		uneven:   uneven(r.way),
+		early:    r.early / max(r.there, 1),
+	}
 }
 
 // errCrowded says that nothing tells what was lost.
