@@ -16,7 +16,7 @@ import (
 // delays less the base.
 const (
 	magic   = "HRLI"
-	version = 10
+	version = 11
 
 	// decodedShare limits the memory that an encoded Config may ask for, in
 	// lengths of the encoding, if that is more than the receiver's own memory.
@@ -50,6 +50,7 @@ func appendWords(dst []byte, words ...uint64) []byte {
 // AppendBinary appends the encoding to dst. It leaves out packets that wait
 // for a reference: call Flush first. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
+	made(r.tracker != nil, "Receiver")
 	start := len(dst)
 	config := r.config.words()
 	dst = appendWords(wire.Begin(dst, magic, version), config[:]...)

@@ -126,3 +126,10 @@ func (c *Config) memory() int64 {
 	}
 	return size
 }
+
+// made panics if something was not made by its constructor: the zero value has no sizes.
+func made(ok bool, what string) {
+	if !ok {
+		panic("rli: the zero " + what + ", which its constructor did not make")
+	}
+}

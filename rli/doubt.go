@@ -20,17 +20,18 @@ const (
 	skipped                        // references were lost, and packets were not
 	stepOfClock                    // a clock was stepped
 	unsteady                       // the sender's software pauses for about as long as packets take
+	untested                       // few references had come: how far off estimates are, nothing told
 )
 
 const (
-	doubtBits = 5
+	doubtBits = 6
 	allDoubts = 1<<doubtBits - 1
 	maxDoubt  = 1<<(32-doubtBits) - 1
 )
 
 var doubtNames = [doubtBits]string{
 	"no reference followed", "packets overtook others", "references were lost where packets were not", "a clock was stepped",
-	"the sender paused for as long as packets take",
+	"the sender paused for as long as packets take", "few references had come",
 }
 
 // String names the doubts.
@@ -69,7 +70,7 @@ func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error)
 	if others > 0 {
 		why |= unfollowed
 	}
-	if share > mostDoubtful {
+	if share > mostDoubtful && why != untested {
 		return share, fmt.Errorf("rli: %w: %v (%.3g %% of %.0f packets)", ErrUntrusted, why, 100*share, n)
 	}
 	return share, nil

@@ -56,6 +56,7 @@ func (r *Receiver) Counts() Counts { return r.counts }
 // Estimate returns the delay of flow f. It leaves out packets that wait for a
 // reference. The error wraps [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
+	made(r.tracker != nil, "Receiver")
 	flow := &r.flows.records[r.flows.find(f)]
 	if flow.count() == 0 {
 		return Result{}, fmt.Errorf("rli: %w: no packet of flow %#016x was estimated", estimate.ErrNoSamples, uint64(f))
@@ -66,6 +67,7 @@ func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 // Total returns the delay of all packets, including those without a record. The
 // error wraps [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Total() (Result, error) {
+	made(r.tracker != nil, "Receiver")
 	if r.total.count() == 0 {
 		return Result{}, fmt.Errorf("rli: %w: no packet was estimated", estimate.ErrNoSamples)
 	}
@@ -95,10 +97,11 @@ type Result struct {
 	// time to send the packet itself.
 	estimate.Delay
 
-	error     float64 // deviation of the mean's error
-	single    float64 // of one packet's
-	bias      float64 // at most, beside
-	stretches float64 // with independent errors
+	error   float64 // deviation of the mean's error
+	single  float64 // of one packet's
+	bias    float64 // at most, beside
+	apart   float64 // what the deviation is off by at most, beside
+	degrees float64 // of freedom
 }
 
 const (
@@ -112,11 +115,11 @@ const (
 	tails         = 1.1
 	// typical is the square of most errors, of the mean square that a few large ones
 	// decide: of the mean of so many, that square is typical.
-	typical = 0.87
-	many    = 64
-	// leaning is the square of how many standard errors of the references' mean error all
-	// estimates may be off by, as they learn from these.
-	leaning = 9
+	typical = 0.723
+	many    = 400
+	// leaning is how many standard errors of the references' mean error all estimates may be
+	// off by, as they learn from these, and of their mean square that may be.
+	leaning = 3
 )
 
 // result returns the estimate of a record. others is a number of packets of the
@@ -130,29 +133,29 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	res := Result{Delay: f.delay()}
 	variance := f.error / (n * n) // of the mean
 	single := variance * stretches
-	ratio := q.seen / q.told
-	shared, chance := 1.0, math.Sqrt(q.commonest) // alike until references show otherwise
-	if q.twins >= enough && q.common <= 4*chance {
-		shared = 0
-	} else if q.commonest > 0 {
-		shared = min((max(q.common/chance, 0)+3)/math.Sqrt(q.twins), 1)
-	}
-	// What all estimates have in common.
-	common := single * leaning * q.squares / (q.packets * q.told)
+	loose := math.Sqrt(q.fourths) / max(q.seen, math.SmallestNonzeroFloat64) // the mean square's standard error
+	ratio := q.seen / q.told * (1 + leaning*loose)
+	shared := q.alike()
+	common := single * leaning * leaning * q.squares / (q.packets * q.told)
 	usual := typical + (1-typical)*min(stretches/many, 1)
 	res.error = math.Sqrt(usual*ratio*(variance+shared*(single-variance)) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
 	res.single = math.Sqrt(ratio * single)
-	if q.references < least || !(res.error+res.single >= 0) { // or an encoding says what no references show
+	if q.references < least || doubtful > mostDoubtful || !(res.error+res.single >= 0) { // or an encoding says what no references show
 		res.error, res.single = math.Inf(1), math.Inf(1)
 	}
-	res.stretches = 1 / (1/stretches + shared)
-	// Stamps may all be off alike, by half of their grain.
-	res.bias = doubtful*q.span + (q.slack-tolerance)/2 + 0x1p-51*math.Abs(res.Mean)
+	degrees := fewestDegrees + 1/(2/stretches+2*shared)
+	res.error *= math.Sqrt(1 - tails/degrees)
+	res.degrees = max(1/(1/degrees+2*loose*loose), 1)
+	// Stamps may all be off alike, by half of their grain, or each by itself.
+	grain := (q.slack - tolerance) / 2
+	res.bias = doubtful*q.span + grain + 0x1p-51*math.Abs(res.Mean)
+	res.apart = math.Sqrt(doubtful)*q.span + grain
 	return res, nil
 }
 
 // MeanInterval returns the interval of the mean of all the flow's delays at a confidence
-// above 0 and below 1. It is unbounded with fewer than 128 references.
+// above 0 and below 1. It is unbounded with fewer than 128 references, or if more than one
+// packet in 20 came before the first seven, and for a Result that no receiver made.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
@@ -160,21 +163,20 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 
 // half returns half the width of the mean's interval, without the error that is bounded.
 func (r *Result) half(confidence float64) float64 {
-	if math.IsInf(r.error, 1) {
+	if r.error == 0 || math.IsInf(r.error, 1) {
 		return math.Inf(1)
 	}
-	n := fewestDegrees + r.stretches/2
-	return -estimate.StudentQuantile((1-confidence)/2, n) * r.error * math.Sqrt(1-tails/n)
+	return -estimate.StudentQuantile((1-confidence)/2, r.degrees) * r.error
 }
 
 // DeviationInterval returns the interval of the deviation of the flow's delays. Where
 // estimates are smoother than delays, their errors are missing from StdDev; where
 // references are off, they are in it. See MeanInterval.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	half := math.Sqrt2 * r.half(confidence)
+	half := math.Sqrt2*r.half(confidence) + r.apart
 	return estimate.Interval{
 		Low:        max(math.Sqrt(max(r.StdDev*r.StdDev-r.single*r.single, 0))-half, 0),
-		High:       math.Hypot(r.StdDev, r.single) + half + r.bias,
+		High:       math.Hypot(r.StdDev, r.single) + half,
 		Confidence: confidence,
 	}
 }

@@ -7,6 +7,7 @@ import "math"
 // twice, or after a later one, or from another injector, or that contradicts
 // all others, only counts as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
+	made(r.tracker != nil, "Receiver")
 	before, size := r.latest, int32(r.config.ReferenceBytes)
 	r.counts.References++
 	r.references++
@@ -67,7 +68,8 @@ const (
 // read returns what a reference says of itself and, if it names the packet
 // before it, of that packet.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
-	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: p.Packets, told: r.account.told}
+	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: p.Packets, told: r.account.told,
+		passed: r.passed}
 	if own.number == 0 {
 		own.number = own.told
 	}
@@ -86,12 +88,16 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	if missing < 0 || r.account.strays*stray > r.account.packets {
 		r.doubts |= overtaken
 	}
+	right = own
+	named = r.follows(p, received, before, known && missing == 0)
+	if missing > 0 && !named && r.astray(p, received) {
+		r.skipped = 1
+	}
 	r.quality.gone += r.skipped
 	if r.vanished += (r.skipped - r.vanished) / float64(min(max(r.seen, acquainted), lately)); r.vanished > mostVanished {
 		r.doubts |= skipped
 	}
-	right = own
-	if named = r.follows(p, received, before, known && missing == 0); named {
+	if named {
 		r.pauses(p, received)
 		right.departed = before.time
 		right.delay += int64(p.After) + before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perLineByte()))
@@ -100,6 +106,13 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 		}
 	}
 	return own, right, named
+}
+
+// astray reports whether a reference whose packet was lost tells another delay: it waited
+// for that packet if it was lost behind the link, for a time that matters.
+func (r *Receiver) astray(p *ReferencePacket, received int64) bool {
+	beyond := float64(received - p.Sent - r.order.extent().low)
+	return p.Behind > 0 && r.passed == r.left.passed && (r.perByte == 0 || float64(p.Behind)*r.perByte > longestPause*beyond)
 }
 
 // pauses takes in when a reference was sent after its packet. In software that is

@@ -63,7 +63,7 @@ func (c *InjectorConfig) Validate() error {
 }
 
 // An Injector decides when reference packets go out. It is not safe for
-// concurrent use. Make one with NewInjector.
+// concurrent use. Make one with NewInjector; the zero value panics.
 type Injector struct {
 	config  InjectorConfig
 	n       int     // packets between references at present
@@ -95,6 +95,7 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 // send the reference directly behind that packet: encode it with Append. The first packet
 // is followed by a reference. Times must not decrease.
 func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
+	made(j.n > 0, "Injector")
 	j.packets++
 	j.bytes += float64(bytes)
 	if j.config.Rate > 0 && j.packets-j.counted >= uint32(j.config.Sparse) {

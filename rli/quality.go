@@ -16,7 +16,8 @@ type quality struct {
 	told       float64 // squares of predicted errors
 	squares    float64 // of their sums over the packets of each reference
 	packets    float64 // that references stand for
-	twins      float64 // pairs of residuals of one flow
+	fourths    float64 // squares of those squares
+	twins      float64 // mean squares of the residuals of pairs of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
@@ -27,13 +28,13 @@ type quality struct {
 }
 
 const (
-	qualityFields = 11
-	sumFields     = 9 // of these
+	qualityFields = 12
+	sumFields     = 10 // of these
 )
 
 // list returns all fields in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
-	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.twins, &q.common,
+	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
 		&q.commonest, &q.gone, &q.span, &q.slack}
 }
 
@@ -59,32 +60,46 @@ func (t *trend) add(x float64) {
 	t.mean += (x - t.mean) / float64(min(t.n, 256))
 }
 
-// A twin is the latest residual of a flow.
+// A twin is what the residuals of a flow add up to.
 type twin struct {
-	flow   hashing.Flow
-	off    float64
-	number uint32 // of the reference
+	flow         hashing.Flow
+	sum, squares float64
+	n            float64
+	number       uint32 // of the latest reference
 }
 
 const twinsApart = 3 // references: the estimates of neighbours rest on each other
 
-// meet compares a residual with the one before of the same flow.
+// meet compares a residual with all before of the same flow.
 func (r *Receiver) meet(f hashing.Flow, off float64) {
 	if f == 0 {
 		return
 	}
 	off = min(max(off, -3), 3) // so that no single one decides
 	t := &r.twins[uint64(f)%uint64(len(r.twins))]
-	if t.flow == f {
-		if r.gap-t.number < twinsApart {
-			return
-		}
-		q := &r.quality
-		q.twins++
-		q.common += off * t.off
-		q.commonest += off * off * t.off * t.off
+	if t.flow != f {
+		*t = twin{flow: f}
+	} else if r.gap-t.number < twinsApart {
+		return
 	}
-	*t = twin{f, off, r.gap}
+	q := &r.quality
+	q.twins += (t.n*off*off + t.squares) / 2
+	q.common += off * t.sum
+	q.commonest += off * off * t.sum * t.sum
+	t.sum, t.squares, t.n, t.number = t.sum+off, t.squares+off*off, t.n+1, r.gap
+}
+
+// alike returns the part of their errors that a flow's stretches have in common: all, until
+// pairs of residuals tell it within an eighth; then none, unless it is three standard errors.
+func (q *quality) alike() float64 {
+	chance := math.Sqrt(q.commonest)
+	if q.twins > math.Sqrt(enough)*chance && q.common <= 3*chance {
+		return 0
+	}
+	if q.twins == 0 {
+		return 1
+	}
+	return min((max(q.common, 0)+chance)/q.twins, 1)
 }
 
 // test estimates the left reference from the line between the one before it
@@ -116,6 +131,7 @@ func (r *Receiver) test(right mark) {
 	q.seen += n * off * off
 	q.told += n * predicted * predicted
 	q.squares += n * n * off * off
+	q.fourths += n * off * off * n * off * off
 	q.packets += n
 	r.meet(of.flow, off/predicted)
 }

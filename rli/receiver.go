@@ -12,7 +12,7 @@ import (
 
 // A Receiver estimates the delay of every packet that departs from a link, and
 // keeps sums for each flow. Make one with NewReceiver; it never grows. It is
-// not safe for concurrent use.
+// not safe for concurrent use, and the zero value panics but in UnmarshalBinary.
 type Receiver struct {
 	*tracker
 	draws uint64
@@ -65,6 +65,7 @@ func (r *Receiver) Config() Config { return r.config }
 // in nanoseconds, between -2^62 and 2^62. Times must not decrease over all calls of Update,
 // Pass and Reference. Sizes are 0 to 2^31-1; others count as the nearest.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
+	made(r.tracker != nil, "Receiver")
 	k, size := r.tracker, clamp(bytes)
 	r.counts.Packets++
 	if k.busy && math.Abs(k.excess(size, t)) > k.slack {
@@ -92,6 +93,7 @@ func clamp(bytes int) int32 { return int32(min(max(bytes, 0), math.MaxInt32)) }
 // Pass records the departure of a packet that is not measured because it did not pass the
 // injector, such as cross traffic from another interface. Only Auto needs it.
 func (r *Receiver) Pass(bytes int, t int64) {
+	made(r.tracker != nil, "Receiver")
 	r.passed++
 	r.depart(clamp(bytes), t)
 	if r.busy {
@@ -101,7 +103,10 @@ func (r *Receiver) Pass(bytes int, t int64) {
 
 // Flush estimates the packets that wait for a reference from what was seen so far. Call
 // it at the end of the traffic, or before reading results that should include them.
-func (r *Receiver) Flush() { r.settle(nil, nil) }
+func (r *Receiver) Flush() {
+	made(r.tracker != nil, "Receiver")
+	r.settle(nil, nil)
+}
 
 // Reset forgets all measurements, for the next interval. It keeps what is
 // known about the link, the latest reference, and the packets that wait for
@@ -117,6 +122,7 @@ func (r *Receiver) Reset() {
 // another interval. A flow's record for which there is no room is shed whole. It leaves out
 // packets that wait in b. The error wraps [estimate.ErrMismatch]; r is then unchanged.
 func (r *Receiver) Merge(b *Receiver) error {
+	made(r.tracker != nil && b.tracker != nil, "Receiver")
 	if r.config != b.config {
 		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	}

@@ -65,8 +65,11 @@ func (r *record) add(delay int64) {
 func (r *record) merge(b record, stretch uint32) {
 	if r.count() == 0 {
 		*r = b
-		r.first = stretch
+		r.first, r.last = stretch, stretch
 		return
+	}
+	if r.last != stretch {
+		r.last, r.partial = stretch, 0
 	}
 	b.rebase(r.base)
 	r.tally = min(r.stretches()+b.stretches(), mostStretches)<<countBits | (r.count()+b.count())&countMask

@@ -116,6 +116,7 @@ func (r *Receiver) SetKey(secret [16]byte) {
 // the key, or [estimate.ErrEncoding] if data does not encode a reference. Such a packet
 // only counts as a departure of a reference's size, and in Counts.Refused.
 func (r *Receiver) Accept(data []byte, received int64) error {
+	made(r.tracker != nil, "Receiver")
 	p, err := r.key.open(data)
 	if err != nil {
 		r.counts.Refused++

@@ -16,6 +16,9 @@ func (r *Receiver) settle(right *mark, known *point) {
 		r.settleBusy(waiting, known)
 		r.record(waiting, why)
 	case r.left.seen || right != nil:
+		if r.lineError.n < fewTests {
+			why |= untested
+		}
 		r.settleLine(waiting, right)
 		r.record(waiting, why)
 		r.counts.Linear += n
@@ -34,8 +37,12 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-// fewest is a number of packets without a reference that is never too many.
-const fewest = 256
+const (
+	// fewest is a number of packets without a reference that is never too many.
+	fewest = 256
+	// fewTests is a number of references that is too small to tell how far off estimates are.
+	fewTests = 4
+)
 
 // bridging reports whether packets are estimated within busy periods: the link
 // is trusted, and straight lines are no closer to references.

@@ -38,6 +38,7 @@ type mark struct {
 	delay    int64        // from the origin
 	number   uint32       // of packets sent so far
 	told     uint32       // of those that departed
+	passed   uint64       // others that departed
 	packets  uint32       // it stands for: those since the reference before
 	flow     hashing.Flow // of the packet it names, or 0
 }
