@@ -11,19 +11,25 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
+// truths are the delays of each flow, and of all packets.
+func truths(events []event) (flows map[hashing.Flow]*estimate.Moments, all estimate.Moments) {
+	flows = map[hashing.Flow]*estimate.Moments{}
+	for i := range events {
+		if e := &events[i]; e.kind == measured {
+			if flows[e.flow] == nil {
+				flows[e.flow] = new(estimate.Moments)
+			}
+			flows[e.flow].Add(float64(e.delay))
+			all.Add(float64(e.delay))
+		}
+	}
+	return flows, all
+}
+
 // medianError is that of the flows' mean delays, relative to the truth.
 func medianError(t testing.TB, r *rli.Receiver, events []event) float64 {
 	t.Helper()
-	truth := map[hashing.Flow]*estimate.Moments{}
-	for i := range events {
-		e := &events[i]
-		if e.kind == measured {
-			if truth[e.flow] == nil {
-				truth[e.flow] = new(estimate.Moments)
-			}
-			truth[e.flow].Add(float64(e.delay))
-		}
-	}
+	truth, _ := truths(events)
 	var relative []float64
 	for f, m := range truth {
 		got, err := r.Estimate(f)
@@ -37,11 +43,7 @@ func medianError(t testing.TB, r *rli.Receiver, events []event) float64 {
 	if len(relative) < len(truth)*19/20 {
 		t.Errorf("%d of %d flows are refused", len(truth)-len(relative), len(truth))
 	}
-	median, err := estimate.NewEmpirical(relative).Quantile(0.5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return median
+	return must(estimate.NewEmpirical(relative).Quantile(0.5))
 }
 
 // prefixed is a source with packets before it.

@@ -65,10 +65,10 @@ func must[T any](x T, err error) T {
 // mean time that packets waited.
 func meanError(t testing.TB, r *rli.Receiver, events []event) float64 {
 	t.Helper()
-	var truth, waited estimate.Moments
+	_, truth := truths(events)
+	var waited estimate.Moments
 	for i := range events {
 		if e := &events[i]; e.kind == measured {
-			truth.Add(float64(e.delay))
 			waited.Add(float64(e.delay) - float64(e.bytes)*8e9/linkRate)
 		}
 	}

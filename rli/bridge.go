@@ -2,35 +2,35 @@ package rli
 
 import "math"
 
-// Between two packets of a busy period whose waiting times are known, the waiting time goes
-// up and down at random, and never reaches zero: a Brownian bridge that stays positive, a
-// Bessel bridge of dimension 3. At the fraction u of its length T, from a to b,
+// Between two packets of a busy period whose waiting times are known, the waiting time goes up and
+// down at random, and never reaches zero: a Brownian bridge that stays positive, a Bessel bridge of
+// dimension 3. At the fraction u of its length T, from a to b,
 //
 //	m = (1−u)·a + u·b
 //	v = u(1−u)·σ²T
 //	E[w²] = m² + v + 2vx/(eˣ−1),  x = 2ab/σ²T
 //
-// The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c =
-// (8/π−2)·3v/(d²+3v) and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
+// The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c = (8/π−2)·3v/(d²+3v)
+// and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
 //
-// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned from
-// references between the beginning of a period and its end, in proportion to
-// √(T·u(1−u)), by doublings of the time since the beginning and the time left, since
-// bursts bring more variance on a larger scale. The time left includes the packet's own:
-// it is never zero, as a packet's wait is not at the end of a period.
+// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned from references between
+// the beginning of a period and its end, in proportion to √(T·u(1−u)), by doublings of the time
+// since the beginning and the time left, since bursts bring more variance on a larger scale. The
+// time left includes the packet's own: it is never zero, as a packet's wait is not at the end of a
+// period.
 //
-// A burst makes waits rise slowly and fall fast. So estimates from or to one known
-// packet are multiplied by a learned factor, by the same doublings: by how much longer
-// such packets wait than bridges say, according to their place in the period alone, and
-// to references that are estimated from the others. Between two known packets, one
-// factor says how far such references are from the straight line.
+// A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are
+// multiplied by a learned factor, by the same doublings: by how much longer such packets wait than
+// bridges say, according to their place in the period alone, and to references that are estimated
+// from the others. Between two known packets, one factor says how far such references are from the
+// straight line.
 //
-// A packet's predicted error is the bridge's deviation and a part of what is
-// possible at all, multiplied by another learned factor: how far off references
-// are that are estimated from the others, over what was predicted of them.
+// A packet's predicted error is the bridge's deviation and a part of what is possible at all,
+// multiplied by another learned factor: how far off references are that are estimated from the
+// others, over what was predicted of them.
 //
-// Heights, and factors of errors of which at most one end is known, are learned for
-// each mix of flows by itself.
+// Heights, and factors of errors of which at most one end is known, are learned for each mix of
+// flows by itself.
 type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
@@ -58,8 +58,8 @@ func (s *spread) expect(cell int, since, left float64) float64 {
 	return float64(s.height.values[cell]) * scale(since, left)
 }
 
-// An end is one end of a bridge: a packet whose waiting time is known from a
-// reference, or the beginning or end of a period.
+// An end is one end of a bridge: a packet whose waiting time is known from a reference, or the
+// beginning or end of a period.
 type end struct {
 	point
 	known bool
@@ -108,26 +108,23 @@ func (b *bridge) at(m mix, place float64) (wait, error float64) {
 	case variance > 0: // or nothing is learned yet
 		wait *= b.mend.at(cell)
 	}
-	// A packet waits no longer than the link has been busy. It did not arrive
-	// before the packet from which on the waiting time is known, nor after the
-	// packet up to which it is known.
+	// A packet waits no longer than the link has been busy. It did not arrive before the packet
+	// from which on the waiting time is known, nor after the packet up to which it is known.
 	low, high := max(b.to.wait-left, 0), b.from.wait+since
 	return max(min(wait, high), low), predict(deviation, max(high-low, 0), b.miss.at(cell))
 }
 
-// predict returns the predicted error of an estimate of the given deviation, if
-// what is possible is as far apart as room.
+// predict returns the predicted error of an estimate of the given deviation, if what is possible is
+// as far apart as room.
 func predict(deviation, room, factor float64) float64 {
 	const strangeness = 0.2 // of traffic that does not move like a bridge at all
 	return min((deviation+strangeness*room)*factor, room)
 }
 
-// alone is √((3 − 8/π)·π/8): the deviation of a bridge from nothing to nothing over
-// its mean.
+// alone is √((3 − 8/π)·π/8): the deviation of a bridge from nothing to nothing over its mean.
 const alone = 0.42202
 
-// plain returns the straight line, the bridge and its variance v at a place between the
-// ends.
+// plain returns the straight line, the bridge and its variance v at a place between the ends.
 func (b *bridge) plain(cell int, since, left float64) (line, wait, variance float64) {
 	height := b.spread.expect(cell, since, left)
 	if !b.from.known && !b.to.known {

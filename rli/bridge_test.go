@@ -31,6 +31,23 @@ func TestBridge(t *testing.T) {
 	}
 }
 
+// TestBeforeThePeriod: coarse stamps may put a packet before the period in which it is.
+// Nothing is learned from it; it made all estimates no numbers.
+func TestBeforeThePeriod(t *testing.T) {
+	c := DefaultConfig
+	c.Rate = 1e9
+	r, err := NewReceiver(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.spread.height.learn(cellOf(0, 500, 500), 100, 4, 1)
+	course := r.spread.bridge(end{point{-3900, 384}, true}, end{point: point{place: 10_320}})
+	r.compare(&course, []held{{time: -1000, bytes: 85}}, &period{whole: true}, 10)
+	if wait, error := course.at(0, 5000); !(wait >= 0) || !(error >= 0) {
+		t.Errorf("%v ± %v", wait, error)
+	}
+}
+
 // exactMean is that of a Bessel bridge by its density, which is that of a Brownian
 // motion that is killed at zero:
 //

@@ -11,15 +11,15 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7.
-// The base of a record is there the mean of the delays, rounded down, and sums are of the
-// delays less the base.
+// The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7. The base
+// of a record is there the mean of the delays, rounded down, and sums are of the delays less the
+// base.
 const (
 	magic   = "HRLI"
 	version = 11
 
-	// decodedShare limits the memory that an encoded Config may ask for, in
-	// lengths of the encoding, if that is more than the receiver's own memory.
+	// decodedShare limits the memory that an encoded Config may ask for, in lengths of the
+	// encoding, if that is more than the receiver's own memory.
 	decodedShare = 64
 
 	configFields = 7
@@ -47,8 +47,8 @@ func appendWords(dst []byte, words ...uint64) []byte {
 	return dst
 }
 
-// AppendBinary appends the encoding to dst. It leaves out packets that wait
-// for a reference: call Flush first. The error is always nil.
+// AppendBinary appends the encoding to dst. It leaves out packets that wait for a reference: call
+// Flush first. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	made(r.tracker != nil, "Receiver")
 	start := len(dst)
@@ -85,14 +85,13 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 	return r.AppendBinary(make([]byte, 0, r.config.size(int64(r.flows.used))))
 }
 
-// UnmarshalBinary replaces r's configuration and measurements with the encoded
-// ones, and forgets the link, the references and the packets that wait. The
-// error wraps [estimate.ErrEncoding]; r is then unchanged.
+// UnmarshalBinary replaces r's configuration and measurements with the encoded ones, and forgets
+// the link, the references and the packets that wait. The error wraps [estimate.ErrEncoding]; r is
+// then unchanged.
 //
-// It allocates what the encoded Config asks for, [Config.MemorySize], which
-// can be far more than the length of the encoding. It refuses more than r's own
-// Config takes, that of a zero Receiver being [DefaultConfig], unless it is at
-// most 64 times the length of the encoding.
+// It allocates what the encoded Config asks for, [Config.MemorySize], which can be far more than
+// the length of the encoding. It refuses more than r's own Config takes, that of a zero Receiver
+// being [DefaultConfig], unless it is at most 64 times the length of the encoding.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
 	own := DefaultConfig
 	if r.tracker != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/wire"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
@@ -258,16 +257,4 @@ func FuzzReceiver(f *testing.F) {
 			t.Fatalf("%x, then %x", first, second)
 		}
 	})
-}
-
-// TestFlowZero: a flow's hash may be any number.
-func TestFlowZero(t *testing.T) {
-	r := small(t, nil)
-	r.Reference(ref(0, 0), 100)
-	for _, f := range []hashing.Flow{0, math.MaxUint64} {
-		r.Update(f, 100, 1000)
-	}
-	r.Flush()
-	wantMean(t, r, 0, 100, 1)
-	wantMean(t, r, math.MaxUint64, 100, 1)
 }

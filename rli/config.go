@@ -12,9 +12,9 @@ type Method uint8
 
 // The methods.
 const (
-	// Auto interpolates within busy periods of the link, or as Linear until the link's
-	// rate is known and it has shown that it behaves as assumed, and while straight lines
-	// are closer to the references.
+	// Auto interpolates within busy periods of the link, or as Linear until the link's rate is
+	// known and it has shown that it behaves as assumed, and while straight lines are closer to the
+	// references.
 	Auto Method = iota
 	// Linear interpolates between the references on both sides: RLI's estimator, eq. (1).
 	Linear
@@ -41,39 +41,39 @@ const (
 	maxSize   = 1 << 16 // bytes of a reference packet
 )
 
-// A Config holds every size of a receiver. Two receivers can be merged only if
-// their Configs are equal.
+// A Config holds every size of a receiver. Two receivers can be merged only if their Configs are
+// equal.
 type Config struct {
-	// Identity identifies what flows are hashed with: the [hashing.Fingerprint] of a seed
-	// or of a [hashing.SipHash]. Encodings carry it, so it must not be the secret itself.
+	// Identity identifies what flows are hashed with: the [hashing.Fingerprint] of a seed or of a
+	// [hashing.SipHash]. Encodings carry it, so it must not be the secret itself.
 	Identity uint64
 
-	// Rate is the rate of the link in bits per second, up to 10^15. Zero means unknown:
-	// straight lines then ignore the sizes of packets. Auto learns it from references, also
-	// if they show another one; see [Receiver.Rate].
+	// Rate is the rate of the link in bits per second, up to 10^15. Zero means unknown: straight
+	// lines then ignore the sizes of packets. Auto learns it from references, also if they show
+	// another one; see [Receiver.Rate].
 	Rate int64
 
-	// Injector identifies the injector whose references the receiver takes. Others' only
-	// count as departures. If several injectors send to one place, use a receiver for each,
-	// and report the others' packets to it with Pass. If one sender sends to several places,
-	// use an injector for each.
+	// Injector identifies the injector whose references the receiver takes. Others' only count as
+	// departures. If several injectors send to one place, use a receiver for each, and report the
+	// others' packets to it with Pass. If one sender sends to several places, use an injector for
+	// each.
 	Injector uint32
 
-	// ReferenceBytes is the size of a reference packet on the link, 1 to
-	// 65,536. Count it as the sizes of other packets are counted.
+	// ReferenceBytes is the size of a reference packet on the link, 1 to 65,536. Count it as the
+	// sizes of other packets are counted.
 	ReferenceBytes int
 
 	// Method is how delays are estimated.
 	Method Method
 
-	// Buffer is the number of packets that can wait for the next reference: 1
-	// to 2^24, and at least the injector's longest distance between references,
-	// Every or Sparse and a quarter; 0 with Left. When it fills up, the receiver
-	// estimates the packets in it from what it has seen so far.
+	// Buffer is the number of packets that can wait for the next reference: 1 to 2^24, and at least
+	// the injector's longest distance between references, Every or Sparse and a quarter; 0 with
+	// Left. When it fills up, the receiver estimates the packets in it from what it has seen so
+	// far.
 	Buffer int
 
-	// Flows is the number of flow records, 1 to 2^26. When all are in use, a new flow takes
-	// the place of one that is old or has few packets, or goes unrecorded: see Counts.
+	// Flows is the number of flow records, 1 to 2^26. When all are in use, a new flow takes the
+	// place of one that is old or has few packets, or goes unrecorded: see Counts.
 	Flows int
 }
 
@@ -102,8 +102,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// slots returns the number of places in the table of flows: a power of two of
-// which the flows take at most three quarters, so that searches are short.
+// slots returns the number of places in the table of flows: a power of two of which the flows take
+// at most three quarters, so that searches are short.
 func (c *Config) slots() int {
 	n := group
 	for n/4*3 < c.Flows {
@@ -115,8 +115,7 @@ func (c *Config) slots() int {
 // MemorySize returns the number of bytes that a receiver takes, within a few hundred.
 func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
 
-// EncodedSize returns the number of bytes in a receiver's encoding if all
-// records are in use.
+// EncodedSize returns the number of bytes in a receiver's encoding if all records are in use.
 func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math.MaxInt)) }
 
 func (c *Config) memory() int64 {

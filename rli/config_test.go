@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
 
@@ -65,23 +64,6 @@ func TestMemorySize(t *testing.T) {
 		if got < want || got > 1.1*want+8192 {
 			t.Errorf("%d: allocates %v bytes, MemorySize says %v", i, got, want)
 		}
-	}
-}
-
-// TestAuto: the method is the busy-aware one where the rate is known, or once it is.
-func TestAuto(t *testing.T) {
-	events := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "poisson", 0.5, 1), nil)
-	c := config(rli.Auto)
-	if r := receive(t, c, events); !r.Trusted() || r.Counts().Idle == 0 {
-		t.Errorf("rate known: %+v", r.Counts())
-	}
-	c.Rate = 0
-	if r := receive(t, c, events); !r.Trusted() || r.Counts().Linear == 0 || r.Rate() == 0 {
-		t.Errorf("rate not known: %+v", r.Counts())
-	}
-	c.Method = rli.Linear
-	if r := receive(t, c, events); r.Trusted() || r.Counts().Idle != 0 || r.Rate() != 0 {
-		t.Errorf("linear: %+v", r.Counts())
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ErrUntrusted says that an answer rests on packets whose delays references do
-// not tell. The text says why.
+// ErrUntrusted says that an answer rests on packets whose delays references do not tell. The text
+// says why.
 var ErrUntrusted = errors.New("references do not tell the delays")
 
 // doubts are reasons not to trust what references say about packets.
@@ -55,8 +55,8 @@ const gonePerhaps = 4
 // mostDoubtful is the largest fraction of doubtful packets in an answer.
 const mostDoubtful = 1.0 / 20
 
-// doubtful returns the fraction of a record's packets that are doubtful. The
-// error wraps ErrUntrusted if they are too many, or before and after a step.
+// doubtful returns the fraction of a record's packets that are doubtful. The error wraps
+// ErrUntrusted if they are too many, or before and after a step.
 func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error) {
 	n := float64(f.count() + others)
 	share = (float64(f.doubtful>>doubtBits) + float64(others)) / n

@@ -53,8 +53,8 @@ func (c *Counts) add(b *Counts) {
 // Counts returns what became of the packets and references so far.
 func (r *Receiver) Counts() Counts { return r.counts }
 
-// Estimate returns the delay of flow f. It leaves out packets that wait for a
-// reference. The error wraps [estimate.ErrNoSamples] or [ErrUntrusted].
+// Estimate returns the delay of flow f. It leaves out packets that wait for a reference. The error
+// wraps [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	made(r.tracker != nil, "Receiver")
 	flow := &r.flows.records[r.flows.find(f)]
@@ -64,8 +64,8 @@ func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	return r.result(flow, 0)
 }
 
-// Total returns the delay of all packets, including those without a record. The
-// error wraps [estimate.ErrNoSamples] or [ErrUntrusted].
+// Total returns the delay of all packets, including those without a record. The error wraps
+// [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Total() (Result, error) {
 	made(r.tracker != nil, "Receiver")
 	if r.total.count() == 0 {
@@ -74,8 +74,8 @@ func (r *Receiver) Total() (Result, error) {
 	return r.result(&r.total, r.counts.Unestimated)
 }
 
-// All iterates over the flows that Estimate answers, in no particular order. Meanwhile,
-// only query the receiver.
+// All iterates over the flows that Estimate answers, in no particular order. Meanwhile, only query
+// the receiver.
 func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
@@ -92,9 +92,8 @@ func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 
 // A Result is what is known about the packets of one flow, or of all flows.
 type Result struct {
-	// Delay describes the estimated delays of the packets, eq. (5) and (6). N
-	// is their number, and the divisor of the deviation. A delay includes the
-	// time to send the packet itself.
+	// Delay describes the estimated delays of the packets, eq. (5) and (6). N is their number, and
+	// the divisor of the deviation. A delay includes the time to send the packet itself.
 	estimate.Delay
 
 	error   float64 // deviation of the mean's error
@@ -105,25 +104,25 @@ type Result struct {
 }
 
 const (
-	// least is the smallest number of references from which intervals are made, as a burst
-	// goes on for several, and enough that of pairs that tell whether errors are alike.
+	// least is the smallest number of references from which intervals are made, as a burst goes on
+	// for several, and enough that of pairs that tell whether errors are alike.
 	least, enough = 128, 64
 	// Errors have heavy tails, the more so the fewer stretches they come from: Student's
-	// distribution of n degrees, fewestDegrees and one more for two stretches, whose
-	// deviation is √(n/(n−tails)) times theirs.
+	// distribution of n degrees, fewestDegrees and one more for two stretches, whose deviation is
+	// √(n/(n−tails)) times theirs.
 	fewestDegrees = 3.2
 	tails         = 1.1
-	// typical is the square of most errors, of the mean square that a few large ones
-	// decide: of the mean of so many, that square is typical.
+	// typical is the square of most errors, of the mean square that a few large ones decide: of the
+	// mean of so many, that square is typical.
 	typical = 0.723
 	many    = 400
-	// leaning is how many standard errors of the references' mean error all estimates may be
-	// off by, as they learn from these, and of their mean square that may be.
+	// leaning is how many standard errors of the references' mean error all estimates may be off
+	// by, as they learn from these, and of their mean square that may be.
 	leaning = 3
 )
 
-// result returns the estimate of a record. others is a number of packets of the
-// same that were not estimated.
+// result returns the estimate of a record. others is a number of packets of the same that were not
+// estimated.
 func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	doubtful, err := r.doubtful(f, others)
 	if err != nil {
@@ -153,9 +152,9 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	return res, nil
 }
 
-// MeanInterval returns the interval of the mean of all the flow's delays at a confidence
-// above 0 and below 1. It is unbounded with fewer than 128 references, or if more than one
-// packet in 20 came before the first seven, and for a Result that no receiver made.
+// MeanInterval returns the interval of the mean of all the flow's delays at a confidence above 0
+// and below 1. It is unbounded with fewer than 128 references, or if more than one packet in 20
+// came before the first seven, and for a Result that no receiver made.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
@@ -169,9 +168,9 @@ func (r *Result) half(confidence float64) float64 {
 	return -estimate.StudentQuantile((1-confidence)/2, r.degrees) * r.error
 }
 
-// DeviationInterval returns the interval of the deviation of the flow's delays. Where
-// estimates are smoother than delays, their errors are missing from StdDev; where
-// references are off, they are in it. See MeanInterval.
+// DeviationInterval returns the interval of the deviation of the flow's delays. Where estimates are
+// smoother than delays, their errors are missing from StdDev; where references are off, they are in
+// it. See MeanInterval.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := math.Sqrt2*r.half(confidence) + r.apart
 	return estimate.Interval{

@@ -2,10 +2,9 @@ package rli
 
 import "math"
 
-// Reference records a reference packet whose last bit departed at time
-// received, and estimates all packets that wait for it. A reference that came
-// twice, or after a later one, or from another injector, or that contradicts
-// all others, only counts as a departure: see Counts.
+// Reference records a reference packet whose last bit departed at time received, and estimates all
+// packets that wait for it. A reference that came twice, or after a later one, or from another
+// injector, or that contradicts all others, only counts as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	made(r.tracker != nil, "Receiver")
 	before, size := r.latest, int32(r.config.ReferenceBytes)
@@ -53,20 +52,20 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 }
 
 const (
-	// roomiest is how far, in ns, a delay may be from the origin, so that
-	// floating-point numbers are exact. If it is farther, a clock was stepped.
+	// roomiest is how far, in ns, a delay may be from the origin, so that floating-point numbers
+	// are exact. If it is farther, a clock was stepped.
 	roomiest = 1 << 40
 	// farthest is the largest number of packets that one reference stands for.
 	farthest = 1 << 20
-	// mostVanished is the fraction of references that may be lost while packets
-	// are not. If there are more, they may be lost just when packets wait.
+	// mostVanished is the fraction of references that may be lost while packets are not. If there
+	// are more, they may be lost just when packets wait.
 	mostVanished = 1.0 / 16
 	// longestPause is how long software may pause, of the mean delay beyond the least.
 	longestPause = 0.2
 )
 
-// read returns what a reference says of itself and, if it names the packet
-// before it, of that packet.
+// read returns what a reference says of itself and, if it names the packet before it, of that
+// packet.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
 	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: p.Packets, told: r.account.told,
 		passed: r.passed}
@@ -108,16 +107,16 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// astray reports whether a reference whose packet was lost tells another delay: it waited
-// for that packet if it was lost behind the link, for a time that matters.
+// astray reports whether a reference whose packet was lost tells another delay: it waited for that
+// packet if it was lost behind the link, for a time that matters.
 func (r *Receiver) astray(p *ReferencePacket, received int64) bool {
 	beyond := float64(received - p.Sent - r.order.extent().low)
 	return p.Behind > 0 && r.passed == r.left.passed && (r.perByte == 0 || float64(p.Behind)*r.perByte > longestPause*beyond)
 }
 
-// pauses takes in when a reference was sent after its packet. In software that is
-// later than the packet, and the program may be stopped in between: so it may be
-// between any packet's stamp and its way, and most such stops no reference sees.
+// pauses takes in when a reference was sent after its packet. In software that is later than the
+// packet, and the program may be stopped in between: so it may be between any packet's stamp and
+// its way, and most such stops no reference sees.
 func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	if p.After == 0 {
 		return
@@ -131,9 +130,9 @@ func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	}
 }
 
-// learn takes in what a reference reveals about busy periods, and estimates
-// the packets before it. after is how long after the packet before, if given,
-// it was sent; apart says that the link was idle in between.
+// learn takes in what a reference reveals about busy periods, and estimates the packets before it.
+// after is how long after the packet before, if given, it was sent; apart says that the link was
+// idle in between.
 func (r *Receiver) learn(own, right mark, before departure, after float64, apart bool) {
 	itself, known := r.place(&own, before, after, apart)
 	if r.link.trusted() {
@@ -156,9 +155,9 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 	}
 }
 
-// place confronts the link with a reference. It returns the reference as a
-// point of its busy period, and the point that becomes known: the reference
-// itself, or the packet before it if that is given.
+// place confronts the link with a reference. It returns the reference as a point of its busy
+// period, and the point that becomes known: the reference itself, or the packet before it if that
+// is given.
 func (r *Receiver) place(own *mark, before departure, after float64, apart bool) (itself, known point) {
 	l, t, here, behind := &r.link, own.departed, &r.periods[r.current], before.bytes > 0
 	// The base delay is subtracted from the waiting times only at the end.

@@ -7,23 +7,22 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// An InjectorConfig says when references go out (section III-B.1): after Every
-// packets, after Interval nanoseconds, or whichever comes first, or by Algorithm 1.
+// An InjectorConfig says when references go out (section III-B.1): after Every packets, after
+// Interval nanoseconds, or whichever comes first, or by Algorithm 1.
 type InjectorConfig struct {
-	// Every is the n of 1-in-n: the number of packets between references, up to
-	// 10^9, give or take a quarter, so that references keep step with no flow.
-	// Zero means not by number.
+	// Every is the n of 1-in-n: the number of packets between references, up to 10^9, give or take
+	// a quarter, so that references keep step with no flow. Zero means not by number.
 	Every int
 
-	// Interval is the τ of 1-in-τ: the nanoseconds between references, up to 10^15, on
-	// average: a reference goes out after as many packets as pass in that time lately, as
-	// the first one after a given time waits less than others. Zero means not by time.
+	// Interval is the τ of 1-in-τ: the nanoseconds between references, up to 10^15, on average: a
+	// reference goes out after as many packets as pass in that time lately, as the first one after
+	// a given time waits less than others. Zero means not by time.
 	Interval int64
 
-	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If it is not
-	// 0, Algorithm 1 adapts to the utilisation u, over 16 times Sparse packets: Every is
-	// the distance up to 60 % of Rate, 1/r_max, and Sparse, Every to 10^6, the one from
-	// 85 % on, 1/r_min. In between the rate of references is an ellipse:
+	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If it is not 0,
+	// Algorithm 1 adapts to the utilisation u, over 16 times Sparse packets: Every is the distance
+	// up to 60 % of Rate, 1/r_max, and Sparse, Every to 10^6, the one from 85 % on, 1/r_min. In
+	// between the rate of references is an ellipse:
 	//
 	//	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
 	Rate   int64
@@ -36,8 +35,8 @@ type InjectorConfig struct {
 // PaperInjector adapts with the paper's limits, for a link of 10 Gb/s.
 var PaperInjector = InjectorConfig{Every: 10, Sparse: 300, Rate: 10e9}
 
-// Limits of utilisation, u_min and u_max, of the paper, and the weight of the
-// newest, α, which it does not give.
+// Limits of utilisation, u_min and u_max, of the paper, and the weight of the newest, α, which it
+// does not give.
 const (
 	leastUtilisation = 0.6
 	mostUtilisation  = 0.85
@@ -62,8 +61,8 @@ func (c *InjectorConfig) Validate() error {
 	return nil
 }
 
-// An Injector decides when reference packets go out. It is not safe for
-// concurrent use. Make one with NewInjector; the zero value panics.
+// An Injector decides when reference packets go out. It is not safe for concurrent use. Make one
+// with NewInjector; the zero value panics.
 type Injector struct {
 	config  InjectorConfig
 	n       int     // packets between references at present
@@ -91,9 +90,9 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 	return &Injector{config: c, n: 1}, nil
 }
 
-// Packet reports a packet of the given size that goes out at time t. If it returns true,
-// send the reference directly behind that packet: encode it with Append. The first packet
-// is followed by a reference. Times must not decrease.
+// Packet reports a packet of the given size that goes out at time t. If it returns true, send the
+// reference directly behind that packet: encode it with Append. The first packet is followed by a
+// reference. Times must not decrease.
 func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	made(j.n > 0, "Injector")
 	j.packets++
@@ -140,16 +139,16 @@ func (j *Injector) distance() int {
 	return n
 }
 
-// draw draws how many times n packets there are until the next reference: one, give or
-// take a quarter.
+// draw draws how many times n packets there are until the next reference: one, give or take a
+// quarter.
 func (j *Injector) draw() float64 {
 	uniform := float64(hashing.Word(uint64(j.config.Injector), j.next)>>11) / (1 << 53)
 	quarter := j.n / 4
 	return float64(j.n-quarter+int(uniform*float64(2*quarter+1))) / float64(j.n)
 }
 
-// measure updates the moving average (lines 10 and 11), every Sparse packets. The paper
-// does so at every reference, so that a burst that was noticed is looked at no more.
+// measure updates the moving average (lines 10 and 11), every Sparse packets. The paper does so at
+// every reference, so that a burst that was noticed is looked at no more.
 func (j *Injector) measure(t int64) {
 	if t <= j.measured {
 		return
@@ -170,12 +169,12 @@ func (c *InjectorConfig) adapted(u float64) int {
 	return int(math.Round(1 / (math.Sqrt(1-x*x)*(most-least) + least)))
 }
 
-// SetKey tags every reference with SipHash under a secret key. The receiver
-// needs the same key: see [Receiver.SetKey].
+// SetKey tags every reference with SipHash under a secret key. The receiver needs the same key: see
+// [Receiver.SetKey].
 func (j *Injector) SetKey(secret [16]byte) { j.key = key{hashing.SipHashFromKey(secret), true} }
 
-// Append appends the encoding of a reference that goes out at time now to dst, with a tag
-// if there is a key. In software that is later than its packet: it carries both times.
+// Append appends the encoding of a reference that goes out at time now to dst, with a tag if there
+// is a key. In software that is later than its packet: it carries both times.
 func (j *Injector) Append(dst []byte, p ReferencePacket, now int64) []byte {
 	if late := now - p.Sent; late > 0 {
 		if late += int64(p.After); late > math.MaxUint32 {

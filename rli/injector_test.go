@@ -11,20 +11,11 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-func newInjector(t testing.TB, c rli.InjectorConfig) *rli.Injector {
-	t.Helper()
-	j, err := rli.NewInjector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j
-}
-
 // distances gives an injector packets some ns apart, and returns how many are from
 // one reference to the next.
 func distances(t *testing.T, c rli.InjectorConfig, packets int, apart func(i int) int64) (list []int) {
 	t.Helper()
-	j := newInjector(t, c)
+	j := must(rli.NewInjector(c))
 	now, last := int64(0), 0
 	for i := range packets {
 		now += apart(i)
@@ -89,7 +80,7 @@ func TestDistances(t *testing.T) {
 // its names.
 func TestAlgorithm1(t *testing.T) {
 	c := adaptive()
-	j := newInjector(t, c)
+	j := must(rli.NewInjector(c))
 	src := source(t, "flows", 0.72, 9)
 	var p queue.Packet
 	lc := float64(linkRate) / 8e9 // bytes per ns

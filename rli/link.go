@@ -2,8 +2,8 @@ package rli
 
 import "math"
 
-// A period is a busy period of the link: it begins when a packet finds the
-// link idle and ends when the link has sent everything.
+// A period is a busy period of the link: it begins when a packet finds the link idle and ends when
+// the link has sent everything.
 type period struct {
 	first int64   // departure of its first packet
 	lead  float64 // ns that its first packet took: the period began at first − lead
@@ -14,8 +14,8 @@ type period struct {
 
 const periodSize = 32
 
-// place returns how long the link had been busy when it began to send a packet
-// of size ns that departed at t.
+// place returns how long the link had been busy when it began to send a packet of size ns that
+// departed at t.
 func (p *period) place(t int64, size float64) float64 {
 	return float64(t-p.first) + (p.lead - size)
 }
@@ -26,9 +26,9 @@ type point struct {
 	wait  float64
 }
 
-// bounds is the interval that references allow for the base delay: the part of
-// the delay that is neither waiting nor transmission (propagation, fixed
-// processing, and the offset of the clocks), relative to the origin.
+// bounds is the interval that references allow for the base delay: the part of the delay that is
+// neither waiting nor transmission (propagation, fixed processing, and the offset of the clocks),
+// relative to the origin.
 type bounds struct{ low, high float64 }
 
 var unbounded = bounds{math.Inf(-1), math.Inf(1)}
@@ -54,9 +54,9 @@ type link struct {
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
 
-	// The base delay changes if one clock runs faster than the other, by slope
-	// ns per ns since a time. References that found the link idle reveal it
-	// exactly; every fourth of them is kept, the latest last.
+	// The base delay changes if one clock runs faster than the other, by slope ns per ns since a
+	// time. References that found the link idle reveal it exactly; every fourth of them is kept,
+	// the latest last.
 	slope float64
 	since int64
 	exact int
@@ -66,9 +66,9 @@ type link struct {
 	}
 }
 
-// relax sets how far stamps may be off: a reference's delay is the difference
-// of two, and its place that of two others. It forgets the base delay, which
-// was learned with another time to send a packet.
+// relax sets how far stamps may be off: a reference's delay is the difference of two, and its place
+// that of two others. It forgets the base delay, which was learned with another time to send a
+// packet.
 func (l *link) relax(slack float64) {
 	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, slope: l.slope, since: l.since}
 }
@@ -76,8 +76,8 @@ func (l *link) relax(slack float64) {
 // drift returns how much the base delay has changed at time t.
 func (l *link) drift(t int64) float64 { return l.slope * float64(t-l.since) }
 
-// follow takes in the bounds from a reference received at time t. If they are exact, and
-// the base delay goes along another line than it did, the slope changes.
+// follow takes in the bounds from a reference received at time t. If they are exact, and the base
+// delay goes along another line than it did, the slope changes.
 func (l *link) follow(t int64, b bounds) {
 	if !(b.width() <= l.tolerance) {
 		return
@@ -110,8 +110,8 @@ func (l *link) fits(t int64, b bounds) bool {
 	return l.bounds().and(b.plus(-l.drift(t))).width() >= -l.tolerance
 }
 
-// learn takes in the bounds of one reference and reports whether they fit. If
-// they do not, it forgets everything it knew.
+// learn takes in the bounds of one reference and reports whether they fit. If they do not, it
+// forgets everything it knew.
 func (l *link) learn(t int64, b bounds) bool {
 	fits := l.fits(t, b)
 	if !fits {
@@ -128,8 +128,7 @@ func (l *link) learn(t int64, b bounds) bool {
 
 func (l *link) pinned() bool { return l.bounds().width() <= l.tolerance }
 
-// trusted reports whether the link may be taken to be work-conserving at the
-// configured rate.
+// trusted reports whether the link may be taken to be work-conserving at the configured rate.
 func (l *link) trusted() bool { return l.agreed >= proof && l.pinned() }
 
 // base returns the base delay at time t, if pinned.

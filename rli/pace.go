@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A pace is what the receiver knows about the time that the link takes to send
-// a packet, and about its time stamps.
+// A pace is what the receiver knows about the time that the link takes to send a packet, and about
+// its time stamps.
 type pace struct {
 	perByte float64 // ns that a byte takes; 0 if not known
 	extra   float64 // ns that a packet takes beside its bytes
@@ -34,8 +34,8 @@ func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + 
 // own returns how long the link takes to send a reference.
 func (r *tracker) own() float64 { return r.sending(int32(r.config.ReferenceBytes)) }
 
-// perLineByte returns the ns that straight lines assume for a byte: 0 without a rate, or
-// behind a shaper, whose references follow sooner than the link could send them.
+// perLineByte returns the ns that straight lines assume for a byte: 0 without a rate, or behind a
+// shaper, whose references follow sooner than the link could send them.
 func (r *tracker) perLineByte() float64 {
 	alone := float64(r.config.ReferenceBytes) * r.perByte
 	l := &r.late
@@ -45,9 +45,9 @@ func (r *tracker) perLineByte() float64 {
 	return r.perByte
 }
 
-// follows reports whether the packet before a reference is the one that it was sent
-// behind: the size matches, and no packet was lost since the reference before, or the
-// reference departed as soon after it as the link sends it.
+// follows reports whether the packet before a reference is the one that it was sent behind: the
+// size matches, and no packet was lost since the reference before, or the reference departed as
+// soon after it as the link sends it.
 func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, lossless bool) bool {
 	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
@@ -61,9 +61,9 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	return near || lossless
 }
 
-// keepPace sets, whenever the number of references has doubled, what the link spends
-// on a packet beside its bytes, such as a preamble that sizes leave out, and how far off
-// stamps are: hardly any by six deviations beyond that of whole nanoseconds.
+// keepPace sets, whenever the number of references has doubled, what the link spends on a packet
+// beside its bytes, such as a preamble that sizes leave out, and how far off stamps are: hardly any
+// by six deviations beyond that of whole nanoseconds.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {
@@ -102,10 +102,10 @@ func (r *tracker) grind(received int64) {
 	}
 }
 
-// A meter learns the rate of the link. From when a reference joined the queue, the least
-// delay after it was sent at the latest, packets depart back to back until it departs, in
-// the time that bytes take and an overhead for each. Least squares over several spans give
-// both. If any is off by more than stamps are, the link is not of this kind.
+// A meter learns the rate of the link. From when a reference joined the queue, the least delay
+// after it was sent at the latest, packets depart back to back until it departs, in the time that
+// bytes take and an overhead for each. Least squares over several spans give both. If any is off by
+// more than stamps are, the link is not of this kind.
 type meter struct {
 	spans [64]span
 	n     int
@@ -127,8 +127,8 @@ func (m *meter) add(s span) bool {
 	return m.n == len(m.spans)
 }
 
-// rate returns how many ns a byte takes and a packet takes beside its bytes,
-// the greatest error of a span, and their mean length. Then it begins anew.
+// rate returns how many ns a byte takes and a packet takes beside its bytes, the greatest error of
+// a span, and their mean length. Then it begins anew.
 func (m *meter) rate() (perByte, extra, worst, mean float64) {
 	var bb, bp, pp, bt, pt, longest float64
 	for _, s := range m.spans {
@@ -153,8 +153,8 @@ func (m *meter) rate() (perByte, extra, worst, mean float64) {
 	return perByte, extra, worst, mean
 }
 
-// measure takes in what a reference reveals about the link's rate, if all packets since the
-// one before wait in the buffer. It reports whether it is time for learnRate.
+// measure takes in what a reference reveals about the link's rate, if all packets since the one
+// before wait in the buffer. It reports whether it is time for learnRate.
 func (r *Receiver) measure(p *ReferencePacket, received int64, before departure, named bool) bool {
 	m := &r.meter
 	whole := r.account.told-m.told == uint32(r.waiting) && r.passed == m.passed && r.references == m.references+1
@@ -174,8 +174,8 @@ func (r *Receiver) measure(p *ReferencePacket, received int64, before departure,
 	return m.add(s) || named && s.packets > 1 && m.add(span{float64(received - before.time), own, 1})
 }
 
-// learnRate switches to the rate of the meter, unless the link is trusted at
-// another one. The buffer must be empty.
+// learnRate switches to the rate of the meter, unless the link is trusted at another one. The
+// buffer must be empty.
 func (r *Receiver) learnRate(received int64) {
 	perByte, extra, worst, mean := r.meter.rate()
 	known := r.perByte > 0
@@ -194,8 +194,8 @@ func (r *Receiver) learnRate(received int64) {
 	r.periods[0] = period{first: received, lead: r.own()}
 }
 
-// Rate returns the rate of the link in bits per second: Config.Rate or, if that is 0 or
-// wrong, what references have shown. It is 0 if unknown. Auto learns it.
+// Rate returns the rate of the link in bits per second: Config.Rate or, if that is 0 or wrong, what
+// references have shown. It is 0 if unknown. Auto learns it.
 func (r *Receiver) Rate() float64 {
 	if r.perByte == 0 {
 		return 0

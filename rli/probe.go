@@ -47,9 +47,9 @@ func (c *class) end(s *spread, place float64) {
 	c.sample.given, c.offers = false, 0
 }
 
-// compare draws one packet of a bridge to compare the bridge's estimate with
-// what packets wait at that place in the period. It compares at once if the
-// end of the period is known, and otherwise later. A reference takes own ns.
+// compare draws one packet of a bridge to compare the bridge's estimate with what packets wait at
+// that place in the period. It compares at once if the end of the period is known, and otherwise
+// later. A reference takes own ns.
 func (r *Receiver) compare(course *bridge, packets []held, p *period, own float64) {
 	if len(packets) == 0 || course.mend == nil || !p.whole {
 		return
@@ -71,8 +71,8 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period, own float6
 	}
 }
 
-// A probe is the latest reference of the current period. It is estimated once the next
-// reference or the end of the period is known, as if it had not come.
+// A probe is the latest reference of the current period. It is estimated once the next reference or
+// the end of the period is known, as if it had not come.
 type probe struct {
 	witness
 	from end

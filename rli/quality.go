@@ -6,10 +6,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// quality is how far off estimates of references are: each is estimated from its
-// neighbours, as if it had not come, on behalf of all packets since the reference before.
-// An error over the predicted one is a residual. Those of one flow may have a part in
-// common, if it is paced; the product of two residuals of one flow shows it.
+// quality is how far off estimates of references are: each is estimated from its neighbours, as if
+// it had not come, on behalf of all packets since the reference before. An error over the predicted
+// one is a residual. Those of one flow may have a part in common, if it is paced; the product of
+// two residuals of one flow shows it.
 type quality struct {
 	references float64
 	seen       float64 // squares of errors, for each packet
@@ -89,8 +89,8 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 	t.sum, t.squares, t.n, t.number = t.sum+off, t.squares+off*off, t.n+1, r.gap
 }
 
-// alike returns the part of their errors that a flow's stretches have in common: all, until
-// pairs of residuals tell it within an eighth; then none, unless it is three standard errors.
+// alike returns the part of their errors that a flow's stretches have in common: all, until pairs
+// of residuals tell it within an eighth; then none, unless it is three standard errors.
 func (q *quality) alike() float64 {
 	chance := math.Sqrt(q.commonest)
 	if q.twins > math.Sqrt(enough)*chance && q.common <= 3*chance {
@@ -102,8 +102,8 @@ func (q *quality) alike() float64 {
 	return min((max(q.common, 0)+chance)/q.twins, 1)
 }
 
-// test estimates the left reference from the line between the one before it
-// and the right one or, with Left, the right one from the left one.
+// test estimates the left reference from the line between the one before it and the right one or,
+// with Left, the right one from the left one.
 func (r *Receiver) test(right mark) {
 	q, e := &r.quality, r.order.extent()
 	q.span = max(q.span, float64(e.high-e.low))

@@ -2,9 +2,9 @@ package rli
 
 import "math"
 
-// ratios holds the ratio of what was seen to what was expected, by the mix of flows and
-// doublings of two times. Coarser cells complete cells that have little evidence. All are
-// ratios of sums, so that estimates multiplied by them add up to what was seen.
+// ratios holds the ratio of what was seen to what was expected, by the mix of flows and doublings
+// of two times. Coarser cells complete cells that have little evidence. All are ratios of sums, so
+// that estimates multiplied by them add up to what was seen.
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
@@ -16,8 +16,8 @@ type ratios struct {
 	next       int // number of samples at which values is computed anew
 }
 
-// A cell is the sum of what was seen, the sum of what was expected, and the
-// amount of evidence behind them.
+// A cell is the sum of what was seen, the sum of what was expected, and the amount of evidence
+// behind them.
 type cell struct{ seen, expected, evidence float64 }
 
 func (c *cell) learn(seen, expected, evidence float64) {
@@ -38,8 +38,8 @@ const (
 	fading = 1024
 )
 
-// octave returns the octave of a time, which is not negative. Many times are
-// whole numbers of nanoseconds, apart from rounding.
+// octave returns the octave of a time, which is not negative. Many times are whole numbers of
+// nanoseconds, apart from rounding.
 func octave(x float64) int {
 	// The exponent of 1 is 1023.
 	return min(max(int(math.Float64bits(x+1.0/1024)>>52)-1022, 0), octaves-1)
@@ -71,8 +71,8 @@ func (r *ratios) learn(at int, seen, expected, evidence float64) {
 // workOut completes each cell from those around it, from coarse to fine.
 func (r *ratios) workOut() { r.complete(0, 0, len(r.cells)/octaves, octaves, r.prior) }
 
-// complete sets the values of a rectangle of cells, of all mixes or a square of one,
-// to a value refined by what was seen in it, and then in its parts.
+// complete sets the values of a rectangle of cells, of all mixes or a square of one, to a value
+// refined by what was seen in it, and then in its parts.
 func (r *ratios) complete(i, k, height, width int, value float64) {
 	var all cell
 	for row := i; row < i+height; row++ {

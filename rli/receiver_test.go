@@ -3,7 +3,6 @@ package rli_test
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -53,20 +52,6 @@ func wantMean(t *testing.T, r *rli.Receiver, f hashing.Flow, mean float64, n uin
 	}
 }
 
-func TestFlush(t *testing.T) {
-	r := small(t, nil)
-	r.Reference(ref(0, 0), 100)
-	r.Update(1, 100, 1000)
-	if _, err := r.Estimate(1); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("a packet that waits: %v", err)
-	}
-	r.Flush()
-	wantMean(t, r, 1, 100, 1)
-	if c := r.Counts(); c.Linear != 1 {
-		t.Errorf("%+v", c)
-	}
-}
-
 // TestOverflow: four packets fill the buffer, the fifth has them estimated.
 func TestOverflow(t *testing.T) {
 	r := small(t, nil)
@@ -108,23 +93,5 @@ func TestAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
 		}
-	}
-}
-
-// TestDeviation: the deviation is that of the estimated delays, whatever the
-// offset of the clocks.
-func TestDeviation(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	r := small(t, func(c *rli.Config) { c.Method, c.Buffer = rli.Left, 0 })
-	var m estimate.Moments
-	for i := range 1000 {
-		at, delay := int64(i)*1000+1<<50, random.Int64N(500)
-		r.Reference(ref(i, at-delay-1<<55), at)
-		r.Update(3, 100, at+1)
-		m.Add(float64(delay))
-	}
-	got, err := r.Estimate(3)
-	if want := math.Sqrt(m.PopulationVariance()); err != nil || math.Abs(got.StdDev-want) > 1e-9*want {
-		t.Errorf("%+v, %v; want a deviation of %v", got, err, want)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A record is what is kept of a flow: eight words, a cache line. Delays are relative to
-// that of the flow's first packet. A stretch is what is between two references and of one
-// busy period. Errors of different stretches are taken to be independent, errors within
-// one to be alike: so the square of the sum's error is over pairs of one stretch.
+// A record is what is kept of a flow: eight words, a cache line. Delays are relative to that of the
+// flow's first packet. A stretch is what is between two references and of one busy period. Errors
+// of different stretches are taken to be independent, errors within one to be alike: so the square
+// of the sum's error is over pairs of one stretch.
 type record struct {
 	flow    hashing.Flow
 	tally   uint64  // count and stretches
@@ -38,8 +38,8 @@ func (r *record) count() uint64 { return r.tally & countMask }
 
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
-// alike is the correlation of the errors of two packets of a stretch: that of points
-// of a Brownian bridge is 1/2, that of packets that depart together 1.
+// alike is the correlation of the errors of two packets of a stretch: that of points of a Brownian
+// bridge is 1/2, that of packets that depart together 1.
 const alike = 0.85
 
 // enter counts packets of a stretch, with the sum of their predicted errors.
@@ -87,8 +87,8 @@ func (r *record) rebase(base int64) {
 	r.base = base
 }
 
-// seal makes a record ready to leave the receiver, whose numbers of stretches mean
-// nothing elsewhere. Its sums are then those of the mean, rounded down.
+// seal makes a record ready to leave the receiver, whose numbers of stretches mean nothing
+// elsewhere. Its sums are then those of the mean, rounded down.
 func (r *Receiver) seal(f record) record {
 	if f.count() == 0 {
 		return f

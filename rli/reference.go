@@ -10,26 +10,26 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A ReferencePacket is what a reference packet carries to the receiver. Its
-// encoding has a checksum, not a signature: set a key if strangers can send to
-// the receiver, see [Injector.SetKey].
+// A ReferencePacket is what a reference packet carries to the receiver. Its encoding has a
+// checksum, not a signature: set a key if strangers can send to the receiver, see
+// [Injector.SetKey].
 type ReferencePacket struct {
-	// Sequence numbers the references of one injector from 0, so that the
-	// receiver notices lost, duplicated and reordered ones.
+	// Sequence numbers the references of one injector from 0, so that the receiver notices lost,
+	// duplicated and reordered ones.
 	Sequence uint64
 
 	// Sent is when it was sent, by the sender's clock, in nanoseconds.
 	Sent int64
 
-	// Behind is the size of the packet sent directly before it, whose delay it
-	// reveals, or 0 if there was none or the size does not fit. (A reference that
-	// goes out with a packet waits for it, so its own delay is not what packets
-	// meet.) After is how many nanoseconds after that packet it was sent.
+	// Behind is the size of the packet sent directly before it, whose delay it reveals, or 0 if
+	// there was none or the size does not fit. (A reference that goes out with a packet waits for
+	// it, so its own delay is not what packets meet.) After is how many nanoseconds after that
+	// packet it was sent.
 	Behind uint16
 	After  uint32
 
-	// Packets is the number of packets that its injector has seen, modulo
-	// 2^32, or 0 if unknown: see Counts.Missing and Counts.Overtaken.
+	// Packets is the number of packets that its injector has seen, modulo 2^32, or 0 if unknown:
+	// see Counts.Missing and Counts.Overtaken.
 	Packets uint32
 
 	// Injector is the InjectorConfig.Injector of its sender.
@@ -43,8 +43,8 @@ const (
 	referenceMagic   = "HREF"
 	referenceVersion = 4
 
-	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket.
-	// A tag takes another 8: see [Injector.SetKey].
+	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket. A tag takes
+	// another 8: see [Injector.SetKey].
 	ReferenceSize = wire.Overhead + 30
 
 	tagSize = 8 // of SipHash, if the injector has a key
@@ -101,20 +101,20 @@ func (k *key) open(data []byte) (p ReferencePacket, err error) {
 	return p, p.decode(plain)
 }
 
-// SetKey makes Accept take only references that an Injector with the same
-// secret key has tagged. Without the key nobody can forge or replay a
-// reference. If an injector's clock goes back, the receiver believes it again
-// only after the clock has passed its earlier time, or after another SetKey.
+// SetKey makes Accept take only references that an Injector with the same secret key has tagged.
+// Without the key nobody can forge or replay a reference. If an injector's clock goes back, the
+// receiver believes it again only after the clock has passed its earlier time, or after another
+// SetKey.
 func (r *Receiver) SetKey(secret [16]byte) {
 	r.key = key{hashing.SipHashFromKey(secret), true}
 	r.order = order{}
 	r.forget()
 }
 
-// Accept records the payload of a reference packet whose last bit departed at time
-// received: see [Receiver.Reference]. The error wraps [ErrForged] if the tag does not match
-// the key, or [estimate.ErrEncoding] if data does not encode a reference. Such a packet
-// only counts as a departure of a reference's size, and in Counts.Refused.
+// Accept records the payload of a reference packet whose last bit departed at time received: see
+// [Receiver.Reference]. The error wraps [ErrForged] if the tag does not match the key, or
+// [estimate.ErrEncoding] if data does not encode a reference. Such a packet only counts as a
+// departure of a reference's size, and in Counts.Refused.
 func (r *Receiver) Accept(data []byte, received int64) error {
 	made(r.tracker != nil, "Receiver")
 	p, err := r.key.open(data)

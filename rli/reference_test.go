@@ -35,26 +35,16 @@ const (
 	referenceBytes = 48
 )
 
-// source is traffic of one of three kinds at a utilisation of the link.
+// source is Poisson traffic or heavy-tailed flows at a utilisation of the link.
 func source(t testing.TB, name string, utilisation float64, seed uint64) queue.Source {
 	t.Helper()
 	load := trace.Load{Rate: linkRate, Utilisation: utilisation}
-	var s queue.Source
-	var err error
-	switch name {
-	case "poisson":
-		s, err = trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: 5000, Seed: seed})
-	case "flows":
-		c := trace.DefaultFlows
-		c.Load, c.Seed = load, seed
-		s, err = trace.NewFlows(c)
-	default:
-		t.Fatalf("no traffic %q", name)
+	if name == "poisson" {
+		return must(trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: 5000, Seed: seed}))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	c := trace.DefaultFlows
+	c.Load, c.Seed = load, seed
+	return must(trace.NewFlows(c))
 }
 
 func adaptive() rli.InjectorConfig {
@@ -67,14 +57,7 @@ func adaptive() rli.InjectorConfig {
 // link, together with cross traffic if there is any.
 func pass(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, src, other queue.Source) []event {
 	t.Helper()
-	link, err := queue.NewLink(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	injector, err := rli.NewInjector(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	link, injector := must(queue.NewLink(c)), must(rli.NewInjector(in))
 	var events []event
 	send := func(e event, at int64) {
 		if out, fate := link.Send(at, e.bytes); fate == queue.Passed {
@@ -108,11 +91,7 @@ func config(m rli.Method) rli.Config {
 
 func newReceiver(t testing.TB, c rli.Config) *rli.Receiver {
 	t.Helper()
-	r, err := rli.NewReceiver(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(rli.NewReceiver(c))
 }
 
 func tell(r *rli.Receiver, events []event) {

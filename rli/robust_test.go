@@ -48,17 +48,8 @@ func TestRobustBelief(t *testing.T) {
 		change   func(events []event)
 		believed bool
 	}{
-		{"as told", 0, func([]event) {}, true},
 		{"a checksum of 4 bytes", 4, func([]event) {}, true},
 		{"24 bytes of preamble, checksum and gap", 24, func([]event) {}, true},
-		{"stamps up to 50 ns late", 0, func(events []event) {
-			random := rand.New(rand.NewPCG(1, 2))
-			last := int64(0)
-			for i := range events {
-				last = max(last, events[i].time+random.Int64N(50))
-				events[i].time = last
-			}
-		}, true},
 		{"noise of 2 ns", 0, func(events []event) {
 			random := rand.New(rand.NewPCG(1, 2))
 			last := int64(math.MinInt64)
@@ -67,8 +58,6 @@ func TestRobustBelief(t *testing.T) {
 				events[i].time = last
 			}
 		}, true},
-		{"a drift of 1 ppm", 0, drifting(1e-6, 0), true},
-		{"a drift of 10 ppm", 0, drifting(1e-5, 0), true},
 		{"a drift of 10 ppm the other way", 0, drifting(-1e-5, 0), true},
 		{"a drift of 200 ppm", 0, drifting(2e-4, 0), true},
 		{"a drift from -10 to 10 ppm", 0, drifting(-1e-5, 2e-5), true},
@@ -88,9 +77,8 @@ func TestRobustBelief(t *testing.T) {
 			c.Method = rli.Linear
 			linear := receive(t, c, events)
 			k := busy.Counts()
-			share := float64(k.Idle+k.Busy) / float64(k.Packets)
+			share := believed(busy)
 			ours, theirs := medianError(t, busy, events), medianError(t, linear, events)
-			t.Logf("%.3f of the packets by busy periods, median error %.4f, of RLI %.4f, %d conflicts", share, ours, theirs, k.Conflicts)
 			if believed := share > 0.8 && ours < 0.8*theirs; believed != test.believed {
 				t.Errorf("%.3f of the packets by busy periods, median error %.4f, of RLI %.4f; %+v", share, ours, theirs, k)
 			}

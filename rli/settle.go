@@ -2,8 +2,8 @@ package rli
 
 import "math"
 
-// settle estimates and removes the packets in the buffer. right is the reference after
-// them, and known the point that it makes known; both are nil if there is none yet.
+// settle estimates and removes the packets in the buffer. right is the reference after them, and
+// known the point that it makes known; both are nil if there is none yet.
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting, why := r.buffer[:r.waiting], r.doubts
 	n := uint64(len(waiting))
@@ -44,8 +44,8 @@ const (
 	fewTests = 4
 )
 
-// bridging reports whether packets are estimated within busy periods: the link
-// is trusted, and straight lines are no closer to references.
+// bridging reports whether packets are estimated within busy periods: the link is trusted, and
+// straight lines are no closer to references.
 func (r *Receiver) bridging() bool {
 	closer := r.edge.n >= acquainted && r.edge.mean < 0
 	return r.busy && r.link.trusted() && !closer
@@ -59,9 +59,8 @@ type line struct {
 
 func (l *line) at(t int64) float64 { return l.delay + float64(min(t, l.end)-l.begin)*l.slope }
 
-// lineBetween returns the line from one reference to another. It is level if one of
-// them is missing (the RLI-L estimator, section III-C, if the right one) or if both
-// departed at the same instant.
+// lineBetween returns the line from one reference to another. It is level if one of them is missing
+// (the RLI-L estimator, section III-C, if the right one) or if both departed at the same instant.
 func lineBetween(from, to *mark) line {
 	switch {
 	case to == nil:
@@ -74,8 +73,8 @@ func lineBetween(from, to *mark) line {
 	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// settleLine applies eq. (1). The predicted error is what that of lines was
-// lately, and twice as much if the line has one end only.
+// settleLine applies eq. (1). The predicted error is what that of lines was lately, and twice as
+// much if the line has one end only.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
 	error := math.Sqrt(r.lineError.mean)
@@ -88,15 +87,15 @@ func (r *Receiver) settleLine(waiting []held, right *mark) {
 	}
 }
 
-// longer returns how much longer the link takes to send a packet than a
-// reference: the last term of eq. (1).
+// longer returns how much longer the link takes to send a packet than a reference: the last term of
+// eq. (1).
 func longer(bytes int32, reference int, perByte float64) float64 {
 	return float64(int(bytes)-reference) * perByte
 }
 
-// settleBusy estimates waiting times one busy period after another: on a bridge from the
-// period's beginning or the left reference to the new reference or the period's end. If
-// neither has come, the latest packet is taken to wait as long as the left reference did.
+// settleBusy estimates waiting times one busy period after another: on a bridge from the period's
+// beginning or the left reference to the new reference or the period's end. If neither has come,
+// the latest packet is taken to wait as long as the left reference did.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.periods[r.current].end = r.latest.time
 	idle := 0
@@ -205,8 +204,8 @@ func (r *Receiver) record(packets []held, why doubts) {
 	total.doubt(why, doubtful)
 }
 
-// locate returns the record of a packet of the buffer if the record is not
-// where it should be, or nil if the packet gets none.
+// locate returns the record of a packet of the buffer if the record is not where it should be, or
+// nil if the packet gets none.
 func (r *Receiver) locate(h *held, delay int64) *record {
 	at := r.flows.find(h.flow)
 	flow := &r.flows.records[at]
@@ -223,8 +222,8 @@ func (r *Receiver) locate(h *held, delay int64) *record {
 	return flow
 }
 
-// round returns the nearest whole number. The conversion rounds towards zero,
-// so it needs a positive number; 2^41 ns are 36 minutes.
+// round returns the nearest whole number. The conversion rounds towards zero, so it needs a
+// positive number; 2^41 ns are 36 minutes.
 func round(x float64) int64 {
 	const up = 1 << 41
 	return int64(x+(up+0.5)) - up

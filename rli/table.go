@@ -6,9 +6,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A table holds the records of flows in groups of eight. A flow's search begins at a
-// group drawn by its hash and a secret, so that nobody can choose flows that begin at the
-// same one, and goes on while groups are full. It compares tags, a byte for each record.
+// A table holds the records of flows in groups of eight. A flow's search begins at a group drawn by
+// its hash and a secret, so that nobody can choose flows that begin at the same one, and goes on
+// while groups are full. It compares tags, a byte for each record.
 type table struct {
 	records []record
 	tags    []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
@@ -42,12 +42,12 @@ func (t *table) mix(f hashing.Flow) uint64 {
 	return high ^ low
 }
 
-// tag returns the tag of a mixed hash, never 0, from the high bits: neighbours in the
-// table have the low ones in common.
+// tag returns the tag of a mixed hash, never 0, from the high bits: neighbours in the table have
+// the low ones in common.
 func tag(mixed uint64) uint64 { return mixed>>57 | 0x80 }
 
-// matches returns the highest bits of the tags in a group that match a mixed hash, and
-// perhaps of one behind, but never of an empty place.
+// matches returns the highest bits of the tags in a group that match a mixed hash, and perhaps of
+// one behind, but never of an empty place.
 func matches(tags, mixed uint64) uint64 {
 	x := tags ^ tag(mixed)*lows
 	return (x - lows) &^ x & highs
@@ -106,8 +106,8 @@ func (t *table) mark(i int, tag uint64) {
 	*tags = *tags&^(0xff<<shift) | tag<<shift
 }
 
-// remove empties place i. If its group was full, a record behind it whose search
-// went past it moves into the gap, and so on with the gap that it leaves.
+// remove empties place i. If its group was full, a record behind it whose search went past it moves
+// into the gap, and so on with the gap that it leaves.
 func (t *table) remove(i int) {
 	t.used--
 	gap := i
@@ -135,15 +135,15 @@ func (t *table) reset() {
 	t.used = 0
 }
 
-// weight returns the record's weight: as many as it has packets, and half as much for each
-// time that it has been silent for as long as it lived, 16 stretches at least.
+// weight returns the record's weight: as many as it has packets, and half as much for each time
+// that it has been silent for as long as it lived, 16 stretches at least.
 func (r *record) weight(now uint32) uint64 {
 	life := max(int32(r.last-r.first), 16)
 	return r.count() >> min(max(int32(now-r.last), 0)/life, 63)
 }
 
-// lightest returns the record of least weight, the longest silent of equals, in the first
-// group with records on the search path of f.
+// lightest returns the record of least weight, the longest silent of equals, in the first group
+// with records on the search path of f.
 func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) {
 	g := t.mix(f) & t.mask
 	for t.tags[g] == 0 {
@@ -162,9 +162,9 @@ func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) 
 	return place, weight
 }
 
-// evict makes room for flow f where all records are in use, with probability 1/(weight+1)
-// for the lightest of its group: the random admission policy (Basat et al., 2017), by which
-// a flood of small flows keeps nobody out for good. It returns the place, or -1.
+// evict makes room for flow f where all records are in use, with probability 1/(weight+1) for the
+// lightest of its group: the random admission policy (Basat et al., 2017), by which a flood of
+// small flows keeps nobody out for good. It returns the place, or -1.
 func (r *Receiver) evict(f hashing.Flow) int {
 	place, weight := r.flows.lightest(f, r.stretch)
 	r.draws++

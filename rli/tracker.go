@@ -30,8 +30,8 @@ type departure struct {
 // never is the departure of the latest packet before there is one.
 const never = math.MinInt64 / 2
 
-// mark is what a reference says for straight lines: the delay of a packet of
-// its size that departed at a given time.
+// mark is what a reference says for straight lines: the delay of a packet of its size that departed
+// at a given time.
 type mark struct {
 	seen     bool
 	departed int64
@@ -43,8 +43,8 @@ type mark struct {
 	flow     hashing.Flow // of the packet it names, or 0
 }
 
-// A tracker is what carries over from one interval to the next: what is known about the
-// link and the references, and the packets that wait. The receivers of a rotation share it.
+// A tracker is what carries over from one interval to the next: what is known about the link and
+// the references, and the packets that wait. The receivers of a rotation share it.
 type tracker struct {
 	config Config
 	busy   bool // whether busy periods are followed: the link's rate is known
@@ -112,8 +112,8 @@ func (t *tracker) unlearn() {
 	t.link.relax(t.slack)
 }
 
-// depart follows the busy periods where a reference departs, or a packet that is not
-// measured, and reports whether it found the link idle.
+// depart follows the busy periods where a reference departs, or a packet that is not measured, and
+// reports whether it found the link idle.
 func (r *Receiver) depart(bytes int32, t int64) (idle bool) {
 	if r.busy && math.Abs(r.excess(bytes, t)) > r.slack {
 		idle = r.interrupt(bytes, t)
@@ -127,8 +127,8 @@ func (t *tracker) excess(bytes int32, now int64) float64 {
 	return float64(now-t.latest.time) - t.sending(bytes)
 }
 
-// interrupt closes the current period and starts another one, or records a packet that
-// departed too soon. It reports whether the packet found the link idle.
+// interrupt closes the current period and starts another one, or records a packet that departed too
+// soon. It reports whether the packet found the link idle.
 func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	if r.excess(bytes, t) < 0 {
 		r.counts.Conflicts++
@@ -150,8 +150,8 @@ func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	return idle
 }
 
-// start returns the point from which a period's waiting times are known: the left
-// reference if it is in the period, or else the beginning, if that was seen.
+// start returns the point from which a period's waiting times are known: the left reference if it
+// is in the period, or else the beginning, if that was seen.
 func (r *Receiver) start(period int) (from end, ok bool) {
 	if period == 0 && r.leftHere {
 		return end{r.leftAt, true}, true
