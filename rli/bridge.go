@@ -13,24 +13,13 @@ import "math"
 // The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c = (8/π−2)·3v/(d²+3v)
 // and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
 //
-// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned from references between
-// the beginning of a period and its end, in proportion to √(T·u(1−u)), by doublings of the time
-// since the beginning and the time left, since bursts bring more variance on a larger scale. The
-// time left includes the packet's own: it is never zero, as a packet's wait is not at the end of a
-// period.
+// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time
+// since the period's beginning and the time left, the packet's own with it, so that it is never zero.
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are
-// multiplied by a learned factor, by the same doublings: by how much longer such packets wait than
-// bridges say, according to their place in the period alone, and to references that are estimated
-// from the others. Between two known packets, one factor says how far such references are from the
-// straight line.
-//
-// A packet's predicted error is the bridge's deviation and a part of what is possible at all,
-// multiplied by another learned factor: how far off references are that are estimated from the
-// others, over what was predicted of them.
-//
-// Heights, and factors of errors of which at most one end is known, are learned for each mix of
-// flows by itself.
+// multiplied by a learned factor, and those between two drawn to the straight line. A predicted
+// error is the bridge's deviation and a part of what is possible at all, times how far off references
+// are that are estimated from the others, over what was predicted of them.
 type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
@@ -114,8 +103,7 @@ func (b *bridge) at(m mix, place float64) (wait, error float64) {
 	return max(min(wait, high), low), predict(deviation, max(high-low, 0), b.miss.at(cell))
 }
 
-// predict returns the predicted error of an estimate of the given deviation, if what is possible is
-// as far apart as room.
+// predict returns the predicted error of an estimate of some deviation, if it cannot exceed room.
 func predict(deviation, room, factor float64) float64 {
 	const strangeness = 0.2 // of traffic that does not move like a bridge at all
 	return min((deviation+strangeness*room)*factor, room)

@@ -11,9 +11,7 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7. The base
-// of a record is there the mean of the delays, rounded down, and sums are of the delays less the
-// base.
+// The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7.
 const (
 	magic   = "HRLI"
 	version = 11

@@ -49,11 +49,10 @@ func (r *record) doubt(why doubts, n uint64) {
 	r.doubtful = uint32(min(uint64(r.doubtful>>doubtBits)+n, maxDoubt))<<doubtBits | r.doubtful&allDoubts | uint32(why)
 }
 
-// gonePerhaps is a number of references that may be lost by chance.
-const gonePerhaps = 4
-
-// mostDoubtful is the largest fraction of doubtful packets in an answer.
-const mostDoubtful = 1.0 / 20
+const (
+	gonePerhaps  = 4        // references that may be lost by chance
+	mostDoubtful = 1.0 / 20 // of the packets of an answer
+)
 
 // doubtful returns the fraction of a record's packets that are doubtful. The error wraps
 // ErrUntrusted if they are too many, or before and after a step.

@@ -107,22 +107,20 @@ const (
 	// least is the smallest number of references from which intervals are made, as a burst goes on
 	// for several, and enough that of pairs that tell whether errors are alike.
 	least, enough = 128, 64
-	// Errors have heavy tails, the more so the fewer stretches they come from: Student's
-	// distribution of n degrees, fewestDegrees and one more for two stretches, whose deviation is
-	// √(n/(n−tails)) times theirs.
+	// Errors have heavy tails: Student's distribution of n degrees, fewestDegrees and one more for
+	// two stretches, whose deviation is √(n/(n−tails)) times theirs.
 	fewestDegrees = 3.2
 	tails         = 1.1
 	// typical is the square of most errors, of the mean square that a few large ones decide: of the
 	// mean of so many, that square is typical.
-	typical = 0.723
+	typical = 0.725
 	many    = 400
 	// leaning is how many standard errors of the references' mean error all estimates may be off
 	// by, as they learn from these, and of their mean square that may be.
 	leaning = 3
 )
 
-// result returns the estimate of a record. others is a number of packets of the same that were not
-// estimated.
+// result returns the estimate of a record, and of others that were not estimated.
 func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	doubtful, err := r.doubtful(f, others)
 	if err != nil {

@@ -52,20 +52,13 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 }
 
 const (
-	// roomiest is how far, in ns, a delay may be from the origin, so that floating-point numbers
-	// are exact. If it is farther, a clock was stepped.
-	roomiest = 1 << 40
-	// farthest is the largest number of packets that one reference stands for.
-	farthest = 1 << 20
-	// mostVanished is the fraction of references that may be lost while packets are not. If there
-	// are more, they may be lost just when packets wait.
-	mostVanished = 1.0 / 16
-	// longestPause is how long software may pause, of the mean delay beyond the least.
-	longestPause = 0.2
+	roomiest     = 1 << 40  // ns from the origin to a delay, so that floating-point numbers are exact
+	farthest     = 1 << 20  // packets that one reference stands for
+	mostVanished = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
+	longestPause = 0.2      // of software, of the mean delay beyond the least
 )
 
-// read returns what a reference says of itself and, if it names the packet before it, of that
-// packet.
+// read returns what a reference says of itself and, if it names the packet before it, of that.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
 	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: p.Packets, told: r.account.told,
 		passed: r.passed}
@@ -114,9 +107,8 @@ func (r *Receiver) astray(p *ReferencePacket, received int64) bool {
 	return p.Behind > 0 && r.passed == r.left.passed && (r.perByte == 0 || float64(p.Behind)*r.perByte > longestPause*beyond)
 }
 
-// pauses takes in when a reference was sent after its packet. In software that is later than the
-// packet, and the program may be stopped in between: so it may be between any packet's stamp and
-// its way, and most such stops no reference sees.
+// pauses takes in how long after its packet a reference was sent. Software may be stopped in between,
+// and so between any packet's stamp and its way: most such stops no reference sees.
 func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	if p.After == 0 {
 		return

@@ -35,8 +35,7 @@ type InjectorConfig struct {
 // PaperInjector adapts with the paper's limits, for a link of 10 Gb/s.
 var PaperInjector = InjectorConfig{Every: 10, Sparse: 300, Rate: 10e9}
 
-// Limits of utilisation, u_min and u_max, of the paper, and the weight of the newest, α, which it
-// does not give.
+// The paper's limits of utilisation, u_min and u_max, and the weight α of the newest, not given there.
 const (
 	leastUtilisation = 0.6
 	mostUtilisation  = 0.85
@@ -139,8 +138,7 @@ func (j *Injector) distance() int {
 	return n
 }
 
-// draw draws how many times n packets there are until the next reference: one, give or take a
-// quarter.
+// draw draws how many times n packets the next reference is away: one, give or take a quarter.
 func (j *Injector) draw() float64 {
 	uniform := float64(hashing.Word(uint64(j.config.Injector), j.next)>>11) / (1 << 53)
 	quarter := j.n / 4

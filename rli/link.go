@@ -26,9 +26,8 @@ type point struct {
 	wait  float64
 }
 
-// bounds is the interval that references allow for the base delay: the part of the delay that is
-// neither waiting nor transmission (propagation, fixed processing, and the offset of the clocks),
-// relative to the origin.
+// bounds is the interval that references allow for the base delay, relative to the origin: the part
+// that is neither waiting nor transmission, but propagation and the offset of the clocks.
 type bounds struct{ low, high float64 }
 
 var unbounded = bounds{math.Inf(-1), math.Inf(1)}
@@ -66,9 +65,7 @@ type link struct {
 	}
 }
 
-// relax sets how far stamps may be off: a reference's delay is the difference of two, and its place
-// that of two others. It forgets the base delay, which was learned with another time to send a
-// packet.
+// relax sets how far stamps may be off, two of which make a delay, and forgets the base delay.
 func (l *link) relax(slack float64) {
 	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, slope: l.slope, since: l.since}
 }

@@ -2,9 +2,8 @@ package rli
 
 import "github.com/hoplag/hoplag/hashing"
 
-// A mix says how flows take turns in a busy period. A packet waits for those ahead of it, so where
-// all of these are of its own flow, it waits for its own sender only; where flows take turns, their
-// senders sent at the same time, and the queue grew.
+// A mix says how flows take turns in a busy period. Where all packets ahead are of its own flow, a
+// packet waits for its own sender only; where flows take turns, they met, and the queue grew.
 type mix int32
 
 const mixes = 4
@@ -23,8 +22,7 @@ func (t *turns) meet(f hashing.Flow) {
 	t.packets++
 }
 
-// mix returns that of the packets so far: changes are none, up to one in eight packets, up to one
-// in two, or more.
+// mix returns that of the packets so far: no changes, up to one in eight packets, in two, or more.
 func (t *turns) mix() mix {
 	switch {
 	case t.changes == 0:

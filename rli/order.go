@@ -129,10 +129,9 @@ func (r *Receiver) forget() {
 	r.unlearn()
 }
 
-// An account compares how many packets the injector saw between two references with how many
-// departed between them. First come, first served, all packets sent before a reference depart
-// before it, or never, so the number missing can only grow. If it shrinks, packets departed after a
-// reference that was sent after them: references say nothing about those.
+// An account compares how many packets the injector saw with how many departed. First come, first
+// served, all packets sent before a reference depart before it, or never, so the number missing can
+// only grow. If it shrinks, packets were overtaken: references say nothing about those.
 type account struct {
 	told    uint32 // packets that departed
 	begun   bool

@@ -6,8 +6,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A pace is what the receiver knows about the time that the link takes to send a packet, and about
-// its time stamps.
+// A pace is what the receiver knows about the time that packets take to send, and about stamps.
 type pace struct {
 	perByte float64 // ns that a byte takes; 0 if not known
 	extra   float64 // ns that a packet takes beside its bytes
@@ -62,8 +61,7 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 }
 
 // keepPace sets, whenever the number of references has doubled, what the link spends on a packet
-// beside its bytes, such as a preamble that sizes leave out, and how far off stamps are: hardly any
-// by six deviations beyond that of whole nanoseconds.
+// beside its bytes, such as a preamble, and how far off stamps are: hardly any by six deviations.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {

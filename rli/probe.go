@@ -47,9 +47,8 @@ func (c *class) end(s *spread, place float64) {
 	c.sample.given, c.offers = false, 0
 }
 
-// compare draws one packet of a bridge to compare the bridge's estimate with what packets wait at
-// that place in the period. It compares at once if the end of the period is known, and otherwise
-// later. A reference takes own ns.
+// compare draws one packet of a bridge to compare the estimate with what packets wait at that place
+// in the period: at once if its end is known, or else then. A reference takes own ns.
 func (r *Receiver) compare(course *bridge, packets []held, p *period, own float64) {
 	if len(packets) == 0 || course.mend == nil || !p.whole {
 		return

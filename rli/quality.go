@@ -6,10 +6,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// quality is how far off estimates of references are: each is estimated from its neighbours, as if
-// it had not come, on behalf of all packets since the reference before. An error over the predicted
-// one is a residual. Those of one flow may have a part in common, if it is paced; the product of
-// two residuals of one flow shows it.
+// quality is how far off estimates of references are, each from its neighbours, as if it had not
+// come, on behalf of all packets since the one before. An error over the predicted one is a residual.
+// Products of two residuals of one flow show what its errors have in common.
 type quality struct {
 	references float64
 	seen       float64 // squares of errors, for each packet

@@ -38,8 +38,7 @@ const (
 	fading = 1024
 )
 
-// octave returns the octave of a time, which is not negative. Many times are whole numbers of
-// nanoseconds, apart from rounding.
+// octave returns the octave of a time, not negative; many are whole nanoseconds, but for rounding.
 func octave(x float64) int {
 	// The exponent of 1 is 1023.
 	return min(max(int(math.Float64bits(x+1.0/1024)>>52)-1022, 0), octaves-1)

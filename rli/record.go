@@ -38,8 +38,7 @@ func (r *record) count() uint64 { return r.tally & countMask }
 
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
-// alike is the correlation of the errors of two packets of a stretch: that of points of a Brownian
-// bridge is 1/2, that of packets that depart together 1.
+// alike is the correlation of two errors of a stretch: of points of a Brownian bridge it is 1/2.
 const alike = 0.85
 
 // enter counts packets of a stretch, with the sum of their predicted errors.
@@ -87,8 +86,7 @@ func (r *record) rebase(base int64) {
 	r.base = base
 }
 
-// seal makes a record ready to leave the receiver, whose numbers of stretches mean nothing
-// elsewhere. Its sums are then those of the mean, rounded down.
+// seal makes a record ready to leave the receiver: its base is then the mean, rounded down.
 func (r *Receiver) seal(f record) record {
 	if f.count() == 0 {
 		return f
@@ -97,19 +95,14 @@ func (r *Receiver) seal(f record) record {
 		f.doubt(stepOfClock, f.count())
 	}
 	f.first, f.last, f.partial = 0, 0, 0
-	f.rebase(f.base + f.floor())
-	f.squares = max(f.squares, 0)
-	return f
-}
-
-// floor returns the mean less the base, rounded down.
-func (r *record) floor() int64 {
-	n := int64(r.count())
-	mean := r.sum / n
-	if r.sum%n < 0 {
+	n := int64(f.count())
+	mean := f.sum / n
+	if f.sum%n < 0 { // rounded down
 		mean--
 	}
-	return mean
+	f.rebase(f.base + mean)
+	f.squares = max(f.squares, 0)
+	return f
 }
 
 // delay returns the estimate of the record, eq. (5) and (6).

@@ -38,10 +38,8 @@ func (r *Receiver) settle(right *mark, known *point) {
 }
 
 const (
-	// fewest is a number of packets without a reference that is never too many.
-	fewest = 256
-	// fewTests is a number of references that is too small to tell how far off estimates are.
-	fewTests = 4
+	fewest   = 256 // packets without a reference are never too many
+	fewTests = 4   // of references: fewer do not tell how far off estimates are
 )
 
 // bridging reports whether packets are estimated within busy periods: the link is trusted, and
@@ -87,8 +85,7 @@ func (r *Receiver) settleLine(waiting []held, right *mark) {
 	}
 }
 
-// longer returns how much longer the link takes to send a packet than a reference: the last term of
-// eq. (1).
+// longer returns how much longer a packet takes to send than a reference: the last term of eq. (1).
 func longer(bytes int32, reference int, perByte float64) float64 {
 	return float64(int(bytes)-reference) * perByte
 }
@@ -204,8 +201,7 @@ func (r *Receiver) record(packets []held, why doubts) {
 	total.doubt(why, doubtful)
 }
 
-// locate returns the record of a packet of the buffer if the record is not where it should be, or
-// nil if the packet gets none.
+// locate returns the record of a packet if it is not where it should be, or nil if it gets none.
 func (r *Receiver) locate(h *held, delay int64) *record {
 	at := r.flows.find(h.flow)
 	flow := &r.flows.records[at]
@@ -222,8 +218,7 @@ func (r *Receiver) locate(h *held, delay int64) *record {
 	return flow
 }
 
-// round returns the nearest whole number. The conversion rounds towards zero, so it needs a
-// positive number; 2^41 ns are 36 minutes.
+// round returns the nearest whole number. Conversion rounds towards zero; 2^41 ns are 36 minutes.
 func round(x float64) int64 {
 	const up = 1 << 41
 	return int64(x+(up+0.5)) - up

@@ -42,8 +42,7 @@ func (t *table) mix(f hashing.Flow) uint64 {
 	return high ^ low
 }
 
-// tag returns the tag of a mixed hash, never 0, from the high bits: neighbours in the table have
-// the low ones in common.
+// tag returns the tag of a mixed hash, never 0, from the high bits: neighbours share the low ones.
 func tag(mixed uint64) uint64 { return mixed>>57 | 0x80 }
 
 // matches returns the highest bits of the tags in a group that match a mixed hash, and perhaps of

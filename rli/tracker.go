@@ -30,8 +30,7 @@ type departure struct {
 // never is the departure of the latest packet before there is one.
 const never = math.MinInt64 / 2
 
-// mark is what a reference says for straight lines: the delay of a packet of its size that departed
-// at a given time.
+// mark is what a reference says for straight lines: the delay of a packet of its size at a time.
 type mark struct {
 	seen     bool
 	departed int64
