@@ -143,10 +143,10 @@ func (t *Tracker) doubtful() int64 {
 // counts as a step: that costs precision for a while, while the other mistake
 // costs the truth.
 func (t *Tracker) broken(agree bool, floor float64) bool {
-	if agree && t.spare.margin >= floor-t.config.MinStep {
+	lower, cut := t.violations(t.config.Outliers)
+	if agree && (t.spare.margin >= floor-t.config.MinStep || lower == 0) {
 		return false
 	}
-	_, cut := t.violations(t.config.Outliers)
 	t.fitAlone(cut, t.config.Outliers)
 	shorter := t.alone.both() && t.alone.margin < floor-t.config.MinStep
 	together := t.spare.margin >= t.alone.margin-2*t.alone.excess-t.config.MinStep

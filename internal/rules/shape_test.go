@@ -97,7 +97,7 @@ var sizes = map[string][2]int{
 	"estimate":       {1110, 1610},
 	"estimate/areas": {2470, 466},
 	"estimate/joint": {1675, 1000},
-	"estimate/clock": {1480, 1060},
+	"estimate/clock": {1480, 1070},
 	"lda":            {3180, 3068},
 	"lda/control":    {450, 1113},
 	"lda/lost":       {695, 410},
