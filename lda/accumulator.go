@@ -135,7 +135,8 @@ func (a *Accumulator) through() int {
 // error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
 // [estimate.ErrOrder] if the interval ends before it begins, or begins before the
 // last one ended; nothing has changed then. One that has no length adds to the
-// last one.
+// last one. Both points have to cut at the same times: to within less than the least
+// delay, or packets come before they are sent.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	return a.add(start, end, up, down)
 }

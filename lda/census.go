@@ -39,9 +39,9 @@ func (f *figure) sure() bool { return f.value > surely*math.Sqrt(f.variance) }
 func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (
-	surely    = 4  // standard errors: chance makes them once in 30,000
-	leastRows = 64 // cells that it takes to know how sure a covariance is
-	leastGood = 5  // cells of a bank that have to be without losses
+	surely    = 3.5 // standard errors: chance makes them once in 4,000
+	leastRows = 64  // cells that it takes to know how sure a covariance is
+	leastGood = 5   // cells of a bank that have to be without losses
 )
 
 // census counts the packets of two points, but those of overfull cells.

@@ -47,8 +47,10 @@
 //     Receiver's ClockSet, or [Accumulator.Gap].
 //   - Packets that cross a cut of the clock, or are overtaken by a marker, are
 //     missing from the cells of one interval; slow packets more often. Estimate
-//     widens its interval for them. An Accumulator uses them.
-//   - A duplicate spoils its cell, as a loss does.
+//     widens its interval for them. An Accumulator uses them, and needs more Rows in
+//     some bank than packets are on their way in it.
+//   - A duplicate spoils its cell, as a loss does, and widens the interval: it may be
+//     slow packets that come twice.
 //   - Identical packets share a cell. Where they overfill it, [Repeats] counts them.
 //     Smaller groups are seen by their effect, and widen the intervals.
 //   - Packets that join hide losses: [Result.Loss] estimates how many.

@@ -86,7 +86,7 @@ func TestSmallGroups(t *testing.T) {
 				t.Errorf("%+v: p96 in %+v, want %.0f", g, q.Interval, p96)
 			}
 			// Negative control: without what was seen, they miss.
-			r.Repeats, r.Repeats.aloneDegrees, d.copied = Repeats{}, 0, 0
+			r.Repeats, r.Repeats.aloneDegrees, d.strays = Repeats{}, 0, 0
 			if i := r.MeanInterval(0.95); !i.Contains(mean) {
 				blindMean++
 			}
@@ -111,7 +111,7 @@ func TestNoFalseRepeats(t *testing.T) {
 		up, down, _, _ := g.pass(t, seed)
 		r, err := Estimate(up, down)
 		d, _ := Distribute(up, down)
-		if err != nil || r.Repeats != (Repeats{}) || d.copied != 0 || seed%2 == 0 && r.Repeats.aloneDegrees > 0 {
+		if err != nil || r.Repeats != (Repeats{}) || d.strays != 0 || seed%2 == 0 && r.Repeats.aloneDegrees > 0 {
 			t.Errorf("%+v: %+v, %v", g, r, err)
 		}
 	}

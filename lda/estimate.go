@@ -51,17 +51,18 @@ type Result struct {
 	meanDegrees      uint64  // degrees of freedom of that
 	deviationDegrees uint64  // degrees of freedom of StdDev
 
-	// strays is the greatest number of packets that the sample may lack because
-	// they passed the points in different intervals, as slow packets do, or that are
-	// behind cells that agree in count and not in digest. An Accumulator knows where
-	// they belong.
+	// strays is the greatest number of packets that the sample may lack whatever their
+	// delay, which may be why: that passed the points in different intervals, as slow
+	// packets do, or were copied on the way, or are behind cells that agree in count and
+	// not in digest. An Accumulator knows where they belong.
 	strays uint64
 
 	fromAreas bool           // by an Accumulator
 	owed      float64        // by how much the mean delay of those received exceeds the time on the way
 	settling  bool           // it is not known yet what was on its way at the end
 	alone     estimate.Delay // of packets that were alone
-	greatest  float64        // delay
+	greatest  float64        // delay that is known, or may be
+	least     float64        // likewise, of one interval
 	late      float64        // by how much packets that count as lost may raise the mean if they come
 }
 
@@ -99,14 +100,15 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 	}
 	r.Repeats = copies.Repeats
 	var alone estimate.Cells
+	var slope float64
 	if err == nil {
-		alone, err = compareCells(&cells, &found)
+		alone, slope, err = compareCells(&cells, &found)
 	}
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
 	r.report(&found, received-min(received, copies.received))
-	r.seeRepeats(&census, &alone)
+	r.seeRepeats(&census, &alone, slope)
 	err = r.include(&copies)
 	r.MeanError = r.sampling
 	return r, err
@@ -117,6 +119,7 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 func (r *Result) report(found *settlement, received uint64) {
 	r.N, r.spoken = found.packets, max(received, found.packets)
 	r.Mean = float64(found.base) + found.sum/float64(found.packets)
+	r.least, r.greatest = r.Mean-found.less, r.Mean+found.more
 	unseen := 1 - float64(r.N)/float64(r.spoken) // finite population: no guess is needed for the packets seen
 	r.deviationDegrees = found.cells.EffectiveDegrees(1 - unseen)
 	r.meanDegrees = r.deviationDegrees
@@ -146,7 +149,7 @@ func (p *pairing) count() (r Result) {
 			replaced++
 		}
 	})
-	r.strays = min(r.Lost, r.Extra) + replaced
+	r.strays = r.Extra + replaced
 	return r
 }
 

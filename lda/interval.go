@@ -6,18 +6,20 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// tailReach is the assumed limit of an unseen packet's delay: this many times
-// the mean delay, or the deviation if that is greater. copyReach is that of copies of
-// which others were seen.
+// tailReach is the assumed limit of a delay where few were seen: this many times the mean,
+// or the deviation if that is greater. copyReach is that of copies of which others were
+// seen.
 const tailReach, copyReach = 1000, 10
 
 // MeanInterval returns the interval of the mean delay of the packets that arrived.
 // Its half width is the bound of eq. (1), as in [estimate.HoeffdingInterval], for the
 // packets that were not seen. It is widened by Student's distribution, since the
 // deviation is estimated, and upwards by what the sample may have missed: as many
-// packets as chance allows may all be missing from it, and each may take up to 1,000
-// times the mean, or the deviation if that is greater. If all packets are in usable
-// cells, the interval is as narrow as rounding.
+// packets as chance allows may all be missing from it, and each may take as long as any
+// in the sample may have or, if that has less than three fifths of all, up to 1,000 times
+// the mean, or the deviation if that is greater. Packets that cross the interval's ends
+// widen it both ways. If all packets are in usable cells, the interval is as narrow as
+// rounding.
 //
 // Hashes spread packets over cells whatever their delay, so it does no harm if
 // delays depend on one another in time, or if losses come in bursts or with the
@@ -35,7 +37,19 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
-	i.High += r.unseen(confidence) * tailReach * r.scale()
+	// Where most packets were seen, others take no longer than one of them may have; where
+	// few packets are strays, those take as long as copies.
+	reach, straysReach, strays := tailReach*r.scale(), tailReach*r.scale(), min(r.share(r.strays), 1)
+	if !r.fromAreas {
+		if r.share(r.N) >= 0.6 {
+			reach = max(r.greatest-r.Mean, r.StdDev)
+		}
+		if strays < 0.1 {
+			straysReach = copyReach * r.scale()
+		}
+		i.Low -= strays * max(0, r.Mean-r.least)
+	}
+	i.High += r.unseen(confidence)*reach + strays*straysReach
 	return r.withCopies(i)
 }
 
@@ -86,10 +100,8 @@ func (r *Result) scale() float64 { return max(math.Abs(r.Mean), r.StdDev) }
 func (r *Result) rounding() float64 { return math.Abs(r.Mean)*0x1p-50 + r.StdDev*0x1p-30 }
 
 // unseen returns the greatest share of the received packets that may all have been
-// outside usable cells, with the given confidence: delays rarer than that may be
-// unknown. Packets that may have passed the points in different intervals count, since
-// they may be the slow ones. It is 0 if all packets were in usable cells, and 1 for bad
-// arguments.
+// outside usable cells by chance, with the given confidence: delays rarer than that may be
+// unknown. It is 0 if all packets were in usable cells, and 1 for bad arguments.
 func (r *Result) unseen(confidence float64) float64 {
 	share := r.share(r.N)
 	switch {
@@ -100,7 +112,7 @@ func (r *Result) unseen(confidence float64) float64 {
 	}
 	// None of k packets is in a usable cell with probability (1-share)^k.
 	k := math.Log((1-confidence)/2) / math.Log1p(-share)
-	return min(k/float64(r.spoken)+r.share(r.strays), 1-share)
+	return min(k/float64(r.spoken), 1-share)
 }
 
 // DeviationInterval returns the chi-square interval of the deviation of the delays
@@ -117,8 +129,8 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	}
 	i.Confidence = confidence
 	copies := r.share(r.Repeats.excess + r.Repeats.Packets)
-	more := min(1, r.unseen(confidence))*tailReach*tailReach + min(1, copies)*copyReach*copyReach
-	i.High = math.Sqrt(i.High*i.High+more*r.scale()*r.scale()+r.missing(confidence)) + r.rounding()
+	more := min(1, r.unseen(confidence)+r.share(r.strays))*sq(tailReach*r.scale()) + min(1, copies)*sq(copyReach*r.scale())
+	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
 	if r.Repeats.aloneDegrees > 0 {
 		i.Low = min(i.Low, estimate.DeviationInterval(r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, confidence).Low)
 	}

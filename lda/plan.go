@@ -8,7 +8,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Demand describes the traffic to expect and what you want to know of it.
+// A Demand describes the traffic to expect in an interval whose ends no packet crosses,
+// and what you want to know of it. An [Accumulator] needs more rows than packets are on
+// their way at once, or a bank that samples fewer.
 type Demand struct {
 	Packets           float64 // in an interval: 1 to 10^12
 	LowLoss, HighLoss float64 // the range of loss rates, 0 ≤ LowLoss ≤ HighLoss ≤ 0.9

@@ -14,7 +14,7 @@ import (
 // that arrived, except of copies of one packet, which are never alone.
 type Distribution struct {
 	samples estimate.Empirical
-	copied  float64 // the greatest share of copies, or 0 if none were seen
+	strays  float64 // the greatest share of packets that the sample may lack whatever their delay
 }
 
 // Distribute returns the distribution of the delays of an interval. The error
@@ -44,9 +44,12 @@ func Distribute(up, down *Aggregator) (d Distribution, err error) {
 		}
 	}
 	d.samples = estimate.NewEmpirical(samples)
+	counts := cells.count()
+	strays := float64(counts.strays)
 	if overfull, c := cells.copies(), cells.census(); overfull.Cells > 0 || c.pairs.sure() || c.excess.sure() {
-		d.copied = min(1, float64(overfull.Packets)/float64(max(up.Packets(), 1))+c.copied())
+		strays += float64(overfull.Packets) + c.copied()*float64(counts.Sent)
 	}
+	d.strays = min(1, strays/float64(max(counts.Sent, 1)))
 	return d, nil
 }
 
@@ -64,10 +67,11 @@ type Quantile struct {
 // Quantile returns the p-quantile of the delays, with the interval that holds it
 // with the given confidence. If the samples are too few to bound it, the error
 // wraps [estimate.ErrNoSamples]: a p99 takes 368 samples at 95 % confidence.
-// If packets were copied, all copies may be faster than that, or slower.
+// Copies, and packets that cross the ends of the interval, may all be faster than that, or
+// slower.
 func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
 	q := Quantile{P: p, Interval: d.samples.QuantileInterval(p, confidence), Samples: d.samples.N()}
-	if faster, slower := (p-d.copied)/(1-d.copied), p/(1-d.copied); d.copied > 0 {
+	if faster, slower := (p-d.strays)/(1-d.strays), p/(1-d.strays); d.strays > 0 {
 		q.Interval.Low, q.Interval.High = math.Inf(-1), math.Inf(1)
 		if faster > 0 && slower < 1 {
 			q.Interval.Low = d.samples.QuantileInterval(faster, confidence).Low

@@ -96,11 +96,12 @@ const (
 )
 
 // compareCells compares the usable cells of a settlement, and returns the packets that
-// are alone. The error wraps ErrContradiction if the means of banks differ so much that
+// are alone, and how many standard errors fuller cells are slower per packet. The error wraps ErrContradiction if the means of banks differ so much that
 // they cannot both be right: copies that share cells, however slow they are, are in every
 // bank alike.
-func compareCells(p *pairing, found *settlement) (alone estimate.Cells, err error) {
+func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64, err error) {
 	mean, variance := found.sum/float64(found.packets), found.cells.Variance()
+	var sum, squares float64
 	for j, b := range p.up.config.Banks[:p.up.config.banks()] {
 		from := p.up.config.first(j)
 		var packets, cells, total, noise float64 // total: of the delays beyond the mean
@@ -111,7 +112,11 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, err erro
 		}
 		for n, wrapped := range p.some(from, from+b.Rows) {
 			beyond := found.relative(n, wrapped) - float64(n)*mean
+			found.less, found.more = max(found.less, -beyond), max(found.more, beyond)
 			noise += sq(beyond - float64(n)*total/packets)
+			term := beyond * (float64(n) - packets/cells)
+			sum += term
+			squares += sq(term)
 			if n == 1 {
 				alone.Add(beyond, 1)
 			}
@@ -122,15 +127,16 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, err erro
 			err = fmt.Errorf("%w: the means of banks differ by %.3g standard errors", ErrContradiction, apart)
 		}
 	}
-	return alone, err
+	return alone, sum / math.Sqrt(max(squares, math.SmallestNonzeroFloat64)), err
 }
 
 // seeRepeats looks for copies in groups too small to overfill a cell, by their
 // effects. Cells that lost a packet hold more of those that arrived than they
-// should: the copies of the lost one. And full cells scatter more than packets that
-// are alone.
-func (r *Result) seeRepeats(c *census, alone *estimate.Cells) {
-	if c.excess.sure() {
+// should: the copies of the lost one. Fuller cells are slower or faster per packet, for a
+// cell is full because of its copies. And full cells scatter more than packets that are
+// alone.
+func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
+	if c.excess.sure() || math.Abs(slope) > surely {
 		r.Repeats.excess = uint64(c.missing() * float64(r.spoken))
 	}
 	if alone.Cells() < leastAlone {

@@ -23,6 +23,10 @@ type settlement struct {
 	cells   estimate.Cells
 	packets uint64  // of all cells
 	sum     float64 // of their delays
+
+	// So much less and more than the mean a packet may take as far as is known: the
+	// greatest lack and excess of a cell, as if all others in it took the mean.
+	less, more float64
 }
 
 // relative returns the sum of the delays of packets, relative to the base for each.

@@ -1,0 +1,90 @@
+package lda
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// What an interval does not know is in the interval of its mean, and not much else:
+// packets in cells that lost some, of laws with rare slow ones; those that cross its ends
+// while delays rise; and slow ones that come twice. The quantiles hold them, too.
+func TestWhatIsNotKnown(t *testing.T) {
+	const runs, packets, space, long = 20, 5000, 400_000.0, 5000 * 400_000.0
+	for _, c := range []struct {
+		name   string
+		delay  func(r *rand.Rand, at float64) float64
+		loss   float64
+		twice  float64 // comes what takes longer than that
+		sharp  bool    // half widths are at most 10 times the error
+		strays bool    // without them the interval misses
+	}{
+		{"exponential", func(r *rand.Rand, _ float64) float64 { return 5e6 * r.ExpFloat64() }, 0.01, math.Inf(1), true, false},
+		{"lognormal", func(r *rand.Rand, _ float64) float64 { return 1e6 * math.Exp(2*r.NormFloat64()) }, 0.01, math.Inf(1), true, false},
+		{"Pareto", func(r *rand.Rand, _ float64) float64 { return 1e6 * math.Pow(1-r.Float64(), -1/1.5) }, 0.05, math.Inf(1), true, false},
+		{"rise", func(_ *rand.Rand, at float64) float64 { return 2e7 + at/50 }, 0.005, math.Inf(1), false, true},
+		{"copies", func(r *rand.Rand, _ float64) float64 { return 5e6 + 8e6*r.ExpFloat64() }, 0, 40e6, false, true},
+	} {
+		held, blind, quantiles, asked := 0, 0, 0, 0
+		var errs, halves []float64
+		for seed := range uint64(runs) {
+			up, down, rng := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig), rand.New(rand.NewPCG(seed, 55))
+			var delays []float64
+			for i := -packets / 4; i < packets; i++ {
+				p, at := hashing.Packet(rng.Uint64()), float64(i)*space
+				d := c.delay(rng, at)
+				if at >= 0 {
+					up.Update(p, int64(at))
+				}
+				if rng.Float64() < c.loss || !c.strays && at < 0 || at+d < 0 || c.strays && at+d >= long {
+					continue
+				}
+				if d = math.Floor(d); d >= 0 {
+					down.Update(p, int64(at+d))
+					delays = append(delays, d)
+				}
+				if d > c.twice {
+					down.Update(p, int64(at+d+1e6))
+				}
+			}
+			all := estimate.NewEmpirical(delays)
+			var truth estimate.Moments
+			for _, d := range delays {
+				truth.Add(d)
+			}
+			r, err := Estimate(up, down)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			i := r.MeanInterval(0.95)
+			if i.Contains(truth.Mean()) {
+				held++
+			}
+			errs, halves = append(errs, math.Abs(r.Mean-truth.Mean())), append(halves, (i.High-i.Low)/2)
+			if d, err := Distribute(up, down); err == nil {
+				p90, _ := all.Quantile(0.9)
+				if q, err := d.Quantile(0.9, 0.95); err == nil {
+					if asked++; q.Interval.Contains(p90) {
+						quantiles++
+					}
+				}
+			}
+			if r.strays = 0; !r.MeanInterval(0.95).Contains(truth.Mean()) { // negative control
+				blind++
+			}
+		}
+		slices.Sort(errs)
+		slices.Sort(halves)
+		half, off := halves[runs/2], errs[runs/2]
+		t.Logf("%s: %d of %d held, %d without strays, half width %.1f times the error; %d of %d quantiles", c.name, held, runs, blind, half/off,
+			quantiles, asked)
+		if held < runs-2 || quantiles < asked-3 || c.sharp && half > 10*off || c.strays && blind < runs/4 {
+			t.Errorf("%s: %d of %d held, %d without strays, half width %.1f times the error; %d of %d quantiles", c.name, held, runs, blind,
+				half/off, quantiles, asked)
+		}
+	}
+}
