@@ -287,27 +287,17 @@ func TestConfidenceOutOfRange(t *testing.T) {
 		t.Fatal(err)
 	}
 	inf := math.Inf(1)
-	for name, c := range map[string]struct {
-		of   func(float64) estimate.Interval
-		want estimate.Interval
-	}{
-		"mean":          {r.MeanInterval, estimate.Interval{Low: -inf, High: inf, Confidence: 1}},
-		"central limit": {r.CentralLimitInterval, estimate.Interval{Low: -inf, High: inf, Confidence: 1}},
-		"deviation":     {r.DeviationInterval, estimate.Interval{High: inf, Confidence: 1}},
-		"loss":          {r.LossInterval, estimate.Interval{High: 1, Confidence: 1}},
-	} {
-		for _, confidence := range []float64{-inf, -0.5, 0, 1, 1.5, inf, math.NaN()} {
-			if got := c.of(confidence); got != c.want {
-				t.Errorf("%s at %v: %+v, want %+v", name, confidence, got, c.want)
-			}
-		}
-		if got := c.of(0.9); got == c.want || got.Confidence != 0.9 {
-			t.Errorf("%s at 0.9: %+v", name, got)
+	for _, confidence := range []float64{-inf, -0.5, 0, 1, 1.5, inf, math.NaN()} {
+		got := [4]estimate.Interval{r.MeanInterval(confidence), r.CentralLimitInterval(confidence), r.DeviationInterval(confidence),
+			r.LossInterval(confidence)}
+		all := estimate.Interval{Low: -inf, High: inf, Confidence: 1}
+		if want := [4]estimate.Interval{all, all, {High: inf, Confidence: 1}, {High: 1, Confidence: 1}}; got != want {
+			t.Errorf("%v: %+v, want %+v", confidence, got, want)
 		}
 	}
 	// Half the probability of a miss is kept as a margin.
 	got, want := r.DeviationInterval(0.9), estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 0.95)
-	if !near(got.Low, want.Low, 1e-6) || got.High < want.High {
+	if !near(got.Low, want.Low, 1e-6) || got.High < want.High || got.Confidence != 0.9 {
 		t.Errorf("deviation at 0.9: %+v, want %+v", got, want)
 	}
 }

@@ -60,33 +60,6 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestRoundTrip(t *testing.T) {
-	for _, c := range configs() {
-		up, down := pair(t, c, traffic(6, c.Identity, 2000, 0.02, 0.002))
-		prefix := []byte("kept")
-		data, err := up.AppendBinary(prefix)
-		if err != nil || !bytes.HasPrefix(data, prefix) {
-			t.Fatalf("AppendBinary: %v", err)
-		}
-		var back Aggregator
-		if err := back.UnmarshalBinary(data[len(prefix):]); err != nil {
-			t.Fatal(err)
-		}
-		assertSame(t, "decoded", &back, up)
-		want, _ := Estimate(up, down)
-		got, err := Estimate(&back, down)
-		if err != nil || got != want {
-			t.Errorf("%+v: estimate after decoding\n%+v, %v, want\n%+v", c, got, err, want)
-		}
-		// What is decoded goes on counting and merging as what was encoded.
-		up.Update(99, 7)
-		back.Update(99, 7)
-		up.Merge(down)
-		back.Merge(down)
-		assertSame(t, "decoded and updated", &back, up)
-	}
-}
-
 // reseal gives bytes the checksum that they should have.
 func reseal(data []byte) []byte {
 	body := data[:len(data)-4]

@@ -64,7 +64,7 @@ func TestMismatch(t *testing.T) {
 }
 
 // Shards merged are one; the order of packets is nothing; a batch is its
-// packets one by one.
+// packets one by one; what is decoded is what was encoded.
 func TestOrderAndShards(t *testing.T) {
 	for _, c := range configs() {
 		packets := traffic(3, c.Identity, 2000, 0.01, 0)
@@ -80,6 +80,15 @@ func TestOrderAndShards(t *testing.T) {
 			}
 		}
 		assertSame(t, "merged", shards[0], want)
+
+		data, err := want.AppendBinary([]byte("kept"))
+		var back Aggregator
+		if err = errors.Join(err, back.UnmarshalBinary(data[len("kept"):])); err != nil {
+			t.Fatal(err)
+		}
+		back.Update(99, 7) // what is decoded goes on counting
+		want.Update(99, 7)
+		assertSame(t, "decoded and updated", &back, want)
 
 		one, batch := mustNewFor(t, c), mustNewFor(t, c)
 		var ids []hashing.Packet

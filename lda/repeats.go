@@ -96,9 +96,9 @@ const (
 )
 
 // compareCells compares the usable cells of a settlement, and returns the packets that
-// are alone, and how many standard errors fuller cells are slower per packet. The error wraps ErrContradiction if the means of banks differ so much that
-// they cannot both be right: copies that share cells, however slow they are, are in every
-// bank alike.
+// are alone, and how many standard errors fuller cells are slower per packet. The error
+// wraps ErrContradiction if the means of banks differ so much that they cannot both be
+// right: copies that share cells, however slow they are, are in every bank alike.
 func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64, err error) {
 	mean, variance := found.sum/float64(found.packets), found.cells.Variance()
 	var sum, squares float64
@@ -123,7 +123,8 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 		}
 		// Few packets may miss the rare slow ones that all have.
 		rounding := packets * (1 + 1e-12*math.Abs(float64(found.base)))
-		if apart := math.Abs(total) / (math.Sqrt(noise+packets*variance) + rounding); cells >= leastAlone && apart > tooFar {
+		apart := math.Abs(total) / (math.Sqrt(noise+packets*variance) + rounding)
+		if cells >= leastAlone && apart > tooFar {
 			err = fmt.Errorf("%w: the means of banks differ by %.3g standard errors", ErrContradiction, apart)
 		}
 	}
