@@ -94,122 +94,100 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // quantiles of the latest interval. What is not known has no line.
 func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
-	var b strings.Builder
-	pairs := m.sorted()
-	for _, f := range families {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
-		for _, t := range pairs {
-			labels := fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To))
-			line := func(suffix, labels string, value float64) {
-				if !math.IsNaN(value) {
-					fmt.Fprintf(&b, "%s%s{%s} %s\n", f.name, suffix, labels, number(value))
-				}
-			}
-			if f.pair != nil {
-				line("", labels, f.pair(t))
-				continue
-			}
-			for i, d := range [2]*Delay{&t.latest.Forth, &t.latest.Back} {
-				way := func(suffix, more string, value float64) {
-					line(suffix, fmt.Sprintf("%s,direction=%q%s", labels, [2]string{"forth", "back"}[i], more), value)
-				}
-				if f.lines != nil {
-					f.lines(d, &t.paths[i], way)
-				} else {
-					way("", "", f.path(d, &t.paths[i]))
-				}
-			}
-		}
+	p := page{lines: map[string]*strings.Builder{}}
+	for _, t := range m.sorted() {
+		t.write(&p)
 	}
 	m.mu.Unlock()
+	var b strings.Builder
+	for _, name := range p.names {
+		b.WriteString(p.lines[name].String())
+	}
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
 }
 
-// A family is the metrics with one name: with a value of each pair, or of each
-// direction, NaN where it is not known, or with lines that it writes itself.
-type family struct {
-	name, kind, help string
-	pair             func(t *totals) float64
-	path             func(d *Delay, p *pathTotals) float64
-	lines            func(d *Delay, p *pathTotals, line func(suffix, more string, value float64))
+// A page is metrics by name, in the order in which they were added.
+type page struct {
+	names []string
+	lines map[string]*strings.Builder
 }
 
-var families = []family{
-	{name: "hoplag_packets_sent_total", kind: "counter", help: "Packets sent of which it is known that they arrived, or did not.",
-		path: func(_ *Delay, p *pathTotals) float64 { return float64(p.sent) }},
-	{name: "hoplag_packets_received_total", kind: "counter", help: "Packets that passed the point that comes second.",
-		path: func(_ *Delay, p *pathTotals) float64 { return float64(p.received) }},
-	{name: "hoplag_packets_lost_total", kind: "counter", help: "Packets that were lost, less those that came after all.",
-		path: func(_ *Delay, p *pathTotals) float64 { return float64(p.lost) }},
-	{name: "hoplag_packets_extra_total", kind: "counter", help: "Packets that were received and never sent, or taken for lost before.",
-		path: func(_ *Delay, p *pathTotals) float64 { return float64(p.extra) }},
-	{name: "hoplag_packets_outstanding", kind: "gauge", help: "Packets on their way, or lost, at the end of the latest interval.",
-		path: func(d *Delay, _ *pathTotals) float64 { return float64(d.Outstanding) }},
-	{name: "hoplag_delay_seconds", kind: "histogram", help: "One-way delay of all packets that were measured; counts are estimates.",
-		lines: writeHistogram},
-	{name: "hoplag_delay_quantile_seconds", kind: "gauge", help: "Quantiles of the one-way delay of the latest interval.",
-		lines: writeQuantiles},
-	{name: "hoplag_delay_greatest_seconds", kind: "gauge", help: "Greatest delay seen of a single packet in the latest interval.",
-		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil && d.Greatest > 0, d.Greatest) }},
-	{name: "hoplag_delay_mean_seconds", kind: "gauge", help: "Mean one-way delay of the latest interval.",
-		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil && d.MeanInterval95.Bounded(), d.Mean) }},
-	{name: "hoplag_delay_mean_low_seconds", kind: "gauge", help: "Lower end of the mean's 95 % interval.",
-		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.MeanInterval95.Low) }},
-	{name: "hoplag_delay_mean_high_seconds", kind: "gauge", help: "Upper end of the mean's 95 % interval.",
-		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.MeanInterval95.High) }},
-	{name: "hoplag_delay_deviation_seconds", kind: "gauge", help: "Standard deviation of the one-way delay of the latest interval.",
-		path: func(d *Delay, _ *pathTotals) float64 { return when(d.Err == nil, d.StdDev) }},
-	{name: "hoplag_flow_delay_mean_seconds", kind: "gauge",
-		help: "Mean one-way delay of the slowest flows of the latest interval, ten at most.", lines: writeFlows},
-	{name: "hoplag_round_trip_seconds", kind: "gauge", help: "Mean delay there plus mean delay back, whatever the clocks say.",
-		pair: func(t *totals) float64 { return when(t.latest.RoundTrip.Known, t.latest.RoundTrip.Mean) }},
-	{name: "hoplag_reports_total", kind: "counter", help: "Intervals that were reported.",
-		pair: func(t *totals) float64 { return float64(t.reports) }},
-	{name: "hoplag_reports_failed_total", kind: "counter", help: "Intervals in which the first point could not be compared.",
-		pair: func(t *totals) float64 { return float64(t.failed) }},
-	{name: "hoplag_report_age_seconds", kind: "gauge", help: "How long ago the latest report came: older figures are not of now.",
-		pair: func(t *totals) float64 { return time.Since(t.came).Seconds() }},
-	{name: "hoplag_clock_known", kind: "gauge", help: "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.",
-		pair: func(t *totals) float64 {
-			return map[bool]float64{true: 1}[t.latest.Clock.Known || t.latest.Clock.Agree]
-		}},
-	{name: "hoplag_clock_offset_seconds", kind: "gauge", help: "By how much the first point's clock is ahead of the second's.",
-		pair: func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Offset) }},
-	{name: "hoplag_clock_offset_low_seconds", kind: "gauge", help: "Lower end of the offset's interval.",
-		pair: func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Likely.Low) }},
-	{name: "hoplag_clock_offset_high_seconds", kind: "gauge", help: "Upper end of the offset's interval.",
-		pair: func(t *totals) float64 { return when(t.latest.Clock.Known, t.latest.Clock.Likely.High) }},
-	{name: "hoplag_clock_drift_ratio", kind: "gauge", help: "By how much faster the first point's clock runs.",
-		pair: func(t *totals) float64 { return when(t.latest.Clock.Known, 1e9*t.latest.Clock.Drift) }},
-}
-
-// when returns nanoseconds as seconds if they are known, or NaN.
-func when(known bool, ns float64) float64 {
-	if !known {
-		return math.NaN()
+// add adds a value, unless it is not known: NaN. Name is that of the metric and may have a suffix
+// after a space.
+func (p *page) add(kind, name, help, labels string, value float64) {
+	if math.IsNaN(value) {
+		return
 	}
-	return ns / 1e9
+	name, suffix, _ := strings.Cut(name, " ")
+	if p.lines[name] == nil {
+		p.names, p.lines[name] = append(p.names, name), new(strings.Builder)
+		fmt.Fprintf(p.lines[name], "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+	fmt.Fprintf(p.lines[name], "%s%s{%s} %s\n", name, suffix, labels, number(value))
 }
 
-func writeHistogram(_ *Delay, p *pathTotals, line func(suffix, more string, value float64)) {
+func (p *page) counter(name, help, labels string, value float64) {
+	p.add("counter", "hoplag_"+name+"_total", help, labels, value)
+}
+
+// gauge adds a value if it is known.
+func (p *page) gauge(name, help, labels string, known bool, value float64) {
+	if known {
+		p.add("gauge", "hoplag_"+name, help, labels, value)
+	}
+}
+
+// write adds the metrics of a pair of points.
+func (t *totals) write(p *page) {
+	labels := fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To))
+	t.paths[forth].write(p, &t.latest.Forth, labels+`,direction="forth"`)
+	t.paths[back].write(p, &t.latest.Back, labels+`,direction="back"`)
+	p.counter("reports", "Intervals that were reported.", labels, float64(t.reports))
+	p.counter("reports_failed", "Intervals in which the first point could not be compared.", labels, float64(t.failed))
+	p.gauge("report_age_seconds", "How long ago the latest report came: older figures are not of now.", labels, true,
+		time.Since(t.came).Seconds())
+	r, c := &t.latest.RoundTrip, &t.latest.Clock
+	p.gauge("round_trip_seconds", "Mean delay there plus mean delay back, whatever the clocks say.", labels, r.Known, r.Mean/1e9)
+	known := map[bool]float64{true: 1}[c.Known || c.Agree]
+	p.gauge("clock_known", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.", labels, true, known)
+	p.gauge("clock_offset_seconds", "By how much the first point's clock is ahead of the second's.", labels, c.Known, c.Offset/1e9)
+	p.gauge("clock_offset_low_seconds", "Lower end of the offset's interval.", labels, c.Known, c.Likely.Low/1e9)
+	p.gauge("clock_offset_high_seconds", "Upper end of the offset's interval.", labels, c.Known, c.Likely.High/1e9)
+	p.gauge("clock_drift_ratio", "By how much faster the first point's clock runs.", labels, c.Known, c.Drift)
+}
+
+// write adds the metrics of a direction.
+func (t *pathTotals) write(p *page, d *Delay, labels string) {
+	p.counter("packets_sent", "Packets sent of which it is known that they arrived, or did not.", labels, float64(t.sent))
+	p.counter("packets_received", "Packets that passed the point that comes second.", labels, float64(t.received))
+	p.counter("packets_lost", "Packets that were lost, less those that came after all.", labels, float64(t.lost))
+	p.counter("packets_extra", "Packets that were received and never sent, or taken for lost before.", labels, float64(t.extra))
+	p.gauge("packets_outstanding", "Packets on their way, or lost, at the end of the latest interval.", labels, true, float64(d.Outstanding))
+	histogram := func(suffix, more string, value float64) {
+		p.add("histogram", "hoplag_delay_seconds "+suffix, "One-way delay of all packets that were measured; counts are estimates.",
+			labels+more, value)
+	}
 	for j, bound := range Bounds {
-		line("_bucket", fmt.Sprintf(`,le="%s"`, number(bound/1e9)), p.atMost[j])
+		histogram("_bucket", fmt.Sprintf(`,le="%s"`, number(bound/1e9)), t.atMost[j])
 	}
-	line("_bucket", `,le="+Inf"`, p.measured)
-	line("_sum", "", p.delay)
-	line("_count", "", p.measured)
-}
-
-func writeQuantiles(d *Delay, _ *pathTotals, line func(suffix, more string, value float64)) {
+	histogram("_bucket", `,le="+Inf"`, t.measured)
+	histogram("_sum", "", t.delay)
+	histogram("_count", "", t.measured)
 	for _, q := range d.Quantiles {
-		line("", fmt.Sprintf(`,quantile="%s"`, number(q.P)), q.Delay/1e9)
+		p.gauge("delay_quantile_seconds", "Quantiles of the one-way delay of the latest interval.",
+			labels+fmt.Sprintf(`,quantile="%s"`, number(q.P)), true, q.Delay/1e9)
 	}
-}
-
-func writeFlows(d *Delay, _ *pathTotals, line func(suffix, more string, value float64)) {
+	known, i := d.Err == nil, d.MeanInterval95
+	p.gauge("delay_greatest_seconds", "Greatest delay seen of a single packet in the latest interval.", labels,
+		known && d.Greatest > 0, d.Greatest/1e9)
+	p.gauge("delay_mean_seconds", "Mean one-way delay of the latest interval.", labels, known && i.Bounded(), d.Mean/1e9)
+	p.gauge("delay_mean_low_seconds", "Lower end of the mean's 95 % interval.", labels, known, i.Low/1e9)
+	p.gauge("delay_mean_high_seconds", "Upper end of the mean's 95 % interval.", labels, known, i.High/1e9)
+	p.gauge("delay_deviation_seconds", "Standard deviation of the one-way delay of the latest interval.", labels, known, d.StdDev/1e9)
 	for _, f := range d.Flows[:min(len(d.Flows), 10)] {
-		line("", fmt.Sprintf(`,flow="%016x"`, uint64(f.Flow)), f.Mean/1e9)
+		p.gauge("flow_delay_mean_seconds", "Mean one-way delay of the slowest flows of the latest interval, ten at most.",
+			labels+fmt.Sprintf(`,flow="%016x"`, uint64(f.Flow)), true, f.Mean/1e9)
 	}
 }
 
