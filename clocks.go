@@ -93,7 +93,7 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 //
 // Delays of each way were measured with so much added.
 func (c *clocks) apply(r *Report, ways [2]*way) {
-	samples, added := [2]estimate.Empirical{ways[forth].samples, ways[back].samples}, [2]int64{ways[forth].added, ways[back].added}
+	samples, added := [2]estimate.Empirical{ways[forth].samples, ways[back].samples}, [2]int64{ways[forth].told.added, ways[back].told.added}
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
 	for _, x := range c.exchanged {

@@ -217,18 +217,23 @@ type way struct {
 	direction int
 	total     *lda.Accumulator // nil while nothing passed
 	flows     *flows           // nil without Config.Flows
+	since     int64            // when the session began, by the sender's clock
 	end       int64            // of the latest pair compared
 	cuts      int64            // in that pair
 	idle      int              // pairs since anything passed
 	begins    bool             // the next one is the first of a session
 	err       error            // why one of them was left out of the report
 
-	added int64  // to delays, ns
-	lags  bool   // receptions wait for a cut
-	late  *tally // those that do
+	added  int64  // to delays, ns
+	early  int64  // by how much the receiver's cuts end sooner than the sender's, ns
+	placed bool   // these are of the current report
+	lag    int64  // by how much the second point's cuts are ahead, ns
+	lags   bool   // receptions wait for a cut
+	late   *tally // those that do
+	told   ended  // the latest report that was told
 
 	tardy  []tardy // packets that points counted late, since the oldest report began
-	idles  []bool  // of reports that were not told yet, whether nothing had passed ever when they ended
+	ended  []ended // reports that were not told yet
 	ending bool    // the last of them ends after the next pair, for which receptions wait
 
 	missing []Missing             // of the next report
@@ -287,9 +292,15 @@ func (w *way) begin() {
 	w.flows = nil
 }
 
+// ended is what a report leaves when it ends.
+type ended struct {
+	idle              bool // nothing had passed ever
+	added, early, lag int64
+}
+
 // endReport ends a report with the pair compared last.
 func (w *way) endReport() {
-	w.idles = append(w.idles, w.total == nil)
+	w.ended, w.placed = append(w.ended, ended{w.total == nil, w.added, w.early, w.lag}), false
 	if w.ending = w.late != nil; !w.ending {
 		w.finish()
 	}
@@ -309,12 +320,12 @@ func (w *way) finish() {
 }
 
 // waits reports whether receptions of the oldest report wait for a pair.
-func (w *way) waits() bool { return w.ending && len(w.idles) == 1 }
+func (w *way) waits() bool { return w.ending && len(w.ended) == 1 }
 
 // compare takes what both points counted between two moments, nil if nothing, and
 // gives it back. It calls sample for packets that were alone in a cell at both points.
+// Moments are those of the sender's cuts, by its clock.
 func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint64)) {
-	length := int64(w.config.Cut)
 	if w.idle++; up != nil || down != nil {
 		w.idle = 0
 	}
@@ -340,24 +351,26 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if w.sent != nil {
 		w.match(up.all, down.all, p.through, sample)
 	}
-	if w.added != 0 && w.direction == forth {
-		up.shift(-w.added)
-	} else if w.added != 0 {
+	if w.added != 0 {
 		down.shift(w.added)
 	}
 	if w.lags || w.late != nil {
 		down = w.delayed(down)
 	}
+	after, through := w.ofSender(p.after, p.lag), w.ofSender(p.through, p.lag)
 	start := w.end // before which nothing passed
 	if begins || start == 0 {
-		start = (p.after + 1) * length
+		start, w.since = after, after
 	}
-	w.end, w.cuts = (p.through+1)*length, p.through-p.after
+	w.end, w.cuts = through, p.through-p.after
 	if err := w.total.AddSparse(start, w.end, up.all, down.all); err != nil {
 		w.err = err
 	}
-	if w.config.Flows > 0 {
-		w.compareFlows(up.flows, down.flows, w.end-start, p.lag, begins)
+	if w.config.Flows > 0 && w.flows == nil {
+		w.flows = newFlows(w.config, start, begins)
+	}
+	if w.flows != nil {
+		w.flows.add(up.flows, down.flows, w.end)
 	}
 	up.giveBack()
 	down.giveBack()
@@ -366,35 +379,39 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	}
 }
 
-// compareFlows takes what both points counted of flows in so long a time. Ages are those when
-// the sender's cuts end.
-func (w *way) compareFlows(up, down *flowTable, length, lag int64, begins bool) {
-	end := w.end
+// ofSender returns when a cut ends at the sender, by its clock, if the second point's clock is
+// ahead by lag.
+func (w *way) ofSender(cut, lag int64) int64 {
+	end := (cut + 1) * int64(w.config.Cut)
 	if w.direction == forth {
-		end -= lag + w.added
+		end -= lag
 	}
-	if w.flows == nil {
-		w.flows = newFlows(w.config, end-length, begins)
-	}
-	w.flows.add(up, down, end)
+	return end
 }
 
-// place decides how a way's stamps and cuts are brought together. So much is added to
-// its delays that none is negative. And what a point has received by one of its cuts
-// the other one has sent by its own: if that is sooner, receptions wait for a cut.
+// place decides how a way's stamps and cuts are brought together. What a point has received by one
+// of its cuts the other one has sent by its own: if that is sooner, receptions wait for a cut. So much
+// is added to the delays of a report that none is negative, and as long as receptions wait.
 func (w *way) place(p *pair) {
+	w.lag = p.lag
 	apart, early := p.apart, p.apart-p.lag // by how much the first point's cuts end later
 	if w.direction == forth {
 		apart, early = -apart, -early
 	}
-	switch {
-	case w.total == nil || p.begins:
-		w.added, w.lags = p.doubt+apart, early > max(aligned, p.doubt)
-	case early > 2*max(aligned, p.doubt):
-		w.lags = true
-	case early < 0 && !w.ending:
-		w.lags = false
+	least, cut := max(aligned, p.doubt), int64(w.config.Cut)
+	if w.lags && early < 0 && !w.ending {
+		w.lags, w.added = false, w.added-cut
+		if w.late != nil {
+			w.late.shift(-cut)
+		}
 	}
+	if w.placed && w.total != nil && !p.begins {
+		return
+	}
+	if w.lags = w.lags && !p.begins || early > 2*least || p.begins && early > least; w.lags {
+		apart += cut
+	}
+	w.added, w.early, w.placed = p.doubt+apart, early, true
 }
 
 // aligned is how far apart cuts may end, in ns: packets take that long.
@@ -433,8 +450,9 @@ func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received 
 	})
 }
 
-// delay says what is known of a report that ended, of the cuts after one and up to another.
-func (w *way) delay(from, to int64, fresh bool) Delay {
+// delay says what is known of a report that ended, of the cuts after one and up to another. No
+// message took longer than since the session began.
+func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	r, err := w.total.Estimate()
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	if !fresh {
@@ -458,10 +476,9 @@ func (w *way) delay(from, to int64, fresh bool) Delay {
 	if d.Err == nil {
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
-		x := w.straying(from, to, d.Received)
-		for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
-			i.Low, i.High = i.Low-x, i.High+x
-		}
+		x, y := w.straying(from, to, d.Received), w.sooner(from, to, &d)
+		d.MeanInterval95 = within(d.MeanInterval95, x+deviations*y, longest)
+		d.Certain = within(d.Certain, x+surely*y, longest)
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		w.distribute(&d)
 	}
@@ -471,6 +488,22 @@ func (w *way) delay(from, to int64, fresh bool) Delay {
 	w.total.Reset()
 	w.err = nil
 	return d
+}
+
+// within returns an interval with so much more at both ends, but none above the most.
+func within(i estimate.Interval, more, most float64) estimate.Interval {
+	i.Low, i.High = min(i.Low-more, most), min(i.High+more, most)
+	return i
+}
+
+// sooner returns the deviation of a mean because the first point's cuts end sooner or later than
+// the second's: the packets that it received between are others.
+func (w *way) sooner(from, to int64, d *Delay) float64 {
+	if w.direction == forth {
+		return 0
+	}
+	share := math.Abs(float64(w.told.early)) / float64((to-from)*int64(w.config.Cut))
+	return d.StdDev * math.Sqrt(2*share/float64(max(d.Received, 1)))
 }
 
 // account makes the counts of a report add up. Extra packets may have been received in
@@ -487,6 +520,10 @@ const (
 	// and counters add to one of a mean, of which clocks take the rest, and certainly
 	// that of what they add to Delay.Certain.
 	confidence, sampling, certainly = 0.95, 0.975, 0.999
+
+	// deviations is from the middle of a normal distribution's interval to its ends at sampling,
+	// and surely at certainly.
+	deviations, surely = 2.24, 3.29
 
 	// enough is how many packets it takes to say that points see unlike ones.
 	enough = 30

@@ -203,11 +203,7 @@ type flowTime struct{ packets, time float64 }
 // what bounds their ages.
 type flowAges struct{ packets, squares, least, most float64 }
 
-const (
-	maxFlows = 1 << 20 // bounds Config.Flows
-
-	deviations = 2.24 // from the middle of a normal distribution's interval to its ends, at sampling
-)
+const maxFlows = 1 << 20 // bounds Config.Flows
 
 // newFlows returns flows with room for so many. Packets may be under way when they begin.
 func newFlows(c *Config, begin int64, underWay bool) *flows {

@@ -223,17 +223,20 @@ type whichFunc func(direction int, trails []areas.Trail, take func([]areas.Trail
 // tell ends the report of the cuts after one and up to another, and says which messages
 // it lost.
 func (w *way) tell(m *meeting, from, to int64, fresh bool) Delay {
-	end := (to + 1) * int64(w.config.Cut)
 	if w.waits() { // in vain
 		w.finish()
 		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 	}
-	idle := w.idles[0]
-	if w.idles = append(w.idles[:0], w.idles[1:]...); idle {
+	w.told = w.ended[0]
+	if w.ended = append(w.ended[:0], w.ended[1:]...); w.told.idle {
 		return Delay{Err: ErrIdle}
 	}
+	end, received := w.ofSender(to, w.told.lag), w.ofSender(to, 0) // by the receiver's clock
+	if w.direction == back {
+		received -= w.told.lag
+	}
 	found, early := w.name(m, end)
-	d := w.delay(from, to, fresh)
+	d := w.delay(from, to, float64(received+w.told.added-w.since), fresh)
 	if w.flows != nil {
 		d.Flows, d.UnknownFlows = w.flows.report()
 	}
@@ -242,8 +245,8 @@ func (w *way) tell(m *meeting, from, to int64, fresh bool) Delay {
 	if d.Lost == 0 {
 		return d
 	}
-	w.forget(m, end)
-	d.Missing, d.Traces = slices.DeleteFunc(append(before, found.Missing...), w.told), found.Traces
+	w.forget(end)
+	d.Missing, d.Traces = slices.DeleteFunc(append(before, found.Missing...), w.namedBefore), found.Traces
 	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
 	d.Unnamed = d.Lost - min(d.Lost, uint64(len(d.Missing)))
@@ -289,8 +292,8 @@ type namedMessage struct {
 	sent int64
 }
 
-// told reports whether a message was named before, and remembers that it is now.
-func (w *way) told(m Missing) (before bool) {
+// namedBefore reports whether a message was named before, and remembers that it is now.
+func (w *way) namedBefore(m Missing) (before bool) {
 	if w.names == nil {
 		w.names = map[namedMessage]bool{}
 	}
@@ -299,29 +302,22 @@ func (w *way) told(m Missing) (before bool) {
 	return before
 }
 
-// forget forgets names that are so old when a report ends that no trail goes back
-// to them.
-func (w *way) forget(m *meeting, now int64) {
-	if w.direction == forth {
-		now -= m.lag * m.cut // by the sender's clock
-	}
+// forget forgets names that are so old when a report ends, by the sender's clock, that no trail
+// goes back to them.
+func (w *way) forget(now int64) {
 	maps.DeleteFunc(w.names, func(n namedMessage, _ bool) bool { return now-n.sent > longestDelay*int64(w.config.Cut) })
 }
 
-// name finds out which messages were lost up to a time, and early which ones were
+// name finds out which messages were lost up to a time by the sender's clock, and early which ones were
 // lost later, and takes them out of the areas.
 func (w *way) name(m *meeting, end int64) (found, early Delay) {
-	var lag, added int64 // the sender's clock
-	if w.direction == forth {
-		lag, added = m.lag*m.cut, w.added
-	}
 	var trails []areas.Trail
 	w.total.Trails(func(t areas.Trail) {
 		if last := len(t.Steps) - 1; !t.Open && t.Until <= end && t.Steps[last].Outstanding == 1 && len(found.Traces) < mostMissing {
 			found.Traces = append(found.Traces, w.config.trace(t.Cell, t.Steps[last].Digest))
 		}
 		if m.which != nil {
-			trails = append(trails, moved(t, -lag, added))
+			trails = append(trails, t.Clone())
 		}
 	})
 	if len(trails) == 0 {
@@ -331,13 +327,12 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 	m.which(w.direction, trails, func(part []areas.Trail, names *lost.Names) {
 		for i := range names.Names {
 			n, into := &names.Names[i], &found
-			if n.Step >= 0 && part[n.Trail].Steps[n.Step].End+lag > end {
+			if n.Step >= 0 && part[n.Trail].Steps[n.Step].End > end {
 				into = &early
 			}
 			if !n.OnWay {
 				into.Missing = append(into.Missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
 			}
-			n.Sent -= added
 		}
 		gone, known := names.Lost(w.config.lda(), part)
 		all = append(all, gone...)
@@ -345,20 +340,6 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 	})
 	w.total.TakeOut(all, onWay)
 	return found, early
-}
-
-// moved returns a copy of a trail by another clock, and of its packets' stamps.
-func moved(t areas.Trail, by, stamps int64) areas.Trail {
-	t = t.Clone()
-	t.From += by
-	t.Until += by
-	for i := range t.Steps {
-		t.Steps[i].End += by
-	}
-	for i := range t.Start {
-		t.Start[i].Sent += stamps
-	}
-	return t
 }
 
 // which asks the first point, or this one for messages that went back. A question

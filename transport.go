@@ -127,11 +127,14 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
+	if len(r.records) == 0 { // perhaps it was restarted, and its clock is of another session
+		return false, nil
+	}
 	// The other clock was read between before and after, the surer the less time
 	// that took.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
 	f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came})
-	return r.more && len(r.records) > 0, nil
+	return r.more, nil
 }
 
 // wait waits until a time by the point's clock.

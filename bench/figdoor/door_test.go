@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 )
@@ -15,8 +16,9 @@ var (
 )
 
 // TestDoor runs settings in virtual time and holds the reports to the truth. None may be
-// outside Delay.Certain. Among them are clocks whose cuts end at other times, ways that
-// were idle until a report had ended, restarts, and packets that a host holds for seconds.
+// outside Delay.Certain, and none longer than the whole run. Among them are clocks whose cuts end at other times, ways that
+// were idle until a report had ended, restarts, drifts by more than messages take, and packets that
+// a host holds for seconds.
 func TestDoor(t *testing.T) {
 	settings := []setting{
 		{Ways: "one", Clock: "agree", Rate: 1000, Path: "even", Fault: "none", Loss: "0", Seed: 1, Length: 20},
@@ -29,6 +31,9 @@ func TestDoor(t *testing.T) {
 		{Ways: "two", Clock: "1 s", Rate: 0.5, Path: "20 ms", Fault: "none", Loss: "10 %", Seed: 2801313311672095366, Length: 20},
 		{Ways: "two", Clock: "agree", Rate: 30, Path: "0.1 ms", Fault: "restart there", Loss: "bursts", Seed: 4248983687749463682, Length: 20},
 		{Ways: "two", Clock: "agree", Rate: 3, Path: "even", Fault: "busy", Loss: "0.1 %", Seed: 665259138523902530, Length: 20},
+		{Ways: "two", Clock: "500 ppm", Rate: 30, Path: "even", Fault: "truncated", Loss: "0", Seed: 237742464042675128, Length: 40},
+		{Ways: "two", Clock: "2000 ppm", Rate: 30, Path: "300 ms", Fault: "restart here", Loss: "0.1 %", Seed: 7140038760953113379, Length: 40},
+		{Ways: "one", Clock: "agree", Rate: 3, Path: "standing queue", Fault: "pause", Loss: "10 %", Seed: 3676764625586143833, Length: 40},
 		{Ways: "one", Clock: "agree", Rate: 3000, Path: "even", Fault: "pause", Loss: "0", Seed: 2, Length: 9},
 		{Ways: "one", Clock: "agree", Rate: 3000, Path: "even", Fault: "pause", Loss: "0", Seed: 4, Length: 9},
 	}
@@ -59,6 +64,9 @@ func TestDoor(t *testing.T) {
 				o.Answered, o.Missed, median(o.Half)/1e6, median(o.Error)/1e6)
 			if o.Answered == 0 || o.Wrong > 0 || o.Unlike > 0 {
 				t.Errorf("%+v: %d answers, %d of them certainly wrong, %d losses beyond chance", s, o.Answered, o.Wrong, o.Unlike)
+			}
+			if widest := slices.Max(o.Half); 2*widest > float64(s.Length)*1e9 {
+				t.Errorf("%+v: an interval of ± %.3g s", s, widest/1e9)
 			}
 		})
 	}
