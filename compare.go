@@ -120,12 +120,6 @@ func (c *comparison) hold() (cuts int64) {
 	return cuts
 }
 
-const (
-	// unsettled is the number of cuts, that it takes packets to settle, which says
-	// that it is not known, and longestHold for how many intervals a report waits then.
-	unsettled, longestHold = 60, 3
-)
-
 // due is the cut at which the next report can be released.
 func (c *comparison) due() int64 {
 	if len(c.held) > 0 {
@@ -135,6 +129,10 @@ func (c *comparison) due() int64 {
 }
 
 const (
+	// unsettled is the number of cuts, that it takes packets to settle, which says
+	// that it is not known, and longestHold for how many intervals a report waits then.
+	unsettled, longestHold = 60, 3
+
 	// maxBehind is the number of missing reports after which they are given up.
 	maxBehind = 60
 
@@ -254,15 +252,18 @@ type single struct {
 	digest uint32
 }
 
-const ambiguous = math.MaxUint64
-
-const longestDelay = 300 // for so many cuts a packet is waited for
+const (
+	ambiguous    = math.MaxUint64
+	longestDelay = 300 // for so many cuts a packet is waited for
+)
 
 func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut < longestDelay }
 
 // open makes room for what passes.
-func (w *way) open() {
-	w.total = must(lda.NewAccumulator(w.config.lda()))
+func (w *way) open(begins bool) {
+	if w.total = must(lda.NewAccumulator(w.config.lda())); begins {
+		w.total.Gap()
+	}
 	if w.config.ClocksAgree {
 		return // nobody asks for packets that were alone
 	}
@@ -332,14 +333,10 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if w.idle > 0 && (w.total == nil || w.idle > longestDelay && !w.ending) {
 		return
 	}
-	if w.total == nil {
-		w.open()
-		if w.begins {
-			w.total.Gap()
-		}
-	}
 	begins := w.begins
-	w.begins = false
+	if w.begins = false; w.total == nil {
+		w.open(begins)
+	}
 	if n := p.late[w.direction]; n > 0 {
 		w.tardy = append(w.tardy, tardy{p.after, n})
 	}
@@ -488,31 +485,6 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	w.total.Reset()
 	w.err = nil
 	return d
-}
-
-// within returns an interval with so much more at both ends, but none above the most.
-func within(i estimate.Interval, more, most float64) estimate.Interval {
-	i.Low, i.High = min(i.Low-more, most), min(i.High+more, most)
-	return i
-}
-
-// sooner returns the deviation of a mean because the first point's cuts end sooner or later than
-// the second's: the packets that it received between are others.
-func (w *way) sooner(from, to int64, d *Delay) float64 {
-	if w.direction == forth {
-		return 0
-	}
-	share := math.Abs(float64(w.told.early)) / float64((to-from)*int64(w.config.Cut))
-	return d.StdDev * math.Sqrt(2*share/float64(max(d.Received, 1)))
-}
-
-// account makes the counts of a report add up. Extra packets may have been received in
-// the report before, and are left for one that has room for them.
-func (w *way) account(d *Delay) {
-	w.extra += d.Extra
-	d.Extra = min(w.extra, d.Received)
-	w.extra -= d.Extra
-	d.Sent = d.Received + d.Lost - d.Extra
 }
 
 const (

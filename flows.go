@@ -414,8 +414,10 @@ func (t *flowTotal) age(a *flowAges, mean, greatest float64) (sum, variance floa
 	if t.spans.DegreesOfFreedom() == 0 { // as if they were exponential
 		second = 2 * sq(mean)
 	}
-	age, square := second/(2*mean), second*max(greatest, mean)/(3*mean)
-	return min(max(a.packets*age, a.least), a.most), a.squares * max(0, square-sq(age))
+	greatest = max(greatest, mean)
+	second = min(second, mean*greatest) // as no delay is greater
+	age := second / (2 * mean)
+	return min(max(a.packets*age, a.least), a.most), a.squares * (second*greatest/(3*mean) - sq(age))
 }
 
 func sq(x float64) float64 { return x * x }

@@ -254,7 +254,7 @@ func TestBlockedStoreMixesNoEpochs(t *testing.T) {
 // traceFlows sends packets of flows at random, each flow with delays of its own, and gives
 // visit what is known of a flow in each report, the mean delay of the packets that it
 // received. Reports wait until it is known what was lost.
-func traceFlows(seed uint64, number int, gap, delay, loss float64, visit func(d FlowDelay, mean float64)) {
+func traceFlows(seed uint64, number int, gap, delay, loss, random float64, visit func(d FlowDelay, mean float64)) {
 	const cuts, length = 160, int64(1e8)
 	r := rand.New(rand.NewPCG(seed, 1))
 	up, down := make([]*flowTable, cuts+1), make([]*flowTable, cuts+1)
@@ -266,7 +266,7 @@ func traceFlows(seed uint64, number int, gap, delay, loss float64, visit func(d 
 		f := 1 + r.IntN(number)
 		e := entry{flow: hashing.Flow(f), packet: hashing.Packet(r.Uint64()), time: int64(at)}
 		up[e.time/length].add(&e)
-		d := int64(delay * float64(f) * (0.2 + r.ExpFloat64()))
+		d := int64(delay * float64(f) * (1.2 + random*(r.ExpFloat64()-1)))
 		if e.time += d; r.Float64() >= loss && e.time < cuts*length {
 			down[e.time/length].add(&e)
 			means[e.time/(10*length)][f].Add(float64(d))
@@ -294,14 +294,15 @@ func TestFlowIntervals(t *testing.T) {
 	for _, c := range []struct {
 		flows            int
 		gap, delay, loss float64 // of all flows, of the first one, and of all
+		random           float64 // part of delays
 		off, least       float64 // most that means are off, and least reports
 	}{
-		{12, 2e6, 3e6, 0, 0.05, 1400}, {12, 2e6, 3e6, 0.01, 0.1, 1400}, {12, 2e6, 3e6, 0.1, 0.2, 1000}, {12, 2e6, 20e6, 0, 0.2, 1000},
-		{3, 1e6, 20e6, 0, 0.2, 250}, {3, 1e6, 50e6, 0, 0.2, 100},
+		{12, 2e6, 3e6, 0, 1, 0.05, 1400}, {12, 2e6, 3e6, 0.01, 1, 0.1, 1400}, {12, 2e6, 3e6, 0.1, 1, 0.2, 1000}, {12, 2e6, 20e6, 0, 1, 0.2, 1000},
+		{3, 1e6, 20e6, 0, 1, 0.2, 250}, {3, 1e6, 50e6, 0, 1, 0.2, 100}, {12, 8e6, 17e6, 0.005, 0, 0.2, 1000},
 	} {
 		n, misses, narrow, wide, off := 0.0, 0.0, 0.0, 0.0, 0.0
 		for seed := range uint64(8) {
-			traceFlows(seed, c.flows, c.gap, c.delay, c.loss, func(d FlowDelay, mean float64) {
+			traceFlows(seed, c.flows, c.gap, c.delay, c.loss, c.random, func(d FlowDelay, mean float64) {
 				i, error := d.MeanInterval95, math.Abs(d.Mean-mean)
 				if n++; mean < i.Low-1 || mean > i.High+1 {
 					misses++

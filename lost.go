@@ -273,6 +273,31 @@ func (w *way) straying(from, to int64, received uint64) float64 {
 	return float64(n) * float64(w.total.Settling()) * float64(w.config.Cut) / float64(max(received, 1))
 }
 
+// within returns an interval with so much more at both ends, but none above the most.
+func within(i estimate.Interval, more, most float64) estimate.Interval {
+	i.Low, i.High = min(i.Low-more, most), min(i.High+more, most)
+	return i
+}
+
+// sooner returns the deviation of a mean because the first point's cuts end sooner or later than
+// the second's: the packets that it received between are others.
+func (w *way) sooner(from, to int64, d *Delay) float64 {
+	if w.direction == forth {
+		return 0
+	}
+	share := math.Abs(float64(w.told.early)) / float64((to-from)*int64(w.config.Cut))
+	return d.StdDev * math.Sqrt(2*share/float64(max(d.Received, 1)))
+}
+
+// account makes the counts of a report add up. Extra packets may have been received in
+// the report before, and are left for one that has room for them.
+func (w *way) account(d *Delay) {
+	w.extra += d.Extra
+	d.Extra = min(w.extra, d.Received)
+	w.extra -= d.Extra
+	d.Sent = d.Received + d.Lost - d.Extra
+}
+
 // distribute fills in quantiles, the greatest delay and the histogram.
 func (w *way) distribute(d *Delay) {
 	samples := w.total.Distribution()
