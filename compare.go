@@ -286,11 +286,8 @@ func (w *way) begin() {
 	clear(w.sent)
 	w.lately, w.strange, w.extra = [2]float64{}, [2]uint64{}, 0
 	w.tardy = w.tardy[:0]
-	if w.late != nil {
-		w.late.giveBack()
-		w.late = nil
-	}
-	w.flows = nil
+	w.late.giveBack()
+	w.late, w.flows = nil, nil
 }
 
 // ended is what a report leaves when it ends.
