@@ -13,6 +13,7 @@ import (
 // that. A cell that is not usable tells its packets alone.
 type content struct {
 	packets, beyond, variance float64
+	usual                     float64
 	usable                    bool
 	tally                     uint64 // of the cell upstream: equal ones have the same packets
 }

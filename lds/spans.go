@@ -31,7 +31,7 @@ func (x ages) plus(y ages) ages {
 // A pending is what is known of a span that goes on. Its parts lack the same packets, so
 // their deviations add up. If it turns out to have lost none, it is exact.
 type pending struct {
-	packets, beyond, aged, deviation, common float64
+	packets, beyond, usual, aged, deviation, common float64
 
 	lost        float64 // packets, as expected when aged was
 	outstanding int     // at the end, in a span of any kind
@@ -56,9 +56,11 @@ func (t *total) settle(exact bool) {
 	if p := &t.open; exact {
 		t.exact.packets += p.packets
 		t.exact.beyond += p.beyond
+		t.exact.usual += p.usual
 	} else {
 		t.lossy.packets += p.packets
 		t.lossy.beyond += p.beyond - p.aged
+		t.lossy.usual += p.usual
 		t.lossy.variance += sq(p.deviation)
 		t.common += p.common
 	}
@@ -98,17 +100,20 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 		p.lost = s.Before + s.Within
 		p.packets += packets
 		p.beyond += s.Area
+		p.usual += s.Usual
 		p.aged += s.Aged
 		p.deviation += math.Sqrt(s.Variance)
 		p.common += s.Common
 	case s.Variance > 0:
 		t.lossy.packets += packets
 		t.lossy.beyond += s.Area - s.Aged
+		t.lossy.usual += s.Usual
 		t.lossy.variance += s.Variance
 		t.common += s.Common
 	default:
 		t.exact.packets += packets
 		t.exact.beyond += s.Area - s.Aged
+		t.exact.usual += s.Usual
 	}
 	t.open.outstanding = int(s.Ended.Packets)
 }
@@ -147,9 +152,9 @@ func (a *Accumulator) borrow() borrowing {
 	}
 	compare := func(visit func(longer, variance, weight, common float64)) {
 		for i := range a.all {
-			if x, y := &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
+			if t, x, y := &a.all[i], &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
 				v := y.variance/sq(y.packets) + b.chance(x.packets) + b.chance(y.packets)
-				visit(y.beyond/y.packets-x.beyond/x.packets, v, 1/(v+sq(a.apart)), math.Sqrt(a.all[i].common)/y.packets)
+				visit(y.beyond/y.packets-t.like(), v, 1/(v+sq(a.apart)), math.Sqrt(a.all[i].common)/y.packets)
 			}
 		}
 	}
@@ -177,6 +182,13 @@ func (a *Accumulator) borrow() borrowing {
 	return b
 }
 
+// like returns how long packets of lossy spans take if they differ from those of exact ones as
+// packets of other cells do that came in the same intervals.
+func (t *total) like() float64 {
+	x, y := &t.exact, &t.lossy
+	return (x.beyond-x.usual)/x.packets + y.usual/y.packets
+}
+
 // content returns what is known about a cell.
 func (t *total) content(b *borrowing) content {
 	x, y := t.exact, t.lossy
@@ -184,11 +196,11 @@ func (t *total) content(b *borrowing) content {
 	x.usable = float64(t.unknown) <= most*float64(t.received)
 	if x.packets > 0 && y.packets > 0 && y.variance > 0 {
 		// The less is exact, the less it says.
-		like := y.packets * (x.beyond/x.packets + b.longer)
+		like := y.packets * (t.like() + b.longer)
 		variance := sq(y.packets) * (b.variance + b.chance(x.packets) + b.chance(y.packets))
 		part := y.variance / (y.variance + variance)
 		y.beyond += part * (like - y.beyond)
 		y.variance *= 1 - part
 	}
-	return content{x.packets + y.packets, x.beyond + y.beyond, y.variance, x.usable, t.tally}
+	return content{packets: x.packets + y.packets, beyond: x.beyond + y.beyond, variance: y.variance, usable: x.usable, tally: t.tally}
 }

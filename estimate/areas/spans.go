@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Span is the part within a window of the time between two cuts at which a cell
@@ -14,6 +12,7 @@ type Span struct {
 	Cell           int
 	Sent, Received uint32
 	Area           float64 // time that packets sent and not known to be lost before spent outstanding
+	Usual          float64 // time that packets received as these were took elsewhere, in spans that lost none
 	Aged           float64 // part of Area, for which packets aged that were lost, as expected
 	Variance       float64 // of Aged: 0 where nothing was lost, infinite where nothing is known
 	Common         float64 // part of Variance that the losses of all cells share
@@ -46,7 +45,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	a.locate(from, to)
 	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		if cut <= to {
-			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area})
+			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: float64(e.received) * a.located[cut].took})
 		}
 	}
 	a.walk(from, calm, func(x *span) {
@@ -59,6 +58,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			s.Area += x.area[k]
 			s.Sent += x.out[k]
 			s.Received += x.in[k]
+			s.Usual += float64(x.in[k]) * a.located[x.from+1+k].took
 		}
 		if s.Open {
 			s.Lost = int(x.on[end-1-x.from])
@@ -174,151 +174,6 @@ func (a *Areas) again(x *span, cut int) []seenAgain {
 	}
 	a.seenAgain = seen
 	return seen
-}
-
-// An intervalLosses is what cells tell of losses in an interval that were empty when it
-// began and when it ended: the share of packets that was lost, how much older the lost ones
-// are than all that were sent, on average, and the variance of that.
-type intervalLosses struct {
-	rate, older, variance float64
-
-	sent, lost            float64 // packets
-	exact                 share   // packets received and areas, where none was lost
-	ages, weights, weight float64 // of losses, beyond others, and their number, weighted
-}
-
-// locate finds when in a window packets were lost. Cells that lost none in an interval
-// show how long packets took; what others hold beyond are the ages of the lost ones. They
-// count the less, the more packets they have, of which it is not known that they took
-// as long.
-func (a *Areas) locate(from, to int) {
-	a.located = resize(a.located, len(a.ends))
-	clear(a.located)
-	within := func(x *span) bool {
-		return !x.open && x.to == x.from+1 && x.from >= from && x.to <= to && x.late == 0 && x.joined == 0 && !x.unknown
-	}
-	a.walk(from, func(_ *areaCell, cut int, e *areaEvent, area float64, _ bool) {
-		a.located[cut].sent += float64(e.sent)
-		a.located[cut].exact.add(float64(e.received), area)
-	}, func(x *span) {
-		if of := &a.located[x.to]; within(x) {
-			of.sent += float64(x.sent)
-			of.lost += float64(x.lost)
-		}
-	})
-	a.walk(from, nil, func(x *span) {
-		of := &a.located[x.to]
-		if !within(x) || x.lost <= 0 || of.exact.n == 0 {
-			return
-		}
-		lost, received, mean := float64(x.lost), float64(x.received), of.exact.a/of.exact.n
-		weight := 1 / (lost*sq(a.length(x.to))/12 + received*a.scatter + sq(received*mean))
-		of.ages += weight * (x.area[0] - received*mean - lost*a.sentAge(x.to, x.sent, x.sentSum))
-		of.weights += weight * lost
-		of.weight += weight
-	})
-	lost, squares := 0.0, 0.0
-	for k, n := range a.losses.lost {
-		if n > 0 && k > 0 {
-			lost += n
-			squares += n * n
-		}
-	}
-	if a.bursts = 0; lost > 0 {
-		a.bursts = min(lost, lost*lost/squares)
-	}
-	for k := 1; k < len(a.located); k++ {
-		a.located[k].finish(a.losses.rate(k), a.length(k))
-		if a.losses.share == 0 {
-			a.located[k].rate = a.share()
-		}
-	}
-}
-
-// sentAge returns the mean age of so many packets when the interval ends in which they
-// were sent.
-func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
-	if sent == 0 {
-		return a.length(cut) / 2
-	}
-	age := float64(estimate.SignExtend(uint64(a.ends[cut])*uint64(sent)-sum, a.bits)) / float64(sent)
-	return min(max(age, 0), a.length(cut))
-}
-
-// finish weighs what cells tell with what is likely: a rate as all spans have it, and
-// losses as old as others, but all at once.
-func (l *intervalLosses) finish(rate, length float64) {
-	l.rate = (l.lost + 1) * rate / (l.sent*rate + 1)
-	if l.variance = sq(length) / 12; l.weights > 0 && length > 0 {
-		chance := l.weight / sq(l.weights)
-		part := l.variance / (l.variance + chance)
-		l.older = part * min(max(l.ages/l.weights, -length), length)
-		l.variance *= 1 - part
-	}
-}
-
-// aged tells for how long packets that were lost in a span aged between two cuts, and
-// the variance of that. A packet is lost like those sent, as often as all cells lost
-// packets in that interval, except where the levels show that none was: as long as
-// nothing is outstanding that stays so, and between two cuts of one level. If the span
-// is over, it is known how many were lost. If not, their number is Poisson's, and at most
-// what is outstanding.
-func (a *Areas) aged(x *span, from, to int, s *Span) {
-	l, n, last := &a.losses, len(x.on), max(0, x.lost)
-	if x.open {
-		last = int(max(0, x.most[n-1]))
-	}
-	longest := float64(a.ends[to] - a.ends[from])
-	var expected, mean, square, common, before, after float64
-	put := func(number, age, spread, doubt float64) {
-		expected += number
-		mean += number * age
-		square += number * (age*age + spread)
-		common += sq(number) * doubt
-	}
-	before = a.share() * x.before
-	events := a.passed
-	for k := range n {
-		cut, age := x.from+1+k, 0.0
-		for ; len(events) > 0 && int(events[0].cut)-a.before <= cut; events = events[1:] {
-			age = a.sentAge(cut, events[0].sent, events[0].sentSum) // the last one is of this interval
-		}
-		if x.most[k] <= 0 || x.spans(k) {
-			continue
-		}
-		when, length := &a.located[cut], a.length(cut)
-		switch number := when.rate * float64(x.out[k]); {
-		case cut <= from:
-			before += number
-		case cut > to:
-			after += number
-		default:
-			put(number, float64(a.ends[to]-a.ends[cut])+age+when.older, sq(length)/12, when.variance)
-		}
-	}
-	within := expected
-	put(before, longest, 0, 0)
-	put(after, 0, 0, 0)
-	if expected == 0 { // nothing tells when
-		put(1, longest/2, sq(longest)/12, sq(longest)/12)
-	}
-	mean /= expected
-	square /= expected
-	// Losses of one burst go together, and as few as are known may all be of one.
-	number, doubt, together := float64(last), 0.0, 1/(1+a.bursts)
-	if x.open {
-		number, doubt = truncated(expected, last)
-		doubt += 4 * together * sq(number*(1-number/max(1, float64(last))))
-	}
-	s.Aged, s.Common = number*mean, common*sq(number/expected)
-	s.Before, s.Within = number*before/expected, number*within/expected
-	s.Variance = number*max(0, square-mean*mean)*(1+max(0, number-1)*together) + doubt*mean*mean + s.Common
-	if x.open && l.of < enough { // all that is outstanding may be lost
-		s.Variance += sq(float64(last)*mean) / 3
-	}
-	if x.lost == 0 && !x.open || x.joined > 0 { // one was lost, and another one joined
-		s.Variance += (1 + float64(x.joined)) * sq(longest) / 6
-	}
 }
 
 const (
