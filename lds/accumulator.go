@@ -49,6 +49,7 @@ type Accumulator struct {
 	clocks  error     // that they disagree
 	late    bool      // packets that count as lost may still come
 	joined  float64   // share of packets that took nobody knows how long: longer than counts as lost
+	differ  float64   // variance of the means of cells
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
 	spread  float64   // the same, as it was lately
@@ -75,7 +76,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // nanoseconds by their clocks. If it does not begin where the last one ended, some
 // are missing, and the packets that were on their way are left out. The error wraps
 // [estimate.ErrMismatch] if a sketch has another Config or the two say that they
-// are of different intervals, and [estimate.ErrOrder] if the interval ends before
+// are of different intervals, and [estimate.ErrOrder] if the interval does not end after
 // it begins, or begins before the last one ended; nothing has changed then.
 func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	made(a.areas != nil, "Accumulator")
@@ -85,7 +86,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	if up.config != a.config {
 		return mismatch(up.config, a.config)
 	}
-	if end < start || a.started && start < a.end {
+	if end <= start || a.started && start < a.end {
 		return fmt.Errorf("lds: %w: an interval from %d to %d after %d", estimate.ErrOrder, start, end, a.end)
 	}
 	if a.started && start != a.end {
@@ -210,7 +211,8 @@ func (a *Accumulator) complete() {
 		means = lossy
 	}
 	// Something is worth knowing if it is half of the mean.
-	a.apart = math.Sqrt(max(means.variance(), sq(means.sum/max(1, means.packets)/2)))
+	a.differ = means.variance()
+	a.apart = math.Sqrt(max(a.differ, sq(means.sum/max(1, means.packets)/2)))
 	a.single = max(packets.variance(), a.spread)
 	b := a.borrow()
 	for i := range a.all {

@@ -24,7 +24,7 @@ import (
 // with dozens, [Estimate] is as close to the truth. opts.Progress is of the means.
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of
-// 0. If flows have weights, and the Spread is above 1 or Rates are below 1,
+// 0, and so has one whose packets were mostly on their way at the ends of the report of an [Accumulator]. If flows have weights, and the Spread is above 1 or Rates are below 1,
 // the deviations of heavy flows' neighbours are too small. opts.Deviations needs rows
 // that sample, or a Spread above 1.
 //
@@ -61,7 +61,8 @@ type decoding struct {
 	at     func(cell int) content
 	around float64
 	single float64 // variance of the time of one packet
-	// late returns how far a flow's mean may be off by what comes late and what ends owe; nil for none.
+	// late returns how far a flow's mean may be off by what comes late and what ends owe, or +Inf if
+	// that hides it; nil for none.
 	late func(f hashing.Flow, packets float64) float64
 }
 
@@ -95,14 +96,16 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 		return joint.Result{}, fmt.Errorf("lds: %w", err)
 	}
 	for i, f := range flows {
-		if r.Mean[i] += d.around; r.Usable[i] == 0 || r.StdDev == nil {
-			continue
+		late, packets := 0.0, max(r.Packets[i], 1)
+		if r.Mean[i] += d.around; d.late != nil {
+			late = d.late(f.Flow, packets)
 		}
-		late := 0.0
-		if d.late != nil {
-			late = d.late(f.Flow, max(r.Packets[i], 1)) / 2
+		if math.IsInf(late, 1) {
+			r.Usable[i] = 0
 		}
-		r.StdDev[i] = math.Hypot(math.Hypot(r.StdDev[i], d.shared(f.Flow, max(r.Packets[i], 1), &p)), late)
+		if r.Usable[i] > 0 && r.StdDev != nil {
+			r.StdDev[i] = math.Hypot(math.Hypot(r.StdDev[i], d.shared(f.Flow, packets, &p)), late/2)
+		}
 	}
 	return r, nil
 }

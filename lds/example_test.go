@@ -167,5 +167,5 @@ func ExampleAccumulator() {
 	}
 	r := must(a.Estimate(7))
 	fmt.Printf("%.0f µs, of %d packets %d to %d lost\n", r.Mean/1e3, r.Sent, r.Overdue, r.Lost)
-	// Output: 199 µs, of 5000 packets 17 to 17 lost
+	// Output: 200 µs, of 5000 packets 17 to 17 lost
 }

@@ -140,8 +140,8 @@ func (b *borrowing) chance(packets float64) float64 { return min(b.single/packet
 // borrow compares the lossy spans of all cells with their exact ones. Without
 // evidence it takes them to be alike, up to how far means of cells are apart.
 func (a *Accumulator) borrow() borrowing {
-	b := borrowing{0, sq(a.apart), a.single, sq(a.apart)}
-	if b.variance == 0 || math.IsInf(b.single, 1) {
+	b := borrowing{0, a.differ, a.single, sq(a.apart)}
+	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {
 		return b
 	}
 	copies := 0.0 // of each packet, in cells of rows that see all
@@ -154,7 +154,7 @@ func (a *Accumulator) borrow() borrowing {
 		for i := range a.all {
 			if t, x, y := &a.all[i], &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
 				v := y.variance/sq(y.packets) + b.chance(x.packets) + b.chance(y.packets)
-				visit(y.beyond/y.packets-t.like(), v, 1/(v+sq(a.apart)), math.Sqrt(a.all[i].common)/y.packets)
+				visit(y.beyond/y.packets-t.like(), v, 1/(v+a.differ), math.Sqrt(a.all[i].common)/y.packets)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func (a *Accumulator) borrow() borrowing {
 	compare(func(longer, variance, weight, common float64) {
 		sum += weight * longer
 		weights += weight
-		squares += sq(weight) * (variance + sq(a.apart))
+		squares += sq(weight) * (variance + a.differ)
 		shared += weight * common
 	})
 	if weights == 0 {
@@ -202,5 +202,9 @@ func (t *total) content(b *borrowing) content {
 		y.beyond += part * (like - y.beyond)
 		y.variance *= 1 - part
 	}
-	return content{packets: x.packets + y.packets, beyond: x.beyond + y.beyond, variance: y.variance, usable: x.usable, tally: t.tally}
+	packets := x.packets + y.packets
+	if u := float64(t.unknown); u > 0 { // they may be slow, as those on their way at a cut
+		y.variance += sq(packets*u/float64(t.received)) * b.single * (1 + 1/u)
+	}
+	return content{packets: packets, beyond: x.beyond + y.beyond, variance: y.variance, usable: x.usable, tally: t.tally}
 }

@@ -2,9 +2,8 @@ package areas
 
 import "github.com/hoplag/hoplag/estimate"
 
-// An intervalLosses is what all cells tell of an interval: how long packets took where none was lost,
-// what share was lost where cells were settled when it began and when it ended, and how old, when it
-// ended, the lost ones were.
+// An intervalLosses is what all cells tell of an interval: how long packets took, and, where cells
+// were settled when it began and when it ended, what share was lost and how old that was by then.
 type intervalLosses struct {
 	took     float64 // by a packet received, in spans that lost none
 	rate     float64 // share of packets lost
@@ -54,12 +53,16 @@ func (a *Areas) locate(from, to int) {
 			a.located[x.to].weigh(a, x)
 		}
 	})
-	a.burst()
 	var all share
+	var lost moment
 	for k := range a.located {
 		all.n += a.located[k].exact.n
 		all.a += a.located[k].exact.a
+		if n := a.losses.lost[k]; n > 0 && k > 0 {
+			lost.add(1, n)
+		}
 	}
+	a.bursts = min(lost.sum, lost.sum*lost.sum/max(lost.squares, 1e-9))
 	for k := 1; k < len(a.located); k++ {
 		rate := a.losses.rate(k)
 		if a.losses.share == 0 {
@@ -76,20 +79,6 @@ func (a *Areas) each(x *span, visit func(k, cut int, age float64)) {
 		if cut := int(e.cut) - a.before; cut > x.from && cut <= x.to {
 			visit(cut-x.from-1, cut, a.sentAge(cut, e.sent, e.sentSum))
 		}
-	}
-}
-
-// burst finds in how many bursts packets were lost, as far as is known.
-func (a *Areas) burst() {
-	lost, squares := 0.0, 0.0
-	for k, n := range a.losses.lost {
-		if n > 0 && k > 0 {
-			lost += n
-			squares += n * n
-		}
-	}
-	if a.bursts = 0; lost > 0 {
-		a.bursts = min(lost, lost*lost/squares)
 	}
 }
 
