@@ -8,14 +8,22 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A content is what is known about a cell: its packets, the time that they took
-// beyond what all are centred about, and the variance of what is not known of
-// that. A cell that is not usable tells its packets alone.
+// A took is a number of packets, the time that they took, beyond what all are centred
+// about, and the time that others took that came in the same intervals.
+type took struct{ packets, beyond, usual float64 }
+
+// add adds others, of whose time so much is not theirs.
+func (x *took) add(y took, aged float64) {
+	*x = took{x.packets + y.packets, x.beyond + y.beyond - aged, x.usual + y.usual}
+}
+
+// A content is what is known about a cell, with the variance of what is not known of
+// the time. A cell that is not usable tells its packets alone.
 type content struct {
-	packets, beyond, variance float64
-	usual                     float64
-	usable                    bool
-	tally                     uint64 // of the cell upstream: equal ones have the same packets
+	took
+	variance float64
+	usable   bool
+	tally    uint64 // of the cell upstream: equal ones have the same packets
 }
 
 // believe makes a cell that lost packets unusable if it says less than how far

@@ -24,9 +24,8 @@ import (
 // with dozens, [Estimate] is as close to the truth. opts.Progress is of the means.
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of
-// 0, and so has one whose packets were mostly on their way at the ends of the report of an [Accumulator]. If flows have weights, and the Spread is above 1 or Rates are below 1,
-// the deviations of heavy flows' neighbours are too small. opts.Deviations needs rows
-// that sample, or a Spread above 1.
+// 0, and so has one whose packets were mostly on their way at the ends of an
+// [Accumulator]'s report.
 //
 // Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
 //

@@ -54,14 +54,11 @@
 // flow's cells mostly hold others, and Estimate returns little more than the mean of all.
 //
 // It cannot measure a flow that loses packets in each of its cells, if cuts are much
-// further apart than delays are long. What a cell knows after a loss depends on when
-// the lost packet was sent: in an interval of a second, with delays of 18 ms and losses
-// of 1 %, the median error of flows of 1,000 packets and more is 2 %
-// (TestLossyCellsAreWeighed); in one of minutes there is no answer.
+// further apart than delays are long: what a cell knows after a loss depends on when
+// the lost packet was sent (TestLossyCellsAreWeighed).
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of
-// them are in one cell of each row. With a Spread, or with rows that sample,
-// Decode finds it within a fifth or so, and Estimate roughly.
+// them are in one cell of each row. With a Spread, Estimate tells it roughly.
 //
 // It cannot tell which of the flows in a cell lost a packet, nor how many
 // packets are lost in a cell that always has some on their way: an Accumulator

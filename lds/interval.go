@@ -8,16 +8,10 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How far a cell's mean may be from its flow's depends on what other flows bring
-// to the cell. Flows fall at random, so they bring what the cells next to it hold:
-// each of these is a candidate for the others in the flow's cell. If others
-// brought u packets with the sum s to a cell of n packets and the mean m, the mean
-// of the flow is off by (s − u·m) ÷ (n − u). A candidate is the likelier, the better
-// the n − u packets that it leaves the flow explain the flow's cells in all rows,
-// by what cells of these rows usually hold and by how rare sizes are. No flow is
-// taken to be farther from its cell than the farthest of the cells next to it is, by
-// more than these are apart. The interval holds 95 % of the candidates by their
-// likelihood, and as many more as their number leaves in doubt.
+// Flows fall at random, so others bring to a flow's cell what the cells next to it hold: each
+// of these is a candidate. If others brought u packets with the sum s to a cell of n packets and
+// the mean m, the mean of the flow is off by (s − u·m) ÷ (n − u). A candidate is the likelier, the
+// better the n − u packets that it leaves explain the flow's cells in all rows (METHODS, section 8).
 const lengths = 33 // classes of packet counts, by their binary length
 
 // A candidate is an error of a mean, with its likelihood.

@@ -31,7 +31,8 @@ func (x ages) plus(y ages) ages {
 // A pending is what is known of a span that goes on. Its parts lack the same packets, so
 // their deviations add up. If it turns out to have lost none, it is exact.
 type pending struct {
-	packets, beyond, usual, aged, deviation, common float64
+	took
+	aged, deviation, common float64
 
 	lost        float64 // packets, as expected when aged was
 	outstanding int     // at the end, in a span of any kind
@@ -54,13 +55,9 @@ func (p *pending) correct(lost float64) {
 // settle adds a span that went on to the others.
 func (t *total) settle(exact bool) {
 	if p := &t.open; exact {
-		t.exact.packets += p.packets
-		t.exact.beyond += p.beyond
-		t.exact.usual += p.usual
+		t.exact.add(p.took, 0)
 	} else {
-		t.lossy.packets += p.packets
-		t.lossy.beyond += p.beyond - p.aged
-		t.lossy.usual += p.usual
+		t.lossy.add(p.took, p.aged)
 		t.lossy.variance += sq(p.deviation)
 		t.common += p.common
 	}
@@ -91,29 +88,23 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	if !s.Open {
 		t.joined += s.Joined
 	}
-	packets := float64(s.Received)
+	own := took{float64(s.Received), s.Area, s.Usual}
 	switch {
 	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):
 		t.unknown += uint64(s.Received)
 	case s.Open:
 		p := &t.open
 		p.lost = s.Before + s.Within
-		p.packets += packets
-		p.beyond += s.Area
-		p.usual += s.Usual
+		p.add(own, 0)
 		p.aged += s.Aged
 		p.deviation += math.Sqrt(s.Variance)
 		p.common += s.Common
 	case s.Variance > 0:
-		t.lossy.packets += packets
-		t.lossy.beyond += s.Area - s.Aged
-		t.lossy.usual += s.Usual
+		t.lossy.add(own, s.Aged)
 		t.lossy.variance += s.Variance
 		t.common += s.Common
 	default:
-		t.exact.packets += packets
-		t.exact.beyond += s.Area - s.Aged
-		t.exact.usual += s.Usual
+		t.exact.add(own, s.Aged)
 	}
 	t.open.outstanding = int(s.Ended.Packets)
 }
@@ -206,5 +197,5 @@ func (t *total) content(b *borrowing) content {
 	if u := float64(t.unknown); u > 0 { // they may be slow, as those on their way at a cut
 		y.variance += sq(packets*u/float64(t.received)) * b.single * (1 + 1/u)
 	}
-	return content{packets: packets, beyond: x.beyond + y.beyond, variance: y.variance, usable: x.usable, tally: t.tally}
+	return content{took{packets, x.beyond + y.beyond, 0}, y.variance, x.usable, t.tally}
 }

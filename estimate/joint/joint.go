@@ -67,9 +67,6 @@ type Options struct {
 	tolerance     float64 // of the iteration, for tests; 0 means enough
 	// MeansOnly leaves StdDev out, which saves half the time or more.
 	MeansOnly bool
-	// Deviations asks for Result.Deviation. There is none if cells do not
-	// count, or with MeansOnly.
-	Deviations bool
 	// Progress, if not nil, is called from the solving goroutine after every
 	// iteration with the fraction of the work done, from 0 to 1. It never
 	// falls, and ends at 1.
@@ -84,13 +81,6 @@ type Result struct {
 	// StdDev holds, for each flow, the expected root mean square error of
 	// Mean, in nanoseconds. It is nil with Options.MeansOnly.
 	StdDev []float64
-	// Deviation holds, for each flow, the standard deviation of its packets'
-	// delays, and Freedom the squares behind it, its degrees of freedom. If
-	// these are few, the deviation is near the one that goes with the flow's
-	// delay in all other flows. One cell a row that has all packets says
-	// nothing. Both are nil without Options.Deviations.
-	Deviation []float64
-	Freedom   []float32
 	// Usable holds, for each flow, the number of usable cells that hold its
 	// packets, up to 65,535. If it is 0 nothing is known about the flow, and
 	// Mean is that of all flows.
@@ -160,20 +150,15 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if opts.tolerance == 0 {
 		opts.tolerance = enough
 	}
-	work := progress{report: opts.Progress, stages: 1}
-	if opts.Deviations {
-		work.stages++
-	}
 	q := weigh(p)
 	s, err := newSolver(q)
 	if err != nil {
 		return Result{}, err
 	}
-	h, err := s.solve(ctx, opts, &work)
+	h, err := s.solve(ctx, opts)
 	if err != nil {
 		return Result{}, err
 	}
-	work.next()
 	r := Result{Mean: h, Packets: p.Packets, Iterations: s.iterations, Converged: s.converged}
 	rounds := sweeps
 	if opts.MeansOnly {
@@ -187,12 +172,9 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		r.StdDev = s.deviations(v, told, h)
 	}
 	s.mark(&r)
-	if opts.Deviations {
-		if err := q.deviate(ctx, &r, s.base, &work); err != nil {
-			return Result{}, err
-		}
+	if opts.Progress != nil {
+		opts.Progress(1)
 	}
-	work.finish()
 	return r, nil
 }
 
@@ -299,28 +281,4 @@ func (p *Problem) validate() error {
 
 func (p *Problem) usable(cell int) bool {
 	return p.Unusable == nil || !p.Unusable[cell]
-}
-
-// A progress turns the residuals of several solves into one fraction.
-type progress struct {
-	report        func(float64)
-	stages, stage int
-	done          float64
-}
-
-// part records which fraction of the current stage is done.
-func (w *progress) part(part float64) {
-	if w.report == nil {
-		return
-	}
-	w.done = max(w.done, (float64(w.stage)+min(max(part, 0), 1))/float64(w.stages+1))
-	w.report(w.done)
-}
-
-func (w *progress) next() { w.stage++ }
-
-func (w *progress) finish() {
-	if w.report != nil {
-		w.report(1)
-	}
 }

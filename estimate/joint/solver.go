@@ -168,7 +168,7 @@ func (s *solver) diagonal() []float64 {
 }
 
 // solve returns h, and leaves y − A h in rest.
-func (s *solver) solve(ctx context.Context, opts Options, work *progress) ([]float64, error) {
+func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 	inverse, n := s.diagonal(), len(s.variance)
 	h, direction, image := make([]float64, n), make([]float64, n), make([]float64, n)
 	residual, norm, square := s.begin(direction, inverse)
@@ -199,7 +199,9 @@ func (s *solver) solve(ctx context.Context, opts Options, work *progress) ([]flo
 			left := last * last / (before - last) // a geometric series
 			s.converged = s.iterations >= leastOf*lookBack && last < before && left <= opts.tolerance*max(square, 1e-9*left)
 		}
-		work.part(1 - 1/float64(s.iterations+1))
+		if opts.Progress != nil {
+			opts.Progress(1 - 1/float64(s.iterations+1))
+		}
 	}
 	clear(s.cell)
 	s.scatter(s.cell, h)
