@@ -15,11 +15,9 @@ import (
 // all usable cells at once ([joint.Problem]). A flow's neighbours in a cell
 // are explained by their other cells, where [Estimate] puts up with them.
 // Decode needs the list of flows that were present, each once, as from flow
-// records of either point. Flows missing from the list disturb their
-// neighbours' estimates like noise.
+// records of either point. Others disturb their neighbours' estimates like noise.
 //
-// A record has the number of packets that its flow sent, times its weight if
-// it has one. If the number is 0, Decode finds it from the counts ([joint.Counts]),
+// If a record has 0 packets, Decode finds their number from the counts ([joint.Counts]),
 // and the result has it. With one flow a cell the estimates are no worse for that;
 // with dozens, [Estimate] is as close to the truth. opts.Progress is of the means.
 //

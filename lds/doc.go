@@ -68,9 +68,7 @@
 // # Choosing a Config
 //
 // [Plan] chooses a sketch, a table or both from the number and sizes of flows, the
-// loss and the memory. With a Spread of 1, a row needs about as many columns as there are
-// flows if most flows matter, and a tenth of that if only large flows do. Four
-// rows are enough.
+// loss and the memory.
 //
 // Without losses, rows that see every packet are best. With losses, compare often and
 // use an [Accumulator], and let some rows sample, as [DefaultConfig] does:
