@@ -47,7 +47,11 @@ type Reading struct {
 // Drift and LikelyDrift of one direction, and intervals without ends.
 func (t *Tracker) At(time int64) (Reading, error) {
 	if !t.known {
-		return t.oneWay(time), fmt.Errorf("clock: %w: offset of clocks needs both directions", estimate.ErrNoSamples)
+		why := "offset of clocks needs both directions"
+		if t.both {
+			why = "samples of both directions contradict each other: a drift beyond MaxDrift, or other packets"
+		}
+		return t.oneWay(time), fmt.Errorf("clock: %w: %s", estimate.ErrNoSamples, why)
 	}
 	r := t.reading(t.now, time)
 	if t.stepped && time <= t.cut {

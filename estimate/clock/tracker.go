@@ -19,6 +19,7 @@ type Tracker struct {
 
 	now, spare, alone *fit // now is for the window; the others are room to solve in
 	known             bool // now has an offset
+	both              bool // the interval that was added last has samples of both directions
 	latest            span // of the times of the interval that was added last
 
 	// What was known before the latest step, and when the step was noticed.
@@ -112,7 +113,7 @@ func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 			}
 		}
 	}
-	if t.take(forth, home) {
+	if t.both = len(forth) > 0 && len(home) > 0; t.take(forth, home) {
 		t.doubtFrom, t.later = math.MaxInt64, false
 		t.markWrong()
 		t.solve()

@@ -3,6 +3,7 @@ package clock
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -162,7 +163,18 @@ func TestConfigValidate(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	tracker := must(New(DefaultConfig))
+	w := newWorld(11, steady(1e8, 3e-3), [2]float64{5e5, 5e5}, 370, independent(hops(1)))
+	tracker, told := must(New(DefaultConfig)), ""
+	for range 5 {
+		s := w.interval(1e9)
+		if _, err := tracker.Add(s[there], s[back]); err != nil {
+			told = err.Error()
+		}
+	}
+	if !strings.Contains(told, "MaxDrift") {
+		t.Errorf("a drift beyond what the Config has: %q", told)
+	}
+	tracker = must(New(DefaultConfig))
 	if _, err := tracker.Add([]Sample{{}}, nil); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("a sample without packets: %v", err)
 	}
