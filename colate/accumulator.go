@@ -27,11 +27,9 @@ type accumulator struct {
 	tallies   []tally // of the flows, then of absent flows
 	reference float64 // a delay subtracted from those of all packets
 	begun     bool
-	epochs    int     // pairs added
-	missing   int     // pairs in which only one point has packets
-	unread    int     // pairs that could not be read
-	sent      float64 // packets at the first point, in pairs that were read
-	unseen    float64 // of these, in pairs in which the second has none
+	epochs    int // pairs added
+	missing   int // pairs in which only one point has packets
+	unread    int // pairs that could not be read
 
 	// Of the current table.
 	common common
@@ -114,7 +112,7 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	a.samples.aim(flows)
 	clear(a.tallies)
 	a.reference, a.begun, a.common = 0, false, common{}
-	a.epochs, a.missing, a.unread, a.sent, a.unseen = 0, 0, 0, 0, 0
+	a.epochs, a.missing, a.unread = 0, 0, 0
 	return nil
 }
 
@@ -162,22 +160,18 @@ func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {
 
 // end finishes a pair of epochs that was put into the table. If only the
 // second point has packets, they were on their way. If only the first has,
-// they were on their way or lost, perhaps together with the point's records.
-// Such an epoch, and one that does not count, only helps to settle others.
+// they were on their way, and cells are settled where they come later; or lost, perhaps
+// together with the point's records. An epoch that does not count only helps to settle
+// others.
 func (a *accumulator) end(s span, up, down uint64, counts bool) {
-	if counts {
-		a.sent += float64(up)
-		switch {
-		case up > 0 && down > 0:
-			a.epochs++
-		case up > 0 || down > 0:
-			a.missing++
-		}
-		if down == 0 {
-			a.unseen += float64(up)
-		}
+	switch {
+	case !counts || up == 0 && down == 0:
+	case up > 0 && down > 0:
+		a.epochs++
+	default:
+		a.missing++
 	}
-	a.table.end(s, counts && down > 0, a.flush)
+	a.table.end(s, counts && up+down > 0, a.flush)
 }
 
 // flush adds the epochs of the table that count to the tallies.
@@ -320,9 +314,9 @@ func (a *accumulator) tallyEpoch(own *tally, e int) {
 	own.passed += passed
 	if x.settled == 0 || x.in == 0 && x.n > some {
 		expected := x.sent * a.common.gone[e]
-		switch noise := 3*math.Sqrt(typical*float64(a.config.PerFlow)) + 3; {
+		switch noise := 3*math.Sqrt(max(typical, a.common.sent[e])*float64(a.config.PerFlow)) + 3; {
 		case passed <= noise: // none of the flow's
-		case t.edge(e) && x.sent-x.n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
+		case a.common.silent>>e&1 != 0, t.edge(e) && x.sent-x.n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
 			own.unread += passed
 		default:
 			own.goDark(t.spans[e], passed)
@@ -331,12 +325,18 @@ func (a *accumulator) tallyEpoch(own *tally, e int) {
 	}
 	// Cells hold alike, but of many packets it is known how many they hold.
 	stand := (x.n + some) / (x.in + some*x.stands/cells)
+	scale := stand / a.kept
 	own.shown += x.in
+	mean := x.area / max(x.in, 1)
+	if a.common.silent>>e&1 != 0 { // all are on their way
+		own.sum += scale*x.area - cells/a.kept*a.common.aged[e]
+		mean = scale * x.area / max(passed, 1)
+		own.between += max(scale-1, 0) * max(passed, 1) * mean * mean
+		return
+	}
 	own.sum += (stand*(x.area-x.in*a.reference) - cells*typical*(a.common.mean[e]-a.reference)) / a.kept
 	// Each packet in a settled cell stands for so many.
-	scale := stand / a.kept
 	own.sampled += max(counted, 0) * max(x.squares*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
-	mean := x.area / max(x.in, 1e-9)
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
 	own.between += (left + unsure*unsure) * (mean - a.reference) * (mean - a.reference)
 	own.degrees--

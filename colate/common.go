@@ -17,7 +17,10 @@ type common struct {
 	cell  [room]float64 // packets that came in one cell, and that were sent
 	sent  [room]float64
 	usual float64 // delay over all epochs
-	full  float64 // packets in a typical cell, in epochs that count
+
+	silent uint32        // epochs in which none came of those that were sent
+	aged   [room]float64 // time that packets of a cell spent on their way in these
+	full   float64       // packets in a typical cell, in epochs that count
 
 	// Of all tables so far.
 	scatter scatter
@@ -53,7 +56,11 @@ func (c *common) learn(t *cellTable, first, stride int) {
 			sent[e] += t.sent(i, e)
 		}
 	}
+	c.silent = 0
 	for e := range t.epochs {
+		if came[e] == 0 && sent[e] > 0 {
+			c.silent |= 1 << e
+		}
 		c.gone[e] = max(1-came[e]/max(sent[e], 1), 0)
 		if c.cell[e], c.sent[e] = came[e]/cells, sent[e]/cells; few {
 			c.cell[e], c.sent[e] = 0, 0
@@ -65,7 +72,7 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	for i := range t.cells(first, stride) {
 		if t.total(i) <= limit {
 			t.read(i, &s)
-			c.scatter.off(t, i, &s, &c.mean)
+			c.off(t, i, &s)
 			c.late.add(t, i, &s, &c.mean)
 		}
 	}
@@ -90,7 +97,7 @@ func (t *cellTable) hazards(came, sent *[room]float64) {
 // means learns delays from cells with no more packets than the limit.
 func (c *common) means(t *cellTable, first, stride int, limit float64) {
 	const some = 20 // packets, which may be like all
-	var area, count, stood, stands, other, all [room]float64
+	var area, count, stood, stands, other, all, cells [room]float64
 	var s sight
 	for i := range t.cells(first, stride) {
 		if t.total(i) > limit {
@@ -107,11 +114,13 @@ func (c *common) means(t *cellTable, first, stride int, limit float64) {
 			area[e] += s.areas[e]
 			count[e] += n
 			stood[e] += s.stands[e] * s.areas[e]
+			cells[e] += s.stands[e]
 			stands[e] += s.stands[e] * n
 		}
 	}
 	total, counts := 0.0, 0.0
 	for e := range t.epochs {
+		c.aged[e] = stood[e] / max(cells[e], 1)
 		c.known[e] = count[e] > 0
 		switch {
 		case !c.known[e]:
@@ -171,14 +180,18 @@ func (s *scatter) take(all []offset) {
 }
 
 // off adds how far a cell is from the means of epochs that count.
-func (s *scatter) off(t *cellTable, i int, of *sight, mean *[room]float64) {
+func (c *common) off(t *cellTable, i int, of *sight) {
 	var apart [room]offset
 	for e := range t.epochs {
 		if of.settled&t.live>>e&1 != 0 {
-			apart[of.set[e]].add(of.areas[e]-t.packets(i, e)*mean[e], t.packets(i, e), of.stands[e])
+			expected := t.packets(i, e) * c.mean[e]
+			if c.silent>>e&1 != 0 {
+				expected = c.aged[e]
+			}
+			apart[of.set[e]].add(of.areas[e]-expected, t.packets(i, e), of.stands[e])
 		}
 	}
-	s.take(apart[:t.epochs])
+	c.scatter.take(apart[:t.epochs])
 }
 
 // variance returns the variance of a packet's delay.

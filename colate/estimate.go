@@ -133,7 +133,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	own := &a.tallies[i]
 	pairs := float64(a.epochs + a.missing)
 	e := estimator{own: own, absent: a.tallies[len(a.flows):]}
-	e.read = (1 - a.unseen/max(a.sent, 1)) * pairs / max(pairs+float64(a.unread), 1) * (1 - own.unread/max(own.passed, own.unread, 1))
+	e.read = pairs / max(pairs+float64(a.unread), 1) * (1 - own.unread/max(own.passed, own.unread, 1))
 	switch {
 	case a.epochs == 0:
 		return none("no epoch of both points; if their clocks differ by a Period or more, say so in Path.Clock")

@@ -12,14 +12,15 @@ import (
 // A sampling pairs the sampled packets of some flows at both points, epoch by
 // epoch, and those of a pool of other flows, which are read with them.
 type sampling struct {
-	config *Config
-	least  float64       // packets of a flow that is followed
-	flows  []flowSamples // by key
-	open   []passing     // that the other point has not seen yet
-	limit  uint32        // of the last pair of epochs
-	delay  int64         // within which packets come, if that is longer than a period
-	buffer []sample
-	pool   pool
+	config  *Config
+	least   float64       // packets of a flow that is followed
+	flows   []flowSamples // by key
+	open    []passing     // that the other point has not seen yet
+	limit   uint32        // of the last pair of epochs
+	delay   int64         // within which packets come, if that is longer than a period
+	stalled int64         // for which the second point has had no packets
+	buffer  []sample
+	pool    pool
 }
 
 // A passing is a sampled packet at one of the points.
@@ -45,7 +46,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	}
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	s.limit, s.open, s.pool = math.MaxUint32, s.open[:0], pool{to: 1 << 32}
+	s.limit, s.open, s.pool, s.stalled = math.MaxUint32, s.open[:0], pool{to: 1 << 32}, 0
 }
 
 func (s *sampling) find(key uint32) *flowSamples {
@@ -112,7 +113,15 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 // tags below a limit, and the second counted so many. A packet that it has not seen within a
 // period, or the delay that it may take, is lost, unless it has none in that epoch.
 func (s *sampling) match(epoch span, limit uint32, down uint64) {
-	period, least := max(epoch.end-epoch.start, s.delay), min(s.limit, limit)
+	if down == 0 { // all are on their way, or nobody knows
+		for k := range s.open {
+			s.open[k].live = s.open[k].live && (s.open[k].down || s.open[k].at < epoch.start)
+		}
+		s.stalled, s.limit = s.stalled+epoch.end-epoch.start, min(s.limit, limit)
+		return
+	}
+	period, least := max(epoch.end-epoch.start, s.delay)+s.stalled, min(s.limit, limit)
+	s.stalled = 0
 	weight := math.Ldexp(1, 32) / float64(max(least, 1))
 	slices.SortFunc(s.open, func(a, b passing) int { return compareSamples(a.sample, b.sample) })
 	kept, f := s.open[:0], (*flowSamples)(nil)
@@ -124,21 +133,16 @@ func (s *sampling) match(epoch span, limit uint32, down uint64) {
 		}
 		for next = k + 1; next < len(s.open) && s.open[next].flow == a.flow && s.open[next].tag == a.tag; next++ {
 		}
-		a.live = a.live && (down > 0 || a.at < epoch.start)
-		switch same := s.open[k:next]; {
+		switch a, b, ok := pairOf(s.open[k:next]); {
 		case a.tag >= least:
-		case len(same) == 2 && a.down != same[1].down && same[1].at-a.at < period:
-			b := same[1]
-			if a.down {
-				a, b = b, a // clocks apart
-			}
+		case ok && max(b.at-a.at, a.at-b.at) < period:
 			if b.live {
 				s.pool.add(a.flow, float64(b.at-a.at))
 			}
 			if f != nil && b.live {
 				f.add(a, float64(b.at-a.at), weight, b.at-a.at > period/2)
 			}
-		case len(same) > 1: // copies, of which nobody knows which is which
+		case next > k+1: // copies, of which nobody knows which is which
 		case a.at >= later64(epoch.end, -period):
 			kept = append(kept, a)
 		case f != nil && !a.down && a.live:
@@ -147,6 +151,17 @@ func (s *sampling) match(epoch span, limit uint32, down uint64) {
 	}
 	s.open, s.limit = kept, limit
 	s.pool.end()
+}
+
+// pairOf returns a packet at both points, given all with its tag in the order of time: one
+// that was sent once, and came once or first, before its copies.
+func pairOf(same []passing) (sent, came passing, ok bool) {
+	sent, came = same[0], same[min(1, len(same)-1)]
+	if sent.down { // clocks apart
+		sent, came = came, sent
+	}
+	copies := slices.ContainsFunc(same[min(2, len(same)):], func(p passing) bool { return !p.down })
+	return sent, came, !sent.down && came.down && !copies
 }
 
 // A pool is what the samples of all flows in a block say. A flow's few samples may hold
