@@ -196,12 +196,12 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 // elephant, which gives itself away by its count, whatever its delay.
 func margin(median float64) float64 { return 3*math.Sqrt(median) + 2 }
 
-// middle returns the median of Poisson numbers some of which are too large,
-// because an elephant shares their cells: by their lower quartile. It sorts them.
+// middle returns the median of Poisson numbers most of which may be too large, because
+// other flows share their cells: by their lowest eighth. It sorts them.
 func middle(numbers []float64) float64 {
 	slices.Sort(numbers)
-	quartile := numbers[len(numbers)/4]
-	return quartile + 0.67*math.Sqrt(quartile)
+	at := len(numbers) / 8
+	return numbers[at] - estimate.NormalQuantile((float64(at)+0.5)/float64(len(numbers)))*math.Sqrt(numbers[at])
 }
 
 // largestSum returns the area of an epoch beyond which it may have wrapped.

@@ -219,22 +219,19 @@ func (s *scatter) like(all *scatter) float64 {
 	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
 }
 
-// A crossed is about packets that came in epochs after they were sent: all of them by
-// rises of counts, those that no set explains, and those in sets; how many more there are
-// than sets stand for, which are hidden among losses, and Σ squares of what makes that up.
+// A crossed is about packets that came in epochs after they were sent, each as often as it
+// stands for some: all of them by rises of counts, those that losses hide because no set
+// explains them, those in sets, and those from before the table, as nothing had left in it;
+// and how many more there are than sets stand for, and Σ squares of what makes that up.
 type crossed struct {
-	more, squares, packets float64
-	rises, hidden, shown   crossing
-
-	// Rises before which nothing had left that has not come: of packets sent before the
-	// table. And the packets in epochs before which nothing had left.
-	far   crossing
-	clean float64
-	begun int64 // when the first table began
+	more, squares, packets    float64
+	rises, hidden, shown, far crossing
+	clean                     float64 // packets in epochs before which nothing had left
+	begun                     int64   // when the first table began
 }
 
-// A crossing is how many packets came late, as often as each stands for some, Σ squares,
-// and how long they may have taken in all.
+// A crossing is how many packets came late, Σ squares, and how long they may have taken in
+// all.
 type crossing struct{ n, squares, time float64 }
 
 func (c *crossing) add(n, time float64) {
@@ -284,28 +281,22 @@ func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
 	}
 }
 
-// missed returns by how much the mean delay may be too low.
+// missed returns by how much the mean delay may be too low, because losses hide packets or
+// they were sent before the table.
 func (l *crossed) missed() float64 {
-	return l.hiding() + l.farther()
-}
-
-// farther returns what packets may add that were sent before the table they come in.
-func (l *crossed) farther() float64 {
-	if l.far.n == 0 {
-		return 0
-	}
-	return (l.far.n + 2*math.Sqrt(l.far.squares)) / max(l.clean, l.far.n) * l.far.time / l.far.n
-}
-
-// hiding returns what those may add that losses hide.
-func (l *crossed) hiding() float64 {
 	const some = 5 // that tell how many there are, and how long they take
 	more, squares, long := l.more, l.squares, &l.shown
 	if l.shown.n*l.shown.n <= some*l.shown.squares {
 		more, squares, long = l.rises.n, l.rises.squares, &l.hidden
 	}
 	if more*more < 0.99*squares || more <= 0 || l.hidden.n == 0 {
-		return 0
+		return l.farther()
 	}
-	return (more + 2*math.Sqrt(squares)) * long.time / long.n / l.packets
+	return l.farther() + (more+2*math.Sqrt(squares))*long.time/long.n/l.packets
+}
+
+// farther returns what the packets add that were sent before the table.
+func (l *crossed) farther() float64 {
+	n := max(l.far.n, math.SmallestNonzeroFloat64)
+	return (l.far.n + 2*math.Sqrt(l.far.squares)) / max(l.clean, n) * l.far.time / n
 }

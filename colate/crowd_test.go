@@ -61,6 +61,18 @@ func inSpells(flows, packets int, wait func(flow, second uint64) float64) func(*
 	}
 }
 
+// stops is packets of 3 ms over a minute, but none come in 6 s of 20: they wait for the rest.
+func stops(rng *rand.Rand) (all []passage) {
+	for range 20_000 {
+		p := passage{Flow: hashing.Flow(rng.IntN(40)), Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(60e9)}
+		if p.At = p.Sent + int64(3e6*rng.ExpFloat64()); p.At%20e9 < 6e9 {
+			p.At += 6e9 - p.At%20e9
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
 // spell is 2 ms, or 40 in one second of five.
 func spell(of, second uint64) float64 { return 2e6 + 38e6*float64(hashing.Word(of, second)%5/4) }
 
@@ -123,6 +135,7 @@ func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 //     what these add intervals do not hold, which is the negative control.
 //   - Packets that wait alike, in spells of their own or of all, are no more of a sample than
 //     the spells are. What always waits alike is still known in units only.
+//   - Where none come for some epochs, those that were sent have waited.
 func TestCrowds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
@@ -151,6 +164,8 @@ func TestCrowds(t *testing.T) {
 		"30 periods, alone":     {slow(1, 1000, 60, 100, 30), 0, 1, 64, 0, 0, true},
 		"spells":                {inSpells(50, 1000, func(_, second uint64) float64 { return spell(7, second) }), 0.01, 1, 64, 0, 0, false},
 		"own spells":            {inSpells(50, 1000, spell), 0.01, 1, 64, 0, 0, false},
+		"none come for 6 s":     {stops, 0, 1, 64, 0, 0, false},
+		"none come, sampled":    {stops, 0, 1, 64, 16, 0, false},
 		"always alike":          {inSpells(1, 10, always), 0, 1, 64, 0, 0, false},
 	} {
 		w := world{config: cutAt(1e9), loss: c.loss}

@@ -150,11 +150,6 @@ func (d *differences) flush() {
 	t.live = 0
 }
 
-const (
-	mostFilled = 0.8  // of a counter's packets that may be filled in
-	darkest    = 0.05 // of those in epochs in which no counter is settled
-)
-
 // problem returns what all epochs say together.
 func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	d.flush()
@@ -169,7 +164,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		// than others by as much as those of the rest.
 		k, n := &d.counters[i], p.Count[i]
 		p.Sum[i] += float64(k.filling) + float64(k.filled)*float64(k.over)/max(n-float64(k.filled), 1)
-		p.Unusable[i] = float64(k.filled) > mostFilled*n || float64(k.dark) > darkest*n
+		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
 	read := d.read()
 	for i, f := range flows {

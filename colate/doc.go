@@ -61,15 +61,12 @@
 //     uncertainty is. A flow large enough for its counters or samples to show needs no record.
 //     A record that is wrong by less than what others put into the flow's counters looks
 //     right: what it is off by in packets, the mean is off by in its distance from all packets'.
-//   - The time that a counter's packets spend on their way in one epoch is
-//     less than half of what the sum can hold: see Config.Bits.
 //
 // # What it cannot measure
 //
-// COLATE cannot tell the order of packets, or, but from samples, the distribution
-// of delays and losses. Of a small flow among big ones its counters hold mostly
-// the delays of others, and [Result.MeanInterval] is wide. So it is where heavy loss
-// hides packets that take longer than an epoch.
+// COLATE cannot tell the order of packets. Where a small flow's counters hold mostly the
+// delays of others, [Result.MeanInterval] is wide; so it is where heavy loss hides packets
+// that take longer than an epoch.
 //
 // # Source
 //

@@ -114,9 +114,6 @@ type estimator struct {
 	spread     float64 // standard deviation of the number of packets
 	least      float64 // number of packets of an absent flow, and largest
 	most       float64
-	variance   float64 // of a packet's delay
-	freedom    float64 // with which that is known
-	foreign    float64 // and of others'
 	excess     float64 // packets in its counters that neither its record nor chance explains
 
 	packets float64 // the flow's packets that the tallies stand for
@@ -146,7 +143,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("in %d epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
 			"how long these took", own.darkEpochs, own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
-	e.learn(&a.common.scatter)
+	e.learn()
 	r.hidden = max(a.common.late.missed(), own.late.farther())
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
@@ -158,7 +155,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	if e.read < 0.5 {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
-	e.fill(r, a.reference, a.config.unit())
+	e.fill(r, &a.common.scatter, a.reference, a.config.unit())
 	return nil
 }
 
@@ -171,9 +168,8 @@ func (a *accumulator) clocks() string {
 	return ""
 }
 
-// learn learns from absent flows, and how much packets' delays differ from their
-// scatter and the flow's own.
-func (e *estimator) learn(all *scatter) {
+// learn learns from absent flows.
+func (e *estimator) learn() {
 	var counts [absentFlows]float64
 	noise := 0.0
 	for i := range e.absent {
@@ -189,11 +185,6 @@ func (e *estimator) learn(all *scatter) {
 	e.sum, e.count = e.noise*e.sum, e.noise*e.count
 	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
 	e.least, e.most = min(e.noise*counts[0], e.count), max(e.noise*counts[absentFlows-1], e.count)
-	e.variance, e.foreign = e.own.like(all), all.variance()
-	e.freedom = e.own.freedom()
-	if e.own.degrees < 3 {
-		e.freedom = all.freedom()
-	}
 }
 
 // countPackets weighs the recorded number of the flow's packets against the
@@ -237,7 +228,7 @@ func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool)
 }
 
 // fill fills in the result of tallies that tell of the flow.
-func (e *estimator) fill(r *Result, reference, unit float64) {
+func (e *estimator) fill(r *Result, all *scatter, reference, unit float64) {
 	own := e.own
 	above := (own.sum - e.sum) / e.packets
 	stands := 1 + own.sampled/e.packets // number of packets that each stands for
@@ -249,17 +240,17 @@ func (e *estimator) fill(r *Result, reference, unit float64) {
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
-	if own.degrees < 3 {
-		e.variance = max(e.variance, r.Mean*r.Mean)
+	variance := own.like(all)
+	if r.freedom = own.freedom(); own.degrees < 3 {
+		variance, r.freedom = max(variance, r.Mean*r.Mean), all.freedom()
 	}
 	// The packets in settled cells are a sample of the flow's, times are in
 	// units, and a record may be wrong.
-	sampled := (own.sampled*e.variance + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
+	sampled := (own.sampled*variance + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
-	shared := e.excess / e.packets * math.Sqrt(e.foreign)
+	shared := e.excess / e.packets * math.Sqrt(all.variance())
 	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared)
-	r.freedom = e.freedom
 	r.bias = (1 - e.read) * (own.high - own.low)
 }
 

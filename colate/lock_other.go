@@ -4,7 +4,5 @@ package colate
 
 import "os"
 
-// lock does nothing on systems where files cannot be locked. Two writers then
-// take turns in the numbers of segments. They lose nothing, because no segment
-// is made twice.
+// lock does nothing where files cannot be locked: no segment is made twice.
 func lock(*os.File) error { return nil }

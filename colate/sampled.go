@@ -87,6 +87,7 @@ func (s *sampling) of(r joint.FlowRecord, gone float64) *flowSamples {
 	if weight := f.sums[0] / f.packets; late(f.lost, gone, weight) {
 		return nil
 	}
+	f.matched = slices.DeleteFunc(f.matched, func(p passed) bool { return p.tag >= s.lowest })
 	return f
 }
 

@@ -17,6 +17,7 @@ type sampling struct {
 	flows   []flowSamples // by key
 	open    []passing     // that the other point has not seen yet
 	limit   uint32        // of the last pair of epochs
+	lowest  uint32        // of all: packets with lower tags are a fair sample
 	delay   int64         // within which packets come, if that is longer than a period
 	stalled int64         // for which the second point has had no packets
 	buffer  []sample
@@ -46,7 +47,8 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	}
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	s.limit, s.open, s.pool, s.stalled = math.MaxUint32, s.open[:0], pool{to: 1 << 32}, 0
+	s.limit, s.lowest, s.stalled = math.MaxUint32, math.MaxUint32, 0
+	s.open, s.pool = s.open[:0], pool{to: 1 << 32}
 }
 
 func (s *sampling) find(key uint32) *flowSamples {
@@ -121,7 +123,7 @@ func (s *sampling) match(epoch span, limit uint32, down uint64) {
 		return
 	}
 	period, least := max(epoch.end-epoch.start, s.delay)+s.stalled, min(s.limit, limit)
-	s.stalled = 0
+	s.stalled, s.lowest = 0, min(s.lowest, least)
 	weight := math.Ldexp(1, 32) / float64(max(least, 1))
 	slices.SortFunc(s.open, func(a, b passing) int { return compareSamples(a.sample, b.sample) })
 	kept, f := s.open[:0], (*flowSamples)(nil)

@@ -118,3 +118,32 @@ func TestSamplesOfLongDelays(t *testing.T) {
 		}
 	}
 }
+
+// A packet that comes twice has a delay, and an epoch of which more were sampled does not
+// count the more: quantiles are those of all packets.
+func TestUnevenSamples(t *testing.T) {
+	c := cutAt(1e9)
+	c.OneIn, c.Samples = 1, 300
+	var stores [2]*Store
+	for i, delay := range []int64{0, 1} {
+		stores[i] = openStore(t, newMemory(), StoreOptions{})
+		for epoch, packets := range []int64{100, 10_000} {
+			r, _ := New(c)
+			for k := range packets {
+				at, p := int64(epoch)*1e9+k*50_000, hashing.Word(3, uint64(k+packets))
+				r.Update(1, p, at+delay*(2+28*int64(epoch))*1e6)
+				if i == 1 && k%4 == 0 {
+					r.Update(1, p, at+100e6)
+				}
+			}
+			if err := stores[i].Append(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r, _, err := Path{Up: stores[0], Down: stores[1]}.Estimate(t.Context(), joint.FlowRecord{Flow: 1}, 0, 2e9)
+	const mean = (100*2e6 + 1e4*30e6) / 10_100
+	if _, in, ok := r.Quantile(0.2, 0.95); err != nil || !ok || !in.Contains(30e6) || !r.MeanInterval(0.95).Contains(mean) {
+		t.Errorf("20 %% in %v, a mean of %v in %v, %v", in, r.Mean, r.MeanInterval(0.95), err)
+	}
+}
