@@ -50,7 +50,7 @@ type Accumulator struct {
 	all     transit // up to the end, if current
 	current bool
 	delays  []float64 // a sample, if current
-	counts  Result    // Sent, Received, Lost and Extra since the last end
+	counts  counted   // since the last end
 	singles []areas.Alone
 	unlike  unsettled // at the end of the report
 	before  unsettled // and at its beginning
@@ -66,7 +66,37 @@ type unsettled struct {
 // An ending is where a report ends, and what it counted.
 type ending struct {
 	to     int // its last cut, or 0 if it is in whole
-	counts Result
+	counts counted
+}
+
+// counted is what a report counts: Sent, Received, Lost and Extra, and the stamps at both points.
+type counted struct {
+	Result
+	stamps [2]stamping
+}
+
+// A stamping adds up how far packets' stamps are from the middle of the interval in which they
+// passed, and the lengths of these intervals.
+type stamping struct{ packets, off, length float64 }
+
+// add adds the stamps of a cell, unless their sum is too narrow to tell.
+func (s *stamping) add(c *cell, start, end int64, bits int) {
+	n, length := float64(c.count()), float64(end-start)
+	if n == 0 || 4*n*length > math.Ldexp(1, bits) {
+		return
+	}
+	middle := uint64(start) + uint64(end-start)/2
+	s.packets += n
+	s.off += float64(estimate.SignExtend(c.sum-uint64(c.count())*middle, bits))
+	s.length += n * length
+}
+
+// check reports stamps that are on average more than an interval outside of their own.
+func (s *stamping) check(point string) error {
+	if math.Abs(s.off) <= 1.5*s.length {
+		return nil
+	}
+	return fmt.Errorf("lda: %w: stamps %s are %.3g s away from the cuts: another clock's", estimate.ErrClocks, point, s.off/s.packets/1e9)
 }
 
 // A transit adds up parts of a report.
@@ -130,7 +160,7 @@ func (a *Accumulator) through() int {
 }
 
 // Add adds what both points saw of an interval, from its start to its end in
-// nanoseconds by their clocks. If it does not begin where the last one ended,
+// nanoseconds by their clocks, which are those that stamp packets. If it does not begin where the last one ended,
 // some are missing, and the packets that were on their way are left out. The
 // error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
 // [estimate.ErrOrder] if the interval ends before it begins, or begins before the
@@ -167,7 +197,7 @@ func (a *Accumulator) add(start, end int64, up, down *Aggregator) error {
 		}
 	}
 	a.config, a.end, a.started, a.current = up.config, end, true, false
-	a.cut(up, down)
+	a.cut(start, up, down)
 	a.areas.Next(end)
 	if len(a.ends) == 0 {
 		// What is settled goes into the whole, so that memory stays fixed.
@@ -191,8 +221,8 @@ func (c *Config) sameButShifts(o *Config) bool {
 }
 
 // cut compares the cells at the end of an interval.
-func (a *Accumulator) cut(up, down *Aggregator) {
-	counts, cells := &a.counts, newPairing(up, down)
+func (a *Accumulator) cut(start int64, up, down *Aggregator) {
+	counts, cells, width := &a.counts, newPairing(up, down), int(a.config.SumBits)
 	counts.Sent += up.unsampledCount()
 	counts.Received += down.unsampledCount()
 	cells.each(func(bank, i int) {
@@ -208,6 +238,8 @@ func (a *Accumulator) cut(up, down *Aggregator) {
 		counts.Cells++
 		counts.Sent += uint64(s.count())
 		counts.Received += uint64(d.count())
+		counts.stamps[0].add(s, start, a.end, width)
+		counts.stamps[1].add(d, start, a.end, width)
 		a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 	})
 }
@@ -248,7 +280,7 @@ func (a *Accumulator) TakeOut(lost []areas.Lost, onWay map[int][]areas.Lost) {
 // that has ended.
 func (a *Accumulator) End() {
 	a.ends = append(a.ends, ending{a.areas.Cuts(), a.counts})
-	a.counts, a.current = Result{}, false
+	a.counts, a.current = counted{}, false
 }
 
 // Settled reports whether a report has ended that is as good as it will be.
@@ -267,14 +299,14 @@ func (a *Accumulator) Reset() {
 	if len(a.ends) > 0 {
 		a.ends = append(a.ends[:0], a.ends[1:]...)
 	} else {
-		a.counts = Result{}
+		a.counts = counted{}
 	}
 	a.current = false
 	a.whole.reset()
 }
 
 // report returns the counts of the report.
-func (a *Accumulator) report() *Result {
+func (a *Accumulator) report() *counted {
 	if len(a.ends) > 0 {
 		return &a.ends[0].counts
 	}
@@ -382,8 +414,8 @@ func sq(x float64) float64 { return x * x }
 // Estimate returns what is known of the report so far: the mean delay and its
 // deviation, and how many packets were lost. If no packet was received or
 // nothing is known of any, the error wraps [estimate.ErrNoSamples]; if many
-// delays are negative and hardly any were before, [estimate.ErrClocks]. The counts are
-// right all the same.
+// delays are negative and hardly any were before, or stamps are more than an interval
+// outside of theirs on average, [estimate.ErrClocks]. The counts are right all the same.
 //
 // The mean is the time that packets spent on their way within the report, for
 // each that was received in it. Where the report begins and ends, packets are on
@@ -392,7 +424,8 @@ func sq(x float64) float64 { return x * x }
 // outstanding for half as long again as any packet lately. Then it is Lost; if
 // it comes after all, it is Extra.
 func (a *Accumulator) Estimate() (Result, error) {
-	r, whole := *a.report(), a.complete()
+	of, whole := a.report(), a.complete()
+	r := of.Result
 	lost, extra, outstanding := a.areas.Losses(a.through())
 	if a.started && a.through() > a.from {
 		r.Lost += uint64(lost)
@@ -403,6 +436,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.Repeats.unknown = uint64(whole.left)
 	if whole.clocks != nil {
 		return r, fmt.Errorf("lda: %w", whole.clocks)
+	}
+	if err := cmp.Or(of.stamps[0].check("upstream"), of.stamps[1].check("downstream")); err != nil {
+		return r, err
 	}
 	if whole.received == 0 {
 		const none = "lda: %w: %d packets sent, %d received, nothing is known of them"

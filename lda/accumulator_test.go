@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -410,5 +411,38 @@ func TestAccumulatorSlowQuantiles(t *testing.T) {
 	})
 	if inside.of < 10 || inside.hits < inside.of*4/5 {
 		t.Errorf("%d of %d intervals hold the quantile", inside.hits, inside.of)
+	}
+}
+
+// Stamps of another clock than the cuts' make areas of nothing: the report is refused and says
+// at which point, whatever the width of sums. Stamps that are off by less than an interval are not.
+func TestAccumulatorStampsOfAnotherClock(t *testing.T) {
+	run := cutTraffic(t, 12, 20, 500, exponentialDelay(2e7), 0.01)
+	for _, c := range []struct {
+		up, down int64
+		bits     uint8
+		want     string
+	}{{0, 0, 64, ""}, {5e7, 5e7, 64, ""}, {0, -4e7, 64, ""}, {3e10, 3e10, 64, "upstream"}, {-3e10, 0, 64, "upstream"},
+		{0, 3e10, 64, "downstream"}, {0, 3600e9, 40, "downstream"}, {3600e9, 3600e9, 40, "upstream"}} {
+		config := DefaultConfig
+		config.SumBits = c.bits
+		a, err := NewAccumulator(config)
+		for k := range run.up {
+			up, down := mustNewFor(t, config), mustNewFor(t, config)
+			for i := range run.up[k].cells {
+				s, d := &run.up[k].cells[i], &run.down[k].cells[i]
+				up.cells[i], down.cells[i] = *s, *d
+				up.cells[i].sum += uint64(c.up) * uint64(s.count())
+				down.cells[i].sum += uint64(c.down) * uint64(d.count())
+			}
+			err = errors.Join(err, a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, up, down))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = a.Estimate()
+		if (c.want == "") != (err == nil) || err != nil && (!errors.Is(err, estimate.ErrClocks) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

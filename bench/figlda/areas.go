@@ -128,6 +128,8 @@ func areaLosses(shares []float64) (all []areaLoss) {
 type areaScore struct {
 	reports, refused, outside95, outside999 int
 	errors, halves, exact                   []float64
+	ofErrors, ofHalves                      []float64 // of the mean of those received
+	ofOutside                               int
 }
 
 // runAreas passes so many seconds of traffic and judges each report.
@@ -164,6 +166,12 @@ func (s *areaScore) judge(total *lda.Accumulator, truth *areaTruth) {
 	s.errors = append(s.errors, math.Abs(r.Mean-delays)/delays)
 	s.exact = append(s.exact, estimate.RelativeError(r.Mean, way))
 	s.halves = append(s.halves, (i.High-i.Low)/2/delays)
+	mean, of := r.OfReceived(0.95)
+	if delays < of.Low-2e-6*delays || delays > of.High+2e-6*delays {
+		s.ofOutside++
+	}
+	s.ofErrors = append(s.ofErrors, math.Abs(mean-delays)/delays)
+	s.ofHalves = append(s.ofHalves, (of.High-of.Low)/2/delays)
 }
 
 // areaSeconds is for how long traffic passes, and areaLossesAt what is lost of it:
@@ -192,33 +200,56 @@ func (t *areaTally) add(s *areaScore) {
 	}
 }
 
+// An areaTable is what LDA tells: of both means how many are outside, and how narrow their
+// intervals are at 10⁵ packets a second and losses up to 1 %.
+type areaTable struct {
+	table                  *experiment.Table
+	all, received          areaTally
+	worst, wide            float64 // error to the time on the way without loss, and half-width over error
+	rows, narrow, narrowOf int     // those with at most four times the error, by either mean
+}
+
+func (t *areaTable) add(law areaLaw, rate float64, loss areaLoss, s *areaScore) {
+	median := func(x []float64) float64 { return perflow.Quantile(x, 0.5) }
+	e, exact, half, ofE, ofHalf := median(s.errors), median(s.exact), median(s.halves), median(s.ofErrors), median(s.ofHalves)
+	t.table.Row(law.name, experiment.Duration(1e9*law.mean), rate, fmt.Sprintf("%s %s", percent(loss.share), loss.name), s.reports, s.refused,
+		s.outside95, s.outside999, percent(exact), percent(e), percent(half), experiment.Number(half/e),
+		s.ofOutside, percent(ofE), percent(ofHalf), experiment.Number(ofHalf/ofE))
+	t.all.add(s)
+	t.received.add(&areaScore{reports: s.reports, refused: s.refused, outside95: s.ofOutside})
+	if loss.share == 0 && law.mean < 1 {
+		t.worst = max(t.worst, exact)
+	}
+	if loss.share > 0.01 || rate != 1e5 {
+		return
+	}
+	t.wide = max(t.wide, half/e)
+	t.rows++
+	if half <= 4*e {
+		t.narrow++
+	}
+	if ofHalf <= 4*ofE {
+		t.narrowOf++
+	}
+}
+
 func measureAreas(run *experiment.Run) {
-	t := run.Table("areas", "LDA: reports of ten cuts of 0.1 s, DefaultConfig",
+	t := areaTable{table: run.Table("areas", "LDA: reports of ten cuts of 0.1 s, DefaultConfig",
 		"delays", "mean", "packets/s", "loss", "reports", "refused", "outside 95 %", "99.9 %",
-		"error to the time on the way", "error", "half-width", "over error")
+		"error to the time on the way", "error", "half-width", "over error",
+		"of those received: outside", "error", "half-width", "over error")}
 	each := run.Table("flows", fmt.Sprintf("%d flows of ten seconds, %g packets a second together", areaFlows, areaRate),
 		"delays", "mean", "loss", "LDS: refused", "outside 95 %", "99.9 %", "error", "half-width",
 		"COLATE: refused", "outside 95 %", "99.9 %", "error", "half-width")
-	var all [3]areaTally // of LDA, LDS and COLATE
+	var flows [2]areaTally // of LDS and COLATE
 	rates := []float64{1e5, 1e3, 10, 1e6}[:run.Pick(1, 4)]
 	shares := [][]float64{{0.01}, {0.001, 0.01, 0.05, 0.2}}[run.Pick(0, 1)]
-	worst, wide := 0.0, 0.0
 	laws := perflow.Spread(areaLaws(), run.Pick(7, 13))
 	for _, law := range experiment.Each(run, laws) {
 		for _, rate := range rates {
 			for _, loss := range areaLossesAt(rate, shares) {
-				s := runAreas(run, lda.DefaultConfig, law, loss, rate, areaSeconds(run, rate),
-					fmt.Sprint(law.name, law.mean, rate, loss.name, loss.share))
-				e, exact, half := perflow.Quantile(s.errors, 0.5), perflow.Quantile(s.exact, 0.5), perflow.Quantile(s.halves, 0.5)
-				t.Row(law.name, experiment.Duration(1e9*law.mean), rate, fmt.Sprintf("%s %s", percent(loss.share), loss.name), s.reports, s.refused,
-					s.outside95, s.outside999, percent(exact), percent(e), percent(half), experiment.Number(half/e))
-				all[0].add(s)
-				if loss.share == 0 && law.mean < 1 {
-					worst = max(worst, exact)
-				}
-				if loss.share <= 0.01 && rate == 1e5 {
-					wide = max(wide, half/e)
-				}
+				t.add(law, rate, loss, runAreas(run, lda.DefaultConfig, law, loss, rate, areaSeconds(run, rate),
+					fmt.Sprint(law.name, law.mean, rate, loss.name, loss.share)))
 			}
 		}
 		for _, loss := range areaLosses(shares) {
@@ -227,19 +258,21 @@ func measureAreas(run *experiment.Run) {
 			for k, s := range []*areaScore{byLDS, byCOLATE} {
 				e, half := perflow.Quantile(s.errors, 0.5), perflow.Quantile(s.halves, 0.5)
 				cells = append(cells, s.refused, s.outside95, s.outside999, percent(e), percent(half))
-				all[k+1].add(s)
+				flows[k].add(s)
 			}
 			each.Row(cells...)
 			run.Alive()
 		}
 	}
-	for k, n := range all {
-		what := fmt.Sprintf([]string{"reports %s", "flows %s by LDS", "flows %s by COLATE"}[k], "outside their 95 % interval")
+	for k, n := range []areaTally{t.all, t.received, flows[0], flows[1]} {
+		what := []string{"reports", "means of those received", "flows by LDS", "flows by COLATE"}[k] + " outside their 95 % interval"
 		run.Keeps(what, "at most 5 %", fmt.Sprintf("%d of %d", n.outside, n.answered), 20*n.outside <= n.answered)
 		run.Keeps("rows of these with more outside than chance makes of 5 % once in a thousand rows", "none",
 			fmt.Sprintf("%d of %d", n.over, n.rows), n.over == 0)
 	}
-	run.Within("without loss: error to the time on the way", "≤ 0.1 %", worst, 0.001, 0)
-	run.Keeps("losses up to 1 %, 10⁵ packets/s: half-width over error, in the worst row", "≤ 4", experiment.Number(wide), wide <= 4)
+	run.Within("without loss: error to the time on the way", "≤ 0.1 %", t.worst, 0.001, 0)
+	run.Keeps("losses up to 1 %, 10⁵ packets/s: half-width over error, in the worst row", "≤ 4", experiment.Number(t.wide), t.wide <= 4)
+	run.Keeps("rows of these with at most 4 times the error", "all",
+		fmt.Sprintf("%d of %d, by the mean of those received %d", t.narrow, t.rows, t.narrowOf), t.narrow == t.rows)
 	run.Config("cut", areaCut, "window", areaWindow)
 }
