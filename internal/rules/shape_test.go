@@ -98,7 +98,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {2520, 466},
 	"estimate/joint": {1460, 995},
 	"estimate/clock": {1480, 1070},
-	"lda":            {3180, 3068},
+	"lda":            {3180, 3086},
 	"lda/control":    {450, 1113},
 	"lda/lost":       {695, 410},
 	"lda/mplane":     {1800, 1450},
