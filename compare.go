@@ -348,8 +348,8 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if w.added != 0 {
 		down.shift(w.added)
 	}
-	if w.lags || w.late != nil {
-		down = w.delayed(down)
+	if waits := w.lags && p.through == p.after+1; waits || w.late != nil {
+		down = w.delayed(down, waits)
 	}
 	after, through := w.ofSender(p.after, p.lag), w.ofSender(p.through, p.lag)
 	start := w.end // before which nothing passed
@@ -411,13 +411,14 @@ func (w *way) place(p *pair) {
 // aligned is how far apart cuts may end, in ns: packets take that long.
 const aligned = 5e5
 
-// delayed returns what was received up to the cut before, if receptions wait.
-func (w *way) delayed(down *tally) *tally {
+// delayed returns what was received up to the cut before, if receptions wait. They do not for one
+// that is longer, of a point that was idle: it would be too long.
+func (w *way) delayed(down *tally, waits bool) *tally {
 	before := w.late
 	if w.late = nil; before == nil {
 		before = borrowTally(w.config)
 	}
-	if w.lags {
+	if waits {
 		w.late = down
 		return before
 	}
