@@ -1,12 +1,10 @@
 package hashing
 
 // The derivations below turn one well-mixed 64-bit hash into what a synopsis
-// needs: a row, a bank, a sampling decision, a second hash. They are pure,
-// inlined, and have no branch that depends on the hash. Row uses the low half of
-// the hash, Sampled the high half, and so should a bank, so that one hash gives a
-// row together with a bank or a decision, independently. For a bank and a
-// decision, take the second from Mix. A hash of fewer than 64 bits goes through
-// Word first.
+// needs. They have no branch that depends on the hash. Row uses its low half,
+// Sampled the high half, and so should a bank, so that one hash gives a row
+// together with a bank or a decision, independently. For a bank and a decision,
+// take the second from Mix.
 
 // Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
 // multiply-shift: no row is favoured by more than rows/2^32. If rows

@@ -30,18 +30,15 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// split makes two keys from a seed: one for each factor of a product. They
-// come from the halves of the seed's product with an odd constant of 64 bits.
-// Their exclusive or is the low half, which differs for any two seeds except
-// those below. So a pair of inputs that exchanges the factors collides under
-// one seed only, and if one word meets both keys, no change of the input
-// undoes a change of the seed.
+// split makes two keys from a seed: one for each factor of a product. Their
+// exclusive or is the low half of the seed's product with an odd constant,
+// which differs for any two seeds but those below: a pair of inputs that
+// exchanges the factors collides under one seed only.
 //
-// A product with few bits makes weak keys: zero keys under the seed key0, a
-// number that people may use as a seed; keys of ones alone under its
-// complement; equal keys under seeds that differ from these in a few low or
-// high bits. The 2^33 seeds that have the middle 32 bits of key0, or of its
-// complement, have the keys of as many other seeds.
+// A product with few bits makes weak keys: of zeros under the seed key0, of
+// ones under its complement, equal ones under seeds that differ from these in a
+// few low or high bits. So the 2^33 seeds that have the middle 32 bits of
+// either have the keys of as many other seeds.
 func split(seed, constant uint64) (x, y uint64) {
 	seed ^= key0
 	hi, lo := bits.Mul64(seed, constant)
@@ -66,9 +63,8 @@ func Digest(seed uint64, b []byte) Packet {
 	// other one, and nobody can aim at it without the seed.
 	x, y := split(seed, key1+2*uint64(n))
 	if n > 16 {
-		// Two chains, so that a processor can run two multiplications at
-		// once. The last 16 bytes are absorbed by their product; they may
-		// overlap the blocks before, so that no remainder is left.
+		// Two chains, so that a processor can run two multiplications at once.
+		// The last 16 bytes may overlap the blocks before: no remainder is left.
 		tail := (*[16]byte)(b[n-16:])
 		s := x
 		x = mix(le.Uint64(b[:8])^s, le.Uint64(b[8:16])^y)
@@ -111,9 +107,8 @@ func Digest40(seed uint64, b *[40]byte) Packet {
 	return finish(b3^first, b4^second)
 }
 
-// short absorbs two words. The rotation keeps one word given twice, as by an
-// 8-byte input, from entering a symmetric product, which would map two inputs
-// to one value.
+// short absorbs two words. The rotation keeps one word given twice from
+// entering a symmetric product, which would map two inputs to one value.
 func short(first, last, x, y uint64) Packet {
 	return finish(first^x, bits.RotateLeft64(last^y, 32))
 }
@@ -124,9 +119,8 @@ func finish(a, b uint64) Packet {
 }
 
 // Word returns the digest of one 64-bit word under seed, which is that of its
-// eight little-endian bytes. Use it for packets that already carry an identity
-// of that size, and to widen a hash of fewer than 64 bits. It is inlined on
-// 64-bit machines.
+// eight little-endian bytes: for packets that carry an identity of that size,
+// and to widen a shorter hash. It is inlined on 64-bit machines.
 func Word(seed, x uint64) Packet {
 	// This is split and short, in a form that the compiler can inline.
 	if seed ^= key0; uint32(seed>>16+1) <= 1 {

@@ -9,10 +9,8 @@
 //	}
 //
 // A data path that needs no tuple is served faster by an [Identifier], in
-// bursts: with the flow 14 to 15 times as long as the update of a cell, where a
-// Frame takes 18 (bench/RATIOS.md).
-//
-// For a message that is not a packet, use the [Digest] of any of its bytes.
+// bursts (bench/RATIOS.md). For a message that is not a packet, use the [Digest]
+// of any of its bytes.
 //
 // # Identity
 //
@@ -20,24 +18,19 @@
 // different machines, years and releases apart. Therefore:
 //
 //   - Both points use the same function with the same seed over the same
-//     bytes. [Frame] picks those bytes out of a captured frame.
+//     bytes, which [Frame] picks out of a captured frame. Never hash/maphash,
+//     whose seed is local to one process.
 //   - Every function here gives the same value on every machine and in every
 //     release; golden values in the tests hold it to that.
-//   - Never hash/maphash: its seed is local to one process, so that two points
-//     would agree on nothing. Nor Go's map order, pointers or addresses.
-//   - 10.0.0.1 and ::ffff:10.0.0.1 are one address, and an IPv6 zone is not
-//     part of the packet: see [MakeTuple].
-//   - Packets with the same bytes have one identity. A synopsis counts them in
-//     one cell, at both points.
-//   - No secret travels: what is written down carries the [Fingerprint] of the
-//     seed or key, a Config's Identity, by which two points know that they hash
-//     alike.
+//   - Packets with the same bytes have one identity, and 10.0.0.1 is
+//     ::ffff:10.0.0.1.
+//   - No secret travels: a Config's Identity is the [Fingerprint] of the seed or
+//     key, by which two points know that they hash alike.
 //
 // # Which function
 //
 // Use [Digest] and [Tuple.Flow], unless somebody may craft packets: then
-// [SipHash], at six times the cost. Package families has what hardware computes
-// (H3, Toeplitz, CRCs) and what a proof asks for.
+// [SipHash], at six times the cost. Package families has what hardware computes.
 //
 // # Packets crafted against us
 //
@@ -46,10 +39,9 @@
 // packets apart, whatever the attacker sees of its effects. No key keeps copies
 // of one packet apart: the same bytes sent ten thousand times fill one cell, or
 // are in no sample at all. SECURITY.md says what each synopsis does about that.
-//
-//   - Digest and Tuple.Flow: someone who knows the seed can write collisions
-//     down without a search. A secret seed keeps honest traffic spread and stops
-//     attackers who cannot observe the outcome; nothing beyond that is proven.
+// Of Digest and Tuple.Flow, someone who knows the seed can write collisions
+// down without a search. A secret seed keeps honest traffic spread and stops
+// attackers who cannot observe the outcome; nothing beyond that is proven.
 //
 // # Concurrency
 //

@@ -5,10 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Version is the version of this package's functions. Two points agree on
-// packets and flows only if they have the same version, so it is part of every
-// fingerprint.
-const Version = 2
+const version = 2 // of this package's functions, a part of every fingerprint
 
 // Fingerprint returns a one-way function of a seed that may be published. Two
 // points, and whatever they write, use it to know that they hash alike. Every
@@ -30,12 +27,8 @@ func (s SipHash) Fingerprint() uint64 {
 // fingerprint returns the first 64 bits of the SHA-256 of everything that
 // defines a hash.
 func fingerprint(kind string, k0, k1 uint64) uint64 {
-	buf := make([]byte, 0, 64)
-	buf = append(buf, "hoplag hashing "...)
-	buf = append(buf, Version)
-	buf = append(buf, kind...)
-	buf = binary.BigEndian.AppendUint64(buf, k0)
-	buf = binary.BigEndian.AppendUint64(buf, k1)
-	sum := sha256.Sum256(buf)
+	b := append([]byte("hoplag hashing "), version)
+	b = binary.BigEndian.AppendUint64(append(b, kind...), k0)
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(b, k1))
 	return binary.BigEndian.Uint64(sum[:])
 }

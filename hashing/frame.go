@@ -3,100 +3,51 @@ package hashing
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/bits"
 )
 
-// The reasons why [Frame.Parse] refuses a frame. Test for them with errors.Is.
+// The reasons why [Frame.Parse] refuses a frame.
 var (
 	// ErrNotIP says that the frame carries something else, such as ARP, LLDP or a
-	// pseudowire. Count it and go on. To account for every frame, identify it by
-	// the [Digest] of all its captured bytes, if nothing between the points
-	// rewrites them.
-	ErrNotIP = errors.New("frame carries no IP")
+	// pseudowire. Count it and go on, or identify it by the [Digest] of all its
+	// bytes, if nothing between the points rewrites them.
+	ErrNotIP = errors.New("hashing: frame carries no IP")
 
 	// ErrTruncated says that the captured bytes end inside the headers that name
 	// the flow. Use a larger snap length.
-	ErrTruncated = errors.New("frame ends inside its headers")
+	ErrTruncated = errors.New("hashing: frame ends inside its headers")
 
 	// ErrMalformed says that a header contradicts itself or the one below it.
-	ErrMalformed = errors.New("malformed IP header")
+	ErrMalformed = errors.New("hashing: malformed IP header")
 
 	// ErrLink says that the link type is none of those that [LinkType] lists, so that
 	// no frame of that capture can be read.
-	ErrLink = errors.New("unsupported link type")
-)
-
-// The errors that Parse returns, made once so that refusing a frame allocates
-// nothing.
-var (
-	errNotIP     = fmt.Errorf("hashing: %w", ErrNotIP)
-	errTruncated = fmt.Errorf("hashing: %w", ErrTruncated)
-	errMalformed = fmt.Errorf("hashing: %w", ErrMalformed)
-	errLink      = fmt.Errorf("hashing: %w", ErrLink)
+	ErrLink = errors.New("hashing: unsupported link type")
 )
 
 // A Frame is what two points need to know about a captured frame: who sent it
 // to whom, and the bytes that stay the same on the way.
 //
-// # What is hashed
-//
-// Digest covers 72 bytes, numbers big-endian as on the wire, absent fields
-// zero:
-//
-//	 0  16  source address, IPv4 as IPv4-mapped
-//	16  16  destination address; the final one, where an IPv6 routing header
-//	        of type 0, 2 or 4 (segment routing) still has segments to visit
-//	32  24  transport: of TCP the header without options (ports, sequence and
-//	        acknowledgement numbers, flags, window, checksum, urgent pointer)
-//	        and 4 bytes of payload; of any other protocol, and of fragments
-//	        after the first, the first 24 bytes
-//	56   4  identification (16 bits in IPv4; in IPv6 the fragment header's 32)
-//	60   2  fragment offset in units of 8 bytes << 3 | more fragments
-//	62   2  in IPv4 the total length; in IPv6 the payload length less that of
-//	        the extension headers; zero if the header's length field is
-//	64   1  protocol, that is the last next-header value in IPv6
-//	65   7  zero
-//
-// They are the fields that RFC 4302 (the IP authentication header) counts as
-// immutable or predictable, as far as they distinguish packets, and the place
-// of a fragment. They leave out everything below IP, what routers rewrite, and
-// TCP options, because the checksum covers those.
-//
-// # What changes an identity
+// Digest covers 72 bytes, which SPEC.md lists: both addresses, the protocol,
+// identification, place and length of a fragment, and the first 24 bytes of the
+// transport, of TCP the header without options and 4 bytes of payload. They are
+// the fields that RFC 4302 (the IP authentication header) counts as immutable
+// or predictable, as far as they distinguish packets.
 //
 // Two points agree unless something between them makes another packet of it:
-//
-//	unchanged                             changed
-//	TTL, hop limit, DSCP, ECN             addresses or ports translated (NAT)
-//	IPv6 flow label                       a TCP proxy, or sequence numbers shifted
-//	IPv4 header checksum, DF              MSS clamped: the SYN, by its checksum
-//	tags, labels, PPPoE, MAC addresses    TCP options rewritten, the same way
-//	Ethernet padding                      IPv4 options added or removed
-//	IPv4 options rewritten in place       an IPv4 source route's next hop
-//	IPv6 extension headers added,         fragmentation, or reassembly
-//	 changed or removed, but fragments'   offloads: segments merged, or captured
-//	a segment routing header visited,      before they are split or summed
-//	 or popped before the end (PSP)       ESP between the points (RFC 4303)
-//	a tunnel that both look into,         AH in IPv4 between the points
-//	 or that one of them is outside of    a tunnel that is not looked into
-//	a capture cut behind these bytes      a capture cut within them: see Cut
-//
-// A path with a cause on the right has packets that one point does not know:
-// all of them, SYNs only, or those that are fragments. Where the cause is the
-// network card, capture beside the host, or turn its offloads off.
+// translated addresses or ports, fragmentation, offloads that merge or split
+// segments, and what else SPEC.md lists. Where the cause is the network card,
+// capture beside the host, or turn its offloads off.
 //
 // # Tunnels
 //
-// The packets of a tunnel have one pair of addresses, and often neither an
-// identification nor a checksum of their own: the bytes above are the same for
-// thousands of them. So the packet is the one inside. Parse looks into IP in
-// IP, GRE (with Ethernet, PPP, MPLS and ERSPAN in it), EtherIP, MPLS over IP
-// and UDP, and, by their destination port, VXLAN, VXLAN-GPE, Geneve and GTP-U.
-// [Tunnels] says how deep, and by which ports. A point within the tunnel and
-// one before or after it then agree. Parse does not look into fragments. If
-// there is no whole IP header inside, as with ARP or encrypted traffic, the
-// packet remains the outer one.
+// The packets of a tunnel have the same outer headers by the thousand, so the
+// packet is the one inside. Parse looks into IP in IP, GRE (with Ethernet, PPP,
+// MPLS and ERSPAN in it), EtherIP, MPLS over IP and UDP, and, by their
+// destination port, VXLAN, VXLAN-GPE, Geneve and GTP-U. [Tunnels] says how deep,
+// and by which ports. It does not look into fragments. If there is no whole IP
+// header inside, as with ARP or encrypted traffic, the packet remains the outer
+// one.
 //
 // # Fragments
 //
@@ -107,33 +58,26 @@ var (
 //
 // # Snap length
 //
-// Without a tunnel, the 24 bytes fit a snap length of 96 even with one VLAN
-// tag, IPv6 and TCP timestamps (14+4+40+32+4 = 94), and one of 64 with one tag,
-// IPv4 and no options (14+4+20+24 = 62); 128 covers the inner packet of VXLAN
-// over IPv4, and 160 that over IPv6. The bytes end where the IP length field
-// says that the packet does, wherever the capture ends. If it ends earlier, Cut
-// is set and the missing bytes count as zeros: then two points agree only if
-// both captures stop at the same byte of the packet, which a tag added between
-// them prevents.
+// Without a tunnel, the bytes fit a snap length of 96 even with one VLAN tag,
+// IPv6 and TCP timestamps (14+4+40+32+4 = 94), and one of 64 with one tag, IPv4
+// and no options; 128 covers the inner packet of VXLAN over IPv4, and 160 that
+// over IPv6. If a capture ends earlier, Cut is set and the missing bytes count as
+// zeros: then two points agree only if both stop at the same byte of the packet.
 //
 // A Frame holds no reference to the bytes that it was parsed from, and can be
 // reused for the next frame. It is not safe for concurrent use.
 type Frame struct {
 	// Tuple identifies the flow: that of the innermost packet that was looked
-	// into. Ports are those of TCP, UDP, UDP-Lite, SCTP and DCCP, and zero for
-	// every other protocol. Digest reads addresses and protocol from here: to
-	// change the tuple, change a copy.
+	// into. Only TCP, UDP, UDP-Lite, SCTP and DCCP have ports. Digest reads
+	// addresses and protocol from here: to change the tuple, change a copy.
 	Tuple Tuple
 
-	// Length is the length in bytes of the outermost IP datagram, including
-	// its header, according to the IP header, whatever was captured. It is 0
-	// if the header says 0, as in captures of segmentation offload and in IPv6
-	// jumbograms.
+	// Length is the length in bytes of the outermost IP datagram, including its
+	// header, according to that header. It is 0 if the header says 0, as in
+	// captures of segmentation offload and in IPv6 jumbograms.
 	Length int
 
-	// rest are bytes 32 to 63 of those that Digest covers; the others are in the
-	// tuple. Here they are aligned.
-	rest [transportSize + 8]byte
+	rest [transportSize + 8]byte // bytes 32 to 63 of those that Digest covers
 
 	// Tunnels is the number of tunnels that were looked into.
 	Tunnels uint8
@@ -191,7 +135,7 @@ func (f *Frame) ClearChecksum() {
 
 // Parse reads the headers of one frame; b may hold only its first bytes. It
 // looks into tunnels as [DefaultTunnels] say. It never panics and allocates
-// nothing. On error, which wraps [ErrNotIP], [ErrTruncated], [ErrMalformed] or
+// nothing. On error, one of [ErrNotIP], [ErrTruncated], [ErrMalformed] and
 // [ErrLink], f is the zero Frame.
 func (f *Frame) Parse(link LinkType, b []byte) error {
 	return f.ParseWith(link, b, &DefaultTunnels)

@@ -7,7 +7,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Each cause in the table of Frame's document, as a packet before and after it.
+// Each cause in SPEC.md's table, as a packet before and after it.
 func TestFrameCauses(t *testing.T) {
 	const (
 		udp   = "0035 1000 0020 beef " + data + data + data // 32 bytes

@@ -90,7 +90,7 @@ func (w *walk) check(ok bool, err error) {
 // look returns the next n bytes, or zeros if they were not captured.
 func (w *walk) look(n int) []byte {
 	if len(w.b) < n {
-		w.check(false, errTruncated)
+		w.check(false, ErrTruncated)
 		return zeros[:n]
 	}
 	return w.b[:n]
@@ -98,7 +98,7 @@ func (w *walk) look(n int) []byte {
 
 // skip passes n bytes.
 func (w *walk) skip(n int) {
-	w.check(len(w.b) >= n, errTruncated)
+	w.check(len(w.b) >= n, ErrTruncated)
 	w.b = w.b[min(n, len(w.b)):]
 }
 
@@ -113,16 +113,15 @@ func (w *walk) take(n int) []byte {
 func (w *walk) ip(k kind) {
 	for w.err == nil {
 		switch k {
-		case typeIPv4, typeIPv6, kindLink + kind(LinkIPv4), kindLink + kind(LinkIPv6):
-			want := byte(4)
-			if k == typeIPv6 || k == kindLink+kind(LinkIPv6) {
-				want = 6
-			}
-			w.check(w.look(1)[0]>>4 == want, errMalformed)
+		case typeIPv4, kindLink + kind(LinkIPv4):
+			w.check(w.look(1)[0]>>4 == 4, ErrMalformed)
+			return
+		case typeIPv6, kindLink + kind(LinkIPv6):
+			w.check(w.look(1)[0]>>4 == 6, ErrMalformed)
 			return
 		case kindEither, kindLink + kind(LinkRaw):
 			version := w.look(1)[0] >> 4
-			w.check(version == 4 || version == 6, errNotIP)
+			w.check(version == 4 || version == 6, ErrNotIP)
 			return
 		}
 		if size, at := typed(k); size > 0 {
@@ -181,19 +180,16 @@ func (w *walk) link(l LinkType) kind {
 		}
 		return kindPPP
 	}
-	w.check(false, errLink)
+	w.check(false, ErrLink)
 	return kindNone
 }
 
-// next passes one header that is neither of fixed form nor of a link. Cooked
-// captures number a few kinds of frame below 1500, where Ethernet has lengths;
-// those that can carry IP have the same LLC header after it.
+// next passes one header that is neither of fixed form nor of a link.
 func (w *walk) next(k kind) kind {
 	switch k {
 	case typeMPLS, typeMPLSMulti:
-		// Nothing in a label stack says what follows, so the version field must
-		// (RFC 4928): where it is 0 there is a pseudowire's control word, and
-		// then most often Ethernet (RFC 4448).
+		// The version field says what follows a label stack (RFC 4928): where it is
+		// 0 there is a pseudowire's control word, and then Ethernet (RFC 4448).
 		for w.take(4)[2]&1 == 0 && w.err == nil {
 		}
 		if w.look(1)[0]>>4 != 0 {
@@ -203,7 +199,7 @@ func (w *walk) next(k kind) kind {
 		return kindEthernet
 	case typePPPoE: // RFC 2516: version 1, type 1, code 0 of session data
 		b := w.take(6)
-		w.check(b[0] == 0x11 && b[1] == 0, errNotIP)
+		w.check(b[0] == 0x11 && b[1] == 0, ErrNotIP)
 		return kindPPP
 	case kindPPP:
 		return w.ppp()
@@ -213,17 +209,17 @@ func (w *walk) next(k kind) kind {
 		if flags&channel != 0 {
 			size = 16
 		}
-		w.check(flags&(encrypted|changed) == 0, errNotIP)
+		w.check(flags&(encrypted|changed) == 0, ErrNotIP)
 		return kind(binary.BigEndian.Uint16(w.take(size)[size-2:]))
 	case typeNSH: // RFC 8300
 		b := w.look(8)
 		size := int(b[1]&0x3f) * 4
-		w.check(size >= 8, errMalformed)
+		w.check(size >= 8, ErrMalformed)
 		w.skip(size)
-		w.check(b[3] != 4, errNotIP) // no header within itself
+		w.check(b[3] != 4, ErrNotIP) // no header within itself
 		return service(b[3])
 	case kindEtherIP: // RFC 3378
-		w.check(w.take(2)[0] == 0x30, errNotIP)
+		w.check(w.take(2)[0] == 0x30, ErrNotIP)
 		return kindEthernet
 	case kindGRE, kindVXLAN, kindVXLANGPE, kindGeneve, kindGTP:
 		return w.tunnel(k)
@@ -232,10 +228,10 @@ func (w *walk) next(k kind) kind {
 		// LLC with a SNAP header whose organisation is 0: an EtherType.
 		const snap = "\xaa\xaa\x03\x00\x00\x00"
 		n := min(len(w.b), len(snap))
-		w.check(string(w.b[:n]) == snap[:n], errNotIP)
+		w.check(string(w.b[:n]) == snap[:n], ErrNotIP)
 		return kind(binary.BigEndian.Uint16(w.take(len(snap) + 2)[len(snap):]))
 	}
-	w.check(false, errNotIP)
+	w.check(false, ErrNotIP)
 	return kindNone
 }
 
@@ -261,11 +257,8 @@ func (w *walk) ppp() kind {
 
 // service returns the kind of the next protocol of VXLAN-GPE and NSH.
 func service(next byte) kind {
-	kinds := [...]kind{kindNone, typeIPv4, typeIPv6, kindEthernet, typeNSH, typeMPLS}
-	if int(next) < len(kinds) {
-		return kinds[next]
-	}
-	return kindNone
+	kinds := [...]kind{kindNone, typeIPv4, typeIPv6, kindEthernet, typeNSH, typeMPLS, kindNone}
+	return kinds[min(int(next), len(kinds)-1)]
 }
 
 // tunnel passes the header of a tunnel.
@@ -277,7 +270,7 @@ func (w *walk) tunnel(k kind) kind {
 		return w.gtp()
 	case kindGeneve: // RFC 8926, with options; version 0
 		b := w.look(8)
-		w.check(b[0]>>6 == 0, errNotIP)
+		w.check(b[0]>>6 == 0, ErrNotIP)
 		w.skip(8 + int(b[0]&0x3f)*4)
 		return bridged(kind(binary.BigEndian.Uint16(b[2:])))
 	}
@@ -285,7 +278,7 @@ func (w *walk) tunnel(k kind) kind {
 	// follows.
 	const identified, generic = 0x08, 0x04
 	b := w.take(8)
-	w.check(b[0]&identified != 0, errNotIP)
+	w.check(b[0]&identified != 0, ErrNotIP)
 	if k == kindVXLANGPE && b[0]&generic != 0 {
 		return service(b[3])
 	}
@@ -305,16 +298,16 @@ func (w *walk) gtp() kind {
 	const version1, userData = 3, 255 // and not GTP'
 	b := w.take(8)
 	flags := b[0]
-	w.check(flags>>4 == version1 && b[1] == userData, errNotIP)
+	w.check(flags>>4 == version1 && b[1] == userData, ErrNotIP)
 	if flags&7 == 0 {
 		return kindEither
 	}
-	// Four more bytes end in the kind of the next extension header. Each of
-	// them says its length in words, and ends so, too.
+	// Four more bytes end in the kind of the next extension header, as each of
+	// these does behind its length in words.
 	next := w.take(4)[3]
 	for flags&4 != 0 && next != 0 && w.err == nil {
 		size := int(w.look(1)[0]) * 4
-		w.check(size > 0, errMalformed)
+		w.check(size > 0, ErrMalformed)
 		w.skip(max(size, 1) - 1)
 		next = w.take(1)[0]
 	}
@@ -327,7 +320,7 @@ func (w *walk) gre() kind {
 	b := w.take(4)
 	flags, k := binary.BigEndian.Uint16(b), kind(binary.BigEndian.Uint16(b[2:]))
 	ppp := flags&version == 1 && k == typePPP
-	w.check(flags&routing == 0 && (flags&version == 0 || ppp), errNotIP)
+	w.check(flags&routing == 0 && (flags&version == 0 || ppp), ErrNotIP)
 	w.skip(4 * bits.OnesCount16(flags&(checksum|key|sequence)))
 	switch {
 	case k == typeERSPAN && flags&sequence != 0:

@@ -5,17 +5,15 @@ import (
 	"math/bits"
 )
 
-// An Identifier turns bursts of frames into the identities that a [Frame] would
-// give them, faster, where no tuple is needed: in a data path, or a tap that takes
-// frames off a ring. It is read-only, and safe for concurrent use.
+// An Identifier turns bursts of frames, as off a ring, into the identities that a
+// [Frame] would give them, faster. It is read-only, and safe for concurrent use.
 type Identifier struct {
 	seed    uint64
 	link    LinkType
 	tunnels Tunnels
 
-	// What split makes of the seed, for a digest and for a flow. In those of IPv4
-	// is the prefix of its addresses; a digest turns the second key for the
-	// destination.
+	// What split makes of the seed, for a digest and for a flow, of IPv4 with the
+	// prefix of its addresses; a digest turns the second key for the destination.
 	x, y, y4, turned, turned4, flowX, flowY, flowY4 uint64
 }
 
@@ -37,18 +35,14 @@ func NewIdentifier(seed uint64, link LinkType, tunnels Tunnels) *Identifier {
 // frames, but flows and at may be nil.
 func (d *Identifier) Frames(frames [][]byte, packets []Packet, flows []Flow, at []int) int {
 	var f Frame
-	n, plain := 0, d.link == LinkEthernet // two others in a row, and the rest takes the slow way
+	n := 0
 	for i := 0; i < len(frames); i++ {
-		if plain {
+		if d.link == LinkEthernet {
 			quick := d.run(frames[i:], packets[n:], flows[min(n, len(flows)):])
-			plain = quick > 0
-			for ; quick > 0; quick-- {
-				if at != nil {
-					at[n] = i
-				}
-				n++
-				i++
+			for k := range min(quick, len(at)) {
+				at[n+k] = i + k
 			}
+			n, i = n+quick, i+quick
 		}
 		if i == len(frames) || f.ParseWith(d.link, frames[i], &d.tunnels) != nil {
 			continue

@@ -26,15 +26,9 @@ const (
 
 const (
 	tcpHeaderSize = 20
-	moreFragments = 1 // the flag beside a fragment offset
-
-	// unknown stands for the length of a packet whose header does not say: it
-	// ends where the capture does, or later.
-	unknown = 1<<31 - 1
-
-	// maxExtensions bounds the extension headers of a packet. RFC 8200 expects
-	// each kind at most once (destination options twice), which makes seven.
-	maxExtensions = 16
+	moreFragments = 1         // the flag beside a fragment offset
+	unknown       = 1<<31 - 1 // length of a packet that ends where the capture does, or later
+	maxExtensions = 16        // headers; RFC 8200 expects seven at most
 )
 
 // parseIP sets f, which is zero, to a packet that begins with an IP header.
@@ -68,7 +62,7 @@ func (f *Frame) parseIPv4(w *walk) (id uint64, length int) {
 	if length = int(total) - size; total == 0 {
 		length = unknown
 	}
-	w.check(size >= 20 && length >= 0, errMalformed)
+	w.check(size >= 20 && length >= 0, ErrMalformed)
 	w.skip(size)
 
 	t := &f.Tuple
@@ -96,7 +90,7 @@ func (f *Frame) parseIPv6(w *walk) (id uint64, length int) {
 	copy(f.Tuple.Dst[:], header[24:40])
 
 	for n := 0; w.err == nil && id>>16&0xffff <= moreFragments && isExtension(next); n++ {
-		w.check(n < maxExtensions && length >= 8, errMalformed)
+		w.check(n < maxExtensions && length >= 8, ErrMalformed)
 		b := w.look(8)
 		size := 8 + int(b[1])*8
 		switch next {
@@ -109,7 +103,7 @@ func (f *Frame) parseIPv6(w *walk) (id uint64, length int) {
 		case protoRouting:
 			f.setFinal(w.b[:min(size, len(w.b))])
 		}
-		w.check(size <= length, errMalformed)
+		w.check(size <= length, ErrMalformed)
 		w.skip(size)
 		next, length = b[0], length-size
 	}
@@ -120,9 +114,8 @@ func (f *Frame) parseIPv6(w *walk) (id uint64, length int) {
 	return id, length
 }
 
-// isExtension reports whether to walk over a header. Headers that are always
-// last, such as mobility and HIP, count as protocols here: their bytes
-// distinguish packets.
+// isExtension reports whether to walk over a header. Those that are always last,
+// such as mobility and HIP, count as protocols.
 func isExtension(next uint8) bool {
 	switch next {
 	case protoHopByHop, protoRouting, protoFragment, protoAH, protoDestination:
@@ -132,9 +125,8 @@ func isExtension(next uint8) bool {
 }
 
 // setFinal sets the destination to that of the last segment, if a routing
-// header still has segments to visit: until then the IPv6 header's destination
-// is only the next of them. A type that is unknown (or whose addresses are
-// compressed) leaves the destination as it is.
+// header still has segments to visit. A type that is unknown (or whose addresses
+// are compressed) leaves the destination as it is.
 func (f *Frame) setFinal(routing []byte) {
 	const address = 16
 	if len(routing) < 8+address || routing[3] == 0 {
@@ -155,9 +147,12 @@ func (f *Frame) setFinal(routing []byte) {
 func (f *Frame) parseTransport(w *walk, length int, later bool) {
 	w.b = w.b[:min(len(w.b), length)] // without Ethernet padding
 	t, data, into := &f.Tuple, w.b, f.rest[:transportSize]
-	if !later && length >= 4 && hasPorts(t.Proto) {
-		ports := w.look(4)
-		t.SrcPort, t.DstPort = binary.BigEndian.Uint16(ports), binary.BigEndian.Uint16(ports[2:])
+	switch t.Proto {
+	case protoTCP, protoUDP, protoDCCP, protoSCTP, protoUDPLite:
+		if !later && length >= 4 {
+			ports := w.look(4)
+			t.SrcPort, t.DstPort = binary.BigEndian.Uint16(ports), binary.BigEndian.Uint16(ports[2:])
+		}
 	}
 	if t.Proto == protoTCP && !later && len(data) >= tcpHeaderSize {
 		if size := int(data[12]>>4) * 4; size > tcpHeaderSize { // leave the options out
@@ -166,13 +161,4 @@ func (f *Frame) parseTransport(w *walk, length int, later bool) {
 		}
 	}
 	f.Cut = copy(into, data) < min(len(into), length)
-}
-
-// hasPorts reports whether a protocol's header begins with two 16-bit ports.
-func hasPorts(proto uint8) bool {
-	switch proto {
-	case protoTCP, protoUDP, protoDCCP, protoSCTP, protoUDPLite:
-		return true
-	}
-	return false
 }

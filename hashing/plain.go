@@ -8,22 +8,20 @@ import (
 // Nearly every packet is plain: Ethernet, perhaps with tags, IPv4 without
 // options or IPv6 without extension headers, not a fragment, with TCP, UDP or
 // ICMP, and captured as far as Digest reads. This file has the quick way for
-// those: whole words, no loop. Whatever it does not know takes the way of
-// Frame.parse, and a fuzz target holds the two equal.
-//
-// Numbers here are little-endian loads of what the wire has big-endian.
+// those. Whatever it does not know takes the way of Frame.parse, and a fuzz target
+// holds the two equal. Numbers are little-endian loads of what the wire has
+// big-endian.
 const (
 	etherIPv4 = uint16(typeIPv4>>8 | typeIPv4&0xff<<8)
 	etherIPv6 = uint16(typeIPv6>>8 | typeIPv6&0xff<<8)
 	etherVLAN = uint16(typeVLAN>>8 | typeVLAN&0xff<<8)
 	etherQinQ = uint16(typeQinQ>>8 | typeQinQ&0xff<<8)
 
-	plainSize = 14 + 20 + transportSize // the least that is captured of a plain IPv4 packet
-	longer    = 20                      // by so much is the header of IPv6 longer
-	stamped   = tcpHeaderSize + 12 + 4  // a TCP header with timestamps alone, and four bytes
-	prefix4   = 0xffff << 16            // of the second word of an IPv4-mapped address
-
-	outer = 14 + 20 + udpHeaderSize + 8 // the least that is before a frame inside VXLAN
+	plainSize = 14 + 20 + transportSize     // the least that is captured of a plain IPv4 packet
+	longer    = 20                          // by so much is the header of IPv6 longer
+	stamped   = tcpHeaderSize + 12 + 4      // a TCP header with timestamps alone, and four bytes
+	prefix4   = 0xffff << 16                // of the second word of an IPv4-mapped address
+	outer     = 14 + 20 + udpHeaderSize + 8 // the least that is before a frame inside VXLAN
 )
 
 // isPlain4 reports whether a frame is of IPv4 without options, and not a
@@ -40,22 +38,8 @@ func isPlain6(b []byte) bool {
 	return binary.LittleEndian.Uint32(b[12:16])&mask == version && len(b) >= plainSize+longer
 }
 
-// tunnelPorts has each UDP port of a tunnel at its lower eight bits.
-var tunnelPorts = func() (at [1 << 8]uint16) {
-	for _, port := range []uint16{portGTP, portVXLAN, portVXLANGPE, portGeneve, portMPLS, portVXLANOld} {
-		at[uint8(port)] = port
-	}
-	return at
-}()
-
-// mayLead reports whether a UDP port may lead into a tunnel.
-func (t *Tunnels) mayLead(port uint16) bool {
-	return (tunnelPorts[uint8(port)] == port || port == t.VXLAN || port == t.Geneve || port == t.GTP) && t.Depth > 0
-}
-
 // inside returns the frame inside a plain packet of UDP, length bytes of which
-// were sent, or nil if that takes the slow way. It is not inlined because few
-// packets come here, and registers are scarce.
+// were sent, or nil if that takes the slow way. Inlined it would take registers.
 //
 //go:noinline
 func (t *Tunnels) inside(udp []byte, length int) []byte {

@@ -7,14 +7,12 @@ import (
 
 // SipHash is SipHash-2-4, a keyed pseudorandom function (Aumasson and
 // Bernstein, SipHash: a fast short-input PRF, 2012). Without its key of 128 bits
-// an attacker, even one who sees hashes of inputs of his choice, cannot tell it
-// from a random function, and so can neither aim packets at one cell nor evade
-// sampling. Choose it wherever someone else chooses the packets and gains by
-// misleading the measurement.
+// nobody, even who sees hashes of inputs of his choice, can aim packets at one
+// cell or evade sampling. Choose it wherever someone else chooses the packets
+// and gains by misleading the measurement.
 //
-// A SipHash is a value, and safe for concurrent use. No printer shows its key,
-// wherever it is a part of what is printed. To compare keys, compare
-// Fingerprints.
+// A SipHash is a value, and safe for concurrent use. No printer shows its key. To
+// compare keys, compare Fingerprints.
 type SipHash struct {
 	// Printers show a pointer within a value as an address, but package fmt
 	// follows one if the verb is wrong.
@@ -69,7 +67,7 @@ func (s SipHash) Packet(b []byte) Packet { return Packet(s.Bytes(b)) }
 
 // Flow returns the hash of t as a flow's identity.
 func (s SipHash) Flow(t *Tuple) Flow {
-	var buf [TupleSize]byte
+	var buf [37]byte
 	return Flow(s.Bytes(t.Append(buf[:0])))
 }
 

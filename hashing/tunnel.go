@@ -1,15 +1,20 @@
 package hashing
 
-// UDP destination ports of tunnels.
-const (
-	portGTP       = 2152
-	portVXLAN     = 4789
-	portVXLANGPE  = 4790
-	portGeneve    = 6081
-	portMPLS      = 6635
-	portVXLANOld  = 8472 // Linux began with this one
-	udpHeaderSize = 8
-)
+const udpHeaderSize = 8
+
+// tunnelPorts has each UDP destination port of a tunnel, and what it leads to, at
+// the port's lower eight bits.
+var tunnelPorts = [1 << 8]struct {
+	port uint16
+	kind kind
+}{
+	2152 & 0xff: {2152, kindGTP},
+	4789 & 0xff: {4789, kindVXLAN},
+	4790 & 0xff: {4790, kindVXLANGPE},
+	6081 & 0xff: {6081, kindGeneve},
+	6635 & 0xff: {6635, typeMPLS},
+	8472 & 0xff: {8472, kindVXLAN}, // Linux began with this one
+}
 
 // Tunnels say which tunnels [Frame.ParseWith] looks into. The zero value looks
 // into none: each tunnel is one flow. Two points that are compared need the
@@ -30,8 +35,8 @@ var DefaultTunnels = Tunnels{Depth: 2}
 
 // Identity returns the fingerprint of points that look into these tunnels and
 // hash by the seed or key with the given fingerprint, for the Identity of their
-// Configs. Points that look into others, and so identify other packets, have
-// another one: they are not compared. For [DefaultTunnels] it is the given one.
+// Configs: points that look into others are not compared. For [DefaultTunnels] it
+// is the given one.
 func (t Tunnels) Identity(id uint64) uint64 {
 	if t == (Tunnels{Depth: 2}) {
 		return id
@@ -40,20 +45,20 @@ func (t Tunnels) Identity(id uint64) uint64 {
 		uint64(max(t.Depth, 0))<<48|uint64(t.VXLAN)<<32|uint64(t.Geneve)<<16|uint64(t.GTP))
 }
 
+// mayLead reports whether a UDP port may lead into a tunnel.
+func (t *Tunnels) mayLead(port uint16) bool {
+	return (tunnelPorts[uint8(port)].port == port || port == t.VXLAN || port == t.Geneve || port == t.GTP) && t.Depth > 0
+}
+
 // behind returns what the given UDP port may lead to.
 func (t *Tunnels) behind(port uint16) kind {
+	if at := &tunnelPorts[uint8(port)]; at.port == port && port != 0 {
+		return at.kind
+	}
 	switch port {
 	case 0:
 		return kindNone
-	case portVXLANGPE:
-		return kindVXLANGPE
-	case portMPLS:
-		return typeMPLS
-	case portGTP:
-		return kindGTP
-	case portGeneve:
-		return kindGeneve
-	case portVXLAN, portVXLANOld, t.VXLAN:
+	case t.VXLAN:
 		return kindVXLAN
 	case t.Geneve:
 		return kindGeneve
@@ -74,7 +79,7 @@ func (f *Frame) enter(w *walk, tunnels *Tunnels) {
 			inner.parseIP(w)
 		}
 		if w.err != nil {
-			f.Cut = f.Cut || w.err == errTruncated
+			f.Cut = f.Cut || w.err == ErrTruncated
 			return
 		}
 		inner.Length, inner.Tunnels = f.Length, f.Tunnels+1

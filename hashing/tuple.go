@@ -20,8 +20,7 @@ type Tuple struct {
 }
 
 // MakeTuple returns the 5-tuple of a flow from src to dst. An invalid address
-// becomes ::, a zone is dropped: it names an interface of one host, and the
-// other point could not agree on it.
+// becomes ::, and a zone, which names an interface of one host, is dropped.
 func MakeTuple(proto uint8, src, dst netip.AddrPort) Tuple {
 	return Tuple{
 		Src: src.Addr().As16(), Dst: dst.Addr().As16(),
@@ -65,12 +64,8 @@ func finishFlow(ports, src, dst uint64) Flow {
 	return Flow(mix(mix(ports^src, bits.RotateLeft64(dst, 32)), key5))
 }
 
-// TupleSize is the number of bytes that [Tuple.Append] appends.
-const TupleSize = 37
-
-// Append appends the tuple's canonical bytes for use with any family of this
-// package: source and destination address (16 bytes each), source and
-// destination port (big-endian), protocol.
+// Append appends the tuple's 37 canonical bytes for use with another hash: source
+// and destination address, source and destination port (big-endian), protocol.
 func (t *Tuple) Append(dst []byte) []byte {
 	dst = append(append(dst, t.Src[:]...), t.Dst[:]...)
 	dst = binary.BigEndian.AppendUint16(dst, t.SrcPort)

@@ -1,16 +1,13 @@
-// Guard holds the speed of the data paths to what is written in
-// bench/RATIOS.md: multiples of a floor that is measured in the same run, so
-// that they mean the same on any machine. It fails where a path takes more
-// than one and a half times its ratio in each of three runs, or has none.
-//
-//	go run ./bench/guard           # from the module's root
-//	go run ./bench/guard -write    # measure at leisure, and write RATIOS.md
+// Guard holds the speed of the data paths to what is written in bench/RATIOS.md:
+// multiples of a floor that is measured in the same run, so that they mean the
+// same on any machine. It fails where a path takes more than one and a half times
+// its ratio in each of three runs, or has none.
 package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -22,35 +19,34 @@ import (
 	"strings"
 
 	"github.com/hoplag/hoplag/bench/speed"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 const (
 	file = "bench/RATIOS.md"
-
 	// guarded are the benchmarks whose floors do the same kind of work as they.
 	guarded = "^Benchmark(LDAUpdate|LDAFixed|LDABatch|LDASender|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate)$"
-
-	slack = 1.5
-	tries = 3
+	slack   = 1.5
+	tries   = 3
 )
 
 func main() {
-	write := flag.Bool("write", false, "write the ratios instead of comparing them")
-	flag.Parse()
-	if err := run(*write, os.Stdout, measure); err != nil {
-		fmt.Fprintln(os.Stderr, "guard:", err)
-		os.Exit(1)
-	}
+	programs.Main("guard", func(_ context.Context, args []string, stdout, stderr io.Writer) error {
+		f := programs.NewFlags("guard", "Guard fails where a path takes 1.5 times the floors in "+file+". Run it in the root.", stderr)
+		write := f.Bool("write", false, "measure for two minutes, and write that file")
+		if err := f.Parse(args); err != nil {
+			return err
+		}
+		return run(*write, stdout, measure)
+	})
 }
 
 // A ratio is what a path costs in floors, and may cost at most if it has a bar.
 type ratio struct{ floors, bar float64 }
 
-// errSlow means that a path is slower than is written, or is not written.
 var errSlow = errors.New("slower than " + file + " says, or not in it; if that is meant to be, run it with -write")
 
-// run measures and compares, or writes. measure returns the ratios of the
-// benchmarks that match a pattern.
+// run measures the benchmarks that match a pattern, and compares or writes.
 func run(write bool, out io.Writer, measure func(pattern string, write bool) (map[string]ratio, error)) error {
 	got, err := measure(guarded, write)
 	if err != nil {
@@ -104,7 +100,6 @@ func pattern(names []string) string {
 	return "^(" + strings.Join(slices.Sorted(maps.Keys(whole)), "|") + ")$"
 }
 
-// measure runs benchmarks.
 func measure(pattern string, write bool) (map[string]ratio, error) {
 	args := []string{"test", "-run", "^$", "-bench", pattern, "-benchtime", "30ms", "-count", "3", "./bench"}
 	if write {

@@ -1,29 +1,38 @@
-// Scale says what a network of points costs, by costs that were measured on one
-// machine. It prints the tables of docs/SCALE.md.
+// Scale prints the tables of docs/SCALE.md: what a network of points costs.
 //
 //	go run ./bench/scale                                          # the tables
 //	go test ./bench/scale -run TestMeasure -timeout 30m -measure  # new costs
 package main
 
 import (
+	"context"
 	_ "embed"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/programs"
 )
 
 //go:embed costs.csv
 var measured string
 
-func main() { pages(os.Stdout, read(measured)) }
+func main() { programs.Main("scale", run) }
+
+func run(_ context.Context, args []string, stdout, stderr io.Writer) error {
+	f := programs.NewFlags("scale", "Scale prints the tables of docs/SCALE.md, by costs.csv beside it. It has no flags.", stderr)
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	pages(stdout, read(measured))
+	return nil
+}
 
 // costs are by name, and by the rate or number that they were measured at.
 type costs map[string]map[float64]float64
@@ -31,19 +40,18 @@ type costs map[string]map[float64]float64
 func read(text string) costs {
 	c := costs{}
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		panic(err)
+	}
 	for _, row := range rows {
-		at, err1 := strconv.ParseFloat(row[1], 64)
-		value, err2 := strconv.ParseFloat(row[2], 64)
-		if err1 != nil || err2 != nil {
-			panic(row)
+		var at, value float64
+		if _, err := fmt.Sscan(row[1]+" "+row[2], &at, &value); err != nil {
+			panic(err)
 		}
 		if c[row[0]] == nil {
 			c[row[0]] = map[float64]float64{}
 		}
 		c[row[0]][at] = value
-	}
-	if err != nil {
-		panic(err)
 	}
 	return c
 }
@@ -67,13 +75,11 @@ func (c costs) slope(name string, from, to float64) float64 {
 
 const recordsEach = 20 // a second: ten cuts of two points
 
-// pair returns the seconds of one core that a pair takes each second at a
-// collector.
+// pair returns the share of a core that a pair takes at a collector.
 func (c costs) pair(rate float64) float64 {
 	return (recordsEach*c.of("µs to take a record", rate) + c.of("µs to report", rate)) / 1e6
 }
 
-// table prints rows of cells.
 func table(out io.Writer, rows ...[]any) {
 	for i, row := range rows {
 		for _, cell := range row {

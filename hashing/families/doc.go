@@ -1,28 +1,24 @@
 // Package families has hashes that hardware computes. Use those of package
 // hashing unless a switch or an adapter hashes so already.
 //
-// Each family has the methods Bytes, for bytes, and Word, for one 64-bit word.
-//
 //	          guarantee over the seed  bits  key, bits  choose it when
 //	H3        3-universal                64   64 a bit  the switch hashes so
 //	Toeplitz  universal                  32    1 a bit  the adapter hashes so
 //
 // Both take several times as long as [hashing.Digest].
 //
-// Pass a hash of fewer than 64 bits through [hashing.Word] before you derive a
-// row, a bank or a sampling decision from it, and so a CRC of package hash/crc32,
-// if the switch has an engine for that. Word is a fixed function, so independent
-// hashes stay independent.
+// Pass a hash of fewer than 64 bits, also a CRC of package hash/crc32, through
+// [hashing.Word] before you derive a row, a bank or a sampling decision from it.
 //
 // Keys come from a seed by SplitMix64, in the order that each constructor says,
-// so that a controller can compute what to program into a switch. Like those of
-// package hashing, these hashes give the same values on every machine and in
-// every release. They are read-only after construction; any number of
-// goroutines may share one. Only the constructors allocate.
+// so that a controller can compute what to program into a switch. The hashes
+// are the same on every machine and in every release. They are read-only after
+// construction; any number of goroutines may share one. Only the constructors
+// allocate.
 //
 // None resists packets that are crafted by someone who sees its effects. H3,
 // Toeplitz and any CRC are linear: some hashes, or which packets share a cell,
-// give the key away, and collisions follow by elimination.
+// give the key away.
 package families
 
 import "github.com/hoplag/hoplag/hashing"

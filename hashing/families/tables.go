@@ -8,9 +8,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxWidth is the largest number of input bytes that [H3] and [Toeplitz]
-// can be made for: more than any header, and their tables still fit a processor's
-// cache.
+// MaxWidth is the largest number of input bytes of an [H3] or [Toeplitz]: more
+// than any header, and their tables still fit a processor's cache.
 const MaxWidth = 256
 
 // bytewise holds a table of 256 entries for every byte position of an input.
@@ -39,23 +38,10 @@ func (t bytewise[T]) bytes(h T, b []byte) T {
 	return h
 }
 
-// word is bytes of x's eight bytes, little-endian.
-func (t bytewise[T]) word(h T, x uint64) T {
-	first := t[:8]
-	for i := range first {
-		h ^= first[i][byte(x)]
-		x >>= 8
-	}
-	return h
-}
-
 // H3 is the hash that switches compute in one clock: the exclusive or of one
 // random 64-bit row per input bit that is set, and of a constant. To agree with
 // a switch, load it with these rows: the hash of a single bit, less that of no
-// bit, is its row.
-//
-// Over the choice of seed it is 3-universal with 64 uniform bits: the hashes of
-// any three different inputs of one length are independent. It is not
+// bit, is its row. Over the choice of seed it is 3-universal, and not
 // 4-universal: four inputs whose exclusive or is zero have such hashes.
 type H3 struct {
 	constant uint64
@@ -83,16 +69,10 @@ func NewH3(seed uint64, width int) (*H3, error) {
 // and bytes beyond the width are not connected.
 func (h *H3) Bytes(b []byte) uint64 { return h.tables.bytes(h.constant, b) }
 
-// Word returns the hash of x's eight bytes, little-endian.
-func (h *H3) Word(x uint64) uint64 { return h.tables.word(h.constant, x) }
-
 // Toeplitz is the hash that network adapters compute for receive-side scaling
-// (RSS) and leave in the receive descriptor, where it costs nothing: for every
-// input bit that is set, the exclusive or of the 32 key bits that begin at
-// that bit's number.
-//
-// Over the choice of a random key, two different inputs of one length agree on k
-// given bits of the 32 with probability 2^-k. Zeros always hash to zero.
+// (RSS) and leave in the receive descriptor: for every input bit that is set,
+// the exclusive or of the 32 key bits that begin at that bit's number. Zeros
+// always hash to zero.
 type Toeplitz struct {
 	tables bytewise[uint32]
 }
@@ -119,9 +99,6 @@ func ToeplitzFromKey(key []byte) (*Toeplitz, error) {
 // Bytes returns the hash of b, 32 bits. As on wires, a missing byte is a byte
 // of zero, and bytes beyond the width are not connected.
 func (t *Toeplitz) Bytes(b []byte) uint64 { return uint64(t.tables.bytes(0, b)) }
-
-// Word returns the hash of x's eight bytes, little-endian.
-func (t *Toeplitz) Word(x uint64) uint64 { return uint64(t.tables.word(0, x)) }
 
 // Tuple returns what an adapter that hashes addresses and ports computes for a
 // TCP, UDP or SCTP packet of the flow: over 12 bytes for IPv4, 36 for IPv6.

@@ -4,7 +4,6 @@ package spec_test
 import (
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -111,7 +110,7 @@ func (s *spec) makePackets() {
 		v := packet{What: p.what, Packet: hex.EncodeToString(data)}
 		var f hashing.Frame
 		if err := f.ParseWith(hashing.LinkRaw, data, &hashing.Tunnels{}); err != nil {
-			v.Refused = errors.Unwrap(err).Error()
+			v.Refused = strings.TrimPrefix(err.Error(), "hashing: ")
 		} else {
 			v.Bytes, v.Digest = hex.EncodeToString(f.Append(nil)), word(uint64(f.Digest(1)))
 		}
