@@ -122,3 +122,18 @@ func TestClockStepped(t *testing.T) {
 		}
 	}
 }
+
+// TestDriftIsNoStep: on a slow link it takes so long to find the base delay again that two
+// clocks of quartz have drifted apart. That is not taken for a step.
+func TestDriftIsNoStep(t *testing.T) {
+	for seed := range uint64(3) {
+		events := pass(t, queue.LinkConfig{Rate: linkRate / 100}, rli.InjectorConfig{Every: 50}, 100_000, source(t, "flows", 0.007, seed), nil)
+		drifting(5e-6, 0)(events)
+		c := config(rli.Auto)
+		c.Rate /= 100
+		r := receive(t, c, events)
+		if _, err := r.Total(); err != nil || r.Counts().Steps > 0 {
+			t.Errorf("seed %d: %v, %+v", seed, err, r.Counts())
+		}
+	}
+}

@@ -18,7 +18,7 @@ const (
 	unfollowed  doubts = 1 << iota // no reference followed: the buffer was full, or flushed
 	overtaken                      // packets overtook references lately
 	skipped                        // references were lost, and packets were not
-	stepOfClock                    // a clock was stepped
+	stepOfClock                    // a clock was stepped, or the base delay
 	unsteady                       // the sender's software pauses for about as long as packets take
 	untested                       // few references had come: how far off estimates are, nothing told
 )
@@ -30,8 +30,8 @@ const (
 )
 
 var doubtNames = [doubtBits]string{
-	"no reference followed", "packets overtook others", "references were lost where packets were not", "a clock was stepped",
-	"the sender paused for as long as packets take", "few references had come",
+	"no reference followed", "packets overtook others", "references were lost where packets were not",
+	"a clock was stepped, or the way changed", "the sender paused for as long as packets take", "few references had come",
 }
 
 // String names the doubts.

@@ -172,14 +172,14 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	}
 	if trusted, base := l.trusted(), l.base(t); !l.learn(t, b) {
 		if r.counts.Conflicts++; trusted {
-			r.lostBase, r.lostAt = base, r.stretch
+			r.lostBase, r.lostTime, r.lostAt = base, t, r.stretch
 		}
 	}
 	if l.pinned() {
 		base := l.base(t)
 		if r.lostAt > 0 && l.trusted() {
-			// Trusted again. With another base, it was a clock that looked like other waits.
-			if math.Abs(base-r.lostBase) > leeway*l.tolerance {
+			// Trusted again. With a base that no drift explains, a step looked like other waits.
+			if math.Abs(base-r.lostBase) > leeway*l.tolerance+wander*float64(t-r.lostTime) {
 				r.counts.Steps++
 				r.mark(r.lostAt)
 			}

@@ -23,7 +23,7 @@ const (
 	coarsest  = 1e6     // ns: the largest grain of time stamps
 	rounding  = 1.0 / 6 // variance of the difference of two whole nanoseconds
 	mostExtra = 64      // bytes more than its size that a packet takes at most
-	apart     = 1e-4    // no clock drifts by more in the time to send the largest packet,
+	wander    = 1e-4    // no clock drifts by more in the time to send the largest packet,
 	largest   = 9000    // of so many bytes
 )
 
@@ -79,7 +79,7 @@ func (r *tracker) keepPace() {
 
 // leastSlack is how far off stamps may be by whole grains, and clocks that drift.
 func (r *tracker) leastSlack() float64 {
-	slack := max(tolerance, apart*largest*r.perByte)
+	slack := max(tolerance, wander*largest*r.perByte)
 	if r.seen >= acquainted {
 		slack = max(slack, float64(r.grain))
 	}

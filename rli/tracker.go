@@ -74,6 +74,7 @@ type tracker struct {
 	// For Auto:
 	link     link
 	lostBase float64 // the base delay when trust was lost
+	lostTime int64   // when that was
 	lostAt   uint32  // the stretch; 0 if there is nothing to compare
 	spread   *spread
 	periods  []period // of the packets in the buffer; the last is under way

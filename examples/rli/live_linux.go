@@ -15,9 +15,9 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// A wire is a veth pair between two namespaces, with a token bucket at its
-// entrance if wanted. Packets, and references behind them, are sent into it by a
-// socket of AF_PACKET; one at its far end sees them arrive, with the kernel's time.
+// A wire is a veth pair between two namespaces, with a token bucket at its entrance if wanted.
+// Packets, and references behind them, are sent into it by a socket of AF_PACKET; one at its far
+// end sees them arrive, with the kernel's time.
 type wire struct {
 	*programs.Lab
 	out, in int // sockets
@@ -85,14 +85,13 @@ func (w *wire) close() {
 	w.Remove()
 }
 
-// send sends a UDP datagram of the given payload, as part of a frame of the given
-// size. It reports whether the queue took it.
+// send sends a UDP datagram of the given payload, as part of a frame of the given size. It reports
+// whether the queue took it.
 func (w *wire) send(t *hashing.Tuple, payload []byte, size int) bool {
-	const udp = 17
 	size = max(size, headers+len(payload))
 	f := append(w.frame[:0], 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0)
 	f = binary.BigEndian.AppendUint16(f, uint16(size-14))
-	f = append(f, 0, 0, 0x40, 0, 64, udp, 0, 0)
+	f = append(f, 0, 0, 0x40, 0, 64, 17, 0, 0) // of UDP
 	f = append(f, t.Src[12:]...)
 	f = append(f, t.Dst[12:]...)
 	f = binary.BigEndian.AppendUint16(f, t.SrcPort)
@@ -113,7 +112,9 @@ func (p *port) forwardLive() {
 	reference, due := p.injector.Packet(size, before)
 	w.number++
 	p.mu.Lock()
-	p.count(size, !taken, due)
+	if p.now.Packets++; !taken {
+		p.now.Dropped++
+	}
 	p.mu.Unlock()
 	if due {
 		tuple.DstPort = references

@@ -1,19 +1,18 @@
-// Rli is one port of a software switch that knows, each second, how long the
-// packets of every flow waited in it.
+// Rli is one port of a software switch that knows, each second, how long the packets of every flow
+// waited in it.
 //
 //	go run ./examples/rli
 //	go run ./examples/rli -live tbf -rate 20           # real packets through a real queue; needs root
-//	go run ./examples/rli -traffic tcp -every 100      # senders that slow down; a reference per 100 packets
-//	go run ./examples/rli -load 30 -method linear -json
+//	go run ./examples/rli -traffic tcp -every 100 -json # senders that slow down; a reference per 100 packets
 //
-// Without -live the port is simulated: packets join a queue before a link. At the entrance
-// an injector now and then sends a reference packet into the queue, with the time and a tag
-// that nobody else can make. At the exit a receiver sees the packets of all flows, and
-// computes from the references, and from when the link was idle, how long each took.
+// Without -live the port is simulated: packets join a queue before a link. At the entrance an
+// injector now and then sends a reference packet into the queue, with the time and a tag that
+// nobody else can make. At the exit a receiver sees the packets of all flows, and computes from the
+// references, and from when the link was idle, how long each took.
 //
-// Each second it prints the slowest flows: the mean delay, the interval that contains it
-// with 95 % probability, and the deviation, each with the exact value from a table of all
-// packets. The last line says how many intervals contained the exact value.
+// Each second it prints the slowest flows: the mean delay, the interval that contains it with 95 %
+// probability, and the deviation, each with the exact value from a table of all packets. The last
+// line says how many intervals contained the exact value.
 package main
 
 import (

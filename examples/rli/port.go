@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -19,8 +20,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// A port is a queue before a link, with an injector at its entrance and a
-// receiver at its exit.
+// A port is a queue before a link, with an injector at its entrance and a receiver at its exit.
 type port struct {
 	options
 	source   queue.Source
@@ -36,7 +36,6 @@ type port struct {
 	exact   map[hashing.Flow]*flow // of this second, from a table of all packets
 	all     estimate.Moments
 	now     second
-	offered int64 // bytes, of this second
 	started time.Time
 }
 
@@ -81,17 +80,14 @@ func newPort(o options) (*port, error) {
 		p.wires.done.Add(1)
 		defer func() { go p.receiveLive() }()
 	}
-	if p.link, err = queue.NewLink(queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: o.queue}, Seed: o.seed}); err != nil {
-		return nil, err
-	}
+	var errs [3]error
+	p.link, errs[0] = queue.NewLink(queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: o.queue}, Seed: o.seed})
 	when := rli.InjectorConfig{Every: o.every}
 	if o.every == 0 {
 		when = rli.PaperInjector
 		when.Rate, when.Interval = rate, 6e6 // on a slow link, one every 6 ms is hardly any load
 	}
-	if p.injector, err = rli.NewInjector(when); err != nil {
-		return nil, err
-	}
+	p.injector, errs[1] = rli.NewInjector(when)
 	c := rli.DefaultConfig
 	c.Identity = hashing.Fingerprint(o.seed)
 	c.Rate, c.ReferenceBytes, c.Method = rate, p.bytes, rli.Method(slices.Index(methods, o.method))
@@ -101,8 +97,8 @@ func newPort(o options) (*port, error) {
 	if c.Buffer = max(c.Buffer, 2*when.Every); c.Method == rli.Left {
 		c.Buffer = 0
 	}
-	if p.receiver, err = rli.NewRotation(c); err != nil {
-		return nil, err
+	if p.receiver, errs[2] = rli.NewRotation(c); errors.Join(errs[:]...) != nil {
+		return nil, errors.Join(errs[:]...)
 	}
 	var secret [16]byte // in a real switch, both ends share it
 	binary.LittleEndian.PutUint64(secret[:], o.seed)
@@ -137,28 +133,18 @@ func (p *port) forward() {
 	if closed, ok := p.source.(*queue.Closed); ok {
 		closed.Tell(&packet)
 	}
-	if packet.Fate == queue.Passed {
+	if p.now.Packets++; packet.Fate == queue.Passed {
 		p.depart(tupleOf(packet.Flow), &packet)
+	} else {
+		p.now.Dropped++
 	}
 	reference, due := p.injector.Packet(size, now)
-	if p.count(size, packet.Fate != queue.Passed, due); !due {
+	if !due {
 		return
 	}
 	p.wire = p.injector.Append(p.wire[:0], reference, now)
 	if received, fate := p.link.Send(now, p.bytes); fate == queue.Passed {
 		p.receiver.Active().Accept(p.wire, received) // the receiver counts what it refuses
-	}
-}
-
-// count counts a packet that was sent.
-func (p *port) count(size int, dropped, referred bool) {
-	p.now.Packets++
-	p.offered += int64(size)
-	if dropped {
-		p.now.Dropped++
-	}
-	if referred {
-		p.now.References++
 	}
 }
 
@@ -180,8 +166,8 @@ func tupleOf(f hashing.Flow) hashing.Tuple {
 	return hashing.MakeTuple(6, netip.AddrPortFrom(from, uint16(f)|1024), netip.MustParseAddrPort("192.0.2.1:443"))
 }
 
-// take returns what the receiver found in a second, and replaces it by an
-// empty one that keeps the knowledge of the link.
+// take returns what the receiver found in a second, and replaces it by an empty one that keeps the
+// knowledge of the link.
 func (p *port) take(number int) (*second, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,9 +177,8 @@ func (p *port) take(number int) (*second, error) {
 		return nil, err
 	}
 	k, s := full.Counts(), p.now
-	s.Second, s.Missing, s.Flows = number, k.Missing, []row{}
+	s.Second, s.Missing, s.References, s.Flows = number, k.Missing, k.References, []row{}
 	s.Busy = programs.Finite(float64(k.Idle+k.Busy) / float64(k.Packets))
-	s.Taken = float64(s.References) * float64(p.bytes) / float64(max(p.offered, 1))
 	if total, err := full.Total(); err != nil {
 		s.Refusal = err.Error()
 	} else {
@@ -201,13 +186,12 @@ func (p *port) take(number int) (*second, error) {
 	}
 	for key, r := range full.All() {
 		f := p.exact[key]
-		name := fmt.Sprintf("tcp %v > %v", f.tuple.Source(), f.tuple.Destination())
-		s.Flows = append(s.Flows, makeRow(name, &r, &f.delays))
+		s.Flows = append(s.Flows, makeRow(fmt.Sprintf("tcp %v > %v", f.tuple.Source(), f.tuple.Destination()), &r, &f.delays))
 	}
 	slices.SortFunc(s.Flows, func(a, b row) int { return cmp.Or(cmp.Compare(b.Mean, a.Mean), cmp.Compare(a.Flow, b.Flow)) })
 	s.Refused = len(p.exact) - len(s.Flows)
 	clear(p.exact)
-	p.all, p.offered, p.now = estimate.Moments{}, 0, second{}
+	p.all, p.now = estimate.Moments{}, second{}
 	return &s, p.receiver.Release(full)
 }
 
@@ -216,7 +200,6 @@ func makeRow(name string, r *rli.Result, truth *estimate.Moments) row {
 	mean := r.MeanInterval(0.95)
 	return row{
 		Flow: name, Packets: r.N, Mean: r.Mean, Low: programs.Finite(mean.Low), High: programs.Finite(mean.High), Exact: truth.Mean(),
-		Deviation: r.StdDev, ExactDeviation: math.Sqrt(truth.PopulationVariance()),
-		whole: r.N == truth.N(),
+		Deviation: r.StdDev, ExactDeviation: math.Sqrt(truth.PopulationVariance()), whole: r.N == truth.N(),
 	}
 }

@@ -14,8 +14,7 @@ type second struct {
 	Packets    uint64   `json:"packets"`    // that arrived
 	Missing    uint64   `json:"missing"`    // of these, according to references
 	Dropped    uint64   `json:"dropped"`    // of these, exactly
-	References uint64   `json:"references"` // sent
-	Taken      float64  `json:"taken"`      // by references, as a fraction of the packets' bytes
+	References uint64   `json:"references"` // that arrived
 	Busy       *float64 `json:"busy"`       // the share of packets that were estimated within busy periods
 	All        row      `json:"all"`
 	Flows      []row    `json:"flows"`   // the slowest first
@@ -79,8 +78,8 @@ func (s *screen) show(r *second) {
 		s.Object(r)
 		return
 	}
-	s.Printf("second %d: %d packets of %d flows, %d missing (exactly %d); %d references, %s of the bytes; %s within busy periods\n",
-		r.Second, r.Packets, flows, r.Missing, r.Dropped, r.References, percent(&r.Taken), percent(r.Busy))
+	s.Printf("second %d: %d packets of %d flows, %d missing (exactly %d); %d references; %s within busy periods\n",
+		r.Second, r.Packets, flows, r.Missing, r.Dropped, r.References, percent(r.Busy))
 	if r.Refusal != "" {
 		s.Printf("no mean of all packets: %s\n\n", r.Refusal)
 	}
