@@ -164,12 +164,25 @@ func (a *Aggregator) Packets() uint64 {
 	return n
 }
 
-func sameConfig(a, b *Aggregator) error { return a.config.same(&b.config) }
+func sameConfig(here, there *Aggregator) error { return here.config.same(&there.config) }
 
-// same returns an error if the other Config is not the same.
+// same returns an error that says what another Config has that is not as in this one.
 func (c *Config) same(other *Config) error {
-	if *c != *other {
-		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, *c, *other)
+	if *c == *other {
+		return nil
 	}
-	return nil
+	field, there, here := "Identity", any(other.Identity), any(c.Identity)
+	for i, b := range c.Banks {
+		if o := other.Banks[i]; o.Rows != b.Rows {
+			field, there, here = fmt.Sprintf("Banks[%d].Rows", i), o.Rows, b.Rows
+		} else if o.Shift != b.Shift {
+			field, there, here = fmt.Sprintf("Banks[%d].Shift", i), o.Shift, b.Shift
+		}
+	}
+	if other.SumBits != c.SumBits {
+		field, there, here = "SumBits", other.SumBits, c.SumBits
+	} else if other.DigestBits != c.DigestBits {
+		field, there, here = "DigestBits", other.DigestBits, c.DigestBits
+	}
+	return fmt.Errorf("lda: %w: %s is %v there, %v here", estimate.ErrMismatch, field, there, here)
 }

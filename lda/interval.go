@@ -38,13 +38,14 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
 	// Where most packets were seen, others take no longer than one of them may have; where
-	// few packets are strays, those take as long as copies.
+	// few packets are strays, and none is of a cell that is overfull by copies, those take
+	// as long as copies of which others were seen.
 	reach, straysReach, strays := tailReach*r.scale(), tailReach*r.scale(), min(r.share(r.strays), 1)
 	if !r.fromAreas {
 		if r.share(r.N) >= 0.6 {
 			reach = max(r.greatest-r.Mean, r.StdDev)
 		}
-		if strays < 0.1 {
+		if strays < 0.1 && r.Repeats.unknown == 0 {
 			straysReach = copyReach * r.scale()
 		}
 		i.Low -= strays * max(0, r.Mean-r.least)

@@ -58,7 +58,7 @@ func (c *Config) CheckPacked(data []byte) error {
 	if string(data[:len(head)]) != string(head) {
 		r := wire.NewReader(data)
 		there, _ := readConfig(&r)
-		return there.same(c)
+		return c.same(&there)
 	}
 	return c.checkBlocks(binary.BigEndian.Uint64(data[size-8:]), data[size:], c.cells())
 }
