@@ -128,9 +128,11 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 		p.origin = uint64(up.began)
 	}
 	var times, means, all scatter
+	seen := uint64(0) // rows have a flow's packets again
 	for _, at := range cells {
 		u, d := &up.cells[at], &down.cells[at]
-		if n := float64(u.count()); n > 0 && n <= fewPackets && compare(u, d, digests) == usable {
+		if n := float64(u.count()); n > 0 && n <= fewPackets && u.tally != seen && compare(u, d, digests) == usable {
+			seen = cmp.Or(seen, u.tally)
 			times.add(p.sent(u), n, 0)
 			x := p.around.beyond(u, d, bits)
 			means.add(x/n, 1, 0)
@@ -138,8 +140,11 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 		}
 	}
 	p.times, p.apart, p.single = times.variance(), math.Sqrt(means.variance()), all.variance()
-	if p.around.packets != 1 && up.number == 0 {
+	if p.around.packets != 1 && up.number == 0 || times.cells <= leastDegrees {
 		p.times = math.Inf(1)
+	}
+	if all.cells <= leastDegrees {
+		p.single = math.Inf(1)
 	}
 	return p
 }
