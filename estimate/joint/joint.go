@@ -147,10 +147,13 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if opts.MaxIterations < 0 {
 		return Result{}, fmt.Errorf("%w: %d iterations, want above 0", estimate.ErrConfig, opts.MaxIterations)
 	}
+	q := weigh(p)
 	if opts.tolerance == 0 {
 		opts.tolerance = enough
+		if q.slack == slackExact { // what is left is seen
+			opts.tolerance = enoughExact
+		}
 	}
-	q := weigh(p)
 	s, err := newSolver(q)
 	if err != nil {
 		return Result{}, err

@@ -36,9 +36,10 @@ const (
 	enoughPackets = 2
 	// Iteration ends when what it still gains, foretold from the last two groups of
 	// iterations, is this part of the sum of squares that is minimised.
-	enough   = 0.05
-	lookBack = 4 // iterations in a group
-	leastOf  = 4 // groups
+	enough      = 0.05
+	enoughExact = 1e-8 // where cells determine flows
+	lookBack    = 4    // iterations in a group
+	leastOf     = 4    // groups
 )
 
 // A solver has the equations of a problem.
