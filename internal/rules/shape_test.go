@@ -105,7 +105,7 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2500, 2120},
 	"lds":            {2980, 3670},
 	"colate":         {4545, 3512},
-	"rli":            {3053, 2781},
+	"rli":            {3049, 2773},
 	"hashing":        {1650, 2965},
 	"queue":          {3180, 3696},
 	"internal":       {1505, 2500},
