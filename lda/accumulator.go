@@ -475,7 +475,9 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
 	if a.areas.Cuts() >= young { // it is known how long packets take
 		a.unlike.onWay = max(whole.last.Packets, fading*a.before.onWay)
 	}
-	if n := a.unlike.onWay; n > 0 {
+	if whole.received == 0 { // nothing tells
+		a.unlike.onWay = a.before.onWay
+	} else if n := a.unlike.onWay; n > 0 {
 		most = int(r.Outstanding) - int(margin*n+4*math.Sqrt(n))
 	}
 	a.unlike.lost = min(max(0, most), int(r.Outstanding))

@@ -362,7 +362,7 @@ func (a *Areas) advance(c *areaCell, keep, to int) {
 // fade forgets slowly how long packets took, and how many were lost in cuts
 // that are no longer kept.
 func (a *Areas) fade(keep int) {
-	const rest = 0.98
+	const rest = 0.98 // half of it is gone after 35 reports
 	a.greatest *= rest
 	if a.greatest > 0 {
 		a.patience = patienceFactor * a.greatest
@@ -376,7 +376,8 @@ func (a *Areas) fade(keep int) {
 	l.sent, l.lost = l.sent[:0], l.lost[:0]
 }
 
-// patienceFactor is how many times the greatest delay seen a packet may take.
+// patienceFactor is how many times the greatest delay seen a packet may take. The greatest of n
+// exponential delays is about ln n means, and one in n to the power of this takes longer.
 const patienceFactor = 1.5
 
 // outstanding returns the number of packets of a level.

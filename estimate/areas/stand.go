@@ -145,5 +145,5 @@ func (r *groupWindow) settle(l *losses, group int) {
 	r.variance += variance + sq(aged*l.doubt) + sq(min(ages/(l.of+1), r.fresh.exact.a))
 }
 
-// manyPackets is how many packets tell what others take.
+// manyPackets is how many packets tell what others take: their mean is known to a tenth of the scatter.
 const manyPackets = 100

@@ -105,7 +105,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 }
 
 // knowsTail is for how many intervals packets have to be seen to know how long the
-// slowest take. What was not seen by then is not expected.
+// slowest take: what comes once in 15 is missed once in e³. What was not seen by then is not expected.
 const knowsTail = 45
 
 const (
