@@ -97,7 +97,7 @@ var sizes = map[string][2]int{
 	"estimate":       {1000, 1370},
 	"estimate/areas": {2520, 466},
 	"estimate/joint": {1465, 995},
-	"estimate/clock": {1480, 1060},
+	"estimate/clock": {1480, 1085},
 	"lda":            {3090, 3090},
 	"lda/control":    {445, 1085},
 	"lda/lost":       {660, 410},
