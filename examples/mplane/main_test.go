@@ -57,4 +57,7 @@ func TestMapOfAFile(t *testing.T) {
 	if out := outputOf(t, "-map", file, "-flows", "4"); !strings.Contains(out, "4 routers, 8 links") {
 		t.Error(out)
 	}
+	if err := run(t.Context(), []string{"-map", os.DevNull}, io.Discard, io.Discard); err == nil {
+		t.Error("a map without links passes")
+	}
 }

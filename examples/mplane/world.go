@@ -87,6 +87,9 @@ func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, flows int) (*world
 		return nil, err
 	}
 	inside := make([]int, n.Routers())
+	if n.Routers() == 0 {
+		return nil, errors.New("the map has no links")
+	}
 	for range 100 * flows { // pairs may be neighbours, or the same
 		from, to := mplane.Router(w.random.IntN(n.Routers())), mplane.Router(w.random.IntN(n.Routers()))
 		there, back := n.Paths(from, to), n.Paths(to, from)

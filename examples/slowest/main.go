@@ -12,7 +12,8 @@
 // with less room they hold the larger ones. The exact mean beside a flow's comes from
 // a map, kept for comparison.
 //
-// Printed are flows of which all packets of the second came in it.
+// Printed are flows of which both tables counted the same packets of the second;
+// the exact mean is also of packets that neither counted.
 package main
 
 import (
