@@ -178,7 +178,8 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		here, in, on := x.area[at], float64(x.in[at]), float64(x.on[at])
 		n += in
 		area += here
-		if x.open && !fresh && !w.lossy && x.sure < w.to && w.areas.old(k+1) {
+		since := float64(w.areas.ends[w.areas.latest()] - w.areas.ends[k+1])
+		if x.open && !fresh && !w.lossy && x.sure < w.to && since >= w.areas.greatest {
 			r.hidden += max(0, float64(x.most[at])) * w.areas.length(k+1)
 		}
 		switch {
