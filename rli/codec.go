@@ -16,9 +16,7 @@ const (
 	magic   = "HRLI"
 	version = 11
 
-	// decodedShare limits the memory that an encoded Config may ask for, in lengths of the
-	// encoding, if that is more than the receiver's own memory.
-	decodedShare = 64
+	decodedShare = 64 // the memory that a Config may ask for beyond the receiver's own, in lengths of the encoding
 
 	configFields = 7
 	sumsFields   = 6

@@ -100,11 +100,17 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// astray reports whether a reference whose packet was lost tells another delay: it waited for that
-// packet if it was lost behind the link, for a time that matters.
+// astray reports whether a reference waited for a packet lost behind the link, for long enough to matter.
 func (r *Receiver) astray(p *ReferencePacket, received int64) bool {
+	perByte, bytes := r.perByte, 0.0
+	for i := range r.buffer[:r.waiting] {
+		bytes += float64(r.buffer[i].bytes)
+	}
+	if perByte == 0 { // at most what it was for those that departed since the reference before
+		perByte = float64(received-r.left.departed) / bytes
+	}
 	beyond := float64(received - p.Sent - r.order.extent().low)
-	return p.Behind > 0 && r.passed == r.left.passed && (r.perByte == 0 || float64(p.Behind)*r.perByte > longestPause*beyond)
+	return p.Behind > 0 && r.passed == r.left.passed && float64(p.Behind)*perByte > longestPause*beyond
 }
 
 // pauses takes in how long after its packet a reference was sent. Software may be stopped in between,
