@@ -209,6 +209,9 @@ func TestAccumulatorRefuses(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
+	if err := a.Add(8e6, 8e6, up, up); !errors.Is(err, estimate.ErrOrder) {
+		t.Errorf("an interval without length: %v", err)
+	}
 	if after, _ := a.Estimate(7); after != before {
 		t.Errorf("a refused interval changed %+v to %+v", before, after)
 	}

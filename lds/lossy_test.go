@@ -89,6 +89,34 @@ func TestLossyCellsAreWeighed(t *testing.T) {
 	}
 }
 
+// Few flows in many columns have no neighbours, and the same packets in several rows: nothing tells how
+// far apart times of packets are, and no interval pretends to know. Flows that lost none, the control, have one.
+func TestFewFlowsTellNoScatter(t *testing.T) {
+	in, bounded := 0, 0
+	for seed := range uint64(8) {
+		r, up, down := rand.New(rand.NewPCG(seed, 2)), mustNew(t, DefaultConfig), mustNew(t, DefaultConfig)
+		var sums, came [50]float64
+		for i := range 5000 {
+			f, p, at, took := i%50, hashing.Packet(r.Uint64()), r.Int64N(5e9), 1e7*(1+r.ExpFloat64())
+			if up.Update(hashing.Flow(hashing.Word(3, uint64(f))), p, at); f < 10 || r.Float64() > 0.1 {
+				down.Update(hashing.Flow(hashing.Word(3, uint64(f))), p, at+int64(took))
+				sums[f], came[f] = sums[f]+math.Trunc(took), came[f]+1
+			}
+		}
+		for f := range sums {
+			r, err := Estimate(up, down, hashing.Flow(hashing.Word(3, uint64(f))))
+			if i := r.MeanInterval(0.999); err == nil && !math.IsInf(i.High, 1) {
+				if bounded++; i.Low-1e-3 <= sums[f]/came[f] && sums[f]/came[f] <= i.High+1e-3 {
+					in++
+				}
+			}
+		}
+	}
+	if t.Logf("%d of %d in bounded intervals", in, bounded); in < bounded-1 || bounded < 40 {
+		t.Errorf("%d of %d in bounded intervals", in, bounded)
+	}
+}
+
 // A queue that drops its tail loses packets while others wait long. Flows have no bias from that beyond
 // 5 %, for cells that lost some are compared with others of the same time. By spans that lost none, the
 // control, delays are short.

@@ -116,6 +116,9 @@ func (o *owing) report(t *testing.T, a *Accumulator, all []truth.Packet, from, t
 	for i, x := range records {
 		want := sums[x.Flow] / packets[x.Flow]
 		r, err := a.Estimate(x.Flow)
+		if err != nil && r.Sent > 0 && decoded.Usable[i] > 0 {
+			t.Errorf("flow %#x: %v, but decoded", x.Flow, err)
+		}
 		if err != nil || decoded.Usable[i] == 0 {
 			continue
 		}

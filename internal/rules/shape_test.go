@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {660, 410},
 	"lda/mplane":     {1800, 1310},
 	"lda/kernel":     {2495, 2000},
-	"lds":            {2980, 3670},
+	"lds":            {2980, 3705},
 	"colate":         {4542, 3459},
 	"rli":            {3053, 2773},
 	"hashing":        {1650, 2965},
