@@ -56,6 +56,37 @@ func TestBeginsIsShort(t *testing.T) {
 	})
 }
 
+// Traffic that pauses for so long that points cut seldom loses nothing, though the cuts of
+// the receiver end sooner than those of the sender, so that receptions wait.
+func TestPausesLoseNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 20*time.Millisecond)
+		defer l.close()
+		l.all.Go(func() {
+			for i := uint64(0); l.ctx.Err() == nil; i++ {
+				if i%4000 == 0 {
+					time.Sleep(5500 * time.Millisecond)
+				}
+				l.a.Load().PassedNumber(i)
+				l.all.Go(func() {
+					time.Sleep(5 * time.Millisecond)
+					l.b.PassedNumber(i)
+				})
+				time.Sleep(time.Millisecond)
+			}
+		})
+		received := uint64(0)
+		for _, r := range l.reports(24) {
+			if received += r.Forth.Received; r.Forth.Lost+r.Forth.Extra > 0 {
+				t.Errorf("%v", r)
+			}
+		}
+		if received < 8000 {
+			t.Errorf("%d received", received)
+		}
+	})
+}
+
 // Packets that were given up and come after all count once as sent, whatever
 // report tells of their coming.
 func TestLatePacketsWereSentOnce(t *testing.T) {
