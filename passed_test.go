@@ -244,30 +244,6 @@ func TestTimelineOf(t *testing.T) {
 	}
 }
 
-// Whoever reads reports may take longer than an interval for each: the other point
-// is not silent for that, and no mean is wrong.
-func TestFollowWithSlowBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-		defer l.close()
-		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
-		n, received := 0, uint64(0)
-		for r := range l.b.FollowOver(l.ctx, l.exchange) {
-			time.Sleep(1500 * time.Millisecond)
-			if r.Err != nil || !r.Forth.near(5e6) || r.Forth.Lost > 0 {
-				t.Errorf("%v", r)
-			}
-			received += r.Forth.Received
-			if n++; n == 60 {
-				break
-			}
-		}
-		if received < 59_000 {
-			t.Errorf("%d received in 60 s", received)
-		}
-	})
-}
-
 // Exchanges that take up to ten seconds, one in ten, and of which nine in ten fail,
 // delay reports and make nothing up; what comes late is in a report that says which
 // time it covers.
