@@ -75,14 +75,10 @@ func TestPausesLoseNothing(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		})
-		received := uint64(0)
-		for _, r := range l.reports(24) {
-			if received += r.Forth.Received; r.Forth.Lost+r.Forth.Extra > 0 {
+		for i, r := range l.reports(24) {
+			if r.Forth.Lost+r.Forth.Extra > 0 || i == 9 && r.Forth.Received == 0 {
 				t.Errorf("%v", r)
 			}
-		}
-		if received < 8000 {
-			t.Errorf("%d received", received)
 		}
 	})
 }
