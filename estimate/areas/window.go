@@ -239,9 +239,11 @@ const mostYoung = 0.05
 // knowledge or contradict sparser ones, the densest first: what they hold is known from
 // the others.
 func (w *window) combine() (Transit, error) {
-	total, counted, left, owed, unsure := 0.0, 0.0, 0.0, 0.0, 0.0
+	total, counted, left, owed, unsure, early, there := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
+		early += r.early
+		there += r.there
 		total += r.sent
 		left += r.left
 		owed += r.owed
@@ -254,6 +256,9 @@ func (w *window) combine() (Transit, error) {
 	w.scatters()
 	hidden, way := w.hidden()
 	if hidden > way/2 {
+		if 2*early > there {
+			return Transit{Received: total, Left: left}, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
+		}
 		return Transit{Received: total, Left: left}, errCrowded
 	}
 	best := Transit{Error: math.Inf(1)}
