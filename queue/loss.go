@@ -29,7 +29,8 @@ func (c LossConfig) validate() error {
 	if !(c.Burst >= 1 && c.Burst <= 1e9) {
 		return invalid("Loss.Burst", c.Burst, "0 or 1 to 10^9")
 	}
-	if !(c.Burst*(1-c.Probability) >= c.Probability) {
+	const rounding = 1e-12
+	if !(c.Burst*(1-c.Probability) >= c.Probability*(1-rounding)) {
 		return invalid("Loss.Burst", c.Burst,
 			fmt.Sprintf("at least %v for a probability of %v", c.Probability/(1-c.Probability), c.Probability))
 	}
@@ -72,7 +73,7 @@ func newLoss(c LossConfig, seed uint64) Loss {
 	}
 	l.burst = true
 	l.lose = math.Log1p(-1 / c.Burst)
-	l.keep = math.Log1p(-c.Probability / (c.Burst * (1 - c.Probability)))
+	l.keep = math.Log1p(-min(1, c.Probability/(c.Burst*(1-c.Probability))))
 	// A geometric run has no memory, so starting a new run equals starting in
 	// the middle of one: the process is stationary from the first packet.
 	l.losing = uniform(l.random) < c.Probability

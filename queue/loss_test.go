@@ -31,7 +31,8 @@ func TestLossRates(t *testing.T) {
 	const packets = 2_000_000
 	for _, c := range []LossConfig{
 		{Probability: 0.001}, {Probability: 0.3},
-		{Probability: 0.01, Burst: 1}, {Probability: 0.02, Burst: 10}, {Probability: 0.1, Burst: 100}, {Probability: 0.5, Burst: 2},
+		{Probability: 0.01, Burst: 1}, {Probability: 0.02, Burst: 10}, {Probability: 0.1, Burst: 100},
+		{Probability: 0.5, Burst: 2}, {Probability: 0.9, Burst: 9},
 	} {
 		// A two-state chain of correlation r has 1+r over 1-r times the
 		// variance of independent draws. It goes on losing with probability
