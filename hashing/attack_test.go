@@ -2,6 +2,7 @@ package hashing_test
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -24,64 +25,43 @@ func craft(seed uint64, last uint64, n int) [][]byte {
 	return packets
 }
 
-const (
-	attackSeed    = 7
-	attackPackets = 4000
-	attackRows    = 256
-)
-
-// loads counts packets by row and those that are sampled at p.
-func loads(packets [][]byte, p float64, hash func([]byte) uint64) (rows [attackRows]int, sampled int) {
+// An attacker who knows the hash can fill one cell, keep packets out of the
+// sample, or send none but sampled ones. Under a key that they do not have, the
+// same packets spread as a random function spreads them.
+func TestCraftedPackets(t *testing.T) {
+	const seed, packets, rows, p = 7, 4000, 256, 0.25
 	threshold := hashing.Threshold(p)
-	for _, b := range packets {
-		h := hash(b)
-		rows[hashing.Row(h, attackRows)]++
-		sampled += int(hashing.Sampled(h, threshold))
-	}
-	return rows, sampled
-}
-
-func TestCraftedPacketsFillOneCell(t *testing.T) {
-	packets := craft(attackSeed, 0, attackPackets)
-	known := func(b []byte) uint64 { return uint64(hashing.Digest(attackSeed, b)) }
-	row := hashing.Row(known(packets[0]), attackRows)
-	if rows, _ := loads(packets, 0.5, known); rows[row] != attackPackets {
-		t.Errorf("against a known seed %d of %d packets land in one cell: the attack is none", rows[row], attackPackets)
-	}
-
-	// Under a key that their maker does not have, the same packets spread as a
-	// random function spreads them.
-	low, high := chiSquareRange(attackRows-1, 2)
-	for name, hash := range map[string]func([]byte) uint64{
-		"SipHash":                   hashing.SipHashFromKey([16]byte{0x5e, 0xc2, 0xe7}).Bytes,
-		"Digest under another seed": func(b []byte) uint64 { return uint64(hashing.Digest(0x5ec2e7, b)) },
-	} {
-		rows, _ := loads(packets, 0.5, hash)
-		if x := chiSquare(rows[:]); x < low || x > high {
-			t.Errorf("%s: chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", name, x, attackRows-1, low, high)
-		}
-	}
-}
-
-// An attacker who knows the hash can keep packets out of the sample, or send
-// none but sampled ones.
-func TestCraftedPacketsEvadeSampling(t *testing.T) {
-	const p = 0.25
-	known := func(b []byte) uint64 { return uint64(hashing.Digest(attackSeed, b)) }
-	sip := hashing.SipHashFromKey([16]byte{0x5e, 0xc2, 0xe7}).Bytes
+	low, high := chiSquareRange(rows-1, 4)
+	known := func(b []byte) uint64 { return uint64(hashing.Digest(seed, b)) }
 	for want := range uint64(2) {
 		var last uint64
-		for hashing.Sampled(known(craft(attackSeed, last, 1)[0]), hashing.Threshold(p)) != want {
+		for hashing.Sampled(known(craft(seed, last, 1)[0]), threshold) != want {
 			last++
 		}
-		packets := craft(attackSeed, last, attackPackets)
-		if _, sampled := loads(packets, p, known); sampled != int(want)*attackPackets {
-			t.Errorf("%d of %d packets are sampled, the attack wants %d: it is none", sampled, attackPackets, int(want)*attackPackets)
-		}
-		_, sampled := loads(packets, p, sip)
-		rate, bound := float64(sampled)/attackPackets, rateBound(p, attackPackets)
-		if rate < p-bound || rate > p+bound {
-			t.Errorf("SipHash samples crafted packets at a rate of %.3f, want %.2f ± %.3f", rate, p, bound)
+		crafted := craft(seed, last, packets)
+		for name, hash := range map[string]func([]byte) uint64{
+			"known":        known,
+			"SipHash":      hashing.SipHashFromKey([16]byte{0x5e, 0xc2, 0xe7}).Bytes,
+			"another seed": func(b []byte) uint64 { return uint64(hashing.Digest(0x5ec2e7, b)) },
+		} {
+			var loads [rows]int
+			sampled := 0
+			for _, b := range crafted {
+				loads[hashing.Row(hash(b), rows)]++
+				sampled += int(hashing.Sampled(hash(b), threshold))
+			}
+			if name == "known" {
+				if most := slices.Max(loads[:]); most != packets || sampled != int(want)*packets {
+					t.Errorf("of %d packets %d land in one cell and %d are sampled: the attack is none", packets, most, sampled)
+				}
+				continue
+			}
+			if x := chiSquare(loads[:]); x < low || x > high {
+				t.Errorf("%s: chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", name, x, rows-1, low, high)
+			}
+			if rate, bound := float64(sampled)/packets, rateBound(p, packets); rate < p-bound || rate > p+bound {
+				t.Errorf("%s samples crafted packets at a rate of %.3f, want %.2f ± %.3f", name, rate, p, bound)
+			}
 		}
 	}
 }

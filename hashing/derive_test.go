@@ -1,7 +1,6 @@
 package hashing_test
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -122,50 +121,20 @@ func TestFlowAndPacketIndependent(t *testing.T) {
 	heavy(t)
 	const rows = 32
 	low, high := chiSquareRange(rows*rows-1, 1)
-	check := func(hash func(tuple *hashing.Tuple) hashing.Packet) float64 {
+	// The negative control: one packet in four is hashed as its flow is.
+	for name, own := range map[string]bool{"by itself": true, "one in four as its flow": false} {
 		var counts [rows * rows]int
 		rng := rand.New(rand.NewPCG(1, 11))
 		for range 1 << 16 {
 			tuple := randomTuple(rng)
-			flow := hashing.Row(uint64(tuple.Flow(7)), rows)
-			counts[flow*rows+hashing.Row(uint64(hash(&tuple)), rows)]++
+			flow, packet := uint64(tuple.Flow(7)), uint64(hashing.Digest(7, tuple.Append(nil)))
+			if !own && tuple.Src[0]%4 == 0 {
+				packet = flow
+			}
+			counts[hashing.Row(flow, rows)*rows+hashing.Row(packet, rows)]++
 		}
-		return chiSquare(counts[:])
-	}
-	if x := check(func(tuple *hashing.Tuple) hashing.Packet {
-		return hashing.Digest(7, tuple.Append(nil))
-	}); x < low || x > high {
-		t.Errorf("chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", x, rows*rows-1, low, high)
-	}
-	// The negative control: one packet in four is hashed as its flow is.
-	if x := check(func(tuple *hashing.Tuple) hashing.Packet {
-		if tuple.Src[0]%4 == 0 {
-			return hashing.Packet(tuple.Flow(7))
+		if x := chiSquare(counts[:]); (x >= low && x <= high) != own {
+			t.Errorf("hashed %s: chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", name, x, rows*rows-1, low, high)
 		}
-		return hashing.Digest(7, tuple.Append(nil))
-	}); x >= low && x <= high {
-		t.Errorf("packets hashed as flows pass: chi-square %.0f, range %.0f to %.0f", x, low, high)
-	}
-}
-
-func TestMixAvalanche(t *testing.T) {
-	heavy(t)
-	rng := rand.New(rand.NewPCG(2, 11))
-	check := func(hash func(b []byte) uint64) (worst, bound float64) {
-		const trials = 1 << 13
-		worst, cells := worstAvalanche(rng, 8, trials, 0, func(_ int, b []byte) uint64 { return hash(b) })
-		return worst, biasBound(trials, cells)
-	}
-	if worst, bound := check(func(b []byte) uint64 {
-		return hashing.Mix(uint64(hashing.Digest(7, b)), 1)
-	}); worst > bound {
-		t.Errorf("a bit flips at a rate %.3f from one half, bound %.3f", worst, bound)
-	}
-	// The negative control, and why Mix wants a mixed hash: a difference of
-	// one bit is spread by a single product, whose ends have few carries.
-	if worst, bound := check(func(b []byte) uint64 {
-		return hashing.Mix(binary.LittleEndian.Uint64(b), 1)
-	}); worst <= bound {
-		t.Errorf("a word that is not mixed passes: %.3f, bound %.3f", worst, bound)
 	}
 }

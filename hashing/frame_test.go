@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -38,79 +37,79 @@ func mustParse(t *testing.T, link hashing.LinkType, frame []byte) hashing.Frame 
 	return f
 }
 
-func tuple(proto uint8, from, to string) hashing.Tuple {
-	return hashing.MakeTuple(proto, netip.MustParseAddrPort(from), netip.MustParseAddrPort(to))
+// v4 and v6 are plain packets.
+const v4, v6 = tcp4 + tcp + data, tcp6 + tcp + data
+
+// encapsulations are what may be before a packet.
+var encapsulations = []struct {
+	name   string
+	link   hashing.LinkType
+	before string
+	packet string
+}{
+	{"Ethernet IPv4", hashing.LinkEthernet, macs + "0800 ", v4},
+	{"Ethernet IPv6", hashing.LinkEthernet, macs + "86dd ", v6},
+	{"802.1Q", hashing.LinkEthernet, macs + "8100 6064 0800 ", v4},
+	{"802.1Q IPv6", hashing.LinkEthernet, macs + "8100 6064 86dd ", v6},
+	{"802.1ad over 802.1Q", hashing.LinkEthernet, macs + "88a8 0001 8100 0002 0800 ", v4},
+	{"QinQ 0x9100", hashing.LinkEthernet, macs + "9100 0001 8100 0002 86dd ", v6},
+	{"QinQ 0x9200", hashing.LinkEthernet, macs + "9200 0001 9200 0002 8100 0003 0800 ", v4},
+	{"MPLS", hashing.LinkEthernet, macs + "8847 0001f1ff ", v4},
+	{"MPLS stack IPv6", hashing.LinkEthernet, macs + "8847 00010040 00000640 000021ff ", v6},
+	{"MPLS multicast", hashing.LinkEthernet, macs + "8848 00010040 000021ff ", v4},
+	{"VLAN and MPLS", hashing.LinkEthernet, macs + "8100 0064 8847 000021ff ", v4},
+	{"LLC and SNAP", hashing.LinkEthernet, macs + "0038 aaaa03 000000 0800 ", v4},
+	{"LLC and SNAP, the greatest length", hashing.LinkEthernet, macs + "05dc aaaa03 000000 0800 ", v4},
+	{"VLAN, LLC and SNAP", hashing.LinkEthernet, macs + "8100 0064 003c aaaa03 000000 86dd ", v6},
+	{"PPPoE IPv4", hashing.LinkEthernet, macs + "8864 11 00 0001 0032 0021 ", v4},
+	{"PPPoE IPv6", hashing.LinkEthernet, macs + "8100 0007 8864 11 00 0001 0046 0057 ", v6},
+	{"PPPoE MPLS", hashing.LinkEthernet, macs + "8864 11 00 0001 0036 0281 000021ff ", v4},
+	{"cooked IPv4", hashing.LinkCooked, "0000 0001 0006 0200000000010000 0800 ", v4},
+	{"cooked IPv6", hashing.LinkCooked, "0004 0304 0006 0000000000000000 86dd ", v6},
+	{"cooked VLAN", hashing.LinkCooked, "0000 0001 0006 0200000000010000 8100 0064 0800 ", v4},
+	{"cooked LLC", hashing.LinkCooked, "0000 0001 0006 0200000000010000 0004 aaaa03 000000 0800 ", v4},
+	{"cooked v2 IPv4", hashing.LinkCooked2, "0800 0000 00000002 0001 00 06 0200000000010000 ", v4},
+	{"cooked v2 MPLS", hashing.LinkCooked2, "8847 0000 00000002 0001 00 06 0200000000010000 000021ff ", v6},
+	{"raw IPv4", hashing.LinkRaw, "", v4},
+	{"raw IPv6", hashing.LinkRaw, "", v6},
+	{"IPv4 link", hashing.LinkIPv4, "", v4},
+	{"IPv6 link", hashing.LinkIPv6, "", v6},
+	{"null, little-endian", hashing.LinkNull, "02000000 ", v4},
+	{"null, big-endian", hashing.LinkNull, "00000002 ", v4},
+	{"null, Linux", hashing.LinkNull, "0a000000 ", v6},
+	{"null, Windows", hashing.LinkNull, "17000000 ", v6},
+	{"null, NetBSD", hashing.LinkNull, "18000000 ", v6},
+	{"null, FreeBSD", hashing.LinkNull, "1c000000 ", v6},
+	{"null, Darwin", hashing.LinkNull, "0000001e ", v6},
+	{"loop", hashing.LinkLoop, "00000002 ", v4},
+	{"loop IPv6", hashing.LinkLoop, "00000018 ", v6},
+	{"802.1ah", hashing.LinkEthernet, macs + "88a8 0001 88e7 00123456 " + macs + "8100 0002 0800 ", v4},
+	{"MACsec", hashing.LinkEthernet, macs + "88e5 00 00 00000001 0800 ", v4},
+	{"MACsec with a channel", hashing.LinkEthernet, macs + "88e5 20 00 00000001 0200000000010001 86dd ", v6},
+	{"VN-tag", hashing.LinkEthernet, macs + "8926 80010002 8100 0001 0800 ", v4},
+	{"FabricPath", hashing.LinkEthernet, macs + "8903 0060 " + macs + "0800 ", v4},
+	{"NSH", hashing.LinkEthernet, macs + "894f 0fc6 01 01 00000101 00000001 00000002 00000003 00000004 ", v4},
+	{"NSH of Ethernet", hashing.LinkEthernet, macs + "894f 0fc2 02 03 00000101 " + macs + "86dd ", v6},
+	{"pseudowire", hashing.LinkEthernet, macs + "8847 00010040 000021ff 00000000 " + macs + "0800 ", v4},
+	{"PPPoE, short", hashing.LinkEthernet, macs + "8864 11 00 0001 0032 21 ", v4},
+	{"PPP", hashing.LinkPPP, "ff03 0021 ", v4},
+	{"PPP, short", hashing.LinkPPP, "57 ", v6},
+	{"HDLC", hashing.LinkHDLC, "0f00 8847 000021ff ", v4},
+	{"InfiniBand", hashing.LinkIPoIB, strings.Repeat("00", 40) + "0800 0000 ", v4},
+	{"Broadcom tag", hashing.LinkBroadcom, macs + "00000001 8100 0001 0800 ", v4},
+	{"Broadcom tag in front", hashing.LinkBroadcom0, "00000001 " + macs + "0800 ", v4},
+	{"Marvell tag", hashing.LinkDSA, macs + "c0000001 86dd ", v6},
+	{"Marvell tag, extended", hashing.LinkEDSA, macs + "dada 0000 c0000001 0800 ", v4},
 }
 
 // Whatever carries a packet, the Frame is the same.
 func TestFrameEncapsulations(t *testing.T) {
-	v4, v6 := tcp4+tcp+data, tcp6+tcp+data
-	tests := []struct {
-		name   string
-		link   hashing.LinkType
-		before string
-		packet string
-	}{
-		{"Ethernet IPv4", hashing.LinkEthernet, macs + "0800 ", v4},
-		{"Ethernet IPv6", hashing.LinkEthernet, macs + "86dd ", v6},
-		{"802.1Q", hashing.LinkEthernet, macs + "8100 6064 0800 ", v4},
-		{"802.1Q IPv6", hashing.LinkEthernet, macs + "8100 6064 86dd ", v6},
-		{"802.1ad over 802.1Q", hashing.LinkEthernet, macs + "88a8 0001 8100 0002 0800 ", v4},
-		{"QinQ 0x9100", hashing.LinkEthernet, macs + "9100 0001 8100 0002 86dd ", v6},
-		{"QinQ 0x9200", hashing.LinkEthernet, macs + "9200 0001 9200 0002 8100 0003 0800 ", v4},
-		{"MPLS", hashing.LinkEthernet, macs + "8847 0001f1ff ", v4},
-		{"MPLS stack IPv6", hashing.LinkEthernet, macs + "8847 00010040 00000640 000021ff ", v6},
-		{"MPLS multicast", hashing.LinkEthernet, macs + "8848 00010040 000021ff ", v4},
-		{"VLAN and MPLS", hashing.LinkEthernet, macs + "8100 0064 8847 000021ff ", v4},
-		{"LLC and SNAP", hashing.LinkEthernet, macs + "0038 aaaa03 000000 0800 ", v4},
-		{"LLC and SNAP, the greatest length", hashing.LinkEthernet, macs + "05dc aaaa03 000000 0800 ", v4},
-		{"VLAN, LLC and SNAP", hashing.LinkEthernet, macs + "8100 0064 003c aaaa03 000000 86dd ", v6},
-		{"PPPoE IPv4", hashing.LinkEthernet, macs + "8864 11 00 0001 0032 0021 ", v4},
-		{"PPPoE IPv6", hashing.LinkEthernet, macs + "8100 0007 8864 11 00 0001 0046 0057 ", v6},
-		{"PPPoE MPLS", hashing.LinkEthernet, macs + "8864 11 00 0001 0036 0281 000021ff ", v4},
-		{"cooked IPv4", hashing.LinkCooked, "0000 0001 0006 0200000000010000 0800 ", v4},
-		{"cooked IPv6", hashing.LinkCooked, "0004 0304 0006 0000000000000000 86dd ", v6},
-		{"cooked VLAN", hashing.LinkCooked, "0000 0001 0006 0200000000010000 8100 0064 0800 ", v4},
-		{"cooked LLC", hashing.LinkCooked, "0000 0001 0006 0200000000010000 0004 aaaa03 000000 0800 ", v4},
-		{"cooked v2 IPv4", hashing.LinkCooked2, "0800 0000 00000002 0001 00 06 0200000000010000 ", v4},
-		{"cooked v2 MPLS", hashing.LinkCooked2, "8847 0000 00000002 0001 00 06 0200000000010000 000021ff ", v6},
-		{"raw IPv4", hashing.LinkRaw, "", v4},
-		{"raw IPv6", hashing.LinkRaw, "", v6},
-		{"IPv4 link", hashing.LinkIPv4, "", v4},
-		{"IPv6 link", hashing.LinkIPv6, "", v6},
-		{"null, little-endian", hashing.LinkNull, "02000000 ", v4},
-		{"null, big-endian", hashing.LinkNull, "00000002 ", v4},
-		{"null, Linux", hashing.LinkNull, "0a000000 ", v6},
-		{"null, Windows", hashing.LinkNull, "17000000 ", v6},
-		{"null, NetBSD", hashing.LinkNull, "18000000 ", v6},
-		{"null, FreeBSD", hashing.LinkNull, "1c000000 ", v6},
-		{"null, Darwin", hashing.LinkNull, "0000001e ", v6},
-		{"loop", hashing.LinkLoop, "00000002 ", v4},
-		{"loop IPv6", hashing.LinkLoop, "00000018 ", v6},
-		{"802.1ah", hashing.LinkEthernet, macs + "88a8 0001 88e7 00123456 " + macs + "8100 0002 0800 ", v4},
-		{"MACsec", hashing.LinkEthernet, macs + "88e5 00 00 00000001 0800 ", v4},
-		{"MACsec with a channel", hashing.LinkEthernet, macs + "88e5 20 00 00000001 0200000000010001 86dd ", v6},
-		{"VN-tag", hashing.LinkEthernet, macs + "8926 80010002 8100 0001 0800 ", v4},
-		{"FabricPath", hashing.LinkEthernet, macs + "8903 0060 " + macs + "0800 ", v4},
-		{"NSH", hashing.LinkEthernet, macs + "894f 0fc6 01 01 00000101 00000001 00000002 00000003 00000004 ", v4},
-		{"NSH of Ethernet", hashing.LinkEthernet, macs + "894f 0fc2 02 03 00000101 " + macs + "86dd ", v6},
-		{"pseudowire", hashing.LinkEthernet, macs + "8847 00010040 000021ff 00000000 " + macs + "0800 ", v4},
-		{"PPPoE, short", hashing.LinkEthernet, macs + "8864 11 00 0001 0032 21 ", v4},
-		{"PPP", hashing.LinkPPP, "ff03 0021 ", v4},
-		{"PPP, short", hashing.LinkPPP, "57 ", v6},
-		{"HDLC", hashing.LinkHDLC, "0f00 8847 000021ff ", v4},
-		{"InfiniBand", hashing.LinkIPoIB, strings.Repeat("00", 40) + "0800 0000 ", v4},
-		{"Broadcom tag", hashing.LinkBroadcom, macs + "00000001 8100 0001 0800 ", v4},
-		{"Broadcom tag in front", hashing.LinkBroadcom0, "00000001 " + macs + "0800 ", v4},
-		{"Marvell tag", hashing.LinkDSA, macs + "c0000001 86dd ", v6},
-		{"Marvell tag, extended", hashing.LinkEDSA, macs + "dada 0000 c0000001 0800 ", v4},
-	}
-	for _, test := range tests {
+	for _, test := range encapsulations {
 		t.Run(test.name, func(t *testing.T) {
 			want := mustParse(t, hashing.LinkRaw, unhex(test.packet))
-			wantTuple := tuple(6, "10.0.0.1:1000", "10.0.0.2:443")
+			wantTuple := mustTuple(6, "10.0.0.1:1000", "10.0.0.2:443")
 			if test.packet == v6 {
-				wantTuple = tuple(6, "[2001:db8::1]:1000", "[2001:db8::2]:443")
+				wantTuple = mustTuple(6, "[2001:db8::1]:1000", "[2001:db8::2]:443")
 			}
 			if want.Tuple != wantTuple || want.Length != len(unhex(test.packet)) || want.Fragment || want.Cut {
 				t.Errorf("got %+v", want)
@@ -142,111 +141,76 @@ func TestFrameEncapsulations(t *testing.T) {
 
 // What IP headers say, by protocol and shape.
 func TestFramePackets(t *testing.T) {
-	const (
-		mobile = "60000000 %04x %02x 40 20010db8000000000000000000000001 20010db8000000000000000000000002 "
-		a, b   = "20010db800000000000000000000000a ", "20010db800000000000000000000000b "
-	)
-	ip6 := func(next, length int) string { return fmt.Sprintf(mobile, length, next) }
+	const a, b = "20010db800000000000000000000000a ", "20010db800000000000000000000000b "
+	ip4 := func(fragment, proto, length int) string {
+		return fmt.Sprintf("45 00 %04x 0001 %04x 40 %02x 0000 0a000001 0a000002 ", length, fragment, proto)
+	}
+	ip6 := func(next, length int) string {
+		return fmt.Sprintf("60000000 %04x %02x 40 20010db8000000000000000000000001 20010db8000000000000000000000002 ", length, next)
+	}
+	tuple4 := func(proto uint8, from, to int) hashing.Tuple {
+		return mustTuple(proto, fmt.Sprintf("10.0.0.1:%d", from), fmt.Sprintf("10.0.0.2:%d", to))
+	}
+	tuple6 := func(proto uint8, from int, host string, to int) hashing.Tuple {
+		return mustTuple(proto, fmt.Sprintf("[2001:db8::1]:%d", from), fmt.Sprintf("[2001:db8::%s]:%d", host, to))
+	}
 	tests := []struct {
-		name     string
-		packet   string
-		tuple    hashing.Tuple
-		length   int
-		fragment bool
-		cut      bool
+		name, packet string
+		tuple        hashing.Tuple
+		length       int
+		is           string // "fragment", "cut" or neither
 	}{
 		{"IPv4 options", "46 00 0024 0000 0000 40 11 0000 0a000001 0a000002 94040000 0035 1000 000c 0000 01020304",
-			tuple(17, "10.0.0.1:53", "10.0.0.2:4096"), 36, false, false},
-		{"UDP, no payload", "45 00 001c 0000 0000 40 11 0000 0a000001 0a000002 0035 1000 0008 0000",
-			tuple(17, "10.0.0.1:53", "10.0.0.2:4096"), 28, false, false},
-		{"UDP-Lite", "45 00 001c 0000 0000 40 88 0000 0a000001 0a000002 0035 1000 0008 0000",
-			tuple(136, "10.0.0.1:53", "10.0.0.2:4096"), 28, false, false},
-		{"SCTP", "45 00 0020 0000 0000 40 84 0000 0a000001 0a000002 0035 1000 00000001 00000002",
-			tuple(132, "10.0.0.1:53", "10.0.0.2:4096"), 32, false, false},
-		{"DCCP", "45 00 0020 0000 0000 40 21 0000 0a000001 0a000002 0035 1000 00000001 00000002",
-			tuple(33, "10.0.0.1:53", "10.0.0.2:4096"), 32, false, false},
-		{"ICMP", "45 00 001c 0000 0000 40 01 0000 0a000001 0a000002 0800 1234 0001 0002",
-			tuple(1, "10.0.0.1:0", "10.0.0.2:0"), 28, false, false},
-		{"GRE", "45 00 002c 0000 0000 40 2f 0000 0a000001 0a000002 00000801 4500 0014 0000 0000 40 fd 0000 c0000201 c0000202",
-			tuple(47, "10.0.0.1:0", "10.0.0.2:0"), 44, false, false},
-		{"AH of IPv4", "45 00 0024 0000 0000 40 33 0000 0a000001 0a000002 06 01 0000 00000001 00000002 03e801bb",
-			tuple(51, "10.0.0.1:0", "10.0.0.2:0"), 36, false, false},
-		{"unknown protocol, empty", "45 00 0014 0000 0000 40 fd 0000 0a000001 0a000002",
-			tuple(253, "10.0.0.1:0", "10.0.0.2:0"), 20, false, false},
-		{"TCP, empty", "45 00 0014 0000 0000 40 06 0000 0a000001 0a000002",
-			tuple(6, "10.0.0.1:0", "10.0.0.2:0"), 20, false, false},
-		{"TCP, three bytes", "45 00 0017 0000 0000 40 06 0000 0a000001 0a000002 03e801",
-			tuple(6, "10.0.0.1:0", "10.0.0.2:0"), 23, false, false},
-		{"TCP, eight bytes", "45 00 001c 0000 0000 40 06 0000 0a000001 0a000002 03e8 01bb 00000001",
-			tuple(6, "10.0.0.1:1000", "10.0.0.2:443"), 28, false, false},
-		{"TCP, header longer than the packet", "45 00 0028 0000 0000 40 06 0000 0a000001 0a000002 03e8 01bb 00000001 00000002 f010 " +
-			"0000 0000 0000",
-			tuple(6, "10.0.0.1:1000", "10.0.0.2:443"), 40, false, false},
-		{"first fragment", "45 00 001c 0001 2000 40 11 0000 0a000001 0a000002 0035 1000 0100 0000",
-			tuple(17, "10.0.0.1:53", "10.0.0.2:4096"), 28, true, false},
-		{"middle fragment", "45 00 001c 0001 2001 40 11 0000 0a000001 0a000002 0035 1000 0100 0000",
-			tuple(17, "10.0.0.1:0", "10.0.0.2:0"), 28, true, false},
-		{"last fragment", "45 00 001c 0001 1fff 40 11 0000 0a000001 0a000002 0035 1000 0100 0000",
-			tuple(17, "10.0.0.1:0", "10.0.0.2:0"), 28, true, false},
-		{"segmentation offload", "45 00 0000 0001 4000 40 06 0000 0a000001 0a000002 " + tcp + data,
-			tuple(6, "10.0.0.1:1000", "10.0.0.2:443"), 0, false, false},
-		{"cut UDP", "45 00 05dc 0001 4000 40 11 0000 0a000001 0a000002 0035 1000 05c8 0000 0102030405060708090a0b0c0d0e0f",
-			tuple(17, "10.0.0.1:53", "10.0.0.2:4096"), 1500, false, true},
-		{"cut, but not what is hashed", "45 00 05dc 0001 4000 40 11 0000 0a000001 0a000002 0035 1000 05c8 0000 0102030405060708090a0b0c0d0e0f10",
-			tuple(17, "10.0.0.1:53", "10.0.0.2:4096"), 1500, false, false},
-
+			tuple4(17, 53, 4096), 36, ""},
+		{"UDP, no payload", ip4(0, 17, 28) + "0035 1000 0008 0000", tuple4(17, 53, 4096), 28, ""},
+		{"UDP-Lite", ip4(0, 136, 28) + "0035 1000 0008 0000", tuple4(136, 53, 4096), 28, ""},
+		{"SCTP", ip4(0, 132, 32) + "0035 1000 00000001 00000002", tuple4(132, 53, 4096), 32, ""},
+		{"DCCP", ip4(0, 33, 32) + "0035 1000 00000001 00000002", tuple4(33, 53, 4096), 32, ""},
+		{"ICMP", ip4(0, 1, 28) + "0800 1234 0001 0002", tuple4(1, 0, 0), 28, ""},
+		{"GRE", ip4(0, 47, 44) + "00000801 4500 0014 0000 0000 40 fd 0000 c0000201 c0000202", tuple4(47, 0, 0), 44, ""},
+		{"AH of IPv4", ip4(0, 51, 36) + "06 01 0000 00000001 00000002 03e801bb", tuple4(51, 0, 0), 36, ""},
+		{"unknown protocol, empty", ip4(0, 253, 20), tuple4(253, 0, 0), 20, ""},
+		{"TCP, empty", ip4(0, 6, 20), tuple4(6, 0, 0), 20, ""},
+		{"TCP, three bytes", ip4(0, 6, 23) + "03e801", tuple4(6, 0, 0), 23, ""},
+		{"TCP, eight bytes", ip4(0, 6, 28) + "03e8 01bb 00000001", tuple4(6, 1000, 443), 28, ""},
+		{"TCP, header longer than the packet", ip4(0, 6, 40) + "03e8 01bb 00000001 00000002 f010 0000 0000 0000", tuple4(6, 1000, 443), 40, ""},
+		{"first fragment", ip4(0x2000, 17, 28) + "0035 1000 0100 0000", tuple4(17, 53, 4096), 28, "fragment"},
+		{"middle fragment", ip4(0x2001, 17, 28) + "0035 1000 0100 0000", tuple4(17, 0, 0), 28, "fragment"},
+		{"last fragment", ip4(0x1fff, 17, 28) + "0035 1000 0100 0000", tuple4(17, 0, 0), 28, "fragment"},
+		{"segmentation offload", ip4(0x4000, 6, 0) + tcp + data, tuple4(6, 1000, 443), 0, ""},
+		{"cut UDP", ip4(0x4000, 17, 1500) + "0035 1000 05c8 0000 0102030405060708090a0b0c0d0e0f", tuple4(17, 53, 4096), 1500, "cut"},
+		{"cut, but not what is hashed", ip4(0x4000, 17, 1500) + "0035 1000 05c8 0000 0102030405060708090a0b0c0d0e0f10",
+			tuple4(17, 53, 4096), 1500, ""},
 		{"IPv4-mapped", "60000000 0008 11 40 00000000000000000000ffff0a000001 00000000000000000000ffff0a000002 0035 1000 0008 0000",
-			tuple(17, "10.0.0.1:53", "10.0.0.2:4096"), 48, false, false},
-		{"ICMPv6", ip6(58, 8) + "8000 1234 0001 0002",
-			tuple(58, "[2001:db8::1]:0", "[2001:db8::2]:0"), 48, false, false},
-		{"no next header", ip6(59, 0),
-			tuple(59, "[2001:db8::1]:0", "[2001:db8::2]:0"), 40, false, false},
-		{"mobility", ip6(135, 8) + "3b 00 00 00 1234 0000",
-			tuple(135, "[2001:db8::1]:0", "[2001:db8::2]:0"), 48, false, false},
+			tuple4(17, 53, 4096), 48, ""},
+		{"ICMPv6", ip6(58, 8) + "8000 1234 0001 0002", tuple6(58, 0, "2", 0), 48, ""},
+		{"no next header", ip6(59, 0), tuple6(59, 0, "2", 0), 40, ""},
+		{"mobility", ip6(135, 8) + "3b 00 00 00 1234 0000", tuple6(135, 0, "2", 0), 48, ""},
 		{"hop-by-hop, destination options", ip6(0, 16+8+8) + "3c 01 010c 00000000 00000000 00000000 11 00 010400000000 0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 72, false, false},
-		{"AH", ip6(51, 24+8) + "11 04 0000 00000001 00000002 00000003 00000004 00000005 0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 72, false, false},
-		{"ESP", ip6(50, 8) + "00000001 00000002",
-			tuple(50, "[2001:db8::1]:0", "[2001:db8::2]:0"), 48, false, false},
-		{"atomic fragment", ip6(44, 16) + "11 00 0000 00000007 0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 56, false, false},
-		{"IPv6 first fragment", ip6(44, 16) + "11 00 0001 00000007 0035 1000 0100 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 56, true, false},
-		{"IPv6 later fragment", ip6(44, 16) + "11 00 0009 00000007 0035 1000 0100 0000",
-			tuple(17, "[2001:db8::1]:0", "[2001:db8::2]:0"), 56, true, false},
-		{"IPv6 later fragment of an extension", ip6(44, 16) + "3c 00 0008 00000007 11 00 010400000000",
-			tuple(60, "[2001:db8::1]:0", "[2001:db8::2]:0"), 56, true, false},
-		{"source route under way", ip6(43, 40+8) + "11 04 00 02 00000000 " + a + b + "0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::b]:4096"), 88, false, false},
-		{"source route at its end", ip6(43, 40+8) + "11 04 00 00 00000000 " + a + b + "0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 88, false, false},
-		{"segment route under way", ip6(43, 40+8) + "11 04 04 01 01000000 " + a + b + "0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::a]:4096"), 88, false, false},
-		{"segment route at its end", ip6(43, 40+8) + "11 04 04 00 01000000 " + a + b + "0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 88, false, false},
-		{"home address", ip6(43, 24+8) + "11 02 02 01 00000000 " + b + "0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::b]:4096"), 72, false, false},
-		{"unknown route", ip6(43, 24+8) + "11 02 fd 01 00000000 " + b + "0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 72, false, false},
-		{"route without addresses", ip6(43, 8+8) + "11 00 02 01 00000000 0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 56, false, false},
-		{"jumbogram", ip6(0, 0) + "11 00 c204 00010008 0035 1000 0000 0000 0102030405060708090a0b0c0d0e0f10",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 0, false, false},
+			tuple6(17, 53, "2", 4096), 72, ""},
+		{"AH", ip6(51, 24+8) + "11 04 0000 00000001 00000002 00000003 00000004 00000005 0035 1000 0008 0000", tuple6(17, 53, "2", 4096), 72, ""},
+		{"ESP", ip6(50, 8) + "00000001 00000002", tuple6(50, 0, "2", 0), 48, ""},
+		{"atomic fragment", ip6(44, 16) + "11 00 0000 00000007 0035 1000 0008 0000", tuple6(17, 53, "2", 4096), 56, ""},
+		{"IPv6 first fragment", ip6(44, 16) + "11 00 0001 00000007 0035 1000 0100 0000", tuple6(17, 53, "2", 4096), 56, "fragment"},
+		{"IPv6 later fragment", ip6(44, 16) + "11 00 0009 00000007 0035 1000 0100 0000", tuple6(17, 0, "2", 0), 56, "fragment"},
+		{"IPv6 later fragment of an extension", ip6(44, 16) + "3c 00 0008 00000007 11 00 010400000000", tuple6(60, 0, "2", 0), 56, "fragment"},
+		{"source route under way", ip6(43, 40+8) + "11 04 00 02 00000000 " + a + b + "0035 1000 0008 0000", tuple6(17, 53, "b", 4096), 88, ""},
+		{"source route at its end", ip6(43, 40+8) + "11 04 00 00 00000000 " + a + b + "0035 1000 0008 0000", tuple6(17, 53, "2", 4096), 88, ""},
+		{"segment route under way", ip6(43, 40+8) + "11 04 04 01 01000000 " + a + b + "0035 1000 0008 0000", tuple6(17, 53, "a", 4096), 88, ""},
+		{"segment route at its end", ip6(43, 40+8) + "11 04 04 00 01000000 " + a + b + "0035 1000 0008 0000", tuple6(17, 53, "2", 4096), 88, ""},
+		{"home address", ip6(43, 24+8) + "11 02 02 01 00000000 " + b + "0035 1000 0008 0000", tuple6(17, 53, "b", 4096), 72, ""},
+		{"unknown route", ip6(43, 24+8) + "11 02 fd 01 00000000 " + b + "0035 1000 0008 0000", tuple6(17, 53, "2", 4096), 72, ""},
+		{"route without addresses", ip6(43, 8+8) + "11 00 02 01 00000000 0035 1000 0008 0000", tuple6(17, 53, "2", 4096), 56, ""},
+		{"jumbogram", ip6(0, 0) + "11 00 c204 00010008 0035 1000 0000 0000 0102030405060708090a0b0c0d0e0f10", tuple6(17, 53, "2", 4096), 0, ""},
 		{"16 extension headers", ip6(60, 16*8+8) + strings.Repeat("3c 00 010400000000", 15) + "11 00 010400000000 0035 1000 0008 0000",
-			tuple(17, "[2001:db8::1]:53", "[2001:db8::2]:4096"), 40 + 136, false, false},
+			tuple6(17, 53, "2", 4096), 40 + 136, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			packet := unhex(test.packet)
 			f := mustParse(t, hashing.LinkRaw, packet)
-			if f.Tuple != test.tuple {
-				t.Errorf("tuple %v → %v protocol %d, want %v → %v protocol %d",
-					f.Tuple.Source(), f.Tuple.Destination(), f.Tuple.Proto,
-					test.tuple.Source(), test.tuple.Destination(), test.tuple.Proto)
-			}
-			if f.Length != test.length || f.Fragment != test.fragment || f.Cut != test.cut {
-				t.Errorf("length %d, fragment %v, cut %v; want %d, %v, %v", f.Length, f.Fragment, f.Cut, test.length, test.fragment, test.cut)
+			if f.Tuple != test.tuple || f.Length != test.length || f.Fragment != (test.is == "fragment") || f.Cut != (test.is == "cut") {
+				t.Errorf("%+v, want %+v", f, test)
 			}
 			for n := range len(packet) + 1 {
 				checkAgainstReference(t, hashing.LinkRaw, packet[:n:n])
@@ -344,31 +308,17 @@ func TestFrameHashedBytes(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []struct {
-		link  hashing.LinkType
-		frame string
-	}{
-		{hashing.LinkEthernet, macs + "0800 " + tcp4 + tcp + data},
-		{hashing.LinkEthernet, macs + "88a8 0001 8100 0002 86dd " + tcp6 + tcp + data},
-		{hashing.LinkEthernet, macs + "8847 00010040 000021ff " + tcp4 + tcp},
-		{hashing.LinkEthernet, macs + "0038 aaaa03 000000 0800 " + tcp4 + tcp},
-		{hashing.LinkEthernet, macs + "8864 11 00 0001 0032 0021 " + tcp4},
-		{hashing.LinkCooked, "0000 0001 0006 0200000000010000 0800 " + tcp4},
-		{hashing.LinkCooked2, "86dd 0000 00000002 0001 00 06 0200000000010000 " + tcp6},
-		{hashing.LinkNull, "02000000 " + tcp4},
-		{hashing.LinkRaw, "46 00 0024 0000 2000 40 11 0000 0a000001 0a000002 94040000 0035 1000 000c 0000 01020304"},
-		{hashing.LinkRaw, "60000000 0038 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 2b 00 010400000000 " +
-			"2c 02 04 01 00000000 20010db800000000000000000000000a 33 00 0001 00000007 11 00 0000 00000001 0035 1000 0008 0000"},
-	} {
-		frame := unhex(seed.frame)
-		f.Add(uint16(seed.link), frame)
-		f.Add(uint16(seed.link), frame[:len(frame)-10])
+	for _, e := range encapsulations {
+		frame := unhex(e.before + e.packet)
+		f.Add(uint16(e.link), frame)
+		f.Add(uint16(e.link), frame[:len(frame)-10])
 	}
 	for _, packet := range []string{
-		tcp4 + tcp + data, tcp6 + tcp + data, // plain ones, which take the quick way
+		"46 00 0024 0000 2000 40 11 0000 0a000001 0a000002 94040000 0035 1000 000c 0000 01020304",
+		"60000000 0038 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 2b 00 010400000000 " +
+			"2c 02 04 01 00000000 20010db800000000000000000000000a 33 00 0001 00000007 11 00 0000 00000001 0035 1000 0008 0000",
 		"45 00 0034 0000 0000 40 06 0000 0a000001 0a000002 03e8 01bb 01020304 05060708 8010 2000 cafe 0000 0101080a 00000001 00000002",
 		"45 00 003c 0001 4000 40 01 0000 0a000001 0a000002 0800 1234 0001 0002 " + data + data + data + data,
-		outerUDP(4789, 22+48) + "08000000 00001200 " + macs + "0800 " + tcp4 + tcp + data,
 	} {
 		f.Add(uint16(hashing.LinkRaw), unhex(packet))
 	}

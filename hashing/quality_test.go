@@ -180,23 +180,32 @@ func foldOnce(b []byte) uint64 {
 	return hi ^ lo
 }
 
-func TestDigestAvalanche(t *testing.T) {
+// A bit of the input flips each bit of a digest, a flow and a mixed hash half
+// the time.
+func TestAvalanche(t *testing.T) {
 	heavy(t)
+	digest := func(trial int, b []byte) uint64 { return uint64(hashing.Digest(uint64(trial), b)) }
+	flow := func(_ int, b []byte) uint64 { tuple := tupleOf(b); return uint64(tuple.Flow(7)) }
+	mixed := func(_ int, b []byte) uint64 { return hashing.Mix(uint64(hashing.Digest(7, b)), 1) }
+	fnv := func(_ int, b []byte) uint64 { return fnv1a(b) }
+	// Why Mix wants a mixed hash: a difference of one bit is spread by a single
+	// product, whose ends have few carries.
+	word := func(_ int, b []byte) uint64 { return hashing.Mix(binary.LittleEndian.Uint64(b), 1) }
 	rng := rand.New(rand.NewPCG(1, 1))
-	for n := 1; n <= 128; n++ {
-		const trials = 1024
-		worst, cells := worstAvalanche(rng, n, trials, 0, func(trial int, b []byte) uint64 {
-			return uint64(hashing.Digest(uint64(trial), b))
-		})
-		if bound := biasBound(trials, 128*cells); worst > bound {
-			t.Errorf("length %d: a bit of the digest flips at a rate %.3f from one half, bound %.3f", n, worst, bound)
+	check := func(name string, n, trials, rotations int, hash func(int, []byte) uint64, passes bool) {
+		worst, cells := worstAvalanche(rng, n, trials, rotations, hash)
+		if bound := biasBound(trials, 128*cells); (worst <= bound) != passes {
+			t.Errorf("%s of %d bytes: a bit flips at a rate %.3f from one half, bound %.3f", name, n, worst, bound)
 		}
 	}
-	const trials = 1024
-	worst, cells := worstAvalanche(rng, 40, trials, 0, func(_ int, b []byte) uint64 { return fnv1a(b) })
-	if bound := biasBound(trials, 128*cells); worst <= bound {
-		t.Errorf("FNV-1a passes: %.3f, bound %.3f", worst, bound)
+	for n := 1; n <= 128; n++ {
+		check("digest", n, 1024, 0, digest, true)
 	}
+	check("flow", 37, 4096, 1, flow, true)
+	check("Mix", 8, 1<<13, 0, mixed, true)
+	check("negative control: FNV-1a", 40, 1024, 0, fnv, false)
+	check("negative control: FNV-1a", 37, 4096, 1, fnv, false)
+	check("negative control: Mix of a word", 8, 1<<13, 0, word, false)
 }
 
 func TestDigestCounters(t *testing.T) {

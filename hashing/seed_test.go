@@ -3,6 +3,7 @@ package hashing_test
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -18,15 +19,8 @@ func structuredSeeds() []uint64 {
 			seeds = append(seeds, s^1<<bit)
 		}
 	}
-	distinct := map[uint64]bool{}
-	kept := seeds[:0]
-	for _, s := range seeds {
-		if !distinct[s] {
-			distinct[s] = true
-			kept = append(kept, s)
-		}
-	}
-	return kept
+	slices.Sort(seeds)
+	return slices.Compact(seeds)
 }
 
 // shared counts identities that two seeds or more have in common, over

@@ -16,50 +16,31 @@ func mustTuple(proto uint8, src, dst string) hashing.Tuple {
 
 func TestMakeTuple(t *testing.T) {
 	plain := mustTuple(6, "10.0.0.1:80", "10.0.0.2:1234")
-	mapped := mustTuple(6, "[::ffff:10.0.0.1]:80", "[::ffff:10.0.0.2]:1234")
-	if plain != mapped {
-		t.Errorf("an IPv4-mapped address makes another tuple: %v, %v", plain, mapped)
+	for what, pair := range map[string][2]hashing.Tuple{
+		"IPv4-mapped addresses": {mustTuple(6, "[::ffff:10.0.0.1]:80", "[::ffff:10.0.0.2]:1234"), plain},
+		"zones":                 {mustTuple(17, "[fe80::1%eth0]:5", "[fe80::2%eth0]:6"), mustTuple(17, "[fe80::1]:5", "[fe80::2]:6")},
+		"invalid addresses":     {hashing.MakeTuple(1, netip.AddrPort{}, netip.AddrPort{}), {Proto: 1}},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s make another tuple: %v, want %v", what, pair[0], pair[1])
+		}
 	}
-	if got, want := plain.Source(), netip.MustParseAddrPort("10.0.0.1:80"); got != want {
-		t.Errorf("Source() = %v, want %v", got, want)
-	}
-	if got, want := plain.Destination(), netip.MustParseAddrPort("10.0.0.2:1234"); got != want {
-		t.Errorf("Destination() = %v, want %v", got, want)
-	}
-	zoned := mustTuple(17, "[fe80::1%eth0]:5", "[fe80::2%eth0]:6")
-	if unzoned := mustTuple(17, "[fe80::1]:5", "[fe80::2]:6"); zoned != unzoned {
-		t.Errorf("a zone makes another tuple: %v, %v", zoned, unzoned)
-	}
-	if got, want := hashing.MakeTuple(1, netip.AddrPort{}, netip.AddrPort{}), (hashing.Tuple{Proto: 1}); got != want {
-		t.Errorf("the tuple of invalid addresses is %v, want %v", got, want)
+	if from, to := plain.Source().String(), plain.Destination().String(); from != "10.0.0.1:80" || to != "10.0.0.2:1234" {
+		t.Errorf("it is from %s to %s", from, to)
 	}
 }
 
 func TestTupleReverse(t *testing.T) {
-	tuple := mustTuple(6, "10.0.0.1:80", "[2001:db8::1]:1234")
-	want := mustTuple(6, "[2001:db8::1]:1234", "10.0.0.1:80")
-	reversed := tuple.Reverse()
-	if reversed != want {
-		t.Errorf("Reverse() = %v, want %v", reversed, want)
-	}
-	if reversed.Flow(1) == tuple.Flow(1) {
-		t.Error("both directions are one flow")
-	}
-	if reversed.Reverse() != tuple {
-		t.Error("reversed twice, the tuple is another")
+	tuple, want := mustTuple(6, "10.0.0.1:80", "[2001:db8::1]:1234"), mustTuple(6, "[2001:db8::1]:1234", "10.0.0.1:80")
+	if got := tuple.Reverse(); got != want || got.Reverse() != tuple || got.Flow(1) == tuple.Flow(1) {
+		t.Errorf("Reverse() = %v, want %v, and another flow", got, want)
 	}
 }
 
 func TestTupleAppend(t *testing.T) {
 	tuple := mustTuple(6, "10.0.0.1:80", "[2001:db8::1]:1234")
-	got := tuple.Append([]byte{0xee})
-	want := []byte{
-		0xee,
-		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1,
-		0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
-		0, 80, 0x04, 0xd2, 6,
-	}
-	if !bytes.Equal(got, want) {
+	want := unhex("ee 00000000000000000000ffff0a000001 20010db8000000000000000000000001 0050 04d2 06")
+	if got := tuple.Append([]byte{0xee}); !bytes.Equal(got, want) {
 		t.Errorf("Append gives %x, want %x", got, want)
 	}
 }
@@ -98,28 +79,6 @@ func TestFlowGolden(t *testing.T) {
 			t.Errorf("%v -> %v: Flow(7) = %#x, want %#x", g.tuple.Source(), g.tuple.Destination(), uint64(got), uint64(g.want))
 		}
 	}
-}
-
-func TestFlowAvalanche(t *testing.T) {
-	heavy(t)
-	rng := rand.New(rand.NewPCG(2, 3))
-	check := func(hash func(b []byte) uint64) (worst, bound float64) {
-		const trials = 4096
-		worst, cells := worstAvalanche(rng, 37, trials, 1, func(_ int, b []byte) uint64 { return hash(b) })
-		return worst, biasBound(trials, cells)
-	}
-	if worst, bound := check(flow7); worst > bound {
-		t.Errorf("a bit of the flow flips at a rate %.3f from one half, bound %.3f", worst, bound)
-	}
-	if worst, bound := check(fnv1a); worst <= bound {
-		t.Errorf("FNV-1a passes: %.3f, bound %.3f", worst, bound)
-	}
-}
-
-// flow7 is the flow under one seed of the tuple with these bytes.
-func flow7(b []byte) uint64 {
-	tuple := tupleOf(b)
-	return uint64(tuple.Flow(7))
 }
 
 // tupleOf is the inverse of Append.

@@ -200,20 +200,3 @@ func send(ctx context.Context, flows []*net.UDPConn, rate float64) {
 		}
 	}
 }
-
-// A truth is what a capture says about all packets.
-type truth struct {
-	Sent, Received int
-	Dropped        uint64   // by the capture's own rings
-	Mean           *float64 // of the delays
-
-	sum     float64
-	matched int
-}
-
-func (t *truth) match(delay float64, n int) {
-	t.sum += delay
-	if t.matched += n; t.matched > 0 {
-		t.Mean = programs.Finite(t.sum / float64(t.matched))
-	}
-}

@@ -8,8 +8,16 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/programs"
 )
+
+// A truth is what a capture says about all packets.
+type truth struct {
+	Sent, Received int
+	Dropped        uint64   // by the capture's own rings
+	Mean           *float64 // of the delays
+}
 
 // exact is a capture of the demo's packets at both places, with its own rings.
 // It remembers each packet by its number until it has seen it at both.
@@ -17,9 +25,10 @@ type exact struct {
 	rings [2]*ring
 	done  sync.WaitGroup
 
-	mu   sync.Mutex
-	once map[uint64]int64 // when it was seen at one place
-	all  truth
+	mu     sync.Mutex
+	seen   [2]int
+	once   map[uint64]int64 // when it was seen at one place
+	delays estimate.Moments
 }
 
 func newExact(places ...place) (*exact, error) {
@@ -50,11 +59,7 @@ func (e *exact) take(place int, packets iter.Seq[captured]) {
 		if len(c.frame) < numbered+8 || c.frame[14+9] != 17 || binary.BigEndian.Uint16(c.frame[ports+2:]) != sinkPort {
 			continue
 		}
-		if place == 0 {
-			e.all.Sent++
-		} else {
-			e.all.Received++
-		}
+		e.seen[place]++
 		number := binary.BigEndian.Uint64(c.frame[numbered:])
 		other, ok := e.once[number]
 		if !ok {
@@ -62,7 +67,7 @@ func (e *exact) take(place int, packets iter.Seq[captured]) {
 			continue
 		}
 		delete(e.once, number)
-		e.all.match(float64((c.at-other)*int64(2*place-1)), 1)
+		e.delays.Add(float64((c.at - other) * int64(2*place-1)))
 	}
 }
 
@@ -77,8 +82,10 @@ func (e *exact) truth() (*truth, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all.Sent, all.Received = e.all.Sent, e.all.Received
-	all.match(e.all.sum, e.all.matched)
+	all.Sent, all.Received = e.seen[0], e.seen[1]
+	if e.delays.N() > 0 {
+		all.Mean = programs.Finite(e.delays.Mean())
+	}
 	return all, errors.Join(errs...)
 }
 
