@@ -16,11 +16,7 @@ import (
 // are collected beside them.
 func TestForeignSenders(t *testing.T) {
 	t.Parallel()
-	b, err := newBroker("127.0.0.1:0", t.TempDir(), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := testBroker(t, t.TempDir(), io.Discard)
 	f, o := fleetAt(t, b.url, "-pairs 1 -partitions 1 -duration 3s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -34,12 +30,7 @@ func TestForeignSenders(t *testing.T) {
 	for _, c := range []hoplag.Config{
 		{Key: hoplag.NewKey("another key of sixteen")}, {Key: hoplag.NewKey(o.key), Cut: 50 * time.Millisecond},
 	} {
-		p, err := hoplag.NewPoint(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		for record := range p.Records(ctx) {
+		for record := range testPoint(t, c).Records(ctx) {
 			send("0.pair-0.1.0", record)
 			send("0.pair-0.2.0", record)
 			send("0.nobody.1.0", record)

@@ -43,13 +43,9 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", store, "tmpfs", 0, "size=64m"); err != nil {
 		t.Skipf("no small disk: %v", err)
 	}
-	defer syscall.Unmount(store, syscall.MNT_DETACH)
+	t.Cleanup(func() { syscall.Unmount(store, syscall.MNT_DETACH) })
 	log := new(said)
-	b, err := newBroker("127.0.0.1:0", filepath.Join(store, "jetstream"), log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := testBroker(t, filepath.Join(store, "jetstream"), log)
 	f, o := fleetAt(t, b.url, "-pairs 1 -partitions 1 -duration 4s")
 	f.log = log
 	ctx, cancel := context.WithCancel(t.Context())

@@ -67,6 +67,39 @@ func (p *process) kill() {
 	p.Wait()
 }
 
+// testBroker is a broker that ends with the test, on a disk.
+func testBroker(t *testing.T, store string, log io.Writer) *broker {
+	t.Helper()
+	b, err := newBroker("127.0.0.1:0", store, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	return b
+}
+
+// testPoint is a point that ends with the test.
+func testPoint(t *testing.T, c hoplag.Config) *hoplag.Point {
+	t.Helper()
+	p, err := hoplag.NewPoint(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// listen listens at an address that nobody uses.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
 // fleetAt is what points with these flags have to do with the broker at a URL.
 func fleetAt(t *testing.T, url, flags string) (*fleet, *options) {
 	t.Helper()
@@ -98,11 +131,7 @@ type wire struct {
 
 func newWire(t *testing.T, to string) *wire {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
+	l := listen(t)
 	w := &wire{Listener: l, to: to}
 	go func() {
 		for {
@@ -156,10 +185,7 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	address, store := l.Addr().String(), t.TempDir()
 	l.Close()
 	broker := start(t, "-role", "broker", "-listen", address, "-store", store)
@@ -214,11 +240,7 @@ func TestTwoOwners(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	b, err := newBroker("127.0.0.1:0", t.TempDir(), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := testBroker(t, t.TempDir(), io.Discard)
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	defer working.Wait()

@@ -34,11 +34,7 @@ func TestLoad(t *testing.T) {
 		t.Parallel()
 		flags = "-pairs 50"
 	}
-	b, err := newBroker("127.0.0.1:0", t.TempDir(), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := testBroker(t, t.TempDir(), io.Discard)
 	f, o := fleetAt(t, b.url, flags)
 	c := start(t, "-role", "collector", "-url", b.url, "-cut", o.cut.String(), "-cells", fmt.Sprint(o.cells))
 	passed, sent := f.fill(t, o)
@@ -69,11 +65,7 @@ func (f *fleet) fill(t *testing.T, o *options) (passed total, sent int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for i := range points {
-		var err error
-		if points[i], err = hoplag.NewPoint(f.config); err != nil {
-			t.Fatal(err)
-		}
-		defer points[i].Close()
+		points[i] = testPoint(t, f.config)
 		records[i] = make(chan []byte, quietCuts+busyCuts+lateCuts)
 		go func() {
 			for r := range points[i].Records(ctx) {

@@ -4,20 +4,14 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"testing"
-
-	"github.com/hoplag/hoplag"
 )
 
 // A server that is too old is refused by its version.
 func TestOldServer(t *testing.T) {
 	for version, refused := range map[string]bool{"2.9.10": true, "1.4.1": true, "2.10.0": false, "3.0.0-dev": false, "": true} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := listen(t)
 		go func() { // as much of a server as it takes to connect
 			conn, err := l.Accept()
 			if err != nil {
@@ -37,25 +31,15 @@ func TestOldServer(t *testing.T) {
 		if err == nil {
 			conn.Close()
 		}
-		l.Close()
 	}
 }
 
 // A record that is published again is stored once.
 func TestRecordsAgain(t *testing.T) {
-	b, err := newBroker("127.0.0.1:0", t.TempDir(), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := testBroker(t, t.TempDir(), io.Discard)
 	f, o := fleetAt(t, b.url, "-partitions 1")
-	p, err := hoplag.NewPoint(o.config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
 	n := 0
-	for record := range p.Records(t.Context()) {
+	for record := range testPoint(t, o.config()).Records(t.Context()) {
 		for range 2 { // as when the acknowledgement was lost
 			if err := f.send(t.Context(), f.recordSubject("pair", 1, 0), record); err != nil {
 				t.Fatal(err)

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,15 +45,20 @@ func TestCalls(t *testing.T) {
 	}
 	cc := connection(t, []grpc.ServerOption{grpc.ChainUnaryInterceptor(refuse, Calls{m.second}.Server, served(forth, back))},
 		grpc.WithChainUnaryInterceptor(Calls{m.first}.Client, called(forth, back)))
-	client := grpc_health_v1.NewHealthClient(cc)
-	var all sync.WaitGroup
-	for range 400 {
-		all.Go(func() { client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}) })
-		time.Sleep(3 * time.Millisecond)
-	}
-	all.Wait()
+	ask(t, cc, 400, 3*time.Millisecond)
 	m.agrees(t, "calls", &m.forth, forth)
 	m.agrees(t, "back", &m.back, back)
+}
+
+// ask makes calls, one after the other begins, and waits for all answers.
+func ask(t *testing.T, cc *grpc.ClientConn, calls int, apart time.Duration) {
+	client := grpc_health_v1.NewHealthClient(cc)
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() { client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}) })
+		time.Sleep(apart)
+	}
+	all.Wait()
 }
 
 // served and called are the truth behind the interceptors.
@@ -83,15 +87,9 @@ func TestCallQuantiles(t *testing.T) {
 	config := testConfig
 	config.Report = 600 * time.Millisecond
 	m, forth, back := newBench(t, config, config), newTruth(), newTruth()
-	client := grpc_health_v1.NewHealthClient(connection(t,
-		[]grpc.ServerOption{grpc.ChainUnaryInterceptor(Calls{m.second}.Server, served(forth, back))},
-		grpc.WithChainUnaryInterceptor(Calls{m.first}.Client, called(forth, back))))
-	var all sync.WaitGroup
-	for range 1500 {
-		all.Go(func() { client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}) })
-		time.Sleep(time.Millisecond)
-	}
-	all.Wait()
+	cc := connection(t, []grpc.ServerOption{grpc.ChainUnaryInterceptor(Calls{m.second}.Server, served(forth, back))},
+		grpc.WithChainUnaryInterceptor(Calls{m.first}.Client, called(forth, back)))
+	ask(t, cc, 1500, time.Millisecond)
 	m.until(func() bool { return m.p99[0] > 0 && m.p99[1] > 0 })
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,11 +105,7 @@ func TestCallQuantiles(t *testing.T) {
 // back.
 func connection(t *testing.T, server []grpc.ServerOption, client ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := grpc.NewServer(server...)
+	l, s := listen(t), grpc.NewServer(server...)
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
 	reflection.Register(s)
 	go s.Serve(l)

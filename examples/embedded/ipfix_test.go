@@ -145,15 +145,8 @@ func exportTo(t *testing.T) (c [2]*collector, conns [2]net.Conn, done func()) {
 	for i := range c {
 		c[i] = &collector{templates: netflow.CreateTemplateSystem(), total: map[uint16]float64{}, flows: map[string]uint64{}}
 	}
-	datagrams, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { datagrams.Close(); listener.Close() })
+	datagrams, listener := listenPacket(t), listen(t)
+	var err error
 	if conns[0], err = net.Dial("udp", datagrams.LocalAddr().String()); err != nil {
 		t.Fatal(err)
 	}

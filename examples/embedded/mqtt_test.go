@@ -3,7 +3,6 @@ package embedded
 import (
 	"fmt"
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,10 +69,7 @@ func TestMQTT(t *testing.T) {
 
 func broker(t *testing.T, hooks ...mqtt.Hook) (*mqtt.Server, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	server := mqtt.New(&mqtt.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
 	for _, h := range append([]mqtt.Hook{new(auth.AllowHook)}, hooks...) {
 		if err := server.AddHook(h, nil); err != nil {

@@ -17,11 +17,7 @@ func TestRTP(t *testing.T) {
 	t.Parallel()
 	m, exact := newBench(t, testConfig, testConfig), newTruth()
 	m.begins(t)
-	receiver, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer receiver.Close()
+	receiver := listenPacket(t)
 	sender, err := net.Dial("udp", datagrams(t, receiver.LocalAddr(), 20*time.Millisecond, 0).String())
 	if err != nil {
 		t.Fatal(err)

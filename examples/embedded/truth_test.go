@@ -82,16 +82,35 @@ var testConfig = hoplag.Config{
 	Key: hoplag.NewKey("a secret of both points"), Cut: 20 * time.Millisecond, Report: 200 * time.Millisecond, ClocksAgree: true,
 }
 
-func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *bench {
+// listen listens at an address that nobody uses.
+func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// listenPacket does so for datagrams.
+func listenPacket(t *testing.T) net.PacketConn {
+	t.Helper()
+	p, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *bench {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &bench{}
 	a.Name, b.Name = "first", "second"
-	m.first, m.second, err = Points(ctx, l, a, b, func(r hoplag.Report) {
+	var err error
+	m.first, m.second, err = Points(ctx, listen(t), a, b, func(r hoplag.Report) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.forth.add(r.Forth)
@@ -185,11 +204,7 @@ func datagrams(t *testing.T, to net.Addr, forth, back time.Duration) net.Addr {
 	t.Helper()
 	var socket [2]net.PacketConn
 	for i := range socket {
-		var err error
-		if socket[i], err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { socket[i].Close() })
+		socket[i] = listenPacket(t)
 	}
 	var mu sync.Mutex
 	addresses := [2]net.Addr{nil, to} // the sender's is known when it sends
@@ -228,10 +243,7 @@ type streamRelay struct {
 
 func streams(t *testing.T, to string, forth, back time.Duration) *streamRelay {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	r := &streamRelay{Listener: l}
 	t.Cleanup(func() { l.Close(); r.cut() })
 	go func() {

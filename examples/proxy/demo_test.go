@@ -201,16 +201,13 @@ func (e *truth) mean(way int, from time.Time, d time.Duration) float64 {
 }
 
 // echo echoes datagrams and streams.
-func echo(t testing.TB) (address string) {
-	address = serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
+func echo(t testing.TB) (address string) { return echoAt(t, "127.0.0.1:0") }
+
+func echoAt(t testing.TB, address string) string {
+	address = serverOf(t, address, func(c *net.TCPConn) {
 		defer c.Close()
 		io.Copy(c, c)
 	})
-	echoUDP(t, address)
-	return address
-}
-
-func echoUDP(t testing.TB, address string) {
 	p := listenUDP(t, address)
 	go func() {
 		for b := make([]byte, 64<<10); ; {
@@ -221,4 +218,5 @@ func echoUDP(t testing.TB, address string) {
 			p.WriteTo(b[:n], from)
 		}
 	}()
+	return address
 }

@@ -73,6 +73,17 @@ func dialTo(t testing.TB, network string, h *half) net.Conn {
 	return conn
 }
 
+// trip sends a text, ends what it sends, and checks what comes back until the
+// other end does.
+func trip(t *testing.T, conn net.Conn, text, want string) {
+	t.Helper()
+	io.WriteString(conn, text)
+	conn.(*net.TCPConn).CloseWrite()
+	if got, err := io.ReadAll(conn); err != nil || string(got) != want {
+		t.Errorf("%q came back, %v, want %q", got, err, want)
+	}
+}
+
 // echoes counts how many of some datagrams come back.
 func echoes(conn net.Conn, datagrams int) (n int) {
 	b := make([]byte, 100)
@@ -107,11 +118,7 @@ func TestAcceptGoesOn(t *testing.T) {
 		f.left.Store(3)
 		h.accepts, h.log = f, said
 	})
-	conn := dialTo(t, "tcp", ingress)
-	io.WriteString(conn, "hello")
-	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
-		t.Errorf("after errors nobody is served: %v", err)
-	}
+	trip(t, dialTo(t, "tcp", ingress), "hello", "hello")
 	if !said.has("too many open files") {
 		t.Error("nothing is said about it")
 	}
@@ -143,11 +150,7 @@ func TestFarHalfRestarts(t *testing.T) {
 // A peer who only listens is not idle.
 func TestStreamingServer(t *testing.T) {
 	t.Parallel()
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	server := listenUDP(t, "127.0.0.1:0")
 	go func() {
 		_, from, err := server.ReadFrom(make([]byte, 100))
 		for ; err == nil; time.Sleep(20 * time.Millisecond) {
@@ -186,12 +189,7 @@ func TestHalfClose(t *testing.T) {
 		c.Write(all)
 	})
 	ingress, _ := between(t, to)
-	conn := dialTo(t, "tcp", ingress)
-	io.WriteString(conn, text)
-	conn.(*net.TCPConn).CloseWrite()
-	if got, err := io.ReadAll(conn); err != nil || string(got) != text {
-		t.Errorf("%q came back, %v", got, err)
-	}
+	trip(t, dialTo(t, "tcp", ingress), text, text)
 	heard := make(chan string, 1)
 	to = serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
 		defer c.Close()
@@ -200,7 +198,7 @@ func TestHalfClose(t *testing.T) {
 		heard <- string(all)
 	})
 	ingress, _ = between(t, to)
-	conn = dialTo(t, "tcp", ingress)
+	conn := dialTo(t, "tcp", ingress)
 	if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
 		t.Errorf("%q, %v, want an end", got, err)
 	}
@@ -296,19 +294,9 @@ func TestHalfDies(t *testing.T) {
 
 // IPv6 is forwarded like IPv4.
 func TestIPv6(t *testing.T) {
-	to := serverOf(t, "[::1]:0", func(c *net.TCPConn) {
-		io.Copy(c, c)
-		c.Close()
-	})
-	echoUDP(t, to)
-	ingress, _ := between(t, to)
+	ingress, _ := between(t, echoAt(t, "[::1]:0"))
 	if n := echoes(dialTo(t, "udp", ingress), 20); n < 19 {
 		t.Errorf("%d of 20 datagrams come back", n)
 	}
-	conn := dialTo(t, "tcp", ingress)
-	io.WriteString(conn, "hello")
-	conn.(*net.TCPConn).CloseWrite()
-	if got, err := io.ReadAll(conn); err != nil || string(got) != "hello" {
-		t.Errorf("%q, %v", got, err)
-	}
+	trip(t, dialTo(t, "tcp", ingress), "hello", "hello")
 }

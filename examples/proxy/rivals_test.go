@@ -119,13 +119,7 @@ func nginxChain(b testing.TB, to string) *chain {
 	}
 	c := &chain{address: to}
 	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			b.Fatal(err)
-		}
-		listen := l.Addr().String()
-		l.Close()
-		dir := b.TempDir()
+		listen, dir := free(b), b.TempDir()
 		config := fmt.Sprintf("load_module %s;\ndaemon off;\nmaster_process off;\npid %s/pid;\nerror_log /dev/null;\n"+
 			"worker_rlimit_nofile 40000;\nevents { worker_connections 30000; }\n"+
 			"stream { server { listen %s backlog=4096; proxy_pass %s; } }\n", module, dir, listen, c.address)
@@ -185,37 +179,25 @@ func BenchmarkRivals(b *testing.B) {
 		b.Skip("needs /proc")
 	}
 	for name, start := range map[string]func(testing.TB, string) *chain{"proxy": proxyChain, "bare": bareChain, "nginx": nginxChain} {
-		b.Run(name+"/bytes", func(b *testing.B) { benchmarkBytes(b, start) })
-		b.Run(name+"/trips", func(b *testing.B) { benchmarkTrips(b, start) })
+		b.Run(name+"/bytes", func(b *testing.B) { benchmarkEcho(b, start(b, echo(b)), 1<<20, "cpu-ms/GB", 1e3*1024/2) })
+		b.Run(name+"/trips", func(b *testing.B) { benchmarkEcho(b, start(b, echo(b)), 100, "cpu-µs/trip", 1e6) })
 		b.Run(name+"/idle", func(b *testing.B) { benchmarkIdle(b, start) })
 	}
 }
 
-func benchmarkBytes(b *testing.B, start func(testing.TB, string) *chain) {
-	c := start(b, echo(b))
-	conn, chunk := c.dial(b, 500), make([]byte, 1<<20)
+// benchmarkEcho sends messages there and back, one after the other, and tells
+// what a unit of them takes of a processor.
+func benchmarkEcho(b *testing.B, c *chain, size int, unit string, perTrip float64) {
+	conn, message := c.dial(b, 500), make([]byte, size)
 	before := c.cpu(b)
-	b.SetBytes(2 << 20) // there and back
+	b.SetBytes(int64(2 * size)) // there and back
 	for b.Loop() {
-		go conn.Write(chunk)
-		if _, err := io.ReadFull(conn, chunk); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(1e3*(c.cpu(b)-before)/float64(b.N)/2*1024, "cpu-ms/GB")
-}
-
-func benchmarkTrips(b *testing.B, start func(testing.TB, string) *chain) {
-	c := start(b, echo(b))
-	conn, message := c.dial(b, 500), make([]byte, 100)
-	before := c.cpu(b)
-	for b.Loop() {
-		conn.Write(message)
+		go conn.Write(message)
 		if _, err := io.ReadFull(conn, message); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(1e6*(c.cpu(b)-before)/float64(b.N), "cpu-µs/trip")
+	b.ReportMetric((c.cpu(b)-before)/float64(b.N)*perTrip, unit)
 }
 
 // hold opens connections that are used once, and returns the resident memory

@@ -66,13 +66,14 @@ func shifted(records []trace.Record, by time.Duration) []trace.Record {
 	return records
 }
 
-// failure runs the program, which must fail, and returns its error.
+// failure runs the program, which must fail without results, and returns its
+// error.
 func failure(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout bytes.Buffer
 	err := run(t.Context(), args, &stdout, io.Discard)
-	if err == nil {
-		t.Fatalf("twopoint %s: no error; printed\n%s", strings.Join(args, " "), &stdout)
+	if err == nil || stdout.Len() > 0 {
+		t.Fatalf("twopoint %s: error %v; printed\n%s", strings.Join(args, " "), err, &stdout)
 	}
 	return err.Error()
 }

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -198,71 +196,9 @@ func TestOwnDropsAreNoLosses(t *testing.T) {
 	}
 }
 
-// With AS_PROGRAM the test is the program itself. Tests run at once, because they
-// mostly wait.
+// Tests run at once, because they mostly wait.
 func TestMain(m *testing.M) {
-	if os.Getenv("AS_PROGRAM") != "" {
-		main()
-		return
-	}
 	flag.Parse()
 	flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
-}
-
-// onLo watches what passes the loopback device.
-const onLo = "-json -duration 30s -from lo:out -to lo:in"
-
-// program is this program with arguments.
-func program(arguments string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], strings.Fields(arguments)...)
-	cmd.Env = append(os.Environ(), "AS_PROGRAM=1")
-	return cmd
-}
-
-// An interrupt ends the program, and what was measured until then is told.
-func TestInterrupt(t *testing.T) {
-	t.Parallel()
-	needsLab(t)
-	for _, arguments := range []string{onLo, onLo + " -kernel"} {
-		t.Run(arguments, func(t *testing.T) {
-			t.Parallel()
-			rows, last := interrupted(t, arguments)
-			var r struct{ Total *total }
-			if err := json.Unmarshal(last, &r); err != nil || rows < 2 || r.Total == nil {
-				t.Errorf("%d rows, the last one %.300s: %v", rows, last, err)
-			}
-		})
-	}
-}
-
-// interrupted runs the program until it has printed two rows, interrupts it, and
-// returns how many rows there were and the last one.
-func interrupted(t *testing.T, arguments string) (rows int, last []byte) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	cmd := program(arguments)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
-	defer timer.Stop()
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		last = append(last[:0], lines.Bytes()...)
-		if rows++; rows == 2 {
-			cmd.Process.Signal(os.Interrupt)
-		}
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%s: %v", arguments, err)
-	}
-	return rows, last
 }

@@ -117,18 +117,22 @@ func testCodes(t *testing.T, dir string, names []string) {
 }
 
 // testInterrupted: what programs that run for long have printed before
-// Ctrl-C is whole, line by line.
+// Ctrl-C is whole, line by line, and what was measured until then is told.
 func testInterrupted(t *testing.T, dir string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no interrupts there")
 	}
-	for name, args := range map[string]string{
-		"slowest": "-json -seconds 3600",
-		"rli":     "-json -seconds 80000",
+	const onLo = "wiretap -json -duration 30s -from lo:out -to lo:in"
+	for args, last := range map[string]string{
+		"slowest -json -seconds 3600": "", "rli -json -seconds 80000": "", onLo: `"Total":{`, onLo + " -kernel": `"Total":{`,
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(args, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, name), strings.Fields(args)...)
+			if last != "" && (runtime.GOOS != "linux" || os.Geteuid() != 0) {
+				t.Skip("needs root, and Linux")
+			}
+			fields := strings.Fields(args)
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, fields[0]), fields[1:]...)
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -140,18 +144,18 @@ func testInterrupted(t *testing.T, dir string) {
 			defer timer.Stop()
 			lines := bufio.NewScanner(stdout)
 			lines.Buffer(nil, 1<<20)
-			n := 0
+			n, latest := 0, ""
 			for ; lines.Scan(); n++ {
-				if !json.Valid(lines.Bytes()) {
-					t.Errorf("line %d: %q", n+1, lines.Text())
+				if latest = lines.Text(); !json.Valid(lines.Bytes()) {
+					t.Errorf("line %d: %q", n+1, latest)
 				}
 				if n == 1 {
-					cmd.Process.Signal(map[bool]os.Signal{true: syscall.SIGTERM, false: os.Interrupt}[name == "rli"])
+					cmd.Process.Signal(map[bool]os.Signal{true: syscall.SIGTERM, false: os.Interrupt}[fields[0] == "rli"])
 				}
 			}
 			// A program without more to say may leave it to the signal to end it.
-			if err := cmd.Wait(); n < 2 || code(err) > 1 {
-				t.Errorf("%d lines, %v", n, err)
+			if err := cmd.Wait(); n < 2 || code(err) > 1 || last != "" && (err != nil || n < 3 || !strings.Contains(latest, last)) {
+				t.Errorf("%d lines, %v, the last one %.300s", n, err, latest)
 			}
 		})
 	}
