@@ -14,7 +14,7 @@ import (
 // The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7.
 const (
 	magic   = "HRLI"
-	version = 11
+	version = 12
 
 	decodedShare = 64 // the memory that a Config may ask for beyond the receiver's own, in lengths of the encoding
 

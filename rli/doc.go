@@ -53,6 +53,7 @@
 //   - no reference followed them, because the injector stopped;
 //   - packets overtake each other, lately: there are classes or several paths;
 //   - references are lost where packets are not, perhaps just when it is slow;
+//   - packets are lost behind the link, and references waited for them;
 //   - the sender's software pauses for more than a fifth of what delays vary;
 //   - a clock was stepped between the flow's packets.
 //

@@ -20,18 +20,20 @@ const (
 	skipped                        // references were lost, and packets were not
 	stepOfClock                    // a clock was stepped, or the base delay
 	unsteady                       // the sender's software pauses for about as long as packets take
+	lostBehind                     // references waited for packets that were lost behind the link
 	untested                       // few references had come: how far off estimates are, nothing told
 )
 
 const (
-	doubtBits = 6
+	doubtBits = 7
 	allDoubts = 1<<doubtBits - 1
 	maxDoubt  = 1<<(32-doubtBits) - 1
 )
 
 var doubtNames = [doubtBits]string{
 	"no reference followed", "packets overtook others", "references were lost where packets were not",
-	"a clock was stepped, or the way changed", "the sender paused for as long as packets take", "few references had come",
+	"a clock was stepped, or the way changed", "the sender paused for as long as packets take",
+	"packets were lost, perhaps behind the link", "few references had come",
 }
 
 // String names the doubts.
@@ -63,8 +65,12 @@ func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error)
 	if r.across(f) {
 		share, why = 1, why|stepOfClock
 	}
-	if q := &r.quality; q.gone > mostVanished*(q.gone+q.references)+gonePerhaps {
-		share, why = 1, why|skipped // also before it was noticed
+	q := &r.quality // also before it was noticed
+	if q.gone > mostVanished*(q.gone+q.references)+gonePerhaps {
+		share, why = 1, why|skipped
+	}
+	if q.astray > mostVanished*q.references+gonePerhaps {
+		share, why = 1, why|lostBehind
 	}
 	if others > 0 {
 		why |= unfollowed

@@ -82,13 +82,12 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	}
 	right = own
 	named = r.follows(p, received, before, known && missing == 0)
-	if missing > 0 && !named && r.astray(p, received) {
-		r.skipped = 1
+	waited := 0.0
+	if missing > 0 && !named {
+		waited = r.astray(p, &own, before, float64(missing)/float64(own.packets))
 	}
-	r.quality.gone += r.skipped
-	if r.vanished += (r.skipped - r.vanished) / float64(min(max(r.seen, acquainted), lately)); r.vanished > mostVanished {
-		r.doubts |= skipped
-	}
+	r.lose(r.skipped, &r.quality.gone, &r.vanished, skipped)
+	r.lose(waited, &r.quality.astray, &r.strayed, lostBehind)
 	if named {
 		r.pauses(p, received)
 		right.departed = before.time
@@ -100,17 +99,44 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// astray reports whether a reference waited for a packet lost behind the link, for long enough to matter.
-func (r *Receiver) astray(p *ReferencePacket, received int64) bool {
+// lose counts references that tell nothing, in all and of each lately.
+func (r *Receiver) lose(n float64, all, recent *float64, why doubts) {
+	*all += n
+	if *recent += (n - *recent) / float64(min(max(r.seen, acquainted), lately)); *recent > mostVanished {
+		r.doubts |= why
+	}
+}
+
+// astray returns how likely it is that a reference waited for its packet, long enough to matter, and
+// that this packet was lost behind the link: one in front of the link takes none of its time. Of the
+// packets since the reference before, a share was lost.
+func (r *Receiver) astray(p *ReferencePacket, own *mark, before departure, share float64) float64 {
+	switch size := int32(r.config.ReferenceBytes); {
+	case p.Behind == 0 || r.passed != r.left.passed:
+		return 0
+	case r.perByte > 0 && r.excess(size, own.departed) <= r.slack: // directly behind another packet
+		return 0
+	case r.busy && r.link.trusted(): // the link was idle before it, so far as is seen
+		if float64(own.delay)-r.own()-r.link.base(own.departed) > r.link.tolerance {
+			return 1
+		}
+		return 0
+	}
 	perByte, bytes := r.perByte, 0.0
 	for i := range r.buffer[:r.waiting] {
 		bytes += float64(r.buffer[i].bytes)
 	}
 	if perByte == 0 { // at most what it was for those that departed since the reference before
-		perByte = float64(received-r.left.departed) / bytes
+		perByte = float64(own.departed-r.left.departed) / bytes
 	}
-	beyond := float64(received - p.Sent - r.order.extent().low)
-	return p.Behind > 0 && r.passed == r.left.passed && float64(p.Behind)*perByte > longestPause*beyond
+	wait := min(float64(p.Behind)*perByte, float64(own.departed-before.time))
+	switch beyond := float64(own.delay + r.origin - r.order.extent().low); {
+	case wait <= longestPause*beyond:
+		return 0
+	case r.perByte == 0 && before.packet && before.bytes == int32(p.Behind): // perhaps it is that packet
+		return share
+	}
+	return 1
 }
 
 // pauses takes in how long after its packet a reference was sent. Software may be stopped in between,

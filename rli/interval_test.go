@@ -175,7 +175,8 @@ func TestLostBehindLink(t *testing.T) {
 			kept = append(kept, e)
 		}
 	}
-	if total, err := receive(t, config(rli.Auto), kept).Total(); !errors.Is(err, rli.ErrUntrusted) {
+	total, err := receive(t, config(rli.Auto), kept).Total()
+	if !errors.Is(err, rli.ErrUntrusted) || !strings.Contains(err.Error(), "behind the link") {
 		t.Errorf("%+v, %v", total, err)
 	}
 	for i := range kept {
@@ -183,6 +184,25 @@ func TestLostBehindLink(t *testing.T) {
 	}
 	if off := meanError(t, receive(t, config(rli.Linear), kept), kept); off < 1 {
 		t.Errorf("without names the mean is off by %.2f of the wait", off)
+	}
+}
+
+// TestLostBeforeLink: a packet that was lost in front of the link took none of its time. References
+// that follow it tell the truth: answers are given, and hold it.
+func TestLostBeforeLink(t *testing.T) {
+	for _, test := range []struct {
+		rate              int64
+		utilisation, lost float64
+	}{{linkRate, 0.1, 0.1}, {linkRate, 0.7, 0.2}, {0, 0.7, 0.02}} {
+		events := passLossy(t, queue.RLIConfig, rli.InjectorConfig{Every: 100}, 60_000,
+			source(t, "poisson", test.utilisation, 3), nil, test.lost)
+		c := config(rli.Auto)
+		c.Rate = test.rate
+		_, truth := truths(events)
+		total, err := receive(t, c, events).Total()
+		if in := total.MeanInterval(0.99); err != nil || !in.Contains(truth.Mean()) {
+			t.Errorf("%+v: %.0f, %v; want %.0f", test, in, err, truth.Mean())
+		}
 	}
 }
 

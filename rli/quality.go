@@ -20,6 +20,7 @@ type quality struct {
 	common     float64 // their products
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
+	astray     float64 // references that waited for packets lost behind the link
 
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
@@ -27,14 +28,14 @@ type quality struct {
 }
 
 const (
-	qualityFields = 12
-	sumFields     = 10 // of these
+	qualityFields = 13
+	sumFields     = 11 // of these
 )
 
 // list returns all fields in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
-		&q.commonest, &q.gone, &q.span, &q.slack}
+		&q.commonest, &q.gone, &q.astray, &q.span, &q.slack}
 }
 
 func (q *quality) add(b *quality) {

@@ -3,6 +3,7 @@ package rli_test
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -57,9 +58,19 @@ func adaptive() rli.InjectorConfig {
 // link, together with cross traffic if there is any.
 func pass(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, src, other queue.Source) []event {
 	t.Helper()
+	return passLossy(t, c, in, n, src, other, 0)
+}
+
+// passLossy loses a share of the packets and references between injector and link.
+func passLossy(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, src, other queue.Source, share float64) []event {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 6))
 	link, injector := must(queue.NewLink(c)), must(rli.NewInjector(in))
 	var events []event
 	send := func(e event, at int64) {
+		if share > 0 && random.Float64() < share {
+			return
+		}
 		if out, fate := link.Send(at, e.bytes); fate == queue.Passed {
 			e.time, e.delay = out, out-at
 			events = append(events, e)

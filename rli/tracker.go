@@ -63,6 +63,7 @@ type tracker struct {
 	doubts             doubts  // about the packets that wait
 	skipped            float64 // references that were lost since the one before
 	vanished           float64 // and while no packet was, of each lately
+	strayed            float64 // of those that waited for packets lost behind the link
 	twins              [256]twin
 	after, pause       trend // how long after its packet a reference was sent, and how far off that is
 	beyond             trend // the least delay
