@@ -106,11 +106,17 @@ func (a *Areas) settle(c *areaCell) {
 		if s[j].over || s[j].known || j > 0 && !s[j-1].over && s[j-1].level == s[j].level {
 			continue // is judged
 		}
-		last, least := j, outstanding(s[j].level)
+		// Where what is outstanding is lost, later cuts have as many only if they have the same level.
+		last, least, others := j, outstanding(s[j].level), false
 		for k := j + 1; k < len(s) && outstanding(s[k].level) >= least; k++ {
 			if s[k].level == s[j].level {
 				last = k
+			} else if outstanding(s[k].level) == least {
+				others = true
 			}
+		}
+		if others && !s[j].settled {
+			last = j // digests are alike by chance
 		}
 		end := a.ends[s[last].to]
 		long := float64(end-a.ends[s[j].from]) >= a.patience && (!c.copies || s[j].settled)
