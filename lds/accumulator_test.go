@@ -36,6 +36,37 @@ func mustAccumulate(t testing.TB, c Config) *Accumulator {
 	return a
 }
 
+// A timeline has the sketches of both points, interval by interval.
+type timeline struct {
+	length   int64
+	up, down []*Sketch
+}
+
+func newTimeline(t testing.TB, c Config, intervals int, length int64) (x timeline) {
+	t.Helper()
+	for range intervals {
+		x.up, x.down = append(x.up, mustNew(t, c)), append(x.down, mustNew(t, c))
+	}
+	x.length = length
+	return x
+}
+
+// pass passes a packet, which may come too late to be seen.
+func (x *timeline) pass(f hashing.Flow, p hashing.Packet, sent, received int64, lost bool) {
+	x.up[sent/x.length].Update(f, p, sent)
+	if k := received / x.length; !lost && k < int64(len(x.down)) {
+		x.down[k].Update(f, p, received)
+	}
+}
+
+// add adds interval k.
+func (x *timeline) add(t testing.TB, a *Accumulator, k int) {
+	t.Helper()
+	if err := a.Add(int64(k)*x.length, int64(k+1)*x.length, x.up[k], x.down[k]); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What is outstanding may be lost, and is once a patience has passed: half as long again
 // as packets take, by cuts, and not some number of intervals. After a Reset it is not
 // counted again; and a Gap forgets what was on its way.
@@ -79,24 +110,16 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	const slow, sent, comes = hashing.Packet(77), int64(3e6 + 5), int64(20e6 + 9)
 	var time, received float64
-	report := func(from, to int64, least, most uint64) {
+	x := newTimeline(t, lossless, 30, 1e6)
+	x.pass(7, slow, sent, comes, false)
+	for i := range int64(300) {
+		at := i/10*1e6 + i%10*1000
+		x.pass(7, hashing.Word(1, uint64(i)), at, at+100, false)
+	}
+	report := func(from, to int, least, most uint64) {
 		t.Helper()
 		for k := from; k < to; k++ {
-			up, down := mustNew(t, lossless), mustNew(t, lossless)
-			for i := range int64(10) {
-				p, at := hashing.Word(uint64(k), uint64(i)), k*1e6+i*1000
-				up.Update(7, p, at)
-				down.Update(7, p, at+100)
-			}
-			if sent/1e6 == k {
-				up.Update(7, slow, sent)
-			}
-			if comes/1e6 == k {
-				down.Update(7, slow, comes)
-			}
-			if err := a.Add(k*1e6, (k+1)*1e6, up, down); err != nil {
-				t.Fatal(err)
-			}
+			x.add(t, a, k)
 		}
 		r, err := a.Estimate(7)
 		if err != nil || r.Overdue != least || r.Lost != most {
@@ -163,29 +186,24 @@ func slowAndLost(t *testing.T, c Config, seed uint64, loss float64) (
 ) {
 	const flows, intervals, length = 50, 131, int64(1e8)
 	random := rand.New(rand.NewPCG(seed, 9))
-	up, down := make([]*Sketch, intervals), make([]*Sketch, intervals)
-	for k := range up {
-		up[k], down[k] = mustNew(t, c), mustNew(t, c)
-	}
+	x := newTimeline(t, c, intervals, length)
 	sums, came, lost = map[hashing.Flow]float64{}, map[hashing.Flow]float64{}, map[hashing.Flow]uint64{}
 	for now := int64(0); now < 100*length; now += int64(random.ExpFloat64() * 1e5) {
 		f, p, took := hashing.Flow(hashing.Word(1, random.Uint64N(flows))), hashing.Packet(random.Uint64()), int64(5e6*random.ExpFloat64())
 		if random.IntN(500) == 0 {
 			took = 3e9
 		}
-		if up[now/length].Update(f, p, now); random.Float64() < loss {
+		gone := random.Float64() < loss
+		if x.pass(f, p, now, now+took, gone); gone {
 			lost[f]++
 			continue
 		}
-		down[(now+took)/length].Update(f, p, now+took)
 		sums[f] += float64(took)
 		came[f]++
 	}
 	a = mustAccumulate(t, c)
-	for k := range int64(intervals) {
-		if err := a.Add(k*length, (k+1)*length, up[k], down[k]); err != nil {
-			t.Fatal(err)
-		}
+	for k := range intervals {
+		x.add(t, a, k)
 	}
 	return a, sums, came, lost
 }

@@ -64,25 +64,17 @@ func (o *owing) run(t *testing.T, random *rand.Rand, fixed, mean, loss float64) 
 	const flows, intervals, length = 50, 80, int64(1e8)
 	c := DefaultConfig
 	c.Columns = 3500
-	up, down := make([]*Sketch, intervals), make([]*Sketch, intervals)
-	for k := range up {
-		up[k], down[k] = mustNew(t, c), mustNew(t, c)
-	}
+	x := newTimeline(t, c, intervals, length)
 	var all []truth.Packet
 	for now := int64(0); now < intervals*length; now += int64(random.ExpFloat64() * 5e5) {
 		f, id := hashing.Flow(hashing.Word(9, random.Uint64N(flows))), hashing.Packet(random.Uint64())
 		p := truth.Packet{Flow: uint64(f), Sent: now, Received: now + int64(fixed+mean*random.ExpFloat64()), Lost: random.Float64() < loss}
-		up[now/length].Update(f, id, now)
-		if k := p.Received / length; !p.Lost && k < intervals {
-			down[k].Update(f, id, p.Received)
-		}
+		x.pass(f, id, now, p.Received, p.Lost)
 		all = append(all, p)
 	}
 	a := mustAccumulate(t, c)
 	for k := range int64(intervals) {
-		if err := a.Add(k*length, (k+1)*length, up[k], down[k]); err != nil {
-			t.Fatal(err)
-		}
+		x.add(t, a, int(k))
 		if k%10 != 9 {
 			continue
 		}
@@ -94,27 +86,19 @@ func (o *owing) run(t *testing.T, random *rand.Rand, fixed, mean, loss float64) 
 }
 
 func (o *owing) report(t *testing.T, a *Accumulator, all []truth.Packet, from, to int64) {
-	sums, packets, sent := map[hashing.Flow]float64{}, map[hashing.Flow]float64{}, map[hashing.Flow]float64{}
-	for _, p := range all {
-		f := hashing.Flow(p.Flow)
-		if p.Sent >= from && p.Sent < to {
-			sent[f]++
-		}
-		if !p.Lost && p.Received >= from && p.Received < to {
-			sums[f] += float64(p.Received - p.Sent)
-			packets[f]++
-		}
-	}
+	known := truth.Between(all, from, to, truth.ByFlow)
 	var records []joint.FlowRecord
-	for f, n := range sent {
-		records = append(records, joint.FlowRecord{Flow: f, Packets: n})
+	for f, of := range known {
+		if of.Sent > 0 {
+			records = append(records, joint.FlowRecord{Flow: hashing.Flow(f), Packets: float64(of.Sent)})
+		}
 	}
 	decoded, err := a.Decode(t.Context(), records, joint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, x := range records {
-		want := sums[x.Flow] / packets[x.Flow]
+		want := known[uint64(x.Flow)].MeanDelay()
 		r, err := a.Estimate(x.Flow)
 		if err != nil && r.Sent > 0 && decoded.Usable[i] > 0 {
 			t.Errorf("flow %#x: %v, but decoded", x.Flow, err)
