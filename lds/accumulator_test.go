@@ -38,8 +38,8 @@ func mustAccumulate(t testing.TB, c Config) *Accumulator {
 
 // A timeline has the sketches of both points, interval by interval.
 type timeline struct {
-	length   int64
-	up, down []*Sketch
+	start, length int64
+	up, down      []*Sketch
 }
 
 func newTimeline(t testing.TB, c Config, intervals int, length int64) (x timeline) {
@@ -53,8 +53,8 @@ func newTimeline(t testing.TB, c Config, intervals int, length int64) (x timelin
 
 // pass passes a packet, which may come too late to be seen.
 func (x *timeline) pass(f hashing.Flow, p hashing.Packet, sent, received int64, lost bool) {
-	x.up[sent/x.length].Update(f, p, sent)
-	if k := received / x.length; !lost && k < int64(len(x.down)) {
+	x.up[(sent-x.start)/x.length].Update(f, p, sent)
+	if k := (received - x.start) / x.length; !lost && k < int64(len(x.down)) {
 		x.down[k].Update(f, p, received)
 	}
 }
@@ -62,7 +62,8 @@ func (x *timeline) pass(f hashing.Flow, p hashing.Packet, sent, received int64, 
 // add adds interval k.
 func (x *timeline) add(t testing.TB, a *Accumulator, k int) {
 	t.Helper()
-	if err := a.Add(int64(k)*x.length, int64(k+1)*x.length, x.up[k], x.down[k]); err != nil {
+	begin := x.start + int64(k)*x.length
+	if err := a.Add(begin, begin+x.length, x.up[k], x.down[k]); err != nil {
 		t.Fatal(err)
 	}
 }

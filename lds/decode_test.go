@@ -270,28 +270,29 @@ func TestDecodeRefuses(t *testing.T) {
 	c := shapes()["plain"]
 	up, down := fill(t, c, packets(76, 300, 20))
 	flows := []hashing.Flow{hashing.Flow(hashing.Word(1, 0)), hashing.Flow(hashing.Word(1, 1))}
-	if _, err := Decode(t.Context(), up, down, records(flows, []float64{1, -1}), joint.Options{}); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("fewer than no packets: %v", err)
-	}
-	if _, err := Decode(t.Context(), up, down, nil, joint.Options{}); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("no flows: %v", err)
-	}
-	empty := mustNew(t, c)
-	if _, err := Decode(t.Context(), empty, empty, records(flows, nil), joint.Options{}); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("no packets: %v", err)
-	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Decode(cancelled, up, down, records(flows, nil), joint.Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-	if _, err := Decode(cancelled, up, down, records(flows, []float64{1, 1}), joint.Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled, counts known: %v", err)
+	for what, test := range map[string]struct {
+		ctx      context.Context
+		up, down *Sketch
+		flows    []joint.FlowRecord
+		want     error
+	}{
+		"fewer than no packets":   {t.Context(), up, down, records(flows, []float64{1, -1}), estimate.ErrConfig},
+		"a flow listed twice":     {t.Context(), up, down, records(append(flows, flows[0]), nil), estimate.ErrConfig},
+		"no flows":                {t.Context(), up, down, nil, estimate.ErrNoSamples},
+		"no packets":              {t.Context(), mustNew(t, c), mustNew(t, c), records(flows, nil), estimate.ErrNoSamples},
+		"cancelled":               {cancelled, up, down, records(flows, nil), context.Canceled},
+		"cancelled, counts known": {cancelled, up, down, records(flows, []float64{1, 1}), context.Canceled},
+	} {
+		if _, err := Decode(test.ctx, test.up, test.down, test.flows, joint.Options{}); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
 // TestDecodeReportsBoth: decoding counts and then means is one work, reported
-// without a fall, and a flow listed twice is refused.
+// without a fall.
 func TestDecodeReportsBoth(t *testing.T) {
 	up, down := fill(t, shapes()["plain"], packets(77, 300, 20))
 	flows := []hashing.Flow{hashing.Flow(hashing.Word(1, 0)), hashing.Flow(hashing.Word(1, 1))}
@@ -302,9 +303,6 @@ func TestDecodeReportsBoth(t *testing.T) {
 	}
 	if !slices.IsSorted(reports) || reports[0] <= 0 || reports[len(reports)-1] != 1 {
 		t.Errorf("progress %v", reports)
-	}
-	if _, err := Decode(t.Context(), up, down, records(append(flows, flows[0]), nil), joint.Options{}); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("a flow listed twice: %v", err)
 	}
 }
 

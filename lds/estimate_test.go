@@ -238,19 +238,14 @@ func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
 		t.Errorf("%+v: in each row one cell or two are spoilt", got)
 	}
 	// Without a digest the mean is wrong, if both are in one cell.
-	c.DigestBits, c.Spread = 0, 1
-	up, down = mustNew(t, c), mustNew(t, c)
-	up.Update(1, 100, 0)
-	down.Update(1, 200, 1e9)
-	if got, err := Estimate(up, down, 1); err != nil || got.Mean != 1e9 {
-		t.Errorf("without a digest: %+v, %v", got, err)
-	}
-	c.DigestBits = 16
-	up, down = mustNew(t, c), mustNew(t, c)
-	up.Update(1, 100, 0)
-	down.Update(1, 200, 1e9)
-	if _, err := Estimate(up, down, 1); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("with a digest: %v", err)
+	c.Spread = 1
+	for _, c.DigestBits = range []uint8{0, 16} {
+		up, down = mustNew(t, c), mustNew(t, c)
+		up.Update(1, 100, 0)
+		down.Update(1, 200, 1e9)
+		if got, err := Estimate(up, down, 1); errors.Is(err, estimate.ErrNoSamples) != (c.DigestBits > 0) || err == nil && got.Mean != 1e9 {
+			t.Errorf("%d bits of digest: %+v, %v", c.DigestBits, got, err)
+		}
 	}
 }
 

@@ -50,14 +50,10 @@ func TestIntervalsAreNotMixed(t *testing.T) {
 		up, down := fill(t, lossless, stream)
 		up.SetInterval(test.up, 0)
 		down.SetInterval(test.down, 1) // clocks differ
-		a, err := NewAccumulator(lossless)
-		if err != nil {
-			t.Fatal(err)
-		}
 		_, estimated := Estimate(up, down, stream[0].flow)
 		_, decoded := Decode(t.Context(), up, down, records([]hashing.Flow{stream[0].flow}, nil), joint.Options{})
 		for what, err := range map[string]error{
-			"Estimate": estimated, "Decode": decoded, "Add": a.Add(0, 1, up, down),
+			"Estimate": estimated, "Decode": decoded, "Add": mustAccumulate(t, lossless).Add(0, 1, up, down),
 		} {
 			if errors.Is(err, estimate.ErrMismatch) != test.mixed || !test.mixed && err != nil {
 				t.Errorf("%s of intervals %d and %d: %v", what, test.up, test.down, err)

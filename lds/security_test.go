@@ -74,15 +74,11 @@ func TestForgedRecordEndsWithTheKey(t *testing.T) {
 	fresh.Identity = hashing.Fingerprint(2)
 	now := mustNew(t, fresh)
 	victims(now, mustNew(t, fresh), plainUpdate)
-	accumulator, err := NewAccumulator(fresh)
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, estimated := Estimate(now, &received, flows[0])
 	_, decoded := Decode(t.Context(), now, &received, records(flows, nil), joint.Options{})
 	for what, err := range map[string]error{
 		"Estimate": estimated, "Decode": decoded, "Merge": now.Merge(&received),
-		"Add": accumulator.Add(0, 1, now, &received),
+		"Add": mustAccumulate(t, fresh).Add(0, 1, now, &received),
 	} {
 		if !errors.Is(err, estimate.ErrMismatch) {
 			t.Errorf("%s of a record by the old key: %v", what, err)

@@ -170,7 +170,7 @@ func TestTableMerge(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d flows: %s", flows, diff)
 		}
-		if same := bytes.Equal(encoded(t, a), encoded(t, whole)); flows == 4096 && !same {
+		if same := bytes.Equal(encode(t, a), encode(t, whole)); flows == 4096 && !same {
 			t.Error("merged shards differ from one table")
 		}
 	}
@@ -195,15 +195,6 @@ func TestTableRefusesWhatWraps(t *testing.T) {
 	}
 }
 
-func encoded(t testing.TB, table *Table) []byte {
-	t.Helper()
-	b, err := table.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 func TestTableCodec(t *testing.T) {
 	all, _ := tableTraffic(7, 100, 64, 0)
 	table := newTable(t, TableConfig{Identity: 5, Flows: 64, SumBits: 56, DigestBits: 16})
@@ -212,12 +203,12 @@ func TestTableCodec(t *testing.T) {
 	for _, p := range all {
 		table.Update(p.flow, p.id, p.sent)
 	}
-	data := encoded(t, table)
+	data := encode(t, table)
 	back := new(Table)
 	if err := back.UnmarshalBinary(data); err != nil {
 		t.Fatal(err)
 	}
-	if again := encoded(t, back); !bytes.Equal(data, again) {
+	if again := encode(t, back); !bytes.Equal(data, again) {
 		t.Error("encoding again gives other bytes")
 	}
 	for i := range data {
@@ -227,16 +218,16 @@ func TestTableCodec(t *testing.T) {
 			}
 		}
 	}
-	if !bytes.Equal(data, encoded(t, back)) {
+	if !bytes.Equal(data, encode(t, back)) {
 		t.Error("an error changed the table")
 	}
 }
 
 func FuzzTable(f *testing.F) {
 	table := newTable(f, TableConfig{Flows: 8, SumBits: 16, DigestBits: 8})
-	f.Add(encoded(f, table))
+	f.Add(encode(f, table))
 	table.Update(1<<63, 5, 7)
-	f.Add(encoded(f, table))
+	f.Add(encode(f, table))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table := new(Table)
 		if err := table.UnmarshalBinary(data); err != nil {
@@ -245,7 +236,7 @@ func FuzzTable(f *testing.F) {
 			}
 			return
 		}
-		if again := encoded(t, table); !bytes.Equal(again, data) {
+		if again := encode(t, table); !bytes.Equal(again, data) {
 			t.Errorf("%x decodes and encodes as %x", data, again)
 		}
 		for _, flow := range table.Flows(0) {

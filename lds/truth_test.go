@@ -74,10 +74,8 @@ func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint
 	const flows, packets, intervals, length, start = 30, 100, 40, int64(1e9), int64(1e15)
 	c := DefaultConfig
 	c.Columns = 600
-	var up, down [intervals]*Sketch
-	for i := range up {
-		up[i], down[i] = mustNew(t, c), mustNew(t, c)
-	}
+	x := newTimeline(t, c, intervals, length)
+	x.start = start
 	random := rand.New(rand.NewPCG(3, 14))
 	var all []truth.Packet
 	step, now := 0.0, 0.0
@@ -86,11 +84,7 @@ func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint
 		sent, f := int64(now*float64(length)/(flows*packets)), hashing.Flow(hashing.Word(50, uint64(random.IntN(flows))))
 		p := truth.Packet{Sent: start + sent, Lost: lost || random.Float64() < loss, Flow: uint64(f)}
 		p.Received = p.Sent + int64(took*float64(length))
-		id := hashing.Word(7, uint64(len(all)))
-		up[sent/length].Update(f, id, p.Sent)
-		if at := (p.Received - start) / length; !p.Lost && at < intervals {
-			down[at].Update(f, id, p.Received)
-		}
+		x.pass(f, hashing.Word(7, uint64(len(all))), p.Sent, p.Received, p.Lost)
 		all = append(all, p)
 		step = next
 		now += step
@@ -108,11 +102,9 @@ func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint
 		}
 	}
 	a := mustAccumulate(t, c)
-	for i := range up {
+	for i := range intervals {
 		end := start + int64(i+1)*length
-		if err := a.Add(end-length, end, up[i], down[i]); err != nil {
-			t.Fatal(err)
-		}
+		x.add(t, a, i)
 		if i != 1 && i != 4 && i != 15 && i != 39 {
 			continue
 		}
