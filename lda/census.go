@@ -23,6 +23,7 @@ type census struct {
 	hidden         figure  // losses in cells that other packets joined
 	excess         figure  // those arrived that share a cell with a loss, beyond chance
 	pairs          figure  // for each packet, the others that share its cell, beyond chance
+	clumps         figure  // for each lost packet, the others lost from its cell, beyond chance
 }
 
 // A figure is an estimate, or the sum of several, and its variance.
@@ -40,6 +41,7 @@ func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*mat
 
 const (
 	surely    = 3.5 // standard errors: chance makes them once in 4,000
+	likely    = 3   // of figures together: chance makes them once in 50 to 200
 	leastRows = 64  // cells that it takes to know how sure a covariance is
 	leastGood = 5   // cells of a bank that have to be without losses
 )
@@ -76,9 +78,10 @@ func (c *census) count(p *pairing, bank int) {
 			among += min(s, d)
 		}
 	}
-	var together, doubt, pairs, differences float64
+	var together, doubt, pairs, clumps, differences float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
+		clumps += sq(s - d - lost/rows)
 		s, d = s-sent/rows, d-received/rows
 		together += s * d
 		doubt += s * s * d * d
@@ -92,6 +95,9 @@ func (c *census) count(p *pairing, bank int) {
 	c.received += received
 	c.common.add(together, doubt)
 	c.pairs.add(pairs, 2*sent*sent/rows)
+	if extra == 0 { // else a cell's losses are not known
+		c.clumps.add(clumps-lost*(1-1/rows), 2*lost*lost/rows+4) // 4: one pair more, where there are few
+	}
 	if extra > 0 && rows > 1 {
 		// The difference of two Poisson variables has as variance the sum of their
 		// means, and its fourth cumulant is the same.
@@ -111,6 +117,19 @@ func (c *census) different() error {
 		return fmt.Errorf("%w: at most %.2g %% passed both; translation, another seed, other bytes or another interval", ErrDifferent, 100*most)
 	}
 	return nil
+}
+
+// copies reports whether packets are likely to have copies, by what those do to counts,
+// and by how many standard errors fuller cells are slower per packet: groups too small for
+// one of these figures to be sure often move several.
+func (c *census) copies(slope float64) bool {
+	sum := sq(slope)
+	for _, f := range [...]*figure{&c.excess, &c.pairs, &c.clumps} {
+		if f.value > 0 {
+			sum += sq(f.value) / f.variance
+		}
+	}
+	return sum > likely*likely
 }
 
 // missing returns the share of the packets that arrived that may be missing from the

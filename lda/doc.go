@@ -52,7 +52,8 @@
 //   - A duplicate spoils its cell, as a loss does, and widens the interval: it may be
 //     slow packets that come twice.
 //   - Identical packets share a cell. Where they overfill it, [Repeats] counts them.
-//     Smaller groups are seen by their effect, and widen the intervals.
+//     Smaller groups are seen by their effect, and widen the intervals. Groups
+//     too few to show may move the mean by more than its interval.
 //   - Packets that join hide losses: [Result.Loss] estimates how many.
 //   - If something changes all packets on the way, the error is [ErrDifferent].
 //

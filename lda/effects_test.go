@@ -86,7 +86,7 @@ func TestSmallGroups(t *testing.T) {
 				t.Errorf("%+v: p96 in %+v, want %.0f", g, q.Interval, p96)
 			}
 			// Negative control: without what was seen, they miss.
-			r.Repeats, r.Repeats.aloneDegrees, d.strays = Repeats{}, 0, 0
+			r.Repeats, r.maybe, d.strays = Repeats{}, 0, 0
 			if i := r.MeanInterval(0.95); !i.Contains(mean) {
 				blindMean++
 			}
@@ -101,6 +101,32 @@ func TestSmallGroups(t *testing.T) {
 	if blindMean < runs || blindDeviation < 3*runs || blindQuantile < runs {
 		t.Errorf("of %d intervals that see no repeats %d of means miss, %d of deviations and %d of quantiles",
 			4*runs, blindMean, blindDeviation, blindQuantile)
+	}
+}
+
+// Copies that are slow and often lost may be too few for any figure to be sure of them, and
+// still move the mean by several half widths.
+func TestFewLostCopies(t *testing.T) {
+	const runs = 20
+	for _, g := range []grouped{{group: 2, loss: 0.05}, {group: 2, loss: 0.3}, {group: 3, loss: 0.3}, {group: 5, loss: 0.3}} {
+		g.packets, g.share = 100_000, 0.02
+		held, blind := 0, 0
+		for seed := range uint64(runs) {
+			up, down, truth, _ := g.pass(t, seed)
+			r, err := Estimate(up, down)
+			if err != nil {
+				t.Fatalf("%+v: %v", g, err)
+			}
+			if r.MeanInterval(0.95).Contains(truth.Mean()) {
+				held++
+			}
+			if r.maybe, r.Repeats.excess = 0, 0; !r.MeanInterval(0.95).Contains(truth.Mean()) { // negative control
+				blind++
+			}
+		}
+		if held < runs-2 || blind < runs/2 {
+			t.Errorf("%+v: %d of %d held; without what counts say of copies %d missed", g, held, runs, blind)
+		}
 	}
 }
 

@@ -57,6 +57,8 @@ type Result struct {
 	// not in digest. An Accumulator knows where they belong.
 	strays uint64
 
+	maybe uint64 // what Repeats.excess would be, if copies are likely and not sure
+
 	fromAreas bool           // by an Accumulator
 	owed      float64        // by how much the mean delay of those received exceeds the time on the way
 	settling  bool           // it is not known yet what was on its way at the end

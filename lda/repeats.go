@@ -132,13 +132,16 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 }
 
 // seeRepeats looks for copies in groups too small to overfill a cell, by their
-// effects. Cells that lost a packet hold more of those that arrived than they
-// should: the copies of the lost one. Fuller cells are slower or faster per packet, for a
-// cell is full because of its copies. And full cells scatter more than packets that are
-// alone.
+// effects. Cells that lost a packet lost more than one, and hold more of those that
+// arrived, than they should: the copies of the lost one. Fuller cells are slower or faster
+// per packet, for a cell is full because of its copies. And full cells scatter more than
+// packets that are alone.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
+	missing := uint64(c.missing() * float64(r.spoken))
 	if c.excess.sure() || math.Abs(slope) > surely {
-		r.Repeats.excess = uint64(c.missing() * float64(r.spoken))
+		r.Repeats.excess = missing
+	} else if c.copies(slope) {
+		r.maybe = missing
 	}
 	if alone.Cells() < leastAlone {
 		return
