@@ -113,9 +113,10 @@ type finding struct {
 
 // A suspect is a segment, with the number of paths whose verdicts name it.
 type suspect struct {
-	Name   string
-	Excess float64 // ns
-	Paths  int
+	Name     string
+	Excess   float64 // ns
+	BothWays bool    `json:",omitempty"` // Excess is that of the round trip
+	Paths    int
 }
 
 // interval lets packets pass, sends reports, and asks the station about every
@@ -146,7 +147,7 @@ func (w *world) interval(interval uint64, slow bool) (found finding, err error) 
 		if found.Paths++; v.Path.Mean > f.target {
 			found.Missed++
 			for _, s := range v.Suspects {
-				named[s.Segment] = suspect{w.name(s.Segment), s.Excess, named[s.Segment].Paths + 1}
+				named[s.Segment] = suspect{w.name(s.Segment), s.Excess, s.BothWays, named[s.Segment].Paths + 1}
 			}
 		}
 	}
@@ -164,7 +165,11 @@ func text(list []suspect) string {
 	}
 	var all []string
 	for _, s := range list[:min(2, len(list))] {
-		all = append(all, fmt.Sprintf("%s +%.0f µs", s.Name, s.Excess/1e3))
+		way := ""
+		if s.BothWays {
+			way = " both ways"
+		}
+		all = append(all, fmt.Sprintf("%s +%.0f µs%s", s.Name, s.Excess/1e3, way))
 	}
 	return fmt.Sprintf("%d: %s", len(list), strings.Join(all, ", "))
 }

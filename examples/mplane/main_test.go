@@ -48,6 +48,15 @@ func TestSlowRouterIsFound(t *testing.T) {
 	}
 }
 
+// Without readings of the clocks an excess is that of the round trip, and marked as such.
+func TestRoundTripsAreMarked(t *testing.T) {
+	for args, want := range map[string]bool{"0": true, "8": false} {
+		if out := outputOf(t, "-upgrade", args); strings.Contains(out, "µs both ways") != want {
+			t.Errorf("-upgrade %s: %s", args, out)
+		}
+	}
+}
+
 func TestMapOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ring.weights")
 	ring := "a b 1\nb c 1\nc d 1\nd a 1\nb a 1\nc b 1\nd c 1\na d 1\n"

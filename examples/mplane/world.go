@@ -224,7 +224,7 @@ func (w *world) truth() []suspect {
 		var on *meter // the segment that a packet is on
 		for _, h := range f.hops[:len(f.hops)-1] {
 			if on = cmp.Or(h.in.begins, on); h.router == w.slow && on != nil {
-				slow[on.id] = suspect{w.name(on.id), slowBy, slow[on.id].Paths + 1}
+				slow[on.id] = suspect{w.name(on.id), slowBy, false, slow[on.id].Paths + 1}
 			}
 			on = cmp.Or(h.out.begins, on)
 		}

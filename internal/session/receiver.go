@@ -16,6 +16,8 @@ var (
 	ErrStep   = errors.New("clock was set")
 	ErrPassed = errors.New("session or interval has passed")
 	ErrForged = errors.New("tag missing or wrong")
+
+	errEarly = errors.New("a part that came before the start of its interval")
 )
 
 // Slots hold the downstream point's synopses: two, in slots 0 and 1, which take
@@ -66,7 +68,7 @@ type Receiver struct {
 	now     track
 	before  track // what was left for it
 	strange int   // markers, one after another, that do not follow on it
-	trouble error // the error of the last frame that was rejected
+	trouble error // why the last frame was rejected, or a part came in vain
 	slots   [2]slot
 	open    int // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
 }
@@ -242,7 +244,9 @@ func (r *Receiver) part(f *Frame) error {
 		s, waiting = &r.slots[r.open], false
 	}
 	if !of(s) {
-		r.Counters.Stale++
+		if r.Counters.Stale++; f.Session == r.now.session && f.Interval >= r.now.next {
+			r.trouble = errEarly
+		}
 		return nil
 	}
 	if len(s.have) == 0 && int(f.Parts) <= r.Parts {

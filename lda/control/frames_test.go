@@ -321,3 +321,30 @@ func TestUpdateIsInlined(t *testing.T) {
 	}
 	compiler.Look(t).WantInlined(t, "(*Sender).Update", "(*Receiver).Update")
 }
+
+// Parts that overtake their interval's Start come in vain, and the error names that.
+func TestPartsBeforeTheirStart(t *testing.T) {
+	l := plainLink(t)
+	var late [][]byte // markers take two intervals longer than parts
+	l.tamper = func(_ uint64, f session.Frame, data []byte) [][]byte {
+		if f.Kind == session.Part {
+			return [][]byte{data}
+		}
+		if late = append(late, data); len(late) <= 4 {
+			return nil
+		}
+		data, late = late[0], late[1:]
+		return [][]byte{data}
+	}
+	for range 10 {
+		l.run()
+	}
+	if len(l.reports) < 6 {
+		t.Fatalf("%d reports", len(l.reports))
+	}
+	for _, r := range l.reports[:6] {
+		if !errors.Is(r.Err, ErrParts) || !strings.Contains(r.Err.Error(), "before the start of its interval") {
+			t.Errorf("interval %d: %v", r.Interval, r.Err)
+		}
+	}
+}

@@ -19,8 +19,10 @@ var (
 	ErrStart = session.ErrStart
 	// ErrEnd says that the End marker was lost, or came after the next Start.
 	ErrEnd = session.ErrEnd
-	// ErrParts says that no part of the synopsis came before the next interval
-	// ended.
+	// ErrParts says that no part of the synopsis came after the interval's Start and
+	// before the next interval ended. Parts may take another path than markers, but
+	// if they are faster by an interval they come before the Start, and none is kept:
+	// the error says so. Make intervals longer, or hold parts back.
 	ErrParts = session.ErrParts
 	// ErrStep says that a point's clock was set during the interval.
 	ErrStep = session.ErrStep

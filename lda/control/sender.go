@@ -21,9 +21,12 @@ import (
 //     interval's first packet;
 //   - call Update for every packet;
 //   - call End, and send its bytes in the stream, after the last packet;
-//   - send every frame of Parts, by any path, before the next End.
+//   - send every frame of Parts before the next End, by any path on which it comes
+//     after the interval's Start.
 //
-// The next Start may follow an End at once. Both take the same time whatever the
+// The next Start may follow an End at once, unless it may overtake it on the way: then
+// pause for as long. An interval is of the packets received between its markers: those
+// that an End overtakes count as lost. Start and End take the same time whatever the
 // number of cells.
 //
 // A Sender is not safe for concurrent use, except that one goroutine may use Parts
