@@ -100,9 +100,7 @@ func TestSeedAimsAtOneCell(t *testing.T) {
 			}
 		}
 		r, err := lda.Estimate(up, down)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must0(t, err)
 		return r
 	}
 	if r := measure(func(b []byte) hashing.Packet { return hashing.Digest(seed, b) }); r.Mean > 51_000 || r.Repeats.Packets < slow*9/10 {

@@ -223,8 +223,11 @@ type way struct {
 	err       error            // why one of them was left out of the report
 
 	added  int64  // to delays, ns
-	early  int64  // by how much the receiver's cuts end sooner than the sender's, ns
+	early  int64  // by how much the sender's cuts end sooner than the receiver's, ns
 	placed bool   // these are of the current report
+	seen   int    // packets in it that were alone at both points
+	after  int    // how many of these in a row came after they were sent, by their cuts
+	clear  bool   // all do: none has to wait
 	lag    int64  // by how much the second point's cuts are ahead, ns
 	lags   bool   // receptions wait for a cut
 	late   *tally // those that do
@@ -277,7 +280,7 @@ func (w *way) open(begins bool) {
 // begin records that what was on its way is unknown. The delays of before and
 // after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
-	w.begins = true
+	w.begins, w.after, w.clear = true, 0, false
 	if w.total == nil {
 		return
 	}
@@ -299,6 +302,7 @@ type ended struct {
 // endReport ends a report with the pair compared last.
 func (w *way) endReport() {
 	w.ended, w.placed = append(w.ended, ended{w.total == nil, w.added, w.early, w.lag}), false
+	w.clear, w.seen = w.clear || w.after >= max(w.seen, many), 0
 	if w.ending = w.late != nil; !w.ending {
 		w.finish()
 	}
@@ -343,7 +347,10 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 		}
 	}
 	if w.sent != nil {
-		w.match(up.all, down.all, p.through, sample)
+		w.match(up.all, down.all, p.through, func(sent, received uint64) {
+			w.observe(sent, received)
+			sample(sent, received)
+		})
 	}
 	if w.added != 0 {
 		down.shift(w.added)
@@ -381,50 +388,6 @@ func (w *way) ofSender(cut, lag int64) int64 {
 		end -= lag
 	}
 	return end
-}
-
-// place decides how a way's stamps and cuts are brought together. What a point has received by one
-// of its cuts the other one has sent by its own: if that is sooner, receptions wait for a cut. So much
-// is added to the delays of a report that none is negative, and as long as receptions wait.
-func (w *way) place(p *pair) {
-	w.lag = p.lag
-	apart, early := p.apart, p.apart-p.lag // by how much the first point's cuts end later
-	if w.direction == forth {
-		apart, early = -apart, -early
-	}
-	least, cut := max(aligned, p.doubt), int64(w.config.Cut)
-	if w.lags && early < 0 && !w.ending {
-		w.lags, w.added = false, w.added-cut
-		if w.late != nil {
-			w.late.shift(-cut)
-		}
-	}
-	if w.placed && w.total != nil && !p.begins {
-		return
-	}
-	if w.lags = w.lags && !p.begins || early > 2*least || p.begins && early > least; w.lags {
-		apart += cut
-	}
-	w.added, w.early, w.placed = p.doubt+apart, early, true
-}
-
-// aligned is how far apart cuts may end, in ns: packets take that long.
-const aligned = 5e5
-
-// delayed returns what was received up to the cut before, if receptions wait. They do not for one
-// that is longer, of a point that was idle: it would be too long.
-func (w *way) delayed(down *tally, waits bool) *tally {
-	before := w.late
-	if w.late = nil; before == nil {
-		before = borrowTally(w.config)
-	}
-	if waits {
-		w.late = down
-		return before
-	}
-	before.merge(down)
-	down.giveBack()
-	return before
 }
 
 // match finds packets that were alone in a cell at both points, whatever cuts
@@ -495,6 +458,7 @@ const (
 	// and surely at certainly.
 	deviations, surely = 2.24, 3.29
 
-	// enough is how many packets it takes to say that points see unlike ones.
-	enough = 30
+	// enough is how many packets it takes to say that points see unlike ones, and many that all come
+	// after they are sent.
+	enough, many = 30, 100
 )

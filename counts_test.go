@@ -56,31 +56,39 @@ func TestBeginsIsShort(t *testing.T) {
 	})
 }
 
-// Traffic that pauses for so long that points cut seldom loses nothing, though the cuts of
-// the receiver end sooner than those of the sender, so that receptions wait.
+// Traffic that pauses for so long that points cut seldom loses nothing, though the sender's cuts end
+// sooner than the receiver's: by more than packets take, so that receptions wait, or by less, so that
+// the deviation is sharp once that is known.
 func TestPausesLoseNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, 20*time.Millisecond)
-		defer l.close()
-		l.all.Go(func() {
-			for i := uint64(0); l.ctx.Err() == nil; i++ {
-				if i%4000 == 0 {
-					time.Sleep(5500 * time.Millisecond)
+	for _, slow := range []uint64{5, 30} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, Config{Key: testKey}, 20*time.Millisecond)
+			defer l.close()
+			l.all.Go(func() {
+				for i := uint64(0); l.ctx.Err() == nil; i++ {
+					if i%4000 == 0 {
+						time.Sleep(5500 * time.Millisecond)
+					}
+					l.a.Load().PassedNumber(i)
+					l.all.Go(func() {
+						delay := time.Duration(5 + i%3)
+						if i < 8000 {
+							delay += time.Duration(slow - 5)
+						}
+						time.Sleep(delay * time.Millisecond)
+						l.b.PassedNumber(i)
+					})
+					time.Sleep(time.Millisecond)
 				}
-				l.a.Load().PassedNumber(i)
-				l.all.Go(func() {
-					time.Sleep(5 * time.Millisecond)
-					l.b.PassedNumber(i)
-				})
-				time.Sleep(time.Millisecond)
+			})
+			for i, r := range l.reports(27) {
+				f := &r.Forth
+				if f.Lost+f.Extra > 0 || i == 9 && f.Received == 0 || slow > 5 && i > 7 && i < 20 && f.Received > 500 && f.StdDev > 2e6 {
+					t.Errorf("%d: %v, deviation %s", i, r, Format(f.StdDev))
+				}
 			}
 		})
-		for i, r := range l.reports(24) {
-			if r.Forth.Lost+r.Forth.Extra > 0 || i == 9 && r.Forth.Received == 0 {
-				t.Errorf("%v", r)
-			}
-		}
-	})
+	}
 }
 
 // Packets that were given up and come after all count once as sent, whatever

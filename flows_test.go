@@ -177,9 +177,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 func keptEpochs(t *testing.T, use func(k *keeper)) (kept []uint64, told string) {
 	t.Helper()
 	store, err := colate.OpenStore(t.TempDir(), colate.StoreOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	defer store.Close()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t, Config{Key: testKey}, 0)
@@ -192,9 +190,7 @@ func keptEpochs(t *testing.T, use func(k *keeper)) (kept []uint64, told string) 
 		l.close()
 	})
 	for r, err := range store.Epochs(100e9, 110e9) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must0(t, err)
 		if start, _, _ := r.Span(); start != int64(100+len(kept))*1e9 {
 			t.Errorf("epoch %d begins at %d", len(kept), start)
 		}

@@ -166,9 +166,7 @@ func TestWhichIsSecret(t *testing.T) {
 	}
 	question := ask(p)
 	answer, err := p.Answer(question)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	q := request{nonce: [nonceSize]byte(question[5+8:])}
 	names, err := p.seal.names(q, answer, trails, p.Direction)
 	if err != nil || len(names.Names) != 1 || names.Names[0].ID != id || names.Names[0].Sent != at.UnixNano() {

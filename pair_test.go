@@ -28,9 +28,7 @@ func TestPair(t *testing.T) {
 		defer l.close()
 		l.send(time.Millisecond, both(1), both(2))
 		p, err := NewPair(Config{Key: testKey}, "a", "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must0(t, err)
 		for point, take := range map[*Point]func([]byte) error{l.a.Load(): p.TakeFirst, l.b: p.TakeSecond} {
 			l.all.Go(func() {
 				for record := range point.Records(l.ctx) {
@@ -96,17 +94,13 @@ func TestPairAt(t *testing.T) {
 		}
 		replay := func(pace time.Duration) (lines []string) {
 			p, err := NewPair(Config{Key: testKey}, "a", "b")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must0(t, err)
 			for _, k := range kept {
 				time.Sleep(pace)
 				p.At(k.at)
 				for r, ok := p.Next(); ok; r, ok = p.Next() {
 					data, err := r.MarshalJSON()
-					if err != nil {
-						t.Fatal(err)
-					}
+					must0(t, err)
 					lines = append(lines, string(data))
 				}
 				take := p.TakeFirst
@@ -189,9 +183,7 @@ func (p *shardedPath) ended(cut int) time.Time {
 // reports are those of a pair that is told of each cut by take.
 func (p *shardedPath) reports(t *testing.T, c Config, take func(pair *Pair, cut int)) (all []Report) {
 	pair, err := NewPair(c, "a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	for cut := range p.cuts + 100 {
 		pair.At(p.ended(cut))
 		if cut < p.cuts {
@@ -433,9 +425,7 @@ func TestKeep(t *testing.T) {
 	var stores [2]*colate.Store
 	for i := range stores {
 		store, err := colate.OpenStore(t.TempDir(), colate.StoreOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must0(t, err)
 		defer store.Close()
 		stores[i] = store
 	}

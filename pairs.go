@@ -378,3 +378,61 @@ func (m *meeting) add(point int, s *source) {
 		(*into).addPart(of)
 	}
 }
+
+// place decides how a way's stamps and cuts are brought together. What a point has received by one
+// of its cuts the other one has sent by its own. If that is sooner, and packets are as fast, receptions
+// wait for a cut. So much is added to the delays of a report that none is negative, and as long as
+// receptions wait when it begins.
+func (w *way) place(p *pair) {
+	if w.lag != p.lag {
+		w.lag, w.after, w.clear = p.lag, 0, false
+	}
+	apart, early := p.apart, p.apart-p.lag // by how much the first point's cuts end later
+	if w.direction == forth {
+		apart, early = -apart, -early
+	}
+	least := max(aligned, p.doubt)
+	if (early < 0 || w.clear) && !w.ending {
+		w.lags = false
+	}
+	if w.placed && w.total != nil && !p.begins {
+		return
+	}
+	if w.lags = w.lags && !p.begins || early > 2*least && !w.clear || p.begins && early > least; w.lags {
+		apart += int64(w.config.Cut)
+	}
+	w.added, w.early, w.placed = p.doubt+apart, early, true
+}
+
+// aligned is how far apart cuts may end, in ns: packets take that long.
+const aligned = 5e5
+
+// observe learns how long after it was sent a packet came, if both points' cuts end together.
+func (w *way) observe(sent, received uint64) {
+	lag := w.lag
+	if w.direction == back {
+		lag = -lag
+	}
+	delay := estimate.SignExtend(received-sent-uint64(lag), int(w.config.Cells.SumBits))
+	w.seen++
+	w.after++
+	if delay < aligned || delay < 2*aligned && !w.clear {
+		w.after, w.clear = 0, false
+	}
+}
+
+// delayed returns what was received up to the cut before, if receptions wait. They do not for one
+// that is longer, of a point that was idle: it would be too long.
+func (w *way) delayed(down *tally, waits bool) *tally {
+	before := w.late
+	if w.late = nil; before == nil {
+		before = borrowTally(w.config)
+	}
+	if waits {
+		w.late = down
+		return before
+	}
+	before.merge(down)
+	down.giveBack()
+	return before
+}

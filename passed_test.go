@@ -60,9 +60,7 @@ func TestPassedAddsUp(t *testing.T) {
 	collect()
 
 	want, err := lda.New(config.lda())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	for g := range goroutines {
 		for i := range each {
 			want.Update(hashing.Packet(hashing.Mix(uint64(g), uint64(i))), at(g, i).UnixNano())
@@ -118,9 +116,7 @@ func TestLogsAreUsedAgain(t *testing.T) {
 // Every way to say that a message passed names the same message.
 func TestPassedAlike(t *testing.T) {
 	p, err := NewPoint(Config{Key: testKey})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	defer p.Close()
 	id := binary.LittleEndian.AppendUint64(nil, 0x1234567890abcdef)
 	p.Passed(id)
@@ -145,9 +141,7 @@ func TestPassedAlike(t *testing.T) {
 
 func TestPassedAllocatesNothing(t *testing.T) {
 	p, err := NewPoint(Config{Key: testKey, Cut: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	defer p.Close()
 	if raceEnabled() {
 		t.Skip("the race detector makes a sync.Pool drop what it holds")

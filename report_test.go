@@ -56,9 +56,7 @@ var sameErrors = cmp.Options{
 func TestReportInJSON(t *testing.T) {
 	for _, want := range []Report{sampleReport(), {}} {
 		data, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must0(t, err)
 		var got Report
 		if err := json.Unmarshal(data, &got); err != nil {
 			t.Fatal(err)
@@ -232,9 +230,7 @@ func TestRecordSurvivesTheWire(t *testing.T) {
 	want := someTallies(&seal.config)
 	data := seal.someRecord()
 	got, err := seal.decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	if got.session != 77 || got.after != -3 || got.through != 9 {
 		t.Errorf("got %+v", got)
 	}

@@ -22,9 +22,7 @@ func newTestPoint(t *testing.T, c Config, name string) *Point {
 	t.Helper()
 	c.Name = name
 	p, err := NewPoint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -65,9 +63,7 @@ func TestServeHTTP(t *testing.T) {
 		break
 	}
 	response, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must0(t, err)
 	response.Body.Close()
 	if response.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("GET gives %s", response.Status)
