@@ -107,6 +107,7 @@ type transit struct {
 	variance      float64     // of the time
 	fourth        float64     // Σ variance² ÷ degrees of freedom
 	exact         float64     // packets received in exact spans
+	joined        float64     // packets received that were not sent: copies, mostly
 	first, last   areas.OnWay // at its ends
 	scatter, left float64
 	greatest      float64 // delay
@@ -348,6 +349,7 @@ func (a *Accumulator) take(into *transit, to int) {
 	into.variance += variance
 	into.fourth += variance * variance / float64(t.Degrees)
 	into.exact += t.Exact
+	into.joined += t.Joined / rate
 	if into.parts == 0 {
 		into.first = whole(t.First, rate)
 	}
@@ -452,6 +454,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
 	r.alone, r.deviationDegrees = deviation(a.delays)
+	r.copied = whole.copied()
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	all := math.Sqrt(whole.scatter / whole.received)
 	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
@@ -492,6 +495,9 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
 // that every received packet is represented alike. It has those that Estimate
 // would use.
 func (a *Accumulator) Distribution() Distribution {
-	a.complete()
-	return Distribution{samples: estimate.NewEmpirical(slices.Clone(a.delays))}
+	return Distribution{strays: a.complete().copied(), samples: estimate.NewEmpirical(slices.Clone(a.delays))}
 }
+
+// copied returns the share of packets, but for copies, that share their cell with a copy, so that
+// they are not alone.
+func (t *transit) copied() float64 { return min(1, t.joined/max(t.received-t.joined, 1)) }

@@ -60,6 +60,7 @@ type Result struct {
 	maybe uint64 // what Repeats.excess would be, if copies are likely and not sure
 
 	fromAreas bool           // by an Accumulator
+	copied    float64        // share of packets that were not alone because copies of them came
 	owed      float64        // by how much the mean delay of those received exceeds the time on the way
 	settling  bool           // it is not known yet what was on its way at the end
 	alone     estimate.Delay // of packets that were alone

@@ -142,14 +142,14 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if r.Repeats.aloneDegrees > 0 {
 		i.Low = min(i.Low, estimate.DeviationInterval(r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, confidence).Low)
 	}
-	i.Low = max(0, i.Low-r.rounding())
+	i.Low = max(0, i.Low*math.Sqrt(1-r.copied)-r.rounding())
 	return i
 }
 
 // missing returns the greatest mean square of delays that packets that were alone may
 // lack: as far as areas say that the mean of those received may be greater, slow ones
 // were not alone. One that came after it had counted as lost may be slower than any known:
-// then one packet may have taken all of it.
+// then one packet may have taken all of it. Those of which copies came may all be the slowest.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas || r.deviationDegrees == 0 {
 		return 0
@@ -160,7 +160,7 @@ func (r *Result) missing(confidence float64) float64 {
 	if r.Extra > 0 {
 		most = max(most, more*float64(r.spoken))
 	}
-	return more * most
+	return more*most + r.copied*sq(most)
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if

@@ -153,6 +153,8 @@ func (l *losses) add(x *span) {
 		l.latest = max(l.latest, x.owed/float64(x.late)+l.areas.length(x.to))
 	case x.alone():
 		l.longest = max(l.longest, float64(x.sum))
+	case x.joined == 1 && x.sent == 1 && x.before == 0 && !x.open: // it took that at least
+		l.longest = max(l.longest, sum(x.area)-l.areas.length(x.to))
 	}
 	if x.exact && x.late == 0 && !x.alone() {
 		l.longest = max(l.longest, l.areas.standing(x, l.longest))

@@ -27,6 +27,7 @@ type Transit struct {
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
 	Left     float64 // of these, in cells of which nothing is known
+	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
 	Exact    float64 // of these, in spans without losses of groups that are used
 	Negative float64 // share of the exact spans whose areas are negative
 
@@ -97,7 +98,9 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		alone(a.alone)
 	}
 	a.age(&t)
-	t.Greatest = a.greatest
+	if t.Greatest = a.greatest; t.Joined > 0 { // of packets of which copies came it is known to within an interval
+		t.Greatest += a.step
+	}
 	if a.watched < knowsTail*a.step && t.Received > 0 {
 		t.Late = a.losses.coming() / t.Received
 	}

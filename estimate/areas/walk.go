@@ -22,6 +22,7 @@ type span struct {
 	from, to    int     // cuts: it begins after one and ends with the other
 	lost        int     // packets
 	joined      int     // packets that came without being sent
+	losing      bool    // the cell had lost packets when it began, of which they may be
 	late        int     // packets that came, and had been taken for lost
 	owed        float64 // their ages when the span began
 	sure        int     // if open, the cut up to which nothing that is outstanding was lost
@@ -45,6 +46,8 @@ type span struct {
 	on      []int32   // outstanding at the cut, less what was lost before
 	most    []int32   // the least number outstanding from then on: the most that may be lost
 	levels  []uint64
+	extra   []uint32 // packets that joined: shown there, if any did
+	opened  int      // first interval in which any came, which may have joined
 }
 
 // alone reports whether the span is the way of one packet.
@@ -153,7 +156,7 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 		}
 		x.from, x.to, x.before, x.open, x.known = from, to, before, !closed, known
 		x.lost, x.exact = outstanding(now)-outstanding(level), closed && now == level
-		x.late, x.owed, x.joined, x.unknown = 0, 0, 0, c.copies && a.underWay
+		x.late, x.owed, x.joined, x.unknown, x.losing = 0, 0, 0, c.copies && a.underWay, c.losses
 		if closed && c.losses && now == c.former && level == c.anchor && now != level {
 			x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[from]-c.moved), true
 			level = now
@@ -246,23 +249,39 @@ func (a *Areas) near(sum uint64, packets uint32) float64 {
 // join allows for packets that came without being sent: before the beginning,
 // or elsewhere. As many have joined as fewer than none are outstanding at the
 // end, or all the time of late if the span is open. Cuts of two points that are
-// not at quite the same time make fewer than none outstanding only for a while.
+// not at quite the same time make fewer than none outstanding only for a while. When in
+// its interval a packet joined is not known: half an interval is what it takes on average.
 func (a *Areas) join(x *span) {
 	most := int32(x.lost)
 	if x.open {
-		most = slices.Max(x.on[len(x.on)/2:])
+		late := len(x.on) / 2
+		if x.losing { // what was taken for lost may have come
+			late = max(late, len(x.on)-forAWhile)
+		}
+		most = slices.Max(x.on[late:])
 	}
 	joined, all := int32(0), max(0, -most)
+	if all == 0 {
+		return
+	}
+	x.extra, x.opened = resize(x.extra, len(x.on)), len(x.on)
 	for k := range x.on {
+		if x.in[k] > 0 {
+			x.opened = min(x.opened, k)
+		}
 		more := min(max(0, -joined-x.on[k]), all-joined)
 		x.area[k] += (float64(joined) + float64(more)/2) * a.length(x.from+1+k)
 		joined += more
 		x.on[k] += joined
+		x.extra[k] = uint32(more)
 	}
 	x.lost += int(joined)
 	x.joined = int(joined)
 	x.unknown = x.unknown || joined > 0 && a.before+x.from == 0
 }
+
+// forAWhile is for how many cuts at most fewer than none are outstanding where cuts of two points differ.
+const forAWhile = 10
 
 // resize returns a slice of n elements, which is s if there is room.
 func resize[T any](s []T, n int) []T {

@@ -35,6 +35,7 @@ type groupWindow struct {
 	stale         staleSpans // those that should have settled
 	fresh         cutSpan    // spans that have not settled yet: received, and areas if all in them comes
 	left, young   float64    // received where nothing is known, and where packets of before the beginning may have come
+	joined        joined     // packets that came without being sent
 	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
 	hidden        float64    // time that packets may have aged that are lost and not known to be
 
@@ -64,9 +65,10 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.next()
-		r.sent = r.received + r.other + r.left + r.young + r.fresh.exact.n
+		r.sent = r.received + r.other + r.left + r.young + r.fresh.exact.n + r.joined.all
 		r.finish(l, g)
 		r.settle(l, g)
+		r.variance += r.joined.doubt(w)
 		r.busy = append(resize(r.busy, from), r.way...)
 		for k := from; k > 0; k-- {
 			r.busy[k-1] = r.busy[k] + l.fewer(g, k)
@@ -98,6 +100,7 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	n, sent := float64(e.received), float64(e.sent)
 	weight := a.losses.weight(group, a.losses.hazard(cut)*sent, sent, cut-1, cut)
 	r.add(weight, n, area)
+	r.whole(n, area)
 	r.stand(cut-1-w.from, weight, n, area)
 	r.cuts[cut-1-w.from].sent += sent
 	if e.sent == 1 {
@@ -116,12 +119,16 @@ func (r *groupWindow) add(weight, n, area float64) {
 	r.plain.add(n, area)
 	r.once.weigh(weight, n, area)
 	r.twice.weigh(weight*weight, n, area)
-	r.n += n
-	r.a += area
 	r.received += n
 	r.area += area
 	r.exact += n
 	r.cells++
+}
+
+// whole takes the area of a span that tells how areas scatter.
+func (r *groupWindow) whole(n, area float64) {
+	r.n += n
+	r.a += area
 	if area < 0 {
 		r.negative++
 	}
@@ -134,18 +141,24 @@ func (w *window) take(x *span) {
 	}
 	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
 	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.copies && !x.young && !x.unknown && !a.old(x.from)
-	hides := x.before > 0 && a.told > 0 // what was lost before the cuts that are kept
-	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to)
+	hides := x.before > 0 && a.told > 0              // what was lost before the cuts that are kept
+	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
+	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
+	sure = sure && !back
 	weight := l.standsFor(x)
 	if x.late > 0 && x.to <= w.to {
 		if l.believed() {
 			r.owed += x.owed
 			r.unsure += float64(x.late) * sq(a.step) / 3 // they were sent within a cut
+			r.joined.late += float64(x.late)
 		} else {
 			r.unsure += sq(x.owed)
 		}
 	}
 	n, area := w.parts(x, r, fresh, sure, weight)
+	if x.joined > 0 {
+		n -= r.joined.add(w, x, back, weight)
+	}
 	switch {
 	case x.young:
 		r.young += n
@@ -164,11 +177,14 @@ func (w *window) take(x *span) {
 		}
 	default:
 		r.add(weight, n, area)
+		if x.open || x.joined == 0 {
+			r.whole(n, area)
+		}
 		if x.from < w.from {
 			r.cross(0, weight, float64(x.on[w.from-1-x.from]))
 		}
 	}
-	w.crossing(x, sure || fresh && !w.lossy, weight)
+	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy), weight)
 }
 
 // parts adds the parts of a span by cut, and returns what it received within the window, and its area.
@@ -178,6 +194,9 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		here, in, on := x.area[at], float64(x.in[at]), float64(x.on[at])
 		n += in
 		area += here
+		if x.joined > 0 {
+			in -= float64(x.extra[at])
+		}
 		since := float64(w.areas.ends[w.areas.latest()] - w.areas.ends[k+1])
 		if x.open && !fresh && !w.lossy && x.sure < w.to && since >= w.areas.greatest {
 			r.hidden += max(0, float64(x.most[at])) * w.areas.length(k+1)
@@ -232,6 +251,10 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 // manyCells is how many cells tell of others: Student's interval of 30 is 4 % wider than the normal one.
 const manyCells = 30
 
+// mostLate is the share of packets that may come after they were taken for lost: others
+// of their cells stand for them, although they may be of another kind.
+const mostLate = 0.05
+
 // mostYoung is the share of the packets of a group that may be in young cells.
 const mostYoung = 0.05
 
@@ -239,7 +262,7 @@ const mostYoung = 0.05
 // knowledge or contradict sparser ones, the densest first: what they hold is known from
 // the others.
 func (w *window) combine() (Transit, error) {
-	total, counted, left, owed, unsure, early, there := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+	var total, counted, left, owed, unsure, early, there, late, joined float64
 	for g := range w.groups {
 		r := &w.groups[g]
 		early += r.early
@@ -247,11 +270,17 @@ func (w *window) combine() (Transit, error) {
 		total += r.sent
 		left += r.left
 		owed += r.owed
-		unsure += r.unsure
+		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
+		late += r.joined.late + r.joined.back
+		joined += r.joined.all
 		counted += r.exact
 	}
 	if counted == 0 || 4*left > total {
 		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
+	}
+	if late > mostLate*total {
+		return Transit{Received: total, Left: left}, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost",
+			estimate.ErrNoSamples, late, total)
 	}
 	w.scatters()
 	hidden, way := w.hidden()
@@ -282,7 +311,7 @@ func (w *window) combine() (Transit, error) {
 			continue
 		}
 		t := w.transit(rest, total)
-		t.Left, t.Mean, t.Error = left, t.Mean+owed/total, math.Sqrt(sq(t.Error)+(unsure+sq(hidden)/3)/sq(total))
+		t.Left, t.Joined, t.Mean, t.Error = left, joined, t.Mean+owed/total, math.Sqrt(sq(t.Error)+(unsure+sq(hidden)/3)/sq(total))
 		if t.Error <= best.Error || g == 0 && !w.lossy {
 			best = t
 		}

@@ -1,0 +1,71 @@
+package areas
+
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// joined adds up the packets that came without being sent: copies, mostly. They may be of
+// slow packets only, so other spans do not stand for theirs. All that is not known of such
+// a span is when each came: at the latest in the interval in which it shows, and at the earliest
+// in that in which any came in the span. If the receiver takes packets all the time alike, that
+// is anywhere in between.
+type joined struct {
+	variance float64 // of the areas of their spans
+	apart    float64 // by how much longer than an interval the times are in which they may have come
+	within   float64 // intervals in which they came, times weights
+	all      float64 // packets
+	late     float64 // packets that came late
+	back     float64 // those that may have, of which it is not known
+}
+
+// add adds the packets that joined a span within the window, and returns how many.
+func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float64) {
+	a := w.areas
+	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
+		n := float64(x.extra[k-x.from])
+		if n == 0 {
+			continue
+		}
+		extra += n
+		length, time := a.length(k+1), float64(a.ends[k+1]-a.ends[x.from+x.opened])
+		j.variance += n * sq(weight*time) / 12
+		j.apart += n * weight * (time - length) / 2
+		j.within += n * weight * length
+	}
+	if j.all += extra; back {
+		j.back += extra
+	}
+	// A loss beside a copy hides, and ages.
+	begin, end := max(x.from, w.from), min(x.to, w.to)
+	j.variance += a.losses.share * float64(x.sent) * sq(weight*float64(a.ends[end]-a.ends[begin]))
+	return extra
+}
+
+// doubt returns the variance of the areas of all spans that packets joined.
+func (j *joined) doubt(w *window) float64 {
+	if j.within == 0 {
+		return 0
+	}
+	return j.variance + sq(j.apart+j.within*w.phased())/3
+}
+
+// phased returns by how much of an interval packets that come are not in its middle on average, nor
+// anywhere in it alike, beyond chance.
+func (w *window) phased() float64 {
+	a := w.areas
+	var phase moment
+	for i := range a.events {
+		e := &a.events[i]
+		if cut := int(e.cut) - a.before; e.received == 1 && cut > w.from && cut <= w.to && a.ends[cut] > a.ends[cut-1] {
+			age := estimate.SignExtend(uint64(a.ends[cut])-e.sentSum-e.delay, a.bits)
+			phase.add(1, min(max(float64(age)/a.length(cut), 0), 1))
+		}
+	}
+	if phase.n < manyCells {
+		return 0.5
+	}
+	chance := 2 / math.Sqrt(12*phase.n)
+	return max(0, math.Abs(phase.sum/phase.n-0.5)-chance) + max(0, 1-12*phase.spread()-2*chance)/2
+}

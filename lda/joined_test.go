@@ -1,0 +1,109 @@
+package lda
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/truth"
+)
+
+// pass passes packets in order, of which copies come too, 2 ms later than those that take longer than so
+// many nanoseconds.
+func (run *cutRun) pass(t *testing.T, packets []truth.Packet, copied int64) {
+	t.Helper()
+	last := packets[len(packets)-1].Received/cutInterval + 2
+	for range last {
+		run.up, run.down = append(run.up, mustNewFor(t, DefaultConfig)), append(run.down, mustNewFor(t, DefaultConfig))
+	}
+	for _, x := range packets {
+		p := hashing.Packet(x.Flow)
+		run.up[x.Sent/cutInterval].Update(p, x.Sent)
+		run.down[x.Received/cutInterval].Update(p, x.Received)
+		if again := x.Received + 2e6; x.Received-x.Sent > copied && again < last*cutInterval {
+			run.down[again/cutInterval].Update(p, again)
+		}
+	}
+	run.packets = packets
+}
+
+// sends returns packets that leave at random, 500 a second, and come when arrive says.
+func sends(seed uint64, end int64, arrive func(r *rand.Rand, sent int64) int64) (packets []truth.Packet) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	for now := int64(0); now < end; now += int64(2e6 * r.ExpFloat64()) {
+		packets = append(packets, truth.Packet{Flow: r.Uint64(), Sent: now, Received: arrive(r, now)})
+	}
+	return packets
+}
+
+// Where slow packets come twice, the mean, the deviation and the median hold those that did, though none of
+// them was alone. Were those that came once to stand for them, hardly any mean would hold.
+func TestCopiesOfSlowPackets(t *testing.T) {
+	for _, over := range []int64{15e6, 20e6, 40e6} {
+		var mean, deviation, median covered
+		width := 0.0
+		for seed := range uint64(2) {
+			run := new(cutRun)
+			run.pass(t, sends(seed, 10e9, func(r *rand.Rand, sent int64) int64 { return sent + 5e6 + int64(8e6*r.ExpFloat64()) }), over)
+			run.reports(t, 10, func(a *Accumulator, from, to int64) {
+				r, err := a.Estimate()
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := truth.Of(run.packets, from, to).MeanDelay()
+				_, i := r.OfReceived(0.95)
+				mean.add(i.Contains(want))
+				if from >= 5e9 { // it is known how long packets take
+					width += (i.High - i.Low) / 2 / want / 10
+				}
+				deviation.add(r.DeviationInterval(0.95).Contains(8e6))
+				q, err := a.Distribution().Quantile(0.5, 0.95)
+				median.add(err != nil || q.Interval.Contains(5e6+8e6*math.Ln2))
+			})
+		}
+		t.Logf("of more than %v ms: %+v, %+v, %+v; half width %.2g", over/1e6, mean, deviation, median, width)
+		for _, of := range []covered{mean, deviation, median} {
+			if of.of < 15 || of.hits < of.of-3 {
+				t.Errorf("%d of %d intervals hold where those slower than %d ns came twice", of.hits, of.of, over)
+			}
+		}
+		if width > 0.2 {
+			t.Errorf("half widths are %.2g of the mean", width)
+		}
+	}
+}
+
+// Packets that wait for 6 s had been taken for lost. When they come, and after that, reports hold or
+// say so. Were all of them to stand for each other, every report in which they come would be wrong.
+func TestBacklog(t *testing.T) {
+	for _, rate := range []int64{3000, 100_000} {
+		free, run := int64(0), new(cutRun)
+		run.pass(t, sends(uint64(rate), 40e9, func(_ *rand.Rand, sent int64) int64 {
+			at := sent + 3e6
+			if at > 8e9 && at < 14e9 {
+				at = 14e9
+			}
+			at = max(at, free)
+			free = at + 1e9/rate
+			return at
+		}), math.MaxInt64)
+		refused := 0
+		var mean covered
+		run.reports(t, 10, func(a *Accumulator, from, to int64) {
+			r, err := a.Estimate()
+			if err != nil {
+				refused++
+				return
+			}
+			want := truth.Of(run.packets, from, to).MeanDelay()
+			_, i := r.OfReceived(0.99)
+			if mean.add(i.Contains(want)); !i.Contains(want) {
+				t.Logf("from %d s: %+v, want %v", from/1e9, i, want)
+			}
+		})
+		if mean.hits < mean.of-1 || mean.of < 15 || refused > 12 {
+			t.Errorf("of a backlog that drains at %d packets a second %d of %d means hold, %d are refused", rate, mean.hits, mean.of, refused)
+		}
+	}
+}
