@@ -75,30 +75,6 @@ type counted struct {
 	stamps [2]stamping
 }
 
-// A stamping adds up how far packets' stamps are from the middle of the interval in which they
-// passed, and the lengths of these intervals.
-type stamping struct{ packets, off, length float64 }
-
-// add adds the stamps of a cell, unless their sum is too narrow to tell.
-func (s *stamping) add(c *cell, start, end int64, bits int) {
-	n, length := float64(c.count()), float64(end-start)
-	if n == 0 || 4*n*length > math.Ldexp(1, bits) {
-		return
-	}
-	middle := uint64(start) + uint64(end-start)/2
-	s.packets += n
-	s.off += float64(estimate.SignExtend(c.sum-uint64(c.count())*middle, bits))
-	s.length += n * length
-}
-
-// check reports stamps that are on average more than an interval outside of their own.
-func (s *stamping) check(point string) error {
-	if math.Abs(s.off) <= 1.5*s.length {
-		return nil
-	}
-	return fmt.Errorf("lda: %w: stamps %s are %.3g s away from the cuts: another clock's", estimate.ErrClocks, point, s.off/s.packets/1e9)
-}
-
 // A transit adds up parts of a report.
 type transit struct {
 	parts         int

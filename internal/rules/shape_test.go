@@ -95,10 +95,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4551, 3500},
 	"estimate":       {1000, 1370},
-	"estimate/areas": {2520, 466},
+	"estimate/areas": {2700, 466},
 	"estimate/joint": {1465, 995},
 	"estimate/clock": {1480, 1085},
-	"lda":            {3090, 3112},
+	"lda":            {3110, 3240},
 	"lda/control":    {448, 1108},
 	"lda/lost":       {660, 410},
 	"lda/mplane":     {1800, 1310},
