@@ -32,6 +32,7 @@ type inside struct {
 type second struct {
 	seen
 	began   time.Time
+	length  time.Duration // or more, on a busy machine
 	begins  bool
 	problem error // the latest
 }
@@ -193,8 +194,10 @@ func (m *inside) add(from, to *kernel.Interval) error {
 // end ends a second.
 func (m *inside) end() {
 	m.all.End()
+	now := time.Now()
+	m.now.length = now.Sub(m.now.began)
 	m.ended = append(m.ended, m.now)
-	m.now = second{began: time.Now()}
+	m.now = second{began: now}
 }
 
 // due reports whether nothing is to be learned of the first second that has ended,
@@ -225,8 +228,8 @@ func (m *inside) row() *row {
 		d.Lost, d.Extra = 0, 0
 	}
 	if d.Err == nil {
-		d.MeanInterval95 = result.MeanInterval(0.95)
-		d.MeanInterval95.Low = max(0, d.MeanInterval95.Low)
+		d.MeanInterval95, d.Certain = result.MeanInterval(0.95), result.MeanInterval(0.999)
+		d.MeanInterval95.Low, d.Certain.Low = max(0, d.MeanInterval95.Low), max(0, d.Certain.Low)
 		for _, p := range []float64{0.5, 0.9, 0.99} {
 			if q, err := m.all.Distribution().Quantile(p, 0.95); err == nil {
 				d.Quantiles = append(d.Quantiles, q)
@@ -235,7 +238,7 @@ func (m *inside) row() *row {
 	}
 	m.all.Reset()
 	r := &row{seen: of.seen, Report: hoplag.Report{
-		Number: of.began.Unix(), Start: of.began, Length: time.Second, From: m.places[0].String(), To: m.places[1].String(),
+		Number: of.began.Unix(), Start: of.began, Length: of.length, From: m.places[0].String(), To: m.places[1].String(),
 		Begins: of.begins, Forth: d, Back: hoplag.Delay{Err: hoplag.ErrIdle}, Clock: hoplag.Clock{Agree: true},
 	}}
 	r.problem(of.problem)

@@ -120,6 +120,12 @@ func TestKernel(t *testing.T) {
 	needsLab(t)
 	rows, all, exact := demo(t, options{kernel: true, cut: 20 * time.Millisecond}, 15000, 26)
 	checkExact(t, rows, all, exact)
+	for i := range rows[1:] {
+		r, next := &rows[i].Report, &rows[i+1].Report
+		if end := r.Start.Add(r.Length); next.Start.Sub(end).Abs() > time.Millisecond {
+			t.Errorf("row %d ends at %v, and the next one begins at %v", i, end, next.Start)
+		}
+	}
 }
 
 // Rings that are much too small lose packets, and every one of them is counted.
