@@ -137,9 +137,9 @@ func (a *Accumulator) through() int {
 }
 
 // Add adds what both points saw of an interval, from its start to its end in
-// nanoseconds by their clocks, which are those that stamp packets. If it does not begin where the last one ended,
-// some are missing, and the packets that were on their way are left out. The
-// error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
+// nanoseconds by their clocks, which are those that stamp packets. If it does not begin
+// where the last one ended, some are missing, and the packets that were on their way are
+// left out. The error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
 // [estimate.ErrOrder] if the interval ends before it begins, or begins before the
 // last one ended; nothing has changed then. One that has no length adds to the
 // last one. Both points have to cut at the same times: to within less than the least

@@ -238,6 +238,23 @@ func TestAccumulatorCopies(t *testing.T) {
 	}
 }
 
+// An interval without length adds to the last one: here it has what was received.
+func TestAccumulatorPartsOfAnInterval(t *testing.T) {
+	run, a := cutTraffic(t, 7, 20, 1000, exponentialDelay(1e8), 0.01), accumulate(t, new(cutRun))
+	none := mustNewFor(t, DefaultConfig)
+	for k := range run.up {
+		start, end := int64(k)*cutInterval, int64(k+1)*cutInterval
+		if err := errors.Join(a.Add(start, end, run.up[k], none), a.Add(end, end, none, run.down[k])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := a.Estimate()
+	_, i := r.OfReceived(0.99)
+	if err != nil || r.Lost+r.Outstanding != run.lost || !i.Contains(run.truth.Mean()) || i.High-i.Low > 0.3*run.truth.Mean() {
+		t.Errorf("%+v, %v, mean in %+v, want %v; %d lost", r, err, i, run.truth.Mean(), run.lost)
+	}
+}
+
 // Intervals come in order. After a gap, what was on its way is extra, and no
 // delay of it counts.
 func TestAccumulatorGap(t *testing.T) {

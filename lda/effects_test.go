@@ -107,6 +107,9 @@ func TestSmallGroups(t *testing.T) {
 // Copies that are slow and often lost may be too few for any figure to be sure of them, and
 // still move the mean by several half widths.
 func TestFewLostCopies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	const runs = 20
 	for _, g := range []grouped{{group: 2, loss: 0.05}, {group: 2, loss: 0.3}, {group: 3, loss: 0.3}, {group: 5, loss: 0.3}} {
 		g.packets, g.share = 100_000, 0.02

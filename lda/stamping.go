@@ -11,10 +11,11 @@ import (
 // passed, and the lengths of these intervals.
 type stamping struct{ packets, off, length float64 }
 
-// add adds the stamps of a cell, unless their sum is too narrow to tell.
+// add adds the stamps of a cell, unless the interval has no length, for it adds to one of
+// before, or their sum is too narrow to tell.
 func (s *stamping) add(c *cell, start, end int64, bits int) {
 	n, length := float64(c.count()), float64(end-start)
-	if n == 0 || 4*n*length > math.Ldexp(1, bits) {
+	if n == 0 || length == 0 || 4*n*length > math.Ldexp(1, bits) {
 		return
 	}
 	middle := uint64(start) + uint64(end-start)/2

@@ -77,7 +77,8 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // are missing, and the packets that were on their way are left out. The error wraps
 // [estimate.ErrMismatch] if a sketch has another Config or the two say that they
 // are of different intervals, and [estimate.ErrOrder] if the interval does not end after
-// it begins, or begins before the last one ended; nothing has changed then.
+// it begins, or begins before the last one ended; nothing has changed then. Both points
+// have to cut at the same times: to within less than the least delay.
 func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	made(a.areas != nil, "Accumulator")
 	if err := match(up, down, true); err != nil {
