@@ -3,13 +3,14 @@ package lds
 import (
 	"math"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
 // EstimateTable returns the delay of flow f from both points' tables of one
 // interval. Mean is that of the packets in those of the flow's cells that lost
-// none: exact if all are, and otherwise a sample. StdDev is count-conditioned
-// over these cells. Share is the part of the flow's packets that were there when
+// none: exact if all are, and otherwise a sample, whose interval rests on how far apart packets
+// and means of the table's flows are. StdDev is count-conditioned over these cells. Share is the part of the flow's packets that were there when
 // it was admitted, 1 if it was held from its first packet on; the interval
 // takes the mean of those that came before to be off by a deviation.
 //
@@ -133,22 +134,27 @@ const (
 
 // variance returns that of the delays of the packets of flow f. Its own cells are
 // at most three, so other flows tell it, of its bucket and those that follow, and its own
-// cells only if they say more. It is infinite if there is too little to go by.
+// cells only if they say more. If hardly any flow has two cells, the flows' means tell it: they
+// are as far apart as means of so few packets, or farther. The packets of a flow that differs
+// from others may be as far from each other as it is from them. It is infinite if there is
+// too little to go by.
 func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
-	squares, degrees := 0.0, 0.0
+	squares, degrees, few := 0.0, 0.0, 0.0
+	var means estimate.Moments
 	b.each(func(other hashing.Flow) {
-		if h := b.read(other); other != f && h.cells > 1 {
+		if h := b.read(other); other != f && h.cells > 0 {
 			squares += h.squares
 			degrees += float64(h.cells - 1)
+			means.Add(h.sum / h.packets)
+			few += 1 / h.packets
 		}
 	}, func() bool { return degrees >= enoughDegrees })
-	free := float64(own.cells - 1)
+	free, others := float64(own.cells-1), squares/degrees
 	if degrees+free < leastDegrees {
-		return math.Inf(1)
+		if means.N() < leastDegrees {
+			return math.Inf(1)
+		}
+		others = means.Variance() * float64(means.N()) / few
 	}
-	if degrees == 0 {
-		return own.squares / free
-	}
-	others := squares / degrees
-	return max(others, (own.squares+others)/(free+1))
+	return max(others, (own.squares+others)/(free+1)) + sq(own.sum/own.packets-means.Mean())
 }
