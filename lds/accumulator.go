@@ -48,7 +48,8 @@ type Accumulator struct {
 	known   []content // likewise
 	clocks  error     // that they disagree
 	late    bool      // packets that count as lost may still come
-	joined  float64   // share of packets that took nobody knows how long: longer than counts as lost
+	joined  float64   // time of packets that took nobody knows how long, for each received
+	slowest float64   // the greatest delay known
 	differ  float64   // variance of the means of cells
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
@@ -143,7 +144,7 @@ func (a *Accumulator) Reset() {
 	}
 	for i := range a.whole {
 		t := &a.whole[i]
-		*t = total{left: t.left, open: pending{outstanding: t.open.outstanding}}
+		*t = total{left: t.left, told: t.told + max(0, t.lost), open: pending{outstanding: t.open.outstanding}}
 	}
 	a.first, a.since, a.clocks, a.current = a.from, a.end, nil, false
 }
@@ -160,7 +161,7 @@ func (a *Accumulator) fold(to int) {
 // take adds what is known from the last fold up to a cut.
 func (a *Accumulator) take(into []total, to int) {
 	t, err := a.areas.Transit(a.from, to, nil)
-	a.spread = t.Scatter
+	a.spread, a.slowest = t.Scatter, max(a.slowest, t.Greatest)
 	if a.late = t.Late > 0; err == nil && t.Mean < 0 { // nothing tells those lost from those to be sent
 		err = fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 	}
@@ -188,11 +189,12 @@ func (a *Accumulator) complete() {
 		a.take(a.all, to)
 	}
 	var means, lossy, packets scatter
-	var joined, received [MaxRows]float64
+	var joined, told, received [MaxRows]float64
 	for i := range a.all {
-		t := &a.all[i]
-		joined[i/a.config.Columns] += float64(t.joined)
-		received[i/a.config.Columns] += float64(t.received)
+		t, row := &a.all[i], i/a.config.Columns
+		joined[row] += float64(t.joined)
+		told[row] += float64(min(t.joined, t.told+max(0, t.lost)))
+		received[row] += float64(t.received)
 		t.settle(t.open.deviation == 0)
 		if x, y := &t.exact, &t.lossy; x.packets > 0 {
 			means.add(x.beyond/x.packets, 1, 0)
@@ -205,7 +207,7 @@ func (a *Accumulator) complete() {
 	for r, n := range joined {
 		const few = 2 // may be copies
 		if n > few {
-			a.joined = max(a.joined, n/received[r])
+			a.joined = max(a.joined, (told[r]*float64(a.end-a.since)+(n-told[r])*a.slowest)/received[r])
 		}
 	}
 	if means.cells < 2 {
@@ -289,7 +291,7 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 		}
 	}
 	r.Sent, r.Received, r.Lost = uint64(math.Round(sent)), uint64(math.Round(received)), uint64(math.Round(most))
-	if r.Late = a.joined * float64(a.end-a.since); a.late && received > 0 {
+	if r.Late = a.joined; a.late && received > 0 {
 		r.Late += most / received * float64(a.end-a.since) / 2
 	}
 	r.less, r.more = r.less/max(1, received), r.more/max(1, received)

@@ -14,17 +14,13 @@ import (
 // for 100 ns, but for the first ones, which are lost.
 func tick(t testing.TB, a *Accumulator, k, packets, lost int64) {
 	t.Helper()
-	up, down := mustNew(t, a.config), mustNew(t, a.config)
+	x := newTimeline(t, a.config, 1, 1e6)
+	x.start = k * 1e6
 	for i := range packets {
-		p, at := hashing.Word(uint64(k), uint64(i)), k*1e6+i*1000
-		up.Update(7, p, at)
-		if i >= lost {
-			down.Update(7, p, at+100)
-		}
+		at := x.start + i*1000
+		x.pass(7, hashing.Word(uint64(k), uint64(i)), at, at+100, i < lost)
 	}
-	if err := a.Add(k*1e6, (k+1)*1e6, up, down); err != nil {
-		t.Fatal(err)
-	}
+	x.add(t, a, 0)
 }
 
 func mustAccumulate(t testing.TB, c Config) *Accumulator {

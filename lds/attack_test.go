@@ -64,5 +64,4 @@ func TestKeyAimsAtCells(t *testing.T) {
 	if r, err := measure(others, packets/2); err != nil || r.Mean != usual || r.Sent != packets {
 		t.Errorf("not aimed at: %+v, %v", r, err)
 	}
-	t.Logf("%d trials", trials)
 }

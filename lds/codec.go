@@ -97,12 +97,7 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 // readHead reads and validates the Config, and reads the interval.
 func readHead(r *wire.Reader) (Config, stamp, error) {
 	identity, of := r.Uint64(), readStamp(r)
-	c := Config{
-		Identity: identity,
-		Rows:     int(r.Uint8()),
-		Columns:  r.Size(),
-		Spread:   int(r.Uint8()),
-	}
+	c := Config{Identity: identity, Rows: int(r.Uint8()), Columns: r.Size(), Spread: int(r.Uint8())}
 	if c.Rows > MaxRows {
 		return Config{}, stamp{}, fmt.Errorf("lds: %w: %d rows, want 1 to %d", estimate.ErrEncoding, c.Rows, MaxRows)
 	}

@@ -202,7 +202,11 @@ func TestConfigIsValidated(t *testing.T) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
-	if _, err := New(DefaultConfig); err != nil {
-		t.Error(err)
+	for _, c := range []TableConfig{
+		{}, {Flows: 12, SumBits: 56}, {Flows: 8}, {Flows: 8, SumBits: 65}, {Flows: 8, SumBits: 1, DigestBits: 33},
+	} {
+		if _, err := NewTable(c); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

@@ -7,23 +7,17 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// sizes counts each flow's packets.
-func sizes(stream []passed) map[hashing.Flow]uint64 {
-	packets := map[hashing.Flow]uint64{}
-	for _, p := range stream {
-		packets[p.flow]++
-	}
-	return packets
-}
-
 func TestPacketsIsAnUpperBound(t *testing.T) {
 	for _, spread := range []int{1, 5} {
 		c := shapes()["plain"]
 		c.Spread = spread
 		stream := packets(21, 5000, 300)
 		s, _ := fill(t, c, stream)
-		exact := 0
-		for f, n := range sizes(stream) {
+		exact, sizes := 0, map[hashing.Flow]uint64{}
+		for _, p := range stream {
+			sizes[p.flow]++
+		}
+		for f, n := range sizes {
 			got := s.Packets(f)
 			if got < n {
 				t.Errorf("%d packets for %d", got, n)

@@ -76,12 +76,8 @@ func New(c Config) (*Sketch, error) {
 
 // newSketch makes a sketch of a validated Config.
 func newSketch(c Config) *Sketch {
-	s := &Sketch{
-		cells:  make([]cell, c.Rows*c.Columns),
-		config: c,
-		quick:  c.quick(),
-		rare:   c.Rows == 4 && c.Rates[2] <= few && c.Rates[3] <= c.Rates[2],
-	}
+	s := &Sketch{cells: make([]cell, c.Rows*c.Columns), config: c, quick: c.quick()}
+	s.rare = c.Rows == 4 && c.Rates[2] <= few && c.Rates[3] <= c.Rates[2]
 	for r := range c.Rows {
 		s.thresholds[r] = hashing.Threshold(c.Rates[r])
 		s.sampling = s.sampling || c.Rates[r] < 1

@@ -17,6 +17,7 @@ type total struct {
 	tally          uint64 // the sum of those upstream
 	seen           bool   // in the part that is added
 	joined         int    // packets received that were not sent, or had been taken for lost
+	told           int    // packets taken for lost in earlier reports
 
 	began, ended, gone ages // of the packets on their way when the report began, at its end, and at gaps
 }

@@ -247,16 +247,6 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-func TestTableConfigIsChecked(t *testing.T) {
-	for _, c := range []TableConfig{
-		{}, {Flows: 12, SumBits: 56}, {Flows: 8}, {Flows: 8, SumBits: 65}, {Flows: 8, SumBits: 1, DigestBits: 33},
-	} {
-		if _, err := NewTable(c); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-}
-
 // Of sixty times as many flows as it has rooms, a table that holds on to the large ones of
 // the interval before has 99 % of those of 1,000 packets and more from the fourth one on.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
