@@ -9,8 +9,9 @@ import (
 
 // EstimateTable returns the delay of flow f from both points' tables of one
 // interval. Mean is that of the packets in those of the flow's cells that lost
-// none: exact if all are, and otherwise a sample, whose interval rests on how far apart packets
-// and means of the table's flows are. StdDev is count-conditioned over these cells. Share is the part of the flow's packets that were there when
+// none: exact if all are, and otherwise a sample, whose interval rests on how far
+// apart packets and means of the table's flows are. StdDev is count-conditioned over
+// these cells. Share is the part of the flow's packets that were there when
 // it was admitted, 1 if it was held from its first packet on; the interval
 // takes the mean of those that came before to be off by a deviation.
 //
