@@ -200,7 +200,7 @@ func (m *meeting) next() (pair, bool) {
 		if !m.added {
 			m.join()
 		}
-		point, s, even := m.behind()
+		point, s, most, even := m.behind()
 		switch {
 		case even && m.added:
 			r := m.pair
@@ -217,7 +217,7 @@ func (m *meeting) next() (pair, bool) {
 		case s.queue[0].after < s.through:
 			s.pop() // it counted this before it took part
 		default:
-			m.add(point, s)
+			m.add(point, s, most)
 		}
 	}
 	return pair{}, false
@@ -310,23 +310,24 @@ func (m *meeting) leave(point int, which func(*source) bool) {
 }
 
 // behind returns the shard that was added up least far, preferably one with
-// records waiting, and whether all are equally far.
-func (m *meeting) behind() (point int, s *source, even bool) {
+// records waiting, how far others were, and whether all are equally far.
+func (m *meeting) behind() (point int, s *source, most int64, even bool) {
 	even = true
 	m.each(func(p int, o *source) {
+		at := m.number(p, o.through)
 		switch {
 		case !o.part:
 		case s == nil:
-			point, s = p, o
+			point, s, most = p, o, at
 		default:
-			at, least := m.number(p, o.through), m.number(point, s.through)
-			even = even && at == least
+			least := m.number(point, s.through)
+			most, even = max(most, at), even && at == least
 			if at < least || at == least && len(s.queue) == 0 {
 				point, s = p, o
 			}
 		}
 	})
-	return point, s, even
+	return point, s, most, even
 }
 
 // hear notes that a record of a point came. While none of its shards is heard,
@@ -362,9 +363,17 @@ func (m *meeting) letGo(point int, silent *source) bool {
 	return true
 }
 
-// add adds the next cut of a shard to what is being compared.
-func (m *meeting) add(point int, s *source) {
-	r := s.pop()
+// add adds the next cut of a shard to what is being compared, or if nothing passed in it, the part of it
+// that others have: idle points cut seldom, by their own clocks.
+func (m *meeting) add(point int, s *source, most int64) {
+	r := s.queue[0]
+	most -= m.number(point, 0)
+	idle := r.parts[forth].packed == nil && r.parts[back].packed == nil
+	if idle && s.through < most && most < r.through {
+		r.after, s.through, m.added, m.blocked = most, most, true, false
+		return
+	}
+	s.pop()
 	s.through, m.added, m.blocked = r.through, true, false
 	for direction, of := range r.parts {
 		m.pair.late[direction] += int(r.late[direction])
