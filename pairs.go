@@ -390,8 +390,8 @@ func (m *meeting) add(point int, s *source, most int64) {
 
 // place decides how a way's stamps and cuts are brought together. What a point has received by one
 // of its cuts the other one has sent by its own. If that is sooner, and packets are as fast, receptions
-// wait for a cut. So much is added to the delays of a report that none is negative, and as long as
-// receptions wait when it begins.
+// wait for a cut. So much is added to the delays of a report that none is negative, no packet seems to
+// come before the cut in which it counts, and as long as receptions wait when it begins.
 func (w *way) place(p *pair) {
 	if w.lag != p.lag {
 		w.lag, w.after, w.clear = p.lag, 0, false
@@ -410,7 +410,7 @@ func (w *way) place(p *pair) {
 	if w.lags = w.lags && !p.begins || early > 2*least && !w.clear || p.begins && early > least; w.lags {
 		apart += int64(w.config.Cut)
 	}
-	w.added, w.early, w.placed = p.doubt+apart, early, true
+	w.added, w.early, w.placed = p.doubt+apart-min(early, 0), early, true
 }
 
 // aligned is how far apart cuts may end, in ns: packets take that long.
