@@ -3,6 +3,9 @@ package hashing_test
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -21,11 +24,19 @@ func TestSipHashPublished(t *testing.T) {
 	check(1, "fd67dc93c539f874")
 	check(2, "5a4fa9d909806c0d")
 	check(15, "e545be4961ca29a1") // the paper's appendix A
-	var published struct {
-		Out []string `json:"output_le_bytes"`
+	data, err := os.ReadFile(filepath.Join(dataDir, "vectors.json"))
+	if err != nil {
+		t.Skipf("only these: the published vectors do not ship: %v", err)
 	}
-	vectors(t, "siphash24", &published)
-	for n, want := range published.Out {
+	var published struct {
+		SipHash struct {
+			Out []string `json:"output_le_bytes"`
+		} `json:"siphash24"`
+	}
+	if err := json.Unmarshal(data, &published); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range published.SipHash.Out {
 		check(n, want)
 	}
 }

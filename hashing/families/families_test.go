@@ -44,20 +44,16 @@ func toeplitzOf(seed uint64, width int) *Toeplitz {
 	return must(ToeplitzFromKey(randomBytes(rand.New(rand.NewPCG(seed, 3)), width+4)))
 }
 
-// vectors reads one section of the published known answers, which do not
-// ship with the project: a few of each are inline in the tests beside.
-func vectors(t *testing.T, section string, into any) {
+// vectors reads the published known answers, which do not ship with the
+// project: a few of each are inline in the tests beside.
+func vectors(t *testing.T, into any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "vectors.json"))
 	if err != nil {
 		t.Skipf("no published vectors here: %v", err)
 	}
-	var sections map[string]json.RawMessage
-	if err := json.Unmarshal(data, &sections); err != nil {
+	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
-	}
-	if err := json.Unmarshal(sections[section], into); err != nil {
-		t.Fatalf("section %s: %v", section, err)
 	}
 }
 

@@ -28,17 +28,6 @@ import (
 // A secret key, unlike anything that is not made of it.
 var secretKey = [16]byte([]byte("\xc9\x1e\x7b\x53\xa4\x08\xd6\x2f\x91\x3a\xee\x65\x0b\xf7\x48\xdc"))
 
-// tells reports whether bytes hold half of the key, in either byte order.
-func tells(data []byte) bool {
-	secrets := [][]byte{secretKey[:8], secretKey[8:]}
-	for _, half := range secrets[:2] {
-		reversed := slices.Clone(half)
-		slices.Reverse(reversed)
-		secrets = append(secrets, reversed)
-	}
-	return slices.ContainsFunc(secrets, func(s []byte) bool { return bytes.Contains(data, s) })
-}
-
 var smallConfig = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 16}}, SumBits: 40, DigestBits: 8}
 
 // keyed are values that were given the key, of each exported type that takes one.
@@ -99,27 +88,26 @@ func printed(x any) map[string]string {
 // shows reports whether a text has a quarter of the key in it, as a number, as
 // bytes or as text.
 func shows(text string) bool {
-	if tells([]byte(text)) {
-		return true
-	}
 	plain := strings.ToLower(text)
 	for _, b := range [][]byte{secretKey[:8], secretKey[8:]} {
-		list := func(format, between string) string {
+		reversed := slices.Clone(b)
+		slices.Reverse(reversed)
+		if strings.Contains(text, string(b)) || strings.Contains(text, string(reversed)) {
+			return true
+		}
+		all := []string{base64.StdEncoding.EncodeToString(b[:6])}
+		for _, list := range [][2]string{{"%d", " "}, {"%d", ","}, {"0x%x", ", "}, {"%02x", ""}, {"%x", " "}, {"%o", " "}} {
 			var parts []string
 			for _, c := range b[:4] {
-				parts = append(parts, fmt.Sprintf(format, c))
+				parts = append(parts, fmt.Sprintf(list[0], c))
 			}
-			return strings.Join(parts, between)
+			all = append(all, strings.Join(parts, list[1]))
 		}
-		texts := []string{list("%d", " "), list("%d", ","), list("0x%x", ", "), list("%02x", ""), list("%x", " "), list("%o", " "),
-			base64.StdEncoding.EncodeToString(b[:6])}
 		for _, n := range []uint64{binary.LittleEndian.Uint64(b), binary.BigEndian.Uint64(b)} {
-			texts = append(texts, fmt.Sprint(n), fmt.Sprintf("%x", n), fmt.Sprintf("%o", n), fmt.Sprintf("%b", n))
+			all = append(all, fmt.Sprint(n), fmt.Sprintf("%x", n), fmt.Sprintf("%o", n), fmt.Sprintf("%b", n))
 		}
-		for _, s := range texts {
-			if strings.Contains(plain, strings.ToLower(s)) {
-				return true
-			}
+		if slices.ContainsFunc(all, func(s string) bool { return strings.Contains(plain, strings.ToLower(s)) }) {
+			return true
 		}
 	}
 	return false

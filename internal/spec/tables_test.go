@@ -64,88 +64,71 @@ var (
 	ceiling = regexp.MustCompile(`^⌈(.+)/(\d+)⌉$`)
 )
 
-// value returns what an expression of a table stands for.
-func (w *walk) value(expression string) (int, error) {
+// value returns what an expression of a table stands for, or 1 for none.
+func (w *walk) value(expression string) int {
 	product := 1
 	for _, factor := range strings.Split(expression, " × ") {
-		n, divisor := 0, 1
+		divisor := 1
 		if m := ceiling.FindStringSubmatch(factor); m != nil {
-			factor = m[1]
-			divisor, _ = strconv.Atoi(m[2])
+			factor, divisor = m[1], must(strconv.Atoi(m[2]))
 		}
-		n, err := strconv.Atoi(factor)
-		if v, ok := w.named[factor]; ok {
-			n, err = v, nil
-		}
-		if err != nil {
-			return 0, fmt.Errorf("%q is not known", factor)
+		n, known := w.named[factor]
+		if !known && factor != "" {
+			n = must(strconv.Atoi(factor))
+		} else if !known {
+			n = 1
 		}
 		product *= (n + divisor - 1) / divisor
 	}
-	return product, nil
+	return product
 }
 
 // table walks through the rows and must come to the end.
-func (w *walk) table(rows []row) error {
+func (w *walk) table(rows []row) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("at byte %d: %v", w.at, problem)
+		}
+	}()
 	for i := 0; i < len(rows); {
 		group := i + 1
 		for rows[i].times != "" && group < len(rows) && rows[group].times == rows[i].times {
 			group++
 		}
-		times := 1
-		if rows[i].times != "" {
-			var err error
-			if times, err = w.value(rows[i].times); err != nil {
-				return err
-			}
-		}
-		for range times {
+		for range w.value(rows[i].times) {
 			for k, r := range rows[i:group] {
-				if err := w.row(r, rows[i+k+1:]); err != nil {
-					return fmt.Errorf("at byte %d, %s: %w", w.at, r.what, err)
-				}
+				w.row(r, rows[i+k+1:])
 			}
 		}
 		i = group
 	}
-	if w.at != len(w.data) {
-		return fmt.Errorf("the table ends at byte %d of %d", w.at, len(w.data))
-	}
+	w.need(w.at == len(w.data), "the table ends, of %d", len(w.data))
 	return nil
 }
 
+// need panics unless a record is what its table says.
+func (w *walk) need(ok bool, format string, args ...any) {
+	if !ok {
+		panic(fmt.Sprintf(format, args...))
+	}
+}
+
 // row reads a field; after are the rows after it.
-func (w *walk) row(r row, after []row) error {
+func (w *walk) row(r row, after []row) {
 	size := 0
 	switch r.bytes {
 	case "rest":
 		size = len(w.data) - w.at
 		for _, r := range after {
-			times, bytes := 1, 0
-			var err error
-			if r.times != "" {
-				if times, err = w.value(r.times); err != nil {
-					return err
-				}
-			}
-			if bytes, err = w.value(r.bytes); err != nil {
-				return err
-			}
-			size -= times * bytes
+			size -= w.value(r.times) * w.value(r.bytes)
 		}
 	case "varint":
-		if _, size = binary.Uvarint(w.data[w.at:]); size <= 0 {
-			return fmt.Errorf("no varint")
-		}
+		_, size = binary.Uvarint(w.data[w.at:])
+		w.need(size > 0, "%s: no varint", r.what)
 	default:
-		var err error
-		if size, err = w.value(r.bytes); err != nil {
-			return err
-		}
+		size = w.value(r.bytes)
 	}
-	if size < 0 || size > len(w.data)-w.at {
-		return fmt.Errorf("%d bytes of %d", size, len(w.data)-w.at)
-	}
+	w.need(size >= 0 && size <= len(w.data)-w.at, "%s: %d bytes of %d", r.what, size, len(w.data)-w.at)
 	field := w.data[w.at : w.at+size]
 	w.at += size
 	number := 0
@@ -154,20 +137,16 @@ func (w *walk) row(r row, after []row) error {
 	}
 	switch m := version.FindStringSubmatch(r.what); {
 	case strings.HasPrefix(r.what, "`"):
-		if want := strings.Trim(r.what, "`"); string(field) != want {
-			return fmt.Errorf("it is %q", field)
-		}
-	case m != nil && m[1] != strconv.Itoa(number):
-		return fmt.Errorf("it is %d", number)
+		w.need(string(field) == strings.Trim(r.what, "`"), "%s: it is %q", r.what, field)
+	case m != nil:
+		w.need(m[1] == strconv.Itoa(number), "%s: it is %d", r.what, number)
 	case strings.HasPrefix(r.what, "CRC-32C"):
-		if sum := crc32.Checksum(w.data[:w.at-size], crc32.MakeTable(crc32.Castagnoli)); sum != binary.BigEndian.Uint32(field) {
-			return fmt.Errorf("it is %x, want %08x", field, sum)
-		}
+		sum := crc32.Checksum(w.data[:w.at-size], crc32.MakeTable(crc32.Castagnoli))
+		w.need(sum == binary.BigEndian.Uint32(field), "%s: it is %x, want %08x", r.what, field, sum)
 	}
 	if m := named.FindStringSubmatch(r.what); m != nil && size <= 8 {
 		w.named[m[1]] = number
 	}
-	return nil
 }
 
 // A sample is a real record, with the numbers that its table leaves to the

@@ -45,7 +45,7 @@ type packet struct{ What, Packet, Bytes, Digest, Refused string }
 func word(x uint64) string { return fmt.Sprintf("%016x", x) }
 
 // makeSpec computes the vectors.
-func makeSpec(t *testing.T) spec {
+func makeSpec() spec {
 	var s spec
 	seeds := []uint64{0, 1, 0x0123456789abcdef, 0x6a09e667f3bcc909}
 	text := []byte("The quick brown fox jumps over the lazy dog, and a packet takes a while from here to there.")
@@ -57,7 +57,7 @@ func makeSpec(t *testing.T) spec {
 		}
 		s.Fingerprint = append(s.Fingerprint, struct{ Seed, Fingerprint string }{word(seed), word(hashing.Fingerprint(seed))})
 	}
-	s.makeLDA(t, seeds[2])
+	s.makeLDA(seeds[2])
 	s.makeControl()
 	s.makePackets()
 	return s
@@ -103,10 +103,7 @@ func (s *spec) makePackets() {
 		{"17 extension headers", "60000000 00a0 3c 40 " + hosts + strings.Repeat("3c 00 010400000000 ", 16) + "11 00 010400000000 " + udp},
 		{"cut before the ports", "45 00 002c" + ip4 + "0035"},
 	} {
-		data, err := hex.DecodeString(strings.ReplaceAll(p.packet, " ", ""))
-		if err != nil {
-			panic(p.what)
-		}
+		data := must(hex.DecodeString(strings.ReplaceAll(p.packet, " ", "")))
 		v := packet{What: p.what, Packet: hex.EncodeToString(data)}
 		var f hashing.Frame
 		if err := f.ParseWith(hashing.LinkRaw, data, &hashing.Tunnels{}); err != nil {
@@ -120,16 +117,13 @@ func (s *spec) makePackets() {
 
 // makeLDA updates an aggregator of two small banks, of which the second and
 // third of 16 packets are in the same cell.
-func (s *spec) makeLDA(t *testing.T, seed uint64) {
+func (s *spec) makeLDA(seed uint64) {
 	config := lda.Config{
 		Identity: hashing.Fingerprint(seed),
 		Banks:    [lda.MaxBanks]lda.Bank{{Rows: 4, Shift: 1}, {Rows: 2, Shift: 3}},
 		SumBits:  40, DigestBits: 12,
 	}
-	a, err := lda.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must(lda.New(config))
 	s.LDA.Seed, s.LDA.Config = word(seed), "rows 4 at shift 1, 2 at shift 3; sums of 40 bits, digests of 12"
 	for i := range uint64(16) {
 		p, at := hashing.Word(seed, i), int64(1_800_000_000_000_000_000+1_000_003*i)
@@ -139,11 +133,7 @@ func (s *spec) makeLDA(t *testing.T, seed uint64) {
 			Time   int64
 		}{word(uint64(p)), at})
 	}
-	data, err := a.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.LDA.Record = hex.EncodeToString(data)
+	s.LDA.Record = hex.EncodeToString(must(a.MarshalBinary()))
 }
 
 func (s *spec) makeControl() {
@@ -170,22 +160,15 @@ func (s *spec) makeControl() {
 // The vectors of SPEC.md do not change but with a version.
 func TestSpec(t *testing.T) {
 	file := filepath.Join("..", "..", "testdata", "spec.json")
-	got := makeSpec(t)
+	got := makeSpec()
 	if *updateSpec {
-		data, err := json.MarshalIndent(got, "", "\t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must(json.MarshalIndent(got, "", "\t"))
 		if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var want spec
-	if err := json.Unmarshal(data, &want); err != nil {
+	if err := json.Unmarshal(must(os.ReadFile(file)), &want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
