@@ -254,14 +254,20 @@ func TestTwoOwners(t *testing.T) {
 		restarts[i] = &c.restarts
 		working.Go(func() { c.work(ctx, 0) })
 	}
+	f.passed(ctx, t, o)
+	if restarts[0].Load()+restarts[1].Load() == 0 {
+		t.Error("neither was refused: they did not meet")
+	}
+}
+
+// passed lets points pass messages to their end, and checks all.
+func (f *fleet) passed(ctx context.Context, t *testing.T, o *options) {
+	t.Helper()
 	var totals bytes.Buffer
 	if err := f.points(ctx, o, &programs.Rows{W: &totals}); err != nil {
 		t.Fatal(err)
 	}
 	checkAll(t, f, totals.String())
-	if restarts[0].Load()+restarts[1].Load() == 0 {
-		t.Error("neither was refused: they did not meet")
-	}
 }
 
 // checkAll checks all pairs that the points printed.

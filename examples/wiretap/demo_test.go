@@ -96,17 +96,17 @@ func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all tot
 		}
 		if r.Total != nil {
 			all.total = *r.Total
-		} else if rows = append(rows, r.row); r.Report.Forth.Err == nil {
-			all.add(&r.Report.Forth)
+		} else {
+			rows = append(rows, r.row)
 			t.Log(&r.Report.Forth, r.Names)
 		}
 	}
 	if truth, err = exact.truth(); err != nil {
 		t.Fatal(err)
 	}
-	all.report()
+	all.add(rows)
 	t.Logf("sent %d, received %d, missing %d, mean %s; exact: sent %d, received %d, mean %s; paused for %v", all.Sent, all.Received,
-		all.Missing, format(all.Mean), truth.Sent, truth.Received, format(truth.Mean), all.paused)
+		all.Missing, hoplag.Format(all.Mean), truth.Sent, truth.Received, hoplag.Format(truth.Mean), all.paused)
 	return rows, all, truth
 }
 
@@ -123,33 +123,23 @@ func longestPause(ctx context.Context, d time.Duration) (longest time.Duration) 
 }
 
 // totals combine all rows, weighed by packets, and their intervals, of 95 % each,
-// as if they were all off in the same direction.
+// as if they were all off in the same direction. A mean of nothing is NaN.
 type totals struct {
 	total
-	Mean, Low, High *float64
+	Mean, Low, High float64
 	paused          time.Duration // the longest
-
-	mean, low, high, packets float64
 }
 
-func (a *totals) add(d *hoplag.Delay) {
-	n := float64(d.Received)
-	a.packets += n
-	a.mean += n * d.Mean
-	a.low += n * d.MeanInterval95.Low
-	a.high += n * d.MeanInterval95.High
-}
-
-func (a *totals) report() {
-	a.Mean, a.Low, a.High = programs.Finite(a.mean/a.packets), programs.Finite(a.low/a.packets), programs.Finite(a.high/a.packets)
-}
-
-// format formats a delay that may be unknown.
-func format(ns *float64) string {
-	if ns == nil {
-		return "unknown"
+func (a *totals) add(rows []row) {
+	packets := 0.0
+	for _, r := range rows {
+		if d := &r.Report.Forth; d.Err == nil {
+			n := float64(d.Received)
+			packets += n
+			a.Mean, a.Low, a.High = a.Mean+n*d.Mean, a.Low+n*d.MeanInterval95.Low, a.High+n*d.MeanInterval95.High
+		}
 	}
-	return hoplag.Format(*ns)
+	a.Mean, a.Low, a.High = a.Mean/packets, a.Low/packets, a.High/packets
 }
 
 const (
