@@ -40,25 +40,21 @@ func Between(i estimate.Interval) string {
 // Missing names the messages that a direction lost: some of them, and how many more.
 func Missing(d *hoplag.Delay) string {
 	const most = 3
-	var b strings.Builder
-	for i, m := range d.Missing[:min(len(d.Missing), most)] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
+	var parts []string
+	for _, m := range d.Missing[:min(len(d.Missing), most)] {
+		id := fmt.Sprintf("%016x", m.ID)
 		if m.Number {
-			fmt.Fprint(&b, m.ID)
-		} else {
-			fmt.Fprintf(&b, "%016x", m.ID)
+			id = fmt.Sprint(m.ID)
 		}
-		fmt.Fprintf(&b, " of %s", m.Sent.Format("15:04:05.000"))
+		parts = append(parts, id+" of "+m.Sent.Format("15:04:05.000"))
 	}
 	if more := len(d.Missing) - most; more > 0 {
-		fmt.Fprintf(&b, " and %d more", more)
+		parts[most-1] += fmt.Sprintf(" and %d more", more)
 	}
 	if d.Unnamed > 0 {
-		fmt.Fprintf(&b, ", %d not named", d.Unnamed)
+		parts = append(parts, fmt.Sprintf("%d not named", d.Unnamed))
 	}
-	return strings.TrimPrefix(b.String(), ", ")
+	return strings.Join(parts, ", ")
 }
 
 // Lost is a line for each direction of which messages that were lost are known.

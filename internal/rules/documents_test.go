@@ -154,8 +154,7 @@ func TestREADMEFigures(t *testing.T) {
 		t.Errorf("%d rows of accuracy in the README", len(rows))
 	}
 	for _, row := range rows {
-		section, _, _ := strings.Cut(results, "bench -seed 1 "+row[4]+"`</sub>")
-		section = section[strings.LastIndex(section, "\n### "):]
+		section := sectionOf(results, row[4])
 		pairs := append(regexp.MustCompile(`([\d.]+ %) → ([\d.]+ %)`).FindAllStringSubmatch(row[3], -1), []string{"", row[1], row[2]})
 		if len(pairs) < 2 {
 			t.Errorf("the README has no typical figures beside those of %s", row[4])
@@ -195,9 +194,7 @@ func TestMethodsFigures(t *testing.T) {
 		part, _, _ = strings.Cut(strings.ReplaceAll(part, "**It\nloses**", "**It loses**"), "**It loses**")
 		sections := ""
 		for _, name := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(part, -1) {
-			if section, _, ok := strings.Cut(results, "bench -seed 1 "+name[1]+"`</sub>"); ok {
-				sections += section[strings.LastIndex(section, "\n### "):]
-			}
+			sections += sectionOf(results, name[1])
 		}
 		for _, figure := range regexp.MustCompile(`[\d.]+\s%`).FindAllString(part, -1) {
 			found++
@@ -209,6 +206,15 @@ func TestMethodsFigures(t *testing.T) {
 	if found < 10 {
 		t.Errorf("%d figures in METHODS.md", found)
 	}
+}
+
+// sectionOf returns the results of an experiment, if there are any.
+func sectionOf(results, experiment string) string {
+	section, _, ok := strings.Cut(results, "bench -seed 1 "+experiment+"`</sub>")
+	if !ok {
+		return ""
+	}
+	return section[strings.LastIndex(section, "\n### "):]
 }
 
 // holdsBoth reports whether a line of the results has both figures, whole.

@@ -242,16 +242,9 @@ func TestNoAssembly(t *testing.T) {
 
 // TestDependencies holds go.mod to one dependency, for tests.
 func TestDependencies(t *testing.T) {
-	data, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var required []string
-	for _, line := range strings.Split(string(data), "\n") {
-		fields := strings.Fields(strings.TrimPrefix(line, "require"))
-		if len(fields) >= 2 && strings.Contains(fields[0], ".") {
-			required = append(required, fields[0])
-		}
+	for _, m := range regexp.MustCompile(`(?m)^(?:require)?\s+(\S+\.\S+) v`).FindAllStringSubmatch(read(t, "go.mod"), -1) {
+		required = append(required, m[1])
 	}
 	if diff := cmp.Diff([]string{"github.com/google/go-cmp"}, required); diff != "" {
 		t.Errorf("go.mod requires other than go-cmp (-want +got):\n%s", diff)

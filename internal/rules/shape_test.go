@@ -70,16 +70,23 @@ func (s *sourceFile) isTest() bool { return strings.HasSuffix(s.name, "_test.go"
 // Code is read in pieces that fit a screen, and what is exported says what it is.
 func TestShape(t *testing.T) {
 	names := map[string][]string{}
+	var code, tests int // files of the root: six rooms, not a tower
 	allSources(t, func(s *sourceFile) {
 		pkg := path.Dir(s.name)
 		for _, problem := range s.problems() {
 			t.Errorf("%s:%s", s.name, problem)
 		}
-		if !s.isTest() {
+		switch {
+		case !s.isTest():
 			names[pkg] = append(names[pkg], s.exported()...)
+			if pkg == "." {
+				code++
+			}
+		case pkg == ".":
+			tests++
 		}
 	})
-	if code, tests := rootFiles(t); code > 12 || tests > 10 {
+	if code > 12 || tests > 10 {
 		t.Errorf("the root has %d files of code and %d of tests, want at most 12 and 10", code, tests)
 	}
 	for pkg := range allowed {
@@ -143,22 +150,6 @@ func TestSizes(t *testing.T) {
 	t.Logf("%-15s %6d of code, %6d of tests", "all", all[0], all[1])
 }
 
-// rootFiles counts the files of the front door: six rooms, not a tower.
-func rootFiles(t *testing.T) (code, tests int) {
-	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			tests++
-		} else {
-			code++
-		}
-	}
-	return code, tests
-}
-
 // problems returns what is too long in a file, and what lacks a doc comment.
 func (s *sourceFile) problems() (all []string) {
 	report := func(line int, format string, args ...any) {
@@ -183,9 +174,11 @@ func (s *sourceFile) problems() (all []string) {
 			}
 		}
 	}
-	for _, name := range undocumented(s.file) {
-		report(s.line(name.Pos()), "%s is exported and has no document", name)
-	}
+	declared(s.file, func(name *ast.Ident, _, documented bool) {
+		if !documented {
+			report(s.line(name.Pos()), "%s is exported and has no document", name)
+		}
+	})
 	return all
 }
 
@@ -195,16 +188,6 @@ func (s *sourceFile) exported() (names []string) {
 	declared(s.file, func(name *ast.Ident, method, _ bool) {
 		if !method {
 			names = append(names, name.Name)
-		}
-	})
-	return names
-}
-
-// undocumented returns the exported names that have no doc comment.
-func undocumented(file *ast.File) (names []*ast.Ident) {
-	declared(file, func(name *ast.Ident, _, documented bool) {
-		if !documented {
-			names = append(names, name)
 		}
 	})
 	return names

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // A BitWriter appends fields of any number of bits, one after another, the
 // highest bit of each first.
