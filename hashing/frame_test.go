@@ -277,36 +277,6 @@ func TestFrameRefused(t *testing.T) {
 	}
 }
 
-// The digest is that of the bytes of Frame's table, which do not change
-// between releases.
-func TestFrameHashedBytes(t *testing.T) {
-	const (
-		mapped = "00000000000000000000ffff"
-		zeros  = "00000000000000"
-	)
-	tests := []struct {
-		name   string
-		packet string
-		hashed string
-	}{
-		{"IPv4", tcp4 + tcp + data,
-			mapped + "0a000001" + mapped + "0a000002 " + tcp + data[:8] + "00001234 0000 0030 06 " + zeros},
-		{"IPv6", tcp6 + tcp + data,
-			"20010db8000000000000000000000001 20010db8000000000000000000000002 " + tcp + data[:8] + "00000000 0000 001c 06 " + zeros},
-		{"later fragment", "45 00 0034 1234 3fff 40 11 beef 0a000001 0a000002 " + strings.Repeat(data, 4),
-			mapped + "0a000001" + mapped + "0a000002 " + data + data + data + "00001234 fff9 0034 11 " + zeros},
-	}
-	for _, test := range tests {
-		f := mustParse(t, hashing.LinkRaw, unhex(test.packet))
-		if got, want := f.Digest(42), hashing.Digest(42, unhex(test.hashed)); got != want {
-			t.Errorf("%s: digest %#x, that of the documented bytes is %#x", test.name, got, want)
-		}
-		if got := f.Append([]byte("prefix")); string(got) != "prefix"+string(unhex(test.hashed)) {
-			t.Errorf("%s: Append gives %x, documented are %s", test.name, got, test.hashed)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	for _, e := range encapsulations {
 		frame := unhex(e.before + e.packet)

@@ -372,19 +372,15 @@ func slowIPv6(packet []byte) slowFrame {
 			p.offset, p.more = number(header[2:4])/8, number(header[2:4])%2
 			p.id = header[4:8]
 		case 43:
-			kind, segmentsLeft := header[2], header[3]
-			var segments []netip.Addr
-			for a := header[8:]; len(a) >= 16; a = a[16:] {
-				segments = append(segments, netip.AddrFrom16([16]byte(a[:16])))
-			}
-			if segmentsLeft > 0 && len(segments) > 0 {
+			// An address list ends with the header; stray bytes after whole
+			// addresses would come before the last one.
+			kind, left := header[2], header[3]
+			if left > 0 && len(header) >= 8+16 {
 				switch kind {
 				case 0, 2:
-					// An address list ends with the header; stray bytes after
-					// whole addresses would come before the last one.
 					p.destination = netip.AddrFrom16([16]byte(header[len(header)-16:]))
 				case 4:
-					p.destination = segments[0]
+					p.destination = netip.AddrFrom16([16]byte(header[8:24]))
 				}
 			}
 		}

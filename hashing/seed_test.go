@@ -165,3 +165,18 @@ func TestNoSeedIsWeak(t *testing.T) {
 		t.Errorf("%d packets collide under keys of zero: the test sees nothing", n)
 	}
 }
+
+// A fingerprint tells seeds apart, and a seed from the key made of it.
+func TestFingerprint(t *testing.T) {
+	seen := map[uint64]bool{}
+	add := func(f uint64) {
+		if seen[f] {
+			t.Fatalf("fingerprint %#x twice", f)
+		}
+		seen[f] = true
+	}
+	for _, seed := range structuredSeeds() {
+		add(hashing.Fingerprint(seed))
+		add(hashing.SipHashFromKey([16]byte(binary.LittleEndian.AppendUint64(make([]byte, 8), seed))).Fingerprint())
+	}
+}

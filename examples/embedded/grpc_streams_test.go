@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,15 +68,12 @@ func TestStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			for {
-				if _, err := s.Recv(); err != nil {
-					return
-				}
+		var answers sync.WaitGroup
+		answers.Go(func() {
+			for err == nil {
+				_, err = s.Recv()
 			}
-		}()
+		})
 		question := &reflection.ServerReflectionRequest{MessageRequest: &reflection.ServerReflectionRequest_ListServices{}}
 		for range 200 {
 			if err := s.Send(question); err != nil {
@@ -84,7 +82,7 @@ func TestStreams(t *testing.T) {
 			time.Sleep(3 * time.Millisecond)
 		}
 		cancel()
-		<-over
+		answers.Wait()
 	}
 	time.Sleep(100 * time.Millisecond)
 	m.agrees(t, "forth", &m.forth, forth)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -108,19 +109,15 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		}
 		return path
 	}
-	truncated := file("truncated.pcap", plain[:24+16+10])
-	noPackets := file("empty.pcap", plain[:24])
-	garbage := file("garbage", []byte("this is not a capture"))
-	other := bytes.Clone(plain)
+	other, foreign := bytes.Clone(plain), bytes.Clone(plain)
 	for i := 24; i+16 <= len(other); { // other addresses in every packet
-		length := int(uint32(other[i+8]) | uint32(other[i+9])<<8)
 		other[i+16+14+12] ^= 0x55
-		i += 16 + length
+		i += 16 + int(binary.LittleEndian.Uint32(other[i+8:]))
 	}
-	different := file("different.pcap", other)
-	foreign := bytes.Clone(plain)
 	foreign[20] = 201 // Bluetooth
-	unsupported := file("foreign.pcap", foreign)
+	truncated, noPackets := file("truncated.pcap", plain[:24+16+10]), file("empty.pcap", plain[:24])
+	garbage := file("garbage", []byte("this is not a capture"))
+	different, unsupported := file("different.pcap", other), file("foreign.pcap", foreign)
 
 	for _, c := range []struct {
 		name string
