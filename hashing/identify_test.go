@@ -38,15 +38,14 @@ func TestIdentifierFrames(t *testing.T) {
 
 // Further ports are looked into, at any depth, by frames and by identifiers.
 func TestTunnelPorts(t *testing.T) {
-	const packet = tcp4 + tcp + data
 	cilium := hashing.Tunnels{Depth: 1, VXLAN: 8473, Geneve: 9999, GTP: 2153}
-	want := mustParse(t, hashing.LinkRaw, unhex(packet))
+	want := mustParse(t, hashing.LinkRaw, unhex(v4))
 	for _, header := range []string{
 		outerUDP(8473, 22+48) + "08000000 00001200 " + macs + "0800 ",
 		outerUDP(9999, 22+48) + "0000 6558 00001200 " + macs + "0800 ",
 		outerUDP(2153, 8+48) + "30ff 0030 00000001 ",
 	} {
-		frame := unhex(macs + "0800 " + header + packet)
+		frame := unhex(macs + "0800 " + header + v4)
 		for depth := -1; depth < 7; depth++ {
 			tunnels := cilium
 			tunnels.Depth = depth
@@ -88,7 +87,7 @@ func TestTunnelsIdentity(t *testing.T) {
 // of a tunnel is none.
 func TestNestedVXLAN(t *testing.T) {
 	for _, port := range []int{4789, 4789 + 1024} {
-		packet, size := tcp4+tcp+data, 48
+		packet, size := v4, 48
 		for levels := range 4 {
 			frame := unhex(macs + "0800 " + packet)
 			for depth := range 4 {

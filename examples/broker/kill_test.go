@@ -194,10 +194,10 @@ func TestKill(t *testing.T) {
 	collector := func() *process { return start(t, "-role", "collector", "-url", url) }
 	a, b := collector(), collector()
 
-	var totals bytes.Buffer
-	finished := make(chan error)
+	var passing sync.WaitGroup
+	defer passing.Wait()
 	f, o := fleetAt(t, url, "-pairs 4 -shards 2 -duration 20s")
-	go func() { finished <- f.points(t.Context(), o, &programs.Rows{W: &totals}) }()
+	passing.Go(func() { f.passed(t.Context(), t, o) })
 	time.Sleep(3 * time.Second)
 	a.kill()
 	time.Sleep(2 * time.Second)
@@ -211,10 +211,7 @@ func TestKill(t *testing.T) {
 	network.set(false)
 	time.Sleep(time.Second)
 	b.kill()
-	if err := <-finished; err != nil {
-		t.Fatal(err)
-	}
-	checkAll(t, f, totals.String())
+	passing.Wait()
 	page := get(t, c.at)
 	for _, want := range []string{
 		`hoplag_packets_received_total{from="pair-0.1",to="pair-0.2",direction="forth"}`,
@@ -265,7 +262,7 @@ func (f *fleet) passed(ctx context.Context, t *testing.T, o *options) {
 	t.Helper()
 	var totals bytes.Buffer
 	if err := f.points(ctx, o, &programs.Rows{W: &totals}); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	checkAll(t, f, totals.String())
 }
@@ -277,7 +274,7 @@ func checkAll(t *testing.T, f *fleet, totals string) {
 	for line := range strings.Lines(totals) {
 		var want total
 		if err := json.Unmarshal([]byte(line), &want); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 		if wanted = append(wanted, want); want.Sent < 100 || want.Received == want.Sent {
 			t.Errorf("%+v: too little happened", want)
@@ -287,7 +284,7 @@ func checkAll(t *testing.T, f *fleet, totals string) {
 	f.audit(t, wanted, 2*time.Minute)
 	reports, err := f.allReports(t)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	for _, want := range wanted {
 		extra, wrong := 0, 0

@@ -53,11 +53,8 @@ func (c *collector) record(r netflow.DataRecord) {
 		values[f.Type] = f.Value.([]byte)
 	}
 	switch {
-	case values[8] != nil:
-		from, _ := netip.AddrFromSlice(values[8])
-		c.flows[fmt.Sprintf("%d %v:%d", number(4), from, number(7))] += number(2)
-	case values[27] != nil:
-		from, _ := netip.AddrFromSlice(values[27])
+	case values[8] != nil, values[27] != nil: // IPv4, IPv6
+		from, _ := netip.AddrFromSlice(append(values[8], values[27]...))
 		c.flows[fmt.Sprintf("%d %v:%d", number(4), from, number(7))] += number(2)
 	case values[148] != nil:
 		c.flows["hash"] += number(2)
