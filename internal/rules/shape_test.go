@@ -113,10 +113,10 @@ var sizes = map[string][2]int{
 	"lds":            {2980, 3705},
 	"colate":         {4542, 3459},
 	"rli":            {3088, 2804},
-	"hashing":        {1650, 2965},
+	"hashing":        {1650, 2715},
 	"queue":          {3180, 3696},
-	"internal":       {1505, 2500},
-	"examples":       {5860, 5311},
+	"internal":       {1499, 2410},
+	"examples":       {5860, 5034},
 	"bench":          {11033, 3695},
 }
 
