@@ -62,7 +62,7 @@ func TestMQTT(t *testing.T) {
 		t.Errorf("%d connections, and %d of %d came: nothing was lost", again.Load(), exact.came, len(exact.sent))
 	}
 	slow := m.second.Flow([]byte("far"))
-	if f := m.flows; len(f) != 3 || f[0].Flow != slow || f[0].Mean < 22e6 || f[1].Mean > 20e6 {
+	if f := m.flows; len(f) != 3 || f[0].Flow != slow || f[0].MeanInterval95.High < 22e6 || f[1].MeanInterval95.Low > 20e6 {
 		t.Errorf("the slowest of three subscribers is not the far one: %+v", f)
 	}
 }
