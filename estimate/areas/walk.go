@@ -109,16 +109,17 @@ func (a *Areas) settle(c *areaCell) {
 		if s[j].over || s[j].known || j > 0 && !s[j-1].over && s[j-1].level == s[j].level {
 			continue // is judged
 		}
-		// Where what is outstanding is lost, later cuts have as many only if they have the same level.
-		last, least, others := j, outstanding(s[j].level), false
+		// Where what is outstanding is lost, later cuts have as many only if they have the same
+		// level, or a copy came after another loss; but then more than one has the same.
+		last, least, same, others := j, outstanding(s[j].level), 0, false
 		for k := j + 1; k < len(s) && outstanding(s[k].level) >= least; k++ {
 			if s[k].level == s[j].level {
-				last = k
+				last, same = k, same+1
 			} else if outstanding(s[k].level) == least {
 				others = true
 			}
 		}
-		if others && !s[j].settled {
+		if others && same < 2 && !s[j].settled {
 			last = j // digests are alike by chance
 		}
 		end := a.ends[s[last].to]
