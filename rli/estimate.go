@@ -111,12 +111,8 @@ const (
 	// two stretches, whose deviation is √(n/(n−tails)) times theirs.
 	fewestDegrees = 3.2
 	tails         = 1.1
-	// typical is the square of most errors, of the mean square that a few large ones decide: of the
-	// mean of so many, that square is typical.
-	typical = 0.725
-	many    = 400
 	// leaning is how many standard errors of the references' mean error all estimates may be off
-	// by, as they learn from these, and of their mean square that may be.
+	// by, as they learn from these, and how many typical errors those may be that no reference tested.
 	leaning = 3
 )
 
@@ -130,23 +126,26 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	res := Result{Delay: f.delay()}
 	variance := f.error / (n * n) // of the mean
 	single := variance * stretches
-	loose := math.Sqrt(q.fourths) / max(q.seen, math.SmallestNonzeroFloat64) // the mean square's standard error
-	ratio := q.seen / q.told * (1 + leaning*loose)
+	ratio := q.seen / q.told
 	shared := q.alike()
 	common := single * leaning * leaning * q.squares / (q.packets * q.told)
-	usual := typical + (1-typical)*min(stretches/many, 1)
-	res.error = math.Sqrt(usual*ratio*(variance+shared*(single-variance)) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
+	res.error = math.Sqrt(ratio*(variance+shared*(single-variance)) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
 	res.single = math.Sqrt(ratio * single)
 	if q.references < least || doubtful > mostDoubtful || !(res.error+res.single >= 0) { // or an encoding says what no references show
 		res.error, res.single = math.Inf(1), math.Inf(1)
 	}
 	degrees := fewestDegrees + 1/(2/stretches+2*shared)
 	res.error *= math.Sqrt(1 - tails/degrees)
-	res.degrees = max(1/(1/degrees+2*loose*loose), 1)
+	// A mean square x̄ whose variance is v has 2x̄²/v degrees. A few large errors leave few.
+	res.degrees = max(1/(1/degrees+q.fourths/max(2*q.seen*q.seen, math.SmallestNonzeroFloat64)), 1)
+	far := q.span
+	if doubts(f.doubtful&allDoubts) == untested { // their references are as good as those that follow
+		far = min(far, leaning*res.single)
+	}
 	// Stamps may all be off alike, by half of their grain, or each by itself.
 	grain := (q.slack - tolerance) / 2
-	res.bias = doubtful*q.span + grain + 0x1p-51*math.Abs(res.Mean)
-	res.apart = math.Sqrt(doubtful)*q.span + grain
+	res.bias = doubtful*far + grain + 0x1p-51*math.Abs(res.Mean)
+	res.apart = math.Sqrt(doubtful)*far + grain
 	return res, nil
 }
 
