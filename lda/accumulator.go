@@ -143,7 +143,8 @@ func (a *Accumulator) through() int {
 // [estimate.ErrOrder] if the interval ends before it begins, or begins before the
 // last one ended; nothing has changed then. One that has no length adds to the
 // last one. Both points have to cut at the same times: to within less than the least
-// delay, or packets come before they are sent.
+// delay, or packets come before they are sent, and the interval is wide. If packets are lost
+// besides, and most that cross cuts do so, Estimate refuses the report.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	return a.add(start, end, up, down)
 }

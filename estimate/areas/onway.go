@@ -61,7 +61,8 @@ func plus(b, o ageBounds, times float64) ageBounds {
 //
 // Where clocks make packets come before they are sent, some of those that cross a cut have
 // come and are not sent. The time until then takes the place of an age, and as many of both
-// as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3.
+// as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where no
+// delay is negative, the points cut at other times, and only levels tell of those that cross.
 func (a *Areas) age(t *Transit) {
 	mean := math.Abs(t.Mean)
 	if mean == 0 {
@@ -74,10 +75,14 @@ func (a *Areas) age(t *Transit) {
 			first, second, third, chance = x, y, z, c
 		}
 	}
-	a.skewed = a.skewed || t.early > hardly
+	unlike := a.cutApart(t)
+	a.skewed = a.skewed || t.early > hardly && !unlike
 	var steady, alone, levels [2]OnWay
 	outside := false // the bounds
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
+		if unlike { // in one cell a packet may be on its way and another have come too early
+			levels[i].Variance = mean * mean
+		}
 		if a.skewed {
 			rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
@@ -102,11 +107,25 @@ func (a *Areas) age(t *Transit) {
 	if v := owedVariance(&alone); v < variance || sq(apart) > 9*(v+variance) {
 		best, variance = &alone, v
 	}
-	if owedVariance(&levels) < variance || best == &steady && outside {
+	if unlike || owedVariance(&levels) < variance || best == &steady && outside {
 		best = &levels
 	}
 	best[0].Packets, best[1].Packets = t.First.Packets, t.Last.Packets
 	t.First, t.Last = best[0], best[1]
+}
+
+// cutApart reports whether packets come before they are sent though no delay is negative.
+func (a *Areas) cutApart(t *Transit) bool {
+	if t.early <= hardly || len(a.alone) == 0 {
+		return false
+	}
+	negative := 0.0
+	for i := range a.alone {
+		if a.alone[i].Delay < 0 {
+			negative++
+		}
+	}
+	return negative < hardly*float64(len(a.alone))
 }
 
 // owedVariance returns the variance of what both ends owe each other.
@@ -122,7 +141,7 @@ func (e *endAges) levels(o *OnWay, n, spread, greatest, uneven float64) (least, 
 	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {
 		least += rest * e.weighted.Least / e.weighted.Packets
 		most += rest * e.weighted.Most / e.weighted.Packets
-		o.Variance = spread * rest * (1 + rest*e.weights/sq(e.weighted.Packets))
+		o.Variance += spread * rest * (1 + rest*e.weights/sq(e.weighted.Packets))
 	} else if rest > 0 {
 		most += rest * greatest
 	}

@@ -92,6 +92,9 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		return t, fmt.Errorf("%w: one was set", estimate.ErrClocks)
 	}
 	if t.early > 0.5 && t.Exact < 0.999*t.Received {
+		if a.cutApart(&t) {
+			return t, fmt.Errorf("%w: the points cut at other times", estimate.ErrClocks)
+		}
 		return t, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 	}
 	if alone != nil {

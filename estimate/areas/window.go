@@ -244,6 +244,9 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 			ages.Least = float64(estimate.SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits))
 			ages.Most = ages.Least
 		}
+		if ages.Packets < 0 { // they count less than none, and so do their ages
+			ages.Least, ages.Most = -ages.Most, -ages.Least
+		}
 		of.bound(ages, weight)
 	}
 }

@@ -105,7 +105,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {2700, 466},
 	"estimate/joint": {1465, 995},
 	"estimate/clock": {1480, 1085},
-	"lda":            {3110, 3241},
+	"lda":            {3110, 3270},
 	"lda/control":    {448, 1108},
 	"lda/lost":       {660, 410},
 	"lda/mplane":     {1800, 1310},
