@@ -85,7 +85,7 @@ func called(forth, back *truth) grpc.UnaryClientInterceptor {
 func TestCallQuantiles(t *testing.T) {
 	t.Parallel()
 	config := testConfig
-	config.Report = 600 * time.Millisecond
+	config.Report = 1200 * time.Millisecond
 	m, forth, back := newBench(t, config, config), newTruth(), newTruth()
 	cc := connection(t, []grpc.ServerOption{grpc.ChainUnaryInterceptor(Calls{m.second}.Server, served(forth, back))},
 		grpc.WithChainUnaryInterceptor(Calls{m.first}.Client, called(forth, back)))
