@@ -231,6 +231,7 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
 	}
 	d.Delay = r.Correct(d.Delay, evenly*float64(length)).Delay
+	d.DeviationInterval95.Low = min(d.DeviationInterval95.Low, d.StdDev)
 	d.Certain = total(d.Certain, r.Certain)
 	d.Certain.Confidence = certainly
 	d.MeanInterval95 = total(d.MeanInterval95, r.Likely)

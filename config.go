@@ -100,7 +100,9 @@ type Config struct {
 	// Cut is how often the point cuts off what it counted and keeps it for
 	// followers to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to
 	// the point's clock. With shorter cuts a lost packet spoils less, and there
-	// is more to send.
+	// is more to send. Cuts of 1 to 10 times the delay are good: if 1 % of 500 packets
+	// of 8 ms is lost, the mean of a second is exact with ones of 100 ms or less, and
+	// known to within itself with one of 1 s.
 	Cut time.Duration
 
 	// Report is the length of the intervals of reports: a multiple of Cut, or 0
@@ -133,13 +135,14 @@ type Config struct {
 	// than 65,536, or -1 for none.
 	Remember int
 
-	// Flows is the greatest number of flows to tell apart in a report, up to a
-	// million, or 0 for none.
+	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.
 	Flows int
 
 	// History is the number of bytes of cuts to keep for followers that come late,
 	// and of records of a point that wait for the other's: 4 KiB to 1 GiB, or 0 for
-	// 4 MiB. What all followers of the last five minutes have is not kept.
+	// 4 MiB. What all followers of the last five minutes have is not kept. It must hold
+	// the cuts of a report, or nothing is compared in time: one of default Cells takes
+	// 0.8 KiB, 4.4 KiB with 500 packets and 28 KiB with 50,000 (TestCutsAreSmall).
 	History int
 }
 

@@ -161,7 +161,7 @@ func (t *totals) write(p *page) {
 func (t *pathTotals) write(p *page, d *Delay, labels string) {
 	p.counter("packets_sent", "Packets sent of which it is known that they arrived, or did not.", labels, float64(t.sent))
 	p.counter("packets_received", "Packets that passed the point that comes second.", labels, float64(t.received))
-	p.counter("packets_lost", "Packets that were lost, less those that came after all.", labels, float64(t.lost))
+	p.counter("packets_lost", "Packets that were lost. It never falls: see packets_extra.", labels, float64(t.lost))
 	p.counter("packets_extra", "Packets that were received and never sent, or taken for lost before.", labels, float64(t.extra))
 	p.gauge("packets_outstanding", "Packets on their way, or lost, at the end of the latest interval.", labels, true, float64(d.Outstanding))
 	histogram := func(suffix, more string, value float64) {

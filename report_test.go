@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -176,6 +177,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		"# TYPE hoplag_packets_sent_total counter\nhoplag_packets_sent_total{" + labels + "} 200\n",
 		"hoplag_packets_lost_total{" + labels + "} 10\n",
+		"# HELP hoplag_packets_lost_total Packets that were lost. It never falls",
 		"hoplag_flow_delay_mean_seconds{" + labels + ",flow=\"1000000000000000\"} 0.004\n",
 		"hoplag_delay_quantile_seconds{" + labels + ",quantile=\"0.99\"} 0.0912\n",
 		"# TYPE hoplag_delay_seconds histogram\n",
@@ -187,6 +189,30 @@ func TestMetrics(t *testing.T) {
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+}
+
+// A deviation that is all drift is 0, and in its own interval.
+func TestDeviationIsInItsInterval(t *testing.T) {
+	d := Delay{Delay: estimate.Delay{Mean: 1e3, StdDev: 500, N: 100}, DeviationInterval95: estimate.Interval{Low: 414, High: 628}}
+	d.settle(clock.Reading{Drift: 1e-5}, time.Second, estimate.Empirical{})
+	if i := d.DeviationInterval95; d.StdDev != 0 || !i.Contains(d.StdDev) || i.High != 628 {
+		t.Errorf("deviation %v, interval %v", d.StdDev, i)
+	}
+}
+
+// A cut takes as much as the documentation of Config.History says.
+func TestCutsAreSmall(t *testing.T) {
+	c := Config{Key: testKey}.withDefaults()
+	s := newSealer(c)
+	for packets, kib := range map[int]float64{1: 0.8, 500: 4.4, 50_000: 28} {
+		counted := borrowTally(&c)
+		for i := range packets {
+			counted.add([]entry{{packet: hashing.Word(1, uint64(i)), time: int64(i%500) * 2e5}})
+		}
+		if size := float64(len(s.record(&stored{through: 1}, [2]*tally{counted}))) / 1024; math.Abs(size/kib-1) > 0.1 {
+			t.Errorf("%d packets take %.2f KiB, want %.1f", packets, size, kib)
 		}
 	}
 }
