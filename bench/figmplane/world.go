@@ -203,13 +203,10 @@ func (w *world) segments() []mplane.SegmentID {
 	return experiment.Try(w.plan.Along(w.path, 0))
 }
 
-// simulated is roughly the middle of an interval's packets, in ns: their links
-// are busy for a fiftieth of a second.
-const simulated = 1e7
-
-// wander is how much a clock's rate changes from one interval to the next:
-// 0.01 ppm.
-const wander = 10 // ns a second
+const (
+	simulated = 1e7 // ns, roughly the middle of an interval's packets: their links are busy for 20 ms
+	wander    = 10  // ns a second, how much a clock's rate changes from one interval to the next
+)
 
 // report measures everything in one interval and sends it to the station,
 // except for lost reports.

@@ -27,9 +27,10 @@
 //
 // The station keeps the latest intervals of every segment. Localise compares
 // each segment with its own history, both its mean and the part of it that
-// bursts do not explain, and names those whose excess is no chance. It names a
-// queue that a burst makes slow only if no earlier burst came near to it. What
-// grows slowly does not hide in its own past.
+// bursts do not explain, and names those whose excess is no chance. One
+// interval is not enough, because the next burst may be greater than all that
+// came before; three or more that are among the greatest are. What grows slowly
+// does not hide in its own past.
 //
 // # Clocks
 //

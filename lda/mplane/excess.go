@@ -14,8 +14,6 @@ import (
 const (
 	bursts = 2
 	steady = 6
-
-	heaviest = 1.2 // for bursts, where the past says so
 )
 
 // excess compares x with past values. It returns their median, how far x is
@@ -32,66 +30,57 @@ func excess(x float64, past []float64, floor, decay float64, comparisons int) (u
 	if above <= 0 || spread == 0 {
 		return usual, max(above, 0), 0
 	}
-	chance := max(tail(above/spread, max(1, math.Floor(n/3))), rare(x, usual, past, decay))
+	at, _ := slices.BinarySearch(past, x)
+	rare := float64(len(past)-at+1) / (n + 1)
+	if at == len(past) {
+		rare *= math.Pow((past[at-1]-usual)/above, decay)
+	}
+	chance := max(tail(above/spread, max(1, math.Floor(n/3))), rare)
 	return usual, above, 1 - min(1, float64(comparisons)*chance)
 }
 
-// rare returns how likely a value is to exceed x, given past values in order:
-// the fraction that did or, if none did, how far the greatest was from x.
-func rare(x, usual float64, past []float64, decay float64) float64 {
-	at, _ := slices.BinarySearch(past, x)
-	if more := len(past) - at; more > 0 {
-		return float64(more+1) / float64(len(past)+1)
+// lasts returns the confidence that none of so many comparisons shows values, the
+// latest first, of which so many of the latest are so great by chance. It assumes
+// no law of the values, only that every order of them is as likely as any other.
+// One alone is never sure: the greatest of n comes last once in n times. So it
+// looks at runs of the latest, from the shortest that can be sure to half of all.
+// The i-th length of run may be wrong in 1/i(i+1) of the cases in which any is.
+func lasts(all []float64, comparisons int) (confident float64) {
+	n := len(all)
+	sorted := slices.Sorted(slices.Values(all))
+	first := 2 * float64(comparisons)
+	k := 1
+	for k < n/2 && first*together(n, k, k) > 1-sure {
+		k++
 	}
-	if decay == bursts {
-		decay = min(decay, max(heaviest, heaviness(past, usual)))
+	for i := 1.0; k <= n/2; i++ {
+		great := 0
+		for _, x := range all[:k] {
+			if x > sorted[n-k-1] {
+				great++
+			}
+		}
+		confident = max(confident, 1-i*(i+1)*float64(comparisons)*together(n, k, great))
+		k += max(1, k/16)
 	}
-	return math.Pow((past[at-1]-usual)/(x-usual), decay) / float64(len(past)+1)
+	return confident
 }
 
-// heaviness returns the power with which bursts get rarer as they grow, by Hill's
-// estimator from the greatest quarter of past values, which are in order, less a
-// standard error.
-func heaviness(past []float64, usual float64) float64 {
-	k := len(past) / 4
-	sum, least := 0.0, past[len(past)-k-1]-usual
-	for _, x := range past[len(past)-k:] {
-		sum += math.Log((x - usual) / least)
+// together returns the probability that of the latest k of n values at least so
+// many are among the greatest k, by the hypergeometric distribution.
+func together(n, k, great int) (chance float64) {
+	ways := func(n, k int) float64 { // logarithm of how many ways there are to choose k of n
+		all, _ := math.Lgamma(float64(n + 1))
+		chosen, _ := math.Lgamma(float64(k + 1))
+		others, _ := math.Lgamma(float64(n - k + 1))
+		return all - chosen - others
 	}
-	if k < 2 || least <= 0 || sum == 0 {
-		return math.Inf(1)
+	for term := math.Exp(ways(k, great) + ways(n-k, k-great) - ways(n, k)); great <= k; great++ {
+		chance += term
+		term *= float64((k-great)*(k-great)) / float64((great+1)*(n-2*k+great+1))
 	}
-	return (float64(k) - math.Sqrt(float64(k))) / sum
+	return chance
 }
-
-// lossy compares the packets that were lost with those of past intervals, if these
-// were lost in small bursts: then their number is a Poisson variable.
-func lossy(at *value, past []*value, comparisons int) (confident float64) {
-	var sent, lost, squares float64
-	for _, v := range past {
-		sent, lost = sent+float64(v.Sent), lost+float64(v.Lost)
-	}
-	n := float64(len(past))
-	share := (lost + 1) / (sent + 1)
-	for _, v := range past {
-		expected := share * float64(v.Sent)
-		squares += (float64(v.Lost) - expected) * (float64(v.Lost) - expected) / math.Max(expected, 1)
-	}
-	burst := max(1, squares/(n-1)) * (1 + 2*math.Sqrt(2/n))
-	if burst > smallBurst {
-		return 0
-	}
-	usual := float64(at.Sent) * (share + 3*math.Sqrt(share*burst/sent)) / burst
-	x := float64(at.Lost) / burst
-	if x <= usual {
-		return 0
-	}
-	chernoff := math.Exp(x - usual + x*math.Log(usual/x)) // a bound of the Poisson distribution's tail
-	return 1 - min(1, float64(comparisons)*chernoff)
-}
-
-// smallBurst is the number of packets that are lost together in a small burst.
-const smallBurst = 4
 
 // tail returns the probability that Student's distribution exceeds t.
 func tail(t, degrees float64) float64 {
@@ -125,9 +114,10 @@ func beyondBursts(all []sample, lasted, comparisons int) (confident float64) {
 		u := max(p.deviation, middle/10, 1)
 		rest, unit = append(rest, (p.mean-centre-slope*(p.deviation-middle))/u), append(unit, u)
 	}
+	lasting := lasts(rest, comparisons)
 	_, _, confident = excess(rest[0], rest[1+lasted:], all[0].chance/unit[0], steady, 2*comparisons)
 	if len(all)-1-lasted < 2*few {
-		return confident
+		return min(confident, lasting)
 	}
 	var sums []float64 // of a few intervals in a row, each weighed by how well it is known
 	for i := range len(all) - few + 1 {
@@ -139,8 +129,8 @@ func beyondBursts(all []sample, lasted, comparisons int) (confident float64) {
 		sums = append(sums, sum/math.Sqrt(weight))
 	}
 	_, spread := centred(rest[1+lasted:])
-	_, _, together := excess(sums[0], sums[1+lasted:], spread, steady, 2*comparisons)
-	return max(confident, together)
+	_, _, several := excess(sums[0], sums[1+lasted:], spread, steady, 2*comparisons)
+	return min(max(confident, several), lasting)
 }
 
 // burstLine returns the line that mean delays follow as their deviations vary:

@@ -26,7 +26,9 @@ type Suspect struct {
 	Share float64
 
 	// Sure is 1 less the probability that a path which is as usual shows so
-	// great an excess in any of its segments.
+	// great an excess in any of its segments, whatever law its intervals follow
+	// if they are alike and independent. So it takes several: of a path of nine
+	// segments, three after a history of 30, five after one of 12.
 	Sure float64
 
 	// Since is the interval in which the excess began. What lasts for half of
@@ -201,6 +203,7 @@ func (s *Station) slow(all []*value, comparisons int) (p Suspect, ok bool) {
 	lasted := lasting(means, onset)
 	p = Suspect{Segment: all[0].Segment, Since: of[lasting(means, half)].interval, BothWays: bothWays}
 	p.Usual, p.Excess, p.Sure = excess(means[0], means[1+lasted:], of[0].chance, bursts, comparisons)
+	p.Sure = min(p.Sure, lasts(means, comparisons))
 	if p.Excess > 0 {
 		p.Sure = max(p.Sure, beyondBursts(of, lasted, comparisons))
 	}
@@ -219,8 +222,8 @@ func loses(all []*value, comparisons int) (p Suspect) {
 	sent, lasted := float64(all[0].Sent), lasting(losses, onset)
 	rate := (float64(all[0].Lost) + 1) / (sent + 2)
 	p = Suspect{Segment: all[0].Segment, Since: all[lasting(losses, half)].interval}
-	p.UsualLoss, p.ExcessLoss, p.Sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), bursts, comparisons)
-	p.Sure = max(p.Sure, lossy(all[0], all[1+lasted:], comparisons))
+	p.UsualLoss, p.ExcessLoss, p.Sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), steady, comparisons)
+	p.Sure = min(p.Sure, lasts(losses, comparisons))
 	return p
 }
 

@@ -2,7 +2,6 @@ package mplane
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -10,33 +9,7 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 )
 
-// A fault that lasts is named in every interval, with when it began, and what
-// it does to the history does not hide it.
-func TestLocaliseLasting(t *testing.T) {
-	n := toy(t)
-	path := routers(t, n, "A", "F", "C", "D")
-	w := newWorld(t, toyPlan(t, n), 3)
-	ids, err := w.plan.Along(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const begins = 20
-	for interval := range uint64(begins + 10) {
-		if interval == begins {
-			w.slow[ids[1]] = 2 * w.usual[ids[1]]
-		}
-		w.report(interval)
-		if interval < begins {
-			continue
-		}
-		v, err := w.station.Localise(path, 0, interval)
-		if err != nil || len(v.Suspects) != 1 || v.Suspects[0].Segment != ids[1] || v.Suspects[0].Since != begins {
-			t.Errorf("interval %d: %+v, %v; want %+v since %d", interval, v.Suspects, err, ids[1], begins)
-		}
-	}
-}
-
-// A segment that doubles is told from a clock that is set in the same interval,
+// A segment that doubles for five intervals is told from a clock that is set in the first of them,
 // at its end: by readings, and without them by the round trip, which also tells
 // nothing of the direction. If only one way is reported, the segment is unknown.
 func TestLocaliseClocks(t *testing.T) {
@@ -52,14 +25,14 @@ func TestLocaliseClocks(t *testing.T) {
 			w.readings = c.readings
 			fault := ids[2] // from F to C
 			w.dropReport = func(r Report) bool { return c.oneWay && r.Monitor == fault.To }
-			for interval := range uint64(20) {
+			for interval := range uint64(24) {
 				if interval == 19 {
 					w.slow[fault] = w.usual[fault]
 					w.offset[fault.To] -= w.usual[fault]
 				}
 				w.report(interval)
 			}
-			v, err := w.station.Localise(path, 0, 19)
+			v, err := w.station.Localise(path, 0, 23)
 			if err != nil && !c.oneWay {
 				t.Fatal(err)
 			}
@@ -111,39 +84,6 @@ func TestPathCertain(t *testing.T) {
 			if !held.Contains(want) || !held.Contains(got.Mean) || !oneWay && got.Certain.High > 3*want {
 				t.Errorf("seed %d, interval %d: mean %.0f, %v, want %.0f", seed, interval, got.Mean, held, want)
 			}
-		}
-	}
-}
-
-// Bursts make a mean that has been seen before no news, nor one that the
-// deviation beside it explains; packets that are all later are.
-func TestExcess(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	var past []sample
-	for range 40 { // a queue that is busy now and then: the mean is the deviation, about
-		busy := 10_000 / math.Pow(1-random.Float64(), 1/1.5)
-		past = append(past, sample{mean: 1e6 + busy*(1+0.05*random.NormFloat64()), deviation: busy, chance: 100})
-	}
-	sureOf := func(mean, deviation float64) (burst, beyond float64) {
-		var means []float64
-		for _, p := range past {
-			means = append(means, p.mean)
-		}
-		_, _, burst = excess(mean, means, 100, bursts, 15)
-		return burst, beyondBursts(slices.Insert(past, 0, sample{mean: mean, deviation: deviation, chance: 100}), 0, 15)
-	}
-	for _, c := range []struct {
-		name            string
-		mean, deviation float64
-		sure            bool
-	}{
-		{"usual", 1e6 + 12_000, 12_000, false},
-		{"a burst", 1e6 + 100_000, 100_000, false},
-		{"all packets later", 1e6 + 12_000 + 60_000, 12_000, true},
-		{"far beyond any burst", 1e6 + 1e8, 1e8, true},
-	} {
-		if burst, beyond := sureOf(c.mean, c.deviation); max(burst, beyond) >= sure != c.sure {
-			t.Errorf("%s: sure %.4f by the mean, %.4f beyond bursts", c.name, burst, beyond)
 		}
 	}
 }
