@@ -203,8 +203,10 @@ func (c *comparison) release() Report {
 	for _, w := range c.ways {
 		w.samples = estimate.Empirical{}
 	}
-	apart, _ := c.meeting.apart()
-	r.Clock.Apart = time.Duration(apart)
+	if ends := &c.meeting.ends; ends[first].used != nil && ends[second].used != nil {
+		apart, _ := c.meeting.apart()
+		r.Clock.Apart = time.Duration(apart)
+	}
 	return r
 }
 

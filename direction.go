@@ -30,7 +30,8 @@ import (
 //     and attempt), or report it once. Two passages of one id at one point and
 //     one at the other look like a loss.
 //   - Nothing distinguishes two messages that share an id. Their delays still
-//     add up right if none of them is lost.
+//     add up right over many reports if none of them is lost; one report may take those
+//     that are on their way when it ends for older or younger than they are.
 //   - Rewriting an id on the way makes a loss at the first point and an extra
 //     packet at the second.
 //   - The two directions are separate: a response may carry the id of its

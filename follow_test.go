@@ -211,6 +211,21 @@ func TestFollowCountsLoss(t *testing.T) {
 	})
 }
 
+// Of the clock of a point that was never reached nothing is known.
+func TestClockOfAnUnknownPoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 0)
+		defer l.close()
+		never := func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no route") }
+		for r := range l.b.FollowOver(l.ctx, never) {
+			if r.Clock.Apart != 0 || !errors.Is(r.Err, ErrSilent) {
+				t.Errorf("%v apart, error %v", r.Clock.Apart, r.Err)
+			}
+			break
+		}
+	})
+}
+
 // A point that cannot be reached is reported, interval by interval, and what
 // passed meanwhile counts when it is there again.
 func TestFollowSurvivesSilence(t *testing.T) {

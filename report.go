@@ -171,7 +171,8 @@ type Clock struct {
 	CertainDrift estimate.Interval // interval of the drift, whatever the delays were
 
 	// Apart is how far the second point's clock is ahead, as far as the
-	// transport between the points shows: give or take the time that it takes.
+	// transport between the points shows: give or take the time that it takes. 0 until both
+	// were heard of.
 	Apart time.Duration
 }
 
