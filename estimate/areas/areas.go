@@ -193,7 +193,8 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	c.final = at
 }
 
-// Next ends the interval.
+// Next ends the interval, at a time by the clock of the stamps. Both points cut within the least
+// delay of each other, or what the ends owe is known less well.
 func (a *Areas) Next(end int64) {
 	if length := float64(end - a.ends[a.latest()]); length > 0 {
 		a.step = length
