@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -42,14 +41,6 @@ func small(t testing.TB, f func(*rli.Config)) *rli.Receiver {
 
 func ref(sequence int, sent int64) rli.ReferencePacket {
 	return rli.ReferencePacket{Sequence: uint64(sequence), Sent: sent}
-}
-
-func wantMean(t *testing.T, r *rli.Receiver, f hashing.Flow, mean float64, n uint64) {
-	t.Helper()
-	got, err := r.Estimate(f)
-	if err != nil || got.Mean != mean || got.N != n {
-		t.Errorf("flow %d: %+v, %v; want %v of %d", f, got, err, mean, n)
-	}
 }
 
 // TestOverflow: four packets fill the buffer, the fifth has them estimated.
