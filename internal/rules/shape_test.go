@@ -100,15 +100,15 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4560, 3520},
+	".":              {4555, 3515},
 	"estimate":       {1000, 1370},
-	"estimate/areas": {2700, 466},
+	"estimate/areas": {2660, 466},
 	"estimate/joint": {1465, 995},
 	"estimate/clock": {1480, 1085},
-	"lda":            {3110, 3270},
+	"lda":            {3100, 3270},
 	"lda/control":    {448, 1108},
 	"lda/lost":       {660, 410},
-	"lda/mplane":     {1800, 1310},
+	"lda/mplane":     {1795, 1310},
 	"lda/kernel":     {2495, 2000},
 	"lds":            {2980, 3705},
 	"colate":         {4542, 3459},
