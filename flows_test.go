@@ -315,7 +315,7 @@ func TestFlowIntervals(t *testing.T) {
 		if most := 0.05*n + 3*math.Sqrt(0.05*n); n < c.least || misses > most || narrow < most {
 			t.Errorf("%+v: %v of %v intervals miss, %v a tenth as wide", c, misses, n, narrow)
 		}
-		if off > c.off*n || wide > 9*off {
+		if off > c.off*n || wide > 10*off {
 			t.Errorf("%+v: means are off by %.3f, intervals %.3f", c, off/n, wide/n)
 		}
 	}

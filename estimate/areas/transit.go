@@ -135,8 +135,7 @@ func (a *Areas) observe(from, to int) {
 		a.greatest = a.losses.longest
 		was := a.patience
 		if p := patienceFactor * a.greatest; p > was || math.IsInf(was, 1) {
-			a.patience = p
-			a.past.sent, a.past.lost = 0, 0 // by a shorter patience
+			a.patience = p // what was lost by a shorter one still tells the share that is lost
 		}
 		if a.patience < 1.3*was && !math.IsInf(was, 1) {
 			return
