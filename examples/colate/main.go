@@ -206,10 +206,10 @@ func (o *options) asked() (names []string, records []joint.FlowRecord, err error
 
 // An answer is what -json prints for a flow, with times in nanoseconds.
 type answer struct {
-	Flow     string            `json:"flow"`
-	Packets  float64           `json:"packets"`
-	Mean     float64           `json:"mean"`
-	Interval estimate.Interval `json:"meanInterval"`
+	Flow           string
+	Packets        float64
+	Mean           float64
+	MeanInterval95 estimate.Interval
 }
 
 // query asks the stores, and prints the slowest flows first.
@@ -243,7 +243,7 @@ func (o *options) query(ctx context.Context, rows *programs.Rows) error {
 	rows.Printf("%d pairs of epochs, %d missing, %d bytes read; %d of %d flows have an answer\n", coverage.Epochs, len(coverage.Missing),
 		coverage.Bytes, len(answers), len(found))
 	for _, a := range answers {
-		rows.Printf("%10s  %-23s %7.0f packets  %s\n", hoplag.Format(a.Mean), programs.Between(a.Interval), a.Packets, a.Flow)
+		rows.Printf("%10s  %-23s %7.0f packets  %s\n", hoplag.Format(a.Mean), programs.Between(a.MeanInterval95), a.Packets, a.Flow)
 	}
 	return nil
 }

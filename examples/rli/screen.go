@@ -10,39 +10,39 @@ import (
 
 // A second holds what is known about one second. Times are in nanoseconds.
 type second struct {
-	Second     int      `json:"second"`
-	Packets    uint64   `json:"packets"`    // that arrived
-	Missing    uint64   `json:"missing"`    // of these, according to references
-	Dropped    uint64   `json:"dropped"`    // of these, exactly
-	References uint64   `json:"references"` // that arrived
-	Busy       *float64 `json:"busy"`       // the share of packets that were estimated within busy periods
-	All        row      `json:"all"`
-	Flows      []row    `json:"flows"`   // the slowest first
-	Refused    int      `json:"refused"` // flows without an answer
-	Refusal    string   `json:"refusal"` // why there is none of all packets
+	Second     int
+	Packets    uint64   // that arrived
+	Missing    uint64   // of these, according to references
+	Dropped    uint64   // of these, exactly
+	References uint64   // that arrived
+	Busy       *float64 // the share of packets that were estimated within busy periods
+	All        row
+	Flows      []row  // the slowest first
+	Refused    int    // flows without an answer
+	Refusal    string // why there is none of all packets
 }
 
 // A row holds what is known about a flow.
 type row struct {
-	Flow           string   `json:"flow"`
-	Packets        uint64   `json:"packets"`
-	Mean           float64  `json:"mean"`
-	Low            *float64 `json:"low"`  // of the mean, with 95 % confidence; null: unknown
-	High           *float64 `json:"high"` // likewise
-	Exact          float64  `json:"exact_mean"`
-	Deviation      float64  `json:"deviation"`
-	ExactDeviation float64  `json:"exact_deviation"`
+	Flow           string
+	Packets        uint64
+	Mean           float64
+	Low            *float64 // of the mean, with 95 % confidence; null: unknown
+	High           *float64 // likewise
+	Exact          float64
+	Deviation      float64
+	ExactDeviation float64
 
 	whole bool // it has every packet of the flow
 }
 
 // A summary sums up the run.
 type summary struct {
-	Seconds     int      `json:"seconds"`
-	Means       uint64   `json:"means"`        // of a flow in a second, if no packet of the flow went unseen
-	MedianError *float64 `json:"median_error"` // of these, relative; null: there are none
-	Intervals   uint64   `json:"intervals"`    // of these, if known
-	MeansHeld   *float64 `json:"means_held"`   // the fraction of the intervals that contain the exact mean
+	Seconds     int
+	Means       uint64   // of a flow in a second, if no packet of the flow went unseen
+	MedianError *float64 // of these, relative; null: there are none
+	Intervals   uint64   // of these, if known
+	MeansHeld   *float64 // the fraction of the intervals that contain the exact mean
 }
 
 // A screen shows seconds.

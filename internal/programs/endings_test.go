@@ -124,7 +124,7 @@ func testInterrupted(t *testing.T, dir string) {
 	}
 	const onLo = "wiretap -json -duration 30s -from lo:out -to lo:in"
 	for args, last := range map[string]string{
-		"slowest -json -seconds 3600": "", "rli -json -seconds 80000": `"median_error":`, onLo: `"Total":{`, onLo + " -kernel": `"Total":{`,
+		"slowest -json -seconds 3600": "", "rli -json -seconds 80000": `"MedianError":`, onLo: `"Total":{`, onLo + " -kernel": `"Total":{`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
