@@ -100,9 +100,8 @@ type Config struct {
 	// Cut is how often the point cuts off what it counted and keeps it for
 	// followers to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to
 	// the point's clock. With shorter cuts a lost packet spoils less, and there
-	// is more to send. Cuts of 1 to 10 times the delay are good: if 1 % of 500 packets
-	// of 8 ms is lost, the mean of a second is exact with ones of 100 ms or less, and
-	// known to within itself with one of 1 s.
+	// is more to send. Cuts of 1 to 10 times the delay are good. With cuts of a hundred
+	// times the delay, a few losses leave the mean hardly known.
 	Cut time.Duration
 
 	// Report is the length of the intervals of reports: a multiple of Cut, or 0

@@ -348,9 +348,8 @@ func (a *flowAges) add(packets, least, most float64) {
 	a.most += most
 }
 
-// delay says what is known of a flow. Packets of which
-// nothing is known are like others, and those of lossy spans are like exact ones as far as these
-// tell more.
+// delay says what is known of a flow. Packets of which nothing is known are taken to be like
+// others, and those of lossy spans like exact ones, as far as these tell more.
 func (t *flowTotal) delay(greatest, length float64) FlowDelay {
 	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
 	x, y, n := &t.exact, &t.lossy, float64(t.received)

@@ -27,8 +27,8 @@ import (
 // It measures the time that packets spent on their way within the report, for
 // each packet received in it (see [areas.Areas]). [Result.OfReceived] makes that
 // the mean delay of the packets received, as package hoplag reports it. Without losses that is
-// exact once all packets have come, however many cross the ends of intervals;
-// a report waits for them for at most 60 intervals. A lost packet leaves its cell's areas known up to when it was lost.
+// exact once all packets have come, however many cross the ends of intervals; a report waits
+// for them for at most 60 intervals. Of a cell that lost a packet, all is known but when.
 //
 // Ask for a report a little after its end, when it is known what was on its way
 // and what was lost. If packets may be lost, wait for that: call End, add

@@ -51,6 +51,13 @@ func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*r
 // reports calls visit for each report of so many intervals, once it has settled.
 func (run *cutRun) reports(t *testing.T, length int, visit func(a *Accumulator, from, to int64)) {
 	t.Helper()
+	run.reportsOnce(t, length, func(a *Accumulator, _ int64) bool { return a.Settled() }, visit)
+}
+
+// reportsOnce calls visit for each report of so many intervals, once it is due so long after its end.
+func (run *cutRun) reportsOnce(t *testing.T, length int, due func(a *Accumulator, since int64) bool,
+	visit func(a *Accumulator, from, to int64)) {
+	t.Helper()
 	a, err := NewAccumulator(DefaultConfig)
 	from, step := int64(0), int64(length)*cutInterval
 	for k := range run.up {
@@ -60,7 +67,7 @@ func (run *cutRun) reports(t *testing.T, length int, visit func(a *Accumulator, 
 		if (k+1)%length == 0 {
 			a.End()
 		}
-		for ; a.Settled(); a.Reset() {
+		for ; due(a, int64(k+1)*cutInterval-from-step); a.Reset() {
 			visit(a, from, from+step)
 			from += step
 		}

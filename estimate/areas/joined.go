@@ -8,9 +8,8 @@ import (
 
 // joined adds up the packets that came without being sent: copies, mostly. They may be of
 // slow packets only, so other spans do not stand for theirs. All that is not known of such
-// a span is when each came: at the latest in the interval in which it shows, and at the earliest
-// in that in which any came in the span. If the receiver takes packets all the time alike, that
-// is anywhere in between.
+// a span is when each came: no later than the interval in which it shows, and no earlier than
+// the first one in which any came. If packets arrive evenly, it may be anywhere in between.
 type joined struct {
 	variance float64 // of the areas of their spans
 	apart    float64 // by how much longer than an interval the times are in which they may have come
@@ -51,8 +50,8 @@ func (j *joined) doubt(w *window) float64 {
 	return j.variance + sq(j.apart+j.within*w.phased())/3
 }
 
-// phased returns by how much of an interval packets that come are not in its middle on average, nor
-// anywhere in it alike, beyond chance.
+// phased returns how far from even the arrivals within an interval are, beyond chance, as a share of
+// the interval: by how much they are off its middle on average, and by how much they bunch.
 func (w *window) phased() float64 {
 	a := w.areas
 	var phase moment
