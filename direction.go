@@ -30,8 +30,8 @@ import (
 //     and attempt), or report it once. Two passages of one id at one point and
 //     one at the other look like a loss.
 //   - Nothing distinguishes two messages that share an id. Their delays still
-//     add up right over many reports if none of them is lost; one report may take those
-//     that are on their way when it ends for older or younger than they are.
+//     add up right if none of them is lost, but it is not known which of them are on
+//     their way when a report ends. If some are lost, intervals are wide.
 //   - Rewriting an id on the way makes a loss at the first point and an extra
 //     packet at the second.
 //   - The two directions are separate: a response may carry the id of its

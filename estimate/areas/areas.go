@@ -101,9 +101,9 @@ type areaCell struct {
 	number       uint32
 	first, final uint32 // events
 	since        uint32 // packets sent from the anchor to the oldest cut
+	alike        uint32 // the latest cut at which copies of a packet were seen to cross, or 0
 	group        uint8
 	losses       bool // the anchor's level is higher than the former
-	copies       bool // holds copies of one packet
 	stirred      bool // at some cut that is kept, the level may be other than the anchor
 	young        bool // packets of before the beginning may have come since the anchor
 }
@@ -159,10 +159,9 @@ func (a *Areas) Begin(start int64) {
 func (a *Areas) UnderWay() { a.underWay = true }
 
 // Repeats says that cell i holds many copies of one packet. One of them that is
-// on its way at two cuts looks like one that is lost, so such a cell is settled
-// only where it is as empty as before. If packets may have been on their way at
-// the beginning, nothing is known of it.
-func (a *Areas) Repeats(i int) { a.cell(i).copies = true }
+// on its way at two cuts looks like one that is lost, so for a while such a cell is settled
+// only where it is as empty as before.
+func (a *Areas) Repeats(i int) { a.cell(i).alike = uint32(a.Cuts() + 1) }
 
 // cell returns the state of cell i.
 func (a *Areas) cell(i int) *areaCell {
@@ -177,6 +176,9 @@ func (a *Areas) cell(i int) *areaCell {
 // Call it once per cell and interval; you may skip cells that are empty.
 func (a *Areas) Cut(i int, pair CellPair) {
 	c := a.cell(i)
+	if on := (c.level - c.anchor) & a.mask; a.digestsShow() && outstanding(on) > 0 && alike(on, pair.SentTally, a.mask) {
+		c.alike = uint32(a.Cuts() + 1)
+	}
 	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
 	c.stirred = c.stirred || c.level != c.anchor
 	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
@@ -191,6 +193,16 @@ func (a *Areas) Cut(i int, pair CellPair) {
 		a.events[c.final].next = at
 	}
 	c.final = at
+}
+
+// keptAlike is for how many cuts a cell is taken to have copies of a packet that was sent twice.
+const keptAlike = 100
+
+// alike reports whether a packet looks like each of several, as copies of one do: of the two
+// tallies one has a single packet.
+func alike(x, y, mask uint64) bool {
+	n, m := uint64(uint32(x)), uint64(uint32(y))
+	return n == 1 && m > 0 && x*m&mask == y || m == 1 && y*n&mask == x
 }
 
 // Next ends the interval, at a time by the clock of the stamps. Both points cut within the least

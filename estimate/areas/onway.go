@@ -11,6 +11,9 @@ type endAges struct {
 	bounds, weighted ageBounds // of packets of which levels tell, and the same by weight
 	widths           float64   // squares of the distances between the bounds of cells
 	weights          float64   // squares of weights, by packets
+
+	alike ageBounds // of packets of which copies are in the cell: what others tell is not of them
+	doubt float64   // variance of their ages
 }
 
 // A moment adds up numbers and their squares.
@@ -89,7 +92,8 @@ func (a *Areas) age(t *Transit) {
 			continue
 		}
 		cut := [2]int{a.losses.from, a.losses.to}[i]
-		age, of, n := second/(2*first), &a.onWay[i], max(end.Packets, 0)
+		age, of := second/(2*first), &a.onWay[i]
+		n := max(end.Packets-of.alike.Packets, 0)
 		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
 		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*t.uneven, n*math.Hypot(age*math.Sqrt(chance), (mean-first)/2)
 		if float64(a.ends[cut]-a.begun) < a.greatest {
@@ -110,8 +114,13 @@ func (a *Areas) age(t *Transit) {
 	if unlike || owedVariance(&levels) < variance || best == &steady && outside {
 		best = &levels
 	}
-	best[0].Packets, best[1].Packets = t.First.Packets, t.Last.Packets
-	t.First, t.Last = best[0], best[1]
+	for i, end := range [2]*OnWay{&t.First, &t.Last} {
+		of := &a.onWay[i]
+		best[i].Packets = end.Packets
+		best[i].Ages += (of.alike.Least + of.alike.Most) / 2
+		best[i].Variance += of.doubt
+		*end = best[i]
+	}
 }
 
 // cutApart reports whether packets come before they are sent though no delay is negative.

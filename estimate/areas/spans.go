@@ -81,6 +81,8 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 // digestsShow is from how many bits on the same packets are outstanding at two cuts of one level.
 const digestsShow = 16
 
+func (a *Areas) digestsShow() bool { return a.mask>>(32+digestsShow-1) != 0 }
+
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by
 // interval back from there. Those that are on their way at an earlier cut, too, are at most the
 // fewest outstanding at any cut since, and at least those that were not sent since; and where
@@ -157,7 +159,7 @@ type seenAgain struct {
 // again after the other.
 func (a *Areas) again(x *span, cut int) []seenAgain {
 	seen, last := a.seenAgain[:0], cut-x.from-1
-	if a.mask>>(32+digestsShow-1) == 0 || last < 0 {
+	if !a.digestsShow() || x.alike || last < 0 {
 		return seen
 	}
 	for k, fewest := last, x.on[last]; k >= 0 && fewest > 0; k-- {

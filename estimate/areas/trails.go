@@ -61,7 +61,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		if ok = ok && x.open && known.at-a.before > x.from; ok {
 			begin = known.at - a.before
 		}
-		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 && !ok || x.copies {
+		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 && !ok || x.alike {
 			return
 		}
 		until := x.to

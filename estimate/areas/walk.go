@@ -30,7 +30,7 @@ type span struct {
 	unknown     bool    // nothing tells the areas, because of packets that were on their way at the beginning
 	exact       bool    // nothing was lost, and nothing else came
 	open        bool    // the cell has not settled since
-	copies      bool    // the cell holds copies of one packet
+	alike       bool    // copies of one packet may be on their way in the cell
 	known       bool    // would be over by now also if packets had been lost
 	young       bool    // packets of before the beginning may have come in it
 
@@ -86,7 +86,7 @@ type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known boo
 // quiet reports whether nothing was on its way in a cell at any cut that is kept,
 // nor lost in between.
 func (a *Areas) quiet(c *areaCell) bool {
-	return !c.stirred && c.oldest == c.anchor && c.since == 0 && !c.copies
+	return !c.stirred && c.oldest == c.anchor && c.since == 0
 }
 
 // settle finds the events and levels of a cell at all cuts, and those at which it
@@ -105,14 +105,15 @@ func (a *Areas) settle(c *areaCell) {
 	}
 	s := a.states
 	s[len(s)-1].to = a.latest()
+	alike := a.alike(c)
 	for j := range s {
-		if s[j].over || s[j].known || j > 0 && !s[j-1].over && s[j-1].level == s[j].level {
+		if s[j].over || s[j].known || j > 0 && !s[j-1].over && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
 			continue // is judged
 		}
 		// Where what is outstanding is lost, later cuts have as many only if they have the same
 		// level, or a copy came after another loss; but then more than one has the same.
 		last, least, same, others := j, outstanding(s[j].level), 0, false
-		for k := j + 1; k < len(s) && outstanding(s[k].level) >= least; k++ {
+		for k := j + 1; k < len(s) && outstanding(s[k].level) >= least && !(alike && a.passed[k-1].sent > 0); k++ {
 			if s[k].level == s[j].level {
 				last, same = k, same+1
 			} else if outstanding(s[k].level) == least {
@@ -123,7 +124,7 @@ func (a *Areas) settle(c *areaCell) {
 			last = j // digests are alike by chance
 		}
 		end := a.ends[s[last].to]
-		long := float64(end-a.ends[s[j].from]) >= a.patience && (!c.copies || s[j].settled)
+		long := float64(end-a.ends[s[j].from]) >= a.patience
 		for k := j; k <= last; k++ {
 			if s[k].level != s[j].level {
 				// What was outstanding there has come since.
@@ -136,10 +137,13 @@ func (a *Areas) settle(c *areaCell) {
 	}
 }
 
+// alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
+func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-keptAlike }
+
 // tell calls visit for the spans of a cell.
 func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 	s, x, at := a.states, &a.span, 0
-	x.cell, x.group, x.copies, x.sure = int(c.number), int(c.group), c.copies, a.known[int(c.number)].sure-a.before
+	x.cell, x.group, x.alike, x.sure = int(c.number), int(c.group), a.alike(c), a.known[int(c.number)].sure-a.before
 	from, level, before := 0, c.anchor, float64(c.since)
 	tell := func(to int, closed, known bool, now uint64) {
 		if to <= after {
@@ -148,7 +152,7 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 			}
 			return
 		}
-		if closed && now == level && to == from+1 && before == 0 && !c.copies {
+		if closed && now == level && to == from+1 && before == 0 {
 			if e := &a.passed[at]; calm != nil {
 				calm(c, to, e, a.near(e.delay, e.received), known)
 			}
@@ -157,7 +161,7 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 		}
 		x.from, x.to, x.before, x.open, x.known = from, to, before, !closed, known
 		x.lost, x.exact = outstanding(now)-outstanding(level), closed && now == level
-		x.late, x.owed, x.joined, x.unknown, x.losing = 0, 0, 0, c.copies && a.underWay, c.losses
+		x.late, x.owed, x.joined, x.unknown, x.losing = 0, 0, 0, false, c.losses
 		if closed && c.losses && now == c.former && level == c.anchor && now != level {
 			x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[from]-c.moved), true
 			level = now

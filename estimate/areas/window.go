@@ -36,6 +36,7 @@ type groupWindow struct {
 	fresh         cutSpan    // spans that have not settled yet: received, and areas if all in them comes
 	left, young   float64    // received where nothing is known, and where packets of before the beginning may have come
 	joined        joined     // packets that came without being sent
+	apart         float64    // left, but their areas are in owed: received in spans of packets that look alike
 	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
 	hidden        float64    // time that packets may have aged that are lost and not known to be
 
@@ -140,7 +141,7 @@ func (w *window) take(x *span) {
 		return
 	}
 	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
-	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.copies && !x.young && !x.unknown && !a.old(x.from)
+	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.alike && !x.young && !x.unknown && !a.old(x.from)
 	hides := x.before > 0 && a.told > 0              // what was lost before the cuts that are kept
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
@@ -160,9 +161,11 @@ func (w *window) take(x *span) {
 		n -= r.joined.add(w, x, back, weight)
 	}
 	switch {
+	case x.alike && !sure:
+		r.takeAlike(w, x, n, area)
 	case x.young:
 		r.young += n
-	case x.unknown, x.copies && !sure:
+	case x.unknown:
 		r.left += n
 	case fresh:
 		r.fresh.exact.n += n
@@ -187,6 +190,21 @@ func (w *window) take(x *span) {
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy), weight)
 }
 
+// takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding
+// until it ends, and others do not stand for them. Of one that began under way nothing is known.
+func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
+	a, lost := w.areas, 0.0
+	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
+		lost += max(0, float64(x.most[k-x.from])) * a.length(k+1)
+	}
+	if r.left += n; x.unknown {
+		r.unsure += sq(n*a.greatest) / 3
+		return
+	}
+	r.apart, r.owed = r.apart+n, r.owed+area-lost/2
+	r.unsure += sq(lost) / 3
+}
+
 // parts adds the parts of a span by cut, and returns what it received within the window, and its area.
 func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area float64) {
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
@@ -202,7 +220,7 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 			r.hidden += max(0, float64(x.most[at])) * w.areas.length(k+1)
 		}
 		switch {
-		case x.young || x.unknown:
+		case x.young || x.unknown || x.alike && !sure:
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
@@ -239,6 +257,10 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 		}
 		// Points may cut at times that differ by nearly an interval.
 		of, ages := &a.onWay[i], a.ages(x, cut, a.greatest+a.step)
+		if x.alike {
+			of.alike, of.doubt = plus(of.alike, ages, 1), of.doubt+sq(ages.Most-ages.Least)/12
+			continue
+		}
 		if alone {
 			a.crossing[i] = append(a.crossing[i], one)
 			ages.Least = float64(estimate.SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits))
@@ -265,14 +287,13 @@ const mostYoung = 0.05
 // knowledge or contradict sparser ones, the densest first: what they hold is known from
 // the others.
 func (w *window) combine() (Transit, error) {
-	var total, counted, left, owed, unsure, early, there, late, joined float64
+	var total, counted, left, apart, owed, unsure, early, there, late, joined float64
 	for g := range w.groups {
 		r := &w.groups[g]
 		early += r.early
 		there += r.there
 		total += r.sent
-		left += r.left
-		owed += r.owed
+		left, apart, owed = left+r.left, apart+r.apart, owed+r.owed
 		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
@@ -314,7 +335,7 @@ func (w *window) combine() (Transit, error) {
 			continue
 		}
 		t := w.transit(rest, total)
-		t.Left, t.Joined, t.Mean, t.Error = left, joined, t.Mean+owed/total, math.Sqrt(sq(t.Error)+(unsure+sq(hidden)/3)/sq(total))
+		t.Left, t.Joined, t.Mean, t.Error = left, joined, t.Mean+(owed-apart*t.Mean)/total, math.Sqrt(sq(t.Error)+(unsure+sq(hidden)/3)/sq(total))
 		if t.Error <= best.Error || g == 0 && !w.lossy {
 			best = t
 		}
