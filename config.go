@@ -2,8 +2,7 @@
 // how many are lost, and how far the points' clocks disagree. Packets carry no
 // time stamp, and a packet costs nanoseconds: each point adds times up in a few
 // thousand counters, and one point fetches the other's. Only a sender that is
-// followed remembers packets, those of the latest seconds, to name what was lost
-// ([Config.Remember]).
+// followed remembers its latest packets, to name what was lost ([Config.Remember]).
 //
 //	// process A                                          // process B
 //	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})
@@ -29,8 +28,8 @@
 //
 // Then the same counters give the clocks' offset and drift, even if the clocks are
 // days apart, and delays are right to half of what the least delays of the two
-// paths differ by ([Config.Asymmetry]). Nothing that the points can measure tells
-// more than that, but for the round trip, which needs no clocks.
+// paths differ by ([Config.Asymmetry]). The points can measure nothing that tells
+// more, but for the round trip, which needs no clocks.
 //
 // # Flows, stores, fleets
 //
@@ -47,15 +46,13 @@
 // hoplag for what you forward unchanged; for captures, switches and equipment of
 // several vendors; for millions of flows; for loss, which a time stamp that never
 // arrives does not show; and for clocks that disagree. A packet that changes on
-// the way is a different packet, and nothing tells two messages apart that use
-// one id at one time.
+// the way is a different packet.
 //
-// If you have one goroutine and your own clock, as a switch does, use the
-// synopses themselves: [github.com/hoplag/hoplag/lda] for all packets together,
-// [github.com/hoplag/hoplag/rli] for each flow from reference packets,
-// [github.com/hoplag/hoplag/lds] for each flow without state per flow, and
-// [github.com/hoplag/hoplag/colate] for each flow months later. Each has a Plan
-// that says how large it must be for a Demand; see the example Sizes.
+// If you have one goroutine and your own clock, as a switch does, use the synopses
+// themselves: packages lda for all packets together, rli for each flow from
+// reference packets, lds for each flow without state per flow, and colate for each
+// flow months later. Each has a Plan that says how large it must be; see the example
+// Sizes.
 package hoplag
 
 import (
@@ -73,35 +70,34 @@ import (
 // A Config says how a [Point] measures. The zero value is good except for the
 // Key. Points that are compared need the same Key, SipHash, Cut and Cells.
 type Config struct {
-	// Key is the secret that the points share, 16 bytes or more. Packets are
-	// hashed and records are signed with what is derived from it; the Key itself
-	// never travels, and no printer shows it. Use random bytes: whoever has a
-	// record can try to guess a Key that a person made up.
+	// Key is the secret that the points share, 16 bytes or more. Packets are hashed
+	// and records are signed with what is derived from it; the Key itself never
+	// travels. Use random bytes: whoever has a record can try to guess others.
 	Key Key
 
 	// Insecure allows a shorter Key, or none. Without a Key, anyone who can reach
 	// a point can read it and answer in its place.
 	Insecure bool
 
-	// SipHash hashes packets with SipHash-2-4, which nobody without the Key can
-	// aim at a cell, whatever he learns of a point. Hashing 8 to 40 bytes takes
-	// four to six times as long as without, 13 to 24 ns (BenchmarkHash in
-	// bench/peers). Without it, keep the seed as secret as the Key.
+	// SipHash hashes packets with SipHash-2-4, so that nobody without the Key can
+	// aim them at a counter. Hashing 8 to 40 bytes takes four to six times as long
+	// as without, 13 to 24 ns (BenchmarkHash in bench/peers). Without it, keep
+	// [Point.Seed] as secret as the Key.
 	SipHash bool
 
-	// Tunnels are those that the frames which are reported here were parsed with
-	// ([hashing.Frame.ParseWith]), nil for [hashing.DefaultTunnels]. Points that
-	// look into other ones see other packets, and refuse each other's records.
+	// Tunnels are those that frames were parsed with ([hashing.Frame.ParseWith]), nil
+	// for [hashing.DefaultTunnels]. Points that look into different ones see different
+	// packets, and refuse each other's records.
 	Tunnels *hashing.Tunnels
 
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
 
-	// Cut is how often the point cuts off what it counted and keeps it for
-	// followers to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to
-	// the point's clock. With shorter cuts a lost packet spoils less, and there
-	// is more to send. Cuts of 1 to 10 times the delay are good. With cuts of a hundred
-	// times the delay, a few losses leave the mean hardly known.
+	// Cut is how often the point cuts off what it counted and keeps it for followers
+	// to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to the point's
+	// clock. The shorter they are, the less a lost packet spoils, and the more there is
+	// to send. 1 to 10 times the delay is good; with a hundred times the delay, a few
+	// losses leave the mean hardly known.
 	Cut time.Duration
 
 	// Report is the length of the intervals of reports: a multiple of Cut, or 0
@@ -109,9 +105,9 @@ type Config struct {
 	Report time.Duration
 
 	// ClocksAgree says that the clocks of the points need no correction: both are
-	// of one host, or PTP keeps them. Reports then take the delays as they are.
-	// If more than one message in a hundred arrives before it is sent, it is an
-	// error; a step that leaves all delays positive looks like slower messages.
+	// of one host, or PTP keeps them. It is an error if more than one message in a
+	// hundred then arrives before it is sent; a step that leaves all delays positive
+	// looks like slower messages.
 	ClocksAgree bool
 
 	// Asymmetry is how much the least delays of the two directions may differ. 0
@@ -128,10 +124,9 @@ type Config struct {
 	// [lda.DefaultConfig] with digests of 32 bits.
 	Cells lda.Config
 
-	// Remember is how many messages a point that is followed remembers of those that
-	// it sent, in 16 bytes each, so that reports can name what was lost
-	// ([Delay.Missing]): up to 2^26, 0 for what passes in three reports but no more
-	// than 65,536, or -1 for none.
+	// Remember is how many of the messages that it sent a followed point remembers, in
+	// 16 bytes each, so that reports can name what was lost ([Delay.Missing]): up to
+	// 2^26, 0 for those of three reports but no more than 65,536, or -1 for none.
 	Remember int
 
 	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.
@@ -140,8 +135,8 @@ type Config struct {
 	// History is the number of bytes of cuts to keep for followers that come late,
 	// and of records of a point that wait for the other's: 4 KiB to 1 GiB, or 0 for
 	// 4 MiB. What all followers of the last five minutes have is not kept. It must hold
-	// the cuts of a report, or nothing is compared in time: one of default Cells takes
-	// 0.8 KiB, 4.4 KiB with 500 packets and 28 KiB with 50,000 (TestCutsAreSmall).
+	// the cuts of a report: with default Cells each takes 0.8 KiB, 4.4 KiB with 500
+	// packets and 28 KiB with 50,000 (TestCutsAreSmall).
 	History int
 }
 
@@ -168,8 +163,8 @@ func (k Key) text() string {
 	return k.secret.Value()
 }
 
-// leastKey is the least length of a Key, in bytes. What is derived from a Key
-// travels, so a short one could be found by trial.
+// leastKey is the least length of a Key, in bytes: what is derived from a shorter one
+// could be found by trial.
 const leastKey = 16
 
 // withDefaults returns the Config with zeros replaced.
@@ -195,9 +190,9 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
-	switch {
-	case len(c.Key.text()) < leastKey && !c.Insecure:
-		return bad("Key", fmt.Sprintf("%d bytes long", len(c.Key.text())), fmt.Sprintf("at least %d, or Insecure", leastKey))
+	switch key := len(c.Key.text()); {
+	case key < leastKey && !c.Insecure:
+		return bad("Key", fmt.Sprintf("%d bytes long", key), "at least 16, or Insecure")
 	case len(c.Name) > 255:
 		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")
 	case c.Cut < time.Millisecond || c.Cut > time.Hour:

@@ -176,7 +176,6 @@ type log struct {
 	entries [logSize]entry
 	shard   *shard
 	folded  uint32 // entries below it are in the shard
-	first   uint32 // where it begins: at the last entry if there are many logs
 }
 
 // append logs a packet. Only the writer calls it.
@@ -194,8 +193,8 @@ func (l *log) flush() {
 	l.shard.mu.Lock()
 	defer l.shard.mu.Unlock()
 	l.fold()
-	l.folded = l.first
-	l.n.Store(l.first)
+	l.folded = 0
+	l.n.Store(0)
 }
 
 // fold adds the new entries of the log to the shard, whose lock the caller holds.
@@ -226,12 +225,6 @@ type shard struct {
 // interrupted, and the present one.
 const mostPiles = 32
 
-// maxLogs is the largest number of logs of a shard: enough for as many
-// goroutines as are interrupted in the middle of Passed at one time. Any
-// others get logs that are emptied after each packet, so the shard need not
-// know them.
-const maxLogs = 128
-
 // newHandle returns a handle of a log without a writer.
 func (s *shard) newHandle() *handle {
 	s.mu.Lock()
@@ -239,13 +232,9 @@ func (s *shard) newHandle() *handle {
 	var l *log
 	if k := len(s.free); k > 0 {
 		l, s.free = s.free[k-1], s.free[:k-1]
-	} else if len(s.logs) < maxLogs {
+	} else {
 		l = &log{shard: s}
 		s.logs = append(s.logs, l)
-	} else {
-		l = &log{shard: s, first: logSize - 1, folded: logSize - 1}
-		l.n.Store(l.first)
-		return &handle{l}
 	}
 	h := &handle{l}
 	runtime.AddCleanup(h, func(l *log) {

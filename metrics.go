@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -74,15 +73,6 @@ func (m *Metrics) Add(r Report) {
 	}
 }
 
-// sorted returns the pairs by name.
-func (m *Metrics) sorted() (all []*totals) {
-	keys := slices.SortedFunc(maps.Keys(m.pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
-	for _, key := range keys {
-		all = append(all, m.pairs[key])
-	}
-	return all
-}
-
 // ServeHTTP writes the metrics in the text format that Prometheus reads.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -94,52 +84,44 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // quantiles of the latest interval. What is not known has no line.
 func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
-	p := page{lines: map[string]*strings.Builder{}}
-	for _, t := range m.sorted() {
-		t.write(&p)
+	p, byName := page{}, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
+	for _, key := range slices.SortedFunc(maps.Keys(m.pairs), byName) {
+		m.pairs[key].write(p)
 	}
 	m.mu.Unlock()
-	var b strings.Builder
-	for _, name := range p.names {
-		b.WriteString(p.lines[name].String())
+	var text []byte
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		text = append(text, p[name]...)
 	}
-	n, err := io.WriteString(w, b.String())
+	n, err := w.Write(text)
 	return int64(n), err
 }
 
-// A page is metrics by name, in the order in which they were added.
-type page struct {
-	names []string
-	lines map[string]*strings.Builder
-}
+// A page is the lines of metrics by name.
+type page map[string][]byte
 
-// add adds a value, unless it is not known: NaN. Name is that of the metric and may have a suffix
-// after a space.
-func (p *page) add(kind, name, help, labels string, value float64) {
-	if math.IsNaN(value) {
-		return
-	}
+// add adds a value. Name is that of the metric and may have a suffix after a space.
+func (p page) add(kind, name, help, labels string, value float64) {
 	name, suffix, _ := strings.Cut(name, " ")
-	if p.lines[name] == nil {
-		p.names, p.lines[name] = append(p.names, name), new(strings.Builder)
-		fmt.Fprintf(p.lines[name], "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	if p[name] == nil {
+		p[name] = fmt.Appendf(nil, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
-	fmt.Fprintf(p.lines[name], "%s%s{%s} %s\n", name, suffix, labels, number(value))
+	p[name] = fmt.Appendf(p[name], "%s%s{%s} %v\n", name, suffix, labels, value)
 }
 
-func (p *page) counter(name, help, labels string, value float64) {
+func (p page) counter(name, help, labels string, value float64) {
 	p.add("counter", "hoplag_"+name+"_total", help, labels, value)
 }
 
 // gauge adds a value if it is known.
-func (p *page) gauge(name, help, labels string, known bool, value float64) {
-	if known {
+func (p page) gauge(name, help, labels string, known bool, value float64) {
+	if known && !math.IsNaN(value) {
 		p.add("gauge", "hoplag_"+name, help, labels, value)
 	}
 }
 
 // write adds the metrics of a pair of points.
-func (t *totals) write(p *page) {
+func (t *totals) write(p page) {
 	labels := fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To))
 	t.paths[forth].write(p, &t.latest.Forth, labels+`,direction="forth"`)
 	t.paths[back].write(p, &t.latest.Back, labels+`,direction="back"`)
@@ -158,7 +140,7 @@ func (t *totals) write(p *page) {
 }
 
 // write adds the metrics of a direction.
-func (t *pathTotals) write(p *page, d *Delay, labels string) {
+func (t *pathTotals) write(p page, d *Delay, labels string) {
 	p.counter("packets_sent", "Packets sent of which it is known that they arrived, or did not.", labels, float64(t.sent))
 	p.counter("packets_received", "Packets that passed the point that comes second.", labels, float64(t.received))
 	p.counter("packets_lost", "Packets that were lost. It never falls: see packets_extra.", labels, float64(t.lost))
@@ -169,14 +151,14 @@ func (t *pathTotals) write(p *page, d *Delay, labels string) {
 			labels+more, value)
 	}
 	for j, bound := range Bounds {
-		histogram("_bucket", fmt.Sprintf(`,le="%s"`, number(bound/1e9)), t.atMost[j])
+		histogram("_bucket", fmt.Sprintf(`,le="%v"`, bound/1e9), t.atMost[j])
 	}
 	histogram("_bucket", `,le="+Inf"`, t.measured)
 	histogram("_sum", "", t.delay)
 	histogram("_count", "", t.measured)
 	for _, q := range d.Quantiles {
 		p.gauge("delay_quantile_seconds", "Quantiles of the one-way delay of the latest interval.",
-			labels+fmt.Sprintf(`,quantile="%s"`, number(q.P)), true, q.Delay/1e9)
+			labels+fmt.Sprintf(`,quantile="%v"`, q.P), true, q.Delay/1e9)
 	}
 	known, i := d.Err == nil, d.MeanInterval95
 	p.gauge("delay_greatest_seconds", "Greatest delay seen of a single packet in the latest interval.", labels,
@@ -195,6 +177,3 @@ func (t *pathTotals) write(p *page, d *Delay, labels string) {
 func label(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(s, "�")) + `"`
 }
-
-// number formats a value: the format's infinities are +Inf and -Inf.
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

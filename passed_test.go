@@ -69,31 +69,6 @@ func TestPassedAddsUp(t *testing.T) {
 	if !slices.Equal(total.all.AppendPacked(nil, 0), want.AppendPacked(nil, 0)) {
 		t.Errorf("%d packets were added up, want %d, or their times or digests differ", total.all.Packets(), goroutines*each)
 	}
-	logs := 0
-	for _, s := range d.shards {
-		logs += len(s.logs)
-	}
-	if logs > len(d.shards)*maxLogs {
-		t.Errorf("%d logs of %d shards", logs, len(d.shards))
-	}
-}
-
-// Where more goroutines are interrupted than there may be logs, nothing is lost.
-func TestLogsAreFew(t *testing.T) {
-	config := Config{}.withDefaults()
-	d := newDirection(&config, newTimeline(nil))
-	d.shards = d.shards[:1]
-	s := d.shards[0]
-	for i := range maxLogs + 10 {
-		h := s.newHandle() // and never given back
-		for range 3 {
-			h.log.append(entry{packet: hashing.Word(1, uint64(i))})
-		}
-	}
-	total, _ := d.rotate(farthest)
-	if got := total.all.Packets(); got != 3*(maxLogs+10) || len(s.logs) != maxLogs {
-		t.Errorf("%d packets in %d logs, want %d in %d", got, len(s.logs), 3*(maxLogs+10), maxLogs)
-	}
 }
 
 // A log is used again once its pool let go of it.

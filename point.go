@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,9 +93,6 @@ func (p *Point) directions() [2]*Direction { return [2]*Direction{p.Direction, p
 // Format prints the point's name, and no secret.
 func (p *Point) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "hoplag.Point(%q)", p.config.Name) }
 
-// Config returns the configuration of the point, with zeros replaced.
-func (p *Point) Config() Config { return p.config }
-
 // Seed returns the seed that the point hashes with unless Config.SipHash is set,
 // for [hashing.Frame.Digest], [hashing.Tuple.Flow] and the like. Like the Key, it
 // is a secret.
@@ -147,8 +143,8 @@ func floorDiv(a, b int64) int64 {
 // long returns the last cut of the one that begins with a cut. A point that was idle
 // for a report makes one cut of all of a report, or of a second if that is shorter.
 func (c *Config) long(cut, idle int64) int64 {
-	many := int64(c.Report / c.Cut)
-	for many > 1 && (many > int64(time.Second/c.Cut) || int64(c.Report/c.Cut)%many != 0) {
+	report, many := int64(c.Report/c.Cut), max(1, int64(time.Second/c.Cut))
+	for report%many != 0 {
 		many--
 	}
 	if idle < many {
@@ -253,11 +249,14 @@ func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 // [estimate.ErrConfig].
 func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error)) error {
 	c.Identity = hashing.Fingerprint(d.seed)
-	rotation, err := colate.NewRotation(c)
-	if err != nil {
-		return fmt.Errorf("hoplag: %w", err)
+	k := &keeper{store: store, failed: failed, period: c.Period}
+	for _, r := range []**colate.Recorder{&k.epochs[0], &k.epochs[1], &k.spare} {
+		var err error
+		if *r, err = colate.New(c); err != nil {
+			return fmt.Errorf("hoplag: %w", err)
+		}
 	}
-	k := &keeper{rotation: rotation, next: must(colate.New(c)), store: store, failed: failed, period: c.Period, from: math.MinInt64}
+	k.number = floorDiv(d.clock.now(), k.period)
 	if !d.kept.CompareAndSwap(nil, k) {
 		return fmt.Errorf("hoplag: %w: the direction has a store already", estimate.ErrConfig)
 	}
@@ -266,15 +265,15 @@ func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error
 
 // A keeper records for a store.
 type keeper struct {
-	mu       sync.Mutex
-	rotation *estimate.Rotation[*colate.Recorder]
-	next     *colate.Recorder // what passed after the epoch's end and before the cut
-	store    *colate.Store
-	failed   func(error)
-	writing  sync.WaitGroup
-	period   int64
-	from     int64 // when the epoch began
-	left     int   // packets of earlier epochs, or of later ones than the next, since the last cut
+	mu      sync.Mutex
+	store   *colate.Store
+	failed  func(error)
+	period  int64
+	number  int64               // of the present epoch
+	epochs  [2]*colate.Recorder // the present one, and what passes after its end and before the cut
+	spare   *colate.Recorder    // nil while it is written
+	writing sync.WaitGroup
+	left    int // packets of other epochs, since one was written
 }
 
 // add records the packets with a named flow, each in its own epoch: logs are
@@ -282,69 +281,62 @@ type keeper struct {
 func (k *keeper) add(entries []entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := k.rotation.Active()
 	for i := range entries {
 		e := &entries[i]
-		switch {
+		switch n := uint64(floorDiv(e.time, k.period) - k.number); {
 		case e.flow == 0:
-		case e.time >= k.from && !r.Due(e.time):
-			r.Update(e.flow, e.packet, e.time)
-		case e.time >= k.from && !k.next.Due(e.time):
-			k.next.Update(e.flow, e.packet, e.time)
+		case n < 2:
+			k.epochs[n].Update(e.flow, e.packet, e.time)
 		default:
 			k.left++
 		}
 	}
 }
 
-// cut ends the epoch, if it is over, and starts writing it.
+// cut ends the epoch, if it is over, and starts writing it. If the store is slow, it is
+// cut later.
 func (k *keeper) cut(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.rotation.Active().Due(now) {
+	number, done := floorDiv(now, k.period), k.epochs[0]
+	if number == k.number || done.Packets() > 0 && k.spare == nil {
 		return
 	}
-	done, err := k.rotation.Rotate()
-	if err != nil {
-		return // the store is slow: the epoch is cut later
+	k.epochs = [2]*colate.Recorder{k.epochs[1], done}
+	if k.number++; k.epochs[0].Packets() == 0 {
+		k.number = number
 	}
-	must(0, k.rotation.Active().Merge(k.next))
-	k.next.Reset()
-	k.from = now - now%k.period
-	if start, _, ok := k.rotation.Active().Span(); ok {
-		k.from = min(k.from, start)
+	if done.Packets() == 0 {
+		return
 	}
 	left := k.left
-	k.left = 0
+	k.epochs[1], k.spare, k.left = k.spare, nil, 0
 	k.writing.Go(func() {
-		k.check(k.store.Append(done))
-		must(0, k.rotation.Release(done))
-		k.tell(left)
+		k.write(done, left)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.spare = done
 	})
 }
 
-// check reports an error.
-func (k *keeper) check(err error) {
+// write writes an epoch, and tells how many packets are not kept.
+func (k *keeper) write(r *colate.Recorder, left int) {
+	err := k.store.Append(r)
+	if r.Reset(); left > 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %d packets came after their epoch, or while the store was blocked", estimate.ErrNoSamples, left))
+	}
 	if err != nil && k.failed != nil {
 		k.failed(fmt.Errorf("hoplag: %w", err))
 	}
 }
 
-// tell reports how many packets are not kept.
-func (k *keeper) tell(left int) {
-	if left > 0 {
-		k.check(fmt.Errorf("%w: %d packets came after their epoch had ended, or while the store was blocked", estimate.ErrNoSamples, left))
-	}
-}
-
-// close writes what there is of the current epoch and the next.
+// close writes what there is.
 func (k *keeper) close() {
 	k.writing.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.check(k.store.Append(k.rotation.Active()))
-	k.check(k.store.Append(k.next))
-	k.tell(k.left)
+	k.write(k.epochs[0], 0)
+	k.write(k.epochs[1], k.left)
 }
 
 // A timeline tells the time in nanoseconds since 1970. Of the system's clocks it
@@ -370,10 +362,11 @@ func newTimeline(user interface{ Now() time.Time }) *timeline {
 // set returns what the clock says that the time at base was.
 func (t *timeline) set() int64 {
 	now := time.Now()
+	wall := now
 	if t.user != nil {
-		return t.user.Now().UnixNano() - int64(now.Sub(t.base))
+		wall = t.user.Now()
 	}
-	return now.UnixNano() - int64(now.Sub(t.base))
+	return wall.UnixNano() - int64(now.Sub(t.base))
 }
 
 // now returns the time.

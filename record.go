@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"maps"
 	"sync"
 	"time"
@@ -70,22 +69,16 @@ type sealer struct {
 	config   Config
 	cells    lda.Config
 	identity uint64
-	macs     *sync.Pool // of hash.Hash, keyed
-	rooms    *sync.Pool // of *[]byte, where records are made
+	key      []byte
 }
 
 func newSealer(c Config) sealer {
-	key := c.derive("records")
-	macs := &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
-	rooms := &sync.Pool{New: func() any { return new([]byte) }}
-	return sealer{config: c, cells: c.lda(), identity: c.identity(), macs: macs, rooms: rooms}
+	return sealer{config: c, cells: c.lda(), identity: c.identity(), key: c.derive("records")}
 }
 
 // tag returns the tag of a message.
 func (s *sealer) tag(message []byte) []byte {
-	mac := s.macs.Get().(hash.Hash)
-	defer s.macs.Put(mac)
-	mac.Reset()
+	mac := hmac.New(sha256.New, s.key)
 	mac.Write(message)
 	return mac.Sum(nil)[:tagSize]
 }
@@ -130,11 +123,14 @@ func (s *sealer) seal(message []byte) []byte {
 	return append(message, s.tag(message)...)
 }
 
+// rooms are of *[]byte, where records are made.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
 // record encodes what was counted in each direction in a cut. It is signed when it is
 // handed out.
 func (s *sealer) record(of *stored, counted [2]*tally) []byte {
-	room := s.rooms.Get().(*[]byte)
-	defer s.rooms.Put(room)
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
 	b := binary.BigEndian.AppendUint64(append((*room)[:0], s.begin(recordMagic)...), of.session)
 	for _, x := range []int64{of.step, int64(s.config.Cut), of.after, of.through} {
 		b = binary.BigEndian.AppendUint64(b, uint64(x))
@@ -187,27 +183,18 @@ func (s *sealer) parse(r wire.Reader, own bool) (_ *record, err error) {
 	} else if err == nil && (rec.after >= rec.through || rec.after < -farthest || rec.through > farthest) {
 		err = fmt.Errorf("%w: from cut %d to %d", estimate.ErrEncoding, rec.after, rec.through)
 	}
-	if err != nil {
-		return nil, inMessage(recordMagic, err)
-	}
-	for i, p := range packed {
-		if len(p) == 0 {
-			continue
-		}
-		if !own {
-			if err := s.cells.CheckPacked(p); err != nil {
-				return nil, inMessage(recordMagic, fmt.Errorf("cells: %w", err))
+	for i := range rec.parts {
+		if p := packed[i]; err == nil && len(p) > 0 {
+			if rec.parts[i].packed = p; !own {
+				err = s.cells.CheckPacked(p)
 			}
 		}
-		rec.parts[i].packed = p
+		if f := flows[i]; err == nil && len(f) > 0 && s.config.Flows > 0 {
+			rec.parts[i].flows, err = decodeFlows(f, (rec.after+1)*int64(s.config.Cut))
+		}
 	}
-	for i, data := range flows {
-		if len(data) == 0 || s.config.Flows == 0 {
-			continue
-		}
-		if rec.parts[i].flows, err = decodeFlows(data, (rec.after+1)*int64(s.config.Cut)); err != nil {
-			return nil, inMessage(recordMagic, err)
-		}
+	if err != nil {
+		return nil, inMessage(recordMagic, err)
 	}
 	return rec, nil
 }

@@ -261,7 +261,7 @@ func (c Clock) String() string {
 // Format formats nanoseconds with four digits and a unit, as in "39.14 ms".
 func Format(ns float64) string {
 	if math.IsInf(ns, 0) {
-		return strings.TrimPrefix(strings.Replace(number(ns), "Inf", "∞", 1), "+")
+		return map[bool]string{true: "∞", false: "-∞"}[ns > 0]
 	}
 	unit, decimals := 0, 3
 	for ; math.Abs(ns) >= 999.95 && unit < 3; unit++ { // what would round to 1,000 is 1 of the next
@@ -273,27 +273,33 @@ func Format(ns float64) string {
 	return strconv.FormatFloat(ns, 'f', decimals, 64) + [...]string{" ns", " µs", " ms", " s"}[unit]
 }
 
+// In JSON, errors are text.
+type (
+	plainReport Report
+	reportJSON  struct {
+		*plainReport
+		Err string `json:",omitempty"`
+	}
+	plainDelay Delay
+	delayJSON  struct {
+		*plainDelay
+		Err string `json:",omitempty"`
+	}
+)
+
 // MarshalJSON encodes the whole report. Durations and delays are in
 // nanoseconds, and errors are text.
 func (r Report) MarshalJSON() ([]byte, error) {
-	type plain Report
-	return json.Marshal(struct {
-		plain
-		Err string `json:",omitempty"`
-	}{plain(r), text(r.Err)})
+	return json.Marshal(reportJSON{(*plainReport)(&r), text(r.Err)})
 }
 
 // UnmarshalJSON decodes what MarshalJSON encoded. Errors keep their text, and
 // [errors.Is] recognizes those of this package.
 func (r *Report) UnmarshalJSON(data []byte) error {
-	type plain Report
-	var j struct {
-		plain
-		Err string
-	}
+	j := reportJSON{plainReport: new(plainReport)}
 	err := json.Unmarshal(data, &j)
 	if err == nil {
-		*r = Report(j.plain)
+		*r = Report(*j.plainReport)
 		r.Err = known(j.Err)
 	}
 	return err
@@ -301,23 +307,15 @@ func (r *Report) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON encodes the whole delay, with its error as text.
 func (d Delay) MarshalJSON() ([]byte, error) {
-	type plain Delay
-	return json.Marshal(struct {
-		plain
-		Err string `json:",omitempty"`
-	}{plain(d), text(d.Err)})
+	return json.Marshal(delayJSON{(*plainDelay)(&d), text(d.Err)})
 }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
 func (d *Delay) UnmarshalJSON(data []byte) error {
-	type plain Delay
-	var j struct {
-		plain
-		Err string
-	}
+	j := delayJSON{plainDelay: new(plainDelay)}
 	err := json.Unmarshal(data, &j)
 	if err == nil {
-		*d = Delay(j.plain)
+		*d = Delay(*j.plainDelay)
 		d.Err = known(j.Err)
 	}
 	return err
@@ -330,16 +328,13 @@ func text(err error) string {
 	return err.Error()
 }
 
-// A told is an error that was received as text.
+// A told is an error that was received as text, and the errors of this package that
+// the text names.
 type told struct {
-	text string
-	is   []error
+	error
+	is []error
 }
 
-// Error returns the text.
-func (t *told) Error() string { return t.text }
-
-// Unwrap returns the errors of this package that the text names.
 func (t *told) Unwrap() []error { return t.is }
 
 // known returns an error with a text, or nil if there is none.
@@ -347,7 +342,7 @@ func known(text string) error {
 	if text == "" {
 		return nil
 	}
-	t := &told{text: text}
+	t := &told{error: errors.New(text)}
 	for _, err := range []error{ErrIdle, ErrSilent, ErrStep, ErrClocks, ErrUnlike, ErrCopies, ErrForged, ErrClosed,
 		estimate.ErrNoSamples, estimate.ErrMismatch, estimate.ErrEncoding} {
 		if strings.Contains(text, err.Error()) {
