@@ -3,7 +3,6 @@ package hoplag
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -11,19 +10,15 @@ import (
 // those are no copies. Copies are.
 func TestLastPacketsAreNoCopies(t *testing.T) {
 	for _, copies := range []int{1, 2} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-			defer l.close()
-			l.all.Go(func() {
-				for i := range uint64(3050) {
-					l.a.Load().PassedNumber(i)
-					l.all.Go(func() {
-						time.Sleep(300 * time.Millisecond)
-						for range copies {
-							l.b.PassedNumber(i)
-						}
-					})
-					time.Sleep(time.Millisecond)
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			l.each(time.Millisecond, func(i int) {
+				if i >= 3050 {
+					return
+				}
+				l.a.Load().PassedNumber(uint64(i))
+				time.Sleep(300 * time.Millisecond)
+				for range copies {
+					l.b.PassedNumber(uint64(i))
 				}
 			})
 			named := false
@@ -40,9 +35,7 @@ func TestLastPacketsAreNoCopies(t *testing.T) {
 // On a link that is nearly idle a session begins in one report or two, not in as
 // many as it takes to fill ten cuts.
 func TestBeginsIsShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(4*time.Second, func(int) time.Duration { return 5 * time.Millisecond }, nil)
 		begins := 0
 		for _, r := range l.reports(30) {
@@ -64,9 +57,7 @@ func TestPausesLoseNothing(t *testing.T) {
 		ahead, slow, pause time.Duration
 		burst              uint64
 	}{{120, 5, 5500, 4000}, {120, 30, 5500, 4000}, {-30, 5, 1000, 300}} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, Config{Key: testKey}, row.ahead*time.Millisecond)
-			defer l.close()
+		onLink(t, Config{Key: testKey}, row.ahead*time.Millisecond, func(t *testing.T, l *link) {
 			l.all.Go(func() {
 				for i := uint64(0); l.ctx.Err() == nil; i++ {
 					if i%row.burst == 0 {
@@ -93,24 +84,19 @@ func TestPausesLoseNothing(t *testing.T) {
 // Packets that were given up and come after all count once as sent, whatever
 // report tells of their coming.
 func TestLatePacketsWereSentOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		const packets, late = 8000, 40
-		l.all.Go(func() {
-			time.Sleep(time.Second)
-			for i := range uint64(packets) {
-				l.a.Load().PassedNumber(i)
-				delay := 5 * time.Millisecond
-				if i >= 3000 && i < 3000+late {
-					delay = 6 * time.Second
-				}
-				l.all.Go(func() {
-					time.Sleep(delay)
-					l.b.PassedNumber(i)
-				})
-				time.Sleep(time.Millisecond)
+		l.each(time.Millisecond, func(i int) {
+			if i < 1000 || i >= 1000+packets { // a second before
+				return
 			}
+			l.a.Load().PassedNumber(uint64(i))
+			delay := 5 * time.Millisecond
+			if i >= 4000 && i < 4000+late {
+				delay = 6 * time.Second
+			}
+			time.Sleep(delay)
+			l.b.PassedNumber(uint64(i))
 		})
 		var sent, received, lost, extra uint64
 		for _, r := range l.reports(26) {
@@ -144,15 +130,11 @@ func TestLostWereSent(t *testing.T) {
 // Points that see different ids are told so also where messages are few.
 func TestFewUnlikePackets(t *testing.T) {
 	for _, other := range []uint64{0, 1 << 40} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-			defer l.close()
-			l.all.Go(func() {
-				for i := uint64(0); l.ctx.Err() == nil; i++ {
-					l.a.Load().PassedNumber(i)
-					time.Sleep(100 * time.Millisecond)
-					l.b.PassedNumber(i + other)
-				}
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			l.each(100*time.Millisecond, func(i int) {
+				l.a.Load().PassedNumber(uint64(i))
+				time.Sleep(100 * time.Millisecond)
+				l.b.PassedNumber(uint64(i) + other)
 			})
 			named := false
 			for _, r := range l.reports(8) {

@@ -15,28 +15,25 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
+// passIn sends a message of a flow, with so much delay, or loses it if that is negative.
+func (l *link) passIn(flow hashing.Flow, number int, delay time.Duration) {
+	id := binary.BigEndian.AppendUint32(nil, uint32(number))
+	if l.a.Load().PassedIn(flow, id); delay >= 0 {
+		time.Sleep(delay)
+		l.b.PassedIn(flow, id)
+	}
+}
+
 // Each flow has its own delay, and the report finds it, although packets cross
 // every cut; the slowest come first.
 func TestFollowFlows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		delay := func(flow int) time.Duration { return time.Duration(1+flow) * time.Millisecond }
 		names := map[hashing.Flow]int{}
 		for flow := range 40 {
 			name := l.a.Load().Flow([]byte{byte(flow)})
 			names[name] = flow
-			l.all.Go(func() {
-				for i := 0; l.ctx.Err() == nil; i++ {
-					id := binary.BigEndian.AppendUint32([]byte{byte(flow)}, uint32(i))
-					l.a.Load().PassedIn(name, id)
-					l.all.Go(func() {
-						time.Sleep(delay(flow))
-						l.b.PassedIn(name, id)
-					})
-					time.Sleep(7 * time.Millisecond)
-				}
-			})
+			l.each(7*time.Millisecond, func(i int) { l.passIn(name, flow<<20+i, delay(flow)) })
 		}
 		for _, r := range l.reports(6)[3:] {
 			if n := len(r.Forth.Flows) + r.Forth.UnknownFlows; n != 40 || r.Forth.UnknownFlows > 4 {
@@ -66,22 +63,14 @@ func TestFollowFlows(t *testing.T) {
 // A flow that always has dozens of packets on their way loses one in fifty, and
 // the counters never see it without any. Reports do not say that it lost none.
 func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		name := l.a.Load().Flow([]byte("busy"))
-		l.all.Go(func() {
-			for i := 0; l.ctx.Err() == nil; i++ {
-				id := binary.BigEndian.AppendUint32(nil, uint32(i))
-				l.a.Load().PassedIn(name, id)
-				if i%50 > 0 {
-					l.all.Go(func() {
-						time.Sleep(45 * time.Millisecond)
-						l.b.PassedIn(name, id)
-					})
-				}
-				time.Sleep(time.Millisecond)
+		l.each(time.Millisecond, func(i int) {
+			delay := 45 * time.Millisecond
+			if i%50 == 0 {
+				delay = -1
 			}
+			l.passIn(name, i, delay)
 		})
 		answered := 0
 		for _, r := range l.reports(12)[2:] {
@@ -105,22 +94,10 @@ func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
 // Where a point has no room for all flows, both keep nearly the same ones, and the
 // answers for these are right.
 func TestFewFlowsOfMany(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, Flows: 64, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, Flows: 64, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		for flow := range 200 {
 			name := l.a.Load().Flow([]byte{byte(flow)})
-			l.all.Go(func() {
-				for i := 0; l.ctx.Err() == nil; i++ {
-					id := binary.BigEndian.AppendUint32([]byte{byte(flow)}, uint32(i))
-					l.a.Load().PassedIn(name, id)
-					l.all.Go(func() {
-						time.Sleep(5 * time.Millisecond)
-						l.b.PassedIn(name, id)
-					})
-					time.Sleep(20 * time.Millisecond)
-				}
-			})
+			l.each(20*time.Millisecond, func(i int) { l.passIn(name, flow<<20+i, 5*time.Millisecond) })
 		}
 		for _, r := range l.reports(6)[3:] {
 			if n := len(r.Forth.Flows); n < 32 || n > 64 {

@@ -55,6 +55,16 @@ func newLink(t *testing.T, c Config, ahead time.Duration) *link {
 	return l
 }
 
+// onLink runs a test in a bubble of virtual time, on a link that is closed at its end.
+func onLink(t *testing.T, c Config, ahead time.Duration, test func(t *testing.T, l *link)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, c, ahead)
+		defer l.close()
+		test(t, l)
+	})
+}
+
 func (l *link) newPoint(t *testing.T, c Config, name string, clock *testClock) *Point {
 	t.Helper()
 	c.Name, c.Clock = name, clock
@@ -81,31 +91,33 @@ func (l *link) exchange(_ context.Context, request []byte) ([]byte, error) {
 	return reply, err
 }
 
+// each calls f every period until the link is closed, with numbers from 0, each in a
+// goroutine of its own.
+func (l *link) each(period time.Duration, f func(i int)) {
+	l.all.Go(func() {
+		for i := 0; l.ctx.Err() == nil; i++ {
+			l.all.Go(func() { f(i) })
+			time.Sleep(period)
+		}
+	})
+}
+
 // send sends a message every period, each after the delay that is given for
 // it, and a response where back is not nil. A negative delay is a loss.
 func (l *link) send(period time.Duration, forth, back func(i int) time.Duration) {
-	l.all.Add(1)
-	go func() {
-		defer l.all.Done()
-		for i := 0; l.ctx.Err() == nil; i++ {
-			l.all.Add(1)
-			go func() {
-				defer l.all.Done()
-				id := uint64(i)
-				l.a.Load().PassedNumber(id)
-				if d := forth(i); d >= 0 {
-					time.Sleep(d)
-					l.b.PassedNumber(id)
-				}
-				if back != nil {
-					l.b.Back.PassedNumber(id)
-					time.Sleep(back(i))
-					l.a.Load().Back.PassedNumber(id)
-				}
-			}()
-			time.Sleep(period)
+	l.each(period, func(i int) {
+		id := uint64(i)
+		l.a.Load().PassedNumber(id)
+		if d := forth(i); d >= 0 {
+			time.Sleep(d)
+			l.b.PassedNumber(id)
 		}
-	}()
+		if back != nil {
+			l.b.Back.PassedNumber(id)
+			time.Sleep(back(i))
+			l.a.Load().Back.PassedNumber(id)
+		}
+	})
 }
 
 // reports returns n reports, by whatever point follows.
@@ -128,9 +140,7 @@ func (d *Delay) near(mean float64) bool {
 // Without loss every report has the exact mean, although packets are on their
 // way at every cut, and intervals are consecutive.
 func TestFollow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, func(i int) time.Duration { return time.Duration(10+i%10) * time.Millisecond }, nil)
 		for i, r := range l.reports(5) {
 			if i > 0 && r.Number-l.b.number(r.Start.UnixNano())/10 != 0 {
@@ -159,9 +169,7 @@ func TestFollow(t *testing.T) {
 func TestFollowCorrectsClocks(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 30 * time.Millisecond, -70 * time.Second, 1000 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLink(t, Config{Key: testKey}, ahead)
-				defer l.close()
+			onLink(t, Config{Key: testKey}, ahead, func(t *testing.T, l *link) {
 				l.send(time.Millisecond,
 					func(i int) time.Duration {
 						return time.Duration(3000+hashing.Word(1, uint64(i))%1000) * time.Microsecond
@@ -188,9 +196,7 @@ func TestFollowCorrectsClocks(t *testing.T) {
 
 // What is lost is counted, exactly, within a second; and the mean is near.
 func TestFollowCountsLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, func(i int) time.Duration {
 			if i%100 == 7 {
 				return -1
@@ -213,9 +219,7 @@ func TestFollowCountsLoss(t *testing.T) {
 
 // Of the clock of a point that was never reached nothing is known.
 func TestClockOfAnUnknownPoint(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 		never := func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no route") }
 		for r := range l.b.FollowOver(l.ctx, never) {
 			if r.Clock.Apart != 0 || !errors.Is(r.Err, ErrSilent) {
@@ -229,9 +233,7 @@ func TestClockOfAnUnknownPoint(t *testing.T) {
 // A point that cannot be reached is reported, interval by interval, and what
 // passed meanwhile counts when it is there again.
 func TestFollowSurvivesSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
 		began := time.Now()
 		cut := errors.New("the cable is cut")
@@ -306,9 +308,7 @@ func want(t *testing.T, reports []Report) (begins int) {
 // A point that is started again begins a session; what its goroutines put down
 // before and after is never mixed.
 func TestFollowSurvivesRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, 30*time.Millisecond)
-		defer l.close()
+	onLink(t, Config{Key: testKey}, 30*time.Millisecond, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))
 		time.AfterFunc(4300*time.Millisecond, func() {
 			// The other process is gone, and with it what it counted. The
@@ -341,9 +341,7 @@ func TestFollowSurvivesSteps(t *testing.T) {
 		"ours by half a year": {true, 4000 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLink(t, Config{Key: testKey}, 0)
-				defer l.close()
+			onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 				l.send(time.Millisecond, both(1), both(2))
 				point := l.a.Load()
 				if step.here {
@@ -390,9 +388,7 @@ func TestFollowSurvivesSteps(t *testing.T) {
 // What was answered once is no answer to another request, and a record that
 // was taken counts once, whatever session came since.
 func TestReplays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))
 		time.Sleep(time.Second)
 		a := l.a.Load()
@@ -431,9 +427,7 @@ func TestReplays(t *testing.T) {
 // A follower that comes late has the oldest cuts that are left, and one that
 // was away for longer than the history begins anew.
 func TestFollowBeyondHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, History: 64 << 10}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, History: 64 << 10}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))
 		began := time.Now()
 		var reports []Report

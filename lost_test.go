@@ -20,9 +20,7 @@ import (
 // number and time, whatever the clocks say; and nothing else is.
 func TestMissing(t *testing.T) {
 	for _, ahead := range []time.Duration{0, -40 * time.Millisecond, 72 * time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, Config{Key: testKey, ClocksAgree: ahead == 0}, ahead)
-			defer l.close()
+		onLink(t, Config{Key: testKey, ClocksAgree: ahead == 0}, ahead, func(t *testing.T, l *link) {
 			drop := func(i int) time.Duration {
 				if i%29 == 7 || i%1000 > 900 && i%1000 < 950 {
 					return -1
@@ -95,9 +93,7 @@ func TestNamedOnce(t *testing.T) {
 // come back as hashes, and Traces know them again without any memory.
 func TestMissingBack(t *testing.T) {
 	for _, remember := range []int{0, -1, 5000} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, Config{Key: testKey, ClocksAgree: true, Remember: remember}, 0)
-			defer l.close()
+		onLink(t, Config{Key: testKey, ClocksAgree: true, Remember: remember}, 0, func(t *testing.T, l *link) {
 			id := func(i int) []byte { return fmt.Appendf(nil, "message %d", i) }
 			l.all.Go(func() {
 				for i := 0; l.ctx.Err() == nil; i++ {

@@ -3,7 +3,6 @@ package hoplag
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -23,9 +22,7 @@ import (
 // A pair that is neither point reports as a follower does: in order, once, and
 // by the second point's clock, whatever comes twice.
 func TestPair(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, -40*time.Second)
-		defer l.close()
+	onLink(t, Config{Key: testKey}, -40*time.Second, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))
 		p, err := NewPair(Config{Key: testKey}, "a", "b")
 		must0(t, err)
@@ -339,63 +336,12 @@ func TestShardsAfterSilence(t *testing.T) {
 	}
 }
 
-// BenchmarkPair is what a record costs who compares many pairs of points, most
-// of whose memory is in no cache: one second in three nothing passes, else 2,000
-// packets in a cut, of which one in a hundred is lost.
-func BenchmarkPair(b *testing.B) {
-	c := Config{Key: NewKey("a key of a benchmark")}.withDefaults()
-	const cuts, packets, delay = 60, 2000, int64(5e6)
-	path := newShardedPath(c, 1, 1, 1, cuts)
-	for cut := 10; cut < cuts-10; cut++ {
-		for i := range packets {
-			id := cut*packets + i
-			packet := hashing.Packet(hashing.Word(c.seed(), uint64(id)))
-			at := (pathBegin+int64(cut))*int64(c.Cut) + int64(i)*int64(c.Cut)/packets
-			path.whole[0][cut].add([]entry{{time: at, packet: packet}})
-			if id%100 != 0 {
-				at += delay
-				path.whole[1][at/int64(c.Cut)-pathBegin].add([]entry{{time: at, packet: packet}})
-			}
-		}
-	}
-	var records [2][cuts][]byte
-	for cut := range cuts {
-		for point := range records {
-			records[point][cut] = path.record(1, cut, path.whole[point][cut])
-		}
-	}
-	for _, pairs := range []int{1, 100} {
-		b.Run(fmt.Sprintf("pairs=%d", pairs), func(b *testing.B) {
-			b.ReportAllocs()
-			all := make([]*Pair, pairs)
-			reports := 0
-			for i := range b.N {
-				cut, k, point := i/2/pairs%cuts, i/2%pairs, i%2
-				if cut == 0 && point == 0 {
-					all[k] = must(NewPair(c, "a", "b"))
-				}
-				all[k].At(path.ended(cut).Add(time.Millisecond))
-				if err := all[k].take(point, "", records[point][cut]); err != nil {
-					b.Fatal(err)
-				}
-				for r, ok := all[k].Next(); ok; r, ok = all[k].Next() {
-					reports++
-					_ = r
-				}
-			}
-			b.ReportMetric(float64(reports)/float64(b.N), "reports/op")
-		})
-	}
-}
-
 // TestKeyForgesAnswers: whoever holds the key and answers in the place of the
 // first point makes up whatever he wants: here messages that are sent 3 ms later
 // than they were.
 func TestKeyForgesAnswers(t *testing.T) {
 	for key, believed := range map[Key]bool{testKey: true, NewKey("another secret key"): false} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, Config{Key: testKey}, 0)
-			defer l.close()
+		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 			forger := must(NewPoint(Config{Key: key, Insecure: true}))
 			defer forger.Close()
 			l.send(time.Millisecond, func(i int) time.Duration {

@@ -235,9 +235,7 @@ func TestFollowOverBadTransport(t *testing.T) {
 			}
 		},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-			defer l.close()
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 			l.send(time.Millisecond, func(i int) time.Duration {
 				if i%100 == 7 {
 					return -1

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -446,19 +445,12 @@ func TestMistakesAreNamed(t *testing.T) {
 		"rows":    {with(func(c *Config) { c.Cells.Banks[0].Rows = 1024 }), other, "Banks[0].Rows is 1024 there, 2048 here"},
 		"digests": {with(func(c *Config) { c.Cells.DigestBits = 12 }), other, "DigestBits is 12 there, 32 here"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLink(t, base, 0)
-			defer l.close()
+		onLink(t, base, 0, func(t *testing.T, l *link) {
 			l.a.Swap(l.newPoint(t, c.there, "a", newTestClock(0, 0))).Close()
-			l.all.Go(func() {
-				for i := uint64(0); l.ctx.Err() == nil; i++ {
-					l.a.Load().PassedNumber(i)
-					l.all.Go(func() {
-						time.Sleep(5 * time.Millisecond)
-						c.pass(l, i)
-					})
-					time.Sleep(time.Millisecond)
-				}
+			l.each(time.Millisecond, func(i int) {
+				l.a.Load().PassedNumber(uint64(i))
+				time.Sleep(5 * time.Millisecond)
+				c.pass(l, uint64(i))
 			})
 			r := l.reports(6)[5]
 			if text := r.String(); r.Err == nil && r.Forth.Err == nil || !strings.Contains(text, c.want) {

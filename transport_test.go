@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -99,22 +98,9 @@ func TestStrangersGetNothing(t *testing.T) {
 // someone does his work each millisecond.
 func attackedLink(t *testing.T, n int, attacker func(l *link, i uint64)) (reports []Report) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey, ClocksAgree: true}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
-		l.all.Add(1)
-		go func() {
-			defer l.all.Done()
-			for i := uint64(0); l.ctx.Err() == nil; i++ {
-				l.all.Add(1)
-				go func() {
-					defer l.all.Done()
-					attacker(l, i)
-				}()
-				time.Sleep(time.Millisecond)
-			}
-		}()
+		l.each(time.Millisecond, func(i int) { attacker(l, uint64(i)) })
 		reports = l.reports(n)
 	})
 	return reports
@@ -169,9 +155,7 @@ func TestReplayedMessages(t *testing.T) {
 // as it does, whatever of it he takes for the key; nor does a point that hashes
 // alike answer for another.
 func TestSeedSignsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, 0)
-		defer l.close()
+	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 		seed := l.b.Seed()
 		for _, key := range []string{"", fmt.Sprintf("%016x", seed), string(rune(seed)), "seed"} {
 			forger := must(NewPoint(Config{Key: NewKey(key), Insecure: true}))
@@ -188,17 +172,13 @@ func TestSeedSignsNothing(t *testing.T) {
 // are 30 ms apart, while someone does what he does again and again.
 func hostile(t *testing.T, attacker func(l *link)) (reports []Report) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, 30*time.Millisecond)
-		defer l.close()
+	onLink(t, Config{Key: testKey}, 30*time.Millisecond, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))
-		l.all.Add(1)
-		go func() {
-			defer l.all.Done()
+		l.all.Go(func() {
 			for l.ctx.Err() == nil {
 				attacker(l)
 			}
-		}()
+		})
 		reports = l.reports(8)[2:]
 	})
 	return reports
