@@ -119,11 +119,10 @@ func (f *Frame) Parse(data []byte, key *Key) error {
 	g.Fingerprint, g.Session, g.Interval = r.Uint64(), r.Uint64(), r.Uint64()
 	g.Part, g.Parts = r.Uint16(), r.Uint16()
 	tagged, tag := flags&flagTagged != 0, uint64(0)
-	if !tagged {
-		g.Payload = r.Bytes(r.Len())
+	if tagged {
+		g.Payload, tag = r.Bytes(r.Len()-TagSize), r.Uint64()
 	} else {
-		g.Payload = r.Bytes(r.Len() - TagSize)
-		tag = r.Uint64()
+		g.Payload = r.Bytes(r.Len())
 	}
 	if err := r.Close(); err != nil {
 		return err
@@ -146,12 +145,7 @@ func (f *Frame) Parse(data []byte, key *Key) error {
 // valid reports whether the fields fit each other. The last possible interval
 // has no next one.
 func (f *Frame) valid() bool {
-	switch {
-	case f.Interval == 1<<64-1, f.ClockSet && f.Kind != End:
-		return false
-	case f.Kind == Part:
-		return f.Part < f.Parts
-	case f.Part != 0 || f.Parts != 0:
+	if f.Interval == 1<<64-1 || f.ClockSet && f.Kind != End || f.Kind != Part && f.Part|f.Parts != 0 {
 		return false
 	}
 	switch f.Kind {
@@ -159,6 +153,8 @@ func (f *Frame) valid() bool {
 		return len(f.Payload) <= MaxStart
 	case End:
 		return len(f.Payload) == 0
+	case Part:
+		return f.Part < f.Parts
 	}
 	return f.Kind == Feedback
 }

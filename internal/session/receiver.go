@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -83,18 +84,14 @@ type track struct {
 type slot struct {
 	used, clockSet bool
 	interval       uint64
-	data           []byte // of the parts, one after another
-	have           []span // by part; empty until known how many there are
-	came           int
+	parts          [][]byte // none until known how many there are, each empty until it came
+	came, bytes    int
 }
-
-// span is where a part is in the data of a slot: nowhere if both are 0.
-type span struct{ from, to int }
 
 // all returns the parts that came.
 func (s *slot) all(yield func([]byte) bool) {
-	for _, at := range s.have {
-		if at.to > 0 && !yield(s.data[at.from:at.to]) {
+	for _, part := range s.parts {
+		if len(part) > 0 && !yield(part) {
 			return
 		}
 	}
@@ -211,7 +208,7 @@ func (r *Receiver) start(f *Frame) error {
 	}
 	r.skip(f.Interval)
 	r.now.next = f.Interval + 1
-	*s = slot{used: true, interval: f.Interval, data: s.data[:0], have: s.have[:0]}
+	*s = slot{used: true, interval: f.Interval, parts: s.parts[:0]}
 	return nil
 }
 
@@ -225,7 +222,7 @@ func (r *Receiver) end(f *Frame) {
 		s.clockSet = s.clockSet || f.ClockSet
 		r.open = 1 - r.open
 		r.Slots.Idle()
-		if s.came > 0 && s.came == len(s.have) {
+		if s.came > 0 && s.came == len(s.parts) {
 			r.due()
 		}
 	case f.Interval < r.now.next:
@@ -249,21 +246,23 @@ func (r *Receiver) part(f *Frame) error {
 		}
 		return nil
 	}
-	if len(s.have) == 0 && int(f.Parts) <= r.Parts {
-		s.have, s.data = append(s.have, make([]span, f.Parts)...), s.data[:0]
+	if n := int(f.Parts); len(s.parts) == 0 && n <= r.Parts {
+		s.parts = slices.Grow(s.parts, n)[:n] // with what they took before
+		for i := range s.parts {
+			s.parts[i] = s.parts[i][:0]
+		}
 	}
-	from, to := len(s.data), len(s.data)+len(f.Payload)
+	bytes := s.bytes + len(f.Payload)
 	switch {
-	case int(f.Parts) != len(s.have) || to == from || to > r.Bytes:
+	case int(f.Parts) != len(s.parts) || len(f.Payload) == 0 || bytes > r.Bytes:
 		return fmt.Errorf("%w: part %d of %d, up to byte %d, want one of %d, up to byte %d at most",
-			estimate.ErrEncoding, f.Part, f.Parts, to, len(s.have), r.Bytes)
-	case s.have[f.Part].to > 0:
+			estimate.ErrEncoding, f.Part, f.Parts, bytes, len(s.parts), r.Bytes)
+	case len(s.parts[f.Part]) > 0:
 		r.Counters.Duplicate++
 		return nil
 	}
-	s.have[f.Part] = span{from, to}
-	s.data = append(s.data, f.Payload...)
-	if s.came++; waiting && s.came == len(s.have) {
+	s.parts[f.Part], s.bytes = append(s.parts[f.Part], f.Payload...), bytes
+	if s.came++; waiting && s.came == len(s.parts) {
 		r.due()
 	}
 	return nil
