@@ -16,7 +16,8 @@ import (
 // A Direction is one way through a [Point]. Its methods say that a packet or a
 // message passed the point that way. They are safe for concurrent use, allocate
 // nothing, and cost some 20 ns besides reading the clock (BenchmarkPassed).
-// They never wait for those who read the point.
+// They never wait for those who read the point. Call them before the message leaves,
+// and after it has arrived. Only the Directions of a Point work; the zero value panics.
 //
 // # What makes a good id
 //
@@ -32,15 +33,10 @@ import (
 //   - Nothing distinguishes two messages that share an id. Their delays still
 //     add up right if none of them is lost, but it is not known which of them are on
 //     their way when a report ends. If some are lost, intervals are wide.
-//   - Rewriting an id on the way makes a loss at the first point and an extra
+//   - An id that is rewritten on the way is a loss at the first point and an extra
 //     packet at the second.
 //   - The two directions are separate: a response may carry the id of its
 //     request.
-//
-// Only the Directions of a Point work; the zero value panics.
-//
-// Call Passed before the message leaves, and after it has arrived: what passes
-// later than it left seems to have arrived before it was sent.
 type Direction struct {
 	config *Config
 	clock  *timeline
@@ -122,14 +118,11 @@ func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing
 }
 
 // Stream returns a writer for the bytes of a stream that both points see, such
-// as a TCP connection. For each piece of every bytes, it reports that a
-// message passed whose id is the name of the stream and the piece's number.
-// Write to it what passes, as with [io.TeeReader]. It does not matter how the
-// bytes are grouped, so the points may read and write as they like; a stream's
-// last incomplete piece is not counted. The name must be the same at both
-// points and used once, such as the addresses of a [net.Conn] between them.
-//
-// The writer is not safe for concurrent use. Its errors are always nil.
+// as a TCP connection. Write to it what passes, as with [io.TeeReader], in pieces of
+// any size: every so many bytes are a message whose id is the name of the stream and a
+// number. What is left at the end is not counted. The name must be the same at both
+// points and used once, such as the addresses of a [net.Conn] between them. The writer is
+// for one goroutine, and its errors are always nil.
 func (d *Direction) Stream(name string, every int) io.Writer {
 	return &stream{direction: d, every: max(1, every), id: append([]byte(name), make([]byte, 8)...)}
 }
@@ -151,13 +144,10 @@ func (s *stream) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A Passed from any goroutine must cost little beside reading the clock.
 // Atomic additions to shared cells cost 50 ns each once two processors want
 // the same cache line. So a packet first goes into a log; a processor usually
 // finds its own in a sync.Pool. Every logSize packets are folded together into
 // one of a few shards that each have a lock.
-
-// logSize is the number of packets in a log.
 const logSize = 128
 
 // An entry is one packet that passed.

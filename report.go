@@ -32,11 +32,10 @@ var (
 
 // A Report says what happened to packets between two points in an interval.
 type Report struct {
-	Number int64         // of the interval up to whose end it goes, in units of Config.Report; each report has a higher one
-	Start  time.Time     // by the clock of the point that reports
-	Length time.Duration // Config.Report, or more if it holds what came late, or less where a point began anew
-	From   string        // Config.Name of the first point, as far as it is known
-	To     string        // and of the second
+	Number   int64         // of the interval up to whose end it goes, in units of Config.Report; each report has a higher one
+	Start    time.Time     // by the clock of the point that reports
+	Length   time.Duration // Config.Report, or more if it holds what came late, or less where a point began anew
+	From, To string        // Config.Name of the first point, as far as it is known, and of the second
 
 	Forth     Delay     // of packets that passed the first point and then the second
 	Back      Delay     // of those that passed the second and then the first, as Back.Passed said
@@ -45,8 +44,8 @@ type Report struct {
 
 	// Begins says that a point began anew at Start or up to ten cuts before: it was
 	// started, its clock was set, or it was unreachable for longer than its
-	// Config.History. The report before ends there. Packets on their way then are not
-	// counted. Lost and Extra are unknown, and 0.
+	// Config.History. Packets on their way then are not counted, and Lost and Extra are
+	// unknown, and 0.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely:
@@ -58,10 +57,10 @@ type Report struct {
 
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds.
 type Delay struct {
-	// Delay has the mean and the deviation of the delays of the packets received, but
-	// for duplicates, corrected for the clocks' difference if Clock.Known. If the clocks are
-	// neither known nor said to agree, the mean is off by their difference, and
-	// its interval has no upper end.
+	// Delay has the mean and the deviation of the packets received, duplicates left out,
+	// corrected for the clocks' difference if Clock.Known. If the clocks are neither known
+	// nor said to agree, the mean is off by their difference, and its interval has no
+	// upper end.
 	estimate.Delay
 
 	// A report is about the packets whose fate became known in its interval.
@@ -74,10 +73,9 @@ type Delay struct {
 	Sent, Received, Lost, Extra, Outstanding uint64
 
 	// Missing are messages that were lost, by name and time, as far as the point that
-	// sent them remembers (Config.Remember) and few enough to find: at most 4,096.
-	// Unnamed is how many more were lost. A name is false once in a million times. One
-	// that takes half as long again as any lately counts as lost and is named, too; if
-	// it comes after all, it is Extra, in this report or a later one.
+	// sent them remembers (Config.Remember), at most 4,096, and Unnamed is how many more
+	// were lost. One name in a million is false. A message that takes half as long again
+	// as any lately counts as lost, and is Extra if it comes after all.
 	Missing []Missing `json:",omitempty"`
 	Unnamed uint64    `json:",omitempty"`
 
@@ -86,11 +84,10 @@ type Delay struct {
 	Traces []Trace `json:",omitempty"`
 
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and
-	// DeviationInterval95 the deviation. All that is not known is in them: what
-	// counters left out, packets on their way at the ends, and the clocks, as far
-	// as Config.Asymmetry is true. For the first 45 cuts nobody knows how long the slowest
-	// take: losses then leave the upper end far above. Certain holds the mean whatever the
-	// asymmetry, in 999 of 1,000 reports.
+	// DeviationInterval95 the deviation: with what counters left out, packets on their way
+	// at the ends, and the clocks, as far as Config.Asymmetry is true. For the first 45
+	// cuts nobody knows how long the slowest take, and losses leave the upper end far
+	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports.
 	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
@@ -100,10 +97,9 @@ type Delay struct {
 	// of [Bounds], if that is known.
 	AtMost []float64 `json:",omitempty"`
 
-	// Flows holds the delays of the flows that passed the second point,
-	// slowest first, if Config.Flows is set. UnknownFlows is the number of
-	// flows whose means are not known to within themselves, or for which a
-	// point had no room at times.
+	// Flows holds the delays of the flows that passed the second point, slowest first,
+	// if Config.Flows is set. UnknownFlows is how many have a mean that is not known to
+	// within itself, or had no room at a point at times.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
@@ -130,9 +126,8 @@ type FlowDelay struct {
 	Mean float64      // of the packets that passed the second point in the report, in nanoseconds
 
 	// MeanInterval95 contains that mean in 95 of 100 reports. It is exact if no packet of
-	// the flow was lost, or on its way when the report began or ended. Otherwise it has
-	// what the ages of these may be. Where packets of a session's beginning or losses hide
-	// what some of the flow's packets took, these are like the others.
+	// the flow was lost, or on its way when the report began or ended. Packets whose time
+	// is hidden by losses or by a session's beginning are taken to be like the others.
 	MeanInterval95 estimate.Interval
 
 	// Sent and Received passed the points in the report, and Lost is how many more
@@ -155,10 +150,9 @@ func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 
 // A Clock describes the difference between two points' clocks.
 type Clock struct {
-	// Known says that delays are corrected by Offset and Drift: because packets
-	// were measured both ways, or because the second point follows the first, and
-	// their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is
-	// true, Why says why the clocks are not known.
+	// Known says that delays are corrected by Offset and Drift: packets were measured
+	// both ways, or the second point follows the first, and their exchanges bound the
+	// offset. Agree is Config.ClocksAgree. If neither is true, Why says why not.
 	Known, Agree bool
 	Why          string `json:",omitempty"`
 
@@ -170,9 +164,8 @@ type Clock struct {
 
 	CertainDrift estimate.Interval // interval of the drift, whatever the delays were
 
-	// Apart is how far the second point's clock is ahead, as far as the
-	// transport between the points shows: give or take the time that it takes. 0 until both
-	// were heard of.
+	// Apart is how far the second point's clock is ahead, give or take the time that the
+	// transport between the points takes, or 0 until both were heard of.
 	Apart time.Duration
 }
 
@@ -248,10 +241,7 @@ func (c Clock) String() string {
 	case c.Known:
 		return fmt.Sprintf("offset %s ± %s, drift %.3g ppm", Format(c.Offset), Format((c.Likely.High-c.Likely.Low)/2), 1e6*c.Drift)
 	}
-	text := "not known"
-	if c.Why != "" {
-		text += ": " + c.Why
-	}
+	text := strings.TrimSuffix("not known: "+c.Why, ": ")
 	if c.Apart.Abs() > 100*time.Millisecond {
 		text += fmt.Sprintf("; about %v apart", c.Apart.Round(10*time.Millisecond))
 	}
