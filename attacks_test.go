@@ -349,7 +349,8 @@ func TestCopiesHarmOneFlow(t *testing.T) {
 		}
 		return all
 	}
-	attack(t, 50_000, func(int) (hashing.Flow, hashing.Packet) { return own, 12345 }, lose, 0, func(name string, ask func(hashing.Flow) answer) {
+	copied := func(int) (hashing.Flow, hashing.Packet) { return own, 12345 }
+	attack(t, 50_000, copied, lose, 0, func(name string, ask func(hashing.Flow) answer) {
 		a := ask(own)
 		if name == "RLI" && (a.err != nil || a.mean != slow) || name != "RLI" && !errors.Is(a.err, estimate.ErrNoSamples) {
 			t.Errorf("%s: the attacker's flow: %+v", name, a)

@@ -15,33 +15,23 @@ import (
 	"time"
 )
 
-// TestDocumentsNameTests looks for every test, package and experiment that the
-// documents name.
+// TestDocumentsNameTests looks for every test, with its package, and every experiment that
+// the documents name.
 func TestDocumentsNameTests(t *testing.T) {
-	tests, experiments := map[string]bool{}, map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	named := regexp.MustCompile(`Name:\s+"([a-z]+-[a-z0-9-]+)"`)
+	there, found := map[string]bool{}, 0
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(|Name:\s+"([a-z]+-[a-z0-9-]+)"`)
 	allSources(t, func(s *sourceFile) {
 		for _, m := range declared.FindAllStringSubmatch(s.text, -1) {
-			tests[path.Dir(s.name)+"."+m[1]] = true
-		}
-		for _, m := range named.FindAllStringSubmatch(s.text, -1) {
-			experiments[m[1]] = true
+			there[path.Dir(s.name)+"."+m[1]], there[m[2]] = true, true
 		}
 	})
-	found := 0
+	named := regexp.MustCompile("`(?:([a-z/]+)\\.)?(Test\\w+)`|`((?:ours|real|lda|rli|lds|colate|mplane)-[a-z0-9-]+)`")
 	for _, name := range []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "METHODS.md", "SPEC.md", "CHANGELOG.md"} {
-		text := read(t, name)
-		for _, m := range regexp.MustCompile("`(?:([a-z/]+)\\.)?(Test\\w+)`").FindAllStringSubmatch(text, -1) {
+		for _, m := range named.FindAllStringSubmatch(read(t, name), -1) {
 			found++
-			if !tests[m[1]+"."+m[2]] && (m[1] != "" || !tests[".."+m[2]] && !tests["internal/rules."+m[2]]) {
-				t.Errorf("%s names %s in %q, which is not there", name, m[2], m[1])
-			}
-		}
-		for _, m := range regexp.MustCompile("`((?:ours|real|lda|rli|lds|colate|mplane)-[a-z0-9-]+)`").FindAllStringSubmatch(text, -1) {
-			found++
-			if !experiments[m[1]] {
-				t.Errorf("%s names the experiment %s, which is not there", name, m[1])
+			inRoot := m[1] == "" && (there[".."+m[2]] || there["internal/rules."+m[2]])
+			if m[2] != "" && !there[m[1]+"."+m[2]] && !inRoot || !there[m[3]] {
+				t.Errorf("%s names %s, which is not there", name, m[0])
 			}
 		}
 	}
@@ -144,52 +134,32 @@ func TestREADMELinks(t *testing.T) {
 	}
 }
 
-// TestREADMEFigures finds what the README says of accuracy in the results that
-// are generated.
-func TestREADMEFigures(t *testing.T) {
-	results := read(t, "bench/RESULTS.md")
-	row := regexp.MustCompile("(?m)^\\| .* \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\| `([a-z0-9-]+)` \\|$")
-	rows := row.FindAllStringSubmatch(read(t, "README.md"), -1)
-	if len(rows) < 4 {
-		t.Errorf("%d rows of accuracy in the README", len(rows))
-	}
-	for _, row := range rows {
-		section := sectionOf(results, row[4])
+// TestFigures finds what the documents say of accuracy and speed in what is generated: rows
+// of the README in the results and in the comparison with others, and every percentage that
+// METHODS.md says was measured.
+func TestFigures(t *testing.T) {
+	results, readme, found := read(t, "bench/RESULTS.md"), read(t, "README.md"), [3]int{}
+	accuracy := regexp.MustCompile("(?m)^\\| .* \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\| `([a-z0-9-]+)` \\|$")
+	for _, row := range accuracy.FindAllStringSubmatch(readme, -1) {
+		found[0]++
 		pairs := append(regexp.MustCompile(`([\d.]+ %) → ([\d.]+ %)`).FindAllStringSubmatch(row[3], -1), []string{"", row[1], row[2]})
 		if len(pairs) < 2 {
 			t.Errorf("the README has no typical figures beside those of %s", row[4])
 		}
 		for _, p := range pairs {
-			if !holdsBoth(section, p[1], p[2]) {
+			if !holdsBoth(sectionOf(results, row[4]), p[1], p[2]) {
 				t.Errorf("no result of %s says %s and %s", row[4], p[1], p[2])
 			}
 		}
 	}
-	if holdsBoth("- What. Paper: 1.2 %; here: 3 %.", "1.2 %", "0.3 %") {
-		t.Error("the comparison finds what is not there")
-	}
-}
-
-// TestREADMESpeeds finds what the README says of speed in the tables of the
-// comparison with others, which are generated.
-func TestREADMESpeeds(t *testing.T) {
-	table, found := read(t, "bench/peers/README.md"), 0
-	for _, row := range regexp.MustCompile(`(?m)^\| .* \| ([\d.; ]+) \| [\d.; ]+ \|$`).FindAllStringSubmatch(read(t, "README.md"), -1) {
+	speeds := regexp.MustCompile(`(?m)^\| .* \| ([\d.; ]+) \| [\d.; ]+ \|$`)
+	for _, row := range speeds.FindAllStringSubmatch(readme, -1) {
 		for figure := range strings.SplitSeq(row[1], "; ") {
-			if found++; !strings.Contains(table, "| "+figure+" |") {
+			if found[1]++; !strings.Contains(read(t, "bench/peers/README.md"), "| "+figure+" |") {
 				t.Errorf("bench/peers/README.md has no %s", figure)
 			}
 		}
 	}
-	if found < 6 {
-		t.Error("the README's speeds are not found")
-	}
-}
-
-// TestMethodsFigures finds every percentage that METHODS.md says was measured in
-// the results that are generated.
-func TestMethodsFigures(t *testing.T) {
-	results, found := read(t, "bench/RESULTS.md"), 0
 	for _, part := range strings.Split(read(t, "METHODS.md"), "**Measured.**")[1:] {
 		part, _, _ = strings.Cut(strings.ReplaceAll(part, "**It\nloses**", "**It loses**"), "**It loses**")
 		sections := ""
@@ -197,14 +167,17 @@ func TestMethodsFigures(t *testing.T) {
 			sections += sectionOf(results, name[1])
 		}
 		for _, figure := range regexp.MustCompile(`[\d.]+\s%`).FindAllString(part, -1) {
-			found++
+			found[2]++
 			if !holdsBoth(strings.ReplaceAll(sections, "\n", " "), strings.ReplaceAll(figure, "\n", " "), "") {
 				t.Errorf("METHODS.md says %q, and no result of the experiments beside it does", figure)
 			}
 		}
 	}
-	if found < 10 {
-		t.Errorf("%d figures in METHODS.md", found)
+	if found[0] < 4 || found[1] < 6 || found[2] < 10 {
+		t.Errorf("%d rows of accuracy, %d speeds and %d figures of METHODS.md were found", found[0], found[1], found[2])
+	}
+	if holdsBoth("- What. Paper: 1.2 %; here: 3 %.", "1.2 %", "0.3 %") {
+		t.Error("the comparison finds what is not there")
 	}
 }
 

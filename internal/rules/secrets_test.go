@@ -92,22 +92,18 @@ func shows(text string) bool {
 	for _, b := range [][]byte{secretKey[:8], secretKey[8:]} {
 		reversed := slices.Clone(b)
 		slices.Reverse(reversed)
-		if strings.Contains(text, string(b)) || strings.Contains(text, string(reversed)) {
-			return true
-		}
-		all := []string{base64.StdEncoding.EncodeToString(b[:6])}
+		all := []string{string(b), string(reversed), base64.StdEncoding.EncodeToString(b[:6])}
 		for _, list := range [][2]string{{"%d", " "}, {"%d", ","}, {"0x%x", ", "}, {"%02x", ""}, {"%x", " "}, {"%o", " "}} {
-			var parts []string
-			for _, c := range b[:4] {
-				parts = append(parts, fmt.Sprintf(list[0], c))
-			}
-			all = append(all, strings.Join(parts, list[1]))
+			format := strings.TrimSuffix(strings.Repeat(list[0]+list[1], 4), list[1])
+			all = append(all, fmt.Sprintf(format, b[0], b[1], b[2], b[3]))
 		}
 		for _, n := range []uint64{binary.LittleEndian.Uint64(b), binary.BigEndian.Uint64(b)} {
 			all = append(all, fmt.Sprint(n), fmt.Sprintf("%x", n), fmt.Sprintf("%o", n), fmt.Sprintf("%b", n))
 		}
-		if slices.ContainsFunc(all, func(s string) bool { return strings.Contains(plain, strings.ToLower(s)) }) {
-			return true
+		for _, s := range all {
+			if strings.Contains(text, s) || strings.Contains(plain, strings.ToLower(s)) {
+				return true
+			}
 		}
 	}
 	return false
