@@ -19,7 +19,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,7 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			rows.Printf("%8d   %5d of %-6d   %-70s   %s\n", i, found.Missed, found.Paths, text(found.Named), text(found.Exact))
 		}
 	}
-	return errors.Join(rows.Err, ctx.Err())
+	return rows.Err
 }
 
 // readMap reads the map from a file, or the map that ships.

@@ -25,6 +25,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/programs"
@@ -186,6 +187,6 @@ func (d *device) report(rows *programs.Rows, number int) error {
 func (s *second) print(rows *programs.Rows) {
 	rows.Printf("second %d: %d flows held; %d packets, %d lost or on their way\n", s.Second, s.Flows, s.Sent, s.Lost)
 	for _, f := range s.Slowest {
-		rows.Printf("  flow %s  %6d packets  %9.1f µs  (exactly %9.1f)\n", f.Key, f.Packets, f.MeanNs/1e3, f.ExactNs/1e3)
+		rows.Printf("  flow %s  %6d packets  %8s  exactly %8s\n", f.Key, f.Packets, hoplag.Format(f.MeanNs), hoplag.Format(f.ExactNs))
 	}
 }

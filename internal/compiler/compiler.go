@@ -4,9 +4,10 @@
 package compiler
 
 import (
-	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math"
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -57,17 +58,19 @@ type BoundsCheck struct {
 // in it.
 func (n Notes) BoundsChecks(t testing.TB, file, function string) (all []BoundsCheck) {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
 	from, to := 1, math.MaxInt
-	if function != "" {
-		at := regexp.MustCompile(`(?ms)^func (\([^)]*\) )?` + function + `[(\[].*?^}$`).FindIndex(text)
-		if at == nil {
-			t.Fatalf("no %s in %s", function, file)
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == function {
+			from, to = set.Position(f.Pos()).Line, set.Position(f.End()).Line
 		}
-		from, to = 1+bytes.Count(text[:at[0]], []byte("\n")), 1+bytes.Count(text[:at[1]], []byte("\n"))
+	}
+	if function != "" && from == 1 {
+		t.Fatalf("no %s in %s", function, file)
 	}
 	notes := regexp.MustCompile(`(?m)^\S*?` + regexp.QuoteMeta(file) + `:(\d+):\d+: Found (IsInBounds|IsSliceInBounds)$`)
 	for _, m := range notes.FindAllStringSubmatch(n.text, -1) {
