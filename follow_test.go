@@ -449,3 +449,29 @@ func TestFollowBeyondHistory(t *testing.T) {
 		}
 	})
 }
+
+// Exchanges that take long, as over a satellite, leave clocks known to half of that and no better: the
+// reports' intervals are as wide, and hold.
+func TestSlowExchangesWiden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{Key: testKey}, 0)
+		defer l.close()
+		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
+		slow := func(ctx context.Context, request []byte) ([]byte, error) {
+			time.Sleep(400 * time.Millisecond)
+			reply, err := l.a.Load().Answer(request)
+			time.Sleep(400 * time.Millisecond)
+			return reply, err
+		}
+		n := 0
+		for r := range l.b.FollowOver(l.ctx, slow) {
+			f := &r.Forth
+			if n++; n > 1 && (f.Err != nil || !f.MeanInterval95.Contains(5e6) || f.MeanInterval95.High > 1e9 || f.Received == 0) {
+				t.Errorf("%v", r)
+			}
+			if n == 10 {
+				break
+			}
+		}
+	})
+}

@@ -151,7 +151,12 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 
 // AddSparse is Add of sparse aggregators.
 func (a *Accumulator) AddSparse(start, end int64, up, down *Sparse) error {
-	return a.add(start, end, &up.of, &down.of)
+	if err := a.add(start, end, &up.of, &down.of); err != nil {
+		return err
+	}
+	a.counts.stamps[0].shifted += up.shifted
+	a.counts.stamps[1].shifted += down.shifted
+	return nil
 }
 
 func (a *Accumulator) add(start, end int64, up, down *Aggregator) error {

@@ -1,6 +1,7 @@
 package lda
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -10,7 +11,10 @@ import (
 // cells they are in, so that packing, comparing and emptying it take as long as
 // there are packets, not cells. Update takes a little longer. It is for one goroutine,
 // and the zero value panics.
-type Sparse struct{ of Aggregator }
+type Sparse struct {
+	of      Aggregator
+	shifted float64 // by how much stamps were shifted, either way, over all packets
+}
 
 // NewSparse returns an empty one. The error wraps [estimate.ErrConfig].
 func NewSparse(c Config) (*Sparse, error) {
@@ -19,7 +23,7 @@ func NewSparse(c Config) (*Sparse, error) {
 		return nil, err
 	}
 	a.which = make([]uint64, (c.cells()+packedBlock-1)/packedBlock)
-	return &Sparse{*a}, nil
+	return &Sparse{of: *a}, nil
 }
 
 // Update records that packet p passed at time t, as [Aggregator.Update] does.
@@ -57,6 +61,7 @@ func (s *Sparse) Merge(o *Sparse) error {
 		s.of.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
 	})
 	s.of.setUnsampled(s.of.unsampledCount() + o.of.unsampledCount())
+	s.shifted += o.shifted
 	return nil
 }
 
@@ -70,9 +75,12 @@ func (s *Sparse) Packets() uint64 {
 // Empty reports whether no packet passed.
 func (s *Sparse) Empty() bool { return s.Packets() == 0 }
 
-// Shift adds to all time stamps.
+// Shift adds to all time stamps. An [Accumulator] does not take them for another clock's then.
 func (s *Sparse) Shift(by int64) {
-	s.each(func(_ int, c *cell) { c.sum += uint64(c.count()) * uint64(by) })
+	s.each(func(_ int, c *cell) {
+		c.sum += uint64(c.count()) * uint64(by)
+		s.shifted += float64(c.count()) * math.Abs(float64(by))
+	})
 }
 
 // Reset empties it.
@@ -80,6 +88,7 @@ func (s *Sparse) Reset() {
 	s.each(func(_ int, c *cell) { *c = cell{} })
 	clear(s.of.which)
 	s.of.setUnsampled(0)
+	s.shifted = 0
 }
 
 // AppendPacked appends what [Aggregator.AppendPacked] would.

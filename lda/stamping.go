@@ -8,8 +8,8 @@ import (
 )
 
 // A stamping adds up how far packets' stamps are from the middle of the interval in which they
-// passed, and the lengths of these intervals.
-type stamping struct{ packets, off, length float64 }
+// passed, the lengths of these intervals, and by how much they were shifted on purpose.
+type stamping struct{ packets, off, length, shifted float64 }
 
 // add adds the stamps of a cell, unless the interval has no length, for it adds to one of
 // before, or their sum is too narrow to tell.
@@ -24,9 +24,10 @@ func (s *stamping) add(c *cell, start, end int64, bits int) {
 	s.length += n * length
 }
 
-// check reports stamps that are on average more than an interval outside of their own.
+// check reports stamps that are on average more than an interval outside of their own, unless they
+// were shifted so far.
 func (s *stamping) check(point string) error {
-	if math.Abs(s.off) <= 1.5*s.length {
+	if math.Abs(s.off) <= 1.5*s.length+s.shifted {
 		return nil
 	}
 	return fmt.Errorf("lda: %w: stamps %s are %.3g s away from the cuts: another clock's", estimate.ErrClocks, point, s.off/s.packets/1e9)
