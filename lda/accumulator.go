@@ -213,9 +213,7 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 		if s.sum|s.tally|d.sum|d.tally == 0 {
 			return
 		}
-		if cells.overfull(bank, i) {
-			counts.Repeats.Cells++
-			counts.Repeats.Packets += cells.beyond(bank, i)
+		if counts.Repeats.see(&cells, bank, i) {
 			a.areas.Repeats(i)
 		}
 		counts.Cells++
@@ -417,7 +415,6 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Outstanding = uint64(max(0, outstanding))
 	a.tellUnsettled(&r, whole)
-	r.Repeats.unknown = uint64(whole.left)
 	if whole.clocks != nil {
 		return r, fmt.Errorf("lda: %w", whole.clocks)
 	}
@@ -430,7 +427,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Mean = whole.time / whole.received
 	r.N, r.Usable = uint64(whole.exact), int(whole.exact)
-	r.spoken, r.strays, r.Repeats.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
+	r.spoken, r.strays, r.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
 	r.meanDegrees = uint64(math.MaxInt32)
 	if whole.fourth > 0 {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
@@ -441,7 +438,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	all := math.Sqrt(whole.scatter / whole.received)
 	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
 		// Copies of a packet are not alone.
-		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, r.StdDev = r.StdDev, r.deviationDegrees, all
+		r.Repeats.aloneDegrees, r.StdDev = r.deviationDegrees, all
 	}
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received

@@ -33,17 +33,14 @@ func (f *figure) add(value, variance float64) {
 	f.value, f.variance = f.value+value, f.variance+variance
 }
 
-// sure reports whether it is more than chance makes it.
-func (f *figure) sure() bool { return f.value > surely*math.Sqrt(f.variance) }
-
 // most returns the figure and so many standard errors, at least 0.
 func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (
-	surely    = 3.5 // standard errors: chance makes them once in 4,000
-	likely    = 3   // of figures together: chance makes them once in 50 to 200
-	leastRows = 64  // cells that it takes to know how sure a covariance is
-	leastGood = 5   // cells of a bank that have to be without losses
+	surely    = 4  // standard errors of figures together: chance makes them once in 3,000
+	likely    = 3  // likewise: once in 50 to 200
+	leastRows = 64 // cells that it takes to know how sure a covariance is
+	leastGood = 5  // cells of a bank that have to be without losses
 )
 
 // census counts the packets of two points, but those of overfull cells.
@@ -119,17 +116,17 @@ func (c *census) different() error {
 	return nil
 }
 
-// copies reports whether packets are likely to have copies, by what those do to counts,
-// and by how many standard errors fuller cells are slower per packet: groups too small for
-// one of these figures to be sure often move several.
-func (c *census) copies(slope float64) bool {
+// copies reports whether packets have copies, by what those do to counts, and by how many
+// standard errors fuller cells are slower per packet: groups too small for one of these
+// figures to show them often move several. Together they are beyond so many errors.
+func (c *census) copies(slope, errors float64) bool {
 	sum := sq(slope)
 	for _, f := range [...]*figure{&c.excess, &c.pairs, &c.clumps} {
 		if f.value > 0 {
 			sum += sq(f.value) / f.variance
 		}
 	}
-	return sum > likely*likely
+	return sum > errors*errors
 }
 
 // missing returns the share of the packets that arrived that may be missing from the

@@ -18,12 +18,12 @@ func AppendClockSamples(dst []clock.Sample, up, down *Aggregator, near int64, ba
 		sample = clock.Back
 	}
 	cells := newPairing(up, down)
-	for packets := uint64(1); packets <= most && len(dst)-first < few; packets++ {
-		for i := range up.sampled() {
-			if n, _ := cells.at(i); n == packets {
-				dst = append(dst, sample(up.cells[i].sum, down.cells[i].sum, uint32(n), bits, near))
+	for packets := uint32(1); packets <= most && len(dst)-first < few; packets++ {
+		cells.each(func(bank, i int) {
+			if up.cells[i].count() == packets && cells.usable(i) && !cells.overfull(bank, i) {
+				dst = append(dst, sample(up.cells[i].sum, down.cells[i].sum, packets, bits, near))
 			}
-		}
+		})
 	}
 	return dst, nil
 }

@@ -171,7 +171,7 @@ func TestAccumulatorSmallGroups(t *testing.T) {
 			}
 			// Negative control: packets that are alone speak for all.
 			if r.fromAreas = false; r.Repeats.aloneDegrees > 0 {
-				r.StdDev, r.deviationDegrees, r.Repeats.aloneDegrees = r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, 0
+				r.StdDev, r.deviationDegrees, r.Repeats.aloneDegrees = r.alone.StdDev, r.Repeats.aloneDegrees, 0
 			}
 			if !r.DeviationInterval(confidence).Contains(truth.StdDev()) {
 				blind++

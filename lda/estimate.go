@@ -1,7 +1,6 @@
 package lda
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -57,16 +56,18 @@ type Result struct {
 	// not in digest. An Accumulator knows where they belong.
 	strays uint64
 
-	maybe uint64 // what Repeats.excess would be, if copies are likely and not sure
+	maybe   uint64 // what Repeats.excess would be, if copies are likely and not sure
+	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
 
-	fromAreas bool           // by an Accumulator
-	copied    float64        // share of packets that were not alone because copies of them came
-	owed      float64        // by how much the mean delay of those received exceeds the time on the way
-	settling  bool           // it is not known yet what was on its way at the end
-	alone     estimate.Delay // of packets that were alone
-	greatest  float64        // delay that is known, or may be
-	least     float64        // likewise, of one interval
-	late      float64        // by how much packets that count as lost may raise the mean if they come
+	alone    estimate.Delay // of packets that were alone
+	greatest float64        // delay that is known, or may be
+	least    float64        // likewise, of one interval
+
+	fromAreas bool    // by an Accumulator
+	copied    float64 // share of packets that were not alone because copies of them came
+	owed      float64 // by how much the mean delay of those received exceeds the time on the way
+	settling  bool    // it is not known yet what was on its way at the end
+	late      float64 // by how much packets that count as lost may raise the mean if they come
 }
 
 // Estimate compares the upstream and the downstream point's aggregators of one
@@ -88,20 +89,14 @@ func Estimate(up, down *Aggregator) (Result, error) {
 // aggregators, which may have only some of them.
 func compare(up, down *Aggregator, received uint64) (Result, error) {
 	cells := newPairing(up, down)
-	r := cells.count()
+	r, census := cells.count(), cells.census()
 	r.spoken = received
-	copies, census := cells.copies(), cells.census()
 	if err := census.different(); err != nil {
 		r.Lost, r.Extra = r.Sent-min(r.Sent, r.Received), r.Received-min(r.Sent, r.Received)
 		return r, fmt.Errorf("lda: %w: %d sent, %d received", err, r.Sent, r.Received)
 	}
 	r.hide(&census, up.unsampledCount())
 	found, err := settle(&cells)
-	if errors.Is(err, estimate.ErrNoSamples) && cells.any { // there are hardly any others
-		copies.received, copies.known, copies.unknown, cells.any = 0, 0, 0, false
-		found, err = settle(&cells)
-	}
-	r.Repeats = copies.Repeats
 	var alone estimate.Cells
 	var slope float64
 	if err == nil {
@@ -110,6 +105,7 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
+	copies := cells.copies()
 	r.report(&found, received-min(received, copies.received))
 	r.seeRepeats(&census, &alone, slope)
 	err = r.include(&copies)
@@ -138,8 +134,7 @@ func (r *Result) report(found *settlement, received uint64) {
 // count compares the numbers of packets.
 func (p *pairing) count() (r Result) {
 	r.add(p.up.unsampledCount(), p.down.unsampledCount())
-	replaced := uint64(0)
-	p.each(func(_, i int) {
+	p.each(func(bank, i int) {
 		sent, received := p.up.cells[i].count(), p.down.cells[i].count()
 		if sent|received == 0 {
 			return
@@ -149,10 +144,11 @@ func (p *pairing) count() (r Result) {
 		if p.usable(i) {
 			r.Usable++
 		} else if sent == received {
-			replaced++
+			r.strays++
 		}
+		r.Repeats.see(p, bank, i)
 	})
-	r.strays = r.Extra + replaced
+	r.strays += r.Extra
 	return r
 }
 

@@ -52,7 +52,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		if r.share(r.N) >= 0.6 {
 			reach = max(r.greatest-r.Mean, r.StdDev)
 		}
-		if strays < 0.1 && r.Repeats.unknown == 0 {
+		if strays < 0.1 && r.unknown == 0 {
 			straysReach = copyReach * r.scale()
 		}
 		i.Low -= strays * max(0, r.Mean-r.least)
@@ -93,7 +93,7 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 // known: they may have taken no time at all or, those of which others were seen,
 // copyReach. Those that are unknown are strays, too.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
-	i.Low -= r.share(r.Repeats.excess+r.maybe+r.Repeats.unknown) * r.scale()
+	i.Low -= r.share(r.Repeats.excess+r.maybe+r.unknown) * r.scale()
 	i.High += r.share(r.Repeats.excess+r.maybe) * copyReach * r.scale()
 	return i
 }
@@ -140,7 +140,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	more := min(1, r.unseen(confidence)+r.share(r.strays))*sq(tailReach*r.scale()) + min(1, copies)*sq(copyReach*r.scale())
 	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
 	if r.Repeats.aloneDegrees > 0 {
-		i.Low = min(i.Low, estimate.DeviationInterval(r.Repeats.aloneStdDev, r.Repeats.aloneDegrees, confidence).Low)
+		i.Low = min(i.Low, estimate.DeviationInterval(r.alone.StdDev, r.Repeats.aloneDegrees, confidence).Low)
 	}
 	i.Low = max(0, i.Low*math.Sqrt(1-r.copied)-r.rounding())
 	return i

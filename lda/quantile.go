@@ -46,8 +46,8 @@ func Distribute(up, down *Aggregator) (d Distribution, err error) {
 	d.samples = estimate.NewEmpirical(samples)
 	counts := cells.count()
 	strays := float64(counts.strays)
-	if overfull, c := cells.copies(), cells.census(); overfull.Cells > 0 || c.pairs.sure() || c.excess.sure() || c.clumps.sure() {
-		strays += float64(overfull.Packets) + c.copied()*float64(counts.Sent)
+	if c := cells.census(); cells.any || c.copies(0, surely) {
+		strays += float64(counts.Repeats.Packets) + c.copied()*float64(counts.Sent)
 	}
 	d.strays = min(1, strays/float64(max(counts.Sent, 1)))
 	return d, nil

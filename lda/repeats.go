@@ -16,76 +16,70 @@ import (
 // the mean. Their deviation is not known, and is taken to be that of the other
 // packets. If a copy is lost, nothing is known of its cell except how many packets
 // it holds: the mean is of the others, and the intervals allow for what the copies
-// may add. Where counts or scatter tell of copies, Repeats is not zero.
+// may add. Groups of copies too small to overfill a cell show by their effects on other
+// counts, and widen the intervals, too: then Repeats is not zero.
 type Repeats struct {
 	Cells   int    // cells that hold more packets than chance puts there
 	Packets uint64 // packets beyond that, at the point that counted more
-	unknown uint64 // received packets of those cells whose delays are not known
+	excess  uint64 // packets that may be missing from the sample because a copy of them was lost
 
-	// excess is how many packets that arrived may be missing from the sample
-	// because a copy of them was lost. Groups too small to overfill a cell show
-	// by that.
-	excess uint64
-
-	// aloneStdDev is the deviation of packets that were alone in their cell if,
-	// beyond chance, fuller cells scatter more: because copies share a cell, or
-	// because of delays too rare to be alone. Else it and its degrees are 0.
-	aloneStdDev  float64
+	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance,
+	// fuller cells scatter more: because copies share a cell, or because of delays too rare
+	// to be alone.
 	aloneDegrees uint64
 }
 
-// copies are the packets of overfull cells.
+// see counts the packets of a cell if it is overfull, and reports whether it is.
+func (r *Repeats) see(p *pairing, bank, i int) bool {
+	if !p.overfull(bank, i) {
+		return false
+	}
+	s, d := float64(p.up.cells[i].count()), float64(p.down.cells[i].count())
+	r.Cells++
+	r.Packets += uint64(max(s-p.usual[0][bank].mean, d-p.usual[1][bank].mean))
+	return true
+}
+
+// copies are the packets received in overfull cells.
 type copies struct {
-	Repeats
-	received uint64
-	known    uint64  // packets of usable ones
-	sum      float64 // of their delays
+	received, known uint64
+	sum             float64 // of the delays of those known
 }
 
 // copies adds up the overfull cells. A sum that may have wrapped tells nothing.
 func (p *pairing) copies() (c copies) {
-	if !p.any {
-		return c
-	}
 	width := int(p.up.config.SumBits)
 	p.each(func(bank, i int) {
 		if !p.overfull(bank, i) {
 			return
 		}
-		received := uint64(p.down.cells[i].count())
-		c.Cells++
-		c.Packets += p.beyond(bank, i)
-		c.received += received
-		sum := float64(estimate.SignExtend(p.down.cells[i].sum-p.up.cells[i].sum, width))
+		s, d := &p.up.cells[i], &p.down.cells[i]
+		c.received += uint64(d.count())
+		sum := float64(estimate.SignExtend(d.sum-s.sum, width))
 		if p.usable(i) && math.Abs(sum) < math.Ldexp(1, width-8) {
-			c.known += received
+			c.known += uint64(d.count())
 			c.sum += sum
 		}
 	})
-	c.unknown = c.received - c.known
 	return c
 }
 
-// include adds the copies to a Result of all other packets. The error wraps
+// include adds copies to a Result of all other packets. The error wraps
 // [estimate.ErrNoSamples] if too many are unknown.
 func (r *Result) include(c *copies) error {
-	r.Repeats.Cells, r.Repeats.Packets, r.Repeats.unknown = c.Cells, c.Packets, c.unknown
-	if c.received == 0 {
-		return nil
-	}
-	share := float64(c.known) / (float64(r.spoken) + float64(c.known))
-	r.N += c.known
-	r.spoken += c.received
-	r.strays += c.unknown
+	r.unknown = c.received - c.known
+	r.strays += r.unknown
 	if c.known > 0 {
+		share := float64(c.known) / (float64(r.spoken) + float64(c.known))
 		apart := c.sum/float64(c.known) - r.Mean
+		r.N += c.known
 		r.Mean += share * apart
 		r.StdDev = math.Sqrt(r.StdDev*r.StdDev + share*(1-share)*apart*apart)
+		r.sampling *= 1 - share
 	}
-	r.sampling *= 1 - share
-	if 4*c.unknown > r.spoken {
+	if r.spoken += c.received; 4*r.unknown > r.spoken {
 		const unknown = "lda: %w: of %d packets received %d share cells with copies of one, and no delay of them is known"
-		return fmt.Errorf(unknown, estimate.ErrNoSamples, r.Received, c.unknown)
+		return fmt.Errorf(unknown, estimate.ErrNoSamples, r.Received, r.unknown)
 	}
 	return nil
 }
@@ -102,15 +96,14 @@ const (
 func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64, err error) {
 	mean, variance := found.sum/float64(found.packets), found.cells.Variance()
 	var sum, squares float64
-	for j, b := range p.up.config.Banks[:p.up.config.banks()] {
-		from := p.up.config.first(j)
+	for j := range p.up.config.banks() {
 		var packets, cells, total, noise float64 // total: of the delays beyond the mean
-		for n, wrapped := range p.some(from, from+b.Rows) {
+		for n, wrapped := range p.of(j, j+1) {
 			cells++
 			packets += float64(n)
 			total += found.relative(n, wrapped) - float64(n)*mean
 		}
-		for n, wrapped := range p.some(from, from+b.Rows) {
+		for n, wrapped := range p.of(j, j+1) {
 			beyond := found.relative(n, wrapped) - float64(n)*mean
 			found.less, found.more = max(found.less, -beyond), max(found.more, beyond)
 			noise += sq(beyond - float64(n)*total/packets)
@@ -138,9 +131,9 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 // packets that are alone.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
 	missing := uint64(c.missing() * float64(r.spoken))
-	if c.excess.sure() || math.Abs(slope) > surely {
+	if c.copies(slope, surely) {
 		r.Repeats.excess = missing
-	} else if c.copies(slope) {
+	} else if c.copies(slope, likely) {
 		r.maybe = missing
 	}
 	if alone.Cells() < leastAlone {
@@ -150,6 +143,6 @@ func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
 	// Heavier tails err more, and are taken for copies: all that costs is width.
 	variance := alone.Variance()
 	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(alone.Cells())) {
-		r.Repeats.aloneStdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), alone.EffectiveDegrees(0)
+		r.alone.StdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), alone.EffectiveDegrees(0)
 	}
 }

@@ -57,7 +57,7 @@ func TestRepeats(t *testing.T) {
 		if i := r.MeanInterval(0.98); c.lost == 0 && (!near(r.Mean, truth.Mean(), 1e-9) || !(i.High-i.Low < 1e-6*truth.Mean())) {
 			t.Errorf("%v: mean %v in %+v, want %v exactly: none was lost", c, r.Mean, i, truth.Mean())
 		}
-		if (r.Repeats.unknown > 0) != (c.lost > 0) || r.spoken != r.Received || (r.Repeats == Repeats{}) != (c.share == 0) {
+		if (r.unknown > 0) != (c.lost > 0) || r.spoken != r.Received || (r.Repeats == Repeats{}) != (c.share == 0) {
 			t.Errorf("%v: %+v", c, r)
 		}
 		if want := c.share * packets; math.Abs(float64(r.Repeats.Packets)-want) > 0.05*want+100 {

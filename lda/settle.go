@@ -49,7 +49,11 @@ func settle(all *pairing) (s settlement, err error) {
 			least, first = n, sum
 		}
 	}
-	if present == 0 {
+	switch {
+	case present == 0 && all.any: // there are hardly any but those in overfull cells
+		all.any = false
+		return settle(all)
+	case present == 0:
 		return s, estimate.ErrNoSamples
 	}
 	s.width = int(all.up.config.SumBits)
