@@ -119,11 +119,8 @@ func (a *Accumulator) Gap() {
 		return
 	}
 	a.fold(a.through())
-	for i := 1; i < len(a.ends); i++ { // nobody will know more of them
+	for i := range a.ends { // nobody will know more of them
 		a.ends[i].to = 0
-	}
-	if len(a.ends) > 0 {
-		a.ends[0].to = 0
 	}
 	a.from, a.started = 0, false
 }

@@ -76,45 +76,40 @@ func (a *Aggregator) MarshalBinary() ([]byte, error) {
 }
 
 // UnmarshalBinary replaces a's configuration and state with the encoded ones.
-// The error wraps [estimate.ErrEncoding]; a is then unchanged. It allocates
-// nothing if a already has the encoded configuration.
+// The error wraps [estimate.ErrEncoding]; a is then unchanged.
 func (a *Aggregator) UnmarshalBinary(data []byte) error {
-	r, c, err := openRecord(data)
+	r, err := wire.Open(data, magic, version)
 	if err != nil {
-		return err
+		return fmt.Errorf("lda: %w", err)
 	}
-	if a.cells != nil && a.config == c {
-		return a.decodeState(r)
+	c, banks := readConfig(&r)
+	if banks > MaxBanks {
+		return fmt.Errorf("lda: %w: %d banks, at most %d", estimate.ErrEncoding, banks, MaxBanks)
+	}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
+	}
+	if err := r.Expect(8 + int64(c.cells())*int64(c.cellSize())); err != nil {
+		return fmt.Errorf("lda: %w after %+v", err, c)
+	}
+	rest := r.Uint64()
+	if err := checkUnsampled(rest); err != nil {
+		return err
 	}
 	b, err := New(c)
 	if err != nil {
 		return err
 	}
-	if err := b.decodeState(r); err != nil {
-		return err
+	for i := range b.sampled() {
+		count, digest := r.Uint(4), r.Bits(c.DigestBits)
+		b.cells[i] = cell{sum: r.Bits(c.SumBits), tally: digest<<32 | count}
 	}
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("lda: %w", err)
+	}
+	b.setUnsampled(rest)
 	*a = *b
 	return nil
-}
-
-// openRecord checks everything but the state. After it, the size of data is
-// that of the Config, and the Reader is at the state.
-func openRecord(data []byte) (wire.Reader, Config, error) {
-	r, err := wire.Open(data, magic, version)
-	if err != nil {
-		return r, Config{}, fmt.Errorf("lda: %w", err)
-	}
-	c, banks := readConfig(&r)
-	if banks > MaxBanks {
-		return r, c, fmt.Errorf("lda: %w: %d banks, at most %d", estimate.ErrEncoding, banks, MaxBanks)
-	}
-	if err := c.Validate(); err != nil {
-		return r, c, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
-	}
-	if err := r.Expect(8 + int64(c.cells())*int64(c.cellSize())); err != nil {
-		return r, c, fmt.Errorf("lda: %w after %+v", err, c)
-	}
-	return r, c, nil
 }
 
 // readConfig reads the Config's part of the encoding, and how many banks it has.
@@ -127,38 +122,11 @@ func readConfig(r *wire.Reader) (c Config, banks int) {
 	return c, banks
 }
 
-// readCell reads a cell.
-func (c *Config) readCell(r *wire.Reader) cell {
-	count, digest := r.Uint(4), r.Bits(c.DigestBits)
-	return cell{sum: r.Bits(c.SumBits), tally: digest<<32 | count}
-}
-
 // checkUnsampled checks that so many packets may be outside the banks.
 func checkUnsampled(n uint64) error {
 	if n > unsampled*math.MaxUint32 {
 		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, n, uint64(unsampled*math.MaxUint32))
 	}
-	return nil
-}
-
-// decodeState replaces the state with an encoded one of a's Config. After an
-// error the state is unchanged.
-func (a *Aggregator) decodeState(r wire.Reader) error {
-	rest, cells := r.Uint64(), a.sampled()
-	if err := checkUnsampled(rest); err != nil {
-		return err
-	}
-	check := r
-	for range cells {
-		a.config.readCell(&check)
-	}
-	if err := check.Close(); err != nil {
-		return fmt.Errorf("lda: %w", err)
-	}
-	for i := range cells {
-		cells[i] = a.config.readCell(&r)
-	}
-	a.setUnsampled(rest)
 	return nil
 }
 

@@ -154,7 +154,6 @@ func TestNoAllocation(t *testing.T) {
 	up, down := pair(t, DefaultConfig, traffic(1, 0, 3000, 0.01, 0))
 	sent, received := pair(t, DefaultConfig, traffic(2, 0, 30_000, 0.01, 0.001)) // some lost, some joined
 	buf := make([]byte, 0, up.config.EncodedSize())
-	data, _ := sent.MarshalBinary()
 	packed := sent.AppendPacked(nil, 1e18)
 	ids := []hashing.Packet{1, 2, 3}
 	var r Result
@@ -166,7 +165,6 @@ func TestNoAllocation(t *testing.T) {
 		"Estimate":     func() { r, _ = Estimate(sent, received) },
 		"intervals":    func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
 		"AppendBinary": func() { buf, _ = up.AppendBinary(buf[:0]) },
-		"Unmarshal":    func() { sent.UnmarshalBinary(data) },
 		"AppendPacked": func() { buf = sent.AppendPacked(buf[:0], 1e18) },
 		"AddPacked":    func() { down.AddPacked(packed) },
 	} {
