@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -17,8 +18,6 @@ var (
 	ErrStep   = errors.New("clock was set")
 	ErrPassed = errors.New("session or interval has passed")
 	ErrForged = errors.New("tag missing or wrong")
-
-	errEarly = errors.New("a part that came before the start of its interval")
 )
 
 // Slots hold the downstream point's synopses: two, in slots 0 and 1, which take
@@ -69,9 +68,10 @@ type Receiver struct {
 	now     track
 	before  track // what was left for it
 	strange int   // markers, one after another, that do not follow on it
-	trouble error // why the last frame was rejected, or a part came in vain
+	trouble error // why the last frame was rejected
 	slots   [2]slot
-	open    int // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
+	early   []Frame // parts that came before the start of their interval, with as many bytes as a slot at most
+	open    int     // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
 }
 
 // A track is a session and how far it has come.
@@ -209,7 +209,30 @@ func (r *Receiver) start(f *Frame) error {
 	r.skip(f.Interval)
 	r.now.next = f.Interval + 1
 	*s = slot{used: true, interval: f.Interval, parts: s.parts[:0]}
+	early := r.early
+	r.early = nil
+	for i := range early { // those of later intervals are held back again
+		if err := r.part(&early[i]); err != nil {
+			r.Counters.Corrupt++
+			r.trouble = fmt.Errorf("control packet: %w", err)
+		}
+	}
 	return nil
+}
+
+// holdBack keeps a part that came before the start of its interval, if there is room.
+func (r *Receiver) holdBack(f *Frame) bool {
+	size := FrameSize + len(f.Payload)
+	for i := range r.early {
+		size += FrameSize + len(r.early[i].Payload)
+	}
+	if f.Interval >= r.now.next+maxAhead || size > r.Bytes {
+		return false
+	}
+	held := *f
+	held.Payload = bytes.Clone(f.Payload)
+	r.early = append(r.early, held)
+	return true
 }
 
 // end closes an interval. If the one before still waits for its synopsis, it
@@ -233,7 +256,7 @@ func (r *Receiver) end(f *Frame) {
 	}
 }
 
-// part takes a part of a synopsis, even before the End has come.
+// part takes a part of a synopsis, even before the markers have come.
 func (r *Receiver) part(f *Frame) error {
 	of := func(s *slot) bool { return s.used && s.interval == f.Interval && f.Session == r.now.session }
 	s, waiting := &r.slots[1-r.open], true
@@ -241,8 +264,8 @@ func (r *Receiver) part(f *Frame) error {
 		s, waiting = &r.slots[r.open], false
 	}
 	if !of(s) {
-		if r.Counters.Stale++; f.Session == r.now.session && f.Interval >= r.now.next {
-			r.trouble = errEarly
+		if f.Session != r.now.session || f.Interval < r.now.next || !r.holdBack(f) {
+			r.Counters.Stale++
 		}
 		return nil
 	}

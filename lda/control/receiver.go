@@ -19,10 +19,9 @@ var (
 	ErrStart = session.ErrStart
 	// ErrEnd says that the End marker was lost, or came after the next Start.
 	ErrEnd = session.ErrEnd
-	// ErrParts says that no part of the synopsis came after the interval's Start and
-	// before the next interval ended. Parts may take another path than markers, but
-	// if they are faster by an interval they come before the Start, and none is kept:
-	// the error says so. Make intervals longer, or hold parts back.
+	// ErrParts says that no part of the synopsis came before the next interval ended.
+	// Parts may take a faster path than markers: those of up to eight intervals ahead
+	// are held back, as many as take as many bytes as one synopsis may.
 	ErrParts = session.ErrParts
 	// ErrStep says that a point's clock was set during the interval.
 	ErrStep = session.ErrStep
@@ -64,7 +63,7 @@ type Counters = session.Counters
 // markers at their place in the stream of packets. It reports on every interval
 // exactly once, in order: the result, or why there is none. If some parts of a
 // synopsis are lost, it compares the cells that came. It holds three aggregators
-// and two encodings, whatever comes.
+// and three encodings, whatever comes.
 //
 // Control packets carry a checksum, and a tag if both points have a key. Without a
 // key, anyone who can send a control packet can make up an interval. No such

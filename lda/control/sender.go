@@ -21,8 +21,7 @@ import (
 //     interval's first packet;
 //   - call Update for every packet;
 //   - call End, and send its bytes in the stream, after the last packet;
-//   - send every frame of Parts before the next End, by any path on which it comes
-//     after the interval's Start.
+//   - send every frame of Parts before the next End, by any path.
 //
 // The next Start may follow an End at once, unless it may overtake it on the way: then
 // pause for as long. An interval is of the packets received between its markers: those
