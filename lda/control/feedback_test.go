@@ -3,8 +3,6 @@ package control
 import (
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -12,42 +10,24 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Feedback tunes the sender; the receiver, which derives the same Config,
-// keeps up, also when feedback is lost, late or comes twice.
+// Feedback tunes the sender; the receiver, which derives the same Config, keeps up.
 func TestFeedback(t *testing.T) {
 	config := controlConfig()
 	config.Banks[1].Shift = 9 // to be tuned away
 	l := newLink(t, config, config, testSession)
-	rng := rand.New(rand.NewPCG(2, 3))
-	var late [][]byte
-	var first []byte
-	used := map[lda.Config]int{}
-	for range 200 {
-		seen := len(l.reports)
+	used := map[lda.Config]bool{}
+	for i := range 20 {
 		l.run()
-		for i := range l.reports[seen:] {
-			r := &l.reports[seen+i]
-			assertRight(t, r)
-			used[r.Config]++
-			data := l.receiver.AppendFeedback(nil, r)
-			late = append(late, data)
-			if first == nil {
-				first = data
-			}
-		}
-		for len(late) > 0 && rng.IntN(3) > 0 {
-			i := rng.IntN(len(late))
-			if err := l.sender.Feedback(late[i]); err != nil {
-				t.Fatal(err)
-			}
-			if rng.IntN(3) > 0 {
-				late = slices.Delete(late, i, i+1)
-			}
+		r := &l.reports[i]
+		used[r.Config] = true
+		if err := l.sender.Feedback(l.receiver.AppendFeedback(nil, r)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if len(l.reports) != 200 || len(used) < 2 {
-		t.Errorf("%d reports with %d Configs, want 200 with 2 or more", len(l.reports), len(used))
+	if l.assertAllRight(20); len(used) < 2 {
+		t.Errorf("one Config throughout: %+v", used)
 	}
+	first := l.receiver.AppendFeedback(nil, &l.reports[0])
 	other := newLink(t, config, config, testSession+1)
 	if err := other.sender.Feedback(first); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("feedback for another session: %v", err)
@@ -70,9 +50,7 @@ func TestFeedbackInTurn(t *testing.T) {
 	config := controlConfig()
 	config.Banks[1].Shift = 9 // to be tuned away
 	l := newLink(t, config, config, testSession)
-	for range 6 {
-		l.run()
-	}
+	l.runs(6)
 	for _, step := range []struct {
 		interval, sent, lost uint64
 		tuned                uint64 // to this loss

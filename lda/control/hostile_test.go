@@ -44,16 +44,9 @@ func TestKeyKeepsStrangersOut(t *testing.T) {
 		return append(frames, recorded[int(interval*7)%len(recorded)])
 	}
 	const intervals = 20
-	for range intervals {
-		l.run()
-	}
+	l.runs(intervals)
 	l.reports = l.receiver.Flush(l.reports)
-	if len(l.reports) != intervals {
-		t.Fatalf("%d reports, want %d: %+v", len(l.reports), intervals, l.reports)
-	}
-	for i := range l.reports {
-		assertRight(t, &l.reports[i])
-	}
+	l.assertAllRight(intervals)
 	if c := l.receiver.Counters(); c.Forged != uint64(4*len(recorded)) || c.Stale+c.Duplicate == 0 {
 		t.Errorf("%+v, want %d forged", c, 4*len(recorded))
 	}
@@ -148,9 +141,7 @@ func TestOneFrameSilencesNobody(t *testing.T) {
 				return [][]byte{data}
 			}
 			const intervals = 15
-			for range intervals {
-				l.run()
-			}
+			l.runs(intervals)
 			good := map[uint64]bool{}
 			for i := range l.reports {
 				if r := &l.reports[i]; r.Err == nil {
@@ -175,10 +166,8 @@ func TestRestartWithAnyNumber(t *testing.T) {
 			if withKey {
 				l = keyedLink(t)
 			}
-			const life = 50
-			for range life {
-				l.run()
-			}
+			const life = 20
+			l.runs(life)
 			before := len(l.reports)
 			l.restart(number, withKey)
 			next, good, passed, told := uint64(0), 0, 0, before
@@ -231,18 +220,13 @@ func (l *link) restart(number uint64, withKey bool) {
 func TestRepeatedSessionIsNotFollowed(t *testing.T) {
 	l := keyedLink(t)
 	var recorded [][]byte
-	record := func(_ uint64, _ session.Frame, data []byte) [][]byte {
+	l.tamper = func(_ uint64, _ session.Frame, data []byte) [][]byte {
 		recorded = append(recorded, bytes.Clone(data))
 		return [][]byte{data}
 	}
-	l.tamper = record
-	for range 10 {
-		l.run()
-	}
+	l.runs(10)
 	l.restart(testSession+1, true)
-	for range 10 {
-		l.run()
-	}
+	l.runs(10)
 	l.tamper = nil
 	seen := len(l.reports)
 	for _, data := range recorded {

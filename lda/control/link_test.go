@@ -142,6 +142,24 @@ func foreign(f session.Frame, _ []byte) [][]byte {
 	return [][]byte{f.Append(nil, new(session.Key))}
 }
 
+// runs passes so many intervals.
+func (l *link) runs(n int) {
+	for range n {
+		l.run()
+	}
+}
+
+// assertAllRight checks that there are so many reports, and that all are right.
+func (l *link) assertAllRight(want int) {
+	l.t.Helper()
+	if len(l.reports) != want {
+		l.t.Fatalf("%d reports, want %d: %+v", len(l.reports), want, l.reports)
+	}
+	for i := range l.reports {
+		assertRight(l.t, &l.reports[i])
+	}
+}
+
 func assertRight(t testing.TB, r *Report) {
 	t.Helper()
 	want := float64(delayOf(r.Interval))

@@ -63,14 +63,9 @@ func TestReceiverStartsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.reports = nil
-	for range 2 {
-		l.run()
-	}
-	if len(l.reports) != 2 || l.reports[0].Config != l.sender.next {
+	l.runs(2)
+	if l.assertAllRight(2); l.reports[0].Config != l.sender.next {
 		t.Fatalf("%+v, tuned to %+v", l.reports, l.sender.next)
-	}
-	for i := range l.reports {
-		assertRight(t, &l.reports[i])
 	}
 	// Shifts that no Config has are refused.
 	f := session.Frame{Kind: session.Start, Fingerprint: config.Fingerprint(), Session: testSession, Interval: 9,
