@@ -70,8 +70,8 @@ type Receiver struct {
 	strange int   // markers, one after another, that do not follow on it
 	trouble error // why the last frame was rejected
 	slots   [2]slot
-	early   []Frame // parts that came before the start of their interval, with as many bytes as a slot at most
-	open    int     // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
+	early   [][]byte // parts that came before the start of their interval, with as many bytes as a slot at most
+	open    int      // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
 }
 
 // A track is a session and how far it has come.
@@ -111,6 +111,7 @@ func (r *Receiver) Receive(data []byte) error {
 	case err != nil:
 	case f.Fingerprint != r.Fingerprint:
 		err = fmt.Errorf("%w: fingerprint %016x, here %016x: other sizes, widths or seed", estimate.ErrMismatch, f.Fingerprint, r.Fingerprint)
+	case f.Kind == Part && f.Session == r.now.session && f.Interval >= r.now.next && r.holdBack(f.Interval, data):
 	case f.Kind == Part:
 		err = r.part(&f)
 	case f.Kind == Feedback:
@@ -211,27 +212,22 @@ func (r *Receiver) start(f *Frame) error {
 	*s = slot{used: true, interval: f.Interval, parts: s.parts[:0]}
 	early := r.early
 	r.early = nil
-	for i := range early { // those of later intervals are held back again
-		if err := r.part(&early[i]); err != nil {
-			r.Counters.Corrupt++
-			r.trouble = fmt.Errorf("control packet: %w", err)
-		}
+	for _, data := range early { // those of later intervals are held back again
+		_ = r.Receive(data)
 	}
 	return nil
 }
 
 // holdBack keeps a part that came before the start of its interval, if there is room.
-func (r *Receiver) holdBack(f *Frame) bool {
-	size := FrameSize + len(f.Payload)
-	for i := range r.early {
-		size += FrameSize + len(r.early[i].Payload)
+func (r *Receiver) holdBack(interval uint64, data []byte) bool {
+	size := len(data)
+	for _, d := range r.early {
+		size += len(d)
 	}
-	if f.Interval >= r.now.next+maxAhead || size > r.Bytes {
+	if interval >= r.now.next+maxAhead || size > r.Bytes {
 		return false
 	}
-	held := *f
-	held.Payload = bytes.Clone(f.Payload)
-	r.early = append(r.early, held)
+	r.early = append(r.early, bytes.Clone(data))
 	return true
 }
 
@@ -264,9 +260,7 @@ func (r *Receiver) part(f *Frame) error {
 		s, waiting = &r.slots[r.open], false
 	}
 	if !of(s) {
-		if f.Session != r.now.session || f.Interval < r.now.next || !r.holdBack(f) {
-			r.Counters.Stale++
-		}
+		r.Counters.Stale++
 		return nil
 	}
 	if n := int(f.Parts); len(s.parts) == 0 && n <= r.Parts {
