@@ -88,7 +88,7 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	if !c.begun {
 		return Report{}, false
 	}
-	if len(c.held) > 0 && cut-c.held[0].ended-2 > c.hold() {
+	if len(c.held) > 0 && cut-c.held[0].ended-2 > c.hold()+c.cuts { // points that are idle cut no more seldom
 		return c.release(), true
 	}
 	if jump := floorDiv(cut, c.cuts) - c.current; jump < -1 || jump > maxBehind {

@@ -220,6 +220,9 @@ func TestShardsAreOne(t *testing.T) {
 			for _, s := range r.Perm(2) {
 				must0(t, pair.TakeSecondShard(string('a'+rune(s)), p.record(uint64(20+s), cut, p.parts[second][s][cut])))
 			}
+			if at := pathBegin + int64(cut); (at+1)%10 == 0 { // a standby, which cuts seldom
+				must0(t, pair.TakeFirstShard("idle", p.seal.signed(&stored{session: 30, after: at - 10, through: at}, [2]*tally{})))
+			}
 		})
 	}
 	same := func(x, y []Report) string {
