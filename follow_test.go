@@ -18,16 +18,17 @@ import (
 // testKey is long enough.
 var testKey = NewKey("0123456789abcdef")
 
-// A testClock is a machine's clock: so much ahead, so much faster, and it may be set.
+// A testClock is a machine's clock: so much ahead, so much faster, or coarse, and it may be set.
 type testClock struct {
 	since time.Time
 	rate  float64
+	tick  time.Duration
 	ahead atomic.Int64 // ns
 }
 
 func (c *testClock) Now() time.Time {
 	now := time.Now().Round(0)
-	return now.Add(time.Duration(c.ahead.Load()) + time.Duration(c.rate*float64(now.Sub(c.since))))
+	return now.Add(time.Duration(c.ahead.Load()) + time.Duration(c.rate*float64(now.Sub(c.since)))).Truncate(c.tick)
 }
 
 func newTestClock(ahead time.Duration, rate float64) *testClock {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -370,6 +371,21 @@ func TestIdlePointCutsSeldom(t *testing.T) {
 		}
 		if idle < 20 || idle > 35 || busy < 10 || busy > 20 {
 			t.Errorf("%d records of 20 s in which nothing passed, %d of 5 s after that", idle, busy)
+		}
+	})
+}
+
+// A coarse clock is refused: its ticks would be in all delays.
+func TestCoarseClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for tick, refused := range map[time.Duration]bool{0: false, time.Microsecond: false, 2 * time.Millisecond: true, 15625 * time.Microsecond: true} {
+			p, err := NewPoint(Config{Key: testKey, Clock: &testClock{since: time.Now(), tick: tick}})
+			if errors.Is(err, estimate.ErrConfig) != refused {
+				t.Errorf("a clock that ticks in %v: %v", tick, err)
+			}
+			if err == nil {
+				p.Close()
+			}
 		}
 	})
 }

@@ -58,6 +58,9 @@ func NewPoint(c Config) (*Point, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if still := stands(c.Clock); still > 0 {
+		return nil, estimate.Invalid("hoplag", "Clock", fmt.Sprintf("one that stands still for %v", still), "one that ticks every 0.1 ms or more often")
+	}
 	c = c.withDefaults()
 	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: history{limit: c.History}}
 	p.open, p.shut = context.WithCancel(context.Background())
@@ -367,6 +370,19 @@ func (t *timeline) set() int64 {
 		wall = t.user.Now()
 	}
 	return wall.UnixNano() - int64(now.Sub(t.base))
+}
+
+// stands returns for how long a clock of the user's was seen to stand still. Stamps of a
+// coarse one would be off by as much, and its ticks would look like steps.
+func stands(user interface{ Now() time.Time }) time.Duration {
+	for i := 0; i < 3 && user != nil; i++ {
+		before, began := user.Now(), time.Now()
+		time.Sleep(stepLimit)
+		if user.Now().Equal(before) {
+			return time.Since(began)
+		}
+	}
+	return 0
 }
 
 // now returns the time.
