@@ -241,7 +241,9 @@ type way struct {
 
 	missing []Missing             // of the next report
 	samples estimate.Empirical    // of the latest report, as measured
-	strange [2]uint64             // packets sent and received since the delay of any was known
+	strange [2]uint64             // packets sent and received since the delay of any was known,
+	unknown int                   // and in how many reports
+	given   float64               // packets that were taken for lost and may come yet
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
 	lately  [2]float64            // packets sent and received in this report, and less and less of earlier ones
 	extra   uint64                // packets found to be extra, of which earlier reports told no reception
@@ -289,7 +291,7 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
-	w.lately, w.strange, w.extra = [2]float64{}, [2]uint64{}, 0
+	w.lately, w.strange, w.unknown, w.given, w.extra = [2]float64{}, [2]uint64{}, 0, 0, 0
 	w.tardy = w.tardy[:0]
 	w.late.giveBack()
 	w.late, w.flows = nil, nil
@@ -418,11 +420,15 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	if !fresh {
 		d.Lost, d.Extra = r.Lost, r.Extra
 	}
+	again := min(float64(d.Extra), w.given)
+	w.given = 0.99*w.given + float64(d.Lost) - again
 	w.account(&d)
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
-		w.strange = [2]uint64{}
+		w.strange, w.unknown = [2]uint64{}, 0
+	} else if r.Received > 0 {
+		w.unknown++
 	}
-	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + float64(r.Received)}
+	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + float64(r.Received) - again}
 	switch {
 	case r.Sent+d.Received+d.Lost == 0:
 		d.Err = ErrIdle
@@ -430,7 +436,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
 	case 1000*r.Repeats.Packets > r.Received+r.Sent:
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats.Packets, r.Sent)
-	case !fresh && min(w.strange[0], w.strange[1]) > enough:
+	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports:
 		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, w.strange[1])
 	}
 	if d.Err == nil {
@@ -460,7 +466,7 @@ const (
 	// and surely at certainly.
 	deviations, surely = 2.24, 3.29
 
-	// enough is how many packets it takes to say that points see unlike ones, and many that all come
-	// after they are sent.
-	enough, many = 30, 100
+	// enough is how many packets, in reports, it takes to say that points see unlike ones, and many that
+	// all come after they are sent.
+	enough, reports, many = 30, 3, 100
 )

@@ -146,3 +146,30 @@ func TestFewUnlikePackets(t *testing.T) {
 		})
 	}
 }
+
+// A link that stores messages while it is down and forwards them then neither doubles them nor changes their
+// bytes. What was taken for lost meanwhile is extra.
+func TestOutage(t *testing.T) {
+	for _, down := range []time.Duration{5 * time.Second, 30 * time.Second} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			l.each(100*time.Millisecond, func(i int) {
+				l.a.Load().PassedNumber(uint64(i))
+				time.Sleep(40 * time.Millisecond)
+				if at := time.Duration(i) * 100 * time.Millisecond; at > 5*time.Second && at < 5*time.Second+down {
+					time.Sleep(5*time.Second + down - at)
+				}
+				l.b.PassedNumber(uint64(i))
+			})
+			var lost, extra uint64
+			for _, r := range l.reports(12 + int(down/time.Second)) {
+				lost, extra = lost+r.Forth.Lost, extra+r.Forth.Extra
+				if err := r.Forth.Err; errors.Is(err, ErrCopies) || errors.Is(err, ErrUnlike) {
+					t.Errorf("down for %v: %v", down, r)
+				}
+			}
+			if down > 10*time.Second && lost < 100 || extra < lost*8/10 || extra > lost {
+				t.Errorf("down for %v: %d lost, %d extra", down, lost, extra)
+			}
+		})
+	}
+}
