@@ -107,7 +107,7 @@ type Config struct {
 	// ClocksAgree says that the clocks of the points need no correction: both are
 	// of one host, or PTP keeps them. It is an error if more than one message in a
 	// hundred then arrives before it is sent; a step that leaves all delays positive
-	// looks like slower messages.
+	// looks like slower messages, and what the clocks differ by is in no interval.
 	ClocksAgree bool
 
 	// Asymmetry is how much the least delays of the two directions may differ. 0

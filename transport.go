@@ -287,8 +287,8 @@ func (p *Pair) TakeSecond(record []byte) error { return p.take(second, "", recor
 // TakeFirstShard takes a record of one of several Points that together are the
 // first point: the machines behind one address, each with some of the packets.
 // What they counted is added up cut by cut, and is as good as if one had
-// counted all, whichever of them a packet passes. Their clocks must agree for
-// that, as those of one machine or of a rack do. Shards may come and go:
+// counted all, whichever of them a packet passes. Their clocks must agree, as those
+// of one machine or with PTP do: what they differ by is in no interval. Shards may come and go:
 // reports then say that they begin anew (Report.Begins). What a shard sent before its
 // first record came counts as Extra. A shard that is
 // silent for 5 seconds counts as gone; until then the others wait for it.

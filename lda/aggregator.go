@@ -166,10 +166,23 @@ func (a *Aggregator) Packets() uint64 {
 
 func sameConfig(here, there *Aggregator) error { return here.config.same(&there.config) }
 
-// same returns an error unless another Config is as this one.
+// same returns an error that says what another Config has that is not as in this one.
 func (c *Config) same(other *Config) error {
 	if *c == *other {
 		return nil
 	}
-	return fmt.Errorf("lda: %w: %+v there, %+v here", estimate.ErrMismatch, *other, *c)
+	field, there, here := "Identity", any(other.Identity), any(c.Identity)
+	for i, b := range c.Banks {
+		if o := other.Banks[i]; o.Rows != b.Rows {
+			field, there, here = fmt.Sprintf("Banks[%d].Rows", i), o.Rows, b.Rows
+		} else if o.Shift != b.Shift {
+			field, there, here = fmt.Sprintf("Banks[%d].Shift", i), o.Shift, b.Shift
+		}
+	}
+	if other.SumBits != c.SumBits {
+		field, there, here = "SumBits", other.SumBits, c.SumBits
+	} else if other.DigestBits != c.DigestBits {
+		field, there, here = "DigestBits", other.DigestBits, c.DigestBits
+	}
+	return fmt.Errorf("lda: %w: %s is %v there, %v here", estimate.ErrMismatch, field, there, here)
 }
