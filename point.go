@@ -59,7 +59,7 @@ func NewPoint(c Config) (*Point, error) {
 		return nil, err
 	}
 	if still := stands(c.Clock); still > 0 {
-		return nil, estimate.Invalid("hoplag", "Clock", fmt.Sprintf("one that stands still for %v", still), "one that ticks every 0.1 ms or more often")
+		return nil, estimate.Invalid("hoplag", "Clock", fmt.Sprintf("one that stands still for %v", still), "a tick every 0.1 ms or more often")
 	}
 	c = c.withDefaults()
 	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: history{limit: c.History}}
