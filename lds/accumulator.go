@@ -144,7 +144,7 @@ func (a *Accumulator) Reset() {
 	}
 	for i := range a.whole {
 		t := &a.whole[i]
-		*t = total{left: t.left, told: t.told + max(0, t.lost), open: pending{outstanding: t.open.outstanding}}
+		*t = total{left: t.left, before: t.left, told: t.told + max(0, t.lost), open: pending{outstanding: t.open.outstanding}}
 	}
 	a.first, a.since, a.clocks, a.current = a.from, a.end, nil, false
 }
@@ -189,11 +189,14 @@ func (a *Accumulator) complete() {
 		a.take(a.all, to)
 	}
 	var means, lossy, packets scatter
-	var joined, told, received [MaxRows]float64
+	var joined, told, sent, received [MaxRows]float64
 	for i := range a.all {
 		t, row := &a.all[i], i/a.config.Columns
-		joined[row] += float64(t.joined)
-		told[row] += float64(min(t.joined, t.told+max(0, t.lost)))
+		// Of a cell's packets that came without being sent, as many may be told lost ones.
+		came := t.lost + max(0, t.left) - t.before - int(t.sent) + int(t.received)
+		joined[row] += float64(came)
+		told[row] += float64(min(came, t.told+max(0, t.lost)))
+		sent[row] += float64(int(t.sent) + t.before)
 		received[row] += float64(t.received)
 		t.settle(t.open.deviation == 0)
 		if x, y := &t.exact, &t.lossy; x.packets > 0 {
@@ -208,6 +211,9 @@ func (a *Accumulator) complete() {
 		const few = 2 // may be copies
 		if n > few {
 			a.joined = max(a.joined, (told[r]*float64(a.end-a.since)+(n-told[r])*a.slowest)/received[r])
+		}
+		if a.clocks != nil && received[r] > sent[r] {
+			a.clocks = errCopies
 		}
 	}
 	if means.cells < 2 {
@@ -228,14 +234,16 @@ func (a *Accumulator) complete() {
 	a.current = true
 }
 
+var errCopies = fmt.Errorf("%w: more packets come than are sent", errNoSamples)
+
 // Estimate returns the delay of flow f over all intervals, from its cells as the
 // function [Estimate] reads them. Lost is at least Overdue and at most Lost: the
 // packets outstanding in the flow's cells are lost, or on their way.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if more of
-// its packets were on their way when the report began and ended than came in it, and an error
-// that wraps [estimate.ErrClocks] if the points' clocks disagree: if one was set,
-// or packets come before they are sent, on average, which hides what is lost.
+// its packets were on their way when the report began and ended than came in it, or if so many come
+// twice that the others hide; and an error that wraps [estimate.ErrClocks] if the points' clocks
+// disagree: if one was set, or packets come before they are sent, on average, which hides what is lost.
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	a.complete()
 	c := &a.config
@@ -270,7 +278,7 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 			all.sent += t.sent
 			all.received += t.received
 			all.lost += t.lost
-			all.left += max(0, t.left)
+			all.left += max(0, t.left) + int(t.hidden)
 			all.began, all.ended = all.began.plus(t.began), all.ended.plus(t.ended).plus(t.gone)
 		}
 		sent = min(sent, atMost(float64(all.sent), rate))
@@ -305,11 +313,7 @@ func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts
 	if a.clocks != nil {
 		return joint.Result{}, a.clocks
 	}
-	sent := make([]uint64, len(a.all))
-	for i := range sent {
-		sent[i] = a.all[i].sent
-	}
-	d := decoding{Config: &a.config, held: sent, at: func(i int) content { return a.known[i] }, single: a.single}
+	d := decoding{Config: &a.config, at: func(i int) content { return a.known[i] }, single: a.single}
 	d.late = func(f hashing.Flow, packets float64) float64 {
 		r := a.tally(f)
 		return r.Late + max(r.less, r.more)*max(1, float64(r.Received)/packets)

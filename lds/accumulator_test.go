@@ -144,25 +144,27 @@ func TestLossesThatShowLater(t *testing.T) {
 	var answers, in, narrow uint64
 	for seed := range uint64(4) {
 		for _, loss := range []float64{0.001, 0.2} {
-			a, sums, came, lost := slowAndLost(t, c, seed, loss)
-			for f, n := range came {
+			random := rand.New(rand.NewPCG(seed, 9))
+			a, flows := watch(t, c, random, 1e5, 100, 31, func(int64) (took, again int64, lost bool) {
+				if took = int64(5e6 * random.ExpFloat64()); random.IntN(500) == 0 {
+					took = 3e9
+				}
+				return took, 0, random.Float64() < loss
+			})
+			for f, of := range flows {
 				r, err := a.Estimate(f)
-				if r.Lost < lost[f] {
-					t.Errorf("loss %g, flow %d lost %d: %+v, %v", loss, f, lost[f], r, err)
+				if want := of.mean(); r.Lost < of.lost || err == nil && r.MeanError < 1 && math.Abs(r.Mean-want) > 1 {
+					t.Errorf("loss %g, flow %d took %v and lost %d: %+v, %v", loss, f, want, of.lost, r, err)
 				}
 				if err != nil {
 					continue
 				}
 				answers++
-				want, within := sums[f]/n, r.MeanInterval(0.95)
-				if within.Low-1 <= want && want <= within.High+1 {
+				if within := r.MeanInterval(0.95); within.Low-1 <= of.mean() && of.mean() <= within.High+1 {
 					in++
 				}
-				if r.Late = 0; r.MeanInterval(0.95).High >= want {
+				if r.Late = 0; r.MeanInterval(0.95).High >= of.mean() {
 					narrow++
-				}
-				if r.MeanError < 1 && math.Abs(r.Mean-want) > 1 {
-					t.Errorf("loss %g, flow %d took %v: %+v", loss, f, want, r)
 				}
 			}
 		}
@@ -174,35 +176,6 @@ func TestLossesThatShowLater(t *testing.T) {
 	if narrow > answers-answers/20 {
 		t.Errorf("without Late %d of %d intervals reach the mean", narrow, answers)
 	}
-}
-
-// slowAndLost passes 50 flows of 200 packets a second for ten seconds. One packet in 500 takes
-// three seconds, the others 5 ms on average.
-func slowAndLost(t *testing.T, c Config, seed uint64, loss float64) (
-	a *Accumulator, sums, came map[hashing.Flow]float64, lost map[hashing.Flow]uint64,
-) {
-	const flows, intervals, length = 50, 131, int64(1e8)
-	random := rand.New(rand.NewPCG(seed, 9))
-	x := newTimeline(t, c, intervals, length)
-	sums, came, lost = map[hashing.Flow]float64{}, map[hashing.Flow]float64{}, map[hashing.Flow]uint64{}
-	for now := int64(0); now < 100*length; now += int64(random.ExpFloat64() * 1e5) {
-		f, p, took := hashing.Flow(hashing.Word(1, random.Uint64N(flows))), hashing.Packet(random.Uint64()), int64(5e6*random.ExpFloat64())
-		if random.IntN(500) == 0 {
-			took = 3e9
-		}
-		gone := random.Float64() < loss
-		if x.pass(f, p, now, now+took, gone); gone {
-			lost[f]++
-			continue
-		}
-		sums[f] += float64(took)
-		came[f]++
-	}
-	a = mustAccumulate(t, c)
-	for k := range intervals {
-		x.add(t, a, k)
-	}
-	return a, sums, came, lost
 }
 
 // What an Accumulator was told in another order, or of other sizes, or twice, it

@@ -23,6 +23,7 @@ type content struct {
 	took
 	variance float64
 	usable   bool
+	sent     uint64 // packets
 	tally    uint64 // of the cell upstream: equal ones have the same packets
 }
 
@@ -118,7 +119,7 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 	p.up, p.down = up, down
 	digests, bits := up.config.DigestBits, up.config.SumBits
 	for _, at := range cells {
-		if u, d := &up.cells[at], &down.cells[at]; compare(u, d, digests) == usable {
+		if u, d := &up.cells[at], &down.cells[at]; same(u, d, digests) {
 			p.around.look(u, d, bits)
 		}
 	}
@@ -131,7 +132,7 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 	seen := uint64(0) // rows have a flow's packets again
 	for _, at := range cells {
 		u, d := &up.cells[at], &down.cells[at]
-		if n := float64(u.count()); n > 0 && n <= fewPackets && u.tally != seen && compare(u, d, digests) == usable {
+		if n := float64(u.count()); n > 0 && n <= fewPackets && u.tally != seen && same(u, d, digests) {
 			seen = cmp.Or(seen, u.tally)
 			times.add(p.sent(u), n, 0)
 			x := p.around.beyond(u, d, bits)
@@ -163,24 +164,23 @@ func (p *pairs) sent(u *cell) float64 {
 func (p *pairs) at(i int) (x content) {
 	c, u, d := &p.up.config, &p.up.cells[i], &p.down.cells[i]
 	sent, received := float64(u.count()), float64(d.count())
-	x.packets, x.tally = sent, u.tally
-	if !c.fits(uint64(u.count())) {
+	x.packets, x.sent, x.tally = sent, uint64(u.count()), u.tally
+	if !c.fits(x.sent) || sent+received == 0 {
 		return x
 	}
-	switch compare(u, d, c.DigestBits) {
-	case usable:
+	if same(u, d, c.DigestBits) {
 		x.beyond, x.usable = p.around.beyond(u, d, c.SumBits), true
-	case lossy:
-		differ := max(math.Abs(sent-received), 2)
-		if received == 0 || sent <= differ || math.IsInf(p.times, 1) || !fits(uint64(sent), c.SumBits, 4*math.Sqrt(p.times)) {
-			return x
-		}
-		moved := d.sum - u.sum - p.origin*(uint64(d.count())-uint64(u.count())) - uint64(p.around.delay)*uint64(d.count())
-		x.packets = received
-		x.beyond = float64(estimate.SignExtend(moved, int(c.SumBits))) - (received-sent)*p.sent(u)/sent
-		x.variance, x.usable = differ*p.times, true
-		x.believe(p.apart)
+		return x
 	}
+	differ := max(math.Abs(sent-received), 2)
+	if received == 0 || sent <= differ || math.IsInf(p.times, 1) || !fits(x.sent, c.SumBits, 4*math.Sqrt(p.times)) {
+		return x
+	}
+	moved := d.sum - u.sum - p.origin*(uint64(d.count())-x.sent) - uint64(p.around.delay)*uint64(d.count())
+	x.packets = received
+	x.beyond = float64(estimate.SignExtend(moved, int(c.SumBits))) - (received-sent)*p.sent(u)/sent
+	x.variance, x.usable = differ*p.times, true
+	x.believe(p.apart)
 	return x
 }
 

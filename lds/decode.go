@@ -40,21 +40,14 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 		every[i] = uint32(i)
 	}
 	cells := newPairs(up, down, every)
-	held := make([]uint64, len(up.cells))
-	for i := range held {
-		held[i] = uint64(up.cells[i].count())
-	}
-	d := decoding{
-		Config: &up.config, held: held, at: cells.at, around: float64(cells.around.delay), single: cells.single,
-	}
+	d := decoding{Config: &up.config, at: cells.at, around: float64(cells.around.delay), single: cells.single}
 	return d.solve(ctx, flows, opts)
 }
 
-// A decoding is what joint decoding takes: packets sent and what is known of each
-// cell, beyond a delay about which all are centred, and how one flow is read.
+// A decoding is what joint decoding takes: what is known of each cell, beyond a delay
+// about which all are centred, and how one flow is read.
 type decoding struct {
 	*Config
-	held   []uint64
 	at     func(cell int) content
 	around float64
 	single float64 // variance of the time of one packet
@@ -69,21 +62,22 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 	if err != nil {
 		return joint.Result{}, err
 	}
-	if slices.ContainsFunc(flows, func(f joint.FlowRecord) bool { return f.Packets == 0 }) {
-		counts := joint.Counts{Held: d.held, Rows: d.Rows, CellsPerRow: d.Spread, Rates: d.Rates[:d.Rows], Cells: list}
-		if flows, err = counts.Decode(ctx, flows); err != nil {
-			return joint.Result{}, fmt.Errorf("lds: %w", err)
-		}
-	}
-	cells, n := len(d.held), len(flows)
+	cells, n := d.Rows*d.Columns, len(flows)
 	p := joint.Problem{
 		Sum: make([]float64, cells), Count: make([]float64, cells), Variance: make([]float64, cells), Unusable: make([]bool, cells),
 		Rows: d.Rows, CellsPerRow: d.Spread, Rates: d.Rates[:d.Rows], Cells: list, Packets: make([]float64, n), Doubt: make([]float64, n),
 	}
-	for i := range cells {
+	held := make([]uint64, cells)
+	for i := range held {
 		x := d.at(i)
-		p.Sum[i], p.Count[i], p.Variance[i] = x.beyond, x.packets, x.variance
-		p.Unusable[i] = !x.usable && (x.packets > 0 || d.held[i] > 0)
+		held[i], p.Sum[i], p.Count[i], p.Variance[i] = x.sent, x.beyond, x.packets, x.variance
+		p.Unusable[i] = !x.usable && (x.packets > 0 || x.sent > 0)
+	}
+	if slices.ContainsFunc(flows, func(f joint.FlowRecord) bool { return f.Packets == 0 }) {
+		counts := joint.Counts{Held: held, Rows: d.Rows, CellsPerRow: d.Spread, Rates: d.Rates[:d.Rows], Cells: list}
+		if flows, err = counts.Decode(ctx, flows); err != nil {
+			return joint.Result{}, fmt.Errorf("lds: %w", err)
+		}
 	}
 	for i, f := range flows {
 		p.Packets[i], p.Doubt[i] = f.Packets, f.Doubt

@@ -102,16 +102,16 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 func (v *view) read(result *Result) bool {
 	c := v.config
 	var best *content
+	var loads [MaxRows * maxSpread]float64 // +Inf for cells that are not usable
 	least, purest := math.Inf(1), 0
 	for r, rate := range c.Rates[:c.Rows] {
-		own := v.own(r)
-		for i := range own {
-			one := &own[i]
-			if !one.usable || one.packets == 0 {
-				continue
+		for i, own := 0, v.own(r); i < c.Spread; i++ {
+			one, load := &own[i], math.Inf(1)
+			if one.usable && one.packets > 0 {
+				result.Usable++
+				load = one.load(rate, v.apart)
 			}
-			result.Usable++
-			if load := one.load(rate, v.apart); load < least {
+			if loads[r*c.Spread+i] = load; load < least {
 				best, least, purest = one, load, r
 			}
 		}
@@ -121,42 +121,27 @@ func (v *view) read(result *Result) bool {
 	}
 	// A row's cells hold different packets, so their sums reveal the
 	// deviation. Cells of two rows hold the same packets.
-	var rows [MaxRows]estimate.Cells
-	parts := 0
-	for r, rate := range c.Rates[:c.Rows] {
-		selected := 0
-		for _, one := range v.own(r) {
-			if one.usable && one.packets > 0 && one.load(rate, v.apart) <= (1+c.Tolerance)*least {
-				selected++
-				rows[r].Add(one.beyond, uint64(one.packets+0.5))
+	var mean, squares, packets float64
+	for r := range c.Rows {
+		var row estimate.Cells
+		for i, one := range v.own(r) {
+			if loads[r*c.Spread+i] <= (1+c.Tolerance)*least {
+				row.Add(one.beyond, uint64(one.packets+0.5))
 			}
 		}
-		parts = max(parts, selected)
+		if n := float64(row.N()); n > 0 {
+			packets += n
+			mean += (row.Mean() - mean) * n / packets
+			squares += row.Variance() * float64(row.DegreesOfFreedom())
+			result.DegreesOfFreedom += row.DegreesOfFreedom()
+			result.N = max(result.N, row.N())
+			result.Share = max(result.Share, float64(row.Cells())/float64(c.Spread))
+		}
 	}
-	result.Mean = result.deviate(&rows)
-	result.Share = float64(parts) / float64(c.Spread)
+	if result.Mean = mean; result.DegreesOfFreedom > 0 {
+		result.StdDev = math.Sqrt(squares / float64(result.DegreesOfFreedom))
+	}
 	o := others{view: v, row: purest}
 	result.MeanError = o.meanError(best)
 	return true
-}
-
-// deviate sets StdDev, DegreesOfFreedom and N from the selected cells of each
-// row. It returns the mean of all cells.
-func (r *Result) deviate(rows *[MaxRows]estimate.Cells) (mean float64) {
-	var squares, packets float64
-	for i := range rows {
-		row := &rows[i]
-		if row.N() == 0 {
-			continue
-		}
-		packets += float64(row.N())
-		mean += (row.Mean() - mean) * float64(row.N()) / packets
-		squares += row.Variance() * float64(row.DegreesOfFreedom())
-		r.DegreesOfFreedom += row.DegreesOfFreedom()
-		r.N = max(r.N, row.N())
-	}
-	if r.DegreesOfFreedom > 0 {
-		r.StdDev = math.Sqrt(squares / float64(r.DegreesOfFreedom))
-	}
-	return mean
 }

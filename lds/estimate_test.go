@@ -25,7 +25,7 @@ func slowEstimate(up, down *slowSketch, f hashing.Flow) (mean float64, ok bool) 
 			if a == nil || b == nil || a.N != b.N || (a.D-b.D)%(1<<up.DigestBits) != 0 {
 				continue
 			}
-			sum := float64(b.S.Int64() - a.S.Int64())
+			sum := float64(b.S - a.S)
 			cells = append(cells, candidate{sum, float64(a.N), atMost(float64(a.N), up.Rates[i])})
 			least = min(least, atMost(float64(a.N), up.Rates[i]))
 		}

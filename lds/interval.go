@@ -1,6 +1,7 @@
 package lds
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -11,7 +12,8 @@ import (
 // Flows fall at random, so others bring to a flow's cell what the cells next to it hold: each
 // of these is a candidate. If others brought u packets with the sum s to a cell of n packets and
 // the mean m, the mean of the flow is off by (s − u·m) ÷ (n − u). A candidate is the likelier, the
-// better the n − u packets that it leaves explain the flow's cells in all rows (METHODS, section 8).
+// better the n − u packets that it leaves explain the flow's cells in all rows: there, others
+// brought what is left of packets and of time (METHODS, section 8).
 const lengths = 33 // classes of packet counts, by their binary length
 
 // A candidate is an error of a mean, with its likelihood.
@@ -21,36 +23,35 @@ type candidate struct{ off, weight float64 }
 type others struct {
 	*view
 	row     int                       // of the cell that was read
-	counts  [MaxRows]float64          // packets of the flow's least loaded cell in each row
+	least   [MaxRows]content          // the flow's least loaded cell in each row
 	alike   [MaxRows]int              // the first row of the same rate
 	density [MaxRows][lengths]float64 // relative likelihood that a cell holds a number of packets
 
+	middle, away float64 // the median of the means of cells next to the flow's, and how far they are from it
+	most         float64 // how far the flow is from its cell at most
+	doubt        float64 // variance of how many packets the cell that was read stands for
+
 	list [2 * nearCells * MaxRows]candidate
 	used int
-
-	doubt float64 // variance of how many packets the cell that was read stands for
-	// How far the means of cells next to the flow's are from its own.
-	beside, distances, farthest float64
 }
 
 // meanError returns the scale of the error of the mean of the cell that was read, for
 // Student's distribution of intervalDegrees. It is +Inf if there is no candidate.
 func (o *others) meanError(own *content) float64 {
 	c, n, mean := o.config, own.packets, own.beyond/own.packets
-	o.look()
+	o.look(mean)
 	part := c.Rates[o.row] / float64(c.Spread)
 	o.doubt = n * (1 - part) / (part * part)
 	for r := range c.Rows {
 		for _, near := range o.near(r) {
-			o.add(&near, n, part, mean, o.alike[r] == o.alike[o.row])
+			if o.alike[r] == o.alike[o.row] {
+				o.add(&near, n, part, mean)
+			}
 		}
 	}
-	off, most := 0.0, 2*o.apart
-	if o.beside > 0 {
-		most = o.farthest + math.Sqrt(o.distances/o.beside)
-	}
+	off := 0.0
 	if !o.alone(own) {
-		off = o.quantile(most)
+		off = o.quantile()
 	}
 	// Which of the flow's packets are in the cell is chance, and so is how long
 	// those took that are not known.
@@ -85,18 +86,20 @@ func (o *others) alone(own *content) bool {
 }
 
 // look reads what the flow's cells and those next to them hold.
-func (o *others) look() {
+func (o *others) look(mean float64) {
 	c := o.config
+	var list [2 * nearCells * MaxRows]float64
+	means := list[:0]
 	for r := range c.Rows {
 		for o.alike[r] < r && c.Rates[o.alike[r]] != c.Rates[r] {
 			o.alike[r]++
 		}
-		o.counts[r] = math.Inf(1)
-		for _, own := range o.own(r) {
-			o.counts[r] = min(o.counts[r], own.packets)
-		}
+		o.least[r] = slices.MinFunc(o.own(r), func(a, b content) int { return cmp.Compare(a.packets, b.packets) })
 		for _, near := range o.near(r) {
 			o.density[o.alike[r]][bits.Len32(uint32(near.packets+0.5))]++
+			if o.tells(&near) {
+				means = append(means, near.beyond/near.packets)
+			}
 		}
 	}
 	for r := range c.Rows {
@@ -104,6 +107,23 @@ func (o *others) look() {
 			smooth(&o.density[r])
 		}
 	}
+	slices.Sort(means)
+	n := len(means)
+	if o.most = 2 * o.apart; n == 0 {
+		return
+	}
+	squares := 0.0
+	for _, m := range means {
+		squares += sq(m - mean)
+	}
+	o.most = max(means[n-1]-mean, mean-means[0]) + math.Sqrt(squares/float64(n))
+	o.middle, o.away = means[n/2], cmp.Or((means[n*5/6]-means[n/6])/2, o.apart) // two thirds of them are that near
+}
+
+// tells reports whether the mean of a cell next to the flow's tells of others.
+func (o *others) tells(near *content) bool {
+	const certain = 0.1 // of the variance of means of cells
+	return near.usable && near.packets > 0 && near.variance <= certain*sq(near.packets*o.apart)
 }
 
 // smooth turns numbers of cells into densities. No number of packets is
@@ -140,63 +160,62 @@ func (o *others) likely(r int, n, variance float64) float64 {
 // sizeShape is the shape of the Pareto distribution of sizes.
 const sizeShape = 0.8
 
-// explains returns how likely it is that the flow has this many packets, by the
-// rows other than its own.
-func (o *others) explains(packets float64) float64 {
-	likely := math.Pow(packets, -1-sizeShape)
+// explains returns how likely it is that the flow has this many packets, which took so long
+// together, by the rows other than its own.
+func (o *others) explains(packets, sum float64) float64 {
+	likely := math.Pow(packets, -1-sizeShape) * o.usual(sum, packets, 0)
 	for r, rate := range o.config.Rates[:o.config.Rows] {
-		if part := rate / float64(o.config.Spread); r != o.row {
-			likely *= o.likely(r, o.counts[r]-part*packets, part*(1-part)*packets+part*part*o.doubt)
+		if r == o.row {
+			continue
+		}
+		x, part := &o.least[r], rate/float64(o.config.Spread)
+		left, chance := x.packets-part*packets, part*(1-part)*packets
+		likely *= o.likely(r, left, chance+part*part*o.doubt)
+		if x.usable && !math.IsInf(o.single, 1) {
+			likely *= o.usual(x.beyond-part*sum, left, x.variance+chance*o.single)
 		}
 	}
 	return likely
 }
 
-// add adds a cell next to the flow's.
-func (o *others) add(near *content, n, part, mean float64, alike bool) {
-	u, sum := near.packets, near.beyond
-	switch {
-	case u == 0:
-		if alike {
-			o.list[o.used] = candidate{0, o.explains(n / part)}
-			o.used++
-		}
-		return
-	case !near.usable || near.variance > certain*u*u*o.apart*o.apart:
-		return
+// usual returns how likely packets of others are to take so long together, if that is uncertain
+// by a variance: their mean is like those of cells next to the flow's, with tails as heavy as
+// those of Student's distribution of three degrees.
+func (o *others) usual(sum, packets, variance float64) float64 {
+	scale := sq(max(packets, 1)*o.away) + variance
+	if scale == 0 {
+		return 1
 	}
-	o.beside++
-	distance := math.Abs(sum/u - mean)
-	o.distances += distance * distance
-	o.farthest = max(o.farthest, distance)
-	if u < n && alike {
-		o.list[o.used] = candidate{math.Abs(sum-u*mean) / (n - u), o.explains((n - u) / part)}
-		o.used++
-	}
+	return math.Sqrt(scale) * scale / sq(sq(sum-packets*o.middle)+3*scale)
 }
 
-// certain is the greatest variance of a cell's mean that tells of others, in
-// variances of means of cells.
-const certain = 0.1
+// add adds a cell next to the flow's, which samples alike. No flow is farther from its cell than the
+// farthest of the cells is, by more than these are apart.
+func (o *others) add(near *content, n, part, mean float64) {
+	u, sum, off := near.packets, near.beyond, 0.0
+	if u > 0 {
+		if u >= n || !o.tells(near) {
+			return
+		}
+		off = min(math.Abs(sum-u*mean)/(n-u), o.most)
+	}
+	o.list[o.used] = candidate{off, o.explains((n-u)/part, (n*mean-sum)/part)}
+	o.used++
+}
 
 // quantile returns that of the candidates at intervalOf, but at most the given error,
 // as a part of Student's.
-func (o *others) quantile(most float64) float64 {
+func (o *others) quantile() float64 {
 	list, total, squares, mean := o.list[:o.used], 0.0, 0.0, 0.0
 	for _, c := range list {
 		total += c.weight
 		squares += c.weight * c.weight
-		mean += c.weight * sq(min(c.off, most))
+		mean += c.weight * sq(c.off)
 	}
 	if total == 0 {
 		return math.Inf(1)
 	}
-	slices.SortFunc(list, func(a, b candidate) int {
-		if a.off < b.off {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.off, b.off) })
 	// As many candidates as these are worth miss the next one with a probability
 	// of one in as many and one.
 	worth := total * total / squares
@@ -204,11 +223,11 @@ func (o *others) quantile(most float64) float64 {
 	for ; at < len(list)-1 && left > list[at].weight; at++ {
 		left -= list[at].weight
 	}
-	if off := min(list[at].off, most); off > 0 {
+	if off := list[at].off; off > 0 {
 		return off / studentAt
 	}
 	// Nearly all are right: what the others are off by, and the next one.
-	return math.Sqrt((worth*mean/total + sq(most)) / (worth + 1))
+	return math.Sqrt((worth*mean/total + sq(o.most)) / (worth + 1))
 }
 
 // intervalDegrees are the degrees of freedom of the Student distribution

@@ -19,10 +19,7 @@ type cell struct {
 	tally uint64
 }
 
-func (c *cell) add(sum, tally uint64) {
-	c.sum += sum
-	c.tally += tally
-}
+func (c *cell) add(sum, tally uint64) { c.sum, c.tally = c.sum+sum, c.tally+tally }
 
 // sample is add if chosen is below the threshold, without a branch.
 func (c *cell) sample(sum, tally, chosen, threshold uint64) {
@@ -51,19 +48,10 @@ type Sketch struct {
 	cells      []cell          // row after row
 	thresholds [MaxRows]uint64 // for hashing.Sampled
 	config     Config
-	quick      bool
+	quick      bool // four rows, one cell a flow in each, of which the last two see all packets or few
 	sampling   bool // the last rows
 	rare       bool // the last two of four rows sample so few that a branch is worth it
 	stamp
-}
-
-const few = 1.0 / 8 // of the packets, so that a branch is seldom taken
-
-// quick reports whether Update has code of its own for a valid Config: four rows, each
-// flow in one cell of a row. The last two see every packet or sample few.
-func (c *Config) quick() bool {
-	r := &c.Rates
-	return c.Rows == 4 && c.Spread == 1 && r[0] == 1 && r[1] == 1 && (r[2] == 1 && r[3] == 1 || r[2] <= few && r[3] <= r[2])
 }
 
 // New returns an empty sketch. The error wraps [estimate.ErrConfig].
@@ -76,8 +64,10 @@ func New(c Config) (*Sketch, error) {
 
 // newSketch makes a sketch of a validated Config.
 func newSketch(c Config) *Sketch {
-	s := &Sketch{cells: make([]cell, c.Rows*c.Columns), config: c, quick: c.quick()}
-	s.rare = c.Rows == 4 && c.Rates[2] <= few && c.Rates[3] <= c.Rates[2]
+	const few = 1.0 / 8 // of the packets, so that a branch is seldom taken
+	s, rates := &Sketch{cells: make([]cell, c.Rows*c.Columns), config: c}, &c.Rates
+	s.rare = c.Rows == 4 && rates[2] <= few && rates[3] <= rates[2]
+	s.quick = c.Rows == 4 && c.Spread == 1 && rates[0] == 1 && rates[1] == 1 && (rates[2] == 1 && rates[3] == 1 || s.rare)
 	for r := range c.Rows {
 		s.thresholds[r] = hashing.Threshold(c.Rates[r])
 		s.sampling = s.sampling || c.Rates[r] < 1
@@ -224,24 +214,9 @@ func (c *Config) at(r int, f hashing.Flow, offset int) int {
 	return r*c.Columns + column
 }
 
-// condition is what a pair of cells reveals about its packets.
-type condition int
-
-const (
-	empty  condition = iota // no packet at either point
-	usable                  // the same packets, as far as the digest can tell
-	lossy                   // other ones
-)
-
-// compare returns the condition of the cells at one index of two sketches.
-func compare(up, down *cell, digestBits uint8) condition {
-	switch differ := up.digest() ^ down.digest(); {
-	case up.count() != down.count() || uint64(differ)&(1<<digestBits-1) != 0:
-		return lossy
-	case up.count() == 0:
-		return empty
-	}
-	return usable
+// same reports whether a cell had the same packets at two points, as far as the digest can tell.
+func same(up, down *cell, digestBits uint8) bool {
+	return up.count() == down.count() && uint64(up.digest()^down.digest())&(1<<digestBits-1) == 0
 }
 
 // Merge adds what b saw to s, as if s had seen it all. b is another shard of

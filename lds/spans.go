@@ -16,7 +16,8 @@ type total struct {
 	lost, left     int    // packets lost for certain, and those outstanding at the end
 	tally          uint64 // the sum of those upstream
 	seen           bool   // in the part that is added
-	joined         int    // packets received that were not sent, or had been taken for lost
+	before         int    // outstanding when the report began
+	hidden         uint64 // packets sent in spans in which others came as well, which hide losses
 	told           int    // packets taken for lost in earlier reports
 
 	began, ended, gone ages // of the packets on their way when the report began, at its end, and at gaps
@@ -86,8 +87,8 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 		t.settle(s.Variance == 0 && s.Aged == 0)
 	}
 	t.seen = true
-	if !s.Open {
-		t.joined += s.Joined
+	if s.Joined > 0 || !s.Open && s.Lost == 0 && s.Variance > 0 {
+		t.hidden += uint64(s.Sent)
 	}
 	own := took{float64(s.Received), s.Area, s.Usual}
 	switch {
@@ -198,5 +199,5 @@ func (t *total) content(b *borrowing) content {
 	if u := float64(t.unknown); u > 0 { // they may be slow, as those on their way at a cut
 		y.variance += sq(packets*u/float64(t.received)) * b.single * (1 + 1/u)
 	}
-	return content{took{packets, x.beyond + y.beyond, 0}, y.variance, x.usable, t.tally}
+	return content{took{packets, x.beyond + y.beyond, 0}, y.variance, x.usable, t.sent, t.tally}
 }

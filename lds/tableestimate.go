@@ -79,7 +79,7 @@ func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
 	}
 	for k := range sent.cells {
 		u, d := &sent.cells[k], &received.cells[k]
-		if compare(u, d, c.DigestBits) == usable && fits(uint64(u.count()), c.SumBits, reach) {
+		if u.count() > 0 && same(u, d, c.DigestBits) && fits(uint64(u.count()), c.SumBits, reach) {
 			do(u, d)
 		}
 	}

@@ -101,10 +101,9 @@ func mustNew(t testing.TB, c Config) *Sketch {
 	return s
 }
 
-// slowCell and slowSketch follow Fig. 5 to the letter, over maps and whole
-// numbers of any size.
+// slowCell and slowSketch follow Fig. 5 to the letter, over maps.
 type slowCell struct {
-	S    *big.Int
+	S    int64
 	N, D uint64
 }
 
@@ -113,18 +112,12 @@ type slowSketch struct {
 	cells map[[2]int]*slowCell
 }
 
-// part is ⌊h·n/2³²⌋ of a 32-bit hash.
-func part(h uint32, n int) int {
-	product := new(big.Int).Mul(big.NewInt(int64(h)), big.NewInt(int64(n)))
-	return int(product.Rsh(product, 32).Int64())
-}
-
 // home takes the flow's word as a part of one, and multiplies it by the number
 // of columns: the whole part is the even row's column, the rest is the part for
 // the odd row.
 func (s *slowSketch) home(i int, f hashing.Flow) int {
-	word := uint64(f) * []uint64{1, 0xd1342543de82ef95, 0xaf251af3b0f025b5, 0xb564ef22ec7aece5}[i/2]
-	whole, rest := new(big.Int), new(big.Int).SetUint64(word)
+	rest := new(big.Int).SetUint64(uint64(f) * []uint64{1, 0xd1342543de82ef95, 0xaf251af3b0f025b5, 0xb564ef22ec7aece5}[i/2])
+	whole := new(big.Int)
 	for range 1 + i%2 {
 		rest.Mul(rest, big.NewInt(int64(s.Columns)))
 		whole.DivMod(rest, new(big.Int).Lsh(big.NewInt(1), 64), rest)
@@ -135,18 +128,17 @@ func (s *slowSketch) home(i int, f hashing.Flow) int {
 func (s *slowSketch) update(p passed, t int64) {
 	for i := range s.Rows {
 		sampling := uint32(hashing.Mix(uint64(p.packet), MaxRows) >> 32)
-		offset := uint32(hashing.Mix(uint64(p.packet), uint64(i/4))>>(16*(i%4))) << 16
+		offset := hashing.Mix(uint64(p.packet), uint64(i/4)) >> (16 * (i % 4)) & 0xffff
 		if float64(sampling) >= float64(hashing.Threshold(s.Rates[i])) {
 			continue
 		}
-		j := (s.home(i, p.flow) + part(offset, s.Spread)) % s.Columns
+		j := (s.home(i, p.flow) + int(offset)*s.Spread>>16) % s.Columns
 		c := s.cells[[2]int{i, j}]
 		if c == nil {
-			c = &slowCell{S: new(big.Int)}
+			c = new(slowCell)
 			s.cells[[2]int{i, j}] = c
 		}
-		weighted := new(big.Int).Mul(big.NewInt(t), big.NewInt(int64(p.weight)))
-		c.S.Add(c.S, weighted)
+		c.S += t * int64(p.weight)
 		c.N += uint64(p.weight)
 		c.D += uint64(uint32(p.packet))
 	}
