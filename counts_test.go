@@ -173,3 +173,19 @@ func TestOutage(t *testing.T) {
 		})
 	}
 }
+
+// Reports of 21 ms forget how long packets took no sooner than longer ones do: of a message every
+// two seconds none is told as lost for being slower than the one before.
+func TestShortReportsTakeNoneForLost(t *testing.T) {
+	c := Config{Key: testKey, ClocksAgree: true, Cut: 7 * time.Millisecond, Report: 21 * time.Millisecond}
+	onLink(t, c, 0, func(t *testing.T, l *link) {
+		l.send(2*time.Second, func(i int) time.Duration { return time.Duration(40+7*i%40) * time.Millisecond }, nil)
+		var received, lost uint64
+		for _, r := range l.reports(6000) {
+			received, lost = received+r.Forth.Received, lost+r.Forth.Lost
+		}
+		if received < 50 || lost > 0 {
+			t.Errorf("%d received, %d lost", received, lost)
+		}
+	})
+}

@@ -292,9 +292,10 @@ func (a *Areas) Settle(to int) {
 	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
 	a.told += lost - extra
 	a.forget(keep)
+	passed := float64(a.ends[keep] - a.ends[0])
 	a.ends, a.net = append(a.ends[:0], a.ends[keep:]...), append(a.net[:0], a.net[keep:]...)
 	a.before += keep
-	a.fade(keep)
+	a.fade(keep, passed)
 	if a.seen >= 0 {
 		a.negative = a.seen
 	}
@@ -373,9 +374,10 @@ func (a *Areas) advance(c *areaCell, keep, to int) {
 }
 
 // fade forgets slowly how long packets took, and how many were lost in cuts
-// that are no longer kept.
-func (a *Areas) fade(keep int) {
-	const rest = 0.98 // half of it is gone after 35 reports
+// that are no longer kept, over so many ns.
+func (a *Areas) fade(keep int, passed float64) {
+	// Half of it is gone after 35 reports, or 35 seconds if they are shorter.
+	rest := math.Pow(0.98, min(1, passed/1e9))
 	a.greatest *= rest
 	if a.greatest > 0 {
 		a.patience = patienceFactor * a.greatest
