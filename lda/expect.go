@@ -31,7 +31,7 @@ func (c *Config) Expect(packets, loss float64) Expectation { return c.expect(pac
 func (c *Config) expect(packets, loss, surely float64) Expectation {
 	e := Expectation{Packets: packets, Loss: loss, surely: surely}
 	lost, received := packets*loss, packets-packets*loss
-	var sample, usable float64 // variances
+	var sample, usable, single float64 // variances
 	for j, b := range c.Banks[:c.banks()] {
 		p, m := c.rate(j), float64(b.Rows)
 		// ln of the probability that a packet is not in a given cell. For one
@@ -42,12 +42,15 @@ func (c *Config) expect(packets, loss, surely float64) Expectation {
 		used := unspoilt * -math.Expm1(received*avoid)
 		e.Sample += p * received * unspoilt
 		e.Usable += m * used
-		e.Alone += p * received * math.Exp(max(packets-1, 0)*avoid)
+		alone := p * received * math.Exp(max(packets-1, 0)*avoid)
+		e.Alone += alone
 		sample += m * unspoilt * ((1-unspoilt)*density*density + density*(1-p))
 		usable += m * used * (1 - used)
+		single += alone * max(0, 1-alone/m)
 	}
 	e.Sample = max(0, e.Sample-surely*math.Sqrt(sample))
 	e.Usable = max(0, e.Usable-surely*math.Sqrt(usable))
+	e.Alone = max(0, e.Alone-surely*math.Sqrt(single))
 	return e
 }
 

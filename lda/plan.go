@@ -62,7 +62,9 @@ var splits = [][]int{{0}, {1, 1}, {1, 2, 2}, {2, 2, 2, 2}}
 // Plan chooses banks, rows and sampling that meet a demand in 95 of 100 intervals
 // with the fewest cells. Of the ways to use that many cells, it takes the one whose
 // mean is sharpest at its worst loss rate. The Config has identity 0 and digests of
-// 16 bits; set them as you like.
+// 16 bits; set them as you like. MeanError is that of [Result.CentralLimitInterval];
+// [Result.MeanInterval], which also allows for rare slow packets that were not seen, is
+// wider, several times where few packets are seen.
 //
 // The error wraps [estimate.ErrConfig], also if no Config can meet the demand.
 func Plan(d Demand) (Forecast, error) {
