@@ -10,54 +10,79 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Where few packets cross the ends of a report, and a stall keeps some of them for
-// long, the mean delay of those received is known nearly exactly, although it is not
-// the time on the way of the report.
-func TestOfReceived(t *testing.T) {
-	stalls := func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }
-	run := cutTraffic(t, 6, 80, 20, stalls, 0)
-	misses, apart, reports := 0, 0.0, 0.0
-	run.reports(t, 2, func(a *Accumulator, from, to int64) {
-		want := truth.Of(run.packets, from, to).MeanDelay()
-		if r, err := a.Estimate(); err == nil {
-			mean, i := r.OfReceived(0.99)
-			if !i.Contains(want) {
-				misses++
-			}
-			apart += math.Abs(mean/want - 1)
-			reports++
+// ofReceived returns how many intervals of OfReceived hold, of the reports of so many intervals
+// between two times that have an answer; the errors of their means; and the half-widths, sorted.
+func (run *cutRun) ofReceived(t *testing.T, length int, from, to int64, confidence float64) (held covered, errs, halves []float64) {
+	run.reports(t, length, func(a *Accumulator, start, end int64) {
+		want := truth.Of(run.packets, start, end)
+		r, err := a.Estimate()
+		if err != nil || start < from || end > to || want.Received == 0 {
+			return
 		}
+		mean, i := r.OfReceived(confidence)
+		held.add(i.Contains(want.MeanDelay()))
+		errs, halves = append(errs, math.Abs(mean-want.MeanDelay())), append(halves, (i.High-i.Low)/2)
 	})
-	if misses > 1 || apart > 0.02*reports || reports < 30 {
-		t.Errorf("%d misses in %v reports, means off by %.2g", misses, reports, apart/reports)
-	}
+	slices.Sort(errs)
+	slices.Sort(halves)
+	return held, errs, halves
 }
 
-// Delays that fall a thousandfold leave slow packets on their way, whose ages at the next
-// cuts the packets that come then do not tell. Levels bound them. As old as those that came
-// lately, they would put most reports outside.
-func TestOfReceivedAfterAFall(t *testing.T) {
-	misses, reports := 0, 0
-	for seed := range uint64(6) {
-		n, delay := 0, [2]float64{1e9, 3e9}[seed%2]
-		run := cutTraffic(t, seed, 160, 100, func(r *rand.Rand) float64 {
-			if n++; n > 5000 {
-				delay = 1e6
-			}
-			return delay * (0.9 + 0.2*r.Float64())
-		}, 0)
-		run.reports(t, 10, func(a *Accumulator, from, to int64) {
-			want := truth.Of(run.packets, from, to)
-			if r, err := a.Estimate(); err == nil && from >= 5e9 && from < 9e9 {
-				if _, i := r.OfReceived(0.95); !i.Contains(want.MeanDelay()) {
-					misses++
+// The mean delay of those received is in its interval, and the interval narrow where ends of
+// reports owe little or the same: where a stall keeps few packets for long; where delays fall
+// a thousandfold, so that packets that come later do not tell the ages of those on their way
+// (as old as those that came lately, they would put most reports outside); where the clock
+// downstream is behind, so that packets come before they are sent (taken for no time, what ends
+// owe left intervals without width); and where what is not known of ages is the same at both ends
+// and cancels out (each for itself, intervals would be tens of times as wide).
+func TestOfReceived(t *testing.T) {
+	fall := func(delay float64) func() func(*rand.Rand) float64 {
+		return func() func(*rand.Rand) float64 {
+			n := 0
+			return func(r *rand.Rand) float64 {
+				if n++; n > 5000 {
+					return 1e6 * (0.9 + 0.2*r.Float64())
 				}
-				reports++
+				return delay * (0.9 + 0.2*r.Float64())
 			}
-		})
+		}
 	}
-	if misses > reports/20 || reports < 20 {
-		t.Errorf("%d of %d reports after a fall are outside 95 %%", misses, reports)
+	law := func(f func(*rand.Rand) float64) func() func(*rand.Rand) float64 {
+		return func() func(*rand.Rand) float64 { return f }
+	}
+	behind := func(by float64) func() func(*rand.Rand) float64 {
+		return law(func(r *rand.Rand) float64 { return 1e6 + 4e6*r.ExpFloat64() - by })
+	}
+	for _, c := range []struct {
+		name              string
+		seeds             uint64
+		cuts, each, every int
+		delay             func() func(*rand.Rand) float64
+		from, to          int64
+		misses            float64 // share allowed
+		wide              float64 // half-width, in errors
+	}{
+		{"stalls", 1, 80, 20, 2, law(func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }), 0, 8e9, 0.05, math.Inf(1)},
+		{"a fall from 1 s", 3, 160, 100, 10, fall(1e9), 5e9, 10e9, 0.1, math.Inf(1)},
+		{"a fall from 3 s", 3, 160, 100, 10, fall(3e9), 5e9, 10e9, 0.1, math.Inf(1)},
+		{"30 ms behind", 1, 310, 150, 10, behind(30e6), 1, 31e9, 0.15, math.Inf(1)},
+		{"6 ms behind", 1, 310, 150, 10, behind(6e6), 1, 31e9, 0.15, math.Inf(1)},
+		{"2 ms behind", 1, 310, 150, 10, behind(2e6), 1, 31e9, 0.15, math.Inf(1)},
+		{"300 ms", 1, 200, 1000, 10, law(exponentialDelay(3 * cutInterval)), 3e9 + 1, 18e9, 0.3, 12},
+		{"rare slow ones", 1, 200, 1000, 10,
+			law(func(r *rand.Rand) float64 { return 5e6*r.ExpFloat64() + float64(r.IntN(500)/499)*10*cutInterval }), 3e9 + 1, 18e9, 0.3, 12},
+	} {
+		var held covered
+		error, half := 0.0, 0.0
+		for seed := range c.seeds {
+			h, errs, halves := cutTraffic(t, seed+9, c.cuts, c.each, c.delay(), 0).ofReceived(t, c.every, c.from, c.to, 0.95)
+			held.hits, held.of = held.hits+h.hits, held.of+h.of
+			error, half = errs[len(errs)/2], halves[len(halves)/2]
+		}
+		t.Logf("%s: %+v, median error %.3g, half-width %.3g", c.name, held, error, half)
+		if float64(held.of-held.hits) > c.misses*float64(held.of)+1 || held.of < 9 || half > c.wide*error {
+			t.Errorf("%s: %+v, a median half-width of %.3g for errors of %.3g", c.name, held, half, error)
+		}
 	}
 }
 
@@ -88,28 +113,6 @@ func TestOfReceivedAtOnce(t *testing.T) {
 	}
 	if misses > reports/20 || reports < 50 {
 		t.Errorf("%d of %d reports are outside 95 %%", misses, reports)
-	}
-}
-
-// Where the clock of the point downstream is behind, packets come before they are sent: all
-// or some of them. What report ends owe is then what they are sent later, not what they are
-// old; taken for nothing, it left intervals without width, outside in 14 to 100 of 100.
-func TestOfReceivedBeforeSent(t *testing.T) {
-	for _, behind := range []float64{30e6, 6e6, 2e6} {
-		misses, reports := 0, 0
-		run := cutTraffic(t, 5, 310, 150, func(r *rand.Rand) float64 { return 1e6 + 4e6*r.ExpFloat64() - behind }, 0)
-		run.reports(t, 10, func(a *Accumulator, from, to int64) {
-			want := truth.Of(run.packets, from, to)
-			if r, err := a.Estimate(); err == nil && from > 0 && want.Received > 0 {
-				if _, i := r.OfReceived(0.95); !i.Contains(want.MeanDelay()) {
-					misses++
-				}
-				reports++
-			}
-		})
-		if misses > reports/7 || reports < 25 {
-			t.Errorf("%v ms behind: %d of %d reports are outside 95 %%", behind/1e6, misses, reports)
-		}
 	}
 }
 
@@ -171,33 +174,5 @@ func TestOfReceivedOfNoWholeCell(t *testing.T) {
 			}
 		}
 		a.Reset()
-	}
-}
-
-// What is not known of the ages of packets on their way is the same at both ends of a report, and
-// cancels out: without losses an interval is a few times as wide as the error. If both ends
-// were unknown each for itself, it would be tens of times as wide.
-func TestOfReceivedIsSharp(t *testing.T) {
-	slow := func(r *rand.Rand) float64 { return 5e6*r.ExpFloat64() + float64(r.IntN(500)/499)*10*cutInterval }
-	for name, delay := range map[string]func(*rand.Rand) float64{"exponential": exponentialDelay(3 * cutInterval), "rare slow ones": slow} {
-		run, misses := cutTraffic(t, 9, 200, 1000, delay, 0), 0
-		var errors, halves []float64
-		run.reports(t, 10, func(a *Accumulator, from, to int64) {
-			want := truth.Of(run.packets, from, to).MeanDelay()
-			if r, err := a.Estimate(); err == nil && from > 30*cutInterval && to <= 180*cutInterval {
-				mean, i := r.OfReceived(0.95)
-				errors, halves = append(errors, math.Abs(mean-want)), append(halves, (i.High-i.Low)/2)
-				if !i.Contains(want) {
-					misses++
-				}
-			}
-		})
-		slices.Sort(errors)
-		slices.Sort(halves)
-		error, half := errors[len(errors)/2], halves[len(halves)/2]
-		t.Logf("%s: %d of %d outside, median error %.3g, half-width %.3g", name, misses, len(errors), error, half)
-		if misses > 4 || half > 12*error {
-			t.Errorf("%s: %d of %d outside, a median half-width of %.3g for errors of %.3g", name, misses, len(errors), half, error)
-		}
 	}
 }
