@@ -46,12 +46,13 @@ type Accumulator struct {
 	from int      // the cut after which what is not in whole begins
 	ends []ending // of reports that wait, the oldest first
 
-	whole   transit // up to cut from
-	all     transit // up to the end, if current
+	whole   transit   // up to cut from
+	kept    reservoir // of its packets that were alone
+	all     transit   // up to the end, if current
+	sample  reservoir // likewise
 	current bool
 	delays  []float64 // a sample, if current
 	counts  counted   // since the last end
-	singles []areas.Alone
 	unlike  unsettled // at the end of the report
 	before  unsettled // and at its beginning
 }
@@ -90,7 +91,6 @@ type transit struct {
 	late          float64 // time that packets spent on their way which may still come
 	clocks        error   // that they disagree
 	unknown       error   // why nothing is known of a part
-	alone         reservoir
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config, whose
@@ -280,7 +280,8 @@ func (a *Accumulator) Reset() {
 		a.counts = counted{}
 	}
 	a.current = false
-	a.whole.reset()
+	a.whole = transit{}
+	a.kept.reset()
 }
 
 // report returns the counts of the report.
@@ -296,7 +297,7 @@ func (a *Accumulator) fold(to int) {
 	if to <= a.from {
 		return
 	}
-	a.take(&a.whole, to) // learns how long packets take, on which it depends what is lost
+	a.take(&a.whole, &a.kept, to) // learns how long packets take, on which it depends what is lost
 	lost, extra, _ := a.areas.Losses(to)
 	of := a.report()
 	of.Lost += uint64(lost)
@@ -306,9 +307,9 @@ func (a *Accumulator) fold(to int) {
 }
 
 // take adds what is known from the last fold up to a cut.
-func (a *Accumulator) take(into *transit, to int) {
-	a.singles = nil
-	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { a.singles = all })
+func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
+	var singles []areas.Alone
+	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { singles = all })
 	if errors.Is(err, estimate.ErrClocks) {
 		into.clocks = err
 	}
@@ -336,7 +337,13 @@ func (a *Accumulator) take(into *transit, to int) {
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
 	into.left += t.Left / rate
-	a.weigh(&into.alone, received)
+	weight := 0.0
+	for _, x := range singles {
+		weight += x.Weight
+	}
+	for _, x := range singles { // every packet received is represented alike
+		sample.add(float64(x.Delay), x.Weight/weight*received)
+	}
 }
 
 // whole is about all packets on their way, of which a share was sampled.
@@ -344,44 +351,18 @@ func whole(o areas.OnWay, rate float64) areas.OnWay {
 	return areas.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate, Shared: o.Shared / rate}
 }
 
-// reset empties a transit.
-func (t *transit) reset() {
-	alone := t.alone
-	alone.reset()
-	*t = transit{alone: alone}
-}
-
-// copy makes t a copy of another one.
-func (t *transit) copy(from *transit) {
-	alone := t.alone
-	alone.copy(&from.alone)
-	*t = *from
-	t.alone = alone
-}
-
 // complete adds up the whole report.
 func (a *Accumulator) complete() *transit {
 	if !a.current {
-		a.all.copy(&a.whole)
+		a.all = a.whole
+		a.sample.copy(&a.kept)
 		if to := a.through(); a.started && to > a.from {
-			a.take(&a.all, to)
+			a.take(&a.all, &a.sample, to)
 		}
-		a.delays = a.all.alone.appendDelays(a.delays[:0])
+		a.delays = a.sample.appendDelays(a.delays[:0])
 		a.current = true
 	}
 	return &a.all
-}
-
-// weigh adds the packets that were alone to the sample, so that every packet
-// received is represented alike.
-func (a *Accumulator) weigh(into *reservoir, received float64) {
-	total := 0.0
-	for _, s := range a.singles {
-		total += s.Weight
-	}
-	for _, s := range a.singles {
-		into.add(float64(s.Delay), s.Weight/total*received)
-	}
 }
 
 // unsure is by how much errors are greater than estimated, because they are
