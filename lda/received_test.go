@@ -62,7 +62,8 @@ func TestOfReceived(t *testing.T) {
 		misses            float64 // share allowed
 		wide              float64 // half-width, in errors
 	}{
-		{"stalls", 1, 80, 20, 2, law(func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }), 0, 8e9, 0.05, math.Inf(1)},
+		{"stalls", 1, 80, 20, 2,
+			law(func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }), 0, 8e9, 0.05, math.Inf(1)},
 		{"a fall from 1 s", 3, 160, 100, 10, fall(1e9), 5e9, 10e9, 0.1, math.Inf(1)},
 		{"a fall from 3 s", 3, 160, 100, 10, fall(3e9), 5e9, 10e9, 0.1, math.Inf(1)},
 		{"30 ms behind", 1, 310, 150, 10, behind(30e6), 1, 31e9, 0.15, math.Inf(1)},
