@@ -1,12 +1,10 @@
 package queue
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -171,27 +169,5 @@ func TestClosedWaits(t *testing.T) {
 	source.Tell(&p)
 	if source.Next(&p) {
 		t.Error("news of another flow lets it send")
-	}
-}
-
-func TestClosedConfigErrors(t *testing.T) {
-	good := ClosedConfig{Senders: 1, Bytes: 1, Window: 1, Transfer: 1}
-	if _, err := NewClosed(good); err != nil {
-		t.Fatal(err)
-	}
-	for i, change := range []func(*ClosedConfig){
-		func(c *ClosedConfig) { c.Senders = 0 },
-		func(c *ClosedConfig) { c.Bytes = 0 },
-		func(c *ClosedConfig) { c.Return = -1 },
-		func(c *ClosedConfig) { c.Gap = -1 },
-		func(c *ClosedConfig) { c.Window = 0 },
-		func(c *ClosedConfig) { c.Transfer = math.NaN() },
-		func(c *ClosedConfig) { c.Pause = math.Inf(1) },
-	} {
-		c := good
-		change(&c)
-		if _, err := NewClosed(c); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("%d: %v", i, err)
-		}
 	}
 }

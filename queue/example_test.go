@@ -8,39 +8,6 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// A probe shares the queue with the packets it is to speak for, and is sent
-// when the sender has seen enough of them.
-func ExampleLink() {
-	source, err := trace.NewPoisson(trace.PoissonConfig{
-		Load: trace.Load{Rate: 10e9, Utilisation: 0.88}, Sizes: trace.IMIX, Flows: 100, Seed: 1,
-	})
-	if err != nil {
-		panic(err)
-	}
-	link, err := queue.NewLink(queue.RLIConfig)
-	if err != nil {
-		panic(err)
-	}
-	var packets, probes, wait, probed float64
-	var p queue.Packet
-	for range 100_000 {
-		source.Next(&p)
-		egress, fate := link.Send(p.Time, int(p.Bytes))
-		if fate == queue.Passed {
-			packets++
-			wait += float64(egress - p.Time)
-		}
-		if p.Seq%100 == 99 {
-			if egress, fate := link.Send(p.Time, 64); fate == queue.Passed {
-				probes++
-				probed += float64(egress - p.Time)
-			}
-		}
-	}
-	fmt.Printf("%.0f packets took %.1f µs, %.0f probes %.1f µs\n", packets, wait/packets/1e3, probes, probed/probes/1e3)
-	// Output: 100000 packets took 3.2 µs, 1000 probes 3.2 µs
-}
-
 // Two hops with cross traffic that joins at the second.
 func ExampleChain() {
 	var hops [2]queue.Hop

@@ -27,22 +27,5 @@ func TestJitterIsReference(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("reorder %v: the packets that come out are others", reorder)
 		}
-		overtaken, sum := 0, 0.0
-		for i, p := range got {
-			if i > 0 && p.Seq < got[i-1].Seq {
-				overtaken++
-			}
-			sum += float64(p.Time - p.Sent - 300)
-		}
-		if reorder != (overtaken > 100) {
-			t.Errorf("reorder %v: %d came out behind a later one", reorder, overtaken)
-		}
-		// Of n exponential delays of mean m the mean is m ± m/√n.
-		mean, n := sum/float64(len(got)), float64(len(got))
-		if tolerance := 5.5 * 2000 / math.Sqrt(n); reorder && math.Abs(mean-2000) > tolerance {
-			t.Errorf("mean %v, want 2000 ± %v", mean, tolerance)
-		} else if math.Abs(1.2*mean-2000) < tolerance {
-			t.Error("a fifth more would pass")
-		}
 	}
 }

@@ -48,11 +48,7 @@ func TestLossRates(t *testing.T) {
 		// check reports whether a process loses as many packets as it should,
 		// in episodes as long as they should be.
 		check := func(process LossConfig) (rate, length float64, rateFits, lengthFits bool) {
-			loss, err := NewLoss(process, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lost, episodes, lengths := runs(loss.Drop, packets)
+			lost, episodes, lengths := runs(must(NewLoss(process, 1))(t).Drop, packets)
 			rate, length = float64(lost)/packets, lengths/float64(episodes)
 			rateFits = math.Abs(rate-p) <= sigmas*math.Sqrt(p*(1-p)/packets*(1+r)/(1-r))
 			lengthFits = math.Abs(length-mean) <= sigmas*math.Sqrt(mean*(mean-1)/float64(episodes))+1e-12
@@ -80,11 +76,7 @@ func TestLossIsStationary(t *testing.T) {
 		deviations := func(first func(*Loss) bool) float64 {
 			lost := 0.0
 			for seed := range uint64(seeds) {
-				loss, err := NewLoss(LossConfig{Probability: p, Burst: burst}, seed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if first(loss) {
+				if first(must(NewLoss(LossConfig{Probability: p, Burst: burst}, seed))(t)) {
 					lost++
 				}
 			}
@@ -107,11 +99,7 @@ func TestLossIsStationary(t *testing.T) {
 
 // A lost packet still takes its time on the link.
 func TestLossIsAfterTheQueue(t *testing.T) {
-	plain, _ := NewLink(LinkConfig{Rate: 1e9})
-	lossy, err := NewLink(LinkConfig{Rate: 1e9, Loss: LossConfig{Probability: 0.5}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain, lossy := must(NewLink(LinkConfig{Rate: 1e9}))(t), must(NewLink(LinkConfig{Rate: 1e9, Loss: LossConfig{Probability: 0.5}}))(t)
 	lost := 0
 	for _, p := range bursty(2000, 3) {
 		want, _ := plain.Send(p.Time, int(p.Bytes))

@@ -1,22 +1,20 @@
 package queue
 
 import (
-	"container/heap"
 	"math"
 	"math/big"
 	"math/rand/v2"
 	"testing"
 )
 
-// reference is a switch above all readable: an event heap on exact rational
-// time, queues as slices, RED copied line by line from figure 2 of the 1993
+// reference is a switch above all readable: exact rational time, queues as slices, RED copied line by line from figure 2 of the 1993
 // paper. With one class it is a FIFO link, with two a strict-priority one.
 type reference struct {
 	rate        int64
 	propagation int64
 	queues      []*referenceQueue
-	events      eventHeap
 	serving     *referencePacket
+	end         *big.Rat          // of its service
 	done        []referencePacket // in order of departure or drop
 }
 
@@ -41,38 +39,6 @@ type referenceQueue struct {
 	random *rand.PCG
 }
 
-const (
-	departure = iota // goes before an arrival at the same time
-	arrival
-)
-
-type referenceEvent struct {
-	time   *big.Rat
-	kind   int
-	packet *referencePacket
-}
-
-type eventHeap []referenceEvent
-
-func (h eventHeap) Len() int { return len(h) }
-func (h eventHeap) Less(i, j int) bool {
-	if c := h[i].time.Cmp(h[j].time); c != 0 {
-		return c < 0
-	}
-	if h[i].kind != h[j].kind {
-		return h[i].kind < h[j].kind
-	}
-	return h[i].packet.number < h[j].packet.number
-}
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *eventHeap) Push(x any)   { *h = append(*h, x.(referenceEvent)) }
-func (h *eventHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-
 func newReference(rate, propagation int64, seed uint64, queues ...QueueConfig) *reference {
 	r := &reference{rate: rate, propagation: propagation}
 	for i, c := range queues {
@@ -84,33 +50,36 @@ func newReference(rate, propagation int64, seed uint64, queues ...QueueConfig) *
 }
 
 func (r *reference) run(packets []Packet) []referencePacket {
-	for i := range packets {
-		p := &referencePacket{number: i, class: int(packets[i].Class) % len(r.queues), bytes: packets[i].Bytes, arrival: packets[i].Time}
-		heap.Push(&r.events, referenceEvent{new(big.Rat).SetInt64(p.arrival), arrival, p})
-	}
-	for len(r.events) > 0 {
-		e := heap.Pop(&r.events).(referenceEvent)
-		q := r.queues[e.packet.class]
-		if e.kind == departure {
-			e.packet.egress = floor(e.time) + r.propagation
-			r.done = append(r.done, *e.packet)
-			r.serving = nil
-			q.packets--
-			if q.packets == 0 {
-				q.qTime = e.time
+	for i := 0; i < len(packets) || r.serving != nil; {
+		var now *big.Rat
+		if i < len(packets) {
+			now = new(big.Rat).SetInt64(packets[i].Time)
+		}
+		if p := r.serving; p != nil && (now == nil || r.end.Cmp(now) <= 0) { // a departure goes before an arrival
+			now = r.end
+			p.egress = floor(now) + r.propagation
+			r.done, r.serving = append(r.done, *p), nil
+			q := r.queues[p.class]
+			if q.packets--; q.packets == 0 {
+				q.qTime = now
 			}
-		} else if e.packet.fate, e.packet.marked = q.arrive(e.time, r.rate); e.packet.fate == Passed {
-			q.waiting = append(q.waiting, e.packet)
 		} else {
-			e.packet.egress = e.packet.arrival
-			r.done = append(r.done, *e.packet)
+			in := &packets[i]
+			p := &referencePacket{number: i, class: int(in.Class) % len(r.queues), bytes: in.Bytes, arrival: in.Time}
+			i++
+			q := r.queues[p.class]
+			if p.fate, p.marked = q.arrive(now, r.rate); p.fate == Passed {
+				q.waiting = append(q.waiting, p)
+			} else {
+				p.egress = p.arrival
+				r.done = append(r.done, *p)
+			}
 		}
 		for _, q := range r.queues { // the first class that waits is served
 			if r.serving == nil && len(q.waiting) > 0 {
-				r.serving = q.waiting[0]
-				q.waiting = q.waiting[1:]
-				end := big.NewRat(int64(r.serving.bytes)*8_000_000_000, r.rate)
-				heap.Push(&r.events, referenceEvent{end.Add(end, e.time), departure, r.serving})
+				r.serving, q.waiting = q.waiting[0], q.waiting[1:]
+				r.end = big.NewRat(int64(r.serving.bytes)*8_000_000_000, r.rate)
+				r.end.Add(r.end, now)
 			}
 		}
 	}
@@ -214,10 +183,7 @@ func TestLinkIsReference(t *testing.T) {
 			for _, p := range newReference(rate, 17, 5, q).run(packets) {
 				want[p.number] = p
 			}
-			link, err := NewLink(LinkConfig{Rate: rate, Propagation: 17, Queue: q, Seed: 5})
-			if err != nil {
-				t.Fatal(err)
-			}
+			link := must(NewLink(LinkConfig{Rate: rate, Propagation: 17, Queue: q, Seed: 5}))(t)
 			fates := map[Fate]int{}
 			marks := uint64(0)
 			for i, p := range packets {
@@ -258,10 +224,7 @@ func TestSchedulerIsReference(t *testing.T) {
 					want = append(want, p)
 				}
 			}
-			s, err := NewScheduler(SchedulerConfig{Rate: rate, Propagation: 17, Queues: [Classes]QueueConfig{q, q}, Seed: 5})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must(NewScheduler(SchedulerConfig{Rate: rate, Propagation: 17, Queues: [Classes]QueueConfig{q, q}, Seed: 5}))(t)
 			for i := range packets {
 				if fate := s.Send(&packets[i]); fate != drops[i] {
 					t.Fatalf("%s at %d bit/s: packet %d is %v, reference says %v", name, rate, i, fate, drops[i])

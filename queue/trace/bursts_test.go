@@ -7,51 +7,43 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// Pareto times on and off make traffic that averaging over longer times does
-// not smooth as it does Poisson's: the variance of the mean falls with the
-// time m as m^-(shape-1), not as 1/m.
-func TestOnOffIsBursty(t *testing.T) {
+// Poisson packets come independently, so that their numbers in equal times vary
+// by as much as their mean, however long these are. Pareto times on and off make
+// bursts of all lengths: the longer the times, the more the numbers vary.
+func TestDispersion(t *testing.T) {
 	heavy(t)
-	const seeds = 60
-	slope := func(source queue.Source) float64 {
-		const fine, windows, coarse = 10e6, 1 << 10, 1 << 5
-		counts := make([]float64, windows)
-		var p queue.Packet
-		for source.Next(&p); p.Time < 1e18+fine*windows; source.Next(&p) {
-			counts[(p.Time-1e18)/fine] += float64(p.Bytes)
+	const fine, windows, coarse, seeds = 10e6, 1 << 10, 1 << 5, 60
+	dispersion := func(counts []float64, m int) float64 { // variance over mean
+		sum, squares := 0.0, 0.0
+		for i := 0; i < windows; i += m {
+			n := 0.0
+			for _, c := range counts[i : i+m] {
+				n += c
+			}
+			sum, squares = sum+n, squares+n*n
 		}
-		spread := func(m int) float64 {
-			var means []float64
-			for i := 0; i < windows; i += m {
-				sum := 0.0
-				for _, n := range counts[i : i+m] {
-					sum += n / float64(m)
-				}
-				means = append(means, sum)
-			}
-			mean, squares := 0.0, 0.0
-			for _, v := range means {
-				mean += v / float64(len(means))
-			}
-			for _, v := range means {
-				squares += (v - mean) * (v - mean)
-			}
-			return squares / float64(len(means)-1)
-		}
-		return math.Log(spread(coarse)/spread(1)) / math.Log(coarse)
+		n := float64(windows / m)
+		return (squares - sum*sum/n) / (n - 1) / (sum / n)
 	}
-	score := func(run func(seed uint64) queue.Source) float64 {
-		var slopes []float64
+	score := func(run func(seed uint64) queue.Source) (one, growth float64) {
+		var at, grown []float64
 		for seed := range uint64(seeds) {
-			slopes = append(slopes, slope(run(seed)))
+			counts := make([]float64, windows)
+			var p queue.Packet
+			for source := run(seed); source.Next(&p) && p.Time < 1e18+fine*windows; {
+				counts[(p.Time-1e18)/fine]++
+			}
+			at = append(at, dispersion(counts, 1))
+			grown = append(grown, math.Log(dispersion(counts, coarse)/dispersion(counts, 1)))
 		}
-		return tScore(slopes, -1)
+		return tScore(at, 1), tScore(grown, 0)
 	}
-	z := score(func(seed uint64) queue.Source { return must(NewOnOff(onOffOf(0.02, seed)))(t) })
-	if z < tLimit(seeds-1) {
-		t.Errorf("on-off traffic is only %.1f deviations from smoothing like Poisson", z)
+	// A logarithm's mean is off by half the variance, 1/31, of what it is taken of.
+	most := tLimit(seeds - 1)
+	if one, growth := score(func(seed uint64) queue.Source { return must(NewPoisson(poissonOf(0.02, seed)))(t) }); math.Abs(one) > most || growth > most {
+		t.Errorf("Poisson packets vary by other than their mean, %.1f deviations, and more over longer times, %.1f", one, growth)
 	}
-	if z := score(func(seed uint64) queue.Source { return must(NewPoisson(poissonOf(0.02, seed)))(t) }); z > tLimit(seeds-1) {
-		t.Errorf("negative control: Poisson traffic passes for bursty, %.1f deviations", z)
+	if one, growth := score(func(seed uint64) queue.Source { return must(NewOnOff(onOffOf(0.02, seed)))(t) }); math.Abs(one) < most || growth < most {
+		t.Errorf("on–off packets vary by their mean, %.1f deviations, or no more over longer times, %.1f", one, growth)
 	}
 }

@@ -2,51 +2,9 @@ package trace
 
 import (
 	"errors"
-	"io"
 	"math/rand/v2"
 	"testing"
-	"time"
 )
-
-// backwards are n times in blocks of MaxBackstep, each from its end to its
-// beginning.
-func backwards(n int) []int64 {
-	times := make([]int64, n)
-	const block = 50_000
-	for i := range times {
-		times[i] = 1e18 + int64(i/block)*MaxBackstep + int64(block-i%block)*(MaxBackstep/block)
-	}
-	return times
-}
-
-// Packets come at a cost that does not grow with how far out of order they
-// are. Sorting by insertion took 88 s for these.
-func TestPairOutOfOrder(t *testing.T) {
-	heavy(t)
-	const packets = 160_000
-	p := NewPair(capture(t, 1, backwards(packets)...), capture(t, 1, backwards(packets)...))
-	start, n, last := time.Now(), 0, int64(0)
-	for {
-		_, rec, err := p.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rec.Time < last {
-			t.Fatalf("%d after %d", rec.Time, last)
-		}
-		last = rec.Time
-		n++
-	}
-	if n != 2*packets {
-		t.Errorf("%d packets, want %d", n, 2*packets)
-	}
-	if d := time.Since(start); d > time.Minute { // on a very busy machine
-		t.Errorf("%v for %d packets", d, n)
-	}
-}
 
 // Constant times do not fill the memory.
 func TestPairHoldsSoMuch(t *testing.T) {

@@ -18,20 +18,13 @@ import (
 // reads them again.
 func capture(t testing.TB, link hashing.LinkType, times ...int64) *Reader {
 	t.Helper()
-	r, err := NewReader(bytes.NewReader(captureFile(t, link, times...)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(NewReader(bytes.NewReader(captureFile(t, link, times...))))(t)
 }
 
 func captureFile(t testing.TB, link hashing.LinkType, times ...int64) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := NewWriter(&b, link, 96)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(NewWriter(&b, link, 96))(t)
 	for i, at := range times {
 		if err := w.Write(Record{at, link, 1, []byte{byte(i)}}); err != nil {
 			t.Fatal(err)
@@ -105,10 +98,7 @@ func TestPairBeforeTheEpoch(t *testing.T) {
 	o := binary.LittleEndian
 	file := ngIface(o, ngSection(o, nil), 1, 0, ngOption(o, 14, o.AppendUint64(nil, 1<<64-10)...)...)
 	file = ngEnhanced(o, file, 0, 1, 1, "x")
-	r, err := NewReader(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(NewReader(bytes.NewReader(file)))(t)
 	got, err := drain(NewPair(capture(t, 1, 1e9), r))
 	if want := []sighting{{Egress, -10e9 + 1000, 'x'}, {Ingress, 1e9, 0}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
@@ -116,14 +106,7 @@ func TestPairBeforeTheEpoch(t *testing.T) {
 }
 
 func TestPairErrors(t *testing.T) {
-	reader := func(file []byte) *Reader {
-		t.Helper()
-		r, err := NewReader(bytes.NewReader(file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
+	reader := func(file []byte) *Reader { return must(NewReader(bytes.NewReader(file)))(t) }
 	files := small(t)
 	good := []int64{1e9, 2e9, 3e9}
 	whole := captureFile(t, 1, good...)
@@ -216,10 +199,7 @@ func TestPairBroken(t *testing.T) {
 			for i, file := range c.files {
 				file = file[:len(file)-cut*c.cuts[i]]
 				whole[i] = (len(file) - pcapHeaderSize) / size
-				var err error
-				if readers[i], err = NewReader(bytes.NewReader(file)); err != nil {
-					t.Fatal(err)
-				}
+				readers[i] = must(NewReader(bytes.NewReader(file)))(t)
 			}
 			pair := NewPair(readers[0], readers[1])
 			all, err := drain(pair)

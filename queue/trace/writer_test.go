@@ -13,10 +13,7 @@ import (
 
 func TestWriterBytes(t *testing.T) {
 	var b bytes.Buffer
-	w, err := NewWriter(&b, hashing.LinkCooked2, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(NewWriter(&b, hashing.LinkCooked2, 4))(t)
 	for _, rec := range []Record{
 		{1_700_000_000_123_456_789, hashing.LinkCooked2, 1514, []byte("longer than 4")},
 		{0, hashing.LinkCooked2, 0, nil},
@@ -40,10 +37,7 @@ func TestWriterRefuses(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	w, err := NewWriter(&b, 1, 96)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(NewWriter(&b, 1, 96))(t)
 	header := b.Len()
 	for _, test := range []struct {
 		rec Record
@@ -80,23 +74,19 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestWriterReportsFailure(t *testing.T) {
-	if _, err := NewWriter(&failing{10}, 1, 96); err != errFull {
-		t.Errorf("header: %v", err)
-	}
-	w, err := NewWriter(&failing{30}, 1, 96)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(Record{1, 1, 1, []byte("x")}); err != errFull {
-		t.Errorf("packet: %v", err)
+	for _, room := range []int{10, 30} {
+		w, err := NewWriter(&failing{room}, 1, 96)
+		if err == nil {
+			err = w.Write(Record{1, 1, 1, []byte("x")})
+		}
+		if err != errFull || (w == nil) != (room < pcapHeaderSize) {
+			t.Errorf("room for %d bytes: %v", room, err)
+		}
 	}
 }
 
 func TestWriteDoesNotAllocate(t *testing.T) {
-	w, err := NewWriter(io.Discard, 1, 96)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(NewWriter(io.Discard, 1, 96))(t)
 	rec := Record{1, 1, 1500, make([]byte, 1500)}
 	w.Write(rec)
 	if allocs := testing.AllocsPerRun(1000, func() { w.Write(rec) }); allocs != 0 {
