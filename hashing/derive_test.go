@@ -1,9 +1,9 @@
 package hashing_test
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -62,6 +62,10 @@ func TestDerivationsIndependent(t *testing.T) {
 	mixed := func(salt uint64, f func(uint64) int) func(uint64) int {
 		return func(h uint64) int { return f(hashing.Mix(h, salt)) }
 	}
+	// A flow, and its packet that is hashed with the flow's own seed.
+	tuple := func(h uint64) hashing.Tuple { return tupleOf(binary.BigEndian.AppendUint64(make([]byte, 29), h)) }
+	flow := func(h uint64) int { t := tuple(h); return row(uint64(t.Flow(7))) }
+	packet := func(h uint64) int { t := tuple(h); return row(uint64(hashing.Digest(7, t.Append(nil)))) }
 	uniform := func(n int) []float64 {
 		p := make([]float64, n)
 		for i := range p {
@@ -86,6 +90,7 @@ func TestDerivationsIndependent(t *testing.T) {
 		{"bank and mixed bank", bank, mixed(1, bank), banks, banks, true},
 		{"sample and mixed bank", sampled, mixed(1, bank), quarters, banks, true},
 		{"row and mixed bank", row, mixed(1, bank), uniform(32), banks, true},
+		{"flow and packet", flow, packet, uniform(32), uniform(32), true},
 		{"sample and bank of one hash", sampled, bank, quarters, banks, false},
 		{"row with itself", row, row, uniform(32), uniform(32), false},
 		{"row and row of 30 of one hash", row, odd, uniform(32), uniform(30), false},
@@ -111,30 +116,6 @@ func TestDerivationsIndependent(t *testing.T) {
 		low, high := chiSquareRange(df, len(cases))
 		if holds := x >= low && x <= high; holds != c.holds {
 			t.Errorf("%s: chi-square %.0f of %d degrees of freedom, range %.0f to %.0f, want inside: %v", c.name, x, df, low, high, c.holds)
-		}
-	}
-}
-
-// A flow's and a packet's bits must not be correlated, also where the packet
-// is hashed with the flow's own seed.
-func TestFlowAndPacketIndependent(t *testing.T) {
-	heavy(t)
-	const rows = 32
-	low, high := chiSquareRange(rows*rows-1, 1)
-	// The negative control: one packet in four is hashed as its flow is.
-	for name, own := range map[string]bool{"by itself": true, "one in four as its flow": false} {
-		var counts [rows * rows]int
-		rng := rand.New(rand.NewPCG(1, 11))
-		for range 1 << 16 {
-			tuple := randomTuple(rng)
-			flow, packet := uint64(tuple.Flow(7)), uint64(hashing.Digest(7, tuple.Append(nil)))
-			if !own && tuple.Src[0]%4 == 0 {
-				packet = flow
-			}
-			counts[hashing.Row(flow, rows)*rows+hashing.Row(packet, rows)]++
-		}
-		if x := chiSquare(counts[:]); (x >= low && x <= high) != own {
-			t.Errorf("hashed %s: chi-square %.0f of %d degrees of freedom, range %.0f to %.0f", name, x, rows*rows-1, low, high)
 		}
 	}
 }

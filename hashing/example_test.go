@@ -16,18 +16,6 @@ func ExampleDigest() {
 	// digest 0e2eced41fffd017, row 124 of 1000, sampled 1
 }
 
-// A decision at probability p is 1 or 0, to be used without a branch.
-func ExampleSampled() {
-	threshold := hashing.Threshold(0.25)
-	var sampled uint64
-	for i := range uint64(100_000) {
-		sampled += hashing.Sampled(uint64(hashing.Word(7, i)), threshold)
-	}
-	fmt.Println(sampled, "of 100000")
-	// Output:
-	// 25184 of 100000
-}
-
 func ExampleTuple_Flow() {
 	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("10.0.0.1:40000"), netip.MustParseAddrPort("192.0.2.7:443"))
 	mapped := hashing.MakeTuple(6, netip.MustParseAddrPort("[::ffff:10.0.0.1]:40000"), netip.MustParseAddrPort("192.0.2.7:443"))

@@ -129,10 +129,8 @@ func TestFrameEncapsulations(t *testing.T) {
 				header += 20
 			}
 			for n := range header {
-				checkAgainstReference(t, test.link, frame[:n:n])
-				var f hashing.Frame
-				if err := f.Parse(test.link, frame[:n:n]); !errors.Is(err, hashing.ErrTruncated) || f != (hashing.Frame{}) {
-					t.Errorf("first %d bytes: error %v, frame %+v", n, err, f)
+				if err := checkAgainstReference(t, test.link, frame[:n:n]); !errors.Is(err, hashing.ErrTruncated) {
+					t.Errorf("first %d bytes: error %v", n, err)
 				}
 			}
 		})
@@ -264,7 +262,7 @@ func TestFrameRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			frame := unhex(test.frame)
 			f := mustParse(t, hashing.LinkRaw, unhex(tcp4+tcp+data))
-			if err := f.Parse(test.link, frame); !errors.Is(err, test.want) || !refused(err) {
+			if err := f.Parse(test.link, frame); !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 			if f != (hashing.Frame{}) {
@@ -283,14 +281,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(uint16(e.link), frame)
 		f.Add(uint16(e.link), frame[:len(frame)-10])
 	}
-	for _, packet := range []string{
-		"46 00 0024 0000 2000 40 11 0000 0a000001 0a000002 94040000 0035 1000 000c 0000 01020304",
-		"60000000 0038 00 40 20010db8000000000000000000000001 20010db8000000000000000000000002 2b 00 010400000000 " +
-			"2c 02 04 01 00000000 20010db800000000000000000000000a 33 00 0001 00000007 11 00 0000 00000001 0035 1000 0008 0000",
-		"45 00 0034 0000 0000 40 06 0000 0a000001 0a000002 03e8 01bb 01020304 05060708 8010 2000 cafe 0000 0101080a 00000001 00000002",
-		"45 00 003c 0001 4000 40 01 0000 0a000001 0a000002 0800 1234 0001 0002 " + data + data + data + data,
-	} {
-		f.Add(uint16(hashing.LinkRaw), unhex(packet))
+	for _, r := range strangeCaptures(f) {
+		f.Add(uint16(r.link), r.frame)
 	}
 	for _, tunnel := range tunnels {
 		f.Add(uint16(hashing.LinkRaw), unhex(tunnel.header(48)+tcp4+tcp+data))

@@ -68,13 +68,8 @@ var tunnels = []struct {
 func TestTunnels(t *testing.T) {
 	for _, tunnel := range tunnels {
 		t.Run(tunnel.name, func(t *testing.T) {
-			packet := tcp4 + tcp + data
-			if tunnel.ipv6 {
-				packet = tcp6 + tcp + data
-			}
-			size := len(unhex(packet))
-			header := tunnel.header(size)
-			frame := unhex(header + packet)
+			packet := map[bool]string{false: v4, true: v6}[tunnel.ipv6]
+			frame := unhex(tunnel.header(len(unhex(packet))) + packet)
 			want := mustParse(t, hashing.LinkRaw, unhex(packet))
 			want.Length, want.Tunnels = len(frame), 1
 			if got := mustParse(t, hashing.LinkRaw, frame); got != want {

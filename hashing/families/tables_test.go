@@ -1,14 +1,69 @@
 package families
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
 )
+
+func randomBytes(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// vectors reads the published known answers, which do not ship with the
+// project: a few of each are inline in the tests.
+func vectors(t *testing.T, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "vectors.json"))
+	if err != nil {
+		t.Skipf("no published vectors here: %v", err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestFamiliesReject(t *testing.T) {
+	for _, width := range []int{7, MaxWidth + 1} {
+		if _, err := NewH3(1, width); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d input bytes, want 8 to 256", width)) {
+			t.Errorf("H3 of %d bytes: %v", width, err)
+		}
+	}
+	for _, n := range []int{0, 39, MaxWidth + 5} {
+		if _, err := ToeplitzFromKey(make([]byte, n)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("key of %d bytes, want 40 to 260", n)) {
+			t.Errorf("Toeplitz with a key of %d bytes: %v", n, err)
+		}
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("[2001:db8::1]:1234"))
+	h3, toeplitz, message, sink := must(NewH3(1, 64)), must(ToeplitzFromKey([]byte(RSSKey))), make([]byte, 64), uint64(0)
+	if n := testing.AllocsPerRun(100, func() {
+		sink += h3.Bytes(message) + toeplitz.Bytes(message) + toeplitz.Tuple(&tuple) + toeplitz.Addresses(&tuple)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
 
 // slowH3 is H3 as a switch computes it, bit by bit.
 func slowH3(seed uint64, width int, message []byte) uint64 {

@@ -1,5 +1,0 @@
-//go:build race
-
-package hashing_test
-
-func init() { racing = true }
