@@ -49,7 +49,8 @@ func TestFamiliesReject(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, 39, MaxWidth + 5} {
-		if _, err := ToeplitzFromKey(make([]byte, n)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("key of %d bytes, want 40 to 260", n)) {
+		want := fmt.Sprintf("key of %d bytes, want 40 to 260", n)
+		if _, err := ToeplitzFromKey(make([]byte, n)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Toeplitz with a key of %d bytes: %v", n, err)
 		}
 	}

@@ -38,12 +38,13 @@ func TestDispersion(t *testing.T) {
 		}
 		return tScore(at, 1), tScore(grown, 0)
 	}
-	// A logarithm's mean is off by half the variance, 1/31, of what it is taken of.
 	most := tLimit(seeds - 1)
-	if one, growth := score(func(seed uint64) queue.Source { return must(NewPoisson(poissonOf(0.02, seed)))(t) }); math.Abs(one) > most || growth > most {
+	one, growth := score(func(seed uint64) queue.Source { return must(NewPoisson(poissonOf(0.02, seed)))(t) })
+	if math.Abs(one) > most || growth > most {
 		t.Errorf("Poisson packets vary by other than their mean, %.1f deviations, and more over longer times, %.1f", one, growth)
 	}
-	if one, growth := score(func(seed uint64) queue.Source { return must(NewOnOff(onOffOf(0.02, seed)))(t) }); math.Abs(one) < most || growth < most {
+	one, growth = score(func(seed uint64) queue.Source { return must(NewOnOff(onOffOf(0.02, seed)))(t) })
+	if math.Abs(one) < most || growth < most {
 		t.Errorf("on–off packets vary by their mean, %.1f deviations, or no more over longer times, %.1f", one, growth)
 	}
 }
