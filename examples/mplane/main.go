@@ -63,8 +63,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		w.describe(rows, upgrades)
 	}
 	for i := 0; i < intervals && ctx.Err() == nil && rows.Err == nil; i++ {
-		found, err := w.interval(uint64(i), i >= intervals/2)
-		if err != nil {
+		found, err := w.interval(ctx, uint64(i), i >= intervals/2)
+		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		if rows.JSON {
@@ -121,8 +121,11 @@ type suspect struct {
 // interval lets packets pass, sends reports, and asks the station about every
 // flow's path: first what is usual, then whether the path keeps its target and, if
 // not, what explains that.
-func (w *world) interval(interval uint64, slow bool) (found finding, err error) {
+func (w *world) interval(ctx context.Context, interval uint64, slow bool) (found finding, err error) {
 	for _, f := range w.flows {
+		if ctx.Err() != nil {
+			return found, nil
+		}
 		for range packets {
 			w.pass(f, (float64(interval)+w.random.Float64()/10)*float64(second), slow)
 		}
@@ -133,7 +136,7 @@ func (w *world) interval(interval uint64, slow bool) (found finding, err error) 
 	named := map[mplane.SegmentID]suspect{}
 	for _, f := range w.flows {
 		v, err := w.station.Localise(f.path, 0, interval)
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			return found, err
 		}
 		if interval < learning {

@@ -90,10 +90,10 @@ func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, flows int) (*world
 	if n.Routers() == 0 {
 		return nil, errors.New("the map has no links")
 	}
-	for range 100 * flows { // pairs may be neighbours, or the same
+	for try := 0; try < 100*flows && len(w.flows) < flows; try++ { // pairs may be neighbours, or the same
 		from, to := mplane.Router(w.random.IntN(n.Routers())), mplane.Router(w.random.IntN(n.Routers()))
 		there, back := n.Paths(from, to), n.Paths(to, from)
-		if len(w.flows) >= flows || len(there) == 0 || len(there[0]) < 3 || len(back) == 0 {
+		if len(there) == 0 || len(there[0]) < 3 || len(back) == 0 {
 			continue
 		}
 		for _, path := range [][]mplane.Router{there[0], back[0]} {
