@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate/areas"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
@@ -213,21 +212,5 @@ func TestRememberAllocates(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(5000, func() { p.PassedNumber(7) }); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-// BenchmarkRemember compares what passes, beside reading the clock, with and without
-// a memory.
-func BenchmarkRemember(b *testing.B) {
-	for _, remember := range []int{-1, 0} {
-		p := must(NewPoint(Config{Key: testKey, Remember: remember}))
-		p.Direction.remember()
-		b.Run(fmt.Sprintf("Remember=%d", remember), func(b *testing.B) {
-			h := p.shards[0].newHandle()
-			for i := range b.N {
-				h.log.append(entry{packet: hashing.Word(1, uint64(i)), time: int64(i), not: ^uint64(i)})
-			}
-		})
-		p.Close()
 	}
 }

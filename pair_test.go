@@ -303,42 +303,6 @@ func TestShardsComeAndGo(t *testing.T) {
 	}
 }
 
-// A bus is cut for ten seconds while one shard waits for another. Then comes what
-// each point kept, one after the other: nothing is left out, and no clock seems set.
-func TestShardsAfterSilence(t *testing.T) {
-	c := Config{Key: testKey}.withDefaults()
-	const cuts, silent, mended = 200, 50, 150
-	p := newShardedPath(c, 5, 1, 2, cuts)
-	var all []Report
-	rest := p.reports(t, c, func(pair *Pair, now int) {
-		for i, take := range []func(cut int) error{
-			func(cut int) error { return pair.TakeFirst(p.record(1, cut, p.whole[first][cut])) },
-			func(cut int) error { return pair.TakeSecondShard("a", p.record(2, cut, p.parts[second][0][cut])) },
-			func(cut int) error { return pair.TakeSecondShard("b", p.record(3, cut, p.parts[second][1][cut])) },
-		} {
-			from, last := now, silent-i/2 // last is what came of this point before the silence
-			if now == mended {
-				from = last + 1
-			}
-			for cut := from; cut <= now && (now <= last || now >= mended); cut++ {
-				must0(t, take(cut))
-				for r, ok := pair.Next(); ok; r, ok = pair.Next() {
-					all = append(all, r)
-				}
-			}
-		}
-	})
-	received := uint64(0)
-	for _, r := range append(all, rest...) {
-		if received += r.Forth.Received; r.Forth.Lost > 0 || r.Forth.Received > 0 && r.Forth.Err != nil {
-			t.Error(r)
-		}
-	}
-	if want := uint64(cuts-2*pathQuiet) * pathPacket; received != want {
-		t.Errorf("reports have %d packets of %d", received, want)
-	}
-}
-
 // TestKeyForgesAnswers: whoever holds the key and answers in the place of the
 // first point makes up whatever he wants: here messages that are sent 3 ms later
 // than they were.

@@ -307,28 +307,14 @@ func TestRecordsAreSealed(t *testing.T) {
 	}
 }
 
-// Points that count differently are told what differs.
-func TestRecordsOfAnotherConfig(t *testing.T) {
+// Who does not ask for flows can do with a point that knows them.
+func TestRecordsWithoutFlows(t *testing.T) {
 	c := small()
 	seal := newSealer(c)
-	for name, change := range map[string]func(*Config){
-		"Cut":   func(c *Config) { c.Cut = time.Second },
-		"Cells": func(c *Config) { c.Cells.Banks[0].Rows = 128 },
-		"Bits":  func(c *Config) { c.Cells.Banks[0].Shift = 1 },
-	} {
-		o := small()
-		change(&o)
-		other := newSealer(o)
-		if _, err := seal.decode(other.someRecord()); !errors.Is(err, estimate.ErrMismatch) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	// Who does not ask for flows can do with a point that knows them.
-	none := small()
-	none.Flows = 0
-	plain := newSealer(none)
+	c.Flows = 0
+	plain := newSealer(c)
 	if r, err := plain.decode(seal.someRecord()); err != nil || plain.unpack(r.parts[forth]).all.Packets() != 100 {
-		t.Errorf("without flows: %v", err)
+		t.Error(err)
 	}
 }
 
@@ -453,7 +439,8 @@ func TestMistakesAreNamed(t *testing.T) {
 				c.pass(l, uint64(i))
 			})
 			r := l.reports(6)[5]
-			if text := r.String(); r.Err == nil && r.Forth.Err == nil || !strings.Contains(text, c.want) {
+			unlike := c.there != base && !errors.Is(r.Err, estimate.ErrMismatch)
+			if text := r.String(); r.Err == nil && r.Forth.Err == nil || !strings.Contains(text, c.want) || unlike {
 				t.Errorf("%s: %s", name, text)
 			}
 		})

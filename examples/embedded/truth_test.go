@@ -67,7 +67,6 @@ type bench struct {
 	mu          sync.Mutex
 	forth, back measured
 	last        hoplag.Report
-	p50, p99    [2]time.Duration   // there and back, of the latest report that knows them
 	flows       []hoplag.FlowDelay // of the latest report with the most
 }
 
@@ -116,13 +115,6 @@ func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *be
 		m.forth.add(r.Forth)
 		m.back.add(r.Back)
 		m.last = r
-		for i, d := range []hoplag.Delay{r.Forth, r.Back} {
-			if p99, ok := d.Quantile(0.99); ok {
-				p50, _ := d.Quantile(0.5)
-				m.p50[i], m.p99[i] = p50, p99
-				t.Logf("%s p50 %v, p99 %v", []string{"forth", "back"}[i], p50, p99)
-			}
-		}
 		if len(r.Forth.Flows) >= len(m.flows) {
 			m.flows = r.Forth.Flows
 		}

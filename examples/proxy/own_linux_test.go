@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/binary"
-	"net"
 	"net/netip"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -74,47 +71,5 @@ func TestTenThousandConnections(t *testing.T) {
 	most := proxyChain(t, once(t)).hold(t, many)
 	if t.Logf("%.1f MB are resident with %d connections", most, many); most > 100*float64(many)/10_000 {
 		t.Errorf("that is more than 10 KB each")
-	}
-}
-
-// BenchmarkForward forwards datagrams that wait, 64 at a time, to a socket that
-// drops them: measured, and as it would be done unmeasured, by turns.
-func BenchmarkForward(b *testing.B) {
-	h, err := newHalf("ingress", testKey, "127.0.0.1:0", listenUDP(b, "127.0.0.1:0").LocalAddr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer h.close()
-	client := dialTo(b, "udp", h)
-	const waiting = 64
-	from, datagram := &source{UDPConn: h.packets}, make([]byte, 200)
-	out, err := net.Dial("udp", h.to)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var spent [2][]float64 // bare, measured; ns a datagram
-	for number := 0; b.Loop(); number++ {
-		for i := range waiting {
-			binary.BigEndian.PutUint64(datagram, uint64(number*waiting+i))
-			client.Write(datagram)
-		}
-		way, began := (number+number/2)%2, time.Now() // 0 1 1 0
-		for range waiting {
-			if way == 1 {
-				h.next(from, h.relay)
-			} else if n, _, err := h.packets.ReadFromUDPAddrPort(from.data[:]); err == nil {
-				out.Write(from.data[:n])
-			}
-		}
-		spent[way] = append(spent[way], float64(time.Since(began))/waiting)
-	}
-	for way := range spent {
-		slices.Sort(spent[way])
-	}
-	if n := len(spent[1]); n > 0 {
-		bare, measured := spent[0][len(spent[0])/2], spent[1][n/2]
-		b.ReportMetric(bare, "bare-ns/packet")
-		b.ReportMetric(measured, "measured-ns/packet")
-		b.ReportMetric(100*bare/measured, "%-of-bare")
 	}
 }
