@@ -135,10 +135,10 @@ type Config struct {
 	Flows int
 
 	// History is the number of bytes of cuts to keep for followers that come late,
-	// and of records of a point that wait for the other's: 4 KiB to 1 GiB, or 0 for
-	// 4 MiB. What all followers of the last five minutes have is not kept. It must hold
-	// the cuts of a report: with default Cells each takes 0.8 KiB, 4.4 KiB with 500
-	// packets and 28 KiB with 50,000 (TestCutsAreSmall).
+	// and of records of a point that wait for the other's: up to 1 GiB, or 0 for 4 MiB.
+	// What all followers of the last five minutes have is not kept. It must hold the cuts
+	// of a second: with default Cells each takes 0.8 KiB, 4.4 KiB with 500 packets and
+	// 28 KiB with 50,000 (TestCutsAreSmall).
 	History int
 }
 
@@ -207,8 +207,8 @@ func (c Config) Validate() error {
 		return bad("Remember", c.Remember, "-1 to 67108864")
 	case c.Flows < 0 || c.Flows > maxFlows:
 		return bad("Flows", c.Flows, "0 to 1048576")
-	case c.History < 4<<10 || c.History > 1<<30:
-		return bad("History", c.History, "4096 to 1073741824 bytes, or 0 for 4194304")
+	case c.History < c.leastHistory() || c.History > 1<<30:
+		return bad("History", c.History, fmt.Sprintf("%d to 1073741824 bytes, or 0 for 4194304", c.leastHistory()))
 	}
 	cells := c.lda()
 	if err := cells.Validate(); err != nil {
@@ -216,6 +216,9 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
+
+// leastHistory is what nearly empty cuts of a second take.
+func (c Config) leastHistory() int { return 1024 * int(max(4, time.Second/c.Cut)) }
 
 // lda returns the Config of the counters of all packets. It has no identity, so
 // that points of many Keys can share room: records say whose they are.

@@ -119,10 +119,10 @@ func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing
 
 // Stream returns a writer for the bytes of a stream that both points see, such
 // as a TCP connection. Write to it what passes, in pieces of any size: every so many
-// bytes are a message whose id is the name of the stream and a number. What is left at
-// the end is not counted. The name must be the same at both points and used once, such
-// as the addresses of a [net.Conn] between them. The writer is for one goroutine, and
-// its errors are always nil.
+// bytes, at least 1, are a message whose id is the name of the stream and a number. What
+// is left at the end is not counted. The name must be the same at both points and used
+// once, such as the addresses of a [net.Conn] between them. The writer is for one
+// goroutine, and its errors are always nil.
 func (d *Direction) Stream(name string, every int) io.Writer {
 	return &stream{direction: d, every: max(1, every), id: append([]byte(name), make([]byte, 8)...)}
 }

@@ -354,8 +354,8 @@ func TestKeep(t *testing.T) {
 		if err := l.b.Keep(stores[1], c, nil); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("a second store: %v", err)
 		}
-		if err := l.b.Back.Keep(stores[1], colate.Config{}, nil); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("no Config: %v", err)
+		if err := l.b.Back.Keep(nil, c, nil); !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("no store: %v", err)
 		}
 		flow := l.b.Flow([]byte("f"))
 		began := time.Now()

@@ -18,7 +18,8 @@ import (
 // A Point is a place that packets or messages pass. Its own method Passed is
 // for those on their way from the first point to the last, Back.Passed for
 // those on the way back; see [Direction]. If both directions are reported, the
-// points' clocks need not agree.
+// points' clocks need not agree. What passes a point in a direction must all come from,
+// or go to, the same other point: take a Point for each of several.
 //
 // Any number of goroutines may call its methods. [NewPoint] makes a Point; the zero
 // value panics.
@@ -251,6 +252,9 @@ func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 // Call Keep before anything passes, and once per direction. The error wraps
 // [estimate.ErrConfig].
 func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error)) error {
+	if store == nil {
+		return estimate.Invalid("hoplag", "store", "nil", "one that is open")
+	}
 	c.Identity = hashing.Fingerprint(d.seed)
 	k := &keeper{store: store, failed: failed, period: c.Period}
 	for _, r := range []**colate.Recorder{&k.epochs[0], &k.epochs[1], &k.spare} {

@@ -85,7 +85,10 @@ func (s *sealer) tag(message []byte) []byte {
 
 // open checks a signed message, and returns its body.
 func (s *sealer) open(data []byte, magic string) (r wire.Reader, err error) {
-	n := max(0, len(data)-tagSize)
+	n := len(data) - tagSize
+	if n < 0 {
+		return r, inMessage(magic, fmt.Errorf("%w: %d bytes", estimate.ErrEncoding, len(data)))
+	}
 	if r, err = s.head(data[:n], magic); err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
 		err = inMessage(magic, ErrForged)
 	}

@@ -27,7 +27,7 @@ var (
 	// ErrUnlike says that the points see different packets.
 	ErrUnlike = errors.New("no packet that arrives was sent: do both points pass the same bytes?")
 	// ErrCopies says that packets arrive more often than they are sent.
-	ErrCopies = errors.New("packets arrive more often than they are sent: does one message go to several receivers?")
+	ErrCopies = errors.New("packets arrive more often than they are sent: does a message go to several receivers, or come from a third point?")
 )
 
 // A Report says what happened to packets between two points in an interval.

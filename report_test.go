@@ -424,7 +424,7 @@ func TestMistakesAreNamed(t *testing.T) {
 			for range 3 {
 				l.b.PassedNumber(i)
 			}
-		}, "several receivers?"},
+		}, "several receivers, or come from a third point?"},
 		"key":     {with(func(c *Config) { c.Key = NewKey("another secret key") }), other, "another Key"},
 		"SipHash": {with(func(c *Config) { c.SipHash = true }), other, "SipHash is set at one of them"},
 		"cut":     {with(func(c *Config) { c.Cut = 50 * time.Millisecond }), other, "Cut is 50ms at the other point and 100ms here"},

@@ -69,8 +69,9 @@ type follower struct {
 }
 
 // wake returns when to look at the points again: when the current report can
-// be complete, or soon if it should be or nothing was compared yet. The other
-// point's cuts are up to half a cut later than ours.
+// be complete, or soon if it should be or nothing was compared yet, and each second, so
+// that histories need not hold a long report. The other point's cuts are up to half a
+// cut later than ours.
 func (f *follower) wake() int64 {
 	cut := int64(f.point.config.Cut)
 	now := f.point.clock.now()
@@ -78,7 +79,7 @@ func (f *follower) wake() int64 {
 		return now + cut
 	}
 	due := (f.compare.due()+1)*cut + cut*6/10 + 2*int64(f.point.config.grace())
-	return min(max(due, now+cut), now+2*int64(f.point.config.Report))
+	return min(max(due, now+cut), now+max(cut, int64(time.Second)))
 }
 
 // fetch fetches what both points have.
@@ -369,6 +370,8 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 	case errors.Is(err, ErrClosed):
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	case errors.As(err, new(*http.MaxBytesError)):
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	default:

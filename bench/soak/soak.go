@@ -94,7 +94,7 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, out, log io.W
 
 func newPoint() *hoplag.Point {
 	key := hoplag.NewKey("a key of the soak test")
-	p, err := hoplag.NewPoint(hoplag.Config{Key: key, Cut: 5 * time.Millisecond, History: 64 << 10, Flows: 100})
+	p, err := hoplag.NewPoint(hoplag.Config{Key: key, Cut: 5 * time.Millisecond, History: 256 << 10, Flows: 100})
 	if err != nil {
 		panic(err)
 	}
