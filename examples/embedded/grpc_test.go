@@ -43,12 +43,13 @@ func TestCalls(t *testing.T) {
 		}
 		return a, err
 	}
-	served := func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	var served grpc.UnaryServerInterceptor = func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		forth.arrived(incomingID(ctx))
 		defer func() { back.left(incomingID(ctx)) }()
 		return next(ctx, q)
 	}
-	called := func(ctx context.Context, method string, q, a any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	var called grpc.UnaryClientInterceptor = func(ctx context.Context, method string, q, a any, cc *grpc.ClientConn,
+		next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		forth.left(outgoingID(ctx))
 		err := next(ctx, method, q, a, cc, o...)
 		if err == nil {
