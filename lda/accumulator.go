@@ -239,7 +239,6 @@ const mostSettling = 60
 // report. Package lost finds out which.
 func (a *Accumulator) Trails(visit func(areas.Trail)) {
 	if to := a.through(); a.started && to > a.from {
-		a.complete() // learns how long packets take
 		a.areas.Trails(a.from, to, visit)
 	}
 }

@@ -17,42 +17,51 @@ type intervalLosses struct {
 	off, on      float64 // how much older losses are, times what that is known from
 }
 
+// A lossyInterval is what a cell had in an interval that it began and ended settled, but for packets
+// that were lost: their number, packets received, the area, and the mean age of what was sent.
+type lossyInterval struct {
+	cut                       int
+	lost, received, area, age float64
+}
+
 // locate finds when in a window packets were lost.
 func (a *Areas) locate(from, to int) {
 	a.located = resize(a.located, len(a.ends))
 	clear(a.located)
+	a.lossy = a.lossy[:0]
 	within := func(x *span) bool {
 		return !x.open && x.to == x.from+1 && x.from >= from && x.to <= to && x.late == 0 && x.joined == 0 && !x.unknown
 	}
 	a.walk(from, func(_ *areaCell, cut int, e *areaEvent, area float64, _ bool) {
-		of, sent := &a.located[cut], float64(e.sent)
-		ages := sent * a.sentAge(cut, e.sent, e.sentSum)
+		of, sent := &a.located[cut], float64(e.received)
+		ages := sent * a.sentAge(cut, e.received, e.sentSum)
 		of.sent += sent
-		of.exact.add(float64(e.received), area)
-		of.calm.add(float64(e.received), area)
-		of.settled.add(sent, ages)
-		of.all.add(sent, ages)
+		of.exact.add(1, float64(e.received), area)
+		of.calm.add(1, float64(e.received), area)
+		of.settled.add(1, sent, ages)
+		of.all.add(1, sent, ages)
 	}, func(x *span) {
 		if of := &a.located[x.to]; within(x) {
 			of.sent += float64(x.sent)
-			of.lost += float64(x.lost)
+			if of.lost += float64(x.lost); x.lost > 0 && x.received > 0 {
+				age := a.sentAge(x.to, x.sent, x.sentSum)
+				a.lossy = append(a.lossy, lossyInterval{x.to, float64(x.lost), float64(x.received), x.steps[0].area, age})
+			}
 		}
 		exact := x.exact && x.late == 0
 		a.each(x, func(k, cut int, age float64) {
-			of, sent := &a.located[cut], float64(x.out[k])
-			if of.all.add(sent, sent*age); exact && cut == x.to {
-				of.settled.add(sent, sent*age)
+			of, sent := &a.located[cut], float64(x.steps[k].out)
+			if of.all.add(1, sent, sent*age); exact && cut == x.to {
+				of.settled.add(1, sent, sent*age)
 			}
 		})
-		for k := 0; k < len(x.in) && exact; k++ {
-			a.located[x.from+1+k].exact.add(float64(x.in[k]), x.area[k])
+		for k := 0; k < len(x.steps) && exact; k++ {
+			a.located[x.from+1+k].exact.add(1, float64(x.steps[k].in), x.steps[k].area)
 		}
 	})
-	a.walk(from, nil, func(x *span) {
-		if within(x) && x.lost > 0 && x.received > 0 {
-			a.located[x.to].weigh(a, x)
-		}
-	})
+	for i := range a.lossy {
+		a.located[a.lossy[i].cut].weigh(a, &a.lossy[i])
+	}
 	var all share
 	var lost moment
 	for k := range a.located {
@@ -74,10 +83,9 @@ func (a *Areas) locate(from, to int) {
 
 // each calls visit for the intervals of a span in which something passed, with the mean age of what was sent.
 func (a *Areas) each(x *span, visit func(k, cut int, age float64)) {
-	for i := range a.passed {
-		e := &a.passed[i]
-		if cut := int(e.cut) - a.before; cut > x.from && cut <= x.to {
-			visit(cut-x.from-1, cut, a.sentAge(cut, e.sent, e.sentSum))
+	for k := range x.steps {
+		if s, cut := &x.steps[k], x.from+1+k; s.in|s.out != 0 {
+			visit(k, cut, a.sentAge(cut, s.out, s.sentSum))
 		}
 	}
 }
@@ -92,18 +100,17 @@ func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
 	return min(max(age, 0), a.length(cut))
 }
 
-// weigh takes how much older the packets are that a span of one interval lost than those that came. Its
+// weigh takes how much older the packets are that an interval lost than those that came. Its
 // area beyond what these took, as elsewhere, is the ages of the lost ones. The ages of all are known; so the
 // fewer came, the better they tell those, and the less there is to learn.
-func (l *intervalLosses) weigh(a *Areas, x *span) {
+func (l *intervalLosses) weigh(a *Areas, x *lossyInterval) {
 	if l.calm.n == 0 {
 		return
 	}
-	lost, received := float64(x.lost), float64(x.received)
-	took, part := received*l.calm.a/l.calm.n, received/(received+lost)
-	variance := lost*part*sq(a.length(x.to))/12 + received*a.scatter + sq(took)
-	l.off += lost * part * (x.area[0] - took - lost*a.sentAge(x.to, x.sent, x.sentSum)) / variance
-	l.on += sq(lost*part) / variance
+	took, part := x.received*l.calm.a/l.calm.n, x.received/(x.received+x.lost)
+	variance := x.lost*part*sq(a.length(x.cut))/12 + x.received*a.scatter + sq(took)
+	l.off += x.lost * part * (x.area - took - x.lost*x.age) / variance
+	l.on += sq(x.lost*part) / variance
 }
 
 // finish weighs what cells tell with what is likely: a share lost and delays as all spans have them, and
@@ -133,18 +140,18 @@ func (l *intervalLosses) finish(rate, took, length float64) {
 func (a *Areas) aged(x *span, from, to int, s *Span) {
 	l, last := &a.losses, max(0, x.lost)
 	if x.open {
-		last = int(max(0, x.most[len(x.most)-1]))
+		last = int(max(0, x.steps[len(x.steps)-1].most))
 	}
 	longest, common := float64(a.ends[to]-a.ends[from]), 0.0
 	var before, within, after float64 // losses, as expected
 	var ages moment
 	before = a.share() * x.before
 	a.each(x, func(k, cut int, age float64) {
-		if x.most[k] <= 0 || x.spans(k) {
+		if x.steps[k].most <= 0 || x.spans(k) {
 			return
 		}
 		when := &a.located[cut]
-		switch number := when.rate * float64(x.out[k]); {
+		switch number := when.rate * float64(x.steps[k].out); {
 		case cut <= from:
 			before += number
 		case cut > to:
@@ -152,7 +159,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 		default:
 			older, spread := when.older, sq(a.length(cut))/12
 			if !x.open && x.to == x.from+1 { // the ages of all that was sent tell those of the lost ones
-				came := 1 - min(1, float64(last)/float64(x.out[k]))
+				came := 1 - min(1, float64(last)/float64(x.steps[k].out))
 				older, spread = came*when.beyond, came*spread
 			}
 			within += number

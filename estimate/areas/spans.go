@@ -45,7 +45,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	a.locate(from, to)
 	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		if cut <= to {
-			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: float64(e.received) * a.located[cut].took})
+			visit(Span{Cell: int(c.number), Sent: e.received, Received: e.received, Area: area, Usual: float64(e.received) * a.located[cut].took})
 		}
 	}
 	a.walk(from, calm, func(x *span) {
@@ -55,13 +55,13 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		begin, end := max(x.from, from), min(x.to, to)
 		s := Span{Cell: x.cell, Open: x.open || x.to > to && !x.exact, Late: x.from < from || x.before > 0, Joined: x.joined}
 		for k := begin - x.from; k < end-x.from; k++ {
-			s.Area += x.area[k]
-			s.Sent += x.out[k]
-			s.Received += x.in[k]
-			s.Usual += float64(x.in[k]) * a.located[x.from+1+k].took
+			s.Area += x.steps[k].area
+			s.Sent += x.steps[k].out
+			s.Received += x.steps[k].in
+			s.Usual += float64(x.steps[k].in) * a.located[x.from+1+k].took
 		}
 		if s.Open {
-			s.Lost = int(x.on[end-1-x.from])
+			s.Lost = int(x.steps[end-1-x.from].on)
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
@@ -97,7 +97,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		if k == x.from {
 			return float64(x.start)
 		}
-		return float64(x.on[k-x.from-1])
+		return float64(x.steps[k-x.from-1].on)
 	}
 	oldest := max(greatest, longTail*max(0, -a.center))
 	if since := float64(a.ends[cut] - a.begun); oldest == 0 || !a.underWay {
@@ -117,7 +117,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	}
 	lost := max(0, float64(x.lost))
 	if x.open && (a.losses.share > 0 || a.losses.of < enough) {
-		lost = max(0, float64(x.most[len(x.most)-1]))
+		lost = max(0, float64(x.steps[len(x.steps)-1].most))
 	} else if x.open {
 		lost = 0
 	}
@@ -125,7 +125,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
 	for k := cut; k > x.from && oldest > 0; k-- {
 		at, length := k-x.from-1, min(a.length(k), oldest)
-		sent += float64(x.out[at])
+		sent += float64(x.steps[at].out)
 		for len(seen) > 0 && seen[0].cut >= k {
 			seen = seen[1:]
 		}
@@ -135,9 +135,9 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		}
 		least, most := before*length, max(0, fewest)*length
 		if length == a.length(k) && x.joined == 0 {
-			others := max(0, on(k-1)) + float64(x.out[at]) - known
-			least = max(least, x.area[at]-others*length)
-			most = min(most, max(x.area[at], least))
+			others := max(0, on(k-1)) + float64(x.steps[at].out) - known
+			least = max(least, x.steps[at].area-others*length)
+			most = min(most, max(x.steps[at].area, least))
 		}
 		ages.Least += least
 		ages.Most += most
@@ -162,13 +162,13 @@ func (a *Areas) again(x *span, cut int) []seenAgain {
 	if !a.digestsShow() || x.alike || last < 0 {
 		return seen
 	}
-	for k, fewest := last, x.on[last]; k >= 0 && fewest > 0; k-- {
-		if x.on[k] > fewest {
+	for k, fewest := last, x.steps[last].on; k >= 0 && fewest > 0; k-- {
+		if x.steps[k].on > fewest {
 			continue
 		}
-		fewest = x.on[k]
-		for later := last; later < len(x.on) && x.on[later] >= fewest && fewest > 0; later++ {
-			if x.levels[later] == x.levels[k] {
+		fewest = x.steps[k].on
+		for later := last; later < len(x.steps) && x.steps[later].on >= fewest && fewest > 0; later++ {
+			if x.steps[later].level == x.steps[k].level {
 				seen = append(seen, seenAgain{k + x.from + 1, float64(fewest)})
 				break
 			}
@@ -198,7 +198,8 @@ const nextAgain = 8
 // nothing was lost in between.
 func (x *span) spans(k int) bool {
 	for i := max(0, k-nextAgain); i < k; i++ {
-		if slices.Contains(x.levels[k:min(len(x.levels), i+nextAgain)], x.levels[i]) {
+		same := func(s step) bool { return s.level == x.steps[i].level }
+		if slices.ContainsFunc(x.steps[k:min(len(x.steps), i+nextAgain)], same) {
 			return true
 		}
 	}

@@ -33,7 +33,7 @@ func TestExactSpansStandForAll(t *testing.T) {
 				missed++
 			}
 			bias.Add(got.Mean/want - 1)
-			plain.Add(r.plain.a/r.plain.n/want - 1)
+			plain.Add((r.area-r.by*r.stands.a)/r.exact/want - 1)
 		}
 		error := bias.StdDev() / math.Sqrt(float64(bias.N()))
 		t.Logf("%+v: bias %+.4f, without weights %+.4f, each ± %.4f; %d of %d missed", c, bias.Mean(), plain.Mean(), error, missed, bias.N())

@@ -77,6 +77,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		// In cells that always have packets on their way, fast ones are alone.
 		was := a.patience
 		a.greatest = long
+		a.settled = false
 		if a.patience = patienceFactor * a.greatest; !math.IsInf(was, 1) {
 			a.patience = max(was, a.patience)
 		}
@@ -135,7 +136,7 @@ func (a *Areas) observe(from, to int) {
 		a.greatest = a.losses.longest
 		was := a.patience
 		if p := patienceFactor * a.greatest; p > was || math.IsInf(was, 1) {
-			a.patience = p // what was lost by a shorter one still tells the share that is lost
+			a.patience, a.settled = p, false // what was lost by a shorter one still tells the share that is lost
 		}
 		if a.patience < 1.3*was && !math.IsInf(was, 1) {
 			return
