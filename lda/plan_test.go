@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 )
 
 func TestShifts(t *testing.T) {
@@ -108,45 +107,26 @@ func TestPlanHolds(t *testing.T) {
 		for _, e := range []Expectation{p.Expect[0], p.Expect[len(p.Expect)-1]} {
 			average := p.Config.Expect(d.Packets, e.Loss) // the negative control: what comes on average
 			var narrow, alone [2]covered
-			burstRuns(t, p.Config, times, int(d.Packets), e.Loss, burst, func(up, down *Aggregator) {
-				got, err := Estimate(up, down)
-				i, samples := got.CentralLimitInterval(d.Confidence), float64(len(samplesOf(t, up, down)))
+			x, rng, bad := newRun(t, p.Config), rand.New(rand.NewPCG(5, math.Float64bits(e.Loss*burst))), false
+			for range times {
+				x.pass(rng, int(d.Packets), func(r *rand.Rand) float64 { // lost in runs of the mean length
+					if bad = bad && r.Float64()*burst >= 1 || !bad && r.Float64()*burst*(1-e.Loss) < e.Loss; bad {
+						return -1
+					}
+					return 1e6 * r.ExpFloat64()
+				})
+				got, err := Estimate(x.up, x.down)
+				i, samples := got.CentralLimitInterval(d.Confidence), float64(len(samplesOf(t, x.up, x.down)))
 				for k, e := range []Expectation{e, average} {
 					narrow[k].add(err == nil && (i.High-i.Low)/2 <= e.MeanError(d.Variation, d.Confidence)*got.Mean)
 					alone[k].add(samples >= e.Alone)
 				}
-			})
+			}
 			// 95 % of 100 is 87 or fewer once in 500.
 			if narrow[0].hits < 88 || alone[0].hits < 88 || alone[1].hits > 75 || e.Loss == d.HighLoss && narrow[1].hits > 75 {
 				t.Errorf("bursts of %v, loss %v: as narrow as planned, and as the average, %+v; as many alone %+v", burst, e.Loss, narrow, alone)
 			}
 		}
-	}
-}
-
-// burstRuns makes intervals of packets with exponential delays, lost in runs of
-// the mean length.
-func burstRuns(t *testing.T, c Config, times, n int, loss, length float64, f func(up, down *Aggregator)) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(5, math.Float64bits(loss*length)))
-	up, down := mustNewFor(t, c), mustNewFor(t, c)
-	bad := false
-	for range times {
-		up.Reset()
-		down.Reset()
-		for i := range int64(n) {
-			if bad {
-				bad = rng.Float64()*length >= 1
-			} else {
-				bad = rng.Float64()*length*(1-loss) < loss
-			}
-			p := hashing.Packet(rng.Uint64())
-			up.Update(p, 1000*i)
-			if !bad {
-				down.Update(p, 1000*i+int64(1e6*rng.ExpFloat64()))
-			}
-		}
-		f(up, down)
 	}
 }
 

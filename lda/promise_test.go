@@ -1,10 +1,9 @@
 package lda
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/hoplag/hoplag/hashing"
 )
 
 // What a plan for quantiles and the default promise, they keep: no interval is
@@ -27,35 +26,24 @@ func TestPromises(t *testing.T) {
 		{"default", DefaultConfig, 1e4, 0.97, 1e6}, {"default", DefaultConfig, 1e5, 0.97, 1e6}, {"default", DefaultConfig, 5e5, 0.97, 1e6},
 	} {
 		const runs = 10
-		missed, wide := 0, 0
+		missed, wide, x := 0, 0, newRun(t, c.config)
 		for seed := range uint64(runs) {
-			rng := rand.New(rand.NewPCG(seed, 21))
-			up, down := mustNewFor(t, c.config), mustNewFor(t, c.config)
-			quantile := c.delay * 3.5065579 // ln(1/0.03)
-			if c.quantile == 0.99 {
-				quantile = c.delay * 4.6051702
-			}
-			for i := range c.packets {
-				p, now, d := hashing.Packet(rng.Uint64()), int64(i)*1000, c.delay*rng.ExpFloat64()
-				if up.Update(p, now); rng.Float64() >= 0.01 {
-					down.Update(p, now+int64(d))
-				}
-			}
-			r, err := Estimate(up, down)
+			x.pass(rand.New(rand.NewPCG(seed, 21)), c.packets, losing(0.01, exponentialDelay(c.delay)))
+			r, err := Estimate(x.up, x.down)
 			if err != nil {
 				t.Fatalf("%s, %d packets: %v", c.name, c.packets, err)
 			}
 			if i := r.CentralLimitInterval(0.95); c.name == "planned" && (i.High-i.Low)/2 > demand.MeanError*r.Mean {
 				wide++
 			}
-			d, err := Distribute(up, down)
+			d, err := Distribute(x.up, x.down)
 			if err != nil {
 				t.Fatal(err)
 			}
 			q, err := d.Quantile(c.quantile, 0.95)
 			if err != nil {
 				t.Errorf("%s, %d packets: %v", c.name, c.packets, err)
-			} else if !q.Interval.Contains(quantile) {
+			} else if !q.Interval.Contains(-c.delay * math.Log(1-c.quantile)) {
 				missed++
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 )
 
 // filled returns the cells of two points after n packets of which none is lost,
@@ -129,20 +128,18 @@ func TestContradictionBetweenBanks(t *testing.T) {
 
 // Delays with the heaviest tails are no contradiction.
 func TestHeavyTailsAreNoContradiction(t *testing.T) {
+	x := newRun(t, DefaultConfig)
 	for seed := range uint64(30) {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		up, down := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
-		for i := range int64(20_000) {
-			p, delay := hashing.Packet(rng.Uint64()), 1e6*math.Exp(2*rng.NormFloat64())
-			if seed%2 == 0 {
-				if delay = 1e6 * rng.ExpFloat64(); rng.IntN(10_000) == 0 {
-					delay *= 1000
-				}
+		x.pass(rand.New(rand.NewPCG(seed, 3)), 20_000, func(r *rand.Rand) float64 {
+			switch {
+			case seed%2 > 0:
+				return 1e6 * math.Exp(2*r.NormFloat64())
+			case r.IntN(10_000) == 0:
+				return 1e9 * r.ExpFloat64()
 			}
-			up.Update(p, 1000*i)
-			down.Update(p, 1000*i+int64(delay))
-		}
-		if _, err := Estimate(up, down); err != nil {
+			return 1e6 * r.ExpFloat64()
+		})
+		if _, err := Estimate(x.up, x.down); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
