@@ -16,12 +16,7 @@ const (
 	epochVersion = 7
 
 	fixedSize = 59 // of the head, without overhead and lengths
-)
-
-// What a query reads of a head before all others.
-const (
-	foldAt     = 39
-	headPrefix = 40
+	foldAt    = 39 // in the record
 )
 
 // blocks returns the number of blocks of an epoch, blockSize the number of
@@ -116,31 +111,62 @@ func decodeEpoch(data []byte) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if have, want := int64(len(data)), h.offsets[len(h.offsets)-1]; have != want {
-		return nil, fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, have, want)
+	if int64(len(data)) != h.size() {
+		return nil, fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, len(data), h.size())
 	}
-	decoded := newRecorder(h.config, h.sampled)
-	decoded.start, decoded.packets = h.start, h.packets
+	return h.decode(func(from, to int64) ([]byte, error) { return data[from:to], nil })
+}
+
+// A partReader returns a part of an encoded epoch, valid until the next call.
+type partReader func(from, to int64) ([]byte, error)
+
+// decode decodes what is behind the head.
+func (h *epochHead) decode(read partReader) (*Recorder, error) {
+	r := newRecorder(h.config, h.sampled)
+	r.start, r.packets, r.limit = h.start, h.packets, h.limit
+	if h.packets > 0 {
+		r.rare = uint64(h.limit) << 32
+	}
+	var err error
 	var scratch []byte
 	for i := range h.config.blocks() {
 		from, to := h.config.blockOf(i)
-		if scratch, err = h.codec.read(decoded.words[from:to], data[h.offsets[i]:h.offsets[i+1]], scratch); err != nil {
+		if scratch, err = h.counters(r.words[from:to], i, read, scratch); err != nil {
 			return nil, err
 		}
-	}
-	if decoded.limit = h.limit; h.packets > 0 {
-		decoded.rare = uint64(h.limit) << 32
 	}
 	for i := range h.samples.blocks {
-		at := h.config.blocks() + i
-		if decoded.samples, err = h.samples.read(decoded.samples, data[h.offsets[at]:h.offsets[at+1]], i); err != nil {
+		if r.samples, err = h.samplesOf(r.samples, i, read); err != nil {
 			return nil, err
 		}
 	}
-	if len(decoded.samples) != h.sampled {
-		return nil, fmt.Errorf("%w: %d samples, want %d", estimate.ErrEncoding, len(decoded.samples), h.sampled)
+	if len(r.samples) != h.sampled {
+		return nil, fmt.Errorf("%w: %d samples, want %d", estimate.ErrEncoding, len(r.samples), h.sampled)
 	}
-	return decoded, nil
+	return r, nil
+}
+
+// counters decodes a block of counters into words, and returns scratch for reuse.
+func (h *epochHead) counters(words []uint64, block int, read partReader, scratch []byte) ([]byte, error) {
+	from, to := h.config.blockOf(block)
+	data, err := read(h.offsets[block], h.offsets[block+1])
+	if err == nil {
+		scratch, err = h.codec.read(words[:to-from], data, scratch)
+	}
+	if err != nil {
+		err = fmt.Errorf("block %d of counters: %w", block, err)
+	}
+	return scratch, err
+}
+
+// samplesOf appends the samples of a block.
+func (h *epochHead) samplesOf(dst []sample, block int, read partReader) ([]sample, error) {
+	at := h.config.blocks() + block
+	data, err := read(h.offsets[at], h.offsets[at+1])
+	if err == nil {
+		dst, err = h.samples.read(dst, data, block)
+	}
+	return dst, err
 }
 
 // An epochHead is the head of an encoded epoch: its contents, and where they
@@ -155,6 +181,9 @@ type epochHead struct {
 	samples sampleCodec
 	offsets []int64 // of the blocks, and the end
 }
+
+// size returns that of the whole epoch.
+func (h *epochHead) size() int64 { return h.offsets[len(h.offsets)-1] }
 
 // headLength returns the size of the head of the encoded epoch that begins
 // with these bytes, or 0.

@@ -129,6 +129,11 @@ func (c Config) comparable() Config {
 	return c
 }
 
+// like reports whether epochs of both can be compared, once folded alike.
+func (c *Config) like(d *Config) bool {
+	return c.comparable().unfolded() == d.comparable().unfolded()
+}
+
 // unfolded returns the Config that the recorder was made with.
 func (c Config) unfolded() Config {
 	c.fold = 0

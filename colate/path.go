@@ -141,14 +141,21 @@ func newQuery(p Path, from, to int64) (*query, error) {
 		}
 	}
 	slices.SortStableFunc(q.found, func(a, b foundEntry) int { return cmp.Compare(a.near.start, b.near.start) })
-	for _, e := range q.found {
-		if h, err := q.readers[e.point].head(&e.entry); err == nil {
-			q.config = h.config
-			q.config.fold = q.fold()
-			return q, nil
+	readable := false
+	for i := range q.found {
+		h, err := q.readers[q.found[i].point].open(&q.found[i].entry)
+		switch {
+		case err != nil: // walk tells
+		case !readable:
+			q.config, readable = h.config, true
+		case h.config.like(&q.config):
+			q.config.fold = max(q.config.fold, h.config.fold)
 		}
 	}
-	return q, fmt.Errorf("colate: %w: no epoch overlaps the window (%d that cannot be read)", estimate.ErrNoSamples, len(q.found))
+	if !readable {
+		return q, fmt.Errorf("colate: %w: no epoch overlaps the window (%d that cannot be read)", estimate.ErrNoSamples, len(q.found))
+	}
+	return q, nil
 }
 
 // put adds an epoch. One of the second point is put where its clock says, next to the
@@ -244,17 +251,6 @@ func (q *query) next() (s step, ok bool) {
 	return s, len(s.entries) > 0
 }
 
-// fold returns how often any epoch's counters are folded at most.
-func (q *query) fold() (fold uint8) {
-	for i := range q.found {
-		e := &q.found[i]
-		if head, err := q.readers[e.point].read(&e.entry, 0, min(headPrefix, int64(e.head))); err == nil && len(head) == headPrefix {
-			fold = max(fold, min(head[foldAt], maxFold))
-		}
-	}
-	return fold
-}
-
 // cells puts a step's contents of these counters into a table, and returns how
 // many packets each point has. If it fails, the table is unchanged.
 func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool) (up, down uint64, err error) {
@@ -294,16 +290,16 @@ func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool)
 // and its samples.
 func (q *query) add(e *foundEntry, at, order []uint32, counts bool) (*epochHead, error) {
 	r, c := &q.readers[e.point], &q.config
-	h, err := r.head(&e.entry)
+	h, err := r.open(&e.entry)
 	if err != nil {
 		return nil, err
 	}
-	if a, b := h.config.comparable(), c.comparable(); a.unfolded() != b.unfolded() || a.fold > b.fold {
+	if !h.config.like(c) || h.config.fold > c.fold {
 		return nil, fmt.Errorf("%w: recorded with another Config", estimate.ErrMismatch)
 	}
 	q.one = slices.Grow(q.one[:0], len(at))[:len(at)]
 	clear(q.one)
-	if err := r.add(&e.entry, h, at, order, q.one, c.fold-h.config.fold); err != nil {
+	if err := r.add(h, at, order, q.one, c.fold-h.config.fold); err != nil {
 		return nil, err
 	}
 	correct := e.point == 1 && q.clock != nil

@@ -85,7 +85,7 @@ func (s *sampling) add(up, down *Recorder, epoch span) {
 
 // read adds the samples of an epoch in a store. Of the second point, the times
 // are corrected.
-func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) error {
+func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
 	last, blocks := -1, h.samples.blocks
 	for i := range s.flows {
 		block := sampleBlock(s.flows[i].key, blocks)
@@ -93,12 +93,7 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 			continue
 		}
 		last = block
-		at := h.config.blocks() + block
-		data, err := r.read(&e.entry, h.offsets[at], h.offsets[at+1])
-		if err != nil {
-			return err
-		}
-		if s.buffer, err = h.samples.read(s.buffer[:0], data, block); err != nil {
+		if s.buffer, err = h.samplesOf(s.buffer[:0], block, r.read); err != nil {
 			return err
 		}
 		for k := range s.buffer {

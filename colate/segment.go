@@ -157,18 +157,6 @@ func (s *segment) forgetTail() {
 	}
 }
 
-// open reads and checks the head of the entry's payload.
-func (e *entry) open(head []byte) (*epochHead, error) {
-	h, err := openHead(head)
-	if err != nil {
-		return nil, err
-	}
-	if h.start != e.start || h.start+h.config.Period != e.end || h.offsets[len(h.offsets)-1] != int64(e.length) {
-		return nil, fmt.Errorf("%w: frame and epoch disagree about their span or length", estimate.ErrEncoding)
-	}
-	return h, nil
-}
-
 // readFull reads len(b) bytes at offset, or fails.
 func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	n, err := f.ReadAt(b, offset)
@@ -181,12 +169,12 @@ func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	return err
 }
 
-// An epochReader reads epochs of a store, only as much of each as requested.
-// It keeps a segment open until it needs another.
+// An epochReader reads parts of a store's epochs. It keeps a segment open until it needs
+// another.
 type epochReader struct {
-	store  *Store
-	file   openFile
-	number uint64
+	store *Store
+	file  openFile
+	entry entry // whose parts are read
 
 	data, scratch []byte
 	words         []uint64
@@ -200,80 +188,51 @@ func (r *epochReader) close() {
 	}
 }
 
-// read returns a part of an entry's payload, valid until the next call.
-func (r *epochReader) read(e *entry, from, to int64) ([]byte, error) {
-	if r.file == nil || r.number != e.segment {
+// open goes to an epoch, and reads its head.
+func (r *epochReader) open(e *entry) (*epochHead, error) {
+	if r.file == nil || r.entry.segment != e.segment {
 		r.close()
 		f, err := r.store.files.Open(segmentName(e.segment))
 		if err != nil {
 			return nil, err
 		}
-		r.file, r.number = f, e.segment
+		r.file = f
 	}
+	r.entry = *e
+	data, err := r.read(0, int64(e.head))
+	if err != nil {
+		return nil, err
+	}
+	h, err := openHead(data)
+	if err == nil && (h.start != e.start || h.start+h.config.Period != e.end || h.size() != int64(e.length)) {
+		return nil, fmt.Errorf("%w: frame and epoch disagree about their span or length", estimate.ErrEncoding)
+	}
+	return h, err
+}
+
+// read returns a part of the epoch, valid until the next call.
+func (r *epochReader) read(from, to int64) ([]byte, error) {
 	r.data = slices.Grow(r.data[:0], int(to-from))[:to-from]
 	r.bytes += to - from
-	return r.data, readFull(r.file, r.data, e.offset+from)
+	return r.data, readFull(r.file, r.data, r.entry.offset+from)
 }
 
-// head reads the head of an epoch.
-func (r *epochReader) head(e *entry) (*epochHead, error) {
-	data, err := r.read(e, 0, int64(e.head))
-	if err != nil {
-		return nil, err
-	}
-	return e.open(data)
-}
-
-// whole reads all of an epoch.
-func (r *epochReader) whole(e *entry) (*Recorder, error) {
-	data, err := r.read(e, 0, int64(e.length))
-	if err != nil {
-		return nil, err
-	}
-	if _, err := e.open(data[:e.head]); err != nil {
-		return nil, err
-	}
-	return decodeEpoch(data)
-}
-
-// add adds the counters at these places, in order, to the corresponding sums.
-// Of counters to be folded, it adds 2^fold for each place. It reads blocks
-// together if many are needed.
-func (r *epochReader) add(e *entry, h *epochHead, at, order []uint32, sums []uint64, fold uint8) error {
+// add adds the counters at these places, in order, to the corresponding sums. Of counters
+// to be folded, it adds 2^fold for each place.
+func (r *epochReader) add(h *epochHead, at, order []uint32, sums []uint64, fold uint8) (err error) {
 	size, last := h.config.blockSize(), -1
 	r.words = slices.Grow(r.words[:0], size)[:size]
-	var all []byte
-	if 4*len(order) > h.config.counters()>>fold { // more than one block in four: read all of them at once
-		var err error
-		if all, err = r.read(e, int64(e.head), int64(e.length)); err != nil {
-			return err
-		}
-	}
 	for _, i := range order {
 		first := int(at[i]) << fold
 		for k := first; k < min(first+1<<fold, h.config.counters()); k++ {
 			if block := k / size; block != last {
 				last = block
-				if err := r.block(e, h, block, all); err != nil {
-					return fmt.Errorf("block %d: %w", block, err)
+				if r.scratch, err = h.counters(r.words, block, r.read, r.scratch); err != nil {
+					return err
 				}
 			}
 			sums[i] += r.words[k%size]
 		}
 	}
 	return nil
-}
-
-// block decodes a block of counters into words, from all of them if there are any.
-func (r *epochReader) block(e *entry, h *epochHead, block int, all []byte) (err error) {
-	start, end := h.offsets[block], h.offsets[block+1]
-	data := all
-	if all != nil {
-		data = all[start-int64(e.head) : end-int64(e.head)]
-	} else if data, err = r.read(e, start, end); err != nil {
-		return err
-	}
-	from, to := h.config.blockOf(block)
-	r.scratch, err = h.codec.read(r.words[:to-from], data, r.scratch)
-	return err
 }

@@ -429,7 +429,11 @@ func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 		reader := epochReader{store: s}
 		defer reader.close()
 		for _, e := range s.find(from, to) {
-			r, err := reader.whole(&e)
+			var r *Recorder
+			h, err := reader.open(&e)
+			if err == nil {
+				r, err = h.decode(reader.read)
+			}
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}

@@ -112,27 +112,33 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What goes wrong when two stores are asked is told, with the place, and the
-// rest is answered.
+// What goes wrong when two stores are asked is told, with the place, and the rest is
+// answered, and as well wherever in an epoch the damage is: in what says how often its
+// counters are folded, too.
 func TestQueryDamage(t *testing.T) {
-	var stores [2]*Store
-	var files [2]*memory
-	for i := range stores {
-		files[i] = newMemory()
-		stores[i] = openStore(t, files[i], StoreOptions{})
-		fill(t, stores[i], 0, 4)
-	}
-	at := sizeOf(t, 0, 1) + frameSize + 58
-	files[1].names[segmentName(0)].data[at] ^= 1
-	_, c, err := Path{Up: stores[0], Down: stores[1]}.EstimateAll(t.Context(), records(1, 2), 0, 5000)
-	if err != nil || c.Epochs != 3 || len(c.Missing) != 1 {
-		t.Fatalf("%+v, %v; want three pairs, and one missing", c, err)
-	}
-	if m := c.Missing[0]; m.Start != 1000 || m.End != 2000 || !errors.Is(m.Err, estimate.ErrEncoding) {
-		t.Errorf("missing %+v", m)
-	}
 	from, to := int64(sizeOf(t, 0, 1)), int64(sizeOf(t, 0, 2))
-	if d, ok := c.Missing[0].Err.(*damage); !ok || d.file != segmentName(0) || d.offset != from || d.bytes != to-from {
-		t.Errorf("damage %+v", d)
+	for _, at := range []int64{from + frameSize + 58, from + frameSize + foldAt} {
+		var stores [2]*Store
+		var files [2]*memory
+		for i := range stores {
+			files[i] = newMemory()
+			stores[i] = openStore(t, files[i], StoreOptions{})
+			fill(t, stores[i], 0, 4)
+		}
+		files[1].names[segmentName(0)].data[at] ^= 3
+		path := Path{Up: stores[0], Down: stores[1]}
+		_, c, err := path.EstimateAll(t.Context(), records(1, 2), 0, 5000)
+		if err != nil || c.Epochs != 3 || len(c.Missing) != 1 {
+			t.Fatalf("%+v, %v; want three pairs, and one missing", c, err)
+		}
+		if m := c.Missing[0]; m.Start != 1000 || m.End != 2000 || !errors.Is(m.Err, estimate.ErrEncoding) {
+			t.Errorf("missing %+v", m)
+		}
+		if d, ok := c.Missing[0].Err.(*damage); !ok || d.file != segmentName(0) || d.offset != from || d.bytes != to-from {
+			t.Errorf("damage %+v", d)
+		}
+		if q, err := newQuery(path, 0, 5000); err != nil || q.config.fold != 0 {
+			t.Errorf("counters are folded %d times, %v", q.config.fold, err)
+		}
 	}
 }
