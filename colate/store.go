@@ -16,10 +16,11 @@ import (
 
 // StoreOptions tunes a [Store]. The zero value keeps everything.
 type StoreOptions struct {
-	// Age and Bytes limit what is kept, in nanoseconds and bytes: whenever a
-	// segment of 64 MiB, or an eighth of Bytes, is full, older ones are removed.
-	// The age is that of the latest two epochs, so that one from a clock that
-	// ran ahead removes nothing. 0 means no limit.
+	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is
+	// appended: the oldest segments are removed. One holds an eighth of either, or
+	// 64 MiB, so that no epoch stays for longer than 9/8 of Age and two Periods. The age is
+	// that of the latest two epochs, so that one from a clock that ran ahead removes
+	// nothing. 0 means no limit.
 	Age, Bytes int64
 	// Delay is how many nanoseconds packets take, and clocks differ, in all; 0
 	// means a second, or a 60th of a shorter Period. Append warns if the counters
@@ -51,7 +52,6 @@ type Store struct {
 	writing sync.Mutex // guards the rest
 	lock    io.Closer
 	active  openFile // nil until the first Append, and between segments
-	fresh   bool     // active's name has not been synced
 	closed  error    // why nothing can be written
 	failed  error    // the error of the sync that failed, if any
 	buffer  []byte
@@ -153,21 +153,15 @@ func (s *Store) Append(r *Recorder) error {
 	if err := made(r); err != nil {
 		return err
 	}
-	_, end, ok := r.Span()
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if err := cmp.Or(s.check(), s.failed); err != nil || !ok {
+	if err := s.check(); err != nil || r.packets == 0 {
 		return err
 	}
 	var e entry
 	s.buffer, e = appendFrame(s.buffer[:0], s.pack(r))
-	err := s.write(e)
-	if err == nil {
-		s.ends = [2]int64{s.ends[1], end}
-		err = s.sync()
-	}
-	if err != nil {
-		return err
+	if err := s.write(e); err != nil {
+		return fmt.Errorf("colate: %w", err)
 	}
 	return s.warn(r)
 }
@@ -209,34 +203,53 @@ func (s *Store) warn(r *Recorder) error {
 	return err
 }
 
-// write appends the frame of an entry that is in the buffer.
+// write removes what is too old, or too much, and adds the frame in the buffer, which then
+// survives a crash.
 func (s *Store) write(e entry) error {
-	if s.active != nil && s.last().size >= s.options.segmentBytes {
+	if s.failed != nil {
+		return s.failed
+	}
+	if err := s.retain(); err != nil {
+		return fmt.Errorf("removing old segments: %w", err)
+	}
+	if s.active != nil && s.full(e) {
 		if err := s.complete(); err != nil {
-			return fmt.Errorf("colate: completing a segment: %w", err)
+			return fmt.Errorf("completing a segment: %w", err)
 		}
 	}
 	if s.active == nil {
 		if err := s.begin(); err != nil {
-			return fmt.Errorf("colate: beginning a segment: %w", err)
-		}
-		if err := s.retain(); err != nil {
-			return fmt.Errorf("colate: removing old segments: %w", err)
+			return fmt.Errorf("beginning a segment: %w", err)
 		}
 	}
 	if n, err := s.active.Write(s.buffer); err != nil {
-		return fmt.Errorf("colate: appending to a segment: %w", errors.Join(err, s.takeBack(int64(n), err)))
+		return fmt.Errorf("appending to a segment: %w", errors.Join(err, s.takeBack(int64(n), err)))
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	seg := s.last()
 	e.segment, e.offset, e.length = seg.number, seg.size+frameSize, uint32(len(s.buffer)-frameSize)
 	seg.entries = append(seg.entries, e)
 	seg.size += int64(len(s.buffer))
-	return nil
+	s.mu.Unlock()
+	s.ends = [2]int64{s.ends[1], e.end}
+	return s.synced(s.active.Sync())
 }
 
 func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
+
+// full reports whether the active segment ends before an epoch.
+func (s *Store) full(e entry) bool {
+	seg, age := s.last(), s.options.Age
+	return seg.size >= s.options.segmentBytes || age > 0 && len(seg.entries) > 0 && e.end-seg.entries[0].start > age/8
+}
+
+// synced returns err. If it is not nil, nobody can tell what the disk has.
+func (s *Store) synced(err error) error {
+	if err != nil {
+		s.failed = fmt.Errorf("syncing: %w", err)
+	}
+	return s.failed
+}
 
 // takeBack removes the written part of a frame. If that fails, it stays as damage.
 func (s *Store) takeBack(n int64, reason error) error {
@@ -265,11 +278,11 @@ func (s *Store) begin() error {
 	if err != nil {
 		return err
 	}
-	s.active, s.fresh = f, true
+	s.active = f
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.segments = append(s.segments, &segment{number: number})
-	return nil
+	s.mu.Unlock()
+	return s.synced(s.files.Sync())
 }
 
 // complete closes the active segment.
@@ -279,18 +292,6 @@ func (s *Store) complete() (err error) {
 		s.active = nil
 	}
 	return errors.Join(err, s.failed)
-}
-
-// sync makes what was written survive a crash.
-func (s *Store) sync() error {
-	err := s.active.Sync()
-	if err == nil && s.fresh {
-		err = s.files.Sync()
-	}
-	if s.fresh = s.fresh && err != nil; err != nil {
-		s.failed = fmt.Errorf("colate: syncing: %w", err)
-	}
-	return s.failed
 }
 
 // Close allows another writer.
@@ -312,7 +313,14 @@ func (s *Store) Close() error {
 func (s *Store) DropBefore(t int64) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	return s.drop(t, math.MaxInt64)
+	if err := s.check(); err != nil {
+		return 0, err
+	}
+	epochs, err := s.drop(t, math.MaxInt64)
+	if err != nil {
+		err = fmt.Errorf("colate: %w", err)
+	}
+	return epochs, err
 }
 
 // check returns why the store can't be written.
@@ -330,7 +338,7 @@ func (s *Store) retain() error {
 		before = later64(min(s.ends[0], s.ends[1]), -age)
 	}
 	if s.options.Bytes > 0 {
-		most = s.options.Bytes - s.options.segmentBytes
+		most = s.options.Bytes - int64(len(s.buffer))
 	}
 	_, err := s.drop(before, most)
 	return err
@@ -339,35 +347,33 @@ func (s *Store) retain() error {
 // drop removes the segments whose epochs all ended by a time, and the oldest
 // ones of those that take more than so many bytes.
 func (s *Store) drop(before, most int64) (epochs int, err error) {
-	if err := s.check(); err != nil {
-		return 0, err
+	total := int64(0)
+	for _, seg := range s.segments {
+		total += seg.size
 	}
-	total := s.Summary().Bytes
 	kept := make([]*segment, 0, len(s.segments))
-	for i, seg := range s.segments {
+	for _, seg := range s.segments {
 		old := total > most || !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > before })
-		if !old || s.active != nil && seg == s.last() {
+		if old = old && err == nil && (s.active == nil || seg != s.last()); old {
+			if err = s.files.Remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+		}
+		if !old || err != nil {
 			kept = append(kept, seg)
 			continue
 		}
-		if err = s.files.Remove(segmentName(seg.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			kept = append(kept, s.segments[i:]...)
-			break
-		}
-		err = nil
 		total -= seg.size
 		epochs += len(seg.entries)
 	}
+	removed := len(kept) < len(s.segments)
 	s.mu.Lock()
 	s.segments = kept
 	s.mu.Unlock()
-	if err == nil {
+	if err == nil && removed {
 		err = s.files.Sync()
 	}
-	if err != nil {
-		return epochs, fmt.Errorf("colate: %w", err)
-	}
-	return epochs, nil
+	return epochs, err
 }
 
 // Summary describes what is in the store now: its epochs, the span of them, and

@@ -18,12 +18,13 @@ func TestRetentionByItself(t *testing.T) {
 		options StoreOptions
 		want    []int
 	}{
-		"age":   {StoreOptions{segmentBytes: 1, Age: 5000}, numbers(13, 20)},
+		"age": {StoreOptions{segmentBytes: 1, Age: 5000}, numbers(13, 20)},
+		"age, of which a segment holds an eighth": {StoreOptions{Age: 80_000}, numbers(410, 500)},
 		"bytes": {StoreOptions{segmentBytes: 1, Bytes: int64(sizeOf(t, 0, 4))}, numbers(16, 20)},
 		"none":  {StoreOptions{segmentBytes: 1}, numbers(0, 20)},
 	} {
 		s := openStore(t, newMemory(), c.options)
-		fill(t, s, 0, 20)
+		fill(t, s, 0, c.want[len(c.want)-1]+1)
 		if got, _ := contents(t, s); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
