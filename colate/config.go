@@ -23,7 +23,7 @@ type Config struct {
 	Identity uint64
 
 	// Counters is the number of counters in a recorder (n): more than PerFlow
-	// and at most 2^26.
+	// and at most 2^26. Fewer than twice PerFlow are for samples alone, and tell of no flow.
 	Counters int
 
 	// PerFlow is the number of counters that the packets of a flow are spread
@@ -142,6 +142,9 @@ func (c Config) unfolded() Config {
 
 // counters returns how many counters there are when they are folded.
 func (c *Config) counters() int { return (c.Counters-1)>>c.fold + 1 }
+
+// forSamples reports whether counters are too few to tell flows apart.
+func (c *Config) forSamples() bool { return c.Counters < 2*c.PerFlow }
 
 // place returns where a flow's counter j is when counters are folded.
 func (c *Config) place(f hashing.Flow, j int) uint32 {

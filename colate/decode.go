@@ -244,7 +244,11 @@ func combine(r *joint.Result, i int, f *sampled) {
 		low, high := f.off(0.95)
 		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
 		if off := other * estimate.StudentQuantile((1+sure)/2, 5); r.Usable[i] > 0 {
-			share = f.share(own, other, r.Mean[i], off, off)
+			ok := false
+			if share, ok = f.share(own, other, r.Mean[i], off, off); !ok {
+				r.Usable[i] = 0
+				return
+			}
 		}
 		r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
 	}

@@ -50,8 +50,8 @@ var accumulators sync.Pool
 // see [Path.Estimate].
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs
-// differ, and [estimate.ErrNoSamples] if fewer than ten of the flow's packets
-// were sampled and
+// differ, and [estimate.ErrNoSamples] if samples and counters contradict each other, or
+// fewer than ten of the flow's packets were sampled and
 //
 //   - some of the flow's packets were in epochs in which each of its counters
 //     lost one: nothing tells how long they took;
@@ -134,6 +134,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	switch {
 	case a.epochs == 0:
 		return none("no epoch of both points; if their clocks differ by a Period or more, say so in Path.Clock")
+	case a.config.forSamples():
+		return none("%d counters are for samples alone", a.config.Counters)
 	case own.large:
 		return none("the delays in the flow's counters come to half of half their modulus, 2^%d ns, or its packets to half of "+
 			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift-1, a.config.CountBits, a.clocks())

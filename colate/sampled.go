@@ -2,6 +2,7 @@ package colate
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -47,7 +48,7 @@ const (
 	// believed.
 	fewest = 10
 	// sure is the confidence at which counters and samples contradict each other.
-	sure = 0.99
+	sure = 0.999
 )
 
 // add adds a packet that both points have.
@@ -140,26 +141,29 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 	return i
 }
 
-// share returns the weight of the samples' mean beside another by their standard
-// errors, and 0 if they are farther apart than both may be off: the other too high, or too
+// share returns the weight of the samples' mean beside another by their standard errors. It
+// reports false if they are farther apart than both may be off: the other too high, or too
 // low, by so much.
-func (f *sampled) share(own, other, mean, high, low float64) float64 {
+func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok bool) {
 	down, up := f.off(sure)
-	if mean-f.mean > math.Hypot(high, up) || f.mean-mean > math.Hypot(low, down) {
-		return 0
-	}
-	return other * other / max(own*own+other*other, math.SmallestNonzeroFloat64)
+	ok = mean-f.mean <= math.Hypot(high, up) && f.mean-mean <= math.Hypot(low, down)
+	return other * other / max(own*own+other*other, math.SmallestNonzeroFloat64), ok
 }
 
 // combine adds what the samples say to an answer of the counters.
 func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, hidden float64) {
 	f.finish(record.Packets, clocks, hidden)
-	share := 1.0
+	share, ok := 1.0, true
 	if r.Err == nil {
 		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
-		share = f.share(f.error, (one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
+		share, ok = f.share(f.error, (one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
 	} else {
 		*r = Result{Packets: f.sums[0]}
+	}
+	if !ok {
+		*r = Result{Err: fmt.Errorf("colate: %w: the flow's counters have a mean of %.3g ns, its %.0f samples one of %.3g",
+			estimate.ErrNoSamples, r.Mean, f.packets, f.mean)}
+		return
 	}
 	r.share, r.samples = share, f.sampled
 	r.Sampled, r.Lost = uint64(f.packets), f.lost/(f.sums[0]+f.lost)

@@ -9,6 +9,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // What was sampled gives each flow's mean, deviation, quantiles and loss, through
@@ -145,5 +146,56 @@ func TestUnevenSamples(t *testing.T) {
 	const mean = (100*2e6 + 1e4*30e6) / 10_100
 	if _, in, ok := r.Quantile(0.2, 0.95); err != nil || !ok || !in.Contains(30e6) || !r.MeanInterval(0.95).Contains(mean) {
 		t.Errorf("20 %% in %v, a mean of %v in %v, %v", in, r.Mean, r.MeanInterval(0.95), err)
+	}
+}
+
+// Where samples and counters contradict each other, as where the sampled packets alone are
+// slow, there is no answer.
+func TestSamplesContradictCounters(t *testing.T) {
+	for _, slow := range []int64{1e6, 50e6} {
+		c := minutes(2000)
+		c.OneIn, c.Samples = 16, 1000
+		rng := rand.New(rand.NewPCG(8, 1))
+		up, _ := New(c)
+		down, _ := New(c)
+		records := []joint.FlowRecord{{Flow: 1, Packets: 8000}}
+		for i := range int64(records[0].Packets) {
+			p, delay := hashing.Packet(rng.Uint64()), int64(1e6)
+			if tagOf(p) < c.limit() {
+				delay = slow
+			}
+			up.Update(1, p, i*1e6)
+			down.Update(1, p, i*1e6+delay)
+		}
+		r, err := Estimate(up, down, records[0])
+		d, _ := Decode(t.Context(), up, down, records, joint.Options{})
+		if contradict := slow > 1e6; contradict != errors.Is(err, estimate.ErrNoSamples) || contradict == (d.Usable[0] > 0) {
+			t.Errorf("sampled packets take %d ns: %v in %v, %v; decoded %v", slow, r.Mean, r.MeanInterval(0.95), err, d)
+		}
+	}
+}
+
+// Counters that are few are for samples alone: they do not answer for a flow with the
+// delays of others.
+func TestFewCounters(t *testing.T) {
+	for _, oneIn := range []uint32{0, 8} {
+		w := world{config: minutes(17), seed: 2}
+		w.config.OneIn, w.config.Samples = oneIn, int(oneIn)*1000
+		rng := rand.New(rand.NewPCG(8, 2))
+		var all []passage
+		for range 5000 {
+			f := rng.Int64N(10)
+			p := passage{Flow: hashing.Flow(f), Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(600e9)}
+			p.At = p.Sent + int64(float64(1e6*(1+f*f))*rng.ExpFloat64())
+			all = append(all, p)
+		}
+		epochs, arrived := w.cut(t, all)
+		list := traffic.Truths(arrived, 1)
+		answers, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(list), 0, 1e12)
+		for i, a := range answers {
+			if err != nil || (a.Err == nil) != (oneIn > 0) || a.Err == nil && !a.MeanInterval(0.99).Contains(list[i].Mean) {
+				t.Errorf("one in %d: %v in %v, is %v, %v", oneIn, a.Mean, a.MeanInterval(0.99), list[i].Mean, a.Err)
+			}
+		}
 	}
 }

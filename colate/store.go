@@ -186,7 +186,7 @@ func (s *Store) warn(r *Recorder) error {
 	load := float64(r.packets) / float64(c.counters())
 	way := load * delay / float64(c.Period)
 	switch {
-	case c.Counters < 2*c.PerFlow: // for the samples alone
+	case c.forSamples():
 		return nil
 	case way <= mostOnTheWay && load <= math.Ldexp(1, int(c.CountBits)-1) && load*delay <= largestSum(c):
 		return nil
