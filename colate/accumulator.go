@@ -24,8 +24,9 @@ type accumulator struct {
 	table   *cellTable
 	samples *sampling
 
-	tallies   []tally // of the flows, then of absent flows
-	reference float64 // a delay subtracted from those of all packets
+	tallies   []tally   // of the flows, then of absent flows
+	filled    []float64 // packets in the flows' cells
+	reference float64   // a delay subtracted from those of all packets
 	begun     bool
 	epochs    int // pairs added
 	missing   int // pairs in which only one point has packets
@@ -81,7 +82,7 @@ func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 	m, all := c.PerFlow, len(flows)+absentFlows
 	a := &accumulator{
 		config: c.comparable(), flows: slices.Clone(flows), at: make([]uint32, all*m), order: make([]uint32, all*m),
-		table: newCellTable(c, all*m, room), tallies: make([]tally, all), cells: make([]flowCell, m), totals: make([]float64, m),
+		table: newCellTable(c, all*m, room), tallies: make([]tally, all), filled: make([]float64, len(flows)*m), cells: make([]flowCell, m), totals: make([]float64, m),
 	}
 	a.samples = &sampling{config: &a.config}
 	return a, a.aim(flows)
@@ -111,6 +112,7 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	a.table.keep(0)
 	a.samples.aim(flows)
 	clear(a.tallies)
+	clear(a.filled)
 	a.reference, a.begun, a.common = 0, false, common{}
 	a.epochs, a.missing, a.unread = 0, 0, 0
 	return nil
@@ -232,6 +234,9 @@ func (a *accumulator) use(f int) bool {
 	for j := range a.cells {
 		c := &a.cells[j]
 		c.at, c.share, a.totals[j] = f*m+j, 0, t.total(f*m+j)
+		if f < len(a.flows) {
+			a.filled[f*m+j] += a.totals[j]
+		}
 		t.read(c.at, &c.sight)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 		for e := range t.epochs {

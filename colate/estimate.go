@@ -150,7 +150,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
-	if low, high, ok := e.agrees(a.flows[i]); !ok {
+	m := a.config.PerFlow
+	if low, high, ok := e.agrees(a.flows[i], float64(m)*slices.Min(a.filled[i*m:][:m])); !ok {
 		return none("the flow's record has %.0f packets, its counters have between %.0f and %.0f: the record is of other packets, or "+
 			"some repeat and are in one counter", a.flows[i].Packets, low, high)
 	}
@@ -219,11 +220,12 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 }
 
 // agrees reports whether the counters hold as many packets as the record says,
-// sent or received, and between which numbers they do.
-func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
+// sent or received, and between which numbers they do. A flow whose counters are all shared
+// but the emptiest has no more than that one says.
+func (e *estimator) agrees(record joint.FlowRecord, least float64) (low, high float64, ok bool) {
 	off := 5 * math.Sqrt(max(e.own.counted/10, e.own.sampled, 0)+1+record.Doubt*record.Doubt)
 	// Four large flows may share a counter each, none of them too large for it.
-	low = e.own.counted - e.count - off - max(1.5*(e.most-e.count), 4*e.own.margin)
+	low = min(e.own.counted-e.count-max(1.5*(e.most-e.count), 4*e.own.margin), least) - off
 	high = max(e.own.passed, e.own.counted) - e.count + off + 1.5*(e.count-e.least)
 	missed := record.Packets * (1 - e.read)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
