@@ -3,6 +3,7 @@ package colate
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -53,15 +54,16 @@ type tally struct {
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
 	shown   float64 // packets in settled cells
+	large   bool    // its cells are too narrow
 	late    crossed
-	large   bool // its cells are too narrow
 	scatter
 
-	unread     float64 // packets in epochs next to one that was not read, in which no cell of the flow is settled
-	dark       float64 // and in others
-	darkEpochs int
-	darkSpan   span
-	low, high  float64 // of all packets' means, over the epochs
+	// Packets in epochs in which no cell of the flow is settled: next to one that was not
+	// read, and others.
+	unread, dark float64
+	darkEpochs   int
+	darkSpan     span
+	low, high    float64 // of all packets' means, over the epochs
 }
 
 // A flowCell is one of a flow's cells in the current table.
@@ -82,7 +84,8 @@ func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 	m, all := c.PerFlow, len(flows)+absentFlows
 	a := &accumulator{
 		config: c.comparable(), flows: slices.Clone(flows), at: make([]uint32, all*m), order: make([]uint32, all*m),
-		table: newCellTable(c, all*m, room), tallies: make([]tally, all), filled: make([]float64, len(flows)*m), cells: make([]flowCell, m), totals: make([]float64, m),
+		table: newCellTable(c, all*m, room), tallies: make([]tally, all), filled: make([]float64, len(flows)*m),
+		cells: make([]flowCell, m), totals: make([]float64, m),
 	}
 	a.samples = &sampling{config: &a.config}
 	return a, a.aim(flows)
@@ -212,11 +215,11 @@ func (a *accumulator) tally(f int) {
 			area += a.cells[j].areas[e]
 		}
 		mean[e] = max(mean[e], area/max(n, 1))
-		if t.live>>e&1 != 0 {
-			a.tallyEpoch(own, e)
-			above := a.common.mean[e] - a.reference
-			own.low, own.high = min(own.low, above), max(own.high, above)
-		}
+	}
+	for e := range t.counting() {
+		a.tallyEpoch(own, e)
+		above := a.common.mean[e] - a.reference
+		own.low, own.high = min(own.low, above), max(own.high, above)
 	}
 	for j := range a.cells {
 		c := &a.cells[j]
@@ -239,8 +242,8 @@ func (a *accumulator) use(f int) bool {
 		}
 		t.read(c.at, &c.sight)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
-		for e := range t.epochs {
-			a.tallies[f].gone += t.gone(c.at, e) * float64(t.live>>e&1)
+		for e := range t.counting() {
+			a.tallies[f].gone += t.gone(c.at, e)
 		}
 	}
 	median, own := middle(a.totals), 0.0
@@ -256,9 +259,9 @@ func (a *accumulator) use(f int) bool {
 		c := &a.cells[j]
 		c.margin = a.marginOf(f, own*c.share)
 		a.kept += c.share
-		for e := range t.epochs {
-			settled += int(c.settled >> e & 1)
-			if math.Abs(c.areas[e]) > largestSum(&a.config) {
+		settled += bits.OnesCount32(c.settled)
+		for _, area := range c.areas[:t.epochs] {
+			if math.Abs(area) > largestSum(&a.config) {
 				large++
 			}
 		}
@@ -295,7 +298,7 @@ func (a *accumulator) gather(e int) (x flowEpoch) {
 		n := a.table.packets(c.at, e)
 		x.n += n
 		x.sent += a.table.sent(c.at, e)
-		if c.settled>>e&1 == 0 {
+		if !c.has(e) {
 			continue
 		}
 		if int(x.settled) == len(a.cells) { // none stands for others
@@ -346,7 +349,7 @@ func (a *accumulator) tallyEpoch(own *tally, e int) {
 	own.between += (left + unsure*unsure) * (mean - a.reference) * (mean - a.reference)
 	own.degrees--
 	for j := range a.cells {
-		if c := &a.cells[j]; c.settled>>e&1 != 0 {
+		if c := &a.cells[j]; c.has(e) {
 			n, w := t.packets(c.at, e), c.stands[e]
 			own.noise += scale * scale * w * w * c.margin
 			c.apart[c.set[e]].add(c.areas[e]-n*mean, n, w)

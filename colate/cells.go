@@ -96,12 +96,18 @@ func (t *cellTable) gone(i, e int) float64 {
 
 // total returns how many packets of cell i came in epochs that count.
 func (t *cellTable) total(i int) (n float64) {
-	for e := range t.epochs {
-		if t.live>>e&1 != 0 {
-			n += t.packets(i, e)
-		}
+	for e := range t.counting() {
+		n += t.packets(i, e)
 	}
 	return n
+}
+
+// counting returns the epochs that count.
+func (t *cellTable) counting() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for e := 0; e < t.epochs && (t.live>>e&1 == 0 || yield(e)); e++ {
+		}
+	}
 }
 
 // cells returns the cells from first on, of which only every stride-th.
@@ -132,6 +138,9 @@ type sight struct {
 	stands  [room]float64 // how many sets like an epoch's are expected for one that is settled
 }
 
+// has reports whether the cell is settled in an epoch.
+func (s *sight) has(e int) bool { return s.settled>>e&1 != 0 }
+
 // read sees cell i.
 func (t *cellTable) read(i int, s *sight) {
 	changes := t.changes[i*t.size:][:t.epochs]
@@ -149,13 +158,13 @@ func (t *cellTable) read(i int, s *sight) {
 	}
 	ahead := 1 << t.config.DigestBits >> 10 // so that changes that cancel by chance stay rare
 	for k, a := range rest[:n] {
-		if s.settled>>a&1 != 0 {
+		if s.has(a) {
 			continue
 		}
 		set[0] = a
 		for m, all, next := 1, changes[a], rest[k+1:max(min(n, k+ahead), k+1)]; len(next) > 0; next = next[1:] {
 			b := next[0]
-			if s.settled>>b&1 != 0 {
+			if s.has(b) {
 				continue
 			}
 			all += changes[b]

@@ -107,7 +107,7 @@ func (c *common) means(t *cellTable, first, stride int, limit float64) {
 		for e := range t.epochs {
 			n := t.packets(i, e)
 			all[e] += n
-			if s.settled>>e&1 == 0 {
+			if !s.has(e) {
 				other[e] += n
 				continue
 			}
@@ -182,8 +182,8 @@ func (s *scatter) take(all []offset) {
 // off adds how far a cell is from the means of epochs that count.
 func (c *common) off(t *cellTable, i int, of *sight) {
 	var apart [room]offset
-	for e := range t.epochs {
-		if of.settled&t.live>>e&1 != 0 {
+	for e := range t.counting() {
+		if of.has(e) {
 			expected := t.packets(i, e) * c.mean[e]
 			if c.silent>>e&1 != 0 {
 				expected = c.aged[e]
@@ -248,7 +248,7 @@ func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
 	}
 	from := -1
 	for e := range t.epochs {
-		gone, settled := t.gone(i, e), s.settled>>e&1 != 0
+		gone, settled := t.gone(i, e), s.has(e)
 		if from < 0 && gone > 0 && !settled {
 			from = e
 		}

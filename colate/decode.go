@@ -76,14 +76,11 @@ type differences struct {
 
 // A difference is what else a counter says about all epochs.
 type difference struct {
-	over    float32 // the part of the sum above the means of all counters
-	filled  float32 // packets in epochs in which it is not settled
-	filling float32 // and their assumed delays
-	dark    float32 // of them, those in epochs in which no counter is settled
-	lost    float32 // packets that it lost
-	likely  float32 // and would have lost like others
-	settled float32 // epochs in which it is settled
-	large   float32 // and of these, those in which the sum may have wrapped
+	over           float32 // the part of the sum above the means of all counters
+	filled, dark   float32 // packets in epochs in which it is not settled, and in which no counter is
+	filling        float32 // the assumed delays of those filled
+	lost, likely   float32 // packets that it lost, and would have lost like others
+	settled, large float32 // epochs in which it is settled, and in which the sum may have wrapped
 }
 
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
@@ -116,28 +113,23 @@ func (d *differences) flush() {
 		return
 	}
 	const typical = 10_000 // counters tell of all
-	largest := largestSum(&d.config)
-	common := &d.common
+	common, largest := &d.common, largestSum(&d.config)
 	common.learn(t, 0, 1+len(d.counters)/typical)
 	var s sight
 	for i := range d.counters {
 		c := &d.counters[i]
 		t.read(i, &s)
-		for e := range t.epochs {
-			if t.live>>e&1 == 0 {
-				continue
-			}
+		for e := range t.counting() {
 			n := t.packets(i, e)
 			d.packets[i] += n
 			c.likely += float32(n * common.gone[e])
 			c.lost += float32(t.gone(i, e))
-			if s.settled>>e&1 != 0 {
+			if s.has(e) {
 				d.sums[i] += s.areas[e]
-				c.settled++
-				if math.Abs(s.areas[e]) > largest {
+				c.over += float32(s.areas[e] - n*common.mean[e])
+				if c.settled++; math.Abs(s.areas[e]) > largest {
 					c.large++
 				}
-				c.over += float32(s.areas[e] - n*common.mean[e])
 				continue
 			}
 			if !common.known[e] {
@@ -155,9 +147,8 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	d.flush()
 	c := &d.config
 	p := &joint.Problem{
-		Sum: d.sums, Count: d.packets, Unusable: make([]bool, c.counters()),
-		Rows: 1, CellsPerRow: c.PerFlow,
-		Packets: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
+		Sum: d.sums, Count: d.packets, Unusable: make([]bool, c.counters()), Rows: 1, CellsPerRow: c.PerFlow,
+		Packets: make([]float64, len(flows)), Doubt: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
 	}
 	for i := range d.counters {
 		// Packets in epochs in which this counter is not settled waited longer
@@ -168,14 +159,8 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	}
 	read := d.read()
 	for i, f := range flows {
-		p.Packets[i] = f.Packets * read
 		// How many packets were in the epochs that could not be read is unknown.
-		if doubt := math.Hypot(f.Doubt*read, f.Packets*(1-read)/2); doubt > 0 {
-			if p.Doubt == nil {
-				p.Doubt = make([]float64, len(flows))
-			}
-			p.Doubt[i] = doubt
-		}
+		p.Packets[i], p.Doubt[i] = f.Packets*read, math.Hypot(f.Doubt*read, f.Packets*(1-read)/2)
 		settled, large := float32(0), float32(0)
 		for j := range c.PerFlow {
 			at := c.place(f.Flow, j)
@@ -214,13 +199,10 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	}
 	mean := sum / max(packets, 1)
 	d.doubt(p, &r, mean)
-	read := max(d.read(), 1e-9)
-	for i := range r.Packets {
-		r.Packets[i] /= read
-	}
 	for i := range flows {
+		r.Packets[i] /= max(d.read(), 1e-9)
 		gone := 0.0
-		for _, at := range p.Cells[i*p.CellsPerRow:][:p.CellsPerRow] {
+		for _, at := range cellsOf(p, i) {
 			gone += float64(d.counters[at].lost)
 		}
 		if f := d.samples.of(flows[i], gone); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
@@ -232,6 +214,10 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		}
 	}
 	return r, nil
+}
+
+func cellsOf(p *joint.Problem, flow int) []uint32 {
+	return p.Cells[flow*p.CellsPerRow:][:p.CellsPerRow]
 }
 
 // combine adds what samples say of flow i.
@@ -270,7 +256,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) left
 	l := left{packets: slices.Clone(p.Count), times: slices.Clone(p.Sum)}
 	for f, n := range p.Packets {
 		n /= float64(p.CellsPerRow)
-		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
+		for _, at := range cellsOf(p, f) {
 			l.packets[at] -= n
 			l.times[at] -= n * r.Mean[f]
 		}
@@ -303,11 +289,8 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 	unit := d.config.unit()
 	drawn := all.more / max(all.weights*all.packets, 1) // variance of the mean of all
 	for f, n := range p.Packets {
-		var k cellSums
-		if p.Doubt != nil {
-			k.variance = p.Doubt[f] * p.Doubt[f]
-		}
-		for _, at := range p.Cells[f*p.CellsPerRow:][:p.CellsPerRow] {
+		k := cellSums{variance: p.Doubt[f] * p.Doubt[f]}
+		for _, at := range cellsOf(p, f) {
 			k.add(&d.counters[at], p, &left, at, n/float64(p.CellsPerRow), mean)
 		}
 		if k.lost > 3*k.likely+0.02*k.filled+10 {

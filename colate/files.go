@@ -40,10 +40,9 @@ type openFile interface {
 // ErrLocked means that a store already has a writer.
 var ErrLocked = errors.New("the store already has a writer")
 
-// A dir is a directory. Only a writer creates it.
+// A dir is a directory, as a fileSystem. Only a writer creates it.
 type dir string
 
-// Lock implements fileSystem.
 func (d dir) Lock() (io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o777); err != nil {
 		return nil, err
@@ -59,25 +58,20 @@ func (d dir) Lock() (io.Closer, error) {
 	return f, nil
 }
 
-// List implements fileSystem.
-func (d dir) List() ([]string, error) {
+func (d dir) List() (names []string, err error) {
 	entries, err := os.ReadDir(string(d))
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
+	for _, e := range entries {
+		names = append(names, e.Name())
 	}
 	return names, err
 }
 
-// Open implements fileSystem.
 func (d dir) Open(name string) (openFile, error) { return d.open(name, os.O_RDONLY) }
 
-// Create implements fileSystem.
 func (d dir) Create(name string) (openFile, error) {
 	return d.open(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
 
-// open opens a file in a mode.
 func (d dir) open(name string, flags int) (openFile, error) {
 	f, err := os.OpenFile(filepath.Join(string(d), name), flags, 0o666)
 	if err != nil {
@@ -86,10 +80,8 @@ func (d dir) open(name string, flags int) (openFile, error) {
 	return diskFile{f}, nil
 }
 
-// Remove implements fileSystem.
 func (d dir) Remove(name string) error { return os.Remove(filepath.Join(string(d), name)) }
 
-// Sync implements fileSystem.
 func (d dir) Sync() error {
 	f, err := os.Open(string(d))
 	if err != nil {
@@ -101,7 +93,4 @@ func (d dir) Sync() error {
 // A diskFile is an openFile on disk.
 type diskFile struct{ *os.File }
 
-// Size implements openFile.
-func (f diskFile) Size() (int64, error) {
-	return f.Seek(0, io.SeekEnd)
-}
+func (f diskFile) Size() (int64, error) { return f.Seek(0, io.SeekEnd) }

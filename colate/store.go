@@ -80,20 +80,17 @@ func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 	if options.segmentBytes == 0 {
 		options.segmentBytes = min(segmentBytes, cmp.Or(options.Bytes/8, segmentBytes))
 	}
-	s := &Store{files: files, options: options}
+	s := &Store{files: files, options: options, lock: io.NopCloser(nil)}
+	var err error
 	if options.ReadOnly {
 		s.closed = fmt.Errorf("colate: the store was opened to be read: %w", fs.ErrPermission)
-	} else {
-		var err error
-		if s.lock, err = files.Lock(); err != nil {
-			return nil, fmt.Errorf("colate: %w", err)
-		}
+	} else if s.lock, err = files.Lock(); err != nil {
+		return nil, fmt.Errorf("colate: %w", err)
 	}
-	err := s.load()
-	if err != nil && s.lock != nil {
-		s.lock.Close()
+	if err := s.load(); err != nil {
+		return nil, errors.Join(err, s.lock.Close())
 	}
-	return s, err
+	return s, nil
 }
 
 // load learns what is in the directory, and what has changed there since.
@@ -111,11 +108,14 @@ func (s *Store) load() error {
 	segments := []*segment{}
 	for _, name := range names {
 		number, ours := numberOf(name)
+		if !ours {
+			continue
+		}
 		seg := known[number]
-		if ours && (seg == nil || number >= live) {
+		if seg == nil || number >= live {
 			seg = s.loadSegment(cmp.Or(seg, &segment{number: number}))
 		}
-		if ours && seg != nil { // its writer has not removed it
+		if seg != nil { // its writer has not removed it
 			segments = append(segments, seg)
 		}
 	}
@@ -298,13 +298,11 @@ func (s *Store) complete() (err error) {
 func (s *Store) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	err := s.complete()
-	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
-		s.lock = nil
-		s.closed = fmt.Errorf("colate: the store is closed: %w", fs.ErrClosed)
+	if s.files == nil || s.closed != nil {
+		return nil
 	}
-	return err
+	s.closed = fmt.Errorf("colate: the store is closed: %w", fs.ErrClosed)
+	return errors.Join(s.complete(), s.lock.Close())
 }
 
 // DropBefore removes the segments whose epochs all ended by t, in nanoseconds,
