@@ -89,9 +89,9 @@ func (a *accumulator) ask(i int) (Result, error) {
 	return r, r.Err
 }
 
-// held returns how many of these flows have an answer, and how many of the 95 %
-// intervals hold and are no wider than so many times the mean.
-func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (hits, answered int) {
+// held scores the intervals of those of these flows that have an answer. None may be wider
+// than so many times the mean.
+func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (s score) {
 	t.Helper()
 	for i, f := range list {
 		r, err := a.ask(i)
@@ -101,18 +101,13 @@ func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (
 		if err != nil {
 			t.Fatal(err)
 		}
-		answered++
-		if interval := r.MeanInterval(0.95); interval.Contains(f.Mean+offset) && interval.High-interval.Low <= widest*f.Mean {
-			hits++
+		in := r.MeanInterval(0.95)
+		if in.High-in.Low > widest*f.Mean {
+			in = estimate.Interval{}
 		}
+		s.add(in, f.Mean+offset)
 	}
-	return hits, answered
-}
-
-// shortfall is how far below n·p a binomial number may fall with a
-// probability of 10⁻⁴.
-func shortfall(n int, p float64) float64 {
-	return -estimate.NormalQuantile(1e-4) * math.Sqrt(float64(n)*p*(1-p))
+	return s
 }
 
 // Intervals hold for as many flows as they say, of every size, with loss,
@@ -124,7 +119,6 @@ func TestIntervalCoverage(t *testing.T) {
 		t.Skip("statistics of one goroutine, which take long")
 	}
 	all := traffic.Flows(1, 10_000)
-	const confidence = 0.95
 	for name, w := range map[string]struct {
 		world
 		sampled float64
@@ -155,11 +149,10 @@ func TestIntervalCoverage(t *testing.T) {
 					believe(pair)
 				}
 			}
-			hits, n := w.follow(t, epochs, flows).held(t, list, float64(w.offset), 200)
-			t.Logf("%s, flows of %d packets or more: %d of %d intervals hold, of %d flows", name, least, hits, n, len(list))
-			good := float64(hits) >= confidence*float64(n)-shortfall(n, confidence)
-			if good == w.blind || n < 5 {
-				t.Errorf("%s, flows of %d packets or more: %d of %d intervals hold", name, least, hits, n)
+			s := w.follow(t, epochs, flows).held(t, list, float64(w.offset), 200)
+			t.Logf("%s, flows of %d packets or more: %+v, of %d flows", name, least, s, len(list))
+			if s.good() == w.blind || s.all < 5 {
+				t.Errorf("%s, flows of %d packets or more: %+v", name, least, s)
 			}
 		}
 	}
@@ -281,37 +274,13 @@ func TestElephant(t *testing.T) {
 	w := world{config: c, loss: 0.002}
 	epochs, arrived := w.cut(t, all)
 	list := traffic.Truths(arrived, 50)
-	hits, answered := w.follow(t, epochs, recordsOf(list)).held(t, list, 0, math.Inf(1))
-	t.Logf("%d of %d flows have an answer, %d hold", answered, len(list), hits)
-	if answered < len(list)*9/10 || float64(hits) < 0.95*float64(answered)-shortfall(answered, 0.95) {
-		t.Errorf("%d of %d flows have an answer, %d hold", answered, len(list), hits)
-	}
+	w.follow(t, epochs, recordsOf(list)).held(t, list, 0, math.Inf(1)).want(t, "beside an elephant", len(list)*9/10)
 	narrow := w
 	narrow.config.CountBits = 4
 	epochs, _ = narrow.cut(t, all)
 	a := narrow.follow(t, epochs, []joint.FlowRecord{{Flow: 1, Packets: float64(n)}})
 	if _, err := a.ask(0); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("an elephant that 4 bits cannot count: %v", err)
-	}
-}
-
-// A flow alone at both points is measured exactly, with its record or without.
-func TestLoneFlow(t *testing.T) {
-	up, _ := New(testConfig)
-	down, _ := New(testConfig)
-	for i := range int64(100) {
-		p := hashing.Packet(hashing.Mix(uint64(i), 1))
-		up.Update(7, p, i*1000)
-		down.Update(7, p, i*1000+250)
-	}
-	for _, packets := range []float64{100, 0} {
-		r, err := Estimate(up, down, joint.FlowRecord{Flow: 7, Packets: packets})
-		if err != nil || math.Abs(r.Mean-250) > 1e-6 || r.N != 100 || math.Abs(r.Packets-100) > 5 {
-			t.Errorf("recorded as %v packets: %+v, %v; want a mean of 250 of 100 packets", packets, r.Delay, err)
-		}
-		if i := r.MeanInterval(0.95); math.Abs(i.Low-250) > 1e-6 || math.Abs(i.High-250) > 1e-6 {
-			t.Errorf("its interval is %v", i)
-		}
 	}
 }
 
@@ -355,7 +324,7 @@ func TestEstimateErrors(t *testing.T) {
 // An answer about one flow allocates nothing after the first, whether its packets
 // were sampled or not.
 func TestEstimateAllocations(t *testing.T) {
-	if race {
+	if testing.Short() {
 		t.Skip("the race detector empties pools")
 	}
 	c := testConfig

@@ -13,21 +13,17 @@ import (
 // link takes, now and then. Flow 1 has half of the packets, flows 2 to 11 a
 // twentieth each, the others are small.
 type jam struct {
-	rate    float64 // packets a second
-	seconds float64
-	buffer  float64 // s
-	load    float64 // while there is no burst
-	burst   float64 // and while there is one
-	lasting float64 // s, of a burst
-	apart   float64 // s, between them
+	buffer         float64 // s
+	load, burst    float64 // while there is no burst, and while there is one
+	lasting, apart float64 // s, of a burst, and between them
 }
 
 // jams lose some 1 to 12 %.
 var jams = []jam{
-	{rate: 10_000, seconds: 8, buffer: 0.02, load: 0.7, burst: 1.3, lasting: 0.1, apart: 1},
-	{rate: 10_000, seconds: 8, buffer: 0.02, load: 0.7, burst: 2, lasting: 0.05, apart: 0.5},
-	{rate: 10_000, seconds: 8, buffer: 0.05, load: 0.7, burst: 1.5, lasting: 0.3, apart: 2},
-	{rate: 10_000, seconds: 8, buffer: 0.005, load: 0.9, burst: 1.5, lasting: 0.1, apart: 0.2},
+	{buffer: 0.02, load: 0.7, burst: 1.3, lasting: 0.1, apart: 1},
+	{buffer: 0.02, load: 0.7, burst: 2, lasting: 0.05, apart: 0.5},
+	{buffer: 0.05, load: 0.7, burst: 1.5, lasting: 0.3, apart: 2},
+	{buffer: 0.005, load: 0.9, burst: 1.5, lasting: 0.1, apart: 0.2},
 }
 
 // pass returns what is sent, and what of it arrived.
@@ -35,9 +31,10 @@ func (j jam) pass(seed uint64) (sent []passage, lost int) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	queue, now, until := 0.0, 0.0, 0.0
 	next, bursting := j.apart*rng.ExpFloat64(), false
-	service := j.load / j.rate // s a packet
-	for now < j.seconds {
-		rate := j.rate
+	const usual, seconds = 10_000, 8 // packets a second
+	service := j.load / usual        // s a packet
+	for now < seconds {
+		rate := float64(usual)
 		if bursting {
 			rate *= j.burst / j.load
 		}
@@ -78,8 +75,9 @@ func TestLostWhenLongest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
-	var flows, answers, hits, known, held [2]int // of large and of small flows
-	decoded, right := 0, 0
+	var flows [2]int // large and small
+	var means, deviations [2]score
+	var decoded score
 	for n, j := range jams {
 		all, lost := j.pass(uint64(n))
 		t.Logf("%.1f %% lost", 100*float64(lost)/float64(len(all)))
@@ -100,38 +98,22 @@ func TestLostWhenLongest(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				answers[k]++
-				if in := r.MeanInterval(0.95); in.Contains(f.Mean) {
-					hits[k]++
-				}
-				if r.StdDev > 0 {
-					known[k]++
-					if in := r.DeviationInterval(0.95); in.Contains(f.Deviation) {
-						held[k]++
-					}
+				if means[k].add(r.MeanInterval(0.95), f.Mean); r.StdDev > 0 {
+					deviations[k].add(r.DeviationInterval(0.95), f.Deviation)
 				}
 			}
 			w.config.Period = 2e8
 			list, r := w.decoded(t, all, recordsOf)
 			for i, f := range list {
-				if in := r.MeanInterval(i, 0.95); f.Packets >= 1000 && r.Usable[i] > 0 {
-					decoded++
-					if in.Contains(f.Mean) {
-						right++
-					}
+				if f.Packets >= 1000 && r.Usable[i] > 0 {
+					decoded.add(r.MeanInterval(i, 0.95), f.Mean)
 				}
 			}
 		}
 	}
-	t.Logf("of %v flows %v answers, %v hold; %v deviations, %v hold; decoded: %d, %d hold", flows, answers, hits, known, held, decoded, right)
-	enough := func(what string, hits, n, least int) {
-		if float64(hits) < 0.95*float64(n)-shortfall(n, 0.95) || n < least {
-			t.Errorf("%s: %d of %d intervals hold, want %d answers", what, hits, n, least)
-		}
-	}
 	for k, what := range []string{"large", "small"} {
-		enough(what, hits[k], answers[k], flows[k]*6/10)
-		enough(what+", deviations", held[k], known[k], 0)
+		means[k].want(t, what, flows[k]*6/10)
+		deviations[k].want(t, what+", deviations", 0)
 	}
-	enough("decoded", right, decoded, 60)
+	decoded.want(t, "decoded", 60)
 }

@@ -2,12 +2,12 @@ package colate
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/traffic"
@@ -81,23 +81,21 @@ func always(flow, _ uint64) float64 { return 5e6 + float64(hashing.Word(3, flow)
 // An asked is what a path says of all flows, one by one and together: how many answers there
 // are, intervals that do not hold, and means below 0.
 type asked struct {
-	list                              []truth
-	alone                             []Result
-	answers, outside                  [2]int
-	flows, negative, withoutTheHidden int
+	flows, negative           int
+	alone, together, unhidden score
 }
 
 // ask asks for all flows, whose records are off by a factor, and adds what comes.
 func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 	t.Helper()
 	epochs, arrived := w.cut(t, all)
-	a.list = traffic.Truths(arrived, 1)
-	path, flows := w.stored(t, epochs), recordsOf(a.list)
+	list := traffic.Truths(arrived, 1)
+	path, flows := w.stored(t, epochs), recordsOf(list)
 	for i := range flows {
 		flows[i].Packets = math.Round(flows[i].Packets * factor)
 	}
-	var err error
-	if a.alone, _, err = path.EstimateAll(t.Context(), flows, 0, 1e12); err != nil {
+	alone, _, err := path.EstimateAll(t.Context(), flows, 0, 1e12)
+	if err != nil {
 		t.Fatal(err)
 	}
 	together, _, err := path.Decode(t.Context(), flows, 0, 1e12, joint.Options{})
@@ -105,23 +103,18 @@ func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 		t.Fatal(err)
 	}
 	a.flows += len(flows)
-	for i, f := range a.list {
-		for k, in := range []estimate.Interval{a.alone[i].MeanInterval(0.95), together.MeanInterval(i, 0.95)} {
-			if math.IsInf(in.High, 1) {
-				continue
-			}
-			a.answers[k]++
-			if !in.Contains(f.Mean) {
-				a.outside[k]++
-			}
-			if [2]float64{a.alone[i].Mean, together.Mean[i]}[k] < 0 {
-				a.negative++
-			}
+	for i, f := range list {
+		r := alone[i]
+		if r.Err == nil {
+			a.alone.add(r.MeanInterval(0.95), f.Mean)
+			r.hidden = 0
+			a.unhidden.add(r.MeanInterval(0.95), f.Mean)
 		}
-		r := a.alone[i]
-		r.hidden = 0
-		if in := r.MeanInterval(0.95); !in.Contains(f.Mean) {
-			a.withoutTheHidden++
+		if in := together.MeanInterval(i, 0.95); !math.IsInf(in.High, 1) {
+			a.together.add(in, f.Mean)
+		}
+		if min(r.Mean, together.Mean[i]) < 0 {
+			a.negative++
 		}
 	}
 }
@@ -179,16 +172,14 @@ func TestCrowds(t *testing.T) {
 			w.seed = seed
 			a.ask(t, w, c.pass(rand.New(rand.NewPCG(seed, 1))), c.records)
 		}
-		t.Logf("%s: of %d flows %v answers, %v outside; %d without what is hidden", name, a.flows, a.answers, a.outside, a.withoutTheHidden)
-		if a.negative > 0 {
-			t.Errorf("%s: %d means are below 0", name, a.negative)
+		least := 0
+		if c.refused == 0 {
+			least = a.flows / 3
 		}
-		for k, n := range a.answers {
-			most := 0.05*float64(n) + shortfall(n, 0.95)
-			if float64(a.outside[k]) > most || 60*(a.flows-n) < c.refused*a.flows || 3*n < a.flows && c.refused == 0 ||
-				k == 0 && c.hides && float64(a.withoutTheHidden) <= most {
-				t.Errorf("%s: of %d answers %d outside", name, n, a.outside[k])
-			}
+		a.alone.want(t, name+", one by one", least)
+		a.together.want(t, name+", together", least)
+		if max(a.alone.all, a.together.all) > a.flows-c.refused*a.flows/60 || a.negative > 0 || c.hides && a.unhidden.good() {
+			t.Errorf("%s: %+v, want %d of 60 refused at least", name, a, c.refused)
 		}
 	}
 }
@@ -217,7 +208,7 @@ func TestFewFlows(t *testing.T) {
 	w.config.PerFlow = 16
 	w.config.Counters, w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 2000, 14, 20, 64, 12
 	for _, known := range []float64{1, 0} {
-		outside, refused, asked := 0, 0, 0
+		var s score
 		for seed := range uint64(20) {
 			epochs, arrived := w.cut(t, few(rand.New(rand.NewPCG(seed, 2))))
 			list := traffic.Truths(arrived, 1)
@@ -231,18 +222,12 @@ func TestFewFlows(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, a := range answers[:5] {
-				asked++
-				switch in := a.MeanInterval(0.95); {
-				case a.Err != nil:
-					refused++
-				case list[i].Mean < in.Low || list[i].Mean > in.High:
-					outside++
+				if a.Err == nil {
+					s.add(a.MeanInterval(0.95), list[i].Mean)
 				}
 			}
 		}
-		if refused > 0 || float64(outside) > 0.05*float64(asked)+shortfall(asked, 0.95) {
-			t.Errorf("known %v: of %d large flows %d refused, %d outside", known, asked, refused, outside)
-		}
+		s.want(t, fmt.Sprintf("large flows, known %v", known), 100)
 	}
 }
 
@@ -251,30 +236,21 @@ func TestFewFlows(t *testing.T) {
 func TestSharedCounters(t *testing.T) {
 	c := testConfig
 	c.Counters, c.PerFlow, c.Shift = 625, 16, 6
-	refused, outside, asked := [2]int{}, 0, 0
+	var exact, halved score
 	for seed := range uint64(4) {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		var all []passage
-		for i := range 50 * 600 {
-			p := passage{Flow: hashing.Flow(hashing.Word(seed, uint64(i%50))), Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(60e9)}
-			p.At = p.Sent + int64(5e6*rng.ExpFloat64())
-			all = append(all, p)
-		}
+		all := inSpells(50, 600, spell)(rand.New(rand.NewPCG(seed, 3)))
 		up, down := recorded(t, c, all)
 		for _, f := range traffic.Truths(all, 1) {
-			asked++
-			for k, share := range []float64{1, 0.5} {
-				r, err := Estimate(up, down, joint.FlowRecord{Flow: f.Flow, Packets: share * float64(f.Packets)})
-				if err != nil {
-					refused[k]++
-				} else if !r.MeanInterval(0.95).Contains(f.Mean) {
-					outside++
+			for s, share := range map[*score]float64{&exact: 1, &halved: 0.5} {
+				if r, err := Estimate(up, down, joint.FlowRecord{Flow: f.Flow, Packets: share * float64(f.Packets)}); err == nil {
+					s.add(r.MeanInterval(0.95), f.Mean)
 				}
 			}
 		}
 	}
-	t.Logf("of %d flows %v refused, %d outside", asked, refused, outside)
-	if 100*refused[0] > asked || 2*refused[1] < asked || float64(outside) > 0.05*float64(asked)+shortfall(asked, 0.95) {
-		t.Errorf("of %d exact records %d refused, %d outside; of half the packets %d refused", asked, refused[0], outside, refused[1])
+	exact.want(t, "exact records", 198)
+	halved.want(t, "records of half the packets", 0)
+	if halved.all > 100 {
+		t.Errorf("of 200 records of half the packets %d are refused", 200-halved.all)
 	}
 }

@@ -252,7 +252,7 @@ type left struct {
 	usual, spread, square float64 // of the packets, and of a packet's time
 }
 
-func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) left {
+func leftOf(p *joint.Problem, r *joint.Result, mean float64) left {
 	l := left{packets: slices.Clone(p.Count), times: slices.Clone(p.Sum)}
 	for f, n := range p.Packets {
 		n /= float64(p.CellsPerRow)
@@ -267,8 +267,9 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) left
 			squares = append(squares, l.times[at]*l.times[at]/n)
 		}
 	}
+	rests := slices.Clone(l.packets)
 	slices.Sort(squares)
-	rests := slices.Sorted(slices.Values(l.packets))
+	slices.Sort(rests)
 	// The deviations that normal distributions of the same middle would have.
 	l.usual, l.spread = rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
 	l.square = squares[len(squares)/2] / 0.455
@@ -284,9 +285,8 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) left
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
-	left, all := d.left(p, r, mean), &d.common.scatter
+	left, all := leftOf(p, r, mean), &d.common.scatter
 	hidden := d.common.late.missed() / studentQuantile
-	unit := d.config.unit()
 	drawn := all.more / max(all.weights*all.packets, 1) // variance of the mean of all
 	for f, n := range p.Packets {
 		k := cellSums{variance: p.Doubt[f] * p.Doubt[f]}
@@ -306,18 +306,19 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		case beyond < 2:
 			k.more = 0
 		}
-		if r.StdDev != nil {
-			// How many of the flow's own packets were in what was filled in is
-			// chance; the shorter the flow was present, the more so.
-			part := k.filled / max(k.all, 1)
-			odds := part / max(1-part, 0.01)
-			own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * far
-			scattered := math.Sqrt(odds / (1 + odds) * all.variance() / max(n, 1))
-			filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
-			n = max(n, 1)
-			rounded := rounding(unit) / n
-			r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + drawn + rounded + filled*filled + k.strange/(n*n) + far*far*k.more*k.more/(n*n))
+		if r.StdDev == nil {
+			continue
 		}
+		// How many of the flow's own packets were in what was filled in is
+		// chance; the shorter the flow was present, the more so.
+		n = max(n, 1)
+		part := k.filled / max(k.all, 1)
+		odds := part / max(1-part, 0.01)
+		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * far
+		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
+		filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
+		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + drawn + filled*filled + rounding(d.config.unit())/n +
+			(k.strange+far*far*k.more*k.more)/(n*n))
 	}
 }
 

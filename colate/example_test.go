@@ -54,7 +54,7 @@ func ExampleStore() {
 	config := colate.DefaultConfig
 	config.Counters, config.Period = 1000, 1e9 // cut every second
 
-	record := func(name string, delay int64) {
+	record := func(name string, delay int64) *colate.Store {
 		store, err := colate.OpenStore(filepath.Join(dir, name), colate.StoreOptions{})
 		if err != nil {
 			panic(err)
@@ -76,21 +76,11 @@ func ExampleStore() {
 			rotation.Active().Update(hashing.Flow(i%10), hashing.Packet(rng.Uint64()), now)
 		}
 		keep()
-		if err := store.Close(); err != nil {
-			panic(err)
-		}
-	}
-	record("ingress", 0)
-	record("egress", 2_500_000)
-
-	open := func(name string) *colate.Store {
-		store, err := colate.OpenStore(filepath.Join(dir, name), colate.StoreOptions{ReadOnly: true})
-		if err != nil {
-			panic(err)
-		}
 		return store
 	}
-	path := colate.Path{Up: open("ingress"), Down: open("egress")}
+	path := colate.Path{Up: record("ingress", 0), Down: record("egress", 2_500_000)}
+	defer path.Up.Close()
+	defer path.Down.Close()
 	// Seconds 1 and 2, in which flow 3 had 1,000 packets each.
 	r, coverage, err := path.Estimate(context.Background(), joint.FlowRecord{Flow: 3, Packets: 2000}, 1e9, 3e9-1)
 	if err != nil {

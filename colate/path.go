@@ -184,9 +184,8 @@ func later64(t, d int64) int64 {
 }
 
 func (q *query) close() {
-	for i := range q.readers {
-		q.readers[i].close()
-	}
+	q.readers[0].close()
+	q.readers[1].close()
 }
 
 // walk puts these counters of every step into a table, and calls end for it. Steps
@@ -326,9 +325,8 @@ func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
 	return word + uint64(int64(math.Round(later/c.unit())))<<c.lowBits()
 }
 
-// include widens the interval of the clock's error by an epoch's reading. The
-// true offset less that of the reading is in the reading's interval less its
-// offset.
+// include widens the interval of the clock's error by an epoch's reading: the true offset
+// less that of the reading is in the reading's interval less its offset.
 func (q *query) include(r clock.Reading) {
 	all, one := &q.coverage.Clock, r.Certain
 	one.Low, one.High = one.Low-r.Offset, one.High-r.Offset
@@ -344,12 +342,10 @@ func (q *query) ahead() int64 {
 	if q.clock == nil {
 		return 0
 	}
-	if start, end, ok := q.clock.Span(); ok {
-		at := min(max(q.from/2+q.to/2, start), end-1)
-		for _, at := range []int64{at, start, end - 1} {
-			if r, err := q.clock.At(at); err == nil {
-				return int64(r.Offset)
-			}
+	start, end, _ := q.clock.Span()
+	for _, at := range []int64{min(max(q.from/2+q.to/2, start), end-1), start, end - 1} {
+		if r, err := q.clock.At(at); err == nil {
+			return int64(r.Offset)
 		}
 	}
 	return 0

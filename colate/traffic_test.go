@@ -1,9 +1,11 @@
 package colate
 
 import (
+	"math"
 	"slices"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/traffic"
 )
 
@@ -35,5 +37,28 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// race is set where the race detector looks on.
-var race bool
+// A score counts 95 % intervals, and those that hold.
+type score struct{ held, all int }
+
+func (s *score) add(in estimate.Interval, is float64) {
+	if s.all++; in.Contains(is) {
+		s.held++
+	}
+}
+
+// good reports whether as many hold as they say.
+func (s score) good() bool { return float64(s.held) >= 0.95*float64(s.all)-shortfall(s.all, 0.95) }
+
+// want wants a good score of so many answers at least.
+func (s score) want(t testing.TB, what string, least int) {
+	t.Helper()
+	if t.Logf("%s: %d of %d intervals hold", what, s.held, s.all); !s.good() || s.all < least {
+		t.Errorf("%s: %d of %d intervals hold, want 95 %% of %d and more", what, s.held, s.all, least)
+	}
+}
+
+// shortfall is how far below n·p a binomial number may fall with a
+// probability of 10⁻⁴.
+func shortfall(n int, p float64) float64 {
+	return -estimate.NormalQuantile(1e-4) * math.Sqrt(float64(n)*p*(1-p))
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package colate
-
-func init() { race = true }
