@@ -43,6 +43,7 @@ var ErrLocked = errors.New("the store already has a writer")
 // A dir is a directory, as a fileSystem. Only a writer creates it.
 type dir string
 
+// Lock implements fileSystem.
 func (d dir) Lock() (io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o777); err != nil {
 		return nil, err
@@ -58,6 +59,7 @@ func (d dir) Lock() (io.Closer, error) {
 	return f, nil
 }
 
+// List implements fileSystem.
 func (d dir) List() (names []string, err error) {
 	entries, err := os.ReadDir(string(d))
 	for _, e := range entries {
@@ -66,8 +68,10 @@ func (d dir) List() (names []string, err error) {
 	return names, err
 }
 
+// Open implements fileSystem.
 func (d dir) Open(name string) (openFile, error) { return d.open(name, os.O_RDONLY) }
 
+// Create implements fileSystem.
 func (d dir) Create(name string) (openFile, error) {
 	return d.open(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
@@ -80,8 +84,10 @@ func (d dir) open(name string, flags int) (openFile, error) {
 	return diskFile{f}, nil
 }
 
+// Remove implements fileSystem.
 func (d dir) Remove(name string) error { return os.Remove(filepath.Join(string(d), name)) }
 
+// Sync implements fileSystem.
 func (d dir) Sync() error {
 	f, err := os.Open(string(d))
 	if err != nil {
@@ -93,4 +99,5 @@ func (d dir) Sync() error {
 // A diskFile is an openFile on disk.
 type diskFile struct{ *os.File }
 
+// Size implements openFile.
 func (f diskFile) Size() (int64, error) { return f.Seek(0, io.SeekEnd) }
