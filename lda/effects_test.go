@@ -61,6 +61,7 @@ func TestSmallGroups(t *testing.T) {
 	for _, g := range []grouped{
 		{packets: 50_000, group: 10, share: 0.05, loss: 0.05}, {packets: 200_000, group: 2, share: 0.01},
 		{packets: 200_000, group: 10, share: 0.05, loss: 0.05}, {packets: 100_000, group: 10, share: 0.05},
+		{packets: 100_000, group: 2, share: 0.1},
 	} {
 		for seed := range uint64(runs) {
 			up, down, truth, late := g.pass(t, seed)
@@ -100,7 +101,7 @@ func TestSmallGroups(t *testing.T) {
 	}
 	if blindMean < runs || blindDeviation < 3*runs || blindQuantile < runs {
 		t.Errorf("of %d intervals that see no repeats %d of means miss, %d of deviations and %d of quantiles",
-			4*runs, blindMean, blindDeviation, blindQuantile)
+			5*runs, blindMean, blindDeviation, blindQuantile)
 	}
 }
 

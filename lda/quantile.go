@@ -46,7 +46,11 @@ func Distribute(up, down *Aggregator) (d Distribution, err error) {
 	d.samples = estimate.NewEmpirical(samples)
 	counts := cells.count()
 	strays := float64(counts.strays)
-	if c := cells.census(); cells.any || c.copies(0, surely) {
+	slope := 0.0
+	if err == nil {
+		_, slope, _ = compareCells(&cells, &found)
+	}
+	if c := cells.census(); cells.any || c.copies(slope, surely) {
 		strays += float64(counts.Repeats.Packets) + c.copied()*float64(counts.Sent)
 	}
 	d.strays = min(1, strays/float64(max(counts.Sent, 1)))
