@@ -94,14 +94,22 @@ func TestStrangersGetNothing(t *testing.T) {
 	}
 }
 
-// attackedLink reports on messages of 5 ms, one each millisecond, beside which
-// someone does his work each millisecond.
-func attackedLink(t *testing.T, n int, attacker func(l *link, i uint64)) (reports []Report) {
+// attacked reports on messages, beside which someone does his work every period: one way, of 5 ms,
+// if clocks agree, and both ways, of 2.5 ms, if they are 30 ms apart.
+func attacked(t *testing.T, agree bool, n int, period time.Duration, attacker func(l *link, i uint64)) (reports []Report) {
 	t.Helper()
-	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
-		l.each(time.Millisecond, func(i int) { attacker(l, uint64(i)) })
-		reports = l.reports(n)
+	ahead := 30 * time.Millisecond
+	if agree {
+		ahead = 0
+	}
+	onLink(t, Config{Key: testKey, ClocksAgree: agree}, ahead, func(t *testing.T, l *link) {
+		if agree {
+			l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
+		} else {
+			l.send(time.Millisecond, both(1), both(2))
+		}
+		l.each(period, func(i int) { attacker(l, uint64(i)) })
+		reports = l.reports(n)[2:]
 	})
 	return reports
 }
@@ -110,21 +118,17 @@ func attackedLink(t *testing.T, n int, attacker func(l *link, i uint64)) (report
 // again, with 25 ms to go. Reports have no mean, and say that messages repeat.
 func TestRepeatedMessages(t *testing.T) {
 	for _, c := range []struct {
-		every, lose uint64
-		mean        float64
-	}{{5, 0, 5e6 + 20e6/6}, {5, 100, 5e6 + 20e6/6}, {1, 0, math.NaN()}} {
-		for _, r := range attackedLink(t, 8, func(l *link, i uint64) {
-			if i%c.every != 0 {
-				return
-			}
+		every time.Duration
+		lose  uint64
+	}{{5 * time.Millisecond, 0}, {5 * time.Millisecond, 20}, {time.Millisecond, 0}} {
+		for _, r := range attacked(t, true, 8, c.every, func(l *link, i uint64) {
 			l.a.Load().PassedNumber(1 << 50)
 			time.Sleep(25 * time.Millisecond)
 			if c.lose == 0 || i%c.lose != 0 {
 				l.b.PassedNumber(1 << 50)
 			}
-		})[2:] {
-			d := r.Forth
-			if !errors.Is(d.Err, estimate.ErrNoSamples) {
+		}) {
+			if !errors.Is(r.Forth.Err, estimate.ErrNoSamples) {
 				t.Errorf("%+v: %v", c, r)
 			}
 		}
@@ -135,12 +139,10 @@ func TestRepeatedMessages(t *testing.T) {
 // point again, a tenth of a second later. They are Extra; no mean has them.
 func TestReplayedMessages(t *testing.T) {
 	extra := uint64(0)
-	for _, r := range attackedLink(t, 20, func(l *link, i uint64) {
-		if i%100 == 50 {
-			time.Sleep(100 * time.Millisecond)
-			l.b.PassedNumber(i)
-		}
-	})[2:] {
+	for _, r := range attacked(t, true, 20, 100*time.Millisecond, func(l *link, i uint64) {
+		time.Sleep(150 * time.Millisecond)
+		l.b.PassedNumber(100*i + 50)
+	}) {
 		extra += r.Forth.Extra
 		if d := r.Forth; d.Err != nil || !d.near(5e6) {
 			t.Errorf("%v", r)
@@ -155,56 +157,12 @@ func TestReplayedMessages(t *testing.T) {
 // as it does, whatever of it he takes for the key; nor does a point that hashes
 // alike answer for another.
 func TestSeedSignsNothing(t *testing.T) {
-	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
-		seed := l.b.Seed()
-		for _, key := range []string{"", fmt.Sprintf("%016x", seed), string(rune(seed)), "seed"} {
-			forger := must(NewPoint(Config{Key: NewKey(key), Insecure: true}))
-			forger.seal.identity = l.b.seal.identity
-			if _, err := l.b.Answer(forger.seal.request(newRequest(1, position{}))); !errors.Is(err, ErrForged) {
-				t.Errorf("a request signed with %q: %v", key, err)
-			}
-			forger.Close()
-		}
-	})
-}
-
-// hostile reports on messages and responses of 2.5 ms between points whose clocks
-// are 30 ms apart, while someone does what he does again and again.
-func hostile(t *testing.T, attacker func(l *link)) (reports []Report) {
-	t.Helper()
-	onLink(t, Config{Key: testKey}, 30*time.Millisecond, func(t *testing.T, l *link) {
-		l.send(time.Millisecond, both(1), both(2))
-		l.all.Go(func() {
-			for l.ctx.Err() == nil {
-				attacker(l)
-			}
-		})
-		reports = l.reports(8)[2:]
-	})
-	return reports
-}
-
-const cutLength = 100 * time.Millisecond
-
-// again is one message, so long before each cut.
-func again(early time.Duration) func(l *link) {
-	return func(l *link) {
-		time.Sleep(cutLength - time.Duration(time.Now().UnixNano())%cutLength - early)
-		l.a.Load().PassedNumber(1 << 50)
-		time.Sleep(3 * time.Millisecond)
-		l.b.PassedNumber(1 << 50)
-	}
-}
-
-// replay is every tenth message and response, again at the second point.
-func replay(later time.Duration) func(l *link) {
-	number := uint64(0)
-	return func(l *link) {
-		time.Sleep(10 * time.Millisecond)
-		number += 10
-		if late := uint64(later / time.Millisecond); number > late {
-			l.b.PassedNumber(number - late)
-			l.b.Back.PassedNumber(number - late)
+	p := newTestPoint(t, quick, "a")
+	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {
+		forger := newTestPoint(t, Config{Key: NewKey(key), Insecure: true}, "f")
+		forger.seal.identity = p.seal.identity
+		if _, err := p.Answer(forger.seal.request(newRequest(1, position{}))); !errors.Is(err, ErrForged) {
+			t.Errorf("a request signed with %q: %v", key, err)
 		}
 	}
 }
@@ -213,8 +171,14 @@ func replay(later time.Duration) func(l *link) {
 // its way at every cut, moves neither the clocks' offset nor the means that are
 // corrected by it.
 func TestRepeatedMessagesLeaveClocks(t *testing.T) {
+	const cut = 100 * time.Millisecond
 	for _, early := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
-		for _, r := range hostile(t, again(early)) {
+		for _, r := range attacked(t, false, 8, cut, func(l *link, _ uint64) {
+			time.Sleep(cut - time.Duration(time.Now().UnixNano())%cut - early)
+			l.a.Load().PassedNumber(1 << 50)
+			time.Sleep(3 * time.Millisecond)
+			l.b.PassedNumber(1 << 50)
+		}) {
 			for _, d := range []Delay{r.Forth, r.Back} {
 				if d.Err == nil && !d.MeanInterval95.Contains(2.5e6) || d.Err != nil && !errors.Is(d.Err, estimate.ErrNoSamples) {
 					t.Errorf("%v before a cut: %v", early, r)
@@ -233,7 +197,11 @@ func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 // not known; the numbers of extra and lost messages tell.
 func TestReplaysWhileOnTheirWay(t *testing.T) {
 	off := 0.0
-	for _, r := range hostile(t, replay(50*time.Millisecond)) {
+	for _, r := range attacked(t, false, 8, 10*time.Millisecond, func(l *link, i uint64) {
+		time.Sleep(60 * time.Millisecond)
+		l.b.PassedNumber(10*i + 10)
+		l.b.Back.PassedNumber(10*i + 10)
+	}) {
 		if r.Clock.Known && !r.Clock.Certain.Contains(30e6) {
 			t.Errorf("the clock is certainly %v", r.Clock)
 		}
