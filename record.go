@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -277,21 +278,20 @@ func (h *history) drop() {
 // one, and whether there are more. A reader without any cuts begins with the latest;
 // one whose cuts are gone continues with the oldest there is. now is a time in ns.
 func (h *history) read(name uint64, at position, limit int, now int64) (found []stored, more bool) {
-	cuts := h.cuts[h.after(at):]
-	if at == (position{}) && len(cuts) > 0 {
-		cuts = cuts[len(cuts)-1:]
+	from, size := h.after(at), 0
+	if at == (position{}) {
+		from = max(from, len(h.cuts)-1)
 	}
-	for size := 0; len(found) < len(cuts); {
-		next := cuts[len(found)]
-		if size += storedSize + len(next.data); size > limit && len(found) > 0 {
-			more = true
+	to := from
+	for ; to < len(h.cuts); to++ {
+		if size += storedSize + len(h.cuts[to].data); size > limit && to > from {
 			break
 		}
-		if next.session == at.session && next.data == nil {
-			next.after = max(next.after, at.through)
-		}
-		found = append(found, next)
 	}
+	if found = slices.Clone(h.cuts[from:to]); len(found) > 0 && found[0].session == at.session {
+		found[0].after = max(found[0].after, at.through) // idle cuts are one, of which it may have some
+	}
+	more = to < len(h.cuts)
 	if h.readers == nil {
 		h.readers = map[uint64]reader{}
 	}

@@ -32,7 +32,7 @@ var (
 
 // A Report says what happened to packets between two points in an interval.
 type Report struct {
-	Number   int64         // of the interval up to whose end it goes, in units of Config.Report; each report has a higher one
+	Number   int64         // of its last interval, in units of Config.Report since 1970; it always rises
 	Start    time.Time     // by the clock of the point that reports
 	Length   time.Duration // Config.Report, or more if it holds what came late, or less where a point began anew
 	From, To string        // Config.Name of the first point, as far as it is known, and of the second
@@ -91,9 +91,9 @@ type Delay struct {
 	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
-	Greatest  float64        // of the delays that were seen one by one; of all, it is no less
+	Greatest  float64        // delay seen of a single packet; others may have taken longer
 
-	// AtMost has about how many of the packets received took no longer than each
+	// AtMost is roughly how many of the packets received took no longer than each
 	// of [Bounds], if that is known.
 	AtMost []float64 `json:",omitempty"`
 

@@ -12,41 +12,35 @@ import (
 	"syscall"
 )
 
+// setns are the numbers of that system call.
+var setns = map[string]uintptr{
+	"amd64": 308, "386": 346, "arm": 375, "arm64": 268, "loong64": 268, "riscv64": 268, "ppc64le": 350, "s390x": 339,
+}
+
 // In runs f in a network namespace of iproute2, on a thread that ends with it;
 // or here, if no namespace is named.
 func In(namespace string, f func() error) error {
+	number, ok := setns[runtime.GOARCH]
 	if namespace == "" {
 		return f()
+	} else if !ok {
+		return fmt.Errorf("%s: the system call number of setns is unknown", runtime.GOARCH)
 	}
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		err := enter(namespace)
-		if err == nil {
-			err = f()
-		}
-		result <- err
-	}()
-	return <-result
-}
-
-func enter(namespace string) error {
 	file, err := os.Open(filepath.Join("/run/netns", namespace))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	numbers := map[string]uintptr{
-		"amd64": 308, "386": 346, "arm": 375, "arm64": 268, "loong64": 268, "riscv64": 268, "ppc64le": 350, "s390x": 339,
-	}
-	number, ok := numbers[runtime.GOARCH]
-	if !ok {
-		return fmt.Errorf("%s: the system call number of setns is unknown", runtime.GOARCH)
-	}
-	if _, _, errno := syscall.RawSyscall(number, file.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
-		return fmt.Errorf("namespace %s: %w", namespace, errno)
-	}
-	return nil
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if _, _, errno := syscall.RawSyscall(number, file.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
+			result <- fmt.Errorf("namespace %s: %w", namespace, errno)
+			return
+		}
+		result <- f()
+	}()
+	return <-result
 }
 
 // A Lab is some network namespaces, and what is in them.
