@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -416,6 +417,13 @@ func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received 
 // message took longer than since the session began.
 func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	r, err := w.total.Estimate()
+	late := 0
+	for _, t := range w.tardy {
+		late += t.n
+	}
+	if late > 0 && errors.Is(err, ErrClocks) {
+		err = fmt.Errorf("%w, or %d packets were recorded long after they passed", err, late)
+	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	if !fresh {
 		d.Lost, d.Extra = r.Lost, r.Extra
@@ -452,7 +460,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
 	}
 	w.total.Reset()
-	w.err = nil
+	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return d
 }
 

@@ -117,9 +117,8 @@ type Config struct {
 	Asymmetry time.Duration
 
 	// Clock is a clock to use in place of the system's, such as that of a network
-	// card. It may drift by up to 0.1 %, and must tick every 0.1 ms or more often: how
-	// coarse it is, or the system's, which on Windows may tick in milliseconds, is in no
-	// interval.
+	// card. It may drift by up to 0.1 %. Stamps are as good as it ticks, in milliseconds
+	// on some systems: that is in no interval.
 	Clock interface{ Now() time.Time }
 
 	// Cells are the sizes of the counters; the zero value stands for

@@ -105,7 +105,8 @@ func (d *Direction) put(e entry) {
 // Record says that packets passed together at a known time. Use what
 // [time.Now] returned when a burst came, which is as good as Passed, or a
 // network card's time stamp, which must be of the wall clock or of Config.Clock.
-// [Direction.Packet] and [hashing.Frame] identify packets.
+// [Direction.Packet] and [hashing.Frame] identify packets. Record them within three cuts:
+// followers have the cuts before, and much that comes later spoils a report.
 func (d *Direction) Record(at time.Time, packets ...hashing.Packet) { d.RecordIn(0, at, packets...) }
 
 // RecordIn is [Direction.Record] for packets of one flow.

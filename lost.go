@@ -269,7 +269,6 @@ func (w *way) straying(from, to int64, received uint64) float64 {
 			n += t.n
 		}
 	}
-	w.tardy = slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return float64(n) * float64(w.total.Settling()) * float64(w.config.Cut) / float64(max(received, 1))
 }
 

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -375,17 +374,24 @@ func TestIdlePointCutsSeldom(t *testing.T) {
 	})
 }
 
-// A coarse clock is refused: its ticks would be in all delays.
+// The ticks of a coarse clock are no steps, but a step is one.
 func TestCoarseClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for tick, refused := range map[time.Duration]bool{0: false, time.Microsecond: false, 2 * time.Millisecond: true} {
-			p, err := NewPoint(Config{Key: testKey, Clock: &testClock{since: time.Now(), tick: tick}})
-			if errors.Is(err, estimate.ErrConfig) != refused {
-				t.Errorf("a clock that ticks in %v: %v", tick, err)
+	for _, tick := range []time.Duration{0, 2 * time.Millisecond, 15625 * time.Microsecond} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			for _, c := range l.clocks {
+				c.tick = tick
 			}
-			if err == nil {
-				p.Close()
+			l.send(1700*time.Microsecond, func(int) time.Duration { return 30 * time.Millisecond }, nil)
+			time.AfterFunc(5500*time.Millisecond, func() { l.clocks[l.b].ahead.Add(60e6) })
+			stepped := false
+			for i, r := range l.reports(9) {
+				if stepped = stepped || errors.Is(r.Err, ErrStep); i > 1 && i < 4 && (r.Err != nil || math.Abs(r.Forth.Mean-30e6) > 1e6) {
+					t.Errorf("a clock that ticks in %v: %v", tick, r)
+				}
 			}
-		}
-	})
+			if !stepped {
+				t.Errorf("a clock that ticks in %v: its step is not named", tick)
+			}
+		})
+	}
 }

@@ -59,9 +59,6 @@ func NewPoint(c Config) (*Point, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if still := stands(c.Clock); still > 0 {
-		return nil, estimate.Invalid("hoplag", "Clock", fmt.Sprintf("one that stands still for %v", still), "a tick every 0.1 ms or more often")
-	}
 	c = c.withDefaults()
 	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: history{limit: c.History}}
 	p.open, p.shut = context.WithCancel(context.Background())
@@ -354,6 +351,7 @@ type timeline struct {
 	wall atomic.Int64 // what the clock said, as far as is known, at base
 	user interface{ Now() time.Time }
 	next time.Duration // when the clock was last followed, since base
+	tick time.Duration // of a clock of the user's that is coarse
 }
 
 // stepLimit is how far a clock may be from where it was, and the time since then,
@@ -374,19 +372,6 @@ func (t *timeline) set() int64 {
 		wall = t.user.Now()
 	}
 	return wall.UnixNano() - int64(now.Sub(t.base))
-}
-
-// stands returns for how long a clock of the user's was seen to stand still. Stamps of a
-// coarse one would be off by as much, and its ticks would look like steps.
-func stands(user interface{ Now() time.Time }) time.Duration {
-	for i := 0; i < 3 && user != nil; i++ {
-		before, began := user.Now(), time.Now()
-		time.Sleep(stepLimit)
-		if user.Now().Equal(before) {
-			return time.Since(began)
-		}
-	}
-	return 0
 }
 
 // now returns the time.
@@ -413,7 +398,7 @@ func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
 // much, or 0. Two clocks are read one after the other, so a single reading may be
 // off because of the scheduler.
 func (t *timeline) follow() (step int64) {
-	limit := stepLimit
+	limit := stepLimit + t.tick
 	if t.user != nil {
 		at := time.Duration(t.elapsed())
 		limit += time.Duration(5 * mostDrift * float64(at-t.next))
@@ -422,12 +407,32 @@ func (t *timeline) follow() (step int64) {
 	for range 5 {
 		set := t.set()
 		if step = set - t.wall.Load(); time.Duration(step).Abs() <= limit {
-			if t.user != nil {
-				t.wall.Store(set)
+			if t.user != nil { // a coarse one says less than the time
+				t.wall.Store(min(max(set, t.wall.Load()), set+int64(t.tick)))
 			}
 			return 0
 		}
 	}
+	if tick := t.ticks(); time.Duration(step).Abs() <= limit+tick {
+		t.tick = max(t.tick, tick)
+		return 0
+	}
 	t.wall.Add(step)
 	return step
+}
+
+// ticks returns how long a clock of the user's stands still between two readings, or a little more,
+// and 0 if it stands still for long.
+func (t *timeline) ticks() (tick time.Duration) {
+	last := t.now()
+	for end, n := t.elapsed()+1e8, 0; t.user != nil && n < 4 && t.elapsed() < end; {
+		time.Sleep(stepLimit / 2)
+		if now := t.now(); now > last {
+			if n++; tick == 0 || now-last < int64(tick) {
+				tick = time.Duration(now - last)
+			}
+			last = now
+		}
+	}
+	return tick
 }
