@@ -132,7 +132,7 @@ func (c *comparison) due() int64 {
 const (
 	// unsettled is the number of cuts, that it takes packets to settle, which says
 	// that it is not known, and longestHold for how many intervals a report waits then.
-	unsettled, longestHold = 60, 3
+	unsettled, longestHold = 90, 3
 
 	// maxBehind is the number of missing reports after which they are given up.
 	maxBehind = 60

@@ -97,7 +97,7 @@ type Config struct {
 	// to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to the point's
 	// clock. The shorter they are, the less a lost packet spoils, and the more there is
 	// to send. 1 to 10 times the delay is good; with a hundred times the delay, a few
-	// losses leave the mean hardly known.
+	// losses leave the mean hardly known. Delays of more than 60 cuts are an error.
 	Cut time.Duration
 
 	// Report is the length of the intervals of reports: a multiple of Cut, or 0

@@ -28,7 +28,7 @@ import (
 // each packet received in it (see [areas.Areas]). [Result.OfReceived] makes that
 // the mean delay of the packets received, as package hoplag reports it. Without losses that is
 // exact once all packets have come, however many cross the ends of intervals; a report waits
-// for them for at most 60 intervals. Of a cell that lost a packet, all is known but when.
+// for them for at most 90 intervals, and packets may take 60 of them on average. Of a cell that lost a packet, all is known but when.
 //
 // Ask for a report a little after its end, when it is known what was on its way
 // and what was lost. If packets may be lost, wait for that: call End, add
@@ -224,7 +224,7 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 
 // Settling returns how many more intervals it takes until packets of the one
 // added last have come or are known to be lost, by the greatest delay seen
-// lately. It is at most 60.
+// lately. It is at most 90.
 func (a *Accumulator) Settling() int {
 	if a.areas.Cuts() == 0 {
 		return 0
@@ -233,7 +233,7 @@ func (a *Accumulator) Settling() int {
 }
 
 // mostSettling bounds for how long a report waits for slow packets.
-const mostSettling = 60
+const mostSettling = 90
 
 // Trails calls visit for what cells had outstanding that lost packets in the
 // report. Package lost finds out which.

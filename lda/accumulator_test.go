@@ -151,7 +151,7 @@ func TestAccumulator(t *testing.T) {
 // one to the next, none would.
 func TestAccumulatorReports(t *testing.T) {
 	for _, c := range []struct{ delay, loss float64 }{{6e7, 0}, {3e8, 0}, {5e6, 0.01}, {6e7, 0.05}} {
-		run := cutTraffic(t, 5, 80, 1000, exponentialDelay(c.delay), c.loss)
+		run := cutTraffic(t, 5, 110, 1000, exponentialDelay(c.delay), c.loss)
 		misses, reports := 0, 0
 		run.reports(t, 10, func(a *Accumulator, from, to int64) {
 			r, err := a.Estimate()

@@ -110,7 +110,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	}
 	a.areas.Next(end)
 	// What is settled goes into the whole, so that memory stays fixed.
-	const folded, longest = 32, 60
+	const folded, longest = 32, 90
 	if n := a.areas.Cuts() - a.areas.Settling(longest); n-a.from >= folded {
 		a.fold(n)
 	}

@@ -135,7 +135,7 @@ func (a *Areas) settledLevel(c *areaCell, to int) uint64 {
 
 // longestKept is the greatest number of cuts that are kept for packets on
 // their way.
-const longestKept = 96.0
+const longestKept = 144.0
 
 // Settle forgets what happened up to cut number to, but for as much as tells of
 // the packets on their way. The next call of Losses begins there.

@@ -102,6 +102,10 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		alone(a.alone)
 	}
 	a.age(&t)
+	if mean := t.Mean + (t.First.Ages-t.Last.Ages)/t.Received; mean > mostDelay*a.step {
+		return t, fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
+			mean/a.step, float64(mostDelay))
+	}
 	if t.Greatest = a.greatest; t.Joined > 0 { // of packets of which copies came it is known to within an interval
 		t.Greatest += a.step
 	}
@@ -110,6 +114,10 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	}
 	return t, nil
 }
+
+// mostDelay is how many intervals packets may take on average. Callers wait for at most 90, so that of
+// slower ones neither the ages at the end of a report nor the losses are known in time.
+const mostDelay = 90 / patienceFactor
 
 // knowsTail is for how many intervals packets have to be seen to know how long the
 // slowest take: what comes once in 15 is missed once in e³. What was not seen by then is not expected.
