@@ -105,7 +105,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {2708, 546},
 	"estimate/joint": {1465, 995},
 	"estimate/clock": {1480, 1085},
-	"lda":            {3120, 3315},
+	"lda":            {3125, 3315},
 	"lda/control":    {448, 1108},
 	"lda/lost":       {660, 410},
 	"lda/mplane":     {1795, 1310},
