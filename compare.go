@@ -59,7 +59,7 @@ func (c *comparison) last(report int64) int64 { return (report+1)*c.cuts - 1 }
 // of the second point, is so much later that it will not be.
 func (c *comparison) next(cut int64) (Report, bool) {
 	for {
-		waits := c.ways[forth].waits() || c.ways[back].waits()
+		waits := c.ways[forth].incomplete() || c.ways[back].incomplete()
 		if len(c.held) > 0 && (c.paired >= c.held[0].ended+c.hold() && !waits || c.waiting != nil && c.waiting.begins) {
 			return c.release(), true
 		}
@@ -68,6 +68,10 @@ func (c *comparison) next(cut int64) (Report, bool) {
 			continue
 		}
 		if c.waiting == nil {
+			c.meeting.limit = math.MaxInt64
+			if c.begun {
+				c.meeting.limit = c.last(c.current)
+			}
 			pair, ok := c.meeting.next()
 			if !ok {
 				break
@@ -225,15 +229,13 @@ type way struct {
 	begins    bool             // the next one is the first of a session
 	err       error            // why one of them was left out of the report
 
-	added  int64  // to delays, ns
-	early  int64  // by how much the sender's cuts end sooner than the receiver's, ns
-	placed bool   // these are of the current report
-	seen   int    // packets in it that were alone at both points
-	after  int    // how many of these in a row came after they were sent, by their cuts
-	clear  bool   // all do: none has to wait
-	lag    int64  // by how much the second point's cuts are ahead, ns
-	lags   bool   // receptions wait for a cut
+	lag    int64  // by how much the sender's cuts are ahead of the receiver's of the same numbers, ns
+	least  least  // delay, if that is added to it
+	waits  bool   // receptions wait for a cut
 	late   *tally // those that do
+	added  int64  // to the delays of the current report, ns
+	sooner int64  // by how much the sender's cuts end sooner than the receiver's in it, ns
+	placed bool   // these are valid
 	told   ended  // the latest report that was told
 
 	tardy  []tardy // packets that points counted late, since the oldest report began
@@ -285,7 +287,7 @@ func (w *way) open(begins bool) {
 // begin records that what was on its way is unknown. The delays of before and
 // after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
-	w.begins, w.after, w.clear = true, 0, false
+	w.begins, w.least = true, least{}
 	if w.total == nil {
 		return
 	}
@@ -300,14 +302,13 @@ func (w *way) begin() {
 
 // ended is what a report leaves when it ends.
 type ended struct {
-	idle              bool // nothing had passed ever
-	added, early, lag int64
+	idle               bool // nothing had passed ever
+	lag, added, sooner int64
 }
 
 // endReport ends a report with the pair compared last.
 func (w *way) endReport() {
-	w.ended, w.placed = append(w.ended, ended{w.total == nil, w.added, w.early, w.lag}), false
-	w.clear, w.seen = w.clear || w.after >= max(w.seen, many), 0
+	w.ended, w.placed = append(w.ended, ended{w.total == nil, w.lag, w.added, w.sooner}), false
 	if w.ending = w.late != nil; !w.ending {
 		w.finish()
 	}
@@ -326,8 +327,8 @@ func (w *way) finish() {
 	}
 }
 
-// waits reports whether receptions of the oldest report wait for a pair.
-func (w *way) waits() bool { return w.ending && len(w.ended) == 1 }
+// incomplete reports whether receptions of the oldest report wait for a pair.
+func (w *way) incomplete() bool { return w.ending && len(w.ended) == 1 }
 
 // compare takes what both points counted between two moments, nil if nothing, and
 // gives it back. It calls sample for packets that were alone in a cell at both points.
@@ -346,67 +347,79 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if n := p.late[w.direction]; n > 0 {
 		w.tardy = append(w.tardy, tardy{p.after, n})
 	}
+	if w.sent != nil {
+		w.match(up, down, p.through, sample)
+	}
+	down.shift(w.added)
+	start, end := w.ofSender(p.after, w.lag), w.ofSender(p.through, w.lag)
+	if begins || w.end == 0 {
+		w.since, w.end = start, start // nothing passed before
+	}
+	if w.config.Flows > 0 && w.flows == nil {
+		w.flows = newFlows(w.config, w.end, begins)
+	}
+	before := w.late
+	w.late, w.cuts = nil, p.through-p.after
+	if w.waits && w.cuts == 1 { // that of an idle point is too long
+		w.late, down = down, nil
+	}
+	if before != nil {
+		w.add(up, before, end)
+		up = nil
+	}
+	if w.ending {
+		w.finish()
+	}
+	if before == nil || down != nil {
+		w.add(up, down, end)
+	}
+}
+
+// add takes what was sent and what was received up to a time by the sender's clock, nil if nothing,
+// and gives it back.
+func (w *way) add(up, down *tally, end int64) {
 	for _, t := range []**tally{&up, &down} {
 		if *t == nil {
 			*t = borrowTally(w.config)
 		}
+		defer (*t).giveBack()
 	}
-	if w.sent != nil {
-		w.match(up.all, down.all, p.through, func(sent, received uint64) {
-			w.observe(sent, received)
-			sample(sent, received)
-		})
-	}
-	if w.added != 0 {
-		down.shift(w.added)
-	}
-	if waits := w.lags && p.through == p.after+1; waits || w.late != nil {
-		down = w.delayed(down, waits)
-	}
-	after, through := w.ofSender(p.after, p.lag), w.ofSender(p.through, p.lag)
-	start := w.end // before which nothing passed
-	if begins || start == 0 {
-		start, w.since = after, after
-	}
-	w.end, w.cuts = through, p.through-p.after
-	if err := w.total.AddSparse(start, w.end, up.all, down.all); err != nil {
+	if err := w.total.AddSparse(w.end, end, up.all, down.all); err != nil {
 		w.err = err
 	}
-	if w.config.Flows > 0 && w.flows == nil {
-		w.flows = newFlows(w.config, start, begins)
-	}
 	if w.flows != nil {
-		w.flows.add(up.flows, down.flows, w.end)
+		w.flows.add(up.flows, down.flows, end)
 	}
-	up.giveBack()
-	down.giveBack()
-	if w.ending {
-		w.finish()
-	}
+	w.end = end
 }
 
-// ofSender returns when a cut ends at the sender, by its clock, if the second point's clock is
-// ahead by lag.
+// ofSender returns when a cut of the second point's numbers ends at the sender, by its clock.
 func (w *way) ofSender(cut, lag int64) int64 {
-	end := (cut + 1) * int64(w.config.Cut)
-	if w.direction == forth {
-		end -= lag
+	if w.direction == back {
+		lag = 0
 	}
-	return end
+	return (cut+1)*int64(w.config.Cut) + lag
 }
 
 // match finds packets that were alone in a cell at both points, whatever cuts
 // they passed in.
-func (w *way) match(up, down *lda.Sparse, cut int64, sample func(sent, received uint64)) {
-	up.Singles(func(cell int, digest uint32, stamp uint64) {
-		s := &w.sent[cell]
-		if s.recent(cut) && s.digest == digest {
-			stamp = ambiguous
-		}
-		*s = single{stamp, uint32(cut), digest}
-	})
-	down.Singles(func(cell int, digest uint32, stamp uint64) {
+func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint64)) {
+	if up != nil {
+		up.all.Singles(func(cell int, digest uint32, stamp uint64) {
+			s := &w.sent[cell]
+			if s.recent(cut) && s.digest == digest {
+				stamp = ambiguous
+			}
+			*s = single{stamp, uint32(cut), digest}
+		})
+	}
+	if down == nil {
+		return
+	}
+	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
 		if s := &w.sent[cell]; s.recent(cut) && s.digest == digest && s.stamp != ambiguous {
+			delay := estimate.SignExtend(stamp-s.stamp+uint64(w.lag), int(w.config.Cells.SumBits))
+			w.least.add(delay, 0, cut*int64(w.config.Cut))
 			sample(s.stamp, stamp)
 			s.cut = 0
 		}
@@ -450,7 +463,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	if d.Err == nil {
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
-		x, y := w.straying(from, to, d.Received), w.sooner(from, to, &d)
+		x, y := w.straying(from, to, d.Received), w.apart(from, to, &d)
 		d.MeanInterval95 = within(d.MeanInterval95, x+deviations*y, longest)
 		d.Certain = within(d.Certain, x+surely*y, longest)
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
@@ -474,7 +487,6 @@ const (
 	// and surely at certainly.
 	deviations, surely = 2.24, 3.29
 
-	// enough is how many packets, in reports, it takes to say that points see unlike ones, and many that
-	// all come after they are sent.
-	enough, reports, many = 30, 3, 100
+	// enough is how many packets, in reports, it takes to say that points see unlike ones.
+	enough, reports = 30, 3
 )

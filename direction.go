@@ -416,6 +416,9 @@ func (t *tally) addPart(p part) {
 
 // shift moves all stamps by so many ns.
 func (t *tally) shift(by int64) {
+	if t == nil || by == 0 {
+		return
+	}
 	t.all.Shift(by)
 	if t.flows != nil {
 		t.flows.shift(by)

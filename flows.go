@@ -190,7 +190,8 @@ type flow struct {
 type flowTotal struct {
 	sent, received uint64
 	exact, lossy   flowTime            // of spans that lost none, and of others
-	cells          [flowCells]flowTime // exact, by cell; NaN where not all are
+	owed           float64             // by how much the former took longer in all than in the report
+	cells          [flowCells]flowTime // exact, in all, by cell; NaN where not all are
 	variance       float64             // of the time of lossy
 	began, ended   flowAges            // of packets on their way when the report began and when it ended, in exact spans
 	spans          estimate.Cells      // exact ones, from end to end
@@ -311,8 +312,10 @@ func (t *flowTotal) add(s *areas.Span, losses bool) {
 	}
 	exact := !s.Open && s.Variance == 0 && s.Aged == 0
 	if exact {
+		owed := (a.Least + a.Most - b.Least - b.Most) / 2
+		t.owed += owed
 		t.exact.add(n, s.Area)
-		cell.add(n, s.Area)
+		cell.add(n, s.Area+owed)
 	} else {
 		cell.time = math.NaN()
 		t.lossy.add(n, s.Area-s.Aged)
@@ -353,9 +356,9 @@ func (a *flowAges) add(packets, least, most float64) {
 func (t *flowTotal) delay(greatest, length float64) FlowDelay {
 	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
 	x, y, n := &t.exact, &t.lossy, float64(t.received)
-	mean := (x.time + y.time) / (x.packets + y.packets)
+	mean := (x.time + t.owed + y.time) / (x.packets + y.packets)
 	if t.variance > sq(x.time) {
-		mean = x.time / x.packets
+		mean = (x.time + t.owed) / x.packets
 	}
 	// The variance of squares of exponential delays is 8 times their square: few spans tell little.
 	few := 8 / float64(max(1, t.spans.Cells()))
@@ -394,7 +397,7 @@ func (t *flowTotal) like(single, bias float64) (mean, variance float64) {
 			sample.time += c.time
 		}
 	}
-	mean, variance = t.exact.time/t.exact.packets, single/t.exact.packets+sq(bias)
+	mean, variance = (t.exact.time+t.owed)/t.exact.packets, single/t.exact.packets+sq(bias)
 	if few := single / sample.packets; few < variance {
 		mean, variance = sample.time/sample.packets, few
 	}

@@ -274,7 +274,7 @@ func TestFlowIntervals(t *testing.T) {
 		off, least       float64 // most that means are off, and least reports
 	}{
 		{12, 2e6, 3e6, 0, 1, 0.05, 1400}, {12, 2e6, 3e6, 0.01, 1, 0.1, 1400}, {12, 2e6, 3e6, 0.1, 1, 0.2, 1000}, {12, 2e6, 20e6, 0, 1, 0.2, 1000},
-		{3, 1e6, 20e6, 0, 1, 0.2, 250}, {3, 1e6, 50e6, 0, 1, 0.2, 100}, {12, 8e6, 17e6, 0.005, 0, 0.2, 1000},
+		{3, 1e6, 20e6, 0, 1, 0.2, 250}, {3, 1e6, 50e6, 0, 1, 0.2, 100}, {12, 8e6, 17e6, 0.005, 0, 0.2, 1000}, {12, 2e6, 120e6, 0, 0.1, 0.2, 100},
 	} {
 		n, misses, narrow, wide, off := 0.0, 0.0, 0.0, 0.0, 0.0
 		for seed := range uint64(8) {
@@ -282,6 +282,9 @@ func TestFlowIntervals(t *testing.T) {
 				i, error := d.MeanInterval95, math.Abs(d.Mean-mean)
 				if n++; mean < i.Low-1 || mean > i.High+1 {
 					misses++
+				}
+				if c.loss == 0 && (i.Low > 2*mean || i.High < mean/2) {
+					t.Errorf("%+v: a flow of %s has %s to %s", c, Format(mean), Format(i.Low), Format(i.High))
 				}
 				if error > (i.High-i.Low)/20 {
 					narrow++
@@ -295,7 +298,7 @@ func TestFlowIntervals(t *testing.T) {
 		if most := 0.05*n + 3*math.Sqrt(0.05*n); n < c.least || misses > most || narrow < most {
 			t.Errorf("%+v: %v of %v intervals miss, %v a tenth as wide", c, misses, n, narrow)
 		}
-		if off > c.off*n || wide > 10*off {
+		if off > c.off*n || wide > 12*off {
 			t.Errorf("%+v: means are off by %.3f, intervals %.3f", c, off/n, wide/n)
 		}
 	}

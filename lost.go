@@ -223,7 +223,7 @@ type whichFunc func(direction int, trails []areas.Trail, take func([]areas.Trail
 // tell ends the report of the cuts after one and up to another, and says which messages
 // it lost.
 func (w *way) tell(m *meeting, from, to int64, fresh bool) Delay {
-	if w.waits() { // in vain
+	if w.incomplete() { // in vain
 		w.finish()
 		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 	}
@@ -231,12 +231,9 @@ func (w *way) tell(m *meeting, from, to int64, fresh bool) Delay {
 	if w.ended = append(w.ended[:0], w.ended[1:]...); w.told.idle {
 		return Delay{Err: ErrIdle}
 	}
-	end, received := w.ofSender(to, w.told.lag), w.ofSender(to, 0) // by the receiver's clock
-	if w.direction == back {
-		received -= w.told.lag
-	}
+	end := w.ofSender(to, w.told.lag)
 	found, early := w.name(m, end)
-	d := w.delay(from, to, float64(received+w.told.added-w.since), fresh)
+	d := w.delay(from, to, float64(end+w.told.added-w.told.lag-w.since), fresh)
 	if w.flows != nil {
 		d.Flows, d.UnknownFlows = w.flows.report()
 	}
@@ -278,13 +275,13 @@ func within(i estimate.Interval, more, most float64) estimate.Interval {
 	return i
 }
 
-// sooner returns the deviation of a mean because the first point's cuts end sooner or later than
+// apart returns the deviation of a mean because the first point's cuts end sooner or later than
 // the second's: the packets that it received between are others.
-func (w *way) sooner(from, to int64, d *Delay) float64 {
+func (w *way) apart(from, to int64, d *Delay) float64 {
 	if w.direction == forth {
 		return 0
 	}
-	share := math.Abs(float64(w.told.early)) / float64((to-from)*int64(w.config.Cut))
+	share := math.Abs(float64(w.told.sooner)) / float64((to-from)*int64(w.config.Cut))
 	return d.StdDev * math.Sqrt(2*share/float64(max(d.Received, 1)))
 }
 

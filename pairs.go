@@ -20,6 +20,7 @@ type meeting struct {
 	which whichFunc // asks for messages that were lost, if it is not nil
 	asks  bool      // the first point is asked, so that round trips are known
 	lag   int64     // for one moment, its number at the second point less that at the first
+	limit int64     // a pair does not go beyond this moment if nothing passed there
 
 	warm    bool // the next pair begins at a moment that both points know
 	pair    pair // the next one, so far
@@ -309,22 +310,25 @@ func (m *meeting) leave(point int, which func(*source) bool) {
 	}
 }
 
-// behind returns the shard that was added up least far, preferably one with
-// records waiting, how far others were, and whether all are equally far.
+// behind returns the shard that was added up least far, of several the one whose next record ends
+// first, how far others were, and whether all are equally far.
 func (m *meeting) behind() (point int, s *source, most int64, even bool) {
+	var least, next int64
 	even = true
 	m.each(func(p int, o *source) {
-		at := m.number(p, o.through)
-		switch {
-		case !o.part:
-		case s == nil:
-			point, s, most = p, o, at
-		default:
-			least := m.number(point, s.through)
-			most, even = max(most, at), even && at == least
-			if at < least || at == least && len(s.queue) == 0 {
-				point, s = p, o
-			}
+		if !o.part {
+			return
+		}
+		at, end := m.number(p, o.through), int64(math.MinInt64)
+		if len(o.queue) > 0 {
+			end = m.number(p, o.queue[0].through)
+		}
+		if s == nil {
+			least, most = at, at
+		}
+		even = even && at == most
+		if most = max(most, at); s == nil || at < least || at == least && end < next {
+			point, s, least, next = p, o, at, end
 		}
 	})
 	return point, s, most, even
@@ -364,14 +368,14 @@ func (m *meeting) letGo(point int, silent *source) bool {
 }
 
 // add adds the next cut of a shard to what is being compared, or if nothing passed in it, the part of it
-// that others have: idle points cut seldom, by their own clocks.
+// that others have, or that belongs to a report: idle points cut seldom, by their own clocks.
 func (m *meeting) add(point int, s *source, most int64) {
 	r := s.queue[0]
-	most -= m.number(point, 0)
-	idle := r.parts[forth].packed == nil && r.parts[back].packed == nil
-	if idle && s.through < most && most < r.through {
-		r.after, s.through, m.added, m.blocked = most, most, true, false
-		return
+	for _, end := range [2]int64{most - m.number(point, 0), m.limit - m.number(point, 0)} {
+		if s.through < end && end < r.through && r.parts[forth].packed == nil && r.parts[back].packed == nil {
+			r.after, s.through, m.added, m.blocked = end, end, true, false
+			return
+		}
 	}
 	s.pop()
 	s.through, m.added, m.blocked = r.through, true, false
@@ -388,60 +392,30 @@ func (m *meeting) add(point int, s *source, most int64) {
 	}
 }
 
-// place decides how a way's stamps and cuts are brought together. What a point has received by one
-// of its cuts the other one has sent by its own. If that is sooner, and packets are as fast, receptions
-// wait for a cut. So much is added to the delays of a report that none is negative, no packet seems to
-// come before the cut in which it counts, and as long as receptions wait when it begins.
+// place decides, when a report begins, whether receptions wait. What a point has received by one
+// of its cuts the other one has sent by its own, unless that ends sooner by more than packets take:
+// then what is received counts in the next cut, as if it had taken that long. That tells the least
+// delay by stamps that are numbered as the cuts are; before one is known, the clocks do.
 func (w *way) place(p *pair) {
-	if w.lag != p.lag {
-		w.lag, w.after, w.clear = p.lag, 0, false
-	}
-	apart, early := p.apart, p.apart-p.lag // by how much the first point's cuts end later
+	lag, sooner := p.lag, p.apart-p.lag
 	if w.direction == forth {
-		apart, early = -apart, -early
+		lag, sooner = -lag, -sooner
 	}
-	least := max(aligned, p.doubt)
-	if (early < 0 || w.clear) && !w.ending {
-		w.lags = false
-	}
-	if w.placed && w.total != nil && !p.begins {
+	w.least.key += lag - w.lag
+	if w.lag = lag; w.placed && !p.begins {
 		return
 	}
-	if w.lags = w.lags && !p.begins || early > 2*least && !w.clear || p.begins && early > least; w.lags {
-		apart += int64(w.config.Cut)
+	switch {
+	case w.least.known:
+		w.waits = w.least.key < -aligned
+	case p.begins || w.total == nil:
+		w.waits = sooner > max(aligned, p.doubt)
 	}
-	w.added, w.early, w.placed = p.doubt+apart-min(early, 0), early, true
+	w.added, w.sooner, w.placed = lag, sooner, w.total != nil
+	if w.waits {
+		w.added += int64(w.config.Cut)
+	}
 }
 
-// aligned is how far apart cuts may end, in ns: packets take that long.
+// aligned is by how much cuts may end too soon, in ns: few packets come in between.
 const aligned = 5e5
-
-// observe learns how long after it was sent a packet came, if both points' cuts end together.
-func (w *way) observe(sent, received uint64) {
-	lag := w.lag
-	if w.direction == back {
-		lag = -lag
-	}
-	delay := estimate.SignExtend(received-sent-uint64(lag), int(w.config.Cells.SumBits))
-	w.seen++
-	w.after++
-	if delay < aligned || delay < 2*aligned && !w.clear {
-		w.after, w.clear = 0, false
-	}
-}
-
-// delayed returns what was received up to the cut before, if receptions wait. They do not for one
-// that is longer, of a point that was idle: it would be too long.
-func (w *way) delayed(down *tally, waits bool) *tally {
-	before := w.late
-	if w.late = nil; before == nil {
-		before = borrowTally(w.config)
-	}
-	if waits {
-		w.late = down
-		return before
-	}
-	before.merge(down)
-	down.giveBack()
-	return before
-}

@@ -84,6 +84,7 @@ func (w *window) transit(r *pooled, total float64) Transit {
 		Exact:    r.exact,
 		Negative: r.negative / r.cells,
 		early:    r.early / max(r.there, 1),
+		crossed:  r.there,
 		uneven:   w.uneven(),
 	}
 }

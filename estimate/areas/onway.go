@@ -71,11 +71,12 @@ func (a *Areas) age(t *Transit) {
 	first, second, third := a.moments(t)
 	age := second / (2 * first)
 	spread, unlike := max(third/(3*first)-age*age, 0), a.cutApart(t)
-	a.skewed = a.skewed || t.early > hardly && !unlike
+	skewed := a.skewed || t.early > hardly && !unlike
+	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
 	var steady, alone, levels [2]OnWay
 	outside := false // the bounds
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
-		if a.skewed {
+		if skewed {
 			rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
 			continue
@@ -91,7 +92,7 @@ func (a *Areas) age(t *Transit) {
 			levels[i].Variance += mean * mean
 		}
 	}
-	if a.skewed {
+	if skewed {
 		return
 	}
 	best := &steady

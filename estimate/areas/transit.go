@@ -33,6 +33,8 @@ type Transit struct {
 
 	uneven float64 // relative variance of the number on their way from cut to cut, beyond chance
 	early  float64 // share of those that cross cuts that come before they are sent
+
+	crossed float64 // packets, cut by cut
 }
 
 // OnWay is about the packets that are on their way at a cut.
