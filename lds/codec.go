@@ -30,7 +30,16 @@ const (
 func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	made(s.config.Rows > 0, "Sketch")
 	c, start := &s.config, len(b)
-	b = s.appendHead(wire.Begin(b, magic, version))
+	b = binary.BigEndian.AppendUint64(wire.Begin(b, magic, version), c.Identity)
+	b = append(s.stamp.appendTo(b), uint8(c.Rows))
+	b = binary.BigEndian.AppendUint32(b, uint32(c.Columns))
+	b = append(b, uint8(c.Spread))
+	for _, rate := range c.Rates[:c.Rows] {
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(rate))
+	}
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(c.Tolerance))
+	b = binary.BigEndian.AppendUint64(b, uint64(c.GreatestDelay))
+	b = append(b, c.SumBits, c.DigestBits)
 	for i := range s.cells {
 		b = s.cells[i].appendTo(b, c.SumBits, c.DigestBits)
 	}
@@ -47,22 +56,6 @@ func (c *cell) appendTo(b []byte, sumBits, digestBits uint8) []byte {
 func readCell(r *wire.Reader, sumBits, digestBits uint8) cell {
 	sum, count, digest := r.Bits(sumBits), r.Uint(countBytes), r.Bits(digestBits)
 	return cell{sum: uint64(estimate.SignExtend(sum, int(sumBits))), tally: digest<<32 | count}
-}
-
-// appendHead appends the interval and the Config.
-func (s *Sketch) appendHead(b []byte) []byte {
-	c := &s.config
-	b = binary.BigEndian.AppendUint64(b, c.Identity)
-	b = s.stamp.appendTo(b)
-	b = append(b, uint8(c.Rows))
-	b = binary.BigEndian.AppendUint32(b, uint32(c.Columns))
-	b = append(b, uint8(c.Spread))
-	for _, rate := range c.Rates[:c.Rows] {
-		b = binary.BigEndian.AppendUint64(b, math.Float64bits(rate))
-	}
-	b = binary.BigEndian.AppendUint64(b, math.Float64bits(c.Tolerance))
-	b = binary.BigEndian.AppendUint64(b, uint64(c.GreatestDelay))
-	return append(b, c.SumBits, c.DigestBits)
 }
 
 // MarshalBinary returns the sketch's encoding. The error is always nil.

@@ -68,18 +68,17 @@ const nearCells = 24
 
 // nearby lists flow f's cells and those next to them, row after row.
 func (c *Config) nearby(cells *[mostNearby]uint32, f hashing.Flow) []uint32 {
-	n, reach := 0, min(nearCells, (c.Columns-c.Spread)/2)
+	list, reach := cells[:0], min(nearCells, (c.Columns-c.Spread)/2)
 	for r := range c.Rows {
-		home := int(home(r, f, uint64(c.Columns)))
-		for k := range c.Spread + 2*reach {
-			if k >= c.Spread+reach {
-				k -= c.Spread + 2*reach // to the left
-			}
-			cells[n] = uint32(r*c.Columns + (home+k+c.Columns)%c.Columns)
-			n++
+		home := int(home(r, f, uint64(c.Columns))) + c.Columns
+		for k := range c.Spread + reach {
+			list = append(list, uint32(r*c.Columns+(home+k)%c.Columns))
+		}
+		for k := range reach {
+			list = append(list, uint32(r*c.Columns+(home-1-k)%c.Columns))
 		}
 	}
-	return cells[:n]
+	return list
 }
 
 // mostNearby is the most cells that nearby appends.
@@ -114,24 +113,32 @@ type pairs struct {
 	single   float64 // variance of the time that one packet takes
 }
 
-// newPairs reads what the given cells say.
+// newPairs reads what the given cells say, or all if these are few that hold anything.
 func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
-	p.up, p.down = up, down
-	digests, bits := up.config.DigestBits, up.config.SumBits
-	for _, at := range cells {
-		if u, d := &up.cells[at], &down.cells[at]; same(u, d, digests) {
+	if p.up, p.down = up, down; p.read(len(cells), func(i int) int { return int(cells[i]) }) <= intervalDegrees {
+		p = pairs{up: up, down: down}
+		p.read(len(up.cells), func(i int) int { return i })
+	}
+	return p
+}
+
+// read reads n cells, and returns how many of them tell how far packets are apart.
+func (p *pairs) read(n int, cell func(i int) int) (told float64) {
+	digests, bits := p.up.config.DigestBits, p.up.config.SumBits
+	for i := range n {
+		if u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]; same(u, d, digests) {
 			p.around.look(u, d, bits)
 		}
 	}
 	// Times are counted from the beginning of the interval, or from a packet that
 	// was alone in its cell.
-	if p.origin = p.around.sent; up.number > 0 {
-		p.origin = uint64(up.began)
+	if p.origin = p.around.sent; p.up.number > 0 {
+		p.origin = uint64(p.up.began)
 	}
 	var times, means, all scatter
 	seen := uint64(0) // rows have a flow's packets again
-	for _, at := range cells {
-		u, d := &up.cells[at], &down.cells[at]
+	for i := range n {
+		u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]
 		if n := float64(u.count()); n > 0 && n <= fewPackets && u.tally != seen && same(u, d, digests) {
 			seen = cmp.Or(seen, u.tally)
 			times.add(p.sent(u), n, 0)
@@ -141,13 +148,13 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 		}
 	}
 	p.times, p.apart, p.single = times.variance(), math.Sqrt(means.variance()), all.variance()
-	if p.around.packets != 1 && up.number == 0 || times.cells <= leastDegrees {
+	if p.around.packets != 1 && p.up.number == 0 || times.cells <= intervalDegrees {
 		p.times = math.Inf(1)
 	}
-	if all.cells <= leastDegrees {
+	if all.cells <= intervalDegrees {
 		p.single = math.Inf(1)
 	}
-	return p
+	return all.cells
 }
 
 // fewPackets are so few that sums of times within hours do not wrap.

@@ -35,11 +35,7 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	if err := match(up, down, true); err != nil {
 		return joint.Result{}, err
 	}
-	every := make([]uint32, len(up.cells))
-	for i := range every {
-		every[i] = uint32(i)
-	}
-	cells := newPairs(up, down, every)
+	cells := newPairs(up, down, nil)
 	d := decoding{Config: &up.config, at: cells.at, around: float64(cells.around.delay), single: cells.single}
 	return d.solve(ctx, flows, opts)
 }

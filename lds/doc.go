@@ -92,5 +92,6 @@
 // This package goes beyond the paper with tables, the joint decoding of delays
 // and counts, lossy cells that are weighed, the comparison of cells that sampled at
 // different rates by bounds, the count-conditioned deviation within rows, and a digest
-// by addition instead of XOR. SDS and the paper's formulas are in package paper.
+// by addition instead of XOR. SDS is in package paper. [Plan] adds up what the formula of
+// section 3.1 approximates by blaming each large collision on one flow.
 package lds

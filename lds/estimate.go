@@ -77,7 +77,7 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Sent: up.Packets(f), Received: down.Packets(f), Lost: lost(up, down, f)}
-	if up.absent(f) {
+	if result.Sent == 0 {
 		return result, errNoSamples
 	}
 	var near [mostNearby]uint32
@@ -91,9 +91,19 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	if !v.read(&result) {
 		return result, errNoSamples
 	}
+	if result.copied() {
+		result.MeanError = math.Inf(1)
+	}
 	result.Mean += float64(cells.around.delay)
 	result.MeanError += rounding * math.Abs(result.Mean)
 	return result, nil
+}
+
+// copied reports whether more packets came than were sent, beyond those that cross the ends of
+// intervals. The others are a choice if copies are those of slow packets.
+func (r *Result) copied() bool {
+	const most = 0.05 // of the packets
+	return float64(r.Received) > (1+most)*float64(r.Sent)
 }
 
 // read sets the mean, beyond the centre, and all that goes with it, from the best

@@ -11,7 +11,6 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
-	"github.com/hoplag/hoplag/lds/paper"
 )
 
 // traffic calls pass for each packet of three flows: of 1,000 packets delayed
@@ -134,14 +133,10 @@ func ExamplePlan() {
 		cells := f.Config.Rows * f.Config.Columns
 		fmt.Printf("%d flows in a table, %d cells in %d rows: %d kB\n", f.Table.Flows, cells, f.Config.Rows, f.Memory/1000)
 	}
-
-	// The figures of section 3.1.
-	fmt.Printf("Q(1) = %.2f, q(4, z) = %.3f\n", paper.SmallCollisions(0.0875, 1, 1), paper.SmallCollisions(0.0875, 4, 1))
 	// Output:
 	// 0 flows in a table, 72774 cells in 3 rows: 946 kB
+	// 10928 flows in a table, 46256 cells in 2 rows: 1202 kB
 	// 27328 flows in a table, 0 cells in 0 rows: 1503 kB
-	// 10928 flows in a table, 46254 cells in 2 rows: 1202 kB
-	// Q(1) = 0.91, q(4, z) = 0.985
 }
 
 // One packet in 250 is lost. Compared a hundred times a second, most cells are

@@ -39,23 +39,21 @@ type others struct {
 // Student's distribution of intervalDegrees. It is +Inf if there is no candidate.
 func (o *others) meanError(own *content) float64 {
 	c, n, mean := o.config, own.packets, own.beyond/own.packets
-	o.look(mean)
-	part := c.Rates[o.row] / float64(c.Spread)
+	part, off, sampled := c.Rates[o.row]/float64(c.Spread), 0.0, 0.0
 	o.doubt = n * (1 - part) / (part * part)
-	for r := range c.Rows {
-		for _, near := range o.near(r) {
-			if o.alike[r] == o.alike[o.row] {
-				o.add(&near, n, part, mean)
+	if !o.alone(own) {
+		o.look(mean)
+		for r := range c.Rows {
+			for _, near := range o.near(r) {
+				if o.alike[r] == o.alike[o.row] {
+					o.add(&near, n, part, mean)
+				}
 			}
 		}
-	}
-	off := 0.0
-	if !o.alone(own) {
 		off = o.quantile()
 	}
 	// Which of the flow's packets are in the cell is chance, and so is how long
 	// those took that are not known.
-	sampled := 0.0
 	if part < 1 {
 		sampled = o.single * (1 - part) / n
 	}

@@ -8,18 +8,15 @@ import (
 
 // Packets returns an upper bound of flow f's packets at this point: the count
 // of the least loaded of its rows, which includes flows that share its cells
-// (section 4.3, a count-min sketch). For rows that sample it is not strict. It is 0
-// if the sketch proves that the flow had no packet.
+// (section 4.3, a count-min sketch). Where that row samples, it is by three deviations.
+// It is 0 if the sketch proves that the flow had no packet.
 func (s *Sketch) Packets(f hashing.Flow) uint64 {
 	made(s.config.Rows > 0, "Sketch")
-	least, packets := math.Inf(1), 0.0
+	least := math.Inf(1)
 	for r, rate := range s.config.Rates[:s.config.Rows] {
-		n := float64(s.rowPackets(r, f))
-		if bound := atMost(n, rate); bound < least {
-			packets, least = n/rate, bound
-		}
+		least = min(least, atMost(float64(s.rowPackets(r, f)), rate))
 	}
-	return uint64(math.Round(packets))
+	return uint64(math.Ceil(least))
 }
 
 // rowPackets returns how many packets flow f's cells hold in row r.
@@ -28,17 +25,6 @@ func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
 		n += uint64(s.cells[s.config.at(r, f, offset)].count())
 	}
 	return n
-}
-
-// absent reports whether flow f certainly had no packet: a row that sees every
-// packet saw none of it.
-func (s *Sketch) absent(f hashing.Flow) bool {
-	for r := range s.config.Rows {
-		if s.config.Rates[r] == 1 && s.rowPackets(r, f) == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // lost returns the smallest loss that a row shows: how many fewer packets flow f's

@@ -1,8 +1,10 @@
 package lds
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -51,9 +53,8 @@ type Forecast struct {
 }
 
 const (
-	// With 70,000 cells, more rows than four were no better for large flows.
-	mostPlannedRows = 4
-	largeSizes      = 32  // quantiles that stand for the sizes of large flows
+	mostPlannedRows = 4   // with 70,000 cells, more were no better for large flows
+	someSizes       = 256 // quantiles that stand for the sizes of flows
 	evenly          = 0.9 // of a table's rooms that flows fill before a bucket is full
 )
 
@@ -82,15 +83,14 @@ func Plan(d Demand) (Forecast, error) {
 	if len(all) == 0 {
 		return Forecast{}, failed
 	}
-	best := 0
-	for i, f := range all {
-		if b := &all[best]; d.Failure > 0 && f.Memory < b.Memory || d.Failure == 0 && f.Failure < b.Failure*(1-1e-9) {
-			best = i
+	slices.SortStableFunc(all, func(a, b Forecast) int {
+		if d.Failure == 0 {
+			return cmp.Compare(math.Round(a.Failure*1e9), math.Round(b.Failure*1e9))
 		}
-	}
-	f := all[best]
-	f.Others = append(all[:best:best], all[best+1:]...)
-	return f, nil
+		return cmp.Compare(a.Memory, b.Memory)
+	})
+	all[0].Others = all[1:]
+	return all[0], nil
 }
 
 func (d *Demand) validate() error {
@@ -160,7 +160,7 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 }
 
 // sketchIn returns the sketch with the fewest failures in the given memory, without
-// rows if there is none.
+// rows if there is none. Its last rows sample, if packets are lost.
 func (d *Demand) sketchIn(memory int) (best Config, least float64) {
 	least = 2
 	for rows := 1; rows <= mostPlannedRows; rows++ {
@@ -170,11 +170,14 @@ func (d *Demand) sketchIn(memory int) (best Config, least float64) {
 			continue
 		}
 		small := smallSum(float64(d.Flows)/float64(c.Columns)*float64(c.Spread), d.Shape, d.Large)
-		for sampling := range rows { // rows that sample, if packets are lost
-			if sampling > 0 && d.Loss == 0 {
-				break
+		for sampling := 0; sampling < rows && (sampling == 0 || d.Loss > 0); sampling++ {
+			c.Rates = [MaxRows]float64{}
+			for r, rate := 0, 1.0; r < rows; r++ {
+				if r >= rows-sampling {
+					rate /= 10
+				}
+				c.Rates[r] = rate
 			}
-			c.Rates = ratesOf(rows, sampling)
 			if f := d.sketchFailure(&c, small); f < least {
 				best, least = c, f
 			}
@@ -183,22 +186,10 @@ func (d *Demand) sketchIn(memory int) (best Config, least float64) {
 	return best, least
 }
 
-// ratesOf returns the rates of rows of which the last ones sample.
-func ratesOf(rows, sampling int) (rates [MaxRows]float64) {
-	rate := 1.0
-	for r := range rows {
-		if r >= rows-sampling {
-			rate /= 10
-		}
-		rates[r] = rate
-	}
-	return rates
-}
-
-// each calls f for sizes that stand for the large flows, and returns the mean.
-func (d *Demand) each(f func(packets float64) float64) (mean float64) {
-	for i := range largeSizes {
-		mean += f(d.Large*math.Pow((float64(i)+0.5)/largeSizes, -1/d.Shape)) / largeSizes
+// over returns the mean of f over the sizes of flows of so many packets and more.
+func (d *Demand) over(least float64, f func(packets float64) float64) (mean float64) {
+	for i := range someSizes {
+		mean += f(least*math.Pow((float64(i)+0.5)/someSizes, -1/d.Shape)) / someSizes
 	}
 	return mean
 }
@@ -206,7 +197,7 @@ func (d *Demand) each(f func(packets float64) float64) (mean float64) {
 // sketchFailure returns the fraction of large flows that have no cell with a small
 // collision and without losses, if cells are independent.
 func (d *Demand) sketchFailure(c *Config, small float64) float64 {
-	return d.each(func(packets float64) float64 {
+	return d.over(d.Large, func(packets float64) float64 {
 		none := 1.0
 		for _, rate := range c.Rates[:c.Rows] {
 			own := rate * (packets + d.Large) / float64(c.Spread) // with as many of others as may be
@@ -226,27 +217,19 @@ func (d *Demand) sketchFailure(c *Config, small float64) float64 {
 // that it holds. The numbers that packets draw are even, so a flow of n packets
 // draws below a limit with probability 1 − (1−limit)^n.
 func (d *Demand) tableFailure(rooms int) (failure, held float64) {
-	limit := 1.0
 	below := func(packets, limit float64) float64 { return -math.Expm1(packets * math.Log1p(-min(limit, 1-1e-15))) }
-	share := func(limit float64) (share float64) {
-		const sizes = 256
-		for i := range sizes {
-			share += below(math.Pow((float64(i)+0.5)/sizes, -1/d.Shape), limit) / sizes
-		}
-		return share
+	share := func(limit float64) float64 {
+		return d.over(1, func(packets float64) float64 { return below(packets, limit) })
 	}
+	limit := 1.0
 	if full := evenly * float64(rooms) / float64(d.Flows); full < 1 {
-		low, high := 0.0, 1.0
-		for range 40 {
-			limit = (low + high) / 2
-			if share(limit) > full {
-				high = limit
-			} else {
-				low = limit
+		for step := 0.5; step > 1e-12; step /= 2 {
+			if share(limit-step) > full {
+				limit -= step
 			}
 		}
 	}
-	failure = d.each(func(packets float64) float64 {
+	failure = d.over(d.Large, func(packets float64) float64 {
 		spoilt := 1.0
 		for _, part := range []float64{0.9, 0.09, 0.01} {
 			spoilt *= -math.Expm1(-d.Loss * part * packets)
@@ -256,9 +239,7 @@ func (d *Demand) tableFailure(rooms int) (failure, held float64) {
 	return failure, share(limit)
 }
 
-// latticeSteps is the number of steps into which smallSum divides the packets
-// up to large.
-const latticeSteps = 400
+const latticeSteps = 400 // into which smallSum divides the packets up to large
 
 // smallSum returns the probability that a Poisson number of flows, of the given
 // mean, have at most large packets together, if the fraction x^−shape of them has
@@ -270,16 +251,12 @@ const latticeSteps = 400
 // sizes are rounded up to steps.
 func smallSum(mean, shape, large float64) float64 {
 	tail := func(x float64) float64 { return math.Pow(max(x, 1), -shape) }
-	step := max(1, large/latticeSteps)
-	steps := int(min(large, latticeSteps))
-	exactly := make([]float64, steps+1) // p(j), times j
-	for j := 1; j <= steps; j++ {
-		exactly[j] = float64(j) * (tail(float64(j-1)*step) - tail(float64(j)*step))
-	}
-	sums := make([]float64, steps+1)
+	step, steps := max(1, large/latticeSteps), int(min(large, latticeSteps))
+	exactly, sums := make([]float64, steps+1), make([]float64, steps+1) // p(j), times j
 	sums[0] = math.Exp(-mean)
 	total := sums[0]
 	for s := 1; s <= steps; s++ {
+		exactly[s] = float64(s) * (tail(float64(s-1)*step) - tail(float64(s)*step))
 		for j := 1; j <= s; j++ {
 			sums[s] += exactly[j] * sums[s-j]
 		}

@@ -143,34 +143,31 @@ func (a *Accumulator) borrow() borrowing {
 			copies++
 		}
 	}
-	compare := func(visit func(longer, variance, weight, common float64)) {
-		for i := range a.all {
-			if t, x, y := &a.all[i], &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
-				v := y.variance/sq(y.packets) + b.chance(x.packets) + b.chance(y.packets)
-				visit(y.beyond/y.packets-t.like(), v, 1/(v+a.differ), math.Sqrt(a.all[i].common)/y.packets)
-			}
+	var sum, weights, shared, doubt, noise float64
+	var n, longerSum, longerSquares float64 // by the squares of weights
+	for i := range a.all {
+		if t, x, y := &a.all[i], &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
+			variance := y.variance/sq(y.packets) + b.chance(x.packets) + b.chance(y.packets)
+			longer, weight := y.beyond/y.packets-t.like(), 1/(variance+a.differ)
+			sum += weight * longer
+			weights += weight
+			shared += weight * math.Sqrt(t.common) / y.packets
+			n += sq(weight)
+			longerSum += sq(weight) * longer
+			longerSquares += sq(weight * longer)
+			noise += sq(weight) * variance
+			doubt += sq(sq(weight)) * 2 * sq(variance)
 		}
 	}
-	var sum, weights, squares, shared, excess, of, doubt float64
-	compare(func(longer, variance, weight, common float64) {
-		sum += weight * longer
-		weights += weight
-		squares += sq(weight) * (variance + a.differ)
-		shared += weight * common
-	})
 	if weights == 0 {
 		return b
 	}
-	chance := (max(1, copies)*squares + sq(shared)) / sq(weights)
+	chance := (max(1, copies)*weights + sq(shared)) / sq(weights)
 	part := b.variance / (b.variance + chance)
 	b.longer = part * sum / weights
-	compare(func(longer, variance, weight, _ float64) {
-		excess += sq(weight) * (sq(longer-b.longer) - variance)
-		of += sq(weight)
-		doubt += sq(sq(weight)) * 2 * sq(variance)
-	})
-	doubt = math.Sqrt(doubt) / of
-	b.variance *= (max(0, excess/of) + doubt) / (b.variance + doubt)
+	excess := (longerSquares-2*b.longer*longerSum-noise)/n + sq(b.longer)
+	doubt = math.Sqrt(doubt) / n
+	b.variance *= (max(0, excess) + doubt) / (b.variance + doubt)
 	b.variance += part * chance
 	return b
 }
@@ -184,9 +181,8 @@ func (t *total) like() float64 {
 
 // content returns what is known about a cell.
 func (t *total) content(b *borrowing) content {
-	x, y := t.exact, t.lossy
 	const most = 0.25 // of the packets, of which nothing is known
-	x.usable = float64(t.unknown) <= most*float64(t.received)
+	x, y, u, received := t.exact, t.lossy, float64(t.unknown), float64(t.received)
 	if x.packets > 0 && y.packets > 0 && y.variance > 0 {
 		// The less is exact, the less it says.
 		like := y.packets * (t.like() + b.longer)
@@ -196,8 +192,8 @@ func (t *total) content(b *borrowing) content {
 		y.variance *= 1 - part
 	}
 	packets := x.packets + y.packets
-	if u := float64(t.unknown); u > 0 { // they may be slow, as those on their way at a cut
-		y.variance += sq(packets*u/float64(t.received)) * b.single * (1 + 1/u)
+	if u > 0 { // they may be slow, as those on their way at a cut
+		y.variance += sq(packets*u/received) * b.single * (1 + 1/u)
 	}
-	return content{took{packets, x.beyond + y.beyond, 0}, y.variance, x.usable, t.sent, t.tally}
+	return content{took{packets, x.beyond + y.beyond, 0}, y.variance, u <= most*received, t.sent, t.tally}
 }

@@ -64,10 +64,9 @@ func (c *TableConfig) FlowBytes() int {
 // which draw often, nearly always are. A flow that came when there was room is
 // held from its first packet on; another from the packet that drew low enough.
 //
-// [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,000 of
-// a million flows, a table holds 90 % of the flows of 1,000 packets or more. If it keeps
-// the flows that had 250 packets or more in the interval before, it holds 99 % after
-// three intervals (TestTableHoldsOnToTheLarge).
+// [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,000 of a million
+// flows, a table holds 90 % of those of 1,000 packets or more, and 99 % after three intervals if it
+// keeps those that had 250 or more in the interval before (TestTableHoldsOnToTheLarge).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and
 // of one. A loss spoils one cell.
@@ -131,14 +130,13 @@ func (t *Table) Update(f hashing.Flow, p hashing.Packet, at int64) {
 
 // cellOf returns the cell of a packet, from the high half of what it drew.
 func cellOf(drawn uint64) int {
-	which := 0
-	if drawn>>32 < tenth {
-		which = 1
-		if drawn>>32 < hundredth {
-			which = 2
-		}
+	switch drawn >>= 32; {
+	case drawn < hundredth:
+		return 2
+	case drawn < tenth:
+		return 1
 	}
-	return which
+	return 0
 }
 
 var tenth, hundredth = hashing.Threshold(0.1), hashing.Threshold(0.01)

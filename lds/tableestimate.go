@@ -55,6 +55,9 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
 	if left+early > 0 {
 		result.MeanError = math.Sqrt(b.variance(f, &own) * (left + early*early))
+		if result.copied() {
+			result.MeanError = math.Inf(1)
+		}
 	}
 	result.MeanError += rounding * (math.Abs(result.Mean) + math.Abs(beyond))
 	return result, nil
@@ -85,26 +88,22 @@ func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
 	}
 }
 
-// each calls do for the flows of the bucket and those that follow, until it has seen
-// enough of a bucket or of too many.
-func (b *tableBucket) each(do func(f hashing.Flow), enough func() bool) {
-	first := b.first
-	for range b.up.buckets {
-		for _, f := range b.up.keys[first : first+bucketFlows] {
-			do(f)
-		}
-		if enough() {
+// each calls do for the flows of the bucket and those that follow, until that was enough at the
+// end of a bucket.
+func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
+	for i, n := 0, len(b.up.keys); i < n; i++ {
+		if do(b.up.keys[(b.first+i)%n]) && i%bucketFlows == bucketFlows-1 {
 			return
 		}
-		first = (first + bucketFlows) % len(b.up.keys)
 	}
 }
 
 // centre finds a centre of few packets.
 func (b *tableBucket) centre() {
-	b.each(func(f hashing.Flow) {
+	b.each(func(f hashing.Flow) bool {
 		b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
-	}, func() bool { return b.around.packets == 1 || b.around.packets == 2 })
+		return b.around.packets == 1 || b.around.packets == 2
+	})
 }
 
 // A heldSum sums up the cells of a flow: delays beyond the centre, packets, and
@@ -118,20 +117,15 @@ func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
 	b.cells(f, func(up, down *cell) {
 		x, n := b.around.beyond(up, down, b.up.config.SumBits), float64(up.count())
 		if h.packets > 0 {
-			off := x/n - h.sum/h.packets
-			h.squares += off * off * n * h.packets / (n + h.packets)
+			h.squares += sq(x/n-h.sum/h.packets) * n * h.packets / (n + h.packets)
 		}
-		h.sum += x
-		h.packets += n
-		h.cells++
+		h = heldSum{h.sum + x, h.packets + n, h.squares, h.cells + 1}
 	})
 	return h
 }
 
-const (
-	enoughDegrees = 128 // of freedom tell a variance even where one packet in thirty is slow
-	leastDegrees  = 16  // tell it within a factor of two; with fewer there is no interval
-)
+// enoughDegrees of freedom tell a variance even where one packet in thirty is slow.
+const enoughDegrees = 128
 
 // variance returns that of the delays of the packets of flow f. Its own cells are
 // at most three, so other flows tell it, of its bucket and those that follow, and its own
@@ -142,17 +136,18 @@ const (
 func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
 	squares, degrees, few := 0.0, 0.0, 0.0
 	var means estimate.Moments
-	b.each(func(other hashing.Flow) {
+	b.each(func(other hashing.Flow) bool {
 		if h := b.read(other); other != f && h.cells > 0 {
 			squares += h.squares
 			degrees += float64(h.cells - 1)
 			means.Add(h.sum / h.packets)
 			few += 1 / h.packets
 		}
-	}, func() bool { return degrees >= enoughDegrees })
+		return degrees >= enoughDegrees
+	})
 	free, others := float64(own.cells-1), squares/degrees
-	if degrees+free < leastDegrees {
-		if means.N() < leastDegrees {
+	if degrees+free < intervalDegrees {
+		if means.N() <= intervalDegrees {
 			return math.Inf(1)
 		}
 		others = means.Variance() * float64(means.N()) / few

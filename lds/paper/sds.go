@@ -1,3 +1,8 @@
+// Package paper has SDS, the simple sketch of the paper on LDS, to check the paper.
+//
+// Source: J. Sanjuàs-Cuxart, P. Barlet-Ros, N. Duffield and R. Kompella,
+// Sketching the Delay: Tracking Temporally Uncorrelated Flow-Level Latencies,
+// IMC 2011, section 2.2.
 package paper
 
 import (

@@ -2,7 +2,6 @@ package paper
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -10,28 +9,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
-
-// tail is the part of the paper's flows that have more than x packets.
-func tail(x float64) float64 { return math.Pow(x, -0.8) }
-
-func TestPaperExample(t *testing.T) {
-	// Section 3.1, to the digits that are printed there.
-	load := 2 * tail(50)
-	for _, c := range []struct {
-		name, format string
-		got          float64
-		want         string
-	}{
-		{"z", "%.4f", load, "0.0875"},
-		{"Q(1)", "%.2f", SmallCollisions(load, 1, 1), "0.91"},
-		{"q(4, z)", "%.3f", SmallCollisions(load, 4, 1), "0.985"},
-		{"gain of rows at ε = 0.015", "%.2f", math.Pow(0.015, 1.0/4) / 4 / 0.015, "5.83"},
-	} {
-		if got := fmt.Sprintf(c.format, c.got); got != c.want {
-			t.Errorf("%s = %s, want %s", c.name, got, c.want)
-		}
-	}
-}
 
 // Figs. 2 and 3: the mean of a flow is that of its least loaded cell, of a flow
 // by itself its own, and of one that had no packet there is none.
