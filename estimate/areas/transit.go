@@ -104,9 +104,8 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		alone(a.alone)
 	}
 	a.age(&t)
-	if mean := t.Mean + (t.First.Ages-t.Last.Ages)/t.Received; mean > mostDelay*a.step {
-		return t, fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
-			mean/a.step, float64(mostDelay))
+	if err := a.tooSlow(&t); err != nil {
+		return t, err
 	}
 	if t.Greatest = a.greatest; t.Joined > 0 { // of packets of which copies came it is known to within an interval
 		t.Greatest += a.step
@@ -120,6 +119,25 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 // mostDelay is how many intervals packets may take on average. Callers wait for at most 90, so that of
 // slower ones neither the ages at the end of a report nor the losses are known in time.
 const mostDelay = 90 / patienceFactor
+
+// tooSlow reports packets that take longer, by areas or by those that were alone: where most count as
+// lost before they come, areas are too small.
+func (a *Areas) tooSlow(t *Transit) error {
+	time, all := 0.0, 0.0
+	for i := range a.alone {
+		time += a.alone[i].Weight * float64(a.alone[i].Delay)
+		all += a.alone[i].Weight
+	}
+	mean := t.Mean + (t.First.Ages-t.Last.Ages)/t.Received
+	if all > 0 {
+		mean = max(mean, time/all)
+	}
+	if mean <= mostDelay*a.step {
+		return nil
+	}
+	return fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
+		mean/a.step, float64(mostDelay))
+}
 
 // knowsTail is for how many intervals packets have to be seen to know how long the
 // slowest take: what comes once in 15 is missed once in e³. What was not seen by then is not expected.
