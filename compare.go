@@ -466,6 +466,9 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		x, y := w.straying(from, to, d.Received), w.apart(from, to, &d)
 		d.MeanInterval95 = within(d.MeanInterval95, x+deviations*y, longest)
 		d.Certain = within(d.Certain, x+surely*y, longest)
+		if fresh && r.Extra > 0 {
+			w.widen(&d, min(1, float64(r.Extra)/float64(r.Received)))
+		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		w.distribute(&d)
 	}

@@ -2,8 +2,11 @@ package hoplag
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // Traffic that ends early in an interval leaves more to arrive than to send there:
@@ -45,6 +48,53 @@ func TestBeginsIsShort(t *testing.T) {
 		}
 		if begins < 1 || begins > 2 {
 			t.Errorf("%d of 30 reports begin", begins)
+		}
+	})
+}
+
+// What was on its way to a point when the other one was started anew is of delays that nobody knows. The
+// interval of the report that begins holds them.
+func TestSlowBeforeBeginning(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		const restarted, cut = 5250, 100 * time.Millisecond
+		var mu sync.Mutex
+		var means [90]estimate.Moments // of the cuts in which messages came
+		l.all.Go(func() {
+			time.Sleep(restarted * time.Millisecond)
+			l.a.Swap(l.newPoint(t, Config{Key: testKey, ClocksAgree: true}, "a", newTestClock(0, 0))).Close()
+		})
+		begin := time.Now()
+		l.each(time.Millisecond, func(i int) {
+			delay := 5 * time.Millisecond
+			if i < restarted {
+				delay = 150 * time.Millisecond
+			}
+			l.a.Load().PassedNumber(uint64(i))
+			time.Sleep(delay)
+			l.b.PassedNumber(uint64(i))
+			mu.Lock()
+			defer mu.Unlock()
+			if k := int(time.Since(begin) / cut); k < len(means) {
+				means[k].Add(float64(delay))
+			}
+		})
+		begun := 0
+		for _, r := range l.reports(7) {
+			from := int(r.Start.Sub(begin) / cut)
+			if !r.Begins || r.Forth.Err != nil || from < restarted/100 {
+				continue
+			}
+			begun++
+			n, sum := 0.0, 0.0
+			for _, m := range means[from:min(len(means), from+int(r.Length/cut))] {
+				n, sum = n+float64(m.N()), sum+m.Mean()*float64(m.N())
+			}
+			if d := &r.Forth; !d.MeanInterval95.Contains(sum/n) || d.MeanInterval95.High > 0.5e9 {
+				t.Errorf("%v, mean %s of %v", r, Format(sum/n), n)
+			}
+		}
+		if begun == 0 {
+			t.Error("no report begins")
 		}
 	})
 }

@@ -266,7 +266,20 @@ func (w *way) straying(from, to int64, received uint64) float64 {
 			n += t.n
 		}
 	}
-	return float64(n) * float64(w.total.Settling()) * float64(w.config.Cut) / float64(max(received, 1))
+	return float64(n) * w.patience() / float64(max(received, 1))
+}
+
+// patience is for how long packets are waited for.
+func (w *way) patience() float64 { return float64(w.total.Settling()) * float64(w.config.Cut) }
+
+// widen makes the intervals of a mean hold what a share of the packets may have taken, of which nothing is
+// known: they were on their way when the session began.
+func (w *way) widen(d *Delay, share float64) {
+	least := float64(w.told.added)
+	for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
+		i.Low -= share * max(0, i.Low-least)
+		i.High += share * max(0, least+w.patience()-i.High)
+	}
 }
 
 // within returns an interval with so much more at both ends, but none above the most.
