@@ -53,8 +53,32 @@ type Accumulator struct {
 	current bool
 	delays  []float64 // a sample, if current
 	counts  counted   // since the last end
+	pairs   pairs
 	unlike  unsettled // at the end of the report
 	before  unsettled // and at its beginning
+}
+
+// pairs are of packets that share a cell and an interval: of those sampled lately, each has
+// others beyond what chance puts there.
+type pairs struct {
+	figure
+	packets float64
+}
+
+// fade makes what was seen before the next report count less.
+func (p *pairs) fade() {
+	const less = 0.9
+	p.value, p.variance, p.packets = less*p.value, less*less*p.variance, less*p.packets
+}
+
+// each returns how many copies a packet has at most, on average, if it is sure that some have any.
+func (p *pairs) each() float64 {
+	of := p.figure
+	of.variance += 4 // one pair more, where there are few
+	if of.value <= surely*math.Sqrt(of.variance) {
+		return 0
+	}
+	return of.most(2) / p.packets
 }
 
 // unsettled is about packets that are outstanding in cells that always have some on
@@ -205,6 +229,7 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	counts, cells, width := &a.counts, newPairing(up, down), int(a.config.SumBits)
 	counts.Sent += up.unsampledCount()
 	counts.Received += down.unsampledCount()
+	var sent, squares [MaxBanks]float64
 	cells.each(func(bank, i int) {
 		s, d := &up.cells[i], &down.cells[i]
 		if s.sum|s.tally|d.sum|d.tally == 0 {
@@ -212,6 +237,9 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 		}
 		if counts.Repeats.see(&cells, bank, i) {
 			a.areas.Repeats(i)
+		} else {
+			sent[bank] += float64(s.count())
+			squares[bank] += sq(float64(s.count()))
 		}
 		counts.Cells++
 		counts.Sent += uint64(s.count())
@@ -220,6 +248,11 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 		counts.stamps[1].add(d, start, a.end, width)
 		a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 	})
+	for j, b := range a.config.Banks[:a.config.banks()] {
+		n, rows := sent[j], float64(b.Rows)
+		a.pairs.add(squares[j]-n-n*(n-1)/rows, 2*n*n/rows)
+		a.pairs.packets += n
+	}
 }
 
 // Settling returns how many more intervals it takes until packets of the one
@@ -258,6 +291,7 @@ func (a *Accumulator) TakeOut(lost []areas.Lost, onWay map[int][]areas.Lost) {
 func (a *Accumulator) End() {
 	a.ends = append(a.ends, ending{a.areas.Cuts(), a.counts})
 	a.counts, a.current = counted{}, false
+	a.pairs.fade()
 }
 
 // Settled reports whether a report has ended that is as good as it will be.
@@ -277,6 +311,7 @@ func (a *Accumulator) Reset() {
 		a.ends = append(a.ends[:0], a.ends[1:]...)
 	} else {
 		a.counts = counted{}
+		a.pairs.fade()
 	}
 	a.current = false
 	a.whole = transit{}
@@ -410,7 +445,11 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
 	r.alone, r.deviationDegrees = deviation(a.delays)
-	r.copied = whole.copied()
+	copies := a.pairs.each()
+	r.copied = min(1, whole.copied()+copies+float64(r.Repeats.Packets)/float64(max(r.Sent, 1)))
+	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
+	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
+	r.maybe = uint64(min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1)))) * float64(r.spoken))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	all := math.Sqrt(whole.scatter / whole.received)
 	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
@@ -451,7 +490,13 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
 // that every received packet is represented alike. It has those that Estimate
 // would use.
 func (a *Accumulator) Distribution() Distribution {
-	return Distribution{strays: a.complete().copied(), samples: estimate.NewEmpirical(slices.Clone(a.delays))}
+	d := Distribution{strays: a.complete().copied(), samples: estimate.NewEmpirical(slices.Clone(a.delays))}
+	r, err := a.Estimate()
+	error := surely * math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
+	if err == nil && (r.maybe > 0 || math.Abs(r.Mean+r.owed-r.alone.Mean) > error) {
+		d.strays = r.copied // copies are never alone, and may not be like those that are
+	}
+	return d
 }
 
 // copied returns the share of packets, but for copies, that share their cell with a copy, so that

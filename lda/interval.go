@@ -94,7 +94,11 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 // copyReach. Those that are unknown are strays, too.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 	i.Low -= r.share(r.Repeats.excess+r.maybe+r.unknown) * r.scale()
-	i.High += r.share(r.Repeats.excess+r.maybe) * copyReach * r.scale()
+	reach := copyReach * r.scale()
+	if r.fromAreas {
+		reach = min(reach, max(0, r.greatest-r.Mean))
+	}
+	i.High += r.share(r.Repeats.excess+r.maybe) * reach
 	return i
 }
 

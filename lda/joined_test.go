@@ -168,3 +168,38 @@ func TestCutsApart(t *testing.T) {
 		}
 	}
 }
+
+// Copies that are sent one after another, are slow and are lost more often than others: the
+// mean holds those that came, and quantiles hold that copies are never alone. As if
+// losses chose no copies, most means would be wrong, and so would every p95.
+func TestCopiesThatAreLost(t *testing.T) {
+	var mean, blind, slow covered
+	for seed := range uint64(3) {
+		run, r := new(cutRun), rand.New(rand.NewPCG(seed, 8))
+		packets := sends(seed, 20e9, func(r *rand.Rand, sent int64) int64 { return sent + 40e6 + int64(10e6*r.ExpFloat64()) })
+		for i := 0; i+500 < len(packets); i += 20 {
+			for k := range 5 {
+				p := &packets[i+k]
+				p.Flow, p.Received, p.Lost = packets[i].Flow, p.Received+200e6, r.Float64() < 0.6
+			}
+		}
+		run.pass(t, packets, math.MaxInt64, 0)
+		run.reports(t, 10, func(a *Accumulator, from, to int64) {
+			r, err := a.Estimate()
+			if err != nil || from < 5e9 { // it is sure then that there are copies
+				return
+			}
+			want := truth.Of(run.packets, from, to).MeanDelay()
+			_, i := r.OfReceived(0.95)
+			mean.add(i.Contains(want))
+			q, err := a.Distribution().Quantile(0.95, 0.95)
+			slow.add(err != nil || q.Interval.High > 150e6)
+			r.maybe = 0
+			_, i = r.OfReceived(0.95)
+			blind.add(i.Contains(want))
+		})
+	}
+	if mean.of < 30 || mean.hits < mean.of-2 || slow.hits < slow.of-2 || blind.hits > blind.of*3/4 {
+		t.Errorf("%+v means hold, %+v p95, and %+v of means as if losses chose no copies", mean, slow, blind)
+	}
+}

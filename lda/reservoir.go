@@ -1,7 +1,6 @@
 package lda
 
 import (
-	"math"
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -91,7 +90,7 @@ func deviation(delays []float64) (d estimate.Delay, degrees uint64) {
 	d, _ = m.Delay()
 	n, fourth, square := float64(d.N), 0.0, m.PopulationVariance()
 	for _, x := range delays {
-		fourth += math.Pow(x-d.Mean, 4)
+		fourth += sq(sq(x - d.Mean))
 	}
 	if degrees = d.N - 1; square > 0 {
 		degrees = uint64(max(1, 2*n/max(fourth/(n*square*square)-1, 2)))
