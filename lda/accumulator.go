@@ -58,29 +58,6 @@ type Accumulator struct {
 	before  unsettled // and at its beginning
 }
 
-// pairs are of packets that share a cell and an interval: of those sampled lately, each has
-// others beyond what chance puts there.
-type pairs struct {
-	figure
-	packets float64
-}
-
-// fade makes what was seen before the next report count less.
-func (p *pairs) fade() {
-	const less = 0.9
-	p.value, p.variance, p.packets = less*p.value, less*less*p.variance, less*p.packets
-}
-
-// each returns how many copies a packet has at most, on average, if it is sure that some have any.
-func (p *pairs) each() float64 {
-	of := p.figure
-	of.variance += 4 // one pair more, where there are few
-	if of.value <= surely*math.Sqrt(of.variance) {
-		return 0
-	}
-	return of.most(2) / p.packets
-}
-
 // unsettled is about packets that are outstanding in cells that always have some on
 // their way, and so do not tell which are lost.
 type unsettled struct {
@@ -249,9 +226,7 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 		a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 	})
 	for j, b := range a.config.Banks[:a.config.banks()] {
-		n, rows := sent[j], float64(b.Rows)
-		a.pairs.add(squares[j]-n-n*(n-1)/rows, 2*n*n/rows)
-		a.pairs.packets += n
+		a.pairs.see(sent[j], squares[j], float64(b.Rows))
 	}
 }
 

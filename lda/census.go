@@ -144,3 +144,32 @@ func (r *Result) hide(c *census, outside uint64) {
 		r.hidden, r.hiddenError = scale*c.hidden.value, scale*math.Sqrt(c.hidden.variance)
 	}
 }
+
+// pairs are of packets that share a cell and an interval: of those sampled lately, each has
+// others beyond what chance puts there.
+type pairs struct {
+	figure
+	packets float64
+}
+
+// see adds the packets of a bank's cells, by the sum of their counts and of the squares.
+func (p *pairs) see(packets, squares, rows float64) {
+	p.add(squares-packets-packets*(packets-1)/rows, 2*packets*packets/rows)
+	p.packets += packets
+}
+
+// fade makes what was seen before the next report count less.
+func (p *pairs) fade() {
+	const less = 0.9
+	p.value, p.variance, p.packets = less*p.value, less*less*p.variance, less*p.packets
+}
+
+// each returns how many copies a packet has at most, on average, if it is sure that some have any.
+func (p *pairs) each() float64 {
+	of := p.figure
+	of.variance += 4 // one pair more, where there are few
+	if of.value <= surely*math.Sqrt(of.variance) {
+		return 0
+	}
+	return of.most(2) / p.packets
+}
