@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -391,6 +392,33 @@ func TestCoarseClock(t *testing.T) {
 			}
 			if !stepped {
 				t.Errorf("a clock that ticks in %v: its step is not named", tick)
+			}
+		})
+	}
+}
+
+// What is recorded within three cuts of its stamp is measured as if it had been in time, and a report that
+// refuses what comes later says so.
+func TestRecordedLate(t *testing.T) {
+	for _, late := range []time.Duration{300 * time.Millisecond, 2 * time.Second} {
+		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
+			l.each(5*time.Millisecond, func(i int) {
+				l.a.Load().PassedNumber(uint64(i))
+				time.Sleep(7 * time.Millisecond)
+				at, packet := l.clocks[l.b].Now(), l.b.Packet(binary.LittleEndian.AppendUint64(nil, uint64(i)))
+				time.Sleep(late)
+				l.b.Record(at, packet)
+			})
+			named := 0
+			for _, r := range l.reports(9)[3:] {
+				if err := r.Forth.Err; err == nil && !r.Forth.near(7e6) || late < time.Second && err != nil {
+					t.Errorf("%v late: %v", late, r)
+				} else if err != nil && strings.Contains(err.Error(), "recorded long after") {
+					named++
+				}
+			}
+			if named > 0 != (late > time.Second) {
+				t.Errorf("%v late: %d reports name it", late, named)
 			}
 		})
 	}
