@@ -247,8 +247,10 @@ type way struct {
 	strange [2]uint64             // packets sent and received since the delay of any was known,
 	unknown int                   // and in how many reports
 	given   float64               // packets that were taken for lost and may come yet
+	out     int64                 // packets outstanding when the latest report ended,
+	early   int64                 // and those that were told to be extra before cells showed it
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
-	lately  [2]float64            // packets sent and received in this report, and less and less of earlier ones
+	lately  [2]float64            // packets sent, and received though not due, in this report, and less and less of earlier ones
 	extra   uint64                // packets found to be extra, of which earlier reports told no reception
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
@@ -295,6 +297,7 @@ func (w *way) begin() {
 	w.total.Reset()
 	clear(w.sent)
 	w.lately, w.strange, w.unknown, w.given, w.extra = [2]float64{}, [2]uint64{}, 0, 0, 0
+	w.out, w.early = 0, 0
 	w.tardy = w.tardy[:0]
 	w.late.giveBack()
 	w.late, w.flows = nil, nil
@@ -438,18 +441,17 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		err = fmt.Errorf("%w, or %d packets were recorded long after they passed", err, late)
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
-	if !fresh {
-		d.Lost, d.Extra = r.Lost, r.Extra
+	due := w.given + float64(w.out)
+	if extra := w.came(&r); !fresh {
+		d.Lost, d.Extra = r.Lost, extra
 	}
-	again := min(float64(d.Extra), w.given)
-	w.given = 0.99*w.given + float64(d.Lost) - again
 	w.account(&d)
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
 		w.strange, w.unknown = [2]uint64{}, 0
 	} else if r.Received > 0 {
 		w.unknown++
 	}
-	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + float64(r.Received) - again}
+	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + max(0, float64(r.Received)-due)}
 	switch {
 	case r.Sent+d.Received+d.Lost == 0:
 		d.Err = ErrIdle
@@ -478,6 +480,17 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	w.total.Reset()
 	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return d
+}
+
+// came returns how many packets are extra: those that cells show, and if more have come than were
+// on their way, those that were taken for lost, before cells show it.
+func (w *way) came(r *lda.Result) uint64 {
+	seen := int64(r.Extra)
+	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
+	more = max(min(more, int64(w.given)), -min(w.early, seen))
+	w.early, w.out = w.early+more, int64(r.Outstanding)
+	w.given = max(0, 0.99*w.given+float64(r.Lost)-float64(seen+more))
+	return uint64(seen + more)
 }
 
 const (

@@ -217,7 +217,7 @@ func TestOutage(t *testing.T) {
 					t.Errorf("down for %v: %v", down, r)
 				}
 			}
-			if down > 10*time.Second && lost < 100 || extra < lost*8/10 || extra > lost {
+			if down > 10*time.Second && lost < 100 || extra != lost {
 				t.Errorf("down for %v: %d lost, %d extra", down, lost, extra)
 			}
 		})
