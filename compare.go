@@ -246,7 +246,8 @@ type way struct {
 	samples estimate.Empirical    // of the latest report, as measured
 	strange [2]uint64             // packets sent and received since the delay of any was known,
 	unknown int                   // and in how many reports
-	given   float64               // packets that were taken for lost and may come yet
+	given   float64               // packets that were taken for lost and may come yet,
+	hidden  float64               // and those of them that no report told
 	out     int64                 // packets outstanding when the latest report ended,
 	early   int64                 // and those that were told to be extra before cells showed it
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
@@ -297,7 +298,7 @@ func (w *way) begin() {
 	w.total.Reset()
 	clear(w.sent)
 	w.lately, w.strange, w.unknown, w.given, w.extra = [2]float64{}, [2]uint64{}, 0, 0, 0
-	w.out, w.early = 0, 0
+	w.out, w.early, w.hidden = 0, 0, 0
 	w.tardy = w.tardy[:0]
 	w.late.giveBack()
 	w.late, w.flows = nil, nil
@@ -442,9 +443,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)
-	if extra := w.came(&r); !fresh {
-		d.Lost, d.Extra = r.Lost, extra
-	}
+	d.Lost, d.Extra = w.counts(&r, fresh)
 	w.account(&d)
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
 		w.strange, w.unknown = [2]uint64{}, 0
@@ -482,15 +481,23 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	return d
 }
 
-// came returns how many packets are extra: those that cells show, and if more have come than were
-// on their way, those that were taken for lost, before cells show it.
-func (w *way) came(r *lda.Result) uint64 {
+// counts returns how many packets were lost, and how many are extra: those that cells show, and if more
+// have come than were on their way, those that were taken for lost, before cells show it. When a session begins
+// neither is known; what seemed lost then is not extra if it comes.
+func (w *way) counts(r *lda.Result, fresh bool) (lost, extra uint64) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
 	more = max(min(more, int64(w.given)), -min(w.early, seen))
 	w.early, w.out = w.early+more, int64(r.Outstanding)
-	w.given = max(0, 0.99*w.given+float64(r.Lost)-float64(seen+more))
-	return uint64(seen + more)
+	came := float64(seen + more)
+	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
+	if fresh {
+		w.hidden = max(0, w.hidden+float64(r.Lost)-came)
+		return 0, 0
+	}
+	untold := math.Floor(min(w.hidden, came))
+	w.hidden = 0.99 * (w.hidden - untold)
+	return r.Lost, uint64(came - untold)
 }
 
 const (

@@ -288,8 +288,11 @@ func (h *history) read(name uint64, at position, limit int, now int64) (found []
 			break
 		}
 	}
-	if found = slices.Clone(h.cuts[from:to]); len(found) > 0 && found[0].session == at.session {
-		found[0].after = max(found[0].after, at.through) // idle cuts are one, of which it may have some
+	found = slices.Clone(h.cuts[from:to])
+	for i := range found {
+		if c := &found[i]; c.session == at.session && c.data == nil {
+			c.after = max(c.after, at.through) // idle cuts are one, of which it may have some
+		}
 	}
 	more = to < len(h.cuts)
 	if h.readers == nil {
