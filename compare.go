@@ -481,25 +481,6 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	return d
 }
 
-// counts returns how many packets were lost, and how many are extra: those that cells show, and if more
-// have come than were on their way, those that were taken for lost, before cells show it. When a session begins
-// neither is known; what seemed lost then is not extra if it comes.
-func (w *way) counts(r *lda.Result, fresh bool) (lost, extra uint64) {
-	seen := int64(r.Extra)
-	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
-	more = max(min(more, int64(w.given)), -min(w.early, seen))
-	w.early, w.out = w.early+more, int64(r.Outstanding)
-	came := float64(seen + more)
-	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
-	if fresh {
-		w.hidden = max(0, w.hidden+float64(r.Lost)-came)
-		return 0, 0
-	}
-	untold := math.Floor(min(w.hidden, came))
-	w.hidden = 0.99 * (w.hidden - untold)
-	return r.Lost, uint64(came - untold)
-}
-
 const (
 	// confidence is that of the intervals of reports, sampling that of what samples
 	// and counters add to one of a mean, of which clocks take the rest, and certainly

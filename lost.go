@@ -16,6 +16,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
@@ -296,6 +297,25 @@ func (w *way) apart(from, to int64, d *Delay) float64 {
 	}
 	share := math.Abs(float64(w.told.sooner)) / float64((to-from)*int64(w.config.Cut))
 	return d.StdDev * math.Sqrt(2*share/float64(max(d.Received, 1)))
+}
+
+// counts returns how many packets were lost, and how many are extra: those that cells show, and if more
+// have come than were on their way, those that were taken for lost, before cells show it. When a session begins
+// neither is known; what seemed lost then is not extra if it comes.
+func (w *way) counts(r *lda.Result, fresh bool) (lost, extra uint64) {
+	seen := int64(r.Extra)
+	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
+	more = max(min(more, int64(w.given)), -min(w.early, seen))
+	w.early, w.out = w.early+more, int64(r.Outstanding)
+	came := float64(seen + more)
+	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
+	if fresh {
+		w.hidden = max(0, w.hidden+float64(r.Lost)-came)
+		return 0, 0
+	}
+	untold := math.Floor(min(w.hidden, came))
+	w.hidden = 0.99 * (w.hidden - untold)
+	return r.Lost, uint64(came - untold)
 }
 
 // account makes the counts of a report add up. Extra packets may have been received in
