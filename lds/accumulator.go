@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
@@ -22,14 +23,12 @@ import (
 //	r, err := a.Estimate(flow)
 //
 // It measures the time that packets spent on their way, for each packet received
-// (see [areas.Areas]). Without losses that is exact, however many packets cross
-// the ends of intervals. It is the mean delay of those received but for what passed before
-// the report began and after it ended: intervals hold that, so reports should be much longer than
-// packets take. What a lost packet leaves in doubt is when it was sent,
-// between two cuts at which nothing was on its way in its cell. So the oftener points
-// compare, and the fewer packets are on their way in a cell at once, the less a loss
-// costs: rows that sample help. Packets that are slow among fast ones are told from lost
-// ones by digests; of 13 bits or less they count as lost.
+// (see [areas.Areas]), exactly where nothing is lost. That is the mean delay of those received but
+// for what passed before the report began and after it ended: intervals hold that, so reports should
+// be much longer than packets take. What a lost packet leaves in doubt is when it was sent, between
+// two cuts at which nothing was on its way in its cell. So the oftener points compare, and the fewer
+// packets are on their way in a cell at once, the less a loss costs: rows that sample help. Slow
+// packets are told from lost ones by digests; of 13 bits or less they count as lost.
 //
 // Add allocates room for the packets of as many intervals as the slowest packet
 // takes, and uses it again. An Accumulator has a single writer and no locks.
@@ -63,12 +62,9 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	n, rows := c.Rows*c.Columns, make([]int, c.Rows)
-	for r := range rows {
-		rows[r] = c.Columns
-	}
+	n := c.Rows * c.Columns
 	return &Accumulator{
-		config: c, areas: areas.New(rows, c.SumBits, c.DigestBits),
+		config: c, areas: areas.New(slices.Repeat([]int{c.Columns}, c.Rows), c.SumBits, c.DigestBits),
 		whole: make([]total, n), all: make([]total, n), known: make([]content, n),
 	}, nil
 }
@@ -184,9 +180,8 @@ func (a *Accumulator) complete() {
 	if made(a.areas != nil, "Accumulator"); a.current {
 		return
 	}
-	copy(a.all, a.whole)
-	if to := a.areas.Cuts(); a.started && to > a.from {
-		a.take(a.all, to)
+	if copy(a.all, a.whole); a.started && a.areas.Cuts() > a.from {
+		a.take(a.all, a.areas.Cuts())
 	}
 	var means, lossy, packets scatter
 	var joined, told, sent, received [MaxRows]float64
@@ -225,20 +220,17 @@ func (a *Accumulator) complete() {
 	a.single = max(packets.variance(), a.spread)
 	b := a.borrow()
 	for i := range a.all {
-		x := a.all[i].content(&b)
-		if x.variance > 0 {
-			x.believe(a.apart)
+		if a.known[i] = a.all[i].content(&b); a.known[i].variance > 0 {
+			a.known[i].believe(a.apart)
 		}
-		a.known[i] = x
 	}
 	a.current = true
 }
 
 var errCopies = fmt.Errorf("%w: more packets come than are sent", errNoSamples)
 
-// Estimate returns the delay of flow f over all intervals, from its cells as the
-// function [Estimate] reads them. Lost is at least Overdue and at most Lost: the
-// packets outstanding in the flow's cells are lost, or on their way.
+// Estimate returns the delay of flow f over all intervals, from its cells as the function
+// [Estimate] reads them. Overdue to Lost packets were lost: those outstanding are lost, or on their way.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if more of
 // its packets were on their way when the report began and ended than came in it, or if so many come
@@ -253,10 +245,9 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	}
 	var near [mostNearby]uint32
 	var contents [mostNearby]content
-	list := c.nearby(&near, f)
-	v := view{c, a.apart, a.single, contents[:len(list)]}
-	for i, at := range list {
-		v.cells[i] = a.known[at]
+	v := view{c, a.apart, a.single, contents[:0]}
+	for _, at := range c.nearby(&near, f) {
+		v.cells = append(v.cells, a.known[at])
 	}
 	if result.Sent == 0 || math.IsInf(result.less, 1) || !v.read(&result) {
 		return result, errNoSamples
@@ -275,10 +266,8 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 		var all total
 		for offset := range c.Spread {
 			t := &a.all[c.at(row, f, offset)]
-			all.sent += t.sent
-			all.received += t.received
-			all.lost += t.lost
-			all.left += max(0, t.left) + int(t.hidden)
+			all.sent, all.received = all.sent+t.sent, all.received+t.received
+			all.lost, all.left = all.lost+t.lost, all.left+max(0, t.left)+int(t.hidden)
 			all.began, all.ended = all.began.plus(t.began), all.ended.plus(t.ended).plus(t.gone)
 		}
 		sent = min(sent, atMost(float64(all.sent), rate))

@@ -68,9 +68,15 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("lds: %w", err)
 	}
-	c, of, err := readHead(&r)
-	if err != nil {
-		return err
+	identity, of := r.Uint64(), readStamp(&r)
+	c := Config{Identity: identity, Rows: int(r.Uint8()), Columns: r.Size(), Spread: int(r.Uint8())}
+	for i := range min(c.Rows, MaxRows) {
+		c.Rates[i] = math.Float64frombits(r.Uint64())
+	}
+	c.Tolerance, c.GreatestDelay = math.Float64frombits(r.Uint64()), int64(r.Uint64())
+	c.SumBits, c.DigestBits = r.Uint8(), r.Uint8()
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
 	if err := r.Expect(int64(c.Rows) * int64(c.Columns) * int64(c.CellBytes())); err != nil {
 		return fmt.Errorf("lds: cells: %w", err)
@@ -85,23 +91,4 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	}
 	*s = *decoded
 	return nil
-}
-
-// readHead reads and validates the Config, and reads the interval.
-func readHead(r *wire.Reader) (Config, stamp, error) {
-	identity, of := r.Uint64(), readStamp(r)
-	c := Config{Identity: identity, Rows: int(r.Uint8()), Columns: r.Size(), Spread: int(r.Uint8())}
-	if c.Rows > MaxRows {
-		return Config{}, stamp{}, fmt.Errorf("lds: %w: %d rows, want 1 to %d", estimate.ErrEncoding, c.Rows, MaxRows)
-	}
-	for i := range c.Rows {
-		c.Rates[i] = math.Float64frombits(r.Uint64())
-	}
-	c.Tolerance = math.Float64frombits(r.Uint64())
-	c.GreatestDelay = int64(r.Uint64())
-	c.SumBits, c.DigestBits = r.Uint8(), r.Uint8()
-	if err := c.Validate(); err != nil {
-		return Config{}, stamp{}, fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
-	}
-	return c, of, nil
 }

@@ -16,8 +16,8 @@ const (
 	minRate    = 1.0 / (1 << 20)
 )
 
-// A Config holds every size of a sketch and the identity of its digests. Two
-// sketches can be compared or merged only if their Configs are equal.
+// A Config holds every size of a sketch and the identity of its digests. Only sketches of
+// equal Configs can be compared or merged.
 type Config struct {
 	// Identity identifies what packets and flows are hashed with: the
 	// [hashing.Fingerprint] of a seed or of a [hashing.SipHash]. Encodings carry it, so
@@ -35,8 +35,7 @@ type Config struct {
 
 	// Spread is the number of neighbouring cells in a row over which a flow's
 	// packets are scattered (k, the length of the virtual LDA), 1 to maxSpread
-	// and at most Columns. With 1, a single lost packet costs its flow, and
-	// all flows in the same cell, that row.
+	// and at most Columns.
 	Spread int
 
 	// Rates holds the fraction of packets that each row samples, minRate to 1.
@@ -66,9 +65,8 @@ type Config struct {
 	DigestBits uint8
 }
 
-// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500
-// cells of 13 bytes. Two rows see every packet and two sample, for losses. Without
-// these the paper's, in which all rows see every packet, is slightly more accurate.
+// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500 cells of 13
+// bytes, of which two sample, for losses. Without these the paper's is slightly more accurate.
 var DefaultConfig = Config{
 	Rows:       4,
 	Columns:    17500,
@@ -122,8 +120,7 @@ func made(ok bool, what string) {
 	}
 }
 
-// CellBytes returns the size of a cell on the wire, and in a switch that
-// stores it the same way: 13 for DefaultConfig.
+// CellBytes returns the size of a cell on the wire: 13 for DefaultConfig.
 func (c *Config) CellBytes() int {
 	return wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
 }

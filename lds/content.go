@@ -30,18 +30,14 @@ type content struct {
 // believe makes a cell that lost packets unusable if it says less than how far
 // means of cells are apart.
 func (x *content) believe(apart float64) {
-	x.usable = x.usable && x.packets > 0 && x.variance <= x.packets*x.packets*apart*apart
+	x.usable = x.usable && x.packets > 0 && x.variance <= sq(x.packets*apart)
 }
 
 // load returns how many packets a cell of a row stands for at most. What is unknown
 // of a cell that lost packets makes it as uncertain as others would that have a part
 // of it, by how far means of cells are apart.
 func (x *content) load(rate, apart float64) float64 {
-	load := atMost(x.packets, rate)
-	if x.variance == 0 {
-		return load
-	}
-	return load * (1 + math.Sqrt(x.variance)/(x.packets*max(apart, 1)))
+	return atMost(x.packets, rate) * (1 + math.Sqrt(x.variance)/(x.packets*max(apart, 1)))
 }
 
 // A scatter adds up sums of some packets, and gives the variance of one.
@@ -148,11 +144,10 @@ func (p *pairs) read(n int, cell func(i int) int) (told float64) {
 		}
 	}
 	p.times, p.apart, p.single = times.variance(), math.Sqrt(means.variance()), all.variance()
-	if p.around.packets != 1 && p.up.number == 0 || times.cells <= intervalDegrees {
-		p.times = math.Inf(1)
-	}
 	if all.cells <= intervalDegrees {
-		p.single = math.Inf(1)
+		p.times, p.single = math.Inf(1), math.Inf(1)
+	} else if p.around.packets != 1 && p.up.number == 0 {
+		p.times = math.Inf(1)
 	}
 	return all.cells
 }
@@ -191,13 +186,10 @@ func (p *pairs) at(i int) (x content) {
 	return x
 }
 
-// reach is how far the mean delay of a cell may be from the centre of others, in
-// nanoseconds, if nothing else is known.
-const reach = 10e9
+const reach = 10e9 // how far the mean delay of a cell may be from the centre of others, by default
 
-// fits reports whether a sum of the given width tells the mean of n packets, which
-// it knows up to multiples of 2^bits/n, if it is no farther than so many
-// nanoseconds from the centre.
+// fits reports whether a sum of so many bits tells the mean of n packets, which it knows up to
+// multiples of 2^bits/n, if it is no farther than so many nanoseconds from the centre.
 func fits(n uint64, bits uint8, reach float64) bool {
 	return float64(n)*2*reach < math.Ldexp(1, int(bits))
 }
@@ -207,9 +199,8 @@ func (c *Config) fits(n uint64) bool {
 	return fits(n, c.SumBits, float64(cmp.Or(c.GreatestDelay, reach)))
 }
 
-// A centre is a delay that others are near. It takes the clocks' offset out of
-// sums before they are read, so that the offset may be as large as one packet's
-// sum can hold. It comes from the cell with the fewest packets, which wraps last.
+// A centre is a delay that others are near. It takes the clocks' offset out of sums before they
+// are read, so that it may be large. It comes from the cell with the fewest packets, which wraps last.
 type centre struct {
 	delay   int64
 	sent    uint64 // its time stamps upstream, of one packet its time

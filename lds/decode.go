@@ -21,16 +21,13 @@ import (
 // and the result has it. With one flow a cell the estimates are no worse for that;
 // with dozens, [Estimate] is as close to the truth. opts.Progress is of the means.
 //
-// The result is in the order of flows. A flow without a usable cell has a Usable of
-// 0, and so has one whose packets were mostly on their way at the ends of an
-// [Accumulator]'s report.
-//
+// The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has
+// one whose packets were mostly on their way at the ends of an [Accumulator]'s report.
 // Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
 //
-// It returns [estimate.ErrMismatch] if the Configs or the intervals differ,
-// [estimate.ErrConfig] if packets or doubts are out of range or a flow is
-// listed twice, [estimate.ErrNoSamples] if no cell is usable, and the
-// context's error once the context is done.
+// It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig]
+// if packets or doubts are out of range or a flow is listed twice, [estimate.ErrNoSamples] if no
+// cell is usable, and the context's error once the context is done.
 func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	if err := match(up, down, true); err != nil {
 		return joint.Result{}, err
@@ -89,8 +86,7 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 		}
 		if math.IsInf(late, 1) {
 			r.Usable[i] = 0
-		}
-		if r.Usable[i] > 0 && r.StdDev != nil {
+		} else if r.Usable[i] > 0 && r.StdDev != nil {
 			r.StdDev[i] = math.Hypot(math.Hypot(r.StdDev[i], d.shared(f.Flow, packets, &p)), late/2)
 		}
 	}

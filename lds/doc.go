@@ -29,7 +29,7 @@
 // these. Of 100,000 flows with 53 packets on average, one of 910 kB holds 53 % of
 // those of 10 to 99 packets, 98 % of those of 100 to 999, and all larger ones, with
 // median errors of 0.8, 0.12 and 0.005 %, where the sketch of as many bytes has 16,
-// 2.5 and 0.2 by Estimate, 8, 0.9 and 0.07 by Decode, and an answer for each flow
+// 2.5 and 0.2 by Estimate, 8, 0.9 and 0.08 by Decode, and an answer for each flow
 // (ours-lds-table of the project's bench). So take a Table if the flows that matter
 // fit, a Sketch if all flows matter, or half of each; [Plan] compares the three.
 //
@@ -39,14 +39,12 @@
 // # What it assumes
 //
 // Both points see the same packets, apart from losses. An offset between their
-// clocks is added to every mean. If packets go both ways, package
-// estimate/clock finds the offset and [Sketch.Correct] removes it. A cell sees
-// fewer than 2^32 packets, times their weights, in an interval, because its
-// count is 32 bits wide. Flow and packet digests cover bytes that do not
-// change on the way, and use one seed ([hashing.Digest],
-// [hashing.Tuple.Flow]). Positions come straight from the digests, without
-// another keyed hash, so if someone may craft flows, use a keyed family and a
-// secret seed.
+// clocks is added to every mean. If packets go both ways, package estimate/clock
+// finds the offset and [Sketch.Correct] removes it. A cell sees fewer than 2^32
+// packets, times their weights, in an interval. Flow and packet digests cover bytes
+// that do not change on the way, and use one seed ([hashing.Digest],
+// [hashing.Tuple.Flow]). Positions come straight from the digests, so if someone
+// may craft flows, use a keyed family and a secret seed.
 //
 // # What it cannot measure
 //
@@ -55,22 +53,19 @@
 //
 // It cannot measure a flow that loses packets in each of its cells, if cuts are much
 // further apart than delays are long: what a cell knows after a loss depends on when
-// the lost packet was sent (TestLossyCellsAreWeighed).
+// the lost packet was sent (TestLossyCellsAreWeighed). Sketches and tables that are compared once
+// take losses to befall fast and slow packets alike.
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of
 // them are in one cell of each row. With a Spread, Estimate tells it roughly.
 //
-// It cannot tell which of the flows in a cell lost a packet, nor how many
-// packets are lost in a cell that always has some on their way: an Accumulator
-// gives a range. Two packets with equal bytes look like one packet that came
-// twice; both points count both, so this costs nothing.
+// It cannot tell which of the flows in a cell lost a packet, nor how many are lost in a cell that
+// always has some on their way: an Accumulator gives a range. Packets with equal bytes cost nothing.
 //
 // # Choosing a Config
 //
-// [Plan] chooses a sketch, a table or both from the number and sizes of flows, the
-// loss and the memory.
-//
-// Without losses, rows that see every packet are best. With losses, compare often and
+// [Plan] chooses a sketch, a table or both from the number and sizes of flows, the loss and the
+// memory. Without losses, rows that see every packet are best. With losses, compare often and
 // use an [Accumulator], and let some rows sample, as [DefaultConfig] does:
 // with fewer packets in a cell it is sooner known when one was lost.
 //

@@ -22,14 +22,14 @@ type Result struct {
 	// is unknown. Flows that share the cells add their distance from this one.
 	DegreesOfFreedom uint64
 
-	// MeanError is the expected root mean square error of Mean, in
-	// nanoseconds. It is +Inf if the cells next to the flow's do not reveal it. It is as
-	// small as rounding only if equal rows prove that the flow is alone in its cells.
+	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is
+	// +Inf if cells do not reveal it, and as small as rounding only if equal rows prove that
+	// the flow is alone in its cells.
 	MeanError float64
 
 	// Late is by how much Mean may be greater because packets that count as lost may come
-	// yet, which an [Accumulator] says until it has seen 45 intervals, or have come: it does
-	// not know how long those took, but that others did not take as long.
+	// yet, which an [Accumulator] says until it has seen 45 intervals, or have come: nobody
+	// knows how long those took, but that others did not take as long.
 	Late float64
 
 	less, more float64 // by how much Mean may be less and more, by what the report's ends owe
@@ -38,12 +38,12 @@ type Result struct {
 	// counts can tell: 1 unless some cells of a spread flow are unusable.
 	Share float64
 
-	// Sent and Received are [Sketch.Packets] at the two points: the packets of
-	// the flow and of some of its neighbours. Lost is an upper bound of the flow's
-	// losses, from the row that shows fewest: neighbours' losses and packets on
-	// their way count, and where a row samples, three deviations of that. Overdue is a lower bound of what the same cells lost, of packets
-	// that are known not to be on their way; only an [Accumulator] knows of any. In one
-	// interval of [Estimate] a packet that was on its way when it began hides a loss.
+	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and
+	// of some of its neighbours. Lost is an upper bound of the flow's losses, from the row
+	// that shows fewest: neighbours' losses and packets on their way count. Overdue is a
+	// lower bound of what the same cells lost that is not on its way; only an [Accumulator]
+	// knows of any. In one interval of [Estimate] a packet that was on its way when it began,
+	// or that came twice, hides a loss.
 	Sent, Received, Lost, Overdue uint64
 
 	// Usable is how many of the flow's Rows × Spread cells tell something.
@@ -51,23 +51,19 @@ type Result struct {
 }
 
 // Estimate returns the delay of flow f between two points, from its cells in
-// their sketches of one interval (Fig. 6). It uses the least loaded of the
-// usable cells, and those that hold up to Config.Tolerance more.
+// their sketches of one interval (Fig. 6): the least loaded of the usable ones, and
+// those that hold up to Config.Tolerance more.
 //
 // If rows sample at different rates, Estimate compares cells by an upper bound
 // of the packets they stand for, where section 4.2 divides counts by rates, so that
 // a cell that happened to sample few of many packets does not pass for the purest.
-//
 // A cell that lost packets tells the delays of the others but for the times at
 // which the lost ones were sent, which it takes to be like those of all its packets.
-// A cell of so many packets that its sum may have wrapped (Config.SumBits) has no part
-// in the answer.
+// One whose sum may have wrapped (Config.SumBits) has no part in the answer.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if
-// the sketches prove that the flow had no packets. The rest of the Result, all
-// but its Delay, is valid even then, so it reports the loss of a flow that
-// lost too much. It returns [estimate.ErrMismatch] if the Configs or the
-// intervals differ.
+// the sketches prove that the flow had no packets; all of the Result but its Delay is
+// valid even then. It returns [estimate.ErrMismatch] if the Configs or the intervals differ.
 //
 // Flows that share the selected cells draw the mean towards theirs; the larger
 // they are beside f, the more. [Decode] tells them apart. An offset between
@@ -84,9 +80,9 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	var contents [mostNearby]content
 	list := up.config.nearby(&near, f)
 	cells := newPairs(up, down, list)
-	v := view{&up.config, cells.apart, cells.single, contents[:len(list)]}
-	for i, at := range list {
-		v.cells[i] = cells.at(int(at))
+	v := view{&up.config, cells.apart, cells.single, contents[:0]}
+	for _, at := range list {
+		v.cells = append(v.cells, cells.at(int(at)))
 	}
 	if !v.read(&result) {
 		return result, errNoSamples

@@ -218,21 +218,12 @@ func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
 	// interval before comes in its place: the counts agree.
 	c := shapes()["spread"]
 	stream := alone(1000, func(int) int64 { return 777 })
-	up, down := mustNew(t, c), mustNew(t, c)
-	for i, p := range stream {
-		if i > 0 {
-			up.Update(p.flow, p.packet, p.sent)
-		}
-		if i < 999 {
-			down.Update(p.flow, p.packet, p.sent+p.delay)
-		}
-	}
+	up, _ := fill(t, c, stream[1:])
+	_, down := fill(t, c, stream[:999])
+	// In each row one cell or two are spoilt.
 	got, err := Estimate(up, down, stream[0].flow)
-	if err != nil || got.Mean != 777 {
+	if err != nil || got.Mean != 777 || got.Usable > c.Rows*4 || got.Usable < c.Rows*3 {
 		t.Errorf("%+v, %v", got, err)
-	}
-	if got.Usable > c.Rows*4 || got.Usable < c.Rows*3 {
-		t.Errorf("%+v: in each row one cell or two are spoilt", got)
 	}
 	// Without a digest the mean is wrong, if both are in one cell.
 	c.Spread = 1
@@ -250,12 +241,11 @@ func TestAbsentFlowHasNoDelay(t *testing.T) {
 	// Half of the columns are taken, so that an absent flow finds others'
 	// packets in some rows and none in another.
 	c := shapes()["plain"]
-	up, down := mustNew(t, c), mustNew(t, c)
+	var stream []passed
 	for i := range uint64(60) {
-		p := hashing.Packet(hashing.Word(2, i))
-		up.Update(hashing.Flow(hashing.Word(1, i)), p, 0)
-		down.Update(hashing.Flow(hashing.Word(1, i)), p, 10)
+		stream = append(stream, of(hashing.Flow(hashing.Word(1, i)), 1, 10, 0)...)
 	}
+	up, down := fill(t, c, stream)
 	refused := 0
 	for i := uint64(1000); i < 1200; i++ {
 		f := hashing.Flow(hashing.Word(1, i))

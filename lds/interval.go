@@ -106,11 +106,10 @@ func (o *others) look(mean float64) {
 		}
 	}
 	slices.Sort(means)
-	n := len(means)
+	n, squares := len(means), 0.0
 	if o.most = 2 * o.apart; n == 0 {
 		return
 	}
-	squares := 0.0
 	for _, m := range means {
 		squares += sq(m - mean)
 	}
@@ -128,12 +127,10 @@ func (o *others) tells(near *content) bool {
 // impossible.
 func smooth(cells *[lengths]float64) {
 	const seldom = 0.05
-	before, width := cells[0], 1.0
-	for b, n := range cells {
-		after := cells[min(b+1, lengths-1)]
+	for b, width, before := 0, 1.0, cells[0]; b < lengths; b++ {
+		n, after := cells[b], cells[min(b+1, lengths-1)]
 		cells[b] = ((before+2*n+after)/4 + seldom) / width
-		before = n
-		if b > 0 {
+		if before = n; b > 0 {
 			width *= 2
 		}
 	}
@@ -144,15 +141,9 @@ func smooth(cells *[lengths]float64) {
 func (o *others) likely(r int, n, variance float64) float64 {
 	miss := 1.0
 	if n < 0 {
-		if variance == 0 {
-			return 0
-		}
-		miss = math.Exp(-n * n / (2 * variance))
+		miss = math.Exp(-n * n / (2 * variance)) // 0 where it is certain
 	}
-	if n*n < variance {
-		n = math.Sqrt(variance)
-	}
-	return miss * o.density[o.alike[r]][bits.Len32(uint32(n+0.5))]
+	return miss * o.density[o.alike[r]][bits.Len32(uint32(max(n, math.Sqrt(variance))+0.5))]
 }
 
 // sizeShape is the shape of the Pareto distribution of sizes.
@@ -201,8 +192,7 @@ func (o *others) add(near *content, n, part, mean float64) {
 	o.used++
 }
 
-// quantile returns that of the candidates at intervalOf, but at most the given error,
-// as a part of Student's.
+// quantile returns that of the candidates at intervalOf, as a part of Student's.
 func (o *others) quantile() float64 {
 	list, total, squares, mean := o.list[:o.used], 0.0, 0.0, 0.0
 	for _, c := range list {

@@ -13,30 +13,22 @@ import (
 // earlier one.
 func TestIntervalTravels(t *testing.T) {
 	const number, began = 41, 1_700_000_000_000_000_000
-	holds := func(what string, s interface{ Interval() (uint64, int64) }, n uint64, at int64) {
-		t.Helper()
-		if gotN, gotAt := s.Interval(); gotN != n || gotAt != at {
-			t.Errorf("%s: interval %d at %d, want %d at %d", what, gotN, gotAt, n, at)
-		}
-	}
-	s := mustNew(t, DefaultConfig)
-	holds("new", s, 0, 0)
+	s, later, none := mustNew(t, lossless), mustNew(t, lossless), mustNew(t, lossless)
 	s.SetInterval(number, began)
-	var full Sketch
-	if err := full.UnmarshalBinary(encode(t, s)); err != nil {
+	later.SetInterval(number+1, began+1)
+	var decoded Sketch
+	if err := errors.Join(decoded.UnmarshalBinary(encode(t, s)), later.Merge(s), later.Merge(none), none.Merge(s)); err != nil {
 		t.Fatal(err)
 	}
-	holds("full", &full, number, began)
-	later, none := mustNew(t, DefaultConfig), mustNew(t, DefaultConfig)
-	later.SetInterval(number+1, began+1)
-	for _, b := range []*Sketch{s, none} {
-		if err := later.Merge(b); err != nil {
-			t.Fatal(err)
+	for what, s := range map[string]*Sketch{"set": s, "decoded": &decoded, "merged": later, "merged into none": none} {
+		if n, at := s.Interval(); n != number || at != began {
+			t.Errorf("%s: interval %d at %d", what, n, at)
 		}
-		holds("merged", later, number, began)
+		s.Reset()
+		if n, at := s.Interval(); n != 0 || at != 0 {
+			t.Errorf("%s, reset: interval %d at %d", what, n, at)
+		}
 	}
-	s.Reset()
-	holds("reset", s, 0, 0)
 }
 
 // Sketches that say that they are of different intervals are not compared, and

@@ -71,8 +71,7 @@ func TestLossyCellsAreWeighed(t *testing.T) {
 						narrow++
 					}
 				}
-				slices.Sort(errs)
-				n, median := float64(len(errs)), errs[len(errs)/2]
+				n, median := float64(len(errs)), at(0.5, errs)
 				t.Logf("loss %g, %s, %g packets: %.3f answered, median error %.4f, %.3f in intervals", test.loss, name, class[0],
 					n/flows, median, held/n)
 				if least := 0.95 - 4*math.Sqrt(0.05*0.95/n); held < least*n {
@@ -184,9 +183,7 @@ func TestFullQueueIsNoBias(t *testing.T) {
 			}
 		}
 	}
-	slices.Sort(signed)
-	slices.Sort(exact)
-	bias, without := signed[len(signed)/2], exact[len(exact)/2]
+	bias, without := at(0.5, signed), at(0.5, exact)
 	t.Logf("%d flows, bias %.3f, of exact spans %.3f", len(signed), bias, without)
 	if math.Abs(bias) > 0.05 || without > -0.1 {
 		t.Errorf("bias %.3f, of exact spans %.3f", bias, without)

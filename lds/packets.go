@@ -38,10 +38,8 @@ func lost(up, down *Sketch, f hashing.Flow) uint64 {
 	return uint64(math.Round(least))
 }
 
-// atMost returns an upper bound, at three deviations of the sampling
-// (Wilson's), of the number of packets of which n were sampled at the given
-// rate. A row with a low rate must not pass for the least loaded because it
-// happened to sample little.
+// atMost returns an upper bound, at three deviations of the sampling (Wilson's), of the number
+// of packets of which n were sampled at the given rate.
 func atMost(n, rate float64) float64 {
 	const deviations = 3.0
 	noise := (1 - rate) * deviations * (deviations/2 + math.Sqrt(n+deviations*deviations/4))

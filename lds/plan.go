@@ -14,9 +14,8 @@ import (
 type Demand struct {
 	Flows int // number of flows in an interval (n), at least 1
 
-	// Shape is that of the Pareto distribution of flow sizes, 0.1 to 10: the
-	// fraction x^−Shape of the flows has more than x packets. The paper's
-	// traffic has 0.8.
+	// Shape is that of the Pareto distribution of sizes, 0.1 to 10: the fraction x^−Shape
+	// of the flows has more than x packets. The paper's traffic has 0.8.
 	Shape float64
 	// Large is the size in packets from which on a flow should be measured
 	// well (x), at least 1: held by a table, or in a cell of a sketch to which
@@ -94,7 +93,6 @@ func Plan(d Demand) (Forecast, error) {
 }
 
 func (d *Demand) validate() error {
-	c := &d.Base
 	bad := func(field string, got any, want string) error { return estimate.Invalid("lds", field, got, want) }
 	switch {
 	case d.Flows < 1:
@@ -109,10 +107,8 @@ func (d *Demand) validate() error {
 		return bad("Failure", d.Failure, "0 to below 1")
 	case d.Memory < 0 || d.Memory == 0 && d.Failure == 0:
 		return bad("Memory", d.Memory, "more than 0 where Failure is not given")
-	case c.Spread < 1 || c.Spread > maxSpread:
-		return bad("Base.Spread", c.Spread, fmt.Sprintf("1 to %d", maxSpread))
 	}
-	one := *c // whatever rows and columns it has
+	one := d.Base // whatever rows and columns it has
 	one.Rows, one.Columns, one.Rates = 1, maxColumns, [MaxRows]float64{1}
 	return one.Validate()
 }
@@ -241,14 +237,12 @@ func (d *Demand) tableFailure(rooms int) (failure, held float64) {
 
 const latticeSteps = 400 // into which smallSum divides the packets up to large
 
-// smallSum returns the probability that a Poisson number of flows, of the given
-// mean, have at most large packets together, if the fraction x^−shape of them has
-// more than x. It follows Panjer's recursion,
+// smallSum returns the probability that a Poisson number of flows, of the given mean, have
+// at most large packets together, if x^−shape of them have more than x. It follows Panjer's recursion,
 //
 //	g(0) = e^−λ,  g(s) = λ/s · Σ j·p(j)·g(s−j),
 //
-// over whole packets, or over larger steps if large is beyond latticeSteps;
-// sizes are rounded up to steps.
+// over whole packets, or larger steps beyond latticeSteps, to which sizes are rounded up.
 func smallSum(mean, shape, large float64) float64 {
 	tail := func(x float64) float64 { return math.Pow(max(x, 1), -shape) }
 	step, steps := max(1, large/latticeSteps), int(min(large, latticeSteps))

@@ -2,6 +2,7 @@ package lds
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -9,40 +10,75 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// victims is a few hundred flows of 50 packets, half of them with a delay of
-// 1,000 ns and half of 5,000.
-func victims(up, down *Sketch, update func(s *Sketch, f hashing.Flow, p hashing.Packet, t int64)) []hashing.Flow {
-	var flows []hashing.Flow
-	for i := range uint64(300) {
-		f := hashing.Flow(hashing.Word(31, i))
-		flows = append(flows, f)
-		for k := range uint64(50) {
-			p, sent := hashing.Word(32, i*100+k), int64(i*1000+k)
-			update(up, f, p, sent)
-			update(down, f, p, sent+1000+4000*int64(i%2))
-		}
+// of returns a flow's packets of a delay, of which the first ones are lost.
+func of(f hashing.Flow, packets int, delay int64, lost int) []passed {
+	stream := make([]passed, packets)
+	for i := range stream {
+		stream[i] = passed{f, hashing.Word(uint64(f), uint64(i)), int64(i) * 1e6, delay, i < lost, 1, i}
 	}
-	return flows
+	return stream
 }
 
-func plainUpdate(s *Sketch, f hashing.Flow, p hashing.Packet, t int64) { s.Update(f, p, t) }
+// TestKeyAimsAtCells: whoever holds the key that flows are hashed with finds, by
+// some 17,500 trials a row, flows that share a cell with another in every row.
+// Their packets are in its mean, which the interval tells; and if half of them
+// are lost, the cells that see every packet are. Flows that anyone may name are in none of its cells.
+func TestKeyAimsAtCells(t *testing.T) {
+	const packets, usual, slow = 100, 50_000, 1_000_000
+	key, c := hashing.SipHashFromKey([16]byte{7, 1}), DefaultConfig
+	victim := hashing.Flow(key.Word(0))
+	aimed, others, trials := make([]hashing.Flow, c.Rows), []hashing.Flow{1, 2, 3, 4}, uint64(0)
+	for r := range aimed {
+		for aimed[r] = victim; aimed[r] == victim || c.at(r, aimed[r], 0) != c.at(r, victim, 0); {
+			trials++
+			aimed[r] = hashing.Flow(key.Word(trials))
+		}
+	}
+	if most := uint64(40 * c.Rows * c.Columns); trials > most {
+		t.Errorf("%d trials", trials)
+	}
+	measure := func(flows []hashing.Flow, lost int) (Result, error) {
+		stream := of(victim, packets, usual, 0)
+		for _, f := range flows {
+			stream = append(stream, of(f, packets, slow, lost)...)
+		}
+		up, down := fill(t, c, stream)
+		return Estimate(up, down, victim)
+	}
+	want := (usual + slow) / 2.0 // of the rows that see every packet: each has one of the flows
+	if r, err := measure(aimed, 0); err != nil || math.Abs(r.Mean-want) > 0.1*want {
+		t.Errorf("aimed at: %v, %v", r.Mean, err)
+	}
+	r, err := measure(aimed, packets/2)
+	if err == nil && r.Mean != usual || err != nil && !errors.Is(err, estimate.ErrNoSamples) {
+		t.Errorf("aimed at, half of it lost: %+v, %v", r, err)
+	}
+	if r, err := measure(others, packets/2); err != nil || r.Mean != usual || r.Sent != packets {
+		t.Errorf("not aimed at: %+v, %v", r, err)
+	}
+}
 
-// Copies that come downstream only, or that are lost, leave a flow without an
+// victims are a few hundred flows of 50 packets, half of them with a delay of
+// 1,000 ns and half of 5,000.
+func victims() (flows []hashing.Flow, stream []passed) {
+	for i := range uint64(300) {
+		flows = append(flows, hashing.Flow(hashing.Word(31, i)))
+		stream = append(stream, of(flows[i], 50, 1000+4000*int64(i%2), 0)...)
+	}
+	return flows, stream
+}
+
+// Copies that come downstream only leave a flow without an
 // answer or with the cells they spared; never with a wrong one.
 func TestInjectedCopiesGiveNoWrongAnswer(t *testing.T) {
-	c := lossless
-	c.Rates = [MaxRows]float64{1, 1, 0.1, 0.01}
-	up, down := mustNew(t, c), mustNew(t, c)
-	flows := victims(up, down, plainUpdate)
-	for k := range uint64(20) {
-		down.Update(flows[0], hashing.Word(32, k), 1<<40) // an hour late
+	flows, stream := victims()
+	up, down := fill(t, DefaultConfig, stream)
+	for _, p := range stream[:20] {
+		down.Update(p.flow, p.packet, 1<<40) // an hour late
 	}
 	r, err := Estimate(up, down, flows[0])
-	switch {
-	case err != nil && !errors.Is(err, estimate.ErrNoSamples):
-		t.Fatal(err)
-	case err == nil && !r.MeanInterval(0.95).Contains(1000):
-		t.Errorf("%+v, want 1,000 ns or no answer", r)
+	if err != nil && !errors.Is(err, estimate.ErrNoSamples) || err == nil && !r.MeanInterval(0.95).Contains(1000) {
+		t.Errorf("%+v, %v, want 1,000 ns or no answer", r, err)
 	}
 	decoded, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{})
 	if err != nil {
@@ -57,12 +93,13 @@ func TestInjectedCopiesGiveNoWrongAnswer(t *testing.T) {
 // shifts every flow. A new key ends it: their records are of another identity,
 // and are refused by everything that compares.
 func TestForgedRecordEndsWithTheKey(t *testing.T) {
-	old := lossless
-	old.Identity = hashing.Fingerprint(1)
-	late := func(s *Sketch, f hashing.Flow, p hashing.Packet, at int64) { s.Update(f, p, at+1e9) }
-	up, forged := mustNew(t, old), mustNew(t, old)
-	flows := victims(up, mustNew(t, old), plainUpdate)
-	victims(mustNew(t, old), forged, late)
+	old, fresh := lossless, lossless
+	old.Identity, fresh.Identity = hashing.Fingerprint(1), hashing.Fingerprint(2)
+	flows, stream := victims()
+	for i := range stream {
+		stream[i].delay += 1e9
+	}
+	up, forged := fill(t, old, stream)
 	var received Sketch
 	if err := received.UnmarshalBinary(encode(t, forged)); err != nil {
 		t.Fatal(err)
@@ -70,10 +107,7 @@ func TestForgedRecordEndsWithTheKey(t *testing.T) {
 	if r, err := Estimate(up, &received, flows[0]); err != nil || r.Mean != 1e9+1000 {
 		t.Fatalf("a record by the key is not believed: %+v, %v", r, err)
 	}
-	fresh := old
-	fresh.Identity = hashing.Fingerprint(2)
-	now := mustNew(t, fresh)
-	victims(now, mustNew(t, fresh), plainUpdate)
+	now, _ := fill(t, fresh, stream)
 	_, estimated := Estimate(now, &received, flows[0])
 	_, decoded := Decode(t.Context(), now, &received, records(flows, nil), joint.Options{})
 	for what, err := range map[string]error{

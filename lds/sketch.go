@@ -11,9 +11,8 @@ import (
 
 // cell is s, n and d of section 2.3.4 in two words. Each packet adds to both.
 // tally has the packet count in its low half and the digest, the sum of the
-// packets' hashes, in its high half. (The paper's digest is their XOR. A sum
-// detects a packet that came twice, and saves the hot path two instructions of
-// six.) A count that overflows carries into the digest, at both points alike.
+// packets' hashes, in its high half. (The paper's is their XOR. A sum detects a packet
+// that came twice, and saves the hot path two instructions of six.)
 type cell struct {
 	sum   uint64
 	tally uint64
@@ -84,10 +83,9 @@ func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
 }
 
 // UpdateWeighted is Update for a packet that counts as weight packets (section
-// 4.1). The caller chooses the weight, the same for all packets of a flow and at
-// both points. 1 is ordinary, and 0 records nothing. Flows of a greater weight are
-// estimated better, at the expense of those that share their cells. All counts that
-// the package reports are then weighted: divide them by the flow's weight.
+// 4.1), the same for all packets of a flow and at both points. 0 records nothing. Flows of
+// a greater weight are estimated better, at the expense of those that share their cells. All
+// counts that the package reports are then weighted: divide them by the flow's weight.
 func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weight uint32) {
 	if weight > 0 {
 		s.add(f, uint64(p), uint64(t)*uint64(weight), tally(p, weight))
@@ -189,9 +187,8 @@ func split(word, columns uint64) (first, second uint64) {
 
 // flowWord returns the flow's hash for a pair of rows. The digest is well
 // mixed, so a multiplication is enough: flows that share a cell in one row are
-// no more likely to share one in another. Mix would slow Update down. The
-// multipliers are among those that G. Steele and S. Vigna found to be
-// "computationally easy, spectrally good" (2021).
+// no more likely to share one in another. The multipliers are among those that G. Steele
+// and S. Vigna found to be "computationally easy, spectrally good" (2021).
 func flowWord(f hashing.Flow, pair int) uint64 {
 	switch pair {
 	case 0:
@@ -219,11 +216,10 @@ func same(up, down *cell, digestBits uint8) bool {
 	return up.count() == down.count() && uint64(up.digest()^down.digest())&(1<<digestBits-1) == 0
 }
 
-// Merge adds what b saw to s, as if s had seen it all. b is another shard of
-// the same point, or one of several points through which the traffic enters or
-// leaves, or another interval, if it is merged at both points. The result has
-// the lower of the two interval numbers ([Sketch.SetInterval]). The error
-// wraps [estimate.ErrMismatch] if the Configs differ; s is then unchanged.
+// Merge adds what b saw to s, as if s had seen it all. b is another shard of the same
+// point, or one of several through which the traffic enters or leaves, or another interval, if
+// it is merged at both points; s then has the lower of the two numbers. The error wraps
+// [estimate.ErrMismatch] if the Configs differ; s is then unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
 	if err := match(s, b, false); err != nil {
 		return err
@@ -244,23 +240,20 @@ func (s *Sketch) Reset() {
 // match returns an error if the Configs of two sketches differ, or their intervals and
 // these have to be the same.
 func match(up, down *Sketch, interval bool) error {
-	made(up.config.Rows > 0 && down.config.Rows > 0, "Sketch")
-	if up.config != down.config {
+	if made(up.config.Rows > 0 && down.config.Rows > 0, "Sketch"); up.config != down.config {
 		return mismatch(up.config, down.config)
+	} else if interval {
+		return up.stamp.match(down.stamp)
 	}
-	if !interval {
-		return nil
-	}
-	return up.stamp.match(down.stamp)
+	return nil
 }
 
 func mismatch[config Config | TableConfig](a, b config) error {
 	return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a, b)
 }
 
-// Correct corrects the far point's sketch as if its clock had agreed with the
-// near point's, however much the clocks drifted, up to the reading's own intervals.
-// The reading must be of the middle of the interval. Package clock makes readings.
+// Correct corrects the far point's sketch as if its clock had agreed with the near point's,
+// up to the reading's own intervals. The reading must be of the middle of the interval.
 func (s *Sketch) Correct(reading clock.Reading) {
 	for i := range s.cells {
 		if c := &s.cells[i]; c.count() > 0 {

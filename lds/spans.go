@@ -72,8 +72,7 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	if t.ended = t.ended.plus(s.Ended); first {
 		t.began = t.began.plus(s.Began)
 	}
-	t.sent += uint64(s.Sent)
-	t.received += uint64(s.Received)
+	t.sent, t.received = t.sent+uint64(s.Sent), t.received+uint64(s.Received)
 	if s.Open {
 		t.left += s.Lost
 	} else {
@@ -121,10 +120,9 @@ func (t *total) owes(rate float64) (less, more float64) {
 	return max(0, t.ended.Most-t.began.Least) / rate, max(0, t.began.Most-t.ended.Least) / rate
 }
 
-// A borrowing says how much longer packets of spans that lost some waited than those
-// of the same cell's exact spans, by all cells: where a queue drops its tail, losses
-// happen where delays are long. It has the variance of that from cell to cell, beyond what
-// chance makes of single packets.
+// A borrowing says how much longer packets of spans that lost some waited than those of the same
+// cell's exact spans, by all cells: where a queue drops its tail, losses happen where delays are
+// long. It has the variance of that from cell to cell, beyond what chance makes of single packets.
 type borrowing struct{ longer, variance, single, apart float64 }
 
 // chance returns the variance of the mean of so many packets of a cell.

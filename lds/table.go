@@ -41,8 +41,7 @@ func (c *TableConfig) Validate() error {
 	return nil
 }
 
-// FlowBytes returns the size of a flow on the wire, and in a switch that
-// stores it the same way: 55 for DefaultTableConfig.
+// FlowBytes returns the size of a flow on the wire: 55 for DefaultTableConfig.
 func (c *TableConfig) FlowBytes() int {
 	return 8 + 2*4 + flowCells*(wire.BytesOf(c.SumBits)+countBytes+wire.BytesOf(c.DigestBits))
 }
@@ -58,11 +57,10 @@ func (c *TableConfig) FlowBytes() int {
 //	result, err := lds.EstimateTable(up, down, tuple.Flow(seed))
 //
 // Both points hold the same flows without a marker or an agreement. Every packet
-// of a flow draws a number by its hash, and the lowest counts. Of flows that
-// have no room together, those with the lowest numbers stay. So the flows that
-// are held in the end do not depend on the order of packets, and large ones,
-// which draw often, nearly always are. A flow that came when there was room is
-// held from its first packet on; another from the packet that drew low enough.
+// of a flow draws a number by its hash, and the lowest counts. Of flows that have no
+// room together, those with the lowest numbers stay, in whatever order packets come; large
+// ones, which draw often, nearly always do. A flow that came when there was room is held
+// from its first packet on; another from the packet that drew low enough.
 //
 // [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,000 of a million
 // flows, a table holds 90 % of those of 1,000 packets or more, and 99 % after three intervals if it
@@ -71,9 +69,8 @@ func (c *TableConfig) FlowBytes() int {
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and
 // of one. A loss spoils one cell.
 //
-// A Table has a single writer and no locks: keep one for each goroutine, give each flow
-// to one of them, and Merge them. An [estimate.Rotation] makes two take turns. A flow
-// whose hash is 0 is never held. The zero value panics, but in UnmarshalBinary.
+// A Table has a single writer and no locks: keep one for each goroutine, give each flow to one,
+// and Merge them. A flow whose hash is 0 is never held. The zero value panics, but in UnmarshalBinary.
 type Table struct {
 	config  TableConfig
 	buckets uint64
@@ -143,23 +140,20 @@ var tenth, hundredth = hashing.Threshold(0.1), hashing.Threshold(0.01)
 
 // lower lowers the rank of a flow that Hold did not put there.
 func (t *Table) lower(r *room, bucket int, rank uint32) {
-	was := r.rank
-	r.rank = max(1, rank)
-	if was == t.limits[bucket] {
+	highest := r.rank == t.limits[bucket]
+	if r.rank = max(1, rank); highest {
 		t.limit(bucket)
 	}
 }
 
 // limit sets the limit of a bucket: the highest rank, or none if there is room.
 func (t *Table) limit(bucket int) {
-	highest := uint32(0)
+	t.limits[bucket] = 0
 	for i := bucket * bucketFlows; i < (bucket+1)*bucketFlows; i++ {
-		if t.keys[i] == 0 {
-			highest = noLimit
+		if t.limits[bucket] = max(t.limits[bucket], t.rooms[i].rank); t.keys[i] == 0 {
+			t.limits[bucket] = noLimit
 		}
-		highest = max(highest, t.rooms[i].rank)
 	}
-	t.limits[bucket] = highest
 }
 
 // admit gives a flow a room, in place of the one with the highest rank if all
@@ -198,8 +192,7 @@ func (t *Table) room(f hashing.Flow) *room {
 // keep them whoever else comes, and are held from their first packet on. At both
 // points these should be the same flows: those that were large in an earlier
 // interval, by [Table.Flows] or [Sketch.Packets]. A flow that only one point
-// holds has no answer; no other flow is worse for it. Beyond eight in a bucket,
-// flows get no room.
+// holds has no answer. Beyond eight in a bucket, flows get no room.
 func (t *Table) Hold(flows []hashing.Flow) {
 	t.Reset()
 	for _, f := range flows {
@@ -209,8 +202,7 @@ func (t *Table) Hold(flows []hashing.Flow) {
 	}
 }
 
-// Flows returns the flows that are held and had at least the given number of
-// packets since they are.
+// Flows returns the flows that are held and had so many packets or more since.
 func (t *Table) Flows(packets uint64) (flows []hashing.Flow) {
 	for i, key := range t.keys {
 		if key != 0 && t.rooms[i].packets() >= packets {
@@ -227,10 +219,9 @@ func (r *room) packets() (n uint64) {
 	return n
 }
 
-// Merge adds another shard of the same point, of other flows, which makes it
-// hold those that one table would hold that saw all packets. Shards are less
-// crowded than one table, and admit flows earlier. So both points should have
-// equally many, or some flows seem to have lost packets. The error wraps
+// Merge adds another shard of the same point, of other flows; t then holds those that one
+// table would hold that saw all packets. Shards are less crowded and admit flows earlier, so both points
+// should have equally many, or some flows seem to have lost packets. The error wraps
 // [estimate.ErrMismatch] if the Configs differ; t is then unchanged.
 func (t *Table) Merge(b *Table) error {
 	made(t.buckets > 0, "Table")

@@ -77,15 +77,12 @@ func (t *Table) UnmarshalBinary(data []byte) error {
 	}
 	identity, of := r.Uint64(), readStamp(&r)
 	c := TableConfig{Identity: identity, Flows: r.Size(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
-	if err := c.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
-	}
 	if r.Len() < c.Flows/bucketFlows { // at least, before anything is allocated
 		return fmt.Errorf("lds: %w: %d bytes for %d flows", estimate.ErrEncoding, r.Len(), c.Flows)
 	}
 	decoded, err := NewTable(c)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
 	decoded.stamp = of
 	for first := 0; first < c.Flows; first += bucketFlows {

@@ -11,16 +11,15 @@ import (
 // interval. Mean is that of the packets in those of the flow's cells that lost
 // none: exact if all are, and otherwise a sample, whose interval rests on how far
 // apart packets and means of the table's flows are. StdDev is count-conditioned over
-// these cells. Share is the part of the flow's packets that were there when
-// it was admitted, 1 if it was held from its first packet on; the interval
-// takes the mean of those that came before to be off by a deviation.
+// these cells. Share is the part of the flow's packets that came when it was held, 1 if all
+// did; the interval takes the mean of those before to be off by a deviation.
 //
 // Packets that cross an end of the interval count as lost at one point or the other, and
-// the slow ones cross more often: the interval should be long beside the delays.
+// the slow ones cross more often: the interval should be long beside the delays. It is
+// unbounded if many packets come twice, or too few flows tell how far packets are apart.
 //
-// It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or
-// if all of its cells lost packets. It returns [estimate.ErrMismatch] if the
-// Configs or the intervals differ.
+// It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or if all
+// of its cells lost packets, and [estimate.ErrMismatch] if the Configs or the intervals differ.
 func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if up.config != down.config {
 		return Result{}, mismatch(up.config, down.config)
@@ -40,9 +39,8 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if own.cells == 0 {
 		return result, errNoSamples
 	}
-	result.Usable = own.cells
-	result.N, result.DegreesOfFreedom = uint64(own.packets), uint64(own.cells-1)
 	beyond := own.sum / own.packets
+	result.Usable, result.N, result.DegreesOfFreedom = own.cells, uint64(own.packets), uint64(own.cells-1)
 	result.Mean = float64(b.around.delay) + beyond
 	if own.cells > 1 {
 		result.StdDev = math.Sqrt(own.squares / float64(own.cells-1))
@@ -53,11 +51,10 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	// Packets that are in no cell that was read: of the held ones a random part,
 	// and those before the flow was admitted, which are mostly one piece.
 	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
-	if left+early > 0 {
+	if result.copied() {
+		result.MeanError = math.Inf(1)
+	} else if left+early > 0 {
 		result.MeanError = math.Sqrt(b.variance(f, &own) * (left + early*early))
-		if result.copied() {
-			result.MeanError = math.Inf(1)
-		}
 	}
 	result.MeanError += rounding * (math.Abs(result.Mean) + math.Abs(beyond))
 	return result, nil
