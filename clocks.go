@@ -17,7 +17,7 @@ type clocks struct {
 	config    Config
 	messages  tracked
 	exchanges tracked
-	exchanged []exchange // in the current report
+	exchanged []exchange // in the current report, or of a session that is not compared yet
 }
 
 // A tracked is a tracker and the samples of the current report, by direction.
@@ -28,15 +28,15 @@ type tracked struct {
 	known   bool
 }
 
-// reset forgets what was known.
-func (c *clocks) reset() {
+// reset forgets what was known, but for exchanges of the sessions that begin.
+func (c *clocks) reset(of sessions) {
 	for _, t := range []*tracked{&c.messages, &c.exchanges} {
 		if t.Tracker != nil {
 			t.Reset()
 		}
 		t.samples = [2][]clock.Sample{}
 	}
-	c.exchanged = c.exchanged[max(0, len(c.exchanged)-1):] // the latest came with the records of this session
+	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool { return x.of != of })
 }
 
 // sample takes the stamps of a packet at both points. The near point is the
@@ -47,7 +47,13 @@ func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
 
 // An exchange is when a request was sent and its reply came, by the second point's
 // clock, and when it was answered, by the first one's.
-type exchange struct{ sent, answered, came int64 }
+type exchange struct {
+	sent, answered, came int64
+	of                   sessions
+}
+
+// sessions are those of both points that a clock of theirs belongs to.
+type sessions [2]*least
 
 // leastSamples is how many of each direction's samples, those of the least delay,
 // are kept in a report for each cut.
@@ -92,15 +98,20 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 // apply corrects a report for what is known of the clocks, and says what that is.
 //
 // Delays of each way were measured with so much added.
-func (c *clocks) apply(r *Report, ways [2]*way) {
+func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	samples, added := [2]estimate.Empirical{ways[forth].samples, ways[back].samples}, [2]int64{ways[forth].told.added, ways[back].told.added}
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
+	later := c.exchanged[:0]
 	for _, x := range c.exchanged {
+		if x.of != of {
+			later = append(later, x)
+			continue
+		}
 		c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
 		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
 	}
-	c.exchanged = c.exchanged[:0]
+	c.exchanged = later
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	if c.config.ClocksAgree {
 		r.Clock = Clock{Agree: true}

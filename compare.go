@@ -22,13 +22,14 @@ type comparison struct {
 	ways    [2]*way
 	clocks  clocks
 
-	current int64 // number of the current report
-	paired  int64 // the latest cut compared
-	covered int64 // the latest cut in a report
-	begun   bool  // these are valid
-	settled int64 // the cut by which packets on their way when a session began have come
-	fresh   bool  // that was in the current report
-	step    error // that a clock was set in the current report
+	current int64    // number of the current report
+	paired  int64    // the latest cut compared
+	covered int64    // the latest cut in a report
+	begun   bool     // these are valid
+	settled int64    // the cut by which packets on their way when a session began have come
+	fresh   bool     // that was in the current report
+	step    error    // that a clock was set in the current report
+	of      sessions // that are compared
 	held    []held
 	waiting *pair // not yet taken
 }
@@ -37,6 +38,7 @@ type comparison struct {
 type held struct {
 	Report
 	ended int64
+	of    sessions
 }
 
 func newComparison(c Config) *comparison {
@@ -98,6 +100,10 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	}
 	if jump := floorDiv(cut, c.cuts) - c.current; jump < -1 || jump > maxBehind {
 		// The clock was stepped: there are no reports for the time between.
+		if c.paired > c.covered {
+			c.end(nil)
+			return c.release(), true
+		}
 		c.current += jump
 		c.paired = c.current*c.cuts - 1
 		c.covered = c.paired
@@ -105,7 +111,7 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	if len(c.held) > 0 || cut-c.last(c.current)-2 <= c.cuts {
 		return Report{}, false
 	}
-	c.end(ErrSilent)
+	c.end(c.meeting.silent())
 	return c.release(), true
 }
 
@@ -153,7 +159,8 @@ func (c *comparison) take(p *pair) {
 		for _, w := range c.ways {
 			w.begin()
 		}
-		c.clocks.reset()
+		c.clocks.reset(p.of)
+		c.of = p.of
 		c.fresh, c.settled = true, p.after+settling
 		c.covered = p.after
 	}
@@ -178,7 +185,7 @@ func (c *comparison) end(err error) {
 		Number: c.current, Length: c.config.Report,
 		From: c.meeting.ends[first].name, To: c.meeting.ends[second].name,
 		Begins: c.fresh, Err: cmp.Or(err, c.step),
-	}, ended: c.paired}
+	}, ended: c.paired, of: c.of}
 	start := c.current * int64(c.config.Report)
 	if c.paired > c.covered {
 		r.Length, start = time.Duration(c.paired-c.covered)*c.config.Cut, (c.covered+1)*int64(c.config.Cut)
@@ -196,7 +203,7 @@ func (c *comparison) end(err error) {
 
 // release returns the first report that was held back.
 func (c *comparison) release() Report {
-	r, to := c.held[0].Report, c.held[0].ended
+	r, to, of := c.held[0].Report, c.held[0].ended, c.held[0].of
 	c.held = append(c.held[:0], c.held[1:]...)
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		*into = c.ways[d].tell(c.meeting, to-int64(r.Length/c.config.Cut), to, r.Begins)
@@ -204,7 +211,7 @@ func (c *comparison) release() Report {
 			into.Err = cmp.Or(into.Err, r.Err)
 		}
 	}
-	c.clocks.apply(&r, c.ways)
+	c.clocks.apply(&r, c.ways, of)
 	for _, w := range c.ways {
 		w.samples = estimate.Empirical{}
 	}
@@ -395,14 +402,6 @@ func (w *way) add(up, down *tally, end int64) {
 		w.flows.add(up.flows, down.flows, end)
 	}
 	w.end = end
-}
-
-// ofSender returns when a cut of the second point's numbers ends at the sender, by its clock.
-func (w *way) ofSender(cut, lag int64) int64 {
-	if w.direction == back {
-		lag = 0
-	}
-	return (cut+1)*int64(w.config.Cut) + lag
 }
 
 // match finds packets that were alone in a cell at both points, whatever cuts

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -161,6 +162,17 @@ func (m *meeting) apart() (apart, doubt int64) {
 	return ahead - behind, doubt
 }
 
+// silent says why nothing was compared for so long.
+func (m *meeting) silent() error {
+	a, b := m.ends[first].ahead, m.ends[second].ahead
+	_, ahead := a.value()
+	_, behind := b.value()
+	if apart := time.Duration(ahead - behind); a != nil && b != nil && m.seal.config.ClocksAgree && apart.Abs() > m.seal.config.Report {
+		return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", ErrClocks, apart.Round(time.Millisecond))
+	}
+	return ErrSilent
+}
+
 // align chooses which cuts correspond. It changes its mind only if another
 // choice is clearly better.
 func (m *meeting) align() {
@@ -191,6 +203,7 @@ type pair struct {
 	// How far the second point's clock is ahead, give or take doubt, and by how much
 	// the numbers of its cuts are, in ns.
 	apart, doubt, lag int64
+	of                sessions
 }
 
 // next returns the next pair, if both points' cuts have come. Its tallies are to be
@@ -207,6 +220,7 @@ func (m *meeting) next() (pair, bool) {
 			r := m.pair
 			r.through, r.lag = m.number(point, s.through), m.lag*m.cut
 			r.apart, r.doubt = m.apart()
+			r.of = sessions{m.ends[first].used, m.ends[second].used}
 			m.pair, m.added = pair{after: r.through}, false
 			return r, true
 		case len(s.queue) == 0:
@@ -419,3 +433,11 @@ func (w *way) place(p *pair) {
 
 // aligned is by how much cuts may end too soon, in ns: few packets come in between.
 const aligned = 5e5
+
+// ofSender returns when a cut of the second point's numbers ends at the sender, by its clock.
+func (w *way) ofSender(cut, lag int64) int64 {
+	if w.direction == back {
+		lag = 0
+	}
+	return (cut+1)*int64(w.config.Cut) + lag
+}

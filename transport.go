@@ -108,7 +108,7 @@ func (f *follower) fetch(ctx context.Context) {
 
 // fetchOnce makes one exchange and reports whether there may be more to fetch.
 func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
-	p, feed := f.point, &f.compare.meeting.ends[first]
+	p, feed, here := f.point, &f.compare.meeting.ends[first], &f.compare.meeting.ends[second]
 	var at position
 	if len(feed.shards) > 0 {
 		at = feed.shards[0].at
@@ -136,7 +136,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	// The other clock was read between before and after, the surer the less time
 	// that took.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
-	f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came})
+	f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}})
 	return r.more, nil
 }
 

@@ -231,3 +231,30 @@ func TestHistoryReadsTheRest(t *testing.T) {
 		t.Errorf("%+v, %t", found, more)
 	}
 }
+
+// A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports
+// say that they do not: nobody is silent.
+func TestClockSetByADay(t *testing.T) {
+	for _, agree := range []bool{false, true} {
+		onLink(t, Config{Key: testKey, ClocksAgree: agree}, 0, func(t *testing.T, l *link) {
+			l.send(2*time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
+			time.AfterFunc(5500*time.Millisecond, func() { l.clocks[l.b].ahead.Add(int64(24 * time.Hour)) })
+			named, told := 0, 0
+			for _, r := range l.reports(12) {
+				f := &r.Forth
+				if f.Err == nil && f.Received > 0 {
+					told++
+					if r.Err == nil && (!f.Certain.Contains(5e6) || agree && r.Start.After(time.Now())) {
+						t.Errorf("ClocksAgree %t: %v", agree, r)
+					}
+				}
+				if named += map[bool]int{true: 1}[errors.Is(r.Err, ErrClocks)]; errors.Is(r.Err, ErrSilent) {
+					t.Errorf("ClocksAgree %t: %v", agree, r)
+				}
+			}
+			if agree && (named < 4 || told < 4) || !agree && told < 8 {
+				t.Errorf("ClocksAgree %t: %d reports have a mean, and %d name the clocks", agree, told, named)
+			}
+		})
+	}
+}

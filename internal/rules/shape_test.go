@@ -100,7 +100,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4555, 3515},
+	".":              {4620, 3515},
 	"estimate":       {1000, 1370},
 	"estimate/areas": {2708, 546},
 	"estimate/joint": {1465, 995},
