@@ -154,8 +154,8 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		r.Back.settle(shifted(reading, added[back]), r.Length, samples[back])
 		return
 	}
-	r.Forth.unsettle(k.Why, samples[forth], float64(added[forth]))
-	r.Back.unsettle(k.Why, samples[back], float64(added[back]))
+	r.Forth.unsettle(k.Why, samples[forth], &ways[forth].told)
+	r.Back.unsettle(k.Why, samples[back], &ways[back].told)
 }
 
 // quartz is the greatest drift that clocks are taken to have that are not known.
@@ -272,7 +272,7 @@ func (d *Delay) backwards(samples estimate.Empirical, added float64) bool {
 
 // unsettle says what is known of a delay without the clocks: no delay is negative,
 // so the mean is no less than its distance from the least one.
-func (d *Delay) unsettle(why string, samples estimate.Empirical, added float64) {
+func (d *Delay) unsettle(why string, samples estimate.Empirical, told *ended) {
 	if d.Err != nil {
 		return
 	}
@@ -280,6 +280,8 @@ func (d *Delay) unsettle(why string, samples estimate.Empirical, added float64) 
 	if err != nil {
 		least = d.MeanInterval95.Low
 	}
+	added := float64(told.added)
+	least = max(least, float64(told.least)) // some samples may be of the report before
 	d.Mean -= added
 	if d.backwards(samples, added) {
 		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", ErrClocks, why, Format(-d.Mean))

@@ -281,6 +281,7 @@ func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut
 
 // open makes room for what passes.
 func (w *way) open(begins bool) {
+	w.placed = true
 	if w.total = must(lda.NewAccumulator(w.config.lda())); begins {
 		w.total.Gap()
 	}
@@ -315,11 +316,12 @@ func (w *way) begin() {
 type ended struct {
 	idle               bool // nothing had passed ever
 	lag, added, sooner int64
+	least              int64 // delay, with what was added
 }
 
 // endReport ends a report with the pair compared last.
 func (w *way) endReport() {
-	w.ended, w.placed = append(w.ended, ended{w.total == nil, w.lag, w.added, w.sooner}), false
+	w.ended, w.placed = append(w.ended, ended{w.total == nil, w.lag, w.added, w.sooner, w.least.key - w.lag + w.added}), false
 	if w.ending = w.late != nil; !w.ending {
 		w.finish()
 	}

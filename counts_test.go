@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -97,6 +98,21 @@ func TestSlowBeforeBeginning(t *testing.T) {
 			t.Error("no report begins")
 		}
 	})
+}
+
+// Reports hold from the first one on, whichever clock is ahead by more or less than messages take.
+func TestFirstReports(t *testing.T) {
+	const slow = 20
+	for _, ahead := range []time.Duration{-30, -12, 3, 12, 30} {
+		onLink(t, Config{Key: testKey}, ahead*time.Millisecond, func(t *testing.T, l *link) {
+			l.send(time.Millisecond, func(i int) time.Duration { return time.Duration(slow+i%4) * time.Millisecond }, nil)
+			for _, r := range l.reports(3) {
+				if d := &r.Forth; d.Err != nil || !d.Certain.Contains(slow*1e6+1.5e6) || math.Abs(d.Mean-slow*1e6) > 8e6 {
+					t.Errorf("%v ahead: %v, certainly %s to %s", ahead*time.Millisecond, r, Format(d.Certain.Low), Format(d.Certain.High))
+				}
+			}
+		})
+	}
 }
 
 // Traffic that pauses for so long that points cut seldom, each by its clock, loses nothing, and neither

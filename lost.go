@@ -285,8 +285,7 @@ func (w *way) widen(d *Delay, share float64) {
 
 // within returns an interval with so much more at both ends, but none above the most.
 func within(i estimate.Interval, more, most float64) estimate.Interval {
-	i.Low, i.High = min(i.Low-more, most), min(i.High+more, most)
-	return i
+	return estimate.Interval{Low: min(i.Low-more, most), High: min(i.High+more, most), Confidence: i.Confidence}
 }
 
 // apart returns the deviation of a mean because the first point's cuts end sooner or later than

@@ -419,16 +419,16 @@ func (w *way) place(p *pair) {
 	if w.lag = lag; w.placed && !p.begins {
 		return
 	}
-	switch {
-	case w.least.known:
-		w.waits = w.least.key < -aligned
-	case p.begins || w.total == nil:
+	early := max(-w.least.key, 0) // so much seem packets to come before they are sent
+	w.waits = early > aligned
+	if !w.least.known {
+		early = p.doubt + max(sooner, 0)
 		w.waits = sooner > max(aligned, p.doubt)
 	}
-	w.added, w.sooner, w.placed = lag, sooner, w.total != nil
 	if w.waits {
-		w.added += int64(w.config.Cut)
+		early = int64(w.config.Cut)
 	}
+	w.added, w.sooner, w.placed = lag+early, sooner, w.total != nil
 }
 
 // aligned is by how much cuts may end too soon, in ns: few packets come in between.
