@@ -207,14 +207,14 @@ func (a *accumulator) tally(f int) {
 		widest = max(widest, c.margin)
 	}
 	own.margin += widest
-	mean := a.common.mean
+	like := a.common
 	for e := range t.epochs {
 		n, area := 0.0, 0.0
 		for j := range a.cells {
 			n += t.packets(a.cells[j].at, e) * float64(a.cells[j].settled>>e&1)
 			area += a.cells[j].areas[e]
 		}
-		mean[e] = max(mean[e], area/max(n, 1))
+		like.mean[e] = max(like.mean[e], area/max(n, 1))
 	}
 	for e := range t.counting() {
 		a.tallyEpoch(own, e)
@@ -224,7 +224,7 @@ func (a *accumulator) tally(f int) {
 	for j := range a.cells {
 		c := &a.cells[j]
 		own.take(c.apart[:t.epochs])
-		own.late.add(t, c.at, &c.sight, &mean)
+		own.late.add(t, c.at, &c.sight, &like)
 	}
 }
 

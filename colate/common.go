@@ -25,11 +25,15 @@ type common struct {
 	// Of all tables so far.
 	scatter scatter
 	late    crossed
+	begun   int64 // when the first began
 }
 
 // learn learns from every stride-th cell from first on: from those with no more
 // packets than typical, or delays from all if these have next to none.
 func (c *common) learn(t *cellTable, first, stride int) {
+	if c.late.packets == 0 {
+		c.begun = t.spans[0].start
+	}
 	t.totals = t.totals[:0]
 	for i := range t.cells(first, stride) {
 		t.totals = append(t.totals, t.total(i))
@@ -73,7 +77,7 @@ func (c *common) learn(t *cellTable, first, stride int) {
 		if t.total(i) <= limit {
 			t.read(i, &s)
 			c.off(t, i, &s)
-			c.late.add(t, i, &s, &c.mean)
+			c.late.add(t, i, &s, c)
 		}
 	}
 }
@@ -227,7 +231,6 @@ type crossed struct {
 	more, squares, packets    float64
 	rises, hidden, shown, far crossing
 	clean                     float64 // packets in epochs before which nothing had left
-	begun                     int64   // when the first table began
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in
@@ -242,10 +245,8 @@ func (c *crossing) add(n, time float64) {
 
 // add adds what a cell says: how many more packets came in an epoch than were sent, if it
 // lost none, and not so early in the epoch that any packet may have been on its way when it began.
-func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
-	if l.packets == 0 {
-		l.begun = t.spans[0].start
-	}
+// Those from before the table may have been under way since the window began.
+func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 	from := -1
 	for e := range t.epochs {
 		gone, settled := t.gone(i, e), s.has(e)
@@ -261,12 +262,12 @@ func (l *crossed) add(t *cellTable, i int, s *sight, mean *[room]float64) {
 		}
 		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
-		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*mean[e] {
+		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] {
 			continue
 		}
 		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
 		if !settled && from < 0 {
-			l.far.add(more, float64(t.spans[e].end-l.begun))
+			l.far.add(more, float64(t.spans[e].end-c.begun))
 			continue
 		}
 		l.rises.add(more, 0)

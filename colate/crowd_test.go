@@ -254,3 +254,38 @@ func TestSharedCounters(t *testing.T) {
 		t.Errorf("of 200 records of half the packets %d are refused", 200-halved.all)
 	}
 }
+
+// A flow that alone has packets which take longer than the table of its epochs is not told
+// from others by what all have in common, but by its own counters.
+func TestOneBeyondTheTable(t *testing.T) {
+	var alone, together score
+	for seed := range uint64(4) {
+		all := slow(20, 20_000, 60, 1e9, 0)(rand.New(rand.NewPCG(seed, 1)))
+		for i := range all {
+			if p := &all[i]; p.Flow == 0 && i%3 == 0 {
+				p.At = p.Sent + 30e9
+			}
+		}
+		w := world{config: cutAt(1e9), loss: 0.01, seed: seed}
+		w.config.Counters, w.config.Shift = 16384, 6
+		epochs, arrived := w.cut(t, all)
+		list := traffic.Truths(arrived, 1)
+		flows, path := recordsOf(list), w.stored(t, epochs)
+		answers, _, _ := path.EstimateAll(t.Context(), flows, 0, 1e12)
+		decoded, _, err := path.Decode(t.Context(), flows, 0, 1e12, joint.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range list {
+			if f.Flow == 0 && answers[i].Err == nil {
+				alone.add(answers[i].MeanInterval(0.95), f.Mean)
+			}
+			if in := decoded.MeanInterval(i, 0.95); f.Flow == 0 && !math.IsInf(in.High, 1) {
+				together.add(in, f.Mean)
+			}
+		}
+	}
+	if alone.held < alone.all || together.held < together.all {
+		t.Errorf("one by one %+v hold, together %+v", alone, together)
+	}
+}

@@ -81,6 +81,7 @@ type difference struct {
 	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
 	settled, large float32 // epochs in which it is settled, and in which the sum may have wrapped
+	far, clean     float32 // times and numbers of packets from before a table, and packets of which these are some
 }
 
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
@@ -119,6 +120,10 @@ func (d *differences) flush() {
 	for i := range d.counters {
 		c := &d.counters[i]
 		t.read(i, &s)
+		var late crossed
+		late.add(t, i, &s, common)
+		c.far += float32(late.far.time)
+		c.clean += float32(late.clean)
 		for e := range t.counting() {
 			n := t.packets(i, e)
 			d.packets[i] += n
@@ -280,13 +285,14 @@ func leftOf(p *joint.Problem, r *joint.Result, mean float64) left {
 // those of which too little is:
 //   - What was filled in: a flow may not have waited longer when others did, or may have
 //     waited twice as much longer. One that lost far more than others is not like them.
+//   - Packets that were sent before the tables in which they came, long ago.
 //   - Times that no flow's mean explains, beyond chance: these are of rare slow packets,
 //     and nobody knows whose.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 	left, all := leftOf(p, r, mean), &d.common.scatter
-	hidden := d.common.late.missed() / studentQuantile
+	missed := d.common.late.missed()
 	drawn := all.more / max(all.weights*all.packets, 1) // variance of the mean of all
 	for f, n := range p.Packets {
 		k := cellSums{variance: p.Doubt[f] * p.Doubt[f]}
@@ -316,6 +322,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		odds := part / max(1-part, 0.01)
 		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * far
 		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
+		hidden := max(missed, k.far+2*math.Sqrt(k.farther)) / studentQuantile
 		filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
 		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + drawn + filled*filled + rounding(d.config.unit())/n +
 			(k.strange+far*far*k.more*k.more)/(n*n))
@@ -328,6 +335,7 @@ type cellSums struct {
 	off, usable                     float64 // how far what was filled in is from the mean, in so many counters
 	more, variance                  float64 // packets that no record explains, and their variance
 	strange                         float64 // variance of times that no mean explains
+	far, farther                    float64 // times of packets from before a table, for each of the flow's, and Σ squares
 }
 
 func (k *cellSums) add(c *difference, p *joint.Problem, left *left, at uint32, own, mean float64) {
@@ -337,6 +345,9 @@ func (k *cellSums) add(c *difference, p *joint.Problem, left *left, at uint32, o
 	k.likely += float64(c.likely)
 	k.filled += float64(c.filled)
 	k.all += n
+	far := float64(c.far) / max(float64(c.clean), 1) / float64(p.CellsPerRow)
+	k.far += far
+	k.farther += far * far
 	if !p.Unusable[at] && n > 0 {
 		k.off += math.Abs(float64(c.filling)-float64(c.filled)*mean) / n
 		k.usable++
