@@ -240,7 +240,12 @@ func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
 // full reports whether the active segment ends before an epoch.
 func (s *Store) full(e entry) bool {
 	seg, age := s.last(), s.options.Age
-	return seg.size >= s.options.segmentBytes || age > 0 && len(seg.entries) > 0 && e.end-seg.entries[0].start > age/8
+	if len(seg.entries) > 0 && age > 0 {
+		if apart := e.end - seg.entries[0].start; apart > age/8 || -apart > age/8 {
+			return true
+		}
+	}
+	return seg.size >= s.options.segmentBytes
 }
 
 // synced returns err. If it is not nil, nobody can tell what the disk has.

@@ -39,12 +39,14 @@ func TestRetentionByItself(t *testing.T) {
 			t.Errorf("dropped before %d: %v", c[0], got)
 		}
 	}
-	s = openStore(t, newMemory(), StoreOptions{segmentBytes: 1, Age: 50_000})
-	fill(t, s, 0, 10)
+	s = openStore(t, newMemory(), StoreOptions{Age: 48_000})
+	fill(t, s, 0, 12)
 	fill(t, s, 1_000_000, 1_000_001)
-	fill(t, s, 10, 12)
-	if got, _ := contents(t, s); !slices.Equal(got, append(numbers(0, 12), 1_000_000)) {
-		t.Errorf("one epoch from a clock that ran ahead leaves %v", got)
+	for _, c := range [][3]int{{12, 24, 0}, {24, 100, 48}} {
+		fill(t, s, c[0], c[1])
+		if got, _ := contents(t, s); !slices.Equal(got, append(numbers(c[2], c[1]), 1_000_000)) {
+			t.Errorf("one epoch from a clock that ran ahead, and others up to %d, leave %v", c[1], got)
+		}
 	}
 }
 
