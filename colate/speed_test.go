@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"testing"
+	"time"
 
 	"github.com/hoplag/hoplag/bench/speed"
 	"github.com/hoplag/hoplag/estimate/joint"
@@ -79,11 +83,32 @@ func BenchmarkDecode(b *testing.B) {
 			down.Update(f, p, at+int64(mean*rng.ExpFloat64()))
 		}
 	}
-	b.ReportAllocs()
+	// What it holds beside that, as the collector sees it, which often looks.
+	defer debug.SetGCPercent(debug.SetGCPercent(5))
+	live := func() float64 {
+		s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(s)
+		return float64(s[0].Value.Uint64()) / 1e6
+	}
+	runtime.GC()
+	before, most, done := live(), 0.0, make(chan bool)
+	go func() {
+		for range time.Tick(5 * time.Millisecond) {
+			select {
+			case done <- true:
+				return
+			default:
+				most = max(most, live())
+			}
+		}
+	}()
 	b.ResetTimer()
 	for range b.N {
 		if _, err := Decode(b.Context(), up, down, flows, joint.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}
+	b.StopTimer()
+	<-done
+	b.ReportMetric(most-before, "MB-held")
 }
