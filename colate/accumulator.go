@@ -50,7 +50,6 @@ type tally struct {
 	margin  float64 // packets of another flow that a cell may hold without being left out
 	counted float64 // the flow's packets, less what a typical cell has
 	passed  float64 // the same at the first point, with what was lost
-	gone    float64 // packets that all of its cells lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
 	shown   float64 // packets in settled cells
@@ -242,9 +241,6 @@ func (a *accumulator) use(f int) bool {
 		}
 		t.read(c.at, &c.sight)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
-		for e := range t.counting() {
-			a.tallies[f].gone += t.gone(c.at, e)
-		}
 	}
 	median, own := middle(a.totals), 0.0
 	if f < len(a.flows) {

@@ -206,11 +206,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	d.doubt(p, &r, mean)
 	for i := range flows {
 		r.Packets[i] /= max(d.read(), 1e-9)
-		gone := 0.0
-		for _, at := range cellsOf(p, i) {
-			gone += float64(d.counters[at].lost)
-		}
-		if f := d.samples.of(flows[i], gone); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
+		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
 			f.finish(flows[i].Packets, clocks, d.samples.pool.hidden(&d.common.scatter, f.packets))
 			combine(&r, i, &f.sampled)
 		}

@@ -89,7 +89,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 		r = Result{Err: why}
 	}
 	own := &a.tallies[i]
-	if f := a.samples.of(a.flows[i], own.gone); f != nil {
+	if f := a.samples.of(a.flows[i]); f != nil {
 		hidden := a.samples.pool.hidden(&a.common.scatter, f.packets)
 		if r.Err == nil && own.degrees >= 3 {
 			hidden = max(hidden, own.variance())

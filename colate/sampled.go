@@ -77,15 +77,12 @@ func (f *flowSamples) add(p passing, delay, weight float64, late bool) {
 	}
 }
 
-// of returns the samples of a flow whose counters lost so many packets: nil if they are
-// too few, or those lost may have taken long, because others did, or fewer are gone.
-func (s *sampling) of(r joint.FlowRecord, gone float64) *flowSamples {
+// of returns the samples of a flow: nil if they are too few, or those lost may have taken
+// long, because others did.
+func (s *sampling) of(r joint.FlowRecord) *flowSamples {
 	const most = 0.05
 	f := s.find(s.config.key(r.Flow))
 	if f == nil || f.packets < fewest || r.Packets < s.least || f.lost > 0 && f.late > most*f.sums[0] {
-		return nil
-	}
-	if weight := f.sums[0] / f.packets; late(f.lost, gone, weight) {
 		return nil
 	}
 	f.matched = slices.DeleteFunc(f.matched, func(p passed) bool { return p.tag >= s.lowest })

@@ -206,10 +206,3 @@ func (p *pool) hidden(all *scatter, samples float64) float64 {
 	between := max(p.all/max(p.others, 1)-within, 0)
 	return max(all.variance()-between, within) * min(1, 3*all.kurtosis()/max(samples, 1))
 }
-
-// late reports whether samples that stand for so many packets are missing where only
-// fewer are gone, by more than chance: they take longer than samples can be paired.
-func late(lost, gone, weight float64) bool {
-	gone = max(gone, 0)
-	return lost > gone+4*math.Sqrt(gone*weight)
-}
