@@ -58,9 +58,8 @@ type tally struct {
 	scatter
 
 	// Packets in epochs in which no cell of the flow is settled: next to one that was not
-	// read, and others.
+	// read, and others, and when these were.
 	unread, dark float64
-	darkEpochs   int
 	darkSpan     span
 	low, high    float64 // of all packets' means, over the epochs
 }
@@ -323,7 +322,11 @@ func (a *accumulator) tallyEpoch(own *tally, e int) {
 		case a.common.silent>>e&1 != 0, t.edge(e) && x.sent-x.n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
 			own.unread += passed
 		default:
-			own.goDark(t.spans[e], passed)
+			if own.dark == 0 {
+				own.darkSpan.start = t.spans[e].start
+			}
+			own.darkSpan.end = t.spans[e].end
+			own.dark += passed
 		}
 		return
 	}
@@ -351,13 +354,4 @@ func (a *accumulator) tallyEpoch(own *tally, e int) {
 			c.apart[c.set[e]].add(c.areas[e]-n*mean, n, w)
 		}
 	}
-}
-
-// goDark adds an epoch of which the flow's cells do not tell.
-func (t *tally) goDark(epoch span, packets float64) {
-	if t.darkEpochs++; t.darkEpochs == 1 {
-		t.darkSpan.start = epoch.start
-	}
-	t.darkSpan.end = epoch.end
-	t.dark += packets
 }

@@ -142,8 +142,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	case own.shown == 0:
 		return none("none of the flow's %d counters holds the same packets at both points%s", a.config.PerFlow, a.clocks())
 	case own.dark > 0:
-		return none("in %d epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
-			"how long these took", own.darkEpochs, own.darkSpan.start, own.darkSpan.end, own.dark)
+		return none("in epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
+			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
 	e.learn()
 	r.hidden = max(a.common.late.missed(), own.late.farther())
