@@ -70,7 +70,6 @@ type flowCell struct {
 	at     int     // in the table
 	share  float64 // of the flow's packets in it
 	margin float64 // by how many packets it may be fuller than expected
-	apart  [room]offset
 }
 
 // newAccumulator returns an empty accumulator for flows at points of Config c. The error
@@ -214,14 +213,17 @@ func (a *accumulator) tally(f int) {
 		}
 		like.mean[e] = max(like.mean[e], area/max(n, 1))
 	}
+	told, mean := uint32(0), [room]float64{} // of its packets
 	for e := range t.counting() {
-		a.tallyEpoch(own, e)
+		if a.tallyEpoch(own, e, &mean[e]) {
+			told |= 1 << e
+		}
 		above := a.common.mean[e] - a.reference
 		own.low, own.high = min(own.low, above), max(own.high, above)
 	}
 	for j := range a.cells {
 		c := &a.cells[j]
-		own.take(c.apart[:t.epochs])
+		own.scatter.add(t, c.at, &c.sight, told, func(e int) float64 { return t.packets(c.at, e) * mean[e] })
 		own.late.add(t, c.at, &c.sight, &like)
 	}
 }
@@ -308,8 +310,8 @@ func (a *accumulator) gather(e int) (x flowEpoch) {
 }
 
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by
-// the packets in them.
-func (a *accumulator) tallyEpoch(own *tally, e int) {
+// the packets in them. It reports whether they tell the mean delay of those that came.
+func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	const some = 20 // packets
 	t, x, cells, typical := a.table, a.gather(e), float64(len(a.cells)), a.common.cell[e]
 	counted, passed := (x.n-cells*typical)/a.kept, (x.sent-cells*a.common.sent[e])/a.kept
@@ -328,30 +330,29 @@ func (a *accumulator) tallyEpoch(own *tally, e int) {
 			own.darkSpan.end = t.spans[e].end
 			own.dark += passed
 		}
-		return
+		return false
 	}
 	// Cells hold alike, but of many packets it is known how many they hold.
 	stand := (x.n + some) / (x.in + some*x.stands/cells)
 	scale := stand / a.kept
 	own.shown += x.in
-	mean := x.area / max(x.in, 1)
+	*mean = x.area / max(x.in, 1)
 	if a.common.silent>>e&1 != 0 { // all are on their way
 		own.sum += scale*x.area - cells/a.kept*a.common.aged[e]
-		mean = scale * x.area / max(passed, 1)
-		own.between += max(scale-1, 0) * max(passed, 1) * mean * mean
-		return
+		own.between += max(scale-1, 0) * scale * x.area * scale * x.area / max(passed, 1)
+		return false
 	}
 	own.sum += (stand*(x.area-x.in*a.reference) - cells*typical*(a.common.mean[e]-a.reference)) / a.kept
 	// Each packet in a settled cell stands for so many.
 	own.sampled += max(counted, 0) * max(x.squares*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
-	own.between += (left + unsure*unsure) * (mean - a.reference) * (mean - a.reference)
+	own.between += (left + unsure*unsure) * (*mean - a.reference) * (*mean - a.reference)
 	own.degrees--
 	for j := range a.cells {
 		if c := &a.cells[j]; c.has(e) {
-			n, w := t.packets(c.at, e), c.stands[e]
-			own.noise += scale * scale * w * w * c.margin
-			c.apart[c.set[e]].add(c.areas[e]-n*mean, n, w)
+			w := scale * c.stands[e]
+			own.noise += w * w * c.margin
 		}
 	}
+	return true
 }

@@ -76,7 +76,12 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	for i := range t.cells(first, stride) {
 		if t.total(i) <= limit {
 			t.read(i, &s)
-			c.off(t, i, &s)
+			c.scatter.add(t, i, &s, t.live, func(e int) float64 {
+				if c.silent>>e&1 != 0 {
+					return c.aged[e]
+				}
+				return t.packets(i, e) * c.mean[e]
+			})
 			c.late.add(t, i, &s, c)
 		}
 	}
@@ -155,21 +160,21 @@ type scatter struct {
 	more                               float64 // Σ squares that sets stand for beside themselves
 }
 
-// An offset is how far a cell is from the mean in a set of epochs, which it answers for
-// together.
-type offset struct{ off, packets, epochs, stands float64 }
-
-func (o *offset) add(off, packets, stands float64) {
-	o.off += off
-	o.packets += packets
-	o.epochs++
-	o.stands = stands
-}
-
-// take adds offsets, and begins others.
-func (s *scatter) take(all []offset) {
-	for i := range all {
-		if o := &all[i]; o.packets > 0 {
+// add adds how far a cell's areas are from those expected in some epochs. A set answers for
+// all of its epochs together.
+func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, expected func(e int) float64) {
+	var apart [room]struct{ off, packets, epochs, stands float64 }
+	for e := range t.epochs {
+		if of.settled&epochs>>e&1 != 0 {
+			o := &apart[of.set[e]]
+			o.off += of.areas[e] - expected(e)
+			o.packets += t.packets(i, e)
+			o.epochs++
+			o.stands = of.stands[e]
+		}
+	}
+	for _, o := range apart[:t.epochs] {
+		if o.packets > 0 {
 			square := o.off * o.off / o.packets * o.epochs * o.stands
 			s.squares += square
 			s.fourths += square * square
@@ -179,23 +184,7 @@ func (s *scatter) take(all []offset) {
 			s.packets += o.packets * o.stands
 			s.more += (o.stands - 1) * square
 		}
-		all[i] = offset{}
 	}
-}
-
-// off adds how far a cell is from the means of epochs that count.
-func (c *common) off(t *cellTable, i int, of *sight) {
-	var apart [room]offset
-	for e := range t.counting() {
-		if of.has(e) {
-			expected := t.packets(i, e) * c.mean[e]
-			if c.silent>>e&1 != 0 {
-				expected = c.aged[e]
-			}
-			apart[of.set[e]].add(of.areas[e]-expected, t.packets(i, e), of.stands[e])
-		}
-	}
-	c.scatter.take(apart[:t.epochs])
 }
 
 // variance returns the variance of a packet's delay.
