@@ -199,29 +199,22 @@ func TestAreas(t *testing.T) {
 		for range 400 {
 			table := newCellTable(c, 1, room)
 			type packet struct {
-				digest  uint64
 				in, out int64
 				lost    bool
 			}
 			var packets []packet
-			for e := range 50 {
-				for range rng.IntN(4) {
-					p := packet{digest: rng.Uint64() >> 40, in: int64(e*1000) + rng.Int64N(1000), lost: rng.Float64() < loss}
-					p.out = p.in + int64(300*rng.ExpFloat64())
-					packets = append(packets, p)
+			var up, down [60]uint64 // by epoch
+			for range 75 {
+				p := packet{in: rng.Int64N(50_000), lost: rng.Float64() < loss}
+				p.out = p.in + int64(300*rng.ExpFloat64())
+				packets = append(packets, p)
+				low := rng.Uint64()>>40<<8 + 1 // digest and count
+				if up[p.in/1000] += uint64(p.in)<<32 + low; !p.lost {
+					down[p.out/1000] += uint64(p.out)<<32 + low
 				}
 			}
 			for e := range int64(room - 1) {
-				var up, down uint64
-				for _, p := range packets {
-					if p.in/1000 == e {
-						up += uint64(p.in)<<32 + p.digest<<8 + 1
-					}
-					if p.out/1000 == e && !p.lost {
-						down += uint64(p.out)<<32 + p.digest<<8 + 1
-					}
-				}
-				table.put(0, up, down)
+				table.put(0, up[e], down[e])
 				table.end(span{e * 1000, e*1000 + 1000}, true, func() {})
 			}
 			var s sight

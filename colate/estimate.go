@@ -114,6 +114,8 @@ type estimator struct {
 	spread     float64 // standard deviation of the number of packets
 	least      float64 // number of packets of an absent flow, and largest
 	most       float64
+	perFlow    float64
+	alone      float64 // the flow's packets, if the emptiest of its counters is its alone
 	excess     float64 // packets in its counters that neither its record nor chance explains
 
 	packets float64 // the flow's packets that the tallies stand for
@@ -129,7 +131,9 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	}
 	own := &a.tallies[i]
 	pairs := float64(a.epochs + a.missing)
-	e := estimator{own: own, absent: a.tallies[len(a.flows):]}
+	m := a.config.PerFlow
+	e := estimator{own: own, absent: a.tallies[len(a.flows):], perFlow: float64(m)}
+	e.alone = e.perFlow * slices.Min(a.filled[i*m:][:m])
 	e.read = pairs / max(pairs+float64(a.unread), 1) * (1 - own.unread/max(own.passed, own.unread, 1))
 	switch {
 	case a.epochs == 0:
@@ -150,8 +154,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
-	m := a.config.PerFlow
-	if low, high, ok := e.agrees(a.flows[i], float64(m)*slices.Min(a.filled[i*m:][:m])); !ok {
+	if low, high, ok := e.agrees(a.flows[i]); !ok {
 		return none("the flow's record has %.0f packets, its counters have between %.0f and %.0f: the record is of other packets, or "+
 			"some repeat and are in one counter", a.flows[i].Packets, low, high)
 	}
@@ -194,10 +197,14 @@ func (e *estimator) learn() {
 // counters, each by its precision.
 func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	counted := e.own.counted - e.count
+	// Where flows are few, a large one that shares a counter shows in the number of packets,
+	// but may be in none of the absent flows' counters; and only the emptiest may be a flow's
+	// alone.
+	shared := beyond(max(counted-e.alone, 0), e.perFlow*e.alone)
 	if record.Packets == 0 {
 		e.packets, e.counted = counted, 1
 		// A larger flow may hold more of another in a counter than absent flows do.
-		e.excess = max(e.own.margin-e.absent[0].margin, 0)
+		e.excess = max(shared, e.own.margin-e.absent[0].margin)
 		return counted > 3*e.spread && counted >= 1
 	}
 	e.packets = record.Packets * e.read
@@ -205,9 +212,9 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	e.doubt = math.Hypot(record.Doubt*e.read, record.Packets*(1-e.read)/2)
 	variance := e.spread*e.spread + e.own.sampled + 1
 	apart := e.packets - counted
-	// Where flows are few, a large one that shares a counter shows in the
-	// number of packets, but may be in none of the absent flows' counters.
-	e.excess = math.Sqrt(max(apart*apart-4*(variance+e.doubt*e.doubt), 0))
+	if e.excess = beyond(apart, variance+e.doubt*e.doubt); record.Doubt > 0 {
+		e.excess = max(e.excess, shared)
+	}
 	if apart > e.count-e.least+2 || -apart > e.most-e.count+2 {
 		e.doubt = math.Hypot(e.doubt, apart) // no absent flow is as far: the record may be of what was sent, or wrong
 	}
@@ -219,13 +226,18 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	return true
 }
 
+// beyond returns what of a difference is beyond two standard deviations.
+func beyond(difference, variance float64) float64 {
+	return math.Sqrt(max(difference*difference-4*variance, 0))
+}
+
 // agrees reports whether the counters hold as many packets as the record says,
 // sent or received, and between which numbers they do. A flow whose counters are all shared
 // but the emptiest has no more than that one says.
-func (e *estimator) agrees(record joint.FlowRecord, least float64) (low, high float64, ok bool) {
+func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
 	off := 5 * math.Sqrt(max(e.own.counted/10, e.own.sampled, 0)+1+record.Doubt*record.Doubt)
 	// Four large flows may share a counter each, none of them too large for it.
-	low = min(e.own.counted-e.count-max(1.5*(e.most-e.count), 4*e.own.margin), least) - off
+	low = min(e.own.counted-e.count-max(1.5*(e.most-e.count), 4*e.own.margin), e.alone) - off
 	high = max(e.own.passed, e.own.counted) - e.count + off + 1.5*(e.count-e.least)
 	missed := record.Packets * (1 - e.read)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high

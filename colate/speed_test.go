@@ -91,24 +91,19 @@ func BenchmarkDecode(b *testing.B) {
 		return float64(s[0].Value.Uint64()) / 1e6
 	}
 	runtime.GC()
-	before, most, done := live(), 0.0, make(chan bool)
-	go func() {
-		for range time.Tick(5 * time.Millisecond) {
-			select {
-			case done <- true:
-				return
-			default:
-				most = max(most, live())
-			}
+	before, most, done := live(), 0.0, make(chan error, 1)
+	for b.Loop() {
+		go func() {
+			_, err := Decode(b.Context(), up, down, flows, joint.Options{})
+			done <- err
+		}()
+		for len(done) == 0 {
+			time.Sleep(5 * time.Millisecond)
+			most = max(most, live())
 		}
-	}()
-	b.ResetTimer()
-	for range b.N {
-		if _, err := Decode(b.Context(), up, down, flows, joint.Options{}); err != nil {
+		if err := <-done; err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.StopTimer()
-	<-done
 	b.ReportMetric(most-before, "MB-held")
 }
