@@ -94,8 +94,8 @@ func TestLostWhenLongest(t *testing.T) {
 					k = 1
 				}
 				flows[k]++
-				r, err := a.ask(i)
-				if err != nil {
+				r := a.answer(i, false)
+				if r.Err != nil {
 					continue
 				}
 				if means[k].add(r.MeanInterval(0.95), f.Mean); r.StdDev > 0 {

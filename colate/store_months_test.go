@@ -18,8 +18,7 @@ func TestRetentionByItself(t *testing.T) {
 		options StoreOptions
 		want    []int
 	}{
-		"age": {StoreOptions{segmentBytes: 1, Age: 5000}, numbers(13, 20)},
-		"age, of which a segment holds an eighth": {StoreOptions{Age: 80_000}, numbers(410, 500)},
+		"age":   {StoreOptions{Age: 80_000}, numbers(410, 500)},
 		"bytes": {StoreOptions{segmentBytes: 1, Bytes: int64(sizeOf(t, 0, 4))}, numbers(16, 20)},
 		"none":  {StoreOptions{segmentBytes: 1}, numbers(0, 20)},
 	} {
