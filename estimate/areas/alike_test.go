@@ -51,9 +51,7 @@ func alikeReports(loss float64, digest uint32) (outside, answered int) {
 	a := New([]int{cells}, 64, 32)
 	for k := range cuts {
 		for i, p := range pairs[k] {
-			if p != (CellPair{}) {
-				a.Cut(i, p)
-			}
+			a.Cut(i, p)
 		}
 		if a.Next(int64((k + 1) * cut)); k < 2*report || k%report != 4 {
 			continue

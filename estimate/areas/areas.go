@@ -45,19 +45,18 @@ import "math"
 // [Areas.Settle]. Its memory and its time grow with the packets that pass between, and
 // the cells that they pass. It is not safe for concurrent use, and the zero value panics.
 type Areas struct {
-	groups   []int  // first cell of each group, and the number of cells
-	mask     uint64 // of the bits of a tally that are known
-	bits     int    // width of a sum
-	patience float64
-	greatest float64 // delay seen lately
-	center   float64 // mean delay, about which narrow sums are unwrapped
-	scatter  float64 // variance of the time of one packet
-	negative float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
-	seen     float64 // since
-	skewed   bool    // packets have come before they were sent
-	past     struct{ sent, lost float64 }
-	watched  float64 // time, in all
-	told     int     // packets that were told to be lost since the beginning
+	groups    []int  // first cell of each group, and the number of cells
+	mask      uint64 // of the bits of a tally that are known
+	bits      int    // width of a sum
+	patience  float64
+	greatest  float64 // delay seen lately
+	center    float64 // mean delay, about which narrow sums are unwrapped
+	negative  float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
+	seen      float64 // since
+	skewed    bool    // packets have come before they were sent
+	now, past tallies // of packets, in the latest report and lately
+	watched   float64 // time, in all
+	told      int     // packets that were told to be lost since the beginning
 
 	taken []taken           // in the cuts that are kept
 	known map[int]knownCell // by cell
@@ -78,17 +77,19 @@ type Areas struct {
 	states  []areaState
 	span    span
 	located []intervalLosses // by cut
-	lossy   []lossyInterval
-	bursts  float64 // in which packets were lost, as far as is known
+	bursts  float64          // in which packets were lost, as far as is known
 
-	losses    losses
-	window    window
-	alone     []Alone
-	weights   []float64  // of packets that were alone, by the cuts before and after
-	crossing  [2][]Alone // those on their way at the ends of the window
-	onWay     [2]endAges
-	seenAgain []seenAgain
+	losses   losses
+	window   window
+	alone    []Alone
+	weights  []float64  // of packets that were alone, by the cuts before and after
+	crossing [2][]Alone // those on their way at the ends of the window
+	onWay    [2]endAges
 }
+
+// tallies counts packets: sent and of these lost, where that is known; received; those that were alone,
+// and the time that these took.
+type tallies struct{ sent, lost, received, alone, took float64 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which
 // nothing was on its way.
@@ -251,11 +252,16 @@ func (a *Areas) fade(keep int, passed float64) {
 		a.patience = patienceFactor * a.greatest
 	}
 	l := &a.losses
-	a.past.sent, a.past.lost = rest*a.past.sent, rest*a.past.lost
 	for k := 1; k <= keep && k < len(l.sent); k++ {
-		a.past.sent += l.sent[k]
-		a.past.lost += l.lost[k]
+		a.now.sent += l.sent[k]
+		a.now.lost += l.lost[k]
 	}
+	p := &a.past
+	*p = tallies{
+		rest*p.sent + a.now.sent, rest*p.lost + a.now.lost, rest*p.received + a.now.received,
+		rest*p.alone + a.now.alone, rest*p.took + a.now.took,
+	}
+	a.now = tallies{}
 	l.sent, l.lost = l.sent[:0], l.lost[:0]
 }
 

@@ -18,12 +18,13 @@ const mostLate = 0.05
 // knowledge or contradict sparser ones, the densest first: what they hold is known from
 // the others.
 func (w *window) combine() (Transit, error) {
-	var total, counted, left, apart, owed, unsure, early, there, late, joined float64
+	var total, counted, left, apart, owed, unsure, early, there, late, joined, last float64
 	for g := range w.groups {
 		r := &w.groups[g]
 		early += r.early
 		there += r.there
 		total += r.sent
+		last += max(r.last, 0)
 		left, apart, owed = left+r.left, apart+r.apart, owed+r.owed
 		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
 		late += r.joined.late + r.joined.back
@@ -57,7 +58,7 @@ func (w *window) combine() (Transit, error) {
 		if rest.merge(&r.pooled); rest.exact == 0 {
 			continue
 		}
-		t := w.transit(&rest, total)
+		t := w.transit(&rest, total, last)
 		t.Left, t.Joined, t.Mean, t.Error = left, joined, t.Mean+(owed-apart*t.Mean)/total, math.Sqrt(sq(t.Error)+(unsure+sq(hidden)/3)/sq(total))
 		if t.Error <= best.Error || g == 0 && !w.lossy {
 			best = t
@@ -69,9 +70,10 @@ func (w *window) combine() (Transit, error) {
 	return best, nil
 }
 
-// transit returns what groups tell that are merged, of so many packets in all.
-func (w *window) transit(r *pooled, total float64) Transit {
-	out, scale := total-r.received, total/r.received
+// transit returns what groups tell that are merged, of so many packets received in all, and on their
+// way at the end.
+func (w *window) transit(r *pooled, total, last float64) Transit {
+	out, scale := total-r.received+last-max(r.last, 0), total/r.received
 	variance := r.variance*scale*scale + w.scatter*out*(1+out/r.received) + sq(w.areas.greatest)*scale*(scale-1)
 	return Transit{
 		Mean:     r.area / r.received,

@@ -25,7 +25,7 @@ type losses struct {
 type groupLosses struct {
 	cuts   []cutLosses
 	losing []float64 // packets that a cell loses up to each cut, on average
-	free   []float64 // chances by two cuts that are near, or 0: see [losses.free]
+	free   []float64 // chances of intervals: see [losses.chance]
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
@@ -90,17 +90,16 @@ func (l *losses) disperse() {
 	}
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.losing, of.free = resize(of.losing, len(of.cuts)), resize(of.free, nearCuts*len(of.cuts))
-		clear(of.free)
+		of.losing, of.free = resize(of.losing, len(of.cuts)), resize(of.free, len(of.cuts))
 		of.losing[0] = 0
 		for k := 1; k < len(of.cuts); k++ {
 			of.losing[k] = of.losing[k-1] + l.hazards[k]*of.cuts[k].all/float64(l.areas.size(g))
 		}
+		for k := 1; k < len(of.cuts); k++ {
+			of.free[k] = l.chance(g, k-1, k)
+		}
 	}
 }
-
-// nearCuts is up to how many cuts apart chances and weights are kept: most spans are as short.
-const nearCuts = 4
 
 // losing returns how many packets a cell loses up to cut k on average. Before the cuts that
 // are kept, and after them, it loses as many as in these.
@@ -111,28 +110,18 @@ func (l *losses) losing(group, k int) float64 {
 	return of[in] + float64(k-in)*of[last]/float64(max(last, 1))
 }
 
-// free returns the chance that a cell loses nothing for a patience around two cuts, if it
+// chance returns the chance that a cell loses nothing for a patience around two cuts, if it
 // loses nothing between them: that the time without loss before them and the time after are
-// long enough together.
-func (l *losses) free(group, from, to int) float64 {
-	var kept *float64
-	if to-from <= nearCuts {
-		if kept = &l.groups[group].free[nearCuts*from+to-from-1]; *kept > 0 {
-			return *kept
-		}
-	}
+// long enough together. If it loses packets evenly, with x to be expected in the rest of the
+// patience, that is (1+x)·e⁻ˣ.
+func (l *losses) chance(group, from, to int) float64 {
 	ends := l.areas.ends
 	rest := int(math.Ceil((l.areas.patience - float64(ends[to]-ends[from])) / max(l.areas.step, 1)))
-	chance, before := 0.0, 1.0 // before: that it loses nothing in i intervals before
-	for i := 0; i < rest && before > leastFree; i++ {
-		next := math.Exp(l.losing(group, from-i-1) - l.losing(group, from))
-		chance += (before - next) * math.Exp(l.losing(group, to)-l.losing(group, to+rest-i))
-		before = next
+	if rest <= 0 {
+		return 1
 	}
-	if chance = max(chance+before, leastFree); kept != nil {
-		*kept = chance
-	}
-	return chance
+	x := (l.losing(group, from) - l.losing(group, from-rest) + l.losing(group, to+rest) - l.losing(group, to)) / 2
+	return max((1+x)*math.Exp(-x), leastFree)
 }
 
 // calm takes an interval in which nothing was lost or on its way at the ends.
@@ -142,8 +131,15 @@ func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bo
 	if of.all += sent; known {
 		of.known += sent
 	}
-	if e.received == 1 && area > l.longest {
-		l.longest = area
+	if e.received == 1 {
+		l.took(area)
+	}
+}
+
+// took takes a delay. Where all are 0, it is known that packets take no longer than a nanosecond.
+func (l *losses) took(delay float64) {
+	if delay >= 0 {
+		l.longest = max(l.longest, delay, 1)
 	}
 }
 
@@ -155,7 +151,7 @@ func (l *losses) add(x *span) {
 		l.late++
 		l.latest = max(l.latest, x.owed/float64(x.late)+l.areas.length(x.to))
 	case x.alone():
-		l.longest = max(l.longest, float64(x.sum))
+		l.took(float64(x.sum))
 	case x.joined == 1 && x.sent == 1 && x.before == 0 && !x.open: // it took that at least
 		l.longest = max(l.longest, x.time()-l.areas.length(x.to))
 	}
@@ -191,49 +187,30 @@ const digestsTell = 24
 // standing returns for how long the same packets, which came later, were
 // outstanding in a span, if that is longer than least.
 func (a *Areas) standing(x *span, least float64) float64 {
-	wide, last := a.mask>>(32+digestsTell) != 0, len(x.steps)-1
+	wide, end := a.mask>>(32+digestsTell) != 0, a.ends[x.to]
 	for i := range x.steps {
-		if float64(a.ends[x.from+1+last]-a.ends[x.from+1+i]) <= least {
+		s, began := &x.steps[i], a.ends[x.from+1+i]
+		if float64(end-began) <= least {
 			break
 		}
-		equal := 0
-		for j := i; j <= last && x.steps[j].on >= x.steps[i].on && x.steps[i].on > 0; j++ {
-			if x.steps[j].level == x.steps[i].level {
-				equal++
-				if wide || equal > 2 && 2*equal > j-i {
-					least = max(least, float64(a.ends[x.from+1+j]-a.ends[x.from+1+i]))
-				}
+		for j, equal := i, 0; j < len(x.steps) && x.steps[j].on >= s.on && s.on > 0; j++ {
+			if x.steps[j].level != s.level {
+				continue
+			}
+			if equal++; wide || equal > 2 && 2*equal > j-i {
+				least = max(least, float64(a.ends[x.from+1+j]-began))
 			}
 		}
 	}
 	return least
 }
 
-// pool adds up the losses of the groups that account for most packets. In
-// a group whose cells seldom settle, those that do are a choice.
+// pool adds up the losses of all groups.
 func (l *losses) pool() {
-	const mostOfAll, enough = 0.8, 100
-	covered := func(g int) (share, known float64) {
-		all, cuts := 0.0, l.groups[g].cuts
-		for k := 0; k < len(cuts) && l.areas.old(k); k++ {
-			all += cuts[k].all
-			known += cuts[k].known
-		}
-		return known / max(all, 1), known
-	}
-	best, which := -1.0, 0
 	for g := range l.groups {
-		if share, known := covered(g); share > best && known > enough {
-			best, which = share, g
-		}
-	}
-	for g := range l.groups {
-		of := &l.groups[g]
-		if share, _ := covered(g); share >= mostOfAll || g == which {
-			for k := range of.cuts {
-				l.sent[k] += of.cuts[k].known
-				l.lost[k] += of.cuts[k].lost
-			}
+		for k, c := range l.groups[g].cuts {
+			l.sent[k] += c.known
+			l.lost[k] += c.lost
 		}
 	}
 }
@@ -269,10 +246,16 @@ func (l *losses) weight(group int, lost, sent float64, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	if sent <= 1 {
-		return 1 / l.free(group, from, to)
+	free := 0.0
+	if to == from+1 {
+		free = l.groups[group].free[to]
+	} else {
+		free = l.chance(group, from, to)
 	}
-	return math.Exp(min(lost*(1-1/sent), -math.Log(leastFree))) / l.free(group, from, to)
+	if sent <= 1 {
+		return 1 / free
+	}
+	return math.Exp(min(lost*(1-1/sent), -math.Log(leastFree))) / free
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.

@@ -3,7 +3,6 @@ package areas
 import (
 	"cmp"
 	"math"
-	"slices"
 )
 
 // A Span is the part within a window of the time between two cuts at which a cell
@@ -85,10 +84,9 @@ func (a *Areas) digestsShow() bool { return a.mask>>(32+digestsShow-1) != 0 }
 
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by
 // interval back from there. Those that are on their way at an earlier cut, too, are at most the
-// fewest outstanding at any cut since, and at least those that were not sent since; and where
-// two cuts around both have one level, the packets of that level are on their way at all cuts in
-// between. In an interval they spend at most what all do, and at least that less an interval
-// for each of the others. None is older than the greatest delay, nor than the beginning.
+// fewest outstanding at any cut since, and at least those that were not sent since. In an interval
+// they spend at most what all do, and at least that less an interval for each of the others. None
+// is older than the greatest delay, nor than the beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
@@ -122,17 +120,11 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		lost = 0
 	}
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
-	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
+	fewest, known, sent := ages.Packets, max(0, ages.Packets-lost), 0.0
 	for k := cut; k > x.from && oldest > 0; k-- {
 		at, length := k-x.from-1, min(a.length(k), oldest)
 		sent += float64(x.steps[at].out)
-		for len(seen) > 0 && seen[0].cut >= k {
-			seen = seen[1:]
-		}
 		before := max(0, min(ages.Packets-sent, on(k-1))-lost)
-		if len(seen) > 0 {
-			before = max(before, seen[0].on-lost)
-		}
 		least, most := before*length, max(0, fewest)*length
 		if length == a.length(k) && x.joined == 0 {
 			others := max(0, on(k-1)) + float64(x.steps[at].out) - known
@@ -148,36 +140,6 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	return ages
 }
 
-// A seenAgain says that so many packets were on their way at all cuts from one to that at hand.
-type seenAgain struct {
-	cut int
-	on  float64
-}
-
-// again finds packets that were on their way at a cut and at all from an earlier one on: from
-// which, and how many, the oldest last. They are so where the level at the earlier cut comes
-// again after the other.
-func (a *Areas) again(x *span, cut int) []seenAgain {
-	seen, last := a.seenAgain[:0], cut-x.from-1
-	if !a.digestsShow() || x.alike || last < 0 {
-		return seen
-	}
-	for k, fewest := last, x.steps[last].on; k >= 0 && fewest > 0; k-- {
-		if x.steps[k].on > fewest {
-			continue
-		}
-		fewest = x.steps[k].on
-		for later := last; later < len(x.steps) && x.steps[later].on >= fewest && fewest > 0; later++ {
-			if x.steps[later].level == x.steps[k].level {
-				seen = append(seen, seenAgain{k + x.from + 1, float64(fewest)})
-				break
-			}
-		}
-	}
-	a.seenAgain = seen
-	return seen
-}
-
 const (
 	enough     = 1e3  // packets that settled tell what share is lost
 	mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
@@ -189,35 +151,4 @@ func (a *Areas) share() float64 {
 		return min(0.5/(l.of+1), mostUnseen)
 	}
 	return a.losses.share
-}
-
-// nextAgain is how many intervals apart cuts are compared.
-const nextAgain = 8
-
-// spans reports whether two cuts around interval k of a span have one level, so that
-// nothing was lost in between.
-func (x *span) spans(k int) bool {
-	for i := max(0, k-nextAgain); i < k; i++ {
-		same := func(s step) bool { return s.level == x.steps[i].level }
-		if slices.ContainsFunc(x.steps[k:min(len(x.steps), i+nextAgain)], same) {
-			return true
-		}
-	}
-	return false
-}
-
-// truncated returns the mean and the variance of a Poisson number that is at most most.
-func truncated(mean float64, most int) (number, variance float64) {
-	var total, sum, squares float64
-	p := 1.0
-	for i := int(min(float64(most), mean+40*math.Sqrt(mean)+100)); i >= 0 && p > 1e-12*total; i-- { // more add nothing
-		total += p
-		sum += p * float64(i)
-		squares += p * float64(i) * float64(i)
-		if p *= float64(i) / mean; p > 1e100 {
-			p, total, sum, squares = p/1e100, total/1e100, sum/1e100, squares/1e100
-		}
-	}
-	number = sum / total
-	return number, max(0, squares/total-number*number)
 }

@@ -34,7 +34,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 	}
 	// The number of times x that a span counts varies like x(x−1). How many packets came from few
 	// spans tells little of how many there were.
-	const few = 30
+	const few = 10
 	rate, most := r.area/r.received, max(r.by, (r.other+few)/(r.stands.n+few))
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
 	r.variance += sq((r.area - plain*r.received) * l.doubt)

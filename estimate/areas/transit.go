@@ -71,23 +71,15 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)
 	t, err := a.pool(from, to).combine()
+	if err == nil && a.learn(min(a.tail(&t), float64(a.ends[a.latest()]-a.begun))) {
+		a.observe(from, to)
+		t, err = a.pool(from, to).combine()
+	}
 	if err != nil {
 		return t, err
 	}
 	a.weigh()
-	if long := min(longTail*math.Abs(t.Mean), float64(a.ends[a.latest()]-a.begun)); len(a.alone) < fewAlone && long > a.greatest {
-		// In cells that always have packets on their way, fast ones are alone.
-		was := a.patience
-		a.greatest = long
-		a.settled = false
-		if a.patience = patienceFactor * a.greatest; !math.IsInf(was, 1) {
-			a.patience = max(was, a.patience)
-		}
-		if a.patience > 1.3*was || math.IsInf(was, 1) {
-			return a.Transit(from+a.before, to+a.before, alone)
-		}
-	}
-	a.center, a.scatter, a.seen = t.Mean, t.Scatter, -1
+	a.center, a.seen = t.Mean, -1
 	if t.Degrees >= manyCells {
 		a.seen = t.Negative
 	}
@@ -144,7 +136,7 @@ func (a *Areas) tooSlow(t *Transit) error {
 const knowsTail = 45
 
 const (
-	// fewAlone is how many packets that were alone do not show how long packets
+	// Fewer packets that were alone than fewAlone do not show how long packets
 	// take. Then they may take longTail times as long as the mean: one in
 	// e^(1.5·5) of exponential delays takes longer than the patience.
 	fewAlone, longTail = 30, 5
@@ -154,23 +146,46 @@ const (
 	hardly, many = 0.02, 0.2
 )
 
+// tail returns how long packets may take if those that were alone do not show it, or 0: there were few,
+// lately, or they are few of those received. In cells that always have packets on their way, fast ones
+// are alone.
+func (a *Areas) tail(t *Transit) float64 {
+	n := &a.now
+	n.received, n.alone, n.took = t.Received, float64(len(a.alone)), 0
+	for i := range a.alone {
+		n.took += math.Abs(float64(a.alone[i].Delay))
+	}
+	switch lately := n.alone + a.past.alone; {
+	case n.alone < fewAlone && lately < (n.received+a.past.received)/2:
+		return longTail * math.Abs(t.Mean)
+	case lately < fewAlone:
+		return longTail * (n.took + a.past.took) / max(lately, 1)
+	}
+	return 0
+}
+
 // observe learns of losses, and of the greatest delay.
 func (a *Areas) observe(from, to int) {
-	for {
+	for a.losses.observe(a, from, to); a.learn(a.losses.longest); {
 		a.losses.observe(a, from, to)
-		if a.losses.longest <= a.greatest {
-			return
-		}
-		a.greatest = a.losses.longest
-		was := a.patience
-		if p := patienceFactor * a.greatest; p > was || math.IsInf(was, 1) {
-			a.patience, a.settled = p, false // what was lost by a shorter one still tells the share that is lost
-		}
-		if a.patience < 1.3*was && !math.IsInf(was, 1) {
-			return
-		}
 	}
 }
+
+// learn takes it that packets take so long, and reports whether that may change what is lost.
+func (a *Areas) learn(greatest float64) bool {
+	if greatest <= a.greatest {
+		return false
+	}
+	was, first := a.patience, math.IsInf(a.patience, 1)
+	a.greatest = greatest
+	if p := patienceFactor * greatest; p > was || first {
+		a.patience, a.settled = p, false // what was lost by a shorter one still tells the share that is lost
+	}
+	return first || a.patience >= 1.3*was
+}
+
+// nearCuts is up to how many cuts apart weights are kept.
+const nearCuts = 4
 
 // weigh weighs the packets that were alone.
 func (a *Areas) weigh() {

@@ -163,25 +163,17 @@ func (a *Areas) fill(level, now uint64, next uint32) {
 	if !x.exact {
 		a.join(x)
 	}
-	a.bound(x)
+	x.bound()
 	x.sum = estimate.SignExtend(sum, a.bits)
 }
 
 // bound finds how many packets at most that were outstanding at each cut still are at the end:
-// no more than at any cut since, and fewer where as few were at two cuts and not the same ones.
-func (a *Areas) bound(x *span) {
-	last := &x.steps[len(x.steps)-1]
-	tell := a.digestsShow() && x.joined == 0
-	least, level, known := last.on, last.level, tell
+// no more than at any cut since.
+func (x *span) bound() {
+	least := x.steps[len(x.steps)-1].on
 	for k := len(x.steps) - 1; k >= 0; k-- {
-		s := &x.steps[k]
-		switch on := s.on; {
-		case on < least || on == least && !known:
-			least, level, known = on, s.level, tell
-		case on == least && least > 0 && s.level != level:
-			least, known = least-1, false // which these are is not known
-		}
-		s.most = least
+		least = min(least, x.steps[k].on)
+		x.steps[k].most = least
 	}
 }
 

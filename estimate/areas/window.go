@@ -162,6 +162,15 @@ func (w *window) take(x *span) {
 			r.unsure += sq(x.owed)
 		}
 	}
+	if x.open && !w.lossy && x.sure < w.to {
+		gone, all := w.hides(x)
+		if !fresh {
+			r.hidden += gone
+		}
+		if l.of < enough {
+			r.unsure += sq(all) / 3
+		}
+	}
 	n, area := w.parts(x, r, fresh, sure, weight)
 	if x.joined > 0 {
 		n -= r.joined.add(w, x, back, weight)
@@ -193,6 +202,23 @@ func (w *window) take(x *span) {
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy), weight)
 }
 
+// hides returns for how long packets of an open span may have aged in the window that are lost: all
+// that were outstanding the greatest delay ago and still are, and all that still are.
+func (w *window) hides(x *span) (time, all float64) {
+	a, gone := w.areas, int32(0)
+	for k := range x.steps[:w.to-x.from] {
+		cut := x.from + 1 + k
+		if float64(a.ends[a.latest()]-a.ends[cut]) >= a.greatest {
+			gone = max(0, x.steps[k].most)
+		}
+		if cut > w.from {
+			time += float64(gone) * a.length(cut)
+			all += float64(max(0, x.steps[k].most)) * a.length(cut)
+		}
+	}
+	return time, all
+}
+
 // takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding
 // until it ends, and others do not stand for them. Of one that began under way nothing is known.
 func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
@@ -214,10 +240,6 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		s, cut := &x.steps[k-x.from], &r.cuts[k-w.from]
 		n += float64(s.in)
 		area += s.area
-		since := float64(w.areas.ends[w.areas.latest()] - w.areas.ends[k+1])
-		if x.open && !fresh && !w.lossy && x.sure < w.to && since >= w.areas.greatest {
-			r.hidden += max(0, float64(s.most)) * w.areas.length(k+1)
-		}
 		if on := float64(s.on); x.young || x.unknown || x.alike && !sure {
 			continue
 		} else if fresh {
