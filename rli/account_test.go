@@ -11,40 +11,32 @@ import (
 // injector was not told of are seen.
 func TestMissing(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 4), nil)
-	var lossy, doubled []event
-	lost, twice := uint64(0), uint64(0)
-	last := 0
-	for i := range events {
-		if events[i].kind == reference {
-			last = i
-		}
+	for events[len(events)-1].kind != reference {
+		events = events[:len(events)-1]
 	}
-	for i, e := range events[:last+1] {
-		if i > 0 && i%97 == 0 && e.kind == measured {
-			lost++
-		} else {
-			lossy = append(lossy, e)
-		}
+	var lossy, doubled, again []event
+	n := uint64(0)
+	for i, e := range events {
 		doubled = append(doubled, e)
 		if i > 1 && i%97 == 0 && e.kind == measured {
 			doubled = append(doubled, e)
-			twice++
+			n++
+		} else {
+			lossy = append(lossy, e)
 		}
 	}
-	if c := receive(t, config(rli.Linear), lossy).Counts(); c.Missing != lost || c.Overtaken != 0 {
-		t.Errorf("%d missing and %d overtaken, want %d and 0", c.Missing, c.Overtaken, lost)
+	for _, later := range []int64{0, 1e9} { // an injector that begins anew has lost nothing
+		for _, e := range events {
+			e.time, e.ref.Sent = e.time+later, e.ref.Sent+later
+			again = append(again, e)
+		}
 	}
-	if c := receive(t, config(rli.Linear), doubled).Counts(); c.Missing != 0 || c.Overtaken != twice {
-		t.Errorf("%d missing and %d overtaken, want 0 and %d", c.Missing, c.Overtaken, twice)
-	}
-	// An injector that begins anew has lost nothing.
-	again := append([]event(nil), events...)
-	for _, e := range events {
-		e.time += 1e9
-		e.ref.Sent += 1e9
-		again = append(again, e)
-	}
-	if c := receive(t, config(rli.Linear), again).Counts(); c.Missing != 0 || c.Overtaken != 0 {
-		t.Errorf("%+v", c)
+	for i, test := range []struct {
+		events             []event
+		missing, overtaken uint64
+	}{{lossy, n, 0}, {doubled, 0, n}, {again, 0, 0}} {
+		if c := receive(t, config(rli.Linear), test.events).Counts(); c.Missing != test.missing || c.Overtaken != test.overtaken {
+			t.Errorf("%d: %d missing and %d overtaken, want %d and %d", i, c.Missing, c.Overtaken, test.missing, test.overtaken)
+		}
 	}
 }

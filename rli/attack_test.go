@@ -141,19 +141,13 @@ func TestTableKeepsItsSecret(t *testing.T) {
 	known, other := newTable(&c, [2]uint64{3, 5}), newTable(&c, [2]uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9})
 	random := rand.New(rand.NewPCG(5, 6))
 	groups := map[uint64]int{}
-	chosen := 0
-	for chosen < 200 {
-		f := hashing.Flow(random.Uint64())
-		if known.mix(f)&known.mask != 7 {
-			continue
-		}
-		chosen++
-		groups[other.mix(f)&other.mask]++
-	}
-	// 200 flows over 16,384 groups: 6 in one, with probability 10^-12.
-	for g, n := range groups {
-		if n >= 6 {
-			t.Errorf("%d of them begin at group %d", n, g)
+	for chosen := 0; chosen < 200; {
+		if f := hashing.Flow(random.Uint64()); known.mix(f)&known.mask == 7 {
+			chosen++
+			// 200 flows over 16,384 groups: 6 in one, with probability 10^-12.
+			if groups[other.mix(f)&other.mask]++; groups[other.mix(f)&other.mask] == 6 {
+				t.Errorf("six of them begin at group %d", other.mix(f)&other.mask)
+			}
 		}
 	}
 	a, _ := NewReceiver(c)
@@ -169,10 +163,7 @@ func TestTableKeepsItsSecret(t *testing.T) {
 func TestFloodGivesWay(t *testing.T) {
 	c := DefaultConfig
 	c.Method, c.Buffer, c.Flows = Left, 0, 1000
-	r, err := NewReceiver(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := NewReceiver(c)
 	random := rand.New(rand.NewPCG(7, 8))
 	early, late := 0, 0
 	const flows, packets = 50, 400
@@ -242,14 +233,10 @@ func TestForgedReferenceWithinReason(t *testing.T) {
 		low    float64
 		high   float64
 	}{
-		"no key":                  {false, nil, 40_000, 15_000, 25_000},
-		"no key, a millisecond":   {false, nil, 1_000_000, 1300, 1700},
-		"the key":                 {true, forger(1), 40_000, 15_000, 25_000},
-		"the key, a millisecond":  {true, forger(1), 1_000_000, 1300, 1700},
-		"another key":             {true, forger(2), 40_000, 1300, 1700},
-		"another, a millisecond":  {true, forger(2), 1_000_000, 1300, 1700},
-		"as the references' own":  {false, nil, 1500, 1300, 1700},
-		"the key, as their delay": {true, forger(1), 1500, 1300, 1700},
+		"no key":                 {false, nil, 40_000, 15_000, 25_000},
+		"the key":                {true, forger(1), 40_000, 15_000, 25_000},
+		"the key, a millisecond": {true, forger(1), 1_000_000, 1300, 1700},
+		"another key":            {true, forger(2), 40_000, 1300, 1700},
 	} {
 		s := newSteady(t, 0)
 		s.run(50)

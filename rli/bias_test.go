@@ -72,9 +72,6 @@ func meanError(t testing.TB, r *rli.Receiver, events []event) float64 {
 			waited.Add(float64(e.delay) - float64(e.bytes)*8e9/linkRate)
 		}
 	}
-	total, err := r.Total()
-	if err != nil {
-		t.Fatal(err)
-	}
+	total := must(r.Total())
 	return (total.Mean - truth.Mean()) / waited.Mean()
 }

@@ -17,9 +17,9 @@ import "math"
 // since the period's beginning and the time left, the packet's own with it, so that it is never zero.
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are
-// multiplied by a learned factor, and those between two drawn to the straight line. A predicted
-// error is the bridge's deviation and a part of what is possible at all, times how far off references
-// are that are estimated from the others, over what was predicted of them.
+// multiplied by a learned factor, and those between two drawn to the straight line. A predicted error is
+// the bridge's deviation and a part of what is possible at all, times how far off references are that
+// are estimated from the others, by doublings of both.
 type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
@@ -34,7 +34,7 @@ func newSpread() *spread {
 		before: newRatios(1, 1, 16, most, false), after: newRatios(1, 1, 16, most, false),
 	}
 	for i, m := range []int{mixes, mixes, 1} {
-		s.miss[i] = newRatios(m, 1, 8, most*most, true)
+		s.miss[i] = newRatios(m, 1, 32, most*most, true)
 	}
 	return s
 }
@@ -47,8 +47,7 @@ func (s *spread) expect(cell int, since, left float64) float64 {
 	return float64(s.height.values[cell]) * scale(since, left)
 }
 
-// An end is one end of a bridge: a packet whose waiting time is known from a reference, or the
-// beginning or end of a period.
+// An end of a bridge is a packet whose waiting time is known, or the beginning or end of a period.
 type end struct {
 	point
 	known bool
@@ -77,14 +76,14 @@ func (s *spread) bridge(from, to end) bridge {
 	return b
 }
 
-// at returns the mean waiting time at a place, and its predicted error.
-func (b *bridge) at(m mix, place float64) (wait, error float64) {
+// at returns the mean waiting time at a place, its predicted error, and the cell that corrected it.
+func (b *bridge) at(m mix, place float64) (wait, error float64, miss int) {
 	since, left := place-b.from.place, b.to.place-place
 	switch {
 	case since <= 0:
-		return b.from.wait, 0
+		return b.from.wait, 0, 0
 	case left <= 0:
-		return b.to.wait, 0
+		return b.to.wait, 0, 0
 	}
 	cell := cellOf(m, since, left)
 	line, wait, variance := b.plain(cell, since, left)
@@ -97,10 +96,11 @@ func (b *bridge) at(m mix, place float64) (wait, error float64) {
 	case variance > 0: // or nothing is learned yet
 		wait *= b.mend.at(cell)
 	}
-	// A packet waits no longer than the link has been busy. It did not arrive before the packet
-	// from which on the waiting time is known, nor after the packet up to which it is known.
+	// A packet waits no longer than the link has been busy, and arrives between the two ends.
 	low, high := max(b.to.wait-left, 0), b.from.wait+since
-	return max(min(wait, high), low), predict(deviation, max(high-low, 0), b.miss.at(cell))
+	room := max(high-low, 0)
+	miss = cellOf(m, deviation, room)
+	return max(min(wait, high), low), predict(deviation, room, b.miss.at(miss)), miss
 }
 
 // predict returns the predicted error of an estimate of some deviation, if it cannot exceed room.

@@ -43,6 +43,12 @@ func appendWords(dst []byte, words ...uint64) []byte {
 	return dst
 }
 
+func readWords(d *wire.Reader, words []uint64) {
+	for i := range words {
+		words[i] = d.Uint64()
+	}
+}
+
 // AppendBinary appends the encoding to dst. It leaves out packets that wait for a reference: call
 // Flush first. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
@@ -56,24 +62,21 @@ func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	for _, x := range r.quality.list() {
 		dst = appendWords(dst, math.Float64bits(*x))
 	}
-	used := make([]*record, 0, r.flows.used)
-	for i := range r.flows.records {
-		if f := &r.flows.records[i]; f.count() > 0 {
-			used = append(used, f)
+	used := make([]record, 0, r.flows.used)
+	for _, f := range r.flows.records {
+		if f.count() > 0 {
+			used = append(used, r.seal(f))
 		}
 	}
-	slices.SortFunc(used, func(a, b *record) int { return cmp.Compare(a.flow, b.flow) })
-	dst = appendWords(r.appendSums(dst, &r.total), uint64(len(used)))
-	for _, f := range used {
-		dst = r.appendSums(appendWords(dst, uint64(f.flow)), f)
+	slices.SortFunc(used, func(a, b record) int { return cmp.Compare(a.flow, b.flow) })
+	total := r.seal(r.total)
+	sums := total.words()
+	dst = appendWords(appendWords(dst, sums[:]...), uint64(len(used)))
+	for i := range used {
+		sums = used[i].words()
+		dst = appendWords(appendWords(dst, uint64(used[i].flow)), sums[:]...)
 	}
 	return wire.Seal(dst, start), nil
-}
-
-func (r *Receiver) appendSums(dst []byte, f *record) []byte {
-	sealed := r.seal(*f)
-	words := sealed.words()
-	return appendWords(dst, words[:]...)
 }
 
 // MarshalBinary returns the encoding. The error is always nil.
@@ -85,9 +88,8 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 // the link, the references and the packets that wait. The error wraps [estimate.ErrEncoding]; r is
 // then unchanged.
 //
-// It allocates what the encoded Config asks for, [Config.MemorySize], which can be far more than
-// the length of the encoding. It refuses more than r's own Config takes, that of a zero Receiver
-// being [DefaultConfig], unless it is at most 64 times the length of the encoding.
+// It allocates what the encoded Config asks for, [Config.MemorySize], but refuses more than r's own
+// Config takes, that of a zero Receiver being [DefaultConfig], and 64 times the encoding's length.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
 	own := DefaultConfig
 	if r.tracker != nil {
@@ -110,7 +112,8 @@ func decode(data []byte, most int64) (*Receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := readWords[[configFields]uint64](&d)
+	var w [configFields]uint64
+	readWords(&d, w[:])
 	c := Config{w[0], int64(w[1]), uint32(w[2]), int(w[3]), Method(w[4]), int(w[5]), int(w[6])}
 	if c.words() != w {
 		return nil, malformed("sizes of %d", w)
@@ -139,13 +142,6 @@ func decode(data []byte, most int64) (*Receiver, error) {
 	return r, d.Close()
 }
 
-func readWords[A [configFields]uint64 | [sumsFields]uint64](d *wire.Reader) (words A) {
-	for i := range len(words) {
-		words[i] = d.Uint64()
-	}
-	return words
-}
-
 func (r *Receiver) fill(d *wire.Reader, flows int64) error {
 	for _, n := range r.counts.list() {
 		*n = d.Uint64()
@@ -165,14 +161,11 @@ func (r *Receiver) fill(d *wire.Reader, flows int64) error {
 	before := hashing.Flow(0)
 	for i := range flows {
 		f, sums := hashing.Flow(d.Uint64()), record{}
-		if i > 0 && f <= before {
-			return malformed("flow %#016x after %#016x", uint64(f), uint64(before))
-		}
 		if err := sums.read(d); err != nil {
 			return err
 		}
-		if sums.count() == 0 || sums.count() > room {
-			return malformed("%d packets of flow %d, want 1 to %d", sums.count(), i, room)
+		if n := sums.count(); n == 0 || n > room || i > 0 && f <= before {
+			return malformed("%d packets of flow %#016x after %#016x, want 1 to %d", n, uint64(f), uint64(before), room)
 		}
 		room -= sums.count()
 		before, sums.flow = f, f
@@ -184,7 +177,8 @@ func (r *Receiver) fill(d *wire.Reader, flows int64) error {
 }
 
 func (r *record) read(d *wire.Reader) error {
-	w := readWords[[sumsFields]uint64](d)
+	var w [sumsFields]uint64
+	readWords(d, w[:])
 	*r = record{tally: w[0], base: int64(w[1]), sum: int64(w[2]), squares: math.Float64frombits(w[3]),
 		error: math.Float64frombits(w[4]), doubtful: uint32(w[5])}
 	exact := r.words() == w && (r.count() == 0 || uint64(r.sum) < r.count()) // the base is the mean, rounded down

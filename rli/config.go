@@ -12,26 +12,13 @@ type Method uint8
 
 // The methods.
 const (
-	// Auto interpolates within busy periods of the link, or as Linear until the link's rate is
-	// known and it has shown that it behaves as assumed, and while straight lines are closer to the
-	// references.
-	Auto Method = iota
-	// Linear interpolates between the references on both sides: RLI's estimator, eq. (1).
-	Linear
-	// Left uses the delay of the reference before: the RLI-L estimator. It needs no buffer.
-	Left
+	// Auto interpolates within busy periods of the link, and as Linear until the link is known and
+	// while straight lines are closer to the references.
+	Auto   Method = iota
+	Linear        // interpolates between the references on both sides: RLI's estimator, eq. (1)
+	Left          // uses the delay of the reference before: the RLI-L estimator, without a buffer
 	methods
 )
-
-var methodNames = [methods]string{"auto", "linear", "left"}
-
-// String returns the method's name in lower case.
-func (m Method) String() string {
-	if m < methods {
-		return methodNames[m]
-	}
-	return "unknown method"
-}
 
 // Limits of a Config.
 const (
@@ -41,8 +28,7 @@ const (
 	maxSize   = 1 << 16 // bytes of a reference packet
 )
 
-// A Config holds every size of a receiver. Two receivers can be merged only if their Configs are
-// equal.
+// A Config holds every size of a receiver. Receivers can be merged if theirs are equal.
 type Config struct {
 	// Identity identifies what flows are hashed with: the [hashing.Fingerprint] of a seed or of a
 	// [hashing.SipHash]. Encodings carry it, so it must not be the secret itself.
@@ -54,13 +40,11 @@ type Config struct {
 	Rate int64
 
 	// Injector identifies the injector whose references the receiver takes. Others' only count as
-	// departures. If several injectors send to one place, use a receiver for each, and report the
-	// others' packets to it with Pass. If one sender sends to several places, use an injector for
-	// each.
+	// departures. If several send to one place, use a receiver for each, and report the others'
+	// packets to it with Pass. If one sends to several places, use an injector for each.
 	Injector uint32
 
-	// ReferenceBytes is the size of a reference packet on the link, 1 to 65,536. Count it as the
-	// sizes of other packets are counted.
+	// ReferenceBytes is the size of a reference packet, 1 to 65,536, counted as other packets' are.
 	ReferenceBytes int
 
 	// Method is how delays are estimated.
@@ -68,8 +52,7 @@ type Config struct {
 
 	// Buffer is the number of packets that can wait for the next reference: 1 to 2^24, and at least
 	// the injector's longest distance between references, Every or Sparse and a quarter; 0 with
-	// Left. When it fills up, the receiver estimates the packets in it from what it has seen so
-	// far.
+	// Left. A full one is estimated from what was seen so far.
 	Buffer int
 
 	// Flows is the number of flow records, 1 to 2^26. When all are in use, a new flow takes the
@@ -102,8 +85,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// slots returns the number of places in the table of flows: a power of two of which the flows take
-// at most three quarters, so that searches are short.
+// slots returns the places in the table of flows: a power of two, of which flows take three quarters.
 func (c *Config) slots() int {
 	n := group
 	for n/4*3 < c.Flows {

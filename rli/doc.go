@@ -34,10 +34,9 @@
 //   - [Auto] interpolates within busy periods of the link. A packet that departs
 //     later than the link could have sent it behind the one before found the link
 //     idle, and did not wait; packets behind it wait for no longer than the link has
-//     been busy. Auto learns the rate of the link, the base delay, which is neither
-//     waiting nor transmission, the errors of stamps and the drift of the clocks. It
-//     uses straight lines where references contradict it ([Counts].Conflicts), or
-//     straight lines are closer to them, or the queue is never empty.
+//     been busy. Auto learns the link's rate, the base delay, the errors of stamps and
+//     the drift of the clocks, and uses straight lines where these are closer to the
+//     references, or references contradict it ([Counts].Conflicts).
 //
 // # How sure it is
 //
@@ -46,16 +45,12 @@
 // [Result.DeviationInterval]. How often they hold the truth, and how wide they
 // are: go run ./bench ours-rli-robust.
 //
-// Some packets have delays that references do not tell. If they are more than
-// one in 20 of a flow, its answer is an error that wraps [ErrUntrusted] and says
-// why; if they are fewer, the interval is wider by what they may add:
-//
-//   - no reference followed them, because the injector stopped;
-//   - packets overtake each other, lately: there are classes or several paths;
-//   - references are lost where packets are not, perhaps just when it is slow;
-//   - packets are lost behind the link, and references waited for them;
-//   - the sender's software pauses for more than a fifth of what delays vary;
-//   - a clock was stepped between the flow's packets.
+// Some packets have delays that references do not tell: the injector stopped, packets
+// overtake each other, references are lost where packets are not or waited for packets
+// that were lost behind the link, the sender's software pauses, a clock was stepped. If
+// they are more than one in 20 of a flow, its answer is an error that wraps
+// [ErrUntrusted] and says why; if they are fewer, the interval is wider by what they
+// may add.
 //
 // # What it assumes
 //

@@ -43,10 +43,10 @@ func (c *Counts) list() [countFields]*uint64 {
 
 const countFields = 14
 
-func (c *Counts) add(b *Counts) {
-	theirs := b.list()
-	for i, n := range c.list() {
-		*n += *theirs[i]
+// add adds theirs to mine, field by field.
+func add[T uint64 | float64](mine, theirs []*T) {
+	for i, x := range mine {
+		*x += *theirs[i]
 	}
 }
 
@@ -79,12 +79,10 @@ func (r *Receiver) Total() (Result, error) {
 func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
-			flow := &r.flows.records[i]
-			if flow.count() == 0 {
-				continue
-			}
-			if res, err := r.result(flow, 0); err == nil && !yield(flow.flow, res) {
-				return
+			if flow := &r.flows.records[i]; flow.count() > 0 {
+				if res, err := r.result(flow, 0); err == nil && !yield(flow.flow, res) {
+					return
+				}
 			}
 		}
 	}
@@ -107,13 +105,14 @@ const (
 	// least is the smallest number of references from which intervals are made, as a burst goes on
 	// for several, and enough that of pairs that tell whether errors are alike.
 	least, enough = 128, 64
-	// Errors have heavy tails: Student's distribution of n degrees, fewestDegrees and one more for
-	// two stretches, whose deviation is √(n/(n−tails)) times theirs.
-	fewestDegrees = 3.2
-	tails         = 1.1
+	// fewestDegrees and one more for each stretch are the degrees of Student's distribution that
+	// errors have: predictions are off themselves.
+	fewestDegrees = 3
 	// leaning is how many standard errors of the references' mean error all estimates may be off
-	// by, as they learn from these, and how many typical errors those may be that no reference tested.
-	leaning = 3
+	// by, as they learn from these.
+	leaning = 2
+	// untestedErrors is how many typical errors those may be off by that no reference tested.
+	untestedErrors = 3
 )
 
 // result returns the estimate of a record, and of others that were not estimated.
@@ -126,7 +125,10 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	res := Result{Delay: f.delay()}
 	variance := f.error / (n * n) // of the mean
 	single := variance * stretches
-	ratio := q.seen / q.told
+	// Predictions were corrected by the same errors, so their ratio is drawn to one, the more so if a
+	// few large errors decide it.
+	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
+	ratio := (many*q.seen/q.told + least) / (many + least)
 	shared := q.alike()
 	common := single * leaning * leaning * q.squares / (q.packets * q.told)
 	res.error = math.Sqrt(ratio*(variance+shared*(single-variance)) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
@@ -134,13 +136,13 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	if q.references < least || doubtful > mostDoubtful || !(res.error+res.single >= 0) { // or an encoding says what no references show
 		res.error, res.single = math.Inf(1), math.Inf(1)
 	}
-	degrees := fewestDegrees + 1/(2/stretches+2*shared)
-	res.error *= math.Sqrt(1 - tails/degrees)
-	// A mean square x̄ whose variance is v has 2x̄²/v degrees. A few large errors leave few.
+	degrees := fewestDegrees + 1/(1/stretches+shared)
+	res.error *= math.Sqrt(1 - 1/degrees)
+	// A mean square x̄ whose variance is v has 2x̄²/v degrees.
 	res.degrees = max(1/(1/degrees+q.fourths/max(2*q.seen*q.seen, math.SmallestNonzeroFloat64)), 1)
 	far := q.span
 	if doubts(f.doubtful&allDoubts) == untested { // their references are as good as those that follow
-		far = min(far, leaning*res.single)
+		far = min(far, untestedErrors*res.single)
 	}
 	// Stamps may all be off alike, by half of their grain, or each by itself.
 	grain := (q.slack - tolerance) / 2

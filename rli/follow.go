@@ -3,8 +3,8 @@ package rli
 import "math"
 
 // Reference records a reference packet whose last bit departed at time received, and estimates all
-// packets that wait for it. A reference that came twice, or after a later one, or from another
-// injector, or that contradicts all others, only counts as a departure: see Counts.
+// packets that wait for it. One that came twice, after a later one or from another injector, or that
+// contradicts all others, only counts as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	made(r.tracker != nil, "Receiver")
 	before, size := r.latest, int32(r.config.ReferenceBytes)
@@ -27,7 +27,10 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	apart := named && p.After > 0 && r.busy && r.excess(size, received) > r.slack
 	found := !apart && r.depart(size, received)
 	due := r.config.Method == Auto && r.measure(&p, received, before, named)
-	if r.busy {
+	if !r.busy {
+		r.test(right)
+		r.settle(&right, nil)
+	} else {
 		if !named || found {
 			before = departure{}
 		}
@@ -35,9 +38,6 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 		if apart {
 			r.depart(size, received)
 		}
-	} else {
-		r.test(right)
-		r.settle(&right, nil)
 	}
 	r.earlier, r.left = r.left, right
 	r.gap++
@@ -107,14 +107,12 @@ func (r *Receiver) lose(n float64, all, recent *float64, why doubts) {
 	}
 }
 
-// astray returns how likely it is that a reference waited for its packet, long enough to matter, and
-// that this packet was lost behind the link: one in front of the link takes none of its time. Of the
-// packets since the reference before, a share was lost.
+// astray returns how likely a reference waited for its packet, long enough to matter, and this was lost
+// behind the link: one in front of it takes none of its time. A share of the packets was lost.
 func (r *Receiver) astray(p *ReferencePacket, own *mark, before departure, share float64) float64 {
-	switch size := int32(r.config.ReferenceBytes); {
-	case p.Behind == 0 || r.passed != r.left.passed:
-		return 0
-	case r.perByte > 0 && r.excess(size, own.departed) <= r.slack: // directly behind another packet
+	behind := r.perByte > 0 && r.excess(int32(r.config.ReferenceBytes), own.departed) <= r.slack // another packet
+	switch {
+	case p.Behind == 0 || r.passed != r.left.passed || behind:
 		return 0
 	case r.busy && r.link.trusted(): // the link was idle before it, so far as is seen
 		if float64(own.delay)-r.own()-r.link.base(own.departed) > r.link.tolerance {
@@ -139,8 +137,8 @@ func (r *Receiver) astray(p *ReferencePacket, own *mark, before departure, share
 	return 1
 }
 
-// pauses takes in how long after its packet a reference was sent. Software may be stopped in between,
-// and so between any packet's stamp and its way: most such stops no reference sees.
+// pauses takes in how long after its packet a reference was sent. If software is stopped in between, it
+// is so between other packets' stamps and their way, too.
 func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	if p.After == 0 {
 		return
@@ -154,9 +152,8 @@ func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	}
 }
 
-// learn takes in what a reference reveals about busy periods, and estimates the packets before it.
-// after is how long after the packet before, if given, it was sent; apart says that the link was
-// idle in between.
+// learn takes in what a reference reveals about busy periods, and estimates the packets before it. It
+// was sent so long after the packet before, if given, and apart if the link was idle in between.
 func (r *Receiver) learn(own, right mark, before departure, after float64, apart bool) {
 	itself, known := r.place(&own, before, after, apart)
 	if r.link.trusted() {
@@ -164,9 +161,9 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 	}
 	r.test(right)
 	r.settle(&right, &known)
-	from, ok := r.start(r.current)
+	from := r.start(r.current)
 	r.leftHere, r.leftAt = true, itself
-	x := witness{ok && r.link.trusted(), known, r.turns.mix(), 0, float64(right.packets)}
+	x := witness{r.periods[r.current].whole && r.link.trusted(), known, r.turns.mix(), 0, float64(right.packets)}
 	if known != itself { // the reference is behind the known packet
 		x.own = r.own()
 		if after == 0 { // it came at the same instant and took no time of its own
@@ -174,14 +171,15 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 		}
 	}
 	r.class.probe = probe{witness: x, from: from}
-	if r.periods[r.current].whole && r.link.pinned() {
-		r.class.offer(x, r.random())
+	if c := &r.class; r.periods[r.current].whole && r.link.pinned() {
+		if c.offers++; r.random()%c.offers == 0 { // as likely as all before
+			c.lesson = x
+		}
 	}
 }
 
-// place confronts the link with a reference. It returns the reference as a point of its busy
-// period, and the point that becomes known: the reference itself, or the packet before it if that
-// is given.
+// place confronts the link with a reference. It returns it as a point of its busy period, and the point
+// that becomes known: the reference itself, or the packet before it if that is given.
 func (r *Receiver) place(own *mark, before departure, after float64, apart bool) (itself, known point) {
 	l, t, here, behind := &r.link, own.departed, &r.periods[r.current], before.bytes > 0
 	// The base delay is subtracted from the waiting times only at the end.
@@ -195,6 +193,7 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	if here.whole {
 		b.low = known.wait - known.place
 	}
+	sure := l.sure
 	l.follow(t, b)
 	switch {
 	case apart:
@@ -204,7 +203,7 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	}
 	if trusted, base := l.trusted(), l.base(t); !l.learn(t, b) {
 		if r.counts.Conflicts++; trusted {
-			r.lostBase, r.lostTime, r.lostAt = base, t, r.stretch
+			r.lostBase, r.lostTime, r.lostAt = base, sure, r.stretch
 		}
 	}
 	if l.pinned() {

@@ -7,22 +7,21 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// An InjectorConfig says when references go out (section III-B.1): after Every packets, after
-// Interval nanoseconds, or whichever comes first, or by Algorithm 1.
+// An InjectorConfig says when references go out (section III-B.1): after Every packets, Interval
+// nanoseconds, or whichever comes first, or by Algorithm 1.
 type InjectorConfig struct {
 	// Every is the n of 1-in-n: the number of packets between references, up to 10^9, give or take
 	// a quarter, so that references keep step with no flow. Zero means not by number.
 	Every int
 
-	// Interval is the τ of 1-in-τ: the nanoseconds between references, up to 10^15, on average: a
-	// reference goes out after as many packets as pass in that time lately, as the first one after
-	// a given time waits less than others. Zero means not by time.
+	// Interval is the τ of 1-in-τ: the nanoseconds between references, up to 10^15, on average. They
+	// go out after as many packets as pass in that time lately: the first packet after a given time
+	// waits less than others. Zero means not by time.
 	Interval int64
 
 	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If it is not 0,
 	// Algorithm 1 adapts to the utilisation u, over 16 times Sparse packets: Every is the distance
-	// up to 60 % of Rate, 1/r_max, and Sparse, Every to 10^6, the one from 85 % on, 1/r_min. In
-	// between the rate of references is an ellipse:
+	// up to 60 % of Rate, 1/r_max, Sparse, Every to 10^6, from 85 % on, 1/r_min, and in between:
 	//
 	//	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
 	Rate   int64
@@ -60,8 +59,8 @@ func (c *InjectorConfig) Validate() error {
 	return nil
 }
 
-// An Injector decides when reference packets go out. It is not safe for concurrent use. Make one
-// with NewInjector; the zero value panics.
+// An Injector decides when reference packets go out. It is not safe for concurrent use, and the zero
+// value panics.
 type Injector struct {
 	config  InjectorConfig
 	n       int     // packets between references at present
@@ -89,9 +88,8 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 	return &Injector{config: c, n: 1}, nil
 }
 
-// Packet reports a packet of the given size that goes out at time t. If it returns true, send the
-// reference directly behind that packet: encode it with Append. The first packet is followed by a
-// reference. Times must not decrease.
+// Packet reports a packet of the given size that goes out at time t, not before earlier ones. If it
+// returns true, as for the first, send the reference directly behind it: encode it with Append.
 func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	made(j.n > 0, "Injector")
 	j.packets++
@@ -118,7 +116,10 @@ func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 		j.took += float64(max(t-j.last, 1)) - j.took/lately
 	}
 	j.n = j.distance()
-	j.left = j.draw()
+	// The next one is n packets away, give or take a quarter.
+	uniform := float64(hashing.Word(uint64(j.config.Injector), j.next)>>11) / (1 << 53)
+	quarter := j.n / 4
+	j.left = float64(j.n-quarter+int(uniform*float64(2*quarter+1))) / float64(j.n)
 	j.next++
 	j.last, j.since = t, j.packets
 	return p, true
@@ -138,15 +139,7 @@ func (j *Injector) distance() int {
 	return n
 }
 
-// draw draws how many times n packets the next reference is away: one, give or take a quarter.
-func (j *Injector) draw() float64 {
-	uniform := float64(hashing.Word(uint64(j.config.Injector), j.next)>>11) / (1 << 53)
-	quarter := j.n / 4
-	return float64(j.n-quarter+int(uniform*float64(2*quarter+1))) / float64(j.n)
-}
-
-// measure updates the moving average (lines 10 and 11), every Sparse packets. The paper does so at
-// every reference, so that a burst that was noticed is looked at no more.
+// measure updates the moving average (lines 10 and 11), but not at references: bursts would be missed.
 func (j *Injector) measure(t int64) {
 	if t <= j.measured {
 		return

@@ -51,10 +51,7 @@ func TestIntervalsCover(t *testing.T) {
 					naive++
 				}
 			}
-			total, err := r.Total()
-			if err != nil {
-				t.Fatal(err)
-			}
+			total := must(r.Total())
 			in := total.MeanInterval(confidence)
 			if means < (confidence-0.01)*flows || deviations < (confidence-0.01)*flows || !in.Contains(all.Mean()) {
 				t.Errorf("%s, %v: means %.3f, deviations %.3f, total %.0f in %.0f to %.0f", test.name, m, means/flows, deviations/flows,

@@ -2,8 +2,7 @@ package rli
 
 import "math"
 
-// A period is a busy period of the link: it begins when a packet finds the link idle and ends when
-// the link has sent everything.
+// A period is a busy period of the link, from a packet that finds it idle until all are sent.
 type period struct {
 	first int64   // departure of its first packet
 	lead  float64 // ns that its first packet took: the period began at first − lead
@@ -14,11 +13,8 @@ type period struct {
 
 const periodSize = 32
 
-// place returns how long the link had been busy when it began to send a packet of size ns that
-// departed at t.
-func (p *period) place(t int64, size float64) float64 {
-	return float64(t-p.first) + (p.lead - size)
-}
+// place returns how long the link was busy when it began to send a packet of size ns that departed at t.
+func (p *period) place(t int64, size float64) float64 { return float64(t-p.first) + (p.lead - size) }
 
 // A point is a packet whose waiting time is known.
 type point struct {
@@ -26,19 +22,16 @@ type point struct {
 	wait  float64
 }
 
-// bounds is the interval that references allow for the base delay, relative to the origin: the part
-// that is neither waiting nor transmission, but propagation and the offset of the clocks.
+// bounds is the interval that references allow for the base delay, relative to the origin:
+// propagation and the offset of the clocks.
 type bounds struct{ low, high float64 }
 
 var unbounded = bounds{math.Inf(-1), math.Inf(1)}
 
-func (b bounds) and(c bounds) bounds { return bounds{max(b.low, c.low), min(b.high, c.high)} }
-
+func (b bounds) and(c bounds) bounds   { return bounds{max(b.low, c.low), min(b.high, c.high)} }
 func (b bounds) plus(x float64) bounds { return bounds{b.low + x, b.high + x} }
-
-func (b bounds) width() float64 { return b.high - b.low }
-
-func (b bounds) middle() float64 { return b.low + b.width()/2 }
+func (b bounds) width() float64        { return b.high - b.low }
+func (b bounds) middle() float64       { return b.low + b.width()/2 }
 
 const (
 	proof   = 16   // references in a row without a contradiction after which the link is trusted
@@ -53,12 +46,12 @@ type link struct {
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
 
-	// The base delay changes if one clock runs faster than the other, by slope ns per ns since a
-	// time. References that found the link idle reveal it exactly; every fourth of them is kept,
-	// the latest last.
+	// If one clock runs faster, the base delay changes by slope ns per ns since a time. References that
+	// found the link idle reveal it exactly; every fourth is kept, the latest last.
 	slope float64
 	since int64
 	exact int
+	sure  int64 // when the latest was, or the base delay was not pinned yet
 	bases [3]struct {
 		time int64
 		base float64
@@ -73,12 +66,12 @@ func (l *link) relax(slack float64) {
 // drift returns how much the base delay has changed at time t.
 func (l *link) drift(t int64) float64 { return l.slope * float64(t-l.since) }
 
-// follow takes in the bounds from a reference received at time t. If they are exact, and the base
-// delay goes along another line than it did, the slope changes.
+// follow takes in bounds of time t. If exact ones are on another line than earlier, the slope changes.
 func (l *link) follow(t int64, b bounds) {
 	if !(b.width() <= l.tolerance) {
 		return
 	}
+	l.sure = t
 	if l.exact++; l.exact%4 != 0 {
 		return
 	}
@@ -102,13 +95,12 @@ func (l *link) follow(t int64, b bounds) {
 // bounds are what all references allow.
 func (l *link) bounds() bounds { return l.recent.and(l.before) }
 
-// fits reports whether the bounds at time t agree with what is known.
+// fits reports whether bounds at time t agree with what is known.
 func (l *link) fits(t int64, b bounds) bool {
 	return l.bounds().and(b.plus(-l.drift(t))).width() >= -l.tolerance
 }
 
-// learn takes in the bounds of one reference and reports whether they fit. If they do not, it
-// forgets everything it knew.
+// learn takes in the bounds of a reference. If they do not fit, it forgets all others.
 func (l *link) learn(t int64, b bounds) bool {
 	fits := l.fits(t, b)
 	if !fits {
@@ -118,6 +110,9 @@ func (l *link) learn(t int64, b bounds) bool {
 	l.age++
 	if l.age >= memory && l.recent.width() <= l.tolerance {
 		l.before, l.recent, l.age = l.recent, unbounded, 0
+	}
+	if !l.pinned() {
+		l.sure = t
 	}
 	l.agreed++
 	return fits

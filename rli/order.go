@@ -3,13 +3,10 @@ package rli
 import "cmp"
 
 // An order follows the numbers and times of one injector's references, so that a late, forged or
-// broken one does no harm.
-//
-// A reference with a later number that says it was sent earlier is wrong, which bounds every delay
-// from above. One is implausible that is below the smallest of the latest by several times their
-// range. A stepped clock looks the same, so implausible references are left out until a few in a
-// row agree with each other. Tagged ones that were sent before others are left out for good:
-// somebody may replay old ones.
+// broken one does no harm: one with a later number that says it was sent earlier, or whose delay is
+// below the smallest of the latest by several times their range. A stepped clock looks the same, so
+// these are left out until a few in a row agree with each other. Tagged ones that were sent before
+// others are left out for good: somebody may replay old ones.
 type order struct {
 	begun bool
 	top   uint64 // the largest number
@@ -24,7 +21,7 @@ type order struct {
 // A reading is what a reference says.
 type reading struct{ sent, delay int64 }
 
-// An extent is the smallest and the largest of some delays.
+// An extent is the smallest and the largest of n delays.
 type extent struct {
 	low, high int64
 	n         int
@@ -49,8 +46,7 @@ const (
 
 func (o *order) extent() extent { return o.recent.and(o.before) }
 
-// accept reports whether a reference is fit for interpolation, whether it follows a step of a
-// clock, and how many were lost before it.
+// accept reports whether a reference is fit, follows a step of a clock, and how many were lost before.
 func (o *order) accept(number uint64, told reading, tagged bool) (fit, stepped bool, lost uint64) {
 	if o.begun && number <= o.top && told.sent <= o.sent {
 		if o.late++; o.late <= patience || tagged {
@@ -72,8 +68,7 @@ func (o *order) accept(number uint64, told reading, tagged bool) (fit, stepped b
 	return true, stepped, lost
 }
 
-// plausible reports whether a reference with a new number may be believed, and whether that means
-// that a clock was stepped.
+// plausible reports whether a reference with a new number is believed, and so a step of a clock.
 func (o *order) plausible(p reading, tagged bool) (believed, stepped bool) {
 	e := o.extent()
 	far := leeway*(e.high-e.low) + coarse // below others
@@ -130,8 +125,7 @@ func (r *Receiver) forget() {
 }
 
 // An account compares how many packets the injector saw with how many departed. First come, first
-// served, all packets sent before a reference depart before it, or never, so the number missing can
-// only grow. If it shrinks, packets were overtaken: references say nothing about those.
+// served, the number missing can only grow. If it shrinks, packets were overtaken.
 type account struct {
 	told    uint32 // packets that departed
 	begun   bool
@@ -140,8 +134,7 @@ type account struct {
 	packets float64 // all of that time
 }
 
-// settle takes in a reference that carries the number of packets sent, if not 0, and returns by how
-// many more are missing now, negative if they were overtaken, and whether this is known.
+// settle takes in the packets sent, if not 0, and returns how many more are missing, if that is known.
 func (a *account) settle(sent, gap uint32) (step int32, known bool) {
 	if sent == 0 {
 		return 0, false

@@ -25,6 +25,7 @@ const (
 	mostExtra = 64      // bytes more than its size that a packet takes at most
 	wander    = 1e-4    // no clock drifts by more in the time to send the largest packet,
 	largest   = 9000    // of so many bytes
+	large     = 1500    // bytes of most large ones
 )
 
 // sending returns how long the link takes to send a packet.
@@ -33,8 +34,7 @@ func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + 
 // own returns how long the link takes to send a reference.
 func (r *tracker) own() float64 { return r.sending(int32(r.config.ReferenceBytes)) }
 
-// perLineByte returns the ns that straight lines assume for a byte: 0 without a rate, or behind a
-// shaper, whose references follow sooner than the link could send them.
+// perLineByte returns the ns of a byte on lines: 0 without a rate, or behind a shaper, too fast for it.
 func (r *tracker) perLineByte() float64 {
 	alone := float64(r.config.ReferenceBytes) * r.perByte
 	l := &r.late
@@ -44,9 +44,8 @@ func (r *tracker) perLineByte() float64 {
 	return r.perByte
 }
 
-// follows reports whether the packet before a reference is the one that it was sent behind: the
-// size matches, and no packet was lost since the reference before, or the reference departed as
-// soon after it as the link sends it.
+// follows reports whether the packet before a reference is the one that it names: the size matches, and
+// no packet was lost since the reference before, or it departed directly behind it.
 func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, lossless bool) bool {
 	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
@@ -60,8 +59,8 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	return near || lossless
 }
 
-// keepPace sets, whenever the number of references has doubled, what the link spends on a packet
-// beside its bytes, such as a preamble, and how far off stamps are: hardly any by six deviations.
+// keepPace sets, whenever references have doubled, what the link spends on a packet beside its bytes,
+// such as a preamble, and how far off stamps are: hardly any by six deviations.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {
@@ -100,10 +99,9 @@ func (r *tracker) grind(received int64) {
 	}
 }
 
-// A meter learns the rate of the link. From when a reference joined the queue, the least delay
-// after it was sent at the latest, packets depart back to back until it departs, in the time that
-// bytes take and an overhead for each. Least squares over several spans give both. If any is off by
-// more than stamps are, the link is not of this kind.
+// A meter learns the rate of the link. From when a reference joined the queue, the least delay after
+// it was sent at the latest, packets depart back to back until it departs, in the time that bytes
+// take and an overhead for each, by least squares. If any span is off, the link is not of this kind.
 type meter struct {
 	spans [64]span
 	n     int
@@ -112,8 +110,6 @@ type meter struct {
 	told               uint32
 	passed, references uint64
 }
-
-const large = 1500 // bytes of a packet
 
 // A span is the time in which packets departed back to back.
 type span struct{ time, bytes, packets float64 }
@@ -125,8 +121,7 @@ func (m *meter) add(s span) bool {
 	return m.n == len(m.spans)
 }
 
-// rate returns how many ns a byte takes and a packet takes beside its bytes, the greatest error of
-// a span, and their mean length. Then it begins anew.
+// rate returns the ns of a byte and of a packet beside, the greatest error and mean length of spans.
 func (m *meter) rate() (perByte, extra, worst, mean float64) {
 	var bb, bp, pp, bt, pt, longest float64
 	for _, s := range m.spans {
@@ -151,8 +146,7 @@ func (m *meter) rate() (perByte, extra, worst, mean float64) {
 	return perByte, extra, worst, mean
 }
 
-// measure takes in what a reference reveals about the link's rate, if all packets since the one
-// before wait in the buffer. It reports whether it is time for learnRate.
+// measure takes in what a reference tells of the rate, and reports whether it is time for learnRate.
 func (r *Receiver) measure(p *ReferencePacket, received int64, before departure, named bool) bool {
 	m := &r.meter
 	whole := r.account.told-m.told == uint32(r.waiting) && r.passed == m.passed && r.references == m.references+1
@@ -172,8 +166,7 @@ func (r *Receiver) measure(p *ReferencePacket, received int64, before departure,
 	return m.add(s) || named && s.packets > 1 && m.add(span{float64(received - before.time), own, 1})
 }
 
-// learnRate switches to the rate of the meter, unless the link is trusted at another one. The
-// buffer must be empty.
+// learnRate switches to the meter's rate, unless the link is trusted at another. The buffer is empty.
 func (r *Receiver) learnRate(received int64) {
 	perByte, extra, worst, mean := r.meter.rate()
 	known := r.perByte > 0
@@ -183,12 +176,10 @@ func (r *Receiver) learnRate(received int64) {
 	if known && math.Abs(perByte-r.perByte)*large+math.Abs(extra-r.extra) <= r.slack {
 		return
 	}
-	r.perByte, r.extra, r.busy = perByte, extra, true
-	r.late = estimate.Moments{}
+	r.perByte, r.extra, r.busy, r.late = perByte, extra, true, estimate.Moments{}
 	r.slack = r.leastSlack()
 	r.unlearn()
-	r.current, r.leftHere = 0, false
-	r.turns = turns{}
+	r.current, r.leftHere, r.turns = 0, false, turns{}
 	r.periods[0] = period{first: received, lead: r.own()}
 }
 

@@ -23,18 +23,8 @@ type class struct {
 	cell   int     // of the sample
 }
 
-// offer makes x the lesson with the same probability as all before.
-func (c *class) offer(x witness, random uint64) {
-	if c.offers++; random%c.offers == 0 {
-		c.lesson = x
-	}
-}
-
 // end teaches the spread, now that the end of the period is known.
 func (c *class) end(s *spread, place float64) {
-	if !c.probe.given && !c.sample.given && c.offers == 0 {
-		return
-	}
 	c.probe.end(s, end{point: point{place: place}})
 	if x := &c.lesson; c.offers > 0 && x.place >= 1 {
 		left, packets := x.left(place), float64(c.offers)*x.packets
@@ -47,8 +37,8 @@ func (c *class) end(s *spread, place float64) {
 	c.sample.given, c.offers = false, 0
 }
 
-// compare draws one packet of a bridge to compare the estimate with what packets wait at that place
-// in the period: at once if its end is known, or else then. A reference takes own ns.
+// compare compares the estimate of one packet of a bridge with what packets wait at that place in the
+// period: at once if its end is known, or else then. A reference takes own ns.
 func (r *Receiver) compare(course *bridge, packets []held, p *period, own float64) {
 	if len(packets) == 0 || course.mend == nil || !p.whole {
 		return
@@ -70,8 +60,7 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period, own float6
 	}
 }
 
-// A probe is the latest reference of the current period. It is estimated once the next reference or
-// the end of the period is known, as if it had not come.
+// A probe is the latest reference of the period, to be estimated once the next or the end is known.
 type probe struct {
 	witness
 	from end
@@ -90,15 +79,15 @@ func (b *probe) end(s *spread, to end) {
 	if to.known {
 		to.wait = max(to.wait-b.own, 0)
 	}
-	course := s.bridge(b.from, to)
-	b.estimated, b.expected = course.at(b.mix, b.place)
+	course, miss := s.bridge(b.from, to), 0
+	b.estimated, b.expected, miss = course.at(b.mix, b.place)
 	since, left := b.place-b.from.place, to.place-b.place
 	if since <= 0 || left <= 0 {
 		return
 	}
-	cell, off := cellOf(b.mix, since, left), b.estimated-b.wait
-	told := b.expected / course.miss.at(cell)
-	course.miss.learn(cell, b.packets*off*off, b.packets*told*told, 1)
+	off, told := b.estimated-b.wait, b.expected/course.miss.at(miss)
+	course.miss.learn(miss, b.packets*off*off, b.packets*told*told, 1)
+	cell := cellOf(b.mix, since, left)
 	line, wait, variance := course.plain(cell, since, left)
 	switch {
 	case variance <= 0:

@@ -39,14 +39,9 @@ func (q *quality) list() [qualityFields]*float64 {
 }
 
 func (q *quality) add(b *quality) {
-	theirs := b.list()
-	for i, x := range q.list() {
-		if i < sumFields {
-			*x += *theirs[i]
-		} else {
-			*x = max(*x, *theirs[i])
-		}
-	}
+	mine, theirs := q.list(), b.list()
+	add(mine[:sumFields], theirs[:sumFields])
+	q.span, q.slack = max(q.span, b.span), max(q.slack, b.slack)
 }
 
 // A trend is a mean of which older values fade.
@@ -102,8 +97,7 @@ func (q *quality) alike() float64 {
 	return min((max(q.common, 0)+chance)/q.twins, 1)
 }
 
-// test estimates the left reference from the line between the one before it and the right one or,
-// with Left, the right one from the left one.
+// test estimates the left reference from its neighbours or, with Left, the right one from the left.
 func (r *Receiver) test(right mark) {
 	q, e := &r.quality, r.order.extent()
 	q.span = max(q.span, float64(e.high-e.low))

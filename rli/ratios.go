@@ -1,10 +1,14 @@
 package rli
 
-import "math"
+import (
+	"math"
 
-// ratios holds the ratio of what was seen to what was expected, by the mix of flows and doublings
-// of two times. Coarser cells complete cells that have little evidence. All are ratios of sums, so
-// that estimates multiplied by them add up to what was seen.
+	"github.com/hoplag/hoplag/hashing"
+)
+
+// ratios holds ratios of what was seen to what was expected, by the mix of flows and doublings of two
+// times. Coarser cells complete those of little evidence. All are ratios of sums, so that estimates
+// multiplied by them add up to what was seen.
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
@@ -16,8 +20,7 @@ type ratios struct {
 	next       int // number of samples at which values is computed anew
 }
 
-// A cell is the sum of what was seen, the sum of what was expected, and the amount of evidence
-// behind them.
+// A cell holds the sums of what was seen, of what was expected, and of the evidence for them.
 type cell struct{ seen, expected, evidence float64 }
 
 func (c *cell) learn(seen, expected, evidence float64) {
@@ -32,10 +35,8 @@ const (
 	square   = octaves * octaves
 	cellSize = 28 // with its value
 
-	// No factor exceeds this.
-	most = 4
-	// With more evidence than this, the older fades.
-	fading = 1024
+	most   = 4    // no factor exceeds this
+	fading = 1024 // with more evidence, the older fades
 )
 
 // octave returns the octave of a time, not negative; many are whole nanoseconds, but for rounding.
@@ -53,9 +54,7 @@ func newRatios(mixes int, prior, reluctance, most float64, root bool) ratios {
 }
 
 // cellOf returns the cell of a mix and two times.
-func cellOf(m mix, since, left float64) int {
-	return int(m)*square + octave(since)*octaves + octave(left)
-}
+func cellOf(m mix, x, y float64) int { return int(m)*square + octave(x)*octaves + octave(y) }
 
 func (r *ratios) at(cell int) float64 { return float64(r.values[cell&(len(r.values)-1)]) }
 
@@ -68,38 +67,45 @@ func (r *ratios) learn(at int, seen, expected, evidence float64) {
 }
 
 // workOut completes each cell from those around it, from coarse to fine.
-func (r *ratios) workOut() { r.complete(0, 0, len(r.cells)/octaves, octaves, r.prior) }
+func (r *ratios) workOut() {
+	value := r.prior
+	if len(r.cells) > square {
+		all := r.sum(0, 0, len(r.cells)/octaves, octaves)
+		value = all.refine(value, r.reluctance, r.most)
+	}
+	for mix := 0; mix < len(r.cells); mix += square {
+		r.complete(mix/octaves, 0, octaves, value)
+	}
+}
 
-// complete sets the values of a rectangle of cells, of all mixes or a square of one, to a value
-// refined by what was seen in it, and then in its parts.
-func (r *ratios) complete(i, k, height, width int, value float64) {
-	var all cell
+// sum returns the sum of a rectangle of cells.
+func (r *ratios) sum(i, k, height, width int) (all cell) {
 	for row := i; row < i+height; row++ {
 		for _, c := range r.cells[row*octaves+k : row*octaves+k+width] {
 			all = cell{all.seen + c.seen, all.expected + c.expected, all.evidence + c.evidence}
 		}
 	}
+	return all
+}
+
+// complete sets a square of cells to a value refined by what was seen in it, and then in its parts.
+func (r *ratios) complete(i, k, width int, value float64) {
+	all := r.sum(i, k, width, width)
 	value = all.refine(value, r.reluctance, r.most)
-	if all.expected <= 0 || width == 1 {
-		if r.root {
-			value = math.Sqrt(value)
-		}
-		for row := i; row < i+height; row++ {
-			for at := row*octaves + k; at < row*octaves+k+width; at++ {
-				r.values[at] = float32(value)
-			}
+	if all.expected > 0 && width > 1 {
+		half := width / 2
+		for _, part := range [][2]int{{i, k}, {i, k + half}, {i + half, k}, {i + half, k + half}} {
+			r.complete(part[0], part[1], half, value)
 		}
 		return
 	}
-	if height > width {
-		for row := i; row < i+height; row += width {
-			r.complete(row, k, width, width, value)
-		}
-		return
+	if r.root {
+		value = math.Sqrt(value)
 	}
-	half := width / 2
-	for _, part := range [][2]int{{i, k}, {i, k + half}, {i + half, k}, {i + half, k + half}} {
-		r.complete(part[0], part[1], half, half, value)
+	for row := i; row < i+width; row++ {
+		for at := row*octaves + k; at < row*octaves+k+width; at++ {
+			r.values[at] = float32(value)
+		}
 	}
 }
 
@@ -112,4 +118,37 @@ func (c *cell) refine(coarser, reluctance, most float64) float64 {
 		reluctance = 0
 	}
 	return (c.evidence*min(max(c.seen/c.expected, 0), most) + reluctance*coarser) / (c.evidence + reluctance)
+}
+
+// A mix says how flows take turns in a busy period. Where all packets ahead are of its own flow, a
+// packet waits for its own sender only; where flows take turns, they met, and the queue grew.
+type mix int32
+
+const mixes = 4
+
+// turns counts how often flows took turns in a period so far.
+type turns struct {
+	flow             hashing.Flow // of the latest packet
+	packets, changes int32
+}
+
+func (t *turns) meet(f hashing.Flow) {
+	if f != t.flow && t.packets > 0 {
+		t.changes++
+	}
+	t.flow = f
+	t.packets++
+}
+
+// mix returns that of the packets so far: no changes, up to one in eight packets, in two, or more.
+func (t *turns) mix() mix {
+	switch {
+	case t.changes == 0:
+		return 0
+	case t.changes*8 < t.packets:
+		return 1
+	case t.changes*2 < t.packets:
+		return 2
+	}
+	return 3
 }

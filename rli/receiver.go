@@ -11,8 +11,8 @@ import (
 )
 
 // A Receiver estimates the delay of every packet that departs from a link, and keeps sums for each
-// flow. Make one with NewReceiver; it never grows. It is not safe for concurrent use, and the zero
-// value panics but in UnmarshalBinary.
+// flow. It never grows. It is not safe for concurrent use, and the zero value panics but in
+// UnmarshalBinary.
 type Receiver struct {
 	*tracker
 	draws uint64
@@ -39,10 +39,9 @@ func NewReceiver(c Config) (*Receiver, error) {
 	}, nil
 }
 
-// NewRotation returns two receivers that take turns, one interval after another. What is known
-// about the link, and the packets that wait for a reference, pass from one to the other: call Flush
-// before Rotate to count those. Use the receiver that Rotate returns for queries and encoding only.
-// The error wraps [estimate.ErrConfig].
+// NewRotation returns two receivers that take turns, one interval after another, and share what is
+// known about the link, and the packets that wait: call Flush before Rotate to count those. Use what
+// Rotate returns for queries and encoding only. The error wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 	var shared *tracker
 	return estimate.NewRotation(func() (*Receiver, error) {
@@ -101,16 +100,15 @@ func (r *Receiver) Pass(bytes int, t int64) {
 	}
 }
 
-// Flush estimates the packets that wait for a reference from what was seen so far. Call it at the
-// end of the traffic, or before reading results that should include them.
+// Flush estimates the packets that wait for a reference from what was seen so far. Call it at the end
+// of the traffic, or before results that should include them.
 func (r *Receiver) Flush() {
 	made(r.tracker != nil, "Receiver")
 	r.settle(nil, nil)
 }
 
-// Reset forgets all measurements, for the next interval. It keeps what is known about the link, the
-// latest reference, and the packets that wait for the next one; call Flush first to count those in
-// this interval.
+// Reset forgets all measurements, for the next interval, but not what is known about the link, nor the
+// packets that wait: call Flush first to count those in this interval.
 func (r *Receiver) Reset() {
 	r.flows.reset()
 	r.total = record{}
@@ -118,15 +116,16 @@ func (r *Receiver) Reset() {
 	r.stepFirst, r.stepLast = 0, 0
 }
 
-// Merge adds the flows and counts of b, which saw other flows of the same interval or another
-// interval. A flow's record for which there is no room is shed whole. It leaves out packets that
-// wait in b. The error wraps [estimate.ErrMismatch]; r is then unchanged.
+// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that
+// wait in b. A record for which there is no room is shed whole. The error wraps [estimate.ErrMismatch];
+// r is then unchanged.
 func (r *Receiver) Merge(b *Receiver) error {
 	made(r.tracker != nil && b.tracker != nil, "Receiver")
 	if r.config != b.config {
 		return fmt.Errorf("rli: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	}
-	r.counts.add(&b.counts)
+	mine, theirs := r.counts.list(), b.counts.list()
+	add(mine[:], theirs[:])
 	r.quality.add(&b.quality)
 	if b.total.count() == 0 {
 		return nil

@@ -7,10 +7,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A record is what is kept of a flow: eight words, a cache line. Delays are relative to that of the
-// flow's first packet. A stretch is what is between two references and of one busy period. Errors
-// of different stretches are taken to be independent, errors within one to be alike: so the square
-// of the sum's error is over pairs of one stretch.
+// A record is what is kept of a flow: eight words, a cache line. Delays are relative to the first
+// packet's. Errors of different stretches, between two references and of one busy period, are taken to
+// be independent, so the square of the sum's error is over pairs of one stretch.
 type record struct {
 	flow    hashing.Flow
 	tally   uint64  // count and stretches
@@ -38,7 +37,8 @@ func (r *record) count() uint64 { return r.tally & countMask }
 
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
-// alike is the correlation of two errors of a stretch: of points of a Brownian bridge it is 1/2.
+// alike is the correlation of two errors of a stretch. Of two places of a Brownian bridge that have
+// nothing to do with each other it is 0.54, and of neighbours 1.
 const alike = 0.85
 
 // enter counts packets of a stretch, with the sum of their predicted errors.
@@ -88,19 +88,15 @@ func (r *record) rebase(base int64) {
 
 // seal makes a record ready to leave the receiver: its base is then the mean, rounded down.
 func (r *Receiver) seal(f record) record {
-	if f.count() == 0 {
+	n := int64(f.count())
+	if n == 0 {
 		return f
 	}
 	if r.across(&f) {
 		f.doubt(stepOfClock, f.count())
 	}
 	f.first, f.last, f.partial = 0, 0, 0
-	n := int64(f.count())
-	mean := f.sum / n
-	if f.sum%n < 0 { // rounded down
-		mean--
-	}
-	f.rebase(f.base + mean)
+	f.rebase(f.base + (f.sum-(f.sum%n+n)%n)/n)
 	f.squares = max(f.squares, 0)
 	return f
 }

@@ -10,30 +10,20 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A ReferencePacket is what a reference packet carries to the receiver. Its encoding has a
-// checksum, not a signature: set a key if strangers can send to the receiver, see
-// [Injector.SetKey].
+// A ReferencePacket is what a reference packet carries to the receiver. Set a key if strangers can
+// send to it: see [Injector.SetKey].
 type ReferencePacket struct {
-	// Sequence numbers the references of one injector from 0, so that the receiver notices lost,
-	// duplicated and reordered ones.
-	Sequence uint64
-
-	// Sent is when it was sent, by the sender's clock, in nanoseconds.
-	Sent int64
+	Sequence uint64 // numbers the references of one injector from 0
+	Sent     int64  // when it was sent, by the sender's clock, in nanoseconds
 
 	// Behind is the size of the packet sent directly before it, whose delay it reveals, or 0 if
-	// there was none or the size does not fit. (A reference that goes out with a packet waits for
-	// it, so its own delay is not what packets meet.) After is how many nanoseconds after that
-	// packet it was sent.
+	// there was none or the size does not fit. A reference that goes out with a packet waits for
+	// it, so its own delay is not what packets meet. After is how many ns it was sent after it.
 	Behind uint16
 	After  uint32
 
-	// Packets is the number of packets that its injector has seen, modulo 2^32, or 0 if unknown:
-	// see Counts.Missing and Counts.Overtaken.
-	Packets uint32
-
-	// Injector is the InjectorConfig.Injector of its sender.
-	Injector uint32
+	Packets  uint32 // that its injector has seen, modulo 2^32, or 0 if unknown
+	Injector uint32 // InjectorConfig.Injector of its sender
 }
 
 // The encoding, big-endian, between the head and the CRC-32C of package wire:

@@ -2,6 +2,7 @@ package rli_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -227,7 +228,7 @@ func compare(t *testing.T, r *rli.Receiver, events []event) {
 func TestPaperEstimators(t *testing.T) {
 	for _, name := range []string{"poisson", "flows"} {
 		for _, m := range []rli.Method{rli.Linear, rli.Left} {
-			t.Run(name+"/"+m.String(), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, m), func(t *testing.T) {
 				events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, name, 0.7, 1), nil)
 				slowPaper(events, m == rli.Left)
 				compare(t, receive(t, config(m), events), events)

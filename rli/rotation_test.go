@@ -13,10 +13,7 @@ import (
 func TestRotation(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 60000, source(t, "poisson", 0.5, 4), nil)
 	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
-		r, err := rli.NewRotation(config(m))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(rli.NewRotation(config(m)))
 		one := newReceiver(t, config(m))
 		var read chan estimate.Delay
 		var want estimate.Delay
@@ -28,19 +25,13 @@ func TestRotation(t *testing.T) {
 				r.Active().Flush()
 				one.Flush()
 			}
-			total, err := one.Total()
-			if err != nil {
-				t.Fatal(err)
-			}
+			total := must(one.Total())
 			if read != nil && <-read != want {
 				t.Errorf("%v, interval %d is another", m, part-1)
 			}
 			want, read = total.Delay, make(chan estimate.Delay, 1)
 			one.Reset()
-			done, err := r.Rotate()
-			if err != nil {
-				t.Fatal(err)
-			}
+			done := must(r.Rotate())
 			go func(read chan estimate.Delay) {
 				total, _ := done.Total()
 				if _, err := done.MarshalBinary(); err != nil {

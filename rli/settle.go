@@ -2,8 +2,7 @@ package rli
 
 import "math"
 
-// settle estimates and removes the packets in the buffer. right is the reference after them, and
-// known the point that it makes known; both are nil if there is none yet.
+// settle estimates and removes the packets in the buffer, with the reference after them, if any.
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting, why := r.buffer[:r.waiting], r.doubts
 	n := uint64(len(waiting))
@@ -42,11 +41,9 @@ const (
 	fewTests = 4   // of references: fewer do not tell how far off estimates are
 )
 
-// bridging reports whether packets are estimated within busy periods: the link is trusted, and
-// straight lines are no closer to references.
+// bridging reports whether the link is trusted, and straight lines are no closer to references.
 func (r *Receiver) bridging() bool {
-	closer := r.edge.n >= acquainted && r.edge.mean < 0
-	return r.busy && r.link.trusted() && !closer
+	return r.busy && r.link.trusted() && (r.edge.n < acquainted || r.edge.mean >= 0)
 }
 
 // A line is the delay of a packet of a reference's size by eq. (1), relative to the origin.
@@ -57,8 +54,8 @@ type line struct {
 
 func (l *line) at(t int64) float64 { return l.delay + float64(min(t, l.end)-l.begin)*l.slope }
 
-// lineBetween returns the line from one reference to another. It is level if one of them is missing
-// (the RLI-L estimator, section III-C, if the right one) or if both departed at the same instant.
+// lineBetween returns the line between two references. It is level if one is missing (RLI-L, section
+// III-C, if the right one) or both departed at one instant.
 func lineBetween(from, to *mark) line {
 	switch {
 	case to == nil:
@@ -71,8 +68,7 @@ func lineBetween(from, to *mark) line {
 	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// settleLine applies eq. (1). The predicted error is what that of lines was lately, and twice as
-// much if the line has one end only.
+// settleLine applies eq. (1). The predicted error is that of lines lately, twice it at one end only.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
 	error := math.Sqrt(r.lineError.mean)
@@ -90,9 +86,9 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 	return float64(int(bytes)-reference) * perByte
 }
 
-// settleBusy estimates waiting times one busy period after another: on a bridge from the period's
-// beginning or the left reference to the new reference or the period's end. If neither has come,
-// the latest packet is taken to wait as long as the left reference did.
+// settleBusy estimates waiting times one busy period after another, from its beginning or the left
+// reference to the new reference or its end. If neither has come, the latest packet is taken to wait as
+// long as the left reference did.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.periods[r.current].end = r.latest.time
 	idle := 0
@@ -105,10 +101,10 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		if len(packets) == 0 {
 			continue
 		}
-		from, _ := r.start(index)
+		from := r.start(index)
 		base := r.link.base(p.end)
-		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 {
-			idle++ // the first of the period, the only one that did not wait
+		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 { // the first of the period
+			idle++
 			if !from.known {
 				h.delay, h.error = round(base+r.sending(h.bytes)), 0
 				packets = packets[1:]
@@ -141,7 +137,7 @@ func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base flo
 	for i := range packets {
 		h := &packets[i]
 		size := r.sending(h.bytes)
-		wait, error := course.at(h.mix, p.place(h.time, size))
+		wait, error, _ := course.at(h.mix, p.place(h.time, size))
 		if h.delay = round(base + size + wait); error > 0 {
 			error = math.Sqrt(error*error + behind)
 		}
@@ -157,10 +153,9 @@ func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 		size := float64(h.bytes)*perByte + extra
 		since := p.place(h.time, size)
 		if left := end - since; since > 0 && left > 0 {
-			cell := cellOf(h.mix, since, left)
-			wait := min(s.expect(cell, since, left), since)
+			wait := min(s.expect(cellOf(h.mix, since, left), since, left), since)
 			h.delay = round(base + size + wait)
-			h.error = float32(predict(alone*wait, since, float64(s.miss[0].values[cell])))
+			h.error = float32(predict(alone*wait, since, s.miss[0].at(cellOf(h.mix, alone*wait, since))))
 			continue
 		}
 		h.delay, h.error = round(base+size), 0

@@ -7,8 +7,8 @@ import (
 )
 
 // A table holds the records of flows in groups of eight. A flow's search begins at a group drawn by
-// its hash and a secret, so that nobody can choose flows that begin at the same one, and goes on
-// while groups are full. It compares tags, a byte for each record.
+// its hash and a secret, so that nobody can choose flows that begin at one, and goes on while groups
+// are full. It compares tags, a byte for each record.
 type table struct {
 	records []record
 	tags    []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
@@ -26,14 +26,8 @@ const (
 )
 
 func newTable(c *Config, secret [2]uint64) table {
-	n := c.slots()
-	return table{
-		records: make([]record, n),
-		tags:    make([]uint64, n/group),
-		mask:    uint64(n/group - 1),
-		secret:  [2]uint64{secret[0], secret[1] | 1},
-		limit:   c.Flows,
-	}
+	n, secret := c.slots(), [2]uint64{secret[0], secret[1] | 1}
+	return table{records: make([]record, n), tags: make([]uint64, n/group), mask: uint64(n/group - 1), secret: secret, limit: c.Flows}
 }
 
 // mix returns a flow's hash in this table.
@@ -45,8 +39,7 @@ func (t *table) mix(f hashing.Flow) uint64 {
 // tag returns the tag of a mixed hash, never 0, from the high bits: neighbours share the low ones.
 func tag(mixed uint64) uint64 { return mixed>>57 | 0x80 }
 
-// matches returns the highest bits of the tags in a group that match a mixed hash, and perhaps of
-// one behind, but never of an empty place.
+// matches returns the highest bits of tags in a group that match a hash, and perhaps one behind.
 func matches(tags, mixed uint64) uint64 {
 	x := tags ^ tag(mixed)*lows
 	return (x - lows) &^ x & highs
@@ -105,27 +98,12 @@ func (t *table) mark(i int, tag uint64) {
 	*tags = *tags&^(0xff<<shift) | tag<<shift
 }
 
-// remove empties place i. If its group was full, a record behind it whose search went past it moves
-// into the gap, and so on with the gap that it leaves.
-func (t *table) remove(i int) {
+// release empties place i. A flow whose search went past its group is found no more unless the group
+// was not full, or is at once again: see lightest.
+func (t *table) release(i int) {
 	t.used--
-	gap := i
-	// The tag at the gap stays until the end, to show that the group was full.
-	for g := uint64(i) / group; ^t.tags[g]&highs == 0; {
-		g = (g + 1) & t.mask
-		far := (g - uint64(gap)/group) & t.mask
-		for at := int(g * group); at < int(g*group+group); at++ {
-			occupied := t.tags[g]>>(at%group*8)&0x80 != 0
-			if occupied && (g-t.mix(t.records[at].flow))&t.mask >= far {
-				t.records[gap] = t.records[at]
-				t.mark(gap, tag(t.mix(t.records[at].flow)))
-				gap = at
-				break
-			}
-		}
-	}
-	t.records[gap] = record{}
-	t.mark(gap, 0)
+	t.records[i] = record{}
+	t.mark(i, 0)
 }
 
 func (t *table) reset() {
@@ -134,44 +112,47 @@ func (t *table) reset() {
 	t.used = 0
 }
 
-// weight returns the record's weight: as many as it has packets, and half as much for each time
-// that it has been silent for as long as it lived, 16 stretches at least.
+// weight is the number of packets, halved for each time that the record was silent for as long as it
+// lived, 16 stretches at least.
 func (r *record) weight(now uint32) uint64 {
 	life := max(int32(r.last-r.first), 16)
 	return r.count() >> min(max(int32(now-r.last), 0)/life, 63)
 }
 
-// lightest returns the record of least weight, the longest silent of equals, in the first group
-// with records on the search path of f.
+// lightest returns the record of least weight, the longest silent of equals, in the first group of the
+// search for f, or the next that has records and is not full. It is -1 if there is none.
 func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) {
-	g := t.mix(f) & t.mask
-	for t.tags[g] == 0 {
-		g = (g + 1) & t.mask
-	}
 	place = -1
-	for i := int(g * group); i < int(g*group+group); i++ {
-		r := &t.records[i]
-		if t.tags[g]>>(i%group*8)&0x80 == 0 {
+	begin := t.mix(f) & t.mask
+	for step := uint64(0); step <= t.mask && place < 0; step++ {
+		g := (begin + step) & t.mask
+		if step > 0 && ^t.tags[g]&highs == 0 {
 			continue
 		}
-		if w := r.weight(now); place < 0 || w < weight || w == weight && int32(r.last-t.records[place].last) < 0 {
-			place, weight = i, w
+		for i := int(g * group); i < int(g*group+group); i++ {
+			r := &t.records[i]
+			if r.count() == 0 {
+				continue
+			}
+			if w := r.weight(now); place < 0 || w < weight || w == weight && int32(r.last-t.records[place].last) < 0 {
+				place, weight = i, w
+			}
 		}
 	}
 	return place, weight
 }
 
 // evict makes room for flow f where all records are in use, with probability 1/(weight+1) for the
-// lightest of its group: the random admission policy (Basat et al., 2017), by which a flood of
-// small flows keeps nobody out for good. It returns the place, or -1.
+// lightest of its group (random admission, Basat et al., 2017): a flood of small flows keeps nobody out
+// for good. It returns the place, or -1.
 func (r *Receiver) evict(f hashing.Flow) int {
 	place, weight := r.flows.lightest(f, r.stretch)
 	r.draws++
-	if hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), hashing.Threshold(1/(float64(weight)+1))) == 0 {
+	if place < 0 || hashing.Sampled(uint64(hashing.Word(r.config.Identity, r.draws)), hashing.Threshold(1/(float64(weight)+1))) == 0 {
 		return -1
 	}
 	r.counts.Evicted += r.flows.records[place].count()
-	r.flows.remove(place)
+	r.flows.release(place)
 	place = r.flows.find(f)
 	r.flows.claim(place, f)
 	return place

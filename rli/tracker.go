@@ -27,10 +27,9 @@ type departure struct {
 	packet bool // neither a reference nor reported with Pass
 }
 
-// never is the departure of the latest packet before there is one.
-const never = math.MinInt64 / 2
+const never = math.MinInt64 / 2 // when the latest packet departed, before there is one
 
-// mark is what a reference says for straight lines: the delay of a packet of its size at a time.
+// mark is what a reference says: the delay of a packet of its size at a time.
 type mark struct {
 	seen     bool
 	departed int64
@@ -42,8 +41,7 @@ type mark struct {
 	flow     hashing.Flow // of the packet it names, or 0
 }
 
-// A tracker is what carries over from one interval to the next: what is known about the link and
-// the references, and the packets that wait. The receivers of a rotation share it.
+// A tracker carries over from one interval to the next. The receivers of a rotation share it.
 type tracker struct {
 	config Config
 	busy   bool // whether busy periods are followed: the link's rate is known
@@ -53,7 +51,7 @@ type tracker struct {
 	account account
 
 	buffer             []held
-	waiting            int // number of packets in the buffer
+	waiting            int // number of packets in it
 	latest             departure
 	passed, references uint64
 	left, earlier      mark    // the two latest references
@@ -69,8 +67,7 @@ type tracker struct {
 	beyond             trend // the least delay
 	lineError          trend // mean square
 	edge               trend // of busy periods over lines, by squares of errors
-
-	origin int64 // delays are relative to that of a reference
+	origin             int64 // delays are relative to that of a reference
 
 	// For Auto:
 	link     link
@@ -87,18 +84,11 @@ type tracker struct {
 }
 
 func newTracker(c Config) *tracker {
-	t := &tracker{
-		config: c,
-		buffer: make([]held, max(c.Buffer, 1)),
-		latest: departure{time: never},
-		gap:    1, stretch: 1,
-		// Until references show otherwise, they may be lost just when packets wait.
-		vanished: mostVanished,
-	}
+	t := &tracker{config: c, buffer: make([]held, max(c.Buffer, 1)), latest: departure{time: never}, gap: 1, stretch: 1}
+	t.vanished = mostVanished // until references show otherwise, they may be lost just when packets wait
 	if c.Rate > 0 {
-		t.perByte = 8e9 / float64(c.Rate)
+		t.perByte, t.busy = 8e9/float64(c.Rate), c.Method == Auto
 	}
-	t.busy = c.Method == Auto && c.Rate > 0
 	t.slack = t.leastSlack()
 	t.link.relax(t.slack)
 	if c.Method == Auto {
@@ -113,8 +103,7 @@ func (t *tracker) unlearn() {
 	t.link.relax(t.slack)
 }
 
-// depart follows the busy periods where a reference departs, or a packet that is not measured, and
-// reports whether it found the link idle.
+// depart takes in a departure of what is not measured, and reports whether it found the link idle.
 func (r *Receiver) depart(bytes int32, t int64) (idle bool) {
 	if r.busy && math.Abs(r.excess(bytes, t)) > r.slack {
 		idle = r.interrupt(bytes, t)
@@ -128,8 +117,8 @@ func (t *tracker) excess(bytes int32, now int64) float64 {
 	return float64(now-t.latest.time) - t.sending(bytes)
 }
 
-// interrupt closes the current period and starts another one, or records a packet that departed too
-// soon. It reports whether the packet found the link idle.
+// interrupt closes the period and starts another, unless the packet departed too soon. It reports
+// whether the packet found the link idle.
 func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	if r.excess(bytes, t) < 0 {
 		r.counts.Conflicts++
@@ -151,11 +140,10 @@ func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	return idle
 }
 
-// start returns the point from which a period's waiting times are known: the left reference if it
-// is in the period, or else the beginning, if that was seen.
-func (r *Receiver) start(period int) (from end, ok bool) {
+// start returns where a period's waiting times begin: at the left reference, or its beginning.
+func (r *Receiver) start(period int) end {
 	if period == 0 && r.leftHere {
-		return end{r.leftAt, true}, true
+		return end{r.leftAt, true}
 	}
-	return end{}, r.periods[period].whole
+	return end{}
 }

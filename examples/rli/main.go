@@ -20,7 +20,6 @@ import (
 	"io"
 
 	"github.com/hoplag/hoplag/internal/programs"
-	"github.com/hoplag/hoplag/rli"
 )
 
 func main() { programs.Main("rli", run) }
@@ -38,7 +37,7 @@ type options struct {
 }
 
 // methods are those of the library, by their numbers.
-var methods = []string{rli.Auto.String(), rli.Linear.String(), rli.Left.String()}
+var methods = []string{"auto", "linear", "left"}
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := programs.NewFlags("rli", "Rli measures each flow's delay through a port of a switch, from reference packets.", stderr)
