@@ -86,22 +86,10 @@ func TestToyMSets(t *testing.T) {
 			t.Errorf("m-set of %s (-want +got):\n%s", name, diff)
 		}
 	}
-}
-
-// Inside an m-router of degree d there are d² segments, for each class.
-func TestInternalSegments(t *testing.T) {
-	n := toy(t)
-	p := toyPlan(t, n)
-	for name, want := range map[string]int{"F": 2 * 16, "C": 2 * 4, "A": 0} {
-		r := routers(t, n, name)[0]
-		ids := p.Internal(r)
-		if len(ids) != want {
-			t.Errorf("%d segments inside %s, want %d", len(ids), name, want)
-		}
-		for _, id := range ids {
-			if !p.Has(id) || !id.Internal() {
-				t.Errorf("the plan has not its own segment %+v", id)
-			}
+	for name, want := range map[string]int{"F": 2 * 16, "C": 2 * 4, "A": 0} { // d² inside, for each class
+		ids := p.Internal(routers(t, n, name)[0])
+		if len(ids) != want || slices.ContainsFunc(ids, func(id SegmentID) bool { return !p.Has(id) || !id.Internal() }) {
+			t.Errorf("%+v inside %s, want %d", ids, name, want)
 		}
 	}
 }
@@ -144,15 +132,30 @@ func TestAlong(t *testing.T) {
 	}
 }
 
-func TestPlanErrors(t *testing.T) {
+// What is out of range is named, for whatever is planned.
+func TestConfigErrors(t *testing.T) {
 	n := toy(t)
-	for name, d := range map[string]Deployment{
-		"a router that is not there": {Upgraded: []Router{6}},
-		"a negative router":          {Servers: []Router{-1}},
-		"a router twice":             {Upgraded: []Router{1, 1}},
-		"too many classes":           {Classes: 1 << 20},
+	p := toyPlan(t, n)
+	plan := func(d Deployment) error { _, err := n.Plan(d); return err }
+	upgrades := func(d UpgradeDemand) error { _, err := n.PlanUpgrades(t.Context(), d); return err }
+	station := func(c StationConfig) error { _, err := NewStation(c); return err }
+	for name, err := range map[string]error{
+		"a router that is not there": plan(Deployment{Upgraded: []Router{6}}),
+		"a negative router":          plan(Deployment{Servers: []Router{-1}}),
+		"a router twice":             plan(Deployment{Upgraded: []Router{1, 1}}),
+		"too many classes":           plan(Deployment{Classes: 1 << 20}),
+		"too many":                   upgrades(UpgradeDemand{Count: 7}),
+		"too many more":              upgrades(UpgradeDemand{Count: 6, Upgraded: []Router{1}}),
+		"negative":                   upgrades(UpgradeDemand{Count: -1}),
+		"no such order":              upgrades(UpgradeDemand{Count: 1, Order: 9}),
+		"no such router":             upgrades(UpgradeDemand{Count: 1, Upgraded: []Router{6}}),
+		"upgraded twice":             upgrades(UpgradeDemand{Count: 1, Upgraded: []Router{2, 2}}),
+		"no plan":                    station(StationConfig{Length: 1}),
+		"no length":                  station(StationConfig{Plan: p}),
+		"short history":              station(StationConfig{Plan: p, Length: 1, History: 7}),
+		"endless history":            station(StationConfig{Plan: p, Length: 1, History: 1 << 20}),
 	} {
-		if _, err := n.Plan(d); !errors.Is(err, estimate.ErrConfig) {
+		if !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

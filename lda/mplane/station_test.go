@@ -294,17 +294,3 @@ func TestReplan(t *testing.T) {
 		t.Errorf("a plan of other routers: error %v", err)
 	}
 }
-
-func TestStationConfig(t *testing.T) {
-	p := toyPlan(t, toy(t))
-	for name, c := range map[string]StationConfig{
-		"no plan":         {Length: 1},
-		"no length":       {Plan: p},
-		"short history":   {Plan: p, Length: 1, History: 7},
-		"endless history": {Plan: p, Length: 1, History: 1 << 20},
-	} {
-		if _, err := NewStation(c); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("%s: error %v", name, err)
-		}
-	}
-}

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // slowPaths is Algorithm 1's set S of paths, path by path, above all readable.
@@ -169,20 +167,8 @@ func TestUpgradedBefore(t *testing.T) {
 	}
 }
 
-func TestUpgradeErrors(t *testing.T) {
+func TestUpgradesEnd(t *testing.T) {
 	n := small(t, 1, 5)
-	for name, d := range map[string]UpgradeDemand{
-		"too many":       {Count: 6},
-		"too many more":  {Count: 5, Upgraded: []Router{1}},
-		"negative":       {Count: -1},
-		"no such order":  {Count: 1, Order: 9},
-		"no such router": {Count: 1, Upgraded: []Router{5}},
-		"a router twice": {Count: 1, Upgraded: []Router{2, 2}},
-	} {
-		if _, err := n.PlanUpgrades(t.Context(), d); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("%s: error %v", name, err)
-		}
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := n.PlanUpgrades(ctx, UpgradeDemand{Count: 1}); !errors.Is(err, context.Canceled) {
