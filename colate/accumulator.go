@@ -46,6 +46,7 @@ type accumulator struct {
 // a typical cell.
 type tally struct {
 	sum     float64 // delays above the reference
+	noise   float64 // Σ weights of cells, squared, × margins: the variance of others' noise goes with it
 	margin  float64 // packets of another flow that a cell may hold without being left out
 	counted float64 // the flow's packets, less what a typical cell has
 	passed  float64 // the same at the first point, with what was lost
@@ -347,5 +348,11 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
 	own.between += (left + unsure*unsure) * (*mean - a.reference) * (*mean - a.reference)
 	own.degrees--
+	for j := range a.cells {
+		if c := &a.cells[j]; c.has(e) {
+			w := scale * c.stands[e]
+			own.noise += w * w * c.margin
+		}
+	}
 	return true
 }

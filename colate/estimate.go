@@ -110,6 +110,7 @@ type estimator struct {
 	read   float64 // fraction of the flow's packets in epochs that were read
 
 	sum, count float64 // what absent flows have on average: noise that is always there
+	noise      float64 // how many times theirs the flow's noise is
 	spread     float64 // standard deviation of the number of packets
 	least      float64 // number of packets of an absent flow, and largest
 	most       float64
@@ -176,16 +177,20 @@ func (a *accumulator) clocks() string {
 // learn learns from absent flows.
 func (e *estimator) learn() {
 	var counts [absentFlows]float64
+	noise := 0.0
 	for i := range e.absent {
 		t := &e.absent[i]
 		e.sum += t.sum / absentFlows
 		e.count += t.counted / absentFlows
+		noise += t.noise / absentFlows
 		counts[i] = t.counted
 	}
 	slices.Sort(counts[:])
 	// The deviation that a normal distribution of the same middle would have.
-	e.spread = (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
-	e.least, e.most = min(counts[0], e.count), max(counts[absentFlows-1], e.count)
+	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
+	e.sum, e.count = e.noise*e.sum, e.noise*e.count
+	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
+	e.least, e.most = min(e.noise*counts[0], e.count), max(e.noise*counts[absentFlows-1], e.count)
 }
 
 // countPackets weighs the recorded number of the flow's packets against the
@@ -247,7 +252,7 @@ func (e *estimator) fill(r *Result, all *scatter, reference, unit float64) {
 	r.Mean, r.N = reference+above, uint64(max(e.packets*e.read/stands, 1)+0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
-		r.errors[i] = (t.sum - e.sum - (t.counted-e.count)*e.counted*above) / e.packets
+		r.errors[i] = (e.noise*t.sum - e.sum - (e.noise*t.counted-e.count)*e.counted*above) / e.packets
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
