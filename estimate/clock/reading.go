@@ -140,3 +140,66 @@ func (r Reading) Reverse() Reading {
 	}
 	return r
 }
+
+// A Corrected delay is what points whose clocks agree would have measured.
+type Corrected struct {
+	// Delay has the mean without the clock's offset, and the deviation without
+	// what the drift added.
+	estimate.Delay
+
+	// Certain and Likely hold the mean of the measured packets as far as the
+	// [Reading]'s intervals of the same names tell, apart from sampling error.
+	Certain, Likely estimate.Interval
+}
+
+// Correct subtracts the reading from a delay that was measured from the near
+// point to the far one; for one measured back, use [Reading.Reverse]. The
+// reading is to be of the mean time of the packets: the drift between that and
+// the reading's time is an error that no interval has room for, and cells that
+// are corrected one by one do not have ([Reading.NearSum]). spread is the
+// standard deviation of the packets' times, in nanoseconds, by which the drift
+// widened the delays: that of an interval of length T evenly filled is T/√12.
+func (r Reading) Correct(measured estimate.Delay, spread float64) Corrected {
+	variance := measured.StdDev*measured.StdDev - r.Drift*r.Drift*spread*spread
+	c := Corrected{Delay: measured}
+	c.Mean -= r.Offset
+	c.StdDev = math.Sqrt(max(0, variance))
+	c.Certain = within(measured.Mean, r.Certain)
+	c.Likely = within(measured.Mean, r.Likely)
+	return c
+}
+
+// within applies an interval of the offset to a measured delay. No mean of
+// delays is below zero.
+func within(measured float64, offset estimate.Interval) estimate.Interval {
+	return estimate.Interval{
+		Low:        max(0, measured-offset.High),
+		High:       max(0, measured-offset.Low),
+		Confidence: offset.Confidence,
+	}
+}
+
+// Ahead returns how far the far clock is ahead at a time on the near clock.
+func (r Reading) Ahead(at int64) float64 {
+	return r.Offset + r.Drift*float64(at-r.Time)
+}
+
+// NearTime returns what the near clock says when the far clock says far. It is
+// for stamps that travel, such as those of RLI's reference packets.
+func (r Reading) NearTime(far int64) int64 {
+	return int64(r.NearSum(uint64(far), 1, 64))
+}
+
+// NearSum is what the timestamps of a cell of the far point, which add up to
+// sum modulo 2^bits, would add up to by the near clock, modulo 2^64. It is
+// right for every packet, whenever in the interval it came; and so is all that
+// a synopsis says of delays, once its far point's cells are corrected. The
+// reading is to be of the middle of the interval: the packets' times may differ
+// from it by 2^(bits-1) ns in total, which at 40 bits is nine minutes.
+func (r Reading) NearSum(sum uint64, packets uint64, bits int) uint64 {
+	whole := math.Floor(r.Offset)
+	early := packets * uint64(r.Time+int64(whole)) // as if all had come at the reading's time
+	later := float64(estimate.SignExtend(sum-early, bits))
+	later = (later - float64(packets)*(r.Offset-whole)) / (1 + r.Drift)
+	return packets*uint64(r.Time) + uint64(int64(math.Round(later)))
+}
