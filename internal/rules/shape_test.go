@@ -104,7 +104,7 @@ var sizes = map[string][2]int{
 	"estimate":       {1000, 1370},
 	"estimate/areas": {2708, 546},
 	"estimate/joint": {1465, 995},
-	"estimate/clock": {1480, 1085},
+	"estimate/clock": {1462, 1085},
 	"lda":            {3068, 3308},
 	"lda/control":    {446, 1054},
 	"lda/lost":       {659, 407},
