@@ -2,9 +2,8 @@ package rli
 
 import "math"
 
-// Between two packets of a busy period whose waiting times are known, the waiting time goes up and
-// down at random, and never reaches zero: a Brownian bridge that stays positive, a Bessel bridge of
-// dimension 3. At the fraction u of its length T, from a to b,
+// Between two packets of a busy period whose waits are known, the wait goes up and down at random and
+// never reaches zero: a Bessel bridge of dimension 3. At the fraction u of its length T, from a to b,
 //
 //	m = (1−u)·a + u·b
 //	v = u(1−u)·σ²T
@@ -14,7 +13,7 @@ import "math"
 // and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time
-// since the period's beginning and the time left, the packet's own with it, so that it is never zero.
+// since the period's beginning and the time left, the packet's own with it: never zero.
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are
 // multiplied by a learned factor, and those between two drawn to the straight line. A predicted error is
@@ -132,8 +131,7 @@ func (b *bridge) plain(cell int, since, left float64) (line, wait, variance floa
 }
 
 const (
-	// A bridge with x above far is straight within a few parts in a million of v.
-	far       = 16
+	far       = 16 // a bridge with x above it is straight within a few parts in a million of v
 	reluctant = 10 // evidence, of what is there to be seen over its variance
 	excess    = 8/math.Pi - 2
 )

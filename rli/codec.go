@@ -13,11 +13,9 @@ import (
 
 // The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7.
 const (
-	magic   = "HRLI"
-	version = 12
-
+	magic        = "HRLI"
+	version      = 12
 	decodedShare = 64 // the memory that a Config may ask for beyond the receiver's own, in lengths of the encoding
-
 	configFields = 7
 	sumsFields   = 6
 )
@@ -49,8 +47,7 @@ func readWords(d *wire.Reader, words []uint64) {
 	}
 }
 
-// AppendBinary appends the encoding to dst. It leaves out packets that wait for a reference: call
-// Flush first. The error is always nil.
+// AppendBinary appends the encoding to dst, without packets that wait: call Flush first. The error is nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	made(r.tracker != nil, "Receiver")
 	start := len(dst)
@@ -84,9 +81,8 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 	return r.AppendBinary(make([]byte, 0, r.config.size(int64(r.flows.used))))
 }
 
-// UnmarshalBinary replaces r's configuration and measurements with the encoded ones, and forgets
-// the link, the references and the packets that wait. The error wraps [estimate.ErrEncoding]; r is
-// then unchanged.
+// UnmarshalBinary replaces r's configuration and measurements, and forgets the link, the references and
+// the packets that wait. The error wraps [estimate.ErrEncoding]; r is then unchanged.
 //
 // It allocates what the encoded Config asks for, [Config.MemorySize], but refuses more than r's own
 // Config takes, that of a zero Receiver being [DefaultConfig], and 64 times the encoding's length.

@@ -33,28 +33,17 @@ type Config struct {
 	// Identity identifies what flows are hashed with: the [hashing.Fingerprint] of a seed or of a
 	// [hashing.SipHash]. Encodings carry it, so it must not be the secret itself.
 	Identity uint64
-
-	// Rate is the rate of the link in bits per second, up to 10^15. Zero means unknown: straight
-	// lines then ignore the sizes of packets. Auto learns it from references, also if they show
-	// another one; see [Receiver.Rate].
+	// Rate is the rate of the link in bits per second, up to 10^15, or 0 if unknown: straight lines then
+	// ignore the sizes of packets. Auto learns it from references: see [Receiver.Rate].
 	Rate int64
-
-	// Injector identifies the injector whose references the receiver takes. Others' only count as
-	// departures. If several send to one place, use a receiver for each, and report the others'
-	// packets to it with Pass. If one sends to several places, use an injector for each.
-	Injector uint32
-
-	// ReferenceBytes is the size of a reference packet, 1 to 65,536, counted as other packets' are.
-	ReferenceBytes int
-
-	// Method is how delays are estimated.
-	Method Method
-
+	// Injector identifies the injector whose references the receiver takes. If several send to one
+	// place, use a receiver for each, and report the others' packets to it with Pass.
+	Injector       uint32
+	ReferenceBytes int    // size of a reference packet, 1 to 65,536, counted as other packets' are
+	Method         Method // how delays are estimated
 	// Buffer is the number of packets that can wait for the next reference: 1 to 2^24, and at least
-	// the injector's longest distance between references, Every or Sparse and a quarter; 0 with
-	// Left. A full one is estimated from what was seen so far.
+	// the injector's longest distance between references, Every or Sparse and a quarter; 0 with Left.
 	Buffer int
-
 	// Flows is the number of flow records, 1 to 2^26. When all are in use, a new flow takes the
 	// place of one that is old or has few packets, or goes unrecorded: see Counts.
 	Flows int

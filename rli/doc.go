@@ -31,26 +31,23 @@
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line
 //     between the packets that references name, or the references; eq. (1).
-//   - [Auto] interpolates within busy periods of the link. A packet that departs
-//     later than the link could have sent it behind the one before found the link
-//     idle, and did not wait; packets behind it wait for no longer than the link has
-//     been busy. Auto learns the link's rate, the base delay, the errors of stamps and
-//     the drift of the clocks, and uses straight lines where these are closer to the
-//     references, or references contradict it ([Counts].Conflicts).
+//   - [Auto] interpolates within busy periods of the link. A packet that departs later
+//     than the link could have sent it found the link idle, and did not wait; packets
+//     behind it wait for no longer than the link has been busy. Auto learns the link's
+//     rate and base delay, the errors of stamps and the drift of the clocks, and uses
+//     straight lines where these are closer to the references, or [Counts].Conflicts.
 //
 // # How sure it is
 //
 // The receiver estimates every reference from its neighbours, as if it had not
 // come, and so learns how far off its estimates are: [Result.MeanInterval] and
-// [Result.DeviationInterval]. How often they hold the truth, and how wide they
-// are: go run ./bench ours-rli-robust.
+// [Result.DeviationInterval]. How well they hold: go run ./bench ours-rli-robust.
 //
 // Some packets have delays that references do not tell: the injector stopped, packets
 // overtake each other, references are lost where packets are not or waited for packets
 // that were lost behind the link, the sender's software pauses, a clock was stepped. If
 // they are more than one in 20 of a flow, its answer is an error that wraps
-// [ErrUntrusted] and says why; if they are fewer, the interval is wider by what they
-// may add.
+// [ErrUntrusted] and says why; else the interval is wider by what they may add.
 //
 // # What it assumes
 //
@@ -69,6 +66,5 @@
 // Per-Flow Measurements with Reference Latency Interpolation, SIGCOMM 2010, extended
 // version. Linear is its RLI estimator, eq. (1), section III-C, and Left RLI-L; Config.Rate
 // is l_c, Config.ReferenceBytes b, and InjectorConfig.Rate Algorithm 1, section III-B.1; a
-// record holds c, m and v, eq. (2) to (6). Busy periods, what references say of the packets
-// that they follow, and intervals go beyond the paper: METHODS.md, section 4.
+// record holds c, m and v, eq. (2) to (6). The rest is ours: METHODS.md, section 4.
 package rli

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// ErrUntrusted says that an answer rests on packets whose delays references do not tell. The text
-// says why.
+// ErrUntrusted says, and why, that an answer rests on packets whose delays references do not tell.
 var ErrUntrusted = errors.New("references do not tell the delays")
 
 // doubts are reasons not to trust what references say about packets.
@@ -56,8 +55,7 @@ const (
 	mostDoubtful = 1.0 / 20 // of the packets of an answer
 )
 
-// doubtful returns the fraction of a record's packets that are doubtful. The error wraps
-// ErrUntrusted if they are too many, or before and after a step.
+// doubtful returns the fraction of a record's packets that are doubtful, or ErrUntrusted.
 func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error) {
 	n := float64(f.count() + others)
 	share = (float64(f.doubtful>>doubtBits) + float64(others)) / n

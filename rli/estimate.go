@@ -12,20 +12,16 @@ import (
 // Counts says what became of the packets and references.
 type Counts struct {
 	Packets uint64 // passed to Update
-
 	// How packets were estimated, but for those still in the buffer.
 	Idle        uint64 // found the link idle: exact
 	Busy        uint64 // within a busy period
 	Linear      uint64 // from one reference or two, eq. (1)
 	Unestimated uint64 // not estimated: there was no reference
-
-	Shed    uint64 // packets without a record: all were in use
-	Evicted uint64 // packets whose record gave way to another flow's
-
+	Shed        uint64 // packets without a record: all were in use
+	Evicted     uint64 // packets whose record gave way to another flow's
 	// According to the numbers of packets in references.
-	Missing   uint64 // packets that never departed, or were not passed to Update
-	Overtaken uint64 // packets that departed after a reference sent after them, or did not pass the injector
-
+	Missing    uint64 // packets that never departed, or were not passed to Update
+	Overtaken  uint64 // packets that departed after a reference sent after them, or did not pass the injector
 	References uint64 // passed to Reference or Accept
 	Lost       uint64 // numbers missing between references
 	Refused    uint64 // references that came twice, late, forged, from another injector, or contradict earlier ones
@@ -74,8 +70,7 @@ func (r *Receiver) Total() (Result, error) {
 	return r.result(&r.total, r.counts.Unestimated)
 }
 
-// All iterates over the flows that Estimate answers, in no particular order. Meanwhile, only query
-// the receiver.
+// All iterates over the flows that Estimate answers, in any order. Meanwhile, only query the receiver.
 func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
@@ -93,7 +88,6 @@ type Result struct {
 	// Delay describes the estimated delays of the packets, eq. (5) and (6). N is their number, and
 	// the divisor of the deviation. A delay includes the time to send the packet itself.
 	estimate.Delay
-
 	error   float64 // deviation of the mean's error
 	single  float64 // of one packet's
 	bias    float64 // at most, beside
@@ -102,17 +96,11 @@ type Result struct {
 }
 
 const (
-	// least is the smallest number of references from which intervals are made, as a burst goes on
-	// for several, and enough that of pairs that tell whether errors are alike.
-	least, enough = 128, 64
-	// fewestDegrees and one more for each stretch are the degrees of Student's distribution that
-	// errors have: predictions are off themselves.
-	fewestDegrees = 3
-	// leaning is how many standard errors of the references' mean error all estimates may be off
-	// by, as they learn from these.
-	leaning = 2
-	// untestedErrors is how many typical errors those may be off by that no reference tested.
-	untestedErrors = 3
+	least          = 128 // references from which intervals are made, as a burst goes on for several
+	enough         = 64  // pairs that tell whether errors are alike
+	fewestDegrees  = 3   // and one for each stretch, of Student's distribution: predictions are off themselves
+	leaning        = 2   // standard errors of references that all estimates, which learn from them, may be off by
+	untestedErrors = 3   // typical ones that packets may be off by which no reference tested
 )
 
 // result returns the estimate of a record, and of others that were not estimated.
@@ -125,8 +113,7 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	res := Result{Delay: f.delay()}
 	variance := f.error / (n * n) // of the mean
 	single := variance * stretches
-	// Predictions were corrected by the same errors, so their ratio is drawn to one, the more so if a
-	// few large errors decide it.
+	// The same errors corrected predictions: their ratio is drawn to one, more if few large ones decide it.
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
 	ratio := (many*q.seen/q.told + least) / (many + least)
 	shared := q.alike()
@@ -151,9 +138,9 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	return res, nil
 }
 
-// MeanInterval returns the interval of the mean of all the flow's delays at a confidence above 0
-// and below 1. It is unbounded with fewer than 128 references, or if more than one packet in 20
-// came before the first seven, and for a Result that no receiver made.
+// MeanInterval returns the interval of the mean of the flow's delays at a confidence above 0 and below
+// 1. It is unbounded with fewer than 128 references, if more than one packet in 20 came before the first
+// seven, and for a Result that no receiver made.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
@@ -167,9 +154,8 @@ func (r *Result) half(confidence float64) float64 {
 	return -estimate.StudentQuantile((1-confidence)/2, r.degrees) * r.error
 }
 
-// DeviationInterval returns the interval of the deviation of the flow's delays. Where estimates are
-// smoother than delays, their errors are missing from StdDev; where references are off, they are in
-// it. See MeanInterval.
+// DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. Errors
+// are missing from StdDev where estimates are smoother than delays, or in it where references are off.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := math.Sqrt2*r.half(confidence) + r.apart
 	return estimate.Interval{

@@ -208,8 +208,7 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	}
 	if l.pinned() {
 		base := l.base(t)
-		if r.lostAt > 0 && l.trusted() {
-			// Trusted again. With a base that no drift explains, a step looked like other waits.
+		if r.lostAt > 0 && l.trusted() { // with a base that no drift explains, a step looked like other waits
 			if math.Abs(base-r.lostBase) > leeway*l.tolerance+wander*float64(t-r.lostTime) {
 				r.counts.Steps++
 				r.mark(r.lostAt)

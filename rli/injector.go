@@ -11,24 +11,19 @@ import (
 // nanoseconds, or whichever comes first, or by Algorithm 1.
 type InjectorConfig struct {
 	// Every is the n of 1-in-n: the number of packets between references, up to 10^9, give or take
-	// a quarter, so that references keep step with no flow. Zero means not by number.
+	// a quarter, so that references keep step with no flow. Zero: not by number.
 	Every int
-
-	// Interval is the τ of 1-in-τ: the nanoseconds between references, up to 10^15, on average. They
-	// go out after as many packets as pass in that time lately: the first packet after a given time
-	// waits less than others. Zero means not by time.
+	// Interval is the τ of 1-in-τ: the nanoseconds between references, up to 10^15, on average: after as
+	// many packets as pass in that time, as the first after a given time waits less. Zero: not by time.
 	Interval int64
-
 	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If it is not 0,
 	// Algorithm 1 adapts to the utilisation u, over 16 times Sparse packets: Every is the distance
 	// up to 60 % of Rate, 1/r_max, Sparse, Every to 10^6, from 85 % on, 1/r_min, and in between:
 	//
 	//	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
-	Rate   int64
-	Sparse int
-
-	// Injector identifies the injector in its references: see Config.Injector.
-	Injector uint32
+	Rate     int64
+	Sparse   int
+	Injector uint32 // identifies the injector in its references: see Config.Injector
 }
 
 // PaperInjector adapts with the paper's limits, for a link of 10 Gb/s.
@@ -72,7 +67,6 @@ type Injector struct {
 	next    uint64
 	packets uint32
 	key     key
-
 	// For Algorithm 1:
 	bytes       float64 // c_b: of packets since the utilisation was last measured
 	measured    int64   // when that was

@@ -45,7 +45,6 @@ type link struct {
 	recent, before bounds
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
-
 	// If one clock runs faster, the base delay changes by slope ns per ns since a time. References that
 	// found the link idle reveal it exactly; every fourth is kept, the latest last.
 	slope float64

@@ -8,11 +8,10 @@ import "cmp"
 // these are left out until a few in a row agree with each other. Tagged ones that were sent before
 // others are left out for good: somebody may replay old ones.
 type order struct {
-	begun bool
-	top   uint64 // the largest number
-	sent  int64  // when that was
-	late  int    // references in a row with numbers up to top
-
+	begun          bool
+	top            uint64 // the largest number
+	sent           int64  // when that was
+	late           int    // references in a row with numbers up to top
 	recent, before extent // of delays
 	suspect        reading
 	suspects       int // in a row, that agree
@@ -112,7 +111,6 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 	return true
 }
 
-// mark records a step in a stretch.
 func (r *Receiver) mark(stretch uint32) {
 	r.stepFirst, r.stepLast = cmp.Or(r.stepFirst, stretch), stretch
 }

@@ -8,14 +8,13 @@ import (
 
 // A pace is what the receiver knows about the time that packets take to send, and about stamps.
 type pace struct {
-	perByte float64 // ns that a byte takes; 0 if not known
-	extra   float64 // ns that a packet takes beside its bytes
-	slack   float64 // ns that time stamps may be off
-
-	late  estimate.Moments // how much later references depart after their packets than their bytes take
-	grain int64            // of departures' stamps: the largest power of ten that divides them all
-	seen  int              // references
-	meter meter            // learns the rate
+	perByte float64          // ns that a byte takes; 0 if not known
+	extra   float64          // ns that a packet takes beside its bytes
+	slack   float64          // ns that time stamps may be off
+	late    estimate.Moments // how much later references depart after their packets than their bytes take
+	grain   int64            // of departures' stamps: the largest power of ten that divides them all
+	seen    int              // references
+	meter   meter            // learns the rate
 }
 
 const (
@@ -105,7 +104,6 @@ func (r *tracker) grind(received int64) {
 type meter struct {
 	spans [64]span
 	n     int
-
 	// What was counted up to the reference before.
 	told               uint32
 	passed, references uint64
@@ -184,7 +182,7 @@ func (r *Receiver) learnRate(received int64) {
 }
 
 // Rate returns the rate of the link in bits per second: Config.Rate or, if that is 0 or wrong, what
-// references have shown. It is 0 if unknown. Auto learns it.
+// Auto learned. It is 0 if unknown.
 func (r *Receiver) Rate() float64 {
 	if r.perByte == 0 {
 		return 0

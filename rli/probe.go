@@ -63,8 +63,7 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period, own float6
 // A probe is the latest reference of the period, to be estimated once the next or the end is known.
 type probe struct {
 	witness
-	from end
-
+	from                end
 	told                bool // what it was estimated as, once it was
 	estimated, expected float64
 }
@@ -100,6 +99,4 @@ func (b *probe) end(s *spread, to end) {
 }
 
 // random returns a number that nothing in the traffic keeps step with.
-func (r *Receiver) random() uint64 {
-	return uint64(hashing.Word(r.config.Identity, uint64(r.gap)))
-}
+func (r *Receiver) random() uint64 { return uint64(hashing.Word(r.config.Identity, uint64(r.gap))) }

@@ -6,9 +6,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// quality is how far off estimates of references are, each from its neighbours, as if it had not
-// come, on behalf of all packets since the one before. An error over the predicted one is a residual.
-// Products of two residuals of one flow show what its errors have in common.
+// quality is how far off estimates of references are, each from its neighbours, as if it had not come,
+// on behalf of all packets since the one before. Products of two residuals, errors over the predicted
+// ones, of a flow show what its errors have in common.
 type quality struct {
 	references float64
 	seen       float64 // squares of errors, for each packet
@@ -21,7 +21,6 @@ type quality struct {
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
 	astray     float64 // references that waited for packets lost behind the link
-
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off

@@ -140,7 +140,7 @@ func (t *turns) meet(f hashing.Flow) {
 	t.packets++
 }
 
-// mix returns that of the packets so far: no changes, up to one in eight packets, in two, or more.
+// mix is none without changes, one with up to one in eight packets, two in two, and three with more.
 func (t *turns) mix() mix {
 	switch {
 	case t.changes == 0:

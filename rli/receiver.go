@@ -16,13 +16,11 @@ import (
 type Receiver struct {
 	*tracker
 	draws uint64
-
 	// The current interval:
-	flows   table
-	total   record
-	counts  Counts
-	quality quality
-
+	flows               table
+	total               record
+	counts              Counts
+	quality             quality
 	stepFirst, stepLast uint32 // stretches in which clocks were stepped; 0 for none
 }
 
@@ -89,8 +87,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 
 func clamp(bytes int) int32 { return int32(min(max(bytes, 0), math.MaxInt32)) }
 
-// Pass records the departure of a packet that is not measured because it did not pass the injector,
-// such as cross traffic from another interface. Only Auto needs it.
+// Pass records a departure that is not measured as it did not pass the injector. Only Auto needs it.
 func (r *Receiver) Pass(bytes int, t int64) {
 	made(r.tracker != nil, "Receiver")
 	r.passed++

@@ -15,13 +15,10 @@ import (
 type ReferencePacket struct {
 	Sequence uint64 // numbers the references of one injector from 0
 	Sent     int64  // when it was sent, by the sender's clock, in nanoseconds
-
-	// Behind is the size of the packet sent directly before it, whose delay it reveals, or 0 if
-	// there was none or the size does not fit. A reference that goes out with a packet waits for
-	// it, so its own delay is not what packets meet. After is how many ns it was sent after it.
-	Behind uint16
-	After  uint32
-
+	// Behind is the size of the packet sent directly before it, whose delay it reveals (its own is with
+	// the wait for that packet), or 0 if there was none. After is how many ns it was sent after it.
+	Behind   uint16
+	After    uint32
 	Packets  uint32 // that its injector has seen, modulo 2^32, or 0 if unknown
 	Injector uint32 // InjectorConfig.Injector of its sender
 }
@@ -91,10 +88,9 @@ func (k *key) open(data []byte) (p ReferencePacket, err error) {
 	return p, p.decode(plain)
 }
 
-// SetKey makes Accept take only references that an Injector with the same secret key has tagged.
-// Without the key nobody can forge or replay a reference. If an injector's clock goes back, the
-// receiver believes it again only after the clock has passed its earlier time, or after another
-// SetKey.
+// SetKey makes Accept take only references that an Injector with the same secret key has tagged: nobody
+// else can forge or replay one. An injector whose clock goes back is believed again after its earlier
+// time, or another SetKey.
 func (r *Receiver) SetKey(secret [16]byte) {
 	r.key = key{hashing.SipHashFromKey(secret), true}
 	r.order = order{}
@@ -103,8 +99,7 @@ func (r *Receiver) SetKey(secret [16]byte) {
 
 // Accept records the payload of a reference packet whose last bit departed at time received: see
 // [Receiver.Reference]. The error wraps [ErrForged] if the tag does not match the key, or
-// [estimate.ErrEncoding] if data does not encode a reference. Such a packet only counts as a
-// departure of a reference's size, and in Counts.Refused.
+// [estimate.ErrEncoding]; it then only counts as a departure, and in Counts.Refused.
 func (r *Receiver) Accept(data []byte, received int64) error {
 	made(r.tracker != nil, "Receiver")
 	p, err := r.key.open(data)

@@ -54,8 +54,7 @@ type line struct {
 
 func (l *line) at(t int64) float64 { return l.delay + float64(min(t, l.end)-l.begin)*l.slope }
 
-// lineBetween returns the line between two references. It is level if one is missing (RLI-L, section
-// III-C, if the right one) or both departed at one instant.
+// lineBetween is level if a reference is missing (RLI-L, if the right one) or both departed at once.
 func lineBetween(from, to *mark) line {
 	switch {
 	case to == nil:
@@ -86,9 +85,8 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 	return float64(int(bytes)-reference) * perByte
 }
 
-// settleBusy estimates waiting times one busy period after another, from its beginning or the left
-// reference to the new reference or its end. If neither has come, the latest packet is taken to wait as
-// long as the left reference did.
+// settleBusy estimates waiting times by busy periods, from the beginning or the left reference to the new
+// one or the end. If neither has come, the latest packet is taken to wait as long as the left reference.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.periods[r.current].end = r.latest.time
 	idle := 0

@@ -46,10 +46,9 @@ type tracker struct {
 	config Config
 	busy   bool // whether busy periods are followed: the link's rate is known
 	pace
-	key     key
-	order   order
-	account account
-
+	key                key
+	order              order
+	account            account
 	buffer             []held
 	waiting            int // number of packets in it
 	latest             departure
@@ -68,19 +67,17 @@ type tracker struct {
 	lineError          trend // mean square
 	edge               trend // of busy periods over lines, by squares of errors
 	origin             int64 // delays are relative to that of a reference
-
-	// For Auto:
-	link     link
-	lostBase float64 // the base delay when trust was lost
-	lostTime int64   // when that was
-	lostAt   uint32  // the stretch; 0 if there is nothing to compare
-	spread   *spread
-	periods  []period // of the packets in the buffer; the last is under way
-	current  int      // the last
-	turns    turns    // in it
-	leftHere bool     // whether the left reference is in periods[0]
-	leftAt   point    // if so, where
-	class    class
+	link               link
+	lostBase           float64 // the base delay when trust was lost
+	lostTime           int64   // when it was last known
+	lostAt             uint32  // the stretch; 0 if there is nothing to compare
+	spread             *spread
+	periods            []period // of the packets in the buffer; the last is under way
+	current            int      // the last
+	turns              turns    // in it
+	leftHere           bool     // whether the left reference is in periods[0]
+	leftAt             point    // if so, where
+	class              class
 }
 
 func newTracker(c Config) *tracker {
