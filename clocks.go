@@ -18,6 +18,7 @@ type clocks struct {
 	messages  tracked
 	exchanges tracked
 	exchanged []exchange // in the current report, or of a session that is not compared yet
+	ticks     [2]int64   // for how long the points' clocks stand still, if they are known to
 }
 
 // A tracked is a tracker and the samples of the current report, by direction.
@@ -42,7 +43,7 @@ func (c *clocks) reset(of sessions) {
 // sample takes the stamps of a packet at both points. The near point is the
 // second.
 func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
-	c.messages.add(&c.config, direction, sent, received, (cut+1)*int64(c.config.Cut))
+	c.messages.add(&c.config, direction, sent, received+uint64(c.ticks[1-direction]), (cut+1)*int64(c.config.Cut))
 }
 
 // An exchange is when a request was sent and its reply came, by the second point's
@@ -108,17 +109,20 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 			later = append(later, x)
 			continue
 		}
-		c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
-		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
+		c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered+c.ticks[first]), x.sent)
+		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came+c.ticks[second]), x.came)
 	}
 	c.exchanged = later
+	ticks := float64(c.ticks[first] + c.ticks[second])
+	r.Forth.blur(ticks)
+	r.Back.blur(ticks)
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	if c.config.ClocksAgree {
 		r.Clock = Clock{Agree: true}
 		for i, d := range [2]*Delay{&r.Forth, &r.Back} {
 			if d.backwards(samples[i], 0) {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
-			} else if early, err := samples[i].Quantile(0.01); d.Err == nil && err == nil && early < 0 {
+			} else if early, err := samples[i].Quantile(0.01); d.Err == nil && err == nil && early < -ticks {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
 					ErrClocks, Format(-early))
 			}
@@ -227,6 +231,21 @@ func (r *Report) roundTrip(drift, added float64) {
 		Confidence: confidence,
 	}}
 	r.RoundTrip.Mean = max(r.RoundTrip.Mean, r.RoundTrip.MeanInterval95.Low)
+}
+
+// blur adds to intervals what stamps of clocks may be off that stand still for so long.
+func (d *Delay) blur(by float64) {
+	all := []*estimate.Interval{&d.MeanInterval95, &d.DeviationInterval95, &d.Certain}
+	for i := range d.Quantiles {
+		all = append(all, &d.Quantiles[i].Interval)
+	}
+	for i := range d.Flows {
+		all = append(all, &d.Flows[i].MeanInterval95)
+	}
+	for _, i := range all {
+		i.Low, i.High = i.Low-by, i.High+by
+	}
+	d.DeviationInterval95.Low = max(0, d.DeviationInterval95.Low)
 }
 
 // settle corrects a delay by a reading of the middle of the report. The packets are

@@ -117,8 +117,9 @@ type Config struct {
 	Asymmetry time.Duration
 
 	// Clock is a clock to use in place of the system's, such as that of a network
-	// card. It may drift by up to 0.1 %. Stamps are as good as it ticks, in milliseconds
-	// on some systems: that is in no interval.
+	// card. It may drift by up to 0.1 %. If it is seen to stand still between ticks, the
+	// intervals of those who follow have that. The system's clock is not looked at, which
+	// ticks in milliseconds on some systems.
 	Clock interface{ Now() time.Time }
 
 	// Cells are the sizes of the counters; the zero value stands for

@@ -351,7 +351,7 @@ type timeline struct {
 	wall atomic.Int64 // what the clock said, as far as is known, at base
 	user interface{ Now() time.Time }
 	next time.Duration // when the clock was last followed, since base
-	tick time.Duration // of a clock of the user's that is coarse
+	tick atomic.Int64  // how long a coarse clock of the user's stands still, ns
 }
 
 // stepLimit is how far a clock may be from where it was, and the time since then,
@@ -398,7 +398,11 @@ func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
 // much, or 0. Two clocks are read one after the other, so a single reading may be
 // off because of the scheduler.
 func (t *timeline) follow() (step int64) {
-	limit := stepLimit + t.tick
+	if t.user != nil && t.next == 0 {
+		t.learn()
+	}
+	tick := t.tick.Load()
+	limit := stepLimit + time.Duration(tick)
 	if t.user != nil {
 		at := time.Duration(t.elapsed())
 		limit += time.Duration(5 * mostDrift * float64(at-t.next))
@@ -408,31 +412,35 @@ func (t *timeline) follow() (step int64) {
 		set := t.set()
 		if step = set - t.wall.Load(); time.Duration(step).Abs() <= limit {
 			if t.user != nil { // a coarse one says less than the time
-				t.wall.Store(min(max(set, t.wall.Load()), set+int64(t.tick)))
+				t.wall.Store(min(max(set, t.wall.Load()), set+tick))
 			}
 			return 0
 		}
 	}
-	if tick := t.ticks(); time.Duration(step).Abs() <= limit+tick {
-		t.tick = max(t.tick, tick)
-		return 0
+	if t.user != nil && t.learn() {
+		return t.follow()
 	}
 	t.wall.Add(step)
 	return step
 }
 
-// ticks returns how long a clock of the user's stands still between two readings, or a little more,
-// and 0 if it stands still for long.
-func (t *timeline) ticks() (tick time.Duration) {
-	last := t.now()
-	for end, n := t.elapsed()+1e8, 0; t.user != nil && n < 4 && t.elapsed() < end; {
+// learn looks how long a clock of the user's stands still until it goes on, and reports whether that is
+// more than was known.
+func (t *timeline) learn() bool {
+	last, still, tick := t.now(), false, int64(0)
+	for end, n := t.elapsed()+1e8, 0; n < 4 && t.elapsed() < end; {
 		time.Sleep(stepLimit / 2)
-		if now := t.now(); now > last {
-			if n++; tick == 0 || now-last < int64(tick) {
-				tick = time.Duration(now - last)
+		now := t.now()
+		if now != last {
+			if n++; still && (tick == 0 || now-last < tick) {
+				tick = now - last
 			}
-			last = now
 		}
+		last, still = now, now == last
 	}
-	return tick
+	if tick <= t.tick.Load() {
+		return false
+	}
+	t.tick.Store(tick)
+	return true
 }

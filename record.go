@@ -57,7 +57,7 @@ type part struct {
 
 const (
 	recordMagic   = "HLPC"
-	recordVersion = 4
+	recordVersion = 5
 	tagSize       = 16
 )
 
@@ -330,9 +330,9 @@ func (h *history) forget(now int64) {
 // package wire, signed as a record is:
 //
 //	request:  identity 8 · nonce 16 · session 8 · through 8
-//	reply:    identity 8 · nonce 16 · now 8 · length of name 1, name ·
-//	          1 if there are more records, or 0 · number of records 4 ·
-//	          for each: length 4, record without its tag
+//	reply:    identity 8 · nonce 16 · now 8 · how long the clock stands still 4 ·
+//	          length of name 1, name · 1 if there are more records, or 0 ·
+//	          number of records 4 · for each: length 4, record without its tag
 //
 // The nonce makes every reply an answer to one request, so that no reply can be
 // used twice: a random number of the follower's own, and a random number.
@@ -363,6 +363,7 @@ func (s *sealer) request(q request) []byte {
 // A reply holds the cuts that a request asked for.
 type reply struct {
 	now     int64  // by the point's clock, as in its latest session
+	tick    int64  // timeline.tick
 	name    string // of the point
 	records []*record
 	more    bool // there are more
@@ -386,7 +387,7 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 		size += len(cuts[i].data) + 2*storedSize
 	}
 	b := append(append(make([]byte, 0, size), s.begin(replyMagic)...), nonce...)
-	b = binary.BigEndian.AppendUint64(b, uint64(a.now))
+	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, uint64(a.now)), uint32(a.tick))
 	b = append(append(b, uint8(len(a.name))), a.name...)
 	if b = append(b, 0); a.more {
 		b[len(b)-1] = 1
@@ -415,7 +416,7 @@ func (s *sealer) answered(q request, data []byte) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	a := reply{now: int64(r.Uint64())}
+	a := reply{now: int64(r.Uint64()), tick: int64(r.Uint32())}
 	a.name = string(r.Bytes(int(r.Uint8())))
 	a.more = r.Uint8() == 1
 	for range r.Size() {

@@ -136,6 +136,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	// The other clock was read between before and after, the surer the less time
 	// that took.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
+	f.compare.clocks.ticks = [2]int64{r.tick, p.clock.tick.Load()}
 	f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}})
 	return r.more, nil
 }
@@ -187,7 +188,7 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 	wall := p.history.latest().wall // the clock may have been set since
 	p.mu.Unlock()
 
-	a := reply{now: wall + p.clock.elapsed(), name: p.config.Name, more: more}
+	a := reply{now: wall + p.clock.elapsed(), tick: p.clock.tick.Load(), name: p.config.Name, more: more}
 	if len(cuts) == 0 && wall == 0 || p.config.Clock != nil {
 		a.now = p.clock.now()
 	}

@@ -258,3 +258,22 @@ func TestClockSetByADay(t *testing.T) {
 		})
 	}
 }
+
+// The follower's clock is set while few messages pass: reports go on, and say so.
+func TestStepWhileQuiet(t *testing.T) {
+	for _, by := range []time.Duration{128 * time.Millisecond, -128 * time.Millisecond, -time.Hour} {
+		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
+			l.send(300*time.Millisecond, both(1), both(2))
+			time.AfterFunc(5300*time.Millisecond, func() { l.clocks[l.b].ahead.Add(int64(by)) })
+			received := uint64(0)
+			for _, r := range l.reports(14) {
+				if received += r.Forth.Received; r.Forth.Err == nil && r.Forth.Received > 0 && !r.Forth.MeanInterval95.Contains(2.5e6) {
+					t.Errorf("set by %v: %v", by, r)
+				}
+			}
+			if received < 30 {
+				t.Errorf("set by %v: %d received", by, received)
+			}
+		})
+	}
+}
