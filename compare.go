@@ -435,12 +435,8 @@ func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint6
 // message took longer than since the session began.
 func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	r, err := w.total.Estimate()
-	late := 0
-	for _, t := range w.tardy {
-		late += t.n
-	}
-	if late > 0 && errors.Is(err, ErrClocks) {
-		err = fmt.Errorf("%w, or %d packets were recorded long after they passed", err, late)
+	if len(w.tardy) > 0 && errors.Is(err, ErrClocks) {
+		err = fmt.Errorf("%w, or packets were recorded long after they passed", err)
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)

@@ -43,16 +43,14 @@
 //
 // If you own the message and trust both clocks, put a time stamp into it and
 // keep a histogram at the receiver: that is simpler, and knows every delay. Use
-// hoplag for what you forward unchanged; for captures, switches and equipment of
-// several vendors; for millions of flows; for loss, which a time stamp that never
-// arrives does not show; and for clocks that disagree. A packet that changes on
-// the way is a different packet.
+// hoplag for what you forward unchanged, for many flows, for loss, which a time stamp
+// that never arrives does not show, and for clocks that disagree. A packet that changes
+// on the way is a different packet.
 //
 // If you have one goroutine and your own clock, as a switch does, use the synopses
 // themselves: packages lda for all packets together, rli for each flow from
 // reference packets, lds for each flow without state per flow, and colate for each
-// flow months later. Each has a Plan that says how large it must be; see the example
-// Sizes.
+// flow months later. The example Sizes plans them.
 package hoplag
 
 import (
@@ -192,6 +190,7 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
+	least := 1024 * int(max(4, time.Second/max(c.Cut, time.Millisecond))) // what nearly empty cuts of a second take
 	switch key := len(c.Key.text()); {
 	case key < leastKey && !c.Insecure:
 		return bad("Key", fmt.Sprintf("%d bytes long", key), "at least 16, or Insecure")
@@ -207,8 +206,8 @@ func (c Config) Validate() error {
 		return bad("Remember", c.Remember, "-1 to 67108864")
 	case c.Flows < 0 || c.Flows > maxFlows:
 		return bad("Flows", c.Flows, "0 to 1048576")
-	case c.History < c.leastHistory() || c.History > 1<<30:
-		return bad("History", c.History, fmt.Sprintf("%d to 1073741824 bytes, or 0 for 4194304", c.leastHistory()))
+	case c.History < least || c.History > 1<<30:
+		return bad("History", c.History, fmt.Sprintf("%d to 1073741824 bytes, or 0 for 4194304", least))
 	}
 	cells := c.lda()
 	if err := cells.Validate(); err != nil {
@@ -216,9 +215,6 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
-
-// leastHistory is what nearly empty cuts of a second take.
-func (c Config) leastHistory() int { return 1024 * int(max(4, time.Second/c.Cut)) }
 
 // lda returns the Config of the counters of all packets. It has no identity, so
 // that points of many Keys can share room: records say whose they are.

@@ -162,13 +162,6 @@ func (c *Config) grace() time.Duration { return min(c.Cut/10, 5*time.Millisecond
 // mostGrace is the most that a point waits, in cuts.
 const mostGrace = 5
 
-// adapt adapts the grace to whether packets came too late for the latest cut.
-func (p *Point) adapt(late bool) {
-	if p.grace = max(p.grace*998/1000, p.config.grace()); late {
-		p.grace = min(2*p.grace, mostGrace*p.config.Cut)
-	}
-}
-
 func (p *Point) untilCut() time.Duration { return time.Duration(p.end()-p.clock.now()) + p.grace }
 
 // work cuts when it is time. Between cuts an idle point is no more than a timer.
@@ -209,7 +202,9 @@ func (p *Point) cut() {
 			k.cut(now)
 		}
 	}
-	p.adapt(late != [2]uint32{})
+	if p.grace = max(p.grace*998/1000, p.config.grace()); late != [2]uint32{} { // some packets came too late
+		p.grace = min(2*p.grace, mostGrace*p.config.Cut)
+	}
 	if p.idle++; total != [2]*tally{} {
 		p.idle = 0
 	}
@@ -240,14 +235,11 @@ func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 
 // Keep keeps what passes this way in a store, flow by flow, so that you can
 // ask for the delays of any flow months later; see package colate. Each epoch
-// of the Config goes there when it ends, until the point is closed. The
-// point's Key sets the Config's Identity. The store syncs and removes what is
-// old by itself: see [colate.StoreOptions]. What it refuses is lost, and so is
-// what passes while it is blocked for longer than an epoch; Keep then calls
-// failed, if it is not nil, from another goroutine.
-//
-// Call Keep before anything passes, and once per direction. The error wraps
-// [estimate.ErrConfig].
+// of the Config, whose Identity the point's Key sets, goes there when it ends,
+// until the point is closed. What the store refuses is lost, and so is what passes
+// while it is blocked for longer than an epoch; Keep then calls failed, if it is not
+// nil, from another goroutine. Call it before anything passes, and once per
+// direction. The error wraps [estimate.ErrConfig].
 func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error)) error {
 	if store == nil {
 		return estimate.Invalid("hoplag", "store", "nil", "one that is open")

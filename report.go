@@ -1,6 +1,7 @@
 package hoplag
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,12 +65,11 @@ type Delay struct {
 	estimate.Delay
 
 	// A report is about the packets whose fate became known in its interval.
-	// Received is those that arrived, and Lost those that were given up. Extra is
-	// that part of Received that was not sent: duplicates, and packets that counted
-	// as sent and lost before, of this report or of one before. So Sent = Received -
-	// Extra + Lost, and Lost is never more than Sent, unless Err is [ErrCopies] or
-	// [ErrUnlike]: then Sent and Received are what passed the points. Outstanding
-	// passed the first point and are neither yet; a later report has them.
+	// Received arrived, and Lost were given up. Extra is that part of Received that was
+	// not sent: duplicates, and packets that counted as sent and lost before. So Sent =
+	// Received - Extra + Lost, and Lost is never more than Sent, unless Err is
+	// [ErrCopies] or [ErrUnlike]: then Sent and Received are what passed the points.
+	// Outstanding passed the first point and are neither yet; a later report has them.
 	Sent, Received, Lost, Extra, Outstanding uint64
 
 	// Missing are messages that were lost, by name and time, as far as the point that
@@ -193,12 +193,7 @@ func (r Report) String() string {
 	return b.String()
 }
 
-func name(s string) string {
-	if s == "" {
-		return "?"
-	}
-	return s
-}
+func name(s string) string { return cmp.Or(s, "?") }
 
 // String formats the delay in one line, with the mean and its 95 % interval.
 func (d Delay) String() string { return d.text(false) }

@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -143,14 +144,12 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 
 // wait waits until a time by the point's clock.
 func (p *Point) wait(ctx context.Context, until int64) error {
-	timer := time.NewTimer(time.Duration(until - p.clock.now()))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.open.Done():
 		return ErrClosed
-	case <-timer.C:
+	case <-time.After(time.Duration(until - p.clock.now())):
 		return nil
 	}
 }
@@ -231,12 +230,9 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 }
 
 // A Pair compares two points that are elsewhere, by the records that
-// [Point.Records] yields. Records of one point must come in order. A Pair
-// skips records that it has seen and records of sessions that ended, so they
-// may come again. It cannot detect replays of records it never saw; if
-// strangers can send records, use [Point.Follow].
-//
-// Any number of goroutines may call its methods.
+// [Point.Records] yields. Records of one point must come in order, and may come
+// again. It cannot detect replays of records it never saw; if strangers can send
+// records, use [Point.Follow]. Any number of goroutines may call its methods.
 type Pair struct {
 	mu      sync.Mutex
 	clock   *timeline
@@ -387,21 +383,18 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // HTTP exchanges with the point whose ServeHTTP is at a URL, by a client, or
 // [http.DefaultClient] for nil.
 func HTTP(client *http.Client, url string) Exchange {
-	if client == nil {
-		client = http.DefaultClient
-	}
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
 		if err != nil {
 			return nil, fmt.Errorf("hoplag: %w", err)
 		}
 		q.Header.Set("Content-Type", contentType)
-		a, err := client.Do(q)
-		if err != nil {
-			return nil, fmt.Errorf("hoplag: %w", err)
+		a, err := cmp.Or(client, http.DefaultClient).Do(q)
+		var body []byte
+		if err == nil {
+			defer a.Body.Close()
+			body, err = io.ReadAll(io.LimitReader(a.Body, maxMessage+1))
 		}
-		defer a.Body.Close()
-		body, err := io.ReadAll(io.LimitReader(a.Body, maxMessage+1))
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("hoplag: %w", err)
