@@ -96,13 +96,8 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	}
 }
 
-// apply corrects a report for what is known of the clocks, and says what that is.
-//
-// Delays of each way were measured with so much added.
-func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
-	samples, added := [2]estimate.Empirical{ways[forth].samples, ways[back].samples}, [2]int64{ways[forth].told.added, ways[back].told.added}
-	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
-	c.messages.read(&c.config, from, to, 1)
+// exchange takes the exchanges of the sessions that a report is of.
+func (c *clocks) exchange(of sessions) {
 	later := c.exchanged[:0]
 	for _, x := range c.exchanged {
 		if x.of != of {
@@ -113,6 +108,16 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came+c.ticks[second]), x.came)
 	}
 	c.exchanged = later
+}
+
+// apply corrects a report for what is known of the clocks, and says what that is.
+//
+// Delays of each way were measured with so much added.
+func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
+	samples, added := [2]estimate.Empirical{ways[forth].samples, ways[back].samples}, [2]int64{ways[forth].told.added, ways[back].told.added}
+	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
+	c.messages.read(&c.config, from, to, 1)
+	c.exchange(of)
 	ticks := float64(c.ticks[first] + c.ticks[second])
 	r.Forth.blur(ticks)
 	r.Back.blur(ticks)
