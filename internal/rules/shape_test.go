@@ -102,7 +102,7 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4620, 3515},
 	"estimate":       {1000, 1370},
-	"estimate/areas": {2708, 546},
+	"estimate/areas": {2560, 546},
 	"estimate/joint": {1465, 995},
 	"estimate/clock": {1462, 1085},
 	"lda":            {3068, 3308},
