@@ -29,7 +29,7 @@ type Counts struct {
 	Conflicts  uint64 // times that the link was not as Auto assumes
 }
 
-// list returns all counts in the order of the encoding.
+// list is in the order of the encoding.
 func (c *Counts) list() [countFields]*uint64 {
 	return [...]*uint64{
 		&c.Packets, &c.Idle, &c.Busy, &c.Linear, &c.Unestimated, &c.Shed, &c.Evicted,

@@ -61,7 +61,7 @@ const (
 // read returns what a reference says of itself and, if it names the packet before it, of that.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
 	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: p.Packets, told: r.account.told,
-		passed: r.passed}
+		passed: r.passed, bytes: int64(r.config.ReferenceBytes)}
 	if own.number == 0 {
 		own.number = own.told
 	}
@@ -90,7 +90,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	r.lose(waited, &r.quality.astray, &r.strayed, lostBehind)
 	if named {
 		r.pauses(p, received)
-		right.departed = before.time
+		right.departed, right.bytes = before.time, int64(before.bytes)
 		right.delay += int64(p.After) + before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perLineByte()))
 		if r.waiting > 0 {
 			right.flow = r.buffer[r.waiting-1].flow

@@ -167,6 +167,31 @@ func TestCoarseStamps(t *testing.T) {
 	}
 }
 
+// TestSizesWithoutRate: where no rate is known, and nothing shows it, references tell what sizes add to
+// delays. The negative control is the mean of all, which every flow had.
+func TestSizesWithoutRate(t *testing.T) {
+	for _, m := range []rli.Method{rli.Auto, rli.Linear} {
+		c := config(m)
+		c.Rate = 0
+		r, injector := newReceiver(t, c), must(rli.NewInjector(rli.InjectorConfig{Every: 20}))
+		for i := range 20_000 {
+			bytes, at := 100+60*(i%20), int64(i)*50_000
+			r.Update(hashing.Flow(bytes), bytes, at+8*int64(bytes))
+			if ref, ok := injector.Packet(bytes, at); ok {
+				r.Reference(ref, at+8*int64(bytes+referenceBytes))
+			}
+		}
+		r.Flush()
+		total := must(r.Total())
+		for f, res := range r.All() {
+			in, want := res.MeanInterval(0.99), 8*float64(f)
+			if !in.Contains(want) || in.Contains(total.Mean) && math.Abs(want-total.Mean) > 500 {
+				t.Errorf("%v, packets of %d bytes: %.0f, want %.0f; all %.0f", m, f, in, want, total.Mean)
+			}
+		}
+	}
+}
+
 // TestLostBehindLink: a reference whose packet was lost behind the link waited for that. If
 // many did, nothing is said. The negative control is what straight lines say without names.
 func TestLostBehindLink(t *testing.T) {

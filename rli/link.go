@@ -62,7 +62,6 @@ func (l *link) relax(slack float64) {
 	*l = link{tolerance: 2 * slack, recent: unbounded, before: unbounded, slope: l.slope, since: l.since}
 }
 
-// drift returns how much the base delay has changed at time t.
 func (l *link) drift(t int64) float64 { return l.slope * float64(t-l.since) }
 
 // follow takes in bounds of time t. If exact ones are on another line than earlier, the slope changes.
@@ -91,10 +90,8 @@ func (l *link) follow(t int64, b bounds) {
 	l.recent, l.before, l.age = bounds{base - l.tolerance/2, base + l.tolerance/2}, unbounded, 0
 }
 
-// bounds are what all references allow.
 func (l *link) bounds() bounds { return l.recent.and(l.before) }
 
-// fits reports whether bounds at time t agree with what is known.
 func (l *link) fits(t int64, b bounds) bool {
 	return l.bounds().and(b.plus(-l.drift(t))).width() >= -l.tolerance
 }

@@ -115,7 +115,6 @@ func (r *Receiver) mark(stretch uint32) {
 	r.stepFirst, r.stepLast = cmp.Or(r.stepFirst, stretch), stretch
 }
 
-// forget forgets the references so far, and the base delay.
 func (r *Receiver) forget() {
 	r.left.seen, r.earlier.seen, r.leftHere = false, false, false
 	r.account.begun = false

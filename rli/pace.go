@@ -18,29 +18,32 @@ type pace struct {
 }
 
 const (
-	tolerance = 2       // ns that time stamps may be off if nothing is known
-	coarsest  = 1e6     // ns: the largest grain of time stamps
-	rounding  = 1.0 / 6 // variance of the difference of two whole nanoseconds
-	mostExtra = 64      // bytes more than its size that a packet takes at most
-	wander    = 1e-4    // no clock drifts by more in the time to send the largest packet,
-	largest   = 9000    // of so many bytes
-	large     = 1500    // bytes of most large ones
+	tolerance    = 2       // ns that time stamps may be off if nothing is known
+	coarsest     = 1e6     // ns: the largest grain of time stamps
+	rounding     = 1.0 / 6 // variance of the difference of two whole nanoseconds
+	mostExtra    = 64      // bytes more than its size that a packet takes at most
+	bySizeErrors = 4       // standard errors that are more than chance
+	wander       = 1e-4    // no clock drifts by more in the time to send the largest packet,
+	largest      = 9000    // of so many bytes
+	large        = 1500    // bytes of most large ones
 )
 
-// sending returns how long the link takes to send a packet.
+// sending returns how long the link takes to send a packet, and own a reference.
 func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + p.extra }
+func (r *tracker) own() float64             { return r.sending(int32(r.config.ReferenceBytes)) }
 
-// own returns how long the link takes to send a reference.
-func (r *tracker) own() float64 { return r.sending(int32(r.config.ReferenceBytes)) }
-
-// perLineByte returns the ns of a byte on lines: 0 without a rate, or behind a shaper, too fast for it.
+// perLineByte returns the ns of a byte on straight lines: what references show without a rate, or behind
+// a shaper, too fast for it, if that is more than chance.
 func (r *tracker) perLineByte() float64 {
 	alone := float64(r.config.ReferenceBytes) * r.perByte
 	l := &r.late
-	if r.config.Rate == 0 || l.N() >= acquainted && l.Mean()+2*l.StdDev()/math.Sqrt(float64(l.N())) < -alone/4 {
-		return 0
+	switch c := &r.bySize; {
+	case r.config.Rate > 0 && (l.N() < acquainted || l.Mean()+2*l.StdDev()/math.Sqrt(float64(l.N())) >= -alone/4):
+		return r.perByte
+	case c.seen > 0 && c.seen*c.seen > bySizeErrors*bySizeErrors*c.expected*r.lineError.mean:
+		return c.seen / c.expected
 	}
-	return r.perByte
+	return 0
 }
 
 // follows reports whether the packet before a reference is the one that it names: the size matches, and
@@ -112,7 +115,7 @@ type meter struct {
 // A span is the time in which packets departed back to back.
 type span struct{ time, bytes, packets float64 }
 
-// add takes in a span, and reports whether there are enough for a rate.
+// add reports whether there are enough spans for a rate.
 func (m *meter) add(s span) bool {
 	m.spans[m.n] = s
 	m.n++

@@ -31,7 +31,6 @@ const (
 	sumFields     = 11 // of these
 )
 
-// list returns all fields in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
 		&q.commonest, &q.gone, &q.astray, &q.span, &q.slack}
@@ -111,6 +110,12 @@ func (r *Receiver) test(right mark) {
 	off := line.at(of.departed) - float64(of.delay)
 	predicted, n := math.Sqrt(r.lineError.mean), float64(of.packets)
 	r.lineError.add(off * off)
+	// Of a packet that is larger than its neighbours, the delay is longer than the line's.
+	larger := float64(of.bytes) - float64(r.earlier.bytes+right.bytes)/2
+	if r.config.Method == Left {
+		larger = float64(right.bytes - r.left.bytes)
+	}
+	r.bySize.learn(larger*(larger*r.perLineByte()-off), larger*larger, 0)
 	if b := &r.class.probe; b.told {
 		b.told = false
 		busy := b.estimated - b.wait

@@ -78,7 +78,6 @@ func (r *ratios) workOut() {
 	}
 }
 
-// sum returns the sum of a rectangle of cells.
 func (r *ratios) sum(i, k, height, width int) (all cell) {
 	for row := i; row < i+height; row++ {
 		for _, c := range r.cells[row*octaves+k : row*octaves+k+width] {

@@ -33,8 +33,7 @@ const (
 )
 
 // count returns the number of packets, c(f), eq. (2): 0 if there is no record.
-func (r *record) count() uint64 { return r.tally & countMask }
-
+func (r *record) count() uint64     { return r.tally & countMask }
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
 // alike is the correlation of two errors of a stretch. Of two places of a Brownian bridge that have

@@ -30,7 +30,6 @@ func newTable(c *Config, secret [2]uint64) table {
 	return table{records: make([]record, n), tags: make([]uint64, n/group), mask: uint64(n/group - 1), secret: secret, limit: c.Flows}
 }
 
-// mix returns a flow's hash in this table.
 func (t *table) mix(f hashing.Flow) uint64 {
 	high, low := bits.Mul64(uint64(f)^t.secret[0], t.secret[1])
 	return high ^ low

@@ -6,8 +6,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// held is a packet in the interpolation buffer.
-type held struct {
+type held struct { // a packet in the interpolation buffer
 	flow    hashing.Flow
 	time    int64
 	delay   int64   // from the tracker's origin, once estimated
@@ -20,8 +19,7 @@ type held struct {
 
 const heldSize = 48
 
-// departure is the latest packet that left.
-type departure struct {
+type departure struct { // of the latest packet
 	time   int64
 	bytes  int32
 	packet bool // neither a reference nor reported with Pass
@@ -38,6 +36,7 @@ type mark struct {
 	told     uint32       // of those that departed
 	passed   uint64       // others that departed
 	packets  uint32       // it stands for: those since the reference before
+	bytes    int64        // of the packet whose delay it is
 	flow     hashing.Flow // of the packet it names, or 0
 }
 
@@ -65,6 +64,7 @@ type tracker struct {
 	after, pause       trend // how long after its packet a reference was sent, and how far off that is
 	beyond             trend // the least delay
 	lineError          trend // mean square
+	bySize             cell  // of lines' errors: products with, and squares of, differences of sizes
 	edge               trend // of busy periods over lines, by squares of errors
 	origin             int64 // delays are relative to that of a reference
 	link               link
@@ -109,7 +109,6 @@ func (r *Receiver) depart(bytes int32, t int64) (idle bool) {
 	return idle
 }
 
-// excess returns how much later a packet departed than the link could have sent it.
 func (t *tracker) excess(bytes int32, now int64) float64 {
 	return float64(now-t.latest.time) - t.sending(bytes)
 }
