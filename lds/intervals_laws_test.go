@@ -116,9 +116,9 @@ func at(share float64, x []float64) float64 {
 func TestMeanIntervalOfOtherLaws(t *testing.T) {
 	skipShort(t)
 	roomy, crowded, two, sampled, spread := lossless, lossless, lossless, DefaultConfig, lossless
-	roomy.Columns, crowded.Columns, sampled.Columns = 3000, 750, 750
-	two.Rows, two.Rates, two.Columns = 2, [MaxRows]float64{1, 1}, 1500
-	spread.Columns, spread.Spread = 3750, 5
+	roomy.Columns, crowded.Columns, sampled.Columns = 2000, 500, 500
+	two.Rows, two.Rates, two.Columns = 2, [MaxRows]float64{1, 1}, 1000
+	spread.Columns, spread.Spread = 2500, 5
 	const enough = 30 // flows of a class
 	configs := map[string]Config{"roomy": roomy, "crowded": crowded, "two rows": two, "default": sampled, "spread": spread}
 	for law, l := range laws {
@@ -129,9 +129,12 @@ func TestMeanIntervalOfOtherLaws(t *testing.T) {
 			var ups, downs []*Sketch
 			var names []string
 			for name, c := range configs {
+				if c.Spread > 1 && law != "lognormal packets" {
+					continue // hardly narrower than all that is known
+				}
 				ups, downs, names = append(ups, mustNew(t, c)), append(downs, mustNew(t, c)), append(names, name)
 			}
-			keys, packets, means := l.obey(31, ups, downs, 3000, loss)
+			keys, packets, means := l.obey(31, ups, downs, 2000, loss)
 			for at, name := range names {
 				var classes [4]width // up to 9, 99, 999 packets, and beyond
 				for i, f := range keys {

@@ -23,7 +23,7 @@ func TestTableIntervalsHold(t *testing.T) {
 		{5000, 0, false}, {5000, 0.01, false}, {500, 0.1, true},
 	} {
 		answers, outside, narrow := 0, 0, 0
-		for seed := range uint64(8) {
+		for seed := range uint64(5) {
 			sent, received, truth := lossyTables(t, rand.New(rand.NewPCG(seed, 2)), test.flows, test.loss, test.differ)
 			for f, delays := range truth {
 				r, err := EstimateTable(sent, received, f)
@@ -48,7 +48,7 @@ func TestTableIntervalsHold(t *testing.T) {
 		if test.loss > 0 && !test.differ && answers > 100 && narrow*20 < answers {
 			t.Errorf("%+v: neither would it tell if they were too narrow", test)
 		}
-		if answers < 20 {
+		if answers < 10 {
 			t.Errorf("%+v: %d answers", test, answers)
 		}
 	}

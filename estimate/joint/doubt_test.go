@@ -1,14 +1,10 @@
 package joint
 
 import (
-	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // Counts that are off by a third, at random: with Doubt saying so the
@@ -45,16 +41,6 @@ func TestDoubt(t *testing.T) {
 		got := w.solve(t, Options{})
 		if !slices.Equal(got.Mean, want.Mean) || !slices.Equal(got.StdDev, want.StdDev) {
 			t.Errorf("%s: doubts of 0 change the result", name)
-		}
-	}
-}
-
-func TestDoubtErrors(t *testing.T) {
-	for _, doubt := range [][]float64{{}, {1}, {1, 1, 1, -1}, {1, 1, math.NaN(), 1}, {math.Inf(1), 1, 1, 1}} {
-		w := simulate(shape{flows: 4, columns: 5, rows: 2, perRow: 2, counted: true}, 1)
-		w.Doubt = doubt
-		if _, err := w.Solve(context.Background(), Options{}); !errors.Is(err, estimate.ErrConfig) {
-			t.Errorf("doubt %v: %v", doubt, err)
 		}
 	}
 }

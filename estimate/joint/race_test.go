@@ -1,5 +1,0 @@
-//go:build race
-
-package joint
-
-func init() { racing = true }
