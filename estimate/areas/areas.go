@@ -79,12 +79,13 @@ type Areas struct {
 	located []intervalLosses // by cut
 	bursts  float64          // in which packets were lost, as far as is known
 
-	losses   losses
-	window   window
-	alone    []Alone
-	weights  []float64  // of packets that were alone, by the cuts before and after
-	crossing [2][]Alone // those on their way at the ends of the window
-	onWay    [2]endAges
+	losses    losses
+	window    window
+	alone     []Alone
+	weights   []float64  // of packets that were alone, by the cuts before and after
+	crossing  [2][]Alone // those on their way at the ends of the window
+	onWay     [2]endAges
+	seenAgain []seenAgain
 }
 
 // tallies counts packets: sent and of these lost, where that is known; received; those that were alone,

@@ -120,11 +120,17 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		lost = 0
 	}
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
-	fewest, known, sent := ages.Packets, max(0, ages.Packets-lost), 0.0
+	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
 	for k := cut; k > x.from && oldest > 0; k-- {
 		at, length := k-x.from-1, min(a.length(k), oldest)
 		sent += float64(x.steps[at].out)
+		for len(seen) > 0 && seen[0].cut >= k {
+			seen = seen[1:]
+		}
 		before := max(0, min(ages.Packets-sent, on(k-1))-lost)
+		if len(seen) > 0 {
+			before = max(before, seen[0].on-lost)
+		}
 		least, most := before*length, max(0, fewest)*length
 		if length == a.length(k) && x.joined == 0 {
 			others := max(0, on(k-1)) + float64(x.steps[at].out) - known
@@ -151,4 +157,34 @@ func (a *Areas) share() float64 {
 		return min(0.5/(l.of+1), mostUnseen)
 	}
 	return a.losses.share
+}
+
+// A seenAgain says that so many packets were on their way at all cuts from one to that at hand.
+type seenAgain struct {
+	cut int
+	on  float64
+}
+
+// again finds packets that were on their way at a cut and at all from an earlier one on: from
+// which, and how many, the oldest last. They are so where the level at the earlier cut comes
+// again after the other.
+func (a *Areas) again(x *span, cut int) []seenAgain {
+	seen, last := a.seenAgain[:0], cut-x.from-1
+	if !a.digestsShow() || x.alike || last < 0 {
+		return seen
+	}
+	for k, fewest := last, x.steps[last].on; k >= 0 && fewest > 0; k-- {
+		if x.steps[k].on > fewest {
+			continue
+		}
+		fewest = x.steps[k].on
+		for later := last; later < len(x.steps) && x.steps[later].on >= fewest && fewest > 0; later++ {
+			if x.steps[later].level == x.steps[k].level {
+				seen = append(seen, seenAgain{k + x.from + 1, float64(fewest)})
+				break
+			}
+		}
+	}
+	a.seenAgain = seen
+	return seen
 }

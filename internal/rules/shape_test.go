@@ -102,10 +102,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4620, 3515},
 	"estimate":       {1000, 1370},
-	"estimate/areas": {2560, 546},
+	"estimate/areas": {2600, 546},
 	"estimate/joint": {1465, 995},
 	"estimate/clock": {1462, 1085},
-	"lda":            {3068, 3308},
+	"lda":            {3070, 3325},
 	"lda/control":    {446, 1054},
 	"lda/lost":       {659, 407},
 	"lda/mplane":     {1794, 1285},
