@@ -98,8 +98,8 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	if len(c.held) > 0 && cut-c.held[0].ended-2 > c.hold()+c.cuts { // points that are idle cut no more seldom
 		return c.release(), true
 	}
-	if jump := floorDiv(cut, c.cuts) - c.current; jump < -1 || jump > maxBehind {
-		// The clock was stepped: there are no reports for the time between.
+	if jump := floorDiv(cut, c.cuts) - c.current; jump < -1 && (c.paired > cut || cut-c.paired > 2*c.cuts) || jump > maxBehind {
+		// The clock was stepped, not reports ended early: there are none for the time between.
 		if c.paired > c.covered {
 			c.end(nil)
 			return c.release(), true
