@@ -83,12 +83,12 @@ func Example_httpServices() {
 		}
 	}()
 	for r := range callee.Follow(ctx, reports.URL) {
-		if r.Clock.Known {
-			fmt.Println("requests and responses:", r.Forth.Err == nil, r.Back.Err == nil)
+		if r.Clock.Known && r.Forth.Err == nil && r.Back.Err == nil { // on a busy host that may take a while
+			fmt.Println("requests and responses are measured")
 			break
 		}
 	}
-	// Output: requests and responses: true true
+	// Output: requests and responses are measured
 }
 
 // A software switch asks for its slowest flows. Frames are identified by the

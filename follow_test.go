@@ -22,13 +22,13 @@ var testKey = NewKey("0123456789abcdef")
 type testClock struct {
 	since time.Time
 	rate  float64
-	tick  time.Duration
+	tick  atomic.Int64 // ns
 	ahead atomic.Int64 // ns
 }
 
 func (c *testClock) Now() time.Time {
 	now := time.Now().Round(0)
-	return now.Add(time.Duration(c.ahead.Load()) + time.Duration(c.rate*float64(now.Sub(c.since)))).Truncate(c.tick)
+	return now.Add(time.Duration(c.ahead.Load()) + time.Duration(c.rate*float64(now.Sub(c.since)))).Truncate(time.Duration(c.tick.Load()))
 }
 
 func newTestClock(ahead time.Duration, rate float64) *testClock {

@@ -380,7 +380,7 @@ func TestCoarseClock(t *testing.T) {
 	for _, tick := range []time.Duration{0, 2 * time.Millisecond, 15625 * time.Microsecond} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 			for _, c := range l.clocks {
-				c.tick = tick
+				c.tick.Store(int64(tick))
 			}
 			l.send(1700*time.Microsecond, func(int) time.Duration { return 30 * time.Millisecond }, nil)
 			time.AfterFunc(5500*time.Millisecond, func() { l.clocks[l.b].ahead.Add(60e6) })
