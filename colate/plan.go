@@ -48,10 +48,11 @@ func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 		return c, bitsPerPacket, c.Validate()
 	}
 	// Of more counters than that, some are folded.
-	c.Counters = sort.Search(int(min(maxCounters, packets/6)), func(n int) bool {
+	most := max(packets/6, 4*float64(c.PerFlow))
+	c.Counters = sort.Search(int(min(maxCounters, most)), func(n int) bool {
 		return c.epochBits(float64(n+1), packets) > (allowed-bitsPerPacket)*packets
 	})
-	if c.Validate() != nil {
+	if c.Counters < 2*c.PerFlow || c.Validate() != nil {
 		return bad("BytesADay", d.BytesADay, "more, for %g packets a second: no number of counters takes so few", d.Rate)
 	}
 	if way := packets / float64(c.Counters) * d.Delay / float64(c.Period); way > mostOnTheWay {
@@ -62,7 +63,7 @@ func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 }
 
 // sampleBits is about what a sampled packet takes.
-const sampleBits = 72
+const sampleBits = 80
 
 // epochBits returns approximately how many bits an epoch's counters take in a
 // store.
@@ -78,5 +79,5 @@ func (c *Config) epochBits(counters, packets float64) float64 {
 		count = math.Log2(load)/2 + 2.5 // its deviation is the root
 	}
 	perBlock := 8.0*blockOverhead + 16 + 4
-	return used*(float64(c.DigestBits)+min(time, float64(c.sumBits()))) + counters*count + counters/blockCounters*perBlock + 8*85
+	return used*(float64(c.DigestBits)+min(time, float64(c.sumBits()))) + counters*count + math.Ceil(counters/blockCounters)*perBlock + 8*85
 }

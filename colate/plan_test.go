@@ -17,6 +17,8 @@ func TestPlan(t *testing.T) {
 		{Rate: 700, BytesADay: 6e7},
 		{Rate: 700, BytesADay: 3e8},
 		{Rate: 700, BytesADay: 4e7, NoRecords: true},
+		{Rate: 100, BytesADay: 5e6},
+		{Rate: 1, BytesADay: 1e6},
 	} {
 		c, planned, err := Plan(d)
 		if err != nil {
