@@ -116,24 +116,11 @@ func TestQuantileRanks(t *testing.T) {
 	}
 }
 
-// The median is beyond all of n samples on one side with probability 2^-n, so
-// that six, and not five, are enough to bound it by the extreme ones with 95 %.
-func TestQuantileIntervalAtTheExtremes(t *testing.T) {
-	samples := NewEmpirical([]float64{6, 2, 5, 3, 1, 4})
-	if got, want := samples.QuantileInterval(0.5, 0.95), (Interval{1, 6, 0.95}); got != want {
-		t.Errorf("six samples: %v, want %v", got, want)
-	}
-	samples = NewEmpirical([]float64{2, 5, 3, 1, 4})
-	if got, want := samples.QuantileInterval(0.5, 0.95), (Interval{math.Inf(-1), math.Inf(1), 0.95}); got != want {
-		t.Errorf("five samples: %v, want %v", got, want)
-	}
-}
-
 func TestQuantileCoverage(t *testing.T) {
 	heavy(t)
 	const trials, n, confidence = 10_000, 40, 0.9
 	rng := rand.New(rand.NewPCG(2, 2))
-	for _, p := range []float64{0.1, 0.5, 0.9, 0.99} {
+	for _, p := range []float64{0.01, 0.1, 0.5, 0.9, 0.99} { // at the ends, without a limit
 		truth := -math.Log1p(-p)
 		interval := func(quote float64) func() Interval {
 			samples := make([]float64, n)
@@ -148,7 +135,7 @@ func TestQuantileCoverage(t *testing.T) {
 			t.Errorf("p %v: covers %v", p, got)
 		}
 		// Negative control, where the ranks are fine enough to show it.
-		if got := covered(trials, truth, interval(confidence/2)); p < 0.95 && got >= confidence-slack(confidence, trials) {
+		if got := covered(trials, truth, interval(confidence/2)); p > 0.05 && p < 0.95 && got >= confidence-slack(confidence, trials) {
 			t.Errorf("p %v: the check accepts an interval of half the confidence, which covers %v", p, got)
 		}
 	}

@@ -1,13 +1,7 @@
 package estimate
 
 import (
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
-	"strconv"
 	"testing"
 )
 
@@ -21,34 +15,6 @@ func off(got, want float64) float64 {
 		return 0
 	}
 	return math.Abs(got-want) / max(math.Abs(want), 1e-5)
-}
-
-// numeric.json has values that were computed with 60 digits at exactly representable
-// arguments.
-func TestReferenceTable(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "numeric.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no ../shared/data/numeric.json: the inline golden values remain")
-	}
-	var tables struct {
-		Rows []struct {
-			X    string `json:"x_f64hex"`
-			Want string `json:"f64hex"`
-		} `json:"normal_quantile"`
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &tables)
-	}
-	if err != nil || len(tables.Rows) < 8 {
-		t.Fatalf("%d rows, %v", len(tables.Rows), err)
-	}
-	for _, r := range tables.Rows {
-		x, err := strconv.ParseFloat(r.X, 64)
-		want, other := strconv.ParseFloat(r.Want, 64)
-		if got := NormalQuantile(x); errors.Join(err, other) != nil || !(off(got, want) <= specialBar) {
-			t.Errorf("%v: got %v, want %v, %v, %v", x, got, want, err, other)
-		}
-	}
 }
 
 // What the documentation says of the ends of each function's range, and of

@@ -7,20 +7,22 @@ import (
 
 // attacked follows a clock over paths of at least 500 µs while an attacker
 // changes the samples from the 20th interval on. It counts the readings whose
-// certain and likely intervals exclude the truth, and those without an offset,
+// certain and likely intervals exclude the truth, and those without an offset or with a step,
 // and returns the largest error of the others.
-func attacked(attack func(interval int, there []Sample)) (certain, likely, refused int, off float64) {
+func attacked(outliers int, attack func(interval int, s [2][]Sample)) (certain, likely, refused int, off float64) {
 	w := newWorld(8, steady(1e6, 3e-5), [2]float64{5e5, 5e5}, 370, independent(hops(1)), independent(hops(1)))
-	tracker := must(New(DefaultConfig))
+	c := DefaultConfig
+	c.Outliers = outliers
+	tracker := must(New(c))
 	for i := range 80 {
 		s := w.interval(1e9)
 		if i >= 20 {
-			attack(i, s[there])
+			attack(i, s)
 		}
 		r, err := tracker.Add(s[there], s[back])
 		truth := w.theta(float64(r.Time - epoch))
 		switch {
-		case err != nil:
+		case err != nil || r.Stepped:
 			refused++
 			continue
 		case !r.Certain.Contains(truth):
@@ -39,27 +41,26 @@ func attacked(attack func(interval int, there []Sample)) (certain, likely, refus
 // the way back; the certain interval holds. A flood that spares a packet a
 // second has no effect.
 func TestFloodMovesHalf(t *testing.T) {
-	flood := func(spared int) func(int, []Sample) {
-		return func(i int, there []Sample) {
-			if i >= 60 {
-				return
-			}
-			for j := spared; j < len(there); j++ {
-				there[j].Delay += 5e6
+	flood := func(spared int) func(int, [2][]Sample) {
+		return func(i int, s [2][]Sample) {
+			for j := spared; j < len(s[there]) && i < 60; j++ {
+				s[there][j].Delay += 5e6
 			}
 		}
 	}
-	if certain, likely, refused, off := attacked(flood(0)); certain+refused > 0 || likely == 0 || math.Abs(off-2.5e6) > 1e4 {
+	if certain, likely, refused, off := attacked(1, flood(0)); certain+refused > 0 || likely == 0 || math.Abs(off-2.5e6) > 1e4 {
 		t.Errorf("all delayed: %d certain and %d likely intervals wrong, %d refused, off by %.0f", certain, likely, refused, off)
 	}
-	if certain, likely, refused, off := attacked(flood(1)); certain+likely+refused > 0 || off > 2e4 {
+	if certain, likely, refused, off := attacked(1, flood(1)); certain+likely+refused > 0 || off > 2e4 {
 		t.Errorf("one spared: %d certain and %d likely intervals wrong, %d refused, off by %.0f", certain, likely, refused, off)
 	}
 }
 
 // TestForgedSamples: whoever knows the seed or holds the key sends two packets of
-// one digest, each past one point only, and so makes a sample of any delay. One
-// in a window is left out. Of more, the offset is off by half of what they say,
+// one digest, each past one point only, and so makes a sample of any delay; a pair
+// that is taken for one packet by chance is such a sample, too. One
+// in a window is left out, of either direction: a tracker that is told of no outliers,
+// the control, takes it. Of more, the offset is off by half of what they say,
 // as long as that is possible on this path; what is not is refused, or a step.
 // The certain interval holds throughout.
 func TestForgedSamples(t *testing.T) {
@@ -75,17 +76,23 @@ func TestForgedSamples(t *testing.T) {
 		{-400_000, 1, 50, 210_000, false},
 		{-2_000_000, 16, 1, 10_000, false},
 		{-2_000_000, 1, 50, 10_000, true},
+		{-500_000_000, 16, 1, 10_000, false},
+		{300_000_000, 16, 1, 10_000, false},
 		{5_000_000, 1, 50, 10_000, false},
 	} {
-		certain, likely, refused, off := attacked(func(i int, there []Sample) {
-			if i%c.every == 0 {
+		forge := func(i int, s [2][]Sample) {
+			if of := s[i/c.every%min(c.every, 2)]; i%c.every == 0 {
 				for j := range c.number {
-					there[(j+1)*len(there)/(c.number+1)].Delay += c.by
+					of[(j+1)*len(of)/(c.number+1)].Delay += c.by
 				}
 			}
-		})
+		}
+		certain, likely, refused, off := attacked(1, forge)
 		if certain > 0 || off > c.off || c.off > 1e5 && off < c.off*0.9 || (refused > 0) != c.refused {
 			t.Errorf("%+v: %d certain and %d likely intervals wrong, %d refused, off by %.0f", c, certain, likely, refused, off)
+		}
+		if certain, _, refused, off := attacked(0, forge); c.number == 1 && c.by < 0 && certain+refused == 0 && off < c.off {
+			t.Errorf("%+v: a tracker that is told of no outliers does as well", c)
 		}
 	}
 }

@@ -139,34 +139,3 @@ func TestAsymmetry(t *testing.T) {
 		}
 	}
 }
-
-// The precision that one second, and then ten, of a synopsis of a thousand
-// cells give.
-func TestPrecision(t *testing.T) {
-	w := newWorld(3, steady(1e8, 3e-5), [2]float64{5e5, 5e5}, 370, queueing(0.8, 1e5, exponential), queueing(0.3, 1e5, exponential))
-	tracker := must(New(DefaultConfig))
-	for i := range 10 {
-		s := w.interval(1e9)
-		r, err := tracker.Add(s[there], s[back])
-		if err != nil {
-			t.Fatal(err)
-		}
-		truth := w.theta(float64(r.Time - epoch))
-		means := 0.0
-		for _, x := range s[there] {
-			means += float64(x.Delay) / float64(len(s[there])) / 2
-		}
-		for _, x := range s[back] {
-			means -= float64(x.Delay) / float64(len(s[back])) / 2
-		}
-		if e := math.Abs(r.Offset - truth); e > 1e3 {
-			t.Errorf("interval %d: offset off by %.0f ns", i, e)
-		}
-		if e := math.Abs(means - truth); e < 5e3 {
-			t.Errorf("interval %d: means are off by %.0f ns only, a bad comparison", i, e)
-		}
-		if e := math.Abs(r.Drift - 3e-5); i == 9 && e > 0.05e-6 {
-			t.Errorf("drift off by %.3f ppm", e*1e6)
-		}
-	}
-}

@@ -310,17 +310,3 @@ func ExampleProblem_Solve() {
 	// flow 1: 90 µs
 	// flow 2: 20 µs
 }
-
-// BenchmarkJoint decodes 300,000 flows over 20 cells each.
-func BenchmarkJoint(b *testing.B) {
-	for _, columns := range []int{45_500, 455_000} {
-		b.Run(fmt.Sprint(columns), func(b *testing.B) {
-			w := simulate(shape{flows: 300_000, columns: columns, rows: 1, perRow: 20}, 1)
-			b.ReportAllocs()
-			for b.Loop() {
-				r := w.solve(b, Options{})
-				b.ReportMetric(float64(r.Iterations), "iterations")
-			}
-		})
-	}
-}
