@@ -162,6 +162,9 @@ func (c *comparison) take(p *pair) {
 		c.clocks.reset(p.of)
 		c.of = p.of
 		c.fresh, c.settled = true, p.after+settling
+		if p.after+c.cuts < c.covered { // the clock was set back
+			c.current = floorDiv(p.after+1, c.cuts)
+		}
 		c.covered = p.after
 	}
 	if p.step != 0 {

@@ -235,10 +235,12 @@ func TestHistoryReadsTheRest(t *testing.T) {
 // A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports
 // say that they do not: nobody is silent.
 func TestClockSetByADay(t *testing.T) {
-	for _, agree := range []bool{false, true} {
+	for i, by := range []time.Duration{24 * time.Hour, 24 * time.Hour, -24 * time.Hour} {
+		agree := i == 0
 		onLink(t, Config{Key: testKey, ClocksAgree: agree}, 0, func(t *testing.T, l *link) {
 			l.send(2*time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
-			time.AfterFunc(5500*time.Millisecond, func() { l.clocks[l.b].ahead.Add(int64(24 * time.Hour)) })
+			time.AfterFunc(5500*time.Millisecond, func() { l.clocks[l.b].ahead.Add(int64(by)) })
+			time.AfterFunc(time.Minute, l.cancel)
 			named, told := 0, 0
 			for _, r := range l.reports(12) {
 				f := &r.Forth
