@@ -20,6 +20,7 @@ type cutRun struct {
 	packets  []truth.Packet
 	truth    estimate.Moments // of the packets that came
 	lost     uint64
+	later    int64 // cuts of the point downstream, by so much
 }
 
 // cutTraffic passes so many packets an interval, and lets the last ones come.
@@ -51,19 +52,16 @@ func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*r
 // reports calls visit for each report of so many intervals, once it has settled.
 func (run *cutRun) reports(t *testing.T, length int, visit func(a *Accumulator, from, to int64)) {
 	t.Helper()
-	run.reportsOnce(t, length, func(a *Accumulator, _ int64) bool { return a.Settled() }, visit)
+	run.reportsOnce(t, length, settled, visit)
 }
 
 // reportsOnce calls visit for each report of so many intervals, once it is due so long after its end.
 func (run *cutRun) reportsOnce(t *testing.T, length int, due func(a *Accumulator, since int64) bool,
 	visit func(a *Accumulator, from, to int64)) {
 	t.Helper()
-	a, err := NewAccumulator(DefaultConfig)
-	from, step := int64(0), int64(length)*cutInterval
+	a, from, step := accumulate(t, new(cutRun)), int64(0), int64(length)*cutInterval
 	for k := range run.up {
-		if err = errors.Join(err, a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k])); err != nil {
-			t.Fatal(err)
-		}
+		run.add(t, a, k)
 		if (k+1)%length == 0 {
 			a.End()
 		}
@@ -85,11 +83,17 @@ func accumulate(t *testing.T, run *cutRun) *Accumulator {
 		t.Fatal(err)
 	}
 	for k := range run.up {
-		if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
-			t.Fatal(err)
-		}
+		run.add(t, a, k)
 	}
 	return a
+}
+
+// add gives an Accumulator one interval.
+func (run *cutRun) add(t *testing.T, a *Accumulator, k int) {
+	t.Helper()
+	if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // From an idle path to an idle path the time on the way is the sum of all
@@ -186,9 +190,7 @@ func TestAccumulatorSlowFirst(t *testing.T) {
 	run, a := cutTraffic(t, 8, 130, 1000, slow, 0.01), accumulate(t, new(cutRun))
 	from, misses, wrong := int64(0), 0, 0
 	for k := range run.up {
-		if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
-			t.Fatal(err)
-		}
+		run.add(t, a, k)
 		if k == 11 || k == 21 { // of all so far
 			r, err := a.Estimate()
 			want := truth.Of(run.packets, 0, int64(k+1)*cutInterval).PerPacket()
@@ -271,9 +273,7 @@ func TestAccumulatorGap(t *testing.T) {
 		if k == 20 {
 			continue // is missing
 		}
-		if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
-			t.Fatal(err)
-		}
+		run.add(t, a, k)
 	}
 	r, err := a.Estimate()
 	if err != nil || r.Extra == 0 || !r.MeanInterval(0.95).Contains(1e8) {
@@ -291,36 +291,6 @@ func TestAccumulatorGap(t *testing.T) {
 	}
 }
 
-// A clock that is set back within a report makes it an error. The next report is
-// of the clocks as they are then.
-func TestAccumulatorStep(t *testing.T) {
-	run := cutTraffic(t, 9, 40, 5000, exponentialDelay(5e6), 0.01)
-	a := accumulate(t, new(cutRun))
-	for k := range 30 {
-		if k >= 15 { // the downstream clock is set back by 50 ms in the second report
-			cells := run.down[k].sampled()
-			for i := range cells {
-				cells[i].sum -= 50e6 * uint64(cells[i].count())
-			}
-		}
-		if err := a.Add(int64(k)*cutInterval, int64(k+1)*cutInterval, run.up[k], run.down[k]); err != nil {
-			t.Fatal(err)
-		}
-		if k%10 != 9 {
-			continue
-		}
-		r, err := a.Estimate()
-		if want := []float64{5e6, 0, -45e6}[k/10]; k == 19 {
-			if !errors.Is(err, estimate.ErrClocks) {
-				t.Errorf("the report in which the clock was set: %v, %v", r.Delay, err)
-			}
-		} else if err != nil || math.Abs(r.Mean-want) > 5e5 {
-			t.Errorf("report to cut %d: mean %v, want %v; %v", k, r.Mean, want, err)
-		}
-		a.Reset()
-	}
-}
-
 // Of packets on their way at the beginning only the coming is counted. However
 // crowded the cells are, so that they are seldom empty, intervals hold the mean, and
 // are narrow a patience later.
@@ -329,10 +299,8 @@ func TestAccumulatorBeginsUnderWay(t *testing.T) {
 	run := cutTraffic(t, 1, cuts+10, 2000, func(r *rand.Rand) float64 { return 1e8 + 2e8*r.ExpFloat64() }, 0)
 	first, missed, a := int64(begins), 0, accumulate(t, new(cutRun))
 	a.Gap()
-	for i := int64(begins); i < cuts; i++ {
-		if err := a.Add(i*cutInterval, (i+1)*cutInterval, run.up[i], run.down[i]); err != nil {
-			t.Fatal(err)
-		}
+	for i := begins; i < cuts; i++ {
+		run.add(t, a, i)
 		if i%10 == 9 {
 			a.End()
 			a.Estimate()
@@ -355,68 +323,54 @@ func TestAccumulatorBeginsUnderWay(t *testing.T) {
 // Losses are told once, though it shows while they are told that packets take
 // longer than they did. The slowest packets are slower and slower.
 func TestAccumulatorTellsLossesOnce(t *testing.T) {
-	const cut, busy, each, after = int64(20e6), 300, 200, 100
-	c, r := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 64, DigestBits: 32}, rand.New(rand.NewPCG(24, 7))
-	var at [2][busy + after]*Aggregator
-	for i := range busy + after {
-		at[0][i], at[1][i] = mustNewFor(t, c), mustNewFor(t, c)
+	n, told, a, none := 0, 0, accumulate(t, new(cutRun)), mustNewFor(t, DefaultConfig)
+	run := cutTraffic(t, 24, 310, 200, func(r *rand.Rand) float64 {
+		n++
+		return r.ExpFloat64() * 15e6 * float64(1+n/8000)
+	}, 0.05)
+	for range 90 { // in which the last ones are told
+		run.up, run.down = append(run.up, none), append(run.down, none)
 	}
-	missing := 0
-	for i := range int64(busy * each) {
-		p, sent := hashing.Packet(r.Uint64()), i*cut/each
-		at[0][sent/cut].Update(p, sent)
-		if came := sent + int64(r.ExpFloat64()*3e6*float64(1+i/each/40)); r.IntN(20) > 0 {
-			at[1][came/cut].Update(p, came)
-		} else {
-			missing++
-		}
-	}
-	a, _ := NewAccumulator(c)
-	told := 0
-	for i := range busy + after {
-		if err := a.Add(int64(i)*cut, int64(i+1)*cut, at[0][i], at[1][i]); err != nil {
-			t.Fatal(err)
-		}
-		if i%50 == 49 {
+	for k := range run.up {
+		run.add(t, a, k)
+		if k%50 == 49 {
 			d, _ := a.Estimate()
 			told += int(d.Lost) - int(d.Extra)
 			a.Reset()
 		}
 	}
-	if told != missing {
-		t.Errorf("%d packets lost, want %d", told, missing)
+	if told != int(run.lost) {
+		t.Errorf("%d packets lost, want %d", told, run.lost)
 	}
 }
 
 // What Reset forgets stays forgotten, though nobody asked about it: its losses are
 // not told in the next report, which waits no longer for it.
 func TestResetForgets(t *testing.T) {
-	const lossy, end, packets = 40, 50, 30
-	a, r := accumulate(t, &cutRun{}), rand.New(rand.NewPCG(40, 50))
-	for k := int64(0); ; k++ {
-		up, down := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
-		for i := range packets {
-			p, sent := hashing.Packet(r.Uint64()), k*cutInterval+int64(i)*cutInterval/packets
-			up.Update(p, sent)
-			if k >= lossy-1 || i%20 > 0 {
-				down.Update(p, sent+1e6)
-			}
+	const lossy, end = 40, 50
+	run, n := new(cutRun), 0
+	run.pass(t, sends(40, 60*cutInterval, func(_ *rand.Rand, sent int64) int64 {
+		if n++; sent < lossy*cutInterval && n%20 == 0 {
+			return -1
 		}
-		if err := a.Add(k*cutInterval, (k+1)*cutInterval, up, down); err != nil {
-			t.Fatal(err)
-		}
+		return sent + 1e6
+	}), math.MaxInt64, 0)
+	want, a := truth.Of(run.packets, lossy*cutInterval, end*cutInterval).Sent, accumulate(t, new(cutRun))
+	for k := range run.up {
+		run.add(t, a, k)
 		switch {
 		case k == lossy-1:
 			a.Reset()
 		case k == end-1:
 			a.End()
 		case k > end && a.Settled():
-			if d, err := a.Estimate(); err != nil || d.Sent != (end-lossy)*packets || d.Lost > 2 || k > end+5 {
+			if d, err := a.Estimate(); err != nil || d.Sent != uint64(want) || d.Lost > 2 || k > end+5 {
 				t.Errorf("at cut %d: %d lost of %d, %v", k, d.Lost, d.Sent, err)
 			}
 			return
 		}
 	}
+	t.Error("the report waits for what was forgotten")
 }
 
 // Where packets are on their way for longer than it takes until the next one passes

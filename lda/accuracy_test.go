@@ -78,44 +78,6 @@ func tuned(rows, n int, loss float64) Config {
 	return Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: shiftFor(rows, float64(n)*loss)}}, SumBits: 64}
 }
 
-// The estimate of the mean is a sample mean over S packets drawn from the R
-// that arrived, whatever their delays. Its standardised error averages to
-// nothing over many runs.
-func TestMeanIsUnbiased(t *testing.T) {
-	const times, n = 1000, 1000
-	for _, loss := range []float64{0.01, 0.2} {
-		var z, naive estimate.Moments
-		runs(t, tuned(64, n, loss), "Weibull 0.8", times, n, loss, func(r *run) {
-			e, err := Estimate(r.up, r.down)
-			if err != nil {
-				return // too rare to matter: no usable cell
-			}
-			scale := math.Sqrt(r.truth.PopulationVariance() * (1/float64(e.N) - 1/float64(r.truth.N())))
-			if scale == 0 {
-				return
-			}
-			z.Add((e.Mean - r.truth.Mean()) / scale)
-			// Negative control: as if a cell with losses were usable, too.
-			var sum, count float64
-			for i := range r.up.sampled() {
-				sum += float64(int64(r.down.cells[i].sum - r.up.cells[i].sum))
-				count += float64(r.down.cells[i].count())
-			}
-			naive.Add((sum/count - r.truth.Mean()) / scale)
-		})
-		if z.N() < times*99/100 {
-			t.Fatalf("loss %v: %d runs of %d with an estimate", loss, z.N(), times)
-		}
-		tolerance := sigmas * math.Sqrt(z.Variance()/float64(z.N()))
-		if math.Abs(z.Mean()) > tolerance || z.Variance() > 1.3 {
-			t.Errorf("loss %v: standardised error %v ± %v, variance %v, want 0 and 1", loss, z.Mean(), tolerance, z.Variance())
-		}
-		if math.Abs(naive.Mean()) <= sigmas*math.Sqrt(naive.Variance()/times) {
-			t.Errorf("loss %v: using all cells passes too: %v", loss, naive.Mean())
-		}
-	}
-}
-
 // covered counts intervals that contain the truth.
 type covered struct{ hits, of int }
 
@@ -125,6 +87,8 @@ func (c *covered) add(hit bool) {
 		c.hits++
 	}
 }
+
+func (c *covered) join(o covered) { c.hits, c.of = c.hits+o.hits, c.of+o.of }
 
 // Of 1,000 intervals of 98 % at least 980 contain the truth, at every rate of
 // loss: that of the mean for all delays, that of the deviation for light
@@ -279,7 +243,7 @@ func TestExpectOfOneCell(t *testing.T) {
 // Where the confidence asked for is none, an interval is the whole range and
 // says so.
 func TestConfidenceOutOfRange(t *testing.T) {
-	up, down := pair(t, twoBanks(1), traffic(3, 1, 3000, 0.01, 0))
+	up, down := pair(t, twoBanks(1), traffic(3, 1, 3000, 0.01, 0), same)
 	r, err := Estimate(up, down)
 	if err != nil {
 		t.Fatal(err)

@@ -2,34 +2,11 @@ package lda
 
 import (
 	"errors"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
-
-// crossing passes packets of about 1 ms, of which some are lost and others join.
-func crossing(
-	t *testing.T, c Config, seed uint64, packets int, loss, join float64, change func(hashing.Packet) hashing.Packet,
-) (up, down *Aggregator) {
-	t.Helper()
-	up, down = mustNewFor(t, c), mustNewFor(t, c)
-	rng := rand.New(rand.NewPCG(seed, 77))
-	for i := range packets {
-		p, now := hashing.Packet(rng.Uint64()), int64(i)*5000
-		up.Update(p, now)
-		if rng.Float64() >= loss {
-			down.Update(change(p), now+int64(1e6*rng.ExpFloat64()))
-		}
-		if rng.Float64() < join {
-			down.Update(hashing.Packet(rng.Uint64()), now)
-		}
-	}
-	return up, down
-}
-
-func same(p hashing.Packet) hashing.Packet { return p }
 
 // Where everything between the points changes, there is no answer but that, with
 // or without digests, and whatever cells happen to agree.
@@ -38,7 +15,7 @@ func TestAllPacketsChanged(t *testing.T) {
 	plain := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 64}
 	for _, c := range []Config{DefaultConfig, plain} {
 		for _, packets := range []int{300, 20_000, 200_000} {
-			up, down := crossing(t, c, 1, packets, 0.01, 0, translated)
+			up, down := pair(t, c, traffic(1, 1, packets, 0.01, 0), translated)
 			r, err := Estimate(up, down)
 			if !errors.Is(err, ErrDifferent) || r.Sent != uint64(packets) || r.Received != down.Packets() ||
 				r.Lost != r.Sent-r.Received || r.Extra != 0 {
@@ -52,12 +29,12 @@ func TestAllPacketsChanged(t *testing.T) {
 				}
 				return translated(p)
 			}
-			for name, points := range map[string][2]float64{"loss": {0.9, 0}, "flood": {0, 9}, "half": {0, 0}} {
-				change := same
-				if name == "half" {
-					change = half
-				}
-				up, down := crossing(t, c, 2, packets, points[0], points[1], change)
+			for name, f := range map[string]struct {
+				n           int
+				loss, birth float64
+				change      func(hashing.Packet) hashing.Packet
+			}{"loss": {packets, 0.9, 0, same}, "flood": {10 * packets, 0, 0.9, same}, "half": {packets, 0, 0, half}} {
+				up, down := pair(t, c, traffic(2, 2, f.n, f.loss, f.birth), f.change)
 				if _, err := Estimate(up, down); errors.Is(err, ErrDifferent) {
 					t.Errorf("%s of %d packets: %v", name, packets, err)
 				}
@@ -73,7 +50,7 @@ func TestLossesBehindJoiners(t *testing.T) {
 	for _, c := range []struct{ loss, join float64 }{{0.01, 0}, {0.01, 0.001}, {0.01, 0.01}, {0.1, 0.05}, {0.3, 0.001}, {0.001, 0.1}} {
 		missed, counted, wide := 0, 0, 0.0
 		for seed := range uint64(runs) {
-			up, down := crossing(t, DefaultConfig, seed, packets, c.loss, c.join, same)
+			up, down := pair(t, DefaultConfig, traffic(seed, seed, int(packets*(1+c.join)), c.loss, c.join/(1+c.join)), same)
 			r, err := Estimate(up, down)
 			if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
 				t.Fatal(err)

@@ -60,8 +60,11 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// reseal gives bytes the checksum that they should have.
+// reseal gives bytes the checksum that they should have, if they have one.
 func reseal(data []byte) []byte {
+	if len(data) < 4 {
+		return data
+	}
 	body := data[:len(data)-4]
 	return binary.BigEndian.AppendUint32(bytes.Clone(body), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
 }
@@ -110,9 +113,7 @@ func TestMalformed(t *testing.T) {
 	}
 	for n := range good {
 		check("truncated", good[:n], "")
-		if n > 4 {
-			check("truncated and sealed again", reseal(good[:n]), "")
-		}
+		check("truncated and sealed again", reseal(good[:n]), "")
 	}
 }
 
@@ -139,7 +140,7 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add(good[:n])
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, data := range [][]byte{data, sealed(data)} {
+		for _, data := range [][]byte{data, reseal(data)} {
 			var a Aggregator
 			if err := a.UnmarshalBinary(data); err != nil {
 				if !errors.Is(err, estimate.ErrEncoding) {
@@ -154,12 +155,4 @@ func FuzzUnmarshal(f *testing.F) {
 			a.Update(hashing.Packet(len(data)), 1)
 		}
 	})
-}
-
-// sealed makes the checksum right, so that fuzzing gets past it.
-func sealed(data []byte) []byte {
-	if len(data) < 4 {
-		return data
-	}
-	return reseal(data)
 }

@@ -2,7 +2,6 @@ package lda
 
 import (
 	"errors"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -68,7 +67,7 @@ func TestMismatch(t *testing.T) {
 func TestOrderAndShards(t *testing.T) {
 	for _, c := range configs() {
 		packets := traffic(3, c.Identity, 2000, 0.01, 0)
-		want, _ := pair(t, c, packets)
+		want, _ := pair(t, c, packets, same)
 		shards := [3]*Aggregator{mustNewFor(t, c), mustNewFor(t, c), mustNewFor(t, c)}
 		rng := rand.New(rand.NewPCG(5, 5))
 		for _, i := range rng.Perm(len(packets)) {
@@ -115,44 +114,9 @@ func assertSame(t *testing.T, what string, got, want *Aggregator) {
 	}
 }
 
-// An offset between the clocks shifts the mean by exactly itself and leaves
-// the deviation; swapped points negate the mean; both are reported.
-func TestClocks(t *testing.T) {
-	packets := traffic(4, 1, 3000, 0.01, 0)
-	up, down := pair(t, twoBanks(1), packets)
-	want, err := Estimate(up, down)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, offset := range []int64{-1_000_000, -7, 1, 1 << 30} {
-		late := mustNewFor(t, twoBanks(1))
-		for i := range packets {
-			if p := &packets[i]; !p.lost {
-				late.Update(p.id, p.received+offset)
-			}
-		}
-		r, err := Estimate(up, late)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const rounding = 1e-12
-		if math.Abs(r.Mean-(want.Mean+float64(offset))) > rounding*math.Abs(float64(offset))+1e-9 || !near(r.StdDev, want.StdDev, 1e-6) {
-			t.Errorf("offset %d: mean %v, deviation %v, want %v and %v", offset, r.Mean, r.StdDev, want.Mean+float64(offset), want.StdDev)
-		}
-	}
-	nowhere, err := Estimate(up, up)
-	if err != nil || nowhere.Mean != 0 || nowhere.StdDev != 0 {
-		t.Errorf("one point twice: %+v, %v; want delays of 0", nowhere, err)
-	}
-	swapped, err := Estimate(down, up)
-	if err != nil || !near(swapped.Mean, -want.Mean, 1e-12) || swapped.Extra != want.Lost {
-		t.Errorf("swapped: %+v, %v", swapped, err)
-	}
-}
-
 func TestNoAllocation(t *testing.T) {
-	up, down := pair(t, DefaultConfig, traffic(1, 0, 3000, 0.01, 0))
-	sent, received := pair(t, DefaultConfig, traffic(2, 0, 30_000, 0.01, 0.001)) // some lost, some joined
+	up, down := pair(t, DefaultConfig, traffic(1, 0, 3000, 0.01, 0), same)
+	sent, received := pair(t, DefaultConfig, traffic(2, 0, 30_000, 0.01, 0.001), same) // some lost, some joined
 	buf := make([]byte, 0, up.config.EncodedSize())
 	packed := sent.AppendPacked(nil, 1e18)
 	ids := []hashing.Packet{1, 2, 3}
@@ -177,27 +141,12 @@ func TestNoAllocation(t *testing.T) {
 // Once an Accumulator has room for what is on its way, a second's comparisons and its
 // estimate allocate nothing.
 func TestAccumulatorAllocatesNothing(t *testing.T) {
-	total, err := NewAccumulator(DefaultConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const cut, packets, delay = 100_000_000, 1000, 2_000_000
-	up, down := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
-	sent, failed := uint64(0), error(nil)
+	run := cutTraffic(t, 2, 530, 1000, func(*rand.Rand) float64 { return 2e6 }, 0) // a fiftieth crosses each cut
+	total, k, failed := accumulate(t, new(cutRun)), 0, error(nil)
 	second := func() {
 		for range 10 {
-			up.Reset()
-			down.Reset()
-			for range packets { // of which a fiftieth crosses the cut
-				at := int64(sent) * cut / packets
-				up.Update(hashing.Word(1, sent), at)
-				if before := sent - packets/50; sent >= packets/50 {
-					down.Update(hashing.Word(1, before), at-packets/50*cut/packets+delay)
-				}
-				sent++
-			}
-			end := int64(sent) * cut / packets
-			failed = errors.Join(failed, total.Add(end-cut, end, up, down))
+			run.add(t, total, k)
+			k++
 		}
 		total.End()
 		total.Estimate() // tells it how long packets take

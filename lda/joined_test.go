@@ -28,7 +28,7 @@ func (run *cutRun) pass(t *testing.T, packets []truth.Packet, copied, later int6
 			run.down[again/cutInterval].Update(p, again)
 		}
 	}
-	run.packets = packets
+	run.packets, run.later = packets, later
 }
 
 // sends returns packets that leave at random, 500 a second, and come when arrive says, or not
@@ -130,13 +130,8 @@ func TestLossAfterPause(t *testing.T) {
 			}
 			return at
 		}), math.MaxInt64, 0)
-		late := func(_ *Accumulator, since int64) bool { return since >= 3e9 }
-		run.reportsOnce(t, 10, late, func(a *Accumulator, from, to int64) {
-			r, err := a.Estimate()
-			if _, i := r.OfReceived(0.999); err == nil && from >= 13e9 {
-				mean.add(i.Contains(truth.Of(run.packets, from, to).MeanDelay()))
-			}
-		})
+		h, _, _ := run.ofReceived(t, 10, after(3e9), 13e9, math.MaxInt64, 0.999)
+		mean.join(h)
 	}
 	if mean.of < 20 || mean.hits < mean.of-1 {
 		t.Errorf("%d of %d intervals hold", mean.hits, mean.of)
@@ -152,16 +147,8 @@ func TestCutsApart(t *testing.T) {
 			run := new(cutRun)
 			packets := sends(seed, 10e9, func(r *rand.Rand, sent int64) int64 { return sent + 5e6 + int64(1e6*r.ExpFloat64()) })
 			run.pass(t, packets, math.MaxInt64, later)
-			run.reports(t, 10, func(a *Accumulator, from, to int64) {
-				r, err := a.Estimate()
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, i := r.OfReceived(0.95)
-				if from > 0 {
-					mean.add(i.Contains(truth.Of(run.packets, from+later, to+later).MeanDelay()))
-				}
-			})
+			h, _, _ := run.ofReceived(t, 10, settled, 1, math.MaxInt64, 0.95)
+			mean.join(h)
 		}
 		if mean.of < 20 || mean.hits < mean.of-2 {
 			t.Errorf("%d of %d intervals hold where cuts are %v ms apart", mean.hits, mean.of, later/1e6)

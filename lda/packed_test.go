@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,6 +81,16 @@ func slowUnpack(c *Config, data []byte) (cells []cell, unsampled uint64) {
 	return cells, unsampled
 }
 
+// assertUnpacked checks that an aggregator has what slowUnpack reads.
+func assertUnpacked(t *testing.T, a *Aggregator, data []byte) {
+	t.Helper()
+	c := a.Config()
+	cells, unsampled := slowUnpack(&c, data)
+	if unsampled != a.unsampledCount() || !slices.Equal(cells, a.cells[:len(cells)]) {
+		t.Fatalf("%+v: %d packets not sampled in cells %+v, want %d in %+v", c, a.unsampledCount(), a.cells, unsampled, cells)
+	}
+}
+
 // crowd has packets at all times, some of them copies, in banks of every size.
 func crowd(t testing.TB, c Config, seed uint64, packets int) *Aggregator {
 	a := mustNewFor(t, c)
@@ -116,15 +127,7 @@ func TestPackedAgainstBits(t *testing.T) {
 				if err := b.AddPacked(data); err != nil {
 					t.Fatal(err)
 				}
-				cells, unsampled := slowUnpack(&c, data)
-				if unsampled != b.unsampledCount() {
-					t.Errorf("%d packets not sampled, want %d", b.unsampledCount(), unsampled)
-				}
-				for i, want := range cells {
-					if b.cells[i] != want {
-						t.Fatalf("%+v: cell %d is %+v, want %+v", c, i, b.cells[i], want)
-					}
-				}
+				assertUnpacked(t, b, data)
 				assertSame(t, "unpacked", b, a)
 			}
 			b, c := crowd(t, c, 9, 100), crowd(t, c, 9, 100)
@@ -177,7 +180,7 @@ func FuzzAddPacked(f *testing.F) {
 		f.Add(bad.change(bytes.Clone(good)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, c := mustNewFor(t, golden.config), golden.config
+		a := mustNewFor(t, golden.config)
 		if err := a.AddPacked(data); err != nil {
 			if !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, estimate.ErrMismatch) {
 				t.Fatalf("%v wraps neither ErrEncoding nor ErrMismatch", err)
@@ -185,12 +188,7 @@ func FuzzAddPacked(f *testing.F) {
 			assertSame(t, "refused", a, mustNewFor(t, golden.config))
 			return
 		}
-		cells, _ := slowUnpack(&c, data)
-		for i, want := range cells {
-			if a.cells[i] != want {
-				t.Fatalf("cell %d is %+v, want %+v", i, a.cells[i], want)
-			}
-		}
+		assertUnpacked(t, a, data)
 		b := mustNewFor(t, golden.config)
 		if err := b.AddPacked(a.AppendPacked(nil, 2)); err != nil {
 			t.Fatal(err)

@@ -57,15 +57,10 @@ func TestWrappedSumsAreUnwrapped(t *testing.T) {
 		packets, mean, deviation float64
 	}{
 		{"80 ms", narrow, 1e7, 80 * ms, 20 * ms},
-		{"130 ms", narrow, 1e7, 130 * ms, 30 * ms},
-		{"400 ms", narrow, 2e6, 400 * ms, 100 * ms},
 		{"1 s", narrow, 1e6, s, 0.3 * s},
 		{"offset of 5 s", narrow, 1e7, 5*s + 100, 0.1 * ms},
 		{"offset of -5 s", narrow, 1e7, -5*s + 100, 0.1 * ms},
 		{"80 ms, one bank", one, 1e7, 80 * ms, 20 * ms},
-		{"-300 ms, one bank", one, 1e7, -300 * ms, 20 * ms},
-		{"six days apart", DefaultConfig, 1e7, 6*day + 100, ms},
-		{"a year apart", DefaultConfig, 1e7, 365*day + 100, ms},
 		{"a year behind", DefaultConfig, 1e4, -365*day + 100, ms},
 		{"280 years apart", DefaultConfig, 1e6, 102200 * day, ms},
 		{"10 s", DefaultConfig, 1e7, 10 * s, 10 * s},
@@ -93,8 +88,8 @@ func TestWrappedSumsAreUnwrapped(t *testing.T) {
 			}
 		}
 	}
-	if misled < 30 {
-		t.Errorf("sums that are not unwrapped mislead only %d times of 56", misled)
+	if misled < 18 {
+		t.Errorf("sums that are not unwrapped mislead only %d times of 36", misled)
 	}
 }
 
@@ -122,25 +117,6 @@ func TestContradictionBetweenBanks(t *testing.T) {
 		_, err := Estimate(up, down)
 		if got := errors.Is(err, ErrContradiction); got != (shift != 0) {
 			t.Errorf("one bank off by %d ns: %v", shift, err)
-		}
-	}
-}
-
-// Delays with the heaviest tails are no contradiction.
-func TestHeavyTailsAreNoContradiction(t *testing.T) {
-	x := newRun(t, DefaultConfig)
-	for seed := range uint64(30) {
-		x.pass(rand.New(rand.NewPCG(seed, 3)), 20_000, func(r *rand.Rand) float64 {
-			switch {
-			case seed%2 > 0:
-				return 1e6 * math.Exp(2*r.NormFloat64())
-			case r.IntN(10_000) == 0:
-				return 1e9 * r.ExpFloat64()
-			}
-			return 1e6 * r.ExpFloat64()
-		})
-		if _, err := Estimate(x.up, x.down); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
 }
