@@ -10,14 +10,16 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Feedback tunes the sender; the receiver, which derives the same Config, keeps up.
+// Feedback tunes the sender; the receiver takes the Config from the first Start that comes and from
+// every other one, and keeps up.
 func TestFeedback(t *testing.T) {
-	config := controlConfig()
-	config.Banks[1].Shift = 9 // to be tuned away
+	config := tunableConfig()
 	l := newLink(t, config, config, testSession)
 	used := map[lda.Config]bool{}
 	for i := range 20 {
-		l.run()
+		if l.run(); i == 9 { // the receiver is started anew
+			l.receiver, _ = NewReceiver(config)
+		}
 		r := &l.reports[i]
 		used[r.Config] = true
 		if err := l.sender.Feedback(l.receiver.AppendFeedback(nil, r)); err != nil {
@@ -39,6 +41,11 @@ func TestFeedback(t *testing.T) {
 	if _, err := l.receiver.Receive(first, nil); !errors.Is(err, estimate.ErrEncoding) {
 		t.Errorf("feedback at a receiver: %v", err)
 	}
+	shifts := session.Frame{Kind: session.Start, Fingerprint: config.Fingerprint(), Session: testSession, Interval: 20,
+		Payload: []byte{3, 1, 0, 0}}
+	if _, err := l.receiver.Receive(shifts.Append(nil, new(session.Key)), nil); !errors.Is(err, estimate.ErrEncoding) {
+		t.Errorf("shifts out of order: %v", err)
+	}
 	if d := l.receiver.AppendFeedback(nil, &Report{}); d != nil {
 		t.Errorf("feedback on nothing: %x", d)
 	}
@@ -47,8 +54,7 @@ func TestFeedback(t *testing.T) {
 // Feedback is used if it is on one of the last four intervals, on none before
 // what was used already, and on packets that were sent.
 func TestFeedbackInTurn(t *testing.T) {
-	config := controlConfig()
-	config.Banks[1].Shift = 9 // to be tuned away
+	config := tunableConfig()
 	l := newLink(t, config, config, testSession)
 	l.runs(6)
 	for _, step := range []struct {

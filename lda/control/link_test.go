@@ -22,6 +22,13 @@ func controlConfig() lda.Config {
 	return lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
 }
 
+// tunableConfig has a shift that feedback tunes away.
+func tunableConfig() lda.Config {
+	c := controlConfig()
+	c.Banks[1].Shift = 9
+	return c
+}
+
 // link is a Sender and a Receiver, and what the test does to the frames
 // between them.
 type link struct {
@@ -80,7 +87,7 @@ func (l *link) deliver(data []byte) {
 // right if it is exactly that.
 func delayOf(interval uint64) int64 { return int64(1000 + 10*interval) }
 
-// run passes an interval of packets, one in fifty lost.
+// run passes an interval.
 func (l *link) run() {
 	start, err := l.sender.Start(nil)
 	if err != nil {
@@ -95,6 +102,13 @@ func (l *link) run() {
 	if l.afterStart != nil {
 		l.afterStart()
 	}
+	l.packets()
+	l.end()
+	l.interval++
+}
+
+// packets passes those of an interval, one in fifty lost.
+func (l *link) packets() {
 	for range perInterval {
 		l.ids++
 		p, now := hashing.Word(1, l.ids), int64(l.ids*1000)
@@ -103,18 +117,22 @@ func (l *link) run() {
 			l.receiver.Update(p, now+delayOf(l.interval))
 		}
 	}
+}
+
+// end delivers what follows the packets of an interval, and returns how many bytes parts take.
+func (l *link) end() (size int) {
 	end, err := l.sender.End(nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.deliver(end)
 	for data := range l.sender.Parts() {
-		if len(data) > l.mtu {
+		if size += len(data); len(data) > l.mtu {
 			l.t.Errorf("a part takes %d bytes, want at most %d", len(data), l.mtu)
 		}
 		l.deliver(bytes.Clone(data))
 	}
-	l.interval++
+	return size
 }
 
 // only tampers with one kind of session.Frame of interval 2.

@@ -35,6 +35,12 @@ func (p *program) number() {
 	p.place(short)
 }
 
+// pass lets the packet go on.
+func (p *program) pass() {
+	p.with(opMove, r0, xdpPass)
+	p.exit()
+}
+
 // until ends the program after a stage.
 func (p *program) until(stages ...func()) []instruction {
 	p.labels()
@@ -46,8 +52,7 @@ func (p *program) until(stages ...func()) []instruction {
 	}
 	p.place(p.segment)
 	p.place(p.out)
-	p.with(opMove, r0, map[bool]int32{true: xdpPass, false: scheduleNext}[p.hook == XDP])
-	p.exit()
+	p.pass()
 	p.place(p.start)
 	p.parse()
 	p.refusals()
@@ -57,16 +62,14 @@ func (p *program) until(stages ...func()) []instruction {
 func stages() []stage {
 	return []stage{
 		{"return", func(p *program, _ int) []instruction {
-			p.with(opMove, r0, map[bool]int32{true: xdpPass, false: scheduleNext}[p.hook == XDP])
-			p.exit()
+			p.pass()
 			return p.assemble()
 		}},
 		{"clock", func(p *program, _ int) []instruction {
 			p.labels()
 			p.begin()
 			p.place(p.start)
-			p.with(opMove, r0, map[bool]int32{true: xdpPass, false: scheduleNext}[p.hook == XDP])
-			p.exit()
+			p.pass()
 			return p.assemble()
 		}},
 		{"clock+parse", func(p *program, _ int) []instruction { return p.until(func() {}) }},
@@ -87,9 +90,7 @@ func measureStages(b testing.TB, list []stage, rounds, runs int) []float64 {
 	runners := make([]runner, len(list))
 	best := make([]float64, len(list))
 	for i, s := range list {
-		config := DefaultConfig
-		config.Clock = Boot
-		point := newPoint(b, config)
+		point := newPoint(b, bootConfig())
 		times := 0
 		if s.name == "match" {
 			times = newMatch(b, point).times

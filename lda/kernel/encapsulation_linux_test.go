@@ -12,24 +12,18 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// withID returns IPv4 or IPv6 and what it carries, which no other number gives.
-func withID(version int, proto byte, number int, payload []byte) []byte {
+// withID returns IPv4 and what it carries, which no other number gives.
+func withID(proto byte, number int, payload []byte) []byte {
 	be := binary.BigEndian
-	if version == 4 {
-		b := make([]byte, 20, 20+len(payload))
-		b[0], b[8], b[9] = 0x45, 64, proto
-		be.PutUint16(b[2:], uint16(20+len(payload)))
-		be.PutUint16(b[4:], uint16(number))
-		copy(b[12:], []byte{10, 99, 0, 1, 10, 99, 0, 2})
-		return append(b, payload...)
-	}
-	b := make([]byte, 40, 40+len(payload))
-	b[0], b[6], b[7], b[8], b[23], b[24], b[39] = 0x60, proto, 64, 0xfd, 1, 0xfd, 2
-	be.PutUint16(b[4:], uint16(len(payload)))
+	b := make([]byte, 20, 20+len(payload))
+	b[0], b[8], b[9] = 0x45, 64, proto
+	be.PutUint16(b[2:], uint16(20+len(payload)))
+	be.PutUint16(b[4:], uint16(number))
+	copy(b[12:], []byte{10, 99, 0, 1, 10, 99, 0, 2})
 	return append(b, payload...)
 }
 
-// datagram returns UDP to a port, with a number.
+// datagram returns UDP to a port, with a number, in IPv4.
 func datagram(port uint16, number int, more []byte) []byte {
 	be := binary.BigEndian
 	b := make([]byte, 40, 40+len(more))
@@ -37,47 +31,35 @@ func datagram(port uint16, number int, more []byte) []byte {
 	be.PutUint64(b[32:], uint64(number)*0x9e3779b97f4a7c15)
 	b = append(b, more...)
 	be.PutUint16(b[4:], uint16(len(b)))
-	return b
+	return withID(protoUDP, number, b)
 }
 
 // encapsulations are what frames carry between MAC addresses and a datagram.
 var encapsulations = map[string]func(number int) []byte{
-	"plain": func(n int) []byte { return append([]byte{8, 0}, withID(4, protoUDP, n, datagram(9, n, nil))...) },
-	"VLAN": func(n int) []byte {
-		return append([]byte{0x81, 0, 0, 5, 8, 0}, withID(4, protoUDP, n, datagram(9, n, nil))...)
-	},
+	"VLAN": func(n int) []byte { return append([]byte{0x81, 0, 0, 5, 8, 0}, datagram(9, n, nil)...) },
 	"QinQ": func(n int) []byte {
-		return append([]byte{0x88, 0xa8, 0, 7, 0x81, 0, 0, 5, 8, 0}, withID(4, protoUDP, n, datagram(9, n, nil))...)
+		return append([]byte{0x88, 0xa8, 0, 7, 0x81, 0, 0, 5, 8, 0}, datagram(9, n, nil)...)
 	},
 	"MPLS": func(n int) []byte {
-		return append([]byte{0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64}, withID(4, protoUDP, n, datagram(9, n, nil))...)
+		return append([]byte{0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64}, datagram(9, n, nil)...)
 	},
 	"GRE": func(n int) []byte {
-		inside := withID(4, protoUDP, n, datagram(9, n, nil))
-		return append([]byte{8, 0}, withID(4, 47, n, append([]byte{0, 0, 8, 0}, inside...))...)
+		return append([]byte{8, 0}, withID(47, n, append([]byte{0, 0, 8, 0}, datagram(9, n, nil)...))...)
 	},
 	"VXLAN": func(n int) []byte {
 		inside := append(make([]byte, 12), 8, 0)
-		inside = append(inside, withID(4, protoUDP, n, datagram(9, n, nil))...)
-		return append([]byte{8, 0}, withID(4, protoUDP, n, datagram(4789, n, inside))...)
-	},
-	"extension headers": func(n int) []byte {
-		// Hop by hop, destination options, an unfragmented fragment, then UDP.
-		more := append([]byte{protoDestination, 0, 1, 4, 0, 0, 0, 0, protoFragment, 0, 1, 4, 0, 0, 0, 0, protoUDP, 0, 0, 0},
-			binary.BigEndian.AppendUint32(nil, uint32(n))...)
-		return append([]byte{0x86, 0xdd}, withID(6, protoHopByHop, n, append(more, datagram(9, n, nil)...))...)
+		return append([]byte{8, 0}, datagram(4789, n, append(inside, datagram(9, n, nil)...))...)
 	},
 }
 
-// Tags, tunnels and extension headers pass both ends as the same packets,
+// Tags and tunnels pass both ends as the same packets,
 // whether the kernel takes a tag off before the point, which it does at the
 // ingress of tc, or not.
 func TestEncapsulations(t *testing.T) {
 	t.Parallel()
 	const packets = 100
 	w := newWire(t, "")
-	config := DefaultConfig
-	config.Clock = Boot
+	config := bootConfig()
 	points := map[Hook]*Point{Egress: newPoint(t, config), Ingress: newPoint(t, config), XDP: newPoint(t, config)}
 	for hook, p := range points {
 		end := w.b
@@ -154,35 +136,4 @@ func sendFrames(device string, frames [][]byte) error {
 		}
 	}
 	return nil
-}
-
-// TCP through a tunnel device, with its offloads: points at the tunnel's ends
-// count exactly; points below it, which see bundles of the tunnel, say so.
-func TestTunnelOffloads(t *testing.T) {
-	t.Parallel()
-	w := newWire(t, "")
-	for _, end := range []struct{ namespace, own, other string }{{w.a, "1", "2"}, {w.b, "2", "1"}} {
-		ip(t, "-n "+end.namespace+" link add vx0 type vxlan id 7 local 10.99.0."+end.own+" remote 10.99.0."+end.other+
-			" dev eth0 dstport 4789")
-		ip(t, "-n "+end.namespace+" addr add 10.98.0."+end.own+"/24 dev vx0")
-		ip(t, "-n "+end.namespace+" link set vx0 up")
-	}
-	config := DefaultConfig
-	config.Clock = Boot
-	below := newPoint(t, config)
-	w.attach(t, below, w.a, Egress)
-	w.device, w.target = "vx0", "10.98.0.2"
-	p := newPair(t, w, config, Ingress)
-	if err := p.rotateDuring(func() error { return w.sendTCP(5e6) }); err != nil {
-		t.Fatal(err)
-	}
-	if p.sent != p.received || p.received != w.socketSegments || p.upSegments == 0 {
-		t.Errorf("sent %d segments (%d in bundles) and received %d, the socket says %d", p.sent, p.upSegments, p.received, w.socketSegments)
-	}
-	if err := p.checkMeans(t); err != nil {
-		t.Error(err)
-	}
-	if i, err := below.Rotate(); !isOffload(err) {
-		t.Errorf("below the tunnel: %+v, error %v, want ErrOffload", i, err)
-	}
 }

@@ -18,6 +18,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// bootConfig has the clock that tests read.
+func bootConfig() Config {
+	c := DefaultConfig
+	c.Clock = Boot
+	return c
+}
+
 // newPoint makes a Point, or skips the test where that is not permitted.
 func newPoint(t testing.TB, c Config) *Point {
 	t.Helper()

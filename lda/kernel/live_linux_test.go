@@ -19,10 +19,8 @@ import (
 
 // A link is two network namespaces and a virtual cable between them.
 type wire struct {
-	lab    *programs.Lab
-	a, b   string // namespaces
-	device string // in which the ends are called so
-	target string // address of the end in b
+	lab  *programs.Lab
+	a, b string // namespaces, in which the ends are called eth0
 
 	socketSegments uint64 // that the receiving socket was given
 }
@@ -74,7 +72,7 @@ func newWire(t testing.TB, queue string) *wire {
 		t.Skip(err)
 	}
 	t.Cleanup(lab.Remove)
-	w := &wire{lab: lab, a: lab.Names[0], b: lab.Names[1], device: "eth0", target: "10.99.0.2"}
+	w := &wire{lab: lab, a: lab.Names[0], b: lab.Names[1]}
 	w.connect(t)
 	if queue != "" {
 		if err := lab.Run("tc -n {0} qdisc add dev eth0 root " + queue); err != nil {
@@ -114,7 +112,7 @@ func in(namespace string, f func() error) error { return programs.In(namespace, 
 // attach attaches a point to an end of the link.
 func (w *wire) attach(t testing.TB, p *Point, namespace string, hook Hook) {
 	t.Helper()
-	if err := in(namespace, func() error { return p.attach(w.device, hook) }); err != nil {
+	if err := in(namespace, func() error { return p.attach("eth0", hook) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -152,7 +150,7 @@ func (w *wire) drop(t testing.TB, both *pair) {
 func (w *wire) sendTCP(n int) error {
 	var listener net.Listener
 	err := in(w.b, func() (err error) {
-		listener, err = net.Listen("tcp4", w.target+":5000")
+		listener, err = net.Listen("tcp4", "10.99.0.2:5000")
 		return err
 	})
 	if err != nil {
@@ -175,7 +173,7 @@ func (w *wire) sendTCP(n int) error {
 	}()
 	var c net.Conn
 	if err := in(w.a, func() (err error) {
-		c, err = net.Dial("tcp4", w.target+":5000")
+		c, err = net.Dial("tcp4", "10.99.0.2:5000")
 		return err
 	}); err != nil {
 		return err
@@ -251,27 +249,23 @@ func (m *match) down(p *program) {
 
 // A pair is a point at each end of a link, and what both counted.
 type pair struct {
-	up, down  *Point
-	exact     *match
-	total     *lda.Accumulator
-	interval  uint64
-	wholeUp   *lda.Aggregator // all intervals in one
-	wholeDown *lda.Aggregator
+	up, down *Point
+	exact    *match
+	total    *lda.Accumulator
+	interval uint64
 	// How many packets the intervals have together, and bundled segments.
 	sent, received, upSegments, downSegments uint64
 }
 
-func newPair(t testing.TB, w *wire, config Config, hook Hook) *pair {
+func newPair(t testing.TB, w *wire, hook Hook) *pair {
 	t.Helper()
-	p := &pair{up: newPoint(t, config), down: newPoint(t, config)}
+	p := &pair{up: newPoint(t, bootConfig()), down: newPoint(t, bootConfig())}
 	p.exact = newMatch(t, p.up)
 	p.up.after, p.down.after = p.exact.up, p.exact.down
 	var err error
 	if p.total, err = lda.NewAccumulator(p.up.Config().LDA); err != nil {
 		t.Fatal(err)
 	}
-	p.wholeUp, _ = lda.New(p.up.Config().LDA)
-	p.wholeDown, _ = lda.New(p.up.Config().LDA)
 	w.attach(t, p.down, w.b, hook)
 	w.attach(t, p.up, w.a, Egress)
 	return p
@@ -299,16 +293,7 @@ func (p *pair) rotate() error {
 	p.upSegments += up.Counters.Segments
 	p.downSegments += down.Counters.Segments
 	p.interval++
-	if err := errors.Join(p.wholeUp.Merge(up.Aggregator), p.wholeDown.Merge(down.Aggregator)); err != nil {
-		return err
-	}
-	if err := p.total.Add(up.Start, up.End, up.Aggregator, down.Aggregator); err != nil {
-		return err
-	}
-	if err := p.up.Release(up); err != nil {
-		return err
-	}
-	return p.down.Release(down)
+	return errors.Join(p.total.Add(up.Start, up.End, up.Aggregator, down.Aggregator), p.up.Release(up), p.down.Release(down))
 }
 
 // rotateDuring rotates every 50 ms while f runs, and twice after it.
@@ -359,9 +344,7 @@ func TestTCPOffloads(t *testing.T) {
 						t.Skipf("offloads: %v", err)
 					}
 				}
-				config := DefaultConfig
-				config.Clock = Boot
-				p := newPair(t, w, config, c.hook)
+				p := newPair(t, w, c.hook)
 				if c.name == "bundles" {
 					w.drop(t, p)
 				}
@@ -410,25 +393,12 @@ func (p *pair) checkMeans(t *testing.T) (err error) {
 		err = fmt.Errorf("lost %d, want %d; %d packets matched one by one, of %d received",
 			lost, p.sent-p.received, p.exact.totals[1], p.received)
 	}
-	// All intervals together have all packets in the sample, but for those
-	// that share a cell with a lost one. So does an Accumulator, but it need
-	// not have them all where packets are lost, and its doubt is of 99 % only.
+	// An Accumulator need not have all packets in the sample where some are
+	// lost, and its doubt is of 99 % only.
 	i := r.MeanInterval(surely)
 	i.Low, i.High = i.Low-2*r.MeanError, i.High+2*r.MeanError
 	if !i.Contains(exact) || r.N == r.Received && math.Abs(r.Mean-exact) > 1 {
 		err = errors.Join(err, fmt.Errorf("accumulated mean %.0f ns in %.0f to %.0f, exact %.0f ns", r.Mean, i.Low, i.High, exact))
-	}
-	whole, refused := lda.Estimate(p.wholeUp, p.wholeDown)
-	if refused != nil {
-		return errors.Join(err, refused)
-	}
-	t.Logf("intervals together: mean %.0f ns (%+.2f %%), sample %d", whole.Mean, 100*(whole.Mean/exact-1), whole.N)
-	tolerance := max(0.02*exact, whole.MeanInterval(surely).High-whole.Mean)
-	if p.sent == p.received {
-		tolerance = 1
-	}
-	if math.Abs(whole.Mean-exact) > tolerance {
-		err = errors.Join(err, fmt.Errorf("mean %.0f ns, exact %.0f ns", whole.Mean, exact))
 	}
 	return err
 }

@@ -156,18 +156,15 @@ func TestCountersWrap(t *testing.T) {
 // A twin that hashes, stamps or samples otherwise must be found out.
 func TestDifferentialBites(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(15, 2))
 	for name, spoil := range map[string]func(w *twin, frame []byte){
 		"seed":  func(w *twin, _ []byte) { w.point.config.Seed++ },
 		"time":  func(w *twin, _ []byte) { w.now++ },
-		"bytes": func(w *twin, frame []byte) { frame[len(frame)-1]++ },
+		"bytes": func(w *twin, frame []byte) { frame[14+20+8]++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoint(t, testConfig)
 			w := newTwin(t, p, XDP, hashing.LinkEthernet)
-			frame := make([]byte, 14+20+8+8)
-			frame[12], frame[14], frame[17], frame[14+9] = 8, 0x45, 36, protoUDP
-			frame[14+12] = byte(random.Uint32())
+			frame := benchFrame()
 			p.setTime(w.now)
 			if _, err := w.run.run(frame, 1); err != nil {
 				t.Fatal(err)

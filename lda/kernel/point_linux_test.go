@@ -44,9 +44,7 @@ func (w *wire) sendUDP(senders, each int) error {
 // each is stamped within its interval.
 func TestRotateLosesNothing(t *testing.T) {
 	w := newWire(t, "")
-	config := DefaultConfig
-	config.Clock = Boot
-	p := newPoint(t, config)
+	p := newPoint(t, bootConfig())
 	w.attach(t, p, w.a, Egress)
 	const senders, each = 4, 30_000
 	done := make(chan error, 1)
@@ -104,8 +102,7 @@ func TestRotateLosesNothing(t *testing.T) {
 func TestRelease(t *testing.T) {
 	p := newPoint(t, testConfig)
 	w := newTwin(t, p, XDP, 1)
-	frame := make([]byte, 60)
-	frame[12], frame[14], frame[17] = 8, 0x45, 40
+	frame := benchFrame()
 	first, err := p.Rotate()
 	if err != nil {
 		t.Fatal(err)
@@ -159,10 +156,8 @@ func TestClocks(t *testing.T) {
 			config.Clock = kind
 			p := newPoint(t, config)
 			run := runner{program: p.loadTest(t, XDP, false, false)}
-			frame := make([]byte, 60)
-			frame[12], frame[14], frame[17] = 8, 0x45, 40
 			before, _ := now(systemBoot)
-			if _, err := run.run(frame, 1); err != nil {
+			if _, err := run.run(benchFrame(), 1); err != nil {
 				t.Fatal(err)
 			}
 			after, _ := now(systemBoot)

@@ -15,8 +15,6 @@ const forged = 12
 // its path is said to be incomplete; of one that nobody else reports he is
 // believed. Without the key he changes nothing.
 func TestKeyForgesReports(t *testing.T) {
-	n := toy(t)
-	path := routers(t, n, "A", "F", "C", "D")
 	for name, c := range map[string]struct {
 		key            string
 		first, instead bool
@@ -28,9 +26,8 @@ func TestKeyForgesReports(t *testing.T) {
 		"with another key":                {key: "another"},
 		"with another key, and no report": {key: "another", instead: true},
 	} {
-		w := newWorld(t, toyPlan(t, n), 1)
-		ids, _ := w.plan.Along(path, 0)
-		target := ids[1]
+		w := newWorld(t, 1)
+		target := w.ids[1]
 		forge := func() {
 			m := w.measure(target, forged)
 			m.Delay.Mean += 5e6
@@ -38,18 +35,12 @@ func TestKeyForgesReports(t *testing.T) {
 			if c.key != "" {
 				key = NewKey(c.key)
 			}
-			r := Report{Monitor: path[1], Interval: forged, Network: n.Fingerprint(), Measurements: []Measurement{m}}
-			data, err := AppendReport(nil, r, key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := w.station.Receive(forged*second, data); (err == nil) != (c.key == "") {
+			r := Report{Monitor: w.path[1], Interval: forged, Network: w.plan.Network().Fingerprint(), Measurements: []Measurement{m}}
+			if err := w.receive(r, key, forged); (err == nil) != (c.key == "") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		for i := range uint64(forged) {
-			w.report(i)
-		}
+		w.reports(forged)
 		w.dropReport = func(r Report) bool { return c.instead && (r.Monitor == target.Via || r.Monitor == target.From) }
 		if c.first {
 			forge()
@@ -59,7 +50,7 @@ func TestKeyForgesReports(t *testing.T) {
 			forge()
 		}
 		m, known := w.segment(target, forged)
-		_, err := w.station.Path(path, 0, forged)
+		_, err := w.station.Path(w.path, 0, forged)
 		switch {
 		case c.believed:
 			if !known || m.Delay.Mean < w.truth(target)+4e6 {

@@ -13,17 +13,11 @@ import (
 // at its end: by readings, and without them by the round trip, which also tells
 // nothing of the direction. If only one way is reported, the segment is unknown.
 func TestLocaliseClocks(t *testing.T) {
-	n := toy(t)
-	path := routers(t, n, "A", "F", "C", "D")
 	for name, c := range map[string]struct{ readings, oneWay bool }{"readings": {true, false}, "round trip": {}, "one way": {false, true}} {
 		for seed := range uint64(20) {
-			w := newWorld(t, toyPlan(t, n), seed)
-			ids, err := w.plan.Along(path, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := newWorld(t, seed)
 			w.readings = c.readings
-			fault := ids[2] // from F to C
+			fault := w.ids[2] // from F to C
 			w.dropReport = func(r Report) bool { return c.oneWay && r.Monitor == fault.To }
 			for interval := range uint64(24) {
 				if interval == 19 {
@@ -32,7 +26,7 @@ func TestLocaliseClocks(t *testing.T) {
 				}
 				w.report(interval)
 			}
-			v, err := w.station.Localise(path, 0, 23)
+			v, err := w.station.Localise(w.path, 0, 23)
 			if err != nil && !c.oneWay {
 				t.Fatal(err)
 			}
@@ -54,14 +48,12 @@ func TestLocaliseClocks(t *testing.T) {
 // Whatever clocks do not show, and however many reports of the first intervals are lost,
 // what is certain of it holds its delay.
 func TestPathCertain(t *testing.T) {
-	n := toy(t)
-	path := routers(t, n, "A", "F", "C", "D")
 	for seed := range uint64(30) {
-		w := newWorld(t, toyPlan(t, n), seed)
+		w := newWorld(t, seed)
 		w.dropReport = func(r Report) bool { return r.Interval < 3 && w.random.IntN(2) == 0 }
 		for interval := range uint64(12) {
 			w.report(interval)
-			got, err := w.station.Path(path, 0, interval)
+			got, err := w.station.Path(w.path, 0, interval)
 			if err != nil {
 				continue // a segment is missing
 			}

@@ -19,6 +19,8 @@ const second = int64(1e9)
 type world struct {
 	t       *testing.T
 	plan    *Plan
+	path    []Router    // from A to D
+	ids     []SegmentID // along it
 	station *Station
 	random  *rand.Rand
 	key     Key
@@ -31,15 +33,20 @@ type world struct {
 	readings      bool // monitors read each other's clocks, to 1 µs
 }
 
-func newWorld(t *testing.T, p *Plan, seed uint64) *world {
+func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
-	key := NewKey("the key of all reports")
+	network, key := toy(t), NewKey("the key of all reports")
+	p, path := toyPlan(t, network), routers(t, network, "A", "F", "C", "D")
+	ids, err := p.Along(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := NewStation(StationConfig{Plan: p, Key: key, Length: second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, plan: p, station: s, random: rand.New(rand.NewPCG(seed, 0)), key: key,
+		t: t, plan: p, path: path, ids: ids, station: s, random: rand.New(rand.NewPCG(seed, 0)), key: key,
 		usual: map[SegmentID]float64{}, slow: map[SegmentID]float64{}, lossy: map[SegmentID]float64{},
 	}
 	n := p.Network().Routers()
@@ -74,7 +81,9 @@ func (w *world) report(interval uint64) {
 			if w.dropReport != nil && w.dropReport(report) {
 				continue
 			}
-			w.send(report)
+			if err := w.receive(report, w.key, interval); err != nil {
+				w.t.Fatal(err)
+			}
 		}
 	}
 }
@@ -87,14 +96,21 @@ func (w *world) segment(id SegmentID, interval uint64) (Measurement, bool) {
 	return Measurement{}, false
 }
 
-func (w *world) send(r Report) {
+// receive gives the station a report, in an interval.
+func (w *world) receive(r Report, key Key, now uint64) error {
 	w.t.Helper()
-	data, err := AppendReport(nil, r, w.key)
+	data, err := AppendReport(nil, r, key)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.station.Receive(int64(r.Interval)*second, data); err != nil {
-		w.t.Fatal(err)
+	_, err = w.station.Receive(int64(now)*second, data)
+	return err
+}
+
+// reports passes so many intervals.
+func (w *world) reports(intervals uint64) {
+	for i := range intervals {
+		w.report(i)
 	}
 }
 
@@ -122,26 +138,20 @@ func (w *world) ahead(r Router, interval uint64) float64 {
 // A segment that has become slow is named in every interval from the fourth on,
 // with when it began, and nothing else ever, though clocks drift and one is stepped.
 func TestLocalise(t *testing.T) {
-	n := toy(t)
-	path := routers(t, n, "A", "F", "C", "D")
 	const looks, begins, runs = 17, 20, 40
 	alarms, missed := 0, 0
 	for seed := range uint64(runs) {
-		w := newWorld(t, toyPlan(t, n), seed)
-		ids, err := w.plan.Along(path, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fault := ids[seed%uint64(len(ids))]
+		w := newWorld(t, seed)
+		fault := w.ids[seed%uint64(len(w.ids))]
 		for interval := range uint64(begins + 10) {
 			if interval == looks+1 {
-				w.offset[path[2]] += 3e6 // a clock is set
+				w.offset[w.path[2]] += 3e6 // a clock is set
 			}
 			if interval == begins {
 				w.slow[fault] = 2 * w.usual[fault]
 			}
 			w.report(interval)
-			v, err := w.station.Localise(path, 0, interval)
+			v, err := w.station.Localise(w.path, 0, interval)
 			switch {
 			case interval < looks:
 			case err != nil || len(v.Unknown) > 0:
@@ -162,42 +172,35 @@ func TestLocalise(t *testing.T) {
 
 // A segment that loses more than it used to for four intervals is named, too.
 func TestLocaliseLoss(t *testing.T) {
-	n := toy(t)
-	path := routers(t, n, "A", "F", "C", "D")
-	w := newWorld(t, toyPlan(t, n), 7)
-	ids, _ := w.plan.Along(path, 0)
+	w := newWorld(t, 7)
 	for interval := range uint64(24) {
 		if interval == 20 {
-			w.lossy[ids[3]] = 0.05
+			w.lossy[w.ids[3]] = 0.05
 		}
 		w.report(interval)
 	}
-	v, err := w.station.Localise(path, 0, 23)
-	if err != nil || len(v.Suspects) != 1 || v.Suspects[0].Segment != ids[3] || v.Suspects[0].ExcessLoss < 0.04 {
-		t.Errorf("%+v, %v; want segment %+v", v, err, ids[3])
+	v, err := w.station.Localise(w.path, 0, 23)
+	if err != nil || len(v.Suspects) != 1 || v.Suspects[0].Segment != w.ids[3] || v.Suspects[0].ExcessLoss < 0.04 {
+		t.Errorf("%+v, %v; want segment %+v", v, err, w.ids[3])
 	}
 }
 
 // What was not reported is said to be missing, not taken for good.
 func TestMissing(t *testing.T) {
-	n := toy(t)
-	path := routers(t, n, "A", "F", "C", "D")
-	w := newWorld(t, toyPlan(t, n), 1)
+	w := newWorld(t, 1)
 	w.readings = true
-	for interval := range uint64(12) {
-		w.report(interval)
-	}
-	w.dropReport = func(r Report) bool { return r.Monitor == path[1] }
+	w.reports(12)
+	w.dropReport = func(r Report) bool { return r.Monitor == w.path[1] }
 	w.report(12)
-	got, err := w.station.Path(path, 0, 12)
+	got, err := w.station.Path(w.path, 0, 12)
 	if !errors.Is(err, estimate.ErrNoSamples) || len(got.Missing) != 2 {
 		t.Errorf("%+v, %v; want two segments missing", got, err)
 	}
-	v, err := w.station.Localise(path, 0, 12)
+	v, err := w.station.Localise(w.path, 0, 12)
 	if err != nil || len(v.Unknown) != 2 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if _, err := w.station.Path(path[:1], 0, 12); !errors.Is(err, estimate.ErrConfig) {
+	if _, err := w.station.Path(w.path[:1], 0, 12); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("a path of one router: error %v", err)
 	}
 }
@@ -205,20 +208,14 @@ func TestMissing(t *testing.T) {
 // Reports that are forged, damaged, of another network, of another time, of
 // what was not planned, that come again or contradict one another.
 func TestBadReports(t *testing.T) {
-	n := toy(t)
-	w := newWorld(t, toyPlan(t, n), 1)
-	a, f := routers(t, n, "A")[0], routers(t, n, "F")[0]
+	w := newWorld(t, 1)
+	a, f := w.path[0], w.path[1]
 	id := w.plan.MSet(a)[0].ID
 	m := w.measure(id, 100)
-	good := Report{Monitor: a, Interval: 100, Network: n.Fingerprint(), Measurements: []Measurement{m}}
-	now := 100 * second
+	good := Report{Monitor: a, Interval: 100, Network: w.plan.Network().Fingerprint(), Measurements: []Measurement{m}}
 	try := func(name string, r Report, key Key, want error) {
 		t.Helper()
-		data, err := AppendReport(nil, r, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.station.Receive(now, data); !errors.Is(err, want) {
+		if err := w.receive(r, key, 100); !errors.Is(err, want) {
 			t.Errorf("%s: error %v, want %v", name, err, want)
 		}
 	}
@@ -257,10 +254,9 @@ func TestBadReports(t *testing.T) {
 
 // After a change of topology both plans' reports are taken until the deadline.
 func TestReplan(t *testing.T) {
-	n := toy(t)
-	w := newWorld(t, toyPlan(t, n), 1)
+	w := newWorld(t, 1)
 	w.report(1)
-	f, c := routers(t, n, "F")[0], routers(t, n, "C")[0]
+	n, f, c := w.plan.Network(), w.path[1], w.path[2]
 	old := outside([]Router{f, c})
 	n.RemoveLink(f, c)
 	n.RemoveLink(c, f)
@@ -269,13 +265,8 @@ func TestReplan(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(id SegmentID, interval uint64) error {
-		data, err := AppendReport(nil, Report{Monitor: id.From, Interval: interval, Network: n.Fingerprint(),
-			Measurements: []Measurement{{Segment: id, Sent: 1}}}, w.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = w.station.Receive(int64(interval)*second, data)
-		return err
+		return w.receive(Report{Monitor: id.From, Interval: interval, Network: n.Fingerprint(),
+			Measurements: []Measurement{{Segment: id, Sent: 1}}}, w.key, interval)
 	}
 	newest := outside(routers(t, n, "F", "E", "D", "C"))
 	if err := errors.Join(send(old, 4), send(newest, 4), send(newest, 5)); err != nil {
