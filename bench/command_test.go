@@ -87,6 +87,43 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
+// Real experiments repeat, too, and heed the seed.
+func TestExperimentsRepeat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Chdir("..") // where the captures are
+	var files []map[string]string
+	for _, seed := range []string{"1", "1", "2"} {
+		dir := t.TempDir()
+		if _, _, err := commanded(experiments(), "-quick", "-out", dir, "-seed", seed, "lda-6", "ours-clock", "real-lda", "ours-repeats"); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, contents(t, dir))
+	}
+	if diff := cmp.Diff(files[0], files[1]); diff != "" {
+		t.Errorf("two runs of one seed differ: %s", diff)
+	}
+	seed := strings.NewReplacer("seed 2", "seed 1", `"Seed": 2`, `"Seed": 1`)
+	for _, name := range []string{"lda-6", "ours-clock", "ours-repeats"} {
+		if files[0][name+".csv"]+files[0][name+".json"] == seed.Replace(files[2][name+".csv"]+files[2][name+".json"]) {
+			t.Errorf("%s: two seeds give the same", name)
+		}
+	}
+}
+
+// Every experiment ends when it is told to.
+func TestExperimentsEnd(t *testing.T) {
+	t.Chdir("..")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, e := range experiments() {
+		if _, err := e.Execute(ctx, &experiment.Run{Seed: 1, Quick: true}); err == nil || !strings.Contains(err.Error(), "context canceled") {
+			t.Errorf("%s: error %v", e.Name, err)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	stdout, _, err := commanded(coins())
 	if err != nil {

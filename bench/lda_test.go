@@ -55,16 +55,8 @@ func (a *fixed) update(p hashing.Packet, t int64) {
 	c.tally += uint64(p)>>32<<32 | 1
 }
 
-func (a *fixed) merge(b *fixed) {
-	for i := range a.cells {
-		a.cells[i].sum += b.cells[i].sum
-		a.cells[i].tally += b.cells[i].tally
-	}
-}
-
-// BenchmarkLDAFixed is Update and Merge with arrays of fixed size. Arrays save
-// Update the bound's check and the look at where a bank begins, about an eighth,
-// and Merge nothing.
+// BenchmarkLDAFixed is Update with arrays of fixed size, which save it the
+// bound's check and the look at where a bank begins, about an eighth.
 func BenchmarkLDAFixed(b *testing.B) {
 	b.Run("update", func(b *testing.B) {
 		streams(b, func(b *testing.B, packets []hashing.Packet) {
@@ -76,20 +68,6 @@ func BenchmarkLDAFixed(b *testing.B) {
 				}
 			}, cellFloor(packets))
 		})
-	})
-	b.Run("merge", func(b *testing.B) {
-		a, other := new(fixed), new(fixed)
-		for b.Loop() {
-			a.merge(other)
-		}
-	})
-	b.Run("merge-slices", func(b *testing.B) {
-		a, other := must(lda.New(twoBanks)), must(lda.New(twoBanks))
-		for b.Loop() {
-			if err := a.Merge(other); err != nil {
-				b.Fatal(err)
-			}
-		}
 	})
 }
 

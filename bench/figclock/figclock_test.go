@@ -1,13 +1,9 @@
 package figclock
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"testing"
-
-	"github.com/hoplag/hoplag/bench/experiment"
 )
 
 // The simulated queue agrees with theory: with Poisson arrivals and
@@ -53,19 +49,5 @@ func TestMethods(t *testing.T) {
 	set.floor = [2]float64{7e5, 5e5}
 	if o = measure(rng, set); math.Abs(o.offset[ours]-1e5) > 5e3 || o.excluded {
 		t.Errorf("an asymmetry of 200 µs: off by %.0f ns, want half of it; truth excluded: %v", o.offset[ours], o.excluded)
-	}
-}
-
-// The same seed gives the same result.
-func TestAgain(t *testing.T) {
-	once := func() experiment.Result {
-		r, err := clocks.Execute(context.Background(), &experiment.Run{Seed: 1, Quick: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	if !reflect.DeepEqual(once(), once()) {
-		t.Error("two runs differ")
 	}
 }

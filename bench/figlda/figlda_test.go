@@ -1,10 +1,7 @@
 package figlda
 
 import (
-	"context"
-	"errors"
 	"math"
-	"reflect"
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -86,30 +83,5 @@ func TestProbes(t *testing.T) {
 	off := math.Sqrt(2/math.Pi) * p.Truth.StdDev / p.Truth.Mean / math.Sqrt(want)
 	if ratio := pr.means.Mean() / off; math.Abs(ratio-1) > 2.5*chance(trials) {
 		t.Errorf("average error %v, want %v", pr.means.Mean(), off)
-	}
-}
-
-// An experiment repeats bit for bit, no other seed gives the same, and it ends
-// when it is told to.
-func TestRepeats(t *testing.T) {
-	results := make([]experiment.Result, 3)
-	for i, seed := range []uint64{1, 1, 2} {
-		var err error
-		if results[i], err = againstProbes.Execute(t.Context(), &experiment.Run{Seed: seed, Quick: true}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !reflect.DeepEqual(results[0], results[1]) {
-		t.Error("one seed, two results")
-	}
-	if reflect.DeepEqual(results[0], results[2]) {
-		t.Error("two seeds, one result")
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, e := range Experiments() {
-		if _, err := e.Execute(ctx, &experiment.Run{Seed: 1, Quick: true}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: error %v", e.Name, err)
-		}
 	}
 }

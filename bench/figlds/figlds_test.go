@@ -1,8 +1,6 @@
 package figlds
 
 import (
-	"context"
-	"errors"
 	"math"
 	"testing"
 
@@ -29,16 +27,6 @@ func TestSameSeedSameResult(t *testing.T) {
 	}
 	if one, other := oneInterval(t), newInterval(&experiment.Run{Seed: 8, Quick: true}, 0); one.keys[0] == other.keys[0] {
 		t.Error("the seed makes no difference")
-	}
-}
-
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, e := range Experiments() {
-		if _, err := e.Execute(ctx, &experiment.Run{Seed: 7, Quick: true}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", e.Name, err)
-		}
 	}
 }
 

@@ -1,8 +1,6 @@
 package figrli
 
 import (
-	"context"
-	"errors"
 	"math"
 	"reflect"
 	"testing"
@@ -14,15 +12,10 @@ import (
 
 var quick = &experiment.Run{Seed: 1, Quick: true}
 
-func mustPass(t *testing.T, s setting) *passage {
-	t.Helper()
-	return simulate(quick, s)
-}
-
 // A receiver that is told every delay knows every flow's mean and deviation;
 // one that interpolates does not.
 func TestExact(t *testing.T) {
-	p := mustPass(t, setting{kind: heavyTailed, utilisation: 0.7, packets: 20000, injector: adaptive})
+	p := simulate(quick, setting{kind: heavyTailed, utilisation: 0.7, packets: 20000, injector: adaptive})
 	c := p.config(byLeft)
 	c.Rate = 0
 	r := experiment.Try(rli.NewReceiver(c))
@@ -49,7 +42,7 @@ func TestExact(t *testing.T) {
 func TestSimulate(t *testing.T) {
 	for _, kind := range drawn {
 		s := setting{kind: kind, utilisation: 0.55, packets: 5000, injector: everyNth(10)}
-		p, again := mustPass(t, s), mustPass(t, s)
+		p, again := simulate(quick, s), simulate(quick, s)
 		if !reflect.DeepEqual(p, again) {
 			t.Errorf("%s: two runs differ", kind.name)
 		}
@@ -57,7 +50,7 @@ func TestSimulate(t *testing.T) {
 			t.Errorf("%s: %d references, %d departures, %d lost", kind.name, len(p.stamps), len(p.events), p.lost)
 		}
 		s.ahead = true
-		ahead := mustPass(t, s)
+		ahead := simulate(quick, s)
 		for i := range p.events {
 			// The reference and its packet, in either order.
 			if e := &p.events[i]; !e.regular() && p.events[i-1].regular() && ahead.events[i].regular() == ahead.events[i-1].regular() {
@@ -65,7 +58,7 @@ func TestSimulate(t *testing.T) {
 			}
 		}
 		s.injector, s.ahead = adaptive, false
-		if other := mustPass(t, s); !reflect.DeepEqual(p.sent, other.sent) {
+		if other := simulate(quick, s); !reflect.DeepEqual(p.sent, other.sent) {
 			t.Errorf("%s: other references, other packets", kind.name)
 		}
 		packets, sum := 0, 0.0
@@ -82,9 +75,9 @@ func TestSimulate(t *testing.T) {
 // A link as a hop lets through the same as a link.
 func TestHop(t *testing.T) {
 	s := setting{kind: heavyTailed, utilisation: 0.55, packets: 5000, injector: everyNth(10)}
-	link := mustPass(t, s)
+	link := simulate(quick, s)
 	s.hop = experiment.Try(queue.NewFIFO(queue.RLIConfig))
-	hop := mustPass(t, s)
+	hop := simulate(quick, s)
 	if !reflect.DeepEqual(link, hop) {
 		t.Error("a hop and a link differ")
 	}
@@ -93,7 +86,7 @@ func TestHop(t *testing.T) {
 // The share of packets sampled is right, a flow begins with its first one, and
 // where it has no other packet its own sample is exact.
 func TestSample(t *testing.T) {
-	p := mustPass(t, setting{kind: heavyTailed, utilisation: 0.55, packets: 100000, injector: adaptive})
+	p := simulate(quick, setting{kind: heavyTailed, utilisation: 0.55, packets: 100000, injector: adaptive})
 	s := p.sample()
 	flows, alone := 0, 0
 	for i, born := range s.born {
@@ -118,16 +111,5 @@ func TestSample(t *testing.T) {
 	}
 	if alone == 0 {
 		t.Error("no flow that ends with its sample")
-	}
-}
-
-// Experiments end when they are told to.
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, e := range Experiments() {
-		if _, err := e.Execute(ctx, &experiment.Run{Seed: 1, Quick: true}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: error %v", e.Name, err)
-		}
 	}
 }

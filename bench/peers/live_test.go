@@ -96,10 +96,3 @@ func processorTime() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
-
-// All rivals are called as they are in the benchmark.
-func TestRivals(t *testing.T) {
-	for _, r := range rivals(t) {
-		r.pass(make([]byte, 16))
-	}
-}
