@@ -96,7 +96,8 @@ func TestExperimentsRepeat(t *testing.T) {
 	var files []map[string]string
 	for _, seed := range []string{"1", "1", "2"} {
 		dir := t.TempDir()
-		if _, _, err := commanded(experiments(), "-quick", "-out", dir, "-seed", seed, "lda-6", "ours-clock", "real-lda", "ours-repeats"); err != nil {
+		args := []string{"-quick", "-out", dir, "-seed", seed, "lda-6", "ours-clock", "real-lda", "ours-repeats"}
+		if _, _, err := commanded(experiments(), args...); err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, contents(t, dir))

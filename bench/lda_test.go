@@ -117,7 +117,8 @@ func BenchmarkLDAInterval(b *testing.B) {
 			down.Update(p, int64(i)+500)
 		}
 	}
-	data := must(up.MarshalBinary())
+	data, packed := must(up.MarshalBinary()), down.AppendPacked(nil, 0)
+	total, end := must(lda.NewAccumulator(c)), int64(0)
 	for _, step := range []struct {
 		name string
 		run  func() error
@@ -126,6 +127,9 @@ func BenchmarkLDAInterval(b *testing.B) {
 		{"estimate", func() error { _, err := lda.Estimate(down, down); return err }},
 		{"encode", func() error { var err error; data, err = down.AppendBinary(data[:0]); return err }},
 		{"decode", func() error { return up.UnmarshalBinary(data) }},
+		{"pack", func() error { packed = down.AppendPacked(packed[:0], 0); return nil }},
+		{"unpack", func() error { return up.AddPacked(packed) }},
+		{"accumulate", func() error { end += 1e9; return total.Add(end-1e9, end, down, down) }},
 		{"reset", func() error { up.Reset(); return nil }},
 	} {
 		b.Run(step.name, func(b *testing.B) {
