@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,24 +55,6 @@ func build(t *testing.T) (dir string, names []string) {
 	return dir, names
 }
 
-// code is a program's exit code.
-func code(err error) int {
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit):
-		return exit.ExitCode()
-	}
-	return -1
-}
-
-// wrong is what an error must name: the last argument.
-func wrong(args string) string {
-	fields := strings.Fields(args)
-	return strings.TrimPrefix(fields[len(fields)-1], "-")
-}
-
 // testCodes: a mistake in the command line is exit code 2, a line that names it,
 // and nothing on standard output; -h explains, without a mistake; where standard
 // output takes nothing more the code is 1, and why is said.
@@ -93,7 +74,8 @@ func testCodes(t *testing.T, dir string, names []string) {
 				var stdout, stderr bytes.Buffer
 				cmd := exec.CommandContext(t.Context(), program, strings.Fields(args)...)
 				cmd.Stdout, cmd.Stderr = &stdout, &stderr
-				if err := cmd.Run(); code(err) != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), wrong(args)) {
+				wrong := strings.TrimPrefix(args[strings.LastIndexByte(args, ' ')+1:], "-")
+				if err := cmd.Run(); cmd.ProcessState.ExitCode() != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), wrong) {
 					t.Errorf("%s: %v; standard output %q, error %q", args, err, &stdout, &stderr)
 				}
 			}
@@ -109,7 +91,7 @@ func testCodes(t *testing.T, dir string, names []string) {
 			var stderr bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), program, strings.Fields(args)...)
 			cmd.Dir, cmd.Stdout, cmd.Stderr = top, full, &stderr
-			if err := cmd.Run(); code(err) != 1 || !strings.Contains(stderr.String(), "no space left") {
+			if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "no space left") {
 				t.Errorf("standard output is full: %v, %q", err, &stderr)
 			}
 		})
@@ -154,7 +136,8 @@ func testInterrupted(t *testing.T, dir string) {
 				}
 			}
 			// A program without more to say may leave it to the signal to end it.
-			if err := cmd.Wait(); n < 2 || code(err) > 1 || last != "" && (err != nil || n < 3 || !strings.Contains(latest, last)) {
+			err = cmd.Wait()
+			if n < 2 || cmd.ProcessState.ExitCode() > 1 || last != "" && (err != nil || n < 3 || !strings.Contains(latest, last)) {
 				t.Errorf("%d lines, %v, the last one %.300s", n, err, latest)
 			}
 		})

@@ -71,10 +71,7 @@ func TestREADMEProgram(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	command := exec.CommandContext(ctx, binary)
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(command.StdoutPipe())
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +102,8 @@ func TestREADMELinks(t *testing.T) {
 	}
 	_, programs, _ := strings.Cut(text, "**Programs** in `examples`: ")
 	programs, _, _ = strings.Cut(programs, ". Each")
-	all, err := filepath.Glob("examples/*")
-	if err != nil || strings.Count(programs, "`") != 2*len(all) {
+	all := must(filepath.Glob("examples/*"))
+	if strings.Count(programs, "`") != 2*len(all) {
 		t.Errorf("the README names the programs %s, want %q", programs, all)
 	}
 	for _, name := range all {
@@ -117,17 +114,12 @@ func TestREADMELinks(t *testing.T) {
 	if lines := strings.Count(text, "\n"); lines > 120 {
 		t.Errorf("the README has %d lines, want 120 or fewer", lines)
 	}
-	module := strings.Fields(read(t, "go.mod"))[1]
 	for _, want := range []string{"go get " + module + "`", "git clone https://" + module + " && cd hoplag\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the README does not say %q", want)
 		}
 	}
-	pictured, err := filepath.Glob("docs/*.svg")
-	if err != nil || len(pictured) == 0 {
-		t.Errorf("no drawing in docs: %v", err)
-	}
-	for _, name := range pictured {
+	for _, name := range must(filepath.Glob("docs/*.svg")) {
 		if !strings.Contains(read(t, name), "prefers-color-scheme:dark") {
 			t.Errorf("%s is for light pages only", name)
 		}
@@ -220,11 +212,7 @@ func TestResultsAreOurOwn(t *testing.T) {
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return string(must(os.ReadFile(name)))
 }
 
 // Every cell of SECURITY.md's table has a figure and the name of a test or an

@@ -97,10 +97,7 @@ func TestImports(t *testing.T) {
 		seen[pkg] = true
 		imports, library := allowed[pkg]
 		for _, spec := range file.Imports {
-			p, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must(strconv.Unquote(spec.Path.Value))
 			if problem := importProblem(pkg, p, library, imports); problem != "" {
 				t.Errorf("%s imports %s: %s", name, p, problem)
 			}
@@ -143,11 +140,7 @@ func importProblem(pkg, imported string, library bool, allowed []string) string 
 func TestImportRulesBite(t *testing.T) {
 	for _, c := range []struct{ pkg, imported string }{
 		{"hashing", module + "/estimate"},
-		{"lda", module + "/rli"},
-		{"queue", module + "/lda"},
 		{"lds", "os"},
-		{"hashing", "net"},
-		{"estimate", "math/rand"},
 		{"lda", "net/http"},
 		{".", "os"},
 		{"lda", module},
@@ -209,17 +202,14 @@ func forbiddenCalls(file *ast.File) (calls []string) {
 }
 
 func TestForbiddenCallsBite(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "bad.go", `package bad
+	file := must(parser.ParseFile(token.NewFileSet(), "bad.go", `package bad
 
 func bad(r *rand.Rand, d time.Duration) {
 	time.Now()
 	fmt.Println(r.IntN(6))
 	rand.IntN(6)
 	println(rand.New(rand.NewPCG(1, 2)), fmt.Sprint(d))
-}`, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+}`, parser.SkipObjectResolution))
 	if diff := cmp.Diff([]string{"time.Now", "fmt.Println", "rand.IntN", "println"}, forbiddenCalls(file)); diff != "" {
 		t.Errorf("forbidden calls (-want +got):\n%s", diff)
 	}

@@ -247,10 +247,7 @@ func TestShapeRulesBite(t *testing.T) {
 	text := "package bad\n\n// F.\nfunc F() {\n" + long + "}\n\nfunc G() {\n" + long[1:] + "}\n\nconst A = 1 // a\n\n" +
 		"type (\n\tT[X any] int\n\tu int\n)\n\nfunc (t *T[X]) M() {}\n\nfunc (u u) M() {}\n// " + strings.Repeat("x", longestLine)
 	s := &sourceFile{name: "bad.go", text: text, set: token.NewFileSet()}
-	var err error
-	if s.file, err = parser.ParseFile(s.set, s.name, text, parser.ParseComments); err != nil {
-		t.Fatal(err)
-	}
+	s.file = must(parser.ParseFile(s.set, s.name, text, parser.ParseComments))
 	if got, want := s.exported(), []string{"F", "G", "A", "T"}; !slices.Equal(got, want) {
 		t.Errorf("exports %v, want %v", got, want)
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"errors"
-	"reflect"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -17,29 +16,6 @@ var (
 
 func sample() Frame {
 	return Frame{Kind: Part, Fingerprint: 0x0102030405060708, Session: 9, Interval: 10, Part: 1, Parts: 3, Payload: []byte{0xaa, 0xbb}}
-}
-
-func TestFramesSurvive(t *testing.T) {
-	for _, f := range []Frame{
-		sample(),
-		{Kind: Start, Session: 1, Interval: 1<<64 - 2},
-		{Kind: End, ClockSet: true, Fingerprint: 5},
-		{Kind: Feedback, Payload: make([]byte, 16)},
-	} {
-		for _, k := range []*Key{&noKey, &key} {
-			var got Frame
-			data := f.Append([]byte("before"), k)
-			if err := got.Parse(data[6:], k); err != nil {
-				t.Fatal(err)
-			}
-			if len(got.Payload) == 0 {
-				got.Payload = nil
-			}
-			if !reflect.DeepEqual(got, f) {
-				t.Errorf("%+v became %+v", f, got)
-			}
-		}
-	}
 }
 
 // Without the key no frame can be changed: not by a flipped bit, even under a
@@ -84,9 +60,18 @@ func TestImpossibleFrames(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	frame := sample()
-	f.Add(frame.Append(nil, &noKey))
-	f.Add(frame.Append(nil, &key))
+	for _, frame := range []Frame{
+		sample(), {Kind: Start, Session: 1, Interval: 1<<64 - 2}, {Kind: End, ClockSet: true, Fingerprint: 5},
+		{Kind: Feedback, Payload: make([]byte, 16)},
+	} {
+		for _, k := range []*Key{&noKey, &key} {
+			data := frame.Append([]byte("before"), k)[6:]
+			if err := new(Frame).Parse(data, k); err != nil {
+				f.Errorf("%+v: %v", frame, err)
+			}
+			f.Add(data)
+		}
+	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, k := range []*Key{&noKey, &key} {
