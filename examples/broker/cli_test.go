@@ -20,9 +20,7 @@ func TestForeignSenders(t *testing.T) {
 	defer cancel()
 	strangers := 0
 	send := func(subject string, data []byte) {
-		if _, err := f.js.Publish(ctx, recordPrefix+subject, data); err != nil {
-			t.Fatal(err)
-		}
+		must(f.js.Publish(ctx, recordPrefix+subject, data))(t)
 		strangers++
 	}
 	for _, c := range []hoplag.Config{

@@ -57,18 +57,13 @@ func TestFullDisk(t *testing.T) {
 	passing.Go(func() { f.passed(ctx, t, o) })
 	time.Sleep(2 * time.Second)
 	ballast := filepath.Join(store, "ballast")
-	disk, err := os.Create(ballast)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for err == nil { // until it is full
-		_, err = disk.Write(make([]byte, 1<<16))
+	disk := must(os.Create(ballast))(t)
+	for full := error(nil); full == nil; {
+		_, full = disk.Write(make([]byte, 1<<16))
 	}
 	disk.Close()
 	waitFor(t, log, func() bool { return strings.Contains(log.String(), "publishing") })
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(ballast))
 	waitFor(t, log, func() bool { return strings.Contains(log.String(), "there is room again") })
 	passing.Wait()
 	if n := c.restarts.Load(); n > 20 {

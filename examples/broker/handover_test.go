@@ -32,10 +32,7 @@ func storedOf(t *testing.T, c hoplag.Config, seed uint64) (stream []stored, pass
 	var recording sync.WaitGroup
 	var ends [2][]*hoplag.Point
 	for i := range 4 {
-		p, err := hoplag.NewPoint(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must(hoplag.NewPoint(c))(t)
 		defer p.Close()
 		ends[i/2] = append(ends[i/2], p)
 		subject := fmt.Sprintf("%s0.pair.%d.%d", recordPrefix, i/2+1, i%2)

@@ -45,13 +45,8 @@ func start(t *testing.T, args ...string) *process {
 	p := &process{Cmd: exec.Command(os.Args[0], args...)}
 	p.Env = append(os.Environ(), "BROKER_CHILD=1", "HOPLAG_KEY="+testKey)
 	p.Stderr = os.Stderr
-	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must(p.StdoutPipe())(t)
+	check(t, p.Start())
 	t.Cleanup(p.kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -70,10 +65,7 @@ func (p *process) kill() {
 // testBroker is a broker that ends with the test, on a disk.
 func testBroker(t *testing.T, store string, log io.Writer) *broker {
 	t.Helper()
-	b, err := newBroker("127.0.0.1:0", store, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(newBroker("127.0.0.1:0", store, log))(t)
 	t.Cleanup(b.close)
 	return b
 }
@@ -81,10 +73,7 @@ func testBroker(t *testing.T, store string, log io.Writer) *broker {
 // testPoint is a point that ends with the test.
 func testPoint(t *testing.T, c hoplag.Config) *hoplag.Point {
 	t.Helper()
-	p, err := hoplag.NewPoint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(hoplag.NewPoint(c))(t)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -92,32 +81,19 @@ func testPoint(t *testing.T, c hoplag.Config) *hoplag.Point {
 // listen listens at an address that nobody uses.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 // fleetAt is what points with these flags have to do with the broker at a URL.
-func fleetAt(t *testing.T, url, flags string) (*fleet, *options) {
+func fleetAt(t *testing.T, url, flags string) (f *fleet, o *options) {
 	t.Helper()
-	o, err := parse(strings.Fields("-role points -key xxxxxxxxxxxxxxxx -url "+url+" "+flags), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o = must(parse(strings.Fields("-role points -key xxxxxxxxxxxxxxxx -url "+url+" "+flags), io.Discard))(t)
 	o.key = testKey
-	conn, err := connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(connect(url))(t)
 	t.Cleanup(conn.Close)
-	f, err := openFleet(t.Context(), conn, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f, o
+	return must(openFleet(t.Context(), conn, o))(t), o
 }
 
 // A wire carries connections to the broker, until it is cut.
@@ -410,14 +386,24 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	r, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.Get(url))(t)
 	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
+	return string(must(io.ReadAll(r.Body))(t))
+}
+
+// must returns a value, or ends the test if there is an error in its place.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return v
+	}
+}
+
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
 }

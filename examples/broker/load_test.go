@@ -85,9 +85,7 @@ func (f *fleet) fill(t *testing.T, o *options) (passed total, sent int) {
 				time.Sleep(time.Millisecond)
 			}
 			for end, data := range both {
-				if _, err := f.js.PublishAsync(f.recordSubject(loadName(pair), end+1, 0), data); err != nil {
-					t.Fatal(err)
-				}
+				must(f.js.PublishAsync(f.recordSubject(loadName(pair), end+1, 0), data))(t)
 				sent++
 			}
 		}

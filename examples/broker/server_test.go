@@ -41,9 +41,7 @@ func TestRecordsAgain(t *testing.T) {
 	n := 0
 	for record := range testPoint(t, o.config()).Records(t.Context()) {
 		for range 2 { // as when the acknowledgement was lost
-			if err := f.send(t.Context(), f.recordSubject("pair", 1, 0), record); err != nil {
-				t.Fatal(err)
-			}
+			check(t, f.send(t.Context(), f.recordSubject("pair", 1, 0), record))
 		}
 		if n++; n == 3 {
 			break

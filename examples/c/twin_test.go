@@ -97,27 +97,19 @@ func captures(t *testing.T) []string {
 // point reads them, the identity of each packet, and its encoding.
 func measure(t *testing.T, capture string, seed uint64, config lda.Config) (frames []byte, told []string, encoded []byte) {
 	t.Helper()
-	file, err := os.Open(capture)
-	if err != nil {
+	file, errOpen := os.Open(capture)
+	reader, errRead := trace.NewReader(bufio.NewReader(file))
+	a, errNew := lda.New(config)
+	if err := errors.Join(errOpen, errRead, errNew); err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	reader, err := trace.NewReader(bufio.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := lda.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const most = 20_000
-	for len(told) < most {
-		p, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for p, err := range reader.All() {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(told) == 20_000 {
+			break
 		}
 		var f hashing.Frame
 		if !plain(p.Frame) || f.ParseWith(hashing.LinkEthernet, p.Frame, &hashing.Tunnels{}) != nil {
@@ -130,7 +122,8 @@ func measure(t *testing.T, capture string, seed uint64, config lda.Config) (fram
 		a.Update(id, p.Time)
 		told = append(told, fmt.Sprintf("%016x", uint64(id)))
 	}
-	if encoded, err = a.MarshalBinary(); err != nil {
+	encoded, err := a.MarshalBinary()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return frames, told, encoded

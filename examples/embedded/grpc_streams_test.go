@@ -64,21 +64,16 @@ func TestStreams(t *testing.T) {
 		grpc.WithChainStreamInterceptor(Streams{m.first}.Client, called))
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
-		s, err := reflection.NewServerReflectionClient(cc).ServerReflectionInfo(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must(reflection.NewServerReflectionClient(cc).ServerReflectionInfo(ctx))(t)
 		var answers sync.WaitGroup
 		answers.Go(func() {
-			for err == nil {
-				_, err = s.Recv()
+			for ended := error(nil); ended == nil; {
+				_, ended = s.Recv()
 			}
 		})
 		question := &reflection.ServerReflectionRequest{MessageRequest: &reflection.ServerReflectionRequest_ListServices{}}
 		for range 200 {
-			if err := s.Send(question); err != nil {
-				t.Fatal(err)
-			}
+			check(t, s.Send(question))
 			time.Sleep(3 * time.Millisecond)
 		}
 		cancel()

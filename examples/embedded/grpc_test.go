@@ -80,11 +80,8 @@ func connection(t *testing.T, server []grpc.ServerOption, client ...grpc.DialOpt
 	go s.Serve(l)
 	t.Cleanup(s.Stop)
 	relay := streams(t, l.Addr().String(), 20*time.Millisecond, 10*time.Millisecond)
-	cc, err := grpc.NewClient("passthrough:///"+relay.Addr().String(), append(client,
-		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client = append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	cc := must(grpc.NewClient("passthrough:///"+relay.Addr().String(), client...))(t)
 	t.Cleanup(func() { cc.Close() })
 	return cc
 }

@@ -76,11 +76,9 @@ func TestIPFIX(t *testing.T) {
 	collectors, exporters, done := exportTo(t)
 	var known sync.Map
 	tuple := func(f hashing.Flow) (hashing.Tuple, bool) {
-		v, ok := known.Load(f)
-		if !ok {
-			return hashing.Tuple{}, false
-		}
-		return v.(hashing.Tuple), true
+		v, _ := known.Load(f)
+		found, ok := v.(hashing.Tuple)
+		return found, ok
 	}
 	out := []*ipfix.Exporter{ipfix.New(exporters[0], 7, tuple), ipfix.New(exporters[1], 7, tuple)}
 	want := map[uint16]float64{}
@@ -143,13 +141,8 @@ func exportTo(t *testing.T) (c [2]*collector, conns [2]net.Conn, done func()) {
 		c[i] = &collector{templates: netflow.CreateTemplateSystem(), total: map[uint16]float64{}, flows: map[string]uint64{}}
 	}
 	datagrams, listener := listenPacket(t), listen(t)
-	var err error
-	if conns[0], err = net.Dial("udp", datagrams.LocalAddr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if conns[1], err = net.Dial("tcp", listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
+	conns[0] = must(net.Dial("udp", datagrams.LocalAddr().String()))(t)
+	conns[1] = must(net.Dial("tcp", listener.Addr().String()))(t)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for b := make([]byte, 2000); ; {

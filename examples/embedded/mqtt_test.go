@@ -51,9 +51,7 @@ func TestMQTT(t *testing.T) {
 		if i == 200 {
 			far.cut()
 		}
-		if err := server.Publish("sensors/1", fmt.Appendf(nil, "message %d", i), false, 0); err != nil {
-			t.Fatal(err)
-		}
+		check(t, server.Publish("sensors/1", fmt.Appendf(nil, "message %d", i), false, 0))
 		time.Sleep(3 * time.Millisecond)
 	}
 	time.Sleep(100 * time.Millisecond)
@@ -72,16 +70,10 @@ func broker(t *testing.T, hooks ...mqtt.Hook) (*mqtt.Server, string) {
 	l := listen(t)
 	server := mqtt.New(&mqtt.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
 	for _, h := range append([]mqtt.Hook{new(auth.AllowHook)}, hooks...) {
-		if err := server.AddHook(h, nil); err != nil {
-			t.Fatal(err)
-		}
+		check(t, server.AddHook(h, nil))
 	}
-	if err := server.AddListener(listeners.NewNet("t", l)); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Serve(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, server.AddListener(listeners.NewNet("t", l)))
+	check(t, server.Serve())
 	t.Cleanup(func() { server.Close() })
 	return server, l.Addr().String()
 }
@@ -105,7 +97,5 @@ func subscribe(t *testing.T, client, address string, connected *atomic.Int64, ha
 	c := paho.NewClient(options)
 	c.Connect()
 	t.Cleanup(func() { c.Disconnect(0) })
-	if err := <-ready; err != nil {
-		t.Fatal(err)
-	}
+	check(t, <-ready)
 }

@@ -18,10 +18,7 @@ func TestRTP(t *testing.T) {
 	m, exact := newBench(t, testConfig, testConfig), newTruth()
 	m.begins(t)
 	receiver := listenPacket(t)
-	sender, err := net.Dial("udp", datagrams(t, receiver.LocalAddr(), 20*time.Millisecond, 0).String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	sender := must(net.Dial("udp", datagrams(t, receiver.LocalAddr(), 20*time.Millisecond, 0).String()))(t)
 	defer sender.Close()
 
 	info := &interceptor.StreamInfo{SSRC: 0xcafe, ClockRate: 90000}
@@ -54,9 +51,7 @@ func TestRTP(t *testing.T) {
 	for frame := range 100 {
 		for range 5 {
 			h := &rtp.Header{Version: 2, SSRC: info.SSRC, SequenceNumber: sequence, Timestamp: uint32(3000 * frame)}
-			if _, err := out.Write(h, make([]byte, 1100), interceptor.Attributes{}); err != nil {
-				t.Fatal(err)
-			}
+			must(out.Write(h, make([]byte, 1100), interceptor.Attributes{}))(t)
 			sequence++
 		}
 		time.Sleep(12 * time.Millisecond)
@@ -70,20 +65,9 @@ func chain(t *testing.T, ours *RTP) interceptor.Interceptor {
 	t.Helper()
 	var registry interceptor.Registry
 	registry.Add(ours)
-	sr, err := report.NewSenderInterceptor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rr, err := report.NewReceiverInterceptor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry.Add(sr)
-	registry.Add(rr)
-	c, err := registry.Build("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry.Add(must(report.NewSenderInterceptor())(t))
+	registry.Add(must(report.NewReceiverInterceptor())(t))
+	c := must(registry.Build(""))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

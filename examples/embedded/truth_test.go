@@ -84,10 +84,7 @@ var testConfig = hoplag.Config{
 // listen listens at an address that nobody uses.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -95,10 +92,7 @@ func listen(t *testing.T) net.Listener {
 // listenPacket does so for datagrams.
 func listenPacket(t *testing.T) net.PacketConn {
 	t.Helper()
-	p, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -125,9 +119,7 @@ func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *be
 			t.Log(r)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { cancel(); m.first.Close(); m.second.Close(); m.mu.Lock(); m.mu.Unlock() })
 	return m
 }
@@ -292,5 +284,22 @@ func delayed(to, from net.Conn, by time.Duration) {
 			return
 		}
 		pieces <- piece{b[:n], time.Now().Add(by)}
+	}
+}
+
+// must returns a value, or ends the test if there is an error in its place.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return v
+	}
+}
+
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

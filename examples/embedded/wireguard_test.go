@@ -52,17 +52,14 @@ func TestWireGuard(t *testing.T) {
 	m, forth, back := newBench(t, a, b), newTruth(), newTruth()
 	m.begins(t)
 
-	keyA, keyB := newKey(t), newKey(t)
+	keyA, keyB := must(ecdh.X25519().GenerateKey(rand.Reader))(t), must(ecdh.X25519().GenerateKey(rand.Reader))(t)
 	netB, port := tunnel(t, "10.0.0.2", behind{conn.NewDefaultBind(), back, forth}, m.second.Back, m.second.Direction,
 		fmt.Sprintf("private_key=%x\npublic_key=%x\nallowed_ip=10.0.0.1/32\n", keyB.Bytes(), keyA.PublicKey().Bytes()))
 	relay := datagrams(t, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, 20*time.Millisecond, 20*time.Millisecond)
 	netA, _ := tunnel(t, "10.0.0.1", behind{conn.NewDefaultBind(), forth, back}, m.first.Direction, m.first.Back,
 		fmt.Sprintf("private_key=%x\npublic_key=%x\nallowed_ip=10.0.0.2/32\nendpoint=%v\n", keyA.Bytes(), keyB.PublicKey().Bytes(), relay))
 
-	server, err := netB.ListenUDP(&net.UDPAddr{Port: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must(netB.ListenUDP(&net.UDPAddr{Port: 7}))(t)
 	defer server.Close()
 	go func() { // an echo service
 		buffer := make([]byte, 1000)
@@ -74,10 +71,7 @@ func TestWireGuard(t *testing.T) {
 			server.WriteTo(buffer[:n], from)
 		}
 	}()
-	c, err := netA.DialUDP(nil, &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(netA.DialUDP(nil, &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 7}))(t)
 	defer c.Close()
 	for range 400 {
 		c.Write(make([]byte, 500))
@@ -93,30 +87,16 @@ type ahead time.Duration
 
 func (a ahead) Now() time.Time { return time.Now().Add(time.Duration(a)) }
 
-func newKey(t *testing.T) *ecdh.PrivateKey {
-	key, err := ecdh.X25519().GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 // tunnel returns the network within a device, and its port.
 func tunnel(t *testing.T, address string, bind conn.Bind, out, in *hoplag.Direction, config string) (*netstack.Net, int) {
 	t.Helper()
 	port := &opened{Bind: Bind{Bind: bind, Peer: func(conn.Endpoint) (o, i *hoplag.Direction) { return out, in }}}
 	tun, network, err := netstack.CreateNetTUN([]netip.Addr{netip.MustParseAddr(address)}, nil, 1420)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	d := device.NewDevice(tun, port, device.NewLogger(device.LogLevelSilent, ""))
 	t.Cleanup(d.Close)
-	if err := d.IpcSet(config); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Up(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, d.IpcSet(config))
+	check(t, d.Up())
 	return network, int(port.port)
 }
 

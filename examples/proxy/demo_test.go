@@ -41,10 +41,7 @@ func TestDemo(t *testing.T) {
 	for client := range 8 {
 		go chat(ctx, ingress.accepts.Addr().String(), client)
 	}
-	reports, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go http.Serve(reports, ingress.point)
 	known, outside, lost, named := 0, 0, uint64(0), 0
 	out := &lines{test: t, each: func(line string) {
@@ -150,10 +147,7 @@ func network(t *testing.T, to string) string {
 
 func listenUDP(t testing.TB, address string) net.PacketConn {
 	t.Helper()
-	p, err := net.ListenPacket("udp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(net.ListenPacket("udp", address))(t)
 	t.Cleanup(func() { p.Close() })
 	return p
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand"
 	"net"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -45,10 +44,7 @@ func between(t testing.TB, to string, options ...func(*half)) (ingress, egress *
 		any = "[::1]:0"
 	}
 	make := func(role, to string) *half {
-		h, err := newHalf(role, testKey, any, to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must(newHalf(role, testKey, any, to))(t)
 		t.Cleanup(h.close)
 		for _, option := range options {
 			option(h)
@@ -64,10 +60,12 @@ func between(t testing.TB, to string, options ...func(*half)) (ingress, egress *
 
 func dialTo(t testing.TB, network string, h *half) net.Conn {
 	t.Helper()
-	conn, err := net.Dial(network, h.accepts.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	return dialAt(t, network, h.accepts.Addr().String())
+}
+
+func dialAt(t testing.TB, network, address string) net.Conn {
+	t.Helper()
+	conn := must(net.Dial(network, address))(t)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	return conn
@@ -136,10 +134,7 @@ func TestFarHalfRestarts(t *testing.T) {
 	egress.packets.Close()
 	egress.accepts.Close()
 	echoes(conn, 3) // refused
-	again, err := newHalf("egress", testKey, egress.accepts.Addr().String(), server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must(newHalf("egress", testKey, egress.accepts.Addr().String(), server))(t)
 	defer again.close()
 	again.start()
 	if n := echoes(conn, 200); n < 198 {
@@ -211,8 +206,7 @@ func TestHalfClose(t *testing.T) {
 
 // A slow reader gets everything, and holds up nobody else.
 func TestSlowReader(t *testing.T) {
-	const size = 16 << 20
-	data := make([]byte, size)
+	data := make([]byte, 16<<20)
 	rand.New(rand.NewSource(1)).Read(data)
 	to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
 		defer c.Close()
@@ -221,16 +215,10 @@ func TestSlowReader(t *testing.T) {
 	ingress, _ := between(t, to)
 	slow := dialTo(t, "tcp", ingress)
 	time.Sleep(200 * time.Millisecond) // everything fills
-	var held runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&held)
-	t.Logf("%d MB held, %d of them by this test", held.HeapAlloc>>20, size>>20)
-	other := dialTo(t, "tcp", ingress)
-	if got, err := io.ReadAll(other); err != nil || !bytes.Equal(got, data) {
-		t.Errorf("beside a slow reader: %d bytes, %v", len(got), err)
-	}
-	if got, err := io.ReadAll(slow); err != nil || !bytes.Equal(got, data) {
-		t.Errorf("a slow reader: %d bytes, %v", len(got), err)
+	for i, conn := range []net.Conn{dialTo(t, "tcp", ingress), slow} {
+		if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: %d bytes, %v", []string{"beside a slow reader", "a slow reader"}[i], len(got), err)
+		}
 	}
 }
 
@@ -279,9 +267,7 @@ func TestHalfDies(t *testing.T) {
 	to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) { io.WriteString(c, "half of the ans") })
 	ingress, egress := between(t, to)
 	conn := dialTo(t, "tcp", ingress)
-	if _, err := io.ReadFull(conn, make([]byte, 15)); err != nil {
-		t.Fatal(err)
-	}
+	must(io.ReadFull(conn, make([]byte, 15)))(t)
 	egress.mu.Lock()
 	for s := range egress.conns {
 		reset(s.inner)

@@ -12,10 +12,7 @@ import (
 // queue had no room for are named.
 func TestOwnQueue(t *testing.T) {
 	sink := listenUDP(t, "127.0.0.1:0")
-	h, err := newHalf("egress", testKey, "127.0.0.1:0", sink.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must(newHalf("egress", testKey, "127.0.0.1:0", sink.LocalAddr().String()))(t)
 	defer h.close()
 	truth := newTruth()
 	truth.watch(h)

@@ -32,10 +32,7 @@ func (l *log) has(s string) bool {
 // free returns an address that nobody uses.
 func free(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -83,11 +80,7 @@ func TestFullDisk(t *testing.T) {
 	defer cancel()
 	said := new(log)
 	address, ends := halves(ctx, t, echo(t), full, said)
-	conn, err := net.Dial("udp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dialAt(t, "udp", address)
 	for range 100 {
 		if echoes(conn, 1); said.has("reports cannot be printed") {
 			break
@@ -110,11 +103,7 @@ func TestDrain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	address, ends := halves(ctx, t, echo(t), io.Discard, io.Discard)
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dialAt(t, "tcp", address)
 	say := func(text string) {
 		t.Helper()
 		io.WriteString(conn, text)
@@ -146,5 +135,22 @@ func TestDrain(t *testing.T) {
 	conn.Close()
 	if in, out := <-ends[0], <-ends[1]; in != nil || out != nil || time.Since(began) > 4*time.Second {
 		t.Errorf("the halves end with %v and %v after %v", in, out, time.Since(began))
+	}
+}
+
+// must returns a value, or ends the test if there is an error in its place.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return v
+	}
+}
+
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -64,14 +64,9 @@ type chain struct {
 // child starts a program that ends with the benchmark.
 func (c *chain) child(b testing.TB, command *exec.Cmd) io.Reader {
 	b.Helper()
-	out, err := command.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	out := must(command.StdoutPipe())(b)
 	command.Stderr = os.Stderr
-	if err := command.Start(); err != nil {
-		b.Fatal(err)
-	}
+	check(b, command.Start())
 	c.pids = append(c.pids, command.Process.Pid)
 	b.Cleanup(func() {
 		command.Process.Kill()
@@ -89,10 +84,7 @@ func self(variable string, args ...string) *exec.Cmd {
 func bareChain(b testing.TB, to string) *chain {
 	c := &chain{address: to}
 	for range 2 {
-		line, err := bufio.NewReader(c.child(b, self("PROXY_BARE="+c.address))).ReadString('\n')
-		if err != nil {
-			b.Fatal(err)
-		}
+		line := must(bufio.NewReader(c.child(b, self("PROXY_BARE="+c.address))).ReadString('\n'))(b)
 		c.address = strings.TrimSpace(line)
 	}
 	return c
@@ -123,9 +115,7 @@ func nginxChain(b testing.TB, to string) *chain {
 		config := fmt.Sprintf("load_module %s;\ndaemon off;\nmaster_process off;\npid %s/pid;\nerror_log /dev/null;\n"+
 			"worker_rlimit_nofile 40000;\nevents { worker_connections 30000; }\n"+
 			"stream { server { listen %s backlog=4096; proxy_pass %s; } }\n", module, dir, listen, c.address)
-		if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o644); err != nil {
-			b.Fatal(err)
-		}
+		check(b, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o644))
 		c.child(b, exec.Command(nginx, "-c", filepath.Join(dir, "nginx.conf"), "-p", dir))
 		c.address = listen
 	}

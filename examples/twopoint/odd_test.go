@@ -18,20 +18,12 @@ import (
 // records returns the packets of one of the shipped captures.
 func records(t *testing.T, name string) []trace.Record {
 	t.Helper()
-	file, err := os.Open(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.Open(filepath.Join("testdata", name)))(t)
 	defer file.Close()
-	r, err := trace.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(trace.NewReader(file))(t)
 	var all []trace.Record
 	for rec, err := range r.All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		rec.Frame = bytes.Clone(rec.Frame)
 		all = append(all, rec)
 	}
@@ -42,19 +34,12 @@ func records(t *testing.T, name string) []trace.Record {
 func write(t *testing.T, snaplen int, records []trace.Record) string {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := trace.NewWriter(&b, records[0].Link, snaplen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(trace.NewWriter(&b, records[0].Link, snaplen))(t)
 	for _, rec := range records {
-		if err := w.Write(rec); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(rec))
 	}
 	path := filepath.Join(t.TempDir(), "capture.pcap")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }
 
@@ -127,26 +112,17 @@ type passing struct {
 
 func meterOf(t *testing.T, all ...passing) (*report, error) {
 	t.Helper()
-	m, err := newMeter(time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(newMeter(time.Second))(t)
 	for _, one := range all {
-		if err := m.update(one.side, one.time, hashing.Word(7, uint64(one.id))); err != nil {
-			t.Fatal(err)
-		}
+		check(t, m.update(one.side, one.time, hashing.Word(7, uint64(one.id))))
 	}
 	return m.report()
 }
 
 func TestTimesBeforeTheEpoch(t *testing.T) {
 	const in, out, start = trace.Ingress, trace.Egress, math.MinInt64 + 1
-	r, err := meterOf(t,
-		passing{in, start, 1}, passing{out, start + 1000, 1},
-		passing{in, start + 25e8, 2}, passing{out, start + 25e8 + 3000, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(meterOf(t, passing{in, start, 1}, passing{out, start + 1000, 1},
+		passing{in, start + 25e8, 2}, passing{out, start + 25e8 + 3000, 2}))(t)
 	if r.Seconds != 2.500003 || len(r.Intervals) != 2 || r.Intervals[0].Mean.Exact != 1000 ||
 		r.Intervals[1].Start != 2 || r.Intervals[1].Mean.Exact != 3000 {
 		t.Errorf("%+v", r)
@@ -159,17 +135,14 @@ func TestTimesBeforeTheEpoch(t *testing.T) {
 // Where it is not known of any packet which of several it is, there is no
 // exact deviation, and from one usable cell none by LDA; zero is not one.
 func TestNoDeviation(t *testing.T) {
-	r, err := meterOf(t,
+	r := must(meterOf(t,
 		passing{trace.Ingress, 0, 1}, passing{trace.Ingress, 0, 7},
 		passing{trace.Ingress, 15e8, 1}, passing{trace.Ingress, 15e8, 7},
 		passing{trace.Egress, 16e8, 1}, passing{trace.Egress, 16e8, 7},
 		passing{trace.Ingress, 2e9, 2}, passing{trace.Egress, 2e9 + 100, 2},
 		passing{trace.Ingress, 3e9, 2}, passing{trace.Egress, 3e9 + 100, 2},
 		passing{trace.Ingress, 3e9 + 100, 3}, passing{trace.Egress, 3e9 + 300, 3},
-		passing{trace.Ingress, 4e9, 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+		passing{trace.Ingress, 4e9, 3}))(t)
 	if first := r.Intervals[0]; first.Mean == nil || first.Mean.Exact != 16e8 || first.Usable != 2 || first.StdDev != nil {
 		t.Errorf("one packet of each two identical ones: mean %+v, deviation %+v of %d cells, want 1.6 s and none", first.Mean,
 			first.StdDev, first.Usable)

@@ -50,22 +50,14 @@ func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all tot
 	if err != nil {
 		t.Skipf("no lab: %v", err)
 	}
-	defer n.Remove()
+	t.Cleanup(n.Remove)
 	o.from = place{namespace: n.Names[1], device: "in"}
 	o.to = place{namespace: n.Names[1], device: "out", out: true}
 	if o.kernel { // it sees outgoing packets before the queue
 		o.to = place{namespace: n.Names[2], device: "eth0"}
 	}
-	flows, sink, err := connect(n.Names[0], n.Names[2])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sink.Close()
-	exact, err := newExact(o.from, o.to)
-	if err != nil {
-		t.Skipf("no rings: %v", err)
-	}
-	defer exact.close()
+	flows := connect(t, n.Names[0], n.Names[2])
+	exact := newExact(t, o.from, o.to)
 	ctx, finish := context.WithCancel(t.Context())
 	defer finish()
 	o.ready = func() {
@@ -101,9 +93,7 @@ func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all tot
 			t.Log(&r.Report.Forth, r.Names)
 		}
 	}
-	if truth, err = exact.truth(); err != nil {
-		t.Fatal(err)
-	}
+	truth = exact.truth(t)
 	all.add(rows)
 	t.Logf("sent %d, received %d, missing %d, mean %s; exact: sent %d, received %d, mean %s; paused for %v", all.Sent, all.Received,
 		all.Missing, hoplag.Format(all.Mean), truth.Sent, truth.Received, hoplag.Format(truth.Mean), all.paused)
@@ -152,22 +142,21 @@ const (
 
 // connect opens a socket for each flow, and one for all to end at. Nobody reads
 // from that, so it does not matter that the datagrams are dropped there.
-func connect(sender, receiver string) (flows []*net.UDPConn, sink *net.UDPConn, err error) {
+func connect(t *testing.T, sender, receiver string) (flows []*net.UDPConn) {
 	to := &net.UDPAddr{IP: net.IPv4(10, 97, 2, 1), Port: sinkPort}
-	if err := programs.In(receiver, func() (err error) { sink, err = net.ListenUDP("udp4", to); return err }); err != nil {
-		return nil, nil, err
-	}
-	err = programs.In(sender, func() error {
-		for i := range senderFlows {
-			c, err := net.DialUDP("udp4", &net.UDPAddr{Port: firstPort + i}, to)
-			if err != nil {
-				return err
-			}
-			flows = append(flows, c)
+	open := func(namespace string, f func() (*net.UDPConn, error)) (c *net.UDPConn) {
+		if err := programs.In(namespace, func() (err error) { c, err = f(); return err }); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	return flows, sink, err
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	open(receiver, func() (*net.UDPConn, error) { return net.ListenUDP("udp4", to) })
+	for i := range senderFlows {
+		from := &net.UDPAddr{Port: firstPort + i}
+		flows = append(flows, open(sender, func() (*net.UDPConn, error) { return net.DialUDP("udp4", from, to) }))
+	}
+	return flows
 }
 
 // send sends bursts of 1 to 63 numbered datagrams at exponential distances; the

@@ -4,9 +4,9 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"iter"
 	"sync"
+	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/programs"
@@ -23,7 +23,6 @@ type truth struct {
 // It remembers each packet by its number until it has seen it at both.
 type exact struct {
 	rings [2]*ring
-	done  sync.WaitGroup
 
 	mu     sync.Mutex
 	seen   [2]int
@@ -31,23 +30,20 @@ type exact struct {
 	delays estimate.Moments
 }
 
-func newExact(places ...place) (*exact, error) {
+// newExact begins a capture, or skips the test.
+func newExact(t *testing.T, places ...place) *exact {
 	e := &exact{once: map[uint64]int64{}}
 	for i, p := range places {
-		err := programs.In(p.namespace, func() error {
-			r, err := openRing(p, 64<<20, false)
-			if err == nil {
-				e.rings[i] = r
-				e.done.Go(func() { r.run(func(packets iter.Seq[captured]) { e.take(i, packets) }) })
-			}
-			return err
-		})
-		if err != nil {
-			e.close()
-			return nil, err
+		var r *ring
+		if err := programs.In(p.namespace, func() (err error) { r, err = openRing(p, 64<<20, false); return err }); err != nil {
+			t.Skipf("no rings: %v", err)
 		}
+		var taking sync.WaitGroup
+		t.Cleanup(func() { r.stop(); taking.Wait(); r.close() })
+		taking.Go(func() { r.run(func(packets iter.Seq[captured]) { e.take(i, packets) }) })
+		e.rings[i] = r
 	}
-	return e, nil
+	return e
 }
 
 // take takes a block of packets of one place.
@@ -72,30 +68,17 @@ func (e *exact) take(place int, packets iter.Seq[captured]) {
 }
 
 // truth ends the capture and returns what it saw.
-func (e *exact) truth() (*truth, error) {
+func (e *exact) truth(t *testing.T) *truth {
 	all := new(truth)
-	var errs []error
 	for _, r := range e.rings {
-		errs = append(errs, r.drain())
+		if err := r.drain(); err != nil {
+			t.Fatal(err)
+		}
 		_, dropped := r.statistics()
 		all.Dropped += dropped
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all.Sent, all.Received, all.Mean = e.seen[0], e.seen[1], e.delays.Mean()
-	return all, errors.Join(errs...)
-}
-
-func (e *exact) close() {
-	for _, r := range e.rings {
-		if r != nil {
-			r.stop()
-		}
-	}
-	e.done.Wait()
-	for _, r := range e.rings {
-		if r != nil {
-			r.close()
-		}
-	}
+	return all
 }
