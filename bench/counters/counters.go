@@ -48,12 +48,6 @@ func Record(c paper.Config, packets iter.Seq[Packet]) *Plain {
 	return &Plain{up, down}
 }
 
-// Theorem2 returns the paper's mean of a flow with this many packets, NaN if
-// there is none.
-func (p *Plain) Theorem2(f hashing.Flow, packets uint64) float64 {
-	return OrNone(paper.Theorem2(p.Up, p.Down, f, packets))
-}
-
 // Joint decodes all flows from sums alone.
 func (p *Plain) Joint(run *experiment.Run, records []joint.FlowRecord) joint.Result {
 	c := p.Up.Config()

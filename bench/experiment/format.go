@@ -3,12 +3,14 @@ package experiment
 import (
 	"math"
 	"strconv"
+
+	"github.com/hoplag/hoplag/bench/plot"
 )
 
 // Number formats x with three significant digits.
 func Number(x float64) string {
 	if x >= 1000 || x <= -1000 {
-		return grouped(strconv.FormatFloat(x, 'f', 0, 64))
+		return plot.Grouped(strconv.FormatFloat(x, 'f', 0, 64))
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
@@ -23,7 +25,7 @@ func Percent(x float64) string {
 		x = 0
 	}
 	if x >= 0.1 || x <= -0.1 {
-		return grouped(strconv.FormatFloat(100*x, 'f', 0, 64)) + " %"
+		return plot.Grouped(strconv.FormatFloat(100*x, 'f', 0, 64)) + " %"
 	}
 	return strconv.FormatFloat(100*x, 'g', 2, 64) + " %"
 }
@@ -39,19 +41,4 @@ func Duration(ns float64) string {
 		return Number(ns/1e6) + " ms"
 	}
 	return Number(ns/1e9) + " s"
-}
-
-// grouped puts commas between the thousands of a whole number.
-func grouped(digits string) string {
-	sign := ""
-	if digits != "" && digits[0] == '-' {
-		sign, digits = "-", digits[1:]
-	}
-	if digits == "" || digits[0] < '0' || digits[0] > '9' { // Inf, NaN
-		return sign + digits
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/colate"
@@ -70,11 +71,8 @@ type hourPoint struct {
 }
 
 func newHourPoint(dir string, c colate.Config) *hourPoint {
-	p := &hourPoint{store: experiment.Try(colate.OpenStore(dir, colate.StoreOptions{}))}
-	for i := range p.recorders {
-		p.recorders[i] = experiment.Try(colate.New(c))
-	}
-	return p
+	now, next := counters.Pair(colate.New, c)
+	return &hourPoint{recorders: [2]*colate.Recorder{now, next}, store: experiment.Try(colate.OpenStore(dir, colate.StoreOptions{}))}
 }
 
 // update records a packet in the epoch of the point's clock.

@@ -207,7 +207,7 @@ func (t *traffic) everyRecord() []joint.FlowRecord { return t.records(t.some(eve
 // theorem2 returns the errors of the paper's estimator.
 func (t *traffic) theorem2(name string, p *counters.Plain, asked []int) *perflow.Errors {
 	return t.errors(name, asked, func(_, i int) float64 {
-		return p.Theorem2(t.flows[i].key, uint64(t.flows[i].packets))
+		return counters.OrNone(paper.Theorem2(p.Up, p.Down, t.flows[i].key, uint64(t.flows[i].packets)))
 	}).ByPaper()
 }
 

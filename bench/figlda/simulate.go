@@ -48,9 +48,8 @@ var Laws = []Law{
 
 // draw returns a sequence of a law's delays.
 func (l Law) draw(seed uint64) *trace.Delays {
-	c := l.Delays
-	c.Seed = seed
-	return experiment.Try(trace.NewDelays(c))
+	l.Delays.Seed = seed
+	return experiment.Try(trace.NewDelays(l.Delays))
 }
 
 // losses are the loss rates of Figs. 4 and 5.
@@ -205,9 +204,7 @@ func (pt *point) add(d estimate.Delay, p *Passage) {
 // chance returns how far the mean of the absolute errors of a number of runs
 // may be, by chance, from that of very many runs, as a fraction: two standard
 // errors, for normal errors.
-func chance(runs int) float64 {
-	return 2 * math.Sqrt((math.Pi/2-1)/float64(runs))
-}
+func chance(runs int) float64 { return 2 * math.Sqrt((math.Pi/2-1)/float64(runs)) }
 
 // narrow is a law that is not in the paper: a path on which delays vary little
 // around what light and switches take.

@@ -163,7 +163,11 @@ func measureBusyAware(run *experiment.Run) {
 				if s.ahead = v.ahead; v.ahead {
 					p = simulate(run, s)
 				}
-				a, r := p.as(v).measure(v.method)
+				seen := p
+				if v.unnamed {
+					seen = p.unnamed()
+				}
+				a, r := seen.measure(v.method)
 				if k == 2 {
 					row[2] = percent(float64(r.Counts().Idle) / float64(r.Counts().Packets))
 				}
@@ -174,14 +178,6 @@ func measureBusyAware(run *experiment.Run) {
 			judgeBusyAware(run, kind, u, medians[1], medians[2])
 		}
 	}
-}
-
-// as returns the passage as a variant's references describe it.
-func (p *passage) as(v variant) *passage {
-	if v.unnamed {
-		return p.unnamed()
-	}
-	return p
 }
 
 func judgeBusyAware(run *experiment.Run, kind kind, u, line, ours float64) {

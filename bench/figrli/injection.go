@@ -21,8 +21,7 @@ var injectionRate = experiment.Experiment{
 var nths = []int{1000, 300, 100, 30, 10, 5, 2, 1}
 
 func measureInjectionRate(run *experiment.Run) {
-	packets := run.Pick(50_000, 500_000)
-	loads := []float64{0.2, 0.7}
+	packets, loads := run.Pick(50_000, 500_000), []float64{0.2, 0.7}
 	variants := []variant{
 		{method: byLine, unnamed: true, name: "RLI, packets not named"}, {method: byLine, ahead: true, name: "RLI, references ahead of packets"},
 		{method: byLine, name: "RLI"}, {method: byPeriod, name: "busy-aware"},
@@ -46,7 +45,7 @@ func measureInjectionRate(run *experiment.Run) {
 				behind := simulate(run, s)
 				s.ahead = true
 				ahead := simulate(run, s)
-				cell := ""
+				var cells []string
 				for k, v := range variants {
 					p := behind
 					if v.ahead {
@@ -56,12 +55,9 @@ func measureInjectionRate(run *experiment.Run) {
 					}
 					a, _ := p.measure(v.method)
 					medians[k] = append(medians[k], median(a.mean))
-					if k > 0 {
-						cell += " / "
-					}
-					cell += percent(median(a.mean))
+					cells = append(cells, percent(median(a.mean)))
 				}
-				row = append(row, cell)
+				row = append(row, strings.Join(cells, " / "))
 			}
 			table.Row(row)
 			judgeInjectionRate(run, fmt.Sprintf("%s, %s utilisation", kind.name, percent(u)), u < 0.5, medians)

@@ -18,9 +18,7 @@ const referenceBytes = 48
 var adaptive = rli.PaperInjector
 
 // everyNth returns an injector of one reference every n packets.
-func everyNth(n int) rli.InjectorConfig {
-	return rli.InjectorConfig{Every: n}
-}
+func everyNth(n int) rli.InjectorConfig { return rli.InjectorConfig{Every: n} }
 
 // everyTau returns an injector of one reference every so many ns.
 func everyTau(ns float64) rli.InjectorConfig { return rli.InjectorConfig{Interval: int64(ns)} }

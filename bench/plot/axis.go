@@ -166,15 +166,20 @@ func label(v float64, decimals int, large float64) string {
 	if large >= 1e7 || decimals > 6 {
 		s = strconv.FormatFloat(v, 'g', 3, 64)
 	} else if whole, rest, _ := strings.Cut(s, "."); len(strings.TrimPrefix(whole, "-")) > 4 {
-		for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
-			whole = whole[:i] + "," + whole[i:]
-		}
-		s = whole
+		s = Grouped(whole)
 		if rest != "" {
 			s += "." + rest
 		}
 	}
 	return strings.ReplaceAll(s, "-", "−")
+}
+
+// Grouped puts commas between the thousands of a whole number.
+func Grouped(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] >= '0'; i -= 3 { // no sign, also of Inf
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // at returns where a drawable number goes, in pixels.

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/programs"
 )
@@ -99,11 +100,7 @@ func table(out io.Writer, rows ...[]any) {
 // number writes two digits, or all before the point.
 func number(x float64) string {
 	if x >= 100 {
-		s := strconv.FormatFloat(math.Round(x), 'f', 0, 64)
-		for i := len(s) - 3; i > 0; i -= 3 {
-			s = s[:i] + "," + s[i:]
-		}
-		return s
+		return plot.Grouped(strconv.FormatFloat(math.Round(x), 'f', 0, 64))
 	}
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }

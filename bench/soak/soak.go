@@ -172,8 +172,7 @@ func (p *points) round(random *rand.Rand) error {
 // time.
 func (p *points) message(random *rand.Rand) {
 	p.messages++
-	far := p.far.Load()
-	id := random.Uint32()
+	far, id := p.far.Load(), random.Uint32()
 	if random.IntN(3) == 0 {
 		id %= 3
 	}
