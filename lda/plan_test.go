@@ -20,22 +20,6 @@ func TestShifts(t *testing.T) {
 			t.Errorf("shiftFor(%d, %v) = %d, want %d", c.rows, c.lost, got, c.want)
 		}
 	}
-	// At 5 million packets, from the first loss that asks for sampling to a
-	// fifth: never less than four fifths of what any shift gives.
-	for loss := 2e-4; loss < 0.2; loss *= 1.1 {
-		const n = 5e6
-		sample := func(shift uint8) float64 {
-			c := Config{Banks: [MaxBanks]Bank{{Rows: 1024, Shift: shift}}}
-			return c.Expect(n, loss).Sample
-		}
-		best := 0.0
-		for shift := range uint8(20) {
-			best = max(best, sample(shift))
-		}
-		if own := sample(shiftFor(1024, n*loss)); own < 0.8*best {
-			t.Errorf("loss %v: sample %v, the best %v", loss, own, best)
-		}
-	}
 }
 
 var planDemand = Demand{

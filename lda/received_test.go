@@ -44,15 +44,13 @@ func (run *cutRun) ofReceived(
 // owe left intervals without width); and where what is not known of ages is the same at both ends
 // and cancels out (each for itself, intervals would be tens of times as wide).
 func TestOfReceived(t *testing.T) {
-	fall := func(delay float64) func() func(*rand.Rand) float64 {
-		return func() func(*rand.Rand) float64 {
-			n := 0
-			return func(r *rand.Rand) float64 {
-				if n++; n > 5000 {
-					return 1e6 * (0.9 + 0.2*r.Float64())
-				}
-				return delay * (0.9 + 0.2*r.Float64())
+	fall := func() func(*rand.Rand) float64 {
+		n := 0
+		return func(r *rand.Rand) float64 {
+			if n++; n > 5000 {
+				return 1e6 * (0.9 + 0.2*r.Float64())
 			}
+			return 3e9 * (0.9 + 0.2*r.Float64())
 		}
 	}
 	law := func(f func(*rand.Rand) float64) func() func(*rand.Rand) float64 {
@@ -72,7 +70,7 @@ func TestOfReceived(t *testing.T) {
 	}{
 		{"stalls", 1, 110, 20, 2,
 			law(func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }), 0, 8e9, 0.05, math.Inf(1)},
-		{"a fall from 3 s", 3, 190, 100, 10, fall(3e9), 5e9, 10e9, 0.1, math.Inf(1)},
+		{"a fall from 3 s", 3, 190, 100, 10, fall, 5e9, 10e9, 0.1, math.Inf(1)},
 		{"30 ms behind", 1, 310, 150, 10, behind(30e6), 1, 31e9, 0.15, math.Inf(1)},
 		{"2 ms behind", 1, 310, 150, 10, behind(2e6), 1, 31e9, 0.15, math.Inf(1)},
 		{"300 ms", 1, 200, 1000, 10, law(exponentialDelay(3 * cutInterval)), 3e9 + 1, 18e9, 0.3, 12},
