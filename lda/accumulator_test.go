@@ -49,14 +49,8 @@ func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*r
 	}
 }
 
-// reports calls visit for each report of so many intervals, once it has settled.
-func (run *cutRun) reports(t *testing.T, length int, visit func(a *Accumulator, from, to int64)) {
-	t.Helper()
-	run.reportsOnce(t, length, settled, visit)
-}
-
-// reportsOnce calls visit for each report of so many intervals, once it is due so long after its end.
-func (run *cutRun) reportsOnce(t *testing.T, length int, due func(a *Accumulator, since int64) bool,
+// reports calls visit for each report of so many intervals, once it is due so long after its end.
+func (run *cutRun) reports(t *testing.T, length int, due func(a *Accumulator, since int64) bool,
 	visit func(a *Accumulator, from, to int64)) {
 	t.Helper()
 	a, from, step := accumulate(t, new(cutRun)), int64(0), int64(length)*cutInterval
@@ -157,7 +151,7 @@ func TestAccumulatorReports(t *testing.T) {
 	for _, c := range []struct{ delay, loss float64 }{{6e7, 0}, {3e8, 0}, {5e6, 0.01}, {6e7, 0.05}} {
 		run := cutTraffic(t, 5, 110, 1000, exponentialDelay(c.delay), c.loss)
 		misses, reports := 0, 0
-		run.reports(t, 10, func(a *Accumulator, from, to int64) {
+		run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
 			r, err := a.Estimate()
 			want := truth.Of(run.packets, from, to)
 			if err != nil || r.Sent != uint64(want.Sent) || r.Received != uint64(want.Received) {
@@ -378,7 +372,7 @@ func TestResetForgets(t *testing.T) {
 func TestAccumulatorSlowQuantiles(t *testing.T) {
 	run := cutTraffic(t, 11, 120, 2000, exponentialDelay(2*cutInterval), 0)
 	var inside covered
-	run.reports(t, 10, func(a *Accumulator, _, _ int64) {
+	run.reports(t, 10, settled, func(a *Accumulator, _, _ int64) {
 		for _, p := range []float64{0.5, 0.9} {
 			q, err := a.Distribution().Quantile(p, 0.99)
 			want := -2 * cutInterval * math.Log(1-p)

@@ -20,7 +20,6 @@ var sigmas = -estimate.NormalQuantile(falseAlarm / 2)
 // of 1 ps so that rounding does not show; and its hardest case for eq. (5).
 var delayLaws = map[string]trace.DelaysConfig{
 	"Weibull 0.6": {Law: trace.Weibull, Mean: 200_000, Shape: 0.6, Seed: 1},
-	"Weibull 0.8": {Law: trace.Weibull, Mean: 200_000, Shape: 0.8, Seed: 2},
 	"200±10":      {Law: trace.Even, Mean: 200_000, Spread: 10_000, Seed: 5},
 }
 

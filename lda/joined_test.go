@@ -51,7 +51,7 @@ func TestCopiesOfSlowPackets(t *testing.T) {
 		for seed := range uint64(2) {
 			run := new(cutRun)
 			run.pass(t, sends(seed, 10e9, func(r *rand.Rand, sent int64) int64 { return sent + 5e6 + int64(8e6*r.ExpFloat64()) }), over, 0)
-			run.reports(t, 10, func(a *Accumulator, from, to int64) {
+			run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
 				r, err := a.Estimate()
 				if err != nil {
 					t.Fatal(err)
@@ -95,7 +95,7 @@ func TestBacklog(t *testing.T) {
 		}), math.MaxInt64, 0)
 		refused := 0
 		var mean covered
-		run.reports(t, 10, func(a *Accumulator, from, to int64) {
+		run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
 			r, err := a.Estimate()
 			if err != nil {
 				refused++
@@ -171,7 +171,7 @@ func TestCopiesThatAreLost(t *testing.T) {
 			}
 		}
 		run.pass(t, packets, math.MaxInt64, 0)
-		run.reports(t, 10, func(a *Accumulator, from, to int64) {
+		run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
 			r, err := a.Estimate()
 			if err != nil || from < 5e9 { // it is sure then that there are copies
 				return

@@ -21,7 +21,7 @@ func settled(a *Accumulator, _ int64) bool { return a.Settled() }
 func (run *cutRun) ofReceived(
 	t *testing.T, length int, due func(*Accumulator, int64) bool, from, to int64, confidence float64,
 ) (held covered, errs, halves []float64) {
-	run.reportsOnce(t, length, due, func(a *Accumulator, start, end int64) {
+	run.reports(t, length, due, func(a *Accumulator, start, end int64) {
 		want := truth.Of(run.packets, start+run.later, end+run.later)
 		r, err := a.Estimate()
 		if err != nil || start < from || end > to || want.Received == 0 {
@@ -121,7 +121,7 @@ func TestDeviationOfReceivedRareSlow(t *testing.T) {
 		}
 		return 10e6
 	}, 0)
-	run.reports(t, 10, func(a *Accumulator, from, to int64) {
+	run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
 		var came estimate.Moments
 		for _, p := range run.packets {
 			if from <= p.Received && p.Received < to {
@@ -178,7 +178,7 @@ func TestSlowerThanIntervals(t *testing.T) {
 	for delay, known := range map[float64]bool{5e9: true, 1e10: false} {
 		held, told, reports := 0, 0, 0
 		run := cutTraffic(t, 9, 330, 30, func(r *rand.Rand) float64 { return delay + 5e7*r.ExpFloat64() }, 0.01)
-		run.reports(t, 10, func(a *Accumulator, from, to int64) {
+		run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
 			if from < 11e9 {
 				return
 			}
@@ -204,7 +204,6 @@ func TestSlowerThanIntervals(t *testing.T) {
 func TestLevelsThatComeAgain(t *testing.T) {
 	pareto := func(r *rand.Rand) float64 { return min(2e9, 1e6*math.Pow(r.Float64(), -1/0.7)) }
 	held, errs, halves := cutTraffic(t, 4, 330, 60, pareto, 0.005).ofReceived(t, 10, settled, 5e9, 30e9, 0.95)
-	t.Logf("%+v, median error %.3g ns, half-width %.3g ns", held, errs[len(errs)/2], halves[len(halves)/2])
 	if held.of < 20 || held.of-held.hits > 3 || halves[len(halves)/2] > 0.3e6 {
 		t.Errorf("%+v, median error %.3g ns, half-width %.3g ns", held, errs[len(errs)/2], halves[len(halves)/2])
 	}

@@ -80,8 +80,6 @@ func TestWhatIsNotKnown(t *testing.T) {
 		slices.Sort(errs)
 		slices.Sort(halves)
 		half, off := halves[runs/2], errs[runs/2]
-		t.Logf("%s: %d of %d held, %d without strays, half width %.1f times the error; %d of %d quantiles", c.name, held, runs, blind, half/off,
-			quantiles, asked)
 		if held < runs-2 || quantiles < asked-3 || c.sharp && half > 10*off || c.strays && blind < runs/4 {
 			t.Errorf("%s: %d of %d held, %d without strays, half width %.1f times the error; %d of %d quantiles", c.name, held, runs, blind,
 				half/off, quantiles, asked)
