@@ -102,7 +102,9 @@ func some(flows int) []hashing.Flow {
 // from flow to the same three counters (packets, sum and sum of squares of
 // delays), which is given the delays: x-floor is in updates of that map.
 func BenchmarkRLIUpdate(b *testing.B) {
-	linear, busy, left := receivers()
+	linear, busy, left := rli.DefaultConfig, rli.DefaultConfig, rli.DefaultConfig
+	linear.Method, busy.Rate = rli.Linear, linkRate
+	left.Method, left.Buffer = rli.Left, 0
 	for _, count := range []int{1 << 16, 1 << 20} {
 		flows := some(count)
 		floor := mapOfCounters(flows)
@@ -121,15 +123,6 @@ func BenchmarkRLIUpdate(b *testing.B) {
 			b.Run(name, func(b *testing.B) { receive(b, c.config, flows, c.bar, floor) })
 		}
 	}
-}
-
-// receivers are the configurations to measure.
-func receivers() (linear, busy, left rli.Config) {
-	linear, busy, left = rli.DefaultConfig, rli.DefaultConfig, rli.DefaultConfig
-	linear.Method = rli.Linear
-	busy.Rate = linkRate
-	left.Method, left.Buffer = rli.Left, 0
-	return linear, busy, left
 }
 
 // receive measures a receiver of all the link's departures.
@@ -153,19 +146,12 @@ type counters struct {
 	sum, square int64
 }
 
-func (c *counters) add(delay int64) {
-	c.count++
-	c.sum += delay
-	c.square += delay * delay
-}
-
 func mapOfCounters(flows []hashing.Flow) loop {
 	m := map[hashing.Flow]counters{}
 	return func(from, to int) {
 		for i, f := range flows[from:to] {
-			c := m[f]
-			c.add(int64(i))
-			m[f] = c
+			c, delay := m[f], int64(i)
+			m[f] = counters{c.count + 1, c.sum + delay, c.square + delay*delay}
 		}
 	}
 }

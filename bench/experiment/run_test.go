@@ -88,6 +88,7 @@ func TestFound(t *testing.T) {
 		run.Between("B", "20–50 %", 0.1, 0.2, 0.5, 0.1)
 		run.Between("n", "20–50 %", 0.52, 0.2, 0.5, 0.1)
 		run.Between("a", "about 20 %", 0.21, 0.2, 0.2, 0.1)
+		run.Between("-", "20–50 %", math.NaN(), 0.2, 0.5, 0.1)
 		run.Holds("h", "yes", "yes", true)
 		run.Keeps("k", "yes", "no", false)
 		run.Claim("c", "p", "o", AsGood)
@@ -99,6 +100,7 @@ func TestFound(t *testing.T) {
 			{What: "B", Paper: "20–50 %", Ours: "10 %", Verdict: DoesNotHold},
 			{What: "n", Paper: "20–50 %", Ours: "52 %", Verdict: Nearly},
 			{What: "a", Paper: "about 20 %", Ours: "21 %", Verdict: AsGood},
+			{What: "-", Paper: "20–50 %", Ours: "-", Verdict: DoesNotHold},
 			{What: "h", Paper: "yes", Ours: "yes", Verdict: AsGood},
 			{What: "k", Paper: "yes", Ours: "no", Verdict: Loss},
 			{What: "c", Paper: "p", Ours: "o", Verdict: AsGood},
@@ -119,13 +121,5 @@ func TestFound(t *testing.T) {
 	got, _ = execute(t.Context(), Run{Quick: true}, measure)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestIsBetween(t *testing.T) {
-	for x, want := range map[float64]bool{0.17: false, 0.19: true, 0.3: true, 0.54: true, 0.56: false, math.NaN(): false} {
-		if IsBetween(x, 0.2, 0.5, 0.1) != want {
-			t.Errorf("IsBetween(%v) is %v", x, !want)
-		}
 	}
 }

@@ -2,14 +2,10 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
-	"io"
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/hoplag/hoplag/internal/programs"
 )
 
 var measure = flag.Bool("measure", false, "measure the costs again, and write costs.csv and docs/SCALE.md")
@@ -38,14 +34,6 @@ func TestPage(t *testing.T) {
 		}
 	} else if tables != out.String() {
 		t.Errorf("docs/SCALE.md has other tables than go run ./bench/scale")
-	}
-}
-
-// An argument is an error that names it.
-func TestArguments(t *testing.T) {
-	err := run(t.Context(), []string{"links"}, io.Discard, io.Discard)
-	if !errors.Is(err, programs.ErrUsage) || !strings.Contains(err.Error(), "links") {
-		t.Error(err)
 	}
 }
 
