@@ -24,7 +24,7 @@ func TestNothingAllocates(t *testing.T) {
 	up, down := observeTable(t, TableConfig{Flows: 64, SumBits: 56, DigestBits: 16}, all, 0)
 	allocates("a table", func() {
 		for _, p := range all[:100] {
-			up.Update(p.flow, p.id, p.sent)
+			up.Update(p.flow, p.packet, p.sent)
 			_, _ = EstimateTable(up, down, p.flow)
 		}
 		_ = up.Merge(down)

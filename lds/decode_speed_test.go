@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -17,8 +16,7 @@ import (
 // BenchmarkDecode decodes a million flows over 4 × 120,000 cells, and 146,000 over
 // 4 × 17,500. plain-s is how long a plain conjugate gradient over the same
 // equations takes. The other figures are how many times as long decoding takes:
-// of means alone, of means with deviations, and of packets with means. Each is the
-// least of all rounds. With -short there is a tenth of the million.
+// of means alone, and of means with deviations. Each is the least of all rounds. With -short there is a tenth of the million.
 //
 //	go test -run '^$' -bench Decode -benchtime 3x ./lds
 func BenchmarkDecode(b *testing.B) {
@@ -35,10 +33,6 @@ func benchmarkDecode(b *testing.B, flows, columns int) {
 	c.Columns = columns
 	up, down := mustNew(b, c), mustNew(b, c)
 	known := crowd(up, down, flows)
-	unknown := slices.Clone(known)
-	for i := range unknown {
-		unknown[i].Packets = 0
-	}
 	decode := func(opts joint.Options) func() error {
 		return func() error { _, err := Decode(context.Background(), up, down, known, opts); return err }
 	}
@@ -49,10 +43,6 @@ func benchmarkDecode(b *testing.B, flows, columns int) {
 		{"plain-s", func() error { plainGradient(up, down, known); return nil }},
 		{"means-x", decode(joint.Options{MeansOnly: true})},
 		{"intervals-x", decode(joint.Options{})},
-		{"unknown-x", func() error {
-			_, err := Decode(context.Background(), up, down, unknown, joint.Options{MeansOnly: true})
-			return err
-		}},
 	}
 	least := make([]float64, len(work))
 	for i := range least {

@@ -22,35 +22,25 @@ type interval struct {
 	mean    float64 // over all packets
 }
 
-func newInterval(seed uint64, up, down *Sketch, loss float64) interval {
-	const flows = 7300
-	r := rand.New(rand.NewPCG(seed, 1))
-	var v interval
-	var sum, packets float64
-	for i := range uint64(flows) {
-		f := hashing.Flow(hashing.Word(seed, i))
-		n := int(min(math.Pow(1-r.Float64(), -1/0.8), 20000))
+func newInterval(seed uint64, up, down *Sketch) (v interval) {
+	twoModes := law(func(r *rand.Rand) (int, func() float64) {
 		fast, slow, share := 2e5*math.Exp(0.3*r.NormFloat64()), 8e5*math.Exp(0.3*r.NormFloat64()), 0.1
 		if r.Float64() < 0.4 {
 			share = 0.9
 		}
-		var total float64
-		for range n {
-			delay := fast
+		return int(min(math.Pow(1-r.Float64(), -1/0.8), 20000)), func() float64 {
 			if r.Float64() < share {
-				delay = slow
+				return slow + 3e4*r.ExpFloat64()
 			}
-			delay = math.Trunc(delay + 3e4*r.ExpFloat64())
-			p := hashing.Packet(r.Uint64())
-			up.Update(f, p, 0)
-			if r.Float64() >= loss {
-				down.Update(f, p, int64(delay))
-			}
-			total += delay
+			return fast + 3e4*r.ExpFloat64()
 		}
-		v.flows, v.packets, v.means = append(v.flows, f), append(v.packets, float64(n)), append(v.means, total/float64(n))
-		sum += total
-		packets += float64(n)
+	})
+	var sizes []int
+	v.flows, sizes, v.means = twoModes.obey(seed, []*Sketch{up}, []*Sketch{down}, 7300, 0)
+	sum, packets := 0.0, 0.0
+	for i, n := range sizes {
+		v.packets = append(v.packets, float64(n))
+		sum, packets = sum+v.means[i]*float64(n), packets+float64(n)
 	}
 	v.mean = sum / packets
 	return v
@@ -101,8 +91,8 @@ func decodeShapes() map[string]Config {
 	plain.Columns /= 20
 	spread := plain
 	spread.Columns, spread.Spread = 5*plain.Columns, 5
-	banks := multiBank(5)
-	banks.Columns /= 20
+	banks := spread // the paper's for lossy links (section 5.2), of rows that sample at four rates
+	banks.Rates = [MaxRows]float64{1, 0.5, 0.1, 0.01}
 	return map[string]Config{"plain": plain, "spread": spread, "banks": banks}
 }
 
@@ -111,7 +101,7 @@ func TestDecode(t *testing.T) {
 	for name, c := range decodeShapes() {
 		t.Run(name, func(t *testing.T) {
 			up, down := mustNew(t, c), mustNew(t, c)
-			v := newInterval(71, up, down, 0)
+			v := newInterval(71, up, down)
 			paper := make([]float64, len(v.flows))
 			constant := make([]float64, len(v.flows))
 			for i, f := range v.flows {
@@ -178,7 +168,7 @@ func TestDecodePackets(t *testing.T) {
 				continue
 			}
 			up, down := mustNew(t, c), mustNew(t, c)
-			v := newInterval(73, up, down, 0)
+			v := newInterval(73, up, down)
 			absent := hashing.Flow(hashing.Word(74, 1))
 			for i := uint64(2); up.Packets(absent) > 0 && i < 10000; i++ {
 				absent = hashing.Flow(hashing.Word(74, i))
@@ -251,23 +241,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeReportsBoth: decoding counts and then means is one work, reported
-// without a fall.
-func TestDecodeReportsBoth(t *testing.T) {
-	up, down := fill(t, shapes()["plain"], packets(77, 300, 20))
-	flows := []hashing.Flow{hashing.Flow(hashing.Word(1, 0)), hashing.Flow(hashing.Word(1, 1))}
-	var reports []float64
-	report := func(done float64) { reports = append(reports, done) }
-	if _, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{Progress: report}); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.IsSorted(reports) || reports[0] <= 0 || reports[len(reports)-1] != 1 {
-		t.Errorf("progress %v", reports)
-	}
-}
-
 // TestKnownPacketsStay: of two flows in one cell, the one that is known leaves
-// the rest to the other.
+// the rest to the other; and decoding counts and then means is one work, reported without a fall.
 func TestKnownPacketsStay(t *testing.T) {
 	c := shapes()["one column"]
 	up := mustNew(t, c)
@@ -276,7 +251,11 @@ func TestKnownPacketsStay(t *testing.T) {
 		up.Update(flows[i&3/3], hashing.Word(2, i), 0)
 	}
 	list := records(flows, []float64{75, 0})
-	r, err := Decode(t.Context(), up, up, list, joint.Options{})
+	var reports []float64
+	r, err := Decode(t.Context(), up, up, list, joint.Options{Progress: func(done float64) { reports = append(reports, done) }})
+	if !slices.IsSorted(reports) || reports[0] <= 0 || reports[len(reports)-1] != 1 {
+		t.Errorf("progress %v", reports)
+	}
 	if err != nil || r.Packets[0] != 75 || math.Abs(r.Packets[1]-25) > 0.5 {
 		t.Errorf("%v, %v; want 75 and 25 packets", r.Packets, err)
 	}

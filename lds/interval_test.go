@@ -32,14 +32,19 @@ func TestIntervalTravels(t *testing.T) {
 }
 
 // Sketches that say that they are of different intervals are not compared, and
-// those that say nothing are.
+// those that say nothing are. Those of another identity are not, as forged by who knows a key that
+// was changed.
 func TestIntervalsAreNotMixed(t *testing.T) {
 	stream := alone(10, func(i int) int64 { return int64(i) })
 	for _, test := range []struct {
 		up, down uint64
+		identity uint64
 		mixed    bool
-	}{{0, 0, false}, {3, 0, false}, {0, 3, false}, {3, 3, false}, {3, 4, true}} {
-		up, down := fill(t, lossless, stream)
+	}{{0, 0, 0, false}, {3, 0, 0, false}, {0, 3, 0, false}, {3, 3, 0, false}, {3, 4, 0, true}, {3, 3, 1, true}} {
+		up, _ := fill(t, lossless, stream)
+		other := lossless
+		other.Identity = test.identity
+		_, down := fill(t, other, stream)
 		up.SetInterval(test.up, 0)
 		down.SetInterval(test.down, 1) // clocks differ
 		_, estimated := Estimate(up, down, stream[0].flow)

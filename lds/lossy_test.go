@@ -20,24 +20,14 @@ func TestLossyCellsAreWeighed(t *testing.T) {
 		c := DefaultConfig
 		c.Columns = 1750
 		up, down := mustNew(t, c), mustNew(t, c)
-		r := rand.New(rand.NewPCG(1, 1))
-		var keys []hashing.Flow
-		var sent, means []float64
-		for range 14_600 {
-			f, mean, sum, arrived := hashing.Flow(r.Uint64()), 18e6*(0.5+r.Float64()), 0.0, 0.0
-			n := paretoPackets(r)
-			for range min(n, 20_000) {
-				p, at, delay := hashing.Packet(r.Uint64()), r.Int64N(1e9), int64(mean*r.ExpFloat64())
-				up.Update(f, p, at)
-				if r.Float64() >= test.loss {
-					down.Update(f, p, at+delay)
-					sum += float64(delay)
-					arrived++
-				}
-			}
-			if arrived > 0 {
-				keys, sent, means = append(keys, f), append(sent, float64(min(n, 20_000))), append(means, sum/arrived)
-			}
+		exponential := law(func(r *rand.Rand) (int, func() float64) {
+			mean := 18e6 * (0.5 + r.Float64())
+			return min(paretoPackets(r), 20_000), func() float64 { return mean * r.ExpFloat64() }
+		})
+		keys, packets, means := exponential.obey(1, []*Sketch{up}, []*Sketch{down}, 14_600, test.loss)
+		sent := make([]float64, len(packets))
+		for i, n := range packets {
+			sent[i] = float64(n)
 		}
 		decoded, err := Decode(t.Context(), up, down, records(keys, sent), joint.Options{})
 		if err != nil {
@@ -145,7 +135,6 @@ func TestFullQueueIsNoBias(t *testing.T) {
 		total += min(2*math.Pow(1-random.Float64(), -1/1.1), 20000)
 		shares[i] = total
 	}
-	key := func(i int) hashing.Flow { return hashing.Flow(hashing.Word(5, uint64(i))) }
 	queue, now, busy, until := 0.0, 0.0, 1.0, 0.0
 	for end := 0.1 * second; end <= 10*second; end += 0.1 * second {
 		for now < end {
@@ -156,14 +145,14 @@ func TestFullQueueIsNoBias(t *testing.T) {
 			now, queue = now+step, max(0, queue-step)
 			i, _ := slices.BinarySearch(shares, random.Float64()*shares[flows-1])
 			p := hashing.Packet(random.Uint64())
-			if up.Update(key(i), p, int64(now)); queue > room {
+			if up.Update(nth(i), p, int64(now)); queue > room {
 				continue
 			}
 			in := down
 			if now+queue+1e5 >= end {
 				in = after
 			}
-			in.Update(key(i), p, int64(now+queue+1e5))
+			in.Update(nth(i), p, int64(now+queue+1e5))
 			sums[i], came[i] = sums[i]+queue+1e5, came[i]+1
 			queue += second / rate
 		}
@@ -176,9 +165,9 @@ func TestFullQueueIsNoBias(t *testing.T) {
 	}
 	var signed, exact []float64
 	for i, n := range came {
-		if r, err := a.Estimate(key(i)); err == nil && n >= 100 {
+		if r, err := a.Estimate(nth(i)); err == nil && n >= 100 {
 			signed = append(signed, r.Mean*n/sums[i]-1)
-			if x := &a.all[a.config.at(0, key(i), 0)].exact; x.packets > 0 {
+			if x := &a.all[a.config.at(0, nth(i), 0)].exact; x.packets > 0 {
 				exact = append(exact, x.beyond/x.packets*n/sums[i]-1)
 			}
 		}

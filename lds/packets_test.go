@@ -7,20 +7,25 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-func TestPacketsIsAnUpperBound(t *testing.T) {
+// Over rows that see all, Packets bounds a flow's packets from above, and Lost its own losses.
+func TestPacketsAreUpperBounds(t *testing.T) {
 	for _, spread := range []int{1, 5} {
 		c := shapes()["plain"]
 		c.Spread = spread
-		stream := packets(21, 5000, 300)
-		s, _ := fill(t, c, stream)
-		exact, sizes := 0, map[hashing.Flow]uint64{}
-		for _, p := range stream {
-			sizes[p.flow]++
+		stream, r := packets(21, 5000, 300), rand.New(rand.NewPCG(24, 2))
+		exact, sizes, missing := 0, map[hashing.Flow]uint64{}, map[hashing.Flow]uint64{}
+		for i := range stream {
+			p := &stream[i]
+			if sizes[p.flow]++; r.Float64() < 0.05 {
+				p.lost = true
+				missing[p.flow]++
+			}
 		}
+		up, down := fill(t, c, stream)
 		for f, n := range sizes {
-			got := s.Packets(f)
-			if got < n {
-				t.Errorf("%d packets for %d", got, n)
+			got, ofLost := up.Packets(f), lost(up, down, f)
+			if r, err := Estimate(up, down, f); got < n || ofLost < missing[f] || err == nil && r.Lost != ofLost {
+				t.Errorf("%d packets for %d, %d lost for %d, %+v", got, n, ofLost, missing[f], r)
 			}
 			if got == n {
 				exact++
@@ -28,34 +33,6 @@ func TestPacketsIsAnUpperBound(t *testing.T) {
 		}
 		if exact == 0 && spread == 1 {
 			t.Error("no flow is alone in a row: the test shows nothing")
-		}
-	}
-}
-
-// TestLossIsAtLeastTheFlows: over rows that see all, Lost bounds the flow's
-// own losses from above.
-func TestLossIsAtLeastTheFlows(t *testing.T) {
-	for _, spread := range []int{1, 5} {
-		c := shapes()["plain"]
-		c.Spread = spread
-		stream := packets(24, 5000, 100)
-		r := rand.New(rand.NewPCG(24, 2))
-		missing := map[hashing.Flow]uint64{}
-		for i := range stream {
-			if r.Float64() < 0.05 {
-				stream[i].lost = true
-				missing[stream[i].flow]++
-			}
-		}
-		up, down := fill(t, c, stream)
-		for _, p := range stream {
-			n := lost(up, down, p.flow)
-			if got, err := Estimate(up, down, p.flow); err == nil && got.Lost != n {
-				t.Errorf("Lost %d, want %d", got.Lost, n)
-			}
-			if n < missing[p.flow] {
-				t.Errorf("%d lost, for %d", n, missing[p.flow])
-			}
 		}
 	}
 }

@@ -88,34 +88,3 @@ func TestInjectedCopiesGiveNoWrongAnswer(t *testing.T) {
 		t.Errorf("decoded %g ns, %+v", decoded.Mean[0], in)
 	}
 }
-
-// Who holds the key hashes as the points do: a record of theirs is believed, and
-// shifts every flow. A new key ends it: their records are of another identity,
-// and are refused by everything that compares.
-func TestForgedRecordEndsWithTheKey(t *testing.T) {
-	old, fresh := lossless, lossless
-	old.Identity, fresh.Identity = hashing.Fingerprint(1), hashing.Fingerprint(2)
-	flows, stream := victims()
-	for i := range stream {
-		stream[i].delay += 1e9
-	}
-	up, forged := fill(t, old, stream)
-	var received Sketch
-	if err := received.UnmarshalBinary(encode(t, forged)); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := Estimate(up, &received, flows[0]); err != nil || r.Mean != 1e9+1000 {
-		t.Fatalf("a record by the key is not believed: %+v, %v", r, err)
-	}
-	now, _ := fill(t, fresh, stream)
-	_, estimated := Estimate(now, &received, flows[0])
-	_, decoded := Decode(t.Context(), now, &received, records(flows, nil), joint.Options{})
-	for what, err := range map[string]error{
-		"Estimate": estimated, "Decode": decoded, "Merge": now.Merge(&received),
-		"Add": mustAccumulate(t, fresh).Add(0, 1, now, &received),
-	} {
-		if !errors.Is(err, estimate.ErrMismatch) {
-			t.Errorf("%s of a record by the old key: %v", what, err)
-		}
-	}
-}

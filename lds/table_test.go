@@ -13,26 +13,17 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A tablePacket is a packet of the tests of tables: lost if its delay is below 0.
-type tablePacket struct {
-	flow        hashing.Flow
-	id          hashing.Packet
-	sent, delay int64
-}
-
 // tableTraffic has flows of n·2^-k packets each, in random order, with
 // exponential delays of a mean that is the flow's own.
-func tableTraffic(seed uint64, flows, largest int, loss float64) (all []tablePacket, means map[hashing.Flow]float64) {
+func tableTraffic(seed uint64, flows, largest int, loss float64) (all []passed, means map[hashing.Flow]float64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	means = map[hashing.Flow]float64{}
 	for i := range flows {
 		f, mean := hashing.Flow(rng.Uint64()), 1e6*(1+rng.Float64())
 		sum, n := 0.0, 0.0
 		for range max(1, largest>>(i%10)) {
-			p := tablePacket{flow: f, id: hashing.Packet(rng.Uint64()), delay: int64(mean * rng.ExpFloat64())}
-			if rng.Float64() < loss {
-				p.delay = -1
-			} else {
+			p := passed{flow: f, packet: hashing.Packet(rng.Uint64()), delay: int64(mean * rng.ExpFloat64())}
+			if p.lost = rng.Float64() < loss; !p.lost {
 				sum += float64(p.delay)
 				n++
 			}
@@ -47,13 +38,13 @@ func tableTraffic(seed uint64, flows, largest int, loss float64) (all []tablePac
 	return all, means
 }
 
-func observeTable(t testing.TB, c TableConfig, all []tablePacket, offset int64) (up, down *Table) {
+func observeTable(t testing.TB, c TableConfig, all []passed, offset int64) (up, down *Table) {
 	t.Helper()
 	up, down = newTable(t, c), newTable(t, c)
 	for _, p := range all {
-		up.Update(p.flow, p.id, p.sent)
-		if p.delay >= 0 {
-			down.Update(p.flow, p.id, p.sent+p.delay+offset)
+		up.Update(p.flow, p.packet, p.sent)
+		if !p.lost {
+			down.Update(p.flow, p.packet, p.sent+p.delay+offset)
 		}
 	}
 	return up, down
@@ -93,7 +84,7 @@ func TestTableHoldsTheLowest(t *testing.T) {
 	all, _ := tableTraffic(2, 400, 512, 0)
 	lowest := map[hashing.Flow]uint32{}
 	for _, p := range all {
-		drawn := max(1, uint32(hashing.Mix(uint64(p.id), MaxRows)))
+		drawn := max(1, uint32(hashing.Mix(uint64(p.packet), MaxRows)))
 		if was, ok := lowest[p.flow]; !ok || drawn < was {
 			lowest[p.flow] = drawn
 		}
@@ -112,7 +103,7 @@ func TestTableHoldsTheLowest(t *testing.T) {
 	for range 3 {
 		table.Reset()
 		for _, p := range all {
-			table.Update(p.flow, p.id, p.sent)
+			table.Update(p.flow, p.packet, p.sent)
 		}
 		got := table.Flows(0)
 		slices.Sort(got)
@@ -133,8 +124,8 @@ func TestTableHold(t *testing.T) {
 	up.Hold(large)
 	down.Hold(large)
 	for _, p := range all {
-		up.Update(p.flow, p.id, p.sent)
-		down.Update(p.flow, p.id, p.sent+p.delay)
+		up.Update(p.flow, p.packet, p.sent)
+		down.Update(p.flow, p.packet, p.sent+p.delay)
 	}
 	for _, f := range large {
 		r, err := EstimateTable(up, down, f)
@@ -155,8 +146,8 @@ func TestTableMerge(t *testing.T) {
 		c := TableConfig{Flows: flows, SumBits: 56, DigestBits: 16}
 		whole, a, b := newTable(t, c), newTable(t, c), newTable(t, c)
 		for _, p := range all {
-			whole.Update(p.flow, p.id, p.sent)
-			[]*Table{a, b}[p.flow&1].Update(p.flow, p.id, p.sent)
+			whole.Update(p.flow, p.packet, p.sent)
+			[]*Table{a, b}[p.flow&1].Update(p.flow, p.packet, p.sent)
 		}
 		if err := a.Merge(b); err != nil {
 			t.Fatal(err)
@@ -198,7 +189,7 @@ func TestTableCodec(t *testing.T) {
 	table.SetInterval(9, -4)
 	table.Hold([]hashing.Flow{all[0].flow})
 	for _, p := range all {
-		table.Update(p.flow, p.id, p.sent)
+		table.Update(p.flow, p.packet, p.sent)
 	}
 	data := encode(t, table)
 	back := new(Table)
