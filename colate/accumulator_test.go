@@ -66,6 +66,21 @@ func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder,
 	return epochs, arrived
 }
 
+// stored keeps epochs in two stores.
+func (w world) stored(t testing.TB, epochs map[int64]*[2]*Recorder) Path {
+	t.Helper()
+	var stores [2]*Store
+	for i := range stores {
+		stores[i] = openStore(t, newMemory(), StoreOptions{segmentBytes: 100_000, Delay: w.delay})
+		for _, start := range slices.Sorted(maps.Keys(epochs)) {
+			if err := stores[i].Append(epochs[start][i]); err != nil && !errors.Is(err, ErrOverloaded) {
+				t.Fatal(err)
+			}
+		}
+	}
+	return Path{Up: stores[0], Down: stores[1]}
+}
+
 // follow adds all epochs, in the order of time.
 func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []joint.FlowRecord) *accumulator {
 	t.Helper()

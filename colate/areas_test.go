@@ -32,10 +32,11 @@ func exponential(mean, loss float64) func(*rand.Rand, float64) (float64, bool) {
 	return func(rng *rand.Rand, _ float64) (float64, bool) { return mean * rng.ExpFloat64(), rng.Float64() < loss }
 }
 
-// play keeps a scene in two stores. It returns how many packets of the first
-// flow arrived, and their mean.
-func (s *scene) play(t testing.TB, seed uint64) (path Path, packets, mean float64) {
+// play keeps a scene in two stores. It returns the record of those packets of the first
+// flow that arrived, and their mean.
+func (s *scene) play(t testing.TB, seed uint64) (path Path, record joint.FlowRecord, mean float64) {
 	t.Helper()
+	record.Flow = hashing.Flow(hashing.Mix(1, seed))
 	rng := rand.New(rand.NewPCG(seed, 4))
 	var all []passage
 	for i, f := range s.flows {
@@ -45,7 +46,7 @@ func (s *scene) play(t testing.TB, seed uint64) (path Path, packets, mean float6
 			delay, lost := f.pass(rng, at)
 			p.At, p.Lost = p.Sent+int64(delay*1e9), lost
 			if i == 0 && !lost {
-				packets++
+				record.Packets++
 				mean += float64(p.At - p.Sent)
 			}
 			if s.offset != nil {
@@ -56,11 +57,8 @@ func (s *scene) play(t testing.TB, seed uint64) (path Path, packets, mean float6
 	}
 	w := world{config: s.config}
 	epochs, _ := w.cut(t, all)
-	return w.stored(t, epochs), packets, mean / max(packets, 1)
+	return w.stored(t, epochs), record, mean / max(record.Packets, 1)
 }
-
-// first is the key of the first flow.
-func (s *scene) first(seed uint64) hashing.Flow { return hashing.Flow(hashing.Mix(1, seed)) }
 
 func minutes(counters int) Config {
 	c := DefaultConfig
@@ -92,8 +90,8 @@ func TestHoursAreRight(t *testing.T) {
 		"cuts of 1 s, 0.5 s, 1 % lost ": {scene{config: cutSeconds(2000), seconds: 300, flows: []sceneFlow{{20, exponential(0.5, 0.01)}}}, 0.1},
 	} {
 		for seed := range uint64(3) {
-			path, packets, mean := c.play(t, seed)
-			r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: c.first(seed), Packets: packets}, 0, 4e12)
+			path, record, mean := c.play(t, seed)
+			r, _, err := path.Estimate(t.Context(), record, 0, 4e12)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue
@@ -131,15 +129,15 @@ func TestDarkMinutes(t *testing.T) {
 			for range 50 {
 				s.flows = append(s.flows, sceneFlow{3, exponential(0.001, 0)})
 			}
-			path, packets, mean := s.play(t, 7)
-			r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(7), Packets: packets}, 0, 4e12)
+			path, record, mean := s.play(t, 7)
+			r, _, err := path.Estimate(t.Context(), record, 0, 4e12)
 			if interval := r.MeanInterval(0.999); err == nil && !interval.Contains(mean) {
 				t.Errorf("%v packets/s from %v s: %v in %v, is %v", rate, from, r.Mean, interval, mean)
 			}
 			if err != nil && (!errors.Is(err, estimate.ErrNoSamples) || !strings.Contains(err.Error(), "epochs from ")) {
 				t.Errorf("%v packets/s: %v, want the minutes named", rate, err)
 			}
-			d, _, decoded := path.Decode(t.Context(), []joint.FlowRecord{{Flow: s.first(7), Packets: packets}}, 0, 4e12, joint.Options{})
+			d, _, decoded := path.Decode(t.Context(), []joint.FlowRecord{record}, 0, 4e12, joint.Options{})
 			if decoded == nil && d.Usable[0] > 0 && !d.MeanInterval(0, 0.999).Contains(mean) {
 				t.Errorf("%v packets/s from %v s, decoded: %v in %v, is %v", rate, from, d.Mean[0], d.MeanInterval(0, 0.999), mean)
 			}
@@ -159,8 +157,8 @@ func TestDriftAndDeviations(t *testing.T) {
 		for range 20 {
 			s.flows = append(s.flows, sceneFlow{3, law})
 		}
-		path, packets, _ := s.play(t, 6)
-		r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(6), Packets: packets}, 0, 900e9)
+		path, record, _ := s.play(t, 6)
+		r, _, err := path.Estimate(t.Context(), record, 0, 900e9)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
-	"github.com/hoplag/hoplag/estimate/joint"
 )
 
 // Months later the delays of flows are what they were, though clocks disagreed, by
@@ -28,7 +27,7 @@ func TestPathCorrectsClocks(t *testing.T) {
 		for range 20 {
 			s.flows = append(s.flows, sceneFlow{3, exponential(0.001, 0)})
 		}
-		agree, packets, mean := s.play(t, 5)
+		agree, record, mean := s.play(t, 5)
 		ahead := func(at int64) float64 { // by the first point's clock
 			x := base + c.offset + c.drift*float64(at)
 			if at >= 4*s.config.Period {
@@ -39,13 +38,13 @@ func TestPathCorrectsClocks(t *testing.T) {
 		s.offset = func(at int64) int64 { return int64(ahead(at)) }
 		path, _, _ := s.play(t, 5)
 		ask := func(path Path) (Result, Coverage, error) {
-			return path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(5), Packets: packets}, 0, math.MaxInt64)
+			return path.Estimate(t.Context(), record, 0, math.MaxInt64)
 		}
 		want, _, err := ask(agree)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(5), Packets: packets}, 0, 600e9); err == nil ||
+		if _, _, err := path.Estimate(t.Context(), record, 0, 600e9); err == nil ||
 			!strings.Contains(err.Error(), "Path.Clock") && !strings.Contains(err.Error(), "no epoch overlaps") {
 			t.Errorf("%s, not known: %v", name, err)
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash/crc32"
-	"math/rand/v2"
 	"runtime"
 	"testing"
 
@@ -90,13 +89,7 @@ func TestSizes(t *testing.T) {
 		t.Skip("one goroutine, for long under the race detector")
 	}
 	for _, rate := range []int{100, 300, 1000, 3000, 10_000, 70_000} {
-		c := DefaultConfig
-		r, _ := New(c)
-		rng := rand.New(rand.NewPCG(1, 1))
-		for range 60 * rate {
-			r.Update(hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), rng.Int64N(c.Period))
-		}
-		data := encoded(t, r.packed())
+		data := encoded(t, crowded(t, DefaultConfig, 60*rate).packed())
 		bits := float64(8*len(data)) / float64(60*rate)
 		if t.Logf("%d packets/s: %.1f bits a packet", rate, bits); bits > 12 {
 			t.Errorf("%d packets/s: %.1f bits a packet", rate, bits)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/traffic"
@@ -84,6 +85,8 @@ type asked struct {
 	only                      func(truth) bool // these count, if not all
 	flows, negative           int
 	alone, together, unhidden score
+	deviations                score
+	off                       []float64 // relative errors of means, together
 }
 
 // ask asks for all flows, whose records are off by a factor, and adds what comes.
@@ -110,12 +113,15 @@ func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 		}
 		r := alone[i]
 		if r.Err == nil {
-			a.alone.add(r.MeanInterval(0.95), f.Mean)
+			if a.alone.add(r.MeanInterval(0.95), f.Mean); r.StdDev > 0 {
+				a.deviations.add(r.DeviationInterval(0.95), f.Deviation)
+			}
 			r.hidden = 0
 			a.unhidden.add(r.MeanInterval(0.95), f.Mean)
 		}
 		if in := together.MeanInterval(i, 0.95); !math.IsInf(in.High, 1) {
 			a.together.add(in, f.Mean)
+			a.off = append(a.off, estimate.RelativeError(together.Mean[i], f.Mean))
 		}
 		if min(r.Mean, together.Mean[i]) < 0 {
 			a.negative++
@@ -133,6 +139,8 @@ func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 //   - Packets that wait alike, in spells of their own or of all, are no more of a sample than
 //     the spells are. What always waits alike is still known in units only.
 //   - Where none come for some epochs, those that were sent have waited.
+//   - In a jam what is lost is lost when delays are longest: the epochs that a flow's counters
+//     cannot tell of are the worst ones. Deviations hold, too.
 func TestCrowds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
@@ -163,6 +171,10 @@ func TestCrowds(t *testing.T) {
 		"own spells":            {inSpells(50, 1000, spell), 0.01, 1, 64, 0, 0, false},
 		"none come for 6 s":     {stops, 0, 1, 64, 0, 0, false},
 		"none come, sampled":    {stops, 0, 1, 64, 16, 0, false},
+		"jam 0":                 {jams[0].pass, 0, 1, 64, 0, 0, false},
+		"jam 1":                 {jams[1].pass, 0, 1, 64, 50, 0, false},
+		"jam 2":                 {jams[2].pass, 0, 1, 64, 0, 0, false},
+		"jam 3":                 {jams[3].pass, 0, 1, 64, 50, 0, false},
 		"always alike":          {inSpells(1, 10, always), 0, 1, 64, 0, 0, false},
 	} {
 		w := world{config: cutAt(1e9), loss: c.loss}
@@ -182,8 +194,14 @@ func TestCrowds(t *testing.T) {
 		}
 		a.alone.want(t, name+", one by one", least)
 		a.together.want(t, name+", together", least)
+		if name != "slower than a period" { // where samples miss the slow packets
+			a.deviations.want(t, name+", deviations", 0)
+		}
 		if max(a.alone.all, a.together.all) > a.flows-c.refused*a.flows/60 || a.negative > 0 || c.hides && a.unhidden.good() {
 			t.Errorf("%s: %+v, want %d of 60 refused at least", name, a, c.refused)
+		}
+		if m := median(a.off); name == "good records" && m > 0.1 {
+			t.Errorf("%s: median error %.3f", name, m)
 		}
 	}
 }

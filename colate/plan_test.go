@@ -3,11 +3,9 @@ package colate
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 )
 
 // What is planned is what is seen: bits a packet, of counters and of samples.
@@ -24,16 +22,8 @@ func TestPlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rng := rand.New(rand.NewPCG(1, 1))
 		packets := d.Rate * float64(c.Period) / 1e9
-		for range int(packets) {
-			r.Update(hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), rng.Int64N(c.Period))
-		}
-		bits := float64(8*len(encoded(t, r))) / packets
+		bits := float64(8*len(encoded(t, crowded(t, c, int(packets))))) / packets
 		t.Logf("%+v: %d counters, one in %d, %.2f bits a packet (planned %.2f)", d, c.Counters, c.OneIn, bits, planned)
 		if math.Abs(bits/planned-1) > 0.15 || planned*d.Rate*86400/8 > d.BytesADay*1.01 {
 			t.Errorf("%+v: %.2f bits a packet planned, %.2f seen", d, planned, bits)
@@ -75,15 +65,7 @@ func TestOverloaded(t *testing.T) {
 			c.change(&config)
 		}
 		s := openStore(t, newMemory(), StoreOptions{Delay: c.delay})
-		r, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rng := rand.New(rand.NewPCG(3, 1))
-		for range c.packets {
-			r.Update(hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), rng.Int64N(config.Period))
-		}
-		err = s.Append(r)
+		err := s.Append(crowded(t, config, c.packets))
 		if got := s.Summary(); errors.Is(err, ErrOverloaded) != c.warns || (len(got.Missing) == 1) != c.warns || got.Epochs != 1 {
 			t.Errorf("%s: %v, %+v", name, err, got)
 		}

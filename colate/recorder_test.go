@@ -153,17 +153,16 @@ func TestShards(t *testing.T) {
 		if string(encoded(t, merged)) != string(before) {
 			t.Errorf("%s: merged shards are not the whole", name)
 		}
-		other := c
-		other.Identity++
-		for name, change := range map[string]func() *Recorder{
-			"another Config": func() *Recorder { r, _ := New(other); return r },
-			"another epoch":  func() *Recorder { r, _ := New(c); r.Update(1, 2, -5); return r },
-		} {
-			if err := merged.Merge(change()); !errors.Is(err, estimate.ErrMismatch) {
-				t.Errorf("%s: %v", name, err)
+		empty, _ := New(c)
+		earlier, _ := New(c)
+		earlier.Update(1, 2, -5)
+		c.Identity++
+		other, _ := New(c)
+		for _, r := range []*Recorder{other, earlier} {
+			if err := merged.Merge(r); !errors.Is(err, estimate.ErrMismatch) {
+				t.Errorf("%s: merging what is unlike: %v", name, err)
 			}
 		}
-		empty, _ := New(c)
 		if err := merged.Merge(empty); err != nil || string(encoded(t, merged)) != string(before) {
 			t.Errorf("%s: merging nothing: %v", name, err)
 		}

@@ -30,8 +30,8 @@ func TestSampling(t *testing.T) {
 		}
 		var means, deviations, quantiles score
 		for seed := range uint64(10) {
-			path, packets, mean := s.play(t, seed)
-			r, _, err := path.Estimate(t.Context(), joint.FlowRecord{Flow: s.first(seed), Packets: packets}, 0, 4e12)
+			path, record, mean := s.play(t, seed)
+			r, _, err := path.Estimate(t.Context(), record, 0, 4e12)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,9 +42,9 @@ func TestSampling(t *testing.T) {
 			if p99 /= 0.05e9 * math.Log(100); !ok || math.Abs(p99-1) > 0.3 {
 				t.Errorf("%s: a p99 of %.2f of what it is", name, p99)
 			}
-			least := uint64(packets / 12)
+			least := uint64(record.Packets / 12)
 			if name == "no room" {
-				least = uint64(packets / 60)
+				least = uint64(record.Packets / 60)
 			}
 			if r.Sampled < least || math.Abs(r.Lost-0.02) > 5*math.Sqrt(0.02/float64(r.Sampled)) {
 				t.Errorf("%s: %d sampled, %.4f lost", name, r.Sampled, r.Lost)

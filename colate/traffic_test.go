@@ -2,10 +2,12 @@ package colate
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/traffic"
 )
 
@@ -30,6 +32,20 @@ func recorded(t testing.TB, c Config, all []passage) (up, down *Recorder) {
 		down.Update(p.Flow, p.Packet, p.At)
 	}
 	return up, down
+}
+
+// crowded is an epoch of so many packets, each of a flow of its own.
+func crowded(t testing.TB, c Config, packets int) *Recorder {
+	t.Helper()
+	r, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range packets {
+		r.Update(hashing.Flow(rng.Uint64()), hashing.Packet(rng.Uint64()), rng.Int64N(c.Period))
+	}
+	return r
 }
 
 func median(x []float64) float64 {
