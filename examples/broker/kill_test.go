@@ -240,14 +240,8 @@ func (f *fleet) passed(ctx context.Context, t *testing.T, o *options) {
 	if err := f.points(ctx, o, &programs.Rows{W: &totals}); err != nil {
 		t.Error(err)
 	}
-	checkAll(t, f, totals.String())
-}
-
-// checkAll checks all pairs that the points printed.
-func checkAll(t *testing.T, f *fleet, totals string) {
-	t.Helper()
 	var wanted []total
-	for line := range strings.Lines(totals) {
+	for line := range strings.Lines(totals.String()) {
 		var want total
 		if err := json.Unmarshal([]byte(line), &want); err != nil {
 			t.Error(err)

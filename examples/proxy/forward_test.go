@@ -226,10 +226,7 @@ func TestSlowReader(t *testing.T) {
 // one arrived at the other. The other end learns that the connection broke.
 func TestReset(t *testing.T) {
 	t.Parallel()
-	for name, side := range map[string]func(server, client *net.TCPConn){
-		"server": func(server, _ *net.TCPConn) { reset(server) },
-		"client": func(_, client *net.TCPConn) { reset(client) },
-	} {
+	for _, name := range []string{"server", "client"} {
 		servers := make(chan *net.TCPConn, 1)
 		to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) {
 			servers <- c
@@ -244,7 +241,7 @@ func TestReset(t *testing.T) {
 			failed <- err
 		}()
 		time.Sleep(300 * time.Millisecond) // all queues fill
-		side(<-servers, client)
+		reset(map[string]*net.TCPConn{"server": <-servers, "client": client}[name])
 		if err := <-failed; err == nil {
 			t.Errorf("%s: the client may still write", name)
 		}

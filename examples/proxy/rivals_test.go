@@ -97,7 +97,7 @@ func proxyChain(b testing.TB, to string) *chain {
 		{"-role", "egress", "-listen", out, "-to", to, "-reports", reports},
 		{"-role", "ingress", "-listen", c.address, "-to", out, "-reports", reports},
 	} {
-		go io.Copy(io.Discard, c.child(b, self("PROXY_CHILD=1", append(args, "-key", "a key of sixteen bytes and more")...)))
+		go io.Copy(io.Discard, c.child(b, self("PROXY_CHILD=1", append(args, "-key", testKey)...)))
 	}
 	return c
 }

@@ -119,11 +119,9 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		{"both of an unsupported link type", []string{"-before", unsupported, "-after", unsupported}, "link type: 201"},
 		{"negative interval", []string{"-interval", "-1s"}, "want 0s to"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if err := failure(t, c.args...); !strings.Contains(err, c.want) {
-				t.Errorf("error %q does not say %q", err, c.want)
-			}
-		})
+		if err := failure(t, c.args...); !strings.Contains(err, c.want) {
+			t.Errorf("%s: error %q does not say %q", c.name, err, c.want)
+		}
 	}
 }
 

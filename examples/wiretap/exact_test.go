@@ -71,9 +71,7 @@ func (e *exact) take(place int, packets iter.Seq[captured]) {
 func (e *exact) truth(t *testing.T) *truth {
 	all := new(truth)
 	for _, r := range e.rings {
-		if err := r.drain(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, r.drain())
 		_, dropped := r.statistics()
 		all.Dropped += dropped
 	}

@@ -59,9 +59,7 @@ func TestInsideBegins(t *testing.T) {
 		var d hoplag.Delay
 		for range 50 { // until the neighbour is known, and few are on their way
 			time.Sleep(200 * time.Millisecond)
-			if err := errors.Join(m.compare()...); err != nil {
-				t.Fatal(err)
-			}
+			check(t, errors.Join(m.compare()...))
 			m.end()
 			d = m.row().Report.Forth
 			if off := int64(d.Sent) - int64(d.Received); d.Sent >= 20 && off*off <= int64(d.Sent*d.Sent/9) {
@@ -71,15 +69,11 @@ func TestInsideBegins(t *testing.T) {
 		t.Errorf("sent %d, received %d, want as many within a third", d.Sent, d.Received)
 	}
 	counts()
-	if err := programs.Command("ip -n " + lab.Names[0] + " link del eth0"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, programs.Command("ip -n "+lab.Names[0]+" link del eth0"))
 	if err := errors.Join(m.compare()...); !errors.Is(err, kernel.ErrDetached) {
 		t.Errorf("error %v, want ErrDetached", err)
 	}
-	if err := lab.Run(cable...); err != nil {
-		t.Fatal(err)
-	}
+	check(t, lab.Run(cable...))
 	m.compare()
 	m.end()
 	m.row()

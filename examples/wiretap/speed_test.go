@@ -147,9 +147,7 @@ func measureRing(b testing.TB, s *blaster, r *ring, frames int, take func(iter.S
 		for uint64(sent)-min(uint64(sent), r.taken.Load()-first) > window {
 			time.Sleep(50 * time.Microsecond)
 		}
-		if err := s.send(); err != nil {
-			b.Fatal(err)
-		}
+		check(b, s.send())
 	}
 	if err := r.drain(); err != nil {
 		b.Error(err)
@@ -273,9 +271,7 @@ func measureTcpdump(b *testing.B, s *blaster, namespace string, frames int) time
 	}
 	time.Sleep(time.Second)
 	for sent := 0; sent < frames; sent += s.slots {
-		if err := s.send(); err != nil {
-			b.Fatal(err)
-		}
+		check(b, s.send())
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(100 * time.Millisecond)

@@ -33,6 +33,14 @@ func needsLab(t testing.TB) {
 	}
 }
 
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // checkExact holds totals to what a capture of the same packets says. What any
 // ring had no room for is known, so that no packet is unaccounted for.
 func checkExact(t *testing.T, rows []row, all totals, exact *truth) {
@@ -176,9 +184,7 @@ func TestOwnDropsAreNoLosses(t *testing.T) {
 		r := &row{seen: seen{Dropped: c.dropped}}
 		r.Report.Forth.Lost, r.Report.Forth.Extra = c.lost, c.extra
 		r.problem()
-		if err := o.row(r); err != nil {
-			t.Fatal(err)
-		}
+		check(t, o.row(r))
 		if got := [2]uint64{r.Report.Forth.Lost, r.Report.Forth.Extra}; got != c.want {
 			t.Errorf("row %d: %v lost and extra, want %v", i, got, c.want)
 		}

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"maps"
 	"os"
@@ -203,7 +204,8 @@ func declared(file *ast.File, f func(name *ast.Ident, method, documented bool)) 
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			said := d.Recv != nil && !ast.IsExported(receiver(d.Recv.List[0].Type)) && slices.Contains(standard, d.Name.Name)
+			said := d.Recv != nil && slices.Contains(standard, d.Name.Name) &&
+				!ast.IsExported(strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*"))
 			if d.Name.IsExported() && !said {
 				f(d.Name, d.Recv != nil, d.Doc != nil)
 			}
@@ -224,21 +226,6 @@ func declared(file *ast.File, f func(name *ast.Ident, method, documented bool)) 
 			}
 		}
 	}
-}
-
-// receiver is the name of a receiver's type.
-func receiver(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return receiver(e.X)
-	case *ast.IndexExpr:
-		return receiver(e.X)
-	case *ast.IndexListExpr:
-		return receiver(e.X)
-	case *ast.Ident:
-		return e.Name
-	}
-	return ""
 }
 
 // The rules of shape reject what they should.
