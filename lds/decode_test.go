@@ -67,8 +67,7 @@ func (v interval) median(means []float64, low, high float64) float64 {
 			errs = append(errs, estimate.RelativeError(means[i], v.means[i]))
 		}
 	}
-	slices.Sort(errs)
-	return errs[len(errs)/2]
+	return at(0.5, errs)
 }
 
 // coverage is how many deviations fewer than 95 % of the flows' means are in

@@ -50,16 +50,6 @@ func (w *world) holds(t *testing.T, name string, r Result, part float64) {
 	}
 }
 
-// The intervals cover, over all flows and in each class of size, though flow
-// means have two modes, sizes are Pareto, and no prior is given.
-func TestCoverage(t *testing.T) {
-	heavy(t)
-	for name, shape := range shapes {
-		w := simulate(shape, 11)
-		w.holds(t, name, w.solve(t, Options{}), 0.2)
-	}
-}
-
 // Intervals are no wider than they need be: in every class of size
 // the errors that a twentieth of the flows exceed are
 // close to the half width of 95 % intervals.
