@@ -131,6 +131,18 @@ func (w *world) medianError(mean []float64, least float64) float64 {
 	return e[len(e)/2]
 }
 
+// heavy begins a test that does a lot in one goroutine: there the race detector, which
+// watches short tests, has nothing to find.
+func heavy(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a lot to do in one goroutine")
+	}
+}
+
+// finite reports whether x is a number.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
 func TestClockOffset(t *testing.T) {
 	w := simulate(shapes["LDS"], 2)
 	before := w.solve(t, Options{tolerance: 1e-12})
