@@ -51,6 +51,7 @@ type Areas struct {
 	patience  float64
 	greatest  float64 // delay seen lately
 	center    float64 // mean delay, about which narrow sums are unwrapped
+	scatter   float64 // variance of the time of one packet
 	negative  float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
 	seen      float64 // since
 	skewed    bool    // packets have come before they were sent
@@ -73,7 +74,7 @@ type Areas struct {
 	underWay bool        // packets were on their way then
 
 	// For a walk, of one cell at a time.
-	settled bool // cells are, up to the latest cut
+	passed  []areaEvent
 	states  []areaState
 	span    span
 	located []intervalLosses // by cut
@@ -105,25 +106,19 @@ type areaCell struct {
 	first, final uint32 // events
 	since        uint32 // packets sent from the anchor to the oldest cut
 	alike        uint32 // the latest cut at which copies of a packet were seen to cross, or 0
-	known        int32  // the latest cut at which it was settled that would be by now also after a loss
 	group        uint8
 	losses       bool // the anchor's level is higher than the former
 	stirred      bool // at some cut that is kept, the level may be other than the anchor
-	settled      bool // at the oldest cut that is kept, if known lately
 	young        bool // packets of before the beginning may have come since the anchor
 }
 
 // An areaEvent is what passed a cell in one interval.
 type areaEvent struct {
-	cut, received  uint32
-	next           uint32 // the next event of the cell
-	settled        bool   // the cell is settled at the cut, if known lately
-	level          uint64 // after it
-	sentSum, delay uint64
+	cut, sent, received uint32
+	next                uint32 // the next event of the cell
+	level               uint64 // after it
+	sentSum, delay      uint64
 }
-
-// sent returns how many packets were sent, if the level before was was.
-func (e *areaEvent) sent(was uint64) uint32 { return e.received + uint32(e.level) - uint32(was) }
 
 // A CellPair is what a cell holds at both points after an interval: sums of time
 // stamps, of which only the low bits count, and tallies. A tally has the count of
@@ -159,7 +154,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.known)
 	a.taken = a.taken[:0]
 	a.cells, a.events = a.cells[:0], append(a.events[:0], areaEvent{})
-	a.begun, a.told, a.settled = start, 0, false
+	a.begun, a.told = start, 0
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
 }
@@ -184,11 +179,8 @@ func (a *Areas) cell(i int) *areaCell {
 // Cut takes what cell i holds at both points of the interval that ends now.
 // Call it once per cell and interval; you may skip cells that are empty.
 func (a *Areas) Cut(i int, pair CellPair) {
-	if pair == (CellPair{}) {
-		return
-	}
 	c := a.cell(i)
-	if on := (c.level - c.anchor) & a.mask; a.digestsShow() && outstanding(on) > 0 && alike(on, pair.SentTally, a.mask) {
+	if on := (c.level - c.anchor) & a.mask; a.digestsTell() && outstanding(on) > 0 && alike(on, pair.SentTally, a.mask) {
 		c.alike = uint32(a.Cuts() + 1)
 	}
 	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
@@ -196,7 +188,7 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
 	at := uint32(len(a.events))
 	a.events = append(a.events, areaEvent{
-		cut: uint32(a.before + len(a.ends)), received: uint32(pair.ReceivedTally),
+		cut: uint32(a.before + len(a.ends)), sent: uint32(pair.SentTally), received: uint32(pair.ReceivedTally),
 		level: c.level, sentSum: pair.SentSum, delay: pair.ReceivedSum - pair.SentSum,
 	})
 	if c.first == 0 {
@@ -210,15 +202,15 @@ func (a *Areas) Cut(i int, pair CellPair) {
 // keptAlike is for how many cuts a cell is taken to have copies of a packet that was sent twice.
 const keptAlike = 100
 
+// digestsTell reports whether digests are so wide that equal ones are hardly of different packets.
+func (a *Areas) digestsTell() bool { return a.mask>>(32+digestsTell-1) != 0 }
+
 // alike reports whether a packet looks like each of several, as copies of one do: of the two
 // tallies one has a single packet.
 func alike(x, y, mask uint64) bool {
 	n, m := uint64(uint32(x)), uint64(uint32(y))
 	return n == 1 && m > 0 && x*m&mask == y || m == 1 && y*n&mask == x
 }
-
-// alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
-func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-keptAlike }
 
 // Next ends the interval, at a time by the clock of the stamps. Both points cut within the least
 // delay of each other, or what the ends owe is known less well.
@@ -227,7 +219,7 @@ func (a *Areas) Next(end int64) {
 		a.step = length
 		a.watched += length
 	}
-	a.ends, a.net, a.settled = append(a.ends, end), append(a.net, 0), false
+	a.ends, a.net = append(a.ends, end), append(a.net, 0)
 }
 
 // Cuts returns the number of the latest cut.
@@ -241,6 +233,151 @@ func (a *Areas) latest() int { return len(a.ends) - 1 }
 // patience: half as long again as the greatest delay seen lately.
 func (a *Areas) Settling(most int) int {
 	return int(min(float64(most), math.Ceil(a.patience/max(a.step, 1))+1))
+}
+
+// Losses returns how many packets have shown by now to be lost up to cut number
+// to, and how many to be extra, since the last call of Settle. Extra packets
+// came without being sent, or had been taken for lost. Outstanding are those that
+// were sent and not received by then, and are not known to be lost.
+func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
+	lost, extra, outstanding = a.count(to, nil)
+	for i := range a.taken {
+		if x := &a.taken[i]; !x.told && x.Cut <= to {
+			lost++
+		}
+	}
+	return lost, extra, outstanding
+}
+
+// count adds up by how much the settled levels have risen or fallen up to cut
+// number to, and what is outstanding beside, and calls visit, if not nil, for each
+// cell that may have, settled.
+func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
+	for _, n := range a.net[to-a.before+1:] {
+		out -= n
+	}
+	for j := range a.cells {
+		c := &a.cells[j]
+		out += outstanding(c.level) - outstanding(c.told)
+		if c.level == c.told && c.level == c.anchor && a.quiet(c) {
+			if c.first != 0 {
+				c.young = a.early(int(a.events[c.final].cut) - a.before)
+			}
+			continue
+		}
+		a.settle(c)
+		level := c.told
+		for _, s := range a.states {
+			if s.settled && s.from <= to-a.before {
+				level = s.level
+			}
+		}
+		moved := outstanding(level) - outstanding(c.told)
+		lost += max(moved, 0)
+		extra += max(-moved, 0)
+		if visit != nil {
+			visit(c)
+		}
+	}
+	return lost, extra, out - lost + extra
+}
+
+// longestKept is the greatest number of cuts that are kept for packets on
+// their way.
+const longestKept = 144.0
+
+// Settle forgets what happened up to cut number to, but for as much as tells of
+// the packets on their way. The next call of Losses begins there.
+func (a *Areas) Settle(to int) {
+	keep := to - a.before
+	for keep > 0 && float64(a.ends[to-a.before]-a.ends[keep]) < min(a.patience, longestKept*a.step) {
+		keep--
+	}
+	if a.named {
+		keep = max(0, keep-keptForTrails)
+	}
+	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
+	a.told += lost - extra
+	a.forget(keep)
+	passed := float64(a.ends[keep] - a.ends[0])
+	a.ends, a.net = append(a.ends[:0], a.ends[keep:]...), append(a.net[:0], a.net[keep:]...)
+	a.before += keep
+	a.fade(keep, passed)
+	if a.seen >= 0 {
+		a.negative = a.seen
+	}
+	a.forgetTaken(to)
+	// A cell that is as empty as it ever was has no state.
+	kept := a.cells[:0]
+	for _, c := range a.cells {
+		late := c.losses && float64(a.ends[0]-c.moved) < keptLate*a.step // packets may still come
+		if c.first == 0 && c.level == c.anchor && c.level == c.told && !late {
+			a.index[c.number] = 0
+			continue
+		}
+		kept = append(kept, c)
+		a.index[c.number] = uint32(len(kept))
+	}
+	a.cells = kept
+}
+
+// keptLate is for how many intervals a cell remembers what it lost.
+const keptLate = 600
+
+// forget forgets the events up to cut keep.
+func (a *Areas) forget(keep int) {
+	gone := uint32(0)
+	for int(gone)+1 < len(a.events) && int(a.events[gone+1].cut) <= a.before+keep {
+		gone++
+	}
+	for j := range a.cells {
+		c := &a.cells[j]
+		quiet := a.quiet(c)
+		for c.first != 0 && c.first <= gone {
+			c.first = a.events[c.first].next
+		}
+		if !quiet {
+			c.stirred = c.level != c.anchor
+			for at := c.first; at != 0 && !c.stirred; at = a.events[at].next {
+				c.stirred = a.events[at].level != c.anchor
+			}
+		}
+		if c.first != 0 {
+			c.first, c.final = c.first-gone, c.final-gone
+		}
+	}
+	a.events = a.events[:1+copy(a.events[1:], a.events[1+gone:])]
+	for i := range a.events {
+		if e := &a.events[i]; e.next != 0 {
+			e.next -= gone
+		}
+	}
+}
+
+// advance moves a cell's oldest cut to number keep, and the settled level up to
+// which losses have been told to cut number to.
+func (a *Areas) advance(c *areaCell, keep, to int) {
+	events, at := a.passed, 0
+	for _, s := range a.states {
+		if s.settled && s.from <= to {
+			c.told = s.level
+		}
+		if s.from > keep {
+			continue
+		}
+		for ; at < len(events) && int(events[at].cut)-a.before <= s.from; at++ {
+			c.since += events[at].sent
+		}
+		c.oldest = s.level
+		if s.settled {
+			if s.level != c.anchor {
+				c.losses = outstanding(s.level) > outstanding(c.anchor)
+				c.former, c.moved = c.anchor, a.ends[s.from]
+			}
+			c.anchor, c.since = s.level, 0
+			c.young = a.early(s.to)
+		}
+	}
 }
 
 // fade forgets slowly how long packets took, and how many were lost in cuts

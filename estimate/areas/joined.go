@@ -23,7 +23,7 @@ type joined struct {
 func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float64) {
 	a := w.areas
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		n := float64(x.steps[k-x.from].extra)
+		n := float64(x.extra[k-x.from])
 		if n == 0 {
 			continue
 		}

@@ -12,20 +12,21 @@ type losses struct {
 	sent, lost []float64 // by cut: packets sent that are accounted for, and those of them that were lost
 	total      float64   // lost, of all that are accounted for lately
 	of         float64
-	share      float64   // of packets lost
-	doubt      float64   // its relative error
-	longest    float64   // delay of a packet
-	late       int       // spans in which packets came that had been taken for lost
-	latest     float64   // greatest delay of these
-	hazards    []float64 // by cut: negative logarithms of the share of packets sent that came
+	share      float64 // of packets lost
+	doubt      float64 // its relative error
+	longest    float64 // delay of a packet
+	late       int     // spans in which packets came that had been taken for lost
+	latest     float64 // greatest delay of these
 	groups     []groupLosses
 }
 
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
-	cuts   []cutLosses
-	losing []float64 // packets that a cell loses up to each cut, on average
-	free   []float64 // chances of intervals: see [losses.chance]
+	covered float64 // share of the packets of a patience ago that are accounted for
+	lost    float64 // of these
+	cuts    []cutLosses
+	hazards []float64 // packets that a cell loses up to each cut, on average
+	free    []float64 // chances by two cuts that are near, or 0: see [losses.free]
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
@@ -43,7 +44,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 	clear(l.lost)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.cuts = resize(of.cuts, cuts)
+		of.lost, of.covered, of.cuts = 0, 0, resize(of.cuts, cuts)
 		clear(of.cuts)
 	}
 	a.walk(0, l.calm, l.add)
@@ -84,54 +85,61 @@ func (l *losses) disperse() {
 		burst = max(1, varied/expected)
 	}
 	l.doubt = math.Sqrt(burst / max(1, l.total))
-	l.hazards = resize(l.hazards, len(l.sent))
-	for k := range l.hazards {
-		l.hazards[k] = -math.Log1p(-min(l.rate(k), 0.9))
-	}
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.losing, of.free = resize(of.losing, len(of.cuts)), resize(of.free, len(of.cuts))
-		of.losing[0] = 0
+		of.hazards, of.free = resize(of.hazards, len(of.cuts)), resize(of.free, nearCuts*len(of.cuts))
+		clear(of.free)
+		of.hazards[0] = 0
 		for k := 1; k < len(of.cuts); k++ {
-			of.losing[k] = of.losing[k-1] + l.hazards[k]*of.cuts[k].all/float64(l.areas.size(g))
-		}
-		for k := 1; k < len(of.cuts); k++ {
-			of.free[k] = l.chance(g, k-1, k)
+			of.hazards[k] = of.hazards[k-1] + l.hazard(k)*of.cuts[k].all/float64(l.areas.size(g))
 		}
 	}
 }
 
-// losing returns how many packets a cell loses up to cut k on average. Before the cuts that
+// nearCuts is up to how many cuts apart chances and weights are kept: most spans are as short.
+const nearCuts = 4
+
+// hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that
 // are kept, and after them, it loses as many as in these.
-func (l *losses) losing(group, k int) float64 {
-	of := l.groups[group].losing
-	last := len(of) - 1
+func (l *losses) hazardUp(group, k int) float64 {
+	of := &l.groups[group]
+	last := len(of.hazards) - 1
 	in := min(max(k, 0), last)
-	return of[in] + float64(k-in)*of[last]/float64(max(last, 1))
+	return of.hazards[in] + float64(k-in)*of.hazards[last]/float64(max(last, 1))
 }
 
-// chance returns the chance that a cell loses nothing for a patience around two cuts, if it
+// free returns the chance that a cell loses nothing for a patience around two cuts, if it
 // loses nothing between them: that the time without loss before them and the time after are
-// long enough together. If it loses packets evenly, with x to be expected in the rest of the
-// patience, that is (1+x)·e⁻ˣ.
-func (l *losses) chance(group, from, to int) float64 {
+// long enough together.
+func (l *losses) free(group, from, to int) float64 {
+	var kept *float64
+	if to-from <= nearCuts {
+		if kept = &l.groups[group].free[nearCuts*from+to-from-1]; *kept > 0 {
+			return *kept
+		}
+	}
 	ends := l.areas.ends
 	rest := int(math.Ceil((l.areas.patience - float64(ends[to]-ends[from])) / max(l.areas.step, 1)))
-	if rest <= 0 {
-		return 1
+	chance, before := 0.0, 1.0 // before: that it loses nothing in i intervals before
+	for i := 0; i < rest && before > leastFree; i++ {
+		next := math.Exp(l.hazardUp(group, from-i-1) - l.hazardUp(group, from))
+		chance += (before - next) * math.Exp(l.hazardUp(group, to)-l.hazardUp(group, to+rest-i))
+		before = next
 	}
-	x := (l.losing(group, from) - l.losing(group, from-rest) + l.losing(group, to+rest) - l.losing(group, to)) / 2
-	return max((1+x)*math.Exp(-x), leastFree)
+	if chance = max(chance+before, leastFree); kept != nil {
+		*kept = chance
+	}
+	return chance
 }
 
 // calm takes an interval in which nothing was lost or on its way at the ends.
 func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bool) {
-	of, sent := &l.groups[c.group].cuts[cut], float64(e.received)
-	of.came += sent
+	of, sent := &l.groups[c.group].cuts[cut], float64(e.sent)
+	of.came += float64(e.received)
 	if of.all += sent; known {
 		of.known += sent
 	}
-	if e.received == 1 {
+	if e.sent == 1 {
 		l.took(area)
 	}
 }
@@ -153,7 +161,7 @@ func (l *losses) add(x *span) {
 	case x.alone():
 		l.took(float64(x.sum))
 	case x.joined == 1 && x.sent == 1 && x.before == 0 && !x.open: // it took that at least
-		l.longest = max(l.longest, x.time()-l.areas.length(x.to))
+		l.longest = max(l.longest, sum(x.area)-l.areas.length(x.to))
 	}
 	if x.exact && x.late == 0 && !x.alone() {
 		l.longest = max(l.longest, l.areas.standing(x, l.longest))
@@ -169,9 +177,9 @@ func (l *losses) add(x *span) {
 		cuts[0].lost += float64(x.lost) * x.before / n
 	}
 	came := max(0, 1-float64(x.joined)/max(1, float64(x.received)))
-	for k := range x.steps {
-		c, out := &cuts[x.from+1+k], x.steps[k].out
-		c.came += came * float64(x.steps[k].in)
+	for k, out := range x.out {
+		c := &cuts[x.from+1+k]
+		c.came += came * float64(x.in[k])
 		c.all += float64(out)
 		if x.known && n > 0 {
 			c.known += float64(out)
@@ -187,30 +195,51 @@ const digestsTell = 24
 // standing returns for how long the same packets, which came later, were
 // outstanding in a span, if that is longer than least.
 func (a *Areas) standing(x *span, least float64) float64 {
-	wide, end := a.mask>>(32+digestsTell) != 0, a.ends[x.to]
-	for i := range x.steps {
-		s, began := &x.steps[i], a.ends[x.from+1+i]
-		if float64(end-began) <= least {
+	wide, last := a.mask>>(32+digestsTell) != 0, len(x.levels)-1
+	for i, level := range x.levels {
+		if float64(a.ends[x.from+1+last]-a.ends[x.from+1+i]) <= least {
 			break
 		}
-		for j, equal := i, 0; j < len(x.steps) && x.steps[j].on >= s.on && s.on > 0; j++ {
-			if x.steps[j].level != s.level {
-				continue
-			}
-			if equal++; wide || equal > 2 && 2*equal > j-i {
-				least = max(least, float64(a.ends[x.from+1+j]-began))
+		equal := 0
+		for j := i; j <= last && x.on[j] >= x.on[i] && x.on[i] > 0; j++ {
+			if x.levels[j] == level {
+				equal++
+				if wide || equal > 2 && 2*equal > j-i {
+					least = max(least, float64(a.ends[x.from+1+j]-a.ends[x.from+1+i]))
+				}
 			}
 		}
 	}
 	return least
 }
 
-// pool adds up the losses of all groups.
+// pool adds up the losses of the groups that account for most packets. In
+// a group whose cells seldom settle, those that do are a choice.
 func (l *losses) pool() {
+	const mostOfAll, enough = 0.8, 100
+	best, which := -1.0, 0
 	for g := range l.groups {
-		for k, c := range l.groups[g].cuts {
-			l.sent[k] += c.known
-			l.lost[k] += c.lost
+		of := &l.groups[g]
+		all, known := 0.0, 0.0
+		for k := 0; k < len(of.cuts) && l.areas.old(k); k++ {
+			all += of.cuts[k].all
+			known += of.cuts[k].known
+			of.lost += of.cuts[k].lost
+		}
+		if all == 0 {
+			continue
+		}
+		of.covered = known / all
+		if of.covered > best && known > enough {
+			best, which = of.covered, g
+		}
+	}
+	for g := range l.groups {
+		if of := &l.groups[g]; of.covered >= mostOfAll || g == which {
+			for k := range of.cuts {
+				l.sent[k] += of.cuts[k].known
+				l.lost[k] += of.cuts[k].lost
+			}
 		}
 	}
 }
@@ -238,6 +267,9 @@ func (l *losses) fewer(group, k int) float64 {
 	return c.came - (c.all - c.lost - l.rate(k)*(c.all-c.known))
 }
 
+// hazard returns the negative logarithm of the share of packets sent in a cut that came.
+func (l *losses) hazard(k int) float64 { return -math.Log1p(-min(l.rate(k), 0.9)) }
+
 // weight returns for how many a span stands that is known to be exact, if so many
 // packets were sent in it, of which lost are to be expected to be lost. It is the share
 // of packets that come over the chance that nothing was lost in the span, nor for so long
@@ -246,16 +278,7 @@ func (l *losses) weight(group int, lost, sent float64, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	free := 0.0
-	if to == from+1 {
-		free = l.groups[group].free[to]
-	} else {
-		free = l.chance(group, from, to)
-	}
-	if sent <= 1 {
-		return 1 / free
-	}
-	return math.Exp(min(lost*(1-1/sent), -math.Log(leastFree))) / free
+	return math.Exp(min(lost*(1-1/max(1, sent)), -math.Log(leastFree))) / l.free(group, from, to)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
@@ -263,12 +286,17 @@ const leastFree = 1.0 / (1 << 12)
 
 // standsFor returns the weight of a span.
 func (l *losses) standsFor(x *span) float64 {
-	lost := l.hazards[0] * x.before
-	for k := range x.steps {
-		out := x.steps[k].out
-		lost += l.hazards[x.from+1+k] * float64(out)
+	lost := l.hazard(0) * x.before
+	for k, out := range x.out {
+		lost += l.hazard(x.from+1+k) * float64(out)
 	}
 	return l.weight(x.group, lost, float64(x.sent)+x.before, x.from, x.to)
+}
+
+// vague returns the relative error of the logarithm of weights: cells that are seldom
+// empty are not settled as soon as nothing is lost.
+func (l *losses) vague(group int) float64 {
+	return l.doubt + min(1, l.often(group)*l.areas.patience)/4
 }
 
 // coming returns for how long packets that count as lost were on their way within the
@@ -290,6 +318,6 @@ func sq(x float64) float64 { return x * x }
 
 // often returns how often a cell loses a packet, for each nanosecond.
 func (l *losses) often(group int) float64 {
-	a, h := l.areas, l.groups[group].losing
+	a, h := l.areas, l.groups[group].hazards
 	return h[len(h)-1] / max(1, float64(a.ends[a.latest()]-a.ends[0]))
 }

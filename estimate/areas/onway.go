@@ -55,9 +55,12 @@ func plus(b, o ageBounds, times float64) ageBounds {
 // If traffic is the same all the time, a packet is seen on its way in proportion to its delay,
 // and its age is uniform up to that. So with moments m of the delays the mean age is m₂/2m₁, and
 // the mean square m₃/3m₁. If the number on their way varies by more than chance from cut to cut,
-// ages may do so as well. Or packets that were alone, whose ages are known, stand for the others,
-// each for one over its chance to be alone. Or levels bound the ages: see [endAges.levels]. What
-// tells most is taken, but not what is out of these bounds.
+// ages may do so as well. The moments are those of packets that were alone. Where there are few,
+// the third is at most the second times the greatest delay.
+//
+// Or packets that were alone, whose ages are known, stand for the others, each for one
+// over its chance to be alone. That holds whatever happens. It is taken where it tells
+// more, or contradicts the other. Or levels bound the ages: see [endAges.levels].
 //
 // Where clocks make packets come before they are sent, some of those that cross a cut have
 // come and are not sent. The time until then takes the place of an age, and as many of both
@@ -68,38 +71,48 @@ func (a *Areas) age(t *Transit) {
 	if mean == 0 {
 		return
 	}
-	first, second, third := a.moments(t)
-	age := second / (2 * first)
-	spread, unlike := max(third/(3*first)-age*age, 0), a.cutApart(t)
+	first, second := mean, t.Scatter+mean*mean
+	third, chance := second*a.greatest, 0.0
+	if len(a.alone) >= fewAlone {
+		if x, y, z, c := momentsOf(a.alone); x > 0 { // or none that was alone took any time
+			first, second, third, chance = x, y, z, c
+		}
+	}
+	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
 	var steady, alone, levels [2]OnWay
 	outside := false // the bounds
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
+		if unlike { // in one cell a packet may be on its way and another have come too early
+			levels[i].Variance = mean * mean
+		}
 		if skewed {
 			rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
 			continue
 		}
-		cut, n := [2]int{a.losses.from, a.losses.to}[i], max(end.Packets-a.onWay[i].alike.Packets, 0)
-		steady[i] = OnWay{Ages: n * age, Variance: n*spread + sq(n*age)*t.uneven, Shared: n * (mean - first) / 2}
+		cut := [2]int{a.losses.from, a.losses.to}[i]
+		age, of := second/(2*first), &a.onWay[i]
+		n := max(end.Packets-of.alike.Packets, 0)
+		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
+		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*t.uneven, n*math.Hypot(age*math.Sqrt(chance), (mean-first)/2)
 		if float64(a.ends[cut]-a.begun) < a.greatest {
-			steady[i].Variance += sq(n * age)
+			s.Variance += sq(n * age)
 		}
-		alone[i].Ages, alone[i].Variance = a.onWay[i].stand(n, spread, a.greatest)
-		least, most := a.onWay[i].levels(&levels[i], n, spread, a.greatest, t.uneven)
-		if outside = outside || n*age < least || n*age > most; unlike { // in one cell one may be on its way and another have come too early
-			levels[i].Variance += mean * mean
-		}
+		alone[i].Ages, alone[i].Variance = of.stand(n, spread, a.greatest)
+		least, most := of.levels(&levels[i], n, spread, a.greatest, t.uneven)
+		outside = outside || s.Ages < least || s.Ages > most
 	}
 	if skewed {
 		return
 	}
-	best := &steady
-	if owedVariance(&alone) < owedVariance(best) {
-		best = &alone
+	best, variance := &steady, owedVariance(&steady)
+	apart := steady[0].Ages - steady[1].Ages - alone[0].Ages + alone[1].Ages
+	if v := owedVariance(&alone); v < variance || sq(apart) > 9*(v+variance) {
+		best, variance = &alone, v
 	}
-	if unlike || owedVariance(&levels) < owedVariance(best) || best == &steady && outside {
+	if unlike || owedVariance(&levels) < variance || best == &steady && outside {
 		best = &levels
 	}
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
@@ -109,24 +122,6 @@ func (a *Areas) age(t *Transit) {
 		best[i].Variance += of.doubt
 		*end = best[i]
 	}
-}
-
-// moments returns the means of delays, of their squares and of their cubes, by packets that were
-// alone. Where these are few, the third is at most the second times the greatest delay.
-func (a *Areas) moments(t *Transit) (first, second, third float64) {
-	weights := 0.0
-	for i := range a.alone {
-		w, d := a.alone[i].Weight, math.Abs(float64(a.alone[i].Delay))
-		weights += w
-		first += w * d
-		second += w * d * d
-		third += w * d * d * d
-	}
-	if len(a.alone) < fewAlone || first == 0 { // none that was alone took any time
-		second = t.Scatter + sq(t.Mean)
-		return math.Abs(t.Mean), second, second * a.greatest
-	}
-	return first / weights, second / weights, third / weights
 }
 
 // cutApart reports whether packets come before they are sent though no delay is negative.
@@ -148,15 +143,15 @@ func owedVariance(ends *[2]OnWay) float64 {
 	return ends[0].Variance + ends[1].Variance + sq(ends[0].Shared-ends[1].Shared)
 }
 
-// levels estimates the ages of n packets by their bounds. Packets that have none are like those
-// that have. How far between their bounds ages are differs from cell to cell. On average it is
-// the same at both ends, but for as much as traffic is uneven.
+// levels estimates the ages of n packets by their bounds, and returns these. Packets that have
+// none are like those that have. How far between their bounds ages are differs from cell to
+// cell. On average it is the same at both ends, but for as much as traffic is uneven.
 func (e *endAges) levels(o *OnWay, n, spread, greatest, uneven float64) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {
 		least += rest * e.weighted.Least / e.weighted.Packets
 		most += rest * e.weighted.Most / e.weighted.Packets
-		o.Variance = spread * rest * (1 + rest*e.weights/sq(e.weighted.Packets))
+		o.Variance += spread * rest * (1 + rest*e.weights/sq(e.weighted.Packets))
 	} else if rest > 0 {
 		most += rest * greatest
 	}
@@ -164,6 +159,28 @@ func (e *endAges) levels(o *OnWay, n, spread, greatest, uneven float64) (least, 
 	o.Variance += e.widths/12 + sq(most-least)/12*min(1, uneven)
 	o.Shared = (most - least) / math.Sqrt(12)
 	return least, most
+}
+
+// momentsOf returns the sums of delays, of their squares and of their cubes, by weight, and
+// the relative variance of the ratio of the first two.
+func momentsOf(alone []Alone) (first, second, third, chance float64) {
+	var squares [5]float64 // of weights, times delays to the power
+	weights := 0.0
+	for i := range alone {
+		w, d := alone[i].Weight, math.Abs(float64(alone[i].Delay))
+		weights += w
+		first += w * d
+		second += w * d * d
+		third += w * d * d * d
+		squares[2] += w * w * d * d
+		squares[3] += w * w * d * d * d
+		squares[4] += w * w * d * d * d * d
+	}
+	if second > 0 {
+		r := second / first
+		chance = max(0, squares[4]-2*r*squares[3]+r*r*squares[2]) / sq(second)
+	}
+	return first / weights, second / weights, third / weights, chance
 }
 
 // stand returns the ages of n packets and their variance, if those that were alone

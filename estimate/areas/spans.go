@@ -3,6 +3,7 @@ package areas
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // A Span is the part within a window of the time between two cuts at which a cell
@@ -44,7 +45,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	a.locate(from, to)
 	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		if cut <= to {
-			visit(Span{Cell: int(c.number), Sent: e.received, Received: e.received, Area: area, Usual: float64(e.received) * a.located[cut].took})
+			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: float64(e.received) * a.located[cut].took})
 		}
 	}
 	a.walk(from, calm, func(x *span) {
@@ -54,13 +55,13 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		begin, end := max(x.from, from), min(x.to, to)
 		s := Span{Cell: x.cell, Open: x.open || x.to > to && !x.exact, Late: x.from < from || x.before > 0, Joined: x.joined}
 		for k := begin - x.from; k < end-x.from; k++ {
-			s.Area += x.steps[k].area
-			s.Sent += x.steps[k].out
-			s.Received += x.steps[k].in
-			s.Usual += float64(x.steps[k].in) * a.located[x.from+1+k].took
+			s.Area += x.area[k]
+			s.Sent += x.out[k]
+			s.Received += x.in[k]
+			s.Usual += float64(x.in[k]) * a.located[x.from+1+k].took
 		}
 		if s.Open {
-			s.Lost = int(x.steps[end-1-x.from].on)
+			s.Lost = int(x.on[end-1-x.from])
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
@@ -84,9 +85,10 @@ func (a *Areas) digestsShow() bool { return a.mask>>(32+digestsShow-1) != 0 }
 
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by
 // interval back from there. Those that are on their way at an earlier cut, too, are at most the
-// fewest outstanding at any cut since, and at least those that were not sent since. In an interval
-// they spend at most what all do, and at least that less an interval for each of the others. None
-// is older than the greatest delay, nor than the beginning.
+// fewest outstanding at any cut since, and at least those that were not sent since; and where
+// two cuts around both have one level, the packets of that level are on their way at all cuts in
+// between. In an interval they spend at most what all do, and at least that less an interval
+// for each of the others. None is older than the greatest delay, nor than the beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
@@ -95,7 +97,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		if k == x.from {
 			return float64(x.start)
 		}
-		return float64(x.steps[k-x.from-1].on)
+		return float64(x.on[k-x.from-1])
 	}
 	oldest := max(greatest, longTail*max(0, -a.center))
 	if since := float64(a.ends[cut] - a.begun); oldest == 0 || !a.underWay {
@@ -115,7 +117,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	}
 	lost := max(0, float64(x.lost))
 	if x.open && (a.losses.share > 0 || a.losses.of < enough) {
-		lost = max(0, float64(x.steps[len(x.steps)-1].most))
+		lost = max(0, float64(x.most[len(x.most)-1]))
 	} else if x.open {
 		lost = 0
 	}
@@ -123,7 +125,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
 	for k := cut; k > x.from && oldest > 0; k-- {
 		at, length := k-x.from-1, min(a.length(k), oldest)
-		sent += float64(x.steps[at].out)
+		sent += float64(x.out[at])
 		for len(seen) > 0 && seen[0].cut >= k {
 			seen = seen[1:]
 		}
@@ -133,9 +135,9 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		}
 		least, most := before*length, max(0, fewest)*length
 		if length == a.length(k) && x.joined == 0 {
-			others := max(0, on(k-1)) + float64(x.steps[at].out) - known
-			least = max(least, x.steps[at].area-others*length)
-			most = min(most, max(x.steps[at].area, least))
+			others := max(0, on(k-1)) + float64(x.out[at]) - known
+			least = max(least, x.area[at]-others*length)
+			most = min(most, max(x.area[at], least))
 		}
 		ages.Least += least
 		ages.Most += most
@@ -144,19 +146,6 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	}
 	ages.Most += max(0, fewest) * oldest
 	return ages
-}
-
-const (
-	enough     = 1e3  // packets that settled tell what share is lost
-	mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
-)
-
-// share returns which share of packets is lost.
-func (a *Areas) share() float64 {
-	if l := &a.losses; l.share == 0 {
-		return min(0.5/(l.of+1), mostUnseen)
-	}
-	return a.losses.share
 }
 
 // A seenAgain says that so many packets were on their way at all cuts from one to that at hand.
@@ -173,13 +162,13 @@ func (a *Areas) again(x *span, cut int) []seenAgain {
 	if !a.digestsShow() || x.alike || last < 0 {
 		return seen
 	}
-	for k, fewest := last, x.steps[last].on; k >= 0 && fewest > 0; k-- {
-		if x.steps[k].on > fewest {
+	for k, fewest := last, x.on[last]; k >= 0 && fewest > 0; k-- {
+		if x.on[k] > fewest {
 			continue
 		}
-		fewest = x.steps[k].on
-		for later := last; later < len(x.steps) && x.steps[later].on >= fewest && fewest > 0; later++ {
-			if x.steps[later].level == x.steps[k].level {
+		fewest = x.on[k]
+		for later := last; later < len(x.on) && x.on[later] >= fewest && fewest > 0; later++ {
+			if x.levels[later] == x.levels[k] {
 				seen = append(seen, seenAgain{k + x.from + 1, float64(fewest)})
 				break
 			}
@@ -187,4 +176,47 @@ func (a *Areas) again(x *span, cut int) []seenAgain {
 	}
 	a.seenAgain = seen
 	return seen
+}
+
+const (
+	enough     = 1e3  // packets that settled tell what share is lost
+	mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
+)
+
+// share returns which share of packets is lost.
+func (a *Areas) share() float64 {
+	if l := &a.losses; l.share == 0 {
+		return min(0.5/(l.of+1), mostUnseen)
+	}
+	return a.losses.share
+}
+
+// nextAgain is how many intervals apart cuts are compared.
+const nextAgain = 8
+
+// spans reports whether two cuts around interval k of a span have one level, so that
+// nothing was lost in between.
+func (x *span) spans(k int) bool {
+	for i := max(0, k-nextAgain); i < k; i++ {
+		if slices.Contains(x.levels[k:min(len(x.levels), i+nextAgain)], x.levels[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// truncated returns the mean and the variance of a Poisson number that is at most most.
+func truncated(mean float64, most int) (number, variance float64) {
+	var total, sum, squares float64
+	p := 1.0
+	for i := int(min(float64(most), mean+40*math.Sqrt(mean)+100)); i >= 0 && p > 1e-12*total; i-- { // more add nothing
+		total += p
+		sum += p * float64(i)
+		squares += p * float64(i) * float64(i)
+		if p *= float64(i) / mean; p > 1e100 {
+			p, total, sum, squares = p/1e100, total/1e100, sum/1e100, squares/1e100
+		}
+	}
+	number = sum / total
+	return number, max(0, squares/total-number*number)
 }

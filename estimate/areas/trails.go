@@ -47,9 +47,10 @@ type knownCell struct {
 }
 
 // Trails calls visit for the cells that may have lost packets after cut number
-// from and up to cut number to. Neither is before what was settled last.
+// from and up to cut number to. Neither is before what was settled last. Call
+// Transit first.
 func (a *Areas) Trails(from, to int, visit func(Trail)) {
-	if a.observe(from-a.before, to-a.before); a.losses.total == 0 {
+	if a.losses.total == 0 {
 		return
 	}
 	old := a.lastOld()
@@ -67,7 +68,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		if x.open {
 			until = old
 		}
-		if until <= x.from || x.steps[until-x.from-1].most <= 0 && !x.open {
+		if until <= x.from || x.most[until-x.from-1] <= 0 && !x.open {
 			return // nothing that is surely lost
 		}
 		first, _ := slices.BinarySearchFunc(a.taken, begin+a.before+1, func(y taken, cut int) int {
@@ -76,14 +77,14 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		out := a.taken[first:]
 		var gone uint64
 		steps = steps[:0]
-		for k := begin - x.from; k < len(x.steps); k++ {
-			cut, sent := x.from+1+k, x.steps[k].out
+		for k := begin - x.from; k < len(x.out); k++ {
+			cut, sent := x.from+1+k, x.out[k]
 			for ; len(out) > 0 && out[0].Cell == x.cell && out[0].Cut == cut+a.before; out = out[1:] {
 				gone += out[0].tally()
 				sent++
 			}
-			if sent > 0 || x.steps[k].in > 0 {
-				level := (x.steps[k].level - x.level + gone) & a.mask
+			if sent > 0 || x.in[k] > 0 {
+				level := (x.levels[k] - x.level + gone) & a.mask
 				steps = append(steps, TrailStep{cut + a.before, a.ends[cut], sent, uint32(level), uint32(level >> 32)})
 			}
 		}
@@ -151,14 +152,11 @@ func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
 		return 0
 	}
 	c, gone := &a.cells[a.index[cell]-1], uint64(0)
-	was := c.oldest
-	for link := &c.first; *link != 0; {
-		e := &a.events[*link]
-		sent := e.sent(was)
-		was = e.level
+	for at := c.first; at != 0; at = a.events[at].next {
+		e := &a.events[at]
 		for ; len(lost) > 0 && lost[0].Cut <= int(e.cut); lost = lost[1:] {
-			if x := &lost[0]; x.Cut == int(e.cut) && sent > 0 {
-				sent--
+			if x := &lost[0]; x.Cut == int(e.cut) && e.sent > 0 {
+				e.sent--
 				a.net[x.Cut-a.before]--
 				e.sentSum -= uint64(x.Sent)
 				e.delay += uint64(x.Sent)
@@ -168,13 +166,9 @@ func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
 				n++
 			}
 		}
-		if e.level = (e.level - gone) & a.mask; sent == 0 && e.received == 0 { // nothing passed
-			*link = e.next
-			continue
-		}
-		c.final, link = *link, &e.next
+		e.level = (e.level - gone) & a.mask
 	}
-	c.level, c.stirred, a.settled = (c.level-gone)&a.mask, true, false
+	c.level, c.stirred = (c.level-gone)&a.mask, true
 	return n
 }
 

@@ -79,7 +79,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		return t, err
 	}
 	a.weigh()
-	a.center, a.seen = t.Mean, -1
+	a.center, a.scatter, a.seen = t.Mean, t.Scatter, -1
 	if t.Degrees >= manyCells {
 		a.seen = t.Negative
 	}
@@ -136,7 +136,7 @@ func (a *Areas) tooSlow(t *Transit) error {
 const knowsTail = 45
 
 const (
-	// Fewer packets that were alone than fewAlone do not show how long packets
+	// fewAlone is how many packets that were alone do not show how long packets
 	// take. Then they may take longTail times as long as the mean: one in
 	// e^(1.5·5) of exponential delays takes longer than the patience.
 	fewAlone, longTail = 30, 5
@@ -179,13 +179,10 @@ func (a *Areas) learn(greatest float64) bool {
 	was, first := a.patience, math.IsInf(a.patience, 1)
 	a.greatest = greatest
 	if p := patienceFactor * greatest; p > was || first {
-		a.patience, a.settled = p, false // what was lost by a shorter one still tells the share that is lost
+		a.patience = p // what was lost by a shorter one still tells the share that is lost
 	}
 	return first || a.patience >= 1.3*was
 }
-
-// nearCuts is up to how many cuts apart weights are kept.
-const nearCuts = 4
 
 // weigh weighs the packets that were alone.
 func (a *Areas) weigh() {

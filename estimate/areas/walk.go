@@ -6,6 +6,15 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
+// An areaState is a run of cuts at which a cell has one level.
+type areaState struct {
+	from, to int // cuts
+	level    uint64
+	settled  bool
+	over     bool // a lower level came back after it
+	known    bool // settled by what was seen a patience later, as it would be after a loss
+}
+
 // A span is the time between two cuts at which a cell is settled, or from the
 // last such cut on.
 type span struct {
@@ -30,20 +39,15 @@ type span struct {
 	level          uint64 // where it began
 	sum            int64  // of delays, if exact
 	sentSum        uint64 // wrapped
-	opened         int    // first interval in which any came, which may have joined
 
-	steps []step // by cut, from the one after from on
-}
-
-// A step is the part of a span in an interval.
-type step struct {
-	area    float64 // less the ages of what was lost before the span
-	level   uint64
-	sentSum uint64 // wrapped
-	in, out uint32 // received and sent
-	on      int32  // outstanding at the cut, less what was lost before
-	most    int32  // the least number outstanding from then on: the most that may be lost
-	extra   uint32 // packets that joined: shown there
+	// By cut, from the one after from on.
+	area    []float64 // less the ages of what was lost before the span
+	in, out []uint32  // received and sent
+	on      []int32   // outstanding at the cut, less what was lost before
+	most    []int32   // the least number outstanding from then on: the most that may be lost
+	levels  []uint64
+	extra   []uint32 // packets that joined: shown there, if any did
+	opened  int      // first interval in which any came, which may have joined
 }
 
 // alone reports whether the span is the way of one packet.
@@ -51,129 +55,193 @@ func (x *span) alone() bool {
 	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
 }
 
-// time returns the area of the span.
-func (x *span) time() (sum float64) {
-	for k := range x.steps {
-		sum += x.steps[k].area
-	}
-	return sum
-}
-
 // walk calls visit for the spans of all cells up to the latest cut, but those
 // that end by cut number after, cell by cell and in order of time. The span is valid during
 // the call. For exact spans of one interval it calls calm instead, or nothing if that
 // is nil.
 func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
-	a.settleAll()
 	for i := range a.cells {
-		c := &a.cells[i]
-		if !a.quiet(c) {
-			a.tell(c, after, calm, visit)
-			continue
-		}
-		for at := c.first; at != 0 && calm != nil; at = a.events[at].next {
-			e := &a.events[at]
-			if cut := int(e.cut) - a.before; cut > after {
+		switch c := &a.cells[i]; {
+		case c.first == 0 && c.level == c.anchor:
+		case a.quiet(c):
+			for at := c.first; at != 0 && calm != nil; at = a.events[at].next {
+				e := &a.events[at]
+				cut := int(e.cut) - a.before
+				if cut <= after || cut > a.latest() || e.sent|e.received == 0 {
+					continue
+				}
 				calm(c, cut, e, a.near(e.delay, e.received), a.old(cut))
 			}
+		default:
+			a.settle(c)
+			a.tell(c, after, calm, visit)
 		}
 	}
 }
 
 // A calmFunc takes what passed a cell in an interval at both ends of which it was
-// settled at one level: as many packets were received as sent. It is known if it would be by
-// now also after a loss.
+// settled at one level. It is known if it would be by now also after a loss.
 type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known bool)
+
+// quiet reports whether nothing was on its way in a cell at any cut that is kept,
+// nor lost in between.
+func (a *Areas) quiet(c *areaCell) bool {
+	return !c.stirred && c.oldest == c.anchor && c.since == 0
+}
+
+// settle finds the events and levels of a cell at all cuts, and those at which it
+// is settled.
+func (a *Areas) settle(c *areaCell) {
+	a.passed = a.passed[:0]
+	a.states = append(a.states[:0], areaState{level: c.oldest, settled: c.oldest == c.anchor})
+	for at := c.first; at != 0; at = a.events[at].next {
+		e, now := &a.events[at], &a.states[len(a.states)-1]
+		if cut := int(e.cut) - a.before; cut <= a.latest() && (e.level != now.level || e.sent|e.received != 0) {
+			a.passed = append(a.passed, *e)
+			now.to = cut - 1
+			settled := e.level == c.anchor || c.losses && e.level == c.former
+			a.states = append(a.states, areaState{from: cut, level: e.level, settled: settled})
+		}
+	}
+	s := a.states
+	s[len(s)-1].to = a.latest()
+	alike := a.alike(c)
+	for j := range s {
+		if s[j].over || s[j].known || j > 0 && !s[j-1].over && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
+			continue // is judged
+		}
+		// Where what is outstanding is lost, later cuts have as many only if they have the same
+		// level, or a copy came after another loss; but then more than one has the same.
+		last, least, same, others := j, outstanding(s[j].level), 0, false
+		for k := j + 1; k < len(s) && outstanding(s[k].level) >= least && !(alike && a.passed[k-1].sent > 0); k++ {
+			if s[k].level == s[j].level {
+				last, same = k, same+1
+			} else if outstanding(s[k].level) == least {
+				others = true
+			}
+		}
+		if others && same < 2 && !s[j].settled {
+			last = j // digests are alike by chance
+		}
+		end := a.ends[s[last].to]
+		long := float64(end-a.ends[s[j].from]) >= a.patience
+		for k := j; k <= last; k++ {
+			if s[k].level != s[j].level {
+				// What was outstanding there has come since.
+				s[k].over, s[k].settled, s[k].known = true, false, false
+				continue
+			}
+			s[k].settled = s[k].settled || long
+			s[k].known = s[k].settled && float64(end-a.ends[s[k].from]) >= a.patience
+		}
+	}
+}
+
+// alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
+func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-keptAlike }
 
 // tell calls visit for the spans of a cell.
 func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
-	x := &a.span
-	x.cell, x.group, x.alike, x.losing, x.sure = int(c.number), int(c.group), a.alike(c), c.losses, a.known[int(c.number)].sure-a.before
-	// The span begins after cut from, at a level, with the event first. The cell is settled
-	// or not from cut at on, at level now.
-	from, level, before, first, begun := 0, c.anchor, float64(c.since), c.first, c.oldest
-	at, now, settled := 0, c.oldest, c.settled
-	for next := c.first; ; next = a.events[next].next {
-		if settled {
-			switch {
-			case at == from && before == 0 || at <= after:
-			case now == level && at == from+1 && before == 0:
-				if e := &a.events[first]; calm != nil {
-					calm(c, at, e, a.near(e.delay, e.received), at <= int(c.known))
-				}
-			default:
-				x.from, x.to, x.before, x.open, x.known = from, at, before, false, at <= int(c.known)
-				a.visit(c, level, now, begun, first, visit)
+	s, x, at := a.states, &a.span, 0
+	x.cell, x.group, x.alike, x.sure = int(c.number), int(c.group), a.alike(c), a.known[int(c.number)].sure-a.before
+	from, level, before := 0, c.anchor, float64(c.since)
+	tell := func(to int, closed, known bool, now uint64) {
+		if to <= after {
+			for at < len(a.passed) && int(a.passed[at].cut)-a.before <= to {
+				at++
 			}
-			from, level, before, first, begun = a.until(next), now, 0, next, now
+			return
 		}
-		if next == 0 {
-			break
+		if closed && now == level && to == from+1 && before == 0 {
+			if e := &a.passed[at]; calm != nil {
+				calm(c, to, e, a.near(e.delay, e.received), known)
+			}
+			at++
+			return
 		}
-		e := &a.events[next]
-		at, now, settled = int(e.cut)-a.before, e.level, e.settled
+		x.from, x.to, x.before, x.open, x.known = from, to, before, !closed, known
+		x.lost, x.exact = outstanding(now)-outstanding(level), closed && now == level
+		x.late, x.owed, x.joined, x.unknown, x.losing = 0, 0, 0, false, c.losses
+		if closed && c.losses && now == c.former && level == c.anchor && now != level {
+			x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[from]-c.moved), true
+			level = now
+		}
+		at = a.fill(c, level, at)
+		x.young = !x.exact && (from == 0 && c.young || from > 0 && a.early(from))
+		x.unknown = x.unknown || x.young
+		visit(x)
 	}
-	if last := a.latest(); from < last && last > after {
-		x.from, x.to, x.before, x.open, x.known = from, last, before, true, false
-		a.visit(c, level, level, begun, first, visit)
+	final := len(s) - 1
+	for final >= 0 && !s[final].known {
+		final--
+	}
+	for j := range s {
+		if !s[j].settled {
+			continue
+		}
+		if s[j].from > from || before > 0 {
+			tell(s[j].from, true, j <= final, s[j].level)
+		}
+		from, level, before = s[j].to, s[j].level, 0
+	}
+	if last := a.latest(); from < last {
+		tell(last, false, false, level)
 	}
 }
 
-// visit calls visit for a span that began at a level and ended, if it did, at level now.
-func (a *Areas) visit(c *areaCell, level, now, begun uint64, first uint32, visit func(*span)) {
-	x := &a.span
-	x.lost, x.exact = outstanding(now)-outstanding(level), !x.open && now == level
-	x.late, x.owed, x.joined, x.unknown = 0, 0, 0, false
-	if !x.open && c.losses && now == c.former && level == c.anchor && now != level {
-		x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[x.from]-c.moved), true
-		level = now
-	}
-	a.fill(level, begun, first)
-	x.young = !x.exact && (x.from == 0 && c.young || x.from > 0 && a.early(x.from))
-	x.unknown = x.unknown || x.young
-	visit(x)
-}
-
-// fill tells what passed in each cut of the span, at a level as it began or, if later, as the
-// oldest cut that is kept has it, from an event on.
-func (a *Areas) fill(level, now uint64, next uint32) {
-	x := &a.span
-	x.steps = resize(x.steps, x.to-x.from)
+// fill tells what passed in each cut of the span. It begins with event number
+// at, and returns the number of the next one.
+func (a *Areas) fill(c *areaCell, level uint64, at int) int {
+	x, n := &a.span, a.span.to-a.span.from
+	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
+	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
 	x.sent, x.received, x.sentSum, x.level = 0, 0, 0, level
-	lost, was, sum := outstanding(level), outstanding(now), uint64(0)
+	lost, now, sum := outstanding(level), c.oldest, uint64(0)
+	if at > 0 {
+		now = a.passed[at-1].level
+	}
+	was := outstanding(now)
 	x.start = was - lost
-	for k := range x.steps {
-		s, cut := &x.steps[k], x.from+1+k
-		if e := &a.events[next]; next == 0 || int(e.cut)-a.before != cut {
-			*s = step{area: float64(was-lost) * a.length(cut)}
+	for k := range n {
+		cut := x.from + 1 + k
+		if at == len(a.passed) || int(a.passed[at].cut)-a.before != cut {
+			x.area[k], x.in[k], x.out[k] = float64(was-lost)*a.length(cut), 0, 0
 		} else {
-			next = e.next
-			*s = step{in: e.received, out: e.sent(now), sentSum: e.sentSum}
+			e := &a.passed[at]
+			at++
 			now = e.level
 			moved := e.delay + uint64(outstanding(now)-lost)*uint64(a.ends[cut]) - uint64(was-lost)*uint64(a.ends[cut-1])
-			s.area = a.near(moved, e.received)
-			x.sent += s.out
-			x.received += s.in
+			x.area[k], x.in[k], x.out[k] = a.near(moved, e.received), e.received, e.sent
+			x.sent += e.sent
+			x.received += e.received
 			x.sentSum += e.sentSum
 			sum += e.delay
 			was = outstanding(now)
 		}
-		s.on, s.level = int32(was-lost), now
+		x.on[k], x.levels[k] = int32(was-lost), now
 	}
 	if !x.exact {
 		a.join(x)
 	}
-	x.bound()
+	a.bound(x)
 	x.sum = estimate.SignExtend(sum, a.bits)
+	return at
 }
 
 // bound finds how many packets at most that were outstanding at each cut still are at the end:
-// no more than at any cut since.
-func (x *span) bound() {
-	least := x.steps[len(x.steps)-1].on
-	for k := len(x.steps) - 1; k >= 0; k-- {
-		least = min(least, x.steps[k].on)
-		x.steps[k].most = least
+// no more than at any cut since, and fewer where as few were at two cuts and not the same ones.
+func (a *Areas) bound(x *span) {
+	last := len(x.on) - 1
+	tell := a.mask>>(32+digestsShow-1) != 0 && x.joined == 0
+	least, level, known := x.on[last], x.levels[last], tell
+	for k := last; k >= 0; k-- {
+		switch on := x.on[k]; {
+		case on < least || on == least && !known:
+			least, level, known = on, x.levels[k], tell
+		case on == least && least > 0 && x.levels[k] != level:
+			least, known = least-1, false // which these are is not known
+		}
+		x.most[k] = least
 	}
 }
 
@@ -191,27 +259,26 @@ func (a *Areas) near(sum uint64, packets uint32) float64 {
 func (a *Areas) join(x *span) {
 	most := int32(x.lost)
 	if x.open {
-		late := len(x.steps) / 2
+		late := len(x.on) / 2
 		if x.losing { // what was taken for lost may have come
-			late = max(late, len(x.steps)-forAWhile)
+			late = max(late, len(x.on)-forAWhile)
 		}
-		most = slices.MaxFunc(x.steps[late:], func(s, o step) int { return int(s.on) - int(o.on) }).on
+		most = slices.Max(x.on[late:])
 	}
 	joined, all := int32(0), max(0, -most)
 	if all == 0 {
 		return
 	}
-	x.opened = len(x.steps)
-	for k := range x.steps {
-		s := &x.steps[k]
-		if s.in > 0 {
+	x.extra, x.opened = resize(x.extra, len(x.on)), len(x.on)
+	for k := range x.on {
+		if x.in[k] > 0 {
 			x.opened = min(x.opened, k)
 		}
-		more := min(max(0, -joined-s.on), all-joined)
-		s.area += (float64(joined) + float64(more)/2) * a.length(x.from+1+k)
+		more := min(max(0, -joined-x.on[k]), all-joined)
+		x.area[k] += (float64(joined) + float64(more)/2) * a.length(x.from+1+k)
 		joined += more
-		s.on += joined
-		s.extra = uint32(more)
+		x.on[k] += joined
+		x.extra[k] = uint32(more)
 	}
 	x.lost += int(joined)
 	x.joined = int(joined)

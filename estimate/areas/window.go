@@ -1,6 +1,7 @@
 package areas
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -17,42 +18,32 @@ type window struct {
 	young    float64 // packets received that may be of before the beginning
 }
 
-// pooled adds up the spans of groups.
-type pooled struct {
-	area, received         float64 // of exact spans, and of all once they are finished
-	variance               float64 // of the area
-	exact, cells           float64 // exact spans: packets received, and how many
-	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
-	first, last            float64 // packets on their way at the first cut and at the last
-}
-
 // A groupWindow adds up the spans of a group. Those that lost nothing are exact. They
 // stand for the others, each with the inverse of its chance to be known ([losses.weight]).
 type groupWindow struct {
-	pooled
-	sent            float64 // received in all spans
-	stands, squares share   // exact spans, each as often as it stands for others, and by the square of that
-	by              float64 // how many times that often it does
-	n, a            float64 // of the cell at hand
-	each            share   // areas of whole cells
+	area, received float64 // of exact spans, and of all once they are finished
+	variance       float64 // of the area
+	sent           float64 // received in all spans
 
-	others, other    float64 // spans that may have lost packets, and packets received in them
-	fresh, freshArea float64 // received in spans that have not settled yet, and areas if all in them comes
-	left, young      float64 // received where nothing is known, and where packets of before the beginning may have come
-	joined           joined  // packets that came without being sent
-	apart            float64 // left, but their areas are in owed: received in spans of packets that look alike
-	owed, unsure     float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
-	hidden           float64 // time that packets may have aged that are lost and not known to be
+	exact, cells           float64 // exact spans: packets received, and how many
+	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
+	plain, once, twice     share   // each once, by weight, and by its square
+	n, a                   float64 // of the cell at hand
+	each                   share   // areas of whole cells
 
-	cuts       []cutSpan
-	way, aside []float64 // packets on their way, by cut from the first one on, and as exact spans stand for others
-	busy       []float64 // packets on their way, by all cuts
-}
+	others, other float64    // spans that may have lost packets, and packets received in them
+	stale         staleSpans // those that should have settled
+	fresh         cutSpan    // spans that have not settled yet: received, and areas if all in them comes
+	left, young   float64    // received where nothing is known, and where packets of before the beginning may have come
+	joined        joined     // packets that came without being sent
+	apart         float64    // left, but their areas are in owed: received in spans of packets that look alike
+	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
+	hidden        float64    // time that packets may have aged that are lost and not known to be
 
-// A cutSpan is about the parts of spans in a cut.
-type cutSpan struct {
-	sent  float64 // packets, in spans that lost nothing before they were sent
-	fresh float64 // packets that are outstanding at the end, in spans that have not settled yet
+	all        cutSpan   // of all cuts
+	cuts       []cutSpan // what exact spans and others hold in each cut
+	way, aside []float64 // packets on their way, by cut from the first one on, and as exact spans stand for them
+	busy       []float64 // the former, before groups are merged, and by all cuts before the first one
 }
 
 // pool adds up the spans of the window by group. It collects the packets that were
@@ -75,11 +66,10 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.next()
-		r.sent = r.received + r.other + r.left + r.young + r.fresh + r.joined.all
+		r.sent = r.received + r.other + r.left + r.young + r.fresh.exact.n + r.joined.all
 		r.finish(l, g)
 		r.settle(l, g)
 		r.variance += r.joined.doubt(w)
-		r.first, r.last = r.way[0], r.way[to-from]
 		r.busy = append(resize(r.busy, from), r.way...)
 		for k := from; k > 0; k-- {
 			r.busy[k-1] = r.busy[k] + l.fewer(g, k)
@@ -106,26 +96,30 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	if cut > w.to {
 		return
 	}
-	a, group, n := w.areas, int(c.group), float64(e.received)
+	a, group := w.areas, int(c.group)
 	r := w.group(group, int(c.number))
-	r.add(a.losses.weight(group, a.losses.hazards[cut]*n, n, cut-1, cut), n, area)
+	n, sent := float64(e.received), float64(e.sent)
+	weight := a.losses.weight(group, a.losses.hazard(cut)*sent, sent, cut-1, cut)
+	r.add(weight, n, area)
 	r.whole(n, area)
-	r.cuts[cut-1-w.from].sent += n
-	if e.received == 1 {
+	r.stand(cut-1-w.from, weight, n, area)
+	r.cuts[cut-1-w.from].sent += sent
+	if e.sent == 1 {
 		a.alone = append(a.alone, Alone{group, estimate.SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
 	}
 }
 
 // next ends a cell.
 func (r *groupWindow) next() {
-	r.each.add(1, r.n, r.a)
+	r.each.add(r.n, r.a)
 	r.n, r.a = 0, 0
 }
 
 // add adds an exact span.
 func (r *groupWindow) add(weight, n, area float64) {
-	r.stands.add(weight-1, n, area)
-	r.squares.add(sq(weight-1), n, area)
+	r.plain.add(n, area)
+	r.once.weigh(weight, n, area)
+	r.twice.weigh(weight*weight, n, area)
 	r.received += n
 	r.area += area
 	r.exact += n
@@ -162,15 +156,6 @@ func (w *window) take(x *span) {
 			r.unsure += sq(x.owed)
 		}
 	}
-	if x.open && !w.lossy && x.sure < w.to {
-		gone, all := w.hides(x)
-		if !fresh {
-			r.hidden += gone
-		}
-		if l.of < enough {
-			r.unsure += sq(all) / 3
-		}
-	}
 	n, area := w.parts(x, r, fresh, sure, weight)
 	if x.joined > 0 {
 		n -= r.joined.add(w, x, back, weight)
@@ -183,9 +168,12 @@ func (w *window) take(x *span) {
 	case x.unknown:
 		r.left += n
 	case fresh:
-		r.fresh += n
-		r.freshArea += area
+		r.fresh.exact.n += n
+		r.fresh.exact.a += area
 	case !sure:
+		if x.open && x.joined == 0 {
+			r.stale.add(staleSpans{1, n, area, l.hazard(0) * x.before})
+		}
 		r.other += n
 		if x.received > 0 {
 			r.others++
@@ -196,27 +184,10 @@ func (w *window) take(x *span) {
 			r.whole(n, area)
 		}
 		if x.from < w.from {
-			r.cross(0, weight, float64(x.steps[w.from-1-x.from].on))
+			r.cross(0, weight, float64(x.on[w.from-1-x.from]))
 		}
 	}
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy), weight)
-}
-
-// hides returns for how long packets of an open span may have aged in the window that are lost: all
-// that were outstanding the greatest delay ago and still are, and all that still are.
-func (w *window) hides(x *span) (time, all float64) {
-	a, gone := w.areas, int32(0)
-	for k := range x.steps[:w.to-x.from] {
-		cut := x.from + 1 + k
-		if float64(a.ends[a.latest()]-a.ends[cut]) >= a.greatest {
-			gone = max(0, x.steps[k].most)
-		}
-		if cut > w.from {
-			time += float64(gone) * a.length(cut)
-			all += float64(max(0, x.steps[k].most)) * a.length(cut)
-		}
-	}
-	return time, all
 }
 
 // takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding
@@ -224,7 +195,7 @@ func (w *window) hides(x *span) (time, all float64) {
 func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 	a, lost := w.areas, 0.0
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		lost += max(0, float64(x.steps[k-x.from].most)) * a.length(k+1)
+		lost += max(0, float64(x.most[k-x.from])) * a.length(k+1)
 	}
 	if r.left += n; x.unknown {
 		r.unsure += sq(n*a.greatest) / 3
@@ -237,18 +208,29 @@ func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 // parts adds the parts of a span by cut, and returns what it received within the window, and its area.
 func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area float64) {
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		s, cut := &x.steps[k-x.from], &r.cuts[k-w.from]
-		n += float64(s.in)
-		area += s.area
-		if on := float64(s.on); x.young || x.unknown || x.alike && !sure {
-			continue
-		} else if fresh {
-			cut.sent += float64(s.out)
+		at, cut := k-x.from, &r.cuts[k-w.from]
+		here, in, on := x.area[at], float64(x.in[at]), float64(x.on[at])
+		n += in
+		area += here
+		if x.joined > 0 {
+			in -= float64(x.extra[at])
+		}
+		since := float64(w.areas.ends[w.areas.latest()] - w.areas.ends[k+1])
+		if x.open && !fresh && !w.lossy && x.sure < w.to && since >= w.areas.greatest {
+			r.hidden += max(0, float64(x.most[at])) * w.areas.length(k+1)
+		}
+		switch {
+		case x.young || x.unknown || x.alike && !sure:
+		case fresh:
+			cut.sent += float64(x.out[at])
 			cut.fresh += on
-		} else if sure {
+		case !sure:
+			cut.other += in
+		default:
 			r.early += max(0, -on)
 			r.there += math.Abs(on)
-			cut.sent += float64(s.out)
+			cut.sent += float64(x.out[at])
+			r.stand(k-w.from, weight, in, here)
 			r.cross(k+1-w.from, weight, on)
 		}
 	}
@@ -258,7 +240,7 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 // cross adds packets on their way at a cut.
 func (r *groupWindow) cross(cut int, weight, n float64) {
 	r.way[cut] += n
-	r.aside[cut] += (weight - 1) * n
+	r.aside[cut] += weight * n
 }
 
 // crossing takes a packet that was alone, and what is known of the ages of packets on
@@ -270,7 +252,7 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 		a.alone = append(a.alone, one)
 	}
 	for i, cut := range [2]int{w.from, w.to} {
-		if !known || cut <= x.from || cut > x.to || x.steps[cut-x.from-1].on == 0 {
+		if !known || cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
 			continue
 		}
 		// Points may cut at times that differ by nearly an interval.
@@ -288,5 +270,180 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 			ages.Least, ages.Most = -ages.Most, -ages.Least
 		}
 		of.bound(ages, weight)
+	}
+}
+
+// manyCells is how many cells tell of others: Student's interval of 30 is 4 % wider than the normal one.
+const manyCells = 30
+
+// mostLate is the share of packets that may come after they were taken for lost: others
+// of their cells stand for them, although they may be of another kind.
+const mostLate = 0.05
+
+// mostYoung is the share of the packets of a group that may be in young cells.
+const mostYoung = 0.05
+
+// combine adds up the groups, and leaves out those that add more variance than
+// knowledge or contradict sparser ones, the densest first: what they hold is known from
+// the others.
+func (w *window) combine() (Transit, error) {
+	var total, counted, left, apart, owed, unsure, early, there, late, joined float64
+	for g := range w.groups {
+		r := &w.groups[g]
+		early += r.early
+		there += r.there
+		total += r.sent
+		left, apart, owed = left+r.left, apart+r.apart, owed+r.owed
+		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
+		late += r.joined.late + r.joined.back
+		joined += r.joined.all
+		counted += r.exact
+	}
+	if counted == 0 || 4*left > total {
+		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
+	}
+	if late > mostLate*total {
+		return Transit{Received: total, Left: left}, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost",
+			estimate.ErrNoSamples, late, total)
+	}
+	w.scatters()
+	hidden, way := w.hidden()
+	if hidden > way/2 {
+		if 2*early > there {
+			return Transit{Received: total, Left: left}, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
+		}
+		return Transit{Received: total, Left: left}, errCrowded
+	}
+	best := Transit{Error: math.Inf(1)}
+	rest := &w.groups[len(w.groups)-1]
+	for g := len(w.groups) - 1; g >= 0; g-- {
+		r := &w.groups[g]
+		if r != rest && r.young > mostYoung*(r.received+r.young) {
+			continue // what is known is of fast packets
+		}
+		if of := &r.all; r.others > 0 && r.exact > 0 {
+			times := sq(of.extent(w.areas.named).by) * of.stands.squares
+			r.variance = max(r.variance, w.scatter*max(r.other, times-r.exact))
+		}
+		if r != rest {
+			if w.contradicts(r, rest) {
+				continue
+			}
+			rest.merge(r)
+		}
+		if rest.exact == 0 {
+			continue
+		}
+		t := w.transit(rest, total)
+		t.Left, t.Joined, t.Mean, t.Error = left, joined, t.Mean+(owed-apart*t.Mean)/total, math.Sqrt(sq(t.Error)+(unsure+sq(hidden)/3)/sq(total))
+		if t.Error <= best.Error || g == 0 && !w.lossy {
+			best = t
+		}
+	}
+	if best.Received == 0 { // all that is known is of fast packets
+		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
+	}
+	return best, nil
+}
+
+// transit returns what groups tell that are merged, of so many packets in all.
+func (w *window) transit(r *groupWindow, total float64) Transit {
+	out, scale := total-r.received, total/r.received
+	variance := r.variance*scale*scale + w.scatter*out*(1+out/r.received) + sq(w.areas.greatest)*scale*(scale-1)
+	return Transit{
+		Mean:     r.area / r.received,
+		Error:    math.Hypot(math.Sqrt(variance), w.young*r.area/r.received) / total,
+		Degrees:  uint64(max(1, r.cells-1)),
+		First:    OnWay{Packets: r.way[0] * scale},
+		Last:     OnWay{Packets: r.way[len(r.way)-1] * scale},
+		Scatter:  w.scatter,
+		Received: total,
+		Exact:    r.exact,
+		Negative: r.negative / r.cells,
+		uneven:   uneven(r.way),
+		early:    r.early / max(r.there, 1),
+		crossed:  r.there,
+	}
+}
+
+// errCrowded says that nothing tells what was lost.
+var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
+	estimate.ErrNoSamples)
+
+// hidden returns for how long packets may have aged that are lost, where none is known to be, and
+// the time of all. What is outstanding at the end in a cell that was never empty may be lost
+// for all that it tells. But groups sample the same packets: where another one has less to
+// hide, no more is lost than it would show, or all but one.
+func (w *window) hidden() (hidden, way float64) {
+	one := float64(w.areas.ends[w.to] - w.areas.ends[w.from])
+	for g := range w.groups {
+		r := &w.groups[g]
+		least := r.hidden
+		for h := range w.groups {
+			if o := &w.groups[h]; h != g && o.sent > 0 {
+				least = min(least, (o.hidden+one)*r.sent/o.sent)
+			}
+		}
+		hidden += least
+		way += math.Abs(r.area)
+	}
+	return hidden, way
+}
+
+// scatters finds the variance of the time of one packet, from whole cells.
+func (w *window) scatters() {
+	squares, of, cells, area, received, way := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+	for g := range w.groups {
+		r := &w.groups[g]
+		received += r.received
+		way += r.area
+		squares += r.each.squares()
+		of += r.each.n
+		area += r.each.a
+		cells += r.cells
+	}
+	w.scatter = squares / max(of, 1)
+	switch {
+	case cells == 0: // as if times were exponential
+		w.scatter = sq(way / max(received, 1))
+	case cells < manyCells: // which may be alike by chance
+		w.scatter += sq(area/max(of, 1)) / cells
+	}
+}
+
+// uneven returns the relative variance of numbers beyond twice that of Poisson ones.
+func uneven(numbers []float64) float64 {
+	var m estimate.Moments
+	for _, n := range numbers {
+		m.Add(n)
+	}
+	mean := max(m.Mean(), 1)
+	return max(0, m.Variance()-2*mean) / sq(mean)
+}
+
+// contradicts reports whether a group differs from sparser ones beyond chance. They are
+// samples of the same packets, so in the denser one fewer slow packets are known than
+// their weights stand for. A group that lost nothing is exact.
+func (w *window) contradicts(r, rest *groupWindow) bool {
+	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
+		return false
+	}
+	apart := r.area/r.received - rest.area/rest.received
+	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
+	return apart*apart > 6.25*chance // 2.5 standard errors: once in 80 reports by chance
+}
+
+// merge adds up what two groups know.
+func (r *groupWindow) merge(o *groupWindow) {
+	r.area += o.area
+	r.variance += o.variance
+	r.received += o.received
+	r.exact += o.exact
+	r.cells += o.cells
+	r.negative += o.negative
+	r.early += o.early
+	r.there += o.there
+	for k, n := range o.way {
+		r.way[k] += n
 	}
 }

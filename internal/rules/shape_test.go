@@ -103,7 +103,7 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4620, 3515},
 	"estimate":       {1000, 1280},
-	"estimate/areas": {2600, 520},
+	"estimate/areas": {2770, 583},
 	"estimate/joint": {1463, 847},
 	"estimate/clock": {1462, 988},
 	"lda":            {3070, 2975},
