@@ -333,7 +333,7 @@ func (m *meeting) behind() (point int, s *source, most int64, even bool) {
 		if !o.part {
 			return
 		}
-		at, end := m.number(p, o.through), int64(math.MinInt64)
+		at, end := m.number(p, o.through), int64(math.MaxInt64)
 		if len(o.queue) > 0 {
 			end = m.number(p, o.queue[0].through)
 		}
