@@ -101,9 +101,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4620, 3515},
+	".":              {4600, 3405},
 	"estimate":       {1000, 1280},
-	"estimate/areas": {2770, 583},
+	"estimate/areas": {2770, 520},
 	"estimate/joint": {1463, 847},
 	"estimate/clock": {1462, 988},
 	"lda":            {3070, 2975},
