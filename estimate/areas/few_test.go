@@ -41,3 +41,18 @@ func TestFewPackets(t *testing.T) {
 		}
 	}
 }
+
+// A patience of years, as a clock that was set may make it, takes no longer to weigh.
+func TestPatienceIsBounded(t *testing.T) {
+	const cells, cuts = 20, 30
+	a := New([]int{cells}, 64, 32)
+	passAreas(a, cells, areaTraffic(rand.New(rand.NewPCG(1, 1)), cells, cuts, 1, 0.1, 0, 0.05), cuts)
+	if _, err := a.Transit(0, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.patience = 1e18
+	clear(a.losses.groups[0].free)
+	if got := a.losses.free(0, 3, 4); got <= 0 || got > 1 {
+		t.Errorf("a chance of %v", got)
+	}
+}

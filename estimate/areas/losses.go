@@ -119,7 +119,8 @@ func (l *losses) free(group, from, to int) float64 {
 		}
 	}
 	ends := l.areas.ends
-	rest := int(math.Ceil((l.areas.patience - float64(ends[to]-ends[from])) / max(l.areas.step, 1)))
+	step := max(l.areas.step, 1)
+	rest := int(math.Ceil((min(l.areas.patience, longestKept*step) - float64(ends[to]-ends[from])) / step))
 	chance, before := 0.0, 1.0 // before: that it loses nothing in i intervals before
 	for i := 0; i < rest && before > leastFree; i++ {
 		next := math.Exp(l.hazardUp(group, from-i-1) - l.hazardUp(group, from))

@@ -103,7 +103,7 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4600, 3405},
 	"estimate":       {1000, 1280},
-	"estimate/areas": {2770, 520},
+	"estimate/areas": {2771, 535},
 	"estimate/joint": {1463, 847},
 	"estimate/clock": {1462, 988},
 	"lda":            {3070, 2975},
