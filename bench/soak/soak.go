@@ -76,7 +76,7 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, out, log io.W
 		}
 		shown = time.Now()
 		heap := live()
-		if early == 0 || time.Since(begun) < duration/10 {
+		if early == 0 || time.Since(begun) < max(duration/10, time.Second) { // sooner nothing is steady
 			early = max(early, heap)
 		}
 		fmt.Fprintf(log, "soak %v of %v, %d rounds, %d MiB\n", time.Since(begun).Round(time.Second), duration, p.rounds, heap>>20)
