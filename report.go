@@ -33,7 +33,7 @@ var (
 
 // A Report says what happened to packets between two points in an interval.
 type Report struct {
-	Number   int64         // of its last interval, in units of Config.Report since 1970; it always rises
+	Number   int64         // of its last interval, in units of Config.Report since 1970; it rises unless a clock is set back
 	Start    time.Time     // by the clock of the point that reports
 	Length   time.Duration // Config.Report, or more if it holds what came late, or less where a point began anew
 	From, To string        // Config.Name of the first point, as far as it is known, and of the second
@@ -320,6 +320,7 @@ type told struct {
 	is []error
 }
 
+// Unwrap returns the errors that the text names.
 func (t *told) Unwrap() []error { return t.is }
 
 // known returns an error with a text, or nil if there is none.
