@@ -399,6 +399,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 	if a.started && a.through() > a.from {
 		r.Lost += uint64(lost)
 		r.Extra += uint64(extra)
+	} else { // the next report with intervals tells them
+		outstanding += lost - extra
 	}
 	r.Outstanding = uint64(max(0, outstanding))
 	a.tellUnsettled(&r, whole)

@@ -338,6 +338,25 @@ func TestAccumulatorTellsLossesOnce(t *testing.T) {
 	}
 }
 
+// A report of no interval, because points are silent, leaves what is outstanding to the next one.
+func TestAccumulatorSilentReports(t *testing.T) {
+	for seed := range uint64(20) {
+		run, out := cutTraffic(t, seed, 40, 50, exponentialDelay(20e6), 0.01), uint64(0)
+		a := accumulate(t, new(cutRun))
+		for k := range run.up {
+			run.add(t, a, k)
+			for i := 0; k%10 == 9 && i < 3; i++ {
+				a.End()
+				d, _ := a.Estimate()
+				if a.Reset(); d.Sent+out+d.Extra != d.Received+d.Lost+d.Outstanding {
+					t.Errorf("seed %d, cut %d, again %d: after %d outstanding: %v", seed, k, i, out, d)
+				}
+				out = d.Outstanding
+			}
+		}
+	}
+}
+
 // What Reset forgets stays forgotten, though nobody asked about it: its losses are
 // not told in the next report, which waits no longer for it.
 func TestResetForgets(t *testing.T) {

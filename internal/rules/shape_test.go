@@ -106,7 +106,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {2771, 535},
 	"estimate/joint": {1463, 847},
 	"estimate/clock": {1462, 988},
-	"lda":            {3070, 2975},
+	"lda":            {3070, 2994},
 	"lda/control":    {446, 952},
 	"lda/lost":       {659, 407},
 	"lda/mplane":     {1794, 1259},
