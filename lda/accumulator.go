@@ -54,15 +54,8 @@ type Accumulator struct {
 	delays  []float64 // a sample, if current
 	counts  counted   // since the last end
 	pairs   pairs
-	unlike  unsettled // at the end of the report
-	before  unsettled // and at its beginning
-}
-
-// unsettled is about packets that are outstanding in cells that always have some on
-// their way, and so do not tell which are lost.
-type unsettled struct {
-	lost  int     // of them
-	onWay float64 // most packets that were on their way lately
+	unlike  int // packets that count as lost at the end of the report, though cells have not settled
+	before  int // and at its beginning
 }
 
 // An ending is where a report ends, and what it counted.
@@ -115,7 +108,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // way begins with a Gap, too: what comes without having been sent is Extra.
 func (a *Accumulator) Gap() {
 	a.underWay = true
-	a.before, a.unlike = unsettled{}, unsettled{}
+	a.before, a.unlike = 0, 0
 	if !a.started {
 		return
 	}
@@ -445,19 +438,13 @@ func (a *Accumulator) Estimate() (Result, error) {
 // tellUnsettled counts as lost the packets outstanding that are more than can be on
 // their way, which cells that settled tell, and what it counted before no more.
 func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
-	const young, margin, fading = 45, 1.25, 0.97
-	most := a.before.lost
-	if a.areas.Cuts() >= young { // it is known how long packets take
-		a.unlike.onWay = max(whole.last.Packets, fading*a.before.onWay)
+	lost := a.before
+	if n := whole.last.Packets; whole.received > 0 && n > 0 {
+		lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n))
 	}
-	if whole.received == 0 { // nothing tells
-		a.unlike.onWay = a.before.onWay
-	} else if n := a.unlike.onWay; n > 0 {
-		most = int(r.Outstanding) - int(margin*n+4*math.Sqrt(n))
-	}
-	a.unlike.lost = min(max(0, most), int(r.Outstanding))
-	r.Outstanding -= uint64(a.unlike.lost)
-	more := int(r.Lost) + a.unlike.lost - a.before.lost
+	a.unlike = min(max(0, lost), int(r.Outstanding))
+	r.Outstanding -= uint64(a.unlike)
+	more := int(r.Lost) + a.unlike - a.before
 	r.Lost = uint64(max(0, more))
 	r.Extra += uint64(max(0, -more))
 }
