@@ -239,6 +239,9 @@ const mostSettling = 90
 // Trails calls visit for what cells had outstanding that lost packets in the
 // report. Package lost finds out which.
 func (a *Accumulator) Trails(visit func(areas.Trail)) {
+	if a.Settling() >= mostSettling {
+		a.complete() // learns how long packets take
+	}
 	if to := a.through(); a.started && to > a.from {
 		a.areas.Trails(a.from, to, visit)
 	}

@@ -23,7 +23,6 @@ type census struct {
 	hidden         figure  // losses in cells that other packets joined
 	excess         figure  // those arrived that share a cell with a loss, beyond chance
 	pairs          figure  // for each packet, the others that share its cell, beyond chance
-	clumps         figure  // for each lost packet, the others lost from its cell, beyond chance
 }
 
 // A figure is an estimate, or the sum of several, and its variance.
@@ -75,10 +74,9 @@ func (c *census) count(p *pairing, bank int) {
 			among += min(s, d)
 		}
 	}
-	var together, doubt, pairs, clumps, differences float64
+	var together, doubt, pairs, differences float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
-		clumps += sq(s - d - lost/rows)
 		s, d = s-sent/rows, d-received/rows
 		together += s * d
 		doubt += s * s * d * d
@@ -92,9 +90,6 @@ func (c *census) count(p *pairing, bank int) {
 	c.received += received
 	c.common.add(together, doubt)
 	c.pairs.add(pairs, 2*sent*sent/rows)
-	if extra == 0 { // else a cell's losses are not known
-		c.clumps.add(clumps-lost*(1-1/rows), 2*lost*lost/rows+4) // 4: one pair more, where there are few
-	}
 	if extra > 0 && rows > 1 {
 		// The difference of two Poisson variables has as variance the sum of their
 		// means, and its fourth cumulant is the same.
@@ -121,7 +116,7 @@ func (c *census) different() error {
 // figures to show them often move several. Together they are beyond so many errors.
 func (c *census) copies(slope, errors float64) bool {
 	sum := sq(slope)
-	for _, f := range [...]*figure{&c.excess, &c.pairs, &c.clumps} {
+	for _, f := range [...]*figure{&c.excess, &c.pairs} {
 		if f.value > 0 {
 			sum += sq(f.value) / f.variance
 		}
