@@ -22,27 +22,35 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// TestMeasure is go test -run TestMeasure -measure -timeout 30m ./bench/scale.
+// TestMeasure measures costs.csv, from which TestPage then writes the page:
+//
+//	go test ./bench/scale -measure -v -timeout 30m
+//
 // It counts the processor's time, not the clock's, so a busy machine matters
-// less; it takes some minutes and 8 GB.
+// less. Without the flag it measures a little, and keeps nothing.
 func TestMeasure(t *testing.T) {
+	bursts, seconds, rates, many := 1<<18, 8, rates, []int{100, 1000, 5000}
 	if !*measure {
-		t.Skip("writes costs.csv, only with -measure")
+		bursts, seconds, rates, many = 1<<4, 2, rates[:1], many[:0]
 	}
 	var m meter
-	m.frames()
-	for _, rate := range []float64{0, 1e3, 1e4, 1e5, 1e6, 1e7} {
+	m.frames(bursts)
+	for _, rate := range append([]float64{0}, rates...) {
 		m.points(t, rate, seconds)
 	}
-	for _, rate := range []float64{1e3, 1e4, 1e5, 1e6, 1e7} {
-		m.pairs(t, rate, 10)
+	for _, rate := range rates {
+		m.pairs(t, rate, fewPairs, seconds)
+		if rate < 1e7 {
+			m.store(rate)
+		}
 	}
-	for _, pairs := range []int{100, 1000, 5000} {
-		m.pairs(t, 1e4, pairs)
+	for _, pairs := range many {
+		m.pairs(t, 1e4, pairs, max(4, seconds*100/(100+pairs)))
 	}
-	for _, rate := range []float64{1e4, 1e5, 1e6} {
-		m.store(rate)
+	if !*measure {
+		return
 	}
+	measured = m.String()
 	if err := os.WriteFile("costs.csv", m.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +73,7 @@ func processor() float64 {
 
 // frames measures what a tap spends on a frame: its identity, in bursts of 32,
 // and the point's record.
-func (m *meter) frames() {
+func (m *meter) frames(bursts int) {
 	frame := make([]byte, 96)
 	copy(frame[12:], []byte{8, 0, 0x45, 0, 0, 82})
 	frame[22], frame[23], frame[30] = 64, 17, 9
@@ -76,7 +84,6 @@ func (m *meter) frames() {
 	identifier := hashing.NewIdentifier(1, hashing.LinkEthernet, hashing.DefaultTunnels)
 	p := newPoint()
 	defer p.Close()
-	const bursts = 1 << 18
 	number := uint16(0)
 	run := func(record bool) float64 {
 		begin := processor()
@@ -89,16 +96,16 @@ func (m *meter) frames() {
 				p.Record(time.Now(), packets...)
 			}
 		}
-		return (processor() - begin) / bursts / 32 * 1e9
+		return (processor() - begin) / float64(bursts) / 32 * 1e9
 	}
 	identity := run(false)
 	m.row("ns to identify a frame", 0, identity)
 	m.row("ns to record an identity in a burst", 0, run(true)-identity)
 	begin := processor()
-	for i := range uint64(1 << 22) {
-		p.PassedNumber(i)
+	for i := range 16 * bursts {
+		p.PassedNumber(uint64(i))
 	}
-	m.row("ns to record a message", 0, (processor()-begin)/(1<<22)*1e9)
+	m.row("ns to record a message", 0, (processor()-begin)/float64(16*bursts)*1e9)
 }
 
 func newPoint() *hoplag.Point {
@@ -110,9 +117,9 @@ func newPoint() *hoplag.Point {
 }
 
 const (
-	seconds = 8
-	tick    = time.Millisecond
-	onWay   = 5 // ticks
+	tick     = time.Millisecond
+	onWay    = 5 // ticks
+	fewPairs = 10
 )
 
 // A kept record is a point's record of a cut, and its time.
@@ -183,10 +190,11 @@ func heap() float64 {
 }
 
 // pairs measures what a collector spends on each of some pairs that see the same
-// traffic: on a record, and on a report.
-func (m *meter) pairs(t *testing.T, rate float64, pairs int) {
+// traffic: on a record, and on a report, in the second half of the time, when losses
+// are told.
+func (m *meter) pairs(t *testing.T, rate float64, pairs, seconds int) {
 	var discard meter
-	records := discard.points(t, rate, max(4, seconds*100/(100+pairs)))
+	records := discard.points(t, rate, seconds)
 	debug.FreeOSMemory()
 	before := heap()
 	all := make([]*hoplag.Pair, pairs)
@@ -194,7 +202,10 @@ func (m *meter) pairs(t *testing.T, rate float64, pairs int) {
 		all[i], _ = hoplag.NewPair(hoplag.Config{Key: hoplag.NewKey("a key to measure with"), ClocksAgree: true}, "a", "b")
 	}
 	var taking, reporting, reports, size float64
-	for _, r := range records {
+	for i, r := range records {
+		if i == len(records)/2 {
+			taking, reporting, reports, size = 0, 0, 0, 0
+		}
 		begin := processor()
 		for _, p := range all {
 			p.At(r.at)
@@ -212,9 +223,9 @@ func (m *meter) pairs(t *testing.T, rate float64, pairs int) {
 		}
 		taking, reporting = taking+middle-begin, reporting+processor()-middle
 	}
-	per := float64(len(records) * pairs)
+	per := float64((len(records) - len(records)/2) * pairs)
 	suffix, at := "", rate
-	if pairs != 10 {
+	if pairs != fewPairs {
 		suffix, at = " beside others", float64(pairs)
 	}
 	m.row("µs to take a record"+suffix, at, taking/per*1e6)

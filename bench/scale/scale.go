@@ -1,7 +1,7 @@
 // Scale prints the tables of docs/SCALE.md: what a network of points costs.
 //
-//	go run ./bench/scale                                          # the tables
-//	go test ./bench/scale -run TestMeasure -timeout 30m -measure  # new costs
+//	go run ./bench/scale                              # the tables
+//	go test ./bench/scale -measure -v -timeout 30m    # new costs, and the page
 package main
 
 import (
