@@ -47,13 +47,17 @@ func TestMeasure(t *testing.T) {
 	for _, pairs := range many {
 		m.pairs(t, 1e4, pairs, max(4, seconds*100/(100+pairs)))
 	}
-	if !*measure {
-		return
+	if *measure {
+		measured = m.String()
+		must(0, os.WriteFile("costs.csv", m.Bytes(), 0o644))
 	}
-	measured = m.String()
-	if err := os.WriteFile("costs.csv", m.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
 	}
+	return v
 }
 
 // A meter writes costs, each with its name, the rate or number that it is at, and
@@ -65,9 +69,7 @@ func (m *meter) row(name string, at, value float64) { fmt.Fprintf(m, "%s,%g,%.4g
 // processor returns the seconds of processors that this process has used.
 func processor() float64 {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
+	must(0, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
@@ -109,11 +111,7 @@ func (m *meter) frames(bursts int) {
 }
 
 func newPoint() *hoplag.Point {
-	p, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("a key to measure with"), ClocksAgree: true})
-	if err != nil {
-		panic(err)
-	}
-	return p
+	return must(hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey("a key to measure with"), ClocksAgree: true}))
 }
 
 const (
@@ -132,6 +130,7 @@ type kept struct {
 // points runs two points, and measures what they cost beside recording and what
 // they send. It returns their records.
 func (m *meter) points(t *testing.T, rate float64, seconds int) (records []kept) {
+	size := 0
 	synctest.Test(t, func(t *testing.T) {
 		newPoint().Close()
 		free := heap()
@@ -143,7 +142,7 @@ func (m *meter) points(t *testing.T, rate float64, seconds int) (records []kept)
 			all.Go(func() {
 				for data := range p.Records(ctx) {
 					mu.Lock()
-					records = append(records, kept{time.Now(), from, data})
+					records, size = append(records, kept{time.Now(), from, data}), size+len(data)
 					mu.Unlock()
 				}
 			})
@@ -169,10 +168,6 @@ func (m *meter) points(t *testing.T, rate float64, seconds int) (records []kept)
 		m.row("KiB of a point", rate, (heap()-free)/2/1024)
 		cancel()
 		all.Wait()
-		size := 0
-		for _, r := range records {
-			size += len(r.data)
-		}
 		m.row("KB a second from a point", rate, float64(size)/2e3/float64(seconds))
 		m.row("ms a second of a point", rate, used*1e3/2/float64(seconds))
 		ends[0].Close()
@@ -237,18 +232,11 @@ func (m *meter) pairs(t *testing.T, rate float64, pairs, seconds int) {
 
 // store measures how many bytes a minute of counters for every flow takes.
 func (m *meter) store(rate float64) {
-	r, err := colate.New(colate.DefaultConfig)
-	if err != nil {
-		panic(err)
-	}
+	r := must(colate.New(colate.DefaultConfig))
 	begin := processor()
 	for i := range uint64(rate * 60) {
 		r.Update(hashing.Flow(hashing.Mix(i%uint64(rate), 5)), hashing.Word(3, i), int64(float64(i)/rate*1e9))
 	}
 	m.row("ns to count for a store", rate, (processor()-begin)/(rate*60)*1e9)
-	data, err := r.MarshalBinary()
-	if err != nil {
-		panic(err)
-	}
-	m.row("MB a minute in a store", rate, float64(len(data))/1e6)
+	m.row("MB a minute in a store", rate, float64(len(must(r.MarshalBinary())))/1e6)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // Records of another key, of another cut, under names that are none, and what
@@ -20,7 +21,7 @@ func TestForeignSenders(t *testing.T) {
 	defer cancel()
 	strangers := 0
 	send := func(subject string, data []byte) {
-		must(f.js.Publish(ctx, recordPrefix+subject, data))(t)
+		relay.Must(f.js.Publish(ctx, recordPrefix+subject, data))(t)
 		strangers++
 	}
 	for _, c := range []hoplag.Config{

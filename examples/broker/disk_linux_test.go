@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // A said is what a program says, from any goroutine.
@@ -57,13 +59,13 @@ func TestFullDisk(t *testing.T) {
 	passing.Go(func() { f.passed(ctx, t, o) })
 	time.Sleep(2 * time.Second)
 	ballast := filepath.Join(store, "ballast")
-	disk := must(os.Create(ballast))(t)
+	disk := relay.Must(os.Create(ballast))(t)
 	for full := error(nil); full == nil; {
 		_, full = disk.Write(make([]byte, 1<<16))
 	}
 	disk.Close()
 	waitFor(t, log, func() bool { return strings.Contains(log.String(), "publishing") })
-	check(t, os.Remove(ballast))
+	relay.Check(t, os.Remove(ballast))
 	waitFor(t, log, func() bool { return strings.Contains(log.String(), "there is room again") })
 	passing.Wait()
 	if n := c.restarts.Load(); n > 20 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // A stored is a record in the broker.
@@ -32,7 +33,7 @@ func storedOf(t *testing.T, c hoplag.Config, seed uint64) (stream []stored, pass
 	var recording sync.WaitGroup
 	var ends [2][]*hoplag.Point
 	for i := range 4 {
-		p := must(hoplag.NewPoint(c))(t)
+		p := relay.Must(hoplag.NewPoint(c))(t)
 		defer p.Close()
 		ends[i/2] = append(ends[i/2], p)
 		subject := fmt.Sprintf("%s0.pair.%d.%d", recordPrefix, i/2+1, i%2)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -45,8 +45,8 @@ func start(t *testing.T, args ...string) *process {
 	p := &process{Cmd: exec.Command(os.Args[0], args...)}
 	p.Env = append(os.Environ(), "BROKER_CHILD=1", "HOPLAG_KEY="+testKey)
 	p.Stderr = os.Stderr
-	out := must(p.StdoutPipe())(t)
-	check(t, p.Start())
+	out := relay.Must(p.StdoutPipe())(t)
+	relay.Check(t, p.Start())
 	t.Cleanup(p.kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *process) kill() {
 // testBroker is a broker that ends with the test, on a disk.
 func testBroker(t *testing.T, store string, log io.Writer) *broker {
 	t.Helper()
-	b := must(newBroker("127.0.0.1:0", store, log))(t)
+	b := relay.Must(newBroker("127.0.0.1:0", store, log))(t)
 	t.Cleanup(b.close)
 	return b
 }
@@ -73,84 +73,19 @@ func testBroker(t *testing.T, store string, log io.Writer) *broker {
 // testPoint is a point that ends with the test.
 func testPoint(t *testing.T, c hoplag.Config) *hoplag.Point {
 	t.Helper()
-	p := must(hoplag.NewPoint(c))(t)
+	p := relay.Must(hoplag.NewPoint(c))(t)
 	t.Cleanup(func() { p.Close() })
 	return p
-}
-
-// listen listens at an address that nobody uses.
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { l.Close() })
-	return l
 }
 
 // fleetAt is what points with these flags have to do with the broker at a URL.
 func fleetAt(t *testing.T, url, flags string) (f *fleet, o *options) {
 	t.Helper()
-	o = must(parse(strings.Fields("-role points -key xxxxxxxxxxxxxxxx -url "+url+" "+flags), io.Discard))(t)
+	o = relay.Must(parse(strings.Fields("-role points -key xxxxxxxxxxxxxxxx -url "+url+" "+flags), io.Discard))(t)
 	o.key = testKey
-	conn := must(connect(url))(t)
+	conn := relay.Must(connect(url))(t)
 	t.Cleanup(conn.Close)
-	return must(openFleet(t.Context(), conn, o))(t), o
-}
-
-// A wire carries connections to the broker, until it is cut.
-type wire struct {
-	net.Listener
-	to  string
-	mu  sync.Mutex
-	cut bool
-	all []net.Conn
-}
-
-func newWire(t *testing.T, to string) *wire {
-	t.Helper()
-	l := listen(t)
-	w := &wire{Listener: l, to: to}
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			w.carry(from)
-		}
-	}()
-	return w
-}
-
-// carry carries a connection, or keeps it without an answer.
-func (w *wire) carry(from net.Conn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all = append(w.all, from)
-	if w.cut {
-		return
-	}
-	to, err := net.Dial("tcp", w.to)
-	if err != nil {
-		from.Close()
-		return
-	}
-	w.all = append(w.all, to)
-	for _, c := range [][2]net.Conn{{to, from}, {from, to}} {
-		go func() {
-			io.Copy(c[0], c[1])
-			c[0].Close()
-		}()
-	}
-}
-
-// set cuts the wire, or mends it.
-func (w *wire) set(cut bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.all {
-		c.Close()
-	}
-	w.all, w.cut = nil, cut
+	return relay.Must(openFleet(t.Context(), conn, o))(t), o
 }
 
 // Collectors and the broker are killed and come again while points publish, and
@@ -161,11 +96,11 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	l := listen(t)
+	l := relay.Listen(t)
 	address, store := l.Addr().String(), t.TempDir()
 	l.Close()
 	broker := start(t, "-role", "broker", "-listen", address, "-store", store)
-	network := newWire(t, address)
+	network := relay.NewWire(t, address, 0, 0)
 	url := "nats://" + network.Addr().String()
 	collector := func() *process { return start(t, "-role", "collector", "-url", url) }
 	a, b := collector(), collector()
@@ -182,9 +117,9 @@ func TestKill(t *testing.T) {
 	start(t, "-role", "broker", "-listen", address, "-store", store)
 	c := collector() // one more, under load
 	time.Sleep(3 * time.Second)
-	network.set(true)
+	network.Set(true)
 	time.Sleep(10 * time.Second)
-	network.set(false)
+	network.Set(false)
 	time.Sleep(time.Second)
 	b.kill()
 	passing.Wait()
@@ -380,24 +315,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	r := must(http.Get(url))(t)
+	r := relay.Must(http.Get(url))(t)
 	defer r.Body.Close()
-	return string(must(io.ReadAll(r.Body))(t))
-}
-
-// must returns a value, or ends the test if there is an error in its place.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		check(t, err)
-		return v
-	}
-}
-
-// check ends the test if there is an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return string(relay.Must(io.ReadAll(r.Body))(t))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // Of the cuts of a template these are quiet, because losses are not reported
@@ -85,7 +86,7 @@ func (f *fleet) fill(t *testing.T, o *options) (passed total, sent int) {
 				time.Sleep(time.Millisecond)
 			}
 			for end, data := range both {
-				must(f.js.PublishAsync(f.recordSubject(loadName(pair), end+1, 0), data))(t)
+				relay.Must(f.js.PublishAsync(f.recordSubject(loadName(pair), end+1, 0), data))(t)
 				sent++
 			}
 		}

@@ -6,12 +6,14 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // A server that is too old is refused by its version.
 func TestOldServer(t *testing.T) {
 	for version, refused := range map[string]bool{"2.9.10": true, "1.4.1": true, "2.10.0": false, "3.0.0-dev": false, "": true} {
-		l := listen(t)
+		l := relay.Listen(t)
 		go func() { // as much of a server as it takes to connect
 			conn, err := l.Accept()
 			if err != nil {
@@ -41,7 +43,7 @@ func TestRecordsAgain(t *testing.T) {
 	n := 0
 	for record := range testPoint(t, o.config()).Records(t.Context()) {
 		for range 2 { // as when the acknowledgement was lost
-			check(t, f.send(t.Context(), f.recordSubject("pair", 1, 0), record))
+			relay.Check(t, f.send(t.Context(), f.recordSubject("pair", 1, 0), record))
 		}
 		if n++; n == 3 {
 			break

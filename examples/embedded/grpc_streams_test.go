@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"google.golang.org/grpc"
 	reflection "google.golang.org/grpc/reflection/grpc_reflection_v1"
 )
@@ -64,7 +65,7 @@ func TestStreams(t *testing.T) {
 		grpc.WithChainStreamInterceptor(Streams{m.first}.Client, called))
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := must(reflection.NewServerReflectionClient(cc).ServerReflectionInfo(ctx))(t)
+		s := relay.Must(reflection.NewServerReflectionClient(cc).ServerReflectionInfo(ctx))(t)
 		var answers sync.WaitGroup
 		answers.Go(func() {
 			for ended := error(nil); ended == nil; {
@@ -73,7 +74,7 @@ func TestStreams(t *testing.T) {
 		})
 		question := &reflection.ServerReflectionRequest{MessageRequest: &reflection.ServerReflectionRequest_ListServices{}}
 		for range 200 {
-			check(t, s.Send(question))
+			relay.Check(t, s.Send(question))
 			time.Sleep(3 * time.Millisecond)
 		}
 		cancel()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -74,14 +75,14 @@ func TestCalls(t *testing.T) {
 // back.
 func connection(t *testing.T, server []grpc.ServerOption, client ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	l, s := listen(t), grpc.NewServer(server...)
+	l, s := relay.Listen(t), grpc.NewServer(server...)
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
 	reflection.Register(s)
 	go s.Serve(l)
 	t.Cleanup(s.Stop)
-	relay := streams(t, l.Addr().String(), 20*time.Millisecond, 10*time.Millisecond)
+	wire := relay.NewWire(t, l.Addr().String(), 20*time.Millisecond, 10*time.Millisecond)
 	client = append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	cc := must(grpc.NewClient("passthrough:///"+relay.Addr().String(), client...))(t)
+	cc := relay.Must(grpc.NewClient("passthrough:///"+wire.Addr().String(), client...))(t)
 	t.Cleanup(func() { cc.Close() })
 	return cc
 }

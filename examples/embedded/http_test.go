@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -45,10 +46,10 @@ func TestHTTP(t *testing.T) {
 		measured.ServeHTTP(w, q)
 	}))
 	defer service.Close()
-	relay := streams(t, service.Listener.Addr().String(), 20*time.Millisecond, 10*time.Millisecond)
+	wire := relay.NewWire(t, service.Listener.Addr().String(), 20*time.Millisecond, 10*time.Millisecond)
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	defer transport.CloseIdleConnections()
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: relay.Addr().String()})
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: wire.Addr().String()})
 	proxy.Transport = Transport{Point: m.first, RoundTripper: roundTripper(func(q *http.Request) (*http.Response, error) {
 		id := q.Header.Get("Traceparent")
 		forth.left(id)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/hoplag/hoplag/examples/ipfix"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/netsampler/goflow2/v2/decoders/netflow"
@@ -148,9 +149,9 @@ func exportTo(t *testing.T) (c [2]*collector, conns [2]net.Conn, done func()) {
 	for i := range c {
 		c[i] = &collector{templates: netflow.CreateTemplateSystem(), total: map[uint16]float64{}, flows: map[string]uint64{}}
 	}
-	datagrams, listener := listenPacket(t), listen(t)
-	conns[0] = must(net.Dial("udp", datagrams.LocalAddr().String()))(t)
-	conns[1] = must(net.Dial("tcp", listener.Addr().String()))(t)
+	datagrams, listener := relay.ListenPacket(t, "127.0.0.1:0"), relay.Listen(t)
+	conns[0] = relay.Must(net.Dial("udp", datagrams.LocalAddr().String()))(t)
+	conns[1] = relay.Must(net.Dial("tcp", listener.Addr().String()))(t)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for b := make([]byte, 2000); ; {

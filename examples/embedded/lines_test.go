@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // TestLines counts what each embedding does at both ends together: every line
@@ -27,7 +29,7 @@ var function = regexp.MustCompile(`(?m)^func .*\}$|^func (?s:.*?)\{$((?s:.*?))^\
 
 // codeLines counts the lines within functions.
 func codeLines(t *testing.T, name string) (n int) {
-	for _, f := range function.FindAllStringSubmatch(string(must(os.ReadFile(name))(t)), -1) {
+	for _, f := range function.FindAllStringSubmatch(string(relay.Must(os.ReadFile(name))(t)), -1) {
 		for line := range strings.Lines(cmp.Or(f[1], f[0])) {
 			line, _, _ = strings.Cut(line, "//")
 			if regexp.MustCompile(`\w`).MatchString(line) {

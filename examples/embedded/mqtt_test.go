@@ -8,6 +8,7 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/listeners"
@@ -38,7 +39,7 @@ func TestMQTT(t *testing.T) {
 	m, exact := newBench(t, config, config), newTruth()
 	m.begins(t)
 	server, address := broker(t, &Hook{Point: m.first}, &hookTruth{truth: exact})
-	far := streams(t, address, 25*time.Millisecond, 25*time.Millisecond)
+	far := relay.NewWire(t, address, 25*time.Millisecond, 25*time.Millisecond)
 	var again atomic.Int64
 	for client, at := range map[string]string{"near 1": address, "near 2": address, "far": far.Addr().String()} {
 		handle := Subscriber(m.second, client, func(paho.Client, paho.Message) {})
@@ -49,9 +50,9 @@ func TestMQTT(t *testing.T) {
 	}
 	for i := range 400 {
 		if i == 200 {
-			far.cut()
+			far.Set(false)
 		}
-		check(t, server.Publish("sensors/1", fmt.Appendf(nil, "message %d", i), false, 0))
+		relay.Check(t, server.Publish("sensors/1", fmt.Appendf(nil, "message %d", i), false, 0))
 		time.Sleep(3 * time.Millisecond)
 	}
 	time.Sleep(100 * time.Millisecond)
@@ -67,13 +68,13 @@ func TestMQTT(t *testing.T) {
 
 func broker(t *testing.T, hooks ...mqtt.Hook) (*mqtt.Server, string) {
 	t.Helper()
-	l := listen(t)
+	l := relay.Listen(t)
 	server := mqtt.New(&mqtt.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
 	for _, h := range append([]mqtt.Hook{new(auth.AllowHook)}, hooks...) {
-		check(t, server.AddHook(h, nil))
+		relay.Check(t, server.AddHook(h, nil))
 	}
-	check(t, server.AddListener(listeners.NewNet("t", l)))
-	check(t, server.Serve())
+	relay.Check(t, server.AddListener(listeners.NewNet("t", l)))
+	relay.Check(t, server.Serve())
 	t.Cleanup(func() { server.Close() })
 	return server, l.Addr().String()
 }
@@ -97,5 +98,5 @@ func subscribe(t *testing.T, client, address string, connected *atomic.Int64, ha
 	c := paho.NewClient(options)
 	c.Connect()
 	t.Cleanup(func() { c.Disconnect(0) })
-	check(t, <-ready)
+	relay.Check(t, <-ready)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/pion/interceptor"
 	"github.com/pion/interceptor/pkg/report"
 	"github.com/pion/rtp"
@@ -17,8 +18,8 @@ func TestRTP(t *testing.T) {
 	t.Parallel()
 	m, exact := newBench(t, testConfig, testConfig), newTruth()
 	m.begins(t)
-	receiver := listenPacket(t)
-	sender := must(net.Dial("udp", datagrams(t, receiver.LocalAddr(), 20*time.Millisecond, 0).String()))(t)
+	receiver := relay.ListenPacket(t, "127.0.0.1:0")
+	sender := relay.Must(net.Dial("udp", relay.Datagrams(t, receiver.LocalAddr().String(), lossy(20*time.Millisecond, 0)).String()))(t)
 	defer sender.Close()
 
 	info := &interceptor.StreamInfo{SSRC: 0xcafe, ClockRate: 90000}
@@ -51,7 +52,7 @@ func TestRTP(t *testing.T) {
 	for frame := range 100 {
 		for range 5 {
 			h := &rtp.Header{Version: 2, SSRC: info.SSRC, SequenceNumber: sequence, Timestamp: uint32(3000 * frame)}
-			must(out.Write(h, make([]byte, 1100), interceptor.Attributes{}))(t)
+			relay.Must(out.Write(h, make([]byte, 1100), interceptor.Attributes{}))(t)
 			sequence++
 		}
 		time.Sleep(12 * time.Millisecond)
@@ -65,9 +66,9 @@ func chain(t *testing.T, ours *RTP) interceptor.Interceptor {
 	t.Helper()
 	var registry interceptor.Registry
 	registry.Add(ours)
-	registry.Add(must(report.NewSenderInterceptor())(t))
-	registry.Add(must(report.NewReceiverInterceptor())(t))
-	c := must(registry.Build(""))(t)
+	registry.Add(relay.Must(report.NewSenderInterceptor())(t))
+	registry.Add(relay.Must(report.NewReceiverInterceptor())(t))
+	c := relay.Must(registry.Build(""))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

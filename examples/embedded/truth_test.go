@@ -3,13 +3,14 @@ package embedded
 import (
 	"context"
 	"flag"
-	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // A truth is the exact delay of every message, from two clock readings each, next
@@ -81,29 +82,13 @@ var testConfig = hoplag.Config{
 	Key: hoplag.NewKey("a secret of both points"), Cut: 20 * time.Millisecond, Report: 200 * time.Millisecond, ClocksAgree: true,
 }
 
-// listen listens at an address that nobody uses.
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { l.Close() })
-	return l
-}
-
-// listenPacket does so for datagrams.
-func listenPacket(t *testing.T) net.PacketConn {
-	t.Helper()
-	p := must(net.ListenPacket("udp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { p.Close() })
-	return p
-}
-
 func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *bench {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &bench{}
 	a.Name, b.Name = "first", "second"
 	var err error
-	m.first, m.second, err = Points(ctx, listen(t), a, b, func(r hoplag.Report) {
+	m.first, m.second, err = Points(ctx, relay.Listen(t), a, b, func(r hoplag.Report) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.forth.add(r.Forth)
@@ -119,7 +104,7 @@ func newBench(t *testing.T, a, b hoplag.Config, tell ...func(hoplag.Report)) *be
 			t.Log(r)
 		}
 	})
-	check(t, err)
+	relay.Check(t, err)
 	t.Cleanup(func() { cancel(); m.first.Close(); m.second.Close(); m.mu.Lock(); m.mu.Unlock() })
 	return m
 }
@@ -182,124 +167,15 @@ func (m *bench) agrees(t *testing.T, way string, got *measured, want *truth) {
 	}
 }
 
-// datagrams relays between whoever sends to it and an address, and back. It delays
-// every datagram, and loses every tenth after the first ten.
-func datagrams(t *testing.T, to net.Addr, forth, back time.Duration) net.Addr {
-	t.Helper()
-	var socket [2]net.PacketConn
-	for i := range socket {
-		socket[i] = listenPacket(t)
-	}
-	var mu sync.Mutex
-	addresses := [2]net.Addr{nil, to} // the sender's is known when it sends
-	for i, delay := range []time.Duration{forth, back} {
-		go func() {
-			buffer := make([]byte, 2000)
-			for number := 1; ; number++ {
-				n, from, err := socket[i].ReadFrom(buffer)
-				if err != nil {
-					return
-				}
-				mu.Lock()
-				addresses[i] = from
-				mu.Unlock()
-				if number%10 == 0 && number > 10 {
-					continue
-				}
-				datagram := append([]byte(nil), buffer[:n]...)
-				time.AfterFunc(delay, func() {
-					mu.Lock()
-					defer mu.Unlock()
-					socket[1-i].WriteTo(datagram, addresses[1-i])
-				})
-			}
-		}()
-	}
-	return socket[0].LocalAddr()
-}
-
-// A streamRelay relays connections to an address, and delays what passes.
-type streamRelay struct {
-	net.Listener
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func streams(t *testing.T, to string, forth, back time.Duration) *streamRelay {
-	t.Helper()
-	l := listen(t)
-	r := &streamRelay{Listener: l}
-	t.Cleanup(func() { l.Close(); r.cut() })
-	go func() {
-		for {
-			a, err := l.Accept()
-			if err != nil {
-				return
-			}
-			b, err := net.Dial("tcp", to)
-			if err != nil {
-				a.Close()
-				continue
-			}
-			r.mu.Lock()
-			r.conns = append(r.conns, a, b)
-			r.mu.Unlock()
-			go delayed(b, a, forth)
-			go delayed(a, b, back)
+// lossy delays datagrams, and loses every tenth after the first ten each way.
+func lossy(forth, back time.Duration) func(bool) (time.Duration, bool) {
+	var count [2]atomic.Int64
+	return func(isBack bool) (time.Duration, bool) {
+		way, delay := 0, forth
+		if isBack {
+			way, delay = 1, back
 		}
-	}()
-	return r
-}
-
-// cut closes all connections, with what is on its way.
-func (r *streamRelay) cut() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.conns {
-		c.Close()
-	}
-	r.conns = nil
-}
-
-func delayed(to, from net.Conn, by time.Duration) {
-	type piece struct {
-		bytes []byte
-		due   time.Time
-	}
-	pieces := make(chan piece, 1<<14)
-	go func() {
-		defer to.Close()
-		for p := range pieces {
-			time.Sleep(time.Until(p.due))
-			if _, err := to.Write(p.bytes); err != nil {
-				from.Close()
-			}
-		}
-	}()
-	defer close(pieces)
-	for {
-		b := make([]byte, 4096)
-		n, err := from.Read(b)
-		if err != nil {
-			return
-		}
-		pieces <- piece{b[:n], time.Now().Add(by)}
-	}
-}
-
-// must returns a value, or ends the test if there is an error in its place.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		check(t, err)
-		return v
-	}
-}
-
-// check ends the test if there is an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+		n := count[way].Add(1)
+		return delay, n%10 != 0 || n <= 10
 	}
 }

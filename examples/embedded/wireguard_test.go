@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun/netstack"
@@ -52,14 +53,14 @@ func TestWireGuard(t *testing.T) {
 	m, forth, back := newBench(t, a, b), newTruth(), newTruth()
 	m.begins(t)
 
-	keyA, keyB := must(ecdh.X25519().GenerateKey(rand.Reader))(t), must(ecdh.X25519().GenerateKey(rand.Reader))(t)
+	keyA, keyB := relay.Must(ecdh.X25519().GenerateKey(rand.Reader))(t), relay.Must(ecdh.X25519().GenerateKey(rand.Reader))(t)
 	netB, port := tunnel(t, "10.0.0.2", behind{conn.NewDefaultBind(), back, forth}, m.second.Back, m.second.Direction,
 		fmt.Sprintf("private_key=%x\npublic_key=%x\nallowed_ip=10.0.0.1/32\n", keyB.Bytes(), keyA.PublicKey().Bytes()))
-	relay := datagrams(t, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, 20*time.Millisecond, 20*time.Millisecond)
+	near := relay.Datagrams(t, fmt.Sprint("127.0.0.1:", port), lossy(20*time.Millisecond, 20*time.Millisecond))
 	netA, _ := tunnel(t, "10.0.0.1", behind{conn.NewDefaultBind(), forth, back}, m.first.Direction, m.first.Back,
-		fmt.Sprintf("private_key=%x\npublic_key=%x\nallowed_ip=10.0.0.2/32\nendpoint=%v\n", keyA.Bytes(), keyB.PublicKey().Bytes(), relay))
+		fmt.Sprintf("private_key=%x\npublic_key=%x\nallowed_ip=10.0.0.2/32\nendpoint=%v\n", keyA.Bytes(), keyB.PublicKey().Bytes(), near))
 
-	server := must(netB.ListenUDP(&net.UDPAddr{Port: 7}))(t)
+	server := relay.Must(netB.ListenUDP(&net.UDPAddr{Port: 7}))(t)
 	defer server.Close()
 	go func() { // an echo service
 		buffer := make([]byte, 1000)
@@ -71,7 +72,7 @@ func TestWireGuard(t *testing.T) {
 			server.WriteTo(buffer[:n], from)
 		}
 	}()
-	c := must(netA.DialUDP(nil, &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 7}))(t)
+	c := relay.Must(netA.DialUDP(nil, &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 7}))(t)
 	defer c.Close()
 	for range 400 {
 		c.Write(make([]byte, 500))
@@ -92,11 +93,11 @@ func tunnel(t *testing.T, address string, bind conn.Bind, out, in *hoplag.Direct
 	t.Helper()
 	port := &opened{Bind: Bind{Bind: bind, Peer: func(conn.Endpoint) (o, i *hoplag.Direction) { return out, in }}}
 	tun, network, err := netstack.CreateNetTUN([]netip.Addr{netip.MustParseAddr(address)}, nil, 1420)
-	check(t, err)
+	relay.Check(t, err)
 	d := device.NewDevice(tun, port, device.NewLogger(device.LogLevelSilent, ""))
 	t.Cleanup(d.Close)
-	check(t, d.IpcSet(config))
-	check(t, d.Up())
+	relay.Check(t, d.IpcSet(config))
+	relay.Check(t, d.Up())
 	return network, int(port.port)
 }
 

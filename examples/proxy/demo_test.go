@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -33,7 +33,7 @@ func TestDemo(t *testing.T) {
 	truth := newTruth()
 	ingress, egress := between(t, echo(t), truth.watch, func(h *half) {
 		if h.ingress {
-			h.to = network(t, h.to)
+			h.to = relay.Datagrams(t, h.to, fate).String()
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -41,7 +41,7 @@ func TestDemo(t *testing.T) {
 	for client := range 8 {
 		go chat(ctx, ingress.accepts.Addr().String(), client)
 	}
-	reports := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	reports := relay.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go http.Serve(reports, ingress.point)
 	known, outside, lost, named := 0, 0, uint64(0), 0
 	out := &lines{test: t, each: func(line string) {
@@ -106,50 +106,9 @@ func chat(ctx context.Context, to string, client int) {
 	}
 }
 
-// network carries datagrams to an address and back, with delay and loss, and
-// returns where it takes them. They overtake each other.
-func network(t *testing.T, to string) string {
-	near := listenUDP(t, "127.0.0.1:0")
-	later := func(deliver func(datagram []byte), datagram []byte) {
-		if datagram = bytes.Clone(datagram); rand.Float64() >= networkLoss {
-			time.AfterFunc(networkDelay+time.Duration(rand.ExpFloat64()*float64(networkJitter)), func() { deliver(datagram) })
-		}
-	}
-	go func() {
-		far := map[string]net.Conn{}
-		for b := make([]byte, 64<<10); ; {
-			n, from, err := near.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			conn := far[from.String()]
-			if conn == nil {
-				if conn, err = net.Dial("udp", to); err != nil {
-					return
-				}
-				defer conn.Close()
-				far[from.String()] = conn
-				go func() {
-					for b := make([]byte, 64<<10); ; {
-						n, err := conn.Read(b)
-						if errors.Is(err, net.ErrClosed) {
-							return
-						}
-						later(func(datagram []byte) { near.WriteTo(datagram, from) }, b[:n])
-					}
-				}()
-			}
-			later(func(datagram []byte) { conn.Write(datagram) }, b[:n])
-		}
-	}()
-	return near.LocalAddr().String()
-}
-
-func listenUDP(t testing.TB, address string) net.PacketConn {
-	t.Helper()
-	p := must(net.ListenPacket("udp", address))(t)
-	t.Cleanup(func() { p.Close() })
-	return p
+// fate is that of a datagram of the demonstration. They overtake each other.
+func fate(bool) (delay time.Duration, comes bool) {
+	return networkDelay + time.Duration(rand.ExpFloat64()*float64(networkJitter)), rand.Float64() >= networkLoss
 }
 
 // A truth remembers every packet from one half to the other, which a point never
@@ -202,7 +161,7 @@ func echoAt(t testing.TB, address string) string {
 		defer c.Close()
 		io.Copy(c, c)
 	})
-	p := listenUDP(t, address)
+	p := relay.ListenPacket(t, address)
 	go func() {
 		for b := make([]byte, 64<<10); ; {
 			n, from, err := p.ReadFrom(b)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // serverOf runs a TCP server for a test.
@@ -44,7 +46,7 @@ func between(t testing.TB, to string, options ...func(*half)) (ingress, egress *
 		any = "[::1]:0"
 	}
 	make := func(role, to string) *half {
-		h := must(newHalf(role, testKey, any, to))(t)
+		h := relay.Must(newHalf(role, testKey, any, to))(t)
 		t.Cleanup(h.close)
 		for _, option := range options {
 			option(h)
@@ -65,7 +67,7 @@ func dialTo(t testing.TB, network string, h *half) net.Conn {
 
 func dialAt(t testing.TB, network, address string) net.Conn {
 	t.Helper()
-	conn := must(net.Dial(network, address))(t)
+	conn := relay.Must(net.Dial(network, address))(t)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	return conn
@@ -134,7 +136,7 @@ func TestFarHalfRestarts(t *testing.T) {
 	egress.packets.Close()
 	egress.accepts.Close()
 	echoes(conn, 3) // refused
-	again := must(newHalf("egress", testKey, egress.accepts.Addr().String(), server))(t)
+	again := relay.Must(newHalf("egress", testKey, egress.accepts.Addr().String(), server))(t)
 	defer again.close()
 	again.start()
 	if n := echoes(conn, 200); n < 198 {
@@ -145,7 +147,7 @@ func TestFarHalfRestarts(t *testing.T) {
 // A peer who only listens is not idle.
 func TestStreamingServer(t *testing.T) {
 	t.Parallel()
-	server := listenUDP(t, "127.0.0.1:0")
+	server := relay.ListenPacket(t, "127.0.0.1:0")
 	go func() {
 		_, from, err := server.ReadFrom(make([]byte, 100))
 		for ; err == nil; time.Sleep(20 * time.Millisecond) {
@@ -264,7 +266,7 @@ func TestHalfDies(t *testing.T) {
 	to := serverOf(t, "127.0.0.1:0", func(c *net.TCPConn) { io.WriteString(c, "half of the ans") })
 	ingress, egress := between(t, to)
 	conn := dialTo(t, "tcp", ingress)
-	must(io.ReadFull(conn, make([]byte, 15)))(t)
+	relay.Must(io.ReadFull(conn, make([]byte, 15)))(t)
 	egress.mu.Lock()
 	for s := range egress.conns {
 		reset(s.inner)

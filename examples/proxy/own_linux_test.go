@@ -5,14 +5,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // The half's own queue is not the network: a datagram counts as received when
 // the kernel had it, however late the half comes to read it, and those that the
 // queue had no room for are named.
 func TestOwnQueue(t *testing.T) {
-	sink := listenUDP(t, "127.0.0.1:0")
-	h := must(newHalf("egress", testKey, "127.0.0.1:0", sink.LocalAddr().String()))(t)
+	sink := relay.ListenPacket(t, "127.0.0.1:0")
+	h := relay.Must(newHalf("egress", testKey, "127.0.0.1:0", sink.LocalAddr().String()))(t)
 	defer h.close()
 	truth := newTruth()
 	truth.watch(h)

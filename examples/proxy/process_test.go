@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // A log is what programs write for people, from several goroutines.
@@ -32,7 +34,7 @@ func (l *log) has(s string) bool {
 // free returns an address that nobody uses.
 func free(t testing.TB) string {
 	t.Helper()
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := relay.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -135,22 +137,5 @@ func TestDrain(t *testing.T) {
 	conn.Close()
 	if in, out := <-ends[0], <-ends[1]; in != nil || out != nil || time.Since(began) > 4*time.Second {
 		t.Errorf("the halves end with %v and %v after %v", in, out, time.Since(began))
-	}
-}
-
-// must returns a value, or ends the test if there is an error in its place.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		check(t, err)
-		return v
-	}
-}
-
-// check ends the test if there is an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // The programs run as children of this one.
@@ -64,9 +66,9 @@ type chain struct {
 // child starts a program that ends with the benchmark.
 func (c *chain) child(b testing.TB, command *exec.Cmd) io.Reader {
 	b.Helper()
-	out := must(command.StdoutPipe())(b)
+	out := relay.Must(command.StdoutPipe())(b)
 	command.Stderr = os.Stderr
-	check(b, command.Start())
+	relay.Check(b, command.Start())
 	c.pids = append(c.pids, command.Process.Pid)
 	b.Cleanup(func() {
 		command.Process.Kill()
@@ -84,7 +86,7 @@ func self(variable string, args ...string) *exec.Cmd {
 func bareChain(b testing.TB, to string) *chain {
 	c := &chain{address: to}
 	for range 2 {
-		line := must(bufio.NewReader(c.child(b, self("PROXY_BARE="+c.address))).ReadString('\n'))(b)
+		line := relay.Must(bufio.NewReader(c.child(b, self("PROXY_BARE="+c.address))).ReadString('\n'))(b)
 		c.address = strings.TrimSpace(line)
 	}
 	return c
@@ -115,7 +117,7 @@ func nginxChain(b testing.TB, to string) *chain {
 		config := fmt.Sprintf("load_module %s;\ndaemon off;\nmaster_process off;\npid %s/pid;\nerror_log /dev/null;\n"+
 			"worker_rlimit_nofile 40000;\nevents { worker_connections 30000; }\n"+
 			"stream { server { listen %s backlog=4096; proxy_pass %s; } }\n", module, dir, listen, c.address)
-		check(b, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o644))
+		relay.Check(b, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o644))
 		c.child(b, exec.Command(nginx, "-c", filepath.Join(dir, "nginx.conf"), "-p", dir))
 		c.address = listen
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
 // output runs the program and returns what it prints.
@@ -27,7 +29,7 @@ func output(t *testing.T, args ...string) string {
 func decoded(t *testing.T, args ...string) report {
 	t.Helper()
 	var r report
-	check(t, json.Unmarshal([]byte(output(t, append(args, "-json")...)), &r))
+	relay.Check(t, json.Unmarshal([]byte(output(t, append(args, "-json")...)), &r))
 	return r
 }
 
@@ -86,10 +88,10 @@ func TestTextShowsEveryFigure(t *testing.T) {
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join("testdata", "ingress.pcap.gz"), filepath.Join("testdata", "egress.pcap.gz")
-	plain := must(os.ReadFile(write(t, 96, records(t, "ingress.pcap.gz"))))(t)
+	plain := relay.Must(os.ReadFile(write(t, 96, records(t, "ingress.pcap.gz"))))(t)
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
-		check(t, os.WriteFile(path, data, 0o600))
+		relay.Check(t, os.WriteFile(path, data, 0o600))
 		return path
 	}
 	other, foreign := bytes.Clone(plain), bytes.Clone(plain)
@@ -128,9 +130,9 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 // What comes before the damage is measured, and that there is damage is told
 // beside it and by the exit code.
 func TestDamagedCapture(t *testing.T) {
-	plain := must(os.ReadFile(write(t, 96, records(t, "ingress.pcap.gz"))))(t)
+	plain := relay.Must(os.ReadFile(write(t, 96, records(t, "ingress.pcap.gz"))))(t)
 	damaged := filepath.Join(t.TempDir(), "damaged.pcap")
-	check(t, os.WriteFile(damaged, plain[:len(plain)*3/4], 0o600))
+	relay.Check(t, os.WriteFile(damaged, plain[:len(plain)*3/4], 0o600))
 	args := []string{"-before", damaged, "-after", "testdata/egress.pcap.gz", "-interval", "0"}
 	var text, encoded bytes.Buffer
 	for _, err := range []error{
@@ -146,7 +148,7 @@ func TestDamagedCapture(t *testing.T) {
 		}
 	}
 	var r report
-	check(t, json.Unmarshal(encoded.Bytes(), &r))
+	relay.Check(t, json.Unmarshal(encoded.Bytes(), &r))
 	if w := r.Intervals[0]; w.Sent.Exact < 5000 || w.Sent.Exact > 7800 || math.Abs(w.Mean.LDA-w.Mean.Exact) > tolerance(w) {
 		t.Errorf("of three quarters: %+v", w)
 	}
@@ -155,27 +157,10 @@ func TestDamagedCapture(t *testing.T) {
 // Ctrl-C leaves what was measured so far, whole JSON included.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	m := must(newMeter(0))(t)
-	c := must(open("", ""))(t)
+	m := relay.Must(newMeter(0))(t)
+	c := relay.Must(open("", ""))(t)
 	cancel()
 	if err := c.feed(ctx, m); err == nil || err.Error() != "interrupted" {
 		t.Errorf("%v", err)
-	}
-}
-
-// must returns a value, or ends the test if there is an error in its place.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		check(t, err)
-		return v
-	}
-}
-
-// check ends the test if there is an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -18,12 +19,12 @@ import (
 // records returns the packets of one of the shipped captures.
 func records(t *testing.T, name string) []trace.Record {
 	t.Helper()
-	file := must(os.Open(filepath.Join("testdata", name)))(t)
+	file := relay.Must(os.Open(filepath.Join("testdata", name)))(t)
 	defer file.Close()
-	r := must(trace.NewReader(file))(t)
+	r := relay.Must(trace.NewReader(file))(t)
 	var all []trace.Record
 	for rec, err := range r.All() {
-		check(t, err)
+		relay.Check(t, err)
 		rec.Frame = bytes.Clone(rec.Frame)
 		all = append(all, rec)
 	}
@@ -34,12 +35,12 @@ func records(t *testing.T, name string) []trace.Record {
 func write(t *testing.T, snaplen int, records []trace.Record) string {
 	t.Helper()
 	var b bytes.Buffer
-	w := must(trace.NewWriter(&b, records[0].Link, snaplen))(t)
+	w := relay.Must(trace.NewWriter(&b, records[0].Link, snaplen))(t)
 	for _, rec := range records {
-		check(t, w.Write(rec))
+		relay.Check(t, w.Write(rec))
 	}
 	path := filepath.Join(t.TempDir(), "capture.pcap")
-	check(t, os.WriteFile(path, b.Bytes(), 0o600))
+	relay.Check(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }
 
@@ -112,16 +113,16 @@ type passing struct {
 
 func meterOf(t *testing.T, all ...passing) (*report, error) {
 	t.Helper()
-	m := must(newMeter(time.Second))(t)
+	m := relay.Must(newMeter(time.Second))(t)
 	for _, one := range all {
-		check(t, m.update(one.side, one.time, hashing.Word(7, uint64(one.id))))
+		relay.Check(t, m.update(one.side, one.time, hashing.Word(7, uint64(one.id))))
 	}
 	return m.report()
 }
 
 func TestTimesBeforeTheEpoch(t *testing.T) {
 	const in, out, start = trace.Ingress, trace.Egress, math.MinInt64 + 1
-	r := must(meterOf(t, passing{in, start, 1}, passing{out, start + 1000, 1},
+	r := relay.Must(meterOf(t, passing{in, start, 1}, passing{out, start + 1000, 1},
 		passing{in, start + 25e8, 2}, passing{out, start + 25e8 + 3000, 2}))(t)
 	if r.Seconds != 2.500003 || len(r.Intervals) != 2 || r.Intervals[0].Mean.Exact != 1000 ||
 		r.Intervals[1].Start != 2 || r.Intervals[1].Mean.Exact != 3000 {
@@ -135,7 +136,7 @@ func TestTimesBeforeTheEpoch(t *testing.T) {
 // Where it is not known of any packet which of several it is, there is no
 // exact deviation, and from one usable cell none by LDA; zero is not one.
 func TestNoDeviation(t *testing.T) {
-	r := must(meterOf(t,
+	r := relay.Must(meterOf(t,
 		passing{trace.Ingress, 0, 1}, passing{trace.Ingress, 0, 7},
 		passing{trace.Ingress, 15e8, 1}, passing{trace.Ingress, 15e8, 7},
 		passing{trace.Egress, 16e8, 1}, passing{trace.Egress, 16e8, 7},

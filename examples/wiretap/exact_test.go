@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -71,7 +72,7 @@ func (e *exact) take(place int, packets iter.Seq[captured]) {
 func (e *exact) truth(t *testing.T) *truth {
 	all := new(truth)
 	for _, r := range e.rings {
-		check(t, r.drain())
+		relay.Check(t, r.drain())
 		_, dropped := r.statistics()
 		all.Dropped += dropped
 	}

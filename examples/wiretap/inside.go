@@ -93,17 +93,23 @@ func (m *inside) open(key string) error {
 	for i := range m.points {
 		point, err := kernel.New(c)
 		if err != nil {
-			return explain(err)
+			return permitted(err)
 		}
 		m.points[i] = point
 		if err := m.attach(i); err != nil {
-			return fmt.Errorf("%v: %w", m.places[i], explain(err))
+			return fmt.Errorf("%v: %w", m.places[i], permitted(err))
 		}
 	}
-	if err := m.begin(m.points[0].Config().LDA); err != nil {
+	var err error
+	if m.all, err = lda.NewAccumulator(m.points[0].Config().LDA); err != nil {
 		return err
 	}
-	return errors.Join(m.restart()...)
+	// Both begin with one rotation: what only one of them has counted until now, because
+	// it was attached first, is nobody's loss.
+	of, errs := m.rotate()
+	m.release(of)
+	m.all.Gap()
+	return errors.Join(errs...)
 }
 
 func (m *inside) attach(i int) error {
@@ -112,23 +118,6 @@ func (m *inside) attach(i int) error {
 		hook = kernel.Egress
 	}
 	return programs.In(p.namespace, func() error { return m.points[i].Attach(p.device, hook) })
-}
-
-// begin makes room for what the points count, with packets on their way already.
-func (m *inside) begin(cells lda.Config) (err error) {
-	if m.all, err = lda.NewAccumulator(cells); err == nil {
-		m.all.Gap()
-	}
-	return err
-}
-
-// restart begins at both points with one rotation: what only one of them has
-// counted until now, because it was attached first, is nobody's loss.
-func (m *inside) restart() []error {
-	of, errs := m.rotate()
-	m.release(of)
-	m.all.Gap()
-	return errs
 }
 
 func (m *inside) close() {
@@ -172,7 +161,9 @@ func (m *inside) compare() []error {
 		m.now.PassedOver += c.NotIP + c.Truncated + c.Malformed + c.Deep
 		m.now.Bundles += c.Bundles
 	}
-	if err := m.add(of[0], of[1]); err != nil {
+	m.now.begins = m.now.begins || m.cuts < settling
+	m.cuts++
+	if err := m.all.Add(of[0].Start, of[0].End, of[0].Aggregator, of[1].Aggregator); err != nil {
 		return append(errs, err)
 	}
 	for i, err := range errs {
@@ -182,13 +173,6 @@ func (m *inside) compare() []error {
 		}
 	}
 	return errs
-}
-
-// add adds what both points saw of an interval.
-func (m *inside) add(from, to *kernel.Interval) error {
-	m.now.begins = m.now.begins || m.cuts < settling
-	m.cuts++
-	return m.all.Add(from.Start, from.End, from.Aggregator, to.Aggregator)
 }
 
 // end ends a second.
@@ -243,12 +227,4 @@ func (m *inside) row() *row {
 	}}
 	r.problem(of.problem)
 	return r
-}
-
-// explain adds to an error what the program needs.
-func explain(err error) error {
-	if errors.Is(err, kernel.ErrPrivilege) {
-		return fmt.Errorf("%w; run it as root", err)
-	}
-	return err
 }

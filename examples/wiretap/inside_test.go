@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda/kernel"
 )
@@ -59,7 +60,7 @@ func TestInsideBegins(t *testing.T) {
 		var d hoplag.Delay
 		for range 50 { // until the neighbour is known, and few are on their way
 			time.Sleep(200 * time.Millisecond)
-			check(t, errors.Join(m.compare()...))
+			relay.Check(t, errors.Join(m.compare()...))
 			m.end()
 			d = m.row().Report.Forth
 			if off := int64(d.Sent) - int64(d.Received); d.Sent >= 20 && off*off <= int64(d.Sent*d.Sent/9) {
@@ -69,11 +70,11 @@ func TestInsideBegins(t *testing.T) {
 		t.Errorf("sent %d, received %d, want as many within a third", d.Sent, d.Received)
 	}
 	counts()
-	check(t, programs.Command("ip -n "+lab.Names[0]+" link del eth0"))
+	relay.Check(t, programs.Command("ip -n "+lab.Names[0]+" link del eth0"))
 	if err := errors.Join(m.compare()...); !errors.Is(err, kernel.ErrDetached) {
 		t.Errorf("error %v, want ErrDetached", err)
 	}
-	check(t, lab.Run(cable...))
+	relay.Check(t, lab.Run(cable...))
 	m.compare()
 	m.end()
 	m.row()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/kernel"
 )
 
 // cells count the packets at a place. There are more than in the library's
@@ -60,8 +61,8 @@ func (p place) String() string {
 
 // permitted adds to an error what the program needs.
 func permitted(err error) error {
-	if errors.Is(err, os.ErrPermission) {
-		return fmt.Errorf("%w; run it as root, or with CAP_NET_RAW", err)
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, kernel.ErrPrivilege) {
+		return fmt.Errorf("%w; run it as root", err)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -147,7 +148,7 @@ func measureRing(b testing.TB, s *blaster, r *ring, frames int, take func(iter.S
 		for uint64(sent)-min(uint64(sent), r.taken.Load()-first) > window {
 			time.Sleep(50 * time.Microsecond)
 		}
-		check(b, s.send())
+		relay.Check(b, s.send())
 	}
 	if err := r.drain(); err != nil {
 		b.Error(err)
@@ -271,7 +272,7 @@ func measureTcpdump(b *testing.B, s *blaster, namespace string, frames int) time
 	}
 	time.Sleep(time.Second)
 	for sent := 0; sent < frames; sent += s.slots {
-		check(b, s.send())
+		relay.Check(b, s.send())
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(100 * time.Millisecond)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/examples/internal/relay"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -30,14 +31,6 @@ func needsLab(t testing.TB) {
 	}
 	if testing.Short() {
 		t.Skip("takes seconds")
-	}
-}
-
-// check ends the test if there is an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -184,7 +177,7 @@ func TestOwnDropsAreNoLosses(t *testing.T) {
 		r := &row{seen: seen{Dropped: c.dropped}}
 		r.Report.Forth.Lost, r.Report.Forth.Extra = c.lost, c.extra
 		r.problem()
-		check(t, o.row(r))
+		relay.Check(t, o.row(r))
 		if got := [2]uint64{r.Report.Forth.Lost, r.Report.Forth.Extra}; got != c.want {
 			t.Errorf("row %d: %v lost and extra, want %v", i, got, c.want)
 		}
