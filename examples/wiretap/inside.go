@@ -203,22 +203,24 @@ func (m *inside) row() *row {
 		Delay: result.Delay, Sent: result.Sent, Received: result.Received, Lost: result.Lost, Extra: result.Extra,
 		Outstanding: result.Outstanding, Err: err,
 	}
-	if d.Sent+d.Received == 0 {
+	switch certain := result.MeanInterval(0.999); {
+	case d.Sent+d.Received == 0:
 		d.Err = hoplag.ErrIdle
-	}
-	of.Sent, of.Received = d.Sent, d.Received
-	m.sum = m.sum.plus(of.seen, 1)
-	if of.begins {
-		d.Lost, d.Extra = 0, 0
-	}
-	if d.Err == nil {
-		d.MeanInterval95, d.Certain = result.MeanInterval(0.95), result.MeanInterval(0.999)
+	case err == nil && certain.High < 0:
+		d.Err = fmt.Errorf("packets pass %v before %v: are the places the wrong way round?", m.places[1], m.places[0])
+	case err == nil:
+		d.Mean, d.MeanInterval95, d.Certain = max(0, d.Mean), result.MeanInterval(0.95), certain
 		d.MeanInterval95.Low, d.Certain.Low = max(0, d.MeanInterval95.Low), max(0, d.Certain.Low)
 		for _, p := range []float64{0.5, 0.9, 0.99} {
 			if q, err := m.all.Distribution().Quantile(p, 0.95); err == nil {
 				d.Quantiles = append(d.Quantiles, q)
 			}
 		}
+	}
+	of.Sent, of.Received = d.Sent, d.Received
+	m.sum = m.sum.plus(of.seen, 1)
+	if of.begins {
+		d.Lost, d.Extra = 0, 0
 	}
 	m.all.Reset()
 	r := &row{seen: of.seen, Report: hoplag.Report{

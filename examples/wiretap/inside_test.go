@@ -5,12 +5,15 @@ package main
 import (
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/examples/internal/relay"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/programs"
+	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/kernel"
 )
 
@@ -19,6 +22,29 @@ var cable = []string{
 	"ip link add eth0 netns {0} type veth peer name eth0 netns {1}",
 	"ip -n {0} addr add 10.96.0.1/24 dev eth0", "ip -n {1} addr add 10.96.0.2/24 dev eth0",
 	"ip -n {0} link set eth0 up", "ip -n {1} link set eth0 up",
+}
+
+// Where all packets come to the second place first, there is no delay.
+func TestWrongWayRound(t *testing.T) {
+	for late, say := range []string{"wrong way round", ""} { // which place is later
+		m := &inside{all: relay.Must(lda.NewAccumulator(cells))(t), cuts: settling}
+		var seen [2]*lda.Aggregator
+		for i := range seen {
+			seen[i] = relay.Must(lda.New(cells))(t)
+			for k := range int64(1000) {
+				seen[i].Update(hashing.Word(1, uint64(k)), k*900+int64(1-i^late)*3000)
+			}
+		}
+		for end := int64(1e6); end < 2e7; end += 1e6 {
+			relay.Check(t, m.all.Add(end-1e6, end, seen[0], seen[1]))
+			seen[0].Reset()
+			seen[1].Reset()
+		}
+		m.end()
+		if err := m.row().Report.Forth.Err; (err != nil) != (say != "") || err != nil && !strings.Contains(err.Error(), say) {
+			t.Errorf("place %d is late: error %v, want %q", late, err, say)
+		}
+	}
 }
 
 // Points in the kernel begin with one rotation, though one was attached before the
