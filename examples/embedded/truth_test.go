@@ -162,7 +162,7 @@ func (m *bench) agrees(t *testing.T, way string, got *measured, want *truth) {
 	low, high := 0.95*got.low/got.known, 1.05*got.high/got.known
 	off := mean < 0.9*exact || mean > 1.1*exact || got.known == float64(want.came)
 	if off && !(low <= exact && exact <= high) && want.greatest < 50*time.Millisecond {
-		t.Errorf("%s: the mean is %s, and not %s (%s to %s)", way, hoplag.Format(exact), hoplag.Format(mean), hoplag.Format(low), hoplag.Format(high))
+		t.Errorf("%s: a mean of %s (%s to %s), want %s", way, hoplag.Format(mean), hoplag.Format(low), hoplag.Format(high), hoplag.Format(exact))
 	}
 }
 

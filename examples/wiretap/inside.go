@@ -85,22 +85,19 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 }
 
 // open loads the points and attaches them.
-func (m *inside) open(key string) error {
+func (m *inside) open(key string) (err error) {
 	c := kernel.DefaultConfig
 	c.Clock = kernel.Boot // one clock for both
 	c.LDA = cells
 	c.Seed = uint64(hashing.Digest(0, []byte(key)))
 	for i := range m.points {
-		point, err := kernel.New(c)
-		if err != nil {
-			return permitted(err)
+		if m.points[i], err = kernel.New(c); err == nil {
+			err = m.attach(i)
 		}
-		m.points[i] = point
-		if err := m.attach(i); err != nil {
+		if err != nil {
 			return fmt.Errorf("%v: %w", m.places[i], permitted(err))
 		}
 	}
-	var err error
 	if m.all, err = lda.NewAccumulator(m.points[0].Config().LDA); err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type sourceFile struct {
 
 // allSources calls f for every Go file, tests and nested modules included.
 func allSources(t *testing.T, f func(*sourceFile)) {
-	t.Helper()
+	os.Chdir(".") // tells the go command, which keeps results for as long as files do not change, where they are
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -117,7 +117,7 @@ var sizes = map[string][2]int{
 	"hashing":        {1650, 2400},
 	"queue":          {3180, 3200},
 	"internal":       {1505, 2257},
-	"examples":       {6000, 4471},
+	"examples":       {6000, 4500},
 	"bench":          {11000, 3495},
 }
 
