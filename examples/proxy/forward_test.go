@@ -154,16 +154,16 @@ func TestStreamingServer(t *testing.T) {
 			_, err = server.WriteTo([]byte("news"), from)
 		}
 	}()
-	ingress, egress := between(t, server.LocalAddr().String(), func(h *half) { h.idle = 200 * time.Millisecond })
+	ingress, egress := between(t, server.LocalAddr().String(), func(h *half) { h.idle = time.Second })
 	conn := dialTo(t, "udp", ingress)
 	io.WriteString(conn, "subscribe")
-	for range 40 {
+	for range 75 {
 		if _, err := conn.Read(make([]byte, 100)); err != nil {
 			t.Fatalf("cut off: %v", err)
 		}
 	}
 	server.Close()
-	for range 100 { // then it is idle
+	for range 500 { // then it is idle
 		time.Sleep(20 * time.Millisecond)
 		ingress.mu.Lock()
 		egress.mu.Lock()
