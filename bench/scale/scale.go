@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"maps"
@@ -24,15 +23,15 @@ import (
 //go:embed costs.csv
 var measured string
 
-func main() { programs.Main("scale", run) }
-
-func run(_ context.Context, args []string, stdout, stderr io.Writer) error {
-	f := programs.NewFlags("scale", "Scale prints the tables of docs/SCALE.md, by costs.csv beside it. It has no flags.", stderr)
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	pages(stdout, read(measured))
-	return nil
+func main() {
+	programs.Main("scale", func(_ context.Context, args []string, stdout, stderr io.Writer) error {
+		f := programs.NewFlags("scale", "Scale prints the tables of docs/SCALE.md, by costs.csv beside it. It has no flags.", stderr)
+		if err := f.Parse(args); err != nil {
+			return err
+		}
+		pages(stdout, read(measured))
+		return nil
+	})
 }
 
 // costs are by name, and by the rate or number that they were measured at.
@@ -40,19 +39,16 @@ type costs map[string]map[float64]float64
 
 func read(text string) costs {
 	c := costs{}
-	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		panic(err)
-	}
-	for _, row := range rows {
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSpace(line), ",")
 		var at, value float64
-		if _, err := fmt.Sscan(row[1]+" "+row[2], &at, &value); err != nil {
+		if _, err := fmt.Sscan(fields[1]+" "+fields[2], &at, &value); err != nil {
 			panic(err)
 		}
-		if c[row[0]] == nil {
-			c[row[0]] = map[float64]float64{}
+		if c[fields[0]] == nil {
+			c[fields[0]] = map[float64]float64{}
 		}
-		c[row[0]][at] = value
+		c[fields[0]][at] = value
 	}
 	return c
 }
@@ -62,11 +58,10 @@ func read(text string) costs {
 func (c costs) of(name string, at float64) float64 {
 	known := slices.Sorted(maps.Keys(c[name]))
 	i := min(max(1, slices.IndexFunc(append(known, math.Inf(1)), func(x float64) bool { return x >= at })), len(known)-1)
-	if i < 1 || known[i-1] == 0 || c[name][at] > 0 {
+	if c[name][at] > 0 || i < 1 || known[i-1] == 0 {
 		return c[name][at]
 	}
-	slope := c.slope(name, known[i-1], known[i])
-	return c[name][known[i-1]] * math.Pow(at/known[i-1], slope)
+	return c[name][known[i-1]] * math.Pow(at/known[i-1], c.slope(name, known[i-1], known[i]))
 }
 
 // slope returns the power of the rate with which a cost grows.
@@ -121,16 +116,22 @@ func pages(out io.Writer, c costs) {
 	fmt.Fprintf(out, "A tap spends %.0f ns on a frame, %.0f to identify it and %.0f to record it in a burst: %.0f million frames a\n"+
 		"second and core beside what takes them off the wire. A message that a program reports takes %.0f ns.\n\n",
 		frame, c.of("ns to identify a frame", 0), c.of("ns to record an identity in a burst", 0), 1e3/frame, c.of("ns to record a message", 0))
-	cpu := []any{"ms of a core a second, of a pair"}
-	records := []any{"records a second and core"}
+	const cpu, records = "ms of a core a second, of a pair", "records a second and core"
+	c[cpu], c[records] = map[float64]float64{}, map[float64]float64{}
 	for _, rate := range rates {
-		cpu, records = append(cpu, 1e3*c.pair(rate)), append(records, recordsEach/c.pair(rate))
+		c[cpu][rate], c[records][rate] = 1e3*c.pair(rate), recordsEach/c.pair(rate)
 	}
-	slope := math.Log(c.pair(1e7)/c.pair(1e4)) / math.Log(1e3)
-	head := []any{"packets a second", "10³", "10⁴", "10⁵", "10⁶", "10⁷", "slope"}
-	table(out, head, c.by("ms a second of a point"), c.by("KB a second from a point"), c.by("KiB of a point"),
-		c.by("µs to take a record"), c.by("µs to report"), append(cpu, fmt.Sprintf("%.2f", slope)),
-		append(records, fmt.Sprintf("%.2f", -slope)), c.by("KiB of a pair"), c.by("bytes of a report"))
+	table(out, []any{"packets a second", "10³", "10⁴", "10⁵", "10⁶", "10⁷", "slope"}, c.by("ms a second of a point"),
+		c.by("KB a second from a point"), c.by("KiB of a point"), c.by("µs to take a record"), c.by("µs to report"),
+		c.by(cpu), c.by(records), c.by("KiB of a pair"), c.by("bytes of a report"))
+	most, ns := 1e3, 1e3/(5120*recordsEach/2.) // a cell of lda.DefaultConfig and a cut
+	for cores*c.of(records, most) > 30_000 {
+		most *= 1.01
+	}
+	fmt.Fprintf(out, "A report walks several times over the 5,120 cells of each cut: %.0f ns for each at 10⁴ packets a second, when\n"+
+		"most are empty, and %.0f at 10⁷. A process on %d cores takes 30,000 records a second where each pair has up to %s\n"+
+		"packets a second, and %s at 10⁴.\n\n", ns*c.of("µs to report", 1e4), ns*c.of("µs to report", 1e7),
+		cores, number(math.Round(most/100)*100), number(cores*c.of(records, 1e4)))
 	rows := [][]any{{"pairs in one process, 10⁴ packets a second each", "10", "100", "1,000", "5,000"}}
 	for _, name := range []string{"µs to take a record", "µs to report", "KiB of a pair"} {
 		row := []any{name, c.of(name, 1e4)}
@@ -150,8 +151,7 @@ func pages(out io.Writer, c costs) {
 	networks(out, c)
 }
 
-// A network is one to be measured.
-type network struct {
+type network struct { // to be measured
 	name  string
 	pairs int
 	rate  float64 // packets a second of each

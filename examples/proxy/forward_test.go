@@ -89,7 +89,7 @@ func echoes(conn net.Conn, datagrams int) (n int) {
 	b := make([]byte, 100)
 	for i := range datagrams {
 		fmt.Fprintf(conn, "datagram %d", i)
-		conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		conn.SetReadDeadline(time.Now().Add(time.Second))
 		if _, err := conn.Read(b); err == nil {
 			n++
 		}
