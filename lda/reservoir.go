@@ -41,8 +41,11 @@ func (r *reservoir) add(delay, weight float64) {
 		return
 	}
 	// Raise the bar until about a fifth of the sample is gone.
-	_, mean := r.weights()
-	for r.bar = max(r.bar, mean/2); len(r.samples) > reservoirSize*5/6; {
+	inverse := 0.0
+	for _, s := range r.samples {
+		inverse += 1 / s.weight
+	}
+	for r.bar = max(r.bar, reservoirSize/2/inverse); len(r.samples) > reservoirSize*5/6; {
 		r.bar *= 1.2
 		all := r.samples
 		r.samples = all[:0]
@@ -52,23 +55,13 @@ func (r *reservoir) add(delay, weight float64) {
 	}
 }
 
-// weights returns the greatest weight and the harmonic mean of all.
-func (r *reservoir) weights() (greatest, mean float64) {
-	inverse := 0.0
-	for _, s := range r.samples {
-		greatest = max(greatest, s.weight)
-		inverse += 1 / s.weight
-	}
-	return greatest, float64(len(r.samples)) / inverse
-}
-
 // appendDelays appends a sample in which every packet is represented alike: of
-// those that stand for less than others a part is left out. None stands for
-// more than eight times the harmonic mean, which a few that stand for many
-// hardly change.
+// those that stand for less than others a part is left out.
 func (r *reservoir) appendDelays(delays []float64) []float64 {
-	greatest, mean := r.weights()
-	most, random := min(greatest, 8*mean), r.random
+	most, random := 0.0, r.random
+	for _, s := range r.samples {
+		most = max(most, s.weight)
+	}
 	for _, s := range r.samples {
 		if chosen(&random, s.weight, most) {
 			delays = append(delays, s.delay)

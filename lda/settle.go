@@ -41,25 +41,23 @@ func (s *settlement) relative(packets, wrapped uint64) float64 {
 // multiple of 2^bits at count 0 if the first ones had wrapped as well; that starts the
 // search again.
 func settle(all *pairing) (s settlement, err error) {
-	var present uint64 // bit i: there are counts of i+1 bits
 	least, first := uint64(math.MaxUint64), uint64(0)
 	for n, sum := range all.all() {
-		present |= 1 << (bits.Len64(n) - 1)
 		if n < least {
 			least, first = n, sum
 		}
 	}
 	switch {
-	case present == 0 && all.any: // there are hardly any but those in overfull cells
+	case least == math.MaxUint64 && all.any: // there are hardly any but those in overfull cells
 		all.any = false
 		return settle(all)
-	case present == 0:
+	case least == math.MaxUint64:
 		return s, estimate.ErrNoSamples
 	}
 	s.width = int(all.up.config.SumBits)
 	s.base = int64(math.Round(float64(estimate.SignExtend(first, s.width)) / float64(least)))
 	if s.width < 64 {
-		if err := s.unwrap(all, present); err != nil {
+		if err := s.unwrap(all); err != nil {
 			return s, err
 		}
 	}
@@ -73,10 +71,10 @@ func settle(all *pairing) (s settlement, err error) {
 }
 
 // unwrap moves the base to the mean, relative to which no sum has wrapped.
-func (s *settlement) unwrap(all *pairing, present uint64) error {
+func (s *settlement) unwrap(all *pairing) error {
 	modulus := math.Ldexp(1, s.width)
 	for range 4 {
-		l := s.line(all, present)
+		l := s.line(all)
 		intercept, slope, doubt := l.fit()
 		if math.Abs(intercept) > modulus/2 {
 			s.base += int64(math.Round(slope))
@@ -100,9 +98,8 @@ type line struct {
 }
 
 // line takes the cells by rising count, to powers of two.
-func (s *settlement) line(all *pairing, present uint64) (l line) {
-	for ; present != 0; present &= present - 1 {
-		size := bits.TrailingZeros64(present) + 1
+func (s *settlement) line(all *pairing) (l line) {
+	for size := range 33 {
 		for n, sum := range all.all() {
 			if bits.Len64(n) != size {
 				continue
