@@ -54,9 +54,19 @@ type Accumulator struct {
 	delays  []float64 // a sample, if current
 	counts  counted   // since the last end
 	pairs   pairs
-	unlike  int // packets that count as lost at the end of the report, though cells have not settled
-	before  int // and at its beginning
+	unlike  unsettled // at the end of the report
+	before  unsettled // and at its beginning
 }
+
+// unsettled is about packets that are outstanding in cells that always have some on
+// their way, and so do not tell which are lost.
+type unsettled struct {
+	lost  int     // of them
+	onWay float64 // most packets that were on their way lately
+}
+
+// fadingOnWay is how much of that each report leaves.
+const fadingOnWay = 0.97
 
 // An ending is where a report ends, and what it counted.
 type ending struct {
@@ -108,7 +118,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // way begins with a Gap, too: what comes without having been sent is Extra.
 func (a *Accumulator) Gap() {
 	a.underWay = true
-	a.before, a.unlike = 0, 0
+	a.before, a.unlike = unsettled{}, unsettled{}
 	if !a.started {
 		return
 	}
@@ -441,13 +451,16 @@ func (a *Accumulator) Estimate() (Result, error) {
 // tellUnsettled counts as lost the packets outstanding that are more than can be on
 // their way, which cells that settled tell, and what it counted before no more.
 func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
-	lost := a.before
-	if n := whole.last.Packets; whole.received > 0 && n > 0 {
-		lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n))
+	a.unlike = unsettled{a.before.lost, a.before.onWay}
+	if whole.received > 0 {
+		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*a.before.onWay)
 	}
-	a.unlike = min(max(0, lost), int(r.Outstanding))
-	r.Outstanding -= uint64(a.unlike)
-	more := int(r.Lost) + a.unlike - a.before
+	if n := a.unlike.onWay; whole.received > 0 && n > 0 {
+		a.unlike.lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n))
+	}
+	a.unlike.lost = min(max(0, a.unlike.lost), int(r.Outstanding))
+	r.Outstanding -= uint64(a.unlike.lost)
+	more := int(r.Lost) + a.unlike.lost - a.before.lost
 	r.Lost = uint64(max(0, more))
 	r.Extra += uint64(max(0, -more))
 }
