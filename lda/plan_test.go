@@ -10,18 +10,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-func TestShifts(t *testing.T) {
-	for _, c := range []struct {
-		rows int
-		lost float64
-		want uint8 // the least s with 2^-s ≤ m/L
-	}{{1024, 0, 0}, {1024, 1024, 0}, {1024, 1025, 1}, {1024, 50_000, 6}, {1024, 1e6, 10}, {1, 1e12, 32}} {
-		if got := shiftFor(c.rows, c.lost); got != c.want {
-			t.Errorf("shiftFor(%d, %v) = %d, want %d", c.rows, c.lost, got, c.want)
-		}
-	}
-}
-
 var planDemand = Demand{
 	Packets: 1e6, LowLoss: 0.0001, HighLoss: 0.05,
 	MeanError: 0.1, Confidence: 0.98, Variation: 1,

@@ -1,37 +1,11 @@
 package programs
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"testing"
 	"time"
 
 	"github.com/hoplag/hoplag"
 )
-
-type full struct{}
-
-func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
-
-func TestRows(t *testing.T) {
-	var out bytes.Buffer
-	rows := &Rows{W: &out}
-	rows.Printf("row\n")
-	rows.Object(map[string]int{"A": 1})
-	if rows.Err != nil || out.String() != "row\n{\"A\":1}\n" {
-		t.Errorf("%v\n%s", rows.Err, &out)
-	}
-	rows.W = full{}
-	rows.Printf("lost")
-	if rows.W = &out; !errors.Is(rows.Err, io.ErrShortWrite) {
-		t.Errorf("a full disk: %v", rows.Err)
-	}
-	before := out.Len()
-	if rows.Object(1); out.Len() != before {
-		t.Error("it prints after an error")
-	}
-}
 
 func TestMissing(t *testing.T) {
 	at := time.Date(2024, 1, 2, 3, 4, 5, 6e6, time.UTC)
