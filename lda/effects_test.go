@@ -40,8 +40,7 @@ func (g grouped) pass(t *testing.T, seed uint64) (up, down *Aggregator, truth es
 	return up, down, truth, estimate.NewEmpirical(delays)
 }
 
-// Groups too small to overfill a cell leave every interval right. The whole table,
-// with captured identities, is the experiment ours-repeats.
+// Groups too small to overfill a cell leave every interval right; ours-repeats has captured ones.
 func TestSmallGroups(t *testing.T) {
 	const runs = 4
 	blindMean, blindDeviation, blindQuantile := 0, 0, 0
@@ -124,8 +123,7 @@ func TestFewLostCopies(t *testing.T) {
 // Packets that do not repeat raise no alarm, whatever is lost.
 func TestNoFalseRepeats(t *testing.T) {
 	for seed := range uint64(30) {
-		packets := []int{20, 1000, 20_000, 150_000}[seed%4]
-		g := grouped{packets: packets, group: 1, share: 0.05 * float64(seed%2), loss: 0.3, otherLoss: 0.02 * float64(seed%3)}
+		g := grouped{[]int{20, 1000, 20_000, 150_000}[seed%4], 1, 0.05 * float64(seed%2), 0.3, 0.02 * float64(seed%3)}
 		up, down, _, _ := g.pass(t, seed)
 		r, err := Estimate(up, down)
 		d, _ := Distribute(up, down)

@@ -113,9 +113,8 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// After a pause packets may be slow, and it takes as long to know which of the next ones are lost. The
-// share that was lost before still tells how many. Were none expected, the means of most reports
-// after it would count the ages of lost packets, and be twice and four times too great.
+// After a pause packets may be slow, and it takes as long to know which of the next ones are lost. The share
+// that was lost before still tells how many. Were none expected, most means would be twice too great.
 func TestLossAfterPause(t *testing.T) {
 	var mean covered
 	for seed := range uint64(3) {
@@ -196,11 +195,10 @@ func TestCopiesThatAreLost(t *testing.T) {
 func TestWaitingIsNotLoss(t *testing.T) {
 	run, lost, extra, missing := new(cutRun), 0, 0, 0
 	run.pass(t, sends(3, 240e9, func(r *rand.Rand, sent int64) int64 {
-		switch phase := sent % 40e9; {
-		case r.Float64() < 0.1:
+		if r.Float64() < 0.1 {
 			missing++
 			return -1
-		case phase < 15e9 && r.Float64() < 0.4:
+		} else if phase := sent % 40e9; phase < 15e9 && r.Float64() < 0.4 {
 			return sent - phase + 15e9 + int64(1e6*r.Float64())
 		}
 		return sent + 7e6

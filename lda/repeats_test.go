@@ -71,3 +71,29 @@ func TestRepeats(t *testing.T) {
 		}
 	}
 }
+
+// What chance makes of counts is within their limit, of which copies, however many they
+// are, leave little above: less than the normal limit and a correction for the skewness.
+func TestUsualCounts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 2))
+	const n = 1024
+	for _, load := range []float64{0, 0.01, 1, 10, 170} {
+		for _, copies := range []uint64{0, 1000, 1_000_000_000} {
+			cells := make([]cell, n)
+			for range int(load * n) {
+				cells[rng.IntN(n)].tally++
+			}
+			greatest := uint64(0)
+			for i := range cells {
+				greatest = max(greatest, cells[i].tally)
+			}
+			cells[7].tally += copies
+			u := usualCounts(cells, uint64(load*n)+copies, max(greatest, cells[7].tally))
+			rarity := math.Log(n * 1e6)
+			said := load + math.Sqrt(2*load*rarity) + rarity
+			if u.most < greatest || copies > 0 && float64(u.most) > 1.1*said || math.Abs(u.mean-load) > 0.1*load+0.01 {
+				t.Errorf("load %v, %d copies: %+v, want a mean of %v and about %v at most", load, copies, u, load, said)
+			}
+		}
+	}
+}
