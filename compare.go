@@ -122,11 +122,11 @@ func (c *comparison) hold() (cuts int64) {
 		if w.total == nil {
 			continue
 		}
-		if settling := int64(w.total.Settling()); settling < unsettled {
-			cuts = max(cuts, min(settling*w.cuts, unsettled))
-		} else {
-			cuts = max(cuts, min(settling, longestHold*c.cuts))
+		most := int64(unsettled)
+		if !w.timed {
+			most = min(most, longestHold*c.cuts)
 		}
+		cuts = max(cuts, min(int64(w.total.Settling())*w.cuts, most))
 	}
 	return cuts
 }
@@ -246,6 +246,7 @@ type way struct {
 	added  int64  // to the delays of the current report, ns
 	sooner int64  // by how much the sender's cuts end sooner than the receiver's in it, ns
 	placed bool   // these are valid
+	timed  bool   // it is known how long packets take
 	told   ended  // the latest report that was told
 
 	tardy  []tardy // packets that points counted late, since the oldest report began
@@ -301,7 +302,7 @@ func (w *way) open(begins bool) {
 // begin records that what was on its way is unknown. The delays of before and
 // after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
-	w.begins, w.least = true, least{}
+	w.begins, w.timed, w.least = true, false, least{}
 	if w.total == nil {
 		return
 	}
@@ -343,8 +344,10 @@ func (w *way) finish() {
 	}
 }
 
-// incomplete reports whether receptions of the oldest report wait for a pair.
-func (w *way) incomplete() bool { return w.ending && len(w.ended) == 1 }
+// incomplete reports whether receptions of the oldest report wait for a pair, or some may be on their way.
+func (w *way) incomplete() bool {
+	return w.ending && len(w.ended) == 1 || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
+}
 
 // compare takes what both points counted between two moments, nil if nothing, and
 // gives it back. It calls sample for packets that were alone in a cell at both points.
@@ -443,6 +446,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)
+	w.timed = w.timed || err == nil
 	d.Lost, d.Extra = w.counts(&r, fresh)
 	w.account(&d)
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {

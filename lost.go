@@ -224,7 +224,7 @@ type whichFunc func(direction int, trails []areas.Trail, take func([]areas.Trail
 // tell ends the report of the cuts after one and up to another, and says which messages
 // it lost.
 func (w *way) tell(m *meeting, from, to int64, fresh bool) Delay {
-	if w.incomplete() { // in vain
+	if w.ending && len(w.ended) == 1 { // it waits in vain
 		w.finish()
 		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 	}

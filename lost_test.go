@@ -16,10 +16,10 @@ import (
 )
 
 // Of a thousand messages a second each way, what is lost is named both ways, by
-// number and time, whatever the clocks say; and nothing else is.
+// number and time, whatever the clocks say and however many cuts a report has; and nothing else is.
 func TestMissing(t *testing.T) {
 	for _, ahead := range []time.Duration{0, -40 * time.Millisecond, 72 * time.Hour} {
-		onLink(t, Config{Key: testKey, ClocksAgree: ahead == 0}, ahead, func(t *testing.T, l *link) {
+		onLink(t, Config{Key: testKey, ClocksAgree: ahead == 0, Cut: time.Second / 50, Report: time.Second}, ahead, func(t *testing.T, l *link) {
 			drop := func(i int) time.Duration {
 				if i%29 == 7 || i%1000 > 900 && i%1000 < 950 {
 					return -1

@@ -46,7 +46,7 @@ type Report struct {
 	// Begins says that a point began anew at Start or up to ten cuts before: it was
 	// started, its clock was set, or it was unreachable for longer than its
 	// Config.History. Packets on their way then are not counted, and Lost and Extra are
-	// unknown, and 0.
+	// unknown, and 0: what is lost until a cut after the report is not told.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely:

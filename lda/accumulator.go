@@ -184,16 +184,16 @@ func (a *Accumulator) add(start, end int64, up, down *Aggregator) error {
 	a.cut(start, up, down)
 	a.areas.Next(end)
 	if len(a.ends) == 0 {
-		// What is settled goes into the whole, so that memory stays fixed.
-		if n := a.areas.Cuts() - a.Settling(); n-a.from >= foldedCuts {
+		// What is settled goes into the whole, from where nobody takes packets out, so that memory stays fixed.
+		if n := a.areas.Cuts() - a.Settling(); n-a.from >= foldedCuts && a.counts.Cells+16*(n-a.from) >= mostKept {
 			a.fold(n)
 		}
 	}
 	return nil
 }
 
-// foldedCuts is how many settled intervals are added up at once.
-const foldedCuts = 32
+// foldedCuts is how many settled intervals are added up at once, in reports of so many cells.
+const foldedCuts, mostKept = 32, 1 << 15
 
 // sameButShifts reports whether two Configs have the same cells.
 func (c *Config) sameButShifts(o *Config) bool {
@@ -435,7 +435,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.maybe = uint64(min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1)))) * float64(r.spoken))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	all := math.Sqrt(whole.scatter / whole.received)
-	if whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
+	if r.copied > 0 && whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
 		// Copies of a packet are not alone.
 		r.Repeats.aloneDegrees, r.StdDev = r.deviationDegrees, all
 	}
