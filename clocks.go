@@ -296,7 +296,7 @@ func (d *Delay) backwards(samples estimate.Empirical, added float64) bool {
 
 // unsettle says what is known of a delay without the clocks: no delay is negative,
 // so the mean is no less than its distance from the least one.
-func (d *Delay) unsettle(why string, samples estimate.Empirical, told *ended) {
+func (d *Delay) unsettle(why string, samples estimate.Empirical, told *placing) {
 	if d.Err != nil {
 		return
 	}

@@ -39,6 +39,7 @@ type held struct {
 	Report
 	ended int64
 	of    sessions
+	ways  [2]placing
 }
 
 func newComparison(c Config) *comparison {
@@ -61,7 +62,7 @@ func (c *comparison) last(report int64) int64 { return (report+1)*c.cuts - 1 }
 // of the second point, is so much later that it will not be.
 func (c *comparison) next(cut int64) (Report, bool) {
 	for {
-		waits := c.ways[forth].incomplete() || c.ways[back].incomplete()
+		waits := c.ways[forth].incomplete(len(c.held) == 1) || c.ways[back].incomplete(len(c.held) == 1)
 		if len(c.held) > 0 && (c.paired >= c.held[0].ended+c.hold() && !waits || c.waiting != nil && c.waiting.begins) {
 			return c.release(), true
 		}
@@ -196,8 +197,8 @@ func (c *comparison) end(err error) {
 		c.covered = c.paired
 	}
 	r.Start = time.Unix(0, start).UTC()
-	for _, w := range c.ways {
-		w.endReport()
+	for d, w := range c.ways {
+		r.ways[d] = w.endReport()
 	}
 	c.held = append(c.held, r)
 	c.current = r.Number + 1
@@ -206,15 +207,17 @@ func (c *comparison) end(err error) {
 
 // release returns the first report that was held back.
 func (c *comparison) release() Report {
-	r, to, of := c.held[0].Report, c.held[0].ended, c.held[0].of
+	h := c.held[0]
+	r, to := h.Report, h.ended
 	c.held = append(c.held[:0], c.held[1:]...)
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		*into = c.ways[d].tell(c.meeting, to-int64(r.Length/c.config.Cut), to, r.Begins)
+		c.ways[d].told = h.ways[d]
+		*into = c.ways[d].tell(c.meeting, to-int64(r.Length/c.config.Cut), to, r.Begins, len(c.held) == 0)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
 		}
 	}
-	c.clocks.apply(&r, c.ways, of)
+	c.clocks.apply(&r, c.ways, h.of)
 	for _, w := range c.ways {
 		w.samples = estimate.Empirical{}
 	}
@@ -239,19 +242,15 @@ type way struct {
 	begins    bool             // the next one is the first of a session
 	err       error            // why one of them was left out of the report
 
-	lag    int64  // by how much the sender's cuts are ahead of the receiver's of the same numbers, ns
-	least  least  // delay, if that is added to it
-	waits  bool   // receptions wait for a cut
-	late   *tally // those that do
-	added  int64  // to the delays of the current report, ns
-	sooner int64  // by how much the sender's cuts end sooner than the receiver's in it, ns
-	placed bool   // these are valid
-	timed  bool   // it is known how long packets take
-	told   ended  // the latest report that was told
-
-	tardy  []tardy // packets that points counted late, since the oldest report began
-	ended  []ended // reports that were not told yet
-	ending bool    // the last of them ends after the next pair, for which receptions wait
+	placing         // of the current report
+	told    placing // of the latest report that was told
+	fastest least   // delay, if lag is added to it
+	waits   bool    // receptions wait for a cut
+	late    *tally  // those that do
+	placed  bool    // these are valid
+	timed   bool    // it is known how long packets take
+	ending  bool    // the latest report ends after the next pair, for which receptions wait
+	tardy   []tardy // packets that points counted late, since the oldest report began
 
 	missing []Missing             // of the next report
 	samples estimate.Empirical    // of the latest report, as measured
@@ -302,7 +301,7 @@ func (w *way) open(begins bool) {
 // begin records that what was on its way is unknown. The delays of before and
 // after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
-	w.begins, w.timed, w.least = true, false, least{}
+	w.begins, w.timed, w.fastest = true, false, least{}
 	if w.total == nil {
 		return
 	}
@@ -316,19 +315,23 @@ func (w *way) begin() {
 	w.late, w.flows = nil, nil
 }
 
-// ended is what a report leaves when it ends.
-type ended struct {
-	idle               bool // nothing had passed ever
-	lag, added, sooner int64
-	least              int64 // delay, with what was added
+// A placing is how delays of a report were measured.
+type placing struct {
+	idle   bool  // nothing had passed ever
+	lag    int64 // by how much the sender's cuts are ahead of the receiver's of the same numbers, ns
+	added  int64 // to delays, ns
+	sooner int64 // by how much the sender's cuts end sooner than the receiver's, ns
+	least  int64 // delay, with what was added, when it ended
 }
 
 // endReport ends a report with the pair compared last.
-func (w *way) endReport() {
-	w.ended, w.placed = append(w.ended, ended{w.total == nil, w.lag, w.added, w.sooner, w.least.key - w.lag + w.added}), false
+func (w *way) endReport() placing {
+	ended := w.placing
+	ended.idle, ended.least, w.placed = w.total == nil, w.fastest.key-w.lag+w.added, false
 	if w.ending = w.late != nil; !w.ending {
 		w.finish()
 	}
+	return ended
 }
 
 // finish ends a report of which all receptions were compared.
@@ -344,9 +347,10 @@ func (w *way) finish() {
 	}
 }
 
-// incomplete reports whether receptions of the oldest report wait for a pair, or some may be on their way.
-func (w *way) incomplete() bool {
-	return w.ending && len(w.ended) == 1 || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
+// incomplete reports whether receptions of the oldest report, which may be the last, wait for a pair, or
+// some may be on their way.
+func (w *way) incomplete(last bool) bool {
+	return w.ending && last || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
 }
 
 // compare takes what both points counted between two moments, nil if nothing, and
@@ -430,7 +434,7 @@ func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint6
 	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
 		if s := &w.sent[cell]; s.recent(cut) && s.digest == digest && s.stamp != ambiguous {
 			delay := estimate.SignExtend(stamp-s.stamp+uint64(w.lag), int(w.config.Cells.SumBits))
-			w.least.add(delay, 0, cut*int64(w.config.Cut))
+			w.fastest.add(delay, 0, cut*int64(w.config.Cut))
 			sample(s.stamp, stamp)
 			s.cut = 0
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // A flowTable has the packets of flows, each flow in cells of its own. Where there
@@ -128,41 +129,27 @@ func (t *flowTable) append(b []byte, begin int64) []byte {
 
 // decodeFlows decodes a table. What it takes is in proportion to the bytes.
 func decodeFlows(data []byte, begin int64) (*flowTable, error) {
-	bad := fmt.Errorf("%w: flows", estimate.ErrEncoding)
-	if len(data) < 8 {
-		return nil, bad
+	r, bad := wire.NewReader(data), false
+	varint := func() uint64 {
+		v, n := binary.Uvarint(data[len(data)-r.Len():])
+		bad = bad || n <= 0 || r.Bytes(n) == nil
+		return v
 	}
-	t := newFlowTable(math.MaxInt)
-	t.limit = binary.BigEndian.Uint64(data)
-	last := hashing.Flow(0)
-	for data = data[8:]; len(data) > 0; {
-		if len(data) < 8 {
-			return nil, bad
-		}
-		f := hashing.Flow(binary.BigEndian.Uint64(data))
-		if data = data[8:]; f <= last || placeOf(f) > t.limit {
-			return nil, bad
-		}
+	t, last := newFlowTable(math.MaxInt), hashing.Flow(0)
+	for t.limit = r.Uint64(); r.Len() > 0 && !bad; {
+		f := hashing.Flow(r.Uint64())
+		bad = f <= last || placeOf(f) > t.limit
 		last, t.rows[f] = f, new(flowRow)
 		for i := range t.rows[f] {
-			c := &t.rows[f][i]
-			count, n := binary.Uvarint(data)
-			if n <= 0 || count > math.MaxUint32 {
-				return nil, bad
+			c, count := &t.rows[f][i], varint()
+			if c.count, bad = uint32(count), bad || count > math.MaxUint32; count > 0 {
+				c.digest = r.Uint32()
+				c.sum = uint64(wire.Unzigzag(varint())) + count*uint64(begin)
 			}
-			if data, c.count = data[n:], uint32(count); count == 0 {
-				continue
-			}
-			if len(data) < 5 {
-				return nil, bad
-			}
-			c.digest = binary.BigEndian.Uint32(data)
-			sum, n := binary.Varint(data[4:])
-			if n <= 0 {
-				return nil, bad
-			}
-			c.sum, data = uint64(sum)+count*uint64(begin), data[4+n:]
 		}
+	}
+	if bad || r.Close() != nil {
+		return nil, fmt.Errorf("%w: flows", estimate.ErrEncoding)
 	}
 	return t, nil
 }

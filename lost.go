@@ -169,12 +169,8 @@ func (r *recall) find(d *Direction, trails []areas.Trail, now int64) (lost.Names
 }
 
 // A follower asks the first point which of the messages that it sent into some
-// cells are missing. Both messages lie between the head and the checksum of package
-// wire, signed as a record is. Names are encrypted with AES-256 in counter mode,
+// cells are missing (SPEC.md, section 4.11). Names are encrypted with AES-256 in counter mode,
 // by a key of their own, so that nobody else learns an id.
-//
-//	question:  identity 8 · nonce 16 · trails, as in package lda/lost
-//	answer:    identity 8 · nonce 16 · initial counter 16 · names, as in package lda/lost, encrypted
 const (
 	whichMagic = "HLPW"
 	namesMagic = "HLPN"
@@ -221,15 +217,14 @@ func (s *sealer) names(q request, answer []byte, trails []areas.Trail, d *Direct
 // for parts of them.
 type whichFunc func(direction int, trails []areas.Trail, take func([]areas.Trail, *lost.Names))
 
-// tell ends the report of the cuts after one and up to another, and says which messages
-// it lost.
-func (w *way) tell(m *meeting, from, to int64, fresh bool) Delay {
-	if w.ending && len(w.ended) == 1 { // it waits in vain
+// tell says what is known of the report of the cuts after one and up to another, and which messages
+// it lost. It may be the last that ended.
+func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
+	if w.ending && last { // in vain
 		w.finish()
 		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 	}
-	w.told = w.ended[0]
-	if w.ended = append(w.ended[:0], w.ended[1:]...); w.told.idle {
+	if w.told.idle {
 		return Delay{Err: ErrIdle}
 	}
 	end := w.ofSender(to, w.told.lag)

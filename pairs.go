@@ -415,13 +415,13 @@ func (w *way) place(p *pair) {
 	if w.direction == forth {
 		lag, sooner = -lag, -sooner
 	}
-	w.least.key += lag - w.lag
+	w.fastest.key += lag - w.lag
 	if w.lag = lag; w.placed && !p.begins {
 		return
 	}
-	early := max(-w.least.key, 0) // so much seem packets to come before they are sent
+	early := max(-w.fastest.key, 0) // so much seem packets to come before they are sent
 	w.waits = early > aligned
-	if !w.least.known {
+	if !w.fastest.known {
 		early = p.doubt + max(sooner, 0)
 		w.waits = sooner > max(aligned, p.doubt)
 	}

@@ -17,26 +17,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A record is what a point counted between two cuts. It travels as
-//
-//	identity   8 bytes, of what packets are hashed with
-//	session    8
-//	step       8, by how much the clock was set when the session began, in ns
-//	cut        8, Config.Cut in nanoseconds
-//	after      8, number of the cut before
-//	through    8, number of this cut
-//	late       2 × 4, how many packets are of cuts before: first to last point, and back
-//	sizes      4 × 4: first to last point, of all packets and of flows, and the same
-//	           back; 0: none
-//	packets    all packets, packed as in package lda, and the same back
-//	flows      of the first direction, and of the other: a limit of 8 bytes, and by
-//	           ascending number, for each flow: its number, 8, and for each of its
-//	           cells the count of packets and, unless that is 0, their digest, 4,
-//	           and the sum of their times since the record begins. Counts and sums
-//	           are varints, as in package encoding/binary
-//
-// This lies between the head and the checksum of package wire, followed by the
-// first tagSize bytes of the HMAC-SHA256 of all that.
+// A record is what a point counted between two cuts, signed with the first tagSize bytes of an
+// HMAC-SHA256. Section 4.9 of SPEC.md has its bytes.
 type record struct {
 	session        uint64
 	step           int64
@@ -326,16 +308,8 @@ func (h *history) forget(now int64) {
 }
 
 // A follower asks a point for the cuts after those that it has, and the point
-// answers at once. Both messages lie between the head and the checksum of
-// package wire, signed as a record is:
-//
-//	request:  identity 8 · nonce 16 · session 8 · through 8
-//	reply:    identity 8 · nonce 16 · now 8 · how long the clock stands still 4 ·
-//	          length of name 1, name · 1 if there are more records, or 0 ·
-//	          number of records 4 · for each: length 4, record without its tag
-//
-// The nonce makes every reply an answer to one request, so that no reply can be
-// used twice: a random number of the follower's own, and a random number.
+// answers at once (SPEC.md, section 4.10). The nonce makes every reply an answer to one request, so that no
+// reply can be used twice: a random number of the follower's own, and a random number.
 const (
 	requestMagic = "HLPQ"
 	replyMagic   = "HLPA"
