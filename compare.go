@@ -451,8 +451,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)
 	w.timed = w.timed || err == nil
-	d.Lost, d.Extra = w.counts(&r, fresh)
-	w.account(&d)
+	w.account(&d, &r, fresh)
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
 		w.strange, w.unknown = [2]uint64{}, 0
 	} else if r.Received > 0 {

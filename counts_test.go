@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // Traffic that ends early in an interval leaves more to arrive than to send there:
@@ -183,13 +184,12 @@ func TestLatePacketsWereSentOnce(t *testing.T) {
 // Where a report learns that packets came that counted as lost, and none came in
 // it, they are left for a report that has room: nothing is lost that was not sent.
 func TestLostWereSent(t *testing.T) {
-	var w way
-	d := Delay{Lost: 186, Extra: 133}
-	if w.account(&d); d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
+	w, d := way{}, Delay{}
+	if w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false); d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
 		t.Errorf("%v", d)
 	}
 	d = Delay{Received: 200}
-	if w.account(&d); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
+	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
 		t.Errorf("%v", d)
 	}
 }

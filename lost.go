@@ -293,10 +293,11 @@ func (w *way) apart(from, to int64, d *Delay) float64 {
 	return d.StdDev * math.Sqrt(2*share/float64(max(d.Received, 1)))
 }
 
-// counts returns how many packets were lost, and how many are extra: those that cells show, and if more
+// account fills in how many packets were lost, and how many are extra: those that cells show, and if more
 // have come than were on their way, those that were taken for lost, before cells show it. When a session begins
-// neither is known; what seemed lost then is not extra if it comes.
-func (w *way) counts(r *lda.Result, fresh bool) (lost, extra uint64) {
+// neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the
+// report before, and are left for one that has room for them, so that counts add up.
+func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
 	more = max(min(more, int64(w.given)), -min(w.early, seen))
@@ -305,17 +306,12 @@ func (w *way) counts(r *lda.Result, fresh bool) (lost, extra uint64) {
 	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
 	if fresh {
 		w.hidden = max(0, w.hidden+float64(r.Lost)-came)
-		return 0, 0
+	} else {
+		untold := math.Floor(min(w.hidden, came))
+		w.hidden = 0.99 * (w.hidden - untold)
+		w.extra += uint64(came - untold)
+		d.Lost = r.Lost
 	}
-	untold := math.Floor(min(w.hidden, came))
-	w.hidden = 0.99 * (w.hidden - untold)
-	return r.Lost, uint64(came - untold)
-}
-
-// account makes the counts of a report add up. Extra packets may have been received in
-// the report before, and are left for one that has room for them.
-func (w *way) account(d *Delay) {
-	w.extra += d.Extra
 	d.Extra = min(w.extra, d.Received)
 	w.extra -= d.Extra
 	d.Sent = d.Received + d.Lost - d.Extra
