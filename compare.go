@@ -26,7 +26,7 @@ type comparison struct {
 	paired  int64    // the latest cut compared
 	covered int64    // the latest cut in a report
 	begun   bool     // these are valid
-	settled int64    // the cut by which packets on their way when a session began have come
+	since   int64    // the cut after which the session began
 	fresh   bool     // that was in the current report
 	step    error    // that a clock was set in the current report
 	of      sessions // that are compared
@@ -43,7 +43,7 @@ type held struct {
 }
 
 func newComparison(c Config) *comparison {
-	made := &comparison{config: c, cuts: int64(c.Report / c.Cut), meeting: newMeeting(c), clocks: clocks{config: c}, settled: math.MinInt64}
+	made := &comparison{config: c, cuts: int64(c.Report / c.Cut), meeting: newMeeting(c), clocks: clocks{config: c}, since: math.MinInt64}
 	for d := range made.ways {
 		made.ways[d] = &way{config: &made.config, direction: d}
 	}
@@ -148,7 +148,7 @@ const (
 	// maxBehind is the number of missing reports after which they are given up.
 	maxBehind = 60
 
-	// settling is the number of cuts after the beginning of a session in which
+	// settling is the number of cuts at most after the beginning of a session in which
 	// packets that were on their way may still arrive, or seem lost because only
 	// one point counted them.
 	settling = 10
@@ -162,7 +162,7 @@ func (c *comparison) take(p *pair) {
 		}
 		c.clocks.reset(p.of)
 		c.of = p.of
-		c.fresh, c.settled = true, p.after+settling
+		c.fresh, c.since = true, p.after
 		if p.after+c.cuts < c.covered { // the clock was set back
 			c.current = floorDiv(p.after+1, c.cuts)
 		}
@@ -202,7 +202,7 @@ func (c *comparison) end(err error) {
 	}
 	c.held = append(c.held, r)
 	c.current = r.Number + 1
-	c.fresh, c.step = c.paired < c.settled, nil
+	c.fresh, c.step = c.paired < c.since+min(settling, c.hold()), nil
 }
 
 // release returns the first report that was held back.

@@ -37,10 +37,10 @@ func TestLastPacketsAreNoCopies(t *testing.T) {
 	}
 }
 
-// On a link that is nearly idle a session begins in one report or two, not in as
+// A session begins in one report or two, as far as messages take, and not in as
 // many as it takes to fill ten cuts.
 func TestBeginsIsShort(t *testing.T) {
-	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true, Cut: time.Second, Report: time.Second}, 0, func(t *testing.T, l *link) {
 		l.send(4*time.Second, func(int) time.Duration { return 5 * time.Millisecond }, nil)
 		begins := 0
 		for _, r := range l.reports(30) {
