@@ -256,7 +256,7 @@ func TestFollowOverBadTransport(t *testing.T) {
 					}
 				}
 				received, lost = received+r.Forth.Received, lost+r.Forth.Lost
-				if r.Number > l.b.number(time.Now().UnixNano())/10 || time.Since(end) < 3*time.Second && received > 150_000 {
+				if r.Number > l.b.number(time.Now().UnixNano())/10 || time.Since(end) < 3*time.Second && received > 40_000 {
 					break
 				}
 			}
