@@ -315,15 +315,6 @@ func (w *way) begin() {
 	w.late, w.flows = nil, nil
 }
 
-// A placing is how delays of a report were measured.
-type placing struct {
-	idle   bool  // nothing had passed ever
-	lag    int64 // by how much the sender's cuts are ahead of the receiver's of the same numbers, ns
-	added  int64 // to delays, ns
-	sooner int64 // by how much the sender's cuts end sooner than the receiver's, ns
-	least  int64 // delay, with what was added, when it ended
-}
-
 // endReport ends a report with the pair compared last.
 func (w *way) endReport() placing {
 	ended := w.placing

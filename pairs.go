@@ -406,6 +406,15 @@ func (m *meeting) add(point int, s *source, most int64) {
 	}
 }
 
+// A placing is how delays of a report were measured.
+type placing struct {
+	idle   bool  // nothing had passed ever
+	lag    int64 // by how much the sender's cuts are ahead of the receiver's of the same numbers, ns
+	added  int64 // to delays, ns
+	sooner int64 // by how much the sender's cuts end sooner than the receiver's, ns
+	least  int64 // delay, with what was added, when it ended
+}
+
 // place decides, when a report begins, whether receptions wait. What a point has received by one
 // of its cuts the other one has sent by its own, unless that ends sooner by more than packets take:
 // then what is received counts in the next cut, as if it had taken that long. That tells the least
