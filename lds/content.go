@@ -60,7 +60,7 @@ func (s *scatter) variance() float64 {
 }
 
 // nearCells are so many on either side of a flow's cells.
-const nearCells = 24
+const nearCells = 40
 
 // nearby lists flow f's cells and those next to them, row after row.
 func (c *Config) nearby(cells *[mostNearby]uint32, f hashing.Flow) []uint32 {

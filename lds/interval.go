@@ -19,17 +19,19 @@ const lengths = 33 // classes of packet counts, by their binary length
 // A candidate is an error of a mean, with its likelihood.
 type candidate struct{ off, weight float64 }
 
+// A typical is the median of the means of cells next to the flow's, and how far two thirds of them are from it.
+type typical struct{ middle, away float64 }
+
 // others look for candidates.
 type others struct {
 	*view
 	row     int                       // of the cell that was read
 	least   [MaxRows]content          // the flow's least loaded cell in each row
-	alike   [MaxRows]int              // the first row of the same rate
 	density [MaxRows][lengths]float64 // relative likelihood that a cell holds a number of packets
 
-	middle, away float64 // the median of the means of cells next to the flow's, and how far they are from it
-	most         float64 // how far the flow is from its cell at most
-	doubt        float64 // variance of how many packets the cell that was read stands for
+	typical [lengths]typical // by packets: cells of many have larger flows, which may be slower
+	most    float64          // how far the flow is from its cell at most
+	doubt   float64          // variance of how many packets the cell that was read stands for
 
 	list [2 * nearCells * MaxRows]candidate
 	used int
@@ -45,7 +47,7 @@ func (o *others) meanError(own *content) float64 {
 		o.look(mean)
 		for r := range c.Rows {
 			for _, near := range o.near(r) {
-				if o.alike[r] == o.alike[o.row] {
+				if c.Rates[r] == c.Rates[o.row] {
 					o.add(&near, n, part, mean)
 				}
 			}
@@ -85,55 +87,61 @@ func (o *others) alone(own *content) bool {
 
 // look reads what the flow's cells and those next to them hold.
 func (o *others) look(mean float64) {
+	const seldom = 0.05
 	c := o.config
-	var list [2 * nearCells * MaxRows]float64
-	means := list[:0]
+	var list [2 * nearCells * MaxRows]took
+	cells := list[:0]
 	for r := range c.Rows {
-		for o.alike[r] < r && c.Rates[o.alike[r]] != c.Rates[r] {
-			o.alike[r]++
-		}
 		o.least[r] = slices.MinFunc(o.own(r), func(a, b content) int { return cmp.Compare(a.packets, b.packets) })
 		for _, near := range o.near(r) {
-			o.density[o.alike[r]][bits.Len32(uint32(near.packets+0.5))]++
+			o.density[r][classOf(near.packets)]++
 			if o.tells(&near) {
-				means = append(means, near.beyond/near.packets)
+				cells = append(cells, near.took)
 			}
 		}
-	}
-	for r := range c.Rows {
-		if o.alike[r] == r {
-			smooth(&o.density[r])
+		for b := range lengths { // no number is impossible
+			o.density[r][b] = (o.density[r][b] + seldom) / math.Ldexp(1, max(0, b-1))
 		}
 	}
-	slices.Sort(means)
-	n, squares := len(means), 0.0
-	if o.most = 2 * o.apart; n == 0 {
+	if o.most = o.apart; len(cells) == 0 {
 		return
 	}
-	for _, m := range means {
-		squares += sq(m - mean)
+	for _, x := range cells {
+		o.most = max(o.most, o.apart+math.Abs(x.beyond/x.packets-mean))
 	}
-	o.most = max(means[n-1]-mean, mean-means[0]) + math.Sqrt(squares/float64(n))
-	o.middle, o.away = means[n/2], cmp.Or((means[n*5/6]-means[n/6])/2, o.apart) // two thirds of them are that near
+	slices.SortFunc(cells, func(a, b took) int { return cmp.Compare(a.packets, b.packets) })
+	for b, first, last := 0, 0, 0; b < lengths; b, first = b+1, last {
+		for last < len(cells) && classOf(cells[last].packets) <= b {
+			last++
+		}
+		o.typical[b] = typicalOf(cells, first, last, o.apart)
+	}
 }
+
+// typicalOf is that of the cells from first to last, which are sorted by their packets, and of more around them
+// if these are few.
+func typicalOf(cells []took, first, last int, apart float64) typical {
+	const enough = 16
+	for last-first < min(enough, len(cells)) {
+		first, last = max(0, first-1), min(len(cells), last+1)
+	}
+	var list [2 * nearCells * MaxRows]float64
+	means := list[:0]
+	for _, x := range cells[first:last] {
+		means = append(means, x.beyond/x.packets)
+	}
+	slices.Sort(means)
+	n := len(means)
+	return typical{means[n/2], cmp.Or((means[n*5/6]-means[n/6])/2, apart)}
+}
+
+// classOf returns the class of a number of packets.
+func classOf(packets float64) int { return bits.Len32(uint32(packets + 0.5)) }
 
 // tells reports whether the mean of a cell next to the flow's tells of others.
 func (o *others) tells(near *content) bool {
 	const certain = 0.1 // of the variance of means of cells
 	return near.usable && near.packets > 0 && near.variance <= certain*sq(near.packets*o.apart)
-}
-
-// smooth turns numbers of cells into densities. No number of packets is
-// impossible.
-func smooth(cells *[lengths]float64) {
-	const seldom = 0.05
-	for b, width, before := 0, 1.0, cells[0]; b < lengths; b++ {
-		n, after := cells[b], cells[min(b+1, lengths-1)]
-		cells[b] = ((before+2*n+after)/4 + seldom) / width
-		if before = n; b > 0 {
-			width *= 2
-		}
-	}
 }
 
 // likely returns how likely others are to bring n packets to a cell of row r,
@@ -143,16 +151,14 @@ func (o *others) likely(r int, n, variance float64) float64 {
 	if n < 0 {
 		miss = math.Exp(-n * n / (2 * variance)) // 0 where it is certain
 	}
-	return miss * o.density[o.alike[r]][bits.Len32(uint32(max(n, math.Sqrt(variance))+0.5))]
+	return miss * o.density[r][classOf(max(n, math.Sqrt(variance)))]
 }
 
-// sizeShape is the shape of the Pareto distribution of sizes.
-const sizeShape = 0.8
-
 // explains returns how likely it is that the flow has this many packets, which took so long
-// together, by the rows other than its own.
+// together, by the rows other than its own. All powers of two of sizes are alike: if small flows counted for
+// as many as there are, intervals of large ones would be too wide. Flows are farther apart than cells.
 func (o *others) explains(packets, sum float64) float64 {
-	likely := math.Pow(packets, -1-sizeShape) * o.usual(sum, packets, 0)
+	likely := o.usual(sum, packets, sq(packets*o.typical[classOf(packets)].away)) / packets
 	for r, rate := range o.config.Rates[:o.config.Rows] {
 		if r == o.row {
 			continue
@@ -167,15 +173,17 @@ func (o *others) explains(packets, sum float64) float64 {
 	return likely
 }
 
-// usual returns how likely packets of others are to take so long together, if that is uncertain
-// by a variance: their mean is like those of cells next to the flow's, with tails as heavy as
-// those of Student's distribution of three degrees.
+// usual returns how likely packets are to take so long together, if that is uncertain by a
+// variance: their mean is like those of cells of as many packets next to the flow's, with tails as heavy
+// as those of Student's distribution of three degrees.
 func (o *others) usual(sum, packets, variance float64) float64 {
-	scale := sq(max(packets, 1)*o.away) + variance
+	packets = max(packets, 1)
+	t := &o.typical[classOf(packets)]
+	scale := sq(packets*t.away) + variance
 	if scale == 0 {
 		return 1
 	}
-	return math.Sqrt(scale) * scale / sq(sq(sum-packets*o.middle)+3*scale)
+	return math.Sqrt(scale) * scale / sq(sq(sum-packets*t.middle)+3*scale)
 }
 
 // add adds a cell next to the flow's, which samples alike. No flow is farther from its cell than the

@@ -110,9 +110,8 @@ func at(share float64, x []float64) float64 {
 	return x[int(share*float64(len(x)))]
 }
 
-// MeanInterval holds under laws that it was not made for, in every class of sizes; is no wider than ten times
-// what would do, where flows of 100 packets and more have a cell each; and no wider than a few errors where
-// rows tell by their means how much is the flow's own: by their counts alone it is 14 times that.
+// MeanInterval holds under laws that it was not made for, in every class of sizes, also where large flows are slow; is
+// no wider than ten times what would do; and no wider than a few errors where rows tell how much is the flow's own.
 func TestMeanIntervalOfOtherLaws(t *testing.T) {
 	skipShort(t)
 	roomy, crowded, two, sampled, spread := lossless, lossless, lossless, DefaultConfig, lossless
@@ -138,8 +137,12 @@ func TestMeanIntervalOfOtherLaws(t *testing.T) {
 			for at, name := range names {
 				var classes [4]width // up to 9, 99, 999 packets, and beyond
 				for i, f := range keys {
+					class := min(int(math.Log10(float64(packets[i]))), 3)
+					if class == 0 && i%4 > 0 { // they are most
+						continue
+					}
 					if r, err := Estimate(ups[at], downs[at], f); err == nil {
-						classes[min(int(math.Log10(float64(packets[i]))), 3)].add(&r, means[i])
+						classes[class].add(&r, means[i])
 					}
 				}
 				for k := range classes {
@@ -165,7 +168,8 @@ func (w *width) judge(t *testing.T, name string, large bool) {
 	if rest < 0.1 && !strings.Contains(name, "spread") && !strings.Contains(name, "one flow in twenty is slow") {
 		t.Errorf("%s: a tenth of the interval would do", name)
 	}
-	if strings.HasPrefix(name, "crowded, lognormal packets") && wide > 9 {
-		t.Errorf("%s: half-width %.3g times the error", name, wide)
+	most := map[string]float64{"crowded": 5.5, "default": 10}[strings.TrimSuffix(name, ", lognormal packets, loss 0, class 2")]
+	if most > 0 && wide > most || strings.Contains(name, "large flows are slow") && rest > 1.2 {
+		t.Errorf("%s: half-width %.3g times the error, %.2f of it would do", name, wide, rest)
 	}
 }
