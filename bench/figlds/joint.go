@@ -6,7 +6,6 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/lds"
 )
 
@@ -24,15 +23,17 @@ const confidence = 0.95 // of the intervals whose coverage is measured
 type race struct {
 	name                  string
 	paper, known, unknown *method
-	covered               [2][]perflow.Coverage // known and unknown, by class
+	covered               [3][]perflow.Coverage // by coverings and class
 }
+
+var coverings = []string{"Fig. 6", "counts known", "counts decoded"}
 
 func measureJoint(run *experiment.Run) {
 	intervals := run.Pick(2, 3)
 	mean := newMethod("mean of all packets")
 	var races []*race
 	var configs []lds.Config
-	for _, columns := range columnsOf {
+	for i, columns := range append(columnsOf, lds.DefaultConfig.Columns) {
 		r := &race{name: number(float64(columns)) + " × 4", paper: newMethod("Fig. 6"),
 			known: newMethod("joint, counts known"), unknown: newMethod("joint, counts decoded")}
 		r.paper.Look.Paper = true
@@ -41,6 +42,10 @@ func measureJoint(run *experiment.Run) {
 		}
 		races = append(races, r)
 		configs = append(configs, shape(run, columns, 1, everything(4)...))
+		if i == len(columnsOf) {
+			r.name += ", two of which sample"
+			configs[i].Rates = lds.DefaultConfig.Rates
+		}
 	}
 	for n := range run.Times(intervals) {
 		iv := newInterval(run, n)
@@ -48,10 +53,14 @@ func measureJoint(run *experiment.Run) {
 		for i, r := range experiment.Each(run, races) {
 			observed := iv.observe(0, nil, configs[i])
 			r.paper.add(iv, iv.estimated(observed[0]), nil)
+			iv.cover(func(f int) estimate.Interval {
+				r, _ := lds.Estimate(observed[0].up, observed[0].down, iv.keys[f]) // without an answer it is unbounded
+				return r.MeanInterval(confidence)
+			}, r.covered[0])
 			for k, packets := range [][]float64{iv.packets, nil} {
 				decoded := iv.decode(run, observed[0], packets)
 				[]*method{r.known, r.unknown}[k].add(iv, usable(decoded), nil)
-				iv.cover(decoded, r.covered[k])
+				iv.cover(func(f int) estimate.Interval { return decoded.MeanInterval(f, confidence) }, r.covered[k+1])
 			}
 		}
 	}
@@ -62,7 +71,7 @@ func measureJoint(run *experiment.Run) {
 	run.Config("intervals", intervals, "sketches", configs)
 	run.Note("Both estimators read the same cells. Joint decoding is also given the keys of the interval's flows, as flow records of one of "+
 		"the points have them, and, where counts are known, their packets. It computes for a second or so, for all flows at once.",
-		"Coverage: small flows have the skew and the modes of the delays themselves, for which a normal interval would be too narrow.")
+		"Half-widths are those of Fig. 6, by its median error.")
 }
 
 func drawJoint(run *experiment.Run, intervals int, races []*race, mean *method) {
@@ -80,27 +89,26 @@ func drawJoint(run *experiment.Run, intervals int, races []*race, mean *method) 
 func tabulateJoint(run *experiment.Run, races []*race, mean *method) {
 	table := run.Table("joint", "Relative error of flows' means: median / 95th percentile", "sketch", "flows", "mean of all packets",
 		"Fig. 6", "joint, counts known", "joint, counts decoded")
-	cover := run.Table("coverage", "Share of flows whose mean is within its 95 % interval", "sketch", "flows", "counts known",
-		"counts decoded")
+	cover := run.Table("coverage", "Share of flows whose mean is within its 95 % interval", "sketch", "flows", "half-width",
+		coverings[0], coverings[1], coverings[2])
 	for _, r := range races {
 		for _, c := range []int{all, fromHundred, fromThousand} {
 			table.Row(r.name, classes[c].Name, mean.cell(c), r.paper.cell(c), r.known.cell(c), r.unknown.cell(c))
 		}
 		for c := range classes {
-			cover.Row(r.name, classes[c].Name, fmt.Sprintf("%.1f %%", 100*r.covered[0][c].Share()),
-				fmt.Sprintf("%.1f %%", 100*r.covered[1][c].Share()))
+			cover.Row(r.name, classes[c].Name, number(r.covered[0][c].HalfWidth()/r.paper.median(c)), percent(r.covered[0][c].Share()),
+				percent(r.covered[1][c].Share()), percent(r.covered[2][c].Share()))
 		}
 	}
 }
 
 // cover counts flows whose mean is in their interval.
-func (iv *interval) cover(r *joint.Result, by []perflow.Coverage) {
+func (iv *interval) cover(within func(f int) estimate.Interval, by []perflow.Coverage) {
 	for i := range iv.Flows {
-		f := &iv.Flows[i]
-		in := r.MeanInterval(i, confidence).Contains(f.Mean)
+		f, in := &iv.Flows[i], within(i)
 		for c := range classes {
 			if classes[c].Has(f.Size) {
-				by[c].Count(in)
+				by[c].Add(in, f.Mean)
 			}
 		}
 	}
@@ -138,7 +146,7 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 // judgeCovered judges the lowest coverage of any class: as good if no worse
 // than by chance.
 func judgeCovered(run *experiment.Run, races []*race) {
-	for k, name := range []string{"counts known", "counts decoded"} {
+	for k, name := range coverings {
 		worst, where := perflow.Coverage{Held: 1, All: 1}, ""
 		for _, r := range races {
 			for c := range classes {
