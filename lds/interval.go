@@ -19,8 +19,9 @@ const lengths = 33 // classes of packet counts, by their binary length
 // A candidate is an error of a mean, with its likelihood.
 type candidate struct{ off, weight float64 }
 
-// A typical is the median of the means of cells next to the flow's, and how far two thirds of them are from it.
-type typical struct{ middle, away float64 }
+// A typical is the median of the means of cells next to the flow's, how far two thirds of them are from it,
+// and of how many packets they are.
+type typical struct{ middle, away, packets float64 }
 
 // others look for candidates.
 type others struct {
@@ -132,7 +133,7 @@ func typicalOf(cells []took, first, last int, apart float64) typical {
 	}
 	slices.Sort(means)
 	n := len(means)
-	return typical{means[n/2], cmp.Or((means[n*5/6]-means[n/6])/2, apart)}
+	return typical{means[n/2], cmp.Or((means[n*5/6]-means[n/6])/2, apart), cells[(first+last)/2].packets}
 }
 
 // classOf returns the class of a number of packets.
@@ -179,7 +180,7 @@ func (o *others) explains(packets, sum float64) float64 {
 func (o *others) usual(sum, packets, variance float64) float64 {
 	packets = max(packets, 1)
 	t := &o.typical[classOf(packets)]
-	scale := sq(packets*t.away) + variance
+	scale := packets*max(packets, t.packets)*sq(t.away) + variance // fewer packets are farther apart
 	if scale == 0 {
 		return 1
 	}
