@@ -67,8 +67,8 @@ func measureJoint(run *experiment.Run) {
 	judgeJoint(run, races, mean)
 	judgeCovered(run, races)
 	run.Config("intervals", intervals, "sketches", configs)
-	run.Note("Both estimators read the same cells. Joint decoding is also given the keys of the interval's flows, and, where counts are known, " +
-		"their packets, as flow records have them. Half-widths are those of Fig. 6, by its median error.")
+	run.Note("Both estimators read the same cells. Joint decoding is also given the keys of the interval's flows, and, where counts are " +
+		"known, their packets, as flow records have them. Half-widths are those of Fig. 6, by its median error.")
 }
 
 func drawJoint(run *experiment.Run, intervals int, races []*race, mean *method) {
