@@ -52,7 +52,7 @@ func halves(ctx context.Context, t *testing.T, to string, stdout io.Writer, stde
 		args = append(args, "-key", testKey)
 		go func() { ends[i] <- run(ctx, args, stdout, stderr) }()
 	}
-	for range 200 {
+	for range 3000 {
 		up := 0
 		for _, address := range []string{in, out} {
 			if c, err := net.Dial("tcp", address); err == nil {

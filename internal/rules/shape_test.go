@@ -110,7 +110,7 @@ var sizes = map[string][2]int{
 	"lda/control":    {446, 952},
 	"lda/lost":       {659, 407},
 	"lda/mplane":     {1794, 1259},
-	"lda/kernel":     {2494, 1913},
+	"lda/kernel":     {2494, 1964},
 	"lds":            {2800, 3292},
 	"colate":         {4540, 3333},
 	"rli":            {2900, 2722},
