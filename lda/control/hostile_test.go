@@ -144,7 +144,13 @@ func TestOneFrameSilencesNobody(t *testing.T) {
 			l.runs(intervals)
 			good := map[uint64]bool{}
 			for i := range l.reports {
-				if r := &l.reports[i]; r.Err == nil {
+				r := &l.reports[i]
+				for known := range good {
+					if r.Session == testSession && r.First <= known && known <= r.Interval {
+						t.Errorf("%s, kind %d: interval %d is reported again: %v", name, kind, known, r.Err)
+					}
+				}
+				if r.Err == nil {
 					assertRight(t, r)
 					good[r.Interval] = true
 				}
