@@ -18,23 +18,17 @@ const absentFlows = 199
 // An accumulator follows some flows through the epochs of two points. Its size does not
 // depend on the number of epochs.
 type accumulator struct {
-	config  Config // without the fields in which points may differ
-	flows   []joint.FlowRecord
-	at      []uint32 // counters: PerFlow for each flow, then those of absent flows
-	order   []uint32 // cells, by counter
-	table   *cellTable
-	samples *sampling
+	comparison
+	flows []joint.FlowRecord
+	at    []uint32 // counters: PerFlow for each flow, then those of absent flows
+	order []uint32 // cells, by counter
 
 	tallies   []tally   // of the flows, then of absent flows
 	filled    []float64 // packets in the flows' cells
 	reference float64   // a delay subtracted from those of all packets
 	begun     bool
-	epochs    int // pairs added
-	missing   int // pairs in which only one point has packets
-	unread    int // pairs that could not be read
 
 	// Of the current table.
-	common common
 	cells  []flowCell // of one flow, those that are used
 	kept   float64    // the flow's packets in them, as a part of all
 	totals []float64  // of all of a flow's cells
@@ -52,7 +46,8 @@ type tally struct {
 	passed  float64 // the same at the first point, with what was lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
-	shown   float64 // packets in settled cells
+	came    float64 // packets in the flow's cells
+	shown   float64 // those that settled cells stand for
 	large   bool    // its cells are too narrow
 	late    crossed
 	scatter
@@ -80,11 +75,11 @@ func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 	}
 	m, all := c.PerFlow, len(flows)+absentFlows
 	a := &accumulator{
-		config: c.comparable(), flows: slices.Clone(flows), at: make([]uint32, all*m), order: make([]uint32, all*m),
-		table: newCellTable(c, all*m, room), tallies: make([]tally, all), filled: make([]float64, len(flows)*m),
-		cells: make([]flowCell, m), totals: make([]float64, m),
+		comparison: comparison{config: c.comparable(), table: newCellTable(c, all*m, room)},
+		flows:      slices.Clone(flows), at: make([]uint32, all*m), order: make([]uint32, all*m),
+		tallies: make([]tally, all), filled: make([]float64, len(flows)*m), cells: make([]flowCell, m), totals: make([]float64, m),
 	}
-	a.samples = &sampling{config: &a.config}
+	a.samples, a.flush = &sampling{config: &a.config}, a.tell
 	return a, a.aim(flows)
 }
 
@@ -129,55 +124,8 @@ func (c *Config) neighbour(at uint32, absent int) uint32 {
 	return uint32(from + (int(at)-from+1+absent%(length-1))%length)
 }
 
-// add adds a pair of epochs. Add them in order of time.
-func (a *accumulator) add(up, down *Recorder, s span) {
-	for i, at := range a.at {
-		a.table.put(i, up.words[at], down.words[at])
-	}
-	a.samples.add(up, down, s)
-	a.end(s, up.packets, down.packets, true)
-}
-
-// pair returns what two points recorded in one epoch, folded alike, and when that was.
-// It returns [estimate.ErrMismatch] if the Configs or the times of the epochs differ.
-func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {
-	if err := made(up, down); err != nil {
-		return nil, nil, span{}, err
-	}
-	up, down = alike(up, down)
-	of := up
-	if up.packets == 0 {
-		of = down
-	}
-	s := span{of.start, of.start + of.config.Period}
-	if a, b := up.config.comparable(), down.config.comparable(); a != b {
-		return nil, nil, s, fmt.Errorf("colate: %w: epochs of %+v and %+v", estimate.ErrMismatch, a, b)
-	}
-	if down.packets != 0 && s != (span{down.start, down.start + down.config.Period}) {
-		return nil, nil, s, fmt.Errorf("colate: %w: epochs of %d and %d ns from %d and %d on", estimate.ErrMismatch,
-			up.config.Period, down.config.Period, up.start, down.start)
-	}
-	return up, down, s, nil
-}
-
-// end finishes a pair of epochs that was put into the table. If only the
-// second point has packets, they were on their way. If only the first has,
-// they were on their way, and cells are settled where they come later; or lost, perhaps
-// together with the point's records. An epoch that does not count only helps to settle
-// others.
-func (a *accumulator) end(s span, up, down uint64, counts bool) {
-	switch {
-	case !counts || up == 0 && down == 0:
-	case up > 0 && down > 0:
-		a.epochs++
-	default:
-		a.missing++
-	}
-	a.table.end(s, counts && up+down > 0, a.flush)
-}
-
-// flush adds the epochs of the table that count to the tallies.
-func (a *accumulator) flush() {
+// tell adds the epochs of the table that count to the tallies.
+func (a *accumulator) tell() {
 	t := a.table
 	if t.live == 0 {
 		return
@@ -223,7 +171,7 @@ func (a *accumulator) tally(f int) {
 	}
 	for j := range a.cells {
 		c := &a.cells[j]
-		own.scatter.add(t, c.at, &c.sight, told, func(e int) float64 { return t.packets(c.at, e) * mean[e] })
+		own.scatter.add(t, c.at, &c.sight, told, &mean)
 		own.late.add(t, c.at, &c.sight, &like)
 	}
 }
@@ -257,11 +205,7 @@ func (a *accumulator) use(f int) bool {
 		c.margin = a.marginOf(f, own*c.share)
 		a.kept += c.share
 		settled += bits.OnesCount32(c.settled)
-		for _, area := range c.areas[:t.epochs] {
-			if math.Abs(area) > largestSum(&a.config) {
-				large++
-			}
-		}
+		large += bits.OnesCount32(c.large)
 	}
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	tooMany := own > 0 && a.flows[f].Packets > most*float64(m)
@@ -312,23 +256,24 @@ func (a *accumulator) gather(e int) (x flowEpoch) {
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by
 // the packets in them. It reports whether they tell the mean delay of those that came.
 func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
-	const some = 20 // packets
+	const some = 5 // packets
 	t, x, cells, typical := a.table, a.gather(e), float64(len(a.cells)), a.common.cell[e]
 	counted, passed := (x.n-cells*typical)/a.kept, (x.sent-cells*a.common.sent[e])/a.kept
+	own.came += x.n
 	own.counted += counted
 	own.passed += passed
 	if x.settled == 0 || x.in == 0 && x.n > some {
 		expected := x.sent * a.common.gone[e]
-		switch noise := 3*math.Sqrt(max(typical, a.common.sent[e])*float64(a.config.PerFlow)) + 3; {
-		case passed <= noise: // none of the flow's
-		case a.common.silent>>e&1 != 0, t.edge(e) && x.sent-x.n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
-			own.unread += passed
+		switch noise := 3*math.Sqrt(typical*float64(a.config.PerFlow)) + 3; {
+		case counted <= noise: // none of the flow's
+		case t.edge(e) && x.sent-x.n <= 2*expected+5*math.Sqrt(expected)+5: // like others: they were on their way
+			own.unread += counted
 		default:
 			if own.dark == 0 {
 				own.darkSpan.start = t.spans[e].start
 			}
 			own.darkSpan.end = t.spans[e].end
-			own.dark += passed
+			own.dark += counted
 		}
 		return false
 	}
@@ -337,11 +282,6 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	scale := stand / a.kept
 	own.shown += x.in
 	*mean = x.area / max(x.in, 1)
-	if a.common.silent>>e&1 != 0 { // all are on their way
-		own.sum += scale*x.area - cells/a.kept*a.common.aged[e]
-		own.between += max(scale-1, 0) * scale * x.area * scale * x.area / max(passed, 1)
-		return false
-	}
 	own.sum += (stand*(x.area-x.in*a.reference) - cells*typical*(a.common.mean[e]-a.reference)) / a.kept
 	// Each packet in a settled cell stands for so many.
 	own.sampled += max(counted, 0) * max(x.squares*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)

@@ -93,7 +93,7 @@ func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []join
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.add(up, down, s)
+		a.add(a.at, up, down, s)
 	}
 	return a
 }

@@ -12,8 +12,12 @@ import (
 type span struct{ start, end int64 }
 
 // room is the largest number of epochs that a cellTable can hold: the number of
-// bits in a mask.
-const room = 32
+// bits in a mask. Those of a quarter of it are seen again with the next ones: ahead epochs
+// settle what was on its way.
+const (
+	room  = 32
+	ahead = room / 4
+)
 
 // A cellTable holds what some counters of both points say over some epochs,
 // and makes areas of it, as [areas.Areas] does, of which it needs a fraction
@@ -131,8 +135,12 @@ func (t *cellTable) time(area uint64) float64 {
 // A sight is what a cell shows: the epochs in which it is settled, because no packet
 // was lost. These come in sets: an epoch in which nothing came that was not sent, or
 // all epochs in which packets were sent and came that crossed cuts.
+//
+// Time in an epoch in which none came goes to the next of the set in which some did: so
+// areas are of packets that came, whenever they were sent.
 type sight struct {
 	settled uint32
+	large   uint32        // settled epochs whose sums may have wrapped
 	set     [room]uint8   // of a settled epoch: the first of its set
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
 	stands  [room]float64 // how many sets like an epoch's are expected for one that is settled
@@ -147,7 +155,7 @@ func (t *cellTable) read(i int, s *sight) {
 	low := uint64(1)<<t.config.lowBits() - 1
 	var rest, set [room]int
 	n := 0
-	s.settled = 0
+	s.settled, s.large = 0, 0
 	for e, change := range changes {
 		s.areas[e] = 0
 		if rest[n] = e; change&low == 0 {
@@ -185,12 +193,18 @@ func (t *cellTable) read(i int, s *sight) {
 
 // settle sets what a cell shows of a set of epochs.
 func (t *cellTable) settle(i int, s *sight, set []int) {
-	change, before, hazard := uint64(0), uint64(0), 0.0
+	change, before, waited, hazard := uint64(0), uint64(0), 0.0, 0.0
 	for _, e := range set {
 		change += t.changes[i*t.size+e]
 		area := t.area(change, t.spans[e].end)
-		s.areas[e] = t.time(area - before)
+		time := t.time(area - before)
 		before = area
+		if math.Abs(time) > largestSum(&t.config) {
+			s.large |= 1 << e
+		}
+		if waited += time; t.packets(i, e) > 0 {
+			s.areas[e], waited = waited, 0
+		}
 		s.settled |= 1 << e
 		s.set[e] = uint8(set[0])
 		hazard += t.hazard[e] * t.sent(i, e)

@@ -18,14 +18,13 @@ type common struct {
 	sent  [room]float64
 	usual float64 // delay over all epochs
 
-	silent uint32        // epochs in which none came of those that were sent
-	aged   [room]float64 // time that packets of a cell spent on their way in these
-	full   float64       // packets in a typical cell, in epochs that count
+	full float64 // packets in a typical cell, in epochs that count
 
 	// Of all tables so far.
 	scatter scatter
 	late    crossed
-	begun   int64 // when the first began
+	begun   int64      // when the first began
+	epochs  [3]float64 // packets of epochs that count, × their mean, × its square
 }
 
 // learn learns from every stride-th cell from first on: from those with no more
@@ -60,11 +59,7 @@ func (c *common) learn(t *cellTable, first, stride int) {
 			sent[e] += t.sent(i, e)
 		}
 	}
-	c.silent = 0
 	for e := range t.epochs {
-		if came[e] == 0 && sent[e] > 0 {
-			c.silent |= 1 << e
-		}
 		c.gone[e] = max(1-came[e]/max(sent[e], 1), 0)
 		if c.cell[e], c.sent[e] = came[e]/cells, sent[e]/cells; few {
 			c.cell[e], c.sent[e] = 0, 0
@@ -76,12 +71,7 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	for i := range t.cells(first, stride) {
 		if t.total(i) <= limit {
 			t.read(i, &s)
-			c.scatter.add(t, i, &s, t.live, func(e int) float64 {
-				if c.silent>>e&1 != 0 {
-					return c.aged[e]
-				}
-				return t.packets(i, e) * c.mean[e]
-			})
+			c.scatter.add(t, i, &s, t.live, &c.mean)
 			c.late.add(t, i, &s, c)
 		}
 	}
@@ -106,7 +96,7 @@ func (t *cellTable) hazards(came, sent *[room]float64) {
 // means learns delays from cells with no more packets than the limit.
 func (c *common) means(t *cellTable, first, stride int, limit float64) {
 	const some = 20 // packets, which may be like all
-	var area, count, stood, stands, other, all, cells [room]float64
+	var area, count, stood, stands, other, all [room]float64
 	var s sight
 	for i := range t.cells(first, stride) {
 		if t.total(i) > limit {
@@ -123,13 +113,11 @@ func (c *common) means(t *cellTable, first, stride int, limit float64) {
 			area[e] += s.areas[e]
 			count[e] += n
 			stood[e] += s.stands[e] * s.areas[e]
-			cells[e] += s.stands[e]
 			stands[e] += s.stands[e] * n
 		}
 	}
 	total, counts := 0.0, 0.0
 	for e := range t.epochs {
-		c.aged[e] = stood[e] / max(cells[e], 1)
 		c.known[e] = count[e] > 0
 		switch {
 		case !c.known[e]:
@@ -144,11 +132,23 @@ func (c *common) means(t *cellTable, first, stride int, limit float64) {
 		counts += all[e]
 	}
 	c.usual = total / max(counts, 1e-9)
+	for e := range t.counting() {
+		for k, x := 0, all[e]; k < len(c.epochs); k++ {
+			c.epochs[k] += x
+			x *= c.mean[e]
+		}
+	}
 	for e := range t.epochs {
 		if !c.known[e] {
 			c.mean[e], c.other[e] = c.usual, c.usual
 		}
 	}
+}
+
+// variance returns the variance of a packet's delay, whenever it came.
+func (c *common) variance() float64 {
+	n := max(c.epochs[0], 1)
+	return c.scatter.variance() + max(c.epochs[2]/n-c.epochs[1]/n*c.epochs[1]/n, 0)
 }
 
 // A scatter is how far cells are from the mean of all, or of their flow: Σ squares over
@@ -160,15 +160,16 @@ type scatter struct {
 	more                               float64 // Σ squares that sets stand for beside themselves
 }
 
-// add adds how far a cell's areas are from those expected in some epochs. A set answers for
-// all of its epochs together.
-func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, expected func(e int) float64) {
+// add adds how far a cell's areas are from those of such means in some epochs. A set answers
+// for all of its epochs together.
+func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room]float64) {
 	var apart [room]struct{ off, packets, epochs, stands float64 }
 	for e := range t.epochs {
 		if of.settled&epochs>>e&1 != 0 {
 			o := &apart[of.set[e]]
-			o.off += of.areas[e] - expected(e)
-			o.packets += t.packets(i, e)
+			n := t.packets(i, e)
+			o.off += of.areas[e] - n*mean[e]
+			o.packets += n
 			o.epochs++
 			o.stands = of.stands[e]
 		}
@@ -212,14 +213,11 @@ func (s *scatter) like(all *scatter) float64 {
 	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
 }
 
-// A crossed is about packets that came in epochs after they were sent, each as often as it
-// stands for some: all of them by rises of counts, those that losses hide because no set
-// explains them, those in sets, and those from before the table, as nothing had left in it;
-// and how many more there are than sets stand for, and Σ squares of what makes that up.
+// A crossed is about packets that came in epochs after they were sent: those that losses
+// hide because no set explains them, and those from before the table, as nothing had left in it.
 type crossed struct {
-	more, squares, packets    float64
-	rises, hidden, shown, far crossing
-	clean                     float64 // packets in epochs before which nothing had left
+	hidden, far    crossing
+	packets, clean float64 // all, and those in epochs before which nothing had left
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in
@@ -232,8 +230,8 @@ func (c *crossing) add(n, time float64) {
 	c.time += n * time
 }
 
-// add adds what a cell says: how many more packets came in an epoch than were sent, if it
-// lost none, and not so early in the epoch that any packet may have been on its way when it began.
+// add adds what a cell says: how many more packets came in an epoch than were sent, each as
+// often as it stands for some that lost, and not so early in the epoch that any packet may have been on its way when it began.
 // Those from before the table may have been under way since the window began.
 func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 	from := -1
@@ -254,39 +252,25 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] {
 			continue
 		}
-		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
-		if !settled && from < 0 {
+		switch more := -gone * math.Exp(t.hazard[e]*t.sent(i, e)); {
+		case settled:
+		case from < 0:
 			l.far.add(more, float64(t.spans[e].end-c.begun))
-			continue
-		}
-		l.rises.add(more, 0)
-		if settled {
-			l.shown.add(-gone*s.stands[e], float64(t.spans[e].end-t.spans[s.set[e]].start))
-			more += gone * s.stands[e]
-		} else {
+		default:
 			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
 		}
-		l.more += more
-		l.squares += more * more
 	}
 }
 
 // missed returns by how much the mean delay may be too low, because losses hide packets or
 // they were sent before the table.
-func (l *crossed) missed() float64 {
-	const some = 5 // that tell how many there are, and how long they take
-	more, squares, long := l.more, l.squares, &l.shown
-	if l.shown.n*l.shown.n <= some*l.shown.squares {
-		more, squares, long = l.rises.n, l.rises.squares, &l.hidden
-	}
-	if more*more < 0.99*squares || more <= 0 || l.hidden.n == 0 {
-		return l.farther()
-	}
-	return l.farther() + (more+2*math.Sqrt(squares))*long.time/long.n/l.packets
-}
+func (l *crossed) missed() float64 { return l.farther() + l.hidden.most(l.packets) }
 
 // farther returns what the packets add that were sent before the table.
-func (l *crossed) farther() float64 {
-	n := max(l.far.n, math.SmallestNonzeroFloat64)
-	return (l.far.n + 2*math.Sqrt(l.far.squares)) / max(l.clean, n) * l.far.time / n
+func (l *crossed) farther() float64 { return l.far.most(l.clean) }
+
+// most returns the most that these may add to the mean of so many packets.
+func (c *crossing) most(packets float64) float64 {
+	n := max(c.n, math.SmallestNonzeroFloat64)
+	return (c.n + 2*math.Sqrt(c.squares)) / max(packets, n) * c.time / n
 }

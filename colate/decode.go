@@ -28,12 +28,8 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	if err != nil {
 		return joint.Result{}, err
 	}
-	d := newDifferences(up.config, flows, 1)
-	for i := range up.words {
-		d.table.put(i, up.words[i], down.words[i])
-	}
-	d.samples.add(up, down, s)
-	d.end(s, up.packets, down.packets, true)
+	d, all := newDifferences(up.config, flows, 1)
+	d.add(all, up, down, s)
 	return d.decode(ctx, flows, opts, false)
 }
 
@@ -48,13 +44,8 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	}
 	// A quarter of the epochs are seen again with the next ones: as many as packets take.
 	size := max(4*(1+q.delay/q.config.Period), int64(differencesRoom/q.config.counters()), 12)
-	d := newDifferences(q.config, flows, int(min(size, room)))
-	all := make([]uint32, q.config.counters())
-	for i := range all {
-		all[i] = uint32(i)
-	}
-	q.samples, d.samples.delay = d.samples, q.delay
-	if d.unread, err = q.walk(ctx, all, all, d.table, d.end); err != nil {
+	d, all := newDifferences(q.config, flows, int(min(size, room)))
+	if err = q.walk(ctx, all, all, &d.comparison); err != nil {
 		return joint.Result{}, q.coverage, err
 	}
 	r, err := d.decode(ctx, flows, opts, q.clock != nil)
@@ -63,15 +54,10 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 
 // differences accumulates what all counters say about epochs.
 type differences struct {
-	config   Config
-	table    *cellTable
-	samples  *sampling
+	comparison
 	counters []difference
 	sums     []float64 // of the delays of each counter's packets, as far as it is settled
 	packets  []float64 // of each counter
-	epochs   int       // compared
-	unread   int       // that could not be compared
-	common   common
 }
 
 // A difference is what else a counter says about all epochs.
@@ -87,34 +73,31 @@ type difference struct {
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
 const differencesRoom = 6 << 20
 
-func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
+// newDifferences returns differences of so many epochs in a table, and all counters.
+func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differences, all []uint32) {
 	n := c.counters()
-	d := &differences{
-		config: c, table: newCellTable(c, n, epochs), counters: make([]difference, n),
-		sums: make([]float64, n), packets: make([]float64, n),
-		samples: &sampling{config: &c, least: max(fewest*float64(c.OneIn)/2, fewest)},
+	d = &differences{
+		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
+		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n),
 	}
+	d.samples, d.flush = &sampling{config: &d.config, least: max(fewest*float64(c.OneIn)/2, fewest)}, d.take
 	d.samples.aim(flows)
-	return d
-}
-
-// end finishes a pair of epochs that was put into the table.
-func (d *differences) end(s span, _, _ uint64, counts bool) {
-	if counts {
-		d.epochs++
+	all = make([]uint32, n)
+	for i := range all {
+		all[i] = uint32(i)
 	}
-	d.table.end(s, counts, d.flush)
+	return d, all
 }
 
-// flush adds the table's epochs that count. Where a counter is not settled, the
+// take adds the table's epochs that count. Where a counter is not settled, the
 // mean delay of others in that epoch fills the gap: see accumulator.
-func (d *differences) flush() {
+func (d *differences) take() {
 	t := d.table
 	if t.live == 0 {
 		return
 	}
 	const typical = 10_000 // counters tell of all
-	common, largest := &d.common, largestSum(&d.config)
+	common := &d.common
 	common.learn(t, 0, 1+len(d.counters)/typical)
 	var s sight
 	for i := range d.counters {
@@ -132,7 +115,7 @@ func (d *differences) flush() {
 			if s.has(e) {
 				d.sums[i] += s.areas[e]
 				c.over += float32(s.areas[e] - n*common.mean[e])
-				if c.settled++; math.Abs(s.areas[e]) > largest {
+				if c.settled++; s.large>>e&1 != 0 {
 					c.large++
 				}
 				continue
@@ -186,9 +169,6 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 // counters say: the variance of fewer goes with their mean.
 const enough = 30
 
-// read returns the fraction of the epochs that were compared.
-func (d *differences) read() float64 { return float64(d.epochs) / float64(max(d.epochs+d.unread, 1)) }
-
 // decode solves for all flows. The samples may be corrected by clocks.
 func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options, clocks bool) (joint.Result, error) {
 	p := d.problem(flows)
@@ -207,7 +187,8 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	for i := range flows {
 		r.Packets[i] /= max(d.read(), 1e-9)
 		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
-			f.finish(flows[i].Packets, clocks, d.samples.pool.hidden(&d.common.scatter, f.packets))
+			hidden, kurtosis := d.samples.pool.hidden(&d.common, f.packets)
+			f.finish(flows[i].Packets, clocks, hidden, kurtosis)
 			combine(&r, i, &f.sampled)
 		}
 		if r.Mean[i] < 0 && mean > 0 && (r.StdDev == nil || r.Mean[i]+3*r.StdDev[i] > 0) {

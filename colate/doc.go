@@ -34,9 +34,10 @@
 // flow's, and those of others as noise. It is exact however many packets cross the cuts of
 // the clock. Where a packet was lost, the flow's other counters stand for this one. Given
 // the flow's number of packets, as flow records have it, the mean follows. A record that
-// the counters contradict is refused. Of packets that take more than ten epochs only their
-// number is known, and intervals have upper ends as if they were under way since the window
-// began: choose a Period of at least a tenth of the greatest delay.
+// the counters contradict is refused. Of packets that take more than eight epochs only
+// their number is known, and intervals have upper ends as if they were under way since the window
+// began: choose a Period of at least an eighth of the greatest delay. Answers are about the packets
+// that came in the window.
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer for an
 // elephant that loses packets in all of its counters. A query weighs them and the counters

@@ -22,8 +22,8 @@ type Result struct {
 	Packets float64
 	// Sampled is the number of the flow's packets that were sampled at both
 	// points, if Config.OneIn asked for that, and Lost the fraction of those
-	// sampled at the first that the second has not seen within a Period, or
-	// StoreOptions.Delay if that is longer.
+	// sampled at the first that the second has not seen within eight Periods, or
+	// StoreOptions.Delay if that is longer; where what is stored ends, within one.
 	Sampled uint64
 	Lost    float64
 
@@ -75,7 +75,7 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 		return Result{}, err
 	}
 	defer accumulators.Put(a)
-	a.add(up, down, s)
+	a.add(a.at, up, down, s)
 	r := a.answer(0, false)
 	r.samples.matched = nil // the accumulator's
 	return r, r.Err
@@ -88,13 +88,9 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	if why := a.estimate(i, &r); why != nil {
 		r = Result{Err: why}
 	}
-	own := &a.tallies[i]
 	if f := a.samples.of(a.flows[i]); f != nil {
-		hidden := a.samples.pool.hidden(&a.common.scatter, f.packets)
-		if r.Err == nil && own.degrees >= 3 {
-			hidden = max(hidden, own.variance())
-		}
-		r.combine(f, a.flows[i], clocks, hidden)
+		hidden, kurtosis := a.samples.pool.hidden(&a.common, f.packets)
+		r.combine(f, a.flows[i], clocks, hidden, kurtosis)
 	}
 	if r.Mean < 0 && a.reference > 0 && r.MeanInterval(sure).High > 0 {
 		r.Mean = 0 // noise: the second clock is not behind
@@ -130,11 +126,10 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return fmt.Errorf("colate: %w: %s", estimate.ErrNoSamples, fmt.Sprintf(why, args...))
 	}
 	own := &a.tallies[i]
-	pairs := float64(a.epochs + a.missing)
 	m := a.config.PerFlow
 	e := estimator{own: own, absent: a.tallies[len(a.flows):], perFlow: float64(m)}
 	e.alone = e.perFlow * slices.Min(a.filled[i*m:][:m])
-	e.read = pairs / max(pairs+float64(a.unread), 1) * (1 - own.unread/max(own.passed, own.unread, 1))
+	e.read = a.read() * (1 - own.unread/max(own.passed, own.unread, 1))
 	switch {
 	case a.epochs == 0:
 		return none("no epoch of both points; if their clocks differ by a Period or more, say so in Path.Clock")
@@ -162,6 +157,12 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
 	e.fill(r, &a.common.scatter, a.reference, a.config.unit())
+	// Packets that settled cells do not stand for are in cells that always have some on their
+	// way, if so many are: they may take twice as long.
+	mean := math.Abs(r.Mean)
+	way := own.came / (e.perFlow * float64(a.epochs+a.missing)) * mean / float64(a.table.spans[0].end-a.table.spans[0].start)
+	unsettled := max(1-(own.shown+2*math.Sqrt(max(own.sampled, 0)+1))/own.came, 0)
+	r.hidden = max(r.hidden, unsettled*min(way, 1)*mean)
 	return nil
 }
 

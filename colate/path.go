@@ -76,8 +76,7 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if err != nil {
 		return nil, q.coverage, err
 	}
-	q.samples, a.samples.delay = a.samples, q.delay
-	if a.unread, err = q.walk(ctx, a.at, a.order, a.table, a.end); err != nil {
+	if err = q.walk(ctx, a.at, a.order, &a.comparison); err != nil {
 		return nil, q.coverage, err
 	}
 	answers := make([]Result, len(flows))
@@ -130,15 +129,20 @@ func newQuery(p Path, from, to int64) (*query, error) {
 		return q, err
 	}
 	q.later = q.ahead()
-	for i := range q.readers {
-		s, later := q.readers[i].store, int64(i)*q.later
-		found := s.find(later64(from, later), later64(to, later))
-		if n := len(found); n > 0 { // and those before and after, which settle what was on its way at the ends
-			found = s.find(later64(found[0].start, -max(found[0].end-found[0].start, q.delay)), found[n-1].end)
+	period := int64(0)
+	for _, margin := range []bool{false, true} { // and the epochs that settle what was on its way at the ends
+		from, to, found := from, to, []foundEntry(nil)
+		if margin {
+			from, to = later64(from, -max(ahead*period, q.delay)), later64(to, max(ahead*period, q.delay))
 		}
-		for _, e := range found {
-			q.put(i, e)
+		for i := range q.readers {
+			later := int64(i) * q.later
+			for _, e := range q.readers[i].store.find(later64(from, later), later64(to, later)) {
+				found = append(found, q.placed(i, e))
+				period = max(period, e.end-e.start)
+			}
 		}
+		q.found = found
 	}
 	slices.SortStableFunc(q.found, func(a, b foundEntry) int { return cmp.Compare(a.near.start, b.near.start) })
 	readable := false
@@ -158,9 +162,9 @@ func newQuery(p Path, from, to int64) (*query, error) {
 	return q, nil
 }
 
-// put adds an epoch. One of the second point is put where its clock says, next to the
-// first point's epoch that it is closest to.
-func (q *query) put(point int, e entry) {
+// placed puts an epoch of the second point where its clock says, next to the first point's
+// epoch that it is closest to.
+func (q *query) placed(point int, e entry) foundEntry {
 	f := foundEntry{entry: e, point: point, near: span{e.start, e.end}}
 	if point == 1 && q.clock != nil {
 		if f.reading, f.unknown = q.clock.At(e.start + (e.end-e.start)/2 - q.later); f.unknown == nil {
@@ -169,7 +173,7 @@ func (q *query) put(point int, e entry) {
 			f.near = span{e.start - later, e.end - later}
 		}
 	}
-	q.found = append(q.found, f)
+	return f
 }
 
 // later64 returns the time that is later by d, or the last or first there is.
@@ -188,25 +192,21 @@ func (q *query) close() {
 	q.readers[1].close()
 }
 
-// walk puts these counters of every step into a table, and calls end for it. Steps
-// that are not in the window only settle levels. It returns how many of the
-// others could not be read.
-func (q *query) walk(ctx context.Context, at, order []uint32, table *cellTable,
-	end func(s span, up, down uint64, counts bool)) (unread int, err error) {
+// walk adds these counters of every step to a comparison. Steps that are not in the window
+// only settle levels.
+func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) error {
 	k := &q.coverage
+	q.samples, c.samples.delay = c.samples, q.delay
 	for {
 		s, ok := q.next()
 		if err := ctx.Err(); err != nil || !ok {
 			k.Bytes = q.readers[0].bytes + q.readers[1].bytes
-			return unread, err
+			return err
 		}
 		counts, complete := s.start <= q.to && s.end > q.from, s.complete()
-		if !counts && complete != nil {
-			continue
-		}
-		up, down, err := q.cells(s, at, order, table, counts)
+		up, down, err := q.cells(s, at, order, c.table, counts)
 		if err == nil {
-			end(s.span, up, down, counts)
+			c.end(s.span, up, down, counts)
 		}
 		if !counts {
 			continue
@@ -216,7 +216,7 @@ func (q *query) walk(ctx context.Context, at, order []uint32, table *cellTable,
 		}
 		k.End = max(k.End, s.end)
 		if err != nil {
-			unread++
+			c.unread++
 		}
 		if err = cmp.Or(err, complete); err != nil {
 			k.Missing = append(k.Missing, Missing{s.start, s.end, err})
@@ -276,7 +276,7 @@ func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool)
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
-	q.samples.match(s.span, limit, packets[1])
+	q.samples.match(s.span, limit)
 	for _, e := range s.entries {
 		if counts && q.clock != nil && e.point == 1 {
 			q.include(e.reading)

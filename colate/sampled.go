@@ -16,6 +16,7 @@ type flowSamples struct {
 	sampled
 	key     uint32
 	lost    float64    // packets that those lost stand for
+	unseen  float64    // those that should have come, and may yet
 	late    float64    // and those that took more than half the time after which they would be lost
 	weights float64    // Σ weight²
 	sums    [5]float64 // Σ (delay - first)^k: the first is the number of packets that those matched stand for
@@ -30,7 +31,8 @@ type sampled struct {
 	mean, error, skew  float64 // standard error and skew of the mean
 	deviation, freedom float64
 	drift              float64  // variance that a drift would explain
-	hidden             float64  // variance that the flow may have without its samples showing it
+	hidden, rare       float64  // variance that the flow may have without its samples showing it, and how many packets make it
+	part               float64  // of the flow's packets that are sampled
 	matched            []passed // up to mostMatched
 }
 
@@ -86,19 +88,26 @@ func (s *sampling) of(r joint.FlowRecord) *flowSamples {
 		return nil
 	}
 	f.matched = slices.DeleteFunc(f.matched, func(p passed) bool { return p.tag >= s.lowest })
+	f.unseen = 0
+	at, _ := slices.BinarySearchFunc(s.open, f.key, func(p passing, key uint32) int { return cmp.Compare(p.flow, key) })
+	for ; at < len(s.open) && s.open[at].flow == f.key; at++ {
+		if p := &s.open[at]; !p.down && p.live && p.at < s.due {
+			f.unseen += s.weight
+		}
+	}
 	return f
 }
 
 // finish computes what the samples say of a flow of so many packets, or of an
 // unknown number if that is 0, which may have a hidden variance.
-func (f *flowSamples) finish(packets float64, clocks bool, hidden float64) {
+func (f *flowSamples) finish(packets float64, clocks bool, hidden, kurtosis float64) {
 	n, came := f.packets, f.sums[0]
 	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
 	variance := max(second-m*m, 0)
 	f.mean = f.first + m
 	all := cmp.Or(packets, came)
 	// A packet more or less, and times in units.
-	f.hidden = hidden
+	f.hidden, f.rare, f.part = hidden, all/kurtosis, min(n/all, 1)
 	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)) + rounding(f.unit)/n)
 	if variance > 0 {
 		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
@@ -127,10 +136,16 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 	return off * (1 + 2*max(-f.skew, 0)), off * (1 + 2*max(f.skew, 0))
 }
 
+// deviations returns an interval of the deviation. Packets that are rare and far off make
+// most of it. One that was sampled may be the only one: samples stand for as few as a Poisson
+// number of so many may, but for themselves at least. One that was not may be in the flow more
+// often than in all others.
 func (f *sampled) deviations(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
-	i.Low = math.Sqrt(max(i.Low*i.Low-rounding(f.unit), 0))
-	i.High *= max(1, math.Sqrt(f.hidden)/max(f.deviation, 1))
+	few := max(f.deviation/i.High, math.Sqrt(f.part)) // the quantile on the other side
+	i.Low = math.Sqrt(max(f.deviation*f.deviation*few*few-rounding(f.unit), 0))
+	often := 1 / estimate.DeviationInterval(1, uint64(2*f.rare)+2, confidence).Low
+	i.High = math.Hypot(i.High, math.Sqrt(f.hidden*(1+1/max(f.rare, 0.01)))*often)
 	if f.drift > 0 {
 		n := f.packets
 		i.Low *= math.Sqrt(max((n-1)/n-f.drift/(f.deviation*f.deviation), 0) * n / (n - 2))
@@ -148,8 +163,8 @@ func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok
 }
 
 // combine adds what the samples say to an answer of the counters.
-func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, hidden float64) {
-	f.finish(record.Packets, clocks, hidden)
+func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, hidden, kurtosis float64) {
+	f.finish(record.Packets, clocks, hidden, kurtosis)
 	share, ok := 1.0, true
 	if r.Err == nil {
 		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
@@ -163,7 +178,8 @@ func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, h
 		return
 	}
 	r.share, r.samples = share, f.sampled
-	r.Sampled, r.Lost = uint64(f.packets), f.lost/(f.sums[0]+f.lost)
+	lost := f.lost + f.unseen
+	r.Sampled, r.Lost = uint64(f.packets), lost/(f.sums[0]+lost)
 	r.Mean = share*f.mean + (1-share)*r.Mean
 	r.N = max(r.N, uint64(f.packets))
 	if share > 0 && f.drift < f.deviation*f.deviation/4 {

@@ -12,16 +12,17 @@ import (
 // A sampling pairs the sampled packets of some flows at both points, epoch by
 // epoch, and those of a pool of other flows, which are read with them.
 type sampling struct {
-	config  *Config
-	least   float64       // packets of a flow that is followed
-	flows   []flowSamples // by key
-	open    []passing     // that the other point has not seen yet
-	limit   uint32        // of the last pair of epochs
-	lowest  uint32        // of all: packets with lower tags are a fair sample
-	delay   int64         // within which packets come, if that is longer than a period
-	stalled int64         // for which the second point has had no packets
-	buffer  []sample
-	pool    pool
+	config *Config
+	least  float64       // packets of a flow that is followed
+	flows  []flowSamples // by key
+	open   []passing     // that the other point has not seen yet
+	limit  uint32        // of the last pair of epochs
+	lowest uint32        // of all: packets with lower tags are a fair sample
+	delay  int64         // within which packets come, if that is longer than ahead periods
+	weight float64       // of a sample of the last pair
+	due    int64         // what was sent before this should have come
+	buffer []sample
+	pool   pool
 }
 
 // A passing is a sampled packet at one of the points.
@@ -47,7 +48,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	}
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	s.limit, s.lowest, s.stalled = math.MaxUint32, math.MaxUint32, 0
+	s.limit, s.lowest = math.MaxUint32, math.MaxUint32
 	s.open, s.pool = s.open[:0], pool{to: 1 << 32}
 }
 
@@ -80,7 +81,7 @@ func (s *sampling) add(up, down *Recorder, epoch span) {
 	for i, r := range []*Recorder{up, down} {
 		s.put(r.samples, sampleBlocks(len(r.samples)), i == 1, true)
 	}
-	s.match(epoch, min(up.limit, down.limit), down.packets)
+	s.match(epoch, min(up.limit, down.limit))
 }
 
 // read adds the samples of an epoch in a store. Of the second point, the times
@@ -107,19 +108,13 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 }
 
 // match pairs what both points have after an epoch, in which they sampled packets with
-// tags below a limit, and the second counted so many. A packet that it has not seen within a
-// period, or the delay that it may take, is lost, unless it has none in that epoch.
-func (s *sampling) match(epoch span, limit uint32, down uint64) {
-	if down == 0 { // all are on their way, or nobody knows
-		for k := range s.open {
-			s.open[k].live = s.open[k].live && (s.open[k].down || s.open[k].at < epoch.start)
-		}
-		s.stalled, s.limit = s.stalled+epoch.end-epoch.start, min(s.limit, limit)
-		return
-	}
-	period, least := max(epoch.end-epoch.start, s.delay)+s.stalled, min(s.limit, limit)
-	s.stalled, s.lowest = 0, min(s.lowest, least)
-	weight := math.Ldexp(1, 32) / float64(max(least, 1))
+// tags below a limit. A packet that the second has not seen within ahead periods, or the
+// delay that it may take, is lost.
+func (s *sampling) match(epoch span, limit uint32) {
+	period, least := epoch.end-epoch.start, min(s.limit, limit)
+	patience := max(ahead*period, s.delay)
+	s.weight, s.due = math.Ldexp(1, 32)/float64(max(least, 1)), later64(epoch.end, -max(period, s.delay))
+	s.lowest = min(s.lowest, least)
 	slices.SortFunc(s.open, func(a, b passing) int { return compareSamples(a.sample, b.sample) })
 	kept, f := s.open[:0], (*flowSamples)(nil)
 	for k, next, last := 0, 0, uint32(0); k < len(s.open); k = next {
@@ -132,18 +127,18 @@ func (s *sampling) match(epoch span, limit uint32, down uint64) {
 		}
 		switch a, b, ok := pairOf(s.open[k:next]); {
 		case a.tag >= least:
-		case ok && max(b.at-a.at, a.at-b.at) < period:
+		case ok && max(b.at-a.at, a.at-b.at) < patience:
 			if b.live {
 				s.pool.add(a.flow, float64(b.at-a.at))
 			}
 			if f != nil && b.live {
-				f.add(a, float64(b.at-a.at), weight, b.at-a.at > period/2)
+				f.add(a, float64(b.at-a.at), s.weight, b.at-a.at > patience/2)
 			}
 		case next > k+1: // copies, of which nobody knows which is which
-		case a.at >= later64(epoch.end, -period):
+		case a.at >= later64(epoch.end, -patience):
 			kept = append(kept, a)
 		case f != nil && !a.down && a.live:
-			f.lost += weight
+			f.lost += s.weight
 		}
 	}
 	s.open, s.limit = kept, limit
@@ -201,8 +196,9 @@ func (p *pool) end() {
 // nothing: that of all packets that the counters hold, less that between flows, or of the
 // samples of all flows; all of it where they hold three or fewer of the packets that
 // make it, as the kurtosis tells.
-func (p *pool) hidden(all *scatter, samples float64) float64 {
+func (p *pool) hidden(all *common, samples float64) (variance, kurtosis float64) {
 	within := p.squares / max(p.degrees, 1)
 	between := max(p.all/max(p.others, 1)-within, 0)
-	return max(all.variance()-between, within) * min(1, 3*all.kurtosis()/max(samples, 1))
+	kurtosis = all.scatter.kurtosis()
+	return max(all.variance()-between, within) * min(1, 3*kurtosis/max(samples, 1)), kurtosis
 }

@@ -24,8 +24,8 @@ type StoreOptions struct {
 	Age, Bytes int64
 	// Delay is how many nanoseconds packets take, and clocks differ, in all; 0
 	// means a second, or a 60th of a shorter Period. Append warns if the counters
-	// cannot tell such delays. Of samples, those that take longer than it and a
-	// Period count as lost.
+	// cannot tell such delays. Of samples, those that take longer than it and than
+	// eight Periods count as lost.
 	Delay int64
 	// ReadOnly opens a store that another process may be writing to. Each query
 	// finds what has been written and removed since. Nothing is repaired, and

@@ -89,17 +89,13 @@ func VirtualRepetitions(up, down *Recorder, f hashing.Flow, packets uint64, repe
 // pairings grows: the average of the squared differences over all pairings is
 // m·S², with S² the sample variance over the flow's counters.
 func ClosedForm(up, down *Recorder, f hashing.Flow, packets uint64) (float64, error) {
-	return deviation(up, down, f, packets, pairings)
-}
-
-// pairings returns m·S²: Theorem 4's sum of squares for the flow, averaged over
-// all pairings of its counters, plus what noise adds.
-func pairings(sums []float64) float64 {
-	var m estimate.Moments
-	for _, x := range sums {
-		m.Add(x)
-	}
-	return m.Variance() * float64(len(sums))
+	return deviation(up, down, f, packets, func(delays []float64) float64 {
+		var m estimate.Moments
+		for _, x := range delays {
+			m.Add(x)
+		}
+		return m.Variance() * float64(len(delays))
+	})
 }
 
 // deviation returns eq. (5), given what makes a sum of squares of the flow's

@@ -1,0 +1,70 @@
+package colate
+
+import (
+	"fmt"
+
+	"github.com/hoplag/hoplag/estimate"
+)
+
+// A comparison is what two points say epoch by epoch, of some counters in a table, and of
+// samples.
+type comparison struct {
+	config  Config // without the fields in which points may differ
+	table   *cellTable
+	flush   func() // takes the table's epochs that count
+	samples *sampling
+	common  common
+	epochs  int // pairs added
+	missing int // pairs in which only one point has packets
+	unread  int // pairs that could not be read
+}
+
+// add adds a pair of epochs, of which the table has these counters. Add them in order of time.
+func (c *comparison) add(at []uint32, up, down *Recorder, s span) {
+	for i, k := range at {
+		c.table.put(i, up.words[k], down.words[k])
+	}
+	c.samples.add(up, down, s)
+	c.end(s, up.packets, down.packets, true)
+}
+
+// end finishes a pair of epochs that was put into the table. A point without packets may have
+// had none, or have lost its records. An epoch that does not count only helps to settle others.
+func (c *comparison) end(s span, up, down uint64, counts bool) {
+	switch {
+	case !counts || up == 0 && down == 0:
+	case up > 0 && down > 0:
+		c.epochs++
+	default:
+		c.missing++
+	}
+	c.table.end(s, counts && up+down > 0, c.flush)
+}
+
+// read returns what part of the pairs could be read.
+func (c *comparison) read() float64 {
+	pairs := float64(c.epochs + c.missing)
+	return pairs / max(pairs+float64(c.unread), 1)
+}
+
+// pair returns what two points recorded in one epoch, folded alike, and when that was.
+// It returns [estimate.ErrMismatch] if the Configs or the times of the epochs differ.
+func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {
+	if err := made(up, down); err != nil {
+		return nil, nil, span{}, err
+	}
+	up, down = alike(up, down)
+	of := up
+	if up.packets == 0 {
+		of = down
+	}
+	s := span{of.start, of.start + of.config.Period}
+	if a, b := up.config.comparable(), down.config.comparable(); a != b {
+		return nil, nil, s, fmt.Errorf("colate: %w: epochs of %+v and %+v", estimate.ErrMismatch, a, b)
+	}
+	if down.packets != 0 && s != (span{down.start, down.start + down.config.Period}) {
+		return nil, nil, s, fmt.Errorf("colate: %w: epochs of %d and %d ns from %d and %d on", estimate.ErrMismatch,
+			up.config.Period, down.config.Period, up.start, down.start)
+	}
+	return up, down, s, nil
+}
