@@ -18,8 +18,6 @@ type world struct {
 	delay      func(*rand.Rand) float64 // seconds; < 0: lost
 	twice      float64                  // share of packets that come twice
 	seconds    int
-	remember   int
-	budget     int
 }
 
 type outcome struct {
@@ -62,7 +60,7 @@ func (w *world) run(t testing.TB, seed uint64, mend bool) (o outcome) {
 	total, _ := lda.NewAccumulator(w.config)
 	a, _ := lda.New(w.config)
 	b, _ := lda.New(w.config)
-	memory := lost.NewMemory(w.remember, math.MaxInt64)
+	memory := lost.NewMemory(1<<20, math.MaxInt64)
 	number := 0
 	for k := range int64(cuts) {
 		a.Reset()
@@ -126,7 +124,7 @@ func (w *world) name(t testing.TB, total *lda.Accumulator, memory *lost.Memory, 
 		}
 		i += n
 	}
-	names := f.Names(w.budget)
+	names := f.Names(lost.Budget)
 	for _, n := range names.Names {
 		if n.OnWay {
 			continue
@@ -170,6 +168,9 @@ func config(bits uint8) lda.Config {
 // Lost packets are named, and no others, and without them means are exact. Each
 // case states the least share that is named and the largest error of a mean.
 func TestNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics that one goroutine makes")
+	}
 	for _, c := range []struct {
 		world
 		least, most float64
@@ -188,7 +189,6 @@ func TestNames(t *testing.T) {
 		if w.delay == nil {
 			w.delay, w.seconds = exponential(0.004), 12 // the first report waits for nine
 		}
-		w.remember, w.budget = 1<<20, lost.Budget
 		o := w.run(t, 27, true)
 		control := w.run(t, 27, false)
 		named := float64(o.named) / float64(o.lost)
