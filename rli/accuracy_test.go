@@ -44,3 +44,32 @@ func medianError(t testing.TB, r *rli.Receiver, events []event) float64 {
 	}
 	return must(estimate.NewEmpirical(relative).Quantile(0.5))
 }
+
+// long skips statistics that one goroutine makes, as for the race detector.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// meanError is how far the mean of all delays is off, in proportion to the
+// mean time that packets waited.
+func meanError(t testing.TB, r *rli.Receiver, events []event) float64 {
+	t.Helper()
+	_, truth := truths(events)
+	var waited estimate.Moments
+	for i := range events {
+		if e := &events[i]; e.kind == measured {
+			waited.Add(float64(e.delay) - float64(e.bytes)*8e9/linkRate)
+		}
+	}
+	total := must(r.Total())
+	return (total.Mean - truth.Mean()) / waited.Mean()
+}

@@ -75,14 +75,14 @@ func (s *spread) bridge(from, to end) bridge {
 	return b
 }
 
-// at returns the mean waiting time at a place, its predicted error, and the cell that corrected it.
-func (b *bridge) at(m mix, place float64) (wait, error float64, miss int) {
+// at returns the mean waiting time at a place, its predicted error and tilt, and the cell that corrected it.
+func (b *bridge) at(m mix, place float64) (wait, error, tilt float64, miss int) {
 	since, left := place-b.from.place, b.to.place-place
 	switch {
 	case since <= 0:
-		return b.from.wait, 0, 0
+		return b.from.wait, 0, 1, 0
 	case left <= 0:
-		return b.to.wait, 0, 0
+		return b.to.wait, 0, 1, 0
 	}
 	cell := cellOf(m, since, left)
 	line, wait, variance := b.plain(cell, since, left)
@@ -99,17 +99,20 @@ func (b *bridge) at(m mix, place float64) (wait, error float64, miss int) {
 	low, high := max(b.to.wait-left, 0), b.from.wait+since
 	room := max(high-low, 0)
 	miss = cellOf(m, deviation, room)
-	return max(min(wait, high), low), predict(deviation, room, b.miss.at(miss)), miss
+	error, tilt = predict(deviation, room, b.miss.at(miss), since/left)
+	return max(min(wait, high), low), error, tilt, miss
 }
 
-// predict returns the predicted error of an estimate of some deviation, if it cannot exceed room.
-func predict(deviation, room, factor float64) float64 {
+// predict returns the predicted error of an estimate of some deviation, if it cannot exceed room, and its
+// tilt where the time since is a ratio of the time left: see record.enter. What is strange goes together.
+func predict(deviation, room, factor, ratio float64) (error, tilt float64) {
 	const strangeness = 0.2 // of traffic that does not move like a bridge at all
-	return min((deviation+strangeness*room)*factor, room)
+	all := deviation + strangeness*room
+	if all <= 0 {
+		return 0, 1
+	}
+	return min(all*factor, room), (deviation*math.Sqrt(ratio) + strangeness*room) / all
 }
-
-// alone is √((3 − 8/π)·π/8): the deviation of a bridge from nothing to nothing over its mean.
-const alone = 0.42202
 
 // plain returns the straight line, the bridge and its variance v at a place between the ends.
 func (b *bridge) plain(cell int, since, left float64) (line, wait, variance float64) {
@@ -131,7 +134,8 @@ func (b *bridge) plain(cell int, since, left float64) (line, wait, variance floa
 }
 
 const (
-	far       = 16 // a bridge with x above it is straight within a few parts in a million of v
-	reluctant = 10 // evidence, of what is there to be seen over its variance
+	alone     = 0.42202 // √((3 − 8/π)·π/8): the deviation of a bridge from nothing to nothing over its mean
+	far       = 16      // a bridge with x above it is straight within a few parts in a million of v
+	reluctant = 10      // evidence, of what is there to be seen over its variance
 	excess    = 8/math.Pi - 2
 )

@@ -14,7 +14,7 @@ import (
 // The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7.
 const (
 	magic        = "HRLI"
-	version      = 12
+	version      = 13
 	decodedShare = 64 // the memory that a Config may ask for beyond the receiver's own, in lengths of the encoding
 	configFields = 7
 	sumsFields   = 6
@@ -143,7 +143,7 @@ func (r *Receiver) fill(d *wire.Reader, flows int64) error {
 		*n = d.Uint64()
 	}
 	for _, x := range r.quality.list() {
-		if *x = math.Float64frombits(d.Uint64()); !(math.Abs(*x) <= math.MaxFloat64) || *x < 0 && x != &r.quality.common {
+		if *x = math.Float64frombits(d.Uint64()); !(math.Abs(*x) <= math.MaxFloat64) || *x < 0 && x != &r.quality.common && x != &r.quality.lean {
 			return malformed("%v in what references show", *x)
 		}
 	}

@@ -42,6 +42,10 @@ func TestConfig(t *testing.T) {
 			t.Errorf("config %d: %v", i, err)
 		}
 	}
+	most := change(func(c *rli.Config) { c.Flows = 1 << 26 }) // more than 32 bits can address
+	if refused := errors.Is(most.Validate(), estimate.ErrConfig); refused != (strconv.IntSize == 32) {
+		t.Errorf("%d bytes with an int of %d bits: %v", most.MemorySize(), strconv.IntSize, most.Validate())
+	}
 }
 
 // TestMemorySize: it is what a receiver allocates, but for a few hundred bytes
@@ -64,16 +68,5 @@ func TestMemorySize(t *testing.T) {
 		if got < want || got > 1.1*want+8192 {
 			t.Errorf("%d: allocates %v bytes, MemorySize says %v", i, got, want)
 		}
-	}
-}
-
-// A Config whose memory a machine of 32 bits cannot address is refused there,
-// and accepted elsewhere.
-func TestMoreThanAddressable(t *testing.T) {
-	c := rli.DefaultConfig
-	c.Flows = 1 << 26
-	err := c.Validate()
-	if refused := errors.Is(err, estimate.ErrConfig); refused != (strconv.IntSize == 32) {
-		t.Errorf("%d bytes with an int of %d bits: %v", c.MemorySize(), strconv.IntSize, err)
 	}
 }

@@ -19,41 +19,36 @@ const (
 	skipped                        // references were lost, and packets were not
 	stepOfClock                    // a clock was stepped, or the base delay
 	unsteady                       // the sender's software pauses for about as long as packets take
-	lostBehind                     // references waited for packets that were lost behind the link
 	untested                       // few references had come: how far off estimates are, nothing told
 )
 
 const (
-	doubtBits = 7
+	doubtBits = 6
 	allDoubts = 1<<doubtBits - 1
 	maxDoubt  = 1<<(32-doubtBits) - 1
+
+	gonePerhaps  = 4        // references that may be lost by chance
+	mostDoubtful = 1.0 / 20 // of the packets of an answer
 )
 
 var doubtNames = [doubtBits]string{
 	"no reference followed", "packets overtook others", "references were lost where packets were not",
 	"a clock was stepped, or the way changed", "the sender paused for as long as packets take",
-	"packets were lost, perhaps behind the link", "few references had come",
+	"few references had come",
 }
 
-// String names the doubts.
-func (d doubts) String() string {
-	var list []string
+func (d doubts) String() (list string) {
 	for i, name := range doubtNames {
 		if d>>i&1 != 0 {
-			list = append(list, name)
+			list += ", " + name
 		}
 	}
-	return strings.Join(list, ", ")
+	return strings.TrimPrefix(list, ", ")
 }
 
 func (r *record) doubt(why doubts, n uint64) {
 	r.doubtful = uint32(min(uint64(r.doubtful>>doubtBits)+n, maxDoubt))<<doubtBits | r.doubtful&allDoubts | uint32(why)
 }
-
-const (
-	gonePerhaps  = 4        // references that may be lost by chance
-	mostDoubtful = 1.0 / 20 // of the packets of an answer
-)
 
 // doubtful returns the fraction of a record's packets that are doubtful, or ErrUntrusted.
 func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error) {
@@ -66,9 +61,6 @@ func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error)
 	q := &r.quality // also before it was noticed
 	if q.gone > mostVanished*(q.gone+q.references)+gonePerhaps {
 		share, why = 1, why|skipped
-	}
-	if q.astray > mostVanished*q.references+gonePerhaps {
-		share, why = 1, why|lostBehind
 	}
 	if others > 0 {
 		why |= unfollowed

@@ -67,7 +67,15 @@ func (r *Receiver) Total() (Result, error) {
 	if r.total.count() == 0 {
 		return Result{}, fmt.Errorf("rli: %w: no packet was estimated", estimate.ErrNoSamples)
 	}
-	return r.result(&r.total, r.counts.Unestimated)
+	res, err := r.result(&r.total, r.counts.Unestimated)
+	lost := float64(r.counts.Lost) / float64(max(r.counts.Lost+r.counts.References, 1))
+	if q := &r.quality; err == nil && res.error < math.Inf(1) { // references are a sample of all packets
+		all := max(q.packets, 1)
+		res.bias += math.Abs(q.lean)/all + lost*min(untestedErrors*res.single, q.span)
+		res.error = math.Sqrt(q.squares/all/all + q.stamps()/float64(res.N))
+		res.degrees = max(min(res.degrees, q.batches), 1)
+	}
+	return res, err
 }
 
 // All iterates over the flows that Estimate answers, in any order. Meanwhile, only query the receiver.
@@ -89,8 +97,11 @@ type Result struct {
 	// the divisor of the deviation. A delay includes the time to send the packet itself.
 	estimate.Delay
 	error   float64 // deviation of the mean's error
+	spread  float64 // of that of the packets' deviation, √2 times too small
 	single  float64 // of one packet's
 	bias    float64 // at most, beside
+	rare    float64 // deviation of a packet's error where the link is not as it seems, which happens rarely
+	few     float64 // stretches
 	apart   float64 // what the deviation is off by at most, beside
 	degrees float64 // of freedom
 }
@@ -99,7 +110,6 @@ const (
 	least          = 128 // references from which intervals are made, as a burst goes on for several
 	enough         = 64  // pairs that tell whether errors are alike
 	fewestDegrees  = 3   // and one for each stretch, of Student's distribution: predictions are off themselves
-	leaning        = 2   // standard errors of references that all estimates, which learn from them, may be off by
 	untestedErrors = 3   // typical ones that packets may be off by which no reference tested
 )
 
@@ -117,14 +127,16 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
 	ratio := (many*q.seen/q.told + least) / (many + least)
 	shared := q.alike()
-	common := single * leaning * leaning * q.squares / (q.packets * q.told)
-	res.error = math.Sqrt(ratio*(variance+shared*(single-variance)) + ((q.slack*q.slack-tolerance*tolerance)/9+rounding)/n + common)
+	// All estimates, which learn from references, may be off by two standard errors of these.
+	common := single * 4 * q.squares / max(q.packets*q.told, math.SmallestNonzeroFloat64)
+	res.error = math.Sqrt(ratio*(variance+shared*(single-variance)) + q.stamps()/n + common)
 	res.single = math.Sqrt(ratio * single)
 	if q.references < least || doubtful > mostDoubtful || !(res.error+res.single >= 0) { // or an encoding says what no references show
 		res.error, res.single = math.Inf(1), math.Inf(1)
 	}
 	degrees := fewestDegrees + 1/(1/stretches+shared)
 	res.error *= math.Sqrt(1 - 1/degrees)
+	res.spread = res.error
 	// A mean square x̄ whose variance is v has 2x̄²/v degrees.
 	res.degrees = max(1/(1/degrees+q.fourths/max(2*q.seen*q.seen, math.SmallestNonzeroFloat64)), 1)
 	far := q.span
@@ -132,8 +144,9 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 		far = min(far, untestedErrors*res.single)
 	}
 	// Stamps may all be off alike, by half of their grain, or each by itself.
+	res.rare, res.few = math.Sqrt((q.broken+r.lostBy)/max(q.packets, 1)), stretches
 	grain := (q.slack - tolerance) / 2
-	res.bias = doubtful*far + grain + 0x1p-51*math.Abs(res.Mean)
+	res.bias = doubtful*far + grain + q.astray/max(q.packets, 1) + 0x1p-51*math.Abs(res.Mean)
 	res.apart = math.Sqrt(doubtful)*far + grain
 	return res, nil
 }
@@ -142,22 +155,23 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 // 1. It is unbounded with fewer than 128 references, if more than one packet in 20 came before the first
 // seven, and for a Result that no receiver made.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
-	half := r.half(confidence) + r.bias
+	half := r.half(r.error, r.rare/math.Sqrt(r.few), confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
 }
 
-// half returns half the width of the mean's interval, without the error that is bounded.
-func (r *Result) half(confidence float64) float64 {
-	if r.error == 0 || math.IsInf(r.error, 1) {
+// half returns how far off something may be whose error has that deviation, and by Chebyshev's
+// inequality what is rare, whose distribution is not known.
+func (r *Result) half(error, rare, confidence float64) float64 {
+	if r.degrees == 0 || math.IsInf(error, 1) {
 		return math.Inf(1)
 	}
-	return -estimate.StudentQuantile((1-confidence)/2, r.degrees) * r.error
+	return -estimate.StudentQuantile((1-confidence)/2, r.degrees)*error + rare/math.Sqrt(1-confidence)
 }
 
 // DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. Errors
 // are missing from StdDev where estimates are smoother than delays, or in it where references are off.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	half := math.Sqrt2*r.half(confidence) + r.apart
+	half := r.half(math.Sqrt2*r.spread, r.rare, confidence) + r.apart
 	return estimate.Interval{
 		Low:        max(math.Sqrt(max(r.StdDev*r.StdDev-r.single*r.single, 0))-half, 0),
 		High:       math.Hypot(r.StdDev, r.single) + half,

@@ -1,6 +1,9 @@
 package rli
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Reference records a reference packet whose last bit departed at time received, and estimates all
 // packets that wait for it. One that came twice, after a later one or from another injector, or that
@@ -56,6 +59,8 @@ const (
 	farthest     = 1 << 20  // packets that one reference stands for
 	mostVanished = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
 	longestPause = 0.2      // of software, of the mean delay beyond the least
+	fewest       = 256      // packets without a reference are never too many
+	fewTests     = 4        // of references: fewer do not tell how far off estimates are
 )
 
 // read returns what a reference says of itself and, if it names the packet before it, of that.
@@ -82,12 +87,15 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	}
 	right = own
 	named = r.follows(p, received, before, known && missing == 0)
-	waited := 0.0
 	if missing > 0 && !named {
-		waited = r.astray(p, &own, before, float64(missing)/float64(own.packets))
+		most := r.astray(p, &own, before)
+		r.quality.astray += float64(own.packets) * most
+		r.quality.broken += float64(own.packets) * most * most
 	}
-	r.lose(r.skipped, &r.quality.gone, &r.vanished, skipped)
-	r.lose(waited, &r.quality.astray, &r.strayed, lostBehind)
+	r.quality.gone += r.skipped
+	if r.vanished += (r.skipped - r.vanished) / float64(min(max(r.seen, acquainted), lately)); r.vanished > mostVanished {
+		r.doubts |= skipped
+	}
 	if named {
 		r.pauses(p, received)
 		right.departed, right.bytes = before.time, int64(before.bytes)
@@ -99,42 +107,24 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// lose counts references that tell nothing, in all and of each lately.
-func (r *Receiver) lose(n float64, all, recent *float64, why doubts) {
-	*all += n
-	if *recent += (n - *recent) / float64(min(max(r.seen, acquainted), lately)); *recent > mostVanished {
-		r.doubts |= why
-	}
-}
-
-// astray returns how likely a reference waited for its packet, long enough to matter, and this was lost
-// behind the link: one in front of it takes none of its time. A share of the packets was lost.
-func (r *Receiver) astray(p *ReferencePacket, own *mark, before departure, share float64) float64 {
-	behind := r.perByte > 0 && r.excess(int32(r.config.ReferenceBytes), own.departed) <= r.slack // another packet
-	switch {
-	case p.Behind == 0 || r.passed != r.left.passed || behind:
-		return 0
-	case r.busy && r.link.trusted(): // the link was idle before it, so far as is seen
-		if float64(own.delay)-r.own()-r.link.base(own.departed) > r.link.tolerance {
-			return 1
-		}
+// astray returns how long a reference may have waited for its packet, if this was lost behind the link:
+// one in front of it takes none of its time. Where the link is trusted, it shows.
+func (r *Receiver) astray(p *ReferencePacket, own *mark, before departure) float64 {
+	if p.Behind == 0 || r.passed != r.left.passed || r.busy && r.link.trusted() {
 		return 0
 	}
-	perByte, bytes := r.perByte, 0.0
-	for i := range r.buffer[:r.waiting] {
-		bytes += float64(r.buffer[i].bytes)
-	}
+	perByte, bytes := r.perByte, 1.0
 	if perByte == 0 { // at most what it was for those that departed since the reference before
+		for i := range r.buffer[:r.waiting] {
+			bytes += float64(r.buffer[i].bytes)
+		}
 		perByte = float64(own.departed-r.left.departed) / bytes
 	}
-	wait := min(float64(p.Behind)*perByte, float64(own.departed-before.time))
-	switch beyond := float64(own.delay + r.origin - r.order.extent().low); {
-	case wait <= longestPause*beyond:
-		return 0
-	case r.perByte == 0 && before.packet && before.bytes == int32(p.Behind): // perhaps it is that packet
-		return share
+	most := min(float64(p.Behind)*perByte, float64(own.delay+r.origin-r.order.extent().low))
+	if r.perByte > 0 || before.bytes != int32(p.Behind) { // else perhaps it is that packet
+		most = min(most, float64(own.departed-before.time)-r.own())
 	}
-	return 1
+	return max(most, 0)
 }
 
 // pauses takes in how long after its packet a reference was sent. If software is stopped in between, it
@@ -203,7 +193,8 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	}
 	if trusted, base := l.trusted(), l.base(t); !l.learn(t, b) {
 		if r.counts.Conflicts++; trusted {
-			r.lostBase, r.lostTime, r.lostAt = base, sure, r.stretch
+			off := b.high - base // what it waited
+			r.lostBase, r.lostTime, r.lostAt, r.lostBy = base, sure, r.stretch, float64(own.packets)*off*off
 		}
 	}
 	if l.pinned() {
@@ -211,9 +202,11 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 		if r.lostAt > 0 && l.trusted() { // with a base that no drift explains, a step looked like other waits
 			if math.Abs(base-r.lostBase) > leeway*l.tolerance+wander*float64(t-r.lostTime) {
 				r.counts.Steps++
-				r.mark(r.lostAt)
+				r.stepFirst, r.stepLast = cmp.Or(r.stepFirst, r.lostAt), r.lostAt
+			} else {
+				r.quality.broken += r.lostBy
 			}
-			r.lostAt = 0
+			r.lostAt, r.lostBy = 0, 0
 		}
 		known.wait, itself.wait = max(known.wait-base, 0), max(itself.wait-base, 0)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // An InjectorConfig says when references go out (section III-B.1): after Every packets, Interval
@@ -170,7 +171,7 @@ func (j *Injector) Append(dst []byte, p ReferencePacket, now int64) []byte {
 	start := len(dst)
 	dst = p.append(dst)
 	if j.key.set {
-		dst = j.key.seal(dst, start)
+		dst = wire.AppendUint(dst, j.key.hash.Bytes(dst[start:]), tagSize)
 	}
 	return dst
 }

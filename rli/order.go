@@ -41,6 +41,8 @@ const (
 	acquainted = 16      // it is compared with at least so many others
 	witnesses  = 256     // and at most twice so many
 	latest     = 1 << 62 // time of a stamp; the earliest is the same before 0
+	lately     = 64      // references, for which overtaking is remembered
+	stray      = 1000    // packets of which more than one overtook others: too many
 )
 
 func (o *order) extent() extent { return o.recent.and(o.before) }
@@ -103,7 +105,7 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 		r.counts.Steps++
 		r.forget() // no line goes from a reference of another clock to the next
 		r.doubts |= stepOfClock
-		r.mark(r.stretch)
+		r.stepFirst, r.stepLast = cmp.Or(r.stepFirst, r.stretch), r.stretch
 	}
 	r.account.begun = r.account.begun && !restarted
 	r.counts.Lost += lost
@@ -111,14 +113,11 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 	return true
 }
 
-func (r *Receiver) mark(stretch uint32) {
-	r.stepFirst, r.stepLast = cmp.Or(r.stepFirst, stretch), stretch
-}
-
 func (r *Receiver) forget() {
 	r.left.seen, r.earlier.seen, r.leftHere = false, false, false
 	r.account.begun = false
-	r.unlearn()
+	r.class = class{} // what was to be learned from the current period
+	r.link.relax(r.slack)
 }
 
 // An account compares how many packets the injector saw with how many departed. First come, first
@@ -146,8 +145,3 @@ func (a *account) settle(sent, gap uint32) (step int32, known bool) {
 	a.packets += float64(gap) - a.packets/lately
 	return step, true
 }
-
-const (
-	lately = 64   // references, for which overtaking is remembered
-	stray  = 1000 // packets of which more than one overtook others: too many
-)

@@ -171,15 +171,14 @@ func (r *Receiver) measure(p *ReferencePacket, received int64, before departure,
 func (r *Receiver) learnRate(received int64) {
 	perByte, extra, worst, mean := r.meter.rate()
 	known := r.perByte > 0
-	if worst > max(2*r.slack, mean/100) || perByte <= 0 || known && r.busy && r.link.trusted() {
-		return
-	}
-	if known && math.Abs(perByte-r.perByte)*large+math.Abs(extra-r.extra) <= r.slack {
+	same := math.Abs(perByte-r.perByte)*large+math.Abs(extra-r.extra) <= r.slack
+	if worst > max(2*r.slack, mean/100) || perByte <= 0 || known && (same || r.busy && r.link.trusted()) {
 		return
 	}
 	r.perByte, r.extra, r.busy, r.late = perByte, extra, true, estimate.Moments{}
 	r.slack = r.leastSlack()
-	r.unlearn()
+	r.class = class{}
+	r.link.relax(r.slack)
 	r.current, r.leftHere, r.turns = 0, false, turns{}
 	r.periods[0] = period{first: received, lead: r.own()}
 }

@@ -79,7 +79,7 @@ func (b *probe) end(s *spread, to end) {
 		to.wait = max(to.wait-b.own, 0)
 	}
 	course, miss := s.bridge(b.from, to), 0
-	b.estimated, b.expected, miss = course.at(b.mix, b.place)
+	b.estimated, b.expected, _, miss = course.at(b.mix, b.place)
 	since, left := b.place-b.from.place, to.place-b.place
 	if since <= 0 || left <= 0 {
 		return

@@ -7,33 +7,37 @@ import (
 )
 
 // quality is how far off estimates of references are, each from its neighbours, as if it had not come,
-// on behalf of all packets since the one before. Products of two residuals, errors over the predicted
-// ones, of a flow show what its errors have in common.
+// on behalf of all packets since the one before. A residual is an error over the predicted one.
 type quality struct {
 	references float64
 	seen       float64 // squares of errors, for each packet
 	told       float64 // squares of predicted errors
-	squares    float64 // of their sums over the packets of each reference
+	lean       float64 // errors, for each packet: how far off the mean of all is
+	squares    float64 // of these, added up over a batch of references
+	batches    float64
 	packets    float64 // that references stand for
 	fourths    float64 // squares of those squares
 	twins      float64 // mean squares of the residuals of pairs of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
+	broken     float64 // squares of waits that the link, though trusted, could not cause, for each packet
 	gone       float64 // references lost while no packet was
-	astray     float64 // references that waited for packets lost behind the link
+	astray     float64 // ns that references may have waited for packets lost behind the link, for each packet
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off
 }
 
 const (
-	qualityFields = 13
-	sumFields     = 11 // of these
+	qualityFields = 16
+	sumFields     = 14 // of these
+	twinsApart    = 3  // references: the estimates of neighbours rest on each other
+	batchSize     = 16 // references
 )
 
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
-		&q.commonest, &q.gone, &q.astray, &q.span, &q.slack}
+		&q.commonest, &q.gone, &q.astray, &q.lean, &q.batches, &q.broken, &q.span, &q.slack}
 }
 
 func (q *quality) add(b *quality) {
@@ -41,6 +45,9 @@ func (q *quality) add(b *quality) {
 	add(mine[:sumFields], theirs[:sumFields])
 	q.span, q.slack = max(q.span, b.span), max(q.slack, b.slack)
 }
+
+// stamps returns the variance of a packet's delay that is of stamps.
+func (q *quality) stamps() float64 { return (q.slack*q.slack-tolerance*tolerance)/9 + rounding }
 
 // A trend is a mean of which older values fade.
 type trend struct {
@@ -60,8 +67,6 @@ type twin struct {
 	n            float64
 	number       uint32 // of the latest reference
 }
-
-const twinsApart = 3 // references: the estimates of neighbours rest on each other
 
 // meet compares a residual with all before of the same flow.
 func (r *Receiver) meet(f hashing.Flow, off float64) {
@@ -83,16 +88,33 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 }
 
 // alike returns the part of their errors that a flow's stretches have in common: all, until pairs
-// of residuals tell it within an eighth; then none, unless it is three standard errors.
+// of residuals tell it within an eighth; then what is sure, within two standard errors.
 func (q *quality) alike() float64 {
 	chance := math.Sqrt(q.commonest)
-	if q.twins > math.Sqrt(enough)*chance && q.common <= 3*chance {
-		return 0
-	}
-	if q.twins == 0 {
+	switch {
+	case q.twins == 0:
 		return 1
+	case q.twins > math.Sqrt(enough)*chance:
+		chance *= -2
 	}
-	return min((max(q.common, 0)+chance)/q.twins, 1)
+	return min(max(max(q.common, 0)+chance, 0)/q.twins, 1)
+}
+
+// A batch is of references whose errors may go together, as a burst goes on for several. If they do not,
+// those of neighbours cancel out, as each is estimated from the others.
+type batch struct {
+	sum, squares float64
+	n            int
+}
+
+func (b *batch) add(q *quality, off float64) {
+	b.sum += off
+	b.squares += off * off
+	if b.n++; b.n == batchSize {
+		q.squares += max(b.sum*b.sum, b.squares)
+		q.batches++
+		*b = batch{}
+	}
 }
 
 // test estimates the left reference from its neighbours or, with Left, the right one from the left.
@@ -107,9 +129,10 @@ func (r *Receiver) test(right mark) {
 	if r.config.Method == Left {
 		line, of = lineBetween(&r.left, nil), &right
 	}
-	off := line.at(of.departed) - float64(of.delay)
-	predicted, n := math.Sqrt(r.lineError.mean), float64(of.packets)
+	off, apart := line.at(of.departed)-float64(of.delay), r.earlier.delay-right.delay
+	predicted, n := r.lineMisses(apart), float64(of.packets)
 	r.lineError.add(off * off)
+	r.lineMiss[octave(math.Abs(float64(apart)))].learn(off*off, 1, 1)
 	// Of a packet that is larger than its neighbours, the delay is longer than the line's.
 	larger := float64(of.bytes) - float64(r.earlier.bytes+right.bytes)/2
 	if r.config.Method == Left {
@@ -128,7 +151,8 @@ func (r *Receiver) test(right mark) {
 	q.references++
 	q.seen += n * off * off
 	q.told += n * predicted * predicted
-	q.squares += n * n * off * off
+	q.lean += n * off
+	r.batch.add(q, n*off)
 	q.fourths += n * off * off * n * off * off
 	q.packets += n
 	r.meet(of.flow, off/predicted)

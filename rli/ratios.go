@@ -31,6 +31,7 @@ func (c *cell) learn(seen, expected, evidence float64) {
 }
 
 const (
+	mixes    = 4
 	octaves  = 32
 	square   = octaves * octaves
 	cellSize = 28 // with its value
@@ -122,8 +123,6 @@ func (c *cell) refine(coarser, reluctance, most float64) float64 {
 // A mix says how flows take turns in a busy period. Where all packets ahead are of its own flow, a
 // packet waits for its own sender only; where flows take turns, they met, and the queue grew.
 type mix int32
-
-const mixes = 4
 
 // turns counts how often flows took turns in a period so far.
 type turns struct {

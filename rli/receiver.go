@@ -10,9 +10,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Receiver estimates the delay of every packet that departs from a link, and keeps sums for each
-// flow. It never grows. It is not safe for concurrent use, and the zero value panics but in
-// UnmarshalBinary.
+// A Receiver estimates the delay of every packet that departs from a link, and keeps sums for each flow. It
+// never grows. It is not safe for concurrent use, and the zero value panics but in UnmarshalBinary.
 type Receiver struct {
 	*tracker
 	draws uint64
@@ -113,9 +112,8 @@ func (r *Receiver) Reset() {
 	r.stepFirst, r.stepLast = 0, 0
 }
 
-// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that
-// wait in b. A record for which there is no room is shed whole. The error wraps [estimate.ErrMismatch];
-// r is then unchanged.
+// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that wait
+// in b. A record without room is shed whole. The error wraps [estimate.ErrMismatch]; r is then unchanged.
 func (r *Receiver) Merge(b *Receiver) error {
 	made(r.tracker != nil && b.tracker != nil, "Receiver")
 	if r.config != b.config {

@@ -1,33 +1,12 @@
 package rli_test
 
 import (
-	"errors"
 	"math"
 	"testing"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
-
-func TestNothing(t *testing.T) {
-	r := newReceiver(t, config(rli.Auto))
-	r.Flush()
-	if _, err := r.Estimate(1); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("flow: %v", err)
-	}
-	if _, err := r.Total(); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("total: %v", err)
-	}
-	r.Update(1, 100, 1000)
-	r.Flush()
-	if _, err := r.Estimate(1); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("flow without any reference: %v", err)
-	}
-	if c := r.Counts(); c.Unestimated != 1 || c.Packets != 1 {
-		t.Errorf("%+v", c)
-	}
-}
 
 // small is a receiver whose rate is not known, so that estimates are plain.
 func small(t testing.TB, f func(*rli.Config)) *rli.Receiver {

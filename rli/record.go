@@ -18,7 +18,7 @@ type record struct {
 	squares float64 // v(f), eq. (4)
 	error   float64 // predicted square of the sum's error
 
-	partial     float32 // predicted error of the packets in the latest stretch
+	partial     float32 // predicted errors of the packets in the latest stretch, times their tilts
 	first, last uint32  // numbers of stretches
 	doubtful    uint32  // packets whose estimate rests on what is doubtful, and why
 }
@@ -36,12 +36,10 @@ const (
 func (r *record) count() uint64     { return r.tally & countMask }
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
-// alike is the correlation of two errors of a stretch. Of two places of a Brownian bridge that have
-// nothing to do with each other it is 0.54, and of neighbours 1.
-const alike = 0.85
-
-// enter counts packets of a stretch, with the sum of their predicted errors.
-func (r *record) enter(n uint64, stretch uint32, errors float32) {
+// enter counts packets of a stretch, with the sum of their predicted errors. Errors of a stretch go
+// together as places of a Brownian bridge do: those at s and later at t of its length 1 have the
+// correlation √(s/(1−s)) / √(t/(1−t)), which are the packets' tilts.
+func (r *record) enter(n uint64, stretch uint32, errors, tilt float32) {
 	if r.last != stretch {
 		r.last, r.partial = stretch, 0
 		if r.stretches() < mostStretches {
@@ -49,8 +47,8 @@ func (r *record) enter(n uint64, stretch uint32, errors float32) {
 		}
 	}
 	r.tally += n
-	r.error += float64(errors) * float64(2*alike*r.partial+errors)
-	r.partial += errors
+	r.error += float64(errors) * float64(2*r.partial/tilt+errors)
+	r.partial += errors * tilt
 }
 
 func (r *record) add(delay int64) {

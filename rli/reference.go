@@ -70,10 +70,6 @@ type key struct {
 	set  bool
 }
 
-func (k *key) seal(dst []byte, start int) []byte {
-	return wire.AppendUint(dst, k.hash.Bytes(dst[start:]), tagSize)
-}
-
 func (k *key) open(data []byte) (p ReferencePacket, err error) {
 	if !k.set {
 		return p, p.decode(data)

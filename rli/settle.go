@@ -36,11 +36,6 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-const (
-	fewest   = 256 // packets without a reference are never too many
-	fewTests = 4   // of references: fewer do not tell how far off estimates are
-)
-
 // bridging reports whether the link is trusted, and straight lines are no closer to references.
 func (r *Receiver) bridging() bool {
 	return r.busy && r.link.trusted() && (r.edge.n < acquainted || r.edge.mean >= 0)
@@ -70,14 +65,20 @@ func lineBetween(from, to *mark) line {
 // settleLine applies eq. (1). The predicted error is that of lines lately, twice it at one end only.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
-	error := math.Sqrt(r.lineError.mean)
-	if right == nil || !r.left.seen {
-		error *= 2
+	error := 2 * math.Sqrt(r.lineError.mean)
+	if right != nil && r.left.seen {
+		error = r.lineMisses(r.left.delay - right.delay)
 	}
 	for i := range waiting {
 		h := &waiting[i]
 		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), float32(error)
+		h.tilt, h.stretch = 1, r.stretch // no more than all alike, whatever periods are seen in between
 	}
+}
+
+// lineMisses returns how far off lines are whose ends are so far apart.
+func (r *tracker) lineMisses(apart int64) float64 {
+	return math.Sqrt(r.lineMiss[octave(math.Abs(float64(apart)))].refine(r.lineError.mean, acquainted, math.Inf(1)))
 }
 
 // longer returns how much longer a packet takes to send than a reference: the last term of eq. (1).
@@ -104,7 +105,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 { // the first of the period
 			idle++
 			if !from.known {
-				h.delay, h.error = round(base+r.sending(h.bytes)), 0
+				h.delay, h.error, h.tilt = round(base+r.sending(h.bytes)), 0, 1
 				packets = packets[1:]
 			}
 		}
@@ -135,11 +136,11 @@ func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base flo
 	for i := range packets {
 		h := &packets[i]
 		size := r.sending(h.bytes)
-		wait, error, _ := course.at(h.mix, p.place(h.time, size))
+		wait, error, tilt, _ := course.at(h.mix, p.place(h.time, size))
 		if h.delay = round(base + size + wait); error > 0 {
 			error = math.Sqrt(error*error + behind)
 		}
-		h.error = float32(error)
+		h.error, h.tilt = float32(error), float32(tilt)
 	}
 }
 
@@ -153,10 +154,11 @@ func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
 		if left := end - since; since > 0 && left > 0 {
 			wait := min(s.expect(cellOf(h.mix, since, left), since, left), since)
 			h.delay = round(base + size + wait)
-			h.error = float32(predict(alone*wait, since, s.miss[0].at(cellOf(h.mix, alone*wait, since))))
+			error, tilt := predict(alone*wait, since, s.miss[0].at(cellOf(h.mix, alone*wait, since)), since/left)
+			h.error, h.tilt = float32(error), float32(tilt)
 			continue
 		}
-		h.delay, h.error = round(base+size), 0
+		h.delay, h.error, h.tilt = round(base+size), 0, 1
 	}
 }
 
@@ -184,13 +186,13 @@ func (r *Receiver) record(packets []held, why doubts) {
 				continue
 			}
 		}
-		flow.enter(1, h.stretch, h.error)
+		flow.enter(1, h.stretch, h.error, h.tilt)
 		flow.add(delay)
 		if doubted {
 			flow.doubt(why, 1)
 		}
 	}
-	total.enter(uint64(len(packets)), r.stretch, errors)
+	total.enter(uint64(len(packets)), r.stretch, errors, 1)
 	total.doubt(why, doubtful)
 }
 

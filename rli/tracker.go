@@ -11,6 +11,7 @@ type held struct { // a packet in the interpolation buffer
 	time    int64
 	delay   int64   // from the tracker's origin, once estimated
 	error   float32 // ns, predicted
+	tilt    float32 // see record.enter
 	bytes   int32
 	at      int32 // where its flow's record should be
 	mix     mix
@@ -59,18 +60,20 @@ type tracker struct {
 	doubts             doubts  // about the packets that wait
 	skipped            float64 // references that were lost since the one before
 	vanished           float64 // and while no packet was, of each lately
-	strayed            float64 // of those that waited for packets lost behind the link
 	twins              [256]twin
-	after, pause       trend // how long after its packet a reference was sent, and how far off that is
-	beyond             trend // the least delay
-	lineError          trend // mean square
-	bySize             cell  // of lines' errors: products with, and squares of, differences of sizes
-	edge               trend // of busy periods over lines, by squares of errors
-	origin             int64 // delays are relative to that of a reference
+	batch              batch
+	after, pause       trend         // how long after its packet a reference was sent, and how far off that is
+	beyond             trend         // the least delay
+	lineError          trend         // mean square
+	lineMiss           [octaves]cell // the same, by how far apart the delays of a line's ends are
+	bySize             cell          // of lines' errors: products with, and squares of, differences of sizes
+	edge               trend         // of busy periods over lines, by squares of errors
+	origin             int64         // delays are relative to that of a reference
 	link               link
 	lostBase           float64 // the base delay when trust was lost
 	lostTime           int64   // when it was last known
 	lostAt             uint32  // the stretch; 0 if there is nothing to compare
+	lostBy             float64 // how far off the reference was, for its packets, squared
 	spread             *spread
 	periods            []period // of the packets in the buffer; the last is under way
 	current            int      // the last
@@ -94,12 +97,6 @@ func newTracker(c Config) *tracker {
 	return t
 }
 
-// unlearn forgets the base delay, and what was to be learned from the current period.
-func (t *tracker) unlearn() {
-	t.class = class{}
-	t.link.relax(t.slack)
-}
-
 // depart takes in a departure of what is not measured, and reports whether it found the link idle.
 func (r *Receiver) depart(bytes int32, t int64) (idle bool) {
 	if r.busy && math.Abs(r.excess(bytes, t)) > r.slack {
@@ -113,8 +110,7 @@ func (t *tracker) excess(bytes int32, now int64) float64 {
 	return float64(now-t.latest.time) - t.sending(bytes)
 }
 
-// interrupt closes the period and starts another, unless the packet departed too soon. It reports
-// whether the packet found the link idle.
+// interrupt closes the period, unless the packet departed too soon, and reports whether it found the link idle.
 func (r *Receiver) interrupt(bytes int32, t int64) (idle bool) {
 	if r.excess(bytes, t) < 0 {
 		r.counts.Conflicts++
