@@ -148,9 +148,8 @@ const (
 	// maxBehind is the number of missing reports after which they are given up.
 	maxBehind = 60
 
-	// settling is the number of cuts at most after the beginning of a session in which
-	// packets that were on their way may still arrive, or seem lost because only
-	// one point counted them.
+	// settling is for how many cuts at most, after a session has begun, packets may still come that
+	// were on their way, or seem lost because only one point counted them.
 	settling = 10
 )
 
