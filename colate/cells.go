@@ -14,10 +14,7 @@ type span struct{ start, end int64 }
 // room is the largest number of epochs that a cellTable can hold: the number of
 // bits in a mask. Those of a quarter of it are seen again with the next ones: ahead epochs
 // settle what was on its way.
-const (
-	room  = 32
-	ahead = room / 4
-)
+const room, ahead = 32, 8
 
 // A cellTable holds what some counters of both points say over some epochs,
 // and makes areas of it, as [areas.Areas] does, of which it needs a fraction

@@ -218,6 +218,7 @@ func (s *scatter) like(all *scatter) float64 {
 type crossed struct {
 	hidden, far    crossing
 	packets, clean float64 // all, and those in epochs before which nothing had left
+	more, squares  float64 // those of which rises tell, less those that sets stand for; Σ squares
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in
@@ -252,19 +253,26 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] {
 			continue
 		}
-		switch more := -gone * math.Exp(t.hazard[e]*t.sent(i, e)); {
+		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
+		switch {
 		case settled:
+			more += gone * s.stands[e]
 		case from < 0:
 			l.far.add(more, float64(t.spans[e].end-c.begun))
+			continue
 		default:
 			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
 		}
+		l.more, l.squares = l.more+more, l.squares+more*more
 	}
 }
 
 // missed returns by how much the mean delay may be too low, because losses hide packets or
 // they were sent before the table.
-func (l *crossed) missed() float64 { return l.farther() + l.hidden.most(l.packets) }
+func (l *crossed) missed() float64 {
+	all := crossing{max(l.more, 0), l.squares, l.hidden.time * max(l.more, 0) / max(l.hidden.n, 1e-9)}
+	return l.farther() + all.most(l.packets)
+}
 
 // farther returns what the packets add that were sent before the table.
 func (l *crossed) farther() float64 { return l.far.most(l.clean) }

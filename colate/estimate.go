@@ -157,8 +157,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
 	e.fill(r, &a.common.scatter, a.reference, a.config.unit())
-	// Packets that settled cells do not stand for are in cells that always have some on their
-	// way, if so many are: they may take twice as long.
+	// What is in cells that always have packets on their way may take twice as long as others.
 	mean := math.Abs(r.Mean)
 	way := own.came / (e.perFlow * float64(a.epochs+a.missing)) * mean / float64(a.table.spans[0].end-a.table.spans[0].start)
 	unsettled := max(1-(own.shown+2*math.Sqrt(max(own.sampled, 0)+1))/own.came, 0)

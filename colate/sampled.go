@@ -136,10 +136,9 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 	return off * (1 + 2*max(-f.skew, 0)), off * (1 + 2*max(f.skew, 0))
 }
 
-// deviations returns an interval of the deviation. Packets that are rare and far off make
-// most of it. One that was sampled may be the only one: samples stand for as few as a Poisson
-// number of so many may, but for themselves at least. One that was not may be in the flow more
-// often than in all others.
+// deviations returns an interval of the deviation. Packets that are rare and far off make most of
+// it. One that was sampled may be the only one: samples stand for as few as a Poisson number may,
+// but for themselves. One that was not may be in the flow more often than in all others.
 func (f *sampled) deviations(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
 	few := max(f.deviation/i.High, math.Sqrt(f.part)) // the quantile on the other side
