@@ -100,10 +100,10 @@ func tabulateJoint(run *experiment.Run, races []*race, mean *method) {
 	}
 }
 
-// cover counts flows whose mean is in their interval.
 func (iv *interval) cover(within func(f int) estimate.Interval, by []perflow.Coverage) {
 	for i := range iv.Flows {
 		f, in := &iv.Flows[i], within(i)
+		in.Low, in.High = in.Low-1e-9*f.Mean, in.High+1e-9*f.Mean // what is exact but for rounding holds
 		for c := range classes {
 			if classes[c].Has(f.Size) {
 				by[c].Add(in, f.Mean)
