@@ -141,7 +141,7 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	case m.tooSteep() || x.tooSteep():
 		k.Why = "their rates differ by more than 0.1 %"
 	case m.known:
-		k.know(m.reading, c.asymmetry(m.reading))
+		k.know(m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
 		if x.known {
 			k.narrow(x.reading.Certain)
 		}
@@ -190,14 +190,6 @@ func shifted(r clock.Reading, added int64) clock.Reading {
 	return r
 }
 
-// asymmetry is how much the least delays of both ways are taken to differ.
-func (c *clocks) asymmetry(r clock.Reading) float64 {
-	if c.config.Asymmetry > 0 {
-		return float64(c.config.Asymmetry)
-	}
-	return r.RoundTrip / 2
-}
-
 // know takes over a reading. Infinite asymmetry leaves what is certain.
 func (k *Clock) know(r clock.Reading, asymmetry float64) {
 	k.Known, k.Drift, k.CertainDrift, k.RoundTrip, k.Certain = true, r.Drift, r.CertainDrift, r.RoundTrip, r.Certain
@@ -226,13 +218,14 @@ func meet(a, b estimate.Interval) estimate.Interval {
 // cancels out, but not their drift.
 func (r *Report) roundTrip(drift, added float64) {
 	a, b := &r.Forth, &r.Back
-	if a.Err != nil || b.Err != nil {
+	apart := drift * float64(r.Length) / 2
+	high := a.MeanInterval95.High + b.MeanInterval95.High + apart - added
+	if a.Err != nil || b.Err != nil || high < 0 { // both were measured before one clock was set
 		return
 	}
-	apart := drift * float64(r.Length) / 2
 	r.RoundTrip = RoundTrip{Known: true, Mean: a.Mean + b.Mean - added, MeanInterval95: estimate.Interval{
 		Low:        max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart-added),
-		High:       a.MeanInterval95.High + b.MeanInterval95.High + apart - added,
+		High:       high,
 		Confidence: confidence,
 	}}
 	r.RoundTrip.Mean = max(r.RoundTrip.Mean, r.RoundTrip.MeanInterval95.Low)
@@ -264,6 +257,10 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 	ends := math.Abs(r.Drift) * float64(length) / 2
 	total := func(i, offset estimate.Interval) estimate.Interval {
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
+	}
+	if most := d.Certain.High - r.Certain.Low + ends; most < 0 {
+		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", ErrClocks, Format(-most))
+		return
 	}
 	d.Delay = r.Correct(d.Delay, evenly*float64(length)).Delay
 	d.DeviationInterval95.Low = min(d.DeviationInterval95.Low, d.StdDev)

@@ -214,6 +214,8 @@ func (c *comparison) release() Report {
 		*into = c.ways[d].tell(c.meeting, to-int64(r.Length/c.config.Cut), to, r.Begins, len(c.held) == 0)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
+		} else if errors.Is(into.Err, ErrUnlike) && !c.meeting.asks && !c.config.ClocksAgree {
+			into.Err = fmt.Errorf("%w; or records of one point come later than the other's (see Pair)", into.Err)
 		}
 	}
 	c.clocks.apply(&r, c.ways, h.of)

@@ -79,13 +79,7 @@ func (d *Direction) Passed(id []byte) {
 // PassedNumber is Passed for an id that is a number. It stands for its eight
 // bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
-	e := entry{time: d.clock.now(), not: ^id}
-	if d.sip != nil {
-		e.packet = hashing.Packet(d.sip.Word(id))
-	} else {
-		e.packet = hashing.Word(d.seed, id)
-	}
-	d.put(e)
+	d.put(entry{time: d.clock.now(), packet: d.numbered(id), not: ^id})
 }
 
 // PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a

@@ -203,6 +203,9 @@ func newFlows(c *Config, begin int64, underWay bool) *flows {
 	return w
 }
 
+// end ends a report with the latest cut.
+func (w *flows) end() { w.ends = append(w.ends, w.areas.Cuts()) }
+
 // add takes what both points counted in a cut that ends at a time, by the clock of the
 // stamps of what was sent.
 func (w *flows) add(up, down *flowTable, end int64) {
@@ -253,9 +256,6 @@ func (w *flows) enter(id hashing.Flow) *flow {
 	w.free, w.all[id], w.numbers[f.number] = w.free[:last], f, f
 	return f
 }
-
-// end ends a report with the latest cut.
-func (w *flows) end() { w.ends = append(w.ends, w.areas.Cuts()) }
 
 // report tells the oldest report that ended: the flows of which packets came and whose mean
 // is known to within itself, slowest first, and how many more there were.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -65,7 +66,7 @@ func TestPair(t *testing.T) {
 }
 
 // Records that a stream kept give the same reports whenever they are read, if
-// the pair is told when they came.
+// the pair is told when they came, and the same means if they only come in that order.
 func TestPairAt(t *testing.T) {
 	type arrival struct {
 		at    time.Time
@@ -89,16 +90,18 @@ func TestPairAt(t *testing.T) {
 		for len(stream) > 0 {
 			kept = append(kept, <-stream)
 		}
-		replay := func(pace time.Duration) (lines []string) {
+		replay := func(pace time.Duration, at bool) (lines []string, means []float64) {
 			p, err := NewPair(Config{Key: testKey}, "a", "b")
 			must0(t, err)
 			for _, k := range kept {
 				time.Sleep(pace)
-				p.At(k.at)
+				if at {
+					p.At(k.at)
+				}
 				for r, ok := p.Next(); ok; r, ok = p.Next() {
 					data, err := r.MarshalJSON()
 					must0(t, err)
-					lines = append(lines, string(data))
+					lines, means = append(lines, string(data)), append(means, r.Forth.Mean)
 				}
 				take := p.TakeFirst
 				if k.point == l.b {
@@ -108,13 +111,29 @@ func TestPairAt(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			return lines
+			return lines, means
 		}
-		atOnce, late := replay(0), replay(time.Second)
+		atOnce, told := replay(0, true)
+		late, _ := replay(time.Second, true)
 		if len(atOnce) < 4 || !slices.Equal(atOnce, late) {
 			t.Errorf("read at once:\n%v\nread slowly:\n%v", atOnce, late)
 		}
+		if _, means := replay(0, false); !slices.Equal(means, told) {
+			t.Errorf("means %v of records whose arrival is not told, %v of others", means, told)
+		}
 	})
+}
+
+// A mean that is certainly negative is an error, and such a round trip is not known.
+func TestNegativeDelay(t *testing.T) {
+	negative := estimate.Interval{Low: -5e6, High: -1e6}
+	r := Report{Forth: Delay{MeanInterval95: negative, Certain: negative}, Back: Delay{MeanInterval95: negative, Certain: negative}}
+	if r.roundTrip(0, 0); r.RoundTrip.Known {
+		t.Errorf("round trip %+v", r.RoundTrip)
+	}
+	if r.Forth.settle(clock.Reading{}, 0, estimate.Empirical{}); !errors.Is(r.Forth.Err, ErrClocks) {
+		t.Errorf("%v, %v", r.Forth, r.Forth.Err)
+	}
 }
 
 // A shardedPath is packets that pass two points, each of several shards, any of

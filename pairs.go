@@ -130,20 +130,20 @@ func (s *source) pop() *record {
 type least struct {
 	key, x, at int64
 	known      bool
+	fell       int64 // by how much the key did, less and less of long ago
 }
 
 func (l *least) add(key, x, now int64) {
-	if l != nil && (!l.known || key <= l.key+int64(mostDrift*float64(now-l.at))) {
-		*l = least{key, x, now, true}
-	}
-}
-
-// value returns the smallest key and its number, 0 if there is none.
-func (l *least) value() (key, x int64) {
 	if l == nil {
-		return 0, 0
+		return
 	}
-	return l.key, l.x
+	l.fell -= l.fell / 64
+	if !l.known || key <= l.key+int64(mostDrift*float64(now-l.at)) {
+		if l.known {
+			l.fell += max(0, l.key-key)
+		}
+		l.key, l.x, l.at, l.known = key, x, now, true
+	}
 }
 
 // apart returns how far the second point's clock is ahead of the first's, as
@@ -154,21 +154,18 @@ func (m *meeting) apart() (apart, doubt int64) {
 	if m.seal.config.ClocksAgree {
 		return 0, 0
 	}
-	key, ahead := m.ends[first].used.value()
-	_, behind := m.ends[second].used.value()
+	a, b := m.ends[first].used, m.ends[second].used
 	if doubt = m.cut / 2; m.asks {
-		doubt = key / 2
+		doubt = a.key / 2
 	}
-	return ahead - behind, doubt
+	return a.x - b.x, doubt
 }
 
 // silent says why nothing was compared for so long.
 func (m *meeting) silent() error {
 	a, b := m.ends[first].ahead, m.ends[second].ahead
-	_, ahead := a.value()
-	_, behind := b.value()
-	if apart := time.Duration(ahead - behind); a != nil && b != nil && m.seal.config.ClocksAgree && apart.Abs() > m.seal.config.Report {
-		return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", ErrClocks, apart.Round(time.Millisecond))
+	if a != nil && b != nil && m.seal.config.ClocksAgree && time.Duration(a.x-b.x).Abs() > m.seal.config.Report {
+		return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", ErrClocks, time.Duration(a.x-b.x).Round(time.Millisecond))
 	}
 	return ErrSilent
 }
@@ -177,7 +174,11 @@ func (m *meeting) silent() error {
 // choice is clearly better.
 func (m *meeting) align() {
 	apart, _ := m.apart()
-	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.lag)) > 0.75 {
+	clear := 0.75
+	if !m.asks { // records of many cuts that come at once tell little of clocks
+		clear += float64(m.ends[first].used.fell+m.ends[second].used.fell) / float64(m.cut)
+	}
+	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.lag)) > clear {
 		m.lag = int64(math.Round(cuts))
 	}
 }

@@ -233,6 +233,10 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 // [Point.Records] yields. Records of one point must come in order, and may come
 // again. It cannot detect replays of records it never saw; if strangers can send
 // records, use [Point.Follow]. Any number of goroutines may call its methods.
+//
+// Unless Config.ClocksAgree is set, when records come tells the Pair which cuts of the points
+// belong together. One point's records may come later than the other's by half a Config.Cut;
+// by more, and packets seem to take longer by as much, or to come before they are sent, which is an error.
 type Pair struct {
 	mu      sync.Mutex
 	clock   *timeline
@@ -262,7 +266,7 @@ func (p *Pair) Format(s fmt.State, _ rune) {
 // At sets the time that the Pair uses instead of the clock. For records kept
 // in a stream, pass the time at which each of them arrived there; the same
 // records then give the same reports whenever they are read. Time must not go
-// back.
+// back. Without it, read them in the order in which they arrived.
 func (p *Pair) At(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -329,8 +333,10 @@ func (p *Pair) Next() (Report, bool) {
 	defer p.mu.Unlock()
 	m, now := p.compare.meeting, p.elapsed()
 	ahead := m.ends[second].ahead
-	_, difference := ahead.value()
-	cut := floorDiv(now-difference, m.cut) - 1
+	cut := floorDiv(now, m.cut) - 1
+	if ahead != nil {
+		cut = floorDiv(now-ahead.x, m.cut) - 1
+	}
 	if ahead == p.ahead { // records that come late do not turn back time; a clock that is set does, in a session of its own
 		cut = max(cut, p.cut)
 	}

@@ -101,7 +101,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4559, 3405},
+	".":              {4559, 3424},
 	"estimate":       {1000, 1280},
 	"estimate/areas": {2771, 535},
 	"estimate/joint": {1463, 847},
