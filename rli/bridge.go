@@ -99,19 +99,19 @@ func (b *bridge) at(m mix, place float64) (wait, error, tilt float64, miss int) 
 	low, high := max(b.to.wait-left, 0), b.from.wait+since
 	room := max(high-low, 0)
 	miss = cellOf(m, deviation, room)
-	error, tilt = predict(deviation, room, b.miss.at(miss), since/left)
+	error, tilt = predict(deviation, room, b.miss.at(miss), math.Sqrt(since*left), left)
 	return max(min(wait, high), low), error, tilt, miss
 }
 
-// predict returns the predicted error of an estimate of some deviation, if it cannot exceed room, and its
-// tilt where the time since is a ratio of the time left: see record.enter. What is strange goes together.
-func predict(deviation, room, factor, ratio float64) (error, tilt float64) {
-	const strangeness = 0.2 // of traffic that does not move like a bridge at all
-	all := deviation + strangeness*room
+// predict returns the predicted error of an estimate of some deviation, if it cannot exceed room, and its tilt,
+// by the time left and its geometric mean with the time since: see record.enter. What is strange goes together.
+func predict(deviation, room, factor, mean, left float64) (error, tilt float64) {
+	strange := 0.2 * room // traffic may not move like a bridge at all
+	all := deviation + strange
 	if all <= 0 {
 		return 0, 1
 	}
-	return min(all*factor, room), (deviation*math.Sqrt(ratio) + strangeness*room) / all
+	return min(all*factor, room), (deviation*mean + strange*left) / (all * left)
 }
 
 // plain returns the straight line, the bridge and its variance v at a place between the ends.

@@ -65,11 +65,8 @@ const (
 
 // read returns what a reference says of itself and, if it names the packet before it, of that.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
-	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, number: p.Packets, told: r.account.told,
-		passed: r.passed, bytes: int64(r.config.ReferenceBytes)}
-	if own.number == 0 {
-		own.number = own.told
-	}
+	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, told: r.account.told,
+		number: cmp.Or(p.Packets, r.account.told), passed: r.passed, bytes: int64(r.config.ReferenceBytes)}
 	// It stands for packets that are not measured here, too.
 	own.packets = own.number - r.left.number
 	if own.packets-1 >= farthest { // the first, or of an injector that restarted

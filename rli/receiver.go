@@ -107,8 +107,7 @@ func (r *Receiver) Flush() {
 // packets that wait: call Flush first to count those in this interval.
 func (r *Receiver) Reset() {
 	r.flows.reset()
-	r.total = record{}
-	r.counts, r.quality = Counts{}, quality{}
+	r.total, r.counts, r.quality = record{}, Counts{}, quality{}
 	r.stepFirst, r.stepLast = 0, 0
 }
 

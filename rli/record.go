@@ -47,7 +47,10 @@ func (r *record) enter(n uint64, stretch uint32, errors, tilt float32) {
 		}
 	}
 	r.tally += n
-	r.error += float64(errors) * float64(2*r.partial/tilt+errors)
+	r.error += float64(errors) * float64(errors)
+	if r.partial != 0 { // most are the first of their stretch
+		r.error += 2 * float64(errors) * float64(r.partial/tilt)
+	}
 	r.partial += errors * tilt
 }
 

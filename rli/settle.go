@@ -146,15 +146,16 @@ func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base flo
 
 // settleAlone does the same where none is known, in fewer steps.
 func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
-	s, perByte, extra := r.spread, r.perByte, r.extra
+	s, perByte, extra, scaled := r.spread, r.perByte, r.extra, 1/math.Sqrt(end)
 	for i := range packets {
 		h := &packets[i]
 		size := float64(h.bytes)*perByte + extra
 		since := p.place(h.time, size)
 		if left := end - since; since > 0 && left > 0 {
-			wait := min(s.expect(cellOf(h.mix, since, left), since, left), since)
+			mean := math.Sqrt(since * left)
+			wait := min(s.height.at(cellOf(h.mix, since, left))*mean*scaled, since) // see scale
 			h.delay = round(base + size + wait)
-			error, tilt := predict(alone*wait, since, s.miss[0].at(cellOf(h.mix, alone*wait, since)), since/left)
+			error, tilt := predict(alone*wait, since, s.miss[0].at(cellOf(h.mix, alone*wait, since)), mean, left)
 			h.error, h.tilt = float32(error), float32(tilt)
 			continue
 		}
