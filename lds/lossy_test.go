@@ -9,6 +9,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/truth"
 )
 
 // Cells that lost packets are weighed, not thrown away: in one comparison of a
@@ -176,5 +177,34 @@ func TestFullQueueIsNoBias(t *testing.T) {
 	t.Logf("%d flows, bias %.3f, of exact spans %.3f", len(signed), bias, without)
 	if math.Abs(bias) > 0.05 || without > -0.1 {
 		t.Errorf("bias %.3f, of exact spans %.3f", bias, without)
+	}
+}
+
+// Flows that are slow and lose more than others do are not told to be slower, although nothing tells which of
+// the packets outstanding in their cells are lost and which on their way. In the control nothing is lost.
+func TestSlowFlowsLoseMore(t *testing.T) {
+	const flows, intervals, length = 40, 40, int64(1e8)
+	for _, loss := range []float64{0.05, 0.3, 0} {
+		c, random := DefaultConfig, rand.New(rand.NewPCG(1, 28))
+		c.Columns = 3500
+		x, a := newTimeline(t, c, intervals, length), mustAccumulate(t, c)
+		var all []truth.Packet
+		for now := int64(0); now < intervals*length; now += int64(random.ExpFloat64() * 2.5e5) {
+			f, slow, took := random.IntN(flows), 0.0, 1e6*random.ExpFloat64()
+			if f%4 == 0 {
+				slow, took = loss, 1e8+2e7*random.ExpFloat64()
+			}
+			p := truth.Packet{Flow: uint64(nth(f)), Sent: now, Received: now + int64(took), Lost: random.Float64() < slow}
+			x.pass(nth(f), hashing.Packet(random.Uint64()), now, p.Received, p.Lost)
+			all = append(all, p)
+		}
+		for k := range intervals {
+			x.add(t, a, k)
+		}
+		o := owing{}
+		o.report(t, a, truth.Between(all, 0, intervals*length, truth.ByFlow))
+		if o.answers < 0.9*flows || min(o.read, o.decoded) < 0.95*o.answers {
+			t.Errorf("loss %g: of %v in intervals %v, %v decoded", loss, o.answers, o.read, o.decoded)
+		}
 	}
 }

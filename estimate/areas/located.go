@@ -128,8 +128,10 @@ func (l *intervalLosses) finish(rate, took, length float64) {
 // the variance of that. A packet is lost like those sent, as often as all cells lost
 // packets in that interval, except where the levels show that none was: as long as
 // nothing is outstanding that stays so, and between two cuts of one level. If the span
-// is over, it is known how many were lost. If not, their number is Poisson's, and at most
-// what is outstanding.
+// is over, it is known how many were lost. If not, cells may lose more than others or less, and the number
+// outstanding tells how many: it rises as packets are lost, so that they are twice by how much it is above
+// its mean when the span ends. They are at most all that are outstanding then, and at least those sent
+// longer ago than packets take. Where no cell is known to lose any, they are as few as none.
 func (a *Areas) aged(x *span, from, to int, s *Span) {
 	l, last := &a.losses, max(0, x.lost)
 	if x.open {
@@ -170,8 +172,13 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	// Losses of one burst go together, and as few as are known may all be of one.
 	number, doubt, together := float64(last), 0.0, 1/(1+a.bursts)
 	if x.open {
-		number, doubt = truncated(of, last)
-		doubt += 4 * together * sq(number*(1-number/max(1, float64(last))))
+		if number = min(of, float64(last)); l.share > 0 {
+			old := max(0, float64(last)-a.young(x))
+			number = min(max(2*(float64(last)-s.Area/longest), old), float64(last))
+			doubt = sq(float64(last)-old) / 12
+		} else {
+			doubt = number + 4*together*sq(number*(1-number/max(1, float64(last))))
+		}
 	}
 	s.Aged, s.Common = number*mean, common*sq(number/of)
 	s.Before, s.Within = number*before/of, number*within/of
