@@ -43,10 +43,10 @@ type Report struct {
 	RoundTrip RoundTrip // there and back, whatever the clocks say
 	Clock     Clock     // of the first point, as the second one's clock sees it
 
-	// Begins says that a point began anew at Start or up to ten cuts before: it was
-	// started, its clock was set, or it was unreachable for longer than its
-	// Config.History. Packets on their way then are not counted, and Lost and Extra are
-	// unknown, and 0: what is lost until a cut after the report is not told.
+	// Begins says that a point began anew at Start or up to ten cuts before: it was started, its clock was
+	// set, or it was unreachable for longer than its Config.History. Lost and Extra are unknown, and 0: what is
+	// lost until a cut after the report is not told. Packets on their way then are in Received, but not in the
+	// mean; its intervals hold them too if they took no longer than packets do since.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely:
@@ -58,7 +58,7 @@ type Report struct {
 
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds.
 type Delay struct {
-	// Delay has the mean and the deviation of the packets received, duplicates left out,
+	// Delay has the mean and the deviation of the packets received, Extra ones left out,
 	// corrected for the clocks' difference if Clock.Known. If the clocks are neither known
 	// nor said to agree, the mean is off by their difference, and its interval has no
 	// upper end.
