@@ -130,47 +130,20 @@ var busyAware = experiment.Experiment{
 	Weight: 28, Quick: 1.5, Measure: measureBusyAware,
 }
 
-// A variant is a method with references behind packets or ahead.
-type variant struct {
-	method
-	ahead   bool
-	unnamed bool // references do not say which packet they were sent behind
-	name    string
-}
-
 func measureBusyAware(run *experiment.Run) {
 	packets := run.Pick(80_000, 1_000_000)
-	variants := []variant{
-		{byLeft, false, false, "RLI-L"}, {byLine, false, false, "RLI"}, {byPeriod, false, false, "busy-aware"},
-		{byLine, false, true, "RLI, packets not named"}, {byLine, true, false, "RLI, references ahead"},
-	}
 	run.Config("packets", packets, "injector", adaptive, "utilisations", utilisations)
-	run.Note("References go directly behind their packet and name it, so that they tell its delay: straight lines go through it. Where it " +
-		"is not named, they go through the reference, which waited for it. Ahead of its packet a reference meets what packets meet, and makes " +
-		"packets wait; the paper does not say where its references go.")
+	run.Note("References go directly behind their packet and name it, so that they tell its delay: straight lines go through it.")
 	table := run.Table("", "Relative error of flows' means: median / 75th percentile; in brackets, that of the mean of all packets",
-		"traffic", "utilisation", "packets that found the link idle")
-	for _, v := range variants {
-		table.Columns = append(table.Columns, v.name)
-	}
+		"traffic", "utilisation", "packets that found the link idle", byLeft.name, byLine.name, byPeriod.name)
 	for _, kind := range experiment.Each(run, drawn) {
 		for _, u := range experiment.Each(run, utilisations) {
 			row := []string{kind.name, percent(u), ""}
 			var medians []float64
-			s := setting{kind: kind, utilisation: u, packets: packets, injector: adaptive}
-			p := simulate(run, s)
-			for k, v := range experiment.Each(run, variants) {
-				if s.ahead = v.ahead; v.ahead {
-					p = simulate(run, s)
-				}
-				seen := p
-				if v.unnamed {
-					seen = p.unnamed()
-				}
-				a, r := seen.measure(v.method)
-				if k == 2 {
-					row[2] = percent(float64(r.Counts().Idle) / float64(r.Counts().Packets))
-				}
+			p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
+			for _, m := range experiment.Each(run, methods) {
+				a, r := p.measure(m)
+				row[2] = percent(float64(r.Counts().Idle) / float64(r.Counts().Packets)) // as the last says
 				medians = append(medians, median(a.mean))
 				row = append(row, fmt.Sprintf("%s (%s)", spread(a.mean), percent(estimate.RelativeError(experiment.Try(r.Total()).Mean, p.all.Mean()))))
 			}

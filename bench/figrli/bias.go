@@ -68,13 +68,9 @@ func measureBias(run *experiment.Run) {
 		"references alone", "flows: RLI", "busy-aware")
 	for _, s := range experiment.Each(run, biased) {
 		b := repeat(run, s, packets, runs)
-		row := []string{s.kind.name, percent(s.utilisation), way(s.injector, b.references), percent(b.loss), duration(b.wait)}
-		for _, who := range []*balance{&b.line, &b.busy, &b.alone} {
-			row = append(row, who.bias())
-		}
-		for k := range b.medians {
-			row = append(row, percent(b.medians[k])+" / "+percent(b.tails[k]))
-		}
+		row := []string{s.kind.name, percent(s.utilisation), way(s.injector, b.references), percent(b.loss), duration(b.wait),
+			b.line.bias(), b.busy.bias(), b.alone.bias(),
+			percent(b.medians[0]) + " / " + percent(b.tails[0]), percent(b.medians[1]) + " / " + percent(b.tails[1])}
 		table.Row(row)
 		where := s.kind.name + ", " + percent(s.utilisation) + ", " + row[2]
 		mean, standard := b.busy.of()
@@ -151,11 +147,8 @@ func repeat(run *experiment.Run, s setting, packets, runs int) *repetition {
 	return b
 }
 
-// sending returns how many ns the link takes to send it.
-func (d *departure) sending() float64 { return float64(d.bytes) * 8e9 / rate }
-
-// wait returns how long it waited.
-func (d *departure) wait() float64 { return float64(d.delay) - d.sending() }
+// wait returns how long it waited, beside the time that the link takes to send it.
+func (d *departure) wait() float64 { return float64(d.delay) - float64(d.bytes)*8e9/rate }
 
 // totals returns the sum of all packets' waits, and the mean of those that
 // references name, each for all packets since the reference before.

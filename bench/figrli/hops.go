@@ -12,13 +12,10 @@ var (
 )
 
 // hops are what packets pass instead of a link.
-var hops = []struct {
-	name string
-	hop  func(*experiment.Run) queue.Hop
-}{
-	{"link, then jitter of 1 µs", jittery(queue.JitterConfig{Mean: 1000})},
-	{"link, then jitter of 1 µs, overtaking", jittery(queue.JitterConfig{Mean: 1000, Reorder: true})},
-	{"two links, cross traffic at the second", twoLinks},
+var hops = map[string]func(*experiment.Run) queue.Hop{
+	"link, then jitter of 1 µs":              jittery(queue.JitterConfig{Mean: 1000}),
+	"link, then jitter of 1 µs, overtaking":  jittery(queue.JitterConfig{Mean: 1000, Reorder: true}),
+	"two links, cross traffic at the second": twoLinks,
 }
 
 func jittery(c queue.JitterConfig) func(*experiment.Run) queue.Hop {

@@ -20,6 +20,14 @@ var injectionRate = experiment.Experiment{
 // nths are the n of 1-in-n.
 var nths = []int{1000, 300, 100, 30, 10, 5, 2, 1}
 
+// A variant is a method with references behind packets or ahead.
+type variant struct {
+	method
+	ahead   bool
+	unnamed bool // references do not say which packet they were sent behind
+	name    string
+}
+
 func measureInjectionRate(run *experiment.Run) {
 	packets, loads := run.Pick(50_000, 500_000), []float64{0.2, 0.7}
 	variants := []variant{
@@ -144,13 +152,11 @@ func judgeRates(run *experiment.Run, name string, rates []float64) {
 
 // judgeWays judges the adaptive way, the first, by the others' medians.
 func judgeWays(run *experiment.Run, title string, medians [][]float64) {
-	best, text := true, "yes"
+	best := true
 	for _, m := range medians {
 		best = best && m[0] <= 1.05*slices.Min(m)
 	}
-	if !best {
-		text = "no"
-	}
+	text := map[bool]string{true: "yes", false: "no"}[best]
 	run.Holds(title+": adaptive is best or within 5 % of it at every utilisation", "yes", text, best)
 	at55, others := medians[1][0], slices.Min(medians[1][1:])
 	run.Holds(title+": at 55 %, adaptive's median error against the best of the others'", "half of 40 % and more",

@@ -28,6 +28,7 @@ func main() { programs.Main("rli", run) }
 type options struct {
 	traffic, method string
 	rate, load      float64 // Mbit/s, per cent
+	confidence      float64 // per cent
 	flows, queue    int
 	every           int
 	seconds, top    int
@@ -50,6 +51,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.Choice(&o.method, "method", "auto", "`method` of estimating packets between references", methods...)
 	programs.Range(f, &o.seconds, "seconds", 5, 1, 86400, "`seconds` of traffic")
 	programs.Range(f, &o.top, "top", 10, 0, 1000000, "number of slowest `flows` to print; 0 means all")
+	programs.Range(f, &o.confidence, "confidence", 95, 50, 99.99, "`per cent` of intervals that hold the exact mean")
 	f.Uint64Var(&o.seed, "seed", 1, "`seed` of everything random")
 	f.Choice(&o.live, "live", "", "send real packets through a `wire`; tbf has a token bucket of -rate before it; needs root", "veth", "tbf")
 	f.BoolVar(&o.json, "json", false, "print a JSON object for each second, and one at the end")

@@ -182,11 +182,11 @@ func (p *port) take(number int) (*second, error) {
 	if total, err := full.Total(); err != nil {
 		s.Refusal = err.Error()
 	} else {
-		s.All = makeRow("all packets", &total, &p.all)
+		s.All = p.row("all packets", &total, &p.all)
 	}
 	for key, r := range full.All() {
 		f := p.exact[key]
-		s.Flows = append(s.Flows, makeRow(fmt.Sprintf("tcp %v > %v", f.tuple.Source(), f.tuple.Destination()), &r, &f.delays))
+		s.Flows = append(s.Flows, p.row(fmt.Sprintf("tcp %v > %v", f.tuple.Source(), f.tuple.Destination()), &r, &f.delays))
 	}
 	slices.SortFunc(s.Flows, func(a, b row) int { return cmp.Or(cmp.Compare(b.Mean, a.Mean), cmp.Compare(a.Flow, b.Flow)) })
 	s.Refused = len(p.exact) - len(s.Flows)
@@ -195,9 +195,9 @@ func (p *port) take(number int) (*second, error) {
 	return &s, p.receiver.Release(full)
 }
 
-// makeRow compares what the receiver says about a flow with the truth.
-func makeRow(name string, r *rli.Result, truth *estimate.Moments) row {
-	mean := r.MeanInterval(0.95)
+// row compares what the receiver says about a flow with the truth.
+func (p *port) row(name string, r *rli.Result, truth *estimate.Moments) row {
+	mean := r.MeanInterval(p.confidence / 100)
 	return row{
 		Flow: name, Packets: r.N, Mean: r.Mean, Low: programs.Finite(mean.Low), High: programs.Finite(mean.High), Exact: truth.Mean(),
 		Deviation: r.StdDev, ExactDeviation: math.Sqrt(truth.PopulationVariance()), whole: r.N == truth.N(),

@@ -27,7 +27,7 @@ type row struct {
 	Flow           string
 	Packets        uint64
 	Mean           float64
-	Low            *float64 // of the mean, with 95 % confidence; null: unknown
+	Low            *float64 // of the mean, with -confidence; null: unknown
 	High           *float64 // likewise
 	Exact          float64
 	Deviation      float64
@@ -86,7 +86,7 @@ func (s *screen) show(r *second) {
 	if flows == 0 {
 		return
 	}
-	s.Printf("%-42s %8s %11s %25s %11s %9s %11s %11s\n", "", "packets", "mean", "95 %", "exactly", "off", "deviation", "exactly")
+	s.Printf("%-42s %8s %11s %23v %% %11s %9s %11s %11s\n", "", "packets", "mean", s.confidence, "exactly", "off", "deviation", "exactly")
 	for _, f := range append([]row{r.All}, r.Flows...) {
 		interval := "not known"
 		if f.Low != nil && f.High != nil {
@@ -116,8 +116,8 @@ func (s *screen) end() {
 		return
 	}
 	if t.Means > 0 {
-		s.Printf("%d means of a flow in a second: half are within %s of the exact one. Of %d intervals at 95 %%, %s hold the exact mean.\n",
-			t.Means, percent(t.MedianError), t.Intervals, percent(t.MeansHeld))
+		s.Printf("%d means of a flow in a second: half are within %s of the exact one. Of %d intervals at %v %%, %s hold the exact mean.\n",
+			t.Means, percent(t.MedianError), t.Intervals, s.confidence, percent(t.MeansHeld))
 	}
 }
 
