@@ -114,9 +114,16 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 	if p.up, p.down = up, down; p.read(len(cells), func(i int) int { return int(cells[i]) }) <= intervalDegrees {
 		p = pairs{up: up, down: down}
 		p.read(len(up.cells), func(i int) int { return i })
+	} else {
+		// Slow packets may be so rare that there are none near.
+		wide, all := pairs{up: up, down: down}, len(up.cells)
+		wide.read(min(all, farCells), func(i int) int { return i * all / min(all, farCells) })
+		p.single = max(p.single, wide.single)
 	}
 	return p
 }
+
+const farCells = 2048
 
 // read reads n cells, and returns how many of them tell how far packets are apart.
 func (p *pairs) read(n int, cell func(i int) int) (told float64) {

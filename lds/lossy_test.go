@@ -63,8 +63,6 @@ func TestLossyCellsAreWeighed(t *testing.T) {
 					}
 				}
 				n, median := float64(len(errs)), at(0.5, errs)
-				t.Logf("loss %g, %s, %g packets: %.3f answered, median error %.4f, %.3f in intervals", test.loss, name, class[0],
-					n/flows, median, held/n)
 				if least := 0.95 - 4*math.Sqrt(0.05*0.95/n); held < least*n {
 					t.Errorf("loss %g, %s, %g packets: %.3f of %.0f in intervals", test.loss, name, class[0], held/n, n)
 				}
@@ -115,7 +113,6 @@ func TestFewFlowsHaveIntervals(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("slower than %g twice: %d of %d in bounded intervals, of %d", twice, in, bounded, most)
 		if in < bounded-1 || math.IsInf(twice, 1) != (bounded > most/2) {
 			t.Errorf("slower than %g twice: %d of %d in bounded intervals, of %d", twice, in, bounded, most)
 		}
@@ -205,6 +202,22 @@ func TestSlowFlowsLoseMore(t *testing.T) {
 		o.report(t, a, truth.Between(all, 0, intervals*length, truth.ByFlow))
 		if o.answers < 0.9*flows || min(o.read, o.decoded) < 0.95*o.answers {
 			t.Errorf("loss %g: of %v in intervals %v, %v decoded", loss, o.answers, o.read, o.decoded)
+		}
+	}
+}
+
+// Slow packets may be so rare that cells near a flow's have none: those far off tell how far packets are apart.
+func TestRareSlowPackets(t *testing.T) {
+	up, down, random := mustNew(t, DefaultConfig), mustNew(t, DefaultConfig), rand.New(rand.NewPCG(1, 11))
+	for i := range 100_000 {
+		p, slow := hashing.Packet(random.Uint64()), max(0, 1-random.IntN(1000)) // one in 1,000 takes 800 ms
+		up.Update(nth(i%10_000), p, 0)
+		down.Update(nth(i%10_000), p, int64(slow)*8e8)
+	}
+	var near [mostNearby]uint32
+	for f := range 100 {
+		if got, want := newPairs(up, down, DefaultConfig.nearby(&near, nth(f))).single, 6.4e14; got < want/4 {
+			t.Errorf("flow %d: packets are %.3g ms apart, want %.3g", f, math.Sqrt(got)/1e6, math.Sqrt(want)/1e6)
 		}
 	}
 }

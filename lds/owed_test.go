@@ -29,8 +29,6 @@ func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
 			continue
 		}
 		wide := at(0.5, o.wide) / 2
-		t.Logf("%+v: of %v in intervals %v, %v decoded, %v without what ends owe; half as wide as %.3g ms",
-			test, o.answers, o.read, o.decoded, o.without, wide/1e6)
 		if most := 0.94 * o.answers; o.read < most || o.decoded < most || wide > 2*(test.fixed+test.random) {
 			t.Errorf("%+v: of %v in intervals %v, %v decoded, half as wide as %.3g ms", test, o.answers, o.read, o.decoded, wide/1e6)
 		} else if o.without < most {

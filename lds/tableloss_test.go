@@ -40,7 +40,6 @@ func TestTableIntervalsHold(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%+v: %d of %d outside, of intervals with a sixth of the width %d", test, outside, answers, narrow)
 		share := float64(answers) / 20
 		if float64(outside) > share+2*math.Sqrt(share) { // one in forty at most, by chance
 			t.Errorf("%+v: the intervals do not hold", test)
