@@ -213,12 +213,13 @@ func (s *scatter) like(all *scatter) float64 {
 	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
 }
 
-// A crossed is about packets that came in epochs after they were sent: those that losses
-// hide because no set explains them, and those from before the table, as nothing had left in it.
+// A crossed is about packets that came in epochs after they were sent: all by rises of counts,
+// those that losses hide because no set explains them, those in sets, and those from before the
+// table, as nothing had left in it.
 type crossed struct {
-	hidden, far    crossing
-	packets, clean float64 // all, and those in epochs before which nothing had left
-	more, squares  float64 // those of which rises tell, less those that sets stand for; Σ squares
+	rises, hidden, shown, far crossing
+	packets, clean            float64 // all, and those in epochs before which nothing had left
+	more, squares             float64 // those of which rises tell, less those that sets stand for; Σ squares
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in
@@ -254,23 +255,33 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 			continue
 		}
 		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
-		switch {
-		case settled:
-			more += gone * s.stands[e]
-		case from < 0:
+		if !settled && from < 0 {
 			l.far.add(more, float64(t.spans[e].end-c.begun))
 			continue
-		default:
+		}
+		l.rises.add(more, 0)
+		if settled {
+			l.shown.add(-gone*s.stands[e], float64(t.spans[e].end-t.spans[s.set[e]].start))
+			more += gone * s.stands[e]
+		} else {
 			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
 		}
 		l.more, l.squares = l.more+more, l.squares+more*more
 	}
 }
 
-// missed returns by how much the mean delay may be too low, because losses hide packets or
-// they were sent before the table.
+// missed returns by how much the mean delay may be too low, because losses hide packets, which
+// rises show, or they were sent before the table.
 func (l *crossed) missed() float64 {
-	all := crossing{max(l.more, 0), l.squares, l.hidden.time * max(l.more, 0) / max(l.hidden.n, 1e-9)}
+	const some = 5 // in sets tell how many there are, and how long they take
+	all, long := crossing{n: l.more, squares: l.squares}, &l.shown
+	if l.shown.n*l.shown.n <= some*l.shown.squares {
+		all, long = l.rises, &l.hidden
+	}
+	if all.n*all.n < 0.99*all.squares || all.n <= 0 || l.hidden.n == 0 {
+		return l.farther()
+	}
+	all.time = all.n * long.time / long.n
 	return l.farther() + all.most(l.packets)
 }
 
