@@ -354,3 +354,13 @@ func TestLateThatSetsStandFor(t *testing.T) {
 		}
 	}
 }
+
+// Without a record, a flow is told from others only far above what any absent flow has.
+func TestFlowsThatCountersCount(t *testing.T) {
+	for counted, want := range map[float64]bool{100: false, 140: false, 160: true} {
+		e := estimator{own: &tally{counted: counted}, absent: make([]tally, 1), spread: 20, most: 50, perFlow: 16, alone: counted}
+		if got := e.countPackets(joint.FlowRecord{}); got != want {
+			t.Errorf("%v packets, where others have up to 50: %v", counted, got)
+		}
+	}
+}

@@ -205,7 +205,7 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 		e.packets, e.counted = counted, 1
 		// A larger flow may hold more of another in a counter than absent flows do.
 		e.excess = max(shared, e.own.margin-e.absent[0].margin)
-		return counted > 3*e.spread && counted >= 1
+		return counted > 3*max(e.most-e.count, e.spread) && counted >= 1 // or chance alone may tell which flows have an answer
 	}
 	e.packets = record.Packets * e.read
 	// How many packets were in the epochs that were not read is unknown.
@@ -252,7 +252,8 @@ func (e *estimator) fill(r *Result, all *scatter, reference, unit float64) {
 	r.Mean, r.N = reference+above, uint64(max(e.packets*e.read/stands, 1)+0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
-		r.errors[i] = (e.noise*t.sum - e.sum - (e.noise*t.counted-e.count)*e.counted*above) / e.packets
+		more := (e.noise*t.counted - e.count) * e.counted // if others put so many there, the flow has fewer
+		r.errors[i] = (e.noise*t.sum - e.sum - more*above) / max(e.packets-more, 1)
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.

@@ -73,6 +73,9 @@ func NewRotation(c Config) (*estimate.Rotation[*Recorder], error) {
 	return estimate.NewRotation(func() (*Recorder, error) { return New(c) })
 }
 
+// Config returns the configuration that the recorder was made with.
+func (r *Recorder) Config() Config { return r.config }
+
 // Packets returns the number of packets in the epoch.
 func (r *Recorder) Packets() uint64 { return r.packets }
 
