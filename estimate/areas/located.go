@@ -1,20 +1,17 @@
 package areas
 
-import "github.com/hoplag/hoplag/estimate"
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
 
 // An intervalLosses is what all cells tell of an interval: how long packets took, and, where cells
-// were settled when it began and when it ended, what share was lost and how old that was by then.
+// were settled when it began and when it ended, what share was lost.
 type intervalLosses struct {
-	took     float64 // by a packet received, in spans that lost none
-	rate     float64 // share of packets lost
-	older    float64 // by how much lost ones are older than all that were sent
-	beyond   float64 // by how much they are older than those that came, in spans of this interval
-	variance float64 // of older
-
-	sent, lost   float64 // packets
-	exact, calm  share   // packets received and areas, where none was lost, and in spans of this interval
-	settled, all share   // packets sent and their ages: in cells that it left settled, and lost none, and in all
-	off, on      float64 // how much older losses are, times what that is known from
+	took, rate float64 // by a packet received, in spans that lost none, and share of packets lost
+	sent, lost float64 // packets
+	exact      share   // packets received and areas, where none was lost
 }
 
 // locate finds when in a window packets were lost.
@@ -25,32 +22,16 @@ func (a *Areas) locate(from, to int) {
 		return !x.open && x.to == x.from+1 && x.from >= from && x.to <= to && x.late == 0 && x.joined == 0 && !x.unknown
 	}
 	a.walk(from, func(_ *areaCell, cut int, e *areaEvent, area float64, _ bool) {
-		of, sent := &a.located[cut], float64(e.sent)
-		ages := sent * a.sentAge(cut, e.sent, e.sentSum)
-		of.sent += sent
+		of := &a.located[cut]
+		of.sent += float64(e.sent)
 		of.exact.add(float64(e.received), area)
-		of.calm.add(float64(e.received), area)
-		of.settled.add(sent, ages)
-		of.all.add(sent, ages)
 	}, func(x *span) {
-		if of := &a.located[x.to]; within(x) {
-			of.sent += float64(x.sent)
-			of.lost += float64(x.lost)
+		if within(x) {
+			a.located[x.to].sent += float64(x.sent)
+			a.located[x.to].lost += float64(x.lost)
 		}
-		exact := x.exact && x.late == 0
-		a.each(x, func(k, cut int, age float64) {
-			of, sent := &a.located[cut], float64(x.out[k])
-			if of.all.add(sent, sent*age); exact && cut == x.to {
-				of.settled.add(sent, sent*age)
-			}
-		})
-		for k := 0; k < len(x.in) && exact; k++ {
+		for k := 0; k < len(x.in) && x.exact && x.late == 0; k++ {
 			a.located[x.from+1+k].exact.add(float64(x.in[k]), x.area[k])
-		}
-	})
-	a.walk(from, nil, func(x *span) {
-		if within(x) && x.lost > 0 && x.received > 0 {
-			a.located[x.to].weigh(a, x)
 		}
 	})
 	var all share
@@ -68,17 +49,11 @@ func (a *Areas) locate(from, to int) {
 		if a.losses.share == 0 {
 			rate = a.share()
 		}
-		a.located[k].finish(rate, all.a/max(all.n, 1), a.length(k))
-	}
-}
-
-// each calls visit for the intervals of a span in which something passed, with the mean age of what was sent.
-func (a *Areas) each(x *span, visit func(k, cut int, age float64)) {
-	for i := range a.passed {
-		e := &a.passed[i]
-		if cut := int(e.cut) - a.before; cut > x.from && cut <= x.to {
-			visit(cut-x.from-1, cut, a.sentAge(cut, e.sent, e.sentSum))
-		}
+		// What cells tell is weighed with what is likely: a share lost and delays as all spans have them.
+		const few = 10 // packets, which tell little of others
+		of := &a.located[k]
+		of.took = (of.exact.a + few*all.a/max(all.n, 1)) / (of.exact.n + few)
+		of.rate = (of.lost + 1) * rate / (of.sent*rate + 1)
 	}
 }
 
@@ -92,46 +67,13 @@ func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
 	return min(max(age, 0), a.length(cut))
 }
 
-// weigh takes how much older the packets are that a span of one interval lost than those that came. Its
-// area beyond what these took, as elsewhere, is the ages of the lost ones. The ages of all are known; so the
-// fewer came, the better they tell those, and the less there is to learn.
-func (l *intervalLosses) weigh(a *Areas, x *span) {
-	if l.calm.n == 0 {
-		return
-	}
-	lost, received := float64(x.lost), float64(x.received)
-	took, part := received*l.calm.a/l.calm.n, received/(received+lost)
-	variance := lost*part*sq(a.length(x.to))/12 + received*a.scatter + sq(took)
-	l.off += lost * part * (x.area[0] - took - lost*a.sentAge(x.to, x.sent, x.sentSum)) / variance
-	l.on += sq(lost*part) / variance
-}
-
-// finish weighs what cells tell with what is likely: a share lost and delays as all spans have them, and
-// losses as old as all that was sent, but all at once.
-func (l *intervalLosses) finish(rate, took, length float64) {
-	const few = 10 // packets, which tell little of others
-	l.took = (l.exact.a + few*took) / (l.exact.n + few)
-	l.rate = (l.lost + 1) * rate / (l.sent*rate + 1)
-	if l.variance = sq(length) / 12; l.on > 0 && length > 0 {
-		all, settled := l.all.a/l.all.n, l.settled.a/max(l.settled.n, 1)
-		if l.settled.n == 0 {
-			settled = all
-		}
-		part := l.variance / (l.variance + 1/l.on)
-		l.older = part * (min(max(settled+l.off/l.on, 0), length) - all)
-		l.beyond = l.older + all - settled
-		l.variance *= 1 - part
-	}
-}
-
 // aged tells for how long packets that were lost in a span aged between two cuts, and
 // the variance of that. A packet is lost like those sent, as often as all cells lost
-// packets in that interval, except where the levels show that none was: as long as
-// nothing is outstanding that stays so, and between two cuts of one level. If the span
-// is over, it is known how many were lost. If not, cells may lose more than others or less, and the number
-// outstanding tells how many: it rises as packets are lost, so that they are twice by how much it is above
-// its mean when the span ends. They are at most all that are outstanding then, and at least those sent
-// longer ago than packets take. Where no cell is known to lose any, they are as few as none.
+// packets in that interval, except where the levels show that none was: nothing that stays so is
+// outstanding. If the span is over, it is known how many were lost. If not, their number is Poisson's,
+// and at most what is outstanding. But cells may lose more than others: what is outstanding rises as packets
+// are lost, so that they are twice by how much it is above its mean when the span ends, if that is beyond chance,
+// and at least those sent longer ago than packets take.
 func (a *Areas) aged(x *span, from, to int, s *Span) {
 	l, last := &a.losses, max(0, x.lost)
 	if x.open {
@@ -141,28 +83,29 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	var before, within, after float64 // losses, as expected
 	var ages moment
 	before = a.share() * x.before
-	a.each(x, func(k, cut int, age float64) {
-		if x.most[k] <= 0 || x.spans(k) {
-			return
+	for i := range a.passed {
+		e := &a.passed[i]
+		cut := int(e.cut) - a.before
+		k := cut - x.from - 1
+		if k < 0 || k >= len(x.most) || x.most[k] <= 0 {
+			continue
 		}
-		when := &a.located[cut]
-		switch number := when.rate * float64(x.out[k]); {
+		switch number := a.located[cut].rate * float64(e.sent); {
 		case cut <= from:
 			before += number
 		case cut > to:
 			after += number
 		default:
-			older, spread := when.older, sq(a.length(cut))/12
+			spread := sq(a.length(cut)) / 12
+			common += sq(number) * spread    // losses of an interval may be all at once
 			if !x.open && x.to == x.from+1 { // the ages of all that was sent tell those of the lost ones
-				came := 1 - min(1, float64(last)/float64(x.out[k]))
-				older, spread = came*when.beyond, came*spread
+				spread *= 1 - min(1, float64(last)/float64(e.sent))
 			}
 			within += number
-			ages.add(number, float64(a.ends[to]-a.ends[cut])+age+older)
+			ages.add(number, float64(a.ends[to]-a.ends[cut])+a.sentAge(cut, e.sent, e.sentSum))
 			ages.squares += number * spread
-			common += sq(number) * when.variance
 		}
-	})
+	}
 	ages.add(before, longest)
 	of := before + within + after
 	if of == 0 { // nothing tells when
@@ -172,12 +115,12 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	// Losses of one burst go together, and as few as are known may all be of one.
 	number, doubt, together := float64(last), 0.0, 1/(1+a.bursts)
 	if x.open {
-		if number = min(of, float64(last)); l.share > 0 {
-			old := max(0, float64(last)-a.young(x))
-			number = min(max(2*(float64(last)-s.Area/longest), old), float64(last))
-			doubt = sq(float64(last)-old) / 12
-		} else {
-			doubt = number + 4*together*sq(number*(1-number/max(1, float64(last))))
+		number, doubt = truncated(of, last)
+		doubt += 4 * together * sq(number*(1-number/max(1, float64(last))))
+		old, on := max(0, float64(last)-a.young(x)), max(0, s.Area/longest)
+		own := min(max(2*(float64(last)-on), old), float64(last))
+		if l.share > 0 && own > number+3*math.Sqrt(doubt+4*on) {
+			number, doubt = own, sq(float64(last)-old)/12
 		}
 	}
 	s.Aged, s.Common = number*mean, common*sq(number/of)

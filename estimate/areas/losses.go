@@ -112,6 +112,9 @@ func (l *losses) hazardUp(group, k int) float64 {
 // loses nothing between them: that the time without loss before them and the time after are
 // long enough together.
 func (l *losses) free(group, from, to int) float64 {
+	if l.share == 0 {
+		return 1
+	}
 	var kept *float64
 	if to-from <= nearCuts {
 		if kept = &l.groups[group].free[nearCuts*from+to-from-1]; *kept > 0 {
@@ -271,28 +274,17 @@ func (l *losses) fewer(group, k int) float64 {
 // hazard returns the negative logarithm of the share of packets sent in a cut that came.
 func (l *losses) hazard(k int) float64 { return -math.Log1p(-min(l.rate(k), 0.9)) }
 
-// weight returns for how many a span stands that is known to be exact, if so many
-// packets were sent in it, of which lost are to be expected to be lost. It is the share
-// of packets that come over the chance that nothing was lost in the span, nor for so long
-// before and after it that the cell had one level for a patience.
-func (l *losses) weight(group int, lost, sent float64, from, to int) float64 {
-	if l.share == 0 {
-		return 1
-	}
-	return math.Exp(min(lost*(1-1/max(1, sent)), -math.Log(leastFree))) / l.free(group, from, to)
+// weight returns for how many a span between two cuts stands that is known to be exact: one over
+// the chance that of all packets of its cell none was lost in it, nor for so long before and after it that
+// the cell had one level for a patience. Which packets are lost does not depend on those that come, and
+// so not on how many the span has, but on how long it is.
+func (l *losses) weight(group, from, to int) float64 {
+	lost := l.hazardUp(group, to) - l.hazardUp(group, from)
+	return math.Exp(min(lost, -math.Log(leastFree))) / l.free(group, from, to)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
 const leastFree = 1.0 / (1 << 12)
-
-// standsFor returns the weight of a span.
-func (l *losses) standsFor(x *span) float64 {
-	lost := l.hazard(0) * x.before
-	for k, out := range x.out {
-		lost += l.hazard(x.from+1+k) * float64(out)
-	}
-	return l.weight(x.group, lost, float64(x.sent)+x.before, x.from, x.to)
-}
 
 // vague returns the relative error of the logarithm of weights: cells that are seldom
 // empty are not settled as soon as nothing is lost.

@@ -14,13 +14,5 @@ func (s *share) weigh(weight, n, a float64) {
 	s.aa += weight * a * a
 }
 
-// squares returns the sum of the squared distances from the ratio a/n.
-func (s *share) squares() float64 {
-	if s.n == 0 {
-		return 0
-	}
-	return s.about(s.a / s.n)
-}
-
 // about returns the sum of the squared distances from a ratio.
 func (s *share) about(r float64) float64 { return max(0, s.aa-2*r*s.na+r*r*s.nn) }

@@ -47,7 +47,6 @@ type OnWay struct {
 
 // An Alone is a packet that was alone in its cell, so that its delay is known.
 type Alone struct {
-	Group  int
 	Sent   int64   // sign-extended from the width of sums
 	Delay  int64   // in nanoseconds
 	Weight float64 // the packets that it stands for, of all groups that count
@@ -222,7 +221,7 @@ func (a *Areas) weight(from, to int) float64 {
 		for k := from + 1; k <= to; k++ {
 			others += a.losses.groups[g].cuts[k].all
 		}
-		chance += w.groups[g].sent * math.Exp(-others/size) / a.losses.weight(g, 0, 1, from, to)
+		chance += w.groups[g].sent * math.Exp(-others/size) * a.losses.free(g, from, to)
 		all += w.groups[g].sent
 	}
 	return all / max(chance, all*1e-13)

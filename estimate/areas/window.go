@@ -27,21 +27,21 @@ type groupWindow struct {
 
 	exact, cells           float64 // exact spans: packets received, and how many
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
-	plain, once, twice     share   // each once, by weight, and by its square
+	stands, squares        share   // exact spans, each as often as it stands for others, and by the square of that
+	by                     float64 // how many times that often it does
 	n, a                   float64 // of the cell at hand
 	each                   share   // areas of whole cells
 
 	others, other float64    // spans that may have lost packets, and packets received in them
 	stale         staleSpans // those that should have settled
-	fresh         cutSpan    // spans that have not settled yet: received, and areas if all in them comes
+	fresh         share      // spans that have not settled yet: received, and areas if all in them comes
 	left, young   float64    // received where nothing is known, and where packets of before the beginning may have come
 	joined        joined     // packets that came without being sent
 	apart         float64    // left, but their areas are in owed: received in spans of packets that look alike
 	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
 	hidden        float64    // time that packets may have aged that are lost and not known to be
 
-	all        cutSpan   // of all cuts
-	cuts       []cutSpan // what exact spans and others hold in each cut
+	cuts       []cutSpan
 	way, aside []float64 // packets on their way, by cut from the first one on, and as exact spans stand for them
 	busy       []float64 // the former, before groups are merged, and by all cuts before the first one
 }
@@ -66,7 +66,7 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.next()
-		r.sent = r.received + r.other + r.left + r.young + r.fresh.exact.n + r.joined.all
+		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
 		r.finish(l, g)
 		r.settle(l, g)
 		r.variance += r.joined.doubt(w)
@@ -98,14 +98,12 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	}
 	a, group := w.areas, int(c.group)
 	r := w.group(group, int(c.number))
-	n, sent := float64(e.received), float64(e.sent)
-	weight := a.losses.weight(group, a.losses.hazard(cut)*sent, sent, cut-1, cut)
-	r.add(weight, n, area)
+	n := float64(e.received)
+	r.add(a.losses.weight(group, cut-1, cut), n, area)
 	r.whole(n, area)
-	r.stand(cut-1-w.from, weight, n, area)
-	r.cuts[cut-1-w.from].sent += sent
+	r.cuts[cut-1-w.from].sent += float64(e.sent)
 	if e.sent == 1 {
-		a.alone = append(a.alone, Alone{group, estimate.SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
+		a.alone = append(a.alone, Alone{estimate.SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
 	}
 }
 
@@ -117,9 +115,8 @@ func (r *groupWindow) next() {
 
 // add adds an exact span.
 func (r *groupWindow) add(weight, n, area float64) {
-	r.plain.add(n, area)
-	r.once.weigh(weight, n, area)
-	r.twice.weigh(weight*weight, n, area)
+	r.stands.weigh(weight-1, n, area)
+	r.squares.weigh(sq(weight-1), n, area)
 	r.received += n
 	r.area += area
 	r.exact += n
@@ -146,7 +143,7 @@ func (w *window) take(x *span) {
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
 	sure = sure && !back
-	weight := l.standsFor(x)
+	weight := l.weight(x.group, x.from, x.to)
 	if x.late > 0 && x.to <= w.to {
 		if l.believed() {
 			r.owed += x.owed
@@ -168,8 +165,8 @@ func (w *window) take(x *span) {
 	case x.unknown:
 		r.left += n
 	case fresh:
-		r.fresh.exact.n += n
-		r.fresh.exact.a += area
+		r.fresh.n += n
+		r.fresh.a += area
 	case !sure:
 		if x.open && x.joined == 0 {
 			r.stale.add(staleSpans{1, n, area, l.hazard(0) * x.before})
@@ -209,12 +206,9 @@ func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area float64) {
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		at, cut := k-x.from, &r.cuts[k-w.from]
-		here, in, on := x.area[at], float64(x.in[at]), float64(x.on[at])
-		n += in
-		area += here
-		if x.joined > 0 {
-			in -= float64(x.extra[at])
-		}
+		on := float64(x.on[at])
+		n += float64(x.in[at])
+		area += x.area[at]
 		since := float64(w.areas.ends[w.areas.latest()] - w.areas.ends[k+1])
 		if x.open && !fresh && !w.lossy && x.sure < w.to && since >= w.areas.greatest {
 			r.hidden += max(0, float64(x.most[at])) * w.areas.length(k+1)
@@ -224,13 +218,10 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
-		case !sure:
-			cut.other += in
-		default:
+		case sure:
 			r.early += max(0, -on)
 			r.there += math.Abs(on)
 			cut.sent += float64(x.out[at])
-			r.stand(k-w.from, weight, in, here)
 			r.cross(k+1-w.from, weight, on)
 		}
 	}
@@ -240,14 +231,14 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 // cross adds packets on their way at a cut.
 func (r *groupWindow) cross(cut int, weight, n float64) {
 	r.way[cut] += n
-	r.aside[cut] += weight * n
+	r.aside[cut] += (weight - 1) * n
 }
 
 // crossing takes a packet that was alone, and what is known of the ages of packets on
 // their way at the ends.
 func (w *window) crossing(x *span, known bool, weight float64) {
 	a, alone := w.areas, x.alone()
-	one := Alone{x.group, estimate.SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
+	one := Alone{estimate.SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
 	if alone && x.to <= w.to {
 		a.alone = append(a.alone, one)
 	}
@@ -321,9 +312,8 @@ func (w *window) combine() (Transit, error) {
 		if r != rest && r.young > mostYoung*(r.received+r.young) {
 			continue // what is known is of fast packets
 		}
-		if of := &r.all; r.others > 0 && r.exact > 0 {
-			times := sq(of.extent(w.areas.named).by) * of.stands.squares
-			r.variance = max(r.variance, w.scatter*max(r.other, times-r.exact))
+		if r.others > 0 && r.exact > 0 {
+			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
 		}
 		if r != rest {
 			if w.contradicts(r, rest) {
@@ -397,7 +387,7 @@ func (w *window) scatters() {
 		r := &w.groups[g]
 		received += r.received
 		way += r.area
-		squares += r.each.squares()
+		squares += r.each.about(r.each.a / max(r.each.n, 1))
 		of += r.each.n
 		area += r.each.a
 		cells += r.cells

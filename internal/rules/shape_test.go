@@ -103,7 +103,7 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4559, 3424},
 	"estimate":       {1000, 1280},
-	"estimate/areas": {2770, 535},
+	"estimate/areas": {2634, 544},
 	"estimate/joint": {1463, 837},
 	"estimate/clock": {1462, 988},
 	"lda":            {3058, 2994},
