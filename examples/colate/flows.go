@@ -24,8 +24,7 @@ type flowRecord struct {
 	first, last int64  // at either point, ns
 }
 
-// A flowTable stands for a flow collector: which flows there were, when, and how
-// large.
+// A flowTable stands for a flow collector: which flows there were, when, and how large.
 type flowTable map[hashing.Tuple]flowRecord
 
 // add adds to what is known about a flow.
@@ -37,8 +36,7 @@ func (t flowTable) add(r flowRecord) {
 	t[r.tuple] = r
 }
 
-// flowsFile has the flows of a recording: protocol, source and destination, and
-// what a flowRecord has.
+// flowsFile has the flows of a recording: protocol, ends, and what a flowRecord has.
 const flowsFile = "flows.csv"
 
 // write writes the flows to a directory, largest first.

@@ -6,9 +6,8 @@
 //	go run ./examples/colate query -dir kept -from 2026-01-31T12:00:00Z
 //
 // The captures hold one traffic stream before and after whatever delays it,
-// stamped by clocks that agree. At every -period of the clock each point's
-// counters go to its store, in DIR/ingress and DIR/egress; nothing else is kept
-// of the packets. DIR/flows.csv stands for what a flow collector would know.
+// stamped by clocks that agree. At every -period each point's counters go to its store, in
+// DIR/ingress and DIR/egress. DIR/flows.csv stands for what a flow collector would know.
 package main
 
 import (
@@ -35,8 +34,7 @@ import (
 
 func main() { programs.Main("colate", run) }
 
-const about = `Records packets at two points in shared counters, and answers later how long
-the packets of any flow took.
+const about = `Records packets at two points, and answers later how long those of any flow took.
 
 usage: colate [record|query] [flags]`
 
@@ -199,7 +197,7 @@ func (o *options) asked() (names []string, records []joint.FlowRecord, err error
 		}
 	}
 	if len(names) == 0 && err == nil {
-		err = fmt.Errorf("no flow %s of 20 packets at that time in %s", o.flow, flowsFile)
+		err = fmt.Errorf("no flow of 20 packets at that time, or called %q, in %s", o.flow, flowsFile)
 	}
 	return names, records, err
 }
@@ -207,8 +205,7 @@ func (o *options) asked() (names []string, records []joint.FlowRecord, err error
 // An answer is what -json prints for a flow, with times in nanoseconds.
 type answer struct {
 	Flow           string
-	Packets        float64
-	Mean           float64
+	Packets, Mean  float64
 	MeanInterval95 estimate.Interval
 }
 
@@ -218,6 +215,11 @@ func (o *options) query(ctx context.Context, rows *programs.Rows) error {
 	at, other := o.open(colate.StoreOptions{ReadOnly: true})
 	if err := cmp.Or(err, other); err != nil {
 		return err
+	}
+	for r := range at[0].store.Epochs(o.from, o.to) {
+		if r != nil && r.Config().Identity != hashing.Fingerprint(o.seed) {
+			return fmt.Errorf("%w: recorded with another -seed than %d", estimate.ErrMismatch, o.seed)
+		}
 	}
 	path := colate.Path{Up: at[0].store, Down: at[1].store}
 	found, coverage, err := path.EstimateAll(ctx, records, o.from, o.to)
