@@ -169,7 +169,6 @@ func TestLossesThatShowLater(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d in intervals, %d without Late", in, answers, narrow)
 	if answers < 300 || estimate.ProportionInterval(in, answers, 0.999).High < 0.95 {
 		t.Errorf("%d of %d in intervals", in, answers)
 	}

@@ -12,7 +12,7 @@ import (
 // none: exact if all are, and otherwise a sample, whose interval rests on how far
 // apart packets and means of the table's flows are. StdDev is count-conditioned over
 // these cells. Share is the part of the flow's packets that came when it was held, 1 if all
-// did; the interval takes the mean of those before to be off by a deviation.
+// did; the interval takes the mean of those before to be off as if delays rise steadily.
 //
 // Packets that cross an end of the interval count as lost at one point or the other, and
 // the slow ones cross more often: the interval should be long beside the delays. It is
@@ -48,13 +48,13 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	// A flow misses as many packets as it draws in vain, on average.
 	before := math.MaxUint32/float64(min(sent.entry, received.entry)) - 1
 	result.Share = float64(result.Received) / (float64(result.Received) + before)
-	// Packets that are in no cell that was read: of the held ones a random part,
-	// and those before the flow was admitted, which are mostly one piece.
+	// Packets that are in no cell that was read: of the held ones a random part, and those before it was admitted:
+	// a geometric number, of twice its mean's square on average, and √3 deviations off if delays rise steadily.
 	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
 	if result.copied() {
 		result.MeanError = math.Inf(1)
 	} else if left+early > 0 {
-		result.MeanError = math.Sqrt(b.variance(f, &own) * (left + early*early))
+		result.MeanError = math.Sqrt(b.variance(f, &own) * (left + 6*early*early))
 	}
 	result.MeanError += rounding * (math.Abs(result.Mean) + math.Abs(beyond))
 	return result, nil

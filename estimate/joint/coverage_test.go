@@ -37,7 +37,6 @@ func (w *world) holds(t *testing.T, name string, r Result, part float64) {
 	t.Helper()
 	for _, class := range sizeClasses {
 		covered, n := w.covered(r, class[0], class[1])
-		t.Logf("%s, %g to %g packets: %.4f of %d flows", name, class[0], class[1], covered, n)
 		if covered < lowestCoverage(n) {
 			t.Errorf("%s: 95 %% intervals of flows of %g to %g packets cover %.4f of %d", name, class[0], class[1], covered, n)
 		}

@@ -27,7 +27,6 @@ func TestIterationEndsInTheNoise(t *testing.T) {
 	for name, w := range worlds {
 		got, want := w.solve(t, Options{}), w.solve(t, Options{tolerance: 1e-9})
 		median, most := offBy(got, want)
-		t.Logf("%s: %d iterations: means off by %.4f of their deviations, at most %.2f", name, got.Iterations, median, most)
 		if !got.Converged || median > 0.2 || most > 6 {
 			t.Errorf("%s: off by %.3f of the deviations, at most %.2f, after %d iterations", name, median, most, got.Iterations)
 		}
