@@ -33,10 +33,10 @@ const (
 
 var doubtNames = [doubtBits]string{
 	"no reference followed", "packets overtook others", "references were lost where packets were not",
-	"a clock was stepped, or the way changed", "the sender paused for as long as packets take",
-	"few references had come",
+	"a clock was stepped, or the way changed", "the sender paused for as long as packets take", "few references had come",
 }
 
+// String returns the reasons, with commas in between.
 func (d doubts) String() (list string) {
 	for i, name := range doubtNames {
 		if d>>i&1 != 0 {
