@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -22,13 +21,12 @@ import (
 func coins() []experiment.Experiment {
 	toss := func(run *experiment.Run) {
 		random := run.Rand("tosses")
-		s := run.Draw("", "Heads", "", plot.Axis{}, plot.Axis{}).Line(plot.Series{Name: "heads"})
+		table := run.Table("t", "", "toss", "heads")
 		n := run.Pick(10, 100)
 		for i := range run.Times(n) {
-			s.Add(float64(i), random.Float64())
+			table.Row(i, experiment.Number(random.Float64()))
 		}
-		run.Table("t", "", "x", "y").Row("first", experiment.Number(s.Y[0]))
-		run.Claim("heads", "0.5", experiment.Number(s.Y[1]), experiment.AsGood)
+		run.Claim("heads", "0.5", table.Rows[1][1], experiment.AsGood)
 		run.Config("n", n)
 	}
 	return []experiment.Experiment{
@@ -76,13 +74,13 @@ func TestSameSeedSameBytes(t *testing.T) {
 		}
 	}
 	first := contents(t, one)
-	if len(first) != 4*3+1 {
-		t.Errorf("%d files, want a CSV, JSON and SVG of 4 experiments and the report", len(first))
+	if len(first) != 4+1 {
+		t.Errorf("%d files, want a JSON of 4 experiments and the report", len(first))
 	}
 	if diff := cmp.Diff(first, contents(t, two)); diff != "" {
 		t.Errorf("two runs of one seed differ: %s", diff)
 	}
-	if another := contents(t, other); another["coin-1.csv"] == first["coin-1.csv"] || another["report.md"] == first["report.md"] {
+	if another := contents(t, other); another["coin-1.json"] == first["coin-1.json"] || another["report.md"] == first["report.md"] {
 		t.Error("another seed gives the same")
 	}
 }
@@ -107,7 +105,7 @@ func TestExperimentsRepeat(t *testing.T) {
 	}
 	seed := strings.NewReplacer("seed 2", "seed 1", `"Seed": 2`, `"Seed": 1`)
 	for _, name := range []string{"lda-6", "ours-clock", "ours-repeats"} {
-		if files[0][name+".csv"]+files[0][name+".json"] == seed.Replace(files[2][name+".csv"]+files[2][name+".json"]) {
+		if files[0][name+".json"] == seed.Replace(files[2][name+".json"]) {
 			t.Errorf("%s: two seeds give the same", name)
 		}
 	}
@@ -206,7 +204,7 @@ func TestFailure(t *testing.T) {
 	if !strings.Contains(stderr, "coin-2 FAILED") || !strings.Contains(stderr, "coin-1 done") || strings.Count(stderr, "\n") != 4 {
 		t.Errorf("progress:\n%s", stderr)
 	}
-	if got := contents(t, dir); got["coin-10.csv"] == "" || got["coin-2.csv"] != "" || got["report.md"] == "" {
+	if got := contents(t, dir); got["coin-10.json"] == "" || got["coin-2.json"] != "" || got["report.md"] == "" {
 		t.Error("not the right files")
 	}
 }

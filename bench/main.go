@@ -1,7 +1,6 @@
 // Bench measures what the papers measured and compares the results with what
-// they reported. It runs the named experiments. For each it writes a CSV of
-// every number plotted, a JSON of the findings and an SVG per figure, and for
-// everything in the directory one page, report.md.
+// they reported. It runs the named experiments. For each it writes its tables and
+// findings as JSON, and for everything in the directory one page, report.md.
 //
 //	go run ./bench                      # list the experiments
 //	go run ./bench lda-4 'lds-*' colate # some: names, patterns, beginnings

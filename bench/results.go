@@ -146,8 +146,8 @@ func section(r *experiment.Record, begins bool) string {
 // details returns an experiment's pictures, tables and notes.
 func details(r *experiment.Record) string {
 	var out strings.Builder
-	for _, f := range r.Figures {
-		fmt.Fprintf(&out, "\n![%s](%s)\n%s\n", f.Title, f.File, f.Caption)
+	for _, p := range r.Pictures {
+		fmt.Fprintf(&out, "\n![%s](%s)\n%s\n", p.Title, p.File, p.Caption)
 	}
 	for _, t := range r.Tables {
 		fmt.Fprintf(&out, "\n%s\n\n| %s |\n|%s\n", t.Title, strings.Join(t.Columns, " | "), strings.Repeat("---|", len(t.Columns)))

@@ -15,12 +15,13 @@
 //	func heads(run *experiment.Run) {
 //		coin := experiment.Try(mint.Strike(1)) // an error ends the run
 //		random := run.Rand("tosses")           // a generator of its own, from the seed
-//		f := run.Draw("1", "Share of heads", "By tosses.", plot.LogAxis("tosses"), plot.LinearAxis("heads"))
-//		share := f.Line(plot.Series{Name: "measured"})
+//		table := run.Table("", "Share of heads", "tosses", "heads")
+//		heads := 0.0
 //		for i := range run.Times(run.Pick(10, 100)) { // quick, full; ends when interrupted
-//			share.Add(float64(i), coin.Toss(random))
+//			heads += coin.Toss(random)
+//			table.Row(i+1, experiment.Percent(heads/float64(i+1)))
 //		}
-//		run.Between("share of heads", "0.5", share.Y[0], 0.5, 0.5, 0.1)
+//		run.Between("share of heads", "0.5", heads/100, 0.5, 0.5, 0.1)
 //		run.Config("coin", coin) // everything that was chosen; any value that encodes to JSON
 //	}
 //
@@ -28,15 +29,11 @@
 // give run.Seed to a Config. Never read a clock, and never let the order of a
 // map or of goroutines show. An experiment runs on one core. The command runs
 // as many side by side as there are cores, so experiments must not share
-// mutable state. If several figures show the same runs, make them one
-// experiment with several figures.
+// mutable state. If several tables show the same runs, make them one
+// experiment with several tables.
 package experiment
 
-import (
-	"fmt"
-
-	"github.com/hoplag/hoplag/bench/plot"
-)
+import "fmt"
 
 // An Experiment reproduces one figure of a paper, or several that show the
 // same runs.
@@ -76,11 +73,18 @@ func (e *Experiment) Seconds(quick bool) float64 {
 
 // A Result is what an experiment found.
 type Result struct {
-	Claims  []*Claim
-	Figures []*plot.Figure
-	Tables  []*Table
-	Notes   []string // paragraphs of plain text: how it was run, where it differs from the paper, what it means
-	Config  any      // all choices, as JSON
+	Claims   []*Claim
+	Pictures []Picture
+	Tables   []*Table
+	Notes    []string // paragraphs of plain text: how it was run, where it differs from the paper, what it means
+	Config   any      // all choices, as JSON
+}
+
+// A Picture is a drawing, in a file of its own beside the record.
+type Picture struct {
+	Title, Caption string
+	File           string // the experiment's name, what it shows, and ".svg"
+	SVG            []byte `json:"-"`
 }
 
 // A Table appears in the report. Cells are text; format numbers in them with

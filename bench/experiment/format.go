@@ -3,16 +3,22 @@ package experiment
 import (
 	"math"
 	"strconv"
-
-	"github.com/hoplag/hoplag/bench/plot"
 )
 
 // Number formats x with three significant digits.
 func Number(x float64) string {
 	if x >= 1000 || x <= -1000 {
-		return plot.Grouped(strconv.FormatFloat(x, 'f', 0, 64))
+		return Grouped(strconv.FormatFloat(x, 'f', 0, 64))
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// Grouped puts commas between the thousands of a whole number.
+func Grouped(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] >= '0'; i -= 3 { // no sign, also of Inf
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // Percent formats a fraction as a percentage, with two significant digits. It
@@ -25,7 +31,7 @@ func Percent(x float64) string {
 		x = 0
 	}
 	if x >= 0.1 || x <= -0.1 {
-		return plot.Grouped(strconv.FormatFloat(100*x, 'f', 0, 64)) + " %"
+		return Grouped(strconv.FormatFloat(100*x, 'f', 0, 64)) + " %"
 	}
 	return strconv.FormatFloat(100*x, 'g', 2, 64) + " %"
 }

@@ -1,22 +1,9 @@
 package experiment
 
-import (
-	"fmt"
+import "fmt"
 
-	"github.com/hoplag/hoplag/bench/plot"
-)
-
-// Draw adds a figure and returns it, to add series to it:
-//
-//	f := run.Draw("a", "Error of the mean", "Average of ten runs.", lossAxis, errorAxis)
-//	line := f.Line(plot.Series{Name: "LDA"})
-//	line.Add(0.1, 0.3)
-func (r *Run) Draw(name, title, caption string, x, y plot.Axis, series ...plot.Series) *plot.Figure {
-	figure := &plot.Figure{Name: name, Title: title, Caption: caption, X: x, Y: y}
-	figure.Add(series...)
-	r.found.Figures = append(r.found.Figures, figure)
-	return figure
-}
+// Picture adds a drawing.
+func (r *Run) Picture(p Picture) { r.found.Pictures = append(r.found.Pictures, p) }
 
 // Table adds a table and returns it, to add rows to it. The name is unique
 // within the experiment; "" is for its only table.

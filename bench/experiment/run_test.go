@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 )
 
@@ -70,14 +69,13 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// What is found comes in the order in which it is told, and figures and
-// tables may grow after others have begun.
+// What is found comes in the order in which it is told, and tables may
+// grow after others have begun.
 func TestFound(t *testing.T) {
 	measure := func(run *Run) {
-		a, first := run.Draw("a", "", "", plot.Axis{}, plot.Axis{}), run.Table("t", "Title", "x", "y")
-		run.Draw("b", "", "", plot.Axis{}, plot.Axis{})
+		first := run.Table("t", "Title", "x", "y")
 		run.Table("u", "")
-		a.Add(plot.Series{Name: "late"})
+		run.Picture(Picture{File: "a.svg"})
 		first.Row(1, []string{"2"})
 		run.Note("one", "two")
 		run.Notef("%d", 3)
@@ -105,10 +103,10 @@ func TestFound(t *testing.T) {
 			{What: "k", Paper: "yes", Ours: "no", Verdict: Loss},
 			{What: "c", Paper: "p", Ours: "o", Verdict: AsGood},
 		},
-		Figures: []*plot.Figure{{Name: "a", Series: []*plot.Series{{Name: "late"}}}, {Name: "b"}},
-		Tables:  []*Table{{Name: "t", Title: "Title", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}, {Name: "u"}},
-		Notes:   []string{"one", "two", "3"},
-		Config:  map[string]any{"n": 1, "m": 2},
+		Pictures: []Picture{{File: "a.svg"}},
+		Tables:   []*Table{{Name: "t", Title: "Title", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}, {Name: "u"}},
+		Notes:    []string{"one", "two", "3"},
+		Config:   map[string]any{"n": 1, "m": 2},
 	}
 	got, err := execute(t.Context(), Run{}, measure)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 )
 
 var clocks = experiment.Experiment{
@@ -15,25 +14,22 @@ var clocks = experiment.Experiment{
 	Weight: 80, Quick: 1, Measure: measureClocks,
 }
 
-// An axis is the quantity that one figure varies.
+// An axis is the quantity that one table varies.
 type axis struct {
 	name, title string
-	x           plot.Axis
 	values      []float64
 	set         func(s *setting, value float64)
 }
 
 var axes = []axis{
-	{"load", "Error of the offset against load, both ways alike", plot.LinearAxis("load (%)"),
+	{"load", "load (%), both ways alike",
 		[]float64{10, 30, 50, 70, 80, 90, 95}, func(s *setting, v float64) { s.load = [2]float64{v / 100, v / 100} }},
-	{"uneven", "Error of the offset against the load there, with 20 % back, bursts", plot.LinearAxis("load there (%)"),
+	{"uneven", "load there (%), with 20 % back, bursts",
 		[]float64{10, 30, 50, 70, 80, 90, 95}, func(s *setting, v float64) { s.load, s.bursts = [2]float64{v / 100, 0.2}, true }},
-	{"packets", "Error of the offset against packets", plot.LogAxis("packets a second, each way"),
+	{"packets", "packets a second, each way",
 		[]float64{100, 1e3, 1e4, 1e5, 1e6}, func(s *setting, v float64) { s.packets = v }},
-	{"loss", "Error of the offset against loss", plot.LinearAxis("loss rate (%)"),
-		[]float64{0, 1, 5, 10, 20, 30}, func(s *setting, v float64) { s.loss = v / 100 }},
-	{"window", "Error of the offset against the window", plot.LogAxis("window (s)"),
-		[]float64{1, 2, 5, 10, 20, 50}, func(s *setting, v float64) { s.seconds = int(v) }},
+	{"loss", "loss rate (%)", []float64{0, 1, 5, 10, 20, 30}, func(s *setting, v float64) { s.loss = v / 100 }},
+	{"window", "window (s)", []float64{1, 2, 5, 10, 20, 50}, func(s *setting, v float64) { s.seconds = int(v) }},
 }
 
 func measureClocks(run *experiment.Run) {
@@ -55,15 +51,15 @@ func measureClocks(run *experiment.Run) {
 			}
 			found[a.name] = append(found[a.name], all)
 		}
-		draw(run, a, values, found[a.name])
+		tabulate(run, a, values, found[a.name])
 	}
 	if !run.Quick {
 		judge(run, found, certain, likely)
 	}
 	run.Config("runs", runs, "packets a second", usual.packets, "floor ns", usual.floor[0], "ahead ns", ahead, "gaining", gaining,
 		"probe bytes", probeBytes, "polls", polls)
-	run.Notef("Each point is the median of %d runs of %d seconds; %g packets a second and a load of 80 %% each way, %g %% lost, where the "+
-		"figure does not say otherwise. Least delays are %g µs each way. NTP's filter is held to what the clock was when its "+
+	run.Notef("Each figure is the median of %d runs of %d seconds; %g packets a second and a load of 80 %% each way, %g %% lost, where the "+
+		"table does not say otherwise. Least delays are %g µs each way. NTP's filter is held to what the clock was when its "+
 		"exchange was sent: the drift since then is not counted against it.",
 		runs, usual.seconds, usual.packets, 100*usual.loss, usual.floor[0]/1e3)
 	run.Note("Probes of equal bytes, put through the same line, do better than cells, since every one is a sample, where a cell is one only " +
@@ -73,21 +69,17 @@ func measureClocks(run *experiment.Run) {
 		"The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by 0.1 ppm.")
 }
 
-// draw makes the figure of one axis: the methods' errors, and how far our
-// intervals reach.
-func draw(run *experiment.Run, a axis, values []float64, found [][]outcome) {
-	f := run.Draw(a.name, a.title, "", a.x, plot.LogAxis("error of the offset (µs)"))
-	for m := range methods {
-		line := f.Line(looks[m])
-		for i, v := range values {
-			line.Add(v, typical(found[i], func(o *outcome) float64 { return o.offset[m] })/1e3)
-		}
-	}
-	certain := f.Line(plot.Series{Name: "cells: half the certain interval", Kind: plot.Line})
-	likely := f.Line(plot.Series{Name: "cells: half the likely interval", Kind: plot.Line})
+// tabulate shows the methods' errors along one axis, and how far our intervals reach.
+func tabulate(run *experiment.Run, a axis, values []float64, found [][]outcome) {
+	table := run.Table(a.name, "Error of the offset", append(append([]string{a.title}, names[:]...),
+		"half the certain interval", "half the likely one")...)
 	for i, v := range values {
-		certain.Add(v, typical(found[i], func(o *outcome) float64 { return o.certain })/2e3)
-		likely.Add(v, typical(found[i], func(o *outcome) float64 { return o.likely })/2e3)
+		micro := func(of func(*outcome) float64) string { return experiment.Duration(typical(found[i], of)) }
+		row := []string{experiment.Number(v)}
+		for m := range methods {
+			row = append(row, micro(func(o *outcome) float64 { return o.offset[m] }))
+		}
+		table.Row(row, micro(func(o *outcome) float64 { return o.certain / 2 }), micro(func(o *outcome) float64 { return o.likely / 2 }))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
@@ -26,7 +25,7 @@ const (
 	polls      = 8  // number from which NTP's filter chooses, one a second
 )
 
-// A setting is what all runs of one point of a figure share.
+// A setting is what all runs of one row of a table share.
 type setting struct {
 	load    [2]float64 // there, and back
 	packets float64    // a second, each way
@@ -159,12 +158,7 @@ const (
 	methods
 )
 
-var looks = [methods]plot.Series{
-	means:  {Name: "means", Paper: true},
-	filter: {Name: "NTP's filter, 1 probe/s", Paper: true},
-	probed: {Name: "probes of equal bytes, our line", Paper: true},
-	ours:   {Name: "cells, 10 s"},
-}
+var names = [methods]string{"means", "NTP's filter, 1 probe/s", "probes of equal bytes, our line", "cells, 10 s"}
 
 // An outcome holds the error of each method, NaN if it has no answer.
 type outcome struct {

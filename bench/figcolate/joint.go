@@ -42,18 +42,14 @@ func measureJoint(run *experiment.Run) {
 	table := run.Table("", "Median error of means", "counters", "bits a packet", "method", "1", "2–9", "10–99", "100–999", "≥ 1,000")
 	chosen := t.someOfEach(most)
 	mean := t.errors("mean of all packets", chosen, func(_, _ int) float64 { return t.delays.Mean() })
-	for c, full := range experiment.Each(run, sizes) {
+	for _, full := range experiment.Each(run, sizes) {
 		n := scaled(run, full)
 		r := t.race(run, n, seed, chosen)
-		r.single.Look.Name = "counted"
+		r.single.Name = "counted"
 		decoded := r.counting.Joint(run, t.everyRecord())
-		f := run.Draw(string(rune('a'+c)), fmt.Sprintf("Median error of means by size, %d counters", n),
-			fmt.Sprintf("%d flows, %d packets, one epoch; counters of %d bits, counted or not.", len(t.flows), len(t.packets), counterBits),
-			binAxis, errorAxis(0, 0))
 		for _, e := range []*perflow.Errors{r.theorem, r.joint, r.single,
 			t.errors("joint, counted", chosen, func(_, i int) float64 { return decoded.Mean[i] }), mean} {
-			f.Add(e.ByClass(bins, 0.5))
-			table.Row(n, number(bitsPerPacket(n, counterBits, len(t.packets))), e.Look.Name, medians(e))
+			table.Row(n, number(bitsPerPacket(n, counterBits, len(t.packets))), e.Name, medians(e))
 		}
 		theorem, joint := r.theorem.Median(large), r.joint.Median(large)
 		where := fmt.Sprintf("%d counters: median error of flows of ≥ 1,000 packets, ", n)

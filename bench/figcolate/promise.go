@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 )
 
 var promise = experiment.Experiment{
@@ -35,25 +34,17 @@ func measurePromise(run *experiment.Run) {
 	configs := map[string]any{}
 	configure(run, "memories, MB", memories, "traffic", configs, "seed", seed)
 	table := run.Table("", "Part of the flows of 1,000 packets and more whose mean is within β", "trace", "memory (MB)", "bits a packet",
-		"required", "Theorem 2", "Estimate, counted", "joint")
-	var byMemory []plot.Series
+		"required", "Theorem 2", "Estimate, counted", "joint", "median error of Theorem 2", "of joint")
 	var sum kept
-	for i, k := range experiment.Each(run, kinds) {
+	for _, k := range experiment.Each(run, kinds) {
 		t := newTraffic(run, k)
 		configs[k.name] = k.trace
-		lines := []plot.Series{{Name: k.name + ", Theorem 2", Paper: true, Pair: i + 1}, {Name: k.name + ", joint", Pair: i + 1}}
 		for _, mb := range experiment.Each(run, memories) {
-			r := t.race(run, countersIn(run, mb), seed, t.some(large, most))
-			lines[0].Add(mb, 100*r.theorem.Median(large))
-			lines[1].Add(mb, 100*r.joint.Median(large))
-			t.keep(run, table, &sum, mb, r)
+			t.keep(run, table, &sum, mb, t.race(run, countersIn(run, mb), seed, t.some(large, most)))
 		}
-		byMemory = append(byMemory, lines...)
 	}
 	run.Holds(fmt.Sprintf("promises kept of %d by Theorem 2 (%d by joint decoding), of the paper's kinds of trace", sum.asked, sum.joint),
 		"all", fmt.Sprint(sum.theorem), sum.theorem == sum.asked)
-	run.Draw("6d", "Median error and memory, flows of 1,000 packets and more",
-		"Theorem 2 (dashed) and joint decoding of the same counters.", plot.LogAxis("memory at a point (MB)"), errorAxis(0, 0), byMemory...)
 	explainPromises(run)
 }
 
@@ -70,7 +61,7 @@ func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, 
 			sum.joint++
 		}
 		table.Row(t.name, number(mb), number(bitsPerPacket(countersIn(run, mb), counterBits, len(t.packets))), r.String(), percent(share),
-			percent(single.Within(large, r.err)), percent(joint.Within(large, r.err)))
+			percent(single.Within(large, r.err)), percent(joint.Within(large, r.err)), percent(theorem.Median(large)), percent(joint.Median(large)))
 		if mb == 10 {
 			run.Holds(fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", t.name, r),
 				"≥ "+percent(r.reliability), percent(share), share >= r.reliability)

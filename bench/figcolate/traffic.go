@@ -7,7 +7,6 @@ import (
 	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/estimate"
@@ -208,7 +207,7 @@ func (t *traffic) everyRecord() []joint.FlowRecord { return t.records(t.some(eve
 func (t *traffic) theorem2(name string, p *counters.Plain, asked []int) *perflow.Errors {
 	return t.errors(name, asked, func(_, i int) float64 {
 		return counters.OrNone(paper.Theorem2(p.Up, p.Down, t.flows[i].key, uint64(t.flows[i].packets)))
-	}).ByPaper()
+	})
 }
 
 // errors returns the errors of a method's means of some flows. answer returns
@@ -247,14 +246,6 @@ func medians(e *perflow.Errors) (cells []string) {
 	}
 	return cells
 }
-
-var binAxis = perflow.Axis(bins)
-
-func errorAxis(least, most float64) plot.Axis {
-	return plot.Axis{Label: "relative error (%)", Scale: plot.Log, Min: least, Max: most}
-}
-
-var flowsAxis = plot.Axis{Label: "flows (%)", Min: 0, Max: 100}
 
 // bitsPerPacket returns the size of an epoch in a store.
 func bitsPerPacket(n, bits, packets int) float64 {

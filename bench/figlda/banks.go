@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/queue/trace"
 )
@@ -32,14 +31,11 @@ func measureKnownLoss(run *experiment.Run) {
 		}
 		of.names, of.found = append(of.names, law.Name), append(of.found, found)
 	}
-	run.Draw("a", "Relative error of the average delay (Fig. 4a)",
-		fmt.Sprintf("Average over %d runs of one bank of %s cells, sampling p = 0.5·m/(L+1).", runs, number(rows)), LossAxis,
-		errorAxis, of.lines(meanError)...)
+	of.table(run, "a", fmt.Sprintf("Relative error of the average delay (Fig. 4a), average over %d runs of one bank of %s cells, sampling "+
+		"p = 0.5·m/(L+1)", runs, number(rows)), percent, ofMean)
 	judgeMeans(run, of)
-	drawEstimates(run, of.found[0])
-	run.Draw("c", "Relative error of the standard deviation (Fig. 4c)",
-		"The same runs. Dashed: the paper's eq. (5). Solid: the count-conditioned deviation, from the same cells.", LossAxis, errorAxis,
-		deviationLines(of)...)
+	judgeBounds(run, of.found[0])
+	of.deviations(run, "(Fig. 4c)")
 	judgeDeviations(run, of)
 	compareSamples(run, of.found[0])
 	judgeTraces(run)
@@ -57,27 +53,10 @@ func measureKnownLoss(run *experiment.Run) {
 		"The claims of averages are judged with a margin of two standard errors of an average of ten.")
 }
 
-// Axes of most figures.
-var (
-	LossAxis  = plot.LogAxis("loss rate (%)")
-	errorAxis = plot.LogAxis("relative error (%)")
-)
-
-func meanError(pt *point) float64 { return 100 * pt.means.Mean() }
-
-// deviationLines returns, for each method, the errors of the deviation by eq.
-// (5) and count-conditioned.
-func deviationLines(of *sweep) (all []plot.Series) {
-	for k, name := range of.names {
-		paper := plot.Series{Name: name + ", eq. (5)", Pair: k + 1, Paper: true}
-		ours := plot.Series{Name: name + ", ours", Pair: k + 1}
-		for i, loss := range losses {
-			paper.Add(100*loss, 100*of.found[k][i].paper.Mean())
-			ours.Add(100*loss, 100*of.found[k][i].ours.Mean())
-		}
-		all = append(all, paper, ours)
-	}
-	return all
+// deviations shows the errors of the deviation by eq. (5), and count-conditioned.
+func (s *sweep) deviations(run *experiment.Run, figure string) {
+	s.table(run, "c", "Relative error of the standard deviation by the paper's eq. (5) "+figure, percent, ofPaper)
+	s.table(run, "d", "The same, count-conditioned from the same cells", percent, ofOurs)
 }
 
 // judgeMeans judges the errors of the mean.
@@ -85,7 +64,7 @@ func judgeMeans(run *experiment.Run, of *sweep) {
 	worst := func(counts func(loss float64) bool) float64 {
 		w := 0.0
 		for i := range Laws {
-			w = max(w, of.worst(i, counts, func(pt *point) float64 { return pt.means.Mean() }))
+			w = max(w, of.worst(i, counts, ofMean))
 		}
 		return w
 	}
@@ -139,7 +118,7 @@ func judgeDeviations(run *experiment.Run, of *sweep) {
 		worst := 0.0
 		for i := range of.names {
 			if i != pareto3 {
-				worst = max(worst, of.worst(i, func(x float64) bool { return x == aim.loss }, func(pt *point) float64 { return pt.ours.Mean() }))
+				worst = max(worst, of.worst(i, func(x float64) bool { return x == aim.loss }, ofOurs))
 			}
 		}
 		run.Within("error of the count-conditioned deviation at "+percent(aim.loss)+" loss, worst of all but Pareto 3",
@@ -147,39 +126,26 @@ func judgeDeviations(run *experiment.Run, of *sweep) {
 	}
 }
 
-// drawEstimates is Fig. 4b. Its claim is about the estimates of all runs and
-// the bounds, which follow from the smallest sample and the true deviation.
-func drawEstimates(run *experiment.Run, points []*point) {
-	const shown = 5
+// judgeBounds is Fig. 4b: the estimates of all runs, and the bounds, which follow from
+// the smallest sample and the true deviation.
+func judgeBounds(run *experiment.Run, points []*point) {
 	outside, most := 0, 0.0
-	band := plot.Series{Name: "98 % bound", Kind: plot.Band}
-	truth := plot.Series{Name: "truth", Kind: plot.Line}
-	var each [shown]plot.Series
-	for r := range each {
-		each[r] = plot.Series{Name: fmt.Sprintf("run %d", r+1), Kind: plot.Markers}
-	}
+	table := run.Table("b", "Estimated average delay, "+Laws[0].Name+" (Fig. 4b), ns, and the 98 % bound of eq. (1) for the smallest sample",
+		"loss", "truth", "bound", "least estimate", "greatest")
 	for k, pt := range points {
-		x := 100 * losses[k]
-		around := pt.truth
-		truth.Add(x, around.Mean)
+		around, least, greatest := pt.truth, math.Inf(1), 0.0
 		for _, r := range pt.results {
-			around.N = min(around.N, r.N)
+			around.N, least, greatest = min(around.N, r.N), min(least, r.Mean), max(greatest, r.Mean)
 		}
 		limits := estimate.HoeffdingInterval(around, bound)
-		band.AddRange(x, around.Mean, limits.Low, limits.High)
-		for r, result := range pt.results {
+		for _, result := range pt.results {
 			if !limits.Contains(result.Mean) {
 				outside++
 			}
 			most = max(most, math.Abs(result.Mean-around.Mean)/(limits.High-around.Mean))
-			if r < shown {
-				each[r].Add(x, result.Mean)
-			}
 		}
+		table.Row(percent(losses[k]), number(around.Mean), number(limits.Low)+" to "+number(limits.High), number(least), number(greatest))
 	}
-	run.Draw("b", "Estimated average delay, "+Laws[0].Name+" (Fig. 4b)",
-		fmt.Sprintf("Five of the %d runs and the truth; the band is the 98 %% bound of eq. (1) for the run with the smallest sample.",
-			runs), LossAxis, plot.LinearAxis("average delay (ns)"), append([]plot.Series{band, truth}, each[:]...)...)
 	run.Holds(fmt.Sprintf("estimates outside the 98 %% bounds of eq. (1), of %d", runs*len(points)), "none",
 		fmt.Sprintf("%d; the largest error is %s of its bound", outside, percent(most)), outside == 0)
 }
@@ -216,22 +182,10 @@ func measureUnknownLoss(run *experiment.Run) {
 			of.found[k] = append(of.found[k], p.measure(run, b, runs))
 		}
 	}
-	sample := run.Draw("a", "Effective sample size (Fig. 5a)",
-		fmt.Sprintf("Average over %d runs, %s delays. Lines without markers: the exact expectation.", runs, t.Law.Name),
-		LossAxis, plot.LogAxis("packets"))
-	for k, b := range bankings {
-		got := sample.Line(plot.Series{Name: b.name, Pair: k + 1, Kind: plot.Markers})
-		expected := sample.Line(plot.Series{Pair: k + 1, Kind: plot.Line})
-		for i, pt := range of.found[k] {
-			got.Add(100*losses[i], pt.sample.Mean())
-			expected.Add(100*losses[i], pt.expected)
-		}
-	}
-	run.Draw("b", "Relative error of the average delay (Fig. 5b)", "The same runs.", LossAxis, errorAxis,
-		of.lines(meanError)...)
-	run.Draw("c", "Relative error of the standard deviation (Fig. 5c)",
-		"The same runs. Dashed: the paper's eq. (5). Solid: count-conditioned, from the same cells.", LossAxis, errorAxis,
-		deviationLines(of)...)
+	of.table(run, "a", fmt.Sprintf("Effective sample size (Fig. 5a), average over %d runs, %s delays", runs, t.Law.Name), number, ofSample)
+	of.table(run, "expected", "The exact expectation of it", number, func(pt *point) float64 { return pt.expected })
+	of.table(run, "b", "Relative error of the average delay (Fig. 5b), the same runs", percent, ofMean)
+	of.deviations(run, "(Fig. 5c)")
 	judgeBanks(run, of)
 	run.Config("packets", len(t.Delays), "runs", runs, "losses", losses, "law", t.Law.Name, "mean delay ns", meanDelay, "alpha", alpha,
 		"two banks", of.found[1][0].config, "three banks", of.found[2][0].config, "four banks", of.found[3][0].config)
@@ -257,12 +211,11 @@ func judgeBanks(run *experiment.Run, of *sweep) {
 	run.Holds("sample, as a share of that of one bank tuned to the actual loss, average from 0.1 % to 10 % loss: two, three and four banks",
 		"not too far (a third, say)", percent(share[1].Mean())+", "+percent(share[2].Mean())+", "+percent(share[3].Mean()),
 		min(share[1].Mean(), share[2].Mean(), share[3].Mean()) >= 1.0/3)
-	sample := func(pt *point) float64 { return pt.sample.Mean() }
-	two, three, four := atHighLoss(of, 1, sample), atHighLoss(of, 2, sample), atHighLoss(of, 3, sample)
+	two, three, four := atHighLoss(of, 1, ofSample), atHighLoss(of, 2, ofSample), atHighLoss(of, 3, ofSample)
 	run.Holds("sample at 20 % loss: four banks, against two and three", "four banks are the worst",
 		number(four)+" against "+number(two)+" and "+number(three), four < min(two, three))
-	judgeAlike(run, of, "error of the mean (Fig. 5b)", func(pt *point) float64 { return pt.means.Mean() })
-	judgeAlike(run, of, "error of the deviation by eq. (5) (Fig. 5c)", func(pt *point) float64 { return pt.paper.Mean() })
+	judgeAlike(run, of, "error of the mean (Fig. 5b)", ofMean)
+	judgeAlike(run, of, "error of the deviation by eq. (5) (Fig. 5c)", ofPaper)
 }
 
 func atHighLoss(of *sweep, banking int, value func(*point) float64) float64 {

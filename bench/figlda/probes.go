@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 )
 
@@ -45,7 +43,7 @@ func measureAgainstProbes(run *experiment.Run) {
 		}
 		contests = append(contests, c)
 	}
-	drawContests(run, t.Law, contests)
+	tabulate(run, t.Law, contests)
 	judgeContests(run, contests)
 	run.Config("packets", len(t.Delays), "runs", runs, "losses", shares, "law", t.Law.Name, "mean delay ns", meanDelay, "alpha", alpha,
 		"episode", episode, "probes a second", frequencies, "lda", contests[0].lda.config)
@@ -53,30 +51,24 @@ func measureAgainstProbes(run *experiment.Run) {
 		"%; likewise a deviation from fewer than two.")
 }
 
-func drawContests(run *experiment.Run, law Law, contests []contest) {
-	sample := run.Draw("a", "Effective sample size (Fig. 6a)",
-		fmt.Sprintf("Averages over %d runs of one second, %s delays, loss episodes of %d packets on average.", runs, law.Name, episode), LossAxis,
-		plot.LogAxis("packets or probes"))
-	mean := run.Draw("b", "Relative error of the average delay (Fig. 6b)", "The same runs.", LossAxis, errorAxis)
-	deviation := run.Draw("c", "Relative error of the standard deviation (Fig. 6c)", "The same runs.", LossAxis, errorAxis)
-	add := func(f *plot.Figure, name string, paper bool, y func(contest) float64) {
-		s := f.Line(plot.Series{Name: name, Paper: paper})
-		if strings.HasPrefix(name, "LDA") {
-			s.Pair = 1
-		}
-		for _, c := range contests {
-			s.Add(100*c.loss, y(c))
-		}
+func tabulate(run *experiment.Run, law Law, contests []contest) {
+	table := run.Table("", fmt.Sprintf("Two banks and probes (Fig. 6a–c): sample, relative error of the average delay and of the deviation; "+
+		"averages over %d runs of one second, %s delays, loss episodes of %d packets on average", runs, law.Name, episode),
+		"loss", "LDA", "deviation by eq. (5)")
+	for _, hertz := range frequencies {
+		table.Columns = append(table.Columns, number(hertz)+" probes/s")
 	}
-	add(sample, "LDA", false, func(c contest) float64 { return c.lda.sample.Mean() })
-	add(mean, "LDA", false, func(c contest) float64 { return 100 * c.lda.means.Mean() })
-	add(deviation, "LDA, eq. (5)", true, func(c contest) float64 { return 100 * c.lda.paper.Mean() })
-	add(deviation, "LDA, count-conditioned", false, func(c contest) float64 { return 100 * c.lda.ours.Mean() })
-	for i, hertz := range frequencies {
-		name := number(hertz) + " probes/s"
-		add(sample, name, false, func(c contest) float64 { return c.probes[i].sample.Mean() })
-		add(mean, name, false, func(c contest) float64 { return 100 * c.probes[i].means.Mean() })
-		add(deviation, name, false, func(c contest) float64 { return 100 * c.probes[i].ours.Mean() })
+	for _, c := range contests {
+		row := []string{percent(c.loss), "", percent(ofPaper(c.lda))}
+		for i, pt := range append([]*point{c.lda}, c.probes...) {
+			cell := number(ofSample(pt)) + "; " + percent(ofMean(pt)) + "; " + percent(ofOurs(pt))
+			if i == 0 {
+				row[1] = cell
+			} else {
+				row = append(row, cell)
+			}
+		}
+		table.Row(row)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
@@ -222,17 +221,26 @@ type sweep struct {
 	found [][]*point // by name, then by loss rate
 }
 
-// lines returns a line for each law or banking.
-func (s *sweep) lines(percent func(*point) float64) []plot.Series {
-	lines := make([]plot.Series, len(s.names))
-	for k, name := range s.names {
-		lines[k].Name = name
-		for i, loss := range losses {
-			lines[k].Add(100*loss, percent(s.found[k][i]))
-		}
+// table shows a value by loss rate, for each law or banking.
+func (s *sweep) table(run *experiment.Run, name, title string, format func(float64) string, value func(*point) float64) {
+	t := run.Table(name, title, "by loss rate")
+	for _, loss := range losses {
+		t.Columns = append(t.Columns, percent(loss))
 	}
-	return lines
+	for k, points := range s.found {
+		row := []string{s.names[k]}
+		for _, pt := range points {
+			row = append(row, format(value(pt)))
+		}
+		t.Row(row)
+	}
 }
+
+// Errors, on average over runs: of the mean, and of the deviation by eq. (5) and by ours.
+func ofMean(pt *point) float64   { return pt.means.Mean() }
+func ofPaper(pt *point) float64  { return pt.paper.Mean() }
+func ofOurs(pt *point) float64   { return pt.ours.Mean() }
+func ofSample(pt *point) float64 { return pt.sample.Mean() }
 
 // worst returns the greatest value of one law or banking at the loss rates
 // that count.

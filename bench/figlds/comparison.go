@@ -9,7 +9,6 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
@@ -65,7 +64,7 @@ func measureComparison(run *experiment.Run) {
 	for n := range run.Times(intervals) {
 		s.add(run, newInterval(run, n), configs)
 	}
-	s.draw(run, intervals)
+	s.tabulate(run)
 	s.judge(run)
 	run.Config("intervals", intervals, "sketches", configs, "RLI probes a second", probes, "NetFlow sampling", []float64{0.01, 0.1})
 	run.Note("The delays here have nothing to do with when a packet is sent, which is what the sketch is for: interpolation in time then "+
@@ -97,38 +96,13 @@ func (s *survey) add(run *experiment.Run, iv *interval, configs []lds.Config) {
 	}
 }
 
-func (s *survey) draw(run *experiment.Run, intervals int) {
-	methods := slices.Concat(s.sketches, s.others)
-	for i, figure := range []struct {
-		class int
-		least float64
-	}{{fromThousand, 0.01}, {fromHundred, 0.1}, {all, 1}} {
-		f := run.Draw(string(rune('a'+i)), "Relative error of the mean delay, "+classes[figure.class].Name+" (Fig. 9)",
-			fmt.Sprintf("Distribution over the flows of %d intervals. Errors of 0 are off the left end.", intervals), errorAxis(figure.least),
-			shareAxis)
-		for _, m := range methods {
-			f.Add(m.cdf(figure.class))
-		}
-	}
-	sizes := run.Draw("sizes", "Median relative error by size (Fig. 10, top)",
-		"Of the same flows; bars from the lowest to the highest median of an interval. Hollow: what the paper reports of its trace.",
-		binAxis, offAxis)
-	for i, m := range append(slices.Clone(s.sketches), s.mean) {
-		m.Look.Pair = i + 1
-		sizes.Add(m.byBin())
-	}
-	paper := sizes.Line(plot.Series{Name: "70,000 cells, as reported", Kind: plot.Markers, Paper: true, Pair: reference + 1})
-	for b, value := range reported {
-		paper.Add(float64(len(bins)-len(reported)+b), 100*value)
-	}
-	delays := run.Draw("delays", "Median relative error by size and delay (Fig. 10, bottom)",
-		"LDS 17,500 × 4, the same flows, by their mean delay over that of all packets.", binAxis, offAxis)
-	for _, m := range s.byDelay {
-		delays.Add(m.byBin())
-	}
-	t := run.Table("methods", "Relative error of flows' means: median / 95th percentile", "packets", "flows")
+// tabulate shows all methods, and the reference sketch by flows' delays.
+func (s *survey) tabulate(run *experiment.Run) {
+	t := run.Table("methods", "Relative error of flows' means: median / 95th percentile; by mean delay, over that of all packets, of "+
+		s.sketches[reference].Name, "packets", "flows")
+	methods := slices.Concat(s.sketches, s.others, s.byDelay)
 	for _, m := range methods {
-		t.Columns = append(t.Columns, m.name)
+		t.Columns = append(t.Columns, m.Name)
 	}
 	for c, class := range classes {
 		row := []string{class.Name, number(float64(len(s.mean.Of(class))))}
@@ -146,8 +120,8 @@ func (s *survey) judge(run *experiment.Run) {
 		for _, c := range []int{fromThousand, fromHundred, all} {
 			best := slices.MinFunc(s.others, func(a, b *method) int { return cmp.Compare(a.median(c), b.median(c)) })
 			m := s.sketches[i]
-			run.Holds(fmt.Sprintf("median error of %s, against the best of the others: %s", m.name, classes[c].Name), paper,
-				fmt.Sprintf("%s against %s (%s)", percent(m.median(c)), percent(best.median(c)), best.name), float64(i+1)*m.median(c) < best.median(c))
+			run.Holds(fmt.Sprintf("median error of %s, against the best of the others: %s", m.Name, classes[c].Name), paper,
+				fmt.Sprintf("%s against %s (%s)", percent(m.median(c)), percent(best.median(c)), best.Name), float64(i+1)*m.median(c) < best.median(c))
 		}
 	}
 	rli, netFlow := s.rli.median(fromHundred), s.multiPoint[1].median(fromHundred)

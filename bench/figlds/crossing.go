@@ -152,8 +152,6 @@ func (a *accumulation) measure(run *experiment.Run, c *crossing, acc *lds.Accumu
 		a.read.Add(int(c.sent[i]), got[0], truth)
 		a.decoded.Add(int(c.sent[i]), got[1], truth)
 	}
-	a.read.Next()
-	a.decoded.Next()
 	a.bias = perflow.Quantile(signed, 0.5)
 }
 

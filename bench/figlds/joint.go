@@ -34,7 +34,6 @@ func measureJoint(run *experiment.Run) {
 	for i, columns := range append(columnsOf, lds.DefaultConfig.Columns) {
 		r := &race{name: number(float64(columns)) + " × 4", paper: newMethod("Fig. 6"),
 			known: newMethod("joint, counts known"), unknown: newMethod("joint, counts decoded")}
-		r.paper.Look.Paper = true
 		for i := range r.covered {
 			r.covered[i] = make([]perflow.Coverage, len(classes))
 		}
@@ -63,7 +62,6 @@ func measureJoint(run *experiment.Run) {
 			}
 		}
 	}
-	drawJoint(run, intervals, races, mean)
 	tabulateJoint(run, races, mean)
 	judgeJoint(run, races, mean)
 	judgeCovered(run, races)
@@ -72,25 +70,13 @@ func measureJoint(run *experiment.Run) {
 		"known, their packets, as flow records have them. Half-widths are those of Fig. 6, by its median error.")
 }
 
-func drawJoint(run *experiment.Run, intervals int, races []*race, mean *method) {
-	main := races[1]
-	run.Draw("a", "Relative error, flows of 100 packets and more, 17,500 × 4 cells",
-		fmt.Sprintf("Distribution over the flows of %d intervals, from the same cells.", intervals), errorAxis(0.01), shareAxis,
-		main.paper.cdf(fromHundred), main.known.cdf(fromHundred), main.unknown.cdf(fromHundred), mean.cdf(fromHundred))
-	for i, r := range races {
-		run.Draw(string(rune('b'+i)), "Median relative error by size, "+r.name,
-			"The same intervals; bars from the lowest to the highest median of an interval.", binAxis, offAxis, r.paper.byBin(), r.known.byBin(),
-			r.unknown.byBin(), mean.byBin())
-	}
-}
-
 func tabulateJoint(run *experiment.Run, races []*race, mean *method) {
 	table := run.Table("joint", "Relative error of flows' means: median / 95th percentile", "sketch", "flows", "mean of all packets",
 		"Fig. 6", "joint, counts known", "joint, counts decoded")
 	cover := run.Table("coverage", "Share of flows whose mean is within its 95 % interval", "sketch", "flows", "half-width",
 		coverings[0], coverings[1], coverings[2])
 	for _, r := range races {
-		for _, c := range []int{all, fromHundred, fromThousand} {
+		for c := range classes {
 			table.Row(r.name, classes[c].Name, mean.cell(c), r.paper.cell(c), r.known.cell(c), r.unknown.cell(c))
 		}
 		for c := range classes {
@@ -116,10 +102,10 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 	for _, r := range races {
 		for _, m := range []*method{r.known, r.unknown} {
 			before, after := max(1e-6, r.paper.median(fromHundred)), max(1e-6, m.median(fromHundred)) // less is exact
-			run.Claim(fmt.Sprintf("%s: median of Fig. 6 and of %s, %s", r.name, m.name, classes[fromHundred].Name), percent(before),
+			run.Claim(fmt.Sprintf("%s: median of Fig. 6 and of %s, %s", r.name, m.Name, classes[fromHundred].Name), percent(before),
 				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before, 0.05))
 			if r == races[1] {
-				run.Keeps(fmt.Sprintf("%s: %s has at most a quarter of Fig. 6's median, %s", r.name, m.name, classes[fromHundred].Name),
+				run.Keeps(fmt.Sprintf("%s: %s has at most a quarter of Fig. 6's median, %s", r.name, m.Name, classes[fromHundred].Name),
 					"ours: ≤ 0.25", number(after/before), after <= before/4)
 			}
 			worst := firstBin
@@ -129,7 +115,7 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 				}
 			}
 			run.Claim(fmt.Sprintf("%s: median of %s, against the mean of all packets, where it is least good below 500 packets (%s)", r.name,
-				m.name, classes[worst].Name),
+				m.Name, classes[worst].Name),
 				"ours: never worse", percent(m.median(worst))+" against "+percent(mean.median(worst)),
 				experiment.Judge(m.median(worst), mean.median(worst), 0.02))
 		}

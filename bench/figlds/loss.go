@@ -3,7 +3,6 @@ package figlds
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/lds"
@@ -63,7 +62,6 @@ func measureUnderLoss(run *experiment.Run) {
 			}
 		}
 	}
-	drawUnderLoss(run, intervals, single, decoded)
 	table := run.Table("loss", "Relative error of flows' means under loss: median / 95th percentile", "loss", "rows sample",
 		"≥ 100: Estimate", "joint decoding", "≥ 1,000: Estimate", "joint decoding", "flows without estimate")
 	for l, share := range lossy {
@@ -92,21 +90,6 @@ func measureUnderLoss(run *experiment.Run) {
 			"losses, and a row that samples tells less of it than one that does not: the better the estimator, the smaller the median from rows "+
 			"at 100 %. What multi-bank is for are the flows that lose nearly all cells there, at the 95th percentile.",
 		"Packets are lost one by one, which is hard on a sketch: a flow of 10,000 packets loses 100 at 1 %, where a burst would spoil few cells.")
-}
-
-func drawUnderLoss(run *experiment.Run, intervals int, single, decoded *estimator) {
-	for l, share := range lossy {
-		f := run.Draw(string(rune('a'+l)), fmt.Sprintf("Relative error at %s loss, flows of 100 packets and more (Fig. 11)", percent(share)),
-			fmt.Sprintf("Over the flows of %d intervals, by what the rows sample. Dashed: Estimate. Solid, multi-bank: "+
-				"joint decoding with known counts, from the same cells.", intervals), errorAxis(0.1), shareAxis)
-		for i, m := range append(slices.Clone(single.by[l]), decoded.by[l][2]) {
-			s := m.cdf(fromHundred)
-			if s.Pair, s.Paper = i+1, i < 3; i == 3 {
-				s.Name = "multi-bank, joint"
-			}
-			f.Add(s)
-		}
-	}
 }
 
 // judge compares rows of different rates with rows of one rate.

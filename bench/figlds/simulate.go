@@ -8,7 +8,6 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
@@ -107,19 +106,14 @@ var classes = perflow.Classes("all flows", 1, perflow.Unlimited, "≥ 100 packet
 	"1,000–9,999", 1000,
 	9999, "≥ 10,000", 10000, perflow.Unlimited)
 
-var bins = classes[firstBin:]
-
 // An answer returns a method's mean delay of flow i of an interval, NaN if it
 // has none.
 type answer func(i int) float64
 
 // A method is a way to estimate, with the relative errors that it had.
-type method struct {
-	*perflow.Errors
-	name string
-}
+type method struct{ *perflow.Errors }
 
-func newMethod(name string) *method { return &method{perflow.New(name, perflow.Whole), name} }
+func newMethod(name string) *method { return &method{perflow.New(name, perflow.Whole)} }
 
 // add takes the answers about one interval, for the flows that only accepts,
 // or for all if it is nil.
@@ -134,27 +128,11 @@ func (m *method) addOf(iv *interval, a, truth answer, only func(i int) bool) {
 			m.Add(iv.Flows[i].Size, a(i), truth(i))
 		}
 	}
-	m.Next()
 }
 
-func (m *method) median(c int) float64  { return m.Median(classes[c]) }
-func (m *method) high(c int) float64    { return m.Quantile(classes[c], 0.95) }
-func (m *method) cell(c int) string     { return m.Cell(classes[c], 0.5, 0.95) }
-func (m *method) cdf(c int) plot.Series { return m.CDF(classes[c]) }
-
-// byBin returns medians over the bins of sizes, with the range of the intervals.
-func (m *method) byBin() plot.Series { return m.ByClass(bins, 0.5) }
-
-// errorAxis is for CDFs of errors, from where they begin to matter.
-func errorAxis(least float64) plot.Axis {
-	return plot.Axis{Label: "relative error (%)", Scale: plot.Log, Min: least, Max: 1000}
-}
-
-var (
-	shareAxis = plot.Axis{Label: "share of flows", Min: 0, Max: 1}
-	offAxis   = plot.LogAxis("relative error (%)")
-	binAxis   = perflow.Axis(bins)
-)
+func (m *method) median(c int) float64 { return m.Median(classes[c]) }
+func (m *method) high(c int) float64   { return m.Quantile(classes[c], 0.95) }
+func (m *method) cell(c int) string    { return m.Cell(classes[c], 0.5, 0.95) }
 
 // estimated answers as Estimate does.
 func (iv *interval) estimated(s points) answer {

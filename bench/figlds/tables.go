@@ -142,7 +142,7 @@ func measureTables(run *experiment.Run) {
 	for _, flows := range experiment.Each(run, sizes) {
 		for _, c := range contend(run, flows) {
 			for _, m := range c.methods {
-				table.Row(flows, c.law.name, percent(c.loss), m.name, m.answered(10, 99), m.answered(100, 999), m.answered(1000, math.MaxInt32))
+				table.Row(flows, c.law.name, percent(c.loss), m.Name, m.answered(10, 99), m.answered(100, 999), m.answered(1000, math.MaxInt32))
 			}
 			judgeTables(run, c, flows)
 		}

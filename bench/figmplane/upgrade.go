@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
@@ -21,28 +20,10 @@ var made = experiment.Experiment{
 	Weight: 3, Quick: 1, Measure: measureMade,
 }
 
-// measureMade upgrades a made map's routers in each order, and draws Fig. 9.
+// measureMade upgrades a made map's routers in each order.
 func measureMade(run *experiment.Run) {
 	const most, every = 105, 15 // up to a third of the routers
 	n := makeMap(run.Rand("map"), 315, 3)
-	hops := run.Draw("a", "Probe hop count", "", plot.LinearAxis("upgraded routers"), plot.LogAxis("hops of all probes"))
-	segments := run.Draw("b", "Hops of a segment", "", plot.LinearAxis("upgraded routers"), plot.LinearAxis("hops"))
-	draw := func(pair int, name string, paper bool, plan mplane.UpgradePlan, every int) {
-		line := plot.Series{Name: name, Paper: paper, Pair: pair}
-		mean, longest := line, line
-		mean.Name, longest.Name = name+", mean", name+", longest"
-		for i := 0; i*every <= most; i++ {
-			c, upgraded := plan.Before, i*every
-			if i > 0 {
-				c = plan.Steps[i-1].Coverage
-			}
-			line.Add(float64(upgraded), float64(c.Hops))
-			mean.Add(float64(upgraded), c.MeanSegment)
-			longest.Add(float64(upgraded), float64(c.Longest))
-		}
-		hops.Add(line)
-		segments.Add(mean, longest)
-	}
 	plans := map[mplane.Order]mplane.UpgradePlan{}
 	for _, order := range []mplane.Order{mplane.ByPaths, mplane.ByHops} {
 		plans[order] = experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: most, Order: order}))
@@ -57,9 +38,22 @@ func measureMade(run *experiment.Run) {
 			random.Steps = append(random.Steps, mplane.Step{Coverage: plan.Before})
 		}
 	}
-	draw(1, "Algorithm 1, by paths", true, plans[mplane.ByPaths], 1)
-	draw(2, "by hops", false, plans[mplane.ByHops], 1)
-	draw(3, "at random", true, random, every)
+	table := run.Table("", "Hops of all probes, and of a segment: mean, longest (Fig. 9)", "upgraded routers", "Algorithm 1, by paths",
+		"by hops", "at random")
+	for k := 0; k <= most; k += every {
+		row := []any{k}
+		for _, plan := range []struct {
+			mplane.UpgradePlan
+			every int
+		}{{plans[mplane.ByPaths], 1}, {plans[mplane.ByHops], 1}, {random, every}} {
+			c := plan.Before
+			if k > 0 {
+				c = plan.Steps[k/plan.every-1].Coverage
+			}
+			row = append(row, fmt.Sprintf("%s; %s, %d", number(float64(c.Hops)), number(c.MeanSegment), c.Longest))
+		}
+		table.Row(row...)
+	}
 	judgeUpgrades(run, n, plans, random.Steps[len(random.Steps)-1].Hops)
 	run.Config("routers", n.Routers(), "links", n.LinkCount())
 }

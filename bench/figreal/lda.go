@@ -6,7 +6,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
@@ -96,26 +95,25 @@ func (c *capture) overTime(config lda.Config) intervals {
 
 // draw shows the delay over time.
 func (all intervals) draw(run *experiment.Run) {
-	f := run.Draw("delay-shipped", "Delay over time, queue of 12 Mb/s",
-		fmt.Sprintf("One LDA for every %.0f ms. Bars: the %.0f %% interval of the mean for delays whose tails are light, as a queue "+
-			"of bounded length has. Of delays without bound, MeanInterval's is wider where packets were lost, for those that no cell saw.",
-			period/1e6, 100*confidence), plot.LinearAxis("time (s)"), plot.LinearAxis("delay (ms)"))
-	exact := f.Line(plot.Series{Name: "mean, exact", Kind: plot.Line, Pair: 1})
-	mean := f.Line(plot.Series{Name: "mean, LDA", Kind: plot.Markers, Pair: 1})
-	deviation := f.Line(plot.Series{Name: "deviation, exact", Kind: plot.Line, Pair: 2})
-	got := f.Line(plot.Series{Name: "deviation, LDA", Kind: plot.Markers, Pair: 2})
+	mean, deviation := curve{name: "mean"}, curve{name: "deviation"}
 	for i := range all {
 		w := &all[i]
 		if w.exact.N() > 0 {
-			exact.Add(w.middle, w.exact.Mean()/1e6)
-			deviation.Add(w.middle, math.Sqrt(w.exact.PopulationVariance())/1e6)
+			mean.exact = append(mean.exact, [2]float64{w.middle, w.exact.Mean() / 1e6})
+			deviation.exact = append(deviation.exact, [2]float64{w.middle, math.Sqrt(w.exact.PopulationVariance()) / 1e6})
 		}
 		if w.answered {
-			limits := w.result.CentralLimitInterval(confidence)
-			mean.AddRange(w.middle, w.result.Mean/1e6, max(0, limits.Low/1e6), limits.High/1e6)
-			got.Add(w.middle, w.result.StdDev/1e6)
+			limits, off := w.result.CentralLimitInterval(confidence), w.result.StdDev/1e6
+			mean.measured = append(mean.measured, [4]float64{w.middle, w.result.Mean / 1e6, max(0, limits.Low/1e6), limits.High / 1e6})
+			deviation.measured = append(deviation.measured, [4]float64{w.middle, off, off, off})
 		}
 	}
+	title := "Delay over time, queue of 12 Mb/s"
+	run.Picture(experiment.Picture{Title: title, File: "real-lda-delay-shipped.svg",
+		SVG: draw(title, "time (s)", "delay (ms)", [2]curve{mean, deviation}),
+		Caption: fmt.Sprintf("One LDA for every %.0f ms. Bars: the %.0f %% interval of the mean for delays whose tails are light, as a "+
+			"queue of bounded length has. Of delays without bound, MeanInterval's is wider where packets were lost, for those that no cell "+
+			"saw.", period/1e6, 100*confidence)})
 }
 
 // judge judges the bars of intervals whose ends no packet crossed and, if nothing

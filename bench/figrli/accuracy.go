@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 )
 
@@ -42,19 +41,12 @@ func measureAccuracy(run *experiment.Run) {
 		"references per packet",
 		"mean: RLI-L", "RLI", "busy-aware", "RLI, references ahead", "deviation: RLI-L", "RLI", "busy-aware", "RLI, references ahead")
 	for _, kind := range experiment.Each(run, drawn) {
-		figure := run.Draw("7-"+kind.slug, "Error of flows' means, "+kind.name+" (Fig. 7)", "Both methods from the same packets and references.",
-			plot.Axis{Label: "relative error", Scale: plot.Log, Min: 1e-4, Max: 10}, plot.Axis{Label: "share of flows", Min: 0, Max: 1})
 		for _, level := range experiment.Each(run, levels) {
 			where := setting{kind: kind, utilisation: level.utilisation, packets: packets, injector: adaptive}
 			w := &accurate{passage: simulate(run, where), kind: kind, at: kind.name + ", " + percent(level.utilisation)}
 			for _, m := range methods {
 				a, _ := w.measure(m)
 				w.of = append(w.of, a)
-				if m != byLeft {
-					s := plot.CDF(m.name+", "+level.name, a.mean, 150)
-					s.Paper = m.paper
-					figure.Add(s)
-				}
 			}
 			where.ahead = true
 			ahead, _ := simulate(run, where).measure(byLine)
@@ -121,51 +113,4 @@ func (w *accurate) average(run *experiment.Run, what, paper string, low, high fl
 	if was := average.Mean(); average.N() >= 10 {
 		run.Between(fmt.Sprintf("%s: RLI's average error of %s (%d flows)", w.at, what, average.N()), paper, was, low, high, 0.25)
 	}
-}
-
-var busyAware = experiment.Experiment{
-	Name: "ours-rli-busy", Title: "Busy periods against straight lines",
-	Claim: "With the same references and records, where straight lines already go through the packets that references name, what a " +
-		"departure tells of busy periods leaves at most 0.7 of RLI's median error at 20 and 55 % utilisation, and never more than 1.05 of it.",
-	Weight: 28, Quick: 1.5, Measure: measureBusyAware,
-}
-
-func measureBusyAware(run *experiment.Run) {
-	packets := run.Pick(80_000, 1_000_000)
-	run.Config("packets", packets, "injector", adaptive, "utilisations", utilisations)
-	run.Note("References go directly behind their packet and name it, so that they tell its delay: straight lines go through it.")
-	table := run.Table("", "Relative error of flows' means: median / 75th percentile; in brackets, that of the mean of all packets",
-		"traffic", "utilisation", "packets that found the link idle", byLeft.name, byLine.name, byPeriod.name)
-	for _, kind := range experiment.Each(run, drawn) {
-		for _, u := range experiment.Each(run, utilisations) {
-			row := []string{kind.name, percent(u), ""}
-			var medians []float64
-			p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
-			for _, m := range experiment.Each(run, methods) {
-				a, r := p.measure(m)
-				row[2] = percent(float64(r.Counts().Idle) / float64(r.Counts().Packets)) // as the last says
-				medians = append(medians, median(a.mean))
-				row = append(row, fmt.Sprintf("%s (%s)", spread(a.mean), percent(estimate.RelativeError(experiment.Try(r.Total()).Mean, p.all.Mean()))))
-			}
-			table.Row(row)
-			judgeBusyAware(run, kind, u, medians[1], medians[2])
-		}
-	}
-}
-
-func judgeBusyAware(run *experiment.Run, kind kind, u, line, ours float64) {
-	bar, text := 1.05, "at most 1.05 of RLI's"
-	if u <= 0.55 {
-		bar, text = 0.7, "at most 0.7 of RLI's"
-	}
-	ratio := ours / line
-	verdict := experiment.Win
-	switch {
-	case ratio > bar:
-		verdict = experiment.Loss
-	case ratio > 0.9:
-		verdict = experiment.AsGood
-	}
-	run.Claim(fmt.Sprintf("%s, %s: median error", kind.name, percent(u)), text+" "+percent(line),
-		fmt.Sprintf("%s (%.2f of it)", percent(ours), ratio), verdict)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -33,21 +32,12 @@ func measureComparison(run *experiment.Run) {
 	table := run.Table("", "Relative error of flows' means: median / 75th percentile",
 		append([]string{"traffic", "utilisation", "flows sampled"}, contenders...)...)
 	for _, kind := range experiment.Each(run, drawn) {
-		cdfs := run.Draw("a-"+kind.slug, fmt.Sprintf("Error of the sampled flows at %s, %s (Fig. 10a)",
-			percent(levels[0].utilisation), kind.name), "The flows that sampling finds, from their first sampled packet on.",
-			plot.Axis{Label: "relative error of the mean delay", Scale: plot.Log, Min: 1e-5, Max: 10},
-			plot.Axis{Label: "share of flows", Min: 0, Max: 1})
 		for _, u := range experiment.Each(run, utilisations) {
 			lists, flows := compete(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
 			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
 			var medians []float64
-			for i, list := range lists {
+			for _, list := range lists {
 				medians, row = append(medians, median(list)), append(row, spread(list))
-				if u == levels[0].utilisation {
-					c := plot.CDF(contenders[i], list, 150)
-					c.Paper, c.Pair = contenders[i] != byPeriod.name, i+1
-					cdfs.Add(c)
-				}
 			}
 			table.Row(row)
 			judgeContenders(run, fmt.Sprintf("%s, %s", kind.name, percent(u)), u == levels[0].utilisation, medians)

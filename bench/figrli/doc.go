@@ -20,5 +20,5 @@ import (
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("RLI (delay per flow from reference packets)", injectionRate, injectionWay, accuracy, comparison),
-		experiment.In("Ours: RLI", busyAware, robust, bias))
+		experiment.In("Ours: RLI", robust, bias))
 }

@@ -15,15 +15,14 @@ var percent, number, duration = experiment.Percent, experiment.Number, experimen
 
 // A method is one of a receiver's.
 type method struct {
-	name  string
-	kind  rli.Method
-	paper bool
+	name string
+	kind rli.Method
 }
 
 var (
-	byLeft   = method{"RLI-L", rli.Left, true}
-	byLine   = method{"RLI", rli.Linear, true}
-	byPeriod = method{"busy-aware", rli.Auto, false}
+	byLeft   = method{"RLI-L", rli.Left}
+	byLine   = method{"RLI", rli.Linear}
+	byPeriod = method{"busy-aware", rli.Auto}
 	methods  = []method{byLeft, byLine, byPeriod}
 )
 

@@ -6,7 +6,6 @@
 //		joint.Add(flows[i].packets, answers[i], flows[i].mean) // NaN is no answer
 //	}
 //	run.Beats("median error, flows of 100 packets and more", joint.Median(large), other.Median(large), 0.1)
-//	figure.Add(joint.ByClass(classes, 0.5))
 package perflow
 
 import (
@@ -14,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 )
 
@@ -40,15 +38,6 @@ func Classes(namesAndEnds ...any) []Class {
 	return all
 }
 
-// Axis returns an X axis with a place for each class, from 0.
-func Axis(classes []Class) plot.Axis {
-	a := plot.Axis{Label: "packets of the flow"}
-	for _, c := range classes {
-		a.Categories = append(a.Categories, c.Name)
-	}
-	return a
-}
-
 // The error that a flow without an answer counts as.
 var (
 	Infinite = math.Inf(1)
@@ -58,11 +47,10 @@ var (
 
 // Errors are the relative errors of one method.
 type Errors struct {
-	Look plot.Series // Name, Paper, Pair and Kind of what is drawn
+	Name string
 
 	none  float64 // the error of a flow without an answer
 	flows []scored
-	ends  []int // of the intervals that Next ended, as numbers of flows
 }
 
 type scored struct {
@@ -74,13 +62,7 @@ type scored struct {
 // New returns a method without errors so far. None is the error of a flow
 // without an answer: Infinite, Whole or LeftOut.
 func New(name string, none float64) *Errors {
-	return &Errors{Look: plot.Series{Name: name}, none: none}
-}
-
-// ByPaper marks the method as the paper's.
-func (e *Errors) ByPaper() *Errors {
-	e.Look.Paper = true
-	return e
+	return &Errors{Name: name, none: none}
 }
 
 // Add adds the answer about a flow, NaN if there was none.
@@ -91,9 +73,6 @@ func (e *Errors) Add(packets int, got, truth float64) {
 	}
 	e.flows = append(e.flows, scored{packets, estimate.RelativeError(got, truth), true})
 }
-
-// Next says that flows of another interval follow: ranges are over intervals.
-func (e *Errors) Next() { e.ends = append(e.ends, len(e.flows)) }
 
 // Missing returns how many flows of a class had no answer.
 func (e *Errors) Missing(c Class) int {
@@ -107,10 +86,8 @@ func (e *Errors) Answered(c Class) []float64 {
 
 // Of returns the errors of the flows of a class that count, in the order in
 // which they were added.
-func (e *Errors) Of(c Class) []float64 { return counting(e.flows, c) }
-
-func counting(flows []scored, c Class) []float64 {
-	return of(flows, c, func(f *scored) bool { return !math.IsNaN(f.off) })
+func (e *Errors) Of(c Class) []float64 {
+	return of(e.flows, c, func(f *scored) bool { return !math.IsNaN(f.off) })
 }
 
 func of(flows []scored, c Class, counts func(*scored) bool) (errors []float64) {
@@ -150,50 +127,6 @@ func (e *Errors) Cell(c Class, quantiles ...float64) string {
 		cell += experiment.Percent(e.Quantile(c, p))
 	}
 	return cell
-}
-
-// CDF returns the distribution of the errors of a class, in per cent.
-func (e *Errors) CDF(c Class) plot.Series {
-	list := e.Of(c)
-	for i := range list {
-		list[i] = 100 * min(list[i], 1e6)
-	}
-	s := e.Look
-	cdf := plot.CDF(s.Name, list, 0)
-	s.Kind, s.X, s.Y = cdf.Kind, cdf.X, cdf.Y
-	return s
-}
-
-// ByClass returns a quantile of the errors of each class, in per cent, at the
-// class's place on the axis. With several intervals, bars extend from the
-// smallest to the greatest quantile of an interval.
-func (e *Errors) ByClass(classes []Class, p float64) plot.Series {
-	s := e.Look
-	for i, c := range classes {
-		y := e.Quantile(c, p)
-		switch each := e.byInterval(c, p); {
-		case math.IsNaN(y):
-		case len(each) == 0:
-			s.Add(float64(i), 100*y)
-		default:
-			s.AddRange(float64(i), 100*y, 100*slices.Min(each), 100*slices.Max(each))
-		}
-	}
-	return s
-}
-
-// byInterval returns a quantile of a class's errors for each interval that has
-// any, or nothing without intervals.
-func (e *Errors) byInterval(c Class, p float64) []float64 {
-	var each []float64
-	from := 0
-	for _, end := range e.ends {
-		if q := Quantile(counting(e.flows[from:end], c), p); !math.IsNaN(q) {
-			each = append(each, q)
-		}
-		from = end
-	}
-	return each
 }
 
 // Quantile returns a quantile of the numbers in a list that are not NaN, or

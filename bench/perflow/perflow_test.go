@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hoplag/hoplag/bench/plot"
 	"github.com/hoplag/hoplag/estimate"
 )
 
@@ -16,17 +15,14 @@ var (
 	both  = Classes("1–9", 1, 9, "≥ 10", 10, Unlimited)
 )
 
-// scoredBy adds the same flows, two of them in a second interval, to a method
-// for which no answer counts as none.
+// scoredBy adds the same flows to a method for which no answer counts as none.
 func scoredBy(none float64) *Errors {
-	e := New("method", none).ByPaper()
+	e := New("method", none)
 	e.Add(1, 11, 10)
 	e.Add(9, math.NaN(), 10)
 	e.Add(10, 20, 10)
-	e.Next()
 	e.Add(5, 13, 10)
 	e.Add(1000, 10, 10)
-	e.Next()
 	return e
 }
 
@@ -55,22 +51,6 @@ func TestClasses(t *testing.T) {
 	}
 	if got := e.Cell(large, 0, 1); got != "0 % / 100 %" {
 		t.Errorf("cell %q", got)
-	}
-}
-
-func TestSeries(t *testing.T) {
-	want := plot.Series{Name: "method", Paper: true, X: []float64{0, 1}, Y: []float64{30, 0}, Low: []float64{10, 0}, High: []float64{30, 100}}
-	close := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
-	if diff := cmp.Diff(want, scoredBy(Whole).ByClass(both, 0.5), close); diff != "" {
-		t.Error(diff)
-	}
-	one := New("method", Whole)
-	one.Add(1, 11, 10)
-	if diff := cmp.Diff(plot.Series{Name: "method", X: []float64{0}, Y: []float64{10}}, one.ByClass(both, 0.5), close); diff != "" {
-		t.Error(diff)
-	}
-	if got := scoredBy(Whole).CDF(large); !got.Paper || got.Kind != plot.Steps || got.X[len(got.X)-1] != 100 {
-		t.Errorf("distribution %+v", got)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hoplag/hoplag/bench/plot"
+	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/programs"
 )
@@ -95,7 +95,7 @@ func table(out io.Writer, rows ...[]any) {
 // number writes two digits, or all before the point.
 func number(x float64) string {
 	if x >= 100 {
-		return plot.Grouped(strconv.FormatFloat(math.Round(x), 'f', 0, 64))
+		return experiment.Grouped(strconv.FormatFloat(math.Round(x), 'f', 0, 64))
 	}
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }
