@@ -40,7 +40,7 @@ func (g grouped) pass(t *testing.T, seed uint64) (up, down *Aggregator, truth es
 	return up, down, truth, estimate.NewEmpirical(delays)
 }
 
-// Groups too small to overfill a cell leave every interval right; ours-repeats has captured ones.
+// Groups too small to overfill a cell leave every interval right.
 func TestSmallGroups(t *testing.T) {
 	const runs = 4
 	blindMean, blindDeviation, blindQuantile := 0, 0, 0

@@ -3,8 +3,7 @@
 //
 // The truth is exact: every packet that left is matched with one that had
 // come, identical ones in order. The two-point example compares a whole capture
-// with it. Only IP packets count. A packet's identity under another seed is its
-// identity here, hashed again, so packets that look identical stay so.
+// with it. Only IP packets count.
 package figreal
 
 import "github.com/hoplag/hoplag/bench/experiment"
@@ -14,5 +13,5 @@ var percent = experiment.Percent
 
 // Experiments returns the experiments on real packets.
 func Experiments() []experiment.Experiment {
-	return experiment.In("Real packets", realLDA, oursRepeats)
+	return experiment.In("Real packets", realLDA)
 }

@@ -118,7 +118,7 @@ var sizes = map[string][2]int{
 	"queue":          {3180, 3200},
 	"internal":       {1498, 2245},
 	"examples":       {6000, 4496},
-	"bench":          {9960, 3275},
+	"bench":          {9775, 3275},
 }
 
 // TestSizes holds what there is to its size: whoever adds takes out.
