@@ -23,22 +23,17 @@ func TestRefused(t *testing.T) {
 	if got := link.Backlog(100); got != want || link.Counts().Packets[Refused] != 3 {
 		t.Errorf("backlog %d, want %d; counts %+v", got, want, link.Counts())
 	}
-	for name, hop := range hops(t) {
-		var p Packet
-		hop.Send(&Packet{Time: 1000, Bytes: 40})
-		hop.Next(2000, &p)
-		if fate := hop.Send(&Packet{Time: 900, Bytes: 40}); fate != Refused {
-			t.Errorf("%s: a packet before an earlier one is %v", name, fate)
-		}
-		for hop.Next(2000, &p) {
-		}
-		if fate := hop.Send(&Packet{Time: 1999, Bytes: 40}); fate != Refused {
-			t.Errorf("%s: a packet before the time that was looked at is %v", name, fate)
-		}
-		if name == "strict" {
-			if fate := hop.Send(&Packet{Time: 3000, Bytes: 40, Class: Classes}); fate != Refused {
-				t.Errorf("%s: a packet of no class is %v", name, fate)
-			}
+	var p Packet
+	s := strict(t)
+	s.Send(&Packet{Time: 1000, Bytes: 40})
+	for s.Next(2000, &p) {
+	}
+	for what, p := range map[string]Packet{
+		"an earlier time": {Time: 900, Bytes: 40}, "a time that was looked at": {Time: 1999, Bytes: 40},
+		"no class": {Time: 3000, Bytes: 40, Class: Classes},
+	} {
+		if fate := s.Send(&p); fate != Refused {
+			t.Errorf("a packet of %s is %v", what, fate)
 		}
 	}
 }
@@ -85,14 +80,7 @@ func TestConfigErrors(t *testing.T) {
 		"transfer":       closed(func(c *ClosedConfig) { c.Transfer = math.NaN() }),
 		"pause":          closed(func(c *ClosedConfig) { c.Pause = math.Inf(1) }),
 		"scheduler rate": second(NewScheduler(SchedulerConfig{})),
-		"no path":        second(NewMultipath(0)),
-		"path":           second(NewMultipath(0, lossyLink, LinkConfig{})),
-		"least jitter":   second(NewJitter(JitterConfig{Least: -1})),
-		"jitter":         second(NewJitter(JitterConfig{Mean: math.NaN()})),
-		"empty chain":    second(NewChain()),
 		"burst":          second(NewLoss(LossConfig{Probability: 0.5, Burst: -1}, 0)),
-		"fifo":           second(NewFIFO(LinkConfig{})),
-		"hop":            must(NewChain(must(NewFIFO(lossyLink))(t)))(t).Join(1, &endless{}),
 	} {
 		if !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: %v", name, err)

@@ -12,12 +12,9 @@
 // of probes or references, and cross traffic that joins at the queue, send into
 // the same link, merged by time.
 //
-// Everything else takes packets by Send and returns them by Next, in order of
-// their new time: the interface [Hop]. A [FIFO] is a Link in that form. A
-// [Scheduler] is a link that two classes share by strict priority. A [Multipath]
-// is several links side by side, of which each flow takes one. A [Jitter] delays
-// each packet at random. A [Chain] is any of these one after another, with cross
-// traffic that joins at a hop and leaves after it.
+// A [Scheduler] is a link that two classes share by strict priority. It does not
+// know when a packet leaves before all have come that may go first, so it takes
+// packets by Send and returns them by Next, in order of their new time.
 //
 // # The machine
 //

@@ -8,16 +8,12 @@ type Packet struct {
 	Time   int64          // ns: when it got to where it is now
 	Flow   hashing.Flow   // its flow
 	ID     hashing.Packet // its identity
-	Seq    uint64         // its number in the stream, from 0; [Multipath] sets it
+	Seq    uint64         // its number in the stream, from 0
 	Bytes  int32          // on the wire, at least 1
 	Class  Class          // for a [Scheduler]
-	Path   uint8          // which path of a [Multipath] it took
-	Hop    uint8          // which hop of a [Chain] dropped it, from 0; the number of hops if none did
 	Tag    uint8          // the caller's own mark (a reference packet, say); this package does not read it
 	Fate   Fate           // what became of it
 	Marked bool           // passed a congested queue (ECN, see [REDConfig])
-
-	cross bool // joined a Chain at a hop and leaves after it
 }
 
 // A Fate is what became of a packet.
@@ -55,23 +51,6 @@ type Counts struct {
 func (c *Counts) add(f Fate, bytes int32) {
 	c.Packets[f]++
 	c.Bytes[f] += uint64(max(bytes, 0))
-}
-
-// A Hop is an element that packets pass. They go in by Send in order of their
-// Time, and come out by Next in order of their new Time.
-type Hop interface {
-	// Send puts a copy of *p into the hop at p.Time. It ignores p.Fate. If the
-	// fate returned is Passed, the packet comes out of Next once; otherwise it
-	// never does. Times must not decrease, neither from Send to Send nor from
-	// the until of a Next to a Send; a packet that breaks this is Refused.
-	Send(p *Packet) Fate
-	// Next stores in *p the next packet that comes out at or before until, and
-	// reports whether there was one. Its Fate is Passed; or Lost, at the time
-	// it would have come out if the wire had not lost it; or, from a [Chain],
-	// the fate at the hop that dropped it. Call Next until it returns false
-	// before each Send, or only at the end, with Next(math.MaxInt64, p): what
-	// comes out is the same.
-	Next(until int64, p *Packet) bool
 }
 
 // A Source yields packets in order of Time, with Sent equal to Time.

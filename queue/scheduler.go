@@ -33,9 +33,10 @@ func (c SchedulerConfig) validate() error {
 	return nil
 }
 
-// A Scheduler is a [Hop]: a work-conserving link that serves two classes by
-// strict priority, each in order of arrival. It never interrupts a packet in transmission. It is for
-// a single user and has no locks.
+// A Scheduler is a work-conserving link that serves two classes by strict priority,
+// each in order of arrival. It never interrupts a packet in transmission. Packets go
+// in by Send in order of their Time, and come out by Next in order of their new Time.
+// It is for a single user and has no locks.
 type Scheduler struct {
 	classes [Classes]classQueue
 	server  server
@@ -76,7 +77,10 @@ func NewScheduler(c SchedulerConfig) (*Scheduler, error) {
 	return s, nil
 }
 
-// Send implements [Hop]. A packet of no known class is Refused.
+// Send puts a copy of *p into the link at p.Time. It ignores p.Fate. If the fate
+// returned is Passed, the packet comes out of Next once; otherwise it never does.
+// Times must not decrease, neither from Send to Send nor from the until of a Next to a
+// Send; a packet that breaks this, or is of no known class, is Refused.
 func (s *Scheduler) Send(p *Packet) Fate {
 	if p.Time < s.now || p.Bytes < 1 || p.Class >= Classes {
 		s.counts[min(p.Class, Low)].add(Refused, 0)
@@ -103,12 +107,20 @@ func (s *Scheduler) Send(p *Packet) Fate {
 	return Passed
 }
 
-// Next implements [Hop].
+// Next stores in *p the next packet that comes out at or before until, and reports
+// whether there was one. Its Fate is Passed; or Lost, at the time it would have come
+// out if the wire had not lost it. Call Next until it returns false before each Send,
+// or only at the end, with Next(math.MaxInt64, p): what comes out is the same.
 func (s *Scheduler) Next(until int64, p *Packet) bool {
 	if until > s.now {
 		s.run(until)
 	}
-	return next(&s.onWay, until, p)
+	if s.onWay.len() == 0 || s.onWay.front().Time > until {
+		return false
+	}
+	*p = *s.onWay.front()
+	s.onWay.drop()
+	return true
 }
 
 // Counts returns what became of the packets of a class. It does not yet count

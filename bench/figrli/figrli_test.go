@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
 
@@ -69,17 +68,6 @@ func TestSimulate(t *testing.T) {
 		if packets+p.lost != len(p.sent) || math.Abs(sum/float64(packets)-p.all.Mean()) > 1e-9*p.all.Mean() {
 			t.Errorf("%s: %d packets of flows, %d lost, of %d", kind.name, packets, p.lost, len(p.sent))
 		}
-	}
-}
-
-// A link as a hop lets through the same as a link.
-func TestHop(t *testing.T) {
-	s := setting{kind: heavyTailed, utilisation: 0.55, packets: 5000, injector: everyNth(10)}
-	link := simulate(quick, s)
-	s.hop = experiment.Try(queue.NewFIFO(queue.RLIConfig))
-	hop := simulate(quick, s)
-	if !reflect.DeepEqual(link, hop) {
-		t.Error("a hop and a link differ")
 	}
 }
 

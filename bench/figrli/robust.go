@@ -3,7 +3,6 @@ package figrli
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -31,7 +30,6 @@ type trial struct {
 	config func(c *rli.Config)
 	sharp  bool // whether intervals are to be sharp, too
 	often  bool // whether it is run several times
-	hop    func(*experiment.Run) queue.Hop
 }
 
 // trials returns all of them.
@@ -76,11 +74,13 @@ func trials() (list []trial) {
 	list = append(list, trial{name: "a shaper, told to be a link", setting: shaped})
 	slow("in software, references 5 µs late, at 1 Gb/s", 1e9, 0.55, nil)
 	list[len(list)-1].late = 5e3
-	for _, name := range slices.Sorted(maps.Keys(hops)) {
-		list = append(list, trial{name: name, setting: setting{kind: heavyTailed, utilisation: 0.4, injector: hundredth}, hop: hops[name]})
-	}
+	behind := setting{kind: heavyTailed, utilisation: 0.4, injector: hundredth, link: queue.LinkConfig{Rate: rate}}
+	list = append(list, trial{name: "link, then jitter of 1 µs", setting: behind, change: jitter(false)},
+		trial{name: "link, then jitter of 1 µs, overtaking", setting: behind, change: jitter(true)},
+		trial{name: "two links, cross traffic at the second", setting: behind, change: secondLink})
 	full := queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: 300}}
-	marking := queue.LinkConfig{Rate: rate, Queue: marks}
+	marks := queue.REDConfig{Min: 100, Max: 500, Weight: 0.02, Probability: 0.1, Typical: 1500, Mark: true}
+	marking := queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{RED: marks}}
 	list = append(list,
 		trial{name: "drop-tail of 300, as many as it takes", setting: setting{kind: closedLoop, utilisation: 1.5, injector: hundredth,
 			link: full}},
@@ -98,13 +98,52 @@ func trials() (list []trial) {
 // half.
 func overtake(_ *experiment.Run, p *passage) {
 	half := p.events[len(p.events)/2].out
-	for i := range p.events {
-		if d := &p.events[i]; d.regular() && d.flow%2 == 1 && d.out > half {
-			d.out, d.delay = d.out+20_000, d.delay+20_000
+	p.later(func(d *departure) int64 {
+		if d.regular() && d.flow%2 == 1 && d.out > half {
+			return 20_000
 		}
+		return 0
+	})
+}
+
+// later lets everything depart later, and so perhaps in another order.
+func (p *passage) later(by func(d *departure) int64) {
+	for i := range p.events {
+		d := &p.events[i]
+		more := by(d)
+		d.out, d.delay = d.out+more, d.delay+more
 	}
 	p.retell()
 	slices.SortStableFunc(p.events, func(a, b departure) int { return cmp.Compare(a.out, b.out) })
+}
+
+// jitter holds each packet for 1 µs on average, and unless it may overtake, for those before it.
+func jitter(overtakes bool) func(*experiment.Run, *passage) {
+	return func(run *experiment.Run, p *passage) {
+		random, last := run.Rand("jitter"), int64(0)
+		p.later(func(d *departure) int64 {
+			more := int64(1000 * random.ExpFloat64())
+			if !overtakes {
+				more = max(more, last-d.out)
+				last = d.out + more
+			}
+			return more
+		})
+	}
+}
+
+// secondLink is another link behind the first, which cross traffic shares.
+func secondLink(run *experiment.Run, p *passage) {
+	link, source := experiment.Try(queue.NewLink(queue.LinkConfig{Rate: rate})), poisson.source(run, 0.3, 0)
+	var cross queue.Packet
+	source.Next(&cross)
+	p.later(func(d *departure) int64 {
+		for ; cross.Time < d.out; source.Next(&cross) {
+			link.Send(cross.Time, int(cross.Bytes))
+		}
+		out, _ := link.Send(d.out, int(d.bytes))
+		return out - d.out
+	})
 }
 
 // retell adds up flows' delays anew.
@@ -178,10 +217,7 @@ func measureRobust(run *experiment.Run) {
 	table := run.Table("", "Flows' means", "trial", "utilisation", "flows", "refused", "in intervals at 95 %", "at 99.9 %",
 		"median error", "median half-width", "over the error", "at best", "straight lines' median error", "within busy periods", "all packets")
 	for _, t := range experiment.Each(run, trials()) {
-		if t.packets = packets; t.hop != nil {
-			t.setting.hop = t.hop(run)
-		}
-		if !t.often {
+		if t.packets = packets; !t.often {
 			runs = 1
 		}
 		v := t.run(run, runs)
@@ -198,7 +234,7 @@ func measureRobust(run *experiment.Run) {
 			run.Keeps(where+": median half-width at 95 %", "at most 4 times the median error, "+percent(v.off)+"; at best "+number(v.least)+" times",
 				percent(v.half), v.half <= 4*v.off)
 		}
-		if t.change == nil && t.config == nil && v.refused < 0.99 {
+		if (t.change == nil || t.link.Rate > 0) && t.config == nil && v.refused < 0.99 {
 			run.Keeps(where+": median error", "at most 1.05 times that of straight lines, "+percent(lines), percent(v.off), v.off <= 1.05*lines)
 		}
 	}

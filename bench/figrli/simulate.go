@@ -31,7 +31,6 @@ type setting struct {
 	injector    rli.InjectorConfig // the zero value: no references
 	ahead       bool               // references go before their packet instead of behind it
 	link        queue.LinkConfig   // the zero value: the paper's
-	hop         queue.Hop          // what packets pass instead of a link, if not nil
 	late        int64              // ns by which a reference is sent after its packet; what follows waits
 	again       int                // which of several runs of the setting
 }
@@ -91,7 +90,6 @@ func simulate(run *experiment.Run, s setting) *passage {
 		}
 		w.send(&packet)
 	}
-	w.drain(math.MaxInt64)
 	return &w.passage
 }
 
@@ -125,7 +123,7 @@ func (w *wire) send(packet *queue.Packet) {
 		stamp.Behind = 0
 		w.refer(stamp, now)
 	}
-	packet.ID, packet.Class = hashing.Packet(len(w.sent)), queue.Low
+	packet.ID = hashing.Packet(len(w.sent))
 	w.sent = append(w.sent, now)
 	w.put(packet)
 	if due && !w.ahead {
@@ -136,32 +134,17 @@ func (w *wire) send(packet *queue.Packet) {
 
 // refer sends a reference.
 func (w *wire) refer(stamp rli.ReferencePacket, now int64) {
-	w.put(&queue.Packet{Sent: now, Time: now, Bytes: referenceBytes, Class: queue.Low, Tag: reference, ID: hashing.Packet(len(w.stamps))})
+	w.put(&queue.Packet{Sent: now, Time: now, Bytes: referenceBytes, Tag: reference, ID: hashing.Packet(len(w.stamps))})
 	w.stamps = append(w.stamps, stamp)
 }
 
-// put sends a packet into the link, or the hop.
+// put sends a packet into the link.
 func (w *wire) put(p *queue.Packet) {
-	if w.hop != nil {
-		w.drain(p.Time)
-		if p.Fate = w.hop.Send(p); p.Fate != queue.Passed {
-			w.note(p)
-		}
-		return
-	}
 	p.Time, p.Fate = w.queue.Send(p.Time, int(p.Bytes))
 	p.Marked = w.queue.Marked()
 	w.note(p)
 	if w.closed != nil && p.Tag == measured {
 		w.closed.Tell(p)
-	}
-}
-
-// drain records what has come out of the hop by then.
-func (w *wire) drain(until int64) {
-	var p queue.Packet
-	for w.hop != nil && w.hop.Next(until, &p) {
-		w.note(&p)
 	}
 }
 

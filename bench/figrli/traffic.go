@@ -50,6 +50,15 @@ var (
 	}}
 )
 
+// closedLoop is senders whose transfers of 50 packets, of about five round
+// trips, produce a given load if nothing holds them up.
+var closedLoop = kind{name: "senders that heed loss", slug: "closed", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+	c := queue.ClosedConfig{Senders: 100, Bytes: 1500, Return: 200_000, Gap: 1200, Window: 64, Transfer: 50, Seed: seed}
+	each := c.Transfer * float64(c.Bytes) * 8e9 / (load.Utilisation * float64(load.Rate)) // ns, with a single sender
+	c.Pause = max(float64(c.Senders)*each-5*float64(c.Return), 0)
+	return queue.NewClosed(c)
+}}
+
 // paced are a hundred senders, each as regular as a clock.
 var paced = kind{name: "paced senders", slug: "paced", make: func(load trace.Load, seed uint64) (queue.Source, error) {
 	const bytes = 1000

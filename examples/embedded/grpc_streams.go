@@ -79,8 +79,6 @@ type (
 
 // go test -run TestStreams -v prints, beside the exact delays:
 //
-//	first → second  22.40 ms (17.44 ms to 27.37 ms), sent 39, lost 0 (0.00 %); back 11.07 ms (9.478 ms to 12.66
-//	    ms), sent 36, lost 0 (0.00 %); round trip 33.47 ms (26.92 ms to 40.03 ms)
 //	first → second  20.98 ms (18.35 ms to 23.60 ms), sent 60, lost 0 (0.00 %); back 10.82 ms (10.01 ms to 11.63
 //	    ms), sent 60, lost 0 (0.00 %); round trip 31.80 ms (28.36 ms to 35.23 ms)
 //	…

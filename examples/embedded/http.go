@@ -67,8 +67,6 @@ func Log(l *slog.Logger) func(hoplag.Report) {
 
 // go test -run TestHTTP -v prints, beside the exact delays:
 //
-//	first → second  22.54 ms (18.31 ms to 26.76 ms), sent 46, lost 5 (10.87 %); back 11.42 ms (9.734 ms to 13.10
-//	    ms), sent 36, lost 0 (0.00 %); round trip 33.95 ms (28.04 ms to 39.86 ms)
 //	first → second  21.00 ms (18.54 ms to 23.47 ms), sent 59, lost 6 (10.17 %); back 10.86 ms (9.929 ms to 11.79
 //	    ms), sent 54, lost 0 (0.00 %); round trip 31.86 ms (28.46 ms to 35.26 ms)
 //	…

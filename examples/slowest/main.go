@@ -69,7 +69,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // A device is the simulated switch with a table at each end.
 type device struct {
 	settings
-	hop     *queue.Multipath
+	paths   [2]*queue.Link
+	onWay   [2][]queue.Packet // in order of the time at which they come out
 	in, out *estimate.Rotation[*lds.Table]
 	exact   map[hashing.Flow]*estimate.Moments // of the present second
 	random  *rand.Rand
@@ -81,15 +82,16 @@ const packetBytes = 500
 
 func newSwitch(s settings) (*device, error) {
 	each := int64(s.rate) * packetBytes * 8 / 2 // bits a second on each path
-	hop, err := queue.NewMultipath(s.seed,
-		queue.LinkConfig{Rate: 4 * each, Propagation: 20_000},
-		queue.LinkConfig{Rate: each * 9 / 10, Propagation: 20_000, Queue: queue.QueueConfig{Packets: 2000}})
+	d := &device{settings: s, exact: map[hashing.Flow]*estimate.Moments{}, random: rand.New(rand.NewPCG(s.seed, 1))}
+	var errs [2]error
+	d.paths[0], errs[0] = queue.NewLink(queue.LinkConfig{Rate: 4 * each, Propagation: 20_000})
+	d.paths[1], errs[1] = queue.NewLink(queue.LinkConfig{Rate: each * 9 / 10, Propagation: 20_000, Queue: queue.QueueConfig{Packets: 2000}})
+	err := errors.Join(errs[:]...)
 	if err != nil {
 		return nil, err
 	}
 	config := lds.DefaultTableConfig
 	config.Flows = (2*s.flows + 7) / 8 * 8
-	d := &device{settings: s, hop: hop, exact: map[hashing.Flow]*estimate.Moments{}, random: rand.New(rand.NewPCG(s.seed, 1))}
 	d.sizes = rand.NewZipf(d.random, 1.1, 10, uint64(s.flows-1))
 	make := func() (*lds.Table, error) { return lds.NewTable(config) }
 	if d.in, err = estimate.NewRotation(make); err != nil {
@@ -109,7 +111,10 @@ func (d *device) measure(rows *programs.Rows, second int) error {
 		}
 		d.leave(p.Time)
 		d.in.Active().Update(p.Flow, p.ID, p.Time)
-		d.hop.Send(&p)
+		path := hashing.Mix(uint64(p.Flow), d.seed) >> 63
+		if p.Time, p.Fate = d.paths[path].Send(p.Time, packetBytes); p.Fate == queue.Passed {
+			d.onWay[path] = append(d.onWay[path], p)
+		}
 	}
 	d.leave(end - 1)
 	return d.report(rows, second)
@@ -119,16 +124,15 @@ func (d *device) wait() float64 { return d.random.ExpFloat64() * 1e9 / float64(d
 
 // leave takes what has come out of the switch by then.
 func (d *device) leave(until int64) {
-	var p queue.Packet
-	for d.hop.Next(until, &p) {
-		if p.Fate != queue.Passed {
-			continue
+	for i := range d.onWay {
+		for ; len(d.onWay[i]) > 0 && d.onWay[i][0].Time <= until; d.onWay[i] = d.onWay[i][1:] {
+			p := &d.onWay[i][0]
+			d.out.Active().Update(p.Flow, p.ID, p.Time)
+			if d.exact[p.Flow] == nil {
+				d.exact[p.Flow] = new(estimate.Moments)
+			}
+			d.exact[p.Flow].Add(float64(p.Time - p.Sent))
 		}
-		d.out.Active().Update(p.Flow, p.ID, p.Time)
-		if d.exact[p.Flow] == nil {
-			d.exact[p.Flow] = new(estimate.Moments)
-		}
-		d.exact[p.Flow].Add(float64(p.Time - p.Sent))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// written is a word that only programs have, such as firstStep or NewLink; link
+// written is a word that only programs have, such as mostNames or NewLink; link
 // is a reference in a doc comment, such as [Link.Send] or [hashing.Frame].
 var (
 	written = regexp.MustCompile(`\b(?:[a-z]+|[A-Z][a-z]+)[A-Z][A-Za-z0-9]*\b`)
