@@ -129,22 +129,17 @@ func (t *flowTable) append(b []byte, begin int64) []byte {
 
 // decodeFlows decodes a table. What it takes is in proportion to the bytes.
 func decodeFlows(data []byte, begin int64) (*flowTable, error) {
-	r, bad := wire.NewReader(data), false
-	varint := func() uint64 {
-		v, n := binary.Uvarint(data[len(data)-r.Len():])
-		bad = bad || n <= 0 || r.Bytes(n) == nil
-		return v
-	}
-	t, last := newFlowTable(math.MaxInt), hashing.Flow(0)
+	r, t := wire.NewReader(data), newFlowTable(math.MaxInt)
+	last, bad := hashing.Flow(0), false
 	for t.limit = r.Uint64(); r.Len() > 0 && !bad; {
 		f := hashing.Flow(r.Uint64())
 		bad = f <= last || placeOf(f) > t.limit
 		last, t.rows[f] = f, new(flowRow)
 		for i := range t.rows[f] {
-			c, count := &t.rows[f][i], varint()
+			c, count := &t.rows[f][i], r.Uvarint()
 			if c.count, bad = uint32(count), bad || count > math.MaxUint32; count > 0 {
 				c.digest = r.Uint32()
-				c.sum = uint64(wire.Unzigzag(varint())) + count*uint64(begin)
+				c.sum = uint64(wire.Unzigzag(r.Uvarint())) + count*uint64(begin)
 			}
 		}
 	}

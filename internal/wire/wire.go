@@ -150,6 +150,16 @@ func (r *Reader) Size() int { return int(min(r.Uint32(), math.MaxInt32)) }
 // Uint64 reads eight bytes.
 func (r *Reader) Uint64() uint64 { return r.Uint(8) }
 
+// Uvarint reads a number as package encoding/binary appends it.
+func (r *Reader) Uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		n = -1
+	}
+	r.Bytes(n)
+	return v
+}
+
 // Close reports a body that ended early, has bytes left over, or has excess
 // bits in a field.
 func (r *Reader) Close() error {

@@ -1,193 +1,180 @@
 package lost
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // Trails and names travel without a frame; whatever carries them has a checksum.
-// Numbers are varints, as in package encoding/binary, digests and ids big-endian.
-// Times of cuts are multiples of a unit, each relative to the one before.
-//
-//	trails   for each: cell, from, 2 × length of start + 1 if it is open, number of steps, until;
-//	         of start: digest 4, age in ns; of steps: end, sent, outstanding, digest 4
-//	names    left; number of known, each relative to the one before;
-//	         for each: trail relative to the one before, step, flags 1, id 8, time in ns since the trail began
+// Numbers are varints, signed ones zigzag, digests and ids big-endian. Section 4.11 of
+// SPEC.md has the fields.
 const (
-	leastTrail, leastStart, leastStep = 5, 5, 7 // bytes
-	leastName                         = 12
+	leastStart, leastStep = 5, 7 // bytes
+
+	flagOnWay, flagRepeated, flagNumber = 1, 2, 4
+
+	timeBits = 43 // of a time in units
 )
 
-const flagOnWay, flagRepeated, flagNumber = 1, 2, 4
+// A coder appends fields to data, or reads them. Its methods take a value and return what
+// the field then has.
+type coder struct {
+	wire.Reader
+	reads bool
+	data  []byte
+}
 
-// bit returns a flag if it is set.
-func bit(set bool, flag byte) byte {
+func (c *coder) number(v uint64) uint64 {
+	if c.reads {
+		return c.Uvarint()
+	}
+	c.data = binary.AppendUvarint(c.data, v)
+	return v
+}
+
+func (c *coder) signed(v int64) int64 { return wire.Unzigzag(c.number(wire.Zigzag(v))) }
+
+func (c *coder) fixed(v uint64, bytes int) uint64 {
+	if c.reads {
+		return c.Uint(bytes)
+	}
+	c.data = wire.AppendUint(c.data, v, bytes)
+	return v
+}
+
+// flag returns a flag if it is set.
+func flag(set bool, flag uint64) uint64 {
 	if set {
 		return flag
 	}
 	return 0
 }
 
+// room returns room for so many things that follow, of at least so many bytes each. If they
+// cannot, the reading has failed.
+func room[T any](c *coder, n uint64, bytes int) (all []T) {
+	if n > uint64(c.Len()/bytes) {
+		c.Bytes(-1)
+	} else if n > 0 {
+		all = make([]T, n)
+	}
+	return all
+}
+
+// trail codes a trail that begins so many units after another, and reports whether it can be.
+func (c *coder) trail(t *areas.Trail, last *int64, unit int64) bool {
+	t.Cell = int(c.number(uint64(t.Cell)) & math.MaxInt32)
+	from := *last + c.signed(t.From/unit-*last)
+	start := c.number(uint64(len(t.Start))<<1 | flag(t.Open, 1))
+	steps := c.number(uint64(len(t.Steps)))
+	until := from + c.signed(t.Until/unit-from)
+	if c.reads {
+		t.From, t.Until, t.Open = from*unit, until*unit, start&1 != 0
+		t.Start, t.Steps = room[areas.Lost](c, start>>1, leastStart), room[areas.TrailStep](c, steps, leastStep)
+	}
+	for i := range t.Start {
+		l := &t.Start[i]
+		l.Cell, l.Digest, l.Sent = t.Cell, uint32(c.fixed(uint64(l.Digest), 4)), t.From-c.signed(t.From-l.Sent)
+	}
+	end := from
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		end += int64(c.number(uint64(s.End/unit-end)) & (1<<timeBits - 1))
+		s.End, s.Sent, s.Outstanding = end*unit, uint32(c.number(uint64(s.Sent))), uint32(c.number(uint64(s.Outstanding)))
+		s.Digest = uint32(c.fixed(uint64(s.Digest), 4))
+	}
+	*last = from
+	return max(from, -from, until, -until, end) <= min(1<<timeBits, math.MaxInt64/unit)
+}
+
 // AppendTrails appends trails, whose times are multiples of unit.
 func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
-	last := int64(0)
-	for i := range trails {
-		t := &trails[i]
-		dst = binary.AppendUvarint(dst, uint64(t.Cell))
-		dst = binary.AppendVarint(dst, t.From/unit-last)
-		last = t.From / unit
-		dst = binary.AppendUvarint(dst, uint64(len(t.Start))<<1|uint64(bit(t.Open, 1)))
-		dst = binary.AppendUvarint(dst, uint64(len(t.Steps)))
-		dst = binary.AppendVarint(dst, t.Until/unit-last)
-		for j := range t.Start {
-			dst = binary.BigEndian.AppendUint32(dst, t.Start[j].Digest)
-			dst = binary.AppendVarint(dst, t.From-t.Start[j].Sent)
-		}
-		end := last
-		for _, s := range t.Steps {
-			dst = binary.AppendUvarint(dst, uint64(s.End/unit-end))
-			end = s.End / unit
-			dst = binary.AppendUvarint(dst, uint64(s.Sent))
-			dst = binary.AppendUvarint(dst, uint64(s.Outstanding))
-			dst = binary.BigEndian.AppendUint32(dst, s.Digest)
-		}
+	c, last := coder{data: dst}, int64(0)
+	for _, t := range trails {
+		t = t.Clone()
+		c.trail(&t, &last, unit)
 	}
-	return dst
-}
-
-// A reader reads numbers, and keeps the first error.
-type reader struct {
-	bytes.Reader
-	err error
-}
-
-func (r *reader) uvarint() uint64 {
-	v, err := binary.ReadUvarint(r)
-	r.err = cmp.Or(r.err, err)
-	return v
-}
-
-func (r *reader) varint() int64 {
-	v, err := binary.ReadVarint(r)
-	r.err = cmp.Or(r.err, err)
-	return v
-}
-
-func (r *reader) fixed(size int) (v uint64) {
-	for range size {
-		b, err := r.ReadByte()
-		v, r.err = v<<8|uint64(b), cmp.Or(r.err, err)
-	}
-	return v
-}
-
-// count returns how many things follow, each of at least so many bytes, or none if they
-// cannot.
-func (r *reader) count(n uint64, size int) int {
-	if n > uint64(r.Len()/size) {
-		r.err = cmp.Or(r.err, io.ErrUnexpectedEOF)
-		return 0
-	}
-	return int(n)
+	return c.data
 }
 
 // DecodeTrails decodes what AppendTrails appended, but for the numbers of cuts.
 // The error wraps [estimate.ErrEncoding].
 func DecodeTrails(data []byte, unit int64) (trails []areas.Trail, err error) {
-	const bits = 43 // of a time in units
-	farthest := min(1<<bits, math.MaxInt64/unit)
-	r, last := reader{Reader: *bytes.NewReader(data)}, int64(0)
-	for r.Len() > 0 {
-		t := areas.Trail{Cell: int(r.uvarint() & (1<<31 - 1))}
-		last += r.varint()
-		start := r.uvarint()
-		steps := r.uvarint()
-		until := last + r.varint()
-		t.From, t.Open, t.Until = last*unit, start&1 != 0, until*unit
-		for range r.count(start>>1, leastStart) {
-			t.Start = append(t.Start, areas.Lost{Cell: t.Cell, Digest: uint32(r.fixed(4)), Sent: t.From - r.varint()})
-		}
-		end := last
-		for range r.count(steps, leastStep) {
-			end += int64(r.uvarint() & (1<<bits - 1))
-			t.Steps = append(t.Steps, areas.TrailStep{
-				End: end * unit, Sent: uint32(r.uvarint()), Outstanding: uint32(r.uvarint()), Digest: uint32(r.fixed(4)),
-			})
-		}
-		if r.err != nil || max(last, -last, until, -until, end) > farthest {
-			return nil, fmt.Errorf("lost: %w: trail %d", estimate.ErrEncoding, len(trails))
-		}
+	c, last, ok := coder{Reader: wire.NewReader(data), reads: true}, int64(0), true
+	for c.Len() > 0 && ok {
+		var t areas.Trail
+		ok = c.trail(&t, &last, unit)
 		trails = append(trails, t)
+	}
+	if !ok || c.Close() != nil {
+		return nil, fmt.Errorf("lost: %w: trail %d", estimate.ErrEncoding, len(trails))
 	}
 	return trails, nil
 }
 
+// place codes the number of a trail that comes after another.
+func (c *coder) place(i int, last *int) int {
+	*last += int(min(c.number(uint64(i-*last)), 1<<30))
+	return *last
+}
+
+// name codes a name of a packet of one of the trails, and reports whether it can be.
+func (c *coder) name(n *Name, last *int, trails []areas.Trail) bool {
+	if n.Trail = c.place(n.Trail, last); n.Trail >= len(trails) {
+		return false
+	}
+	t := &trails[n.Trail]
+	n.Step = int(c.signed(int64(n.Step)))
+	flags := c.fixed(flag(n.OnWay, flagOnWay)|flag(n.Repeated, flagRepeated)|flag(n.ID != uint64(n.Packet), flagNumber), 1)
+	n.ID = c.fixed(n.ID, 8)
+	n.Sent = t.From + c.signed(n.Sent-t.From)
+	n.OnWay, n.Repeated = flags&flagOnWay != 0, flags&flagRepeated != 0
+	if n.Packet = 0; flags&flagNumber == 0 {
+		n.Packet = hashing.Packet(n.ID)
+	}
+	return n.Step < len(t.Steps) && ^n.Step < len(t.Start) && flags <= flagOnWay|flagRepeated|flagNumber
+}
+
 // Append appends names of packets of trails.
 func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
-	dst = binary.AppendUvarint(dst, uint64(n.Left))
-	dst = binary.AppendUvarint(dst, uint64(len(n.Known)))
-	last := 0
+	c, last := coder{data: dst}, 0
+	c.number(uint64(n.Left))
+	c.number(uint64(len(n.Known)))
 	for _, i := range n.Known {
-		dst = binary.AppendUvarint(dst, uint64(i-last))
-		last = i
+		c.place(i, &last)
 	}
 	last = 0
-	for i := range n.Names {
-		n := &n.Names[i]
-		dst = binary.AppendUvarint(dst, uint64(n.Trail-last))
-		last = n.Trail
-		dst = binary.AppendVarint(dst, int64(n.Step))
-		flags := bit(n.OnWay, flagOnWay) | bit(n.Repeated, flagRepeated) | bit(n.ID != uint64(n.Packet), flagNumber)
-		dst = binary.BigEndian.AppendUint64(append(dst, flags), n.ID)
-		dst = binary.AppendVarint(dst, n.Sent-trails[n.Trail].From)
+	for _, name := range n.Names {
+		c.name(&name, &last, trails)
 	}
-	return dst
+	return c.data
 }
 
 // DecodeNames decodes names of packets of trails. An id that is a number is
 // hashed with hash. The error wraps [estimate.ErrEncoding].
 func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) hashing.Packet) (all Names, err error) {
-	r, last := reader{Reader: *bytes.NewReader(data)}, uint64(0)
-	all.Left = int(r.uvarint() & (1<<31 - 1))
-	wrong := func() (Names, error) {
-		return Names{}, fmt.Errorf("lost: %w: name %d", estimate.ErrEncoding, len(all.Names))
+	c, last, ok := coder{Reader: wire.NewReader(data), reads: true}, 0, true
+	all.Left = int(c.number(0) & math.MaxInt32)
+	all.Known = room[int](&c, c.number(0), 1)
+	for i := range all.Known {
+		all.Known[i] = c.place(last, &last)
+		ok = ok && all.Known[i] < len(trails) && (i == 0 || all.Known[i] > all.Known[i-1])
 	}
-	for i := range r.count(r.uvarint(), 1) {
-		if last += r.uvarint(); last >= uint64(len(trails)) || i > 0 && int(last) == all.Known[i-1] {
-			return wrong()
-		}
-		all.Known = append(all.Known, int(last))
-	}
-	last = 0
-	for r.Len() > 0 {
-		last += r.uvarint()
-		step := r.varint()
-		flags, id := r.fixed(1), r.fixed(8)
-		since := r.varint()
-		if r.err != nil || last >= uint64(len(trails)) || flags > flagOnWay|flagRepeated|flagNumber {
-			return wrong()
-		}
-		t := &trails[last]
-		if step >= int64(len(t.Steps)) || ^step >= int64(len(t.Start)) {
-			return wrong()
-		}
-		n := Name{Trail: int(last), Step: int(step), ID: id, Packet: hashing.Packet(id), Sent: t.From + since,
-			OnWay: flags&flagOnWay != 0, Repeated: flags&flagRepeated != 0}
-		if flags&flagNumber != 0 {
-			n.Packet = hash(id)
+	for last = 0; c.Len() > 0 && ok; {
+		var n Name
+		if ok = c.name(&n, &last, trails); n.Packet == 0 {
+			n.Packet = hash(n.ID)
 		}
 		all.Names = append(all.Names, n)
 	}
-	if r.err != nil {
-		return wrong()
+	if !ok || c.Close() != nil {
+		return Names{}, fmt.Errorf("lost: %w: name %d", estimate.ErrEncoding, len(all.Names))
 	}
 	return all, nil
 }
