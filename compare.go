@@ -286,7 +286,7 @@ func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut
 // open makes room for what passes.
 func (w *way) open(begins bool) {
 	w.placed = true
-	if w.total = must(lda.NewAccumulator(w.config.lda())); begins {
+	if w.total = must(lda.NewAccumulator(w.config.Cells)); begins {
 		w.total.Gap()
 	}
 	if w.config.ClocksAgree {

@@ -54,6 +54,7 @@
 package hoplag
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -167,21 +168,17 @@ func (k Key) text() string {
 // could be found by trial.
 const leastKey = 16
 
-// withDefaults returns the Config with zeros replaced.
+// withDefaults returns the Config with zeros replaced. Its Cells have no identity, so that
+// points of many Keys can share room: records say whose they are.
 func (c Config) withDefaults() Config {
-	if c.Cut == 0 {
-		c.Cut = 100 * time.Millisecond
-	}
-	if c.Report == 0 {
-		c.Report = 10 * c.Cut
-	}
+	c.Cut = cmp.Or(c.Cut, 100*time.Millisecond)
+	c.Report = cmp.Or(c.Report, 10*c.Cut)
+	c.History = cmp.Or(c.History, 4<<20)
 	if c.Cells == (lda.Config{}) {
 		c.Cells = lda.DefaultConfig
 		c.Cells.DigestBits = 32
 	}
-	if c.History == 0 {
-		c.History = 4 << 20
-	}
+	c.Cells.Identity = 0
 	return c
 }
 
@@ -209,19 +206,10 @@ func (c Config) Validate() error {
 	case c.History < least || c.History > 1<<30:
 		return bad("History", c.History, fmt.Sprintf("%d to 1073741824 bytes, or 0 for 4194304", least))
 	}
-	cells := c.lda()
-	if err := cells.Validate(); err != nil {
+	if err := c.Cells.Validate(); err != nil {
 		return fmt.Errorf("hoplag: Cells: %w", err)
 	}
 	return nil
-}
-
-// lda returns the Config of the counters of all packets. It has no identity, so
-// that points of many Keys can share room: records say whose they are.
-func (c Config) lda() lda.Config {
-	cells := c.Cells
-	cells.Identity = 0
-	return cells
 }
 
 // seed returns the seed that packets and flows are hashed with.

@@ -350,8 +350,8 @@ var borrowed sync.Pool
 // to be given back.
 func borrowTally(c *Config) *tally {
 	t, ok := borrowed.Get().(*tally)
-	if !ok || t.cells != c.lda() || (t.flows == nil) != (c.Flows == 0) {
-		t = &tally{all: must(lda.NewSparse(c.lda())), cells: c.lda()}
+	if !ok || t.cells != c.Cells || (t.flows == nil) != (c.Flows == 0) {
+		t = &tally{all: must(lda.NewSparse(c.Cells)), cells: c.Cells}
 		if c.Flows > 0 {
 			t.flows = newFlowTable(c.Flows)
 		}

@@ -140,7 +140,7 @@ type recall struct {
 
 // find finds among what a direction remembers what was lost in trails.
 func (r *recall) find(d *Direction, trails []areas.Trail, now int64) (lost.Names, error) {
-	f, err := lost.NewFinder(d.config.lda(), trails)
+	f, err := lost.NewFinder(d.config.Cells, trails)
 	if err != nil {
 		return lost.Names{}, err
 	}
@@ -378,7 +378,7 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 				into.Missing = append(into.Missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
 			}
 		}
-		gone, known := names.Lost(w.config.lda(), part)
+		gone, known := names.Lost(w.config.Cells, part)
 		all = append(all, gone...)
 		maps.Copy(onWay, known)
 	})

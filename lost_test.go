@@ -150,8 +150,8 @@ func TestWhichIsSecret(t *testing.T) {
 	h := p.shards[0].newHandle()
 	h.log.append(entry{packet: p.numbered(id), not: ^uint64(id), time: at.UnixNano()})
 	p.rotate(farthest)
-	cell, config := 0, p.config.lda()
-	cell = config.Cell(p.numbered(id))
+	config := p.config.Cells
+	cell := config.Cell(p.numbered(id))
 	end := at.Truncate(time.Hour).Add(time.Hour).UnixNano()
 	trails := []areas.Trail{{Cell: cell, From: end - int64(time.Hour), Until: end,
 		Steps: []areas.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.numbered(id) >> 32)}}}}

@@ -60,7 +60,7 @@ func TestPassedAddsUp(t *testing.T) {
 	reader.Wait()
 	collect()
 
-	want, err := lda.New(config.lda())
+	want, err := lda.New(config.Cells)
 	must0(t, err)
 	for g := range goroutines {
 		for i := range each {

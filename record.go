@@ -14,7 +14,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
-	"github.com/hoplag/hoplag/lda"
 )
 
 // A record is what a point counted between two cuts, signed with the first tagSize bytes of an
@@ -50,13 +49,12 @@ var ErrForged = errors.New("not signed with this point's Key")
 // A sealer encodes and signs with a key, and checks and decodes.
 type sealer struct {
 	config   Config
-	cells    lda.Config
 	identity uint64
 	key      []byte
 }
 
 func newSealer(c Config) sealer {
-	return sealer{config: c, cells: c.lda(), identity: c.identity(), key: c.derive("records")}
+	return sealer{config: c, identity: c.identity(), key: c.derive("records")}
 }
 
 // tag returns the tag of a message.
@@ -172,7 +170,7 @@ func (s *sealer) parse(r wire.Reader, own bool) (_ *record, err error) {
 	for i := range rec.parts {
 		if p := packed[i]; err == nil && len(p) > 0 {
 			if rec.parts[i].packed = p; !own {
-				err = s.cells.CheckPacked(p)
+				err = s.config.Cells.CheckPacked(p)
 			}
 		}
 		if f := flows[i]; err == nil && len(f) > 0 && s.config.Flows > 0 {
