@@ -114,24 +114,26 @@ func (c *clocks) exchange(of sessions) {
 //
 // Delays of each way were measured with so much added.
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
-	samples, added := [2]estimate.Empirical{ways[forth].samples, ways[back].samples}, [2]int64{ways[forth].told.added, ways[back].told.added}
+	delays, added := [2]*Delay{&r.Forth, &r.Back}, float64(ways[forth].told.added+ways[back].told.added)
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
 	c.exchange(of)
 	ticks := float64(c.ticks[first] + c.ticks[second])
-	r.Forth.blur(ticks)
-	r.Back.blur(ticks)
+	for _, d := range delays {
+		d.blur(ticks)
+	}
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	if c.config.ClocksAgree {
 		r.Clock = Clock{Agree: true}
-		for i, d := range [2]*Delay{&r.Forth, &r.Back} {
-			if d.backwards(samples[i], 0) {
+		for i, d := range delays {
+			samples := ways[i].samples
+			if d.backwards(samples, 0) {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
-			} else if early, err := samples[i].Quantile(0.01); d.Err == nil && err == nil && early < -ticks {
+			} else if early, err := samples.Quantile(0.01); d.Err == nil && err == nil && early < -ticks {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
 					ErrClocks, Format(-early))
 			}
-			d.settle(clock.Reading{}, 0, samples[i])
+			d.settle(clock.Reading{}, 0, samples)
 		}
 		r.roundTrip(0, 0)
 		return
@@ -147,7 +149,7 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		}
 	case x.known:
 		k.know(x.reading, math.Inf(1))
-	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < float64(added[forth]+added[back]):
+	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < added:
 		k.Why = "messages arrive before they are sent; is Passed called after a message has left?"
 	default:
 		k.Why = "nothing came back"
@@ -156,15 +158,16 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s, or its rate changed", ErrStep, name(r.From)))
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}
-	r.roundTrip(max(math.Abs(k.Drift), quartz), float64(added[forth]+added[back]))
-	if k.Known {
-		reading := clock.Reading{Offset: k.Offset, Drift: k.Drift, Certain: k.Certain, Likely: k.Likely}
-		r.Forth.settle(shifted(reading.Reverse(), added[forth]), r.Length, samples[forth])
-		r.Back.settle(shifted(reading, added[back]), r.Length, samples[back])
-		return
+	r.roundTrip(max(math.Abs(k.Drift), quartz), added)
+	reading := clock.Reading{Offset: k.Offset, Drift: k.Drift, Certain: k.Certain, Likely: k.Likely}
+	readings := [2]clock.Reading{reading.Reverse(), reading}
+	for i, d := range delays {
+		if k.Known {
+			d.settle(shifted(readings[i], ways[i].told.added), r.Length, ways[i].samples)
+		} else {
+			d.unsettle(k.Why, ways[i])
+		}
 	}
-	r.Forth.unsettle(k.Why, samples[forth], &ways[forth].told)
-	r.Back.unsettle(k.Why, samples[back], &ways[back].told)
 }
 
 // quartz is the greatest drift that clocks are taken to have that are not known.
@@ -293,18 +296,18 @@ func (d *Delay) backwards(samples estimate.Empirical, added float64) bool {
 
 // unsettle says what is known of a delay without the clocks: no delay is negative,
 // so the mean is no less than its distance from the least one.
-func (d *Delay) unsettle(why string, samples estimate.Empirical, told *placing) {
+func (d *Delay) unsettle(why string, w *way) {
 	if d.Err != nil {
 		return
 	}
-	least, err := samples.Quantile(0)
+	least, err := w.samples.Quantile(0)
 	if err != nil {
 		least = d.MeanInterval95.Low
 	}
-	added := float64(told.added)
-	least = max(least, float64(told.least)) // some samples may be of the report before
+	added := float64(w.told.added)
+	least = max(least, float64(w.told.least)) // some samples may be of the report before
 	d.Mean -= added
-	if d.backwards(samples, added) {
+	if d.backwards(w.samples, added) {
 		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", ErrClocks, why, Format(-d.Mean))
 		return
 	}

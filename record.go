@@ -143,15 +143,14 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 
 // decode decodes and checks a record of a point of the same Config. It keeps data.
 func (s *sealer) decode(data []byte) (*record, error) {
-	r, err := s.open(data, recordMagic)
+	return s.parse(s.open(data, recordMagic))
+}
+
+// parse decodes a record's body, if there was no error.
+func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.parse(r, false)
-}
-
-// parse decodes a record's body. A point's own needs no check.
-func (s *sealer) parse(r wire.Reader, own bool) (_ *record, err error) {
 	rec := &record{size: storedSize + r.Len(), session: r.Uint64(), step: int64(r.Uint64())}
 	cut := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
@@ -169,9 +168,7 @@ func (s *sealer) parse(r wire.Reader, own bool) (_ *record, err error) {
 	}
 	for i := range rec.parts {
 		if p := packed[i]; err == nil && len(p) > 0 {
-			if rec.parts[i].packed = p; !own {
-				err = s.config.Cells.CheckPacked(p)
-			}
+			rec.parts[i].packed, err = p, s.config.Cells.CheckPacked(p)
 		}
 		if f := flows[i]; err == nil && len(f) > 0 && s.config.Flows > 0 {
 			rec.parts[i].flows, err = decodeFlows(f, (rec.after+1)*int64(s.config.Cut))
@@ -396,11 +393,7 @@ func (s *sealer) answered(q request, data []byte) (reply, error) {
 		if message == nil {
 			break
 		}
-		body, err := s.head(message, recordMagic)
-		if err != nil {
-			return reply{}, err
-		}
-		record, err := s.parse(body, false)
+		record, err := s.parse(s.head(message, recordMagic))
 		if err != nil {
 			return reply{}, err
 		}

@@ -91,8 +91,7 @@ func (f *follower) fetch(ctx context.Context) {
 	p.mu.Unlock()
 	for i := range cuts {
 		f.local = position{cuts[i].session, cuts[i].through}
-		body, err := p.seal.head(p.seal.of(&cuts[i]), recordMagic)
-		if r, bad := p.seal.parse(body, true); err == nil && bad == nil {
+		if r, err := p.seal.parse(p.seal.head(p.seal.of(&cuts[i]), recordMagic)); err == nil {
 			f.compare.meeting.take(second, "", r)
 		}
 		here.ahead.add(0, -cuts[i].wall, 0)
@@ -370,20 +369,21 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		reply, err = p.Answer(body)
 	}
+	status := http.StatusBadRequest
 	switch {
-	case errors.Is(err, ErrForged):
-		http.Error(w, err.Error(), http.StatusForbidden)
-	case errors.Is(err, ErrClosed):
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-	case errors.As(err, new(*http.MaxBytesError)):
-		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-	default:
+	case err == nil:
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Cache-Control", "no-store")
 		w.Write(reply)
+		return
+	case errors.Is(err, ErrForged):
+		status = http.StatusForbidden
+	case errors.Is(err, ErrClosed):
+		status = http.StatusServiceUnavailable
+	case errors.As(err, new(*http.MaxBytesError)):
+		status = http.StatusRequestEntityTooLarge
 	}
+	http.Error(w, err.Error(), status)
 }
 
 // HTTP exchanges with the point whose ServeHTTP is at a URL, by a client, or

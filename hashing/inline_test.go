@@ -2,6 +2,7 @@ package hashing_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/internal/compiler"
@@ -22,8 +23,8 @@ func TestInlined(t *testing.T) {
 	// Digest must not check bounds either, except where it slices: the compiler
 	// knows that the length was tested.
 	for _, check := range notes.BoundsChecks(t, "digest.go", "") {
-		if !check.Slice {
-			t.Errorf("%+v", check)
+		if !strings.Contains(check, "IsSliceInBounds") {
+			t.Error(check)
 		}
 	}
 }
