@@ -31,12 +31,7 @@ type tracked struct {
 
 // reset forgets what was known, but for exchanges of the sessions that begin.
 func (c *clocks) reset(of sessions) {
-	for _, t := range []*tracked{&c.messages, &c.exchanges} {
-		if t.Tracker != nil {
-			t.Reset()
-		}
-		t.samples = [2][]clock.Sample{}
-	}
+	c.messages, c.exchanges = tracked{}, tracked{}
 	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool { return x.of != of })
 }
 

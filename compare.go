@@ -45,7 +45,7 @@ type held struct {
 func newComparison(c Config) *comparison {
 	made := &comparison{config: c, cuts: int64(c.Report / c.Cut), meeting: newMeeting(c), clocks: clocks{config: c}, since: math.MinInt64}
 	for d := range made.ways {
-		made.ways[d] = &way{config: &made.config, direction: d}
+		made.ways[d] = &way{config: &made.config, direction: d, names: map[namedMessage]bool{}}
 	}
 	return made
 }

@@ -213,9 +213,9 @@ func (s *sealer) names(q request, answer []byte, trails []areas.Trail, d *Direct
 	return lost.DecodeNames(data, trails, d.numbered)
 }
 
-// A whichFunc asks the sender of a direction what is missing in trails. It calls take
-// for parts of them.
-type whichFunc func(direction int, trails []areas.Trail, take func([]areas.Trail, *lost.Names))
+// A whichFunc asks the sender of a direction what is missing in trails, and returns of which of
+// them it learned that.
+type whichFunc func(direction int, trails []areas.Trail) ([]areas.Trail, lost.Names)
 
 // tell says what is known of the report of the cuts after one and up to another, and which messages
 // it lost. It may be the last that ended.
@@ -338,9 +338,6 @@ type namedMessage struct {
 
 // namedBefore reports whether a message was named before, and remembers that it is now.
 func (w *way) namedBefore(m Missing) (before bool) {
-	if w.names == nil {
-		w.names = map[namedMessage]bool{}
-	}
 	name := namedMessage{m.ID, m.Sent.UnixNano()}
 	before, w.names[name] = w.names[name], true
 	return before
@@ -367,37 +364,30 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 	if len(trails) == 0 {
 		return found, early
 	}
-	all, onWay := []areas.Lost(nil), map[int][]areas.Lost{}
-	m.which(w.direction, trails, func(part []areas.Trail, names *lost.Names) {
-		for i := range names.Names {
-			n, into := &names.Names[i], &found
-			if n.Step >= 0 && part[n.Trail].Steps[n.Step].End > end {
-				into = &early
-			}
-			if !n.OnWay {
-				into.Missing = append(into.Missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
-			}
+	trails, names := m.which(w.direction, trails)
+	for _, n := range names.Names {
+		into := &found
+		if n.Step >= 0 && trails[n.Trail].Steps[n.Step].End > end {
+			into = &early
 		}
-		gone, known := names.Lost(w.config.Cells, part)
-		all = append(all, gone...)
-		maps.Copy(onWay, known)
-	})
-	w.total.TakeOut(all, onWay)
+		if !n.OnWay {
+			into.Missing = append(into.Missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
+		}
+	}
+	w.total.TakeOut(names.Lost(w.config.Cells, trails))
 	return found, early
 }
 
 // which asks the first point, or this one for messages that went back. A question
 // has as many trails as it may be long.
-func (f *follower) which(ctx context.Context, direction int, trails []areas.Trail, take func([]areas.Trail, *lost.Names)) {
+func (f *follower) which(ctx context.Context, direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
 	p := f.point
 	if direction == back {
-		if names, err := p.recall.find(p.Back, trails, p.clock.elapsed()); err == nil {
-			take(trails, &names)
-		}
-		return
+		names, _ = p.recall.find(p.Back, trails, p.clock.elapsed()) // or none
+		return trails, names
 	}
 	if p.number(p.clock.now()) > f.compare.due()+f.compare.cuts {
-		return // exchanges are so slow that reports are late
+		return nil, names // exchanges are so slow that reports are late
 	}
 	n, size, unit := 0, 0, int64(p.config.Cut)
 	for ; n < len(trails); n++ {
@@ -409,11 +399,8 @@ func (f *follower) which(ctx context.Context, direction int, trails []areas.Trai
 	defer cancel()
 	q := newRequest(f.name, position{})
 	question := append(p.seal.begin(whichMagic), q.nonce[:]...)
-	answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails[:n], unit)))
-	if err != nil {
-		return
+	if answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails[:n], unit))); err == nil {
+		names, _ = p.seal.names(q, answer, trails[:n], p.Direction) // or none
 	}
-	if names, err := p.seal.names(q, answer, trails[:n], p.Direction); err == nil {
-		take(trails[:n], &names)
-	}
+	return trails[:n], names
 }

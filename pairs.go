@@ -20,7 +20,6 @@ type meeting struct {
 	ends  [2]end
 	which whichFunc // asks for messages that were lost, if it is not nil
 	asks  bool      // the first point is asked, so that round trips are known
-	lag   int64     // for one moment, its number at the second point less that at the first
 	limit int64     // a pair does not go beyond this moment if nothing passed there
 
 	warm    bool // the next pair begins at a moment that both points know
@@ -39,6 +38,8 @@ const (
 
 // An end is one of the two points: all its shards.
 type end struct {
+	point  int   // first or second
+	lag    int64 // for one moment, its number at the second point less that here
 	name   string
 	shards []*source
 	heard  int64  // when the latest record of any shard came
@@ -49,6 +50,7 @@ type end struct {
 
 // A source is a point, or a shard of one.
 type source struct {
+	of      *end
 	name    string
 	at      position // of the latest record taken
 	retired []uint64 // sessions before
@@ -70,14 +72,16 @@ const (
 	maxRetired = 64
 )
 
-func newMeeting(c Config) *meeting { return &meeting{seal: newSealer(c), cut: int64(c.Cut)} }
+func newMeeting(c Config) *meeting {
+	return &meeting{seal: newSealer(c), cut: int64(c.Cut), ends: [2]end{{point: first}, {point: second}}}
+}
 
 // take takes a record of a shard of a point, and reports whether it is new.
 func (m *meeting) take(point int, shard string, r *record) (isNew bool, err error) {
 	e := &m.ends[point]
 	i := slices.IndexFunc(e.shards, func(s *source) bool { return s.name == shard })
 	if i < 0 {
-		i, e.shards = len(e.shards), append(e.shards, &source{name: shard})
+		i, e.shards = len(e.shards), append(e.shards, &source{of: e, name: shard})
 	}
 	s := e.shards[i]
 	anew := s.at != (position{}) && s.at.session != r.session
@@ -178,17 +182,9 @@ func (m *meeting) align() {
 	if !m.asks { // records of many cuts that come at once tell little of clocks
 		clear += float64(m.ends[first].used.fell+m.ends[second].used.fell) / float64(m.cut)
 	}
-	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.lag)) > clear {
-		m.lag = int64(math.Round(cuts))
+	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.ends[first].lag)) > clear {
+		m.ends[first].lag = int64(math.Round(cuts))
 	}
-}
-
-// number returns the second point's number for a moment that a point numbers n.
-func (m *meeting) number(point int, n int64) int64 {
-	if point == first {
-		return n + m.lag
-	}
-	return n
 }
 
 // A pair is what two points counted between two moments, by point and direction,
@@ -215,25 +211,25 @@ func (m *meeting) next() (pair, bool) {
 		if !m.added {
 			m.join()
 		}
-		point, s, most, even := m.behind()
+		s, most, even := m.behind()
 		switch {
 		case even && m.added:
 			r := m.pair
-			r.through, r.lag = m.number(point, s.through), m.lag*m.cut
+			r.through, r.lag = s.through+s.of.lag, m.ends[first].lag*m.cut
 			r.apart, r.doubt = m.apart()
 			r.of = sessions{m.ends[first].used, m.ends[second].used}
 			m.pair, m.added = pair{after: r.through}, false
 			return r, true
 		case len(s.queue) == 0:
-			if !m.letGo(point, s) {
+			if !m.letGo(s) {
 				return pair{}, false
 			}
 		case s.queue[0].fresh || s.queue[0].after < s.through && s.through < s.queue[0].through:
-			m.leave(point, func(o *source) bool { return o == s })
+			m.leave(s.of, func(o *source) bool { return o == s })
 		case s.queue[0].after < s.through:
 			s.pop() // it counted this before it took part
 		default:
-			m.add(point, s, most)
+			m.add(s, most)
 		}
 	}
 	return pair{}, false
@@ -248,9 +244,9 @@ func (m *meeting) start() bool {
 	m.pair, m.added = pair{}, false
 	for {
 		var waiting, part [2]bool
-		m.each(func(point int, s *source) {
-			if s.part = false; len(s.queue) > 0 && !waiting[point] {
-				m.ends[point].used, waiting[point] = s.queue[0].ahead, true
+		m.each(func(s *source) {
+			if s.part = false; len(s.queue) > 0 && !waiting[s.of.point] {
+				s.of.used, waiting[s.of.point] = s.queue[0].ahead, true
 			}
 		})
 		if waiting != [2]bool{true, true} {
@@ -258,14 +254,14 @@ func (m *meeting) start() bool {
 		}
 		m.align()
 		m.pair.after = math.MinInt64
-		m.each(func(point int, s *source) {
+		m.each(func(s *source) {
 			if len(s.queue) > 0 {
-				m.pair.after = max(m.pair.after, m.number(point, s.queue[0].after))
+				m.pair.after = max(m.pair.after, s.queue[0].after+s.of.lag)
 			}
 		})
-		m.each(func(point int, s *source) {
-			m.admit(point, s)
-			part[point] = part[point] || s.part
+		m.each(func(s *source) {
+			m.admit(s)
+			part[s.of.point] = part[s.of.point] || s.part
 		})
 		if part == [2]bool{true, true} {
 			m.warm, m.pair.begins = true, true
@@ -275,40 +271,38 @@ func (m *meeting) start() bool {
 }
 
 // each calls f for all shards of both points.
-func (m *meeting) each(f func(point int, s *source)) {
-	for point := range m.ends {
-		for _, s := range m.ends[point].shards {
-			f(point, s)
-		}
+func (m *meeting) each(f func(s *source)) {
+	for _, s := range slices.Concat(m.ends[first].shards, m.ends[second].shards) {
+		f(s)
 	}
 }
 
 // admit lets a shard take part if it has a record that begins where the sums do.
 // What it counted before is left out; one that begins later has to wait.
-func (m *meeting) admit(point int, s *source) {
-	for len(s.queue) > 0 && m.number(point, s.queue[0].after) < m.pair.after {
+func (m *meeting) admit(s *source) {
+	for len(s.queue) > 0 && s.queue[0].after+s.of.lag < m.pair.after {
 		s.pop()
 	}
-	if len(s.queue) == 0 || m.number(point, s.queue[0].after) > m.pair.after {
+	if len(s.queue) == 0 || s.queue[0].after+s.of.lag > m.pair.after {
 		return
 	}
 	head := s.queue[0]
 	if head.step != 0 {
-		m.pair.step, m.pair.whose = head.step, m.ends[point].name
+		m.pair.step, m.pair.whose = head.step, s.of.name
 	}
-	m.ends[point].used = head.ahead
+	s.of.used = head.ahead
 	s.part, s.through, head.fresh = true, head.after, false
 }
 
 // join lets shards take part that do not yet, where a pair begins. The others
 // wait for one whose records only come later than theirs.
 func (m *meeting) join() {
-	m.each(func(point int, s *source) {
+	m.each(func(s *source) {
 		if s.part {
 			return
 		}
-		m.admit(point, s)
-		late := m.pair.after - m.number(point, s.at.through)
+		m.admit(s)
+		late := m.pair.after - s.at.through - s.of.lag
 		if !s.part && len(s.queue) == 0 && late >= 0 && late*m.cut < shardPatience {
 			s.part, s.through = true, s.at.through+late
 		}
@@ -317,9 +311,9 @@ func (m *meeting) join() {
 }
 
 // leave lets shards of a point go. If the point has no other, all go.
-func (m *meeting) leave(point int, which func(*source) bool) {
+func (m *meeting) leave(e *end, which func(*source) bool) {
 	m.pair.begins, m.blocked, m.warm = true, false, false
-	for _, s := range m.ends[point].shards {
+	for _, s := range e.shards {
 		s.part = s.part && !which(s)
 		m.warm = m.warm || s.part
 	}
@@ -327,26 +321,26 @@ func (m *meeting) leave(point int, which func(*source) bool) {
 
 // behind returns the shard that was added up least far, of several the one whose next record ends
 // first, how far others were, and whether all are equally far.
-func (m *meeting) behind() (point int, s *source, most int64, even bool) {
+func (m *meeting) behind() (s *source, most int64, even bool) {
 	var least, next int64
 	even = true
-	m.each(func(p int, o *source) {
+	m.each(func(o *source) {
 		if !o.part {
 			return
 		}
-		at, end := m.number(p, o.through), int64(math.MaxInt64)
+		at, end := o.through+o.of.lag, int64(math.MaxInt64)
 		if len(o.queue) > 0 {
-			end = m.number(p, o.queue[0].through)
+			end = o.queue[0].through + o.of.lag
 		}
 		if s == nil {
 			least, most = at, at
 		}
 		even = even && at == most
 		if most = max(most, at); s == nil || at < least || at == least && end < next {
-			point, s, least, next = p, o, at, end
+			s, least, next = o, at, end
 		}
 	})
-	return point, s, most, even
+	return s, most, even
 }
 
 // hear notes that a record of a point came. While none of its shards is heard,
@@ -362,8 +356,8 @@ func (m *meeting) hear(point int, now int64) {
 // letGo forgets the shards that the others waited for too long, all that are
 // as far behind as silent, and reports whether it did. A point's last one is
 // waited for.
-func (m *meeting) letGo(point int, silent *source) bool {
-	e := &m.ends[point]
+func (m *meeting) letGo(silent *source) bool {
+	e := silent.of
 	if len(e.shards) == 1 {
 		return false
 	}
@@ -378,15 +372,15 @@ func (m *meeting) letGo(point int, silent *source) bool {
 	}
 	gone := func(s *source) bool { return s.part && s.through == silent.through && len(s.queue) == 0 }
 	e.shards = slices.DeleteFunc(e.shards, gone)
-	m.leave(point, gone)
+	m.leave(e, gone)
 	return true
 }
 
 // add adds the next cut of a shard to what is being compared, or if nothing passed in it, the part of it
 // that others have, or that belongs to a report: idle points cut seldom, by their own clocks.
-func (m *meeting) add(point int, s *source, most int64) {
+func (m *meeting) add(s *source, most int64) {
 	r := s.queue[0]
-	for _, end := range [2]int64{most - m.number(point, 0), m.limit - m.number(point, 0)} {
+	for _, end := range [2]int64{most - s.of.lag, m.limit - s.of.lag} {
 		if s.through < end && end < r.through && r.parts[forth].packed == nil && r.parts[back].packed == nil {
 			r.after, s.through, m.added, m.blocked = end, end, true, false
 			return
@@ -399,7 +393,7 @@ func (m *meeting) add(point int, s *source, most int64) {
 		if of.packed == nil && of.flows == nil {
 			continue
 		}
-		into := &m.pair.tallies[point][direction]
+		into := &m.pair.tallies[s.of.point][direction]
 		if *into == nil {
 			*into = borrowTally(&m.seal.config)
 		}

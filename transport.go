@@ -35,8 +35,8 @@ func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()
-		f.compare.meeting.which = func(direction int, trails []areas.Trail, take func([]areas.Trail, *lost.Names)) {
-			f.which(ctx, direction, trails, take)
+		f.compare.meeting.which = func(direction int, trails []areas.Trail) ([]areas.Trail, lost.Names) {
+			return f.which(ctx, direction, trails)
 		}
 		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, true
 		f.compare.begin(p.number(p.clock.now()) - 1)
