@@ -92,8 +92,3 @@ func (p *Counted) Estimate(records []joint.FlowRecord) []colate.Result {
 	}
 	return answers
 }
-
-// Joint decodes all flows.
-func (p *Counted) Joint(run *experiment.Run, records []joint.FlowRecord) joint.Result {
-	return experiment.Try(colate.Decode(run.Context(), p.up, p.down, records, joint.Options{}))
-}

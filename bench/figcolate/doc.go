@@ -30,5 +30,5 @@ import (
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("COLATE (per-flow delay)", promise, deviations),
-		experiment.In("Ours", jointDecoding, intervals, hour, rival))
+		experiment.In("Ours", intervals, hour, rival))
 }

@@ -2,10 +2,10 @@ package figcolate
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
+	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/colate/paper"
@@ -105,6 +105,25 @@ func newTrafficOf(run *experiment.Run, k kind, packets int) *traffic {
 	return t
 }
 
+// ownDelays is traffic whose flows have their own delays, independent of their
+// neighbours in time.
+func ownDelays(run *experiment.Run) (*traffic, flowsim.Config) {
+	c := flowsim.Config{Flows: 300_000, Packets: fullPackets, Shape: 1, Seconds: 60, Seed: run.SeedOf("own delays")}
+	if run.Quick {
+		c = c.Scaled(float64(quickPackets) / fullPackets)
+	}
+	simulated := flowsim.New(c)
+	t := &traffic{name: "flows with delays of their own", flows: make([]flow, len(simulated.Flows))}
+	for i := range simulated.Flows {
+		f := &simulated.Flows[i]
+		t.flows[i].key = f.Key
+		for p := range f.Packets() {
+			t.add(passage{uint32(i), p.ID, p.Sent, p.Sent + p.Delay})
+		}
+	}
+	return t, c
+}
+
 func (t *traffic) add(p passage) {
 	f := &t.flows[p.flow]
 	f.packets++
@@ -130,16 +149,6 @@ func (t *traffic) some(c perflow.Class, most int) []int {
 		}
 	}
 	return perflow.Spread(all, most)
-}
-
-// someOfEach returns up to most flows of every bin.
-func (t *traffic) someOfEach(most int) []int {
-	var chosen []int
-	for _, b := range bins {
-		chosen = append(chosen, t.some(b, most)...)
-	}
-	slices.Sort(chosen)
-	return chosen
 }
 
 // Counters of the experiments: the bits of one, how many of them count packets
@@ -225,7 +234,6 @@ func (t *traffic) errors(name string, asked []int, answer func(k, i int) float64
 // flows.
 type race struct {
 	theorem, single, joint *perflow.Errors
-	counting               *counters.Counted
 }
 
 func (t *traffic) race(run *experiment.Run, n int, seed uint64, asked []int) race {
@@ -235,16 +243,7 @@ func (t *traffic) race(run *experiment.Run, n int, seed uint64, asked []int) rac
 		t.theorem2("Theorem 2", plain, asked),
 		t.errors("Estimate, counted", asked, func(k, _ int) float64 { return answers[k].Mean }),
 		t.errors("joint", asked, func(_, i int) float64 { return decoded.Mean[i] }),
-		counting,
 	}
-}
-
-// medians returns the table cells of a method's errors, by size.
-func medians(e *perflow.Errors) (cells []string) {
-	for _, b := range bins {
-		cells = append(cells, percent(e.Median(b)))
-	}
-	return cells
 }
 
 // bitsPerPacket returns the size of an epoch in a store.
