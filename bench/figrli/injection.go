@@ -25,15 +25,11 @@ type variant struct {
 	method
 	ahead   bool
 	unnamed bool // references do not say which packet they were sent behind
-	name    string
 }
 
 func measureInjectionRate(run *experiment.Run) {
 	packets, loads := run.Pick(50_000, 500_000), []float64{0.2, 0.7}
-	variants := []variant{
-		{method: byLine, unnamed: true, name: "RLI, packets not named"}, {method: byLine, ahead: true, name: "RLI, references ahead of packets"},
-		{method: byLine, name: "RLI"}, {method: byPeriod, name: "busy-aware"},
-	}
+	variants := []variant{{method: byLine, unnamed: true}, {method: byLine, ahead: true}, {method: byLine}, {method: byPeriod}}
 	run.Config("packets", packets, "n", nths, "utilisations", loads)
 	run.Note("A reference directly behind a packet waits until that one is sent. Where it names the packet, RLI's line goes through that "+
 		"instead. A reference ahead of its packet meets what packets meet; but the packet waits for it. The paper does not say where its "+
