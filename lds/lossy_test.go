@@ -181,7 +181,7 @@ func TestFullQueueIsNoBias(t *testing.T) {
 // the packets outstanding in their cells are lost and which on their way. In the control nothing is lost.
 func TestSlowFlowsLoseMore(t *testing.T) {
 	const flows, intervals, length = 40, 40, int64(1e8)
-	for _, loss := range []float64{0.3, 0} {
+	for _, loss := range []float64{0.3, 0.05, 0} {
 		c, random := DefaultConfig, rand.New(rand.NewPCG(1, 28))
 		c.Columns = 3500
 		x, a := newTimeline(t, c, intervals, length), mustAccumulate(t, c)

@@ -67,13 +67,10 @@ func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
 	return min(max(age, 0), a.length(cut))
 }
 
-// aged tells for how long packets that were lost in a span aged between two cuts, and
-// the variance of that. A packet is lost like those sent, as often as all cells lost
-// packets in that interval, except where the levels show that none was: nothing that stays so is
-// outstanding. If the span is over, it is known how many were lost. If not, their number is Poisson's,
-// and at most what is outstanding. But cells may lose more than others: what is outstanding rises as packets
-// are lost, so that they are twice by how much it is above its mean when the span ends, if that is beyond chance,
-// and at least those sent longer ago than packets take.
+// aged tells for how long packets that were lost in a span aged between two cuts, and the variance of that. A packet
+// is lost like those sent, as often as all cells lost packets in that interval, except where the levels show that
+// none was. If the span is over, it is known how many were lost. If not, the cell lost as many of its packets as all
+// cells did, or as many as what rises in it tells: both are as likely, for delays that rise look like losses.
 func (a *Areas) aged(x *span, from, to int, s *Span) {
 	l, last := &a.losses, max(0, x.lost)
 	if x.open {
@@ -115,12 +112,11 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	// Losses of one burst go together, and as few as are known may all be of one.
 	number, doubt, together := float64(last), 0.0, 1/(1+a.bursts)
 	if x.open {
-		number, doubt = truncated(of, last)
-		doubt += 4 * together * sq(number*(1-number/max(1, float64(last))))
-		old, on := max(0, float64(last)-a.young(x)), max(0, s.Area/longest)
-		own := min(max(2*(float64(last)-on), old), float64(last))
-		if l.share > 0 && own > number+3*math.Sqrt(doubt+4*on) {
-			number, doubt = own, sq(float64(last)-old)/12
+		number = min(of, number)
+		doubt = number + 4*together*sq(number*(1-number/max(1, float64(last))))
+		if l.share > 0 {
+			own, off := a.rise(x, (s.Area-number*mean)/max(1, float64(s.Received)))
+			number, doubt = (number+own)/2, (doubt+off)/2+sq(number-own)/4
 		}
 	}
 	s.Aged, s.Common = number*mean, common*sq(number/of)
@@ -132,4 +128,33 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	if x.lost == 0 && !x.open || x.joined > 0 { // one was lost, and another one joined
 		s.Variance += (1 + float64(x.joined)) * sq(longest) / 6
 	}
+}
+
+// rise returns how many packets an open span lost, and the variance of that, as what is outstanding at its cuts
+// tells: the packets sent within a delay before, and the losses so far, by least squares.
+func (a *Areas) rise(x *span, delay float64) (own, doubt float64) {
+	var n, sent, left, lost, aa, ag, gg, an, gn, nn float64
+	last, back := float64(max(0, x.most[len(x.most)-1])), 0
+	for k, on := range x.on {
+		cut, on, at := x.from+1+k, float64(on), a.ends[x.from+1+k]-int64(max(1, delay))
+		for ; a.ends[x.from+1+back] <= at; back++ {
+			left += float64(x.out[back])
+		}
+		n, nn, sent = n+1, nn+on*on, sent+float64(x.out[k])
+		recent := sent - left - float64(x.out[back])*float64(max(0, at-a.ends[x.from+back]))/a.length(x.from+1+back)
+		if x.most[k] > 0 {
+			lost += a.located[cut].rate * float64(x.out[k])
+		}
+		aa, ag, gg = aa+recent*recent, ag+recent*lost, gg+lost*lost
+		an, gn = an+recent*on, gn+lost*on
+	}
+	own, doubt = last/2, last*last/12
+	if det := aa*gg - ag*ag; n > 2 && det > 1e-9*aa*gg {
+		way, times := (gg*an-ag*gn)/det, (aa*gn-ag*an)/det
+		noise := max((nn-way*an-times*gn)/(n-2), way*math.Sqrt(aa/n)) * (1 + 2*max(0, delay)*n/float64(a.ends[x.to]-a.ends[x.from]))
+		if v := sq(lost) * noise * aa / det; v < doubt {
+			own, doubt = min(max(times*lost, 0), last), v
+		}
+	}
+	return own, doubt
 }

@@ -189,27 +189,3 @@ func (a *Areas) share() float64 {
 	}
 	return a.losses.share
 }
-
-// young returns how many packets of an open span were sent within a patience of its end.
-func (a *Areas) young(x *span) (sent float64) {
-	for k := len(x.out); k > 0 && float64(a.ends[x.to]-a.ends[x.from+k]) < a.patience; k-- {
-		sent += float64(x.out[k-1])
-	}
-	return sent
-}
-
-// truncated returns the mean and the variance of a Poisson number that is at most most.
-func truncated(mean float64, most int) (number, variance float64) {
-	var total, sum, squares float64
-	p := 1.0
-	for i := int(min(float64(most), mean+40*math.Sqrt(mean)+100)); i >= 0 && p > 1e-12*total; i-- { // more add nothing
-		total += p
-		sum += p * float64(i)
-		squares += p * float64(i) * float64(i)
-		if p *= float64(i) / mean; p > 1e100 {
-			p, total, sum, squares = p/1e100, total/1e100, sum/1e100, squares/1e100
-		}
-	}
-	number = sum / total
-	return number, max(0, squares/total-number*number)
-}
