@@ -22,7 +22,7 @@ import (
 // with dozens, [Estimate] is as close to the truth. opts.Progress is of the means.
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has
-// one whose packets were mostly on their way at the ends of an [Accumulator]'s report.
+// one that many packets came twice of, or were mostly on their way at the ends of an [Accumulator]'s report.
 // Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig]
@@ -34,6 +34,12 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	}
 	cells := newPairs(up, down, nil)
 	d := decoding{Config: &up.config, at: cells.at, around: float64(cells.around.delay), single: cells.single}
+	d.late = func(f hashing.Flow, _ float64) float64 {
+		if r := (Result{Sent: up.Packets(f), Received: down.Packets(f)}); r.copied() {
+			return math.Inf(1)
+		}
+		return 0
+	}
 	return d.solve(ctx, flows, opts)
 }
 
@@ -45,7 +51,7 @@ type decoding struct {
 	around float64
 	single float64 // variance of the time of one packet
 	// late returns how far a flow's mean may be off by what comes late and what ends owe, or +Inf if
-	// that hides it; nil for none.
+	// that, or copies, hide it.
 	late func(f hashing.Flow, packets float64) float64
 }
 
@@ -80,11 +86,9 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 		return joint.Result{}, fmt.Errorf("lds: %w", err)
 	}
 	for i, f := range flows {
-		late, packets := 0.0, max(r.Packets[i], 1)
-		if r.Mean[i] += d.around; d.late != nil {
-			late = d.late(f.Flow, packets)
-		}
-		if math.IsInf(late, 1) {
+		packets := max(r.Packets[i], 1)
+		r.Mean[i] += d.around
+		if late := d.late(f.Flow, packets); math.IsInf(late, 1) {
 			r.Usable[i] = 0
 		} else if r.Usable[i] > 0 && r.StdDev != nil {
 			r.StdDev[i] = math.Hypot(math.Hypot(r.StdDev[i], d.shared(f.Flow, packets, &p)), late/2)

@@ -88,7 +88,6 @@ func (o *others) alone(own *content) bool {
 
 // look reads what the flow's cells and those next to them hold.
 func (o *others) look(mean float64) {
-	const seldom = 0.05
 	c := o.config
 	var list [2 * nearCells * MaxRows]took
 	cells := list[:0]
@@ -96,12 +95,12 @@ func (o *others) look(mean float64) {
 		o.least[r] = slices.MinFunc(o.own(r), func(a, b content) int { return cmp.Compare(a.packets, b.packets) })
 		for _, near := range o.near(r) {
 			o.density[r][classOf(near.packets)]++
-			if o.tells(&near) {
+			if near.usable && near.packets > 0 {
 				cells = append(cells, near.took)
 			}
 		}
-		for b := range lengths { // no number is impossible
-			o.density[r][b] = (o.density[r][b] + seldom) / math.Ldexp(1, max(0, b-1))
+		for b := range lengths { // one cell more may be in any class (W. Perks, 1947)
+			o.density[r][b] = (o.density[r][b] + 1.0/lengths) / math.Ldexp(1, max(0, b-1))
 		}
 	}
 	if o.most = o.apart; len(cells) == 0 {
@@ -122,7 +121,7 @@ func (o *others) look(mean float64) {
 // typicalOf is that of the cells from first to last, which are sorted by their packets, and of more around them
 // if these are few.
 func typicalOf(cells []took, first, last int, apart float64) typical {
-	const enough = 16
+	const enough = 12 // so that two are beyond each sixth
 	for last-first < min(enough, len(cells)) {
 		first, last = max(0, first-1), min(len(cells), last+1)
 	}
@@ -138,12 +137,6 @@ func typicalOf(cells []took, first, last int, apart float64) typical {
 
 // classOf returns the class of a number of packets.
 func classOf(packets float64) int { return bits.Len32(uint32(packets + 0.5)) }
-
-// tells reports whether the mean of a cell next to the flow's tells of others.
-func (o *others) tells(near *content) bool {
-	const certain = 0.1 // of the variance of means of cells
-	return near.usable && near.packets > 0 && near.variance <= certain*sq(near.packets*o.apart)
-}
 
 // likely returns how likely others are to bring n packets to a cell of row r,
 // if n is uncertain by a variance.
@@ -192,7 +185,7 @@ func (o *others) usual(sum, packets, variance float64) float64 {
 func (o *others) add(near *content, n, part, mean float64) {
 	u, sum, off := near.packets, near.beyond, 0.0
 	if u > 0 {
-		if u >= n || !o.tells(near) {
+		if u >= n || !near.usable {
 			return
 		}
 		off = min(math.Abs(sum-u*mean)/(n-u), o.most)

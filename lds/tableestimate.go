@@ -53,8 +53,8 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
 	if result.copied() {
 		result.MeanError = math.Inf(1)
-	} else if left+early > 0 {
-		result.MeanError = math.Sqrt(b.variance(f, &own) * (left + 6*early*early))
+	} else {
+		result.MeanError = math.Sqrt(b.variance(f, &own, farDegrees, left) + b.variance(f, &own, nearDegrees, 6*early*early))
 	}
 	result.MeanError += rounding * (math.Abs(result.Mean) + math.Abs(beyond))
 	return result, nil
@@ -121,16 +121,19 @@ func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
 	return h
 }
 
-// enoughDegrees of freedom tell a variance even where one packet in thirty is slow.
-const enoughDegrees = 128
+// Degrees of freedom that tell a variance where one packet in thirty is slow, and where one in five hundred is.
+const nearDegrees, farDegrees = 128, 2048
 
-// variance returns that of the delays of the packets of flow f. Its own cells are
+// variance returns so much of that of the delays of the packets of flow f, by so many degrees. Its own cells are
 // at most three, so other flows tell it, of its bucket and those that follow, and its own
 // cells only if they say more. If hardly any flow has two cells, the flows' means tell it: they
 // are as far apart as means of so few packets, or farther. The packets of a flow that differs
 // from others may be as far from each other as it is from them. It is infinite if there is
 // too little to go by.
-func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
+func (b *tableBucket) variance(f hashing.Flow, own *heldSum, enough, part float64) float64 {
+	if part == 0 {
+		return 0
+	}
 	squares, degrees, few := 0.0, 0.0, 0.0
 	var means estimate.Moments
 	b.each(func(other hashing.Flow) bool {
@@ -140,7 +143,7 @@ func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
 			means.Add(h.sum / h.packets)
 			few += 1 / h.packets
 		}
-		return degrees >= enoughDegrees
+		return degrees >= enough
 	})
 	free, others := float64(own.cells-1), squares/degrees
 	if degrees+free < intervalDegrees {
@@ -149,5 +152,5 @@ func (b *tableBucket) variance(f hashing.Flow, own *heldSum) float64 {
 		}
 		others = means.Variance() * float64(means.N()) / few
 	}
-	return max(others, (own.squares+others)/(free+1)) + sq(own.sum/own.packets-means.Mean())
+	return part * (max(others, (own.squares+others)/(free+1)) + sq(own.sum/own.packets-means.Mean()))
 }
