@@ -3,7 +3,10 @@
 // door share.
 package areas
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Areas adds up the time that packets spend on their way between two points, by
 // the cuts of the clock at which both points empty their cells.
@@ -65,13 +68,15 @@ type Areas struct {
 
 	index    []uint32    // of each cell in cells, plus 1; 0 if nothing passes it
 	cells    []areaCell  // those that packets pass
-	events   []areaEvent // in order of time; the first stands for none
-	ends     []int64     // of the cuts that are kept
-	net      []int       // packets sent less those received in the intervals that end there, and since
-	step     float64     // length of the latest interval that has one
-	before   int         // number of cuts that were forgotten
-	begun    int64       // when the beginning was
-	underWay bool        // packets were on their way then
+	events   []areaEvent // of each cell those in order of time up to placed, then all in order of time
+	placed   int
+	judged   judging // when cells were settled last
+	ends     []int64 // of the cuts that are kept
+	net      []int   // packets sent less those received in the intervals that end there, and since
+	step     float64 // length of the latest interval that has one
+	before   int     // number of cuts that were forgotten
+	begun    int64   // when the beginning was
+	underWay bool    // packets were on their way then
 
 	// For a walk, of one cell at a time.
 	passed  []areaEvent
@@ -96,26 +101,28 @@ type tallies struct{ sent, lost, received, alone, took float64 }
 // An areaCell is a cell's state at the latest cut, and at those at which
 // nothing was on its way.
 type areaCell struct {
-	level        uint64
-	oldest       uint64 // level at the oldest cut that is kept
-	anchor       uint64 // level at the latest settled cut up to that
-	former       uint64 // the settled level before the anchor's, if losses is set
-	told         uint64 // the settled level up to which losses have been told
-	moved        int64  // time of the first cut at the anchor's level
-	number       uint32
-	first, final uint32 // events
-	since        uint32 // packets sent from the anchor to the oldest cut
-	alike        uint32 // the latest cut at which copies of a packet were seen to cross, or 0
-	group        uint8
-	losses       bool // the anchor's level is higher than the former
-	stirred      bool // at some cut that is kept, the level may be other than the anchor
-	young        bool // packets of before the beginning may have come since the anchor
+	level      uint64
+	oldest     uint64 // level at the oldest cut that is kept
+	anchor     uint64 // level at the latest settled cut up to that
+	former     uint64 // the settled level before the anchor's, if losses is set
+	told       uint64 // the settled level up to which losses have been told
+	moved      int64  // time of the first cut at the anchor's level
+	number     uint32
+	first, end uint32 // events
+	fresh      uint32 // of those that are not placed yet
+	since      uint32 // packets sent from the anchor to the oldest cut
+	alike      uint32 // the latest cut at which copies of a packet were seen to cross, or 0
+	group      uint8
+	losses     bool      // the anchor's level is higher than the former
+	stirred    bool      // at some cut that is kept, the level may be other than the anchor
+	young      bool      // packets of before the beginning may have come since the anchor
+	judged     judgement // at the oldest cut
 }
 
 // An areaEvent is what passed a cell in one interval.
 type areaEvent struct {
 	cut, sent, received uint32
-	next                uint32 // the next event of the cell
+	note                uint32 // its cell until it is placed, then what it is judged to be
 	level               uint64 // after it
 	sentSum, delay      uint64
 }
@@ -153,7 +160,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.index)
 	clear(a.known)
 	a.taken = a.taken[:0]
-	a.cells, a.events = a.cells[:0], append(a.events[:0], areaEvent{})
+	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, judging{}
 	a.begun, a.told = start, 0
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
@@ -186,17 +193,11 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
 	c.stirred = c.stirred || c.level != c.anchor
 	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
-	at := uint32(len(a.events))
+	c.fresh++
 	a.events = append(a.events, areaEvent{
-		cut: uint32(a.before + len(a.ends)), sent: uint32(pair.SentTally), received: uint32(pair.ReceivedTally),
+		cut: uint32(a.before + len(a.ends)), sent: uint32(pair.SentTally), received: uint32(pair.ReceivedTally), note: a.index[i] - 1,
 		level: c.level, sentSum: pair.SentSum, delay: pair.ReceivedSum - pair.SentSum,
 	})
-	if c.first == 0 {
-		c.first = at
-	} else {
-		a.events[c.final].next = at
-	}
-	c.final = at
 }
 
 // keptAlike is for how many cuts a cell is taken to have copies of a packet that was sent twice.
@@ -253,6 +254,7 @@ func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 // number to, and what is outstanding beside, and calls visit, if not nil, for each
 // cell that may have, settled.
 func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
+	a.judge()
 	for _, n := range a.net[to-a.before+1:] {
 		out -= n
 	}
@@ -260,15 +262,14 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 		c := &a.cells[j]
 		out += outstanding(c.level) - outstanding(c.told)
 		if c.level == c.told && c.level == c.anchor && a.quiet(c) {
-			if c.first != 0 {
-				c.young = a.early(int(a.events[c.final].cut) - a.before)
+			if c.first < c.end {
+				c.young = a.early(int(a.events[c.end-1].cut) - a.before)
 			}
 			continue
 		}
-		a.settle(c)
 		level := c.told
-		for _, s := range a.states {
-			if s.settled && s.from <= to-a.before {
+		for k := range c.states() {
+			if s := a.state(c, k); s.is(settled) && s.from <= to-a.before {
 				level = s.level
 			}
 		}
@@ -298,7 +299,6 @@ func (a *Areas) Settle(to int) {
 	}
 	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
 	a.told += lost - extra
-	a.forget(keep)
 	passed := float64(a.ends[keep] - a.ends[0])
 	a.ends, a.net = append(a.ends[:0], a.ends[keep:]...), append(a.net[:0], a.net[keep:]...)
 	a.before += keep
@@ -307,69 +307,91 @@ func (a *Areas) Settle(to int) {
 		a.negative = a.seen
 	}
 	a.forgetTaken(to)
-	// A cell that is as empty as it ever was has no state.
 	kept := a.cells[:0]
 	for _, c := range a.cells {
 		late := c.losses && float64(a.ends[0]-c.moved) < keptLate*a.step // packets may still come
-		if c.first == 0 && c.level == c.anchor && c.level == c.told && !late {
+		// A cell that is as empty as it ever was has no state.
+		if a.forget(&c); c.first == c.end && c.level == c.anchor && c.level == c.told && !late {
 			a.index[c.number] = 0
 			continue
 		}
 		kept = append(kept, c)
 		a.index[c.number] = uint32(len(kept))
 	}
-	a.cells = kept
+	a.cells, a.judged = kept, judging{}
+	a.close()
 }
 
 // keptLate is for how many intervals a cell remembers what it lost.
 const keptLate = 600
 
-// forget forgets the events up to cut keep.
-func (a *Areas) forget(keep int) {
-	gone := uint32(0)
-	for int(gone)+1 < len(a.events) && int(a.events[gone+1].cut) <= a.before+keep {
-		gone++
+// forget forgets a cell's events up to the oldest cut that is kept.
+func (a *Areas) forget(c *areaCell) {
+	quiet := a.quiet(c)
+	for c.first < c.end && int(a.events[c.first].cut) <= a.before {
+		c.first++
 	}
+	if !quiet {
+		moved := func(e areaEvent) bool { return e.level != c.anchor }
+		c.stirred = c.level != c.anchor || slices.ContainsFunc(a.events[c.first:c.end], moved)
+	}
+}
+
+// close closes the gaps between the events of cells.
+func (a *Areas) close() {
+	at := 0
 	for j := range a.cells {
 		c := &a.cells[j]
-		quiet := a.quiet(c)
-		for c.first != 0 && c.first <= gone {
-			c.first = a.events[c.first].next
-		}
-		if !quiet {
-			c.stirred = c.level != c.anchor
-			for at := c.first; at != 0 && !c.stirred; at = a.events[at].next {
-				c.stirred = a.events[at].level != c.anchor
-			}
-		}
-		if c.first != 0 {
-			c.first, c.final = c.first-gone, c.final-gone
-		}
+		n := copy(a.events[at:], a.events[c.first:c.end])
+		c.first, c.end = uint32(at), uint32(at+n)
+		at += n
 	}
-	a.events = a.events[:1+copy(a.events[1:], a.events[1+gone:])]
+	a.events = a.events[:at+copy(a.events[at:], a.events[a.placed:])]
+	a.placed = at
+}
+
+// place puts new events behind those of their cells.
+func (a *Areas) place() {
+	if a.placed == len(a.events) {
+		return
+	}
+	a.close()
+	behind := uint32(0) // new events of the cells before
+	for j := range a.cells {
+		c := &a.cells[j]
+		for i := c.first; i < c.end; i++ {
+			a.events[i].note = i + behind
+		}
+		c.first, c.end, c.fresh, behind = c.first+behind, c.end+behind, 0, behind+c.fresh
+	}
+	for i := a.placed; i < len(a.events); i++ {
+		c := &a.cells[a.events[i].note]
+		a.events[i].note = c.end
+		c.end++
+	}
 	for i := range a.events {
-		if e := &a.events[i]; e.next != 0 {
-			e.next -= gone
+		for k := a.events[i].note; k != uint32(i); k = a.events[i].note {
+			a.events[i], a.events[k] = a.events[k], a.events[i]
 		}
 	}
+	a.placed = len(a.events)
 }
 
 // advance moves a cell's oldest cut to number keep, and the settled level up to
 // which losses have been told to cut number to.
 func (a *Areas) advance(c *areaCell, keep, to int) {
-	events, at := a.passed, 0
-	for _, s := range a.states {
-		if s.settled && s.from <= to {
+	for j := range c.states() {
+		s := a.state(c, j)
+		if s.is(settled) && s.from <= to {
 			c.told = s.level
 		}
 		if s.from > keep {
 			continue
 		}
-		for ; at < len(events) && int(events[at].cut)-a.before <= s.from; at++ {
-			c.since += events[at].sent
+		if j > 0 {
+			c.since += a.events[int(c.first)+j-1].sent
 		}
-		c.oldest = s.level
-		if s.settled {
+		if c.oldest = s.level; s.is(settled) {
 			if s.level != c.anchor {
 				c.losses = outstanding(s.level) > outstanding(c.anchor)
 				c.former, c.moved = c.anchor, a.ends[s.from]

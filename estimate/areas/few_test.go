@@ -51,7 +51,7 @@ func TestPatienceIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.patience = 1e18
-	clear(a.losses.groups[0].free)
+	clear(a.losses.groups[0].near)
 	if got := a.losses.free(0, 3, 4); got <= 0 || got > 1 {
 		t.Errorf("a chance of %v", got)
 	}

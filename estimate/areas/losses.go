@@ -26,8 +26,11 @@ type groupLosses struct {
 	lost    float64 // of these
 	cuts    []cutLosses
 	hazards []float64 // packets that a cell loses up to each cut, on average
-	free    []float64 // chances by two cuts that are near, or 0: see [losses.free]
+	near    []chances // by two cuts that are near
 }
+
+// chances are [losses.free] and [losses.weight] of two cuts, or 0 where they are not known yet.
+type chances struct{ free, weight float64 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
 type cutLosses struct {
@@ -87,8 +90,8 @@ func (l *losses) disperse() {
 	l.doubt = math.Sqrt(burst / max(1, l.total))
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.hazards, of.free = resize(of.hazards, len(of.cuts)), resize(of.free, nearCuts*len(of.cuts))
-		clear(of.free)
+		of.hazards, of.near = resize(of.hazards, len(of.cuts)), resize(of.near, nearCuts*len(of.cuts))
+		clear(of.near)
 		of.hazards[0] = 0
 		for k := 1; k < len(of.cuts); k++ {
 			of.hazards[k] = of.hazards[k-1] + l.hazard(k)*of.cuts[k].all/float64(l.areas.size(g))
@@ -115,11 +118,9 @@ func (l *losses) free(group, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	var kept *float64
-	if to-from <= nearCuts {
-		if kept = &l.groups[group].free[nearCuts*from+to-from-1]; *kept > 0 {
-			return *kept
-		}
+	kept := l.chances(group, from, to)
+	if kept.free > 0 {
+		return kept.free
 	}
 	ends := l.areas.ends
 	step := max(l.areas.step, 1)
@@ -130,10 +131,16 @@ func (l *losses) free(group, from, to int) float64 {
 		chance += (before - next) * math.Exp(l.hazardUp(group, to)-l.hazardUp(group, to+rest-i))
 		before = next
 	}
-	if chance = max(chance+before, leastFree); kept != nil {
-		*kept = chance
+	kept.free = max(chance+before, leastFree)
+	return kept.free
+}
+
+// chances returns where those of two cuts are kept, if these are near.
+func (l *losses) chances(group, from, to int) *chances {
+	if uint(to-from-1) >= nearCuts {
+		return new(chances)
 	}
-	return chance
+	return &l.groups[group].near[nearCuts*from+to-from-1]
 }
 
 // calm takes an interval in which nothing was lost or on its way at the ends.
@@ -279,8 +286,12 @@ func (l *losses) hazard(k int) float64 { return -math.Log1p(-min(l.rate(k), 0.9)
 // the cell had one level for a patience. Which packets are lost does not depend on those that come, and
 // so not on how many the span has, but on how long it is.
 func (l *losses) weight(group, from, to int) float64 {
-	lost := l.hazardUp(group, to) - l.hazardUp(group, from)
-	return math.Exp(min(lost, -math.Log(leastFree))) / l.free(group, from, to)
+	kept := l.chances(group, from, to)
+	if kept.weight == 0 {
+		lost := l.hazardUp(group, to) - l.hazardUp(group, from)
+		kept.weight = math.Exp(min(lost, -math.Log(leastFree))) / l.free(group, from, to)
+	}
+	return kept.weight
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.

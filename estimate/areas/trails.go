@@ -124,6 +124,7 @@ func (a *Areas) lastOld() int {
 // way, which is kept. No interval has been added since the trails were told.
 func (a *Areas) TakeOut(lost []Lost, onWay map[int][]Lost) (n int) {
 	a.named = true
+	a.judge()
 	for cell, on := range onWay {
 		a.known[cell] = knownCell{a.Cuts(), a.before + a.lastOld(), on}
 	}
@@ -152,8 +153,8 @@ func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
 		return 0
 	}
 	c, gone := &a.cells[a.index[cell]-1], uint64(0)
-	for at := c.first; at != 0; at = a.events[at].next {
-		e := &a.events[at]
+	for at := range a.events[c.first:c.end] {
+		e := &a.events[int(c.first)+at]
 		for ; len(lost) > 0 && lost[0].Cut <= int(e.cut); lost = lost[1:] {
 			if x := &lost[0]; x.Cut == int(e.cut) && e.sent > 0 {
 				e.sent--
@@ -168,7 +169,15 @@ func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
 		}
 		e.level = (e.level - gone) & a.mask
 	}
+	was := c.oldest
+	rest := slices.DeleteFunc(a.events[c.first:c.end], func(e areaEvent) bool { // nothing passed
+		same := e.sent|e.received == 0 && e.level == was
+		was = e.level
+		return same
+	})
+	c.end = c.first + uint32(len(rest))
 	c.level, c.stirred = (c.level-gone)&a.mask, true
+	a.settle(c)
 	return n
 }
 

@@ -10,9 +10,34 @@ import (
 type areaState struct {
 	from, to int // cuts
 	level    uint64
-	settled  bool
-	over     bool // a lower level came back after it
-	known    bool // settled by what was seen a patience later, as it would be after a loss
+	judged   judgement
+}
+
+// A judgement is what is known of a state.
+type judgement uint8
+
+const (
+	settled judgement = 1 << iota
+	over              // a lower level came back after it
+	known             // settled by what was seen a patience later, as it would be after a loss
+)
+
+func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
+
+// states returns how many states a cell has: that at the oldest cut, and one for each event.
+func (c *areaCell) states() int { return int(c.end-c.first) + 1 }
+
+// state returns one of them.
+func (a *Areas) state(c *areaCell, j int) areaState {
+	s, at := areaState{0, a.latest(), c.oldest, c.judged}, int(c.first)+j
+	if j > 0 {
+		e := &a.events[at-1]
+		s.from, s.level, s.judged = int(e.cut)-a.before, e.level, judgement(e.note)
+	}
+	if at < int(c.end) {
+		s.to = int(a.events[at].cut) - a.before - 1
+	}
+	return s
 }
 
 // A span is the time between two cuts at which a cell is settled, or from the
@@ -60,20 +85,18 @@ func (x *span) alone() bool {
 // the call. For exact spans of one interval it calls calm instead, or nothing if that
 // is nil.
 func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
+	a.judge()
 	for i := range a.cells {
 		switch c := &a.cells[i]; {
-		case c.first == 0 && c.level == c.anchor:
+		case c.first == c.end && c.level == c.anchor:
 		case a.quiet(c):
-			for at := c.first; at != 0 && calm != nil; at = a.events[at].next {
+			for at := c.first; at < c.end && calm != nil; at++ {
 				e := &a.events[at]
-				cut := int(e.cut) - a.before
-				if cut <= after || cut > a.latest() || e.sent|e.received == 0 {
-					continue
+				if cut := int(e.cut) - a.before; cut > after {
+					calm(c, cut, e, a.near(e.delay, e.received), a.old(cut))
 				}
-				calm(c, cut, e, a.near(e.delay, e.received), a.old(cut))
 			}
 		default:
-			a.settle(c)
 			a.tell(c, after, calm, visit)
 		}
 	}
@@ -89,25 +112,38 @@ func (a *Areas) quiet(c *areaCell) bool {
 	return !c.stirred && c.oldest == c.anchor && c.since == 0
 }
 
-// settle finds the events and levels of a cell at all cuts, and those at which it
-// is settled.
-func (a *Areas) settle(c *areaCell) {
-	a.passed = a.passed[:0]
-	a.states = append(a.states[:0], areaState{level: c.oldest, settled: c.oldest == c.anchor})
-	for at := c.first; at != 0; at = a.events[at].next {
-		e, now := &a.events[at], &a.states[len(a.states)-1]
-		if cut := int(e.cut) - a.before; cut <= a.latest() && (e.level != now.level || e.sent|e.received != 0) {
-			a.passed = append(a.passed, *e)
-			now.to = cut - 1
-			settled := e.level == c.anchor || c.losses && e.level == c.former
-			a.states = append(a.states, areaState{from: cut, level: e.level, settled: settled})
+// A judging is when, and with which patience, it was found out at which cuts cells are settled.
+type judging struct {
+	cut      int
+	patience float64
+}
+
+// judge finds the cuts at which cells are settled, unless that is known.
+func (a *Areas) judge() {
+	a.place()
+	if now := (judging{a.Cuts(), a.patience}); now != a.judged {
+		a.judged = now
+		for i := range a.cells {
+			if c := &a.cells[i]; !a.quiet(c) {
+				a.settle(c)
+			}
 		}
 	}
-	s := a.states
-	s[len(s)-1].to = a.latest()
-	alike := a.alike(c)
+}
+
+// settle finds the cuts at which a cell is settled.
+func (a *Areas) settle(c *areaCell) {
+	a.passed, a.states, c.judged = a.events[c.first:c.end], resize(a.states, c.states()), 0
+	s, alike := a.states, a.alike(c)
 	for j := range s {
-		if s[j].over || s[j].known || j > 0 && !s[j-1].over && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
+		if s[j] = a.state(c, j); s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
+			s[j].judged = settled
+		} else {
+			s[j].judged = 0
+		}
+	}
+	for j := range s {
+		if s[j].is(over|known) || j > 0 && !s[j-1].is(over) && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
 			continue // is judged
 		}
 		// Where what is outstanding is lost, later cuts have as many only if they have the same
@@ -120,21 +156,28 @@ func (a *Areas) settle(c *areaCell) {
 				others = true
 			}
 		}
-		if others && same < 2 && !s[j].settled {
+		if others && same < 2 && !s[j].is(settled) {
 			last = j // digests are alike by chance
 		}
 		end := a.ends[s[last].to]
 		long := float64(end-a.ends[s[j].from]) >= a.patience
 		for k := j; k <= last; k++ {
-			if s[k].level != s[j].level {
-				// What was outstanding there has come since.
-				s[k].over, s[k].settled, s[k].known = true, false, false
-				continue
+			switch {
+			case s[k].level != s[j].level:
+				s[k].judged = over // what was outstanding there has come since
+			case !long && !s[k].is(settled):
+				s[k].judged &^= known
+			default:
+				if s[k].judged = s[k].judged&over | settled; float64(end-a.ends[s[k].from]) >= a.patience {
+					s[k].judged |= known
+				}
 			}
-			s[k].settled = s[k].settled || long
-			s[k].known = s[k].settled && float64(end-a.ends[s[k].from]) >= a.patience
 		}
 	}
+	for j := range a.passed {
+		a.passed[j].note = uint32(s[j+1].judged)
+	}
+	c.judged = s[0].judged
 }
 
 // alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
@@ -142,7 +185,8 @@ func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a
 
 // tell calls visit for the spans of a cell.
 func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
-	s, x, at := a.states, &a.span, 0
+	x, at := &a.span, 0
+	a.passed = a.events[c.first:c.end]
 	x.cell, x.group, x.alike, x.sure = int(c.number), int(c.group), a.alike(c), a.known[int(c.number)].sure-a.before
 	from, level, before := 0, c.anchor, float64(c.since)
 	tell := func(to int, closed, known bool, now uint64) {
@@ -171,18 +215,22 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 		x.unknown = x.unknown || x.young
 		visit(x)
 	}
-	final := len(s) - 1
-	for final >= 0 && !s[final].known {
+	final := len(a.passed)
+	for final > 0 && judgement(a.passed[final-1].note)&known == 0 {
 		final--
 	}
-	for j := range s {
-		if !s[j].settled {
+	if final == 0 && c.judged&known == 0 {
+		final = -1
+	}
+	for j := range c.states() {
+		s := a.state(c, j)
+		if !s.is(settled) {
 			continue
 		}
-		if s[j].from > from || before > 0 {
-			tell(s[j].from, true, j <= final, s[j].level)
+		if s.from > from || before > 0 {
+			tell(s.from, true, j <= final, s.level)
 		}
-		from, level, before = s[j].to, s[j].level, 0
+		from, level, before = s.to, s.level, 0
 	}
 	if last := a.latest(); from < last {
 		tell(last, false, false, level)
