@@ -3,10 +3,7 @@
 // door share.
 package areas
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Areas adds up the time that packets spend on their way between two points, by
 // the cuts of the clock at which both points empty their cells.
@@ -114,7 +111,7 @@ type areaCell struct {
 	alike      uint32 // the latest cut at which copies of a packet were seen to cross, or 0
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
-	stirred    bool      // at some cut that is kept, the level may be other than the anchor
+	quiet      bool      // nothing was on its way at any cut that is kept, nor lost in between
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
 }
@@ -187,11 +184,13 @@ func (a *Areas) cell(i int) *areaCell {
 // Call it once per cell and interval; you may skip cells that are empty.
 func (a *Areas) Cut(i int, pair CellPair) {
 	c := a.cell(i)
+	if sent, received := pair.SentTally&a.mask, pair.ReceivedTally&a.mask; sent == received && uint32(sent) == 0 {
+		return // nothing passed
+	}
 	if on := (c.level - c.anchor) & a.mask; a.digestsTell() && outstanding(on) > 0 && alike(on, pair.SentTally, a.mask) {
 		c.alike = uint32(a.Cuts() + 1)
 	}
 	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
-	c.stirred = c.stirred || c.level != c.anchor
 	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
 	c.fresh++
 	a.events = append(a.events, areaEvent{
@@ -261,7 +260,7 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 	for j := range a.cells {
 		c := &a.cells[j]
 		out += outstanding(c.level) - outstanding(c.told)
-		if c.level == c.told && c.level == c.anchor && a.quiet(c) {
+		if c.quiet && c.level == c.told {
 			if c.first < c.end {
 				c.young = a.early(int(a.events[c.end-1].cut) - a.before)
 			}
@@ -310,61 +309,37 @@ func (a *Areas) Settle(to int) {
 	kept := a.cells[:0]
 	for _, c := range a.cells {
 		late := c.losses && float64(a.ends[0]-c.moved) < keptLate*a.step // packets may still come
-		// A cell that is as empty as it ever was has no state.
-		if a.forget(&c); c.first == c.end && c.level == c.anchor && c.level == c.told && !late {
+		for c.first < c.end && int(a.events[c.first].cut) <= a.before {
+			c.first++
+		}
+		if c.first == c.end && c.level == c.anchor && c.level == c.told && !late { // as empty as it ever was
 			a.index[c.number] = 0
 			continue
 		}
 		kept = append(kept, c)
 		a.index[c.number] = uint32(len(kept))
 	}
-	a.cells, a.judged = kept, judging{}
-	a.close()
+	a.cells = kept
+	a.place()
 }
 
 // keptLate is for how many intervals a cell remembers what it lost.
 const keptLate = 600
 
-// forget forgets a cell's events up to the oldest cut that is kept.
-func (a *Areas) forget(c *areaCell) {
-	quiet := a.quiet(c)
-	for c.first < c.end && int(a.events[c.first].cut) <= a.before {
-		c.first++
-	}
-	if !quiet {
-		moved := func(e areaEvent) bool { return e.level != c.anchor }
-		c.stirred = c.level != c.anchor || slices.ContainsFunc(a.events[c.first:c.end], moved)
-	}
-}
-
-// close closes the gaps between the events of cells.
-func (a *Areas) close() {
-	at := 0
-	for j := range a.cells {
-		c := &a.cells[j]
-		n := copy(a.events[at:], a.events[c.first:c.end])
-		c.first, c.end = uint32(at), uint32(at+n)
-		at += n
-	}
-	a.events = a.events[:at+copy(a.events[at:], a.events[a.placed:])]
-	a.placed = at
-}
-
-// place puts new events behind those of their cells.
+// place puts the events of each cell behind those of the one before.
 func (a *Areas) place() {
-	if a.placed == len(a.events) {
-		return
-	}
-	a.close()
-	behind := uint32(0) // new events of the cells before
+	at, behind := uint32(0), uint32(0) // old ones, and new ones of the cells before
 	for j := range a.cells {
 		c := &a.cells[j]
-		for i := c.first; i < c.end; i++ {
-			a.events[i].note = i + behind
+		n := uint32(copy(a.events[at:], a.events[c.first:c.end]))
+		for i := range n {
+			a.events[at+i].note = at + i + behind
 		}
-		c.first, c.end, c.fresh, behind = c.first+behind, c.end+behind, 0, behind+c.fresh
+		c.first, c.end = at+behind, at+behind+n
+		at, behind, c.fresh = at+n, behind+c.fresh, 0
 	}
-	for i := a.placed; i < len(a.events); i++ {
+	a.events = a.events[:int(at)+copy(a.events[at:], a.events[a.placed:])]
+	for i := at; int(i) < len(a.events); i++ {
 		c := &a.cells[a.events[i].note]
 		a.events[i].note = c.end
 		c.end++
@@ -374,7 +349,7 @@ func (a *Areas) place() {
 			a.events[i], a.events[k] = a.events[k], a.events[i]
 		}
 	}
-	a.placed = len(a.events)
+	a.placed, a.judged = len(a.events), judging{}
 }
 
 // advance moves a cell's oldest cut to number keep, and the settled level up to

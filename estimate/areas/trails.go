@@ -176,7 +176,7 @@ func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
 		return same
 	})
 	c.end = c.first + uint32(len(rest))
-	c.level, c.stirred = (c.level-gone)&a.mask, true
+	c.level = (c.level - gone) & a.mask
 	a.settle(c)
 	return n
 }

@@ -88,8 +88,7 @@ func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
 		switch c := &a.cells[i]; {
-		case c.first == c.end && c.level == c.anchor:
-		case a.quiet(c):
+		case c.quiet:
 			for at := c.first; at < c.end && calm != nil; at++ {
 				e := &a.events[at]
 				if cut := int(e.cut) - a.before; cut > after {
@@ -106,12 +105,6 @@ func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 // settled at one level. It is known if it would be by now also after a loss.
 type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known bool)
 
-// quiet reports whether nothing was on its way in a cell at any cut that is kept,
-// nor lost in between.
-func (a *Areas) quiet(c *areaCell) bool {
-	return !c.stirred && c.oldest == c.anchor && c.since == 0
-}
-
 // A judging is when, and with which patience, it was found out at which cuts cells are settled.
 type judging struct {
 	cut      int
@@ -120,20 +113,26 @@ type judging struct {
 
 // judge finds the cuts at which cells are settled, unless that is known.
 func (a *Areas) judge() {
-	a.place()
+	if a.placed < len(a.events) {
+		a.place()
+	}
 	if now := (judging{a.Cuts(), a.patience}); now != a.judged {
 		a.judged = now
 		for i := range a.cells {
-			if c := &a.cells[i]; !a.quiet(c) {
-				a.settle(c)
-			}
+			a.settle(&a.cells[i])
 		}
 	}
 }
 
 // settle finds the cuts at which a cell is settled.
 func (a *Areas) settle(c *areaCell) {
-	a.passed, a.states, c.judged = a.events[c.first:c.end], resize(a.states, c.states()), 0
+	a.passed = a.events[c.first:c.end]
+	c.quiet = c.oldest == c.anchor && c.since == 0 &&
+		!slices.ContainsFunc(a.passed, func(e areaEvent) bool { return e.level != c.anchor })
+	if c.quiet {
+		return
+	}
+	a.states = resize(a.states, c.states())
 	s, alike := a.states, a.alike(c)
 	for j := range s {
 		if s[j] = a.state(c, j); s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
@@ -185,66 +184,56 @@ func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a
 
 // tell calls visit for the spans of a cell.
 func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
-	x, at := &a.span, 0
-	a.passed = a.events[c.first:c.end]
+	x, at, final := &a.span, 0, c.states()-1
 	x.cell, x.group, x.alike, x.sure = int(c.number), int(c.group), a.alike(c), a.known[int(c.number)].sure-a.before
-	from, level, before := 0, c.anchor, float64(c.since)
-	tell := func(to int, closed, known bool, now uint64) {
-		if to <= after {
-			for at < len(a.passed) && int(a.passed[at].cut)-a.before <= to {
-				at++
-			}
-			return
-		}
-		if closed && now == level && to == from+1 && before == 0 {
-			if e := &a.passed[at]; calm != nil {
-				calm(c, to, e, a.near(e.delay, e.received), known)
-			}
-			at++
-			return
-		}
-		x.from, x.to, x.before, x.open, x.known = from, to, before, !closed, known
-		x.lost, x.exact = outstanding(now)-outstanding(level), closed && now == level
-		x.late, x.owed, x.joined, x.unknown, x.losing = 0, 0, 0, false, c.losses
-		if closed && c.losses && now == c.former && level == c.anchor && now != level {
-			x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[from]-c.moved), true
-			level = now
-		}
-		at = a.fill(c, level, at)
-		x.young = !x.exact && (from == 0 && c.young || from > 0 && a.early(from))
-		x.unknown = x.unknown || x.young
-		visit(x)
-	}
-	final := len(a.passed)
+	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
+	a.passed = a.events[c.first:c.end]
 	for final > 0 && judgement(a.passed[final-1].note)&known == 0 {
 		final--
-	}
-	if final == 0 && c.judged&known == 0 {
-		final = -1
 	}
 	for j := range c.states() {
 		s := a.state(c, j)
 		if !s.is(settled) {
 			continue
 		}
-		if s.from > from || before > 0 {
-			tell(s.from, true, j <= final, s.level)
+		switch x.to, x.known = s.from, j <= final; {
+		case x.to <= after:
+		case s.level == x.level && x.to == x.from+1 && x.before == 0:
+			if e := &a.passed[at]; calm != nil {
+				calm(c, x.to, e, a.near(e.delay, e.received), x.known)
+			}
+		default:
+			a.visit(c, at, true, s.level, visit)
 		}
-		from, level, before = s.to, s.level, 0
+		x.from, x.level, x.before, at = s.to, s.level, 0, j
 	}
-	if last := a.latest(); from < last {
-		tell(last, false, false, level)
+	if x.to, x.known = a.latest(), false; x.from < x.to {
+		a.visit(c, at, false, x.level, visit)
 	}
 }
 
-// fill tells what passed in each cut of the span. It begins with event number
-// at, and returns the number of the next one.
-func (a *Areas) fill(c *areaCell, level uint64, at int) int {
+// visit calls visit for a span that begins with event number at and ends at a level.
+func (a *Areas) visit(c *areaCell, at int, closed bool, now uint64, visit func(*span)) {
+	x := &a.span
+	x.lost, x.exact, x.open = outstanding(now)-outstanding(x.level), closed && now == x.level, !closed
+	x.late, x.owed, x.joined = 0, 0, 0
+	if closed && c.losses && now == c.former && x.level == c.anchor && now != x.level {
+		x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[x.from]-c.moved), true
+		x.level = now
+	}
+	x.young = !x.exact && (x.from == 0 && c.young || x.from > 0 && a.early(x.from))
+	x.unknown = x.young
+	a.fill(c, at)
+	visit(x)
+}
+
+// fill tells what passed in each cut of the span.
+func (a *Areas) fill(c *areaCell, at int) {
 	x, n := &a.span, a.span.to-a.span.from
 	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
-	x.sent, x.received, x.sentSum, x.level = 0, 0, 0, level
-	lost, now, sum := outstanding(level), c.oldest, uint64(0)
+	x.sent, x.received, x.sentSum = 0, 0, 0
+	lost, now, sum := outstanding(x.level), c.oldest, uint64(0)
 	if at > 0 {
 		now = a.passed[at-1].level
 	}
@@ -273,7 +262,6 @@ func (a *Areas) fill(c *areaCell, level uint64, at int) int {
 	}
 	a.bound(x)
 	x.sum = estimate.SignExtend(sum, a.bits)
-	return at
 }
 
 // bound finds how many packets at most that were outstanding at each cut still are at the end:
