@@ -51,7 +51,6 @@ type Areas struct {
 	patience  float64
 	greatest  float64 // delay seen lately
 	center    float64 // mean delay, about which narrow sums are unwrapped
-	scatter   float64 // variance of the time of one packet
 	negative  float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
 	seen      float64 // since
 	skewed    bool    // packets have come before they were sent
@@ -67,7 +66,7 @@ type Areas struct {
 	cells    []areaCell  // those that packets pass
 	events   []areaEvent // of each cell those in order of time up to placed, then all in order of time
 	placed   int
-	judged   judging // when cells were settled last
+	judged   float64 // patience with which cells were settled at the latest cut, or 0
 	ends     []int64 // of the cuts that are kept
 	net      []int   // packets sent less those received in the intervals that end there, and since
 	step     float64 // length of the latest interval that has one
@@ -85,7 +84,6 @@ type Areas struct {
 	losses    losses
 	window    window
 	alone     []Alone
-	weights   []float64  // of packets that were alone, by the cuts before and after
 	crossing  [2][]Alone // those on their way at the ends of the window
 	onWay     [2]endAges
 	seenAgain []seenAgain
@@ -111,7 +109,7 @@ type areaCell struct {
 	alike      uint32 // the latest cut at which copies of a packet were seen to cross, or 0
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
-	quiet      bool      // nothing was on its way at any cut that is kept, nor lost in between
+	quiet      bool      // nothing was on its way at any cut that is kept, nor lost in between or before
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
 }
@@ -157,7 +155,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.index)
 	clear(a.known)
 	a.taken = a.taken[:0]
-	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, judging{}
+	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, 0
 	a.begun, a.told = start, 0
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
@@ -219,7 +217,7 @@ func (a *Areas) Next(end int64) {
 		a.step = length
 		a.watched += length
 	}
-	a.ends, a.net = append(a.ends, end), append(a.net, 0)
+	a.ends, a.net, a.judged = append(a.ends, end), append(a.net, 0), 0
 }
 
 // Cuts returns the number of the latest cut.
@@ -228,17 +226,15 @@ func (a *Areas) Cuts() int { return a.before + a.latest() }
 // latest returns the latest cut, counted from the oldest that is kept.
 func (a *Areas) latest() int { return len(a.ends) - 1 }
 
-// Settling returns how many intervals as long as the last one make a patience,
-// but at most so many. A packet counts as lost when it has been on its way for a
-// patience: half as long again as the greatest delay seen lately.
+// Settling returns how many intervals as long as the last one make a patience, but at most so many. A packet
+// counts as lost when it has been on its way for a patience: half as long again as the greatest delay seen lately.
 func (a *Areas) Settling(most int) int {
 	return int(min(float64(most), math.Ceil(a.patience/max(a.step, 1))+1))
 }
 
-// Losses returns how many packets have shown by now to be lost up to cut number
-// to, and how many to be extra, since the last call of Settle. Extra packets
-// came without being sent, or had been taken for lost. Outstanding are those that
-// were sent and not received by then, and are not known to be lost.
+// Losses returns how many packets have shown by now to be lost up to cut number to, and how many to be
+// extra, since the last call of Settle. Extra packets came without being sent, or had been taken for lost.
+// Outstanding are those that were sent and not received by then, and are not known to be lost.
 func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 	lost, extra, outstanding = a.count(to, nil)
 	for i := range a.taken {
@@ -260,7 +256,7 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 	for j := range a.cells {
 		c := &a.cells[j]
 		out += outstanding(c.level) - outstanding(c.told)
-		if c.quiet && c.level == c.told {
+		if c.quiet {
 			if c.first < c.end {
 				c.young = a.early(int(a.events[c.end-1].cut) - a.before)
 			}
@@ -282,8 +278,7 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 	return lost, extra, out - lost + extra
 }
 
-// longestKept is the greatest number of cuts that are kept for packets on
-// their way.
+// longestKept is the greatest number of cuts that are kept for packets on their way.
 const longestKept = 144.0
 
 // Settle forgets what happened up to cut number to, but for as much as tells of
@@ -312,12 +307,11 @@ func (a *Areas) Settle(to int) {
 		for c.first < c.end && int(a.events[c.first].cut) <= a.before {
 			c.first++
 		}
-		if c.first == c.end && c.level == c.anchor && c.level == c.told && !late { // as empty as it ever was
-			a.index[c.number] = 0
-			continue
+		a.index[c.number] = 0
+		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
+			kept = append(kept, c)
+			a.index[c.number] = uint32(len(kept))
 		}
-		kept = append(kept, c)
-		a.index[c.number] = uint32(len(kept))
 	}
 	a.cells = kept
 	a.place()
@@ -349,7 +343,7 @@ func (a *Areas) place() {
 			a.events[i], a.events[k] = a.events[k], a.events[i]
 		}
 	}
-	a.placed, a.judged = len(a.events), judging{}
+	a.placed, a.judged = len(a.events), 0
 }
 
 // advance moves a cell's oldest cut to number keep, and the settled level up to

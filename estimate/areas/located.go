@@ -18,15 +18,12 @@ type intervalLosses struct {
 func (a *Areas) locate(from, to int) {
 	a.located = resize(a.located, len(a.ends))
 	clear(a.located)
-	within := func(x *span) bool {
-		return !x.open && x.to == x.from+1 && x.from >= from && x.to <= to && x.late == 0 && x.joined == 0 && !x.unknown
-	}
 	a.walk(from, func(_ *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		of := &a.located[cut]
 		of.sent += float64(e.sent)
 		of.exact.add(float64(e.received), area)
 	}, func(x *span) {
-		if within(x) {
+		if !x.open && x.to == x.from+1 && x.from >= from && x.to <= to && x.late == 0 && x.joined == 0 && !x.unknown {
 			a.located[x.to].sent += float64(x.sent)
 			a.located[x.to].lost += float64(x.lost)
 		}

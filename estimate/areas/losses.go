@@ -23,14 +23,13 @@ type losses struct {
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
 	covered float64 // share of the packets of a patience ago that are accounted for
-	lost    float64 // of these
 	cuts    []cutLosses
 	hazards []float64 // packets that a cell loses up to each cut, on average
 	near    []chances // by two cuts that are near
 }
 
-// chances are [losses.free] and [losses.weight] of two cuts, or 0 where they are not known yet.
-type chances struct{ free, weight float64 }
+// chances are [losses.free], [losses.weight] and [Areas.weight] of two cuts, or 0 where they are not known yet.
+type chances struct{ free, weight, alone float64 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
 type cutLosses struct {
@@ -47,7 +46,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 	clear(l.lost)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.lost, of.covered, of.cuts = 0, 0, resize(of.cuts, cuts)
+		of.covered, of.cuts = 0, resize(of.cuts, cuts)
 		clear(of.cuts)
 	}
 	a.walk(0, l.calm, l.add)
@@ -235,7 +234,6 @@ func (l *losses) pool() {
 		for k := 0; k < len(of.cuts) && l.areas.old(k); k++ {
 			all += of.cuts[k].all
 			known += of.cuts[k].known
-			of.lost += of.cuts[k].lost
 		}
 		if all == 0 {
 			continue

@@ -134,51 +134,38 @@ func (a *Areas) TakeOut(lost []Lost, onWay map[int][]Lost) (n int) {
 		return found || x.Cut <= a.before || x.Cut > a.Cuts()
 	})
 	slices.SortFunc(lost, func(x, y Lost) int { return cmp.Or(x.Cell-y.Cell, x.Cut-y.Cut) })
-	for len(lost) > 0 {
-		cell := lost[0].Cell
-		end := slices.IndexFunc(lost, func(x Lost) bool { return x.Cell != cell })
-		if end < 0 {
-			end = len(lost)
-		}
-		n += a.takeOut(cell, lost[:end])
-		lost = lost[end:]
+	for i := range lost {
+		n += a.takeOut(&lost[i])
 	}
 	slices.SortFunc(a.taken, compareTaken)
 	return n
 }
 
-// takeOut takes packets of one cell out, and returns how many it found.
-func (a *Areas) takeOut(cell int, lost []Lost) (n int) {
-	if a.index[cell] == 0 {
+// takeOut takes a packet out, and returns 1 if it was there.
+func (a *Areas) takeOut(x *Lost) int {
+	if a.index[x.Cell] == 0 {
 		return 0
 	}
-	c, gone := &a.cells[a.index[cell]-1], uint64(0)
-	for at := range a.events[c.first:c.end] {
-		e := &a.events[int(c.first)+at]
-		for ; len(lost) > 0 && lost[0].Cut <= int(e.cut); lost = lost[1:] {
-			if x := &lost[0]; x.Cut == int(e.cut) && e.sent > 0 {
-				e.sent--
-				a.net[x.Cut-a.before]--
-				e.sentSum -= uint64(x.Sent)
-				e.delay += uint64(x.Sent)
-				gone += x.tally()
-				a.taken = append(a.taken, taken{Lost: *x})
-				c.former, c.losses, c.moved = (c.anchor-x.tally())&a.mask, true, x.Sent // if it comes after all
-				n++
-			}
-		}
-		e.level = (e.level - gone) & a.mask
+	c := &a.cells[a.index[x.Cell]-1]
+	rest := a.events[c.first:c.end]
+	at, found := slices.BinarySearchFunc(rest, uint32(x.Cut), func(e areaEvent, cut uint32) int { return cmp.Compare(e.cut, cut) })
+	if !found || rest[at].sent == 0 {
+		return 0
 	}
-	was := c.oldest
-	rest := slices.DeleteFunc(a.events[c.first:c.end], func(e areaEvent) bool { // nothing passed
-		same := e.sent|e.received == 0 && e.level == was
-		was = e.level
-		return same
-	})
-	c.end = c.first + uint32(len(rest))
-	c.level = (c.level - gone) & a.mask
+	e := &rest[at]
+	e.sent, e.sentSum, e.delay = e.sent-1, e.sentSum-uint64(x.Sent), e.delay+uint64(x.Sent)
+	a.net[x.Cut-a.before]--
+	a.taken = append(a.taken, taken{Lost: *x})
+	c.level = (c.level - x.tally()) & a.mask
+	c.former, c.losses, c.moved = (c.anchor-x.tally())&a.mask, true, x.Sent // if it comes after all
+	for k := at; k < len(rest); k++ {
+		rest[k].level = (rest[k].level - x.tally()) & a.mask
+	}
+	if e.sent|e.received == 0 && e.level == a.state(c, at).level { // nothing passed
+		c.end = c.first + uint32(len(slices.Delete(rest, at, at+1)))
+	}
 	a.settle(c)
-	return n
+	return 1
 }
 
 // keptForTrails is how many more cuts are kept to find what was lost in spans

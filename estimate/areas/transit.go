@@ -78,7 +78,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		return t, err
 	}
 	a.weigh()
-	a.center, a.scatter, a.seen = t.Mean, t.Scatter, -1
+	a.center, a.seen = t.Mean, -1
 	if t.Degrees >= manyCells {
 		a.seen = t.Negative
 	}
@@ -191,20 +191,8 @@ func (a *Areas) weigh() {
 			a.onWay[i].see(float64(age), a.weight(x.from, x.to))
 		}
 	}
-	// Most were on their way between the same few cuts as many others.
-	a.weights = resize(a.weights, nearCuts*len(a.ends))
-	clear(a.weights)
 	for i := range a.alone {
-		x := &a.alone[i]
-		if x.to-x.from > nearCuts {
-			x.Weight = a.weight(x.from, x.to)
-			continue
-		}
-		w := &a.weights[nearCuts*x.from+x.to-x.from-1]
-		if *w == 0 {
-			*w = a.weight(x.from, x.to)
-		}
-		x.Weight = *w
+		a.alone[i].Weight = a.weight(a.alone[i].from, a.alone[i].to)
 	}
 }
 
@@ -215,7 +203,10 @@ func (a *Areas) weigh() {
 // for varies so much that they would mostly be missing; here they stand for no more
 // than those of the sparsest group.
 func (a *Areas) weight(from, to int) float64 {
-	w, chance, all := &a.window, 0.0, 0.0
+	w, chance, all, kept := &a.window, 0.0, 0.0, a.losses.chances(0, from, to)
+	if kept.alone > 0 {
+		return kept.alone
+	}
 	for g := range w.groups {
 		size, others := float64(a.size(g)), max(0, w.groups[g].busy[from])
 		for k := from + 1; k <= to; k++ {
@@ -224,5 +215,6 @@ func (a *Areas) weight(from, to int) float64 {
 		chance += w.groups[g].sent * math.Exp(-others/size) * a.losses.free(g, from, to)
 		all += w.groups[g].sent
 	}
-	return all / max(chance, all*1e-13)
+	kept.alone = all / max(chance, all*1e-13)
+	return kept.alone
 }

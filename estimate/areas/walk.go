@@ -19,7 +19,7 @@ type judgement uint8
 const (
 	settled judgement = 1 << iota
 	over              // a lower level came back after it
-	known             // settled by what was seen a patience later, as it would be after a loss
+	known             // it or a later one is settled by what was seen a patience later, as it would be after a loss
 )
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
@@ -80,10 +80,9 @@ func (x *span) alone() bool {
 	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
 }
 
-// walk calls visit for the spans of all cells up to the latest cut, but those
-// that end by cut number after, cell by cell and in order of time. The span is valid during
-// the call. For exact spans of one interval it calls calm instead, or nothing if that
-// is nil.
+// walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after, cell by
+// cell and in order of time. The span is valid during the call. For exact spans of one interval it calls calm instead,
+// or nothing if that is nil.
 func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
@@ -105,19 +104,13 @@ func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 // settled at one level. It is known if it would be by now also after a loss.
 type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known bool)
 
-// A judging is when, and with which patience, it was found out at which cuts cells are settled.
-type judging struct {
-	cut      int
-	patience float64
-}
-
 // judge finds the cuts at which cells are settled, unless that is known.
 func (a *Areas) judge() {
 	if a.placed < len(a.events) {
 		a.place()
 	}
-	if now := (judging{a.Cuts(), a.patience}); now != a.judged {
-		a.judged = now
+	if a.judged != a.patience {
+		a.judged = a.patience
 		for i := range a.cells {
 			a.settle(&a.cells[i])
 		}
@@ -127,7 +120,7 @@ func (a *Areas) judge() {
 // settle finds the cuts at which a cell is settled.
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
-	c.quiet = c.oldest == c.anchor && c.since == 0 &&
+	c.quiet = c.oldest == c.anchor && c.level == c.told && c.since == 0 &&
 		!slices.ContainsFunc(a.passed, func(e areaEvent) bool { return e.level != c.anchor })
 	if c.quiet {
 		return
@@ -161,20 +154,18 @@ func (a *Areas) settle(c *areaCell) {
 		end := a.ends[s[last].to]
 		long := float64(end-a.ends[s[j].from]) >= a.patience
 		for k := j; k <= last; k++ {
-			switch {
-			case s[k].level != s[j].level:
+			if s[k].level != s[j].level {
 				s[k].judged = over // what was outstanding there has come since
-			case !long && !s[k].is(settled):
-				s[k].judged &^= known
-			default:
+			} else if long || s[k].is(settled) {
 				if s[k].judged = s[k].judged&over | settled; float64(end-a.ends[s[k].from]) >= a.patience {
 					s[k].judged |= known
 				}
 			}
 		}
 	}
-	for j := range a.passed {
-		a.passed[j].note = uint32(s[j+1].judged)
+	for j, later := len(s)-1, judgement(0); j > 0; j-- {
+		later |= s[j].judged & known
+		a.passed[j-1].note = uint32(s[j].judged | later)
 	}
 	c.judged = s[0].judged
 }
@@ -184,37 +175,36 @@ func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a
 
 // tell calls visit for the spans of a cell.
 func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
-	x, at, final := &a.span, 0, c.states()-1
+	x, at := &a.span, 0
 	x.cell, x.group, x.alike, x.sure = int(c.number), int(c.group), a.alike(c), a.known[int(c.number)].sure-a.before
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
 	a.passed = a.events[c.first:c.end]
-	for final > 0 && judgement(a.passed[final-1].note)&known == 0 {
-		final--
-	}
 	for j := range c.states() {
 		s := a.state(c, j)
 		if !s.is(settled) {
 			continue
 		}
-		switch x.to, x.known = s.from, j <= final; {
+		switch x.to, x.known = s.from, s.is(known); {
 		case x.to <= after:
 		case s.level == x.level && x.to == x.from+1 && x.before == 0:
 			if e := &a.passed[at]; calm != nil {
 				calm(c, x.to, e, a.near(e.delay, e.received), x.known)
 			}
 		default:
-			a.visit(c, at, true, s.level, visit)
+			a.fill(c, at, true, s.level)
+			visit(x)
 		}
 		x.from, x.level, x.before, at = s.to, s.level, 0, j
 	}
 	if x.to, x.known = a.latest(), false; x.from < x.to {
-		a.visit(c, at, false, x.level, visit)
+		a.fill(c, at, false, x.level)
+		visit(x)
 	}
 }
 
-// visit calls visit for a span that begins with event number at and ends at a level.
-func (a *Areas) visit(c *areaCell, at int, closed bool, now uint64, visit func(*span)) {
-	x := &a.span
+// fill tells what passed in each cut of the span. It begins with event number at, and ends at a level.
+func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
+	x, n := &a.span, a.span.to-a.span.from
 	x.lost, x.exact, x.open = outstanding(now)-outstanding(x.level), closed && now == x.level, !closed
 	x.late, x.owed, x.joined = 0, 0, 0
 	if closed && c.losses && now == c.former && x.level == c.anchor && now != x.level {
@@ -223,21 +213,10 @@ func (a *Areas) visit(c *areaCell, at int, closed bool, now uint64, visit func(*
 	}
 	x.young = !x.exact && (x.from == 0 && c.young || x.from > 0 && a.early(x.from))
 	x.unknown = x.young
-	a.fill(c, at)
-	visit(x)
-}
-
-// fill tells what passed in each cut of the span.
-func (a *Areas) fill(c *areaCell, at int) {
-	x, n := &a.span, a.span.to-a.span.from
 	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
-	x.sent, x.received, x.sentSum = 0, 0, 0
-	lost, now, sum := outstanding(x.level), c.oldest, uint64(0)
-	if at > 0 {
-		now = a.passed[at-1].level
-	}
-	was := outstanding(now)
+	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.state(c, at).level
+	lost, was, sum := outstanding(x.level), outstanding(now), uint64(0)
 	x.start = was - lost
 	for k := range n {
 		cut := x.from + 1 + k
