@@ -24,18 +24,17 @@ import (
 //	p99, err := total.Distribution().Quantile(0.99, 0.95)
 //	total.Reset()
 //
-// It measures the time that packets spent on their way within the report, for
-// each packet received in it (see [areas.Areas]). [Result.OfReceived] makes that
-// the mean delay of the packets received, as package hoplag reports it. Without losses that is
-// exact once all packets have come, however many cross the ends of intervals; a report waits
-// for them for at most 90 intervals, and packets may take 60 of them on average. Of a cell that lost a packet, all is known but when.
+// It measures the time that packets spent on their way within the report, for each packet received in it (see
+// [areas.Areas]). [Result.OfReceived] makes that the mean delay of the packets received, as package hoplag reports it.
+// Without losses that is exact once all packets have come, however many cross the ends of intervals; a report waits
+// for them for at most 90 intervals, and packets may take 60 of them on average. Of a cell that lost a packet, all is
+// known but when.
 //
-// Ask for a report a little after its end, when it is known what was on its way
-// and what was lost. If packets may be lost, wait for that: call End, add
-// intervals until Settled, and then Estimate and Reset.
+// Ask for a report a little after its end, when it is known what was on its way and what was lost. If packets may be
+// lost, wait for that: call End, add intervals until Settled, and then Estimate and Reset.
 //
-// Add allocates room for the packets of as many intervals as the slowest packet
-// takes, and uses it again. An Accumulator is not safe for concurrent use.
+// Add allocates room for the packets of as many intervals as the slowest packet takes, and uses it again. An
+// Accumulator is not safe for concurrent use.
 type Accumulator struct {
 	config   Config
 	areas    *areas.Areas
@@ -51,8 +50,10 @@ type Accumulator struct {
 	all     transit   // up to the end, if current
 	sample  reservoir // likewise
 	current bool
-	delays  []float64 // a sample, if current
-	counts  counted   // since the last end
+	delays  []float64      // a sample, if current
+	alone   estimate.Delay // of these
+	degrees uint64         // of freedom of its deviation
+	counts  counted        // since the last end
 	pairs   pairs
 	unlike  unsettled // at the end of the report
 	before  unsettled // and at its beginning
@@ -137,15 +138,13 @@ func (a *Accumulator) through() int {
 	return a.areas.Cuts()
 }
 
-// Add adds what both points saw of an interval, from its start to its end in
-// nanoseconds by their clocks, which are those that stamp packets. If it does not begin
-// where the last one ended, some are missing, and the packets that were on their way are
-// left out. The error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
-// [estimate.ErrOrder] if the interval ends before it begins, or begins before the
-// last one ended; nothing has changed then. One that has no length adds to the
-// last one. Both points have to cut at the same times: to within less than the least
-// delay, or packets come before they are sent, and the interval is wide. If packets are lost
-// besides, and most that cross cuts do so, Estimate refuses the report.
+// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks, which are
+// those that stamp packets. If it does not begin where the last one ended, some are missing, and the packets that
+// were on their way are left out. The error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
+// [estimate.ErrOrder] if the interval ends before it begins, or begins before the last one ended; nothing has changed
+// then. One that has no length adds to the last one. Both points have to cut at the same times: to within less than
+// the least delay, or packets come before they are sent, and the interval is wide. If packets are lost besides, and
+// most that cross cuts do so, Estimate refuses the report.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	return a.add(start, end, up, down)
 }
@@ -375,6 +374,7 @@ func (a *Accumulator) complete() *transit {
 			a.take(&a.all, &a.sample, to)
 		}
 		a.delays = a.sample.appendDelays(a.delays[:0])
+		a.alone, a.degrees = deviation(a.delays)
 		a.current = true
 	}
 	return &a.all
@@ -427,7 +427,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	if whole.fourth > 0 {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
-	r.alone, r.deviationDegrees = deviation(a.delays)
+	r.alone, r.deviationDegrees = a.alone, a.degrees
 	copies := a.pairs.each()
 	r.copied = min(1, whole.copied()+copies+float64(r.Repeats.Packets)/float64(max(r.Sent, 1)))
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses

@@ -71,13 +71,13 @@ func usualCounts(cells []cell, sum, greatest uint64) (u counts) {
 
 // each calls f for the cells that may not be empty, bank by bank.
 func (p *pairing) each(f func(bank, i int)) {
-	config := &p.up.config
-	bank, end := 0, config.first(1)
-	for block := range (config.cells() + packedBlock - 1) / packedBlock {
+	config, bank := &p.up.config, 0
+	end, cells := config.first(1), config.cells()
+	for block := range (cells + packedBlock - 1) / packedBlock {
 		for some := p.up.some(block) | p.down.some(block); some != 0; {
 			i := packedBlock*block + bits.LeadingZeros64(some)
 			some &^= 1 << (63 - i%packedBlock)
-			if i >= config.cells() {
+			if i >= cells {
 				break
 			}
 			for i >= end {

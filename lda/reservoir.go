@@ -1,6 +1,7 @@
 package lda
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -41,16 +42,17 @@ func (r *reservoir) add(delay, weight float64) {
 		return
 	}
 	// Raise the bar until about a fifth of the sample is gone.
-	inverse := 0.0
+	inverse, least := 0.0, math.Inf(1)
 	for _, s := range r.samples {
-		inverse += 1 / s.weight
+		inverse, least = inverse+1/s.weight, min(least, s.weight)
 	}
 	for r.bar = max(r.bar, reservoirSize/2/inverse); len(r.samples) > reservoirSize*5/6; {
-		r.bar *= 1.2
-		all := r.samples
-		r.samples = all[:0]
-		for _, s := range all {
-			r.add(s.delay, s.weight)
+		if r.bar *= 1.2; r.bar > least { // or none goes
+			all := r.samples
+			r.samples = all[:0]
+			for _, s := range all {
+				r.add(s.delay, s.weight)
+			}
 		}
 	}
 }

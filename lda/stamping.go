@@ -15,7 +15,7 @@ type stamping struct{ packets, off, length, shifted float64 }
 // before, or their sum is too narrow to tell.
 func (s *stamping) add(c *cell, start, end int64, bits int) {
 	n, length := float64(c.count()), float64(end-start)
-	if n == 0 || length == 0 || 4*n*length > math.Ldexp(1, bits) {
+	if n == 0 || length == 0 || 2*n*length > float64(uint64(1)<<(bits-1)) {
 		return
 	}
 	middle := uint64(start) + uint64(end-start)/2
