@@ -232,9 +232,8 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	}
 }
 
-// Settling returns how many more intervals it takes until packets of the one
-// added last have come or are known to be lost, by the greatest delay seen
-// lately. It is at most 90.
+// Settling returns how many more intervals it takes until packets of the one added last have come or are known
+// to be lost, by the greatest delay seen lately. It is at most 90.
 func (a *Accumulator) Settling() int {
 	if a.areas.Cuts() == 0 {
 		return 0
@@ -245,8 +244,7 @@ func (a *Accumulator) Settling() int {
 // mostSettling bounds for how long a report waits for slow packets.
 const mostSettling = 90
 
-// Trails calls visit for what cells had outstanding that lost packets in the
-// report. Package lost finds out which.
+// Trails calls visit for what cells had outstanding that lost packets in the report. Package lost finds out which.
 func (a *Accumulator) Trails(visit func(areas.Trail)) {
 	if a.Settling() >= mostSettling {
 		a.complete() // learns how long packets take

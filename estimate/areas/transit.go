@@ -47,11 +47,10 @@ type OnWay struct {
 
 // An Alone is a packet that was alone in its cell, so that its delay is known.
 type Alone struct {
-	Sent   int64   // sign-extended from the width of sums
 	Delay  int64   // in nanoseconds
 	Weight float64 // the packets that it stands for, of all groups that count
 
-	from, to int // the cuts before it was sent and after it came
+	from, to uint32 // the cuts before it was sent and after it came
 }
 
 // Transit returns how long packets were on their way after cut number from and
@@ -185,14 +184,13 @@ func (a *Areas) learn(greatest float64) bool {
 
 // weigh weighs the packets that were alone.
 func (a *Areas) weigh() {
-	for i, cut := range [2]int{a.losses.from, a.losses.to} {
+	for i := range a.crossing {
 		for _, x := range a.crossing[i] {
-			age := estimate.SignExtend(uint64(a.ends[cut]-x.Sent), a.bits)
-			a.onWay[i].see(float64(age), a.weight(x.from, x.to))
+			a.onWay[i].see(float64(x.Delay), a.weight(int(x.from), int(x.to)))
 		}
 	}
-	for i := range a.alone {
-		a.alone[i].Weight = a.weight(a.alone[i].from, a.alone[i].to)
+	for i, x := range a.alone {
+		a.alone[i].Weight = a.weight(int(x.from), int(x.to))
 	}
 }
 

@@ -85,13 +85,14 @@ func (x *span) alone() bool {
 // or nothing if that is nil.
 func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 	a.judge()
+	old := a.lastOld()
 	for i := range a.cells {
 		switch c := &a.cells[i]; {
 		case c.quiet:
 			for at := c.first; at < c.end && calm != nil; at++ {
 				e := &a.events[at]
 				if cut := int(e.cut) - a.before; cut > after {
-					calm(c, cut, e, a.near(e.delay, e.received), a.old(cut))
+					calm(c, cut, e, a.near(e.delay, e.received), cut <= old)
 				}
 			}
 		default:
@@ -120,8 +121,10 @@ func (a *Areas) judge() {
 // settle finds the cuts at which a cell is settled.
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
-	c.quiet = c.oldest == c.anchor && c.level == c.told && c.since == 0 &&
-		!slices.ContainsFunc(a.passed, func(e areaEvent) bool { return e.level != c.anchor })
+	c.quiet = c.oldest == c.anchor && c.level == c.told && c.since == 0
+	for i := 0; i < len(a.passed) && c.quiet; i++ {
+		c.quiet = a.passed[i].level == c.anchor
+	}
 	if c.quiet {
 		return
 	}

@@ -103,7 +103,7 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	r.whole(n, area)
 	r.cuts[cut-1-w.from].sent += float64(e.sent)
 	if e.sent == 1 {
-		a.alone = append(a.alone, Alone{estimate.SignExtend(e.sentSum, a.bits), int64(area), 0, cut - 1, cut})
+		a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
 	}
 }
 
@@ -238,9 +238,8 @@ func (r *groupWindow) cross(cut int, weight, n float64) {
 // their way at the ends.
 func (w *window) crossing(x *span, known bool, weight float64) {
 	a, alone := w.areas, x.alone()
-	one := Alone{estimate.SignExtend(x.sentSum, a.bits), x.sum, 0, x.from, x.to}
 	if alone && x.to <= w.to {
-		a.alone = append(a.alone, one)
+		a.alone = append(a.alone, Alone{x.sum, 0, uint32(x.from), uint32(x.to)})
 	}
 	for i, cut := range [2]int{w.from, w.to} {
 		if !known || cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
@@ -253,9 +252,9 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 			continue
 		}
 		if alone {
-			a.crossing[i] = append(a.crossing[i], one)
-			ages.Least = float64(estimate.SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits))
-			ages.Most = ages.Least
+			age := estimate.SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits)
+			a.crossing[i] = append(a.crossing[i], Alone{age, 0, uint32(x.from), uint32(x.to)})
+			ages.Least, ages.Most = float64(age), float64(age)
 		}
 		if ages.Packets < 0 { // they count less than none, and so do their ages
 			ages.Least, ages.Most = -ages.Most, -ages.Least
