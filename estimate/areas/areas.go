@@ -3,7 +3,10 @@
 // door share.
 package areas
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // Areas adds up the time that packets spend on their way between two points, by
 // the cuts of the clock at which both points empty their cells.
@@ -23,20 +26,16 @@ import "math"
 //
 //	F = received − sent + n·c
 //
-// is the delays of all packets that came plus the ages of all that are
-// outstanding: the area under the number of packets on their way. So the
-// difference of F between two cuts is the time that packets spent on their way
-// in between. It is exact however many packets cross the cuts, and however long
-// they take. Only losses disturb it, because a lost packet ages for ever.
+// is the delays of all packets that came plus the ages of all that are outstanding: the area under the number of
+// packets on their way. So the difference of F between two cuts is the time that packets spent on their way in
+// between. It is exact however many packets cross the cuts, and however long they take. Only losses disturb it,
+// because a lost packet ages for ever.
 //
-// What is lost is known from levels. A cell's level is the number and the
-// digest of what is outstanding. If it is the same at two cuts that are further
-// apart than any packet takes, nothing is on its way at either, and what is
-// outstanding is lost: the cell is settled there. Between two settled cuts of
-// one level nothing was lost, and the areas are exact. If the level moved, it is
-// known how many packets were lost but not just when, and so the area has a
-// variance. After the last settled cut, the packets outstanding may be lost or
-// on their way.
+// What is lost is known from levels. A cell's level is the number and the digest of what is outstanding. If it is the
+// same at two cuts that are further apart than any packet takes, nothing is on its way at either, and what is
+// outstanding is lost: the cell is settled there. Between two settled cuts of one level nothing was lost, and the
+// areas are exact. If the level moved, it is known how many packets were lost but not just when, and so the area has
+// a variance. After the last settled cut, the packets outstanding may be lost or on their way.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so
 // cells of one group are exchangeable.
@@ -164,9 +163,8 @@ func (a *Areas) Begin(start int64) {
 // UnderWay says that packets were on their way at the beginning.
 func (a *Areas) UnderWay() { a.underWay = true }
 
-// Repeats says that cell i holds many copies of one packet. One of them that is
-// on its way at two cuts looks like one that is lost, so for a while such a cell is settled
-// only where it is as empty as before.
+// Repeats says that cell i holds many copies of one packet. One of them that is on its way at two cuts looks like one
+// that is lost, so for a while such a cell is settled only where it is as empty as before.
 func (a *Areas) Repeats(i int) { a.cell(i).alike = uint32(a.Cuts() + 1) }
 
 // cell returns the state of cell i.
@@ -320,30 +318,31 @@ func (a *Areas) Settle(to int) {
 // keptLate is for how many intervals a cell remembers what it lost.
 const keptLate = 600
 
+// spares has room for events that are placed anew.
+var spares = sync.Pool{New: func() any { return new([]areaEvent) }}
+
 // place puts the events of each cell behind those of the one before.
 func (a *Areas) place() {
-	at, behind := uint32(0), uint32(0) // old ones, and new ones of the cells before
+	to, fresh, at := a.events, a.events[a.placed:], uint32(0)
+	if n := len(to); len(fresh) > 0 {
+		spare := spares.Get().(*[]areaEvent)
+		if room := cap(*spare); room < n || room > 4*n { // that of a busier pair of points
+			*spare = make([]areaEvent, n, n+n/4)
+		}
+		to, *spare = (*spare)[:n], to
+		defer spares.Put(spare)
+	}
 	for j := range a.cells {
 		c := &a.cells[j]
-		n := uint32(copy(a.events[at:], a.events[c.first:c.end]))
-		for i := range n {
-			a.events[at+i].note = at + i + behind
-		}
-		c.first, c.end = at+behind, at+behind+n
-		at, behind, c.fresh = at+n, behind+c.fresh, 0
+		c.first, c.end = at, at+uint32(copy(to[at:], a.events[c.first:c.end]))
+		at, c.fresh = c.end+c.fresh, 0
 	}
-	a.events = a.events[:int(at)+copy(a.events[at:], a.events[a.placed:])]
-	for i := at; int(i) < len(a.events); i++ {
-		c := &a.cells[a.events[i].note]
-		a.events[i].note = c.end
+	for i := range fresh {
+		c := &a.cells[fresh[i].note]
+		to[c.end] = fresh[i]
 		c.end++
 	}
-	for i := range a.events {
-		for k := a.events[i].note; k != uint32(i); k = a.events[i].note {
-			a.events[i], a.events[k] = a.events[k], a.events[i]
-		}
-	}
-	a.placed, a.judged = len(a.events), 0
+	a.events, a.placed, a.judged = to[:at], int(at), 0
 }
 
 // advance moves a cell's oldest cut to number keep, and the settled level up to
