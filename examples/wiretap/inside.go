@@ -53,12 +53,11 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 	tick := time.NewTicker(o.cut)
 	defer tick.Stop()
 	m.now.began = time.Now()
-	var end time.Time // set once only packets on their way are still to come
-	for end.IsZero() || time.Now().Before(end) {
+	var end time.Time // set once only what becomes of packets on their way is still to be learned
+	for end.IsZero() || len(m.ended) > 0 && time.Now().Before(end) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			ctx, end = context.WithoutCancel(ctx), time.Now().Add(settle)
 		}
 		switch err := errors.Join(m.compare()...); {
 		case err == nil:
@@ -67,8 +66,12 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 		default:
 			return err
 		}
-		if time.Since(m.now.began) >= time.Second {
+		over := ctx.Err() != nil
+		if over || end.IsZero() && time.Since(m.now.began) >= time.Second {
 			m.end()
+		}
+		if over {
+			ctx, end = context.WithoutCancel(ctx), time.Now().Add(settle)
 		}
 		for m.due() {
 			if err := out.row(m.row()); err != nil {
@@ -76,7 +79,7 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 			}
 		}
 	}
-	for m.end(); len(m.ended) > 0; {
+	for len(m.ended) > 0 {
 		if err := out.row(m.row()); err != nil {
 			return err
 		}
@@ -204,7 +207,7 @@ func (m *inside) row() *row {
 	case d.Sent+d.Received == 0:
 		d.Err = hoplag.ErrIdle
 	case err == nil && certain.High < 0:
-		d.Err = fmt.Errorf("packets pass %v before %v: are the places the wrong way round?", m.places[1], m.places[0])
+		d.Err = turned(m.places[0], m.places[1])
 	case err == nil:
 		d.Mean, d.MeanInterval95, d.Certain = max(0, d.Mean), result.MeanInterval(0.95), certain
 		d.MeanInterval95.Low, d.Certain.Low = max(0, d.MeanInterval95.Low), max(0, d.Certain.Low)

@@ -66,3 +66,8 @@ func permitted(err error) error {
 	}
 	return err
 }
+
+// turned says that packets pass the first place last: by one clock, so there is no other reason.
+func turned(from, to place) error {
+	return fmt.Errorf("packets pass %v before %v: are the places the wrong way round?", to, from)
+}

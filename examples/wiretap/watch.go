@@ -7,7 +7,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hoplag/hoplag"
@@ -21,8 +23,9 @@ type watch struct {
 	last   seen
 }
 
-// settle is for how long reports are waited for in the end, until losses are known to be losses.
-const settle = 2 * time.Second
+// settle is for how long the last rows are waited for in the end at most. It takes three reports
+// to learn that nothing tells how long packets take, and often much less.
+const settle = 6 * time.Second
 
 // watchRings measures with rings.
 func watchRings(ctx context.Context, o *options, out *output) (err error) {
@@ -34,12 +37,14 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 	following, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
 	ctx, end := o.begin(ctx)
+	var over atomic.Int64 // when nothing more was to come
 	go func() {
 		<-ctx.Done()
 		var both sync.WaitGroup
 		both.Go(w.taps[1].stop)
 		both.Go(w.taps[0].stop)
 		both.Wait()
+		over.Store(time.Now().UnixNano())
 		select {
 		case <-following.Done():
 		case <-time.After(settle):
@@ -49,7 +54,8 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 	}()
 	ask := func(_ context.Context, request []byte) ([]byte, error) { return w.points[0].Answer(request) }
 	for r := range w.points[1].FollowOver(following, ask) {
-		if err = out.row(w.row(r)); err != nil {
+		err = out.row(w.row(r))
+		if at := over.Load(); err != nil || at > 0 && r.Start.Add(r.Length).UnixNano() >= at {
 			cancel()
 		}
 	}
@@ -106,6 +112,13 @@ func (w *watch) row(r hoplag.Report) *row {
 	w.last = now
 	d := &row.Report.Forth
 	row.Sent, row.Received = d.Sent, d.Received
+	switch { // there is but one clock
+	case !errors.Is(d.Err, hoplag.ErrClocks):
+	case d.Mean < 0:
+		d.Err = turned(w.o.from, w.o.to)
+	case !r.Begins:
+		d.Err = fmt.Errorf("%w; or are the places the wrong way round?", d.Err)
+	}
 	d.Flows = d.Flows[:min(len(d.Flows), mostFlows)]
 	for _, f := range d.Flows {
 		row.Names = append(row.Names, w.taps[1].flows.name(f.Flow))
