@@ -180,7 +180,7 @@ func areaSeconds(run *experiment.Run, rate float64) int {
 	if rate == 1e6 {
 		return 10
 	}
-	return run.Pick(16, 20)
+	return run.Pick(12, 20)
 }
 
 func areaLossesAt(rate float64, shares []float64) []areaLoss {
@@ -244,7 +244,7 @@ func measureAreas(run *experiment.Run) {
 	var flows [2]areaTally // of LDS and COLATE
 	rates := []float64{1e5, 1e3, 10, 1e6}[:run.Pick(1, 4)]
 	shares := [][]float64{{0.01}, {0.001, 0.01, 0.05, 0.2}}[run.Pick(0, 1)]
-	laws := perflow.Spread(areaLaws(), run.Pick(7, 13))
+	laws := perflow.Spread(areaLaws(), run.Pick(4, 13))
 	for _, law := range experiment.Each(run, laws) {
 		for _, rate := range rates {
 			for _, loss := range areaLossesAt(rate, shares) {

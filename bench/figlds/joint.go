@@ -27,7 +27,7 @@ type race struct {
 }
 
 func measureJoint(run *experiment.Run) {
-	intervals := run.Pick(2, 3)
+	intervals := run.Pick(1, 3)
 	mean := newMethod("mean of all packets")
 	var races []*race
 	var configs []lds.Config

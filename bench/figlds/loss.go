@@ -47,7 +47,7 @@ func newEstimator(name string) *estimator {
 }
 
 func measureUnderLoss(run *experiment.Run) {
-	intervals := run.Pick(3, 4)
+	intervals := run.Pick(1, 4)
 	single, decoded := newEstimator("Estimate"), newEstimator("joint decoding")
 	var configs []lds.Config
 	for _, s := range sampled {
