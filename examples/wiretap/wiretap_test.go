@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -98,6 +99,24 @@ func TestRings(t *testing.T) {
 	calmly := float64(all.Missing) < float64(exact.Sent)/1000
 	if calmly && len(flows) == 0 || len(flows) > senderFlows {
 		t.Errorf("flows %v, want up to %d", flows, senderFlows)
+	}
+}
+
+// The wrong way round there is no delay, and even a second has a row that says so.
+func TestRingsTheWrongWayRound(t *testing.T) {
+	t.Parallel()
+	needsLab(t)
+	n, err := newLab(1000)
+	if err != nil {
+		t.Skipf("no lab: %v", err)
+	}
+	t.Cleanup(n.Remove)
+	o, flows, out := taps, connect(t, n.Names[0], n.Names[2]), new(bytes.Buffer)
+	o.from, o.to = place{namespace: n.Names[1], device: "out", out: true}, place{namespace: n.Names[1], device: "in"}
+	o.duration, o.ready = time.Second, func() { go send(t.Context(), flows, 5000) }
+	relay.Check(t, measure(t.Context(), &o, &output{Rows: programs.Rows{W: out}, stderr: io.Discard}))
+	if s := out.String(); !strings.Contains(s, "the wrong way round?") && !strings.Contains(s, "clocks do not agree") {
+		t.Errorf("no row says so: %s", s)
 	}
 }
 
