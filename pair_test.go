@@ -212,7 +212,7 @@ func (p *shardedPath) reports(t *testing.T, c Config, take func(pair *Pair, cut 
 	return all
 }
 
-func must0(t *testing.T, err error) {
+func must0(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

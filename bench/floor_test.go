@@ -21,8 +21,7 @@ var (
 	flowStream   = speed.Flows
 )
 
-// BenchmarkFloor holds the floor against itself: 1, but for the noise of the
-// method.
+// BenchmarkFloor holds the floor against itself: 1, but for the noise of the method.
 func BenchmarkFloor(b *testing.B) {
 	compare(b, streamLength, 0, cellFloor(packetStream()), cellFloor(packetStream()))
 }

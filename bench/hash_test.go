@@ -12,8 +12,7 @@ import (
 // hashed keeps the compiler from leaving hashes out.
 var hashed uint64
 
-// headerCount inputs of up to 64 bytes take 256 KiB: too many for a first-level
-// cache, as few as a data path has in hand.
+// headerCount inputs of up to 64 bytes take 256 KiB: too many for a first-level cache, as few as a data path has in hand.
 const headerCount = 1 << 12
 
 var headerStream = sync.OnceValue(func() *[headerCount][64]byte {

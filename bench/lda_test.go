@@ -14,9 +14,8 @@ func streams(b *testing.B, f func(b *testing.B, packets []hashing.Packet)) {
 	b.Run("stream-64KiB", func(b *testing.B) { f(b, packetStream()[:1<<13]) })
 }
 
-// BenchmarkLDAUpdate is one packet at a time, with its own timestamp. The
-// aggregator is 32 KiB with two banks of 1,024 cells, 80 KiB with the default's
-// four, of which the first takes most packets.
+// BenchmarkLDAUpdate is one packet at a time, with its own timestamp. The aggregator is 32 KiB with two banks of 1,024
+// cells, 80 KiB with the default's four, of which the first takes most packets.
 func BenchmarkLDAUpdate(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -55,24 +54,6 @@ func (a *fixed) update(p hashing.Packet, t int64) {
 	c.tally += uint64(p)>>32<<32 | 1
 }
 
-//go:noinline
-func (a *fixed) batch(packets []hashing.Packet, t int64) {
-	for _, p := range packets {
-		a.update(p, t)
-	}
-}
-
-// oneBank is batch without a choice: a load, and an addition to each of two counters.
-//
-//go:noinline
-func (a *fixed) oneBank(packets []hashing.Packet, t int64) {
-	for _, p := range packets {
-		c := &a.cells[uint64(p)%fixedRows]
-		c.sum += uint64(t)
-		c.tally += uint64(p)>>32<<32 | 1
-	}
-}
-
 // BenchmarkLDAFixed is Update and UpdateBatch with arrays of fixed size, which save
 // them the bound's check and the look at where a bank begins: the bounds of both.
 func BenchmarkLDAFixed(b *testing.B) {
@@ -87,13 +68,26 @@ func BenchmarkLDAFixed(b *testing.B) {
 			}, cellFloor(packets))
 		})
 	})
-	b.Run("batch", func(b *testing.B) { inBursts(b, 0, a.batch) })
-	b.Run("batch-one-bank", func(b *testing.B) { inBursts(b, 0, a.oneBank) })
+	b.Run("batch", func(b *testing.B) {
+		inBursts(b, 0, func(packets []hashing.Packet, t int64) {
+			for _, p := range packets {
+				a.update(p, t)
+			}
+		})
+	})
+	b.Run("batch-one-bank", func(b *testing.B) { // a load, and an addition to each of two counters
+		inBursts(b, 0, func(packets []hashing.Packet, t int64) {
+			for _, p := range packets {
+				c := &a.cells[uint64(p)%fixedRows]
+				c.sum += uint64(t)
+				c.tally += uint64(p)>>32<<32 | 1
+			}
+		})
+	})
 }
 
-// BenchmarkLDABatch is UpdateBatch. Whichever way the bank is chosen, by a table of
-// leading zeros, as here, of the highest byte, by masks, or with all sizes known
-// (LDAFixed), that and to take the digest cost 0.6 to 0.7 floors, and branches 2.
+// BenchmarkLDABatch is UpdateBatch. Whichever way the bank is chosen, by a table of leading zeros, as here, of the highest
+// byte, by masks, or with all sizes known (LDAFixed), that and to take the digest cost 0.6 to 0.7 floors, and branches 2.
 func BenchmarkLDABatch(b *testing.B) { inBursts(b, 1.8, must(lda.New(twoBanks)).UpdateBatch) }
 
 // inBursts is bursts of 32 packets with one timestamp, and so is the floor.
@@ -126,8 +120,7 @@ func BenchmarkLDASender(b *testing.B) {
 	})
 }
 
-// BenchmarkLDAInterval is what an interval's end costs, with 1,024 cells of 9
-// bytes; the bar of Merge is 1 µs.
+// BenchmarkLDAInterval is what an interval's end costs, with 1,024 cells of 9 bytes; the bar of Merge is 1 µs.
 func BenchmarkLDAInterval(b *testing.B) {
 	c := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024}}, SumBits: 40}
 	up, down := must(lda.New(c)), must(lda.New(c))

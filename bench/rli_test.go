@@ -8,9 +8,8 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// A link is the departures from a link of 10 Gb/s that is filled to 80 per cent
-// by bursts of seven packets of 1,500 bytes, with a reference after every
-// hundredth packet, again and again.
+// A link is the departures from a link of 10 Gb/s that is filled to 80 per cent by bursts of seven packets of 1,500 bytes,
+// with a reference after every hundredth packet, again and again.
 type link struct {
 	packets    []departed
 	references []arrival // behind every hundredth packet
@@ -97,10 +96,9 @@ func some(flows int) []hashing.Flow {
 	return all
 }
 
-// BenchmarkRLIUpdate: packets of 65,536 flows and of 1,048,576, 64 bytes of
-// record each, in random order, references included. The floor here is a Go map
-// from flow to the same three counters (packets, sum and sum of squares of
-// delays), which is given the delays: x-floor is in updates of that map.
+// BenchmarkRLIUpdate: packets of 65,536 flows and of 1,048,576, 64 bytes of record each, in random order, references
+// included. The floor here is a Go map from flow to the same three counters (packets, sum and sum of squares of delays),
+// which is given the delays: x-floor is in updates of that map.
 func BenchmarkRLIUpdate(b *testing.B) {
 	linear, busy, left := rli.DefaultConfig, rli.DefaultConfig, rli.DefaultConfig
 	linear.Method, busy.Rate = rli.Linear, linkRate

@@ -101,7 +101,7 @@ func pattern(names []string) string {
 }
 
 func measure(pattern string, write bool) (map[string]ratio, error) {
-	args := []string{"test", "-run", "^$", "-bench", pattern, "-benchtime", "30ms", "-count", "3", "./bench"}
+	args := []string{"test", "-run", "^$", "-bench", pattern, "-benchtime", "30ms", "-count", "3", "./bench", "."}
 	if write {
 		args[6], args[8] = "100ms", "7"
 	}

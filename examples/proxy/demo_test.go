@@ -25,9 +25,8 @@ import (
 // each way, and loses this share of the datagrams.
 const networkDelay, networkJitter, networkLoss = 20 * time.Millisecond, 3 * time.Millisecond, 0.01
 
-// TestDemo runs both halves as their users do, a bad network between them, and
-// clients, and prints reports. Their means, and the exact mean of what the
-// network did, are in each other's intervals; and so is the loss.
+// TestDemo runs both halves as their users do, a bad network between them, and clients, and prints reports. Their means, and
+// the exact mean of what the network did, are in each other's intervals; and so is the loss.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	truth := newTruth()
@@ -89,8 +88,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// chat sends numbered datagrams, a client with a higher number more often, and
-// reads the echoes.
+// chat sends numbered datagrams, a client with a higher number more often, and reads the echoes.
 func chat(ctx context.Context, to string, client int) {
 	conn, err := net.Dial("udp", to)
 	if err != nil {
@@ -111,8 +109,7 @@ func fate(bool) (delay time.Duration, comes bool) {
 	return networkDelay + time.Duration(rand.ExpFloat64()*float64(networkJitter)), rand.Float64() >= networkLoss
 }
 
-// A truth remembers every packet from one half to the other, which a point never
-// does.
+// A truth remembers every packet from one half to the other, which a point never does.
 type truth struct {
 	mu       sync.Mutex
 	under    [2]map[string]time.Time // sent, by id

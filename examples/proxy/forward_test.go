@@ -73,8 +73,7 @@ func dialAt(t testing.TB, network, address string) net.Conn {
 	return conn
 }
 
-// trip sends a text, ends what it sends, and checks what comes back until the
-// other end does.
+// trip sends a text, ends what it sends, and checks what comes back until the other end does.
 func trip(t *testing.T, conn net.Conn, text, want string) {
 	t.Helper()
 	io.WriteString(conn, text)
@@ -97,8 +96,7 @@ func echoes(conn net.Conn, datagrams int) (n int) {
 	return n
 }
 
-// A listener that fails for a while, as one does when files run out, loses
-// nobody who comes afterwards.
+// A listener that fails for a while, as one does when files run out, loses nobody who comes afterwards.
 type failing struct {
 	net.Listener
 	left atomic.Int32

@@ -9,9 +9,8 @@ import (
 	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
-// The half's own queue is not the network: a datagram counts as received when
-// the kernel had it, however late the half comes to read it, and those that the
-// queue had no room for are named.
+// The half's own queue is not the network: a datagram counts as received when the kernel had it, however late the half comes
+// to read it, and those that the queue had no room for are named.
 func TestOwnQueue(t *testing.T) {
 	sink := relay.ListenPacket(t, "127.0.0.1:0")
 	h := relay.Must(newHalf("egress", testKey, "127.0.0.1:0", sink.LocalAddr().String()))(t)
@@ -56,8 +55,7 @@ func TestOwnQueue(t *testing.T) {
 	}
 }
 
-// Ten thousand connections that wait take each half less than 100 MB: as many as
-// the files that may be open allow, two each.
+// Ten thousand connections that wait take each half less than 100 MB: as many as the files that may be open allow, two each.
 func TestTenThousandConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -69,8 +69,7 @@ func halves(ctx context.Context, t *testing.T, to string, stdout io.Writer, stde
 	return "", ends
 }
 
-// A full disk does not stop what is forwarded: it is told, and is the error at
-// the end.
+// A full disk does not stop what is forwarded: it is told, and is the error at the end.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -98,8 +97,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Asked to end, both halves take nobody new, let those go on who are there, and
-// end when they have.
+// Asked to end, both halves take nobody new, let those go on who are there, and end when they have.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -163,9 +163,8 @@ func (c *chain) cpu(b testing.TB) (seconds float64) {
 	return seconds
 }
 
-// BenchmarkRivals moves bytes, makes round trips and holds connections through
-// both halves, and through two relays as Go programs have them, and two of
-// nginx's.
+// BenchmarkRivals moves bytes, makes round trips and holds connections through both halves, and through two relays as Go
+// programs have them, and two of nginx's.
 func BenchmarkRivals(b *testing.B) {
 	if runtime.GOOS != "linux" {
 		b.Skip("needs /proc")
@@ -177,8 +176,7 @@ func BenchmarkRivals(b *testing.B) {
 	}
 }
 
-// benchmarkEcho sends messages there and back, one after the other, and tells
-// what a unit of them takes of a processor.
+// benchmarkEcho sends messages there and back, one after the other, and tells what a unit of them takes of a processor.
 func benchmarkEcho(b *testing.B, c *chain, size int, unit string, perTrip float64) {
 	conn, message := c.dial(b, 500), make([]byte, size)
 	before := c.cpu(b)
@@ -192,8 +190,7 @@ func benchmarkEcho(b *testing.B, c *chain, size int, unit string, perTrip float6
 	b.ReportMetric((c.cpu(b)-before)/float64(b.N)*perTrip, unit)
 }
 
-// hold opens connections that are used once, and returns the resident memory
-// of the larger relay, in MB.
+// hold opens connections that are used once, and returns the resident memory of the larger relay, in MB.
 func (c *chain) hold(b testing.TB, many int) (most float64) {
 	var opening sync.WaitGroup
 	for range 4 {

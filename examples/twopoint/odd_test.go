@@ -44,8 +44,7 @@ func write(t *testing.T, snaplen int, records []trace.Record) string {
 	return path
 }
 
-// failure runs the program, which must fail without results, and returns its
-// error.
+// failure runs the program, which must fail without results, and returns its error.
 func failure(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout bytes.Buffer

@@ -19,8 +19,7 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// newLab returns three namespaces in a row. The one in the middle forwards
-// through a queue (a token bucket):
+// newLab returns three namespaces in a row. The one in the middle forwards through a queue (a token bucket):
 //
 //	sender ── in [router] out, queue ── receiver
 func newLab(bandwidth float64) (*programs.Lab, error) {
@@ -37,13 +36,11 @@ func newLab(bandwidth float64) (*programs.Lab, error) {
 	)
 }
 
-// calm is how long the demo watches before it sends: a point that has just
-// begun does not know yet what is lost.
+// calm is how long the demo watches before it sends: a point that has just begun does not know yet what is lost.
 const calm = 2 * time.Second
 
-// demo measures the lab's queue with the options, while packets of 200 bytes pass
-// at a rate, for two seconds, and a capture of them for comparison. It returns the
-// rows, and the totals.
+// demo measures the lab's queue with the options, while packets of 200 bytes pass at a rate, for two seconds, and a capture
+// of them for comparison. It returns the rows, and the totals.
 func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all totals, truth *truth) {
 	t.Helper()
 	n, err := newLab(bandwidth)
@@ -100,8 +97,7 @@ func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all tot
 	return rows, all, truth
 }
 
-// longestPause sleeps for so long, and returns the longest time that it got no
-// processor meanwhile.
+// longestPause sleeps for so long, and returns the longest time that it got no processor meanwhile.
 func longestPause(ctx context.Context, d time.Duration) (longest time.Duration) {
 	const nap = 5 * time.Millisecond
 	for end := time.Now().Add(d); ctx.Err() == nil && time.Now().Before(end); {
@@ -159,8 +155,7 @@ func connect(t *testing.T, sender, receiver string) (flows []*net.UDPConn) {
 	return flows
 }
 
-// send sends bursts of 1 to 63 numbered datagrams at exponential distances; the
-// first flows get the most.
+// send sends bursts of 1 to 63 numbered datagrams at exponential distances; the first flows get the most.
 func send(ctx context.Context, flows []*net.UDPConn, rate float64) {
 	const behind = 100 * time.Millisecond // do not make up for what a busy machine delayed by more than this
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))

@@ -10,8 +10,7 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// A table has the names of the latest flows that passed a place, because digests
-// do not reveal them.
+// A table has the names of the latest flows that passed a place, because digests do not reveal them.
 type table struct {
 	sync.Mutex
 	latest [1 << 13]struct { // each where its id says

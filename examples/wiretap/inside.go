@@ -184,8 +184,7 @@ func (m *inside) end() {
 	m.now = second{began: now}
 }
 
-// due reports whether nothing is to be learned of the first second that has ended,
-// or it has waited for long.
+// due reports whether nothing is to be learned of the first second that has ended, or it has waited for long.
 func (m *inside) due() bool {
 	if len(m.ended) == 0 || m.all.Settled() || len(m.ended) > 3 {
 		return len(m.ended) > 0

@@ -16,8 +16,7 @@ import (
 	"unsafe"
 )
 
-// What linux/if_packet.h of the kernel calls PACKET_VERSION, TPACKET_V3, and
-// so on, as far as package syscall lacks it.
+// What linux/if_packet.h of the kernel calls PACKET_VERSION, TPACKET_V3, and so on, as far as package syscall lacks it.
 const (
 	packetVersion  = 10
 	packetHeaders  = 15 // PACKET_VNET_HDR: a header that describes bundles
@@ -29,8 +28,7 @@ const (
 	mirrorReceived = 1 // PACKET_MR_PROMISC
 )
 
-// blockTime is the number of milliseconds after which the kernel hands over a
-// block of packets that is not full.
+// blockTime is the number of milliseconds after which the kernel hands over a block of packets that is not full.
 const blockTime = 10
 
 // A captured packet is what the kernel says about it. The frame is valid until the next one.
@@ -51,8 +49,7 @@ type ring struct {
 	passed, dropped uint64 // by the kernel: into the ring, and for lack of room in it
 }
 
-// openRing opens a ring for what passes an interface, in or out, in the calling
-// thread's network namespace.
+// openRing opens a ring for what passes an interface, in or out, in the calling thread's network namespace.
 func openRing(p place, bytes int, promiscuous bool) (*ring, error) {
 	nic, err := net.InterfaceByName(p.device)
 	if err != nil {
@@ -97,9 +94,8 @@ func newRing(bytes int) (*ring, error) {
 	return &ring{file: os.NewFile(uintptr(fd), "ring"), memory: memory}, nil
 }
 
-// attach starts filling a ring with what passes an interface in one direction.
-// A filter in the kernel selects the direction, so that the other direction
-// takes no room and is not counted among the drops.
+// attach starts filling a ring with what passes an interface in one direction. A filter in the kernel selects the direction,
+// so that the other direction takes no room and is not counted among the drops.
 func attach(fd, index int, out, promiscuous bool) error {
 	const pktType, outgoing = 0xfffff004, 4 // SKF_AD_OFF + SKF_AD_PKTTYPE, PACKET_OUTGOING
 	yes, no := uint8(1), uint8(0)

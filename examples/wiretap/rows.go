@@ -119,9 +119,6 @@ func (o *output) row(r *row) error {
 		return o.Err
 	}
 	d, note := &r.Report.Forth, r.Error
-	if d.Err != nil { // which d prints
-		note = strings.Trim(strings.Replace(note, d.Err.Error(), "", 1), "; ")
-	}
 	if note == "" && len(r.Names) > 0 {
 		note = "slowest " + r.Names[0] + ", " + hoplag.Format(d.Flows[0].Mean)
 	}

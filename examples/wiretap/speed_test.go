@@ -20,8 +20,7 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// A blaster sends frames from a ring of its own (PACKET_TX_RING), without a
-// queueing discipline: one system call for many.
+// A blaster sends frames from a ring of its own (PACKET_TX_RING), without a queueing discipline: one system call for many.
 type blaster struct {
 	fd     int
 	memory []byte
@@ -119,16 +118,14 @@ type meter struct {
 	all     time.Duration // with the sender and the kernel between
 }
 
-// processorTime returns how long the calling thread, or the process, has had a
-// processor.
+// processorTime returns how long the calling thread, or the process, has had a processor.
 func processorTime(who int) time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(who, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// measureRing sends frames as fast as they are taken, and no faster: none are
-// dropped.
+// measureRing sends frames as fast as they are taken, and no faster: none are dropped.
 func measureRing(b testing.TB, s *blaster, r *ring, frames int, take func(iter.Seq[captured])) (m meter) {
 	b.Helper()
 	taken := make(chan time.Duration)
@@ -231,8 +228,7 @@ func BenchmarkTap(b *testing.B) {
 	}
 }
 
-// measureTap opens a ring, and takes frames off it as a tap does, or looks at
-// them.
+// measureTap opens a ring, and takes frames off it as a tap does, or looks at them.
 func measureTap(b testing.TB, s *blaster, namespace string, frames int, whole bool) meter {
 	b.Helper()
 	var r *ring
@@ -262,8 +258,7 @@ func measureTap(b testing.TB, s *blaster, namespace string, frames int, whole bo
 	return measureRing(b, s, r, frames, take)
 }
 
-// measureTcpdump returns how long tcpdump has a processor to write frames to
-// nowhere, or 0 if it is not there.
+// measureTcpdump returns how long tcpdump has a processor to write frames to nowhere, or 0 if it is not there.
 func measureTcpdump(b *testing.B, s *blaster, namespace string, frames int) time.Duration {
 	b.Helper()
 	cmd := exec.Command("ip", "netns", "exec", namespace, "tcpdump", "-i", "in", "-w", "/dev/null", "-s", "192", "-B", "32768", "-Z", "root")

@@ -87,9 +87,8 @@ func (t *tap) take(packets iter.Seq[captured]) {
 	t.bundles.Add(bundles)
 }
 
-// report reports frames to the point. Packets are identified without their
-// transport checksum, which a sending host leaves to the network card; it is
-// cleared already, unless the frames are odd.
+// report reports frames to the point. Packets are identified without their transport checksum, which a sending host leaves
+// to the network card; it is cleared already, unless the frames are odd.
 func (t *tap) report(frames [][]byte, times []int64, odd bool) {
 	var packets [burst]hashing.Packet
 	var ids [burst]hashing.Flow

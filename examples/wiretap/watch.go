@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +22,7 @@ type watch struct {
 	last   seen
 }
 
-// settle is for how long the last rows are waited for in the end at most. It takes three reports
-// to learn that nothing tells how long packets take, and often much less.
+// settle is for how long at most the last rows are waited for: some wait for three reports.
 const settle = 6 * time.Second
 
 // watchRings measures with rings.
@@ -65,8 +63,7 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 	return errors.Join(err, out.end(&total{seen: s, Missing: int64(s.Sent+s.Dropped[0]) - int64(s.Received+s.Dropped[1])}))
 }
 
-// open opens everything, the second place before the first one, so that
-// nothing looks lost that was not.
+// open opens everything, the second place before the first one, so that nothing looks lost that was not.
 func (w *watch) open() (err error) {
 	w.o.key = cmp.Or(w.o.key, rand.Text())
 	places := [2]place{w.o.from, w.o.to}
@@ -112,12 +109,8 @@ func (w *watch) row(r hoplag.Report) *row {
 	w.last = now
 	d := &row.Report.Forth
 	row.Sent, row.Received = d.Sent, d.Received
-	switch { // there is but one clock
-	case !errors.Is(d.Err, hoplag.ErrClocks):
-	case d.Mean < 0:
+	if errors.Is(d.Err, hoplag.ErrClocks) && d.Mean < 0 {
 		d.Err = turned(w.o.from, w.o.to)
-	case !r.Begins:
-		d.Err = fmt.Errorf("%w; or are the places the wrong way round?", d.Err)
 	}
 	d.Flows = d.Flows[:min(len(d.Flows), mostFlows)]
 	for _, f := range d.Flows {

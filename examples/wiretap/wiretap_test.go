@@ -64,9 +64,8 @@ func checkExact(t *testing.T, rows []row, all totals, exact *truth) {
 	checkMean(t, all, exact.Mean)
 }
 
-// checkMean holds a mean to the exact one: off by no more than twice what its
-// 95 % interval says, plus the time between the two places in the kernel that
-// read the clock, which is long on a busy machine.
+// checkMean holds a mean to the exact one: off by no more than twice what its 95 % interval says, plus the time between the
+// two places in the kernel that read the clock, which is long on a busy machine.
 func checkMean(t *testing.T, all totals, exact float64) {
 	t.Helper()
 	if !(all.Mean > 0) || !(exact > 0) {
