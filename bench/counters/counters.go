@@ -62,14 +62,6 @@ func (p *Plain) Joint(run *experiment.Run, records []joint.FlowRecord) joint.Res
 	return experiment.Try(problem.Solve(run.Context(), joint.Options{}))
 }
 
-// OrNone turns an answer without samples into NaN.
-func OrNone(x float64, err error) float64 {
-	if x, ok := experiment.Answer(x, err); ok {
-		return x
-	}
-	return math.NaN()
-}
-
 // Counted holds our recorders of both points.
 type Counted struct{ up, down *colate.Recorder }
 

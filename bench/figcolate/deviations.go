@@ -79,9 +79,9 @@ func (t *traffic) repeat(run *experiment.Run, c paper.Config, gammas, chosen []i
 		f := &t.flows[j]
 		up, down := plain.Up, plain.Down
 		for g, gamma := range gammas {
-			byGamma[g].add(f, counters.OrNone(paper.VirtualRepetitions(up, down, f.key, uint64(f.packets), gamma, uint64(f.key))))
+			byGamma[g].add(f, paper.Deviation(up, down, f.key, uint64(f.packets), gamma, uint64(f.key)))
 		}
-		closed.add(f, counters.OrNone(paper.ClosedForm(up, down, f.key, uint64(f.packets))))
+		closed.add(f, paper.Deviation(up, down, f.key, uint64(f.packets), 0, 0))
 		run.Alive()
 	}
 	return byGamma, closed
@@ -165,7 +165,7 @@ func hold(t *traffic, plain *counters.Plain, counting *counters.Counted, decoded
 	answers := counting.Estimate(t.records(chosen))
 	for k, i := range chosen {
 		f := &t.flows[i]
-		by[0].Add(experiment.Try(paper.Theorem2Interval(plain.Up, plain.Down, f.key, uint64(f.packets), confidence)), f.mean())
+		by[0].Add(paper.Theorem2Interval(plain.Up, plain.Down, f.key, uint64(f.packets), confidence), f.mean())
 		by[1].Add(answers[k].MeanInterval(confidence), f.mean())
 		by[2].Add(decoded.MeanInterval(i, confidence), f.mean())
 	}

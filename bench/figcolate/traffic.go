@@ -165,7 +165,7 @@ const (
 // sums returns the Config of a recorder of plain sums of time stamps, as in
 // the paper.
 func sums(n int, seed uint64) paper.Config {
-	return paper.Config{Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits, TimeBits: stampBits}
+	return paper.Config{Identity: seed, Counters: n, PerFlow: countersEach, TimeBits: stampBits}
 }
 
 // counted returns the Config of a recorder with as many bits, some of which
@@ -215,7 +215,7 @@ func (t *traffic) everyRecord() []joint.FlowRecord { return t.records(t.some(eve
 // theorem2 returns the errors of the paper's estimator.
 func (t *traffic) theorem2(name string, p *counters.Plain, asked []int) *perflow.Errors {
 	return t.errors(name, asked, func(_, i int) float64 {
-		return counters.OrNone(paper.Theorem2(p.Up, p.Down, t.flows[i].key, uint64(t.flows[i].packets)))
+		return paper.Theorem2(p.Up, p.Down, t.flows[i].key, uint64(t.flows[i].packets))
 	})
 }
 

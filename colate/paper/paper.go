@@ -1,3 +1,24 @@
+// Package paper is COLATE as in the paper, to compare with; package colate is
+// for use. A recorder is one epoch, in which no counter overflows and nothing is
+// lost.
+//
+// # Source
+//
+// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow
+// Latency Measurement without Packet Probing and Time Stamping, SIGMETRICS
+// 2014. There counters have 19 bits, in a unit that it does not name: so wide a sum of time
+// stamps shows a delay only if the clock ticks while a packet is on its way.
+//
+//	paper        here                                      where
+//	n            Config.Counters                           §3.1
+//	m            Config.PerFlow                            §3.1
+//	C_X          the counters of a [Recorder]              §3.1
+//	H(f, j)      position                                  §3.1
+//	t_X          Recorder.fill                             §3.2
+//	t̃_f,X        Recorder.timeSum, eq. (4)                 §4.1
+//	μ̃_f          [Theorem2], eq. (3)                       §4.1
+//	w̃_f,X        see [Deviation], eq. (7)                  §4.2.1
+//	γ            repetitions of [Deviation]                §4.2.2
 package paper
 
 import (
@@ -8,6 +29,63 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
+
+// A Config holds every size of a recorder.
+type Config struct {
+	// Identity keys the hash that maps a flow to its counters. Two points with
+	// the same Identity and Counters map flows alike.
+	Identity uint64
+	// Counters is the number of counters (n): more than PerFlow.
+	Counters int
+	// PerFlow is the number of counters that the packets of one flow are
+	// spread over (m), an even number from 2 on.
+	PerFlow int
+	// TimeBits is the width of a time stamp, 1 to 63: the clock in nanoseconds, modulo 2^TimeBits.
+	TimeBits uint8
+}
+
+// A Recorder is one point in one epoch (§3.1). It has a single writer and no locks.
+type Recorder struct {
+	config Config
+	sums   []uint64
+	fill   uint64 // the sum of all time stamps (t_X)
+}
+
+// New returns an empty recorder. The error wraps [estimate.ErrConfig].
+func New(c Config) (*Recorder, error) {
+	if c.PerFlow < 2 || c.PerFlow%2 != 0 || c.Counters <= c.PerFlow || c.TimeBits < 1 || c.TimeBits > 63 {
+		return nil, fmt.Errorf("paper: %w: %+v", estimate.ErrConfig, c)
+	}
+	return &Recorder{config: c, sums: make([]uint64, c.Counters)}, nil
+}
+
+// Config returns the configuration that the recorder was made with.
+func (r *Recorder) Config() Config { return r.config }
+
+// Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that
+// all points share. The paper draws j at random. Here the packet's digest decides, so that two
+// points agree.
+func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
+	stamp := uint64(t) & (1<<r.config.TimeBits - 1)
+	r.sums[r.position(f, hashing.Row(uint64(p), uint64(r.config.PerFlow)))] += stamp
+	r.fill += stamp
+}
+
+// position returns where counter H(f, j) of a flow is (§3.1).
+func (r *Recorder) position(f hashing.Flow, j uint64) uint64 {
+	return hashing.Row(hashing.Mix(uint64(f)^r.config.Identity, j), uint64(r.config.Counters))
+}
+
+// Positions appends to dst where a flow's counters are.
+func (r *Recorder) Positions(dst []uint32, f hashing.Flow) []uint32 {
+	for j := range uint64(r.config.PerFlow) {
+		dst = append(dst, uint32(r.position(f, j)))
+	}
+	return dst
+}
+
+// Counter returns the sum in counter i.
+func (r *Recorder) Counter(i int) uint64 { return r.sums[i] }
 
 // timeSum estimates the sum of the flow's time stamps (Theorem 2, eq. (4)).
 func (r *Recorder) timeSum(f hashing.Flow) float64 {
@@ -20,18 +98,10 @@ func (r *Recorder) timeSum(f hashing.Flow) float64 {
 }
 
 // Theorem2 returns the paper's mean delay of the flow in nanoseconds, eqs. (3)
-// and (4). If the two points have counters of another number or width, the noise
-// of others' time stamps does not cancel. It returns [estimate.ErrMismatch] if
-// time stamps differ in width, and [estimate.ErrNoSamples] if packets is 0 or a
-// counter overflowed.
-func Theorem2(up, down *Recorder, f hashing.Flow, packets uint64) (float64, error) {
-	switch {
-	case up.config.TimeBits != down.config.TimeBits:
-		return 0, fmt.Errorf("paper: %w: time stamps of %d and %d bits", estimate.ErrMismatch, up.config.TimeBits, down.config.TimeBits)
-	case packets == 0 || up.over || down.over:
-		return 0, fmt.Errorf("paper: %w: no packets, or a counter that overflowed", estimate.ErrNoSamples)
-	}
-	return (down.timeSum(f) - up.timeSum(f)) / float64(packets), nil
+// and (4). If the two points have counters of another number, the noise
+// of others' time stamps does not cancel.
+func Theorem2(up, down *Recorder, f hashing.Flow, packets uint64) float64 {
+	return (down.timeSum(f) - up.timeSum(f)) / float64(packets)
 }
 
 // Theorem2Interval returns the interval of [Theorem2] that follows from the
@@ -40,17 +110,10 @@ func Theorem2(up, down *Recorder, f hashing.Flow, packets uint64) (float64, erro
 // packets, were spread over the counters one by one. For real traffic it is
 // too narrow by the square root of the number of units in a time stamp; the
 // finer the unit, the worse.
-func Theorem2Interval(up, down *Recorder, f hashing.Flow, packets uint64, confidence float64) (estimate.Interval, error) {
-	mean, err := Theorem2(up, down, f, packets)
-	if err != nil {
-		return estimate.Interval{}, err
-	}
-	if !(confidence > 0 && confidence < 1) {
-		return estimate.Interval{}, fmt.Errorf("paper: %w: confidence is %v, want between 0 and 1", estimate.ErrConfig, confidence)
-	}
+func Theorem2Interval(up, down *Recorder, f hashing.Flow, packets uint64, confidence float64) estimate.Interval {
 	deviations := math.Sqrt2 * math.Erfinv((1+confidence)/2) // eq. (11)
-	half := deviations * (up.unitDeviation(f) + down.unitDeviation(f)) / float64(packets)
-	return estimate.Interval{Low: mean - half, High: mean + half, Confidence: confidence}, nil
+	mean, half := Theorem2(up, down, f, packets), deviations*(up.unitDeviation(f)+down.unitDeviation(f))/float64(packets)
+	return estimate.Interval{Low: mean - half, High: mean + half, Confidence: confidence}
 }
 
 // unitDeviation returns the deviation of timeSum by the variance of a counter,
@@ -61,62 +124,32 @@ func (r *Recorder) unitDeviation(f hashing.Flow) float64 {
 	return math.Sqrt(m*(own/m*(1-1/m)+(total-own)/n*(1-1/n))) * n / (n - m)
 }
 
-// VirtualRepetitions returns the paper's deviation of the flow's delays in
-// nanoseconds (§4.2.3). It draws the given number of random pairings (γ) of
-// the flow's counters from seed, and puts the mean of eq. (10) over them into
-// eq. (5). The errors are those of [Theorem2]. It also returns
-// ErrNoSamples if the variance comes out negative, or if the points have
-// different numbers of counters per flow (§5.3).
-func VirtualRepetitions(up, down *Recorder, f hashing.Flow, packets uint64, repetitions int, seed uint64) (float64, error) {
-	if repetitions < 1 {
-		return 0, fmt.Errorf("paper: %w: %d repetitions, want at least 1", estimate.ErrConfig, repetitions)
+// Deviation returns the paper's deviation of the flow's delays in nanoseconds, eq. (5), or NaN
+// where its square comes out negative. It draws the given number of random pairings of the
+// flow's counters (virtual repetitions, §4.2.3) from seed, and takes the mean of eq. (10) over
+// them. For 0 it takes the limit as their number grows: the average of the squared differences
+// over all pairings is m·S², with S² the sample variance over the flow's counters.
+//
+// Theorem 3, the likeliest of what others brought, takes one number off each counter of a
+// point (eq. (7) has nothing of the counter in it): differences are the same without it.
+func Deviation(up, down *Recorder, f hashing.Flow, packets uint64, repetitions int, seed uint64) float64 {
+	delays := make([]float64, down.config.PerFlow)
+	var all estimate.Moments
+	for j := range delays {
+		delays[j] = float64(down.sums[down.position(f, uint64(j))]) - float64(up.sums[up.position(f, uint64(j))])
+		all.Add(delays[j])
 	}
-	return deviation(up, down, f, packets, func(delays []float64) float64 {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		sum := 0.0
+	squares := all.Variance() * float64(len(delays))
+	if repetitions > 0 {
+		rng, sum := rand.New(rand.NewPCG(seed, 0)), 0.0
 		for range repetitions {
 			rng.Shuffle(len(delays), func(i, j int) { delays[i], delays[j] = delays[j], delays[i] })
 			for l := 0; l+1 < len(delays); l += 2 {
-				d := delays[l+1] - delays[l]
-				sum += d * d
+				sum += (delays[l+1] - delays[l]) * (delays[l+1] - delays[l])
 			}
 		}
-		return sum / float64(repetitions)
-	})
-}
-
-// ClosedForm returns the limit of [VirtualRepetitions] as the number of
-// pairings grows: the average of the squared differences over all pairings is
-// m·S², with S² the sample variance over the flow's counters.
-func ClosedForm(up, down *Recorder, f hashing.Flow, packets uint64) (float64, error) {
-	return deviation(up, down, f, packets, func(delays []float64) float64 {
-		var m estimate.Moments
-		for _, x := range delays {
-			m.Add(x)
-		}
-		return m.Variance() * float64(len(delays))
-	})
-}
-
-// deviation returns eq. (5), given what makes a sum of squares of the flow's
-// delays in each of its counters. Theorem 3, the likeliest of what others brought, takes
-// one number off each counter of a point (eq. (7) has nothing of the counter in it): the
-// differences of counters are the same without it.
-func deviation(up, down *Recorder, f hashing.Flow, packets uint64, squares func([]float64) float64) (float64, error) {
-	mean, err := Theorem2(up, down, f, packets)
-	if err != nil {
-		return 0, err
+		squares = sum / float64(repetitions)
 	}
-	if up.config.PerFlow != down.config.PerFlow {
-		return 0, fmt.Errorf("paper: %w: %d and %d counters per flow", estimate.ErrMismatch, up.config.PerFlow, down.config.PerFlow)
-	}
-	delays := make([]float64, down.config.PerFlow)
-	for j := range delays {
-		delays[j] = float64(down.sums[down.position(f, uint64(j))]) - float64(up.sums[up.position(f, uint64(j))])
-	}
-	variance := squares(delays)/float64(packets) - mean*mean
-	if !(variance >= 0) {
-		return 0, fmt.Errorf("paper: %w: the estimated variance is %g ns²", estimate.ErrNoSamples, variance)
-	}
-	return math.Sqrt(variance), nil
+	mean := Theorem2(up, down, f, packets)
+	return math.Sqrt(squares/float64(packets) - mean*mean)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/internal/traffic"
 )
 
-var paperConfig = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 60, TimeBits: 40}
+var paperConfig = Config{Identity: 3, Counters: 3000, PerFlow: 20, TimeBits: 40}
 
 // recorded is what both points hold of some traffic.
 func recorded(t testing.TB, c Config, all []traffic.Passage) (up, down *Recorder) {
@@ -56,8 +56,8 @@ func TestTheorem2(t *testing.T) {
 		return 1 / (n - m) * (n*own - m*total)
 	}
 	want := (sum(down) - sum(up)) / float64(f.Packets)
-	if got, err := Theorem2(up, down, f.Flow, f.Packets); err != nil || math.Abs(got-want) > 1e-6*math.Abs(want) {
-		t.Errorf("%v, %v, want %v", got, err, want)
+	if got := Theorem2(up, down, f.Flow, f.Packets); math.Abs(got-want) > 1e-6*math.Abs(want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -65,19 +65,14 @@ func TestTheorem2(t *testing.T) {
 func TestVirtualRepetitions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
 	up, down := recorded(t, paperConfig, lone(300, func(int) int64 { return int64(1e5 * rng.ExpFloat64()) }))
-	want, err := ClosedForm(up, down, 7, 300)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := Deviation(up, down, 7, 300, 0, 0)
 	previous := math.Inf(1)
 	for _, repetitions := range []int{1, 100, 10_000} {
 		worst := 0.0
 		for seed := range uint64(5) {
-			got, err := VirtualRepetitions(up, down, 7, 300, repetitions, seed)
-			if errors.Is(err, estimate.ErrNoSamples) {
+			got := Deviation(up, down, 7, 300, repetitions, seed)
+			if math.IsNaN(got) {
 				got = 0 // the variance came out negative, as it may
-			} else if err != nil {
-				t.Fatal(err)
 			}
 			worst = max(worst, math.Abs(got-want)/want)
 		}
@@ -92,37 +87,15 @@ func TestVirtualRepetitions(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	up, down := recorded(t, paperConfig, traffic.Flows(16, 100))
-	if _, err := Theorem2(up, down, 1, 0); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("no packets: %v", err)
-	}
-	if _, err := Theorem2Interval(up, down, 1, 10, 1); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("certainty: %v", err)
-	}
-	if _, err := VirtualRepetitions(up, down, 1, 10, 0, 1); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("no repetitions: %v", err)
-	}
 	for name, change := range map[string]func(*Config){
 		"PerFlow":  func(c *Config) { c.PerFlow = 3 },
 		"Counters": func(c *Config) { c.Counters = c.PerFlow },
-		"Bits":     func(c *Config) { c.Bits = 64 },
-		"TimeBits": func(c *Config) { c.TimeBits = c.Bits + 1 },
+		"TimeBits": func(c *Config) { c.TimeBits = 64 },
 	} {
 		c := paperConfig
 		change(&c)
 		if _, err := New(c); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	narrow := paperConfig
-	narrow.TimeBits = 30
-	_, other := recorded(t, narrow, nil)
-	if _, err := Theorem2(up, other, 1, 10); !errors.Is(err, estimate.ErrMismatch) {
-		t.Errorf("narrower time stamps: %v", err)
-	}
-	narrow.Bits = 30
-	full, _ := recorded(t, narrow, lone(100_000, func(int) int64 { return 0 }))
-	if _, err := Theorem2(full, full, 7, 10); !errors.Is(err, estimate.ErrNoSamples) {
-		t.Errorf("a counter that overflowed: %v", err)
 	}
 }

@@ -1,22 +1,21 @@
-// Colate records real packets at two points, keeps what it recorded in two
-// directories, and answers later how long the packets of any flow took.
+// Colate records real packets at two points, keeps that in two directories, and answers later how long those of any flow took.
 //
 //	go run ./examples/colate                       # the captures that ship
 //	go run ./examples/colate record -dir kept -in a.pcap -out b.pcap
 //	go run ./examples/colate query -dir kept -from 2026-01-31T12:00:00Z
 //
-// The captures hold one traffic stream before and after whatever delays it,
-// stamped by clocks that agree. At every -period each point's counters go to its store, in
-// DIR/ingress and DIR/egress. DIR/flows.csv stands for what a flow collector would know.
+// The captures hold one traffic stream before and after whatever delays it, stamped by clocks that agree. At every -period each
+// point's counters go to its store, in DIR/ingress and DIR/egress. DIR/flows.json stands for what a flow collector would know.
 package main
 
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,10 +33,6 @@ import (
 
 func main() { programs.Main("colate", run) }
 
-const about = `Records packets at two points, and answers later how long those of any flow took.
-
-usage: colate [record|query] [flags]`
-
 // options are those of all commands.
 type options struct {
 	dir, flow string
@@ -54,7 +49,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		command, args = args[0], args[1:]
 	}
 	o := options{from: math.MinInt64, to: math.MaxInt64}
-	f := programs.NewFlags("colate", about, stderr)
+	f := programs.NewFlags("colate", "Records packets at two points, and answers later how long those of any flow took.\n\n"+
+		"usage: colate [record|query] [flags]", stderr)
 	f.StringVar(&o.captures[0], "in", "examples/twopoint/testdata/ingress.pcap.gz", "capture `file` before the delay, to record")
 	f.StringVar(&o.captures[1], "out", "examples/twopoint/testdata/egress.pcap.gz", "capture `file` after the delay")
 	programs.Range(f, &o.period, "period", 500*time.Millisecond, time.Millisecond, 24*time.Hour, "`time` between stores of the counters")
@@ -72,43 +68,44 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if command != "" && command != "record" && command != "query" {
-		return programs.Usage("command %q, want record or query", command)
-	}
-	if command == "" {
+	switch {
+	case command == "":
 		if o.dir, err = os.MkdirTemp("", "colate"); err != nil {
 			return err
 		}
 		defer os.RemoveAll(o.dir)
-	} else if o.dir == "" {
+	case command != "record" && command != "query":
+		return programs.Usage("command %q, want record or query", command)
+	case o.dir == "":
 		return programs.Usage("-dir is missing: the directory of the stores")
 	}
 	rows := &programs.Rows{W: stdout, JSON: o.json}
-	if command == "record" || command == "" {
-		if err := o.record(ctx, rows); err != nil || command == "record" {
-			return cmp.Or(err, rows.Err)
-		}
+	if command != "query" {
+		err = o.record(ctx, rows)
 	}
-	return cmp.Or(o.query(ctx, rows), rows.Err)
+	if command != "record" && err == nil {
+		err = o.query(ctx, rows)
+	}
+	return cmp.Or(err, rows.Err)
 }
 
-// points are the names of the two points' stores.
+// A flow is what a flow collector knows about one.
+type flow struct {
+	Proto       uint8
+	Ends        [2]netip.AddrPort
+	Packets     float64 // that arrived
+	First, Last int64   // at either point, ns
+}
+
+const flowsFile = "flows.json" // in -dir, beside the stores of these points
+
 var points = [2]string{"ingress", "egress"}
 
-// A point has a recorder, and a store for its epochs.
-type point struct {
-	*colate.Recorder
-	store   *colate.Store
-	packets float64
-}
-
-func (o *options) open(options colate.StoreOptions) (at [2]point, err error) {
-	for i := range at {
-		if at[i].store, err = colate.OpenStore(filepath.Join(o.dir, points[i]), options); err != nil {
-			break
-		}
+func (o *options) open(options colate.StoreOptions) (stores [2]*colate.Store, err error) {
+	for i := 0; i < len(stores) && err == nil; i++ {
+		stores[i], err = colate.OpenStore(filepath.Join(o.dir, points[i]), options)
 	}
-	return at, err
+	return stores, err
 }
 
 // record reads the captures into the stores.
@@ -116,88 +113,93 @@ func (o *options) record(ctx context.Context, rows *programs.Rows) error {
 	var readers [2]*trace.Reader
 	for i, name := range o.captures {
 		f, err := os.Open(name)
+		if err == nil {
+			defer f.Close()
+			readers[i], err = trace.NewReader(f)
+		}
 		if err != nil {
-			return fmt.Errorf("%w (the captures that ship are found from the top of the project)", err)
-		}
-		defer f.Close()
-		if readers[i], err = trace.NewReader(f); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w (the captures that ship are found from the top of the project)", name, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(o.dir, flowsFile)); err == nil {
-		return fmt.Errorf("%s already has a recording; choose another -dir", o.dir)
-	}
-	at, err := o.open(colate.StoreOptions{})
-	if err != nil {
-		return err
+	file := filepath.Join(o.dir, flowsFile)
+	if _, err := os.Stat(file); err == nil {
+		return fmt.Errorf("%s exists; choose another -dir", file)
 	}
 	config := colate.Config{Identity: hashing.Fingerprint(o.seed), Counters: 4096, PerFlow: 16, Bits: 64, CountBits: 12, DigestBits: 20,
 		Shift: 6, Period: int64(o.period)}
-	for i := range at {
-		defer at[i].store.Close()
-		if at[i].Recorder, err = colate.New(config); err != nil {
-			return err
-		}
-	}
-	flows := flowTable{}
-	if err = o.pass(ctx, trace.NewPair(readers[0], readers[1]), &at, flows); err != nil {
-		return err
-	}
-	for i, p := range at {
-		if err := errors.Join(p.store.Append(p.Recorder), p.store.Close()); err != nil {
-			return err
-		}
-		if kept := p.store.Summary(); !rows.JSON {
-			rows.Printf("%s: %.0f packets in %d epochs, %.1f bits a packet\n", points[i], p.packets, kept.Epochs, float64(8*kept.Bytes)/p.packets)
-		}
-	}
-	return flows.write(o.dir)
-}
-
-// pass passes all packets to the points where they were captured.
-func (o *options) pass(ctx context.Context, pair *trace.Pair, at *[2]point, flows flowTable) error {
-	var frame hashing.Frame
-	for ctx.Err() == nil {
-		side, rec, err := pair.Next()
-		if err == io.EOF {
-			return nil
-		}
+	var recorders [2]*colate.Recorder
+	stores, err := o.open(colate.StoreOptions{})
+	for i := range recorders {
 		if err != nil {
 			return err
 		}
-		if frame.Parse(rec.Link, rec.Frame) != nil {
-			continue // no IP
+		defer stores[i].Close()
+		recorders[i], err = colate.New(config)
+	}
+	flows, packets, other := o.pass(ctx, trace.NewPair(readers[0], readers[1]), recorders, stores)
+	if err = cmp.Or(err, other); err != nil {
+		return err
+	}
+	for i, store := range stores {
+		if err := cmp.Or(store.Append(recorders[i]), store.Close()); err != nil {
+			return err
 		}
-		p := &at[side]
-		if p.Due(rec.Time) {
-			if err := p.store.Append(p.Recorder); err != nil {
-				return err
-			}
+		if kept := store.Summary(); !rows.JSON {
+			rows.Printf("%s: %.0f packets in %d epochs, %.1f bits a packet\n", points[i], packets[i], kept.Epochs, float64(8*kept.Bytes)/packets[i])
+		}
+	}
+	text, err := json.Marshal(flows)
+	return cmp.Or(err, os.WriteFile(file, text, 0o666))
+}
+
+// pass passes all packets to the points where they were captured, and returns their flows and numbers.
+func (o *options) pass(ctx context.Context, pair *trace.Pair, recorders [2]*colate.Recorder, stores [2]*colate.Store) (
+	flows []flow, packets [2]float64, err error) {
+	index := map[hashing.Tuple]int{}
+	for frame := (hashing.Frame{}); ctx.Err() == nil; {
+		side, rec, err := pair.Next()
+		p, key := recorders[side], &frame.Tuple
+		switch {
+		case err == io.EOF:
+			return flows, packets, nil
+		case err == nil && frame.Parse(rec.Link, rec.Frame) != nil:
+			continue // no IP
+		case err == nil && p.Due(rec.Time):
+			err = stores[side].Append(p)
 			p.Reset()
 		}
-		p.Update(frame.Tuple.Flow(o.seed), frame.Digest(o.seed), rec.Time)
-		p.packets++
-		f := flowRecord{tuple: frame.Tuple, first: rec.Time, last: rec.Time}
-		if side == trace.Egress {
-			f.packets = 1
+		if err != nil {
+			return flows, packets, err
 		}
-		flows.add(f)
+		p.Update(key.Flow(o.seed), frame.Digest(o.seed), rec.Time)
+		packets[side]++
+		i, known := index[*key]
+		if !known {
+			i, index[*key] = len(flows), len(flows)
+			flows = append(flows, flow{Proto: key.Proto, Ends: [2]netip.AddrPort{key.Source(), key.Destination()}, First: rec.Time})
+		}
+		flows[i].Last, flows[i].Packets = rec.Time, flows[i].Packets+float64(side) // that arrived
 	}
-	return ctx.Err()
+	return flows, packets, ctx.Err()
 }
 
 // asked returns the flows that are asked for, of those that were recorded.
 func (o *options) asked() (names []string, records []joint.FlowRecord, err error) {
-	flows, err := readFlows(o.dir)
+	var flows []flow
+	text, err := os.ReadFile(filepath.Join(o.dir, flowsFile))
+	if err = cmp.Or(err, json.Unmarshal(text, &flows)); err != nil {
+		return nil, nil, fmt.Errorf("%w: nothing was recorded in %s", err, o.dir)
+	}
 	for _, f := range flows {
-		name := programs.FlowName(&f.tuple)
-		if o.flow == name || o.flow == "" && f.packets >= 20 && f.first <= o.to && f.last >= o.from {
+		key := hashing.MakeTuple(f.Proto, f.Ends[0], f.Ends[1])
+		name := programs.FlowName(&key)
+		if o.flow == name || o.flow == "" && f.Packets >= 20 && f.First <= o.to && f.Last >= o.from {
 			names = append(names, name)
-			records = append(records, joint.FlowRecord{Flow: f.tuple.Flow(o.seed), Packets: float64(f.packets)})
+			records = append(records, joint.FlowRecord{Flow: key.Flow(o.seed), Packets: f.Packets})
 		}
 	}
-	if len(names) == 0 && err == nil {
-		err = fmt.Errorf("no flow of 20 packets at that time, or called %q, in %s", o.flow, flowsFile)
+	if len(names) == 0 {
+		err = fmt.Errorf("no flow of 20 packets at that time, or called %q", o.flow)
 	}
 	return names, records, err
 }
@@ -216,34 +218,32 @@ func (o *options) query(ctx context.Context, rows *programs.Rows) error {
 	if err := cmp.Or(err, other); err != nil {
 		return err
 	}
-	for r := range at[0].store.Epochs(o.from, o.to) {
+	for r := range at[0].Epochs(o.from, o.to) {
 		if r != nil && r.Config().Identity != hashing.Fingerprint(o.seed) {
 			return fmt.Errorf("%w: recorded with another -seed than %d", estimate.ErrMismatch, o.seed)
 		}
 	}
-	path := colate.Path{Up: at[0].store, Down: at[1].store}
+	path := colate.Path{Up: at[0], Down: at[1]}
 	found, coverage, err := path.EstimateAll(ctx, records, o.from, o.to)
-	if err != nil {
-		return err
-	}
 	answers := []answer{}
-	for i := range found {
-		if r := &found[i]; r.Err == nil {
+	for i, r := range found {
+		if r.Err == nil {
 			answers = append(answers, answer{names[i], r.Packets, r.Mean, r.MeanInterval(0.95)})
 		} else if o.flow != "" {
-			return r.Err
+			err = r.Err
 		}
 	}
 	slices.SortFunc(answers, func(a, b answer) int { return -cmp.Compare(a.Mean, b.Mean) })
-	if o.json {
+	if o.json && err == nil {
 		rows.Object(answers)
-		return nil
+	}
+	if o.json || err != nil {
+		return err
 	}
 	for _, m := range slices.Concat(path.Up.Summary().Missing, path.Down.Summary().Missing, coverage.Missing) {
 		rows.Printf("missing: %v\n", m.Err)
 	}
-	rows.Printf("%d pairs of epochs, %d missing, %d bytes read; %d of %d flows have an answer\n", coverage.Epochs, len(coverage.Missing),
-		coverage.Bytes, len(answers), len(found))
+	rows.Printf("%d pairs of epochs, %d bytes read; %d of %d flows have an answer\n", coverage.Epochs, coverage.Bytes, len(answers), len(found))
 	for _, a := range answers {
 		rows.Printf("%10s  %-23s %7.0f packets  %s\n", hoplag.Format(a.Mean), programs.Between(a.MeanInterval95), a.Packets, a.Flow)
 	}
