@@ -28,7 +28,7 @@ type segment struct {
 	number  uint64
 	size    int64 // of the known frames and damages
 	entries []entry
-	damages []error
+	damages []*damage
 }
 
 // entry says where an epoch is, and its span.
@@ -58,6 +58,12 @@ func (d *damage) Unwrap() error { return d.reason }
 // damaged says that an entry is damaged.
 func (e *entry) damaged(reason error) error {
 	return &damage{segmentName(e.segment), e.offset - frameSize, frameSize + int64(e.length), reason}
+}
+
+// spoil adds damage behind what is known of a segment.
+func (s *segment) spoil(bytes int64, reason error) {
+	s.damages = append(s.damages, &damage{segmentName(s.number), s.size, bytes, reason})
+	s.size += bytes
 }
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
@@ -103,7 +109,7 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 // every byte, so that one bad byte costs at most one epoch. It returns only errors of
 // reading.
 func (s *segment) scan(f openFile) error {
-	size, err := f.Size()
+	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
@@ -125,10 +131,8 @@ func (s *segment) scan(f openFile) error {
 				return err
 			}
 		}
-		next := s.size + 1 + s.find(rest[int64(len(rest))-(size-s.size)+1:], s.size+1, size)
-		reason := fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding)
-		s.damages = append(s.damages, &damage{segmentName(s.number), s.size, next - s.size, reason})
-		s.size = next
+		lost := 1 + s.find(rest[int64(len(rest))-(size-s.size)+1:], s.size+1, size)
+		s.spoil(lost, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
 	}
 	return nil
 }
@@ -150,10 +154,8 @@ func (s *segment) find(data []byte, offset, size int64) int64 {
 
 // forgetTail forgets damage at the end, which a writer may be about to complete.
 func (s *segment) forgetTail() {
-	if n := len(s.damages); n > 0 {
-		if d, ok := s.damages[n-1].(*damage); ok && d.offset+d.bytes == s.size {
-			s.size, s.damages = d.offset, s.damages[:n-1]
-		}
+	if n := len(s.damages); n > 0 && s.damages[n-1].offset+s.damages[n-1].bytes == s.size {
+		s.size, s.damages = s.damages[n-1].offset, s.damages[:n-1]
 	}
 }
 
@@ -192,7 +194,7 @@ func (r *epochReader) close() {
 func (r *epochReader) open(e *entry) (*epochHead, error) {
 	if r.file == nil || r.entry.segment != e.segment {
 		r.close()
-		f, err := r.store.files.Open(segmentName(e.segment))
+		f, err := r.store.files.open(segmentName(e.segment))
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,6 @@ type Store struct {
 
 	mu         sync.RWMutex
 	segments   []*segment // by number; the last is being written if active is open
-	overloaded []Missing
 
 	writing sync.Mutex // guards the rest
 	lock    io.Closer
@@ -76,15 +75,13 @@ func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 	if least := min(options.Age, options.Bytes, options.Delay); least < 0 {
 		return nil, estimate.Invalid("colate", "Age, Bytes or Delay", least, "0 or more")
 	}
-	const segmentBytes = 64 << 20
-	if options.segmentBytes == 0 {
-		options.segmentBytes = min(segmentBytes, cmp.Or(options.Bytes/8, segmentBytes))
-	}
+	const most = 64 << 20
+	options.segmentBytes = cmp.Or(options.segmentBytes, min(most, cmp.Or(options.Bytes/8, most)))
 	s := &Store{files: files, options: options, lock: io.NopCloser(nil)}
 	var err error
 	if options.ReadOnly {
 		s.closed = fmt.Errorf("colate: the store was opened to be read: %w", fs.ErrPermission)
-	} else if s.lock, err = files.Lock(); err != nil {
+	} else if s.lock, err = files.lock(); err != nil {
 		return nil, fmt.Errorf("colate: %w", err)
 	}
 	if err := s.load(); err != nil {
@@ -95,7 +92,7 @@ func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 
 // load learns what is in the directory, and what has changed there since.
 func (s *Store) load() error {
-	names, err := s.files.List()
+	names, err := s.files.list()
 	if err != nil {
 		return fmt.Errorf("colate: %w", err)
 	}
@@ -131,7 +128,7 @@ func (s *Store) load() error {
 // It returns nil if the segment does not exist.
 func (s *Store) loadSegment(known *segment) *segment {
 	seg := *known
-	f, err := s.files.Open(segmentName(seg.number))
+	f, err := s.files.open(segmentName(seg.number))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -140,7 +137,7 @@ func (s *Store) loadSegment(known *segment) *segment {
 		err = seg.scan(f)
 	}
 	if err != nil {
-		seg.damages = append(seg.damages, &damage{segmentName(seg.number), seg.size, 0, err})
+		seg.spoil(0, err)
 	}
 	return &seg
 }
@@ -191,16 +188,8 @@ func (s *Store) warn(r *Recorder) error {
 	case way <= mostOnTheWay && load <= math.Ldexp(1, int(c.CountBits)-1) && load*delay <= largestSum(c):
 		return nil
 	}
-	err := fmt.Errorf("colate: %w: the epoch from %d on has %.3g packets a counter, %.2g on their way at a time if they take %.3g s",
+	return fmt.Errorf("colate: %w: the epoch from %d on has %.3g packets a counter, %.2g on their way at a time if they take %.3g s",
 		ErrOverloaded, r.start, load, way, delay/1e9)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.overloaded); n > 0 && s.overloaded[n-1].End == r.start {
-		s.overloaded[n-1].End += c.Period
-	} else {
-		s.overloaded = append(s.overloaded, Missing{r.start, r.start + c.Period, err})
-	}
-	return err
 }
 
 // write removes what is too old, or too much, and adds the frame in the buffer, which then
@@ -263,8 +252,7 @@ func (s *Store) takeBack(n int64, reason error) error {
 		return nil
 	}
 	s.mu.Lock()
-	seg.damages = append(seg.damages, &damage{segmentName(seg.number), seg.size, n, reason})
-	seg.size += n
+	seg.spoil(n, reason)
 	s.mu.Unlock()
 	return s.complete()
 }
@@ -275,10 +263,10 @@ func (s *Store) begin() error {
 	if len(s.segments) > 0 {
 		number = s.last().number + 1
 	}
-	f, err := s.files.Create(segmentName(number))
+	f, err := s.files.create(segmentName(number))
 	for errors.Is(err, fs.ErrExist) { // made by another writer, where files cannot be locked
 		number++
-		f, err = s.files.Create(segmentName(number))
+		f, err = s.files.create(segmentName(number))
 	}
 	if err != nil {
 		return err
@@ -287,7 +275,7 @@ func (s *Store) begin() error {
 	s.mu.Lock()
 	s.segments = append(s.segments, &segment{number: number})
 	s.mu.Unlock()
-	return s.synced(s.files.Sync())
+	return s.synced(s.files.sync())
 }
 
 // complete closes the active segment.
@@ -358,7 +346,7 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 	for _, seg := range s.segments {
 		old := total > most || !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > before })
 		if old = old && err == nil && (s.active == nil || seg != s.last()); old {
-			if err = s.files.Remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
+			if err = s.files.remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
 				err = nil
 			}
 		}
@@ -374,21 +362,19 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 	s.segments = kept
 	s.mu.Unlock()
 	if err == nil && removed {
-		err = s.files.Sync()
+		err = s.files.sync()
 	}
 	return epochs, err
 }
 
 // Summary describes what is in the store now: its epochs, the span of them, and
-// the bytes of its segments. What is Missing are spans that cannot be asked for
-// most flows, and parts of files in which no whole epoch was found when the store
-// was opened or written. Queries report later damage when they read it.
+// the bytes of its segments. What is Missing are parts of files in which no whole epoch was
+// found when the store was opened or written. Queries report later damage when they read it.
 func (s *Store) Summary() (c Coverage) {
 	_ = s.refresh() // or as it was
 	all := s.find(math.MinInt64, math.MaxInt64)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	c.Missing = slices.Clone(s.overloaded)
 	for _, seg := range s.segments {
 		c.Bytes += seg.size
 		for _, d := range seg.damages {

@@ -44,7 +44,7 @@ type unlock func()
 
 func (u unlock) Close() error { u(); return nil }
 
-func (m *memory) Lock() (io.Closer, error) {
+func (m *memory) lock() (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.locked {
@@ -54,13 +54,13 @@ func (m *memory) Lock() (io.Closer, error) {
 	return unlock(func() { m.locked = false }), nil
 }
 
-func (m *memory) List() ([]string, error) {
+func (m *memory) list() ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Sorted(maps.Keys(m.names)), nil
 }
 
-func (m *memory) Open(name string) (openFile, error) {
+func (m *memory) open(name string) (openFile, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch f, ok := m.names[name]; {
@@ -83,7 +83,7 @@ func (m *memory) change(make func() error) error {
 	return make()
 }
 
-func (m *memory) Create(name string) (openFile, error) {
+func (m *memory) create(name string) (openFile, error) {
 	f := &memoryFile{fs: m}
 	return f, m.change(func() error {
 		if m.names[name] != nil {
@@ -94,11 +94,11 @@ func (m *memory) Create(name string) (openFile, error) {
 	})
 }
 
-func (m *memory) Remove(name string) error {
+func (m *memory) remove(name string) error {
 	return m.change(func() error { delete(m.names, name); return nil })
 }
 
-func (m *memory) Sync() error {
+func (m *memory) sync() error {
 	return m.change(func() error { m.synced = maps.Clone(m.names); return nil })
 }
 
@@ -161,7 +161,7 @@ func (f *memoryFile) Truncate(size int64) error {
 	})
 }
 
-func (f *memoryFile) Size() (int64, error) {
+func (f *memoryFile) Seek(int64, int) (int64, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	return int64(len(f.data)), nil

@@ -67,7 +67,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{})
 	fill(t, s, 0, 3) // and not closed
-	before, _ := files.List()
+	before, _ := files.list()
 	files.fail = errors.New("nothing is to be changed")
 	reader := openStore(t, files, StoreOptions{ReadOnly: true})
 	if got, _ := contents(t, reader); !slices.Equal(got, numbers(0, 3)) {
@@ -76,7 +76,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
-	if after, _ := files.List(); !slices.Equal(after, before) {
+	if after, _ := files.list(); !slices.Equal(after, before) {
 		t.Errorf("files %v, before %v", after, before)
 	}
 }
@@ -90,7 +90,7 @@ func TestTwoWriters(t *testing.T) {
 	if _, err := OpenStore(path, StoreOptions{}); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second writer: %v, want ErrLocked", err)
 	}
-	if _, err := dir(path).Create(segmentName(0)); !errors.Is(err, fs.ErrExist) {
+	if _, err := dir(path).create(segmentName(0)); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a segment that is there is made again: %v", err)
 	}
 	fill(t, s, 12, 13)
