@@ -343,7 +343,7 @@ func TestEstimateAllocations(t *testing.T) {
 // Late packets that sets stand for widen no interval, but for what rises show beside them.
 func TestLateThatSetsStandFor(t *testing.T) {
 	for more, want := range map[float64]float64{5: 0, 100: (100 + 2*20) * 1e9 / 1e4} {
-		l := crossed{packets: 1e4, more: more, squares: 20 * 20}
+		l := crossed{packets: 1e4, more: crossing{n: more, squares: 20 * 20}}
 		for range 20 {
 			l.rises.add(10, 0)
 			l.shown.add(10, 1e9)

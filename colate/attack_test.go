@@ -56,17 +56,16 @@ func TestKeyAimsAtCounters(t *testing.T) {
 	key := hashing.SipHashFromKey([16]byte{7, 2})
 	victim := hashing.Flow(key.Word(0))
 	c := testConfig
-	n, m := uint64(c.Counters), uint64(c.PerFlow)
-	theirs := map[uint64]bool{}
-	for j := range m {
-		theirs[position(c.Identity, victim, j, n)] = true
+	theirs := map[uint32]bool{}
+	for j := range c.PerFlow {
+		theirs[c.place(victim, j)] = true
 	}
 	trials := uint64(0)
 	aim := func() (hashing.Flow, hashing.Packet) {
 		for {
 			trials++
 			f, p := hashing.Flow(key.Word(trials)), hashing.Packet(key.Word(trials|1<<63))
-			if theirs[position(c.Identity, f, hashing.Row(uint64(p), m), n)] {
+			if theirs[c.place(f, int(hashing.Row(uint64(p), uint64(c.PerFlow))))] {
 				return f, p
 			}
 		}
@@ -86,7 +85,7 @@ func TestKeyAimsAtCounters(t *testing.T) {
 		t.Errorf("aimed at: %v, %v", aimed.Delay, err)
 	}
 	t.Logf("%d trials for %d packets", trials, packets)
-	if trials > 40*packets*n/m {
+	if trials > 40*packets*uint64(c.Counters/c.PerFlow) {
 		t.Errorf("%d trials", trials)
 	}
 	named := uint64(0)

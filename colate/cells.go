@@ -36,7 +36,8 @@ type cellTable struct {
 	changes []uint64      // for each cell and epoch: the second point's word less the first's
 	counts  []uint32      // and packets at the second point
 	hazard  [room]float64 // of a packet, to be lost
-	totals  []float64
+	totals  []float64     // packets in cells
+	typical []int         // cells
 }
 
 func newCellTable(c Config, cells, size int) *cellTable {
@@ -107,14 +108,6 @@ func (t *cellTable) total(i int) (n float64) {
 func (t *cellTable) counting() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for e := 0; e < t.epochs && (t.live>>e&1 == 0 || yield(e)); e++ {
-		}
-	}
-}
-
-// cells returns the cells from first on, of which only every stride-th.
-func (t *cellTable) cells(first, stride int) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i := first; i*t.size < len(t.counts) && yield(i); i += stride {
 		}
 	}
 }

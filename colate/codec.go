@@ -35,8 +35,6 @@ func (c *Config) headSize(samples int) int {
 	return wire.Overhead + fixedSize + 4*(c.blocks()+sampleBlocks(samples))
 }
 
-func (r *Recorder) headSize() int { return r.config.headSize(len(r.samples)) }
-
 // AppendBinary appends the encoding of the epoch. The error is nil if New has made the
 // recorder.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
@@ -56,7 +54,7 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	dst = be.AppendUint64(dst, r.packets)
 	dst = be.AppendUint32(dst, r.limit)
 	dst = be.AppendUint32(dst, uint32(len(r.samples)))
-	lengths, head := len(dst), r.headSize()
+	lengths, head := len(dst), c.headSize(len(r.samples))
 	dst = append(dst, make([]byte, head-(lengths-start))...) // and the checksum
 	codec := newBlockCodec(c, r.start)
 	words := make([]uint64, c.blockSize())

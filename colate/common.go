@@ -33,47 +33,42 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	if c.late.packets == 0 {
 		c.begun = t.spans[0].start
 	}
-	t.totals = t.totals[:0]
-	for i := range t.cells(first, stride) {
+	t.totals, t.typical = t.totals[:0], t.typical[:0]
+	for i := first; i*t.size < len(t.counts); i += stride {
 		t.totals = append(t.totals, t.total(i))
 	}
 	c.full = middle(t.totals)
-	limit, all, typical, cells := c.full+margin(c.full), 0.0, 0.0, 1e-9
+	limit, all, typical := c.full+margin(c.full), 0.0, 0.0
 	for _, n := range t.totals {
 		if all += n; n <= limit {
 			typical += n
 		}
 	}
 	few := 10*typical < all
-	if few {
-		limit = math.Inf(1)
-	}
 	var came, sent [room]float64
-	for i := range t.cells(first, stride) {
-		if t.total(i) > limit {
+	for i := first; i*t.size < len(t.counts); i += stride {
+		if !few && t.total(i) > limit {
 			continue
 		}
-		cells++
+		t.typical = append(t.typical, i)
 		for e := range t.epochs {
 			came[e] += t.packets(i, e)
 			sent[e] += t.sent(i, e)
 		}
 	}
+	c.cell, c.sent = [room]float64{}, [room]float64{}
 	for e := range t.epochs {
-		c.gone[e] = max(1-came[e]/max(sent[e], 1), 0)
-		if c.cell[e], c.sent[e] = came[e]/cells, sent[e]/cells; few {
-			c.cell[e], c.sent[e] = 0, 0
+		if c.gone[e] = max(1-came[e]/max(sent[e], 1), 0); !few {
+			c.cell[e], c.sent[e] = came[e]/float64(len(t.typical)), sent[e]/float64(len(t.typical))
 		}
 	}
 	t.hazards(&came, &sent)
-	c.means(t, first, stride, limit)
+	c.means(t)
 	var s sight
-	for i := range t.cells(first, stride) {
-		if t.total(i) <= limit {
-			t.read(i, &s)
-			c.scatter.add(t, i, &s, t.live, &c.mean)
-			c.late.add(t, i, &s, c)
-		}
+	for _, i := range t.typical {
+		t.read(i, &s)
+		c.scatter.add(t, i, &s, t.live, &c.mean)
+		c.late.add(t, i, &s, c)
 	}
 }
 
@@ -93,54 +88,44 @@ func (t *cellTable) hazards(came, sent *[room]float64) {
 	}
 }
 
-// means learns delays from cells with no more packets than the limit.
-func (c *common) means(t *cellTable, first, stride int, limit float64) {
+// means learns delays from typical cells.
+func (c *common) means(t *cellTable) {
 	const some = 20 // packets, which may be like all
-	var area, count, stood, stands, other, all [room]float64
+	var area, count, stood, stands, all [room]float64
 	var s sight
-	for i := range t.cells(first, stride) {
-		if t.total(i) > limit {
-			continue
-		}
+	for _, i := range t.typical {
 		t.read(i, &s)
 		for e := range t.epochs {
 			n := t.packets(i, e)
-			all[e] += n
-			if !s.has(e) {
-				other[e] += n
-				continue
+			if all[e] += n; s.has(e) {
+				area[e] += s.areas[e]
+				count[e] += n
+				stood[e] += s.stands[e] * s.areas[e]
+				stands[e] += s.stands[e] * n
 			}
-			area[e] += s.areas[e]
-			count[e] += n
-			stood[e] += s.stands[e] * s.areas[e]
-			stands[e] += s.stands[e] * n
 		}
 	}
 	total, counts := 0.0, 0.0
 	for e := range t.epochs {
-		c.known[e] = count[e] > 0
-		switch {
-		case !c.known[e]:
+		if c.known[e] = count[e] > 0; !c.known[e] {
 			continue
-		case other[e] > 0:
+		}
+		if c.mean[e] = area[e] / count[e]; all[e] > count[e] {
 			c.mean[e] = stood[e] / stands[e]
-		default:
-			c.mean[e] = area[e] / count[e]
 		}
 		c.other[e] = (stood[e] - area[e] + some*c.mean[e]) / (stands[e] - count[e] + some)
 		total += c.mean[e] * all[e]
 		counts += all[e]
 	}
 	c.usual = total / max(counts, 1e-9)
-	for e := range t.counting() {
-		for k, x := 0, all[e]; k < len(c.epochs); k++ {
-			c.epochs[k] += x
-			x *= c.mean[e]
-		}
-	}
 	for e := range t.epochs {
 		if !c.known[e] {
 			c.mean[e], c.other[e] = c.usual, c.usual
+		}
+		if t.live>>e&1 != 0 {
+			c.epochs[0] += all[e]
+			c.epochs[1] += all[e] * c.mean[e]
+			c.epochs[2] += all[e] * c.mean[e] * c.mean[e]
 		}
 	}
 }
@@ -157,7 +142,6 @@ func (c *common) variance() float64 {
 type scatter struct {
 	squares, fourths, weights, packets float64
 	epochs, degrees                    float64
-	more                               float64 // Σ squares that sets stand for beside themselves
 }
 
 // add adds how far a cell's areas are from those of such means in some epochs. A set answers
@@ -183,7 +167,6 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 			s.epochs += o.epochs
 			s.degrees += o.epochs
 			s.packets += o.packets * o.stands
-			s.more += (o.stands - 1) * square
 		}
 	}
 }
@@ -218,8 +201,8 @@ func (s *scatter) like(all *scatter) float64 {
 // table, as nothing had left in it.
 type crossed struct {
 	rises, hidden, shown, far crossing
-	packets, clean            float64 // all, and those in epochs before which nothing had left
-	more, squares             float64 // those of which rises tell, less those that sets stand for; Σ squares
+	more                      crossing // those of which rises tell, less those that sets stand for
+	packets, clean            float64  // all, and those in epochs before which nothing had left
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in
@@ -266,7 +249,7 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		} else {
 			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
 		}
-		l.more, l.squares = l.more+more, l.squares+more*more
+		l.more.add(more, 0)
 	}
 }
 
@@ -274,7 +257,7 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 // rises show, or they were sent before the table.
 func (l *crossed) missed() float64 {
 	const some = 5 // in sets tell how many there are, and how long they take
-	all, long := crossing{n: l.more, squares: l.squares}, &l.shown
+	all, long := l.more, &l.shown
 	if l.shown.n*l.shown.n <= some*l.shown.squares {
 		all, long = l.rises, &l.hidden
 	}

@@ -54,17 +54,14 @@ func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {
 		return nil, nil, span{}, err
 	}
 	up, down = alike(up, down)
-	of := up
-	if up.packets == 0 {
-		of = down
+	a, b := span{up.start, up.start + up.config.Period}, span{down.start, down.start + down.config.Period}
+	switch {
+	case !up.config.like(&down.config):
+		return nil, nil, a, fmt.Errorf("colate: %w: epochs of %+v and %+v", estimate.ErrMismatch, up.config, down.config)
+	case up.packets == 0:
+		a = b
+	case down.packets > 0 && a != b:
+		return nil, nil, a, fmt.Errorf("colate: %w: epochs of %d to %d ns and %d to %d", estimate.ErrMismatch, a.start, a.end, b.start, b.end)
 	}
-	s := span{of.start, of.start + of.config.Period}
-	if a, b := up.config.comparable(), down.config.comparable(); a != b {
-		return nil, nil, s, fmt.Errorf("colate: %w: epochs of %+v and %+v", estimate.ErrMismatch, a, b)
-	}
-	if down.packets != 0 && s != (span{down.start, down.start + down.config.Period}) {
-		return nil, nil, s, fmt.Errorf("colate: %w: epochs of %d and %d ns from %d and %d on", estimate.ErrMismatch,
-			up.config.Period, down.config.Period, up.start, down.start)
-	}
-	return up, down, s, nil
+	return up, down, a, nil
 }

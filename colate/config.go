@@ -32,10 +32,9 @@ type Config struct {
 
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in
 	// CountBits, a sum of their digests in DigestBits, and a sum of their
-	// times in the rest, at least 8 bits. All three wrap. The time that a counter's
-	// packets spend on their way in one period must be less than half of what the
-	// sum can hold. Flows whose counters hold more than half of that in one
-	// epoch of twenty get no answer from them.
+	// times in the rest, at least 8 bits. All three wrap. Flows whose counters' packets spend
+	// more than a quarter of what the sum can hold on their way, in one epoch of twenty, get no
+	// answer from them.
 	Bits uint8
 
 	// CountBits is the width of the count, 4 to 24. Of a flow with more than
@@ -130,9 +129,7 @@ func (c Config) comparable() Config {
 }
 
 // like reports whether epochs of both can be compared, once folded alike.
-func (c *Config) like(d *Config) bool {
-	return c.comparable().unfolded() == d.comparable().unfolded()
-}
+func (c *Config) like(d *Config) bool { return c.comparable().unfolded() == d.comparable().unfolded() }
 
 // unfolded returns the Config that the recorder was made with.
 func (c Config) unfolded() Config {
@@ -146,12 +143,7 @@ func (c *Config) counters() int { return (c.Counters-1)>>c.fold + 1 }
 // forSamples reports whether counters are too few to tell flows apart.
 func (c *Config) forSamples() bool { return c.Counters < 2*c.PerFlow }
 
-// place returns where a flow's counter j is when counters are folded.
+// place returns where a flow's counter j is, H(f, j) in §3.1, when counters are folded.
 func (c *Config) place(f hashing.Flow, j int) uint32 {
-	return uint32(position(c.Identity, f, uint64(j), uint64(c.Counters)) >> c.fold)
-}
-
-// position returns H(f, j) (§3.1): where a flow's counter j is.
-func position(identity uint64, f hashing.Flow, j, counters uint64) uint64 {
-	return hashing.Row(hashing.Mix(uint64(f)^identity, j), counters)
+	return uint32(hashing.Row(hashing.Mix(uint64(f)^c.Identity, uint64(j)), uint64(c.Counters)) >> c.fold)
 }

@@ -245,6 +245,7 @@ func TestCrowds(t *testing.T) {
 		"jam 1":                 {jams[1].pass, 0, 1, 64, 50, 0, false},
 		"jam 2":                 {jams[2].pass, 0, 1, 64, 0, 0, false},
 		"jam 3":                 {jams[3].pass, 0, 1, 64, 50, 0, false},
+		"many flows, rare slow": {slow(300, 60_000, 10, 500, 1), 0, 1, 64, 0, 0, false},
 		"always alike":          {inSpells(1, 10, always), 0, 1, 64, 0, 0, false},
 	} {
 		w := world{config: cutAt(1e9), loss: c.loss}

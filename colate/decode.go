@@ -230,8 +230,9 @@ var studentQuantile = estimate.StudentQuantile(0.975, 5)
 // A left is what no flow explains in each counter: packets, and times. Packets of flows
 // without a record are in all counters alike.
 type left struct {
-	packets, times        []float64
-	usual, spread, square float64 // of the packets, and of a packet's time
+	packets, times []float64
+	usual, spread  float64 // of the packets
+	square         float64 // how far a packet is off, as most counters say
 }
 
 func leftOf(p *joint.Problem, r *joint.Result, mean float64) left {
@@ -243,18 +244,27 @@ func leftOf(p *joint.Problem, r *joint.Result, mean float64) left {
 			l.times[at] -= n * r.Mean[f]
 		}
 	}
-	squares := make([]float64, 0, len(p.Count))
+	ratios := make([]float64, 0, len(p.Count))
 	for at, n := range p.Count {
 		if l.times[at] -= max(l.packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
-			squares = append(squares, l.times[at]*l.times[at]/n)
+			ratios = append(ratios, p.Sum[at]/n)
+		}
+	}
+	slices.Sort(ratios)
+	explained, raw := ratios[:0:0], ratios[:0:0] // the flows' means may bend to slow packets that are not theirs
+	for at, n := range p.Count {
+		if n > 0 && !p.Unusable[at] {
+			off := p.Sum[at]/n - ratios[len(ratios)/2]
+			explained, raw = append(explained, l.times[at]*l.times[at]/n), append(raw, off*off*n)
 		}
 	}
 	rests := slices.Clone(l.packets)
-	slices.Sort(squares)
-	slices.Sort(rests)
+	for _, sorted := range [][]float64{explained, raw, rests} {
+		slices.Sort(sorted)
+	}
 	// The deviations that normal distributions of the same middle would have.
 	l.usual, l.spread = rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
-	l.square = squares[len(squares)/2] / 0.455
+	l.square = min(explained[len(explained)/2], raw[len(raw)/2]) / 0.455
 	return l
 }
 
@@ -263,14 +273,13 @@ func leftOf(p *joint.Problem, r *joint.Result, mean float64) left {
 //   - What was filled in: a flow may not have waited longer when others did, or may have
 //     waited twice as much longer. One that lost far more than others is not like them.
 //   - Packets that were sent before the tables in which they came, long ago.
-//   - Times that no flow's mean explains, beyond chance: these are of rare slow packets,
-//     and nobody knows whose.
+//   - Times that no flow's mean explains, beyond what most counters are off: these are of rare
+//     slow packets, and nobody knows whose.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 	left, all := leftOf(p, r, mean), &d.common.scatter
 	missed := d.common.late.missed()
-	drawn := all.more / max(all.weights*all.packets, 1) // variance of the mean of all
 	for f, n := range p.Packets {
 		k := cellSums{variance: p.Doubt[f] * p.Doubt[f]}
 		for _, at := range cellsOf(p, f) {
@@ -301,7 +310,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
 		hidden := max(missed, k.far+2*math.Sqrt(k.farther)) / studentQuantile
 		filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
-		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + drawn + filled*filled + rounding(d.config.unit())/n +
+		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n +
 			(k.strange+far*far*k.more*k.more)/(n*n))
 	}
 }
@@ -329,7 +338,7 @@ func (k *cellSums) add(c *difference, p *joint.Problem, left *left, at uint32, o
 		k.off += math.Abs(float64(c.filling)-float64(c.filled)*mean) / n
 		k.usable++
 		if square := left.times[at] * left.times[at]; square > 16*left.square*n {
-			part := min(own/n, 1)
+			part := own / max(n, n-left.packets[at])
 			k.strange += part * (1 - part) * square
 		}
 	}

@@ -34,10 +34,10 @@
 // flow's, and those of others as noise. It is exact however many packets cross the cuts of
 // the clock. Where a packet was lost, the flow's other counters stand for this one. Given
 // the flow's number of packets, as flow records have it, the mean follows. A record that
-// the counters contradict is refused. Of packets that take more than eight epochs only
-// their number is known, and intervals have upper ends as if they were under way since the window
-// began: choose a Period of at least an eighth of the greatest delay. Answers are about the packets
-// that came in the window.
+// the counters contradict is refused. Answers are about the packets that came in the window.
+// Of those that take more than eight epochs only their number is known, and intervals have
+// upper ends as if they were under way since the window began: choose a Period of at least an
+// eighth of the greatest delay.
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer for an
 // elephant that loses packets in all of its counters. A query weighs them and the counters
@@ -63,9 +63,7 @@
 //     A record that is wrong by less than what others put into the flow's counters looks
 //     right: what it is off by in packets, the mean is off by in its distance from all packets'.
 //
-// # What it cannot measure
-//
-// COLATE cannot tell the order of packets. Where a small flow's counters hold mostly the
+// It cannot tell the order of packets. Where a small flow's counters hold mostly the
 // delays of others, [Result.MeanInterval] is wide; so it is where heavy loss hides packets
 // that take longer than an epoch.
 //
@@ -73,14 +71,7 @@
 //
 // M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow
 // Latency Measurement without Packet Probing and Time Stamping, SIGMETRICS
-// 2014. Package colate/paper is as in the paper. SPEC.md describes the files.
-//
-//	paper        here                               where
-//	n            Config.Counters                    §3.1
-//	m            Config.PerFlow                     §3.1
-//	b            Config.Bits                        §3.1
-//	C_X          the counters of a [Recorder]       §3.1
-//	H(f, j)      position                           §3.1
-//	j            chosen by the packet's digest      §3.1
-//	p_f          FlowRecord.Packets                 §4.1
+// 2014. Package colate/paper is as in the paper, and names its symbols. SPEC.md describes the
+// files. In a [Config], Counters is the paper's n, PerFlow its m, and Bits its b (§3.1); a flow's
+// counter j is at its H(f, j).
 package colate

@@ -129,19 +129,16 @@ func newQuery(p Path, from, to int64) (*query, error) {
 	}
 	q.later = q.ahead()
 	period := int64(0)
-	for _, margin := range []bool{false, true} { // and the epochs that settle what was on its way at the ends
-		from, to, found := from, to, []foundEntry(nil)
-		if margin {
-			from, to = later64(from, -max(ahead*period, q.delay)), later64(to, max(ahead*period, q.delay))
-		}
+	for margin := range int64(2) { // and the epochs that settle what was on its way at the ends
+		margin *= max(ahead*period, q.delay)
+		q.found = q.found[:0]
 		for i := range q.readers {
 			later := int64(i) * q.later
-			for _, e := range q.readers[i].store.find(later64(from, later), later64(to, later)) {
-				found = append(found, q.placed(i, e))
+			for _, e := range q.readers[i].store.find(later64(from, later-margin), later64(to, later+margin)) {
+				q.found = append(q.found, q.placed(i, e))
 				period = max(period, e.end-e.start)
 			}
 		}
-		q.found = found
 	}
 	slices.SortStableFunc(q.found, func(a, b foundEntry) int { return cmp.Compare(a.near.start, b.near.start) })
 	readable := false
@@ -177,13 +174,10 @@ func (q *query) placed(point int, e entry) foundEntry {
 
 // later64 returns the time that is later by d, or the last or first there is.
 func later64(t, d int64) int64 {
-	if sum := t + d; (sum > t) == (d > 0) || d == 0 {
-		return sum
-	}
 	if d > 0 {
-		return math.MaxInt64
+		return min(t, math.MaxInt64-d) + d
 	}
-	return math.MinInt64
+	return max(t, math.MinInt64-d) + d
 }
 
 func (q *query) close() {
@@ -202,7 +196,7 @@ func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) err
 			k.Bytes = q.readers[0].bytes + q.readers[1].bytes
 			return err
 		}
-		counts, complete := s.start <= q.to && s.end > q.from, s.complete()
+		counts := s.start <= q.to && s.end > q.from
 		up, down, err := q.cells(s, at, order, c.table, counts)
 		if err == nil {
 			c.end(s.span, up, down, counts)
@@ -217,23 +211,17 @@ func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) err
 		if err != nil {
 			c.unread++
 		}
-		if err = cmp.Or(err, complete); err != nil {
-			k.Missing = append(k.Missing, Missing{s.start, s.end, err})
-		} else {
+		for i, point := range []string{"first", "second"} { // an empty epoch is assumed, as at the end of traffic
+			if err == nil && !slices.ContainsFunc(s.entries, func(e foundEntry) bool { return e.point == i }) {
+				err = fmt.Errorf("colate: %w: no epoch at the %s point", estimate.ErrNoSamples, point)
+			}
+		}
+		if err == nil {
 			k.Epochs++
+		} else {
+			k.Missing = append(k.Missing, Missing{s.start, s.end, err})
 		}
 	}
-}
-
-// complete reports which point has no epoch in a step, where an empty one is
-// assumed, as at the end of traffic.
-func (s *step) complete() error {
-	for i, point := range []string{"first", "second"} {
-		if !slices.ContainsFunc(s.entries, func(e foundEntry) bool { return e.point == i }) {
-			return fmt.Errorf("colate: %w: no epoch at the %s point", estimate.ErrNoSamples, point)
-		}
-	}
-	return nil
 }
 
 // next takes the next step from the entries found.
@@ -254,8 +242,7 @@ func (q *query) next() (s step, ok bool) {
 func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool) (up, down uint64, err error) {
 	packets, limit := [2]uint64{}, uint32(math.MaxUint32)
 	for i := range q.sums {
-		q.sums[i] = slices.Grow(q.sums[i][:0], len(at))[:len(at)]
-		clear(q.sums[i])
+		q.sums[i] = zeros(q.sums[i], len(at))
 	}
 	for k := range s.entries {
 		e := &s.entries[k]
@@ -295,8 +282,7 @@ func (q *query) add(e *foundEntry, at, order []uint32, counts bool) (*epochHead,
 	if !h.config.like(c) || h.config.fold > c.fold {
 		return nil, fmt.Errorf("%w: recorded with another Config", estimate.ErrMismatch)
 	}
-	q.one = slices.Grow(q.one[:0], len(at))[:len(at)]
-	clear(q.one)
+	q.one = zeros(q.one, len(at))
 	if err := r.add(h, at, order, q.one, c.fold-h.config.fold); err != nil {
 		return nil, err
 	}
@@ -308,6 +294,13 @@ func (q *query) add(e *foundEntry, at, order []uint32, counts bool) (*epochHead,
 		q.sums[e.point][j] += word
 	}
 	return h, q.samples.read(r, e, h, e.point == 1, counts, correct)
+}
+
+// zeros returns so many, in a slice that is used again.
+func zeros(s []uint64, n int) []uint64 {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }
 
 // nearWord returns a counter's word of the far point by the near clock, to half

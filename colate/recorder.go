@@ -148,10 +148,9 @@ func (r *Recorder) Merge(b *Recorder) error {
 	if err := made(r, b); err != nil {
 		return err
 	}
-	if r.config.unfolded() != b.config.unfolded() {
-		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
-	}
 	switch {
+	case r.config.unfolded() != b.config.unfolded():
+		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	case b.packets == 0:
 		return nil
 	case r.packets != 0 && r.start != b.start:

@@ -77,7 +77,7 @@ func numberOf(name string) (uint64, bool) {
 // appendFrame appends an epoch's frame, and returns its entry but for its place.
 func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	be, from := binary.BigEndian, len(dst)
-	e := entry{head: uint32(r.headSize())}
+	e := entry{head: uint32(r.config.headSize(len(r.samples)))}
 	e.start, e.end, _ = r.Span()
 	dst = append(dst, make([]byte, frameSize)...)
 	dst, _ = r.AppendBinary(dst) // which does not fail
@@ -97,10 +97,7 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	if len(head) < frameSize || string(head[:4]) != frameMagic || crc32.Checksum(head[:28], castagnoli) != be.Uint32(head[28:]) {
 		return entry{}, false
 	}
-	e := entry{
-		segment: number, offset: offset + frameSize, length: be.Uint32(head[4:]), head: be.Uint32(head[8:]),
-		start: int64(be.Uint64(head[12:])), end: int64(be.Uint64(head[20:])),
-	}
+	e := entry{number, offset + frameSize, be.Uint32(head[4:]), be.Uint32(head[8:]), int64(be.Uint64(head[12:])), int64(be.Uint64(head[20:]))}
 	return e, e.head <= e.length && int64(e.length) <= end-e.offset
 }
 
@@ -162,11 +159,11 @@ func (s *segment) forgetTail() {
 // readFull reads len(b) bytes at offset, or fails.
 func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	n, err := f.ReadAt(b, offset)
-	switch {
-	case n == len(b):
+	if n == len(b) {
 		return nil
-	case err == nil || err == io.EOF:
-		return io.ErrUnexpectedEOF
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
 	return err
 }
@@ -207,7 +204,7 @@ func (r *epochReader) open(e *entry) (*epochHead, error) {
 	}
 	h, err := openHead(data)
 	if err == nil && (h.start != e.start || h.start+h.config.Period != e.end || h.size() != int64(e.length)) {
-		return nil, fmt.Errorf("%w: frame and epoch disagree about their span or length", estimate.ErrEncoding)
+		err = fmt.Errorf("%w: frame and epoch disagree about their span or length", estimate.ErrEncoding)
 	}
 	return h, err
 }

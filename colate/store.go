@@ -45,8 +45,8 @@ type Store struct {
 	files   fileSystem
 	options StoreOptions
 
-	mu         sync.RWMutex
-	segments   []*segment // by number; the last is being written if active is open
+	mu       sync.RWMutex
+	segments []*segment // by number; the last is being written if active is open
 
 	writing sync.Mutex // guards the rest
 	lock    io.Closer
@@ -54,8 +54,8 @@ type Store struct {
 	closed  error    // why nothing can be written
 	failed  error    // the error of the sync that failed, if any
 	buffer  []byte
-	ends    [2]int64 // of the latest epochs
-	folds   [quiet]uint8
+	ends    [2]int64  // of the latest epochs
+	folds   [10]uint8 // that the latest allow, and that of the last
 	fold    uint8
 }
 
@@ -105,14 +105,11 @@ func (s *Store) load() error {
 	segments := []*segment{}
 	for _, name := range names {
 		number, ours := numberOf(name)
-		if !ours {
-			continue
-		}
 		seg := known[number]
-		if seg == nil || number >= live {
+		if ours && (seg == nil || number >= live) {
 			seg = s.loadSegment(cmp.Or(seg, &segment{number: number}))
 		}
-		if seg != nil { // its writer has not removed it
+		if ours && seg != nil { // its writer has not removed it
 			segments = append(segments, seg)
 		}
 	}
@@ -155,23 +152,16 @@ func (s *Store) Append(r *Recorder) error {
 	if err := s.check(); err != nil || r.packets == 0 {
 		return err
 	}
+	// Counters are folded as often as those of all the latest epochs can be.
+	copy(s.folds[1:], s.folds[:])
+	s.folds[0] = r.packed().config.fold
+	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
 	var e entry
-	s.buffer, e = appendFrame(s.buffer[:0], s.pack(r))
+	s.buffer, e = appendFrame(s.buffer[:0], r.folded(s.fold))
 	if err := s.write(e); err != nil {
 		return fmt.Errorf("colate: %w", err)
 	}
 	return s.warn(r)
-}
-
-// quiet is the number of epochs with few packets after which counters are folded.
-const quiet = 10
-
-// pack folds an epoch's counters as often as those of all the latest can be.
-func (s *Store) pack(r *Recorder) *Recorder {
-	copy(s.folds[1:], s.folds[:])
-	s.folds[0] = r.packed().config.fold
-	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
-	return r.folded(s.fold)
 }
 
 // warn returns an error if an epoch has so many packets that next to none of
@@ -182,10 +172,7 @@ func (s *Store) warn(r *Recorder) error {
 	delay := float64(cmp.Or(s.options.Delay, min(second, c.Period/60)))
 	load := float64(r.packets) / float64(c.counters())
 	way := load * delay / float64(c.Period)
-	switch {
-	case c.forSamples():
-		return nil
-	case way <= mostOnTheWay && load <= math.Ldexp(1, int(c.CountBits)-1) && load*delay <= largestSum(c):
+	if c.forSamples() || way <= mostOnTheWay && load <= math.Ldexp(1, int(c.CountBits)-1) && load*delay <= largestSum(c) {
 		return nil
 	}
 	return fmt.Errorf("colate: %w: the epoch from %d on has %.3g packets a counter, %.2g on their way at a time if they take %.3g s",
@@ -198,7 +185,14 @@ func (s *Store) write(e entry) error {
 	if s.failed != nil {
 		return s.failed
 	}
-	if err := s.retain(); err != nil {
+	before, most := int64(math.MinInt64), int64(math.MaxInt64)
+	if s.options.Age > 0 {
+		before = later64(min(s.ends[0], s.ends[1]), -s.options.Age)
+	}
+	if s.options.Bytes > 0 {
+		most = s.options.Bytes - int64(len(s.buffer))
+	}
+	if _, err := s.drop(before, most); err != nil {
 		return fmt.Errorf("removing old segments: %w", err)
 	}
 	if s.active != nil && s.full(e) {
@@ -211,11 +205,11 @@ func (s *Store) write(e entry) error {
 			return fmt.Errorf("beginning a segment: %w", err)
 		}
 	}
+	seg := s.last()
 	if n, err := s.active.Write(s.buffer); err != nil {
 		return fmt.Errorf("appending to a segment: %w", errors.Join(err, s.takeBack(int64(n), err)))
 	}
 	s.mu.Lock()
-	seg := s.last()
 	e.segment, e.offset, e.length = seg.number, seg.size+frameSize, uint32(len(s.buffer)-frameSize)
 	seg.entries = append(seg.entries, e)
 	seg.size += int64(len(s.buffer))
@@ -229,12 +223,11 @@ func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
 // full reports whether the active segment ends before an epoch.
 func (s *Store) full(e entry) bool {
 	seg, age := s.last(), s.options.Age
-	if len(seg.entries) > 0 && age > 0 {
-		if apart := e.end - seg.entries[0].start; apart > age/8 || -apart > age/8 {
-			return true
-		}
+	apart := int64(0)
+	if len(seg.entries) > 0 {
+		apart = e.end - seg.entries[0].start
 	}
-	return seg.size >= s.options.segmentBytes
+	return seg.size >= s.options.segmentBytes || age > 0 && max(apart, -apart) > age/8
 }
 
 // synced returns err. If it is not nil, nobody can tell what the disk has.
@@ -281,8 +274,7 @@ func (s *Store) begin() error {
 // complete closes the active segment.
 func (s *Store) complete() (err error) {
 	if s.active != nil {
-		err = s.active.Close()
-		s.active = nil
+		err, s.active = s.active.Close(), nil
 	}
 	return errors.Join(err, s.failed)
 }
@@ -307,11 +299,7 @@ func (s *Store) DropBefore(t int64) (int, error) {
 	if err := s.check(); err != nil {
 		return 0, err
 	}
-	epochs, err := s.drop(t, math.MaxInt64)
-	if err != nil {
-		err = fmt.Errorf("colate: %w", err)
-	}
-	return epochs, err
+	return s.drop(t, math.MaxInt64)
 }
 
 // check returns why the store can't be written.
@@ -320,19 +308,6 @@ func (s *Store) check() error {
 		return errUnopened
 	}
 	return s.closed
-}
-
-// retain removes what is older, or more, than the options allow.
-func (s *Store) retain() error {
-	before, most := int64(math.MinInt64), int64(math.MaxInt64)
-	if age := s.options.Age; age > 0 {
-		before = later64(min(s.ends[0], s.ends[1]), -age)
-	}
-	if s.options.Bytes > 0 {
-		most = s.options.Bytes - int64(len(s.buffer))
-	}
-	_, err := s.drop(before, most)
-	return err
 }
 
 // drop removes the segments whose epochs all ended by a time, and the oldest

@@ -33,7 +33,6 @@ import (
 
 func main() { programs.Main("colate", run) }
 
-// options are those of all commands.
 type options struct {
 	dir, flow string
 	captures  [2]string
@@ -243,7 +242,7 @@ func (o *options) query(ctx context.Context, rows *programs.Rows) error {
 	for _, m := range slices.Concat(path.Up.Summary().Missing, path.Down.Summary().Missing, coverage.Missing) {
 		rows.Printf("missing: %v\n", m.Err)
 	}
-	rows.Printf("%d pairs of epochs, %d bytes read; %d of %d flows have an answer\n", coverage.Epochs, coverage.Bytes, len(answers), len(found))
+	rows.Printf("%d epochs, %d bytes read; %d of %d flows have an answer\n", coverage.Epochs, coverage.Bytes, len(answers), len(found))
 	for _, a := range answers {
 		rows.Printf("%10s  %-23s %7.0f packets  %s\n", hoplag.Format(a.Mean), programs.Between(a.MeanInterval95), a.Packets, a.Flow)
 	}
