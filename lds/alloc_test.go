@@ -6,6 +6,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/compiler"
 )
 
 func TestNothingAllocates(t *testing.T) {
@@ -62,5 +63,13 @@ func TestZeroValuesPanic(t *testing.T) {
 			}()
 			f()
 		}()
+	}
+}
+
+// TestUpdateIsInlined: Update is one call, to add, and that makes none.
+func TestUpdateIsInlined(t *testing.T) {
+	compiler.Look(t).WantInlined(t, "(*Sketch).Update", "(*cell).add", "split", "flowWord", "home", "tally", "sampling")
+	if !newSketch(DefaultConfig).quick {
+		t.Error("DefaultConfig does not take a short path")
 	}
 }

@@ -34,8 +34,12 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	}
 	cells := newPairs(up, down, nil)
 	d := decoding{Config: &up.config, at: cells.at, around: float64(cells.around.delay), single: cells.single}
+	twice := false // in any cell
+	for i := range up.cells {
+		twice = twice || copied(uint64(up.cells[i].count()), uint64(down.cells[i].count()))
+	}
 	d.late = func(f hashing.Flow, _ float64) float64 {
-		if r := (Result{Sent: up.Packets(f), Received: down.Packets(f)}); r.copied() {
+		if twice && copied(up.Packets(f), down.Packets(f)) {
 			return math.Inf(1)
 		}
 		return 0
@@ -50,8 +54,7 @@ type decoding struct {
 	at     func(cell int) content
 	around float64
 	single float64 // variance of the time of one packet
-	// late returns how far a flow's mean may be off by what comes late and what ends owe, or +Inf if
-	// that, or copies, hide it.
+	// late returns how far a flow's mean may be off by what comes late and what ends owe, +Inf if that or copies hide it.
 	late func(f hashing.Flow, packets float64) float64
 }
 

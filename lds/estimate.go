@@ -87,7 +87,7 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	if !v.read(&result) {
 		return result, errNoSamples
 	}
-	if result.copied() {
+	if copied(result.Sent, result.Received) {
 		result.MeanError = math.Inf(1)
 	}
 	result.Mean += float64(cells.around.delay)
@@ -97,10 +97,7 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 
 // copied reports whether more packets came than were sent, beyond those that cross the ends of
 // intervals. The others are a choice if copies are those of slow packets.
-func (r *Result) copied() bool {
-	const most = 0.05 // of the packets
-	return float64(r.Received) > (1+most)*float64(r.Sent)
-}
+func copied(sent, received uint64) bool { return float64(received) > 1.05*float64(sent) }
 
 // read sets the mean, beyond the centre, and all that goes with it, from the best
 // of the flow's cells: the least loaded, where one that lost packets counts as

@@ -1,6 +1,7 @@
 package lds
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -171,5 +172,85 @@ func (w *width) judge(t *testing.T, name string, large bool) {
 	most := map[string]float64{"crowded": 5.5, "default": 10}[strings.TrimSuffix(name, ", lognormal packets, loss 0, class 2")]
 	if most > 0 && wide > most || strings.Contains(name, "large flows are slow") && rest > 1.2 {
 		t.Errorf("%s: half-width %.3g times the error, %.2f of it would do", name, wide, rest)
+	}
+}
+
+// What Estimate says of itself allows no narrower intervals for flows of 100 to 999 packets where two rows sample: were 95 %
+// to hold of the flows of each size in each fifth of these answers, by how sure they say to be, the median would be wider.
+func TestNoOtherWidthsAreNarrower(t *testing.T) {
+	c := DefaultConfig
+	c.Columns = 1200
+	up, down := mustNew(t, c), mustNew(t, c)
+	keys, packets, means := laws["lognormal packets"].obey(5, []*Sketch{up}, []*Sketch{down}, 10_000, 0)
+	var classes [6][][3]float64 // half-width by the mean that was told, and by the true one; the error by the half-width
+	for i, f := range keys {
+		if r, err := Estimate(up, down, f); err == nil && packets[i] >= 10 && r.MeanError > 1 {
+			half, class := r.MeanInterval(0.95).High-r.Mean, int(math.Log10(float64(packets[i])))
+			classes[class] = append(classes[class], [3]float64{half / math.Abs(r.Mean), half / means[i], math.Abs(r.Mean-means[i]) / half})
+		}
+	}
+	flows := classes[2]
+	slices.SortFunc(flows, func(a, b [3]float64) int { return cmp.Compare(a[0], b[0]) })
+	var now, other, errs []float64
+	for n, factor := len(flows)/5, 0.0; len(flows) >= n; flows, factor = flows[n:], 0 {
+		for _, class := range classes {
+			var ratios []float64
+			for _, x := range class {
+				if flows[0][0] <= x[0] && x[0] <= flows[n-1][0] {
+					ratios = append(ratios, x[2])
+				}
+			}
+			if len(ratios) >= 20 {
+				factor = max(factor, at(0.95, ratios))
+			}
+		}
+		for _, x := range flows[:n] {
+			now, other, errs = append(now, x[1]), append(other, factor*x[1]), append(errs, x[1]*x[2])
+		}
+	}
+	is, may := at(0.5, now)/at(0.5, errs), at(0.5, other)/at(0.5, errs)
+	if t.Logf("half-width %.3g times the error, %.3g to hold for flows of each size", is, may); is > 1.1*may {
+		t.Errorf("half-widths are %.3g times the error, and might be %.3g", is, may)
+	}
+}
+
+// TestZeroWidthIsExact: where cells are half empty, an interval without a width means
+// that the flow is alone in its cells, and nearly all of few flows have one. A single row
+// proves nothing. The control: some answers with a width are wrong, near empty cells too.
+func TestZeroWidthIsExact(t *testing.T) {
+	one := lossless
+	one.Rows, one.Rates = 1, [MaxRows]float64{1}
+	for _, test := range []struct {
+		c     Config
+		exact float64 // of 20 flows, at least
+	}{{lossless, 0.99}, {DefaultConfig, 0.9}, {one, 0}} {
+		test.c.Columns = 600
+		off := 0
+		for _, flows := range []int{20, 60, 300} {
+			exact, all := 0.0, 0.0
+			for seed := range uint64(1200 / flows) {
+				up, down := mustNew(t, test.c), mustNew(t, test.c)
+				keys, _, means := laws["lognormal sizes"].obey(seed, []*Sketch{up}, []*Sketch{down}, flows, 0)
+				for k, want := range means {
+					r, err := Estimate(up, down, keys[k])
+					i, wrong := r.MeanInterval(0.95), math.Abs(r.Mean-want) > 1e-9*want
+					switch narrow := i.High-i.Low < 1e-6*want; {
+					case err != nil || narrow && wrong:
+						t.Errorf("%d rows, %d flows: %v, %v, want %v", test.c.Rows, flows, i, err, want)
+					case narrow:
+						exact++
+					case wrong:
+						off++
+					}
+					all++
+				}
+			}
+			if t.Logf("%d rows, %d flows: %.3f exact", test.c.Rows, flows, exact/all); flows == 20 && exact < test.exact*all {
+				t.Errorf("%d rows: %.3f exact, want %v", test.c.Rows, exact/all, test.exact)
+			}
+		}
+		if off == 0 {
+			t.Errorf("%d rows: no answer was wrong", test.c.Rows)
+		}
 	}
 }

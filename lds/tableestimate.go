@@ -51,7 +51,7 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	// Packets that are in no cell that was read: of the held ones a random part, and those before it was admitted:
 	// a geometric number, of twice its mean's square on average, and √3 deviations off if delays rise steadily.
 	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
-	if result.copied() {
+	if copied(result.Sent, result.Received) {
 		result.MeanError = math.Inf(1)
 	} else {
 		result.MeanError = math.Sqrt(b.variance(f, &own, farDegrees, left) + b.variance(f, &own, nearDegrees, 6*early*early))
@@ -127,9 +127,8 @@ const nearDegrees, farDegrees = 128, 2048
 // variance returns so much of that of the delays of the packets of flow f, by so many degrees. Its own cells are
 // at most three, so other flows tell it, of its bucket and those that follow, and its own
 // cells only if they say more. If hardly any flow has two cells, the flows' means tell it: they
-// are as far apart as means of so few packets, or farther. The packets of a flow that differs
-// from others may be as far from each other as it is from them. It is infinite if there is
-// too little to go by.
+// are as far apart as means of so few packets, or farther. The packets of a flow that differs from others may be
+// as far from each other as it is from them. It is infinite if there is too little to go by.
 func (b *tableBucket) variance(f hashing.Flow, own *heldSum, enough, part float64) float64 {
 	if part == 0 {
 		return 0
