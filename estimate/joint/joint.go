@@ -8,82 +8,70 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Problem is what one interval of a shared synopsis says about the mean
-// delays of all its flows: cells that many flows share and, for each flow, the
-// cells that its packets fell in and the number of its packets.
+// A Problem is what one interval of a shared synopsis says about the mean delays of all its flows: cells that many flows
+// share and, for each flow, the cells that its packets fell in and the number of its packets.
 //
-// A flow's cells come in Rows runs of CellsPerRow. Each packet of the flow
-// fell in one cell of each run. A hash of the packet chose the cell evenly,
-// and independently from run to run. An LDS has its rows and the length of the
-// virtual LDA; COLATE has one row of m counters. The caller numbers cells of
-// different rows apart (row × columns + column). A cell that occurs more than
-// once in a run gets more than one share.
+// A flow's cells come in Rows runs of CellsPerRow. Each packet of the flow fell in one cell of each run. A hash of the
+// packet chose the cell evenly, and independently from run to run. An LDS has its rows and the length of the virtual LDA;
+// COLATE has one row of m counters. The caller numbers cells of different rows apart (row × columns + column). A cell that
+// occurs more than once in a run gets more than one share.
 //
-// List all flows of the interval. Packets of unlisted flows count as
-// independent packets of unknown flows, which understates what one large
-// unlisted flow does to its cells.
+// List all flows of the interval. Packets of unlisted flows count as independent packets of unknown flows, which
+// understates what one large unlisted flow does to its cells.
 //
 // Solving only reads a Problem, so several goroutines may solve it at once.
 type Problem struct {
-	// Sum holds, for each cell, the sum of the delays of its packets in
-	// nanoseconds: the receiver's sum minus the sender's, up to 10^30.
+	// Sum holds, for each cell, the sum of the delays of its packets in nanoseconds: the receiver's sum minus the sender's,
+	// up to 10^30.
 	Sum []float64
-	// Count holds, for each cell, the number of its packets. Nil means that
-	// cells do not count; the estimates are then considerably worse.
+	// Count holds, for each cell, the number of its packets. Nil means that cells do not count; the estimates are then
+	// considerably worse.
 	Count []float64
-	// Unusable marks cells that must not be believed, because one of their
-	// packets was lost or reordered out of the interval. Nil means that all
-	// are usable.
+	// Unusable marks cells that must not be believed, because one of their packets was lost or reordered out of the
+	// interval. Nil means that all are usable.
 	Unusable []bool
 
-	// Variance holds, for each cell, that of the error of Sum. Nil means that
-	// sums are exact.
+	// Variance holds, for each cell, that of the error of Sum. Nil means that sums are exact.
 	Variance []float64
 
 	Rows        int // number of cells that each packet fell in, 1 or more
 	CellsPerRow int // number of cells of a row that a flow's packets are spread over, 1 or more
-	// Rates holds, for each row, the fraction of all packets recorded in it,
-	// sampled by a hash of the packet: 10^-9 to 1. Nil means all packets.
+	// Rates holds, for each row, the fraction of all packets recorded in it, sampled by a hash of the packet: 10^-9 to 1.
+	// Nil means all packets.
 	Rates []float64
 
-	// Packets holds, for each flow, the number of its packets before any
-	// sampling, known or decoded, 10^-9 to 10^18. Its length is the number of
-	// flows. A flow may have 0 packets; it gets the prior.
+	// Packets holds, for each flow, the number of its packets before any sampling, known or decoded, 10^-9 to 10^18. Its
+	// length is the number of flows. A flow may have 0 packets; it gets the prior.
 	Packets []float64
-	// Doubt holds, for each flow, the standard deviation of the error of
-	// Packets if they were decoded. Errors are assumed independent from flow
-	// to flow. Nil means that Packets are exact.
+	// Doubt holds, for each flow, the standard deviation of the error of Packets if they were decoded. Errors are assumed
+	// independent from flow to flow. Nil means that Packets are exact.
 	Doubt []float64
-	// Cells holds Rows × CellsPerRow cell indices for each flow. Those of flow
-	// f begin at f × Rows × CellsPerRow, row by row.
+	// Cells holds Rows × CellsPerRow cell indices for each flow. Those of flow f begin at f × Rows × CellsPerRow, row by
+	// row.
 	Cells []uint32
 }
 
 // Options tunes [Problem.Solve]. The zero value is a good choice.
 type Options struct {
-	// MaxIterations limits one linear solve; 0 means 1,000. Reaching it is not
-	// an error: see Result.Converged.
+	// MaxIterations limits one linear solve; 0 means 1,000. Reaching it is not an error: see Result.Converged.
 	MaxIterations int
 	tolerance     float64 // of the iteration, for tests; 0 means enough
 	// MeansOnly leaves StdDev out, which saves half the time or more.
 	MeansOnly bool
-	// Progress, if not nil, is called from the solving goroutine after every
-	// iteration with the fraction of the work done, from 0 to 1. It never
-	// falls, and ends at 1.
+	// Progress, if not nil, is called from the solving goroutine after every iteration with the fraction of the work done,
+	// from 0 to 1. It never falls, and ends at 1.
 	Progress func(done float64)
 }
 
 // A Result holds a mean delay for every flow.
 type Result struct {
-	// Mean holds, for each flow, the estimated mean delay of the packets that
-	// it sent, in nanoseconds.
+	// Mean holds, for each flow, the estimated mean delay of the packets that it sent, in nanoseconds.
 	Mean []float64
-	// StdDev holds, for each flow, the expected root mean square error of
-	// Mean, in nanoseconds. It is nil with Options.MeansOnly.
+	// StdDev holds, for each flow, the expected root mean square error of Mean, in nanoseconds. It is nil with
+	// Options.MeansOnly.
 	StdDev []float64
-	// Usable holds, for each flow, the number of usable cells that hold its
-	// packets, up to 65,535. If it is 0 nothing is known about the flow, and
-	// Mean is that of all flows.
+	// Usable holds, for each flow, the number of usable cells that hold its packets, up to 65,535. If it is 0 nothing is
+	// known about the flow, and Mean is that of all flows.
 	Usable []uint16
 	// Packets holds those of the Problem, known or decoded.
 	Packets []float64
@@ -92,18 +80,15 @@ type Result struct {
 	Converged  bool // whether more of them would change little
 }
 
-// degrees are the degrees of freedom of MeanInterval's Student distribution.
-// The errors of small flows have the skew and the modes of the delays
-// themselves, of which only two moments are known: if packets are either fast
-// or slow, normal quantiles for 95 % cover some 90 % of the flows of one
-// packet. This is a margin, not a derivation; it widens the 95 % interval by
-// 31 %.
+// degrees are the degrees of freedom of MeanInterval's Student distribution. The errors of small flows have the skew and
+// the modes of the delays themselves, of which only two moments are known: if packets are either fast or slow, normal
+// quantiles for 95 % cover some 90 % of the flows of one packet. This is a margin, not a derivation; it widens the 95 %
+// interval by 31 %.
 const degrees = 5
 
-// MeanInterval returns the interval of flow f's mean at the given confidence,
-// between 0 and 1. It extends to both sides by as many deviations as Student's
-// distribution with 5 degrees of freedom says (2.57 at 95 %). It is unbounded
-// for a flow without a usable cell, and without StdDev.
+// MeanInterval returns the interval of flow f's mean at the given confidence, between 0 and 1. It extends to both sides by
+// as many deviations as Student's distribution with 5 degrees of freedom says (2.57 at 95 %). It is unbounded for a flow
+// without a usable cell, and without StdDev.
 func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 	if r.Usable[f] == 0 || r.StdDev == nil {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
@@ -111,32 +96,25 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, degrees, confidence)
 }
 
-// Solve estimates the mean delay of every flow from all cells at once: the
-// linear estimate of least expected square error.
+// Solve estimates the mean delay of every flow from all cells at once: the linear estimate of least expected square error.
 //
-// It first guesses every flow's delay above the smallest, by letting cells and
-// flows agree on factors. Then it solves with variances in proportion to the
-// squares of the guesses: in captured traffic, where delays are a microsecond for
-// most flows and milliseconds for others, one variance for all would leave errors
-// many times the delay of a fast one. Finally it scales StdDev by how far cells are
-// from what the others say, by the same factor for flows of similar size of which
+// It first guesses every flow's delay above the smallest, by letting cells and flows agree on factors. Then it solves with
+// variances in proportion to the squares of the guesses: in captured traffic, where delays are a microsecond for most flows
+// and milliseconds for others, one variance for all would leave errors many times the delay of a fast one. Finally it
+// scales StdDev by how far cells are from what the others say, by the same factor for flows of similar size of which
 // equally much is known.
 //
-// Solve has limits. It guesses a flow of few packets among many in all its
-// cells near the typical delay of its size, with a deviation as wide as delays
-// are apart. A flow without a usable cell gets the mean of all. Flows that
-// lost packets, and so their cells, are often those that waited longest, which
-// no deviation knows. Without counts Solve takes delays to be above 0, so a
-// clock offset must be small. A delay that one packet in thousands has is in
-// no deviation of a flow without such a packet.
+// Solve has limits. It guesses a flow of few packets among many in all its cells near the typical delay of its size, with a
+// deviation as wide as delays are apart. A flow without a usable cell gets the mean of all. Flows that lost packets, and so
+// their cells, are often those that waited longest, which no deviation knows. Without counts Solve takes delays to be above
+// 0, so a clock offset must be small. A delay that one packet in thousands has is in no deviation of a flow without such a
+// packet.
 //
-// It holds about 10 numbers per flow, 10 per cell, and 8 bytes per entry of
-// Cells, and takes time in proportion to Cells. Nothing is random: the same
-// problem gives the same bits on the same machine.
+// It holds about 10 numbers per flow, 10 per cell, and 8 bytes per entry of Cells, and takes time in proportion to Cells.
+// Nothing is random: the same problem gives the same bits on the same machine.
 //
-// It returns [estimate.ErrConfig] if the problem's slices do not fit each
-// other or hold a value out of range, [estimate.ErrNoSamples] if no flow has a
-// packet in a usable cell, and the context's error once the context is done.
+// It returns [estimate.ErrConfig] if the problem's slices do not fit each other or hold a value out of range,
+// [estimate.ErrNoSamples] if no flow has a packet in a usable cell, and the context's error once the context is done.
 func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if err := p.validate(); err != nil {
 		return Result{}, err
@@ -216,8 +194,7 @@ func (s *solver) mark(r *Result) {
 	}
 }
 
-// The fourth powers of numbers beyond these need not fit a float64. No sum of
-// delays of 64 bits, and no count, comes near.
+// The fourth powers of numbers beyond these need not fit a float64. No sum of delays of 64 bits, and no count, comes near.
 const (
 	mostSum      = 1e30 // ns
 	mostPackets  = 1e18

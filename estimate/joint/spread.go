@@ -163,7 +163,6 @@ func (s *solver) deviations(v []float64, told []float32, mean []float64) []float
 		flows[s.class[f]]++
 	}
 	for f, left := range v {
-		w := s.Packets[f]
 		if left == 0 {
 			v[f] = math.Sqrt(s.square(f))
 			continue
@@ -175,12 +174,26 @@ func (s *solver) deviations(v []float64, told []float32, mean []float64) []float
 		}
 		d := alike*factor*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
 		if s.Doubt != nil {
-			off := s.Doubt[f] / w * (mean[f] - s.base)
-			d += off * off
+			d += s.miscounted(f, mean[f])
 		}
 		v[f] = math.Sqrt(d)
 	}
 	return v
+}
+
+// miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that are
+// not its own have the mean of the others there, and took time.
+func (s *solver) miscounted(f int, mean float64) float64 {
+	w, doubt, squares, cells := s.Packets[f], s.Doubt[f], 0.0, 0.0
+	for i, c := range s.run(f) {
+		if part := s.of(f*s.width + i); s.trust[c] > 0 && s.Count != nil {
+			others := (s.Sum[c] - s.Count[c]*mean) / max(s.Count[c]-w*part, doubt*part, 1)
+			squares += others * others
+			cells++
+		}
+	}
+	own := mean - s.base
+	return doubt / w * doubt / w * (own*own + squares/max(cells, 1))
 }
 
 // alike returns by what factor variances are larger where a row's cells are
