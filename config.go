@@ -156,7 +156,6 @@ func (k Key) String() string { return "(secret)" }
 // MarshalText says that there is a secret.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// text returns the secret, "" if there is none.
 func (k Key) text() string {
 	if k == (Key{}) {
 		return ""

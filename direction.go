@@ -89,7 +89,6 @@ func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
 	d.put(entry{time: d.clock.now(), packet: d.Packet(id), flow: flow})
 }
 
-// put logs a packet.
 func (d *Direction) put(e entry) {
 	h := d.pool.Get().(*handle)
 	h.log.append(e)
@@ -293,7 +292,6 @@ func (s *shard) rotate(cut int64, total *tally) (_ *tally, late uint32) {
 	return total, late
 }
 
-// rotate is that of all shards.
 func (d *Direction) rotate(cut int64) (total *tally, late uint32) {
 	for _, s := range d.shards {
 		t, n := s.rotate(cut, total)
@@ -338,7 +336,7 @@ func (p *pile) add(c *Config, entries []entry) {
 // A tally adds up the packets of one direction between two cuts.
 type tally struct {
 	all   *lda.Sparse
-	flows *flowTable // nil without Config.Flows
+	flows *flowTable
 	cells lda.Config
 }
 
@@ -350,27 +348,19 @@ var borrowed sync.Pool
 // to be given back.
 func borrowTally(c *Config) *tally {
 	t, ok := borrowed.Get().(*tally)
-	if !ok || t.cells != c.Cells || (t.flows == nil) != (c.Flows == 0) {
-		t = &tally{all: must(lda.NewSparse(c.Cells)), cells: c.Cells}
-		if c.Flows > 0 {
-			t.flows = newFlowTable(c.Flows)
-		}
+	if !ok || t.cells != c.Cells {
+		t = &tally{must(lda.NewSparse(c.Cells)), newFlowTable(0), c.Cells}
 	}
-	if t.flows != nil {
-		t.flows.most = c.Flows
-	}
+	t.flows.most = c.Flows
 	return t
 }
 
-// giveBack empties a tally that was borrowed, if it is not nil.
 func (t *tally) giveBack() {
 	if t == nil {
 		return
 	}
 	t.all.Reset()
-	if t.flows != nil {
-		t.flows.reset()
-	}
+	t.flows.reset()
 	borrowed.Put(t)
 }
 
@@ -385,7 +375,7 @@ func (t *tally) add(entries []entry) {
 	for i := range entries {
 		e := &entries[i]
 		t.all.Update(e.packet, e.time)
-		if e.flow != 0 && t.flows != nil {
+		if e.flow != 0 {
 			t.flows.add(e)
 		}
 	}
@@ -393,9 +383,7 @@ func (t *tally) add(entries []entry) {
 
 func (t *tally) merge(o *tally) {
 	must(0, t.all.Merge(o.all))
-	if t.flows != nil {
-		t.flows.merge(o.flows)
-	}
+	t.flows.merge(o.flows)
 }
 
 // addPart adds what passed in one direction, from a checked record.
@@ -403,18 +391,15 @@ func (t *tally) addPart(p part) {
 	if p.packed != nil {
 		must(0, t.all.AddPacked(p.packed))
 	}
-	if t.flows != nil && p.flows != nil {
+	if p.flows != nil {
 		t.flows.merge(p.flows)
 	}
 }
 
-// shift moves all stamps by so many ns.
 func (t *tally) shift(by int64) {
 	if t == nil || by == 0 {
 		return
 	}
 	t.all.Shift(by)
-	if t.flows != nil {
-		t.flows.shift(by)
-	}
+	t.flows.shift(by)
 }

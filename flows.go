@@ -62,7 +62,7 @@ func (t *flowTable) row(f hashing.Flow) *flowRow {
 	if r := t.rows[f]; r != nil {
 		return r
 	}
-	if placeOf(f) > t.limit {
+	if placeOf(f) > t.limit || t.most == 0 {
 		return nil
 	}
 	t.rows[f] = new(flowRow)
@@ -72,7 +72,6 @@ func (t *flowTable) row(f hashing.Flow) *flowRow {
 	return t.rows[f]
 }
 
-// narrow makes the limit no greater than this.
 func (t *flowTable) narrow(limit uint64) {
 	if limit < t.limit {
 		t.limit = limit
@@ -89,7 +88,6 @@ func (t *flowTable) add(e *entry) {
 	}
 }
 
-// merge adds another table.
 func (t *flowTable) merge(o *flowTable) {
 	t.narrow(o.limit)
 	for f, from := range o.rows {
@@ -103,7 +101,6 @@ func (t *flowTable) merge(o *flowTable) {
 	}
 }
 
-// shift moves all stamps by so many ns.
 func (t *flowTable) shift(by int64) {
 	for _, r := range t.rows {
 		for i := range r {
@@ -198,7 +195,6 @@ func newFlows(c *Config, begin int64, underWay bool) *flows {
 	return w
 }
 
-// end ends a report with the latest cut.
 func (w *flows) end() { w.ends = append(w.ends, w.areas.Cuts()) }
 
 // add takes what both points counted in a cut that ends at a time, by the clock of the
@@ -216,7 +212,6 @@ func (w *flows) add(up, down *flowTable, end int64) {
 	w.areas.Next(end)
 }
 
-// cut takes what both points counted of a flow.
 func (w *flows) cut(id hashing.Flow, up, down *flowTable, limit uint64) {
 	f, now, room := w.all[id], w.areas.Cuts()+1, len(w.free) > 0 || len(w.numbers) < up.most
 	switch {
@@ -238,7 +233,6 @@ func (w *flows) cut(id hashing.Flow, up, down *flowTable, limit uint64) {
 	}
 }
 
-// tally returns count and digest.
 func (c *flowCell) tally() uint64 { return uint64(c.digest)<<32 + uint64(c.count) }
 
 // enter gives a flow a number, for which there is room.

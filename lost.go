@@ -121,7 +121,6 @@ func (m *memory) add(entries []entry) {
 	}
 }
 
-// copy copies messages, as [lost.Memory.Copy] does.
 func (m *memory) copy(part []lost.Remembered, i int) int {
 	if m == nil {
 		return 0
@@ -176,12 +175,10 @@ const (
 	namesMagic = "HLPN"
 )
 
-// crypt encrypts or decrypts names.
 func (s *sealer) crypt(data, counter []byte) {
 	cipher.NewCTR(must(aes.NewCipher(s.config.derive("names"))), counter).XORKeyStream(data, data)
 }
 
-// which answers a question.
 func (p *Point) which(nonce, question []byte) ([]byte, error) {
 	trails, err := lost.DecodeTrails(question, int64(p.config.Cut))
 	if err != nil {
@@ -198,7 +195,6 @@ func (p *Point) which(nonce, question []byte) ([]byte, error) {
 	return p.seal.seal(slices.Concat(p.seal.begin(namesMagic), nonce, counter, data)), nil
 }
 
-// names decodes the answer to a question.
 func (s *sealer) names(q request, answer []byte, trails []areas.Trail, d *Direction) (lost.Names, error) {
 	r, err := s.answerTo(q, answer, namesMagic)
 	if err != nil {
@@ -379,7 +375,7 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 }
 
 // which asks the first point, or this one for messages that went back. A question
-// has as many trails as it may be long.
+// that is too long has fewer trails.
 func (f *follower) which(ctx context.Context, direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
 	p := f.point
 	if direction == back {
@@ -389,18 +385,16 @@ func (f *follower) which(ctx context.Context, direction int, trails []areas.Trai
 	if p.number(p.clock.now()) > f.compare.due()+f.compare.cuts {
 		return nil, names // exchanges are so slow that reports are late
 	}
-	n, size, unit := 0, 0, int64(p.config.Cut)
-	for ; n < len(trails); n++ {
-		if size += len(lost.AppendTrails(nil, trails[n:n+1], unit)); size > maxRequest-100 {
-			break
-		}
+	unit := int64(p.config.Cut)
+	for len(lost.AppendTrails(nil, trails, unit)) > maxRequest-100 {
+		trails = trails[:len(trails)*3/4]
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second)/2)
 	defer cancel()
 	q := newRequest(f.name, position{})
 	question := append(p.seal.begin(whichMagic), q.nonce[:]...)
-	if answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails[:n], unit))); err == nil {
-		names, _ = p.seal.names(q, answer, trails[:n], p.Direction) // or none
+	if answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails, unit))); err == nil {
+		names, _ = p.seal.names(q, answer, trails, p.Direction) // or none
 	}
-	return trails[:n], names
+	return trails, names
 }

@@ -113,14 +113,12 @@ func (p page) counter(name, help, labels string, value float64) {
 	p.add("counter", "hoplag_"+name+"_total", help, labels, value)
 }
 
-// gauge adds a value if it is known.
 func (p page) gauge(name, help, labels string, known bool, value float64) {
 	if known && !math.IsNaN(value) {
 		p.add("gauge", "hoplag_"+name, help, labels, value)
 	}
 }
 
-// write adds the metrics of a pair of points.
 func (t *totals) write(p page) {
 	labels := fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To))
 	t.paths[forth].write(p, &t.latest.Forth, labels+`,direction="forth"`)
@@ -139,7 +137,6 @@ func (t *totals) write(p page) {
 	p.gauge("clock_drift_ratio", "By how much faster the first point's clock runs.", labels, c.Known, c.Drift)
 }
 
-// write adds the metrics of a direction.
 func (t *pathTotals) write(p page, d *Delay, labels string) {
 	p.counter("packets_sent", "Packets sent of which it is known that they arrived, or did not.", labels, float64(t.sent))
 	p.counter("packets_received", "Packets that passed the point that comes second.", labels, float64(t.received))

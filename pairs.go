@@ -76,7 +76,6 @@ func newMeeting(c Config) *meeting {
 	return &meeting{seal: newSealer(c), cut: int64(c.Cut), ends: [2]end{{point: first}, {point: second}}}
 }
 
-// take takes a record of a shard of a point, and reports whether it is new.
 func (m *meeting) take(point int, shard string, r *record) (isNew bool, err error) {
 	e := &m.ends[point]
 	i := slices.IndexFunc(e.shards, func(s *source) bool { return s.name == shard })
@@ -270,7 +269,6 @@ func (m *meeting) start() bool {
 	}
 }
 
-// each calls f for all shards of both points.
 func (m *meeting) each(f func(s *source)) {
 	for _, s := range slices.Concat(m.ends[first].shards, m.ends[second].shards) {
 		f(s)

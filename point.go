@@ -126,10 +126,8 @@ func randomNumber() uint64 {
 	return binary.BigEndian.Uint64(random[:])
 }
 
-// end is when the current cut ends.
 func (p *Point) end() int64 { return (p.current + 1) * int64(p.config.Cut) }
 
-// number returns the number of the cut that a time belongs to.
 func (p *Point) number(t int64) int64 { return floorDiv(t, int64(p.config.Cut)) }
 
 // floorDiv returns a/b rounded down, for b > 0.
@@ -213,7 +211,6 @@ func (p *Point) cut() {
 	p.through, p.discard = ended, false
 }
 
-// keep adds a cut to the history and wakes those who wait for it.
 func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 	s := stored{session: p.session, step: p.step, after: p.through, through: ended, late: late, wall: p.clock.wall.Load()}
 	if total != [2]*tally{} {
@@ -326,7 +323,6 @@ func (k *keeper) write(r *colate.Recorder, left int) {
 	}
 }
 
-// close writes what there is.
 func (k *keeper) close() {
 	k.writing.Wait()
 	k.mu.Lock()
@@ -366,7 +362,6 @@ func (t *timeline) set() int64 {
 	return wall.UnixNano() - int64(now.Sub(t.base))
 }
 
-// now returns the time.
 func (t *timeline) now() int64 {
 	if t.user != nil {
 		return t.user.Now().UnixNano()

@@ -57,7 +57,6 @@ func newSealer(c Config) sealer {
 	return sealer{config: c, identity: c.identity(), key: c.derive("records")}
 }
 
-// tag returns the tag of a message.
 func (s *sealer) tag(message []byte) []byte {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(message)
@@ -96,12 +95,10 @@ var kinds = map[string]string{
 	recordMagic: "record", requestMagic: "request", replyMagic: "reply", whichMagic: "question", namesMagic: "answer",
 }
 
-// begin begins a message.
 func (s *sealer) begin(magic string) []byte {
 	return binary.BigEndian.AppendUint64(wire.Begin(nil, magic, recordVersion), s.identity)
 }
 
-// seal ends a message.
 func (s *sealer) seal(message []byte) []byte {
 	message = wire.Seal(message, 0)
 	return append(message, s.tag(message)...)
@@ -131,7 +128,7 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 		before := len(b)
 		b = t.all.AppendPacked(b, begin)
 		binary.BigEndian.PutUint32(b[sizes+8*i:], uint32(len(b)-before))
-		if t.flows != nil && len(t.flows.rows) > 0 {
+		if len(t.flows.rows) > 0 {
 			before = len(flows)
 			flows = t.flows.append(flows, begin)
 			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(flows)-before))
@@ -222,7 +219,6 @@ const (
 	readerPatience = 300e9
 )
 
-// latest returns the latest cut, or the zero value.
 func (h *history) latest() stored {
 	if len(h.cuts) == 0 {
 		return stored{}
@@ -244,7 +240,6 @@ func (h *history) add(s stored, now int64) {
 	h.forget(now)
 }
 
-// drop drops the oldest cut.
 func (h *history) drop() {
 	h.size -= storedSize + len(h.cuts[0].data)
 	h.cuts[0] = stored{}
@@ -280,7 +275,6 @@ func (h *history) read(name uint64, at position, limit int, now int64) (found []
 	return found, more
 }
 
-// after returns the index of the first cut after a position.
 func (h *history) after(at position) int {
 	for i := len(h.cuts) - 1; i >= 0; i-- {
 		if h.cuts[i].session == at.session && h.cuts[i].through <= at.through {
@@ -349,7 +343,6 @@ func (s *sealer) of(cut *stored) []byte {
 	return s.record(cut, [2]*tally{})
 }
 
-// reply encodes a reply with the records of cuts.
 func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 	size := 512
 	for i := range cuts {
@@ -370,7 +363,6 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 	return s.seal(b)
 }
 
-// answerTo opens the answer to a request or a question.
 func (s *sealer) answerTo(q request, data []byte, magic string) (wire.Reader, error) {
 	r, err := s.open(data, magic)
 	if err == nil && string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
@@ -379,7 +371,6 @@ func (s *sealer) answerTo(q request, data []byte, magic string) (wire.Reader, er
 	return r, err
 }
 
-// answered decodes the reply to a request.
 func (s *sealer) answered(q request, data []byte) (reply, error) {
 	r, err := s.answerTo(q, data, replyMagic)
 	if err != nil {

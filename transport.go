@@ -83,7 +83,6 @@ func (f *follower) wake() int64 {
 	return min(max(due, now+cut), now+max(cut, int64(time.Second)))
 }
 
-// fetch fetches what both points have.
 func (f *follower) fetch(ctx context.Context) {
 	p, here := f.point, &f.compare.meeting.ends[second]
 	p.mu.Lock()

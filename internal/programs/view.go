@@ -62,7 +62,6 @@ type news struct {
 	Age     float64  // seconds since the latest report came, or -1
 }
 
-// since returns the reports of intervals after one.
 func (v *View) since(after int64) news {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -80,7 +79,6 @@ func (v *View) since(after int64) news {
 	return n
 }
 
-// serveMetrics writes the metrics for Prometheus.
 func (v *View) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	v.metrics.ServeHTTP(w, r)
 	if v.Drops == nil {

@@ -88,7 +88,6 @@ type slot struct {
 	came, bytes    int
 }
 
-// all returns the parts that came.
 func (s *slot) all(yield func([]byte) bool) {
 	for _, part := range s.parts {
 		if len(part) > 0 && !yield(part) {

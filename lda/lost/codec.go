@@ -48,7 +48,6 @@ func (c *coder) fixed(v uint64, bytes int) uint64 {
 	return v
 }
 
-// flag returns a flag if it is set.
 func flag(set bool, flag uint64) uint64 {
 	if set {
 		return flag

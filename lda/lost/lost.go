@@ -107,8 +107,7 @@ func digest(c *lda.Config, p hashing.Packet) uint32 { return uint32(p>>32) & (1<
 type Finder struct {
 	config  lda.Config
 	trails  []areas.Trail
-	cells   []int32       // by cell: its first trail, plus 1
-	next    []int32       // by trail: the next one of the same cell, plus 1
+	cells   [][]int       // by cell: its trails
 	offered [][]candidate // by trail
 	from    int64         // of the earliest trail
 	until   int64         // of the latest
@@ -132,16 +131,16 @@ func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 		return nil, err
 	}
 	f := &Finder{config: c, trails: trails, from: math.MaxInt64, until: math.MinInt64}
-	f.next, f.offered = make([]int32, len(trails)), make([][]candidate, len(trails))
+	f.offered = make([][]candidate, len(trails))
 	for _, b := range c.Banks {
-		f.cells = append(f.cells, make([]int32, b.Rows)...)
+		f.cells = append(f.cells, make([][]int, b.Rows)...)
 	}
 	for i := range trails {
 		t := &trails[i]
 		if t.Cell < 0 || t.Cell >= len(f.cells) {
 			return nil, fmt.Errorf("lost: %w: cell %d of %d", estimate.ErrMismatch, t.Cell, len(f.cells))
 		}
-		f.next[i], f.cells[t.Cell] = f.cells[t.Cell], int32(i)+1
+		f.cells[t.Cell] = append(f.cells[t.Cell], i)
 		f.from, f.until = min(f.from, t.From), max(f.until, end(t))
 		for j := range t.Start {
 			f.from = min(f.from, t.Start[j].Sent)
@@ -150,7 +149,6 @@ func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 	return f, nil
 }
 
-// end returns when a trail ends.
 func end(t *areas.Trail) int64 {
 	if len(t.Steps) == 0 {
 		return t.From
@@ -167,10 +165,10 @@ func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 	if cell < 0 {
 		return
 	}
-	for i := f.cells[cell]; i > 0; i = f.next[i-1] {
-		trail, c := &f.trails[i-1], candidate{digest(&f.config, p), p, id, t}
+	for _, i := range f.cells[cell] {
+		trail, c := &f.trails[i], candidate{digest(&f.config, p), p, id, t}
 		if t >= trail.From && t < end(trail) || slices.ContainsFunc(trail.Start, c.is) {
-			f.offered[i-1] = append(f.offered[i-1], c)
+			f.offered[i] = append(f.offered[i], c)
 		}
 	}
 }
