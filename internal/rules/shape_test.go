@@ -97,14 +97,14 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4512, 3424},
+	".":              {4464, 3424},
 	"estimate":       {1000, 1280},
 	"estimate/areas": {2634, 544},
 	"estimate/joint": {1463, 835},
 	"estimate/clock": {1462, 988},
 	"lda":            {3058, 2994},
 	"lda/control":    {446, 950},
-	"lda/lost":       {646, 407},
+	"lda/lost":       {643, 407},
 	"lda/mplane":     {1794, 1259},
 	"lda/kernel":     {2494, 1964},
 	"lds":            {2800, 3330},
@@ -112,7 +112,7 @@ var sizes = map[string][2]int{
 	"rli":            {2900, 2722},
 	"hashing":        {1650, 2400},
 	"queue":          {2812, 2865},
-	"internal":       {1498, 2245},
+	"internal":       {1495, 2241},
 	"examples":       {5956, 4496},
 	"bench":          {9690, 3250},
 }
