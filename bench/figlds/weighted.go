@@ -33,7 +33,7 @@ type weighing [3]*method
 var weightSizes = []int{10_000, 25_000}
 
 func measureWeighted(run *experiment.Run) {
-	intervals := run.Pick(2, 5)
+	intervals := run.Pick(1, 5)
 	found := make([][]weighing, len(weightSizes)) // by size and weights
 	var configs []lds.Config
 	for s, columns := range weightSizes {
