@@ -35,8 +35,7 @@ func (c *clocks) reset(of sessions) {
 	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool { return x.of != of })
 }
 
-// sample takes the stamps of a packet at both points. The near point is the
-// second.
+// sample takes the stamps of a packet at both points. The near point is the second.
 func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
 	c.messages.add(&c.config, direction, sent, received+uint64(c.ticks[1-direction]), (cut+1)*int64(c.config.Cut))
 }
@@ -51,8 +50,7 @@ type exchange struct {
 // sessions are those of both points that a clock of theirs belongs to.
 type sessions [2]*least
 
-// leastSamples is how many of each direction's samples, those of the least delay,
-// are kept in a report for each cut.
+// leastSamples is how many of each direction's samples, those of the least delay, are kept in a report for each cut.
 const leastSamples = 4
 
 func (t *tracked) add(config *Config, direction int, sent, received uint64, near int64) {
@@ -168,8 +166,7 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 // quartz is the greatest drift that clocks are taken to have that are not known.
 const quartz = 1e-4
 
-// mostDrift is how far the rates of clocks may differ. Trackers look farther, to see
-// it where they do.
+// mostDrift is how far the rates of clocks may differ. Trackers look farther, to see it where they do.
 const mostDrift = 1e-3
 
 // tooSteep reports whether the clock certainly drifts more than it may.
@@ -212,8 +209,7 @@ func meet(a, b estimate.Interval) estimate.Interval {
 	return a
 }
 
-// roundTrip adds up the delays there and back, from which the clocks' offset
-// cancels out, but not their drift.
+// roundTrip adds up the delays there and back, from which the clocks' offset cancels out, but not their drift.
 func (r *Report) roundTrip(drift, added float64) {
 	a, b := &r.Forth, &r.Back
 	apart := drift * float64(r.Length) / 2
@@ -244,9 +240,8 @@ func (d *Delay) blur(by float64) {
 	d.DeviationInterval95.Low = max(0, d.DeviationInterval95.Low)
 }
 
-// settle corrects a delay by a reading of the middle of the report. The packets are
-// taken to be spread evenly over it; where they are not, what the clock drifts until
-// its ends is in the intervals.
+// settle corrects a delay by a reading of the middle of the report. The packets are taken to be spread evenly over it;
+// where they are not, what the clock drifts until its ends is in the intervals.
 func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
@@ -315,4 +310,42 @@ func (d *Delay) unsettle(why string, w *way) {
 	for i := range d.Flows {
 		d.Flows[i].MeanInterval95 = bound(d.Flows[i].MeanInterval95)
 	}
+}
+
+// A single is a packet that was alone in its cell, as long as its cut is not 0.
+type single struct {
+	stamp  uint64 // ambiguous if several packets look alike
+	cut    uint32 // its lowest bits
+	digest uint32
+}
+
+const (
+	ambiguous    = math.MaxUint64
+	longestDelay = 300 // for so many cuts a packet is waited for
+)
+
+func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut < longestDelay }
+
+// match finds packets that were alone in a cell at both points, whatever cuts they passed in.
+func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint64)) {
+	if up != nil {
+		up.all.Singles(func(cell int, digest uint32, stamp uint64) {
+			s := &w.sent[cell]
+			if s.recent(cut) && s.digest == digest {
+				stamp = ambiguous
+			}
+			*s = single{stamp, uint32(cut), digest}
+		})
+	}
+	if down == nil {
+		return
+	}
+	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
+		if s := &w.sent[cell]; s.recent(cut) && s.digest == digest && s.stamp != ambiguous {
+			delay := estimate.SignExtend(stamp-s.stamp+uint64(w.lag), int(w.config.Cells.SumBits))
+			w.fastest.add(delay, 0, cut*int64(w.config.Cut))
+			sample(s.stamp, stamp)
+			s.cut = 0
+		}
+	})
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A comparison makes reports from the cuts of two points: one for each
-// interval of Config.Report, in order, numbered and timed by the second
-// point's clock.
+// A comparison makes reports from the cuts of two points: one for each interval of Config.Report, in order, numbered
+// and timed by the second point's clock.
 type comparison struct {
 	config  Config
 	cuts    int64 // in a report
@@ -27,19 +26,18 @@ type comparison struct {
 	covered int64    // the latest cut in a report
 	begun   bool     // these are valid
 	since   int64    // the cut after which the session began
-	fresh   bool     // that was in the current report
 	step    error    // that a clock was set in the current report
 	of      sessions // that are compared
 	held    []held
 	waiting *pair // not yet taken
 }
 
-// held is a report that is held back, and its last cut.
+// held is a report that is held back, and the cut before its first one and its last.
 type held struct {
 	Report
-	ended int64
-	of    sessions
-	ways  [2]placing
+	after, ended int64
+	of           sessions
+	ways         [2]placing
 }
 
 func newComparison(c Config) *comparison {
@@ -116,18 +114,38 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	return c.release(), true
 }
 
-// hold is for how many cuts a report waits until it is known what was on its way
-// when it ended.
+// hold is for how many cuts a report waits until it is known what was on its way when it ended, and whether what
+// seems lost is just slow: in a young session, and while nothing has come since.
 func (c *comparison) hold() (cuts int64) {
 	for _, w := range c.ways {
 		if w.total == nil {
 			continue
 		}
-		most := int64(unsettled)
-		if !w.timed {
-			most = min(most, longestHold*c.cuts)
+		settles := min(int64(w.total.Settling())*w.cuts, unsettled)
+		if !w.timed && settles == unsettled {
+			settles = min(settles, longestHold*c.cuts)
 		}
-		cuts = max(cuts, min(int64(w.total.Settling())*w.cuts, most))
+		cuts = max(cuts, settles)
+	}
+	if len(c.held) == 0 || c.paired < c.held[0].ended+cuts {
+		return cuts
+	}
+	ended := c.held[0].ended
+	for _, w := range c.ways {
+		if (c.paired < c.since+learning || w.came <= ended) && c.paired < ended+longestHold*c.cuts && w.loses() {
+			return c.paired + 1 - ended
+		}
+	}
+	return cuts
+}
+
+// begins is for how many cuts, after a session has begun, packets come that were on their way.
+func (c *comparison) begins() int64 {
+	cuts := int64(1)
+	for _, w := range c.ways {
+		if w.total != nil {
+			cuts = max(cuts, min(settling, int64(w.total.Settling())*w.cuts), int64(w.total.Before())/int64(c.config.Cut)+1)
+		}
 	}
 	return cuts
 }
@@ -145,6 +163,9 @@ const (
 	// that it is not known, and longestHold for how many intervals a report waits then.
 	unsettled, longestHold = 90, 3
 
+	// learning is for how many cuts at most a session is watched before packets that are late are told to be lost.
+	learning = 45
+
 	// maxBehind is the number of missing reports after which they are given up.
 	maxBehind = 60
 
@@ -161,7 +182,7 @@ func (c *comparison) take(p *pair) {
 		}
 		c.clocks.reset(p.of)
 		c.of = p.of
-		c.fresh, c.since = true, p.after
+		c.since = p.after
 		if p.after+c.cuts < c.covered { // the clock was set back
 			c.current = floorDiv(p.after+1, c.cuts)
 		}
@@ -181,14 +202,13 @@ func (c *comparison) take(p *pair) {
 	c.paired = p.through
 }
 
-// end ends the current report, and begins the next one. The report is held back
-// until release.
+// end ends the current report, and begins the next one. The report is held back until release.
 func (c *comparison) end(err error) {
 	r := held{Report: Report{
 		Number: c.current, Length: c.config.Report,
 		From: c.meeting.ends[first].name, To: c.meeting.ends[second].name,
-		Begins: c.fresh, Err: cmp.Or(err, c.step),
-	}, ended: c.paired, of: c.of}
+		Err: cmp.Or(err, c.step),
+	}, after: min(c.covered, c.paired), ended: c.paired, of: c.of}
 	start := c.current * int64(c.config.Report)
 	if c.paired > c.covered {
 		r.Length, start = time.Duration(c.paired-c.covered)*c.config.Cut, (c.covered+1)*int64(c.config.Cut)
@@ -201,17 +221,18 @@ func (c *comparison) end(err error) {
 	}
 	c.held = append(c.held, r)
 	c.current = r.Number + 1
-	c.fresh, c.step = c.paired < c.since+min(settling, c.hold()), nil
+	c.step = nil
 }
 
 // release returns the first report that was held back.
 func (c *comparison) release() Report {
 	h := c.held[0]
-	r, to := h.Report, h.ended
+	r := h.Report
+	r.Begins = h.after < c.since+c.begins()
 	c.held = append(c.held[:0], c.held[1:]...)
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		c.ways[d].told = h.ways[d]
-		*into = c.ways[d].tell(c.meeting, to-int64(r.Length/c.config.Cut), to, r.Begins, len(c.held) == 0)
+		*into = c.ways[d].tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
 		} else if errors.Is(into.Err, ErrUnlike) && !c.meeting.asks && !c.config.ClocksAgree {
@@ -229,8 +250,7 @@ func (c *comparison) release() Report {
 	return r
 }
 
-// A way compares the counters of one direction. It holds nothing until something
-// passes.
+// A way compares the counters of one direction. It holds nothing until something passes.
 type way struct {
 	config    *Config
 	direction int
@@ -239,6 +259,7 @@ type way struct {
 	since     int64            // when the session began, by the sender's clock
 	end       int64            // of the latest pair compared
 	cuts      int64            // in that pair
+	came      int64            // the latest cut in which anything was received
 	idle      int              // pairs since anything passed
 	begins    bool             // the next one is the first of a session
 	err       error            // why one of them was left out of the report
@@ -268,20 +289,6 @@ type way struct {
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent []single // nil if clocks agree
 }
-
-// A single is a packet that was alone in its cell, as long as its cut is not 0.
-type single struct {
-	stamp  uint64 // ambiguous if several packets look alike
-	cut    uint32 // its lowest bits
-	digest uint32
-}
-
-const (
-	ambiguous    = math.MaxUint64
-	longestDelay = 300 // for so many cuts a packet is waited for
-)
-
-func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut < longestDelay }
 
 // open makes room for what passes.
 func (w *way) open(begins bool) {
@@ -345,12 +352,14 @@ func (w *way) incomplete(last bool) bool {
 	return w.ending && last || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
 }
 
-// compare takes what both points counted between two moments, nil if nothing, and
-// gives it back. It calls sample for packets that were alone in a cell at both points.
-// Moments are those of the sender's cuts, by its clock.
+// compare takes what both points counted between two moments, nil if nothing, and gives it back. It calls sample for
+// packets that were alone in a cell at both points. Moments are those of the sender's cuts, by its clock.
 func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint64)) {
 	if w.idle++; up != nil || down != nil {
 		w.idle = 0
+	}
+	if down != nil {
+		w.came = p.through
 	}
 	if w.idle > 0 && (w.total == nil || w.idle > longestDelay && !w.ending) {
 		return
@@ -390,8 +399,7 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	}
 }
 
-// add takes what was sent and what was received up to a time by the sender's clock, nil if nothing,
-// and gives it back.
+// add takes what was sent and what was received up to a time by the sender's clock, nil if nothing, and gives it back.
 func (w *way) add(up, down *tally, end int64) {
 	for _, t := range []**tally{&up, &down} {
 		if *t == nil {
@@ -406,31 +414,6 @@ func (w *way) add(up, down *tally, end int64) {
 		w.flows.add(up.flows, down.flows, end)
 	}
 	w.end = end
-}
-
-// match finds packets that were alone in a cell at both points, whatever cuts
-// they passed in.
-func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint64)) {
-	if up != nil {
-		up.all.Singles(func(cell int, digest uint32, stamp uint64) {
-			s := &w.sent[cell]
-			if s.recent(cut) && s.digest == digest {
-				stamp = ambiguous
-			}
-			*s = single{stamp, uint32(cut), digest}
-		})
-	}
-	if down == nil {
-		return
-	}
-	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
-		if s := &w.sent[cell]; s.recent(cut) && s.digest == digest && s.stamp != ambiguous {
-			delay := estimate.SignExtend(stamp-s.stamp+uint64(w.lag), int(w.config.Cells.SumBits))
-			w.fastest.add(delay, 0, cut*int64(w.config.Cut))
-			sample(s.stamp, stamp)
-			s.cut = 0
-		}
-	})
 }
 
 // delay says what is known of a report that ended, of the cuts after one and up to another. No
@@ -451,7 +434,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	}
 	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + max(0, float64(r.Received)-due)}
 	switch {
-	case r.Sent+d.Received+d.Lost == 0:
+	case w.err == nil && r.Sent+d.Received+d.Lost == 0:
 		d.Err = ErrIdle
 	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0]:
 		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
@@ -461,16 +444,16 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, w.strange[1])
 	}
 	if d.Err == nil {
+		w.distribute(&d)
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
 		x, y := w.straying(from, to, d.Received), w.apart(from, to, &d)
 		d.MeanInterval95 = within(d.MeanInterval95, x+deviations*y, longest)
 		d.Certain = within(d.Certain, x+surely*y, longest)
-		if fresh && r.Extra > 0 {
-			w.widen(&d, min(1, float64(r.Extra)/float64(r.Received)))
-		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
-		w.distribute(&d)
+		if fresh {
+			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
+		}
 	}
 	if errors.Is(d.Err, ErrCopies) || errors.Is(d.Err, ErrUnlike) {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
@@ -481,9 +464,8 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 }
 
 const (
-	// confidence is that of the intervals of reports, sampling that of what samples
-	// and counters add to one of a mean, of which clocks take the rest, and certainly
-	// that of what they add to Delay.Certain.
+	// confidence is that of the intervals of reports, sampling that of what samples and counters add to one of a mean,
+	// of which clocks take the rest, and certainly that of what they add to Delay.Certain.
 	confidence, sampling, certainly = 0.95, 0.975, 0.999
 
 	// deviations is from the middle of a normal distribution's interval to its ends at sampling,

@@ -1,8 +1,7 @@
-// Package hoplag measures how long packets or messages take between two points,
-// how many are lost, and how far the points' clocks disagree. Packets carry no
-// time stamp, and a packet costs nanoseconds: each point adds times up in a few
-// thousand counters, and one point fetches the other's. Only a sender that is
-// followed remembers its latest packets, to name what was lost ([Config.Remember]).
+// Package hoplag measures how long packets or messages take between two points, how many are lost, and how far the
+// points' clocks disagree. Packets carry no time stamp, and a packet costs nanoseconds: each point adds times up in a
+// few thousand counters, and one point fetches the other's. Only a sender that is followed remembers its latest
+// packets, to name what was lost ([Config.Remember]).
 //
 //	// process A                                          // process B
 //	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})
@@ -11,46 +10,40 @@
 //	                                                      }
 //	                                                      b.Passed(id) // after it has come
 //
-// Each second there is a [Report] with the mean delay and the interval that holds
-// it, quantiles and the loss. The id is whatever both points know a message by;
-// [Direction] says what makes a good one. Package hashing identifies packets and
-// frames.
+// Each second there is a [Report] with the mean delay and the interval that holds it, quantiles and the loss. The id is
+// whatever both points know a message by; [Direction] says what makes a good one. Package hashing identifies packets
+// and frames.
 //
 // # Clocks
 //
-// If the points are on one host, or PTP keeps their clocks, say so
-// ([Config.ClocksAgree]). Otherwise every delay is off by what the clocks differ,
-// and the interval of a mean says by how much that may be. The exchanges of a
-// follower bound it to a round trip. If something comes back, tell the points:
+// If the points are on one host, or PTP keeps their clocks, say so ([Config.ClocksAgree]). Otherwise every delay is off
+// by what the clocks differ, and the interval of a mean says by how much that may be. The exchanges of a follower bound
+// it to a round trip. If something comes back, tell the points:
 //
 //	b.Back.Passed(id) // the response leaves B
 //	a.Back.Passed(id) // and arrives at A
 //
-// Then the same counters give the clocks' offset and drift, even if the clocks are
-// days apart, and delays are right to half of what the least delays of the two
-// paths differ by ([Config.Asymmetry]). The points can measure nothing that tells
-// more, but for the round trip, which needs no clocks.
+// Then the same counters give the clocks' offset and drift, even if the clocks are days apart, and delays are right to
+// half of what the least delays of the two paths differ by ([Config.Asymmetry]). The points can measure nothing that
+// tells more, but for the round trip, which needs no clocks.
 //
 // # Flows, stores, fleets
 //
-// With [Config.Flows] and [Direction.PassedIn] each report has the delay of
-// every flow, slowest first. [Direction.Keep] keeps what passes in a store that
-// you can ask months later. A [Pair] compares two points by the records that a
-// message bus carries ([Point.Records]). [Metrics] shows reports to Prometheus.
-// [Point.FollowOver] follows over any [Exchange] of bytes.
+// With [Config.Flows] and [Direction.PassedIn] each report has the delay of every flow, slowest first. [Direction.Keep]
+// keeps what passes in a store that you can ask months later. A [Pair] compares two points by the records that a
+// message bus carries ([Point.Records]). [Metrics] shows reports to Prometheus. [Point.FollowOver] follows over any
+// [Exchange] of bytes.
 //
 // # When not to use it
 //
-// If you own the message and trust both clocks, put a time stamp into it and
-// keep a histogram at the receiver: that is simpler, and knows every delay. Use
-// hoplag for what you forward unchanged, for many flows, for loss, which a time stamp
-// that never arrives does not show, and for clocks that disagree. A packet that changes
-// on the way is a different packet.
+// If you own the message and trust both clocks, put a time stamp into it and keep a histogram at the receiver: that is
+// simpler, and knows every delay. Use hoplag for what you forward unchanged, for many flows, for loss, which a time
+// stamp that never arrives does not show, and for clocks that disagree. A packet that changes on the way is a different
+// packet.
 //
-// If you have one goroutine and your own clock, as a switch does, use the synopses
-// themselves: packages lda for all packets together, rli for each flow from
-// reference packets, lds for each flow without state per flow, and colate for each
-// flow months later. The example Sizes plans them.
+// If you have one goroutine and your own clock, as a switch does, use the synopses themselves: packages lda for all
+// packets together, rli for each flow from reference packets, lds for each flow without state per flow, and colate for
+// each flow months later. The example Sizes plans them.
 package hoplag
 
 import (
@@ -69,60 +62,51 @@ import (
 // A Config says how a [Point] measures. The zero value is good except for the
 // Key. Points that are compared need the same Key, SipHash, Cut and Cells.
 type Config struct {
-	// Key is the secret that the points share, 16 bytes or more. Packets are hashed
-	// and records are signed with what is derived from it; the Key itself never
-	// travels. Use random bytes: whoever has a record can try to guess others.
+	// Key is the secret that the points share, 16 bytes or more. Packets are hashed and records are signed with what is
+	// derived from it; the Key itself never travels. Use random bytes: whoever has a record can try to guess others.
 	Key Key
 
 	// Insecure allows a shorter Key, or none. Without a Key, anyone who can reach
 	// a point can read it and answer in its place.
 	Insecure bool
 
-	// SipHash hashes packets with SipHash-2-4, so that nobody without the Key can
-	// aim them at a counter. Hashing 8 to 40 bytes takes four to six times as long
-	// as without, 13 to 24 ns (BenchmarkHash in bench/peers). Without it, keep
+	// SipHash hashes packets with SipHash-2-4, so that nobody without the Key can aim them at a counter. Hashing 8 to
+	// 40 bytes takes four to six times as long as without, 13 to 24 ns (BenchmarkHash in bench/peers). Without it, keep
 	// [Point.Seed] as secret as the Key.
 	SipHash bool
 
-	// Tunnels are those that frames were parsed with ([hashing.Frame.ParseWith]), nil
-	// for [hashing.DefaultTunnels]. Points that look into different ones see different
-	// packets, and refuse each other's records.
+	// Tunnels are those that frames were parsed with ([hashing.Frame.ParseWith]), nil for [hashing.DefaultTunnels].
+	// Points that look into different ones see different packets, and refuse each other's records.
 	Tunnels *hashing.Tunnels
 
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
 
-	// Cut is how often the point cuts off what it counted and keeps it for followers
-	// to fetch: 1 ms to an hour, or 0 for 100 ms. Cuts are aligned to the point's
-	// clock. The shorter they are, the less a lost packet spoils, and the more there is
-	// to send. 1 to 10 times the delay is good; with a hundred times the delay, a few
-	// losses leave the mean hardly known. Delays of more than 60 cuts are an error.
+	// Cut is how often the point cuts off what it counted and keeps it for followers to fetch: 1 ms to an hour, or 0
+	// for 100 ms. Cuts are aligned to the point's clock. The shorter they are, the less a lost packet spoils, and the
+	// more there is to send. 1 to 10 times the delay is good; with a hundred times the delay, a few losses leave the
+	// mean hardly known. Delays of more than 60 cuts are an error.
 	Cut time.Duration
 
-	// Report is the length of the intervals of reports: a multiple of Cut, or 0
-	// for ten cuts.
+	// Report is the length of the intervals of reports: a multiple of Cut, or 0 for ten cuts.
 	Report time.Duration
 
-	// ClocksAgree says that the clocks of the points need no correction: both are
-	// of one host, or PTP keeps them. It is an error if more than one message in a
-	// hundred then arrives before it is sent; a step that leaves all delays positive
-	// looks like slower messages, and what the clocks differ by is in no interval.
+	// ClocksAgree says that the clocks of the points need no correction: both are of one host, or PTP keeps them. It is
+	// an error if more than one message in a hundred then arrives before it is sent; a step that leaves all delays
+	// positive looks like slower messages, and what the clocks differ by is in no interval.
 	ClocksAgree bool
 
-	// Asymmetry is how much the least delays of the two directions may differ. 0
-	// stands for half of the shortest round trip: one way takes no more than three
-	// times as long as the other. Every mean that is corrected for the clocks is
+	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the shortest round
+	// trip: one way takes no more than three times as long as the other. Every mean that is corrected for the clocks is
 	// known to half of it, and no better. In a building, 10 µs will do.
 	Asymmetry time.Duration
 
-	// Clock is a clock to use in place of the system's, such as that of a network
-	// card. It may drift by up to 0.1 %. If it is seen to stand still between ticks, the
-	// intervals of those who follow have that. The system's clock is not looked at, which
-	// ticks in milliseconds on some systems.
+	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to 0.1 %. If
+	// it is seen to stand still between ticks, the intervals of those who follow have that. The system's clock is not
+	// looked at, which ticks in milliseconds on some systems.
 	Clock interface{ Now() time.Time }
 
-	// Cells are the sizes of the counters; the zero value stands for
-	// [lda.DefaultConfig] with digests of 32 bits.
+	// Cells are the sizes of the counters; the zero value stands for [lda.DefaultConfig] with digests of 32 bits.
 	Cells lda.Config
 
 	// Remember is how many of the messages that it sent a followed point remembers, in
@@ -133,11 +117,10 @@ type Config struct {
 	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.
 	Flows int
 
-	// History is the number of bytes of cuts to keep for followers that come late,
-	// and of records of a point that wait for the other's: up to 1 GiB, or 0 for 4 MiB.
-	// What all followers of the last five minutes have is not kept. It must hold the cuts
-	// of a second: with default Cells each takes 0.8 KiB, 4.4 KiB with 500 packets and
-	// 28 KiB with 50,000 (TestCutsAreSmall).
+	// History is the number of bytes of cuts to keep for followers that come late, and of records of a point that wait
+	// for the other's: up to 1 GiB, or 0 for 4 MiB. What all followers of the last five minutes have is not kept. It
+	// must hold the cuts of a second: with default Cells each takes 0.8 KiB, 4.4 KiB with 500 packets and 28 KiB with
+	// 50,000 (TestCutsAreSmall).
 	History int
 }
 
@@ -163,8 +146,7 @@ func (k Key) text() string {
 	return k.secret.Value()
 }
 
-// leastKey is the least length of a Key, in bytes: what is derived from a shorter one
-// could be found by trial.
+// leastKey is the least length of a Key, in bytes: what is derived from a shorter one could be found by trial.
 const leastKey = 16
 
 // withDefaults returns the Config with zeros replaced. Its Cells have no identity, so that
@@ -181,8 +163,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports what is out of range. The error wraps
-// [estimate.ErrConfig].
+// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
@@ -235,8 +216,7 @@ func (c Config) identity() uint64 {
 	return id
 }
 
-// derive derives from the Key 32 bytes that reveal nothing of what it derives for
-// other purposes.
+// derive derives from the Key 32 bytes that reveal nothing of what it derives for other purposes.
 func (c Config) derive(purpose string) []byte {
 	sum := sha256.Sum256([]byte("hoplag 1 " + purpose + "\x00" + c.Key.text()))
 	return sum[:]

@@ -3,7 +3,6 @@ package hoplag
 import (
 	"errors"
 	"math"
-	"sync"
 	"testing"
 	"time"
 
@@ -54,51 +53,52 @@ func TestBeginsIsShort(t *testing.T) {
 	})
 }
 
-// What was on its way to a point when the other one was started anew is of delays that nobody knows. The
-// interval of the report that begins holds them.
-func TestSlowBeforeBeginning(t *testing.T) {
-	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-		const restarted, cut = 5250, 100 * time.Millisecond
-		var mu sync.Mutex
-		var means [90]estimate.Moments // of the cuts in which messages came
-		l.all.Go(func() {
-			time.Sleep(restarted * time.Millisecond)
-			l.a.Swap(l.newPoint(t, Config{Key: testKey, ClocksAgree: true}, "a", newTestClock(0, 0))).Close()
+// Messages that take far longer than those before are not told as lost, nor others as all: reports hold them, or have no mean.
+func TestSlowWhenItBegins(t *testing.T) {
+	const fast = 5 * time.Millisecond
+	fifth := func(_ time.Duration, i int) time.Duration {
+		return fast + time.Duration((5-i%5)/5)*time.Duration(25+i%7)*100*time.Millisecond
+	}
+	for name, c := range map[string]struct {
+		wait, period time.Duration
+		delay        func(at time.Duration, i int) time.Duration
+	}{
+		"from the start": {0, time.Millisecond, fifth}, "a fifth": {6 * time.Second, time.Millisecond, fifth},
+		"until then": {6 * time.Second, time.Millisecond, func(at time.Duration, i int) time.Duration {
+			return max(fast, 3*time.Second*min(1, max(0, 4500*time.Millisecond-at)))
+		}},
+		"slower": {6 * time.Second, time.Millisecond, func(at time.Duration, i int) time.Duration {
+			return max(fast, min(150*time.Millisecond, 6*time.Second-at))
+		}},
+		"outage": {0, time.Millisecond, func(at time.Duration, i int) time.Duration {
+			return max(fast, (6500*time.Millisecond-at)*min(1, max(0, at-4*time.Second)))
+		}},
+		"held": {6 * time.Second, 30 * time.Millisecond, func(at time.Duration, i int) time.Duration {
+			return max(fast, min(2300*time.Millisecond, 6300*time.Millisecond-at))
+		}},
+	} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			begin, answered := time.Now(), 0
+			l.send(c.period, func(i int) time.Duration { return c.delay(time.Duration(i)*c.period, i) }, nil)
+			time.Sleep(c.wait)
+			for _, r := range l.reports(7) {
+				var truth estimate.Moments
+				for i := range int(15 * time.Second / c.period) {
+					at := time.Duration(i) * c.period
+					if came := begin.Add(at + c.delay(at, i)); !came.Before(r.Start) && came.Before(r.Start.Add(r.Length)) {
+						truth.Add(float64(c.delay(at, i)))
+					}
+				}
+				d := &r.Forth
+				if answered += map[bool]int{true: 1}[d.Err == nil]; d.Lost > 0 || d.Err == nil && !d.Certain.Contains(truth.Mean()) {
+					t.Errorf("%s: %v, mean %s", name, r, Format(truth.Mean()))
+				}
+			}
+			if answered < 3 {
+				t.Errorf("%s: %d of 7 reports have a mean", name, answered)
+			}
 		})
-		begin := time.Now()
-		l.each(time.Millisecond, func(i int) {
-			delay := 5 * time.Millisecond
-			if i < restarted {
-				delay = 150 * time.Millisecond
-			}
-			l.a.Load().PassedNumber(uint64(i))
-			time.Sleep(delay)
-			l.b.PassedNumber(uint64(i))
-			mu.Lock()
-			defer mu.Unlock()
-			if k := int(time.Since(begin) / cut); k < len(means) {
-				means[k].Add(float64(delay))
-			}
-		})
-		begun := 0
-		for _, r := range l.reports(7) {
-			from := int(r.Start.Sub(begin) / cut)
-			if !r.Begins || r.Forth.Err != nil || from < restarted/100 {
-				continue
-			}
-			begun++
-			n, sum := 0.0, 0.0
-			for _, m := range means[from:min(len(means), from+int(r.Length/cut))] {
-				n, sum = n+float64(m.N()), sum+m.Mean()*float64(m.N())
-			}
-			if d := &r.Forth; !d.MeanInterval95.Contains(sum/n) || d.MeanInterval95.High > 0.5e9 {
-				t.Errorf("%v, mean %s of %v", r, Format(sum/n), n)
-			}
-		}
-		if begun == 0 {
-			t.Error("no report begins")
-		}
-	})
+	}
 }
 
 // Reports hold from the first one on, whichever clock is ahead by more or less than messages take.

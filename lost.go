@@ -20,18 +20,15 @@ import (
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
-// A Missing is a message that was lost, by name, or that is so late that it counts
-// as lost (see [Delay.Missing]).
+// A Missing is a message that was lost, by name, or that is so late that it counts as lost (see [Delay.Missing]).
 type Missing struct {
-	// ID is the number that the message was reported by, or the hash of its id, as
-	// [Direction.Packet] returns it.
+	// ID is the number that the message was reported by, or the hash of its id, as [Direction.Packet] returns it.
 	ID     uint64 `json:",string"`
 	Number bool
 
 	Sent time.Time // by the clock of the point that sent it
 
-	// Repeated says that other messages of this id came. Which of them is missing is
-	// not known.
+	// Repeated says that other messages of this id came. Which of them is missing is not known.
 	Repeated bool `json:",omitempty"`
 }
 
@@ -41,10 +38,9 @@ type Trace struct {
 	Known uint64 `json:",string"` // which of them are known
 }
 
-// Lost reports whether the message with this id is among those that were lost, as
-// far as a report tells: is one of Missing, or has one of Traces. chance is that of
-// a yes for a message that was not lost. Call it on the direction that the report's
-// Forth or Back is about, at any point of the Key.
+// Lost reports whether the message with this id is among those that were lost, as far as a report tells: is one of
+// Missing, or has one of Traces. chance is that of a yes for a message that was not lost. Call it on the direction that
+// the report's Forth or Back is about, at any point of the Key.
 func (d *Direction) Lost(of *Delay, id []byte) (yes bool, chance float64) {
 	p := d.Packet(id)
 	for _, m := range of.Missing {
@@ -167,9 +163,8 @@ func (r *recall) find(d *Direction, trails []areas.Trail, now int64) (lost.Names
 	return names, nil
 }
 
-// A follower asks the first point which of the messages that it sent into some
-// cells are missing (SPEC.md, section 4.11). Names are encrypted with AES-256 in counter mode,
-// by a key of their own, so that nobody else learns an id.
+// A follower asks the first point which of the messages that it sent into some cells are missing (SPEC.md, section
+// 4.11). Names are encrypted with AES-256 in counter mode, by a key of their own, so that nobody else learns an id.
 const (
 	whichMagic = "HLPW"
 	namesMagic = "HLPN"
@@ -209,8 +204,7 @@ func (s *sealer) names(q request, answer []byte, trails []areas.Trail, d *Direct
 	return lost.DecodeNames(data, trails, d.numbered)
 }
 
-// A whichFunc asks the sender of a direction what is missing in trails, and returns of which of
-// them it learned that.
+// A whichFunc asks the sender of a direction what is missing in trails, and returns of which of them it learned that.
 type whichFunc func(direction int, trails []areas.Trail) ([]areas.Trail, lost.Names)
 
 // tell says what is known of the report of the cuts after one and up to another, and which messages
@@ -248,9 +242,8 @@ type tardy struct {
 	n     int
 }
 
-// straying returns by how much the mean of a report of some cuts may be off because points
-// counted packets late: those of its end in the next one, and those of the end of the
-// one before here. None takes longer than is waited for.
+// straying returns by how much the mean of a report of some cuts may be off because points counted packets late: those
+// of its end in the next one, and those of the end of the one before here. None takes longer than is waited for.
 func (w *way) straying(from, to int64, received uint64) float64 {
 	n := 0
 	for _, t := range w.tardy {
@@ -261,13 +254,30 @@ func (w *way) straying(from, to int64, received uint64) float64 {
 	return float64(n) * w.patience() / float64(max(received, 1))
 }
 
+// loses reports whether packets seem to be lost that may just be late.
+func (w *way) loses() bool {
+	if w.total == nil {
+		return false
+	}
+	r, _ := w.total.Estimate()
+	return r.Lost > 0
+}
+
 // patience is for how long packets are waited for.
 func (w *way) patience() float64 { return float64(w.total.Settling()) * float64(w.config.Cut) }
 
-// widen makes the intervals of a mean hold what a share of the packets may have taken, of which nothing is
-// known: they were on their way when the session began.
-func (w *way) widen(d *Delay, share float64) {
-	least := float64(w.told.added)
+// begun makes the intervals of a mean hold what a share of the packets may have taken, of which nothing is
+// known: they were on their way when the session began. There is none if these were more than can be at the
+// rate since, or came later, than if they had taken no longer than packets do since.
+func (w *way) begun(d *Delay, r *lda.Result, length float64) {
+	before, cut := w.total.Before(), float64(w.config.Cut) // cuts of two points are apart by up to two
+	usual := float64(r.Received-r.Extra) * w.patience() / length
+	if before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) || float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
+		d.Err = fmt.Errorf("%w: more packets were on their way when the session began, or slower ones, than since", estimate.ErrNoSamples)
+		d.Quantiles, d.Greatest = nil, 0
+		return
+	}
+	least, share := float64(w.told.added), min(1, float64(r.Extra)/float64(r.Received))
 	for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
 		i.Low -= share * max(0, i.Low-least)
 		i.High += share * max(0, least+w.patience()-i.High)
@@ -339,8 +349,7 @@ func (w *way) namedBefore(m Missing) (before bool) {
 	return before
 }
 
-// forget forgets names that are so old when a report ends, by the sender's clock, that no trail
-// goes back to them.
+// forget forgets names that are so old when a report ends, by the sender's clock, that no trail goes back to them.
 func (w *way) forget(now int64) {
 	maps.DeleteFunc(w.names, func(n namedMessage, _ bool) bool { return now-n.sent > longestDelay*int64(w.config.Cut) })
 }
@@ -374,8 +383,7 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 	return found, early
 }
 
-// which asks the first point, or this one for messages that went back. A question
-// that is too long has fewer trails.
+// which asks the first point, or this one for messages that went back. A question that is too long has fewer trails.
 func (f *follower) which(ctx context.Context, direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
 	p := f.point
 	if direction == back {

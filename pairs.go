@@ -9,11 +9,10 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A meeting takes the cuts of two points, one by one, adds up those of the shards
-// of a point, and finds which cuts of the two end at the same moment, whatever the
-// clocks say. The moments need not agree exactly. A shard takes part from the
-// beginning of a cut of all others. When one comes or goes, what is on its way is
-// unknown, and the pairs begin anew.
+// A meeting takes the cuts of two points, one by one, adds up those of the shards of a point, and finds which cuts of
+// the two end at the same moment, whatever the clocks say. The moments need not agree exactly. A shard takes part from
+// the beginning of a cut of all others. When one comes or goes, what is on its way is unknown, and the pairs begin
+// anew.
 type meeting struct {
 	seal  sealer
 	cut   int64 // length, ns
@@ -102,8 +101,7 @@ func (m *meeting) take(point int, shard string, r *record) (isNew bool, err erro
 	return true, nil
 }
 
-// accept reports whether a record is new, and finds out whether it continues the one
-// before.
+// accept reports whether a record is new, and finds out whether it continues the one before.
 func (s *source) accept(r *record) (isNew bool, err error) {
 	same := r.session == s.at.session
 	switch {
@@ -149,9 +147,8 @@ func (l *least) add(key, x, now int64) {
 	}
 }
 
-// apart returns how far the second point's clock is ahead of the first's, as
-// far as the transport shows: to within a round trip, or the time that records
-// take. It may be wrong by doubt: half a round trip of a follower's exchanges, or
+// apart returns how far the second point's clock is ahead of the first's, as far as the transport shows: to within a
+// round trip, or the time that records take. It may be wrong by doubt: half a round trip of a follower's exchanges, or
 // as long as records may differ in how long they take.
 func (m *meeting) apart() (apart, doubt int64) {
 	if m.seal.config.ClocksAgree {
@@ -173,8 +170,7 @@ func (m *meeting) silent() error {
 	return ErrSilent
 }
 
-// align chooses which cuts correspond. It changes its mind only if another
-// choice is clearly better.
+// align chooses which cuts correspond. It changes its mind only if another choice is clearly better.
 func (m *meeting) align() {
 	apart, _ := m.apart()
 	clear := 0.75
@@ -186,8 +182,7 @@ func (m *meeting) align() {
 	}
 }
 
-// A pair is what two points counted between two moments, by point and direction,
-// nil if nothing.
+// A pair is what two points counted between two moments, by point and direction, nil if nothing.
 type pair struct {
 	tallies        [2][2]*tally
 	late           [2]int // packets of cuts before, by direction
@@ -202,8 +197,7 @@ type pair struct {
 	of                sessions
 }
 
-// next returns the next pair, if both points' cuts have come. Its tallies are to be
-// given back.
+// next returns the next pair, if both points' cuts have come. Its tallies are to be given back.
 func (m *meeting) next() (pair, bool) {
 	for m.warm || m.start() {
 		m.align()
@@ -234,8 +228,7 @@ func (m *meeting) next() (pair, bool) {
 	return pair{}, false
 }
 
-// start finds a moment at which a cut of both points begins: the latest of the
-// first that wait.
+// start finds a moment at which a cut of both points begins: the latest of the first that wait.
 func (m *meeting) start() bool {
 	for _, t := range slices.Concat(m.pair.tallies[first][:], m.pair.tallies[second][:]) {
 		t.giveBack()
@@ -351,9 +344,8 @@ func (m *meeting) hear(point int, now int64) {
 	e.heard = now
 }
 
-// letGo forgets the shards that the others waited for too long, all that are
-// as far behind as silent, and reports whether it did. A point's last one is
-// waited for.
+// letGo forgets the shards that the others waited for too long, all that are as far behind as silent, and reports
+// whether it did. A point's last one is waited for.
 func (m *meeting) letGo(silent *source) bool {
 	e := silent.of
 	if len(e.shards) == 1 {

@@ -43,39 +43,37 @@ type Report struct {
 	RoundTrip RoundTrip // there and back, whatever the clocks say
 	Clock     Clock     // of the first point, as the second one's clock sees it
 
-	// Begins says that a point began anew at Start or up to ten cuts before: it was started, its clock was
-	// set, or it was unreachable for longer than its Config.History. Lost and Extra are unknown, and 0: what is
-	// lost until a cut after the report is not told. Packets on their way then are in Received, but not in the
-	// mean; its intervals hold them too if they took no longer than packets do since.
+	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets still came that were on
+	// their way then: it was started, its clock was set, or it was unreachable for longer than its Config.History. Lost and
+	// Extra are unknown, and 0: what is lost until a cut after the report is not told. Packets on their way when it began
+	// are in Received, but not in the mean; its intervals hold them if they took no longer than packets do since, and
+	// where they are seen to have been slower, or more, there is no mean.
 	Begins bool
 
-	// Err says why the interval could not be compared, or not completely:
-	// [ErrSilent], [ErrStep], or why the first point cannot be reached. The rest of
-	// the report covers what could be compared; what comes late counts in a later
+	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the first
+	// point cannot be reached. The rest of the report covers what could be compared; what comes late counts in a later
 	// report, whose Start and Length say so.
 	Err error
 }
 
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds.
 type Delay struct {
-	// Delay has the mean and the deviation of the packets received, Extra ones left out,
-	// corrected for the clocks' difference if Clock.Known. If the clocks are neither known
-	// nor said to agree, the mean is off by their difference, and its interval has no
-	// upper end.
+	// Delay has the mean and the deviation of the packets received, Extra ones left out, corrected for the clocks'
+	// difference if Clock.Known. If the clocks are neither known nor said to agree, the mean is off by their
+	// difference, and its interval has no upper end.
 	estimate.Delay
 
-	// A report is about the packets whose fate became known in its interval.
-	// Received arrived, and Lost were given up. Extra is that part of Received that was
-	// not sent: duplicates, and packets that counted as sent and lost before. So Sent =
-	// Received - Extra + Lost, and Lost is never more than Sent, unless Err is
-	// [ErrCopies] or [ErrUnlike]: then Sent and Received are what passed the points.
-	// Outstanding passed the first point and are neither yet; a later report has them.
+	// A report is about the packets whose fate became known in its interval. Received arrived, and Lost were given up.
+	// Extra is that part of Received that was not sent: duplicates, and packets that counted as sent and lost before.
+	// So Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrCopies] or [ErrUnlike]:
+	// then Sent and Received are what passed the points. Outstanding passed the first point and are neither yet; a
+	// later report has them.
 	Sent, Received, Lost, Extra, Outstanding uint64
 
-	// Missing are messages that were lost, by name and time, as far as the point that
-	// sent them remembers (Config.Remember), at most 4,096, and Unnamed is how many more
-	// were lost. One name in a million is false. A message that takes half as long again
-	// as any lately counts as lost, and is Extra if it comes after all.
+	// Missing are messages that were lost, by name and time, as far as the point that sent them remembers
+	// (Config.Remember), at most 4,096, and Unnamed is how many more were lost. One name in a million is false. A
+	// message that takes half as long again as any lately counts as lost, and is Extra if it comes after all. Reports
+	// that lose some wait for a session's first 45 cuts, and until anything comes again, three intervals at most.
 	Missing []Missing `json:",omitempty"`
 	Unnamed uint64    `json:",omitempty"`
 
@@ -83,23 +81,20 @@ type Delay struct {
 	// [Direction.Lost]. There is one for each that the counters can tell apart.
 	Traces []Trace `json:",omitempty"`
 
-	// MeanInterval95 holds the mean in at least 95 of 100 reports, and
-	// DeviationInterval95 the deviation: with what counters left out, packets on their way
-	// at the ends, and the clocks, as far as Config.Asymmetry is true. For the first 45
-	// cuts nobody knows how long the slowest take, and losses leave the upper end far
-	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports.
+	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation: with what
+	// counters left out, packets on their way at the ends, and the clocks, as far as Config.Asymmetry is true. For the
+	// first 45 cuts nobody knows how long the slowest take, and losses leave the upper end far above. Certain holds the
+	// mean whatever the asymmetry, in 999 of 1,000 reports.
 	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
 	Greatest  float64        // delay seen of a single packet; others may have taken longer
 
-	// AtMost is roughly how many of the packets received took no longer than each
-	// of [Bounds], if that is known.
+	// AtMost is roughly how many of the packets received took no longer than each of [Bounds], if that is known.
 	AtMost []float64 `json:",omitempty"`
 
-	// Flows holds the delays of the flows that passed the second point, slowest first,
-	// if Config.Flows is set. UnknownFlows is how many have a mean that is not known to
-	// within itself, or had no room at a point at times.
+	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
+	// UnknownFlows is how many have a mean that is not known to within itself, or had no room at a point at times.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
@@ -272,8 +267,7 @@ type (
 	}
 )
 
-// MarshalJSON encodes the whole report. Durations and delays are in
-// nanoseconds, and errors are text.
+// MarshalJSON encodes the whole report. Durations and delays are in nanoseconds, and errors are text.
 func (r Report) MarshalJSON() ([]byte, error) {
 	return json.Marshal(reportJSON{(*plainReport)(&r), text(r.Err)})
 }
@@ -313,8 +307,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// A told is an error that was received as text, and the errors of this package that
-// the text names.
+// A told is an error that was received as text, and the errors of this package that the text names.
 type told struct {
 	error
 	is []error

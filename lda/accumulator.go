@@ -11,10 +11,9 @@ import (
 	"github.com/hoplag/hoplag/estimate/areas"
 )
 
-// An Accumulator adds up what two points saw over many intervals, although
-// packets cross from one to the next. Compare often, so that a loss or a lost
-// report costs little. Report seldom: after as many intervals as a good answer
-// takes. The zero value panics.
+// An Accumulator adds up what two points saw over many intervals, although packets cross from one to the next. Compare
+// often, so that a loss or a lost report costs little. Report seldom: after as many intervals as a good answer takes.
+// The zero value panics.
 //
 //	total, err := lda.NewAccumulator(config)
 //	for each interval, in order {
@@ -113,9 +112,8 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	return a, nil
 }
 
-// Gap says that the next interval does not follow the last one, whatever its
-// time: a point was restarted, or its clock was set. The accumulator leaves out
-// the packets that were on their way. One that begins while packets are on their
+// Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or its clock
+// was set. The accumulator leaves out the packets that were on their way. One that begins while packets are on their
 // way begins with a Gap, too: what comes without having been sent is Extra.
 func (a *Accumulator) Gap() {
 	a.underWay = true
@@ -241,30 +239,29 @@ func (a *Accumulator) Settling() int {
 	return a.areas.Settling(mostSettling)
 }
 
+// Before returns for how many ns after the latest Gap packets came that were on their way then, as far as is seen.
+func (a *Accumulator) Before() float64 { return a.areas.Before() }
+
 // mostSettling bounds for how long a report waits for slow packets.
 const mostSettling = 90
 
 // Trails calls visit for what cells had outstanding that lost packets in the report. Package lost finds out which.
 func (a *Accumulator) Trails(visit func(areas.Trail)) {
-	if a.Settling() >= mostSettling {
-		a.complete() // learns how long packets take
-	}
+	a.complete() // learns how long packets take
 	if to := a.through(); a.started && to > a.from {
 		a.areas.Trails(a.from, to, visit)
 	}
 }
 
-// TakeOut takes packets of trails that are known to be lost out of the areas;
-// they still count as Lost. Cells that lost nothing else are then exact. onWay is
-// what is on its way in cells of which all that is outstanding is known.
+// TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells that lost
+// nothing else are then exact. onWay is what is on its way in cells of which all that is outstanding is known.
 func (a *Accumulator) TakeOut(lost []areas.Lost, onWay map[int][]areas.Lost) {
 	a.areas.TakeOut(lost, onWay)
 	a.current = false
 }
 
-// End ends the report with the interval added last, and begins the next one.
-// Intervals added from now on belong to later reports, but tell what this one
-// has to wait for. Estimate, Distribution and Reset are about the oldest report
+// End ends the report with the interval added last, and begins the next one. Intervals added from now on belong to
+// later reports, but tell what this one has to wait for. Estimate, Distribution and Reset are about the oldest report
 // that has ended.
 func (a *Accumulator) End() {
 	a.ends = append(a.ends, ending{a.areas.Cuts(), a.counts})
@@ -378,24 +375,20 @@ func (a *Accumulator) complete() *transit {
 	return &a.all
 }
 
-// unsure is by how much errors are greater than estimated, because they are
-// estimates themselves.
+// unsure is by how much errors are greater than estimated, because they are estimates themselves.
 const unsure = 1.15
 
 func sq(x float64) float64 { return x * x }
 
-// Estimate returns what is known of the report so far: the mean delay and its
-// deviation, and how many packets were lost. If no packet was received or
-// nothing is known of any, the error wraps [estimate.ErrNoSamples]; if many
-// delays are negative and hardly any were before, or stamps are more than an interval
-// outside of theirs on average, [estimate.ErrClocks]. The counts are right all the same.
+// Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets were
+// lost. If no packet was received or nothing is known of any, the error wraps [estimate.ErrNoSamples]; if many delays
+// are negative and hardly any were before, or stamps are more than an interval outside of theirs on average,
+// [estimate.ErrClocks]. The counts are right all the same.
 //
-// The mean is the time that packets spent on their way within the report, for
-// each that was received in it. Where the report begins and ends, packets are on
-// their way; MeanError allows for the difference to the mean delay
-// of those received. A packet is Outstanding until it comes, or has been
-// outstanding for half as long again as any packet lately. Then it is Lost; if
-// it comes after all, it is Extra.
+// The mean is the time that packets spent on their way within the report, for each that was received in it. Where the
+// report begins and ends, packets are on their way; MeanError allows for the difference to the mean delay of those
+// received. A packet is Outstanding until it comes, or has been outstanding for half as long again as any packet
+// lately. Then it is Lost; if it comes after all, it is Extra.
 func (a *Accumulator) Estimate() (Result, error) {
 	of, whole := a.report(), a.complete()
 	r := of.Result
@@ -463,9 +456,8 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
 	r.Extra += uint64(max(0, -more))
 }
 
-// Distribution returns the distribution of the delays of packets that were alone
-// in their cell. The accumulator keeps up to 5,120 of them, chosen at random so
-// that every received packet is represented alike. It has those that Estimate
+// Distribution returns the distribution of the delays of packets that were alone in their cell. The accumulator keeps
+// up to 5,120 of them, chosen at random so that every received packet is represented alike. It has those that Estimate
 // would use.
 func (a *Accumulator) Distribution() Distribution {
 	d := Distribution{strays: a.complete().copied(), samples: estimate.NewEmpirical(slices.Clone(a.delays))}
@@ -477,6 +469,5 @@ func (a *Accumulator) Distribution() Distribution {
 	return d
 }
 
-// copied returns the share of packets, but for copies, that share their cell with a copy, so that
-// they are not alone.
+// copied returns the share of packets, but for copies, that share their cell with a copy, so that they are not alone.
 func (t *transit) copied() float64 { return min(1, t.joined/max(t.received-t.joined, 1)) }

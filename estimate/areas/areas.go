@@ -1,6 +1,5 @@
-// Package areas measures how long packets are on their way between two points, across
-// the cuts of a clock, and how many are lost: the engine that LDA, LDS and the front
-// door share.
+// Package areas measures how long packets are on their way between two points, across the cuts of a clock, and how many
+// are lost: the engine that LDA, LDS and the front door share.
 package areas
 
 import (
@@ -21,8 +20,7 @@ import (
 //	}
 //	transit, err := a.Transit(from, to, nil) // two numbers of cuts
 //
-// With cumulative sums of time stamps, and n packets outstanding in a cell at a
-// cut at time c,
+// With cumulative sums of time stamps, and n packets outstanding in a cell at a cut at time c,
 //
 //	F = received − sent + n·c
 //
@@ -37,8 +35,7 @@ import (
 // areas are exact. If the level moved, it is known how many packets were lost but not just when, and so the area has
 // a variance. After the last settled cut, the packets outstanding may be lost or on their way.
 //
-// Cells are in groups. Within a group a hash chooses the cell of a packet, so
-// cells of one group are exchangeable.
+// Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
 //
 // Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last
 // [Areas.Settle]. Its memory and its time grow with the packets that pass between, and
@@ -71,7 +68,8 @@ type Areas struct {
 	step     float64 // length of the latest interval that has one
 	before   int     // number of cuts that were forgotten
 	begun    int64   // when the beginning was
-	underWay bool    // packets were on their way then
+	underWay bool    // packets were on their way then,
+	proven   float64 // and took longer than this, or -1: some came before they were sent
 
 	// For a walk, of one cell at a time.
 	passed  []areaEvent
@@ -92,8 +90,7 @@ type Areas struct {
 // and the time that these took.
 type tallies struct{ sent, lost, received, alone, took float64 }
 
-// An areaCell is a cell's state at the latest cut, and at those at which
-// nothing was on its way.
+// An areaCell is a cell's state at the latest cut, and at those at which nothing was on its way.
 type areaCell struct {
 	level      uint64
 	oldest     uint64 // level at the oldest cut that is kept
@@ -109,6 +106,7 @@ type areaCell struct {
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
 	quiet      bool      // nothing was on its way at any cut that is kept, nor lost in between or before
+	unsent     bool      // nothing was sent since the beginning, when packets were on their way
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
 }
@@ -121,17 +119,15 @@ type areaEvent struct {
 	sentSum, delay      uint64
 }
 
-// A CellPair is what a cell holds at both points after an interval: sums of time
-// stamps, of which only the low bits count, and tallies. A tally has the count of
-// packets in its low 32 bits and their digest, also a sum, above.
+// A CellPair is what a cell holds at both points after an interval: sums of time stamps, of which only the low bits
+// count, and tallies. A tally has the count of packets in its low 32 bits and their digest, also a sum, above.
 type CellPair struct {
 	SentSum, SentTally         uint64
 	ReceivedSum, ReceivedTally uint64
 }
 
-// New returns Areas for groups of so many cells, with sums of sumBits and
-// digests of digestBits. It panics if sumBits is not in 1 to 64 or digestBits
-// not in 0 to 32.
+// New returns Areas for groups of so many cells, with sums of sumBits and digests of digestBits. It panics if sumBits
+// is not in 1 to 64 or digestBits not in 0 to 32.
 func New(groups []int, sumBits, digestBits uint8) *Areas {
 	if sumBits < 1 || sumBits > 64 || digestBits > 32 {
 		panic("areas: a width out of range")
@@ -155,13 +151,22 @@ func (a *Areas) Begin(start int64) {
 	clear(a.known)
 	a.taken = a.taken[:0]
 	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, 0
-	a.begun, a.told = start, 0
+	a.begun, a.told, a.proven = start, 0, 0
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
 }
 
 // UnderWay says that packets were on their way at the beginning.
 func (a *Areas) UnderWay() { a.underWay = true }
+
+// Before returns for how many ns after the beginning packets came that were on their way then, as far as is seen: 0
+// while none that was sent since has come.
+func (a *Areas) Before() float64 {
+	if a.greatest == 0 {
+		return 0
+	}
+	return max(0, a.proven)
+}
 
 // Repeats says that cell i holds many copies of one packet. One of them that is on its way at two cuts looks like one
 // that is lost, so for a while such a cell is settled only where it is as empty as before.
@@ -170,7 +175,8 @@ func (a *Areas) Repeats(i int) { a.cell(i).alike = uint32(a.Cuts() + 1) }
 // cell returns the state of cell i.
 func (a *Areas) cell(i int) *areaCell {
 	if a.index[i] == 0 {
-		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: a.underWay && a.before == 0})
+		young := a.underWay && a.before == 0
+		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young})
 		a.index[i] = uint32(len(a.cells))
 	}
 	return &a.cells[a.index[i]-1]
@@ -186,7 +192,13 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	if on := (c.level - c.anchor) & a.mask; a.digestsTell() && outstanding(on) > 0 && alike(on, pair.SentTally, a.mask) {
 		c.alike = uint32(a.Cuts() + 1)
 	}
+	was := c.level
 	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
+	if c.unsent = c.unsent && uint32(pair.SentTally) == 0; c.unsent && uint32(pair.ReceivedTally) > 0 && a.proven >= 0 {
+		a.proven = float64(a.ends[a.latest()] - a.begun)
+	} else if c.young && outstanding(was) < 0 && c.level == 0 {
+		a.proven = -1
+	}
 	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
 	c.fresh++
 	a.events = append(a.events, areaEvent{
@@ -243,9 +255,8 @@ func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 	return lost, extra, outstanding
 }
 
-// count adds up by how much the settled levels have risen or fallen up to cut
-// number to, and what is outstanding beside, and calls visit, if not nil, for each
-// cell that may have, settled.
+// count adds up by how much the settled levels have risen or fallen up to cut number to, and what is outstanding
+// beside, and calls visit, if not nil, for each cell that may have, settled.
 func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 	a.judge()
 	for _, n := range a.net[to-a.before+1:] {
@@ -370,8 +381,7 @@ func (a *Areas) advance(c *areaCell, keep, to int) {
 	}
 }
 
-// fade forgets slowly how long packets took, and how many were lost in cuts
-// that are no longer kept, over so many ns.
+// fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
 func (a *Areas) fade(keep int, passed float64) {
 	// Half of it is gone after 35 reports, or 35 seconds if they are shorter.
 	rest := math.Pow(0.98, min(1, passed/1e9))

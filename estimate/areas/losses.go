@@ -2,8 +2,7 @@ package areas
 
 import "math"
 
-// losses says how many packets were lost and when, as far as all cells together
-// tell.
+// losses says how many packets were lost and when, as far as all cells together tell.
 type losses struct {
 	areas *Areas
 	from  int // the window: cuts from+1 to to
@@ -110,9 +109,8 @@ func (l *losses) hazardUp(group, k int) float64 {
 	return of.hazards[in] + float64(k-in)*of.hazards[last]/float64(max(last, 1))
 }
 
-// free returns the chance that a cell loses nothing for a patience around two cuts, if it
-// loses nothing between them: that the time without loss before them and the time after are
-// long enough together.
+// free returns the chance that a cell loses nothing for a patience around two cuts, if it loses nothing between them:
+// that the time without loss before them and the time after are long enough together.
 func (l *losses) free(group, from, to int) float64 {
 	if l.share == 0 {
 		return 1
@@ -260,8 +258,7 @@ func sum(x []float64) (s float64) {
 	return s
 }
 
-// rate returns the share of the packets sent in a cut that was lost. With few
-// losses it is near the share of all.
+// rate returns the share of the packets sent in a cut that was lost. With few losses it is near the share of all.
 func (l *losses) rate(k int) float64 {
 	if l.share == 0 || k == 0 {
 		return l.share
@@ -301,8 +298,7 @@ func (l *losses) vague(group int) float64 {
 	return l.doubt + min(1, l.often(group)*l.areas.patience)/4
 }
 
-// coming returns for how long packets that count as lost were on their way within the
-// window if they still come.
+// coming returns for how long packets that count as lost were on their way within the window if they still come.
 func (l *losses) coming() float64 {
 	ends := l.areas.ends
 	window := float64(ends[l.to] - ends[l.from])

@@ -52,11 +52,10 @@ func plus(b, o ageBounds, times float64) ageBounds {
 // age estimates the ages of the packets on their way at both ends in one of three ways, the
 // same at both, so that what is not known of either end cancels out.
 //
-// If traffic is the same all the time, a packet is seen on its way in proportion to its delay,
-// and its age is uniform up to that. So with moments m of the delays the mean age is m₂/2m₁, and
-// the mean square m₃/3m₁. If the number on their way varies by more than chance from cut to cut,
-// ages may do so as well. The moments are those of packets that were alone. Where there are few,
-// the third is at most the second times the greatest delay.
+// If traffic is the same all the time, a packet is seen on its way in proportion to its delay, and its age is uniform
+// up to that. So with moments m of the delays the mean age is m₂/2m₁, and the mean square m₃/3m₁. If the number on
+// their way varies by more than chance from cut to cut, ages may do so as well. The moments are those of packets that
+// were alone. Where there are few, the third is at most the second times the greatest delay.
 //
 // Or packets that were alone, whose ages are known, stand for the others, each for one
 // over its chance to be alone. That holds whatever happens. It is taken where it tells
@@ -183,9 +182,8 @@ func momentsOf(alone []Alone) (first, second, third, chance float64) {
 	return first / weights, second / weights, third / weights, chance
 }
 
-// stand returns the ages of n packets and their variance, if those that were alone
-// stand for the others. Of as many as they do not stand for, because some have not come
-// yet, nothing is known but the greatest delay.
+// stand returns the ages of n packets and their variance, if those that were alone stand for the others. Of as many as
+// they do not stand for, because some have not come yet, nothing is known but the greatest delay.
 func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	rest := max(0, n-e.seen.n)
 	if e.stands.n == 0 || e.seen.n < 2 {

@@ -17,9 +17,8 @@ type Span struct {
 	Common         float64 // part of Variance that the losses of all cells share
 	Before, Within float64 // packets lost before the window and in it, as expected
 
-	// Lost is how many packets the whole span lost, told where it ends; fewer than none
-	// came after they had been told. While the span is open, as many are outstanding, lost
-	// or on their way.
+	// Lost is how many packets the whole span lost, told where it ends; fewer than none came after they had been told.
+	// While the span is open, as many are outstanding, lost or on their way.
 	Lost int
 	Open bool // the cell had not settled by the window's end
 	Late bool // began before the window
@@ -35,9 +34,8 @@ type Span struct {
 // ageBounds is the least and the most that the ages of packets on their way add up to.
 type ageBounds = struct{ Packets, Least, Most float64 }
 
-// Spans calls visit for the spans of all cells, one cell after another, after
-// cut number from and up to cut number to. Call [Areas.Transit] first. Unlike
-// that, Spans does not assume that the cells of a group are alike, so it serves
+// Spans calls visit for the spans of all cells, one cell after another, after cut number from and up to cut number to.
+// Call [Areas.Transit] first. Unlike that, Spans does not assume that the cells of a group are alike, so it serves
 // cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
@@ -82,12 +80,11 @@ const digestsShow = 16
 
 func (a *Areas) digestsShow() bool { return a.mask>>(32+digestsShow-1) != 0 }
 
-// ages bounds the ages of the packets of a span that are on their way at a cut, interval by
-// interval back from there. Those that are on their way at an earlier cut, too, are at most the
-// fewest outstanding at any cut since, and at least those that were not sent since; and where
-// two cuts around both have one level, the packets of that level are on their way at all cuts in
-// between. In an interval they spend at most what all do, and at least that less an interval
-// for each of the others. None is older than the greatest delay, nor than the beginning.
+// ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from there.
+// Those that are on their way at an earlier cut, too, are at most the fewest outstanding at any cut since, and at least
+// those that were not sent since; and where two cuts around both have one level, the packets of that level are on their
+// way at all cuts in between. In an interval they spend at most what all do, and at least that less an interval for
+// each of the others. None is older than the greatest delay, nor than the beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
@@ -153,9 +150,8 @@ type seenAgain struct {
 	on  float64
 }
 
-// again finds packets that were on their way at a cut and at all from an earlier one on: from
-// which, and how many, the oldest last. They are so where the level at the earlier cut comes
-// again after the other.
+// again finds packets that were on their way at a cut and at all from an earlier one on: from which, and how many, the
+// oldest last. They are so where the level at the earlier cut comes again after the other.
 func (a *Areas) again(x *span, cut int) []seenAgain {
 	seen, last := a.seenAgain[:0], cut-x.from-1
 	if !a.digestsShow() || x.alike || last < 0 {

@@ -97,12 +97,12 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4464, 3424},
+	".":              {4452, 3422},
 	"estimate":       {1000, 1280},
 	"estimate/areas": {2634, 544},
 	"estimate/joint": {1463, 835},
 	"estimate/clock": {1462, 988},
-	"lda":            {3058, 2994},
+	"lda":            {3049, 2994},
 	"lda/control":    {446, 950},
 	"lda/lost":       {643, 407},
 	"lda/mplane":     {1794, 1259},
