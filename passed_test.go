@@ -100,7 +100,13 @@ func TestPassedAlike(t *testing.T) {
 	p.PassedNumber(0x1234567890abcdef)
 	p.PassedIn(p.Flow([]byte("f")), id)
 	p.Record(time.Now(), p.Packet(id))
-	var packets []hashing.Packet
+	if packets := logged(t, p); len(packets) != 4 || len(slices.Compact(packets)) != 1 {
+		t.Errorf("one message is %x", packets)
+	}
+}
+
+// logged returns the packets that have passed a point and are in none of its shards yet.
+func logged(t *testing.T, p *Point) (packets []hashing.Packet) {
 	for _, s := range p.shards {
 		for _, l := range s.logs {
 			for _, e := range l.entries[:l.n.Load()] {
@@ -111,8 +117,27 @@ func TestPassedAlike(t *testing.T) {
 			}
 		}
 	}
-	if len(packets) != 4 || len(slices.Compact(packets)) != 1 {
-		t.Errorf("one message is %x", packets)
+	slices.Sort(packets)
+	return packets
+}
+
+// TestStream: in whatever pieces the bytes of a stream pass, they are the same messages. Those of
+// another stream are others.
+func TestStream(t *testing.T) {
+	var all [3][]hashing.Packet
+	for i, size := range []int{1, 700, 100} {
+		p, err := NewPoint(Config{Key: testKey, Cut: time.Hour})
+		must0(t, err)
+		stream := p.Stream([]string{"one", "one", "other"}[i], 300)
+		for range 21_000 / size {
+			stream.Write(make([]byte, size))
+		}
+		all[i] = logged(t, p)
+		p.Close()
+	}
+	one, again, other := all[0], all[1], all[2]
+	if len(one) != 70 || !slices.Equal(one, again) || len(other) != len(one) || slices.Equal(one, other) {
+		t.Errorf("%d, %d and %d messages", len(one), len(again), len(other))
 	}
 }
 

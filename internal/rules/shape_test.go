@@ -97,7 +97,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4452, 3422},
+	".":              {4452, 3450},
 	"estimate":       {1000, 1280},
 	"estimate/areas": {2634, 544},
 	"estimate/joint": {1463, 835},
