@@ -39,6 +39,7 @@ func TestMeasure(t *testing.T) {
 		m.points(t, rate, seconds)
 	}
 	for _, rate := range rates {
+		m.floor(rate, bursts/16)
 		m.pairs(t, rate, fewPairs, seconds)
 		if rate < 1e7 {
 			m.store(rate)
@@ -60,8 +61,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A meter writes costs, each with its name, the rate or number that it is at, and
-// its value.
+// A meter writes costs, each with its name, the rate or number that it is at, and its value.
 type meter struct{ bytes.Buffer }
 
 func (m *meter) row(name string, at, value float64) { fmt.Fprintf(m, "%s,%g,%.4g\n", name, at, value) }
@@ -73,8 +73,7 @@ func processor() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// frames measures what a tap spends on a frame: its identity, in bursts of 32,
-// and the point's record.
+// frames measures what a tap spends on a frame: its identity, in bursts of 32, and the point's record.
 func (m *meter) frames(bursts int) {
 	frame := make([]byte, 96)
 	copy(frame[12:], []byte{8, 0, 0x45, 0, 0, 82})
@@ -127,8 +126,7 @@ type kept struct {
 	data []byte
 }
 
-// points runs two points, and measures what they cost beside recording and what
-// they send. It returns their records.
+// points runs two points, and measures what they cost beside recording and what they send. It returns their records.
 func (m *meter) points(t *testing.T, rate float64, seconds int) (records []kept) {
 	size := 0
 	synctest.Test(t, func(t *testing.T) {
@@ -184,9 +182,8 @@ func heap() float64 {
 	return float64(s.HeapAlloc)
 }
 
-// pairs measures what a collector spends on each of some pairs that see the same
-// traffic: on a record, and on a report, in the second half of the time, when losses
-// are told.
+// pairs measures what a collector spends on each of some pairs that see the same traffic: on a record, and on a
+// report, in the second half of the time, when losses are told.
 func (m *meter) pairs(t *testing.T, rate float64, pairs, seconds int) {
 	var discard meter
 	records := discard.points(t, rate, seconds)
@@ -228,6 +225,27 @@ func (m *meter) pairs(t *testing.T, rate float64, pairs, seconds int) {
 	m.row("KiB of a pair"+suffix, at, (heap()-before)/float64(pairs)/1024)
 	m.row("bytes of a report"+suffix, at, size/reports)
 	runtime.KeepAlive(all)
+}
+
+// floor measures a literal loop that reads the cells of both points for ten cuts, keeps what passed, and adds it up.
+func (m *meter) floor(rate float64, rounds int) {
+	var cells [5120][4]uint64
+	events, sum, random := make([][5]uint64, 0, 10*len(cells)), uint64(0), rand.New(rand.NewPCG(1, 2))
+	for range int(min(rate, 1e6) / 10) {
+		cells[random.IntN(len(cells))][1]++
+	}
+	begin := processor()
+	for i := range 10 * rounds {
+		for j := range cells {
+			if c := &cells[j]; c[1]|c[3] != 0 {
+				events = append(events, [5]uint64{uint64(j), c[0], c[1], c[2] - c[0], c[3]})
+			}
+		}
+		for ; i%10 == 9 && len(events) > 0; events = events[:len(events)-1] {
+			sum += events[len(events)-1][3] * events[len(events)-1][4]
+		}
+	}
+	m.row("ns of a literal loop", rate, (processor()-begin)/float64(10*rounds*len(cells))*1e9+float64(sum))
 }
 
 // store measures how many bytes a minute of counters for every flow takes.

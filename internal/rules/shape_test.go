@@ -114,7 +114,7 @@ var sizes = map[string][2]int{
 	"queue":          {2812, 2865},
 	"internal":       {1495, 2241},
 	"examples":       {5956, 4496},
-	"bench":          {9690, 3250},
+	"bench":          {9690, 3264},
 }
 
 // TestSizes holds what there is to its size: whoever adds takes out.
