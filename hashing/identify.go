@@ -17,9 +17,8 @@ type Identifier struct {
 	x, y, y4, turned, turned4, flowX, flowY, flowY4 uint64
 }
 
-// NewIdentifier returns an Identifier of frames that begin with link: the
-// digest of [Frame.Digest] and the flow of [Tuple.Flow] under seed, as parsed
-// by [Frame.ParseWith].
+// NewIdentifier returns an Identifier of frames that begin with link: the digest of [Frame.Digest] and the flow of
+// [Tuple.Flow] under seed, as parsed by [Frame.ParseWith].
 func NewIdentifier(seed uint64, link LinkType, tunnels Tunnels) *Identifier {
 	d := &Identifier{seed: seed, link: link, tunnels: tunnels}
 	d.x, d.y = split(seed, key1+2*invariantSize)
@@ -29,10 +28,9 @@ func NewIdentifier(seed uint64, link LinkType, tunnels Tunnels) *Identifier {
 	return d
 }
 
-// Frames identifies a burst of frames and returns how many of them carry IP.
-// It stores their identities, in order, in the first elements of packets and
-// flows, and which frames they are of in those of at. These must be as long as
-// frames, but flows and at may be nil.
+// Frames identifies a burst of frames and returns how many of them carry IP. It stores their identities, in order, in the
+// first elements of packets and flows, and which frames they are of in those of at. These must be as long as frames, but
+// flows and at may be nil.
 func (d *Identifier) Frames(frames [][]byte, packets []Packet, flows []Flow, at []int) int {
 	var f Frame
 	n := 0
@@ -136,8 +134,7 @@ func plainTCP(b []byte, last uint64, words byte, length int) (uint64, bool) {
 	return 0, false
 }
 
-// mix4 mixes the addresses of IPv4, source and destination, with keys that have
-// the prefix in them.
+// mix4 mixes the addresses of IPv4, source and destination, with keys that have the prefix in them.
 func mix4(addresses, x, source, destination uint64) (s, d uint64) {
 	return mix(x, addresses<<32^source), mix(x, addresses>>32<<32^destination)
 }

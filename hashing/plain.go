@@ -5,12 +5,10 @@ import (
 	"math/bits"
 )
 
-// Nearly every packet is plain: Ethernet, perhaps with tags, IPv4 without
-// options or IPv6 without extension headers, not a fragment, with TCP, UDP or
-// ICMP, and captured as far as Digest reads. This file has the quick way for
-// those. Whatever it does not know takes the way of Frame.parse, and a fuzz target
-// holds the two equal. Numbers are little-endian loads of what the wire has
-// big-endian.
+// Nearly every packet is plain: Ethernet, perhaps with tags, IPv4 without options or IPv6 without extension headers, not a
+// fragment, with TCP, UDP or ICMP, and captured as far as Digest reads. This file has the quick way for those. Whatever it
+// does not know takes the way of Frame.parse, and a fuzz target holds the two equal. Numbers are little-endian loads of what
+// the wire has big-endian.
 const (
 	etherIPv4 = uint16(typeIPv4>>8 | typeIPv4&0xff<<8)
 	etherIPv6 = uint16(typeIPv6>>8 | typeIPv6&0xff<<8)
@@ -24,8 +22,7 @@ const (
 	outer     = 14 + 20 + udpHeaderSize + 8 // the least that is before a frame inside VXLAN
 )
 
-// isPlain4 reports whether a frame is of IPv4 without options, and not a
-// fragment.
+// isPlain4 reports whether a frame is of IPv4 without options, and not a fragment.
 func isPlain4(b *[plainSize]byte) bool {
 	const fragment = 0xff3f // all but the flag that forbids them
 	return binary.LittleEndian.Uint16(b[12:14]) == etherIPv4 && b[14] == 4<<4|5 &&
@@ -50,8 +47,7 @@ func (t *Tunnels) inside(udp []byte, length int) []byte {
 	return udp[udpHeaderSize+8 : min(len(udp), length) : len(udp)]
 }
 
-// ParseWith is Parse with a choice of the tunnels to look into. Two points must
-// choose the same.
+// ParseWith is Parse with a choice of the tunnels to look into. Two points must choose the same.
 func (f *Frame) ParseWith(link LinkType, b []byte, tunnels *Tunnels) error {
 	if link != LinkEthernet || len(b) < plainSize {
 		return f.parse(link, b, tunnels)
@@ -63,9 +59,8 @@ func (f *Frame) ParseWith(link LinkType, b []byte, tunnels *Tunnels) error {
 		word := le.Uint32(h[16:20]) // length and identification
 		f.Length = int(bits.ReverseBytes16(uint16(word)))
 		length, proto, head, data = f.Length-20, h[23], (*[transportSize]byte)(h[34:]), b[34:]
-		*(*[8]byte)(f.Tuple.Src[:8]), *(*[8]byte)(f.Tuple.Dst[:8]) = [8]byte{}, [8]byte{}
-		le.PutUint64(f.Tuple.Src[8:], uint64(le.Uint32(h[26:30]))<<32|prefix4)
-		le.PutUint64(f.Tuple.Dst[8:], uint64(le.Uint32(h[30:34]))<<32|prefix4)
+		mapped(&f.Tuple.Src, le.Uint32(h[26:30]))
+		mapped(&f.Tuple.Dst, le.Uint32(h[30:34]))
 		le.PutUint64(f.rest[24:], uint64(word&^0xffff)|uint64(word)<<48)
 	} else {
 		for !isPlain6(b) {
@@ -78,7 +73,8 @@ func (f *Frame) ParseWith(link LinkType, b []byte, tunnels *Tunnels) error {
 		word := le.Uint16(h[18:20])
 		length, proto, head, data = int(bits.ReverseBytes16(word)), h[20], (*[transportSize]byte)(h[54:]), b[54:]
 		f.Length = length + 40
-		f.Tuple.Src, f.Tuple.Dst = [16]byte(h[22:38]), [16]byte(h[38:54])
+		f.Tuple.Src = [16]byte(h[22:38]) // two assignments: one would go through the stack
+		f.Tuple.Dst = [16]byte(h[38:54])
 		le.PutUint64(f.rest[24:], bits.RotateLeft64(uint64(word), 48)) // a shift would be stored in parts
 	}
 	ports, last := bits.RotateLeft32(bits.ReverseBytes32(le.Uint32(head[:4])), 16), uint64(0)
@@ -111,6 +107,12 @@ func (f *Frame) ParseWith(link LinkType, b []byte, tunnels *Tunnels) error {
 	f.Tuple.SrcPort, f.Tuple.DstPort, f.Tuple.Proto = uint16(ports), uint16(ports>>16), proto
 	f.Tunnels, f.Fragment, f.Cut = 0, false, false
 	return nil
+}
+
+// mapped sets an address to an IPv4-mapped one.
+func mapped(a *[16]byte, ipv4 uint32) {
+	binary.LittleEndian.PutUint64(a[:8], 0)
+	binary.LittleEndian.PutUint64(a[8:], uint64(ipv4)<<32|prefix4)
 }
 
 // parseUntagged parses a frame that had tags, or that is not plain.
