@@ -10,30 +10,15 @@ import (
 // Areas adds up the time that packets spend on their way between two points, by
 // the cuts of the clock at which both points empty their cells.
 //
-//	a := areas.New([]int{1024}, 64, 20)
-//	a.Begin(start)
-//	for each interval, in order {
-//		for i := range cells {
-//			a.Cut(i, areas.CellPair{ … })
-//		}
-//		a.Next(end)
-//	}
-//	transit, err := a.Transit(from, to, nil) // two numbers of cuts
+// Call [Areas.Begin], and for each interval [Areas.Cut] for all cells and [Areas.Next]. Then
+// [Areas.Transit] tells of the time between two cuts.
 //
-// With cumulative sums of time stamps, and n packets outstanding in a cell at a cut at time c,
-//
-//	F = received − sent + n·c
-//
-// is the delays of all packets that came plus the ages of all that are outstanding: the area under the number of
-// packets on their way. So the difference of F between two cuts is the time that packets spent on their way in
-// between. It is exact however many packets cross the cuts, and however long they take. Only losses disturb it,
-// because a lost packet ages for ever.
-//
-// What is lost is known from levels. A cell's level is the number and the digest of what is outstanding. If it is the
-// same at two cuts that are further apart than any packet takes, nothing is on its way at either, and what is
-// outstanding is lost: the cell is settled there. Between two settled cuts of one level nothing was lost, and the
-// areas are exact. If the level moved, it is known how many packets were lost but not just when, and so the area has
-// a variance. After the last settled cut, the packets outstanding may be lost or on their way.
+// With cumulative sums of time stamps, and n packets outstanding in a cell at a
+// cut at time c, received − sent + n·c is the delays of all packets that came plus the
+// ages of all that are outstanding, so that its difference between two cuts is the time
+// that packets spent on their way in between. Only losses disturb it, because a lost packet
+// ages for ever. They are known from levels, the number and the digest of what is
+// outstanding: METHODS.md, section 3, has the proofs.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
 //
@@ -45,14 +30,15 @@ type Areas struct {
 	mask      uint64 // of the bits of a tally that are known
 	bits      int    // width of a sum
 	patience  float64
-	greatest  float64 // delay seen lately
-	center    float64 // mean delay, about which narrow sums are unwrapped
-	negative  float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
-	seen      float64 // since
-	skewed    bool    // packets have come before they were sent
-	now, past tallies // of packets, in the latest report and lately
-	watched   float64 // time, in all
-	told      int     // packets that were told to be lost since the beginning
+	greatest  float64  // delay seen lately
+	center    float64  // mean delay, about which narrow sums are unwrapped
+	negative  float64  // share of exact spans whose areas were negative up to the oldest cut, or -1
+	seen      float64  // since
+	skewed    bool     // packets have come before they were sent
+	unlike    []moment // by how much groups were apart lately: see [window.contradicts]
+	now, past tallies  // of packets, in the latest report and lately
+	watched   float64  // time, in all
+	told      int      // packets that were told to be lost since the beginning
 
 	taken []taken           // in the cuts that are kept
 	known map[int]knownCell // by cell
@@ -72,11 +58,12 @@ type Areas struct {
 	proven   float64 // and took longer than this, or -1: some came before they were sent
 
 	// For a walk, of one cell at a time.
-	passed  []areaEvent
-	states  []areaState
-	span    span
-	located []intervalLosses // by cut
-	bursts  float64          // in which packets were lost, as far as is known
+	lastAged int // cut that is a patience before the latest
+	passed   []areaEvent
+	states   []areaState
+	span     span
+	located  []intervalLosses // by cut
+	bursts   float64          // in which packets were lost, as far as is known
 
 	losses    losses
 	window    window
@@ -139,7 +126,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.index = make([]uint32, total)
+	a.index, a.unlike = make([]uint32, total), make([]moment, len(groups))
 	a.Begin(0)
 	return a
 }
@@ -255,8 +242,8 @@ func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 	return lost, extra, outstanding
 }
 
-// count adds up by how much the settled levels have risen or fallen up to cut number to, and what is outstanding
-// beside, and calls visit, if not nil, for each cell that may have, settled.
+// count adds up by how much the settled levels have risen or fallen up to cut number to, and what is
+// outstanding beside, and calls visit, if not nil, for each cell that may have, settled.
 func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 	a.judge()
 	for _, n := range a.net[to-a.before+1:] {
@@ -400,6 +387,11 @@ func (a *Areas) fade(keep int, passed float64) {
 		rest*p.alone + a.now.alone, rest*p.took + a.now.took,
 	}
 	a.now = tallies{}
+	for g := range a.window.groups {
+		r := &a.window.groups[g]
+		a.unlike[g] = moment{rest*rest*a.unlike[g].n + r.unlike.n, rest*a.unlike[g].sum + r.unlike.sum, 0}
+		r.unlike = moment{}
+	}
 	l.sent, l.lost = l.sent[:0], l.lost[:0]
 }
 

@@ -82,10 +82,8 @@ func TestAreasAreExact(t *testing.T) {
 		for from := 0; from+window <= cuts; from += window {
 			want := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
 			got, err := a.Transit(from, from+window, nil)
-			if want.Received == 0 {
-				continue
-			}
-			if err != nil || got.Received != float64(want.Received) || math.Abs(got.Mean*got.Received-want.Way) > 1e-6*want.Way {
+			wrong := got.Received != float64(want.Received) || math.Abs(got.Mean*got.Received-want.Way) > 1e-6*want.Way
+			if want.Received > 0 && (err != nil || wrong) {
 				t.Errorf("%+v, from cut %d: %v for %v packets, want %+v; %v", c, from, got.Mean*got.Received, got.Received, want, err)
 			}
 			a.Settle(from + window)
@@ -106,24 +104,30 @@ func TestAreasUnderLoss(t *testing.T) {
 	const limit = 3.5 // standard errors: by chance one case in a thousand exceeds it
 	for _, c := range []struct{ each, delay, slow, loss float64 }{
 		{3, 0.05, 0, 0.01}, {3, 0.05, 0, 0.05}, {0.5, 1, 0, 0.01}, {0.5, 1, 0.01, 0.01}, {0.05, 3, 0, 0.05}, {1, 0.2, 0.02, 0.1},
-		{0.4, 2, 0, 0.05}, {0.3, 2, 0, 0.2}, {6, 0.22, 0, 0.01},
+		{0.4, 2, 0, 0.05}, {0.3, 2, 0, 0.2}, {6, 0.22, 0, 0.01}, {0.09, 3, -1, 0.2},
 	} {
-		cells, few := 200, c.each > 3 // few cells, in which mostly some packets are on their way, which take much the same
-		if few {
+		// Few cells, in which mostly some packets are on their way, which take much the same; and reports as soon as may be.
+		cells, few, wait := 200, c.each > 3, settling
+		switch {
+		case few:
 			cells = 32
+		case c.slow < 0:
+			wait = 5
 		}
 		random := rand.New(rand.NewPCG(2, uint64(1000*c.loss)))
 		packets := areaTraffic(random, cells, cuts, c.each, c.delay, c.slow, c.loss)
 		for i := range packets {
 			if p := &packets[i]; few && !p.Lost {
 				p.Received = p.Sent + areaLength/5 + p.Sent%(areaLength/20)
+			} else if c.slow < 0 {
+				p.Received = p.Sent + 3*areaLength
 			}
 		}
 		a := New([]int{cells}, 64, 32)
 		all := [3]int{} // windows, misses, misses of the control
-		var bias, plain, width estimate.Moments
+		var bias, plain, width, rate estimate.Moments
 		for from := 40; from+window+settling <= cuts; from += window {
-			passAreas(a, cells, packets, from+window+settling)
+			passAreas(a, cells, packets, from+window+wait)
 			if from > 100 {
 				a.Settle(from - 60)
 			}
@@ -132,26 +136,26 @@ func TestAreasUnderLoss(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%+v: %v", c, err)
 			}
-			want := of.PerPacket()
-			half := 3 * got.Error
+			want, half := of.PerPacket(), 3*got.Error
 			all[0]++
 			if math.Abs(got.Mean-want) > half+1e-9*want {
 				all[1]++
 			}
-			aged := c.loss * c.each * float64(cells) * window * window / 2 * areaLength / float64(of.Received) // what is lost in the window ages on
-			if math.Abs(got.Mean+aged-want) > half {
+			if aged := c.loss * c.each * float64(cells) * window * window / 2 * areaLength / float64(of.Received); math.Abs(got.Mean+aged-want) > half {
 				all[2]++
 			}
 			bias.Add(got.Mean/want - 1)
 			width.Add(half / want)
+			rate.Add(a.losses.rate(len(a.ends) - 1 - wait))
 			r := &a.window.groups[0]
 			plain.Add((r.area-r.by*r.stands.a)/r.exact/want - 1)
 		}
 		n, error := float64(all[0]), bias.StdDev()/math.Sqrt(float64(all[0]))
 		t.Logf("%+v: %v, bias %+.2f %%, without weights %+.2f %%, each ± %.2f %%, half-width %.2f %%",
 			c, all, 100*bias.Mean(), 100*plain.Mean(), 100*error, 100*width.Mean())
-		if math.Abs(bias.Mean()) > limit*error && c.slow == 0 { // errors by few slow packets are skew
-			t.Errorf("%+v: a bias of %+.4f ± %.4f", c, bias.Mean(), error)
+		// Errors by few slow packets are skew. What is known to be lost, first, makes twice as much seem lost at the end.
+		if math.Abs(bias.Mean()) > limit*error && c.slow <= 0 || math.Abs(rate.Mean()-c.loss) > 0.05 && wait < settling {
+			t.Errorf("%+v: a bias of %+.4f ± %.4f, and %.2f of those sent last seem lost", c, bias.Mean(), error, rate.Mean())
 		}
 		if math.Abs(plain.Mean()) < limit*error && c.delay == 2 {
 			t.Errorf("%+v: the control has no bias: %+.4f ± %.4f", c, plain.Mean(), error)
@@ -180,15 +184,13 @@ func TestAreasLosses(t *testing.T) {
 		}
 	}
 	a := New([]int{cells}, 64, 32)
-	lost, extra, next := 0, 0, 0
+	lost, extra := 0, 0
 	for k, pairs := range pairsOf(cells, packets, cuts) {
-		pass(a, pairs)
-		if k+1-next >= 20 {
-			a.Transit(next, next+10, nil)
-			l, e, _ := a.Losses(next + 10)
+		if pass(a, pairs); k > 10 && k%10 == 9 {
+			a.Transit(k-19, k-9, nil)
+			l, e, _ := a.Losses(k - 9)
 			lost, extra = lost+l, extra+e
-			a.Settle(next + 10)
-			next += 10
+			a.Settle(k - 9)
 		}
 	}
 	l, e, out := a.Losses(a.Cuts())
@@ -248,12 +250,10 @@ func TestAreasAllocate(t *testing.T) {
 	k := int64(0)
 	step := func() {
 		for i := range busy {
-			n := (int(k)*busy + i) % cells
-			a.Cut(n, CellPair{SentSum: 5, SentTally: 1, ReceivedSum: 9, ReceivedTally: 1})
+			a.Cut((int(k)*busy+i)%cells, CellPair{SentSum: 5, SentTally: 1, ReceivedSum: 9, ReceivedTally: 1})
 		}
-		k++
-		a.Next(k * areaLength)
-		if k%20 == 0 {
+		a.Next((k + 1) * areaLength)
+		if k++; k%20 == 0 {
 			if _, err := a.Transit(a.Cuts()-20, a.Cuts()-5, nil); err != nil {
 				t.Fatal(err)
 			}

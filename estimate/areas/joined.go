@@ -6,10 +6,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// joined adds up the packets that came without being sent: copies, mostly. They may be of
-// slow packets only, so other spans do not stand for theirs. All that is not known of such
-// a span is when each came: no later than the interval in which it shows, and no earlier than
-// the first one in which any came. If packets arrive evenly, it may be anywhere in between.
+// joined adds up the packets that came without being sent: copies, mostly. They may be of slow packets
+// only, so other spans do not stand for theirs. All that is not known is when each came: no later than the
+// interval in which it shows, and no earlier than the first in which any came, evenly if packets arrive so.
 type joined struct {
 	variance float64 // of the areas of their spans
 	apart    float64 // by how much longer than an interval the times are in which they may have come

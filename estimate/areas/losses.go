@@ -33,6 +33,7 @@ type chances struct{ free, weight, alone float64 }
 // cutLosses is what the cells of a group tell of losses in a cut.
 type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
+	sent, gone       float64 // packets sent of which it is not known yet what was lost, and of these, outstanding ever since
 	came             float64 // packets received, but for those that joined
 }
 
@@ -92,7 +93,7 @@ func (l *losses) disperse() {
 		clear(of.near)
 		of.hazards[0] = 0
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + l.hazard(k)*of.cuts[k].all/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))
 		}
 	}
 }
@@ -146,6 +147,8 @@ func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bo
 	of.came += float64(e.received)
 	if of.all += sent; known {
 		of.known += sent
+	} else {
+		of.sent += sent
 	}
 	if e.sent == 1 {
 		l.took(area)
@@ -184,7 +187,7 @@ func (l *losses) add(x *span) {
 		cuts[0].known += x.before
 		cuts[0].lost += float64(x.lost) * x.before / n
 	}
-	came := max(0, 1-float64(x.joined)/max(1, float64(x.received)))
+	came, most := max(0, 1-float64(x.joined)/max(1, float64(x.received))), int32(0)
 	for k, out := range x.out {
 		c := &cuts[x.from+1+k]
 		c.came += came * float64(x.in[k])
@@ -192,16 +195,19 @@ func (l *losses) add(x *span) {
 		if x.known && n > 0 {
 			c.known += float64(out)
 			c.lost += float64(x.lost) * float64(out) / n
+		} else if x.joined == 0 {
+			c.sent += float64(out)
+			c.gone += float64(max(0, x.most[k]-most))
+			most = max(most, x.most[k])
 		}
 	}
 }
 
-// digestsTell is from how many bits on two levels are not equal by chance, of all
-// that are compared. Where they are narrower, three and half of all have to be.
+// digestsTell is from how many bits on two levels are not equal by chance, of all that are compared. Where
+// they are narrower, three and half of all have to be.
 const digestsTell = 24
 
-// standing returns for how long the same packets, which came later, were
-// outstanding in a span, if that is longer than least.
+// standing returns for how long the same packets, which came later, were outstanding, if longer than least.
 func (a *Areas) standing(x *span, least float64) float64 {
 	wide, last := a.mask>>(32+digestsTell) != 0, len(x.levels)-1
 	for i, level := range x.levels {
@@ -221,10 +227,10 @@ func (a *Areas) standing(x *span, least float64) float64 {
 	return least
 }
 
-// pool adds up the losses of the groups that account for most packets. In
-// a group whose cells seldom settle, those that do are a choice.
+// pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle,
+// those that do are a choice. Of what is not known yet as much is lost as was outstanding ever since.
 func (l *losses) pool() {
-	const mostOfAll, enough = 0.8, 100
+	const enough = 100
 	best, which := -1.0, 0
 	for g := range l.groups {
 		of := &l.groups[g]
@@ -241,12 +247,21 @@ func (l *losses) pool() {
 			best, which = of.covered, g
 		}
 	}
+	l.count(which, func(c *cutLosses) (sent, lost float64) { return c.known, c.lost })
+	if l.areas.past.lost+sum(l.lost) >= 0.5 { // losses are known sooner than receptions
+		l.count(which, func(c *cutLosses) (sent, lost float64) { return c.sent, c.gone })
+	}
+}
+
+// mostOfAll is the share of packets that a group accounts for if its cells settle often.
+const mostOfAll = 0.8
+
+// count adds packets and losses, by cut, of one group and of those that account for most.
+func (l *losses) count(which int, of func(*cutLosses) (sent, lost float64)) {
 	for g := range l.groups {
-		if of := &l.groups[g]; of.covered >= mostOfAll || g == which {
-			for k := range of.cuts {
-				l.sent[k] += of.cuts[k].known
-				l.lost[k] += of.cuts[k].lost
-			}
+		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == which); k++ {
+			sent, lost := of(&l.groups[g].cuts[k])
+			l.sent[k], l.lost[k] = l.sent[k]+sent, l.lost[k]+lost
 		}
 	}
 }
@@ -263,7 +278,7 @@ func (l *losses) rate(k int) float64 {
 	if l.share == 0 || k == 0 {
 		return l.share
 	}
-	return max(0, l.lost[k]+1) / (l.sent[k] + 1/l.share)
+	return min(max(0, l.lost[k]+1)/(l.sent[k]+1/l.share), 1)
 }
 
 // fewer returns by how much more packets of a group came in a cut than were sent in it
@@ -272,9 +287,6 @@ func (l *losses) fewer(group, k int) float64 {
 	c := &l.groups[group].cuts[k]
 	return c.came - (c.all - c.lost - l.rate(k)*(c.all-c.known))
 }
-
-// hazard returns the negative logarithm of the share of packets sent in a cut that came.
-func (l *losses) hazard(k int) float64 { return -math.Log1p(-min(l.rate(k), 0.9)) }
 
 // weight returns for how many a span between two cuts stands that is known to be exact: one over
 // the chance that of all packets of its cell none was lost in it, nor for so long before and after it that

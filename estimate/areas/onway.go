@@ -49,22 +49,14 @@ func plus(b, o ageBounds, times float64) ageBounds {
 	return ageBounds{b.Packets + times*o.Packets, b.Least + times*o.Least, b.Most + times*o.Most}
 }
 
-// age estimates the ages of the packets on their way at both ends in one of three ways, the
-// same at both, so that what is not known of either end cancels out.
+// age estimates the ages of the packets on their way at both ends in one of three ways, the same at
+// both, so that what is not known of either end cancels out: by moments m of delays, as if traffic were
+// the same all the time, by packets that were alone, which stand for others, or by levels. METHODS.md,
+// section 3, says why, and which counts.
 //
-// If traffic is the same all the time, a packet is seen on its way in proportion to its delay, and its age is uniform
-// up to that. So with moments m of the delays the mean age is m₂/2m₁, and the mean square m₃/3m₁. If the number on
-// their way varies by more than chance from cut to cut, ages may do so as well. The moments are those of packets that
-// were alone. Where there are few, the third is at most the second times the greatest delay.
-//
-// Or packets that were alone, whose ages are known, stand for the others, each for one
-// over its chance to be alone. That holds whatever happens. It is taken where it tells
-// more, or contradicts the other. Or levels bound the ages: see [endAges.levels].
-//
-// Where clocks make packets come before they are sent, some of those that cross a cut have
-// come and are not sent. The time until then takes the place of an age, and as many of both
-// as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where no
-// delay is negative, the points cut at other times, and only levels tell of those that cross.
+// Where clocks make packets come before they are sent, the time until then takes the place of an age,
+// and as many of both as levels hide leave m₂/2 for each packet of a unit of time, with the variance
+// m₃/3. But where no delay is negative, the points cut at other times, and only levels tell.
 func (a *Areas) age(t *Transit) {
 	mean := math.Abs(t.Mean)
 	if mean == 0 {

@@ -80,11 +80,10 @@ const digestsShow = 16
 
 func (a *Areas) digestsShow() bool { return a.mask>>(32+digestsShow-1) != 0 }
 
-// ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from there.
-// Those that are on their way at an earlier cut, too, are at most the fewest outstanding at any cut since, and at least
-// those that were not sent since; and where two cuts around both have one level, the packets of that level are on their
-// way at all cuts in between. In an interval they spend at most what all do, and at least that less an interval for
-// each of the others. None is older than the greatest delay, nor than the beginning.
+// ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval
+// back from there, as METHODS.md says: by the fewest outstanding at any cut since, by those that were
+// sent since, by levels that come again, and by areas. None is older than the greatest delay, nor
+// than the beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages

@@ -44,13 +44,13 @@ func (s *staleSpans) add(o staleSpans) {
 }
 
 // slower returns how much longer than at a rate packets of stale spans took. Some of these spans
-// lost packets, which others stand for: as many as are not known to be lost in others. The rest
-// have not settled because their packets are slow.
+// lost packets, which others stand for: as many as are lost of packets of which it is not known. The
+// rest have not settled because their packets are slow.
 func (s *staleSpans) slower(l *losses, group int, rate float64) float64 {
 	lost := s.lost
 	for k := 1; k <= l.to && l.areas.old(k); k++ {
 		c := &l.groups[group].cuts[k]
-		lost += max(0, l.rate(k)*c.all-c.lost)
+		lost += l.rate(k) * max(0, c.all-c.known)
 	}
 	return (s.area - rate*s.received) * max(0, 1-lost/max(1, s.spans))
 }

@@ -40,8 +40,7 @@ func (a *Areas) state(c *areaCell, j int) areaState {
 	return s
 }
 
-// A span is the time between two cuts at which a cell is settled, or from the
-// last such cut on.
+// A span is the time between two cuts at which a cell is settled, or from the last such cut on.
 type span struct {
 	cell, group int
 	from, to    int     // cuts: it begins after one and ends with the other
@@ -50,7 +49,7 @@ type span struct {
 	losing      bool    // the cell had lost packets when it began, of which they may be
 	late        int     // packets that came, and had been taken for lost
 	owed        float64 // their ages when the span began
-	sure        int     // if open, the cut up to which nothing that is outstanding was lost
+	sure        int     // the cut up to which nothing of it was lost, if not exact
 	before      float64 // packets sent in it before the oldest cut that is kept
 	unknown     bool    // nothing tells the areas, because of packets that were on their way at the beginning
 	exact       bool    // nothing was lost, and nothing else came
@@ -85,14 +84,14 @@ func (x *span) alone() bool {
 // or nothing if that is nil.
 func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 	a.judge()
-	old := a.lastOld()
+	a.lastAged = a.lastOld()
 	for i := range a.cells {
 		switch c := &a.cells[i]; {
 		case c.quiet:
 			for at := c.first; at < c.end && calm != nil; at++ {
 				e := &a.events[at]
 				if cut := int(e.cut) - a.before; cut > after {
-					calm(c, cut, e, a.near(e.delay, e.received), cut <= old)
+					calm(c, cut, e, a.near(e.delay, e.received), cut <= a.lastAged)
 				}
 			}
 		default:
@@ -179,7 +178,7 @@ func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a
 // tell calls visit for the spans of a cell.
 func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 	x, at := &a.span, 0
-	x.cell, x.group, x.alike, x.sure = int(c.number), int(c.group), a.alike(c), a.known[int(c.number)].sure-a.before
+	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
 	a.passed = a.events[c.first:c.end]
 	for j := range c.states() {
@@ -209,7 +208,7 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x, n := &a.span, a.span.to-a.span.from
 	x.lost, x.exact, x.open = outstanding(now)-outstanding(x.level), closed && now == x.level, !closed
-	x.late, x.owed, x.joined = 0, 0, 0
+	x.late, x.owed, x.joined, x.sure = 0, 0, 0, 0
 	if closed && c.losses && now == c.former && x.level == c.anchor && now != x.level {
 		x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[x.from]-c.moved), true
 		x.level = now
@@ -242,12 +241,18 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	if !x.exact {
 		a.join(x)
 	}
-	a.bound(x)
+	if a.bound(x); x.open {
+		x.sure = a.known[x.cell].sure - a.before
+	}
+	// All that was outstanding may have come since.
+	if k := a.lastAged; k > x.from && k < x.to && x.most[k-x.from-1] <= 0 && x.joined == 0 && !x.alike && a.digestsShow() {
+		x.sure = max(x.sure, k)
+	}
 	x.sum = estimate.SignExtend(sum, a.bits)
 }
 
-// bound finds how many packets at most that were outstanding at each cut still are at the end:
-// no more than at any cut since, and fewer where as few were at two cuts and not the same ones.
+// bound finds how many packets at most that were outstanding at each cut still are at the end: no more
+// than at any cut since, and fewer where as few were at two cuts and not the same ones.
 func (a *Areas) bound(x *span) {
 	last := len(x.on) - 1
 	tell := a.mask>>(32+digestsShow-1) != 0 && x.joined == 0
@@ -269,11 +274,9 @@ func (a *Areas) near(sum uint64, packets uint32) float64 {
 	return float64(estimate.SignExtend(sum-uint64(expected), a.bits)) + float64(expected)
 }
 
-// join allows for packets that came without being sent: before the beginning,
-// or elsewhere. As many have joined as fewer than none are outstanding at the
-// end, or all the time of late if the span is open. Cuts of two points that are
-// not at quite the same time make fewer than none outstanding only for a while. When in
-// its interval a packet joined is not known: half an interval is what it takes on average.
+// join allows for packets that came without being sent: before the beginning, or elsewhere. As many
+// have joined as fewer than none are outstanding at the end, or all the time of late if the span is open,
+// since cuts of two points differ for a while. On average a packet takes half the interval in which it joined.
 func (a *Areas) join(x *span) {
 	most := int32(x.lost)
 	if x.open {

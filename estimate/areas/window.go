@@ -26,6 +26,7 @@ type groupWindow struct {
 	sent           float64 // received in all spans
 
 	exact, cells           float64 // exact spans: packets received, and how many
+	unlike                 moment  // from sparser groups, in standard errors
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
 	stands, squares        share   // exact spans, each as often as it stands for others, and by the square of that
 	by                     float64 // how many times that often it does
@@ -142,8 +143,8 @@ func (w *window) take(x *span) {
 	hides := x.before > 0 && a.told > 0              // what was lost before the cuts that are kept
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
-	sure = sure && !back
-	weight := l.weight(x.group, x.from, x.to)
+	sure = (sure || x.sure >= w.to && x.sure == a.lastAged) && !back
+	weight := l.weight(x.group, x.from, min(x.to, max(w.to, a.lastAged)))
 	if x.late > 0 && x.to <= w.to {
 		if l.believed() {
 			r.owed += x.owed
@@ -169,7 +170,7 @@ func (w *window) take(x *span) {
 		r.fresh.a += area
 	case !sure:
 		if x.open && x.joined == 0 {
-			r.stale.add(staleSpans{1, n, area, l.hazard(0) * x.before})
+			r.stale.add(staleSpans{1, n, area, l.rate(0) * x.before})
 		}
 		r.other += n
 		if x.received > 0 {
@@ -315,7 +316,7 @@ func (w *window) combine() (Transit, error) {
 			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
 		}
 		if r != rest {
-			if w.contradicts(r, rest) {
+			if w.contradicts(g, rest) {
 				continue
 			}
 			rest.merge(r)
@@ -359,10 +360,9 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
 	estimate.ErrNoSamples)
 
-// hidden returns for how long packets may have aged that are lost, where none is known to be, and
-// the time of all. What is outstanding at the end in a cell that was never empty may be lost
-// for all that it tells. But groups sample the same packets: where another one has less to
-// hide, no more is lost than it would show, or all but one.
+// hidden returns for how long packets may have aged that are lost, where none is known to be, and the
+// time of all. But groups sample the same packets: where another one has less to hide, no more is
+// lost than it would show, or all but one.
 func (w *window) hidden() (hidden, way float64) {
 	one := float64(w.areas.ends[w.to] - w.areas.ends[w.from])
 	for g := range w.groups {
@@ -412,14 +412,18 @@ func uneven(numbers []float64) float64 {
 
 // contradicts reports whether a group differs from sparser ones beyond chance. They are
 // samples of the same packets, so in the denser one fewer slow packets are known than
-// their weights stand for. A group that lost nothing is exact.
-func (w *window) contradicts(r, rest *groupWindow) bool {
+// their weights stand for. A group that lost nothing is exact. Of many reports some differ by chance,
+// so that reports of late have to bear out what is not plain.
+func (w *window) contradicts(g int, rest *groupWindow) bool {
+	r := &w.groups[g]
 	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
 		return false
 	}
-	apart := r.area/r.received - rest.area/rest.received
 	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
-	return apart*apart > 6.25*chance // 2.5 standard errors: once in 80 reports by chance
+	r.unlike.add(1, (r.area/r.received-rest.area/rest.received)/math.Sqrt(chance))
+	all := w.areas.unlike[g]
+	all.add(1, r.unlike.sum)
+	return r.unlike.squares > 6.25 && sq(all.sum) > 6.25*all.n || r.unlike.squares > 16
 }
 
 // merge adds up what two groups know.
