@@ -275,7 +275,7 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 }
 
 // longestKept is the greatest number of cuts that are kept for packets on their way.
-const longestKept = 144.0
+const longestKept = 600.0
 
 // Settle forgets what happened up to cut number to, but for as much as tells of
 // the packets on their way. The next call of Losses begins there.
