@@ -144,7 +144,7 @@ func (w *window) take(x *span) {
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
 	sure = (sure || x.sure >= w.to && x.sure == a.lastAged) && !back
-	weight := l.weight(x.group, x.from, min(x.to, max(w.to, a.lastAged)))
+	weight := l.weight(x.group, x.from, x.until)
 	if x.late > 0 && x.to <= w.to {
 		if l.believed() {
 			r.owed += x.owed
