@@ -78,7 +78,7 @@ func TestSlowWhenItBegins(t *testing.T) {
 		}},
 	} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-			begin, answered := time.Now(), 0
+			begin, answered, begins := time.Now(), 0, 0
 			l.send(c.period, func(i int) time.Duration { return c.delay(time.Duration(i)*c.period, i) }, nil)
 			time.Sleep(c.wait)
 			for _, r := range l.reports(7) {
@@ -90,12 +90,15 @@ func TestSlowWhenItBegins(t *testing.T) {
 					}
 				}
 				d := &r.Forth
+				if begins += map[bool]int{true: 1}[r.Begins]; d.Err == nil && d.Certain.High-d.Certain.Low > 3.2e9 {
+					t.Errorf("%s: %v is no narrower than all delays", name, r)
+				}
 				if answered += map[bool]int{true: 1}[d.Err == nil]; d.Lost > 0 || d.Err == nil && !d.Certain.Contains(truth.Mean()) {
 					t.Errorf("%s: %v, mean %s", name, r, Format(truth.Mean()))
 				}
 			}
-			if answered < 3 {
-				t.Errorf("%s: %d of 7 reports have a mean", name, answered)
+			if answered < 3 || begins == 0 || begins == 7 {
+				t.Errorf("%s: %d of 7 reports have a mean, and %d begin", name, answered, begins)
 			}
 		})
 	}

@@ -274,7 +274,7 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 	usual := float64(r.Received-r.Extra) * w.patience() / length
 	if before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) || float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
 		d.Err = fmt.Errorf("%w: more packets were on their way when the session began, or slower ones, than since", estimate.ErrNoSamples)
-		d.Quantiles, d.Greatest = nil, 0
+		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
 		return
 	}
 	least, share := float64(w.told.added), min(1, float64(r.Extra)/float64(r.Received))

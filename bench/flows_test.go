@@ -54,7 +54,7 @@ func BenchmarkLDSUpdate(b *testing.B) {
 
 // BenchmarkCOLATEUpdate: 455,334 counters, 16 of them a flow's. The floor updates one of as many counters of the same bytes
 // in memory, by the same hashes. Whether the epoch is over is asked for each packet. What Update adds to hash and word, a count,
-// epoch, samples, and widths that are no constants, takes nothing that can be told if it is left out alone: most of the time goes
+// epoch, samples, and widths that are no constants, makes no measurable difference if any one is left out: most of the time goes
 // into counters that are in no near cache, of which a processor reads fewer at once the more instructions there are between.
 func BenchmarkCOLATEUpdate(b *testing.B) {
 	packets, flows := packetStream(), flowStream()

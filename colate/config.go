@@ -32,9 +32,9 @@ type Config struct {
 
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in
 	// CountBits, a sum of their digests in DigestBits, and a sum of their
-	// times in the rest, at least 8 bits. All three wrap. Flows whose counters' packets spend
-	// more than a quarter of what the sum can hold on their way, in one epoch of twenty, get no
-	// answer from them.
+	// times in the rest, at least 8 bits. All three wrap. If the packets of a flow's counters
+	// spend more time on their way, in one epoch of twenty, than a quarter of what the sum can hold,
+	// these counters give no answer.
 	Bits uint8
 
 	// CountBits is the width of the count, 4 to 24. Of a flow with more than

@@ -99,7 +99,7 @@ func (r *Recorder) Due(t int64) bool {
 // its flow's counters at random. Here the digest decides, so that two points agree.
 func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
 	h := hashing.Mix(uint64(f)^r.identity, hashing.Row(uint64(p), r.perFlow))
-	return uint64(uint32(h)) * r.counters >> (r.rowShift & 63) // position, folded
+	return uint64(uint32(h)) * r.counters >> (r.rowShift & 63) // as Config.place
 }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds

@@ -299,7 +299,11 @@ func (s *Store) DropBefore(t int64) (int, error) {
 	if err := s.check(); err != nil {
 		return 0, err
 	}
-	return s.drop(t, math.MaxInt64)
+	epochs, err := s.drop(t, math.MaxInt64)
+	if err != nil {
+		err = fmt.Errorf("colate: %w", err)
+	}
+	return epochs, err
 }
 
 // check returns why the store can't be written.

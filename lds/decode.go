@@ -21,8 +21,8 @@ import (
 // and the result has it. With one flow a cell the estimates are no worse for that; with dozens, [Estimate] is as close to the
 // truth. Intervals then hold less often if large flows are faster than small ones. opts.Progress is of the means.
 //
-// The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has
-// one that many packets came twice of, or were mostly on their way at the ends of an [Accumulator]'s report.
+// The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one
+// of which many packets came twice, or most were on their way at the ends of an [Accumulator]'s report.
 // Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig]

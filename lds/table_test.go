@@ -3,12 +3,12 @@ package lds
 import (
 	"bytes"
 	"errors"
-	"github.com/google/go-cmp/cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )

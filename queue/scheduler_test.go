@@ -47,15 +47,15 @@ func tracked(n int, seed uint64) []Packet {
 
 // drive sends packets and collects what comes out, having looked for it before
 // every n-th packet; 0: only at the end.
-func drive(hop *Scheduler, packets []Packet, every int) (out []Packet, fates []Fate) {
+func drive(s *Scheduler, packets []Packet, every int) (out []Packet, fates []Fate) {
 	var p Packet
 	for i := range packets {
-		for every > 0 && i%every == 0 && hop.Next(packets[i].Time, &p) {
+		for every > 0 && i%every == 0 && s.Next(packets[i].Time, &p) {
 			out = append(out, p)
 		}
-		fates = append(fates, hop.Send(&packets[i]))
+		fates = append(fates, s.Send(&packets[i]))
 	}
-	for hop.Next(math.MaxInt64, &p) {
+	for s.Next(math.MaxInt64, &p) {
 		out = append(out, p)
 	}
 	return out, fates

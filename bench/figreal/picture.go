@@ -90,7 +90,7 @@ func sheet(dark int, ink, faint, page string) string {
 	return css
 }
 
-// ticks returns round numbers from 0 to an end, four to nine of them.
+// ticks returns round numbers from 0 to an end, four to ten of them.
 func ticks(end float64) (all []float64) {
 	step := math.Pow(10, math.Floor(math.Log10(end)))
 	for _, part := range []float64{0.1, 0.2, 0.5} {

@@ -147,7 +147,7 @@ func (a *Areas) Begin(start int64) {
 func (a *Areas) UnderWay() { a.underWay = true }
 
 // Before returns for how many ns after the beginning packets came that were on their way then, as far as is seen: 0
-// while none that was sent since has come.
+// while no delay was ever seen.
 func (a *Areas) Before() float64 {
 	if a.greatest == 0 {
 		return 0

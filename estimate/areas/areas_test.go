@@ -154,7 +154,7 @@ func TestAreasUnderLoss(t *testing.T) {
 		n, error := float64(all[0]), bias.StdDev()/math.Sqrt(float64(all[0]))
 		t.Logf("%+v: %v, bias %+.2f %%, without weights %+.2f %%, each ± %.2f %%, half-width %.2f %%",
 			c, all, 100*bias.Mean(), 100*plain.Mean(), 100*error, 100*width.Mean())
-		// Errors by few slow packets are skew. What is known to be lost, first, makes twice as much seem lost at the end.
+		// Errors by few slow packets are skew. Losses are known before receptions: alone they make twice as much seem lost.
 		if math.Abs(bias.Mean()) > limit*error && c.slow <= 0 || math.Abs(rate.Mean()-c.loss) > 0.05 && wait < settling {
 			t.Errorf("%+v: a bias of %+.4f ± %.4f, and %.2f of those sent last seem lost", c, bias.Mean(), error, rate.Mean())
 		}

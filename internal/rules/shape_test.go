@@ -97,18 +97,18 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4452, 3450},
+	".":              {4452, 3451},
 	"estimate":       {1000, 1280},
 	"estimate/areas": {2639, 544},
 	"estimate/joint": {1463, 835},
 	"estimate/clock": {1462, 988},
 	"lda":            {3049, 2994},
 	"lda/control":    {446, 950},
-	"lda/lost":       {643, 407},
+	"lda/lost":       {644, 407},
 	"lda/mplane":     {1794, 1259},
 	"lda/kernel":     {2494, 1964},
 	"lds":            {2800, 3330},
-	"colate":         {4353, 3330},
+	"colate":         {4357, 3330},
 	"rli":            {2900, 2722},
 	"hashing":        {1650, 2400},
 	"queue":          {2812, 2865},

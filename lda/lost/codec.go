@@ -123,21 +123,21 @@ func (c *coder) place(i int, last *int) int {
 	return *last
 }
 
-// name codes a name of a packet of one of the trails, and reports whether it can be.
-func (c *coder) name(n *Name, last *int, trails []areas.Trail) bool {
+// name codes a name of a packet of one of the trails, and reports whether its id is a number, and whether it can be.
+func (c *coder) name(n *Name, last *int, trails []areas.Trail) (number, ok bool) {
 	if n.Trail = c.place(n.Trail, last); n.Trail >= len(trails) {
-		return false
+		return false, false
 	}
-	t := &trails[n.Trail]
-	n.Step = int(c.signed(int64(n.Step)))
+	t, step := &trails[n.Trail], c.signed(int64(n.Step))
+	n.Step = int(step)
 	flags := c.fixed(flag(n.OnWay, flagOnWay)|flag(n.Repeated, flagRepeated)|flag(n.ID != uint64(n.Packet), flagNumber), 1)
 	n.ID = c.fixed(n.ID, 8)
 	n.Sent = t.From + c.signed(n.Sent-t.From)
 	n.OnWay, n.Repeated = flags&flagOnWay != 0, flags&flagRepeated != 0
-	if n.Packet = 0; flags&flagNumber == 0 {
+	if number = flags&flagNumber != 0; !number {
 		n.Packet = hashing.Packet(n.ID)
 	}
-	return n.Step < len(t.Steps) && ^n.Step < len(t.Start) && flags <= flagOnWay|flagRepeated|flagNumber
+	return number, step < int64(len(t.Steps)) && ^step < int64(len(t.Start)) && flags <= flagOnWay|flagRepeated|flagNumber
 }
 
 // Append appends names of packets of trails.
@@ -167,7 +167,8 @@ func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) has
 	}
 	for last = 0; c.Len() > 0 && ok; {
 		var n Name
-		if ok = c.name(&n, &last, trails); n.Packet == 0 {
+		var number bool
+		if number, ok = c.name(&n, &last, trails); number && ok {
 			n.Packet = hash(n.ID)
 		}
 		all.Names = append(all.Names, n)
