@@ -132,7 +132,7 @@ func (c *comparison) hold() (cuts int64) {
 	}
 	ended := c.held[0].ended
 	for _, w := range c.ways {
-		if (c.paired < c.since+learning || w.came <= ended) && c.paired < ended+longestHold*c.cuts && w.loses() {
+		if (c.paired < c.since+learning || w.came <= ended) && c.paired < ended+longestHold*c.cuts && w.loses(c.paired, c.cuts) {
 			return c.paired + 1 - ended
 		}
 	}
@@ -260,6 +260,8 @@ type way struct {
 	end       int64            // of the latest pair compared
 	cuts      int64            // in that pair
 	came      int64            // the latest cut in which anything was received
+	asked     int64            // the cut at which losing was found
+	losing    bool             // packets seemed to be lost
 	idle      int              // pairs since anything passed
 	begins    bool             // the next one is the first of a session
 	err       error            // why one of them was left out of the report

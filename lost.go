@@ -254,13 +254,14 @@ func (w *way) straying(from, to int64, received uint64) float64 {
 	return float64(n) * w.patience() / float64(max(received, 1))
 }
 
-// loses reports whether packets seem to be lost that may just be late.
-func (w *way) loses() bool {
-	if w.total == nil {
-		return false
+// loses reports whether packets seem to be lost, up to a cut, that may just be late. Where they did, it is
+// asked again once in so many cuts, for it takes an estimate.
+func (w *way) loses(cut, every int64) bool {
+	if w.total != nil && w.asked != cut && !(w.losing && cut > w.asked && cut < w.asked+every) {
+		r, _ := w.total.Estimate()
+		w.asked, w.losing = cut, r.Lost > 0
 	}
-	r, _ := w.total.Estimate()
-	return r.Lost > 0
+	return w.total != nil && w.losing
 }
 
 // patience is for how long packets are waited for.

@@ -97,7 +97,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4452, 3451},
+	".":              {4455, 3451},
 	"estimate":       {1000, 1280},
 	"estimate/areas": {2639, 544},
 	"estimate/joint": {1463, 835},
