@@ -52,8 +52,8 @@ func measureAgainstProbes(run *experiment.Run) {
 }
 
 func tabulate(run *experiment.Run, law Law, contests []contest) {
-	table := run.Table("", fmt.Sprintf("Two banks and probes (Fig. 6a–c): sample, relative error of the average delay and of the deviation; "+
-		"averages over %d runs of one second, %s delays, loss episodes of %d packets on average", runs, law.Name, episode),
+	table := run.Table("", fmt.Sprintf("Two banks and probes (Fig. 6a–c): sample, relative error of the average delay and of the "+
+		"deviation; averages over %d runs of one second, %s delays, loss episodes of %d packets on average", runs, law.Name, episode),
 		"loss", "LDA", "deviation by eq. (5)")
 	for _, hertz := range frequencies {
 		table.Columns = append(table.Columns, number(hertz)+" probes/s")
