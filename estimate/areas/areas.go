@@ -280,7 +280,7 @@ const longestKept = 600.0
 // Settle forgets what happened up to cut number to, but for as much as tells of
 // the packets on their way. The next call of Losses begins there.
 func (a *Areas) Settle(to int) {
-	keep := to - a.before
+	keep, most := to-a.before, len(a.events)
 	for keep > 0 && float64(a.ends[to-a.before]-a.ends[keep]) < min(a.patience, longestKept*a.step) {
 		keep--
 	}
@@ -311,6 +311,9 @@ func (a *Areas) Settle(to int) {
 	}
 	a.cells = kept
 	a.place()
+	if cap(a.events) > 2*most { // reports that waited had more
+		a.events = append(make([]areaEvent, 0, most+most/4), a.events...)
+	}
 }
 
 // keptLate is for how many intervals a cell remembers what it lost.
@@ -324,7 +327,7 @@ func (a *Areas) place() {
 	to, fresh, at := a.events, a.events[a.placed:], uint32(0)
 	if n := len(to); len(fresh) > 0 {
 		spare := spares.Get().(*[]areaEvent)
-		if room := cap(*spare); room < n || room > 4*n { // that of a busier pair of points
+		if room := cap(*spare); room < n || room > 2*n { // that of a busier pair of points
 			*spare = make([]areaEvent, n, n+n/4)
 		}
 		to, *spare = (*spare)[:n], to
