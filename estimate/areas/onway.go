@@ -40,8 +40,7 @@ func (e *endAges) see(age, weight float64) {
 func (e *endAges) bound(ages ageBounds, weight float64) {
 	e.bounds = plus(e.bounds, ages, 1)
 	e.weighted = plus(e.weighted, ages, weight)
-	e.widths += sq(ages.Most - ages.Least)
-	e.weights += weight * weight * math.Abs(ages.Packets)
+	e.widths, e.weights = e.widths+sq(ages.Most-ages.Least), e.weights+weight*weight*math.Abs(ages.Packets)
 }
 
 // plus adds others, each so many times.
@@ -142,7 +141,8 @@ func (e *endAges) levels(o *OnWay, n, spread, greatest, uneven float64) (least, 
 	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {
 		least += rest * e.weighted.Least / e.weighted.Packets
 		most += rest * e.weighted.Most / e.weighted.Packets
-		o.Variance += spread * rest * (1 + rest*e.weights/sq(e.weighted.Packets))
+		missing := max(0, n-e.weighted.Packets-2*math.Sqrt(max(0, e.weights-e.weighted.Packets))) // have not come yet
+		o.Variance += spread*rest*(1+rest*e.weights/sq(e.weighted.Packets)) + sq(missing*greatest)/3
 	} else if rest > 0 {
 		most += rest * greatest
 	}
