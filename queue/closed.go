@@ -18,7 +18,6 @@ type ClosedConfig struct {
 	Window   int     // largest number of a sender's packets on their way, 1 to 2^20
 	Transfer float64 // mean packets in a transfer, geometrically distributed, 1 to 10^12; each transfer is a flow
 	Pause    float64 // mean ns between a sender's transfers, exponentially distributed, 0 to 10^12
-	Start    int64   // ns
 	Seed     uint64
 }
 
@@ -105,7 +104,7 @@ func NewClosed(c ClosedConfig) (*Closed, error) {
 	}
 	s := &Closed{config: c, random: generator(c.Seed, 'C'), senders: make([]sender, c.Senders), of: map[hashing.Flow]int32{}}
 	for who := range s.senders {
-		s.note(occasion{at: c.Start + s.pause(), who: int32(who), what: begins})
+		s.note(occasion{at: s.pause(), who: int32(who), what: begins})
 	}
 	return s, nil
 }

@@ -39,7 +39,7 @@ type plain struct {
 func newSenders(c ClosedConfig) *senders {
 	s := &senders{ClosedConfig: c, random: rand.NewPCG(c.Seed, 'C'), all: make([]plain, c.Senders)}
 	for i := range s.all {
-		s.list = append(s.list, happening{at: c.Start + s.rest(), who: i, what: "begin"})
+		s.list = append(s.list, happening{at: s.rest(), who: i, what: "begin"})
 	}
 	return s
 }
@@ -117,13 +117,13 @@ func TestClosedIsReference(t *testing.T) {
 		{Senders: 1, Bytes: 1000, Return: 50_000, Gap: 1000, Window: 64, Transfer: 1e9},
 		{Senders: 20, Bytes: 1500, Return: 100_000, Gap: 0, Window: 100, Transfer: 30, Pause: 50_000},
 		{Senders: 7, Bytes: 40, Return: 0, Gap: 10, Window: 1, Transfer: 1},
-		{Senders: 300, Bytes: 600, Return: 20_000, Gap: 500, Window: 8, Transfer: 5, Pause: 1e6, Start: -4e9},
+		{Senders: 300, Bytes: 600, Return: 20_000, Gap: 500, Window: 8, Transfer: 5, Pause: 1e6},
 	} {
 		for _, q := range []QueueConfig{{Packets: 10}, lossyLink.Queue, marking} {
 			c.Seed = uint64(seed)
-			link := must(NewLink(LinkConfig{Rate: 1e9, Queue: q, Seed: 3, Loss: LossConfig{Probability: 0.001}}))(t)
+			link := must(NewLink(LinkConfig{Rate: 1e9, Queue: q, Seed: 3}))(t)
 			source, reference := must(NewClosed(c))(t), newSenders(c)
-			bad, marked := 0, uint64(0)
+			bad, marked := 0, 0
 			for i := range 8000 {
 				var p Packet
 				if !source.Next(&p) {
@@ -137,6 +137,9 @@ func TestClosedIsReference(t *testing.T) {
 				if p.Marked = link.Marked(); p.Marked {
 					marked++
 				}
+				if i%1000 == 0 { // lost on the wire
+					p.Fate = Full
+				}
 				source.Tell(&p)
 				h := happening{at: p.Time + c.Return, sent: p.Sent, who: who, what: "good"}
 				if p.Fate != Passed || p.Marked {
@@ -145,8 +148,8 @@ func TestClosedIsReference(t *testing.T) {
 				}
 				reference.list = append(reference.list, h)
 			}
-			if got := link.Counts().Marked; got != marked || seed < 2 && q.RED.Mark && marked == 0 {
-				t.Errorf("%d: %d marks, counted %d", seed, marked, got)
+			if seed < 2 && q.RED.Mark && marked == 0 {
+				t.Errorf("%d: nothing is marked", seed)
 			}
 			if seed < 2 && bad < 20 {
 				t.Errorf("%d: %d bad news, which shows too little", seed, bad)

@@ -5,25 +5,19 @@
 //	link, err := queue.NewLink(queue.LinkConfig{Rate: 1e9}) // 1 Gb/s
 //	left, fate := link.Send(time.Now().UnixNano(), 1500)   // when its last bit leaves
 //
-// # Two ways to use it
-//
 // A [Link] serves first come, first served, so it knows what happens to a
 // packet the moment the packet arrives: [Link.Send] answers at once. A sender
 // of probes or references, and cross traffic that joins at the queue, send into
 // the same link, merged by time.
 //
-// A [Scheduler] is a link that two classes share by strict priority. It does not
-// know when a packet leaves before all have come that may go first, so it takes
-// packets by Send and returns them by Next, in order of their new time.
-//
 // # The machine
 //
 // Time is int64 nanoseconds, with an absolute value of up to 2^62. A packet
-// arrives whole at an instant, waits, is transmitted at the link's rate, and
-// arrives after the propagation delay. Between the packets of a busy period the
-// transmitter never pauses and its clock is exact: fractions of a nanosecond
-// carry over to the next packet, and only the reported time is rounded, down. A
-// packet that arrives at the very instant another has left finds that one gone.
+// arrives whole at an instant, waits, and is transmitted at the link's rate.
+// Between the packets of a busy period the transmitter never pauses and its
+// clock is exact: fractions of a nanosecond carry over to the next packet, and
+// only the reported time is rounded, down. A packet that arrives at the very
+// instant another has left finds that one gone.
 //
 // Limits and thresholds apply to the backlog: what has arrived and not yet
 // completely left, including the packet in transmission.

@@ -9,11 +9,9 @@ import (
 
 // A LinkConfig describes a link and the queue before it.
 type LinkConfig struct {
-	Rate        int64       // drain rate, bits per second, 1,000 to 10^15
-	Propagation int64       // ns from the transmitter to the far end, 0 to 10^15
-	Queue       QueueConfig // which packets may join the queue; the zero value: all
-	Loss        LossConfig  // on the wire, after the queue; the zero value: none
-	Seed        uint64      // for RED and Loss
+	Rate  int64       // drain rate, bits per second, 1,000 to 10^15
+	Queue QueueConfig // which packets may join the queue; the zero value: all
+	Seed  uint64      // for RED
 
 	// Burst makes the link a shaper: a token bucket of this many bytes, full
 	// at first, that fills at Rate. A packet leaves as soon as the bucket has
@@ -47,29 +45,19 @@ func (c LinkConfig) validate() error {
 	if c.Rate < 1000 || c.Rate > 1e15 {
 		return invalid("Rate", c.Rate, "1000 to 10^15")
 	}
-	if c.Propagation < 0 || c.Propagation > maxTime {
-		return invalid("Propagation", c.Propagation, "0 to 10^15")
-	}
 	if c.Burst < 0 {
 		return invalid("Burst", c.Burst, "0 to 2^31-1")
 	}
-	if err := c.Queue.validate(); err != nil {
-		return err
-	}
-	return c.Loss.validate()
+	return c.Queue.validate()
 }
 
 // A Link is a first-come, first-served link. It is work-conserving unless it
-// is a shaper. It takes memory for the longest backlog it has seen; after
-// that, Send allocates nothing. It is for a single user and has no locks. The zero value is always full.
+// is a shaper. It is for a single user and has no locks. The zero value is always full.
 type Link struct {
 	gate    gate
 	server  server
-	wire    Loss
-	delay   int64       // propagation
-	now     int64       // the latest arrival
-	leaving ring[int64] // of the backlog, the first whole ns at which each has completely left
-	counts  Counts
+	now     int64   // the latest arrival
+	leaving []int64 // of the backlog, the first whole ns at which each has completely left
 }
 
 // NewLink returns an idle link. The error wraps [estimate.ErrConfig].
@@ -77,56 +65,36 @@ func NewLink(c LinkConfig) (*Link, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Link{
-		gate:   newGate(c.Queue, c.Rate, c.Seed),
-		server: newServer(c.Rate, c.Burst),
-		wire:   newLoss(c.Loss, c.Seed),
-		delay:  c.Propagation,
-		now:    math.MinInt64,
-	}, nil
+	return &Link{gate: newGate(c.Queue, c.Rate, c.Seed), server: newServer(c.Rate, c.Burst), now: math.MinInt64}, nil
 }
 
 // Send puts a packet into the link's queue at time t. It returns when the
-// packet's last bit reaches the far end, and its fate. For a packet Lost on
-// the wire, that is when it would have arrived; for a packet that was never on
-// the wire, it is t. Times must not decrease. A packet earlier than the one
-// before it, or of less than one byte, is Refused and changes nothing.
+// packet's last bit has left, and its fate; of a packet that was dropped, it
+// returns t. Times must not decrease. A packet earlier than the one before it,
+// or of less than one byte, is Refused and changes nothing.
 func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	if t < l.now || bytes < 1 || uint64(bytes) > l.server.largest() {
 		l.gate.marked = false
-		l.counts.add(Refused, 0)
 		return t, Refused
 	}
 	l.settle(t)
-	size := int32(bytes)
-	fate = l.gate.admit(t, l.leaving.len())
+	fate = l.gate.admit(t, len(l.leaving))
 	if fate != Passed {
-		l.counts.add(fate, size)
-		if l.leaving.len() == 0 {
+		if len(l.leaving) == 0 {
 			l.gate.idle(t, 0)
 		}
 		return t, fate
 	}
-	done, gone := l.server.serve(t, size)
-	l.leaving.push(gone)
-	if l.gate.marked {
-		l.counts.Marked++
-	}
-	if l.wire.Drop() {
-		fate = Lost
-	}
-	l.counts.add(fate, size)
-	return done + l.delay, fate
+	done, gone := l.server.serve(t, int32(bytes))
+	l.leaving = append(l.leaving, gone)
+	return done, Passed
 }
 
 // settle brings the backlog to time t.
 func (l *Link) settle(t int64) {
 	l.now = t
-	for l.leaving.len() > 0 {
-		if *l.leaving.front() > t {
-			return
-		}
-		if l.leaving.drop(); l.leaving.len() == 0 {
+	for len(l.leaving) > 0 && l.leaving[0] <= t {
+		if l.leaving = l.leaving[1:]; len(l.leaving) == 0 {
 			l.gate.idle(l.server.emptied())
 		}
 	}
@@ -135,11 +103,6 @@ func (l *Link) settle(t int64) {
 // Marked reports whether the latest packet sent joined the queue with a mark
 // (ECN, see [REDConfig]).
 func (l *Link) Marked() bool { return l.gate.marked }
-
-// Counts returns what became of the packets sent so far.
-func (l *Link) Counts() Counts {
-	return l.counts
-}
 
 // generator returns the generator for one purpose of an element.
 func generator(seed, purpose uint64) *rand.PCG {

@@ -50,26 +50,21 @@ type Loss struct {
 	losing bool   // this run is an episode
 }
 
-// NewLoss returns a loss process for use without a link. The error wraps
+// NewLoss returns a loss process, such as of a wire behind a link. The error wraps
 // [estimate.ErrConfig].
 func NewLoss(c LossConfig, seed uint64) (*Loss, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	l := newLoss(c, seed)
-	return &l, nil
-}
-
-func newLoss(c LossConfig, seed uint64) Loss {
-	l := Loss{never: c.Probability == 0, always: c.Probability == 1}
+	l := &Loss{never: c.Probability == 0, always: c.Probability == 1}
 	if l.never || l.always {
-		return l
+		return l, nil
 	}
 	l.random = generator(seed, 'L')
 	if c.Burst == 0 {
 		l.keep = math.Log1p(-c.Probability)
 		l.left = l.run(l.keep) - 1
-		return l
+		return l, nil
 	}
 	l.burst = true
 	l.lose = math.Log1p(-1 / c.Burst)
@@ -78,7 +73,7 @@ func newLoss(c LossConfig, seed uint64) Loss {
 	// the middle of one: the process is stationary from the first packet.
 	l.losing = uniform(l.random) < c.Probability
 	l.left = l.length()
-	return l
+	return l, nil
 }
 
 // Drop decides about the next packet.

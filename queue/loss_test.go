@@ -96,22 +96,3 @@ func TestLossIsStationary(t *testing.T) {
 		}
 	}
 }
-
-// A lost packet still takes its time on the link.
-func TestLossIsAfterTheQueue(t *testing.T) {
-	plain, lossy := must(NewLink(LinkConfig{Rate: 1e9}))(t), must(NewLink(LinkConfig{Rate: 1e9, Loss: LossConfig{Probability: 0.5}}))(t)
-	lost := 0
-	for _, p := range bursty(2000, 3) {
-		want, _ := plain.Send(p.Time, int(p.Bytes))
-		got, fate := lossy.Send(p.Time, int(p.Bytes))
-		if got != want {
-			t.Fatalf("egress %d, want %d", got, want)
-		}
-		if fate == Lost {
-			lost++
-		}
-	}
-	if c := lossy.Counts(); lost == 0 || c.Packets[Lost] != uint64(lost) {
-		t.Errorf("%d lost, counted %d", lost, c.Packets[Lost])
-	}
-}

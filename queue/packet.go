@@ -10,7 +10,6 @@ type Packet struct {
 	ID     hashing.Packet // its identity
 	Seq    uint64         // its number in the stream, from 0
 	Bytes  int32          // on the wire, at least 1
-	Class  Class          // for a [Scheduler]
 	Tag    uint8          // the caller's own mark (a reference packet, say); this package does not read it
 	Fate   Fate           // what became of it
 	Marked bool           // passed a congested queue (ECN, see [REDConfig])
@@ -21,16 +20,15 @@ type Fate uint8
 
 // The fates. Passed is the zero value.
 const (
-	Passed  Fate = iota // in transit or delivered
+	Passed  Fate = iota // delivered
 	Full                // dropped: the queue was at its limit
 	Early               // dropped by RED at random, with the average between its thresholds
 	Forced              // dropped by RED for certain, with the average above its thresholds
-	Lost                // transmitted, and lost on the wire
 	Refused             // not simulated: out of order of time, or without bytes
 	fates
 )
 
-var fateNames = [fates]string{"passed", "full", "early", "forced", "lost", "refused"}
+var fateNames = [fates]string{"passed", "full", "early", "forced", "refused"}
 
 // String returns the fate's name in lower case.
 func (f Fate) String() string {
@@ -38,19 +36,6 @@ func (f Fate) String() string {
 		return fateNames[f]
 	}
 	return "unknown fate"
-}
-
-// Counts holds the number of packets and bytes that met each fate at one
-// element. Packets still in the element count as Passed.
-type Counts struct {
-	Packets [fates]uint64 // indexed by Fate
-	Bytes   [fates]uint64
-	Marked  uint64 // packets that joined the queue with a mark of its own
-}
-
-func (c *Counts) add(f Fate, bytes int32) {
-	c.Packets[f]++
-	c.Bytes[f] += uint64(max(bytes, 0))
 }
 
 // A Source yields packets in order of Time, with Sent equal to Time.

@@ -9,50 +9,50 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
+const high, low = 0, 1 // classes
+
 // twoClasses are departures of a link on which packets of one class always go
 // first, of a flow for each. References are of one class, and their injector is
 // told of that one, or of both.
-func twoClasses(t *testing.T, high float64, of queue.Class, both bool, loss queue.LossConfig) (events []event) {
+func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossConfig) (events []event) {
 	t.Helper()
-	link := must(queue.NewScheduler(queue.SchedulerConfig{Rate: linkRate, Loss: loss, Seed: 7}))
-	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 50}))
-	var references []rli.ReferencePacket
-	receive := func(until int64) {
-		for p := (queue.Packet{}); link.Next(until, &p); {
-			e := event{flow: p.Flow, bytes: int(p.Bytes), time: p.Time, delay: p.Time - p.Sent}
-			if p.Tag > 0 {
-				e.kind, e.ref = reference, references[p.ID]
-			}
-			if p.Fate == queue.Passed {
-				events = append(events, e)
-			}
-		}
-	}
-	sources := [queue.Classes]queue.Source{source(t, "poisson", high, 21), source(t, "flows", 0.6, 22)}
-	var next [queue.Classes]queue.Packet
+	wire, injector := must(queue.NewLoss(loss, 7)), must(rli.NewInjector(rli.InjectorConfig{Every: 50}))
+	sources := [2]queue.Source{source(t, "poisson", load, 21), source(t, "flows", 0.6, 22)}
+	var next [2]queue.Packet
+	var waiting [2][]event // time is when they came
 	for i, s := range sources {
 		s.Next(&next[i])
 	}
-	for range 100_000 {
-		class := queue.High
-		if next[queue.Low].Time < next[queue.High].Time {
-			class = queue.Low
+	free := int64(0) // when the link is, in tenths of ns
+	for sent := 0; sent < 100_000 || len(waiting[high])+len(waiting[low]) > 0; {
+		class := high
+		if next[low].Time < next[high].Time {
+			class = low
 		}
-		p := next[class]
-		sources[class].Next(&next[class])
-		p.Class, p.Flow = class, hashing.Flow(class)
-		receive(p.Time)
-		link.Send(&p)
-		if !both && class != of {
+		if p := next[class]; sent < 100_000 && (p.Time*10 < free || len(waiting[high])+len(waiting[low]) == 0) {
+			sources[class].Next(&next[class])
+			sent++
+			free = max(free, p.Time*10)
+			waiting[class] = append(waiting[class], event{flow: hashing.Flow(class), bytes: int(p.Bytes), time: p.Time})
+			if !both && class != of {
+				continue
+			}
+			if told, due := injector.Packet(int(p.Bytes), p.Time); due {
+				waiting[of] = append(waiting[of], event{kind: reference, bytes: referenceBytes, time: p.Time, ref: told})
+			}
 			continue
 		}
-		if told, due := injector.Packet(int(p.Bytes), p.Time); due {
-			p.Class, p.Bytes, p.Tag, p.ID = of, referenceBytes, 1, hashing.Packet(len(references))
-			references = append(references, told)
-			link.Send(&p)
+		if class = high; len(waiting[high]) == 0 {
+			class = low
+		}
+		e := waiting[class][0]
+		waiting[class] = waiting[class][1:]
+		free += int64(e.bytes) * 8e10 / linkRate
+		e.time, e.delay = free/10, free/10-e.time
+		if !wire.Drop() {
+			events = append(events, e)
 		}
 	}
-	receive(1 << 62)
 	return events
 }
 
@@ -66,18 +66,18 @@ func twoClasses(t *testing.T, high float64, of queue.Class, both bool, loss queu
 func TestTwoClasses(t *testing.T) {
 	long(t)
 	silent, passed := 0, 0
-	for _, high := range []float64{0.2, 0.02} {
+	for _, load := range []float64{0.2, 0.02} {
 		for _, loss := range []queue.LossConfig{{}, {Probability: 0.03, Burst: 5}} {
-			for _, of := range []queue.Class{queue.High, queue.Low} {
+			for _, of := range []int{high, low} {
 				for _, both := range []bool{false, true} {
-					events := twoClasses(t, high, of, both, loss)
+					events := twoClasses(t, load, of, both, loss)
 					for _, rate := range []int64{linkRate, 0} {
 						c := rli.DefaultConfig
 						c.Rate, c.ReferenceBytes, c.Flows = rate, referenceBytes, 64
 						for _, length := range []int{100_000, 1000} {
 							if _, wrong := judgeIntervals(t, c, events, length); wrong > 0 {
 								t.Errorf("load of the high class %v, references of %d, both told %v, loss %v, rate %d, intervals of %d: %d wrong",
-									high, of, both, loss.Probability, rate, length, wrong)
+									load, of, both, loss.Probability, rate, length, wrong)
 							}
 						}
 						if rate > 0 || both {
@@ -91,9 +91,9 @@ func TestTwoClasses(t *testing.T) {
 					}
 				}
 			}
-			events := twoClasses(t, high, queue.Low, false, loss)
+			events := twoClasses(t, load, low, false, loss)
 			for i := range events {
-				if events[i].kind == measured && events[i].flow == hashing.Flow(queue.High) {
+				if events[i].kind == measured && events[i].flow == hashing.Flow(high) {
 					events[i].kind = cross
 				}
 			}
@@ -119,7 +119,7 @@ func judgeIntervals(t *testing.T, c rli.Config, events []event, length int) (bou
 		events = events[len(part):]
 		tell(r, part)
 		r.Flush()
-		var truth [queue.Classes]estimate.Moments
+		var truth [2]estimate.Moments
 		for _, e := range part {
 			if e.kind == measured {
 				truth[e.flow].Add(float64(e.delay))

@@ -107,20 +107,3 @@ func (d *Delays) Quantile(u float64) float64 {
 	}
 	return d.config.Mean + d.config.Spread*(2*u-1)
 }
-
-// StdDev returns the distribution's standard deviation in ns. It is +Inf for
-// Pareto with a shape of 2 or less.
-func (d *Delays) StdDev() float64 {
-	k := d.config.Shape
-	switch d.config.Law {
-	case Weibull:
-		first := math.Gamma(1 + 1/k)
-		return d.scale * math.Sqrt(math.Gamma(1+2/k)-first*first)
-	case Pareto:
-		if k <= 2 {
-			return math.Inf(1)
-		}
-		return d.scale / (k - 1) * math.Sqrt(k/(k-2))
-	}
-	return d.config.Spread / math.Sqrt(3)
-}

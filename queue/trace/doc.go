@@ -12,7 +12,7 @@
 // order and any timestamp resolution, with or without gzip. Its memory is one
 // buffer of 512 KiB, whatever lengths a hostile file claims, and some 40 bytes
 // for each network interface that a section of a pcapng file describes, at most
-// 65,536 of them. A [Writer] writes pcap with nanosecond timestamps.
+// 65,536 of them.
 //
 // Times are nanoseconds since the Unix epoch. Finer resolutions are truncated
 // towards the capture's own epoch. Coarser ones do not improve with the unit:

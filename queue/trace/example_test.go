@@ -9,20 +9,9 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// capture writes packets that pass a point at the given times.
+// capture is a file of packets that pass a point at the given times.
 func capture(times ...int64) io.Reader {
-	var file bytes.Buffer
-	w, err := trace.NewWriter(&file, hashing.LinkRaw, 96)
-	if err != nil {
-		panic(err)
-	}
-	for i, at := range times {
-		frame := []byte{byte(i)}
-		if err := w.Write(trace.Record{Time: at, Link: hashing.LinkRaw, Length: len(frame), Frame: frame}); err != nil {
-			panic(err)
-		}
-	}
-	return &file
+	return bytes.NewReader(trace.CaptureFile(hashing.LinkRaw, times...))
 }
 
 func ExampleReader_All() {

@@ -26,8 +26,7 @@ type FlowsConfig struct {
 	Access      int64   // rate at which a window is sent, bits per second, 1 to 10^15
 	Window      int     // the largest, in packets, 1 to 2^20
 	Backoff     float64 // probability that the window is halved after a round, 0 to 1
-	Start       int64   // ns
-	// Warmup is how long before Start flows begin, ns, 0 to 10^15. Without it
+	// Warmup is how long before time 0 flows begin, ns, 0 to 10^15. Without it
 	// the load builds up from nothing. NewFlows takes time in proportion to
 	// it.
 	Warmup int64
@@ -85,7 +84,7 @@ func NewFlows(c FlowsConfig) (*Flows, error) {
 		sizes:  newSizer(c.Sizes, c.Seed),
 		random: generator(c.Seed, 'w'),
 		counts: newPacketCount(c.Least, c.Most, c.Shape),
-		start:  c.Start - c.Warmup,
+		start:  -c.Warmup,
 	}
 	f.gap = c.Sizes.Mean() * f.counts.mean() / c.Load.bytesPerNS()
 	if !(f.gap < maxGap) {

@@ -78,7 +78,7 @@ func rounds(c FlowsConfig, t *testing.T) (sizes [][]int, begins [][]int64) {
 
 func TestWindows(t *testing.T) {
 	c := FlowsConfig{
-		Load: Load{10e9, 0.05}, Sizes: Fixed(1000), Shape: 1.1, Least: 20, Most: 500,
+		Load: Load{10e9, 0.05}, Sizes: Mix{{1000, 1}}, Shape: 1.1, Least: 20, Most: 500,
 		RTT: 10e6, Access: 10e9, Window: 32, Seed: 1,
 	}
 	for _, backoff := range []float64{0, 0.3, 1} {

@@ -20,7 +20,6 @@ type OnOffConfig struct {
 	On       float64 // mean time on, ns, at least a thousandth of a packet's time at Peak
 	OnShape  float64 // of the Pareto distribution of the time on, above 1
 	OffShape float64 // of the time off, above 1
-	Start    int64   // ns
 	Seed     uint64
 }
 
@@ -33,7 +32,6 @@ type OnOff struct {
 	random  *rand.PCG
 	on, off pareto
 	perByte float64 // ns at the peak rate
-	start   int64
 	senders []sender
 	agenda  agenda // when each sends next
 }
@@ -56,7 +54,6 @@ func NewOnOff(c OnOffConfig) (*OnOff, error) {
 		on:      paretoOf(c.On, c.OnShape),
 		off:     paretoOf(c.off(share), c.OffShape),
 		perByte: 8e9 / float64(c.Peak),
-		start:   c.Start,
 		senders: make([]sender, c.Senders),
 	}
 	// A packet observed at a random moment is more often a long one.
@@ -131,7 +128,7 @@ func (s *OnOff) schedule(from *sender, now, share float64) float64 {
 func (s *OnOff) Next(p *queue.Packet) bool {
 	next := s.agenda[0]
 	from := &s.senders[next.who]
-	s.labels.fill(p, s.start+int64(next.at), uint64(next.who), from.bytes)
+	s.labels.fill(p, int64(next.at), uint64(next.who), from.bytes)
 	from.bytes = s.sizes.draw()
 	s.agenda.Replace(event{at: s.schedule(from, next.at, 1), who: next.who})
 	return true

@@ -18,19 +18,16 @@ import (
 // reads them again.
 func capture(t testing.TB, link hashing.LinkType, times ...int64) *Reader {
 	t.Helper()
-	return must(NewReader(bytes.NewReader(captureFile(t, link, times...))))(t)
+	return must(NewReader(bytes.NewReader(CaptureFile(link, times...))))(t)
 }
 
-func captureFile(t testing.TB, link hashing.LinkType, times ...int64) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w := must(NewWriter(&b, link, 96))(t)
+// CaptureFile returns the file, for the examples, too.
+func CaptureFile(link hashing.LinkType, times ...int64) []byte {
+	b := pcapFileHead(binary.LittleEndian, pcapNanos, uint32(link))
 	for i, at := range times {
-		if err := w.Write(Record{at, link, 1, []byte{byte(i)}}); err != nil {
-			t.Fatal(err)
-		}
+		b = pcapRecord(binary.LittleEndian, b, uint32(at/1e9), uint32(at%1e9), 1, string([]byte{byte(i)}))
 	}
-	return b.Bytes()
+	return b
 }
 
 // A sighting is what a Pair yields, less the link type and length.
@@ -109,7 +106,7 @@ func TestPairErrors(t *testing.T) {
 	reader := func(file []byte) *Reader { return must(NewReader(bytes.NewReader(file)))(t) }
 	files := small(t)
 	good := []int64{1e9, 2e9, 3e9}
-	whole := captureFile(t, 1, good...)
+	whole := CaptureFile(1, good...)
 	tests := []struct {
 		name    string
 		in, out *Reader
@@ -183,7 +180,7 @@ func TestPairBroken(t *testing.T) {
 	for i := range int64(packets) {
 		times, later = append(times, 10*i), append(later, 10*i+delay)
 	}
-	in, out := captureFile(t, 1, times...), captureFile(t, 1, later...)
+	in, out := CaptureFile(1, times...), CaptureFile(1, later...)
 	for _, c := range []struct {
 		name  string
 		files [2][]byte

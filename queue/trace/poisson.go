@@ -12,8 +12,7 @@ import (
 type PoissonConfig struct {
 	Load  Load
 	Sizes Mix
-	Flows int   // number of flows, 1 to 2^31-1; each packet is of any of them
-	Start int64 // ns
+	Flows int // number of flows, 1 to 2^31-1; each packet is of any of them
 	Seed  uint64
 }
 
@@ -46,7 +45,6 @@ func NewPoisson(c PoissonConfig) (*Poisson, error) {
 		random: generator(c.Seed, 'p'),
 		flows:  uint64(c.Flows),
 		gap:    c.Sizes.Mean() / c.Load.bytesPerNS(),
-		time:   c.Start,
 	}, nil
 }
 

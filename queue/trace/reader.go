@@ -12,8 +12,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxFrame is the size in bytes of the largest frame that can be read or
-// written. It is the largest snap length of the usual capture programs.
+// MaxFrame is the size in bytes of the largest frame that can be read. It is the largest snap length of the usual capture programs.
 const MaxFrame = 256 << 10
 
 // bufferSize bounds what a record takes in a file: a frame, its header and, in

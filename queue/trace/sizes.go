@@ -18,9 +18,6 @@ type Mix [4]Size
 // 1,500, 340.3 bytes on average.
 var IMIX = Mix{{40, 7}, {576, 4}, {1500, 1}}
 
-// Fixed returns the mix of packets of one size.
-func Fixed(bytes int32) Mix { return Mix{{bytes, 1}} }
-
 // Mean returns the average size of a packet, in bytes.
 func (m Mix) Mean() float64 {
 	sum, total := 0.0, 0.0

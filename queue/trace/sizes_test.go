@@ -15,7 +15,7 @@ func TestMix(t *testing.T) {
 	for _, c := range []struct {
 		mix  Mix
 		mean float64
-	}{{IMIX, (7*40 + 4*576 + 1500) / 12.0}, {Fixed(64), 64}, {Mix{{}, {100, 1}, {}, {300, 3}}, 250}} {
+	}{{IMIX, (7*40 + 4*576 + 1500) / 12.0}, {Mix{{64, 1}}, 64}, {Mix{{}, {100, 1}, {}, {300, 3}}, 250}} {
 		if got := c.mix.Mean(); math.Abs(got-c.mean) > 1e-12*c.mean {
 			t.Errorf("%v: mean %v, want %v", c.mix, got, c.mean)
 		}

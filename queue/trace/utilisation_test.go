@@ -16,10 +16,10 @@ func tLimit(freedom float64) float64 {
 }
 
 // utilisation is what a source offers over a time, of a link of 1 Gb/s.
-func utilisation(source queue.Source, from, over int64) float64 {
+func utilisation(source queue.Source, over int64) float64 {
 	bytes := 0.0
 	var p queue.Packet
-	for source.Next(&p); p.Time < from+over; source.Next(&p) {
+	for source.Next(&p); p.Time < over; source.Next(&p) {
 		bytes += float64(p.Bytes)
 	}
 	return bytes * 8 / float64(over)
@@ -55,7 +55,7 @@ func TestUtilisation(t *testing.T) {
 		score := func(run func(uint64) queue.Source, seeds uint64, over int64) float64 {
 			var got []float64
 			for seed := range seeds {
-				got = append(got, utilisation(run(seed), 1e18, over))
+				got = append(got, utilisation(run(seed), over))
 			}
 			return tScore(got, load)
 		}
