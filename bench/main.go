@@ -1,15 +1,15 @@
 // Bench measures what the papers measured and compares the results with what
-// they reported. It runs the named experiments. For each it writes its tables and
-// findings as JSON, and for everything in the directory one page, report.md.
+// they reported. It runs the named experiments, and writes what each found, with
+// tables and notes, to NAME.md in the directory -out, by default out/.
 //
 //	go run ./bench                      # list the experiments
-//	go run ./bench lda-4 'lds-*' colate # some: names, patterns, beginnings
-//	go run ./bench -all -quick          # all, small: a minute on two cores
+//	go run ./bench lda-4 'lds-*'        # some: names, or patterns
+//	go run ./bench -quick -all          # all, small: a minute on two cores
 //	go run ./bench -all                 # all: half an hour
 //	go run ./bench -soak 10m            # the front door under hostile load
-//	go run ./bench -results bench/RESULTS.md  # write what full runs found, in sentences
+//	go run ./bench -results bench/RESULTS.md  # put what full runs found into the page
 //
-// Results go to -out, by default out/. The same -seed gives the same bytes.
+// The same -seed gives the same bytes.
 //
 // To measure the speed of the library, use go test:
 //
@@ -85,19 +85,15 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 	case !set.all && len(set.names) == 0:
 		return list(all, set.quick, stdout)
 	}
-	chosen, err := choose(all, set)
-	if err != nil {
-		return programs.Usage("%w", err)
+	if !set.all {
+		if all, err = choose(all, set.names); err != nil {
+			return programs.Usage("%w", err)
+		}
 	}
 	if err := os.MkdirAll(set.out, 0o755); err != nil {
 		return err
 	}
-	failed := runAll(ctx, chosen, set, stderr)
-	page, err := writeReport(all, set.out)
-	if err == nil {
-		fmt.Fprintln(stdout, page)
-	}
-	return errors.Join(failed, err)
+	return runAll(ctx, all, set, stderr)
 }
 
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
@@ -108,28 +104,20 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	f.BoolVar(&set.all, "all", false, "run every experiment")
 	f.BoolVar(&set.quick, "quick", false, "smaller runs without verdicts: a minute instead of half an hour")
 	f.Uint64Var(&set.seed, "seed", 1, "`number` from which everything random follows")
-	f.StringVar(&set.out, "out", "out", "`directory` for the results; the report covers all that it holds")
+	f.StringVar(&set.out, "out", "out", "`directory` for the results")
 	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "`number` of experiments to run side by side")
-	f.StringVar(&set.page, "results", "", "write what the full runs found to this `file`, in sentences, and run nothing")
+	f.StringVar(&set.page, "results", "", "put what full runs found into this `file`, and run nothing")
 	f.DurationVar(&set.soak, "soak", 0, "run the front door under hostile load for this `time`, and no experiments")
-	for { // flags may come before, between and after names
-		err := f.Parse(args)
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stderr, "usage: bench [flags] [NAME...]\n\nWithout arguments it lists the experiments. "+
-				"A NAME is an experiment, the beginning of\nsome names, or a pattern such as 'lda-*'.\n\n")
-			f.SetOutput(stderr)
-			f.PrintDefaults()
-			return set, err
-		}
-		if err != nil {
-			return set, programs.Usage("%w (-h explains)", err)
-		}
-		if f.NArg() == 0 {
-			break
-		}
-		set.names = append(set.names, f.Arg(0))
-		args = f.Args()[1:]
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stderr, "usage: bench [flags] [NAME...]\n\nWithout arguments it lists the experiments. "+
+			"A NAME is an experiment, or a pattern such as 'lda-*'.\n\n")
+		f.SetOutput(stderr)
+		f.PrintDefaults()
+		return set, err
+	} else if err != nil {
+		return set, programs.Usage("%w (-h explains)", err)
 	}
+	set.names = f.Args()
 	running := set.all || len(set.names) > 0
 	switch {
 	case set.all && len(set.names) > 0:

@@ -9,49 +9,46 @@ import (
 	"testing"
 )
 
+// The page has what was run, and keeps what it had of the rest.
 func TestResults(t *testing.T) {
-	dir := t.TempDir()
-	if _, _, err := commanded(coins(), "-out", dir, "coin-1", "die"); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "RESULTS.md")
-	if _, _, err := commanded(coins(), "-out", dir, "-results", file); err != nil {
-		t.Fatal(err)
-	}
-	page := contents(t, dir)["RESULTS.md"]
-	for _, want := range []string{
-		"go run ./bench -seed 1 \\\\\n        coin-1 die\n", "go run ./bench -seed 1 \\\\\n        coin-2 coin-10\n",
-		"## Coins\n\n### One\n\n\\*What was asked.\\* Half.\n\n- Heads. Paper: 0.5; here: 0\\.\\d{1,4}. It holds.\n",
-		"## Dice\n\n### Six\n", "<sub>`go run ./bench -seed 1 die`</sub>",
-	} {
-		if !regexp.MustCompile(want).MatchString(page) {
-			t.Errorf("the page lacks %q:\n%s", want, page)
-		}
-	}
-	if strings.Contains(page, "Two") {
-		t.Error("the page has what was not measured")
-	}
-}
-
-// The page is unchanged where a result is not of a full run, or not of one seed.
-func TestResultsRefused(t *testing.T) {
-	for want, args := range map[string][]string{"is a quick run": {"-quick", "coin-2"}, "has seed 2": {"-seed", "2", "coin-2"}} {
+	file := filepath.Join(t.TempDir(), "RESULTS.md")
+	page := func(args ...string) string {
 		dir := t.TempDir()
-		for _, args := range [][]string{{"coin-1"}, args} {
-			if _, _, err := commanded(coins(), append(args, "-out", dir)...); err != nil {
+		for _, args := range [][]string{append([]string{"-out", dir}, args...), {"-out", dir, "-results", file}} {
+			if _, _, err := commanded(coins(), args...); err != nil {
 				t.Fatal(err)
 			}
 		}
-		file := filepath.Join(dir, "RESULTS.md")
-		if _, _, err := commanded(coins(), "-out", dir, "-results", file); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one that says %q", err, want)
-		}
-		if _, err := os.Stat(file); err == nil {
-			t.Errorf("a page was written although it %s", want)
+		return contents(t, filepath.Dir(file))["RESULTS.md"]
+	}
+	first := page("coin-1", "die")
+	for _, want := range []string{
+		"## Coins\n\n### One\n\n\\*What was asked.\\* Half.\n\n- Heads. Paper: 0.5; here: 0\\.\\d{1,4}. It holds.\n",
+		"## Dice\n\n### Six\n", "<sub>`go run ./bench -seed 1 die`</sub>\n$",
+	} {
+		if !regexp.MustCompile(want).MatchString(first) {
+			t.Errorf("the page lacks %q:\n%s", want, first)
 		}
 	}
-	if _, _, err := commanded(coins(), "-out", t.TempDir(), "-results", "nowhere.md"); err == nil {
-		t.Error("a page was written of no result")
+	second := page("-seed", "2", "coin-1", "coin-2")
+	one, six := sections(first)["coin-1"], sections(first)["die"]
+	if strings.Contains(first, "Two") || !strings.Contains(second, "Two") || strings.Contains(second, one) || !strings.HasSuffix(second, six) {
+		t.Errorf("the pages are\n%s\nand\n%s", first, second)
+	}
+}
+
+// The page is unchanged where a result is not of a full run.
+func TestResultsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if _, _, err := commanded(coins(), "-out", dir, "-quick", "coin-2"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "RESULTS.md")
+	if _, _, err := commanded(coins(), "-out", dir, "-results", file); err == nil || !strings.Contains(err.Error(), "is a quick run") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a page was written")
 	}
 }
 

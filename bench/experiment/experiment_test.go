@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -49,52 +48,28 @@ func TestRand(t *testing.T) {
 	}
 }
 
-// everything is a result with all of its parts, and with numbers that JSON
-// cannot hold.
-func everything() *Result {
-	return &Result{
-		Claims:   []*Claim{{What: "error <of> the \"mean\"", Paper: "< 4 %", Ours: "3 %", Verdict: Win}},
-		Pictures: []Picture{{Title: "First", Caption: "Caption.", File: "coin-1-a.svg", SVG: []byte("<svg/>")}},
-		Tables:   []*Table{{Name: "t", Title: "Table", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}},
-		Notes:    []string{"Note."},
-		Config:   map[string]any{"packets": 10, "a": []int{1}},
-	}
-}
-
-func TestSaveAndLoad(t *testing.T) {
+// What is saved has all that was found, and the command that finds it again.
+func TestSave(t *testing.T) {
 	e := &Experiment{Name: "coin-1", Group: "Coins", Title: "Heads", Claim: "Half."}
-	run := &Run{Seed: 7, Quick: true}
 	dir := t.TempDir()
-	if err := Save(dir, e, run, everything()); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Load(dir, "coin-1")
+	err := Save(dir, e, &Run{Seed: 7, Quick: true}, &Result{
+		Claims: []*Claim{
+			{What: "error of the mean", Paper: "< 4 %", Ours: "3 %", Verdict: Win}, {What: "another", Paper: "ours: none", Ours: "0"},
+		},
+		Pictures: []Picture{{Title: "First", Caption: "Caption.", File: "coin-1-a.svg", SVG: []byte("<svg/>")}},
+		Tables:   []*Table{{Title: "Table", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}},
+		Notes:    []string{"Note."},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "go run ./bench -seed 7 -quick coin-1"; r.Command() != want {
-		t.Errorf("command %q, want %q", r.Command(), want)
-	}
-	if r.Title != "Heads" || *r.Claims[0] != *everything().Claims[0] || r.Pictures[0].File != "coin-1-a.svg" ||
-		r.Tables[0].Rows[0][1] != "2" || r.Notes[0] != "Note." {
-		t.Errorf("loaded %+v", r)
-	}
-	if got, err := os.ReadFile(filepath.Join(dir, "coin-1-a.svg")); err != nil || string(got) != "<svg/>" {
-		t.Errorf("the picture is %q, %v", got, err)
-	}
-}
-
-func TestLoadErrors(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := Load(dir, "coin-1"); !Missing(err) {
-		t.Errorf("error %v without a record", err)
-	}
-	for text, want := range map[string]string{"{": "unexpected end", `{"Name":"other"}`: `the record of "other"`} {
-		if err := os.WriteFile(filepath.Join(dir, "coin-1.json"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Load(dir, "coin-1"); err == nil || Missing(err) || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v of %s, want %q", err, text, want)
+	want := map[string]string{"coin-1-a.svg": "<svg/>", "coin-1.md": "### Heads\n\n*What was asked.* Half.\n\n" +
+		"- Error of the mean. Paper: < 4 %; here: 3 %. Better.\n- Another. To beat: none; here: 0.\n\n" +
+		"<sub>`go run ./bench -seed 7 -quick coin-1`</sub>\n\n![First](coin-1-a.svg)\nCaption.\n\n" +
+		"Table\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nNote.\n"}
+	for name, text := range want {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
+			t.Errorf("%s: %v\n%s", name, err, got)
 		}
 	}
 }

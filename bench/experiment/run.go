@@ -98,12 +98,6 @@ func Try[T any](value T, err error) T {
 	return value
 }
 
-// Try2 is Try for two values.
-func Try2[A, B any](a A, b B, err error) (A, B) {
-	Check(err)
-	return a, b
-}
-
 // Answer is Try for an estimate, and reports whether there is one: without
 // samples the run goes on.
 func Answer[T any](value T, err error) (T, bool) {

@@ -23,7 +23,6 @@ func TestTry(t *testing.T) {
 	for name, measure := range map[string]func(*Run){
 		"Try":      func(run *Run) { Try(toss()) },
 		"Answer":   func(run *Run) { Answer(toss()) },
-		"Try2":     func(run *Run) { Try2(1, 2, broken) },
 		"the loop": func(run *Run) { run.Times(3)(func(int) bool { Check(broken); return true }) },
 	} {
 		after := false
@@ -36,8 +35,8 @@ func TestTry(t *testing.T) {
 			t.Errorf("%s: error %v, went on %v, notes %v", name, err, after, result.Notes)
 		}
 	}
-	if a, b := Try2(1, "b", nil); Try(2, nil) != 2 || a != 1 || b != "b" {
-		t.Error("values are lost")
+	if Try(2, nil) != 2 {
+		t.Error("a value is lost")
 	}
 	if _, ok := Answer(2, estimate.ErrNoSamples); ok {
 		t.Error("no samples are an answer")
@@ -73,14 +72,12 @@ func TestInterrupted(t *testing.T) {
 // grow after others have begun.
 func TestFound(t *testing.T) {
 	measure := func(run *Run) {
-		first := run.Table("t", "Title", "x", "y")
-		run.Table("u", "")
+		first := run.Table("Title", "x", "y")
+		run.Table("")
 		run.Picture(Picture{File: "a.svg"})
 		first.Row(1, []string{"2"})
 		run.Note("one", "two")
-		run.Notef("%d", 3)
-		run.Config("n", 1)
-		run.Config("m", 2)
+		run.Note("3")
 		run.Beats("b", 0.1, 0.2, 0.1)
 		run.Within("w", "< 3 %", 0.04, 0.03, 0.1)
 		run.Between("B", "20–50 %", 0.1, 0.2, 0.5, 0.1)
@@ -104,9 +101,8 @@ func TestFound(t *testing.T) {
 			{What: "c", Paper: "p", Ours: "o", Verdict: AsGood},
 		},
 		Pictures: []Picture{{File: "a.svg"}},
-		Tables:   []*Table{{Name: "t", Title: "Title", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}, {Name: "u"}},
+		Tables:   []*Table{{Title: "Title", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}, {}},
 		Notes:    []string{"one", "two", "3"},
-		Config:   map[string]any{"n": 1, "m": 2},
 	}
 	got, err := execute(t.Context(), Run{}, measure)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -56,12 +56,10 @@ func measureClocks(run *experiment.Run) {
 	if !run.Quick {
 		judge(run, found, certain, likely)
 	}
-	run.Config("runs", runs, "packets a second", usual.packets, "floor ns", usual.floor[0], "ahead ns", ahead, "gaining", gaining,
-		"probe bytes", probeBytes, "polls", polls)
-	run.Notef("Each figure is the median of %d runs of %d seconds; %g packets a second and a load of 80 %% each way, %g %% lost, where the "+
-		"table does not say otherwise. Least delays are %g µs each way. NTP's filter is held to what the clock was when its "+
+	run.Note(fmt.Sprintf("Each figure is the median of %d runs of %d seconds; %g packets a second and a load of 80 %% each way, %g %% lost, "+
+		"where the table does not say otherwise. Least delays are %g µs each way. NTP's filter is held to what the clock was when its "+
 		"exchange was sent: the drift since then is not counted against it.",
-		runs, usual.seconds, usual.packets, 100*usual.loss, usual.floor[0]/1e3)
+		runs, usual.seconds, usual.packets, 100*usual.loss, usual.floor[0]/1e3))
 	run.Note("Probes of equal bytes, put through the same line, do better than cells, since every one is a sample, where a cell is one only " +
 		"if it holds one packet; what cells save is to send, answer and tell apart some 300 probes a second each way. Means do well, and best " +
 		"of all at a million packets a second, where both directions are loaded alike for long enough; where they are not, nothing tells, and " +
@@ -71,7 +69,7 @@ func measureClocks(run *experiment.Run) {
 
 // tabulate shows the methods' errors along one axis, and how far our intervals reach.
 func tabulate(run *experiment.Run, a axis, values []float64, found [][]outcome) {
-	table := run.Table(a.name, "Error of the offset", append(append([]string{a.title}, names[:]...),
+	table := run.Table("Error of the offset", append(append([]string{a.title}, names[:]...),
 		"half the certain interval", "half the likely one")...)
 	for i, v := range values {
 		micro := func(of func(*outcome) float64) string { return experiment.Duration(typical(found[i], of)) }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
+	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
@@ -25,18 +25,17 @@ func measureDeviations(run *experiment.Run) {
 	gammas := []int{1, 10, 100, 1000, 10_000, 100_000}
 	gammas = gammas[:run.Pick(4, 6)]
 	seed := run.SeedOf("deviations")
-	table := run.Table("", "Deviation by virtual repetitions, or in closed form as by infinitely many: median error where there is an "+
+	table := run.Table("Deviation by virtual repetitions, or in closed form as by infinitely many: median error where there is an "+
 		"answer, and part of all flows within 5 %; 10 MB", "trace", "flows")
 	for _, gamma := range gammas {
 		table.Columns = append(table.Columns, number(float64(gamma)))
 	}
 	table.Columns = append(table.Columns, "closed form", "no answer, closed form")
-	configure(run, "repetitions", gammas, "seed", seed, "memory, MB", 10)
 	for _, k := range experiment.Each(run, kinds) {
 		t := newTraffic(run, k)
 		n := countersIn(run, 10)
 		chosen := t.some(asked, most)
-		byGamma, closed := t.repeat(run, sums(n, seed), gammas, chosen)
+		byGamma, closed := t.repeat(run, t.plain(n, seed), gammas, chosen)
 		row := []string{k.name, fmt.Sprint(len(chosen))}
 		for _, e := range byGamma {
 			row = append(row, e.cell())
@@ -69,19 +68,17 @@ func (e deviationErrors) cell() string {
 
 // repeat returns the errors of virtual repetitions, by their number, and of
 // the closed form.
-func (t *traffic) repeat(run *experiment.Run, c paper.Config, gammas, chosen []int) (byGamma []deviationErrors, closed deviationErrors) {
-	plain := counters.Record(c, t.all)
+func (t *traffic) repeat(run *experiment.Run, p plain, gammas, chosen []int) (byGamma []deviationErrors, closed deviationErrors) {
 	for range gammas {
 		byGamma = append(byGamma, deviationErrors{perflow.New("", perflow.Infinite)})
 	}
 	closed = deviationErrors{perflow.New("", perflow.Infinite)}
 	for _, j := range chosen {
 		f := &t.flows[j]
-		up, down := plain.Up, plain.Down
 		for g, gamma := range gammas {
-			byGamma[g].add(f, paper.Deviation(up, down, f.key, uint64(f.packets), gamma, uint64(f.key)))
+			byGamma[g].add(f, paper.Deviation(p.up, p.down, f.key, uint64(f.packets), gamma, uint64(f.key)))
 		}
-		closed.add(f, paper.Deviation(up, down, f.key, uint64(f.packets), 0, 0))
+		closed.add(f, paper.Deviation(p.up, p.down, f.key, uint64(f.packets), 0, 0))
 		run.Alive()
 	}
 	return byGamma, closed
@@ -100,16 +97,14 @@ const confidence = 0.95
 
 func measureIntervals(run *experiment.Run) {
 	most, seed := run.Pick(200, 1500), run.SeedOf("intervals")
-	own, config := ownDelays(run)
-	all := []*traffic{own, newTraffic(run, backbone), newTraffic(run, dataCentre)}
+	all := []*traffic{ownDelays(run), newTraffic(run, backbone), newTraffic(run, dataCentre)}
 	n := scaled(run, 455_000)
-	table := run.Table("", "Coverage of 95 % intervals, and median half width", "traffic", "packets of the flow", "flows", "the paper's",
+	table := run.Table("Coverage of 95 % intervals, and median half width", "traffic", "packets of the flow", "flows", "the paper's",
 		"ours", "joint, sums")
-	configure(run, "traffic", []any{config, backbone.trace, dataCentre.trace}, "counters", n, "seed", seed)
 	for _, t := range experiment.Each(run, all) {
-		plain, counting := counters.Record(sums(n, seed), t.all), counters.Count(counted(n, seed), t.all)
-		decoded := plain.Joint(run, t.everyRecord())
-		t.holding(plain, counting, &decoded, most, table).judge(run, t.name)
+		p, ask := t.plain(n, seed), t.counted(n, seed)
+		decoded := p.decode(run, t.everyRecord())
+		t.holding(p, ask, &decoded, most, table).judge(run, t.name)
 	}
 	run.Note("Flows of every size are asked for alike, so that large ones are far more of those counted than they are of the traffic. " +
 		"The interval of joint decoding supposes that a flow's delays do not depend on its size; the others do not.")
@@ -125,7 +120,7 @@ type holding struct {
 }
 
 // holding queries some flows of each size, and adds rows to the table.
-func (t *traffic) holding(plain *counters.Plain, counting *counters.Counted, decoded *joint.Result, most int,
+func (t *traffic) holding(p plain, ask func([]joint.FlowRecord) []colate.Result, decoded *joint.Result, most int,
 	table *experiment.Table) *holding {
 	h := &holding{lowest: [3]float64{1, 1, 1}}
 	for _, bin := range bins {
@@ -134,7 +129,7 @@ func (t *traffic) holding(plain *counters.Plain, counting *counters.Counted, dec
 			continue
 		}
 		cells := []string{t.name, bin.Name, fmt.Sprint(len(chosen))}
-		for m, of := range hold(t, plain, counting, decoded, chosen) {
+		for m, of := range hold(t, p, ask, decoded, chosen) {
 			h.total[m].Merge(&of)
 			if len(chosen) >= 100 && of.Share() < h.lowest[m] {
 				h.lowest[m], h.where[m] = of.Share(), bin.Name
@@ -161,11 +156,11 @@ func (h *holding) judge(run *experiment.Run, name string) {
 
 // hold returns how often the intervals of some flows hold their mean: the
 // paper's, ours, and those of joint decoding.
-func hold(t *traffic, plain *counters.Plain, counting *counters.Counted, decoded *joint.Result, chosen []int) (by [3]perflow.Coverage) {
-	answers := counting.Estimate(t.records(chosen))
+func hold(t *traffic, p plain, ask func([]joint.FlowRecord) []colate.Result, decoded *joint.Result, chosen []int) (by [3]perflow.Coverage) {
+	answers := ask(t.records(chosen))
 	for k, i := range chosen {
 		f := &t.flows[i]
-		by[0].Add(paper.Theorem2Interval(plain.Up, plain.Down, f.key, uint64(f.packets), confidence), f.mean())
+		by[0].Add(paper.Theorem2Interval(p.up, p.down, f.key, uint64(f.packets), confidence), f.mean())
 		by[1].Add(answers[k].MeanInterval(confidence), f.mean())
 		by[2].Add(decoded.MeanInterval(i, confidence), f.mean())
 	}

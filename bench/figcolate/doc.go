@@ -15,8 +15,8 @@
 // The paper's estimators read plain sums of time stamps. Ours read the same
 // sums or, if they are called counted, as many bits of which 16 count packets.
 // Both know the number of the flow's packets, as from flow records. No packet
-// is lost: what RED drops, neither point records. Only ours-colate-hour
-// and ours-colate-rival have losses, and hours of epochs in stores.
+// is lost: what RED drops, neither point records. Only ours-colate-rival has
+// losses, and hours of epochs in stores.
 package figcolate
 
 import (
@@ -30,5 +30,5 @@ import (
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("COLATE (per-flow delay)", promise, deviations),
-		experiment.In("Ours", intervals, hour, rival))
+		experiment.In("Ours", intervals, rival))
 }

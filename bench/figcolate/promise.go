@@ -31,14 +31,11 @@ type kept struct{ theorem, joint, asked int }
 
 func measurePromise(run *experiment.Run) {
 	most, seed := run.Pick(300, 2000), run.SeedOf("promise")
-	configs := map[string]any{}
-	configure(run, "memories, MB", memories, "traffic", configs, "seed", seed)
-	table := run.Table("", "Part of the flows of 1,000 packets and more whose mean is within β", "trace", "memory (MB)", "bits a packet",
+	table := run.Table("Part of the flows of 1,000 packets and more whose mean is within β", "trace", "memory (MB)", "bits a packet",
 		"required", "Theorem 2", "Estimate, counted", "joint", "median error of Theorem 2", "of joint")
 	var sum kept
 	for _, k := range experiment.Each(run, kinds) {
 		t := newTraffic(run, k)
-		configs[k.name] = k.trace
 		for _, mb := range experiment.Each(run, memories) {
 			t.keep(run, table, &sum, mb, t.race(run, countersIn(run, mb), seed, t.some(large, most)))
 		}
@@ -60,7 +57,7 @@ func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, 
 		if joint.Within(large, r.err) >= r.reliability {
 			sum.joint++
 		}
-		table.Row(t.name, number(mb), number(bitsPerPacket(countersIn(run, mb), counterBits, len(t.packets))), r.String(), percent(share),
+		table.Row(t.name, number(mb), number(counterBits*float64(countersIn(run, mb))/float64(len(t.packets))), r.String(), percent(share),
 			percent(single.Within(large, r.err)), percent(joint.Within(large, r.err)), percent(theorem.Median(large)), percent(joint.Median(large)))
 		if mb == 10 {
 			run.Holds(fmt.Sprintf("%s, 10 MB, %v: flows of ≥ 1,000 packets within β by Theorem 2", t.name, r),

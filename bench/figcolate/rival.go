@@ -22,7 +22,7 @@ var rival = experiment.Experiment{
 type rivalStore struct {
 	name   string
 	config colate.Config
-	ways   []way
+	joint  bool // it is asked by joint decoding, too
 }
 
 // rivals returns stores of about equal size at a rate. The default's counters
@@ -34,15 +34,13 @@ func rivals(run *experiment.Run, rate float64) []rivalStore {
 	standard.Counters, standard.OneIn, standard.Samples = counters.Counters*4/5, 64, int(rate*2)
 	samples.Counters, samples.OneIn, samples.Samples = samples.PerFlow+1, 12, int(rate*10)
 	half.Counters, half.OneIn, half.Samples = counters.Counters/2, 24, int(rate*5)
-	alone, decoded := ways[0], ways[2]
 	return []rivalStore{
-		{"counters", counters, []way{alone, decoded}}, {"the default", standard, []way{alone, decoded}},
-		{"samples, 1 in 12", samples, []way{alone}}, {"half of both", half, []way{alone, decoded}},
+		{"counters", counters, true}, {"the default", standard, true}, {"samples, 1 in 12", samples, false}, {"half of both", half, true},
 	}
 }
 
 func measureRival(run *experiment.Run) {
-	table := run.Table("", "Flows of an hour of which one packet in 1,000 is lost", "packets/s", "store", "bits a packet", "asked",
+	table := run.Table("Flows of an hour of which one packet in 1,000 is lost", "packets/s", "store", "bits a packet", "asked",
 		"packets of the flow", "flows", "median error", "95 % intervals that hold", "median half width")
 	dir := experiment.Try(os.MkdirTemp("", "rival"))
 	defer os.RemoveAll(dir)
@@ -51,15 +49,14 @@ func measureRival(run *experiment.Run) {
 		errors := map[string]float64{}
 		for k, store := range experiment.Each(run, rivals(run, rate)) {
 			h := &hourRun{run: run, loss: 0.001, flows: hourFlows(run, rate)}
-			h.path = passHour(run, filepath.Join(dir, fmt.Sprint(rate, k)), store.config, h.flows, h.loss, 0)
+			h.path = passHour(run, filepath.Join(dir, fmt.Sprint(rate, k)), store.config, h.flows, h.loss)
 			h.choose()
-			bits, _ := h.bits()
-			for _, w := range store.ways {
-				e, all := h.answers(w)
+			for w, method := range []string{"Estimate", "joint"}[:map[bool]int{false: 1, true: 2}[store.joint]] {
+				e, all := h.answers(w == 1)
 				for _, class := range hourClasses {
 					held := all[class.Name]
-					errors[fmt.Sprintf("%s, %s, %s", store.name, w.method, class.Name)] = e.Median(class)
-					table.Row(number(rate), store.name, number(bits), w.method, class.Name, int(held.All), percent(e.Median(class)),
+					errors[fmt.Sprintf("%s, %s, %s", store.name, method, class.Name)] = e.Median(class)
+					table.Row(number(rate), store.name, number(h.bits()), method, class.Name, int(held.All), percent(e.Median(class)),
 						percent(float64(held.Held)/float64(max(held.All, 1))), percent(held.HalfWidth()))
 				}
 			}
@@ -79,7 +76,6 @@ func measureRival(run *experiment.Run) {
 				percent(best), percent(standard), standard <= 1.1*best)
 		}
 	}
-	run.Config("loss", 0.001, "elephant", hourElephant)
 	run.Note("The stores hold the same packets in about as many bits. No split of bytes is within 10 % of the better of both everywhere: "+
 		"without records counters add next to nothing, so that samples with a part s of the bytes are behind samples with all of them "+
 		"by 1/√s, which is 10 % at s = 0.83; and counters with the other 17 % are behind those with all of them by more than 10 % where all "+

@@ -1,9 +1,8 @@
 package figcolate
 
 import (
-	"fmt"
+	"math"
 
-	"github.com/hoplag/hoplag/bench/counters"
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
@@ -107,7 +106,7 @@ func newTrafficOf(run *experiment.Run, k kind, packets int) *traffic {
 
 // ownDelays is traffic whose flows have their own delays, independent of their
 // neighbours in time.
-func ownDelays(run *experiment.Run) (*traffic, flowsim.Config) {
+func ownDelays(run *experiment.Run) *traffic {
 	c := flowsim.Config{Flows: 300_000, Packets: fullPackets, Shape: 1, Seconds: 60, Seed: run.SeedOf("own delays")}
 	if run.Quick {
 		c = c.Scaled(float64(quickPackets) / fullPackets)
@@ -121,7 +120,7 @@ func ownDelays(run *experiment.Run) (*traffic, flowsim.Config) {
 			t.add(passage{uint32(i), p.ID, p.Sent, p.Sent + p.Delay})
 		}
 	}
-	return t, c
+	return t
 }
 
 func (t *traffic) add(p passage) {
@@ -162,21 +161,6 @@ const (
 	megabyte     = 1 << 23 // bits
 )
 
-// sums returns the Config of a recorder of plain sums of time stamps, as in
-// the paper.
-func sums(n int, seed uint64) paper.Config {
-	return paper.Config{Identity: seed, Counters: n, PerFlow: countersEach, TimeBits: stampBits}
-}
-
-// counted returns the Config of a recorder with as many bits, some of which
-// count packets, in one epoch.
-func counted(n int, seed uint64) colate.Config {
-	return colate.Config{
-		Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits,
-		CountBits: countBits, DigestBits: digestBits, Period: 1 << 53,
-	}
-}
-
 // countersIn returns how many counters some memory holds, in a full run.
 func countersIn(run *experiment.Run, megabytes float64) int {
 	return scaled(run, megabytes*megabyte/counterBits)
@@ -190,13 +174,64 @@ func scaled(run *experiment.Run, n float64) int {
 	return max(int(n), 2*countersEach)
 }
 
-// all yields the packets as recorders see them.
-func (t *traffic) all(yield func(counters.Packet) bool) {
+// pair returns two of a kind, for the two points.
+func pair[C, T any](make func(C) (T, error), c C) (up, down T) {
+	return experiment.Try(make(c)), experiment.Try(make(c))
+}
+
+// pass lets two recorders of a kind see all packets.
+func (t *traffic) pass(up, down interface {
+	Update(f hashing.Flow, p hashing.Packet, t int64)
+}) {
 	for i := range t.packets {
 		p := &t.packets[i]
-		if !yield(counters.Packet{Flow: t.flows[p.flow].key, ID: p.id, In: p.in, Out: p.out}) {
-			return
+		up.Update(t.flows[p.flow].key, p.id, p.in)
+		down.Update(t.flows[p.flow].key, p.id, p.out)
+	}
+}
+
+// A plain has the paper's recorders of both points, of sums of time stamps.
+type plain struct{ up, down *paper.Recorder }
+
+func (t *traffic) plain(n int, seed uint64) plain {
+	up, down := pair(paper.New, paper.Config{Identity: seed, Counters: n, PerFlow: countersEach, TimeBits: stampBits})
+	t.pass(up, down)
+	return plain{up, down}
+}
+
+// decode decodes all flows from sums alone.
+func (p plain) decode(run *experiment.Run, records []joint.FlowRecord) joint.Result {
+	c := p.up.Config()
+	problem := joint.Problem{Sum: make([]float64, c.Counters), Rows: 1, CellsPerRow: c.PerFlow}
+	for i := range problem.Sum {
+		problem.Sum[i] = float64(int64(p.down.Counter(i) - p.up.Counter(i)))
+	}
+	for _, r := range records {
+		problem.Packets = append(problem.Packets, r.Packets)
+		problem.Cells = p.up.Positions(problem.Cells, r.Flow)
+	}
+	return experiment.Try(problem.Solve(run.Context(), joint.Options{}))
+}
+
+// counted lets our recorders see all packets, with as many bits, some of which count
+// packets, in one epoch. It returns their answers for some flows; without samples a
+// mean is NaN.
+func (t *traffic) counted(n int, seed uint64) func([]joint.FlowRecord) []colate.Result {
+	up, down := pair(colate.New, colate.Config{
+		Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits,
+		CountBits: countBits, DigestBits: digestBits, Period: 1 << 53,
+	})
+	t.pass(up, down)
+	return func(records []joint.FlowRecord) []colate.Result {
+		answers := make([]colate.Result, len(records))
+		for i, record := range records {
+			a, err := colate.Estimate(up, down, record)
+			if a.Err = err; err != nil {
+				a.Mean = math.NaN()
+			}
+			answers[i] = a
 		}
+		return answers
 	}
 }
 
@@ -211,13 +246,6 @@ func (t *traffic) records(asked []int) []joint.FlowRecord {
 
 // everyRecord returns what it knows about all flows.
 func (t *traffic) everyRecord() []joint.FlowRecord { return t.records(t.some(every, len(t.flows))) }
-
-// theorem2 returns the errors of the paper's estimator.
-func (t *traffic) theorem2(name string, p *counters.Plain, asked []int) *perflow.Errors {
-	return t.errors(name, asked, func(_, i int) float64 {
-		return paper.Theorem2(p.Up, p.Down, t.flows[i].key, uint64(t.flows[i].packets))
-	})
-}
 
 // errors returns the errors of a method's means of some flows. answer returns
 // the k-th of these, which is about flow i. A flow without an answer is
@@ -237,24 +265,13 @@ type race struct {
 }
 
 func (t *traffic) race(run *experiment.Run, n int, seed uint64, asked []int) race {
-	plain, counting := counters.Record(sums(n, seed), t.all), counters.Count(counted(n, seed), t.all)
-	decoded, answers := plain.Joint(run, t.everyRecord()), counting.Estimate(t.records(asked))
+	p, answers := t.plain(n, seed), t.counted(n, seed)(t.records(asked))
+	decoded := p.decode(run, t.everyRecord())
 	return race{
-		t.theorem2("Theorem 2", plain, asked),
+		t.errors("Theorem 2", asked, func(_, i int) float64 {
+			return paper.Theorem2(p.up, p.down, t.flows[i].key, uint64(t.flows[i].packets))
+		}),
 		t.errors("Estimate, counted", asked, func(k, _ int) float64 { return answers[k].Mean }),
 		t.errors("joint", asked, func(_, i int) float64 { return decoded.Mean[i] }),
 	}
-}
-
-// bitsPerPacket returns the size of an epoch in a store.
-func bitsPerPacket(n, bits, packets int) float64 {
-	return float64(n) * float64(bits) / float64(packets)
-}
-
-// configure records how a recorder was made, and more.
-func configure(run *experiment.Run, more ...any) {
-	run.Config(more...)
-	run.Config("packets", run.Pick(quickPackets, fullPackets),
-		"counters", fmt.Sprintf("%d of %d bits to a flow; time stamps of %d bits in ns, or sums that wrap beside counts of %d bits and "+
-			"digests of %d", countersEach, counterBits, stampBits, countBits, digestBits))
 }

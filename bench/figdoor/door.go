@@ -68,7 +68,7 @@ func measureDoor(run *experiment.Run) {
 	all := outcomes(run, append(settings, soak))
 	soaked := all[len(settings)]
 	all = all[:len(settings)]
-	table := run.Table("", "Reports by what they were of", "", "reports", "idle", "silent", "refused", "with a mean", "without an upper end",
+	table := run.Table("Reports by what they were of", "", "reports", "idle", "silent", "refused", "with a mean", "without an upper end",
 		"outside the interval", "certainly wrong", "half width over mean", "half width over error", "lost: said, true")
 	row := func(name string, of func(s setting) bool) total {
 		t := sum(all, of)
@@ -96,7 +96,6 @@ func measureDoor(run *experiment.Run) {
 	level("fault:", faults, func(s setting) string { return s.Fault })
 	level("loss:", losses, func(s setting) string { return s.Loss })
 	agree := row("clocks that agree, no fault", func(s setting) bool { return s.Clock == "agree" && s.Fault == "none" })
-	run.Config("settings", len(settings), "seconds", run.Pick(15, 40))
 	run.Note("Each setting is drawn: every factor by itself; where there are 10,000 messages a second it takes half as long. " +
 		"Delays are 5 ms and exponential of 5 ms more, each way, or what the path says; " +
 		"\"apart\" is by how much the least delays of both ways differ. Clocks are the first point's, as the second one sees it; \"agree\" is " +

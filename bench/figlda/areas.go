@@ -234,11 +234,11 @@ func (t *areaTable) add(law areaLaw, rate float64, loss areaLoss, s *areaScore) 
 }
 
 func measureAreas(run *experiment.Run) {
-	t := areaTable{table: run.Table("areas", "LDA: reports of ten cuts of 0.1 s, DefaultConfig",
+	t := areaTable{table: run.Table("LDA: reports of ten cuts of 0.1 s, DefaultConfig",
 		"delays", "mean", "packets/s", "loss", "reports", "refused", "outside 95 %", "99.9 %",
 		"error to the time on the way", "error", "half-width", "over error",
 		"of those received: outside", "error", "half-width", "over error")}
-	each := run.Table("flows", fmt.Sprintf("%d flows of ten seconds, %g packets a second together", areaFlows, areaRate),
+	each := run.Table(fmt.Sprintf("%d flows of ten seconds, %g packets a second together", areaFlows, areaRate),
 		"delays", "mean", "loss", "LDS: refused", "outside 95 %", "99.9 %", "error", "half-width",
 		"COLATE: refused", "outside 95 %", "99.9 %", "error", "half-width")
 	var flows [2]areaTally // of LDS and COLATE
@@ -274,5 +274,4 @@ func measureAreas(run *experiment.Run) {
 	run.Keeps("losses up to 1 %, 10⁵ packets/s: half-width over error, in the worst row", "≤ 4", experiment.Number(t.wide), t.wide <= 4)
 	run.Keeps("rows of these with at most 4 times the error", "all",
 		fmt.Sprintf("%d of %d, by the mean of those received %d", t.narrow, t.rows, t.narrowOf), t.narrow == t.rows)
-	run.Config("cut", areaCut, "window", areaWindow)
 }

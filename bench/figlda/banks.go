@@ -20,7 +20,6 @@ var knownLoss = experiment.Experiment{
 }
 
 func measureKnownLoss(run *experiment.Run) {
-	packets := run.Pick(quickSize, fullSize)
 	laws := allLaws()
 	of := new(sweep)
 	for _, law := range experiment.Each(run, laws) {
@@ -31,7 +30,7 @@ func measureKnownLoss(run *experiment.Run) {
 		}
 		of.names, of.found = append(of.names, law.Name), append(of.found, found)
 	}
-	of.table(run, "a", fmt.Sprintf("Relative error of the average delay (Fig. 4a), average over %d runs of one bank of %s cells, sampling "+
+	of.table(run, fmt.Sprintf("Relative error of the average delay (Fig. 4a), average over %d runs of one bank of %s cells, sampling "+
 		"p = 0.5·m/(L+1)", runs, number(rows)), percent, ofMean)
 	judgeMeans(run, of)
 	judgeBounds(run, of.found[0])
@@ -39,8 +38,6 @@ func measureKnownLoss(run *experiment.Run) {
 	judgeDeviations(run, of)
 	compareSamples(run, of.found[0])
 	judgeTraces(run)
-	run.Config("packets", packets, "runs", runs, "rows", rows, "sum bits", sumBits,
-		"alpha", alpha, "losses", losses, "laws", laws)
 	run.Note("Sampling here is exactly p = αm/(L+1), as in the paper: a mask before the aggregator, whose one bank takes all that it is "+
 		"shown.",
 		"A variance by eq. (5) that comes out negative counts as a deviation of 0, an error of 100 %. The paper prints eq. (3) with μ² inside "+
@@ -55,8 +52,8 @@ func measureKnownLoss(run *experiment.Run) {
 
 // deviations shows the errors of the deviation by eq. (5), and count-conditioned.
 func (s *sweep) deviations(run *experiment.Run, figure string) {
-	s.table(run, "c", "Relative error of the standard deviation by the paper's eq. (5) "+figure, percent, ofPaper)
-	s.table(run, "d", "The same, count-conditioned from the same cells", percent, ofOurs)
+	s.table(run, "Relative error of the standard deviation by the paper's eq. (5) "+figure, percent, ofPaper)
+	s.table(run, "The same, count-conditioned from the same cells", percent, ofOurs)
 }
 
 // judgeMeans judges the errors of the mean.
@@ -130,7 +127,7 @@ func judgeDeviations(run *experiment.Run, of *sweep) {
 // the smallest sample and the true deviation.
 func judgeBounds(run *experiment.Run, points []*point) {
 	outside, most := 0, 0.0
-	table := run.Table("b", "Estimated average delay, "+Laws[0].Name+" (Fig. 4b), ns, and the 98 % bound of eq. (1) for the smallest sample",
+	table := run.Table("Estimated average delay, "+Laws[0].Name+" (Fig. 4b), ns, and the 98 % bound of eq. (1) for the smallest sample",
 		"loss", "truth", "bound", "least estimate", "greatest")
 	for k, pt := range points {
 		around, least, greatest := pt.truth, math.Inf(1), 0.0
@@ -182,13 +179,11 @@ func measureUnknownLoss(run *experiment.Run) {
 			of.found[k] = append(of.found[k], p.measure(run, b, runs))
 		}
 	}
-	of.table(run, "a", fmt.Sprintf("Effective sample size (Fig. 5a), average over %d runs, %s delays", runs, t.Law.Name), number, ofSample)
-	of.table(run, "expected", "The exact expectation of it", number, func(pt *point) float64 { return pt.expected })
-	of.table(run, "b", "Relative error of the average delay (Fig. 5b), the same runs", percent, ofMean)
+	of.table(run, fmt.Sprintf("Effective sample size (Fig. 5a), average over %d runs, %s delays", runs, t.Law.Name), number, ofSample)
+	of.table(run, "The exact expectation of it", number, func(pt *point) float64 { return pt.expected })
+	of.table(run, "Relative error of the average delay (Fig. 5b), the same runs", percent, ofMean)
 	of.deviations(run, "(Fig. 5c)")
 	judgeBanks(run, of)
-	run.Config("packets", len(t.Delays), "runs", runs, "losses", losses, "law", t.Law.Name, "mean delay ns", meanDelay, "alpha", alpha,
-		"two banks", of.found[1][0].config, "three banks", of.found[2][0].config, "four banks", of.found[3][0].config)
 	run.Note("In the library a bank's rows and the inverse of its sampling probability are powers of two, as in section V's hardware; so "+
 		"the three banks have 512, 256 and 256 cells instead of a third each, and sampling is the power of two below αm/(L+1).",
 		"A packet is in one bank only: a bank with the sampling p has p less what the next one takes. So the four banks' last two, for 5 and "+

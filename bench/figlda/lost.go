@@ -60,7 +60,7 @@ type lostScore struct {
 }
 
 func measureLost(run *experiment.Run) {
-	t := run.Table("lost", "Reports of ten cuts of 0.1 s, the banks of DefaultConfig but for the first one's rows",
+	t := run.Table("Reports of ten cuts of 0.1 s, the banks of DefaultConfig but for the first one's rows",
 		"delays", "packets/s", "loss", "rows", "digest", "lost", "named", "wrong", "came later",
 		"in exact cells", "error of the mean", "without names", "of the budget")
 	wrong, names, share, worst := 0, 0, 1.0, 0.0

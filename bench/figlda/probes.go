@@ -45,14 +45,12 @@ func measureAgainstProbes(run *experiment.Run) {
 	}
 	tabulate(run, t.Law, contests)
 	judgeContests(run, contests)
-	run.Config("packets", len(t.Delays), "runs", runs, "losses", shares, "law", t.Law.Name, "mean delay ns", meanDelay, "alpha", alpha,
-		"episode", episode, "probes a second", frequencies, "lda", contests[0].lda.config)
 	run.Note("The loss rate plotted is the one that came about. A run in which no probe arrives counts as an answer of 0, an error of 100 " +
 		"%; likewise a deviation from fewer than two.")
 }
 
 func tabulate(run *experiment.Run, law Law, contests []contest) {
-	table := run.Table("", fmt.Sprintf("Two banks and probes (Fig. 6a–c): sample, relative error of the average delay and of the "+
+	table := run.Table(fmt.Sprintf("Two banks and probes (Fig. 6a–c): sample, relative error of the average delay and of the "+
 		"deviation; averages over %d runs of one second, %s delays, loss episodes of %d packets on average", runs, law.Name, episode),
 		"loss", "LDA", "deviation by eq. (5)")
 	for _, hertz := range frequencies {

@@ -222,8 +222,8 @@ type sweep struct {
 }
 
 // table shows a value by loss rate, for each law or banking.
-func (s *sweep) table(run *experiment.Run, name, title string, format func(float64) string, value func(*point) float64) {
-	t := run.Table(name, title, "by loss rate")
+func (s *sweep) table(run *experiment.Run, title string, format func(float64) string, value func(*point) float64) {
+	t := run.Table(title, "by loss rate")
 	for _, loss := range losses {
 		t.Columns = append(t.Columns, percent(loss))
 	}

@@ -66,7 +66,6 @@ func measureComparison(run *experiment.Run) {
 	}
 	s.tabulate(run)
 	s.judge(run)
-	run.Config("intervals", intervals, "sketches", configs, "RLI probes a second", probes, "NetFlow sampling", []float64{0.01, 0.1})
 	run.Note("The delays here have nothing to do with when a packet is sent, which is what the sketch is for: interpolation in time then "+
 		"gives the mean of all, whoever does it. On the paper's trace, some of a flow's delay shows in its neighbours'. Here it is far from "+
 		"its neighbours', by a factor of 2.5 up or down as a rule; what they add to its cell weighs the more.",
@@ -98,7 +97,7 @@ func (s *survey) add(run *experiment.Run, iv *interval, configs []lds.Config) {
 
 // tabulate shows all methods, and the reference sketch by flows' delays.
 func (s *survey) tabulate(run *experiment.Run) {
-	t := run.Table("methods", "Relative error of flows' means: median / 95th percentile; by mean delay, over that of all packets, of "+
+	t := run.Table("Relative error of flows' means: median / 95th percentile; by mean delay, over that of all packets, of "+
 		s.sketches[reference].Name, "packets", "flows")
 	methods := slices.Concat(s.sketches, s.others, s.byDelay)
 	for _, m := range methods {

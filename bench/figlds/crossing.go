@@ -158,7 +158,7 @@ func (a *accumulation) measure(run *experiment.Run, c *crossing, acc *lds.Accumu
 func measureAccumulated(run *experiment.Run) {
 	config := shape(run, 17500, 1, 1, 1, 0.1, 0.01)
 	flows := run.Pick(3000, 30_000)
-	table := run.Table("comparisons", "Comparing often, flows of 100 packets and more", "loss", "comparisons", "answered",
+	table := run.Table("Comparing often, flows of 100 packets and more", "loss", "comparisons", "answered",
 		"read: median / 95th percentile", "in 95 % intervals", "decoded", "in 95 % intervals", "bias", "≥ 1,000 packets: read", "decoded")
 	var list []*accumulation
 	for _, t := range []struct {
@@ -176,7 +176,6 @@ func measureAccumulated(run *experiment.Run) {
 		}
 	}
 	judgeAccumulated(run, list)
-	run.Config("sketch", config, "flows", flows, "comparisons", comparisonsOf)
 	run.Note("Both points cut by their clocks, and packets on their way then are counted in different intervals. Delays are 1 to 40 ms, or " +
 		"up to 20 ms in the queue, which loses 6 % of its packets.")
 }

@@ -65,15 +65,14 @@ func measureJoint(run *experiment.Run) {
 	tabulateJoint(run, races, mean)
 	judgeJoint(run, races, mean)
 	judgeCovered(run, races)
-	run.Config("intervals", intervals, "sketches", configs)
 	run.Note("Both estimators read the same cells. Joint decoding is also given the keys of the interval's flows, and, where counts are " +
 		"known, their packets, as flow records have them. Half-widths are those of Fig. 6, by its median error.")
 }
 
 func tabulateJoint(run *experiment.Run, races []*race, mean *method) {
-	table := run.Table("joint", "Relative error of flows' means: median / 95th percentile", "sketch", "flows", "mean of all packets",
+	table := run.Table("Relative error of flows' means: median / 95th percentile", "sketch", "flows", "mean of all packets",
 		"Fig. 6", "joint, counts known", "joint, counts decoded")
-	cover := run.Table("coverage", "Share of flows whose mean is within its 95 % interval", "sketch", "flows", "half-width",
+	cover := run.Table("Share of flows whose mean is within its 95 % interval", "sketch", "flows", "half-width",
 		coverings[0], coverings[1], coverings[2])
 	for _, r := range races {
 		for c := range classes {

@@ -62,7 +62,7 @@ func measureUnderLoss(run *experiment.Run) {
 			}
 		}
 	}
-	table := run.Table("loss", "Relative error of flows' means under loss: median / 95th percentile", "loss", "rows sample",
+	table := run.Table("Relative error of flows' means under loss: median / 95th percentile", "loss", "rows sample",
 		"≥ 100: Estimate", "joint decoding", "≥ 1,000: Estimate", "joint decoding", "flows without estimate")
 	for l, share := range lossy {
 		for i, s := range sampled {
@@ -82,7 +82,6 @@ func measureUnderLoss(run *experiment.Run) {
 		one, joint := single.by[len(lossy)-1][2].median(c), decoded.by[len(lossy)-1][2].median(c)
 		run.Claim(where+"joint decoding with known counts", "ours: "+percent(one), percent(joint), experiment.Judge(joint, one, 0.05))
 	}
-	run.Config("intervals", intervals, "losses", lossy, "sketches", configs)
 	run.Note("The figure of the paper has no numbers to compare with; the claims are of order, in this run. Flows of which every cell lost a "+
 		"packet have no estimate, an error of 100 %. That multi-bank is better than both holds where its median and its 95th percentile are "+
 		"the smallest.",

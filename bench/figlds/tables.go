@@ -137,7 +137,7 @@ func (c *contest) judge(run *experiment.Run, iv *interval) {
 
 func measureTables(run *experiment.Run) {
 	sizes := experiment.Choose(run, []int{1000, 10_000, 30_000}, []int{10_000, 100_000, 1_000_000})
-	table := run.Table("table", "Flows with an answer, and the median error of those", "flows", "delays", "loss", "method",
+	table := run.Table("Flows with an answer, and the median error of those", "flows", "delays", "loss", "method",
 		"10–99 packets", "100–999", "≥ 1,000")
 	for _, flows := range experiment.Each(run, sizes) {
 		for _, c := range contend(run, flows) {
@@ -147,7 +147,6 @@ func measureTables(run *experiment.Run) {
 			judgeTables(run, c, flows)
 		}
 	}
-	run.Config("bytes", run.Pick(tableBytes/10, tableBytes), "flows", sizes, "losses", tableLoss)
 	run.Note("Sizes are Pareto with the shape 0.8, 53 packets a flow on average, in one interval of 287 s that is compared once. The table's "+
 		"answers leave out the packets that came before a flow was admitted. Sampled packets are those of a hash below a threshold at "+
 		"both points, 12 bytes each; a flow's mean is that of its samples.",

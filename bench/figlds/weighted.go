@@ -60,13 +60,12 @@ func measureWeighted(run *experiment.Run) {
 	}
 	tabulateWeighted(run, found)
 	judgeWeighted(run, found)
-	run.Config("intervals", intervals, "sketches", configs, "weights", weights)
 	run.Note("Bronze is taken to be not highly penalised where its median grows by less than a quarter. Without weights all customers are " +
 		"one, but for chance: of gold there are few flows of 100 packets and more.")
 }
 
 func tabulateWeighted(run *experiment.Run, found [][]weighing) {
-	table := run.Table("weights", "Relative error of flows' means: median / 95th percentile", "cells", "weights", "flows", "bronze",
+	table := run.Table("Relative error of flows' means: median / 95th percentile", "cells", "weights", "flows", "bronze",
 		"silver", "gold")
 	for s, n := range weightSizes {
 		cells := number(float64(4 * n))

@@ -96,7 +96,7 @@ func (w *world) alarm(suspects []mplane.Suspect) bool {
 
 func measureFaults(run *experiment.Run) {
 	runs := run.Pick(10, 500)
-	table := run.Table("faults", "Faults that are named", "upgraded", "delay of the slow segment", "runs", "named first after three intervals",
+	table := run.Table("Faults that are named", "upgraded", "delay of the slow segment", "runs", "named first after three intervals",
 		"after six", "named alone then", "not measured, and said", "untrue suspicions, of looks", "true ones, by bursts")
 	for _, share := range experiment.Each(run, []float64{1, 0.15}) {
 		what := fmt.Sprintf("%s of the routers upgraded", percent(share))
@@ -123,7 +123,6 @@ func measureFaults(run *experiment.Run) {
 			}
 		}
 	}
-	run.Config("history", history, "packets an interval", packetsEach, "reports lost", lostReports, "runs", runs, "lda", small)
 	run.Note("Every run draws a map of 14 routers, a path of at least three links, and for each of its segments, there and back, a queue or "+
 		"a queue and a wire with its own load, Poisson or bursty on all scales of time, and loss. Both ends have an LDA of 512 cells, and "+
 		"two neighbours read each other's clocks from them. One clock is set by up to 10 ms at "+

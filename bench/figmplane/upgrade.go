@@ -38,7 +38,7 @@ func measureMade(run *experiment.Run) {
 			random.Steps = append(random.Steps, mplane.Step{Coverage: plan.Before})
 		}
 	}
-	table := run.Table("", "Hops of all probes, and of a segment: mean, longest (Fig. 9)", "upgraded routers", "Algorithm 1, by paths",
+	table := run.Table("Hops of all probes, and of a segment: mean, longest (Fig. 9)", "upgraded routers", "Algorithm 1, by paths",
 		"by hops", "at random")
 	for k := 0; k <= most; k += every {
 		row := []any{k}
@@ -55,7 +55,6 @@ func measureMade(run *experiment.Run) {
 		table.Row(row...)
 	}
 	judgeUpgrades(run, n, plans, random.Steps[len(random.Steps)-1].Hops)
-	run.Config("routers", n.Routers(), "links", n.LinkCount())
 }
 
 // judgeUpgrades compares the orders, and random choices of a third of the routers.
@@ -73,8 +72,8 @@ func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Orde
 	run.Holds("probe hop count of 105 upgraded at random", "more than of 45 chosen ones", number(float64(random)),
 		random > paper.Steps[fifteenPercent].Hops)
 	bound := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: fifteenPercent + 1})).Bound
-	run.Notef("With 45 routers ours leaves %s of %s hops to the probes; no choice whatever leaves fewer than %s.",
-		number(float64(ours.Steps[fifteenPercent].Hops)), number(float64(ours.Before.Hops)), number(float64(bound)))
+	run.Note(fmt.Sprintf("With 45 routers ours leaves %s of %s hops to the probes; no choice whatever leaves fewer than %s.",
+		number(float64(ours.Steps[fifteenPercent].Hops)), number(float64(ours.Before.Hops)), number(float64(bound))))
 	run.Note("Every shortest path between two routers is probed, in both directions and each of several of equal cost on its own, but where " +
 		"an upgraded router is on it: then its parts are, which are paths of their own. Algorithm 1 upgrades the router on most such " +
 		"paths; ours, the router whose paths have most hops together.")

@@ -29,9 +29,8 @@ const period = 250e6
 var shortLDA = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512, Shift: 0}, {Rows: 512, Shift: 3}}, SumBits: 40, DigestBits: 16}
 
 func measureLDA(run *experiment.Run) {
-	run.Notef("One aggregator of %d bytes on the wire at each point for each interval. Where a marker would end the receiver's interval, the "+
-		"first packet does that was sent after the sender's had ended.", shortLDA.EncodedSize())
-	run.Config("lda", shortLDA, "confidence", confidence)
+	run.Note(fmt.Sprintf("One aggregator of %d bytes on the wire at each point for each interval. Where a marker would end the receiver's "+
+		"interval, the first packet does that was sent after the sender's had ended.", shortLDA.EncodedSize()))
 	over := load().overTime(shortLDA)
 	over.draw(run)
 	over.judge(run)

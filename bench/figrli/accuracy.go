@@ -31,13 +31,12 @@ var levels = []struct {
 
 func measureAccuracy(run *experiment.Run) {
 	packets := run.Pick(100_000, 1_500_000)
-	run.Config("packets", packets, "injector", adaptive)
 	run.Note("The paper does not say whether a reference goes behind a packet or ahead of it. It makes a difference at low load, where a "+
 		"reference behind a packet waits while most packets do not. The table has both, and the paper's claims are judged by the nearer. "+
 		"Where RLI does far better here than the paper says, the claim does not hold either: the paper's line goes through references, "+
 		"ours through the packets that they name, and its traffic was not ours.",
 		"Of Fig. 8, errors are averages over flows, as in the paper. Of Fig. 9, flows whose packets all met the same delay do not count.")
-	table := run.Table("errors", "Relative error over flows: median / 75th percentile", "traffic", "utilisation", "mean delay", "loss",
+	table := run.Table("Relative error over flows: median / 75th percentile", "traffic", "utilisation", "mean delay", "loss",
 		"references per packet",
 		"mean: RLI-L", "RLI", "busy-aware", "RLI, references ahead", "deviation: RLI-L", "RLI", "busy-aware", "RLI, references ahead")
 	for _, kind := range experiment.Each(run, drawn) {

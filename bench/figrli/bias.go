@@ -55,14 +55,13 @@ var biased = []setting{
 
 func measureBias(run *experiment.Run) {
 	packets, runs := run.Pick(20_000, 200_000), run.Pick(4, 24)
-	run.Config("packets", packets, "runs", runs, "adaptive", adaptive, "RED that drops", early.Queue.RED)
 	run.Note("Bias is the sum of all errors of all runs over the sum of all waits, with its standard error.",
 		"References alone: the mean wait of the packets that they name, each for all since the reference before. Where that is off by more "+
 			"than chance, references do not come when packets wait: an adaptive injector has seen that a burst is there when it puts references "+
 			"far apart, and so most of the burst is never looked at, by whatever phase. Nobody can tell from references what is there. At a fixed "+
 			"rate, no more references, there is no such bias.",
 	)
-	table := run.Table("", "Bias of the mean of all packets, in per cent of the mean wait; relative errors "+
+	table := run.Table("Bias of the mean of all packets, in per cent of the mean wait; relative errors "+
 		"of flows' means: median / 99th percentile",
 		"traffic", "utilisation", "references per packet", "loss", "mean wait", "bias: RLI", "busy-aware",
 		"references alone", "flows: RLI", "busy-aware")

@@ -24,12 +24,11 @@ var contenders = []string{"trajectory sampling", "multiflow estimator", byLeft.n
 
 func measureComparison(run *experiment.Run) {
 	packets := run.Pick(60_000, 1_500_000)
-	run.Config("packets", packets, "injector", adaptive, "sampled", sampled, "utilisations", utilisations)
 	run.Note("Both routers sample the same packets, 0.1 % of them by hash. A flow begins with its first sampled packet, and the truth is of "+
 		"its packets from there on; RLI measures all of those. Trajectory sampling averages the flow's sampled delays, and the multiflow "+
 		"estimator those of all flows' first and last samples within the flow's own.",
 		"RLI's references go behind packets, and in another run ahead of them; claims of RLI are judged by the better.")
-	table := run.Table("", "Relative error of flows' means: median / 75th percentile",
+	table := run.Table("Relative error of flows' means: median / 75th percentile",
 		append([]string{"traffic", "utilisation", "flows sampled"}, contenders...)...)
 	for _, kind := range experiment.Each(run, drawn) {
 		for _, u := range experiment.Each(run, utilisations) {

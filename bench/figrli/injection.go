@@ -30,12 +30,11 @@ type variant struct {
 func measureInjectionRate(run *experiment.Run) {
 	packets, loads := run.Pick(50_000, 500_000), []float64{0.2, 0.7}
 	variants := []variant{{method: byLine, unnamed: true}, {method: byLine, ahead: true}, {method: byLine}, {method: byPeriod}}
-	run.Config("packets", packets, "n", nths, "utilisations", loads)
 	run.Note("A reference directly behind a packet waits until that one is sent. Where it names the packet, RLI's line goes through that "+
 		"instead. A reference ahead of its packet meets what packets meet; but the packet waits for it. The paper does not say where its "+
 		"references go, and names no packets: its claims are judged by the first two.",
 		"References add to the load: where every packet has one of 48 bytes, by a seventh.")
-	table := run.Table("", "Median relative error over flows: RLI, packets not named / references ahead / packets named / busy-aware",
+	table := run.Table("Median relative error over flows: RLI, packets not named / references ahead / packets named / busy-aware",
 		"traffic", "utilisation")
 	for _, n := range nths {
 		table.Columns = append(table.Columns, fmt.Sprintf("1 in %d", n))
@@ -107,12 +106,11 @@ var wayNames = []string{"adaptive", "1 in n", "1 in τ", "both"}
 
 func measureInjectionWay(run *experiment.Run) {
 	packets := run.Pick(40_000, 600_000)
-	run.Config("packets", packets, "ways", ways, "utilisations", utilisations)
 	run.Note("n is 300 as in the paper. Its τ of 780 µs is that of its traces; here it is the time that 300 packets take at 90 % "+
 		"utilisation, as there.",
 		"The error is that of RLI's own estimator, with references ahead of packets: behind them, all wait for their packet, and more help "+
 			"little.")
-	table := run.Table("", "References per packet, and median / 75th percentile of the relative error",
+	table := run.Table("References per packet, and median / 75th percentile of the relative error",
 		append([]string{"traffic", "utilisation"}, wayNames...)...)
 	for _, kind := range experiment.Each(run, drawn) {
 		medians, rates := make([][]float64, len(utilisations)), make([]float64, len(utilisations))

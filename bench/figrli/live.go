@@ -12,7 +12,7 @@ import (
 
 // measureLive sends real packets over the wires of examples/rli, where this machine can make them.
 func measureLive(run *experiment.Run) {
-	table := run.Table("live", "Real packets: means of five flows in each of 20 seconds", "wire", "confidence", "refused", "in intervals",
+	table := run.Table("Real packets: means of five flows in each of 20 seconds", "wire", "confidence", "refused", "in intervals",
 		"median error")
 	for _, wire := range []string{"veth", "tbf"} {
 		for _, confidence := range []string{"95", "99.9"} {

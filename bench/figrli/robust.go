@@ -205,7 +205,6 @@ func grained(_ *experiment.Run, p *passage) {
 
 func measureRobust(run *experiment.Run) {
 	packets, runs := run.Pick(60_000, 400_000), run.Pick(1, 8)
-	run.Config("packets", packets, "confidences", []float64{0.95, 0.999}, "runs of different kinds of traffic", runs)
 	run.Note("References are one in 100, and the rate is told, where nothing else is said. Refused are flows for which Estimate returns an "+
 		"error, or whose interval is unbounded. Coverage is of the others. Half-widths are medians over flows of those at 95 %, relative to "+
 		"the truth, as errors are. Where a trial has several runs, figures are means of theirs: flows of one run share part of their error.",
@@ -214,7 +213,7 @@ func measureRobust(run *experiment.Run) {
 			"to unsure, and hold 95 % wherever they say so, have a smaller median half-width over the median error. It is more than 4 at 20 % "+
 			"load, where most packets follow their own flow's only: the median error is next to nothing, but of flows that look alike "+
 			"some are far off.")
-	table := run.Table("", "Flows' means", "trial", "utilisation", "flows", "refused", "in intervals at 95 %", "at 99.9 %",
+	table := run.Table("Flows' means", "trial", "utilisation", "flows", "refused", "in intervals at 95 %", "at 99.9 %",
 		"median error", "median half-width", "over the error", "at best", "straight lines' median error", "within busy periods", "all packets")
 	for _, t := range experiment.Each(run, trials()) {
 		if t.packets = packets; !t.often {
