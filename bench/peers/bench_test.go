@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"testing"
 
@@ -54,9 +53,6 @@ func BenchmarkPipeline(b *testing.B) {
 		benchmarkPipeline(b, "map+"+r.name, func(*traffic) pipeline { return matching("map", mapMatcher{}, recorders()[i]) })
 	}
 	for i, r := range recorders()[:2] {
-		benchmarkPipeline(b, "sync.Map+"+r.name, func(*traffic) pipeline { return matching("sync.Map", new(syncMatcher), recorders()[i]) })
-	}
-	for i, r := range recorders()[:2] {
 		benchmarkPipeline(b, "table+"+r.name, func(s *traffic) pipeline {
 			return matching("table", newLossyTable(s.inFlight), recorders()[i])
 		})
@@ -71,21 +67,6 @@ func BenchmarkFlowPipeline(b *testing.B) {
 	benchmarkPipeline(b, "lds", ldsPipeline)
 	benchmarkPipeline(b, "colate", colatePipeline)
 	benchmarkPipeline(b, "map+map", mapFlowPipeline)
-}
-
-// BenchmarkRecord records delays and nothing else, through a function value.
-// The floor reads the same stream.
-func BenchmarkRecord(b *testing.B) {
-	packets := speed.Packets()
-	for _, r := range recorders() {
-		b.Run(r.name, func(b *testing.B) {
-			speed.Compare(b, speed.StreamLength, 0, func(from, to int) {
-				for _, p := range packets[from:to] {
-					r.record(delayOf(p))
-				}
-			}, speed.Floor(packets))
-		})
-	}
 }
 
 // BenchmarkMemory reports how many bytes of the heap a million packets in
@@ -132,11 +113,6 @@ func BenchmarkMemory(b *testing.B) {
 			m.ingress(packets, 0)
 			return m
 		}, perPacket},
-		{"sync.Map", func() any {
-			m := new(syncMatcher)
-			m.ingress(packets, 0)
-			return m
-		}, perPacket},
 		{"table", func() any {
 			m := newLossyTable(million)
 			m.ingress(packets, 0)
@@ -167,21 +143,4 @@ func heap() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
-}
-
-// BenchmarkMatched reports what part of the packets a table finds.
-func BenchmarkMatched(b *testing.B) {
-	for _, size := range inFlight {
-		b.Run(fmt.Sprintf("table/%s", size.name), func(b *testing.B) {
-			var found float64
-			for range b.N {
-				s := newTraffic(1, size.count)
-				p := matching("table", newLossyTable(size.count), newSum())
-				s.step(&p, speed.StreamLength)
-				found = float64(must(p.mean()).N)
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(100*found/float64(speed.StreamLength-size.count), "%-matched")
-		})
-	}
 }

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"sync"
-
-	"github.com/hoplag/hoplag/hashing"
-)
+import "github.com/hoplag/hoplag/hashing"
 
 // A matcher matches packets that leave with their arrivals, burst by burst: the
 // first of a burst came at t, and the others [gap] apart. It forgets arrivals that
@@ -29,24 +25,6 @@ func (m mapMatcher) egress(packets []hashing.Packet, t int64, delays []int64) []
 		if sent, ok := m[p]; ok {
 			delete(m, p)
 			delays = append(delays, leaves(p, t, i)-sent)
-		}
-	}
-	return delays
-}
-
-// syncMatcher keeps arrivals in a sync.Map, for ends in different goroutines.
-type syncMatcher struct{ m sync.Map }
-
-func (m *syncMatcher) ingress(packets []hashing.Packet, t int64) {
-	for i, p := range packets {
-		m.m.Store(p, t+int64(i)*gap)
-	}
-}
-
-func (m *syncMatcher) egress(packets []hashing.Packet, t int64, delays []int64) []int64 {
-	for i, p := range packets {
-		if sent, ok := m.m.LoadAndDelete(p); ok {
-			delays = append(delays, leaves(p, t, i)-sent.(int64))
 		}
 	}
 	return delays

@@ -27,7 +27,6 @@ func pipelines() []func(*traffic) pipeline {
 	for i := range recorders() {
 		all = append(all,
 			func(*traffic) pipeline { return matching("map", mapMatcher{}, recorders()[i]) },
-			func(*traffic) pipeline { return matching("sync.Map", new(syncMatcher), recorders()[i]) },
 			func(*traffic) pipeline { return matching("table", newLossyTable(traceInFlight), recorders()[i]) })
 	}
 	return all

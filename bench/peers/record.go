@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/DataDog/sketches-go/ddsketch"
 	"github.com/HdrHistogram/hdrhistogram-go"
-	vm "github.com/VictoriaMetrics/metrics"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
@@ -22,7 +19,7 @@ type recorder struct {
 
 // recorders returns a new recorder of every kind.
 func recorders() []recorder {
-	return []recorder{newSum(), newHDR(), newDD(), newVM(), newPrometheus(), newPrometheusNative()}
+	return []recorder{newSum(), newHDR(), newDD(), newPrometheus()}
 }
 
 // newSum returns a recorder without a distribution: the least that one can do
@@ -67,50 +64,12 @@ func newDD() recorder {
 	}
 }
 
-func newVM() recorder {
-	var h vm.Histogram
-	return recorder{
-		name:   "VictoriaMetrics",
-		record: func(delay int64) { h.Update(float64(delay) * 1e-9) },
-		// The mean of the buckets' middles. They are named "low...high", with
-		// 18 to each factor of ten.
-		mean: func() float64 {
-			var sum, count float64
-			h.VisitNonZeroBuckets(func(bucket string, n uint64) {
-				var low, high float64
-				if _, err := fmt.Sscanf(bucket, "%g...%g", &low, &high); err != nil {
-					panic(fmt.Sprintf("bucket %q: %v", bucket, err))
-				}
-				sum += float64(n) * (low + high) / 2
-				count += float64(n)
-			})
-			return sum / count * 1e9
-		},
-		tolerance: 0.07, // half a bucket
-	}
-}
-
 // newPrometheus returns a recorder with 20 buckets, each twice as wide as the
 // last, from 1 µs.
 func newPrometheus() recorder {
-	return prometheusRecorder("Prometheus", prometheus.HistogramOpts{
-		Buckets: prometheus.ExponentialBuckets(1e-6, 2, 20),
-	})
-}
-
-// newPrometheusNative returns a recorder with a native histogram of 8 buckets
-// to each doubling.
-func newPrometheusNative() recorder {
-	return prometheusRecorder("Prometheus-native", prometheus.HistogramOpts{
-		NativeHistogramBucketFactor: 1.1,
-	})
-}
-
-func prometheusRecorder(name string, opts prometheus.HistogramOpts) recorder {
-	opts.Name = "delay_seconds"
-	h := prometheus.NewHistogram(opts)
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "delay_seconds", Buckets: prometheus.ExponentialBuckets(1e-6, 2, 20)})
 	return recorder{
-		name:   name,
+		name:   "Prometheus",
 		record: func(delay int64) { h.Observe(float64(delay) * 1e-9) },
 		mean: func() float64 {
 			var m dto.Metric
