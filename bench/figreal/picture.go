@@ -22,8 +22,8 @@ const (
 	top, bottom = 37.0, 367.0
 )
 
-// draw returns two curves over time as an SVG, legible on a light and a dark page.
-func draw(title, x, y string, curves [2]curve) []byte {
+// drawing returns two curves over time as an SVG, legible on a light and a dark page.
+func drawing(title, x, y string, curves [2]curve) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 720 440" width="720" height="440">
 <title>%s</title>

@@ -83,7 +83,7 @@ func (c *captures) feed(ctx context.Context, m *meter) error {
 		case frame.Cut:
 			m.cut++
 		}
-		packet := frame.Digest(seed)
+		packet := frame.Digest(m.seed)
 		if side == trace.Egress && c.pair.Broken(trace.Ingress) && len(m.flying[packet]) == 0 {
 			continue // it may have entered after the first capture broke off
 		}

@@ -39,6 +39,7 @@ func main() { programs.Main("twopoint", run) }
 type options struct {
 	before, after string
 	interval      time.Duration
+	seed          uint64
 	json          bool
 }
 
@@ -52,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer captures.Close()
-	m, err := newMeter(opt.interval)
+	m, err := newMeter(opt.seed, opt.interval)
 	if err != nil {
 		return err
 	}
@@ -84,6 +85,7 @@ func parse(args []string, stderr io.Writer) (opt options, err error) {
 	f.StringVar(&opt.before, "before", "", "capture `file` before the delay; pcap or pcapng, also .gz (default: the one that ships)")
 	f.StringVar(&opt.after, "after", "", "capture `file` after the delay (default: the one that ships)")
 	programs.Range(f, &opt.interval, "interval", time.Second, 0, 1000*time.Hour, "`length` of a measurement interval; 0 is the whole capture")
+	f.Uint64Var(&opt.seed, "seed", 1, "`seed` of the packets' digests")
 	f.BoolVar(&opt.json, "json", false, "print JSON instead of text; delays in nanoseconds")
 	return opt, f.Parse(args)
 }

@@ -155,7 +155,7 @@ func TestDamagedCapture(t *testing.T) {
 // Ctrl-C leaves what was measured so far, whole JSON included.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	m := relay.Must(newMeter(0))(t)
+	m := relay.Must(newMeter(1, 0))(t)
 	c := relay.Must(open("", ""))(t)
 	cancel()
 	if err := c.feed(ctx, m); err == nil || err.Error() != "interrupted" {

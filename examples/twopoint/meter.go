@@ -11,13 +11,11 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// seed is of the packets' digests.
-const seed = 1
-
 // A meter measures one stream, with aggregators and exactly.
 type meter struct {
-	length     int64 // of an interval in ns, 0 for one that never ends
-	first      int64 // time of the first packet, and of the last
+	seed       uint64 // of the packets' digests
+	length     int64  // of an interval in ns, 0 for one that never ends
+	first      int64  // time of the first packet, and of the last
 	last       int64
 	packets    [2]int64
 	passedOver int64                        // frames without whole IP headers
@@ -50,19 +48,20 @@ type interval struct {
 	// sighting belongs to is then a guess, which spoils the deviation.
 	sent          int64
 	delays, clear estimate.Moments
+	crossed       bool // packets sent in it came after the receiver's had ended, or those of another within it
 }
 
 // cells are those of the aggregators: the second bank samples one packet in eight,
 // and a digest shows where packets came that had not gone in.
 var cells = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512}, {Rows: 512, Shift: 3}}, SumBits: 40, DigestBits: 16}
 
-func newMeter(length time.Duration) (*meter, error) {
+func newMeter(seed uint64, length time.Duration) (*meter, error) {
 	down, err := lda.New(cells)
 	if err != nil {
 		return nil, err
 	}
 	n, err := newNamer()
-	return &meter{length: int64(length), flying: map[hashing.Packet][]passage{}, down: down, namer: n}, err
+	return &meter{seed: seed, length: int64(length), flying: map[hashing.Packet][]passage{}, down: down, namer: n}, err
 }
 
 // update records a packet. Times do not descend.
@@ -96,6 +95,9 @@ func (m *meter) update(side trace.Side, t int64, p hashing.Packet) error {
 		}
 		for m.receiving < all[0].interval { // the marker would have come by now
 			m.endInterval()
+		}
+		if m.receiving != all[0].interval {
+			i.crossed, m.intervals[m.receiving].crossed = true, true
 		}
 	}
 	m.down.Update(p, t)
@@ -168,7 +170,7 @@ func (i *interval) row(m *meter) row {
 		Sent:     figure{float64(r.Sent), float64(i.sent)},
 		Received: figure{float64(r.Received), float64(delays.N())},
 		Lost:     figure{float64(r.Lost), float64(i.sent - int64(delays.N()))},
-		Extra:    r.Extra, Cells: r.Cells, Usable: r.Usable,
+		Extra:    r.Extra, Cells: r.Cells, Usable: r.Usable, Crossed: i.crossed,
 	}
 	switch {
 	case delays.N() == 0:
@@ -177,6 +179,9 @@ func (i *interval) row(m *meter) row {
 		w.Problem = "no usable cell: more loss than the sampling is made for"
 	default:
 		w.EffectiveSample, w.Mean = r.N, &figure{r.Mean, delays.Mean()}
+		if in, light := r.MeanInterval(0.95), r.CentralLimitInterval(0.95); in.Bounded() {
+			w.MeanInterval95, w.LightTails95 = &in, &light
+		}
 		if i.clear.N() > 0 && r.Usable > 1 { // otherwise one of the two does not know it
 			w.StdDev = &figure{r.StdDev, math.Sqrt(i.clear.PopulationVariance())}
 		}

@@ -120,7 +120,7 @@ type passing struct {
 
 func meterOf(t *testing.T, all ...passing) (*report, error) {
 	t.Helper()
-	m := relay.Must(newMeter(time.Second))(t)
+	m := relay.Must(newMeter(1, time.Second))(t)
 	for _, one := range all {
 		relay.Check(t, m.update(one.side, one.time, hashing.Word(7, uint64(one.id))))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/programs"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -30,11 +31,17 @@ type report struct {
 
 // A row is one interval. Mean and StdDev are nil if they are unknown.
 type row struct {
-	Start                  float64 // seconds
-	Sent, Received, Lost   figure
-	Mean, StdDev           *figure `json:",omitempty"`
-	Extra, EffectiveSample uint64  // packets
+	Start                float64 // seconds
+	Sent, Received, Lost figure
+	Mean, StdDev         *figure `json:",omitempty"`
+
+	// The mean is in the first with 95 % probability, and in the second if delays have
+	// light tails, as in a queue of bounded length.
+	MeanInterval95, LightTails95 *estimate.Interval `json:",omitempty"`
+
+	Extra, EffectiveSample uint64 // packets
 	Cells, Usable          int
+	Crossed                bool   `json:",omitempty"` // by packets of another interval
 	Problem                string `json:",omitempty"`
 }
 
