@@ -53,6 +53,9 @@ func (p *passage) unnamed() *passage {
 // nil, holds for each flow the number of the packet from which on it is
 // measured, negative for never; all other packets are of a flow beside it.
 func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
+	if born != nil {
+		c.Flows *= 2 // whose packets are shed where there is no room hangs on a secret
+	}
 	r := experiment.Try(rli.NewReceiver(c))
 	for i := range p.events {
 		d := &p.events[i]
