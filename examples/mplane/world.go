@@ -40,20 +40,20 @@ type meter struct {
 	up, down *lda.Aggregator
 }
 
-// A hop is a router on a flow's path, with the meters whose segments end and
-// begin as a packet comes in and as it goes out.
-type hop struct {
-	router  mplane.Router
-	in, out struct{ ends, begins *meter }
-	wire    float64 // ns to the next one
+// A stretch is a segment on a flow's path. A packet comes to the routers of the path at
+// the times 0, 2, 4, …, and leaves them at 1, 3, 5, …
+type stretch struct {
+	*meter
+	from, to int
 }
 
 // A flow sends packets along one shortest path.
 type flow struct {
-	path   []mplane.Router
-	hops   []hop
-	usual  estimate.Moments // means of the path, ns
-	target float64          // above those
+	path     []mplane.Router
+	wires    []float64 // ns from each router to the next one
+	segments []stretch
+	usual    estimate.Moments // means of the path, ns
+	target   float64          // above those
 }
 
 // A world is the network with its monitors and the station.
@@ -66,6 +66,7 @@ type world struct {
 	meters  map[mplane.SegmentID]*meter
 	ids     []mplane.SegmentID // of the meters, in the order of their creation
 	slow    mplane.Router      // the one inside the most flows' paths
+	times   []int64            // of a packet
 }
 
 // newWorld builds a world whose flows cross the network at random, there and
@@ -121,32 +122,26 @@ func (w *world) flow(path []mplane.Router) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	var segments []*meter
+	f := &flow{path: path}
+	for i, next := range path[1:] {
+		for _, l := range w.network.Links(path[i]) {
+			if l.To == next {
+				f.wires = append(f.wires, l.Weight*perWeight)
+			}
+		}
+	}
+	f.wires = append(f.wires, 0)
+	at := 1
 	for _, id := range ids {
 		m, err := w.meter(id)
 		if err != nil {
 			return nil, err
 		}
-		segments = append(segments, m)
-	}
-	f := &flow{path: path}
-	for i, r := range path {
-		h := hop{router: r}
-		switch {
-		case i == 0:
-			h.out.begins = segments[0]
-		case i == len(path)-1:
-			h.in.ends = segments[0]
-		case w.plan.Upgraded(r): // the router is a segment itself
-			h.in.ends, h.in.begins, h.out.ends, h.out.begins = segments[0], segments[1], segments[1], segments[2]
-			segments = segments[2:]
+		from := at
+		if at++; !id.Internal() {
+			at = 2 * slices.Index(path, id.To)
 		}
-		for _, l := range w.network.Links(r) {
-			if i+1 < len(path) && l.To == path[i+1] {
-				h.wire = l.Weight * perWeight
-			}
-		}
-		f.hops = append(f.hops, h)
+		f.segments = append(f.segments, stretch{m, from, at})
 	}
 	return f, nil
 }
@@ -166,21 +161,18 @@ func (w *world) meter(id mplane.SegmentID) (*meter, error) {
 // pass lets a packet pass the routers of its flow's path.
 func (w *world) pass(f *flow, t float64, slow bool) {
 	id := hashing.Packet(w.random.Uint64())
-	counted := func(ends, begins *meter) {
-		if ends != nil {
-			ends.down.Update(id, int64(t))
-		}
-		if begins != nil {
-			begins.up.Update(id, int64(t))
-		}
-	}
-	for _, h := range f.hops {
-		counted(h.in.ends, h.in.begins)
-		if t += w.random.ExpFloat64() * waits; slow && h.router == w.slow {
+	w.times = w.times[:0]
+	for i, r := range f.path {
+		w.times = append(w.times, int64(t))
+		if t += w.random.ExpFloat64() * waits; slow && r == w.slow {
 			t += slowBy
 		}
-		counted(h.out.ends, h.out.begins)
-		t += h.wire
+		w.times = append(w.times, int64(t))
+		t += f.wires[i]
+	}
+	for _, s := range f.segments {
+		s.up.Update(id, w.times[s.from])
+		s.down.Update(id, w.times[s.to])
 	}
 }
 
@@ -221,12 +213,11 @@ func (w *world) report(interval uint64) error {
 func (w *world) truth() []suspect {
 	slow := map[mplane.SegmentID]suspect{}
 	for _, f := range w.flows {
-		var on *meter // the segment that a packet is on
-		for _, h := range f.hops[:len(f.hops)-1] {
-			if on = cmp.Or(h.in.begins, on); h.router == w.slow && on != nil {
-				slow[on.id] = suspect{w.name(on.id), slowBy, false, slow[on.id].Paths + 1}
+		at := 2 * slices.Index(f.path, w.slow)
+		for _, s := range f.segments {
+			if at >= 0 && s.from <= at && s.to > at {
+				slow[s.id] = suspect{w.name(s.id), slowBy, false, slow[s.id].Paths + 1}
 			}
-			on = cmp.Or(h.out.begins, on)
 		}
 	}
 	return ranked(slow)
