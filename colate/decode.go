@@ -145,16 +145,17 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		p.Sum[i] += float64(k.filling) + float64(k.filled)*float64(k.over)/max(n-float64(k.filled), 1)
 		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
-	read := d.read()
+	read, wrapped := d.read(), slices.ContainsFunc(d.counters, func(k difference) bool { return k.large > 0 })
 	for i, f := range flows {
 		// How many packets were in the epochs that could not be read is unknown.
 		p.Packets[i], p.Doubt[i] = f.Packets*read, math.Hypot(f.Doubt*read, f.Packets*(1-read)/2)
 		settled, large := float32(0), float32(0)
 		for j := range c.PerFlow {
 			at := c.place(f.Flow, j)
-			p.Cells = append(p.Cells, at)
-			settled += d.counters[at].settled
-			large += d.counters[at].large
+			if p.Cells = append(p.Cells, at); wrapped {
+				settled += d.counters[at].settled
+				large += d.counters[at].large
+			}
 		}
 		if 20*large > settled { // and others of its counters may have wrapped as well
 			for _, at := range p.Cells[i*c.PerFlow:] {
@@ -227,27 +228,40 @@ func combine(r *joint.Result, i int, f *sampled) {
 // studentQuantile is as in [joint.Result.MeanInterval].
 var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
-// A left is what no flow explains in each counter: packets, and times. Packets of flows
-// without a record are in all counters alike.
+// A left is what no flow explains in each counter, and what else is not known of it, side
+// by side. Packets of flows without a record are in all counters alike.
 type left struct {
-	packets, times []float64
-	usual, spread  float64 // of the packets
-	square         float64 // how far a packet is off, as most counters say
+	counters      []leftOver
+	usual, spread float64 // of the packets
+	square        float64 // how far a packet is off, as most counters say
 }
 
-func leftOf(p *joint.Problem, r *joint.Result, mean float64) left {
-	l := left{packets: slices.Clone(p.Count), times: slices.Clone(p.Sum)}
+type leftOver struct {
+	all, packets, times float32 // all packets, those that no flow explains, and their times
+	filled, off         float32 // packets filled in, and how far these move the mean: -1 if the counter is not used
+	beyond, gone        float32 // packets lost, beyond what others lose, and at all
+	far                 float32 // times of packets from before a table, for each packet
+}
+
+func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) (l left) {
+	packets, times := slices.Clone(p.Count), slices.Clone(p.Sum)
 	for f, n := range p.Packets {
 		n /= float64(p.CellsPerRow)
 		for _, at := range cellsOf(p, f) {
-			l.packets[at] -= n
-			l.times[at] -= n * r.Mean[f]
+			packets[at] -= n
+			times[at] -= n * r.Mean[f]
 		}
 	}
+	l.counters = make([]leftOver, len(d.counters))
 	ratios := make([]float64, 0, len(p.Count))
 	for at, n := range p.Count {
-		if l.times[at] -= max(l.packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
+		k := &d.counters[at]
+		l.counters[at] = leftOver{all: float32(n), packets: float32(packets[at]), filled: k.filled, off: -1,
+			beyond: k.lost - 3*k.likely - 0.02*k.filled, gone: max(k.lost, 0), far: k.far / max(k.clean, 1)}
+		if times[at] -= max(packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
 			ratios = append(ratios, p.Sum[at]/n)
+			l.counters[at].times = float32(times[at])
+			l.counters[at].off = float32(math.Abs(float64(k.filling)-float64(k.filled)*mean) / n)
 		}
 	}
 	slices.Sort(ratios)
@@ -255,15 +269,14 @@ func leftOf(p *joint.Problem, r *joint.Result, mean float64) left {
 	for at, n := range p.Count {
 		if n > 0 && !p.Unusable[at] {
 			off := p.Sum[at]/n - ratios[len(ratios)/2]
-			explained, raw = append(explained, l.times[at]*l.times[at]/n), append(raw, off*off*n)
+			explained, raw = append(explained, times[at]*times[at]/n), append(raw, off*off*n)
 		}
 	}
-	rests := slices.Clone(l.packets)
-	for _, sorted := range [][]float64{explained, raw, rests} {
+	for _, sorted := range [][]float64{explained, raw, packets} {
 		slices.Sort(sorted)
 	}
 	// The deviations that normal distributions of the same middle would have.
-	l.usual, l.spread = rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
+	l.usual, l.spread = packets[len(packets)/2], (packets[len(packets)*84/100]-packets[len(packets)*16/100])/2
 	l.square = min(explained[len(explained)/2], raw[len(raw)/2]) / 0.455
 	return l
 }
@@ -278,14 +291,14 @@ func leftOf(p *joint.Problem, r *joint.Result, mean float64) left {
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
-	left, all := leftOf(p, r, mean), &d.common.scatter
+	left, all := d.left(p, r, mean), &d.common.scatter
 	missed := d.common.late.missed()
 	for f, n := range p.Packets {
 		k := cellSums{variance: p.Doubt[f] * p.Doubt[f]}
 		for _, at := range cellsOf(p, f) {
-			k.add(&d.counters[at], p, &left, at, n/float64(p.CellsPerRow), mean)
+			k.add(&left, at, n/float64(p.CellsPerRow))
 		}
-		if k.lost > 3*k.likely+0.02*k.filled+10 {
+		if k.beyond > 10 {
 			r.Usable[f] = 0
 		}
 		if k.more < 0 {
@@ -308,7 +321,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		odds := part / max(1-part, 0.01)
 		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * far
 		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
-		hidden := max(missed, k.far+2*math.Sqrt(k.farther)) / studentQuantile
+		hidden := max(missed, (k.far+2*math.Sqrt(k.farther))/float64(p.CellsPerRow)) / studentQuantile
 		filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
 		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n +
 			(k.strange+far*far*k.more*k.more)/(n*n))
@@ -317,33 +330,32 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 
 // cellSums are Σ over a flow's counters.
 type cellSums struct {
-	lost, gone, likely, filled, all float64 // packets
-	off, usable                     float64 // how far what was filled in is from the mean, in so many counters
-	more, variance                  float64 // packets that no record explains, and their variance
-	strange                         float64 // variance of times that no mean explains
-	far, farther                    float64 // times of packets from before a table, for each of the flow's, and Σ squares
+	beyond, gone, filled, all float64 // packets
+	off, usable               float64 // how far what was filled in is from the mean, in so many counters
+	more, variance            float64 // packets that no record explains, and their variance
+	strange                   float64 // variance of times that no mean explains
+	far, farther              float64 // times of packets from before a table, for each of a counter's, and Σ squares
 }
 
-func (k *cellSums) add(c *difference, p *joint.Problem, left *left, at uint32, own, mean float64) {
-	n := p.Count[at]
-	k.lost += float64(c.lost)
-	k.gone += max(float64(c.lost), 0)
-	k.likely += float64(c.likely)
+func (k *cellSums) add(l *left, at uint32, own float64) {
+	c := &l.counters[at]
+	n, packets, far := float64(c.all), float64(c.packets), float64(c.far)
+	k.beyond += float64(c.beyond)
+	k.gone += float64(c.gone)
 	k.filled += float64(c.filled)
 	k.all += n
-	far := float64(c.far) / max(float64(c.clean), 1) / float64(p.CellsPerRow)
 	k.far += far
 	k.farther += far * far
-	if !p.Unusable[at] && n > 0 {
-		k.off += math.Abs(float64(c.filling)-float64(c.filled)*mean) / n
+	if c.off >= 0 {
+		k.off += float64(c.off)
 		k.usable++
-		if square := left.times[at] * left.times[at]; square > 16*left.square*n {
-			part := own / max(n, n-left.packets[at])
+		if square := float64(c.times) * float64(c.times); square > 16*l.square*n {
+			part := own / max(n, n-packets)
 			k.strange += part * (1 - part) * square
 		}
 	}
-	variance := max(n-left.packets[at], left.spread*left.spread, 1)
+	variance := max(n-packets, l.spread*l.spread, 1)
 	most := own + 4*math.Sqrt(variance) // another flow's record is wrong
-	k.more += min(max(left.packets[at]-left.usual, -most), most)
+	k.more += min(max(packets-l.usual, -most), most)
 	k.variance += variance
 }

@@ -145,12 +145,12 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if opts.MeansOnly {
 		rounds = fewSweeps
 	}
-	v, told := s.posterior(rounds)
+	v, brought, heard := s.posterior(rounds)
 	for f := range h {
 		h[f] = s.finished(f, h[f], v[f])
 	}
 	if !opts.MeansOnly {
-		r.StdDev = s.deviations(v, told, h)
+		r.StdDev = s.deviations(v, brought, heard, h)
 	}
 	s.mark(&r)
 	if opts.Progress != nil {

@@ -20,42 +20,52 @@ const (
 	shrink      = 20 // squares as all cells have them that every class has besides its own
 )
 
-// posterior returns the variance that the cells leave every flow, and for each
-// entry of Cells what the cell says to the flow, as a part of the most it could.
-func (s *solver) posterior(rounds int) (v []float64, told []float32) {
-	v, told = append([]float64(nil), s.variance...), make([]float32, len(s.Cells))
-	for range rounds {
-		s.sweep(v, told)
-	}
-	return v, told
+// A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it,
+// as a part of D, and that of the next sweep.
+type hearing struct {
+	trust       float64
+	noise, next float32
 }
 
-func (s *solver) sweep(v []float64, told []float32) {
-	noise := s.cell
-	clear(noise)
-	for f, w := range s.Packets {
-		if v[f] == 0 {
-			continue
+// posterior returns the variance that the cells leave every flow. It also returns the
+// noise that each entry of Cells brings to its cell, and what the cells hear in all.
+func (s *solver) posterior(rounds int) (v []float64, brought []float32, heard []hearing) {
+	v, brought, heard = append([]float64(nil), s.variance...), make([]float32, len(s.Cells)), make([]hearing, len(s.trust))
+	for c, trust := range s.trust {
+		heard[c].trust = trust
+	}
+	for round := range rounds + 1 {
+		for f := range v {
+			if v[f] > 0 {
+				s.sweep(f, round > 0, v, brought[f*s.width:][:s.width], heard)
+			}
 		}
-		run, at := s.run(f), told[f*s.width:]
-		for i, c := range run {
-			a, trust := w*s.of(f*s.width+i), s.trust[c]
-			at[i] = float32(min(a*a*trust*without(v[f], float64(at[i])*a*a*trust), math.MaxFloat32)) // until the flow is told
-			noise[c] += float64(at[i])
+		for c := range heard {
+			h := &heard[c]
+			h.noise, h.next = h.next, 0
 		}
 	}
-	for f, w := range s.Packets {
-		if v[f] == 0 {
-			continue
-		}
-		run, at, precision := s.run(f), told[f*s.width:], 1/s.variance[f]
+	return v, brought, heard
+}
+
+// sweep lets a flow hear its cells, if they have something to say, and then speak to them.
+func (s *solver) sweep(f int, hears bool, v []float64, brought []float32, heard []hearing) {
+	run, w := s.run(f), s.Packets[f]
+	if hears {
+		precision := 1 / s.variance[f]
 		for i, c := range run {
-			a, trust := w*s.of(f*s.width+i), s.trust[c]
-			part := 1 / (1 + max(0, noise[c]-float64(at[i])))
-			at[i] = float32(part)
-			precision += part * a * a * trust
+			a, h := w*s.of(f*s.width+i), &heard[c]
+			part := 1 / (1 + float64(max(0, h.noise-brought[i])))
+			brought[i] = float32(part) // of the most that the cell could say, until the flow speaks
+			precision += part * a * a * h.trust
 		}
 		v[f] = 1 / precision
+	}
+	for i, c := range run {
+		a, h := w*s.of(f*s.width+i), &heard[c]
+		most := a * a * h.trust
+		brought[i] = float32(min(most*without(v[f], float64(brought[i])*most), math.MaxFloat32))
+		h.next += brought[i]
 	}
 }
 
@@ -74,8 +84,8 @@ type scaling [scales + 1]float64
 // scalingParts are the parts of a cell's V, by class, and last that of D.
 type scalingParts [scales + 1]float32
 
-func (s *solver) scale(v []float64, told []float32, sort []uint8) (k scaling) {
-	parts, square := s.parts(v, told, sort)
+func (s *solver) scale(brought []float32, heard []hearing, sort []uint8) (k scaling) {
+	parts, square := s.parts(brought, heard, sort)
 	for i := range k {
 		k[i] = 1
 	}
@@ -110,32 +120,18 @@ func (s *solver) scale(v []float64, told []float32, sort []uint8) (k scaling) {
 
 // parts returns, for each cell, the parts of V, and the square of its distance in
 // units of V.
-func (s *solver) parts(v []float64, told []float32, sort []uint8) (parts []scalingParts, square []float64) {
-	total := make([]float64, len(s.trust))
-	for c, trust := range s.trust {
-		if trust > 0 {
-			total[c] = 1 / trust
-		}
-	}
-	each := func(do func(f int, c uint32, variance float64)) {
-		for f, w := range s.Packets {
-			for i, c := range s.run(f) {
-				if v[f] > 0 && s.trust[c] > 0 {
-					a := w * s.of(f*s.width+i)
-					do(f, c, a*a*without(v[f], float64(told[f*s.width+i])*a*a*s.trust[c]))
-				}
-			}
-		}
-	}
-	each(func(_ int, c uint32, variance float64) { total[c] += variance })
-	parts, square = make([]scalingParts, len(s.trust)), s.cell
-	each(func(f int, c uint32, variance float64) { parts[c][sort[f]] += float32(variance / total[c]) })
-	for c, trust := range s.trust {
+func (s *solver) parts(brought []float32, heard []hearing, sort []uint8) (parts []scalingParts, square []float64) {
+	parts, square = make([]scalingParts, len(heard)), s.cell
+	for c, h := range heard {
 		square[c] = 0
-		if trust > 0 {
-			off := s.rest[c] * trust
-			square[c] = off * off * total[c]
-			parts[c][scales] = float32(1 / trust / total[c])
+		if h.trust > 0 {
+			square[c] = s.rest[c] * s.rest[c] * h.trust * float64(1+h.noise)
+			parts[c][scales] = 1 / (1 + h.noise)
+		}
+	}
+	for f := range sort {
+		for i, c := range s.run(f) {
+			parts[c][sort[f]] += brought[f*s.width+i] * parts[c][scales]
 		}
 	}
 	return parts, square
@@ -148,14 +144,14 @@ func (s *solver) sortOf(f int, v float64) uint8 {
 }
 
 // deviations returns the expected errors of the means.
-func (s *solver) deviations(v []float64, told []float32, mean []float64) []float64 {
+func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64) []float64 {
 	sort := make([]uint8, len(v))
 	for f, left := range v {
 		if left > 0 {
 			sort[f] = s.sortOf(f, left)
 		}
 	}
-	k := s.scale(v, told, sort)
+	k := s.scale(brought, heard, sort)
 	alike := s.alike()
 	var squares, flows [sizeCount]float64
 	for f, x := range s.above {

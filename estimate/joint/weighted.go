@@ -87,13 +87,12 @@ func (p *weighted) scatter(u, x []float64) {
 		cells = cells[p.width:]
 		if part == nil {
 			w *= p.uniform
-			if len(run) == 4 {
+			for ; len(run) >= 4; run = run[4:] {
 				four := (*[4]uint32)(run)
 				u[four[0]] += w
 				u[four[1]] += w
 				u[four[2]] += w
 				u[four[3]] += w
-				continue
 			}
 			for _, c := range run {
 				u[c] += w
@@ -111,9 +110,9 @@ func (p *weighted) scatter(u, x []float64) {
 func (p *weighted) gather(f int, of []float64) float64 {
 	cells, total := p.run(f), 0.0
 	if p.part == nil {
-		if len(cells) == 4 {
+		for ; len(cells) >= 4; cells = cells[4:] {
 			c := (*[4]uint32)(cells)
-			return (of[c[0]] + of[c[1]] + of[c[2]] + of[c[3]]) * p.uniform
+			total += of[c[0]] + of[c[1]] + of[c[2]] + of[c[3]]
 		}
 		for _, c := range cells {
 			total += of[c]
