@@ -5,116 +5,92 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/bits"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Counters are encoded in blocks of blockCounters, the last one smaller, each of which
-// can be read alone: SPEC.md describes it. The sum of the times of n packets is close to
-// n times the middle of the epoch, and what is left has some log2(Period) + log2(n)/2 bits.
+// What an epoch holds is encoded in blocks of rows, each of which can be read alone:
+// SPEC.md describes it. A row is a counter, of blockCounters in a block, or a sample. The sum
+// of the times of n packets is close to n times the middle of the epoch, and what is left has
+// some log2(Period) + log2(n)/2 bits.
 const (
 	blockCounters = 256
-	blockOverhead = 6
+	blockHead     = 6
+	blockOverhead = blockHead + 4
 	maxOnes       = 24
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A blockCodec holds what the blocks of an epoch share.
+// A row is a number that is small, packets or the distance of a flow from the one before, a
+// digest or a tag, and a time near 0.
+type row struct{ number, digest, time uint64 }
+
+// A blockCodec knows the widths of rows. Of counters, those without packets have a number
+// alone, and the time grows with it.
 type blockCodec struct {
-	countBits, digestBits, sumBits uint
-	middle                         uint64 // of the epoch, in units
+	counters                         bool
+	numberBits, digestBits, timeBits uint
 }
 
-func newBlockCodec(c *Config, start int64) blockCodec {
-	return blockCodec{
-		countBits: uint(c.CountBits), digestBits: uint(c.DigestBits), sumBits: uint(c.sumBits()),
-		middle: uint64((start + c.Period/2) >> c.Shift),
+// timeWidth returns the number of bits in a time.
+func (b *blockCodec) timeWidth(base uint, number uint64) uint {
+	if b.counters {
+		base += (uint(bits.Len64(number)) + 1) / 2
 	}
+	return min(b.timeBits, base)
 }
 
-// split splits a word into its count as encoded, its digest, and the rest of
-// its sum.
-func (b *blockCodec) split(word uint64) (count, digest, sum uint64) {
-	if word == 0 {
-		return 0, 0, 0
-	}
-	count = word & (1<<b.countBits - 1)
-	if count == 0 {
-		count = 1 << b.countBits
-	}
-	digest = word >> b.countBits & (1<<b.digestBits - 1)
-	rest := word>>(b.countBits+b.digestBits) - b.expected(count)
-	signed := estimate.SignExtend(rest, int(b.sumBits))
-	return count, digest, uint64(signed<<1) ^ uint64(signed>>63)
-}
-
-// join returns the word that split took apart.
-func (b *blockCodec) join(count, digest, sum uint64) uint64 {
-	signed := sum>>1 ^ -(sum & 1)
-	total := (signed + b.expected(count)) & (1<<b.sumBits - 1)
-	return total<<(b.countBits+b.digestBits) | digest<<b.countBits | count&(1<<b.countBits-1)
-}
-
-// expected returns the sum that this number of packets would have in the
-// middle of the epoch, including the carry from their digests.
-func (b *blockCodec) expected(count uint64) uint64 { return count*b.middle + count/2 }
-
-// sumWidth returns the number of bits in the rest of a sum.
-func (b *blockCodec) sumWidth(base uint, count uint64) uint {
-	return min(b.sumBits, base+(uint(bits.Len64(count))+1)/2)
-}
-
-// append appends a block of words.
-func (b *blockCodec) append(dst []byte, words []uint64) []byte {
-	start := len(dst)
-	var total, base uint64
-	for _, word := range words {
-		count, _, sum := b.split(word)
-		total += count
-		if need, has := uint64(bits.Len64(sum)), uint64(bits.Len64(count)+1)/2; need > has+base {
+// append appends a block.
+func (b *blockCodec) append(dst []byte, rows []row) []byte {
+	var total uint64
+	base, from := uint(0), len(dst)
+	for _, r := range rows {
+		total += r.number
+		if need, has := uint(bits.Len64(r.time)), b.timeWidth(0, r.number); need > has+base {
 			base = need - has
 		}
 	}
-	k := min(uint(max(bits.Len64(total/uint64(len(words))), 1)-1), b.countBits)
-	w := bitWriter{dst: append(dst, byte(k), byte(base))}
-	for _, word := range words {
-		count, digest, sum := b.split(word)
-		w.putCount(count, k, b.countBits)
-		if count > 0 {
-			w.put(digest, b.digestBits)
-			w.put(sum, b.sumWidth(uint(base), count))
+	k := min(uint(max(bits.Len64(total/uint64(max(len(rows), 1))), 1)-1), b.numberBits)
+	w := bitWriter{dst: append(binary.BigEndian.AppendUint32(dst, uint32(len(rows))), byte(k), byte(base))}
+	for _, r := range rows {
+		w.putNumber(r.number, k, b.numberBits)
+		if !b.counters || r.number > 0 {
+			w.put(r.digest, b.digestBits)
+			w.put(r.time, b.timeWidth(base, r.number))
 		}
 	}
-	return w.seal(start)
+	return w.seal(from)
 }
 
-// read reads a block into words and checks its checksum. The error wraps
-// [estimate.ErrEncoding]; words then hold nothing useful. read uses scratch,
-// and returns it for reuse.
-func (b *blockCodec) read(words []uint64, data, scratch []byte) ([]byte, error) {
-	r, ok := openBits(data, 2, scratch)
+// read reads a block, and checks its checksum. The error wraps [estimate.ErrEncoding].
+func (b *blockCodec) read(to *blockReader, data []byte) error {
+	r, ok := openBits(data, to.bits)
 	if !ok {
-		return scratch, fmt.Errorf("%w: checksum of a block of counters", estimate.ErrEncoding)
+		return fmt.Errorf("%w: checksum", estimate.ErrEncoding)
 	}
-	k, base := uint(data[0]), uint(data[1])
-	ok = k <= b.countBits && base <= 64
-	for i := range words {
-		if !ok || r.at > r.limit {
-			break
+	n, k, base := uint(binary.BigEndian.Uint32(data)), uint(data[4]), uint(data[5])
+	ok = k <= b.numberBits && base <= 64 && n <= r.limit
+	to.bits, to.rows = r.data, slices.Grow(to.rows[:0], int(min(n, r.limit)))
+	for ; ok && n > 0; n-- {
+		x := row{number: r.number(k, b.numberBits)}
+		if !b.counters || x.number > 0 {
+			x.digest = r.take(b.digestBits)
+			x.time = r.take(b.timeWidth(base, x.number))
 		}
-		count := r.count(k, b.countBits)
-		ok, words[i] = count <= 1<<b.countBits, 0
-		if ok && count > 0 {
-			digest := r.take(b.digestBits)
-			words[i] = b.join(count, digest, r.take(b.sumWidth(base, count)))
-		}
+		ok = x.number <= 1<<b.numberBits && r.at <= r.limit
+		to.rows = append(to.rows, x)
 	}
 	if !ok || !r.ended() {
-		return r.data, fmt.Errorf("%w: a block of counters", estimate.ErrEncoding)
+		return fmt.Errorf("%w: rows", estimate.ErrEncoding)
 	}
-	return r.data, nil
+	return nil
 }
+
+// zigzag makes numbers near 0 small, and zagzig takes that back.
+func zigzag(x int64) uint64 { return uint64(x<<1) ^ uint64(x>>63) }
+func zagzig(x uint64) int64 { return int64(x>>1) ^ -int64(x&1) }
 
 // A bitWriter appends bits, most significant bit first.
 type bitWriter struct {
@@ -137,14 +113,14 @@ func (w *bitWriter) put(v uint64, width uint) {
 	}
 }
 
-func (w *bitWriter) putCount(count uint64, k, countBits uint) {
-	if ones := uint(count >> k); ones < maxOnes {
+func (w *bitWriter) putNumber(number uint64, k, numberBits uint) {
+	if ones := uint(number >> k); ones < maxOnes {
 		w.put(1<<(ones+1)-2, ones+1)
-		w.put(count, k)
+		w.put(number, k)
 		return
 	}
 	w.put(1<<maxOnes-1, maxOnes)
-	w.put(count, countBits+1)
+	w.put(number, numberBits+1)
 }
 
 // seal pads the last byte with zeros, and adds the checksum of the block that began at an
@@ -157,20 +133,20 @@ func (w *bitWriter) seal(from int) []byte {
 }
 
 // A bitReader reads bits. data is 16 bytes longer than limit; at may exceed
-// limit after a count or a sum of invalid data.
+// limit after a number or a time of invalid data.
 type bitReader struct {
 	data      []byte
 	at, limit uint
 }
 
-// openBits checks the checksum of a block, and opens what is behind a head of so many
-// bytes. It uses scratch.
-func openBits(data []byte, head int, scratch []byte) (r bitReader, ok bool) {
+// openBits checks the checksum of a block, and opens what is behind its head. It uses
+// scratch.
+func openBits(data, scratch []byte) (r bitReader, ok bool) {
 	end := len(data) - 4
-	if end < head || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {
+	if end < blockHead || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {
 		return r, false
 	}
-	return bitReader{data: append(append(scratch[:0], data[head:end]...), make([]byte, 16)...), limit: uint(end-head) * 8}, true
+	return bitReader{data: append(append(scratch[:0], data[blockHead:end]...), make([]byte, 16)...), limit: uint(end-blockHead) * 8}, true
 }
 
 // ended reports whether nothing is left but padding.
@@ -187,18 +163,22 @@ func (r *bitReader) peek() uint64 {
 	return binary.BigEndian.Uint64(r.data[r.at/8:]) << (r.at % 8)
 }
 
-// take reads width bits, up to 56.
+// take reads width bits, up to 64.
 func (r *bitReader) take(width uint) uint64 {
+	if width > 56 {
+		high := r.take(width - 32)
+		return high<<32 | r.take(32)
+	}
 	v := r.peek() >> (64 - width)
 	r.at += width
 	return v
 }
 
-func (r *bitReader) count(k, countBits uint) uint64 {
+func (r *bitReader) number(k, numberBits uint) uint64 {
 	ones := uint(bits.LeadingZeros64(^r.peek()))
 	if ones >= maxOnes {
 		r.at += maxOnes
-		return r.take(countBits + 1)
+		return r.take(numberBits + 1)
 	}
 	r.at += ones + 1
 	return uint64(ones)<<k | r.take(k)

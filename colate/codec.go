@@ -2,8 +2,11 @@ package colate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
@@ -13,7 +16,7 @@ import (
 // of counters and of samples follow. SPEC.md describes it byte by byte.
 const (
 	epochMagic   = "HCLT"
-	epochVersion = 7
+	epochVersion = 8
 
 	fixedSize = 59 // of the head, without overhead and lengths
 	foldAt    = 39 // in the record
@@ -42,6 +45,8 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	be, c, start := binary.BigEndian, &r.config, len(dst)
+	h := epochHead{config: r.config, start: r.start, limit: r.limit}
+	h.codecs()
 	dst = wire.Begin(dst, epochMagic, epochVersion)
 	dst = be.AppendUint64(dst, c.Identity)
 	dst = be.AppendUint32(dst, uint32(c.Counters))
@@ -56,27 +61,30 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	dst = be.AppendUint32(dst, uint32(len(r.samples)))
 	lengths, head := len(dst), c.headSize(len(r.samples))
 	dst = append(dst, make([]byte, head-(lengths-start))...) // and the checksum
-	codec := newBlockCodec(c, r.start)
-	words := make([]uint64, c.blockSize())
-	for i := range c.blocks() {
+	samples := slices.Clone(r.samples)
+	slices.SortFunc(samples, func(a, b sample) int {
+		return cmp.Or(cmp.Compare(a.flow, b.flow), cmp.Compare(a.at>>c.Shift, b.at>>c.Shift), cmp.Compare(a.tag, b.tag))
+	})
+	rows := make([]row, 0, c.blockSize())
+	for i := range c.blocks() + sampleBlocks(len(r.samples)) {
+		codec, before := &h.counters, len(dst)
+		rows = rows[:0]
 		from, to := c.blockOf(i)
 		for at := from; at < to; at++ {
-			words[at-from] = r.word(at)
+			rows = append(rows, h.split(r.word(at)))
 		}
-		before := len(dst)
-		dst = codec.append(dst, words[:to-from])
+		if block := i - c.blocks(); block >= 0 {
+			codec = &h.samples
+			blocks := sampleBlocks(len(r.samples))
+			last, end := firstKey(block, blocks), firstKey(block+1, blocks)
+			for ; len(samples) > 0 && uint64(samples[0].flow) < end; samples = samples[1:] {
+				s := samples[0]
+				rows = append(rows, row{uint64(s.flow) - last, uint64(s.tag), zigzag(s.at>>c.Shift - h.start>>c.Shift)})
+				last = uint64(s.flow)
+			}
+		}
+		dst = codec.append(dst, rows)
 		be.PutUint32(dst[lengths+4*i:], uint32(len(dst)-before))
-	}
-	samples, first := r.sorted(), 0
-	coder := newSampleCodec(c, r.start, r.limit, len(samples))
-	for i := range coder.blocks {
-		last, before := first, len(dst)
-		for last < len(samples) && sampleBlock(samples[last].flow, coder.blocks) == i {
-			last++
-		}
-		dst = coder.append(dst, samples[first:last])
-		be.PutUint32(dst[lengths+4*(c.blocks()+i):], uint32(len(dst)-before))
-		first = last
 	}
 	wire.Seal(dst[:start+head-4], start)
 	return dst, nil
@@ -112,76 +120,126 @@ func decodeEpoch(data []byte) (*Recorder, error) {
 	if int64(len(data)) != h.size() {
 		return nil, fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, len(data), h.size())
 	}
-	return h.decode(func(from, to int64) ([]byte, error) { return data[from:to], nil })
+	return h.decode(&blockReader{part: func(from, to int64) ([]byte, error) { return data[from:to], nil }})
 }
 
-// A partReader returns a part of an encoded epoch, valid until the next call.
-type partReader func(from, to int64) ([]byte, error)
+// A blockReader reads the blocks of an encoded epoch, into room that it keeps.
+type blockReader struct {
+	part func(from, to int64) ([]byte, error) // of the epoch, valid until the next call
+	rows []row
+	bits []byte
+}
 
 // decode decodes what is behind the head.
-func (h *epochHead) decode(read partReader) (*Recorder, error) {
-	r := newRecorder(h.config, h.sampled)
+func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
+	r = newRecorder(h.config, h.sampled)
 	r.start, r.packets, r.limit = h.start, h.packets, h.limit
 	if h.packets > 0 {
 		r.rare = uint64(h.limit) << 32
 	}
-	var err error
-	var scratch []byte
-	for i := range h.config.blocks() {
+	for i := 0; i < h.config.blocks() && err == nil; i++ {
 		from, to := h.config.blockOf(i)
-		if scratch, err = h.counters(r.words[from:to], i, read, scratch); err != nil {
-			return nil, err
-		}
+		err = h.readCounters(r.words[from:to], i, b)
 	}
-	for i := range h.samples.blocks {
-		if r.samples, err = h.samplesOf(r.samples, i, read); err != nil {
-			return nil, err
-		}
+	for i := 0; i < sampleBlocks(h.sampled) && err == nil; i++ {
+		r.samples, err = h.readSamples(r.samples, i, b)
 	}
-	if len(r.samples) != h.sampled {
-		return nil, fmt.Errorf("%w: %d samples, want %d", estimate.ErrEncoding, len(r.samples), h.sampled)
+	if err == nil && len(r.samples) != h.sampled {
+		err = fmt.Errorf("%w: %d samples, want %d", estimate.ErrEncoding, len(r.samples), h.sampled)
 	}
-	return r, nil
+	return r, err
 }
 
-// counters decodes a block of counters into words, and returns scratch for reuse.
-func (h *epochHead) counters(words []uint64, block int, read partReader, scratch []byte) ([]byte, error) {
-	from, to := h.config.blockOf(block)
-	data, err := read(h.offsets[block], h.offsets[block+1])
+// read decodes a block.
+func (h *epochHead) read(block int, c *blockCodec, b *blockReader) error {
+	data, err := b.part(h.offsets[block], h.offsets[block+1])
 	if err == nil {
-		scratch, err = h.codec.read(words[:to-from], data, scratch)
+		err = c.read(b, data)
 	}
 	if err != nil {
-		err = fmt.Errorf("block %d of counters: %w", block, err)
+		err = fmt.Errorf("block %d: %w", block, err)
 	}
-	return scratch, err
+	return err
 }
 
-// samplesOf appends the samples of a block.
-func (h *epochHead) samplesOf(dst []sample, block int, read partReader) ([]sample, error) {
-	at := h.config.blocks() + block
-	data, err := read(h.offsets[at], h.offsets[at+1])
-	if err == nil {
-		dst, err = h.samples.read(dst, data, block)
+// readCounters decodes a block of counters into words.
+func (h *epochHead) readCounters(words []uint64, block int, b *blockReader) error {
+	err := h.read(block, &h.counters, b)
+	if err == nil && len(b.rows) != len(words) {
+		err = fmt.Errorf("%w: a block of %d counters, want %d", estimate.ErrEncoding, len(b.rows), len(words))
 	}
-	return dst, err
+	for i := 0; i < len(words) && err == nil; i++ {
+		words[i] = h.join(b.rows[i])
+	}
+	return err
+}
+
+// readSamples appends the samples of a block.
+func (h *epochHead) readSamples(dst []sample, block int, b *blockReader) ([]sample, error) {
+	err := h.read(h.config.blocks()+block, &h.samples, b)
+	if err != nil {
+		return dst, err
+	}
+	blocks, shift := sampleBlocks(h.sampled), h.config.Shift
+	flow, end := firstKey(block, blocks), firstKey(block+1, blocks)
+	for _, x := range b.rows {
+		if flow += x.number; flow >= end {
+			return dst, fmt.Errorf("%w: block %d of samples holds others", estimate.ErrEncoding, block)
+		}
+		dst = append(dst, sample{uint32(flow), uint32(x.digest), (h.start>>shift + zagzig(x.time)) << shift})
+	}
+	return dst, nil
 }
 
 // An epochHead is the head of an encoded epoch: its contents, and where they
 // are.
 type epochHead struct {
-	config  Config
-	start   int64
-	packets uint64
-	codec   blockCodec
-	limit   uint32
-	sampled int
-	samples sampleCodec
-	offsets []int64 // of the blocks, and the end
+	config            Config
+	start             int64
+	packets           uint64
+	limit             uint32
+	sampled           int
+	counters, samples blockCodec
+	offsets           []int64 // of the blocks, and the end
 }
 
 // size returns that of the whole epoch.
 func (h *epochHead) size() int64 { return h.offsets[len(h.offsets)-1] }
+
+// codecs fills in those of the blocks, from what else is known.
+func (h *epochHead) codecs() {
+	c := &h.config
+	h.counters = blockCodec{true, uint(c.CountBits), uint(c.DigestBits), uint(c.sumBits())}
+	h.samples = blockCodec{false, 32, uint(bits.Len32(max(h.limit, 1) - 1)), 64}
+}
+
+// split splits a counter's word into its count as encoded, its digest, and the rest of
+// its sum.
+func (h *epochHead) split(word uint64) (r row) {
+	c := &h.config
+	if word == 0 {
+		return r
+	}
+	if r.number = word & (1<<c.CountBits - 1); r.number == 0 {
+		r.number = 1 << c.CountBits
+	}
+	r.digest = word >> c.CountBits & (1<<c.DigestBits - 1)
+	r.time = zigzag(estimate.SignExtend(word>>c.lowBits()-h.expected(r.number), int(c.sumBits())))
+	return r
+}
+
+// join returns the word that split took apart.
+func (h *epochHead) join(r row) uint64 {
+	c := &h.config
+	sum := (uint64(zagzig(r.time)) + h.expected(r.number)) & (1<<c.sumBits() - 1)
+	return sum<<c.lowBits() | r.digest<<c.CountBits | r.number&(1<<c.CountBits-1)
+}
+
+// expected returns the sum that this number of packets would have in the
+// middle of the epoch, including the carry from their digests.
+func (h *epochHead) expected(count uint64) uint64 {
+	return count*uint64((h.start+h.config.Period/2)>>h.config.Shift) + count/2
+}
 
 // headLength returns the size of the head of the encoded epoch that begins
 // with these bytes, or 0.
@@ -234,8 +292,7 @@ func openHead(data []byte) (*epochHead, error) {
 	if err := r.Expect(int64(4 * blocks)); err != nil {
 		return nil, err
 	}
-	h.codec = newBlockCodec(c, h.start)
-	h.samples = newSampleCodec(c, h.start, h.limit, h.sampled)
+	h.codecs()
 	h.offsets = make([]int64, blocks+1)
 	h.offsets[0] = int64(len(data))
 	for i := range blocks {

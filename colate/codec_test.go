@@ -33,18 +33,18 @@ func TestGolden(t *testing.T) {
 	r.Update(1, 0x3000000080000002, 3<<20)
 	r.Update(1, 0xa000000000000003, 2<<20+5)
 	const want = "" +
-		"48434c5407" + // magic "HCLT", version 7
+		"48434c5408" + // magic "HCLT", version 8
 		"0102030405060708" + // identity
 		"000000050002" + "1c04080a" + // 5 counters, 2 to a flow, of 28 bits, 4 of them the count, 8 the digest; unit 2^10 ns
 		"0000000000400000" + "0000000000000000" + "00" + // period; no samples, no room for any; not folded
 		"0000000000000000" + "0000000000000003" + "0000000000000000" + // start, packets, limit of no samples
-		"0000000c" + "b916d046" + // one block of 12 bytes; CRC-32C
-		"000b" + // counts as so many ones, sums of 11 bits and half the length of the count
+		"00000010" + "038cc005" + // one block of 16 bytes; CRC-32C
+		"00000005" + "000b" + // 5 rows; counts as so many ones, sums of 11 bits and half the length of the count
 		// 10 00110000 100000000000: one packet, digest 0x30, 1,024 units after the middle;
 		// 0, 0, 0: three counters without;
 		// 110 00100000 011111111111: two packets, of digests 0x80 and 0xa0 all but what was
 		// carried, that come to 1,024 units less than twice the middle and the carry.
-		"8c20006207ff" + "110da4bc"
+		"8c20006207ff" + "9cb4b710"
 	got := hex.EncodeToString(encoded(t, r))
 	if got != want {
 		t.Errorf("encoded\n%s, want\n%s", got, want)
@@ -135,9 +135,10 @@ func malformed(t testing.TB) map[string][]byte {
 		"start not aligned":     change(config+33, good[config+33]+1),
 		"no packets":            change(config+41, 0),
 		"length":                change(head-5, good[head-5]+1),
-		"parameter of counts":   tail(0, 5),
-		"base of sums":          tail(1, 65),
-		"wasteful base":         tail(1, 16),
+		"rows":                  tail(3, 4),
+		"parameter of counts":   tail(4, 5),
+		"base of sums":          tail(5, 65),
+		"wasteful base":         tail(5, 16),
 	}
 }
 

@@ -11,7 +11,6 @@ import "math"
 // many epochs is the likelier to lose one.
 type common struct {
 	mean  [room]float64 // delay, ns
-	other [room]float64 // and that of packets in cells that are not settled
 	known [room]bool    // whether there is a settled cell
 	gone  [room]float64 // part of the packets that is lost, or on its way at the end and not at the beginning
 	cell  [room]float64 // packets that came in one cell, and that were sent
@@ -90,7 +89,6 @@ func (t *cellTable) hazards(came, sent *[room]float64) {
 
 // means learns delays from typical cells.
 func (c *common) means(t *cellTable) {
-	const some = 20 // packets, which may be like all
 	var area, count, stood, stands, all [room]float64
 	var s sight
 	for _, i := range t.typical {
@@ -113,14 +111,13 @@ func (c *common) means(t *cellTable) {
 		if c.mean[e] = area[e] / count[e]; all[e] > count[e] {
 			c.mean[e] = stood[e] / stands[e]
 		}
-		c.other[e] = (stood[e] - area[e] + some*c.mean[e]) / (stands[e] - count[e] + some)
 		total += c.mean[e] * all[e]
 		counts += all[e]
 	}
 	c.usual = total / max(counts, 1e-9)
 	for e := range t.epochs {
 		if !c.known[e] {
-			c.mean[e], c.other[e] = c.usual, c.usual
+			c.mean[e] = c.usual
 		}
 		if t.live>>e&1 != 0 {
 			c.epochs[0] += all[e]

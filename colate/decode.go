@@ -123,7 +123,7 @@ func (d *differences) take() {
 			if !common.known[e] {
 				c.dark += float32(n)
 			}
-			c.filling += float32(n * common.other[e])
+			c.filling += float32(n * common.mean[e])
 			c.filled += float32(n)
 		}
 	}
@@ -304,12 +304,8 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		if k.more < 0 {
 			k.more = max(-k.more-k.gone, 0)
 		}
-		far := math.Abs(r.Mean[f] - mean)
-		switch beyond := k.more / math.Sqrt(k.variance); {
-		case beyond > 4:
+		if k.more > 4*math.Sqrt(k.variance) {
 			r.Usable[f], r.Mean[f] = 0, mean
-		case beyond < 2:
-			k.more = 0
 		}
 		if r.StdDev == nil {
 			continue
@@ -319,12 +315,11 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		n = max(n, 1)
 		part := k.filled / max(k.all, 1)
 		odds := part / max(1-part, 0.01)
-		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * far
+		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * math.Abs(r.Mean[f]-mean)
 		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
 		hidden := max(missed, (k.far+2*math.Sqrt(k.farther))/float64(p.CellsPerRow)) / studentQuantile
 		filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
-		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n +
-			(k.strange+far*far*k.more*k.more)/(n*n))
+		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + k.strange/(n*n))
 	}
 }
 

@@ -2,12 +2,8 @@ package colate
 
 import (
 	"cmp"
-	"encoding/binary"
-	"fmt"
-	"math/bits"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -77,75 +73,7 @@ func sampleBlocks(samples int) int { return (samples + blockCounters - 1) / bloc
 
 func sampleBlock(flow uint32, blocks int) int { return int(uint64(flow) * uint64(blocks) >> 32) }
 
-// A sampleCodec encodes blocks of samples, as SPEC.md describes.
-type sampleCodec struct {
-	k, tagBits, shift uint
-	start             int64
-	blocks            int
-}
-
-func newSampleCodec(c *Config, start int64, limit uint32, samples int) sampleCodec {
-	return sampleCodec{
-		k: uint(32 - bits.Len32(uint32(max(samples-1, 0)))), tagBits: uint(bits.Len32(max(limit, 1) - 1)), shift: uint(c.Shift),
-		start: start >> c.Shift, blocks: sampleBlocks(samples),
-	}
-}
-
-// sorted returns the samples in their order in an encoding.
-func (r *Recorder) sorted() []sample {
-	all := slices.Clone(r.samples)
-	shift := r.config.Shift
-	slices.SortFunc(all, func(a, b sample) int {
-		return cmp.Or(cmp.Compare(a.flow, b.flow), cmp.Compare(a.at>>shift, b.at>>shift), cmp.Compare(a.tag, b.tag))
-	})
-	return all
-}
-
-func (s *sampleCodec) time(at int64) uint64 {
-	later := at>>s.shift - s.start
-	return uint64(later<<1) ^ uint64(later>>63)
-}
-
-// append appends a block.
-func (s *sampleCodec) append(dst []byte, samples []sample) []byte {
-	from, base := len(dst), 0
-	for _, x := range samples {
-		base = max(base, bits.Len64(s.time(x.at)))
-	}
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(samples)))
-	w, last := bitWriter{dst: append(dst, byte(base))}, uint32(0)
-	for _, x := range samples {
-		w.putCount(uint64(x.flow-last), s.k, 32)
-		w.put(uint64(x.tag), s.tagBits)
-		w.put(s.time(x.at), uint(base))
-		last = x.flow
-	}
-	return w.seal(from)
-}
-
-// read appends the samples of a block, and checks it. The error wraps
-// [estimate.ErrEncoding].
-func (s *sampleCodec) read(dst []sample, data []byte, block int) ([]sample, error) {
-	bad := fmt.Errorf("%w: block %d of samples", estimate.ErrEncoding, block)
-	r, ok := openBits(data, 5, nil)
-	if !ok {
-		return dst, bad
-	}
-	n, base, last := binary.BigEndian.Uint32(data), uint(data[4]), uint64(0)
-	if base > 56 || uint64(n)*uint64(1+s.k+s.tagBits+base) > uint64(r.limit) {
-		return dst, bad
-	}
-	for range n {
-		last += r.count(s.k, 32)
-		tag, time := r.take(s.tagBits), r.take(base)
-		if r.at > r.limit || last >= 1<<32 || sampleBlock(uint32(last), s.blocks) != block {
-			return dst, bad
-		}
-		later := int64(time>>1) ^ -int64(time&1)
-		dst = append(dst, sample{uint32(last), uint32(tag), (s.start + later) << s.shift})
-	}
-	if !r.ended() {
-		return dst, bad
-	}
-	return dst, nil
+// firstKey returns the first key of a block.
+func firstKey(block, blocks int) uint64 {
+	return (uint64(block)<<32 + uint64(blocks) - 1) / uint64(blocks)
 }

@@ -65,9 +65,8 @@ func (s *sampling) put(samples []sample, blocks int, down, live bool) {
 	if blocks == 0 || len(s.flows) == 0 {
 		return
 	}
-	first := func(block int) uint64 { return (uint64(block)<<32 + uint64(blocks) - 1) / uint64(blocks) }
 	block := sampleBlock(s.flows[0].key, blocks)
-	from, to := first(block), first(block+1)
+	from, to := firstKey(block, blocks), firstKey(block+1, blocks)
 	s.pool.from, s.pool.to = max(s.pool.from, from), min(s.pool.to, to)
 	for _, x := range samples {
 		if key := uint64(x.flow); key >= from && key < to || s.find(x.flow) != nil {
@@ -87,14 +86,14 @@ func (s *sampling) add(up, down *Recorder, epoch span) {
 // read adds the samples of an epoch in a store. Of the second point, the times
 // are corrected.
 func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
-	last, blocks := -1, h.samples.blocks
+	last, blocks := -1, sampleBlocks(h.sampled)
 	for i := range s.flows {
 		block := sampleBlock(s.flows[i].key, blocks)
 		if block == last || blocks == 0 {
 			continue
 		}
 		last = block
-		if s.buffer, err = h.samplesOf(s.buffer[:0], block, r.read); err != nil {
+		if s.buffer, err = h.readSamples(s.buffer[:0], block, &r.blockReader); err != nil {
 			return err
 		}
 		for k := range s.buffer {
@@ -161,15 +160,13 @@ func pairOf(same []passing) (sent, came passing, ok bool) {
 // those of all flows may, and the counters do.
 type pool struct {
 	from, to         uint64 // keys of flows of which both points have all samples in the epoch
-	flow, epoch      estimate.Moments
+	flow             estimate.Moments
 	squares, degrees float64 // Σ (delay - the flow's mean in the epoch)², and their degrees of freedom
-	all, others      float64 // Σ (delay - the mean of all in the epoch)², and theirs
 }
 
 func (p *pool) add(flow uint32, delay float64) {
 	if key := uint64(flow); key >= p.from && key < p.to {
 		p.flow.Add(delay)
-		p.epoch.Add(delay)
 	}
 }
 
@@ -185,20 +182,13 @@ func (p *pool) endFlow() {
 // end ends an epoch.
 func (p *pool) end() {
 	p.endFlow()
-	if n := float64(p.epoch.N()); n > 1 {
-		p.all += p.epoch.Variance() * (n - 1)
-		p.others += n - 1
-	}
-	p.epoch, p.from, p.to = estimate.Moments{}, 0, 1<<32
+	p.from, p.to = 0, 1<<32
 }
 
 // hidden returns the variance that a flow may have of which so many samples show
-// nothing: that of all packets that the counters hold, less that between flows, or of the
-// samples of all flows; all of it where they hold three or fewer of the packets that
+// nothing: that of all packets that the counters hold, or of the samples of all flows; all of it where they hold three or fewer of the packets that
 // make it, as the kurtosis tells.
 func (p *pool) hidden(all *common, samples float64) (variance, kurtosis float64) {
-	within := p.squares / max(p.degrees, 1)
-	between := max(p.all/max(p.others, 1)-within, 0)
 	kurtosis = all.scatter.kurtosis()
-	return max(all.variance()-between, within) * min(1, 3*kurtosis/max(samples, 1)), kurtosis
+	return max(all.variance(), p.squares/max(p.degrees, 1)) * min(1, 3*kurtosis/max(samples, 1)), kurtosis
 }

@@ -174,10 +174,11 @@ type epochReader struct {
 	store *Store
 	file  openFile
 	entry entry // whose parts are read
+	blockReader
 
-	data, scratch []byte
-	words         []uint64
-	bytes         int64 // bytes read
+	data  []byte
+	words []uint64
+	bytes int64 // bytes read
 }
 
 func (r *epochReader) close() {
@@ -197,7 +198,7 @@ func (r *epochReader) open(e *entry) (*epochHead, error) {
 		}
 		r.file = f
 	}
-	r.entry = *e
+	r.entry, r.part = *e, r.read
 	data, err := r.read(0, int64(e.head))
 	if err != nil {
 		return nil, err
@@ -226,7 +227,8 @@ func (r *epochReader) add(h *epochHead, at, order []uint32, sums []uint64, fold 
 		for k := first; k < min(first+1<<fold, h.config.counters()); k++ {
 			if block := k / size; block != last {
 				last = block
-				if r.scratch, err = h.counters(r.words, block, r.read, r.scratch); err != nil {
+				from, to := h.config.blockOf(block)
+				if err = h.readCounters(r.words[:to-from], block, &r.blockReader); err != nil {
 					return err
 				}
 			}

@@ -406,7 +406,7 @@ func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 			var r *Recorder
 			h, err := reader.open(&e)
 			if err == nil {
-				r, err = h.decode(reader.read)
+				r, err = h.decode(&reader.blockReader)
 			}
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
