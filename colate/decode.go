@@ -238,7 +238,7 @@ type left struct {
 
 type leftOver struct {
 	all, packets, times float32 // all packets, those that no flow explains, and their times
-	filled, off         float32 // packets filled in, and how far these move the mean: -1 if the counter is not used
+	filled              float32 // packets
 	beyond, gone        float32 // packets lost, beyond what others lose, and at all
 	far                 float32 // times of packets from before a table, for each packet
 }
@@ -256,12 +256,11 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) (l l
 	ratios := make([]float64, 0, len(p.Count))
 	for at, n := range p.Count {
 		k := &d.counters[at]
-		l.counters[at] = leftOver{all: float32(n), packets: float32(packets[at]), filled: k.filled, off: -1,
+		l.counters[at] = leftOver{all: float32(n), packets: float32(packets[at]), filled: k.filled,
 			beyond: k.lost - 3*k.likely - 0.02*k.filled, gone: max(k.lost, 0), far: k.far / max(k.clean, 1)}
 		if times[at] -= max(packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
 			ratios = append(ratios, p.Sum[at]/n)
 			l.counters[at].times = float32(times[at])
-			l.counters[at].off = float32(math.Abs(float64(k.filling)-float64(k.filled)*mean) / n)
 		}
 	}
 	slices.Sort(ratios)
@@ -283,8 +282,8 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) (l l
 
 // doubt widens the intervals of flows by what is not known of their counters, and refuses
 // those of which too little is:
-//   - What was filled in: a flow may not have waited longer when others did, or may have
-//     waited twice as much longer. One that lost far more than others is not like them.
+//   - What was filled in: how much of the flow is in there is chance. One that lost far more
+//     than others is not like them.
 //   - Packets that were sent before the tables in which they came, long ago.
 //   - Times that no flow's mean explains, beyond what most counters are off: these are of rare
 //     slow packets, and nobody knows whose.
@@ -318,7 +317,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * math.Abs(r.Mean[f]-mean)
 		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
 		hidden := max(missed, (k.far+2*math.Sqrt(k.farther))/float64(p.CellsPerRow)) / studentQuantile
-		filled := max(k.off/max(k.usable, 1)/2, own, scattered, hidden)
+		filled := max(own, scattered, hidden)
 		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + k.strange/(n*n))
 	}
 }
@@ -326,7 +325,6 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 // cellSums are Σ over a flow's counters.
 type cellSums struct {
 	beyond, gone, filled, all float64 // packets
-	off, usable               float64 // how far what was filled in is from the mean, in so many counters
 	more, variance            float64 // packets that no record explains, and their variance
 	strange                   float64 // variance of times that no mean explains
 	far, farther              float64 // times of packets from before a table, for each of a counter's, and Σ squares
@@ -341,13 +339,9 @@ func (k *cellSums) add(l *left, at uint32, own float64) {
 	k.all += n
 	k.far += far
 	k.farther += far * far
-	if c.off >= 0 {
-		k.off += float64(c.off)
-		k.usable++
-		if square := float64(c.times) * float64(c.times); square > 16*l.square*n {
-			part := own / max(n, n-packets)
-			k.strange += part * (1 - part) * square
-		}
+	if square := float64(c.times) * float64(c.times); square > 16*l.square*n {
+		part := own / max(n, n-packets)
+		k.strange += part * (1 - part) * square
 	}
 	variance := max(n-packets, l.spread*l.spread, 1)
 	most := own + 4*math.Sqrt(variance) // another flow's record is wrong

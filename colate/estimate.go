@@ -145,7 +145,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
 	e.learn()
-	r.hidden = max(a.common.late.missed(), own.late.farther())
+	r.hidden = max(a.common.late.missed(), own.late.missed())
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}

@@ -31,6 +31,7 @@ type sampled struct {
 	mean, error, skew  float64 // standard error and skew of the mean
 	deviation, freedom float64
 	drift              float64  // variance that a drift would explain
+	slow               float64  // by how much the mean may be too low, because those lost may have come late
 	hidden, rare       float64  // variance that the flow may have without its samples showing it, and how many packets make it
 	part               float64  // of the flow's packets that are sampled
 	matched            []passed // up to mostMatched
@@ -88,7 +89,13 @@ func (s *sampling) of(r joint.FlowRecord) *flowSamples {
 		return nil
 	}
 	f.matched = slices.DeleteFunc(f.matched, func(p passed) bool { return p.tag >= s.lowest })
-	f.unseen = 0
+	f.unseen, f.slow = 0, 0
+	if f.late > 0 {
+		// Packets grow no more frequent the later they come: so many of those lost may be late ones, and that late.
+		const most = 4
+		lost := min(f.lost/f.late, most)
+		f.slow = float64(s.waited) * f.late / f.sums[0] * lost * (1 + lost/2)
+	}
 	at, _ := slices.BinarySearchFunc(s.open, f.key, func(p passing, key uint32) int { return cmp.Compare(p.flow, key) })
 	for ; at < len(s.open) && s.open[at].flow == f.key; at++ {
 		if p := &s.open[at]; !p.down && p.live && p.at < s.due {
@@ -133,7 +140,7 @@ func rounding(unit float64) float64 { return (unit*unit - 1) / 4 }
 // skewed the largest are missing from small samples.
 func (f *sampled) off(confidence float64) (high, low float64) {
 	off := f.error * estimate.StudentQuantile((1+confidence)/2, f.packets-1)
-	return off * (1 + 2*max(-f.skew, 0)), off * (1 + 2*max(f.skew, 0))
+	return off * (1 + 2*max(-f.skew, 0)), off*(1+2*max(f.skew, 0)) + f.slow
 }
 
 // deviations returns an interval of the deviation. Packets that are rare and far off make most of

@@ -19,6 +19,7 @@ type sampling struct {
 	limit  uint32        // of the last pair of epochs
 	lowest uint32        // of all: packets with lower tags are a fair sample
 	delay  int64         // within which packets come, if that is longer than ahead periods
+	waited int64         // for those that are lost
 	weight float64       // of a sample of the last pair
 	due    int64         // what was sent before this should have come
 	buffer []sample
@@ -112,6 +113,7 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 func (s *sampling) match(epoch span, limit uint32) {
 	period, least := epoch.end-epoch.start, min(s.limit, limit)
 	patience := max(ahead*period, s.delay)
+	s.waited = patience
 	s.weight, s.due = math.Ldexp(1, 32)/float64(max(least, 1)), later64(epoch.end, -max(period, s.delay))
 	s.lowest = min(s.lowest, least)
 	slices.SortFunc(s.open, func(a, b passing) int { return compareSamples(a.sample, b.sample) })
@@ -186,8 +188,8 @@ func (p *pool) end() {
 }
 
 // hidden returns the variance that a flow may have of which so many samples show
-// nothing: that of all packets that the counters hold, or of the samples of all flows; all of it where they hold three or fewer of the packets that
-// make it, as the kurtosis tells.
+// nothing: that of all packets that the counters hold, or of the samples of all flows; all
+// of it where they hold three or fewer of the packets that make it, as the kurtosis tells.
 func (p *pool) hidden(all *common, samples float64) (variance, kurtosis float64) {
 	kurtosis = all.scatter.kurtosis()
 	return max(all.variance(), p.squares/max(p.degrees, 1)) * min(1, 3*kurtosis/max(samples, 1)), kurtosis
