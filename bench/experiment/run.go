@@ -2,13 +2,10 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
 	"math/rand/v2"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A Run is what an experiment gets, and where it leaves what it finds.
@@ -96,15 +93,6 @@ func Check(err error) {
 func Try[T any](value T, err error) T {
 	Check(err)
 	return value
-}
-
-// Answer is Try for an estimate, and reports whether there is one: without
-// samples the run goes on.
-func Answer[T any](value T, err error) (T, bool) {
-	if errors.Is(err, estimate.ErrNoSamples) {
-		return value, false
-	}
-	return Try(value, err), true
 }
 
 // Execute runs the experiment. Once ctx is done it returns early, with the

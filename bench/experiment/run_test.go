@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // execute runs an experiment and returns what it found.
@@ -22,7 +20,6 @@ func TestTry(t *testing.T) {
 	toss := func() (int, error) { return 0, broken }
 	for name, measure := range map[string]func(*Run){
 		"Try":      func(run *Run) { Try(toss()) },
-		"Answer":   func(run *Run) { Answer(toss()) },
 		"the loop": func(run *Run) { run.Times(3)(func(int) bool { Check(broken); return true }) },
 	} {
 		after := false
@@ -37,12 +34,6 @@ func TestTry(t *testing.T) {
 	}
 	if Try(2, nil) != 2 {
 		t.Error("a value is lost")
-	}
-	if _, ok := Answer(2, estimate.ErrNoSamples); ok {
-		t.Error("no samples are an answer")
-	}
-	if x, ok := Answer(2, nil); x != 2 || !ok {
-		t.Error("an answer is lost")
 	}
 	defer func() {
 		if recover() != "a bug" {

@@ -167,7 +167,7 @@ func (p *Passage) probe(hertz float64, random *rand.Rand) estimate.Delay {
 			arrived.Add(delay)
 		}
 	}
-	d, _ := experiment.Answer(arrived.Delay())
+	d, _ := arrived.Delay() // of none: zero
 	return d
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
-	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
@@ -79,7 +78,7 @@ func (s *survey) add(run *experiment.Run, iv *interval, configs []lds.Config) {
 	s.mean.add(iv, same(iv.Mean), nil)
 	s.rli.add(iv, iv.interpolated(probes), nil)
 	for i, rate := range experiment.Each(run, []float64{0.01, 0.1}) {
-		s.multiPoint[i].add(iv, iv.multiPoint(iv.netFlow(rate)), nil)
+		s.multiPoint[i].add(iv, iv.multiPoint(rate), nil)
 	}
 	observed := iv.observe(0, nil, configs...)
 	for i, p := range observed {
@@ -176,47 +175,26 @@ func (iv *interval) interpolated(perSecond float64) answer {
 	}
 }
 
-// A record is what NetFlow keeps of a flow whose packets were sampled: the
-// first and the last of them, which are the same if there is only one.
-type record struct{ first, last flowsim.Packet }
-
-// netFlow returns NetFlow's records with consistent sampling at a rate, by
-// flow; nil for flows without a sample.
-func (iv *interval) netFlow(rate float64) (by []*record) {
+// multiPoint is the multi-point estimator on what NetFlow keeps of flows whose packets
+// were sampled consistently at a rate, the first and the last sample of each: the mean of
+// these of all flows from the first to the last of this one. As in the paper, flows
+// without a sample have the mean of all packets.
+func (iv *interval) multiPoint(rate float64) answer {
 	threshold := hashing.Threshold(rate)
-	by = make([]*record, len(iv.Flows))
+	ends := make([][]perflow.Sample, len(iv.Flows))
+	var samples perflow.Samples
 	for i := range iv.Flows {
 		for p := range iv.Flows[i].Packets() {
-			switch {
-			case hashing.Sampled(uint64(p.ID), threshold) == 0:
-			case by[i] == nil:
-				by[i] = &record{p, p}
-			default:
-				by[i].last = p
+			if hashing.Sampled(uint64(p.ID), threshold) == 1 {
+				ends[i] = append(ends[i][:min(len(ends[i]), 1)], perflow.Sample{At: p.Sent, Value: float64(p.Delay)})
 			}
 		}
-	}
-	return by
-}
-
-// multiPoint is the multi-point estimator: the mean of the samples of all
-// flows from the first to the last of this one. As in the paper, flows without
-// a sample have the mean of all packets.
-func (iv *interval) multiPoint(records []*record) answer {
-	var samples perflow.Samples
-	for _, r := range records {
-		if r == nil {
-			continue
-		}
-		samples = append(samples, perflow.Sample{At: r.first.Sent, Value: float64(r.first.Delay)})
-		if r.last != r.first {
-			samples = append(samples, perflow.Sample{At: r.last.Sent, Value: float64(r.last.Delay)})
-		}
+		samples = append(samples, ends[i]...)
 	}
 	between := samples.Between()
 	return func(i int) float64 {
-		if r := records[i]; r != nil {
-			return between(r.first.Sent, r.last.Sent)
+		if r := ends[i]; len(r) > 0 {
+			return between(r[0].At, r[len(r)-1].At)
 		}
 		return iv.Mean
 	}

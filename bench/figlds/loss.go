@@ -2,7 +2,6 @@ package figlds
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/lds"
@@ -60,18 +59,6 @@ func measureUnderLoss(run *experiment.Run) {
 				single.by[l][i].add(iv, iv.estimated(s), nil)
 				decoded.by[l][i].add(iv, usable(iv.decode(run, s, iv.packets)), nil)
 			}
-		}
-	}
-	table := run.Table("Relative error of flows' means under loss: median / 95th percentile", "loss", "rows sample",
-		"≥ 100: Estimate", "joint decoding", "≥ 1,000: Estimate", "joint decoding", "flows without estimate")
-	for l, share := range lossy {
-		for i, s := range sampled {
-			row := []string{percent(share), s.name}
-			for _, c := range []int{fromHundred, fromThousand} {
-				row = append(row, single.by[l][i].cell(c), decoded.by[l][i].cell(c))
-			}
-			missing := single.by[l][i].Missing(classes[all])
-			table.Row(row, number(math.Round(float64(missing)/float64(intervals))))
 		}
 	}
 	for _, e := range []*estimator{single, decoded} {

@@ -58,25 +58,9 @@ func measureWeighted(run *experiment.Run) {
 			}
 		}
 	}
-	tabulateWeighted(run, found)
 	judgeWeighted(run, found)
 	run.Note("Bronze is taken to be not highly penalised where its median grows by less than a quarter. Without weights all customers are " +
 		"one, but for chance: of gold there are few flows of 100 packets and more.")
-}
-
-func tabulateWeighted(run *experiment.Run, found [][]weighing) {
-	table := run.Table("Relative error of flows' means: median / 95th percentile", "cells", "weights", "flows", "bronze",
-		"silver", "gold")
-	for s, n := range weightSizes {
-		cells := number(float64(4 * n))
-		for w, weights := range weights {
-			name := fmt.Sprintf("%d, %d, %s", weights[0], weights[1], number(float64(weights[2])))
-			m := found[s][w]
-			for _, c := range []int{fromHundred, all} {
-				table.Row(cells, name, classes[c].Name, m[0].cell(c), m[1].cell(c), m[2].cell(c))
-			}
-		}
-	}
 }
 
 func judgeWeighted(run *experiment.Run, found [][]weighing) {

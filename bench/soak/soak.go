@@ -10,13 +10,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -29,12 +26,10 @@ import (
 // tenth of a run and its end.
 const allowance = 8 << 20
 
-// points are two points of the front door. The near one follows the far one
-// over HTTP, on this machine.
+// points are two points of the front door, of which the near one follows the far one.
 type points struct {
-	near   *hoplag.Point
-	far    atomic.Pointer[hoplag.Point]
-	server *httptest.Server
+	near *hoplag.Point
+	far  atomic.Pointer[hoplag.Point]
 
 	rounds, messages, requests, refused, restarts int
 
@@ -50,16 +45,14 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, out, log io.W
 	ctx, stop := context.WithTimeout(ctx, duration)
 	p := &points{near: newPoint()}
 	p.far.Store(newPoint())
-	p.server = httptest.NewServer(p)
 	var follower sync.WaitGroup
 	follower.Go(func() {
-		for r := range p.near.Follow(ctx, p.server.URL) {
+		for r := range p.near.FollowOver(ctx, p.answer) {
 			p.report(&r)
 		}
 	})
 	defer func() {
 		stop()
-		p.server.Close()
 		follower.Wait()
 		p.far.Load().Close()
 		p.near.Close()
@@ -121,17 +114,12 @@ func (p *points) report(r *hoplag.Report) {
 	}
 }
 
-// ServeHTTP passes a request to the far point, and keeps the follower's for
-// strangers to damage.
-func (p *points) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	if err == nil && r.Header.Get("Stranger") == "" {
-		p.mu.Lock()
-		p.recorded = body
-		p.mu.Unlock()
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	p.far.Load().ServeHTTP(w, r)
+// answer passes a request to the far point, and keeps it for strangers to damage.
+func (p *points) answer(_ context.Context, request []byte) ([]byte, error) {
+	p.mu.Lock()
+	p.recorded = bytes.Clone(request)
+	p.mu.Unlock()
+	return p.far.Load().Answer(request)
 }
 
 // round passes messages and sends damaged requests. At every 200th the far point
@@ -148,20 +136,8 @@ func (p *points) round(random *rand.Rand) error {
 	recorded, wrong := p.recorded, p.wrong
 	p.mu.Unlock()
 	for range 3 {
-		request, err := http.NewRequest(http.MethodPost, p.server.URL, bytes.NewReader(damage(random, recorded)))
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Stranger", "yes")
-		reply, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, reply.Body)
-		if err := errors.Join(err, reply.Body.Close()); err != nil {
-			return err
-		}
-		if p.requests++; reply.StatusCode != http.StatusOK {
+		p.requests++
+		if _, err := p.far.Load().Answer(damage(random, recorded)); err != nil {
 			p.refused++
 		}
 	}

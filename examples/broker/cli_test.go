@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // are collected beside them.
 func TestForeignSenders(t *testing.T) {
 	t.Parallel()
-	b := testBroker(t, t.TempDir(), io.Discard)
+	b := testBroker(t)
 	f, o := fleetAt(t, b.url, "-pairs 1 -partitions 1 -duration 3s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -62,10 +62,10 @@ func (p *process) kill() {
 	p.Wait()
 }
 
-// testBroker is a broker that ends with the test, on a disk.
-func testBroker(t *testing.T, store string, log io.Writer) *broker {
+// testBroker is a broker that ends with the test.
+func testBroker(t *testing.T) *broker {
 	t.Helper()
-	b := relay.Must(newBroker("127.0.0.1:0", store, log))(t)
+	b := relay.Must(newBroker("127.0.0.1:0", t.TempDir()))(t)
 	t.Cleanup(b.close)
 	return b
 }
@@ -148,7 +148,7 @@ func TestTwoOwners(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	b := testBroker(t, t.TempDir(), io.Discard)
+	b := testBroker(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	defer working.Wait()

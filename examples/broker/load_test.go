@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strconv"
@@ -35,7 +34,7 @@ func TestLoad(t *testing.T) {
 		t.Parallel()
 		flags = "-pairs 50"
 	}
-	b := testBroker(t, t.TempDir(), io.Discard)
+	b := testBroker(t)
 	f, o := fleetAt(t, b.url, flags)
 	c := start(t, "-role", "collector", "-url", b.url, "-cut", o.cut.String(), "-cells", fmt.Sprint(o.cells))
 	passed, sent := f.fill(t, o)

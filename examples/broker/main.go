@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	rows := &programs.Rows{W: stdout}
 	if o.role == "broker" {
-		b, err := newBroker(o.listen, o.store, stderr)
+		b, err := newBroker(o.listen, o.store)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func TestOldServer(t *testing.T) {
 
 // A record that is published again is stored once.
 func TestRecordsAgain(t *testing.T) {
-	b := testBroker(t, t.TempDir(), io.Discard)
+	b := testBroker(t)
 	f, o := fleetAt(t, b.url, "-partitions 1")
 	n := 0
 	for record := range testPoint(t, o.config()).Records(t.Context()) {
