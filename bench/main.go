@@ -93,7 +93,18 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 	if err := os.MkdirAll(set.out, 0o755); err != nil {
 		return err
 	}
-	return runAll(ctx, all, set, stderr)
+	temp, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	defer context.AfterFunc(ctx, func() { // experiments do not look up
+		os.RemoveAll(temp)
+		os.Exit(1)
+	})()
+	defer os.Setenv("TMPDIR", os.Getenv("TMPDIR"))
+	os.Setenv("TMPDIR", temp)
+	return runAll(all, set, stderr)
 }
 
 func parseSettings(args []string, stderr io.Writer) (settings, error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -61,7 +60,7 @@ func choose(all []experiment.Experiment, names []string) (chosen []experiment.Ex
 // runAll runs experiments, some side by side, saves each as it ends, and says
 // so. One that fails does not stop the others. Their results depend neither on
 // the order nor on how many run at once.
-func runAll(ctx context.Context, chosen []experiment.Experiment, set settings, stderr io.Writer) error {
+func runAll(chosen []experiment.Experiment, set settings, stderr io.Writer) error {
 	// Run the longest first, so that no long one is left alone at the end.
 	chosen = slices.SortedStableFunc(slices.Values(chosen), func(a, b experiment.Experiment) int {
 		return cmp.Compare(b.Seconds(set.quick), a.Seconds(set.quick))
@@ -74,7 +73,7 @@ func runAll(ctx context.Context, chosen []experiment.Experiment, set settings, s
 		workers.Go(func() {
 			for i := range next {
 				e, begun := &chosen[i], time.Now()
-				if err := runOne(ctx, e, set); err != nil {
+				if err := runOne(e, set); err != nil {
 					failures[i] = fmt.Errorf("%s: %w", e.Name, err)
 					said.Print(e.Name, " FAILED")
 				} else {
@@ -91,9 +90,9 @@ func runAll(ctx context.Context, chosen []experiment.Experiment, set settings, s
 	return errors.Join(failures...)
 }
 
-func runOne(ctx context.Context, e *experiment.Experiment, set settings) error {
+func runOne(e *experiment.Experiment, set settings) error {
 	run := &experiment.Run{Seed: set.seed, Quick: set.quick}
-	result, err := e.Execute(ctx, run)
+	result, err := e.Execute(run)
 	if err != nil {
 		return err
 	}

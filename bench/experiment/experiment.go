@@ -17,7 +17,7 @@
 //		random := run.Rand("tosses")           // a generator of its own, from the seed
 //		table := run.Table("Share of heads", "tosses", "heads")
 //		heads := 0.0
-//		for i := range run.Times(run.Pick(10, 100)) { // quick, full; ends when interrupted
+//		for i := range run.Pick(10, 100) { // quick, full
 //			heads += coin.Toss(random)
 //			table.Row(i+1, experiment.Percent(heads/float64(i+1)))
 //		}

@@ -1,10 +1,8 @@
 package experiment
 
 import (
-	"context"
 	"fmt"
 	"hash/fnv"
-	"iter"
 	"math/rand/v2"
 )
 
@@ -13,7 +11,6 @@ type Run struct {
 	Seed  uint64
 	Quick bool // a smaller run, all experiments in 2 minutes together; it gives no verdicts
 
-	ctx   context.Context
 	found Result
 }
 
@@ -42,40 +39,6 @@ func Choose[T any](r *Run, quick, full T) T {
 	return full
 }
 
-// Context returns a context that is done when the run is interrupted.
-func (r *Run) Context() context.Context {
-	if r.ctx == nil {
-		return context.Background()
-	}
-	return r.ctx
-}
-
-// Alive ends the run if it is interrupted. Call it now and then in long loops.
-func (r *Run) Alive() { Check(r.Context().Err()) }
-
-// Times iterates over the numbers from 0 to n-1, and ends the run if it is
-// interrupted.
-func (r *Run) Times(n int) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i := range n {
-			if r.Alive(); !yield(i) {
-				return
-			}
-		}
-	}
-}
-
-// Each is Times for the elements of a list.
-func Each[T any](r *Run, list []T) iter.Seq2[int, T] {
-	return func(yield func(int, T) bool) {
-		for i := range r.Times(len(list)) {
-			if !yield(i, list[i]) {
-				return
-			}
-		}
-	}
-}
-
 // An ended run panics with the error that ended it.
 type ended struct{ err error }
 
@@ -95,9 +58,9 @@ func Try[T any](value T, err error) T {
 	return value
 }
 
-// Execute runs the experiment. Once ctx is done it returns early, with the
-// error of ctx. A quick run has no verdicts: it is too small for them.
-func (e *Experiment) Execute(ctx context.Context, run *Run) (result Result, err error) {
+// Execute runs the experiment. A quick run has no verdicts: it is too small for
+// them.
+func (e *Experiment) Execute(run *Run) (result Result, err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -107,13 +70,12 @@ func (e *Experiment) Execute(ctx context.Context, run *Run) (result Result, err 
 			panic(p)
 		}
 	}()
-	run.ctx, run.found = ctx, Result{}
+	run.found = Result{}
 	e.Measure(run)
-	result = run.found
 	if run.Quick {
-		for _, c := range result.Claims {
+		for _, c := range run.found.Claims {
 			c.Verdict = ""
 		}
 	}
-	return result, ctx.Err()
+	return run.found, nil
 }

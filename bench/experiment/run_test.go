@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"context"
 	"errors"
 	"math"
 	"testing"
@@ -10,8 +9,8 @@ import (
 )
 
 // execute runs an experiment and returns what it found.
-func execute(ctx context.Context, run Run, measure func(*Run)) (Result, error) {
-	return (&Experiment{Name: "coin-1", Measure: measure}).Execute(ctx, &run)
+func execute(run Run, measure func(*Run)) (Result, error) {
+	return (&Experiment{Name: "coin-1", Measure: measure}).Execute(&run)
 }
 
 // An error ends the run wherever it comes up, and nothing is found.
@@ -19,11 +18,11 @@ func TestTry(t *testing.T) {
 	broken := errors.New("the coin is on its edge")
 	toss := func() (int, error) { return 0, broken }
 	for name, measure := range map[string]func(*Run){
-		"Try":      func(run *Run) { Try(toss()) },
-		"the loop": func(run *Run) { run.Times(3)(func(int) bool { Check(broken); return true }) },
+		"Try":   func(run *Run) { Try(toss()) },
+		"Check": func(run *Run) { Check(broken) },
 	} {
 		after := false
-		result, err := execute(t.Context(), Run{}, func(run *Run) {
+		result, err := execute(Run{}, func(run *Run) {
 			run.Note("before")
 			measure(run)
 			after = true
@@ -40,23 +39,7 @@ func TestTry(t *testing.T) {
 			t.Error("a panic that is none of Try's does not show")
 		}
 	}()
-	execute(t.Context(), Run{}, func(*Run) { panic("a bug") })
-}
-
-// An interrupted run ends at the next turn of a loop.
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	turns := 0
-	_, err := execute(ctx, Run{}, func(run *Run) {
-		for _, n := range Each(run, []int{1, 2, 3, 4}) {
-			if turns = n; n == 3 {
-				cancel()
-			}
-		}
-	})
-	if !errors.Is(err, context.Canceled) || turns != 3 {
-		t.Errorf("error %v after %d turns", err, turns)
-	}
+	execute(Run{}, func(*Run) { panic("a bug") })
 }
 
 // What is found comes in the order in which it is told, and tables may
@@ -95,7 +78,7 @@ func TestFound(t *testing.T) {
 		Tables:   []*Table{{Title: "Title", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}, {}},
 		Notes:    []string{"one", "two", "3"},
 	}
-	got, err := execute(t.Context(), Run{}, measure)
+	got, err := execute(Run{}, measure)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
@@ -103,7 +86,7 @@ func TestFound(t *testing.T) {
 	for i := range want.Claims {
 		want.Claims[i].Verdict = ""
 	}
-	got, _ = execute(t.Context(), Run{Quick: true}, measure)
+	got, _ = execute(Run{Quick: true}, measure)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -38,12 +38,12 @@ func measureClocks(run *experiment.Run) {
 	var certain, likely perflow.Coverage
 	for _, a := range axes {
 		values := a.values[:run.Pick(1, len(a.values))]
-		for _, v := range experiment.Each(run, values) {
+		for _, v := range values {
 			set := usual
 			a.set(&set, v)
 			rng := run.Rand(fmt.Sprint(a.name, " ", v))
 			var all []outcome
-			for range run.Times(runs) {
+			for range runs {
 				o := measure(rng, set)
 				all = append(all, o)
 				certain.Count(!o.excluded)

@@ -31,11 +31,11 @@ func measureDeviations(run *experiment.Run) {
 		table.Columns = append(table.Columns, number(float64(gamma)))
 	}
 	table.Columns = append(table.Columns, "closed form", "no answer, closed form")
-	for _, k := range experiment.Each(run, kinds) {
+	for _, k := range kinds {
 		t := newTraffic(run, k)
 		n := countersIn(run, 10)
 		chosen := t.some(asked, most)
-		byGamma, closed := t.repeat(run, t.plain(n, seed), gammas, chosen)
+		byGamma, closed := t.repeat(t.plain(n, seed), gammas, chosen)
 		row := []string{k.name, fmt.Sprint(len(chosen))}
 		for _, e := range byGamma {
 			row = append(row, e.cell())
@@ -68,7 +68,7 @@ func (e deviationErrors) cell() string {
 
 // repeat returns the errors of virtual repetitions, by their number, and of
 // the closed form.
-func (t *traffic) repeat(run *experiment.Run, p plain, gammas, chosen []int) (byGamma []deviationErrors, closed deviationErrors) {
+func (t *traffic) repeat(p plain, gammas, chosen []int) (byGamma []deviationErrors, closed deviationErrors) {
 	for range gammas {
 		byGamma = append(byGamma, deviationErrors{perflow.New("", perflow.Infinite)})
 	}
@@ -79,7 +79,6 @@ func (t *traffic) repeat(run *experiment.Run, p plain, gammas, chosen []int) (by
 			byGamma[g].add(f, paper.Deviation(p.up, p.down, f.key, uint64(f.packets), gamma, uint64(f.key)))
 		}
 		closed.add(f, paper.Deviation(p.up, p.down, f.key, uint64(f.packets), 0, 0))
-		run.Alive()
 	}
 	return byGamma, closed
 }
@@ -101,9 +100,9 @@ func measureIntervals(run *experiment.Run) {
 	n := scaled(run, 455_000)
 	table := run.Table("Coverage of 95 % intervals, and median half width", "traffic", "packets of the flow", "flows", "the paper's",
 		"ours", "joint, sums")
-	for _, t := range experiment.Each(run, all) {
+	for _, t := range all {
 		p, ask := t.plain(n, seed), t.counted(n, seed)
-		decoded := p.decode(run, t.everyRecord())
+		decoded := p.decode(t.everyRecord())
 		t.holding(p, ask, &decoded, most, table).judge(run, t.name)
 	}
 	run.Note("Flows of every size are asked for alike, so that large ones are far more of those counted than they are of the traffic. " +

@@ -60,7 +60,7 @@ func TestAlone(t *testing.T) {
 		}
 	}
 	off := func(tr *traffic, i int) []float64 {
-		r := tr.race(quick, 1000, 3, []int{i})
+		r := tr.race(1000, 3, []int{i})
 		return []float64{r.theorem.Median(every), r.single.Median(every), r.joint.Median(every)}
 	}
 	if x := off(alone, 0); x[0] > 1e-9 || x[1] > 1e-9 || x[2] > 0.01 {

@@ -1,6 +1,7 @@
 package figcolate
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ const (
 	hourMinutes   = 60
 	hourElephant  = 0.3 // of the packets a second
 	hourLoad      = 9.0 // packets to a counter and minute
+	hourLoss      = 0.001
 	hourAsked     = 1000
 	burstSeconds  = 0.02 // of all seconds, with half of the losses and threefold delays
 	burstSlowness = 3.0
@@ -81,19 +83,19 @@ func (p *hourPoint) cut() {
 
 // passHour lets both points record an hour. Each packet's delay is drawn
 // independently, so that most packets overtake another.
-func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow, loss float64) colate.Path {
+func passHour(run *experiment.Run, dir string, c colate.Config, flows []hourFlow) colate.Path {
 	up, down := newHourPoint(filepath.Join(dir, "up"), c), newHourPoint(filepath.Join(dir, "down"), c)
-	rng := run.Rand(fmt.Sprint("hour ", loss))
-	for minute := range run.Times(hourMinutes) {
+	rng := run.Rand(fmt.Sprint("hour ", hourLoss))
+	for minute := range hourMinutes {
 		end := int64(minute+1) * c.Period
 		for i := range flows {
 			f := &flows[i]
 			from, to := max(f.start, float64(60*minute)), min(f.end, float64(60*minute+60))
 			for range poisson(rng, f.rate*(to-from)) {
 				at := from + rng.Float64()*(to-from)
-				delay, lost := f.mean*math.Exp(rng.NormFloat64()-0.5), loss/2
+				delay, lost := f.mean*math.Exp(rng.NormFloat64()-0.5), hourLoss/2
 				if luck := hashing.Mix(uint64(at), run.Seed); float64(luck>>11)/(1<<53) < burstSeconds { // of this second
-					delay, lost = burstSlowness*delay, loss/2+loss/2/burstSeconds
+					delay, lost = burstSlowness*delay, hourLoss/2+hourLoss/2/burstSeconds
 				}
 				sent, packet := int64(at*1e9), hashing.Packet(rng.Uint64())
 				up.update(f.key, packet, sent, end)
@@ -130,18 +132,18 @@ func poisson(rng *rand.Rand, mean float64) int {
 // hourClasses divides the queried flows.
 var hourClasses = perflow.Classes("100–999", 100, 999, "1,000–9,999", 1000, 9999, "≥ 10,000", 10_000, perflow.Unlimited)
 
-// An hourRun is an hour with some loss, to be queried.
+// An hourRun is an hour that was recorded, to be queried.
 type hourRun struct {
-	run   *experiment.Run
-	loss  float64
 	flows []hourFlow
 	path  colate.Path
 	asked []int
 }
 
-// choose takes flows of each class, a third of the total from each that has
-// enough.
-func (h *hourRun) choose() {
+// newHour records an hour, and takes flows of each class to ask for, a third of the
+// total from each that has enough.
+func newHour(run *experiment.Run, dir string, c colate.Config, rate float64) *hourRun {
+	h := &hourRun{flows: hourFlows(run, rate)}
+	h.path = passHour(run, dir, c, h.flows)
 	for k, class := range hourClasses {
 		var all []int
 		for i := 1; i < len(h.flows); i++ {
@@ -151,6 +153,7 @@ func (h *hourRun) choose() {
 		}
 		h.asked = append(h.asked, perflow.Spread(all, (hourAsked-len(h.asked))/(len(hourClasses)-k))...)
 	}
+	return h
 }
 
 // record returns what a collector knows about a flow.
@@ -162,17 +165,14 @@ const hourEnd = 60 * hourMinutes * 1_000_000_000
 
 // answers returns the errors of what the stores say of the flows that were
 // chosen, one by one or jointly, and how many intervals hold, by class.
-func (h *hourRun) answers(jointly bool) (errors *perflow.Errors, held map[string]*perflow.Coverage) {
-	errors, held = perflow.New("", perflow.LeftOut), map[string]*perflow.Coverage{}
-	for _, class := range hourClasses {
-		held[class.Name] = new(perflow.Coverage)
-	}
+func (h *hourRun) answers(jointly bool) (errors *perflow.Errors, held []perflow.Coverage) {
+	errors, held = perflow.New("", perflow.LeftOut), make([]perflow.Coverage, len(hourClasses))
 	add := func(i int, mean float64, interval estimate.Interval) {
 		delays := &h.flows[i].delays
 		errors.Add(int(delays.N()), mean, delays.Mean())
-		for _, class := range hourClasses {
+		for c, class := range hourClasses {
 			if class.Has(int(delays.N())) && !math.IsNaN(mean) {
-				held[class.Name].Add(interval, delays.Mean())
+				held[c].Add(interval, delays.Mean())
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (h *hourRun) answers(jointly bool) (errors *perflow.Errors, held map[string
 		for i := range h.flows {
 			records = append(records, h.record(i))
 		}
-		r, _, err := h.path.Decode(h.run.Context(), records, 0, hourEnd, joint.Options{})
+		r, _, err := h.path.Decode(context.Background(), records, 0, hourEnd, joint.Options{})
 		experiment.Check(err)
 		for _, i := range h.asked {
 			add(i, r.Mean[i], r.MeanInterval(i, 0.95))
@@ -191,7 +191,7 @@ func (h *hourRun) answers(jointly bool) (errors *perflow.Errors, held map[string
 	for _, i := range h.asked {
 		records = append(records, h.record(i))
 	}
-	answers, _, err := h.path.EstimateAll(h.run.Context(), records, 0, hourEnd)
+	answers, _, err := h.path.EstimateAll(context.Background(), records, 0, hourEnd)
 	experiment.Check(err)
 	for k, i := range h.asked {
 		mean := math.NaN()
@@ -207,7 +207,7 @@ func (h *hourRun) answers(jointly bool) (errors *perflow.Errors, held map[string
 func (h *hourRun) bits() float64 {
 	packets := 0.0
 	for i := range h.flows {
-		packets += float64(h.flows[i].delays.N()) / (1 - h.loss)
+		packets += float64(h.flows[i].delays.N()) / (1 - hourLoss)
 	}
 	return 8 * float64(h.path.Up.Summary().Bytes) / packets
 }

@@ -34,10 +34,10 @@ func measurePromise(run *experiment.Run) {
 	table := run.Table("Part of the flows of 1,000 packets and more whose mean is within β", "trace", "memory (MB)", "bits a packet",
 		"required", "Theorem 2", "Estimate, counted", "joint", "median error of Theorem 2", "of joint")
 	var sum kept
-	for _, k := range experiment.Each(run, kinds) {
+	for _, k := range kinds {
 		t := newTraffic(run, k)
-		for _, mb := range experiment.Each(run, memories) {
-			t.keep(run, table, &sum, mb, t.race(run, countersIn(run, mb), seed, t.some(large, most)))
+		for _, mb := range memories {
+			t.keep(run, table, &sum, mb, t.race(countersIn(run, mb), seed, t.some(large, most)))
 		}
 	}
 	run.Holds(fmt.Sprintf("promises kept of %d by Theorem 2 (%d by joint decoding), of the paper's kinds of trace", sum.asked, sum.joint),

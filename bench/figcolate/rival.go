@@ -45,16 +45,14 @@ func measureRival(run *experiment.Run) {
 	dir := experiment.Try(os.MkdirTemp("", "rival"))
 	defer os.RemoveAll(dir)
 	rates := experiment.Choose(run, []float64{300}, []float64{1000, 10_000})
-	for _, rate := range experiment.Each(run, rates) {
+	for _, rate := range rates {
 		errors := map[string]float64{}
-		for k, store := range experiment.Each(run, rivals(run, rate)) {
-			h := &hourRun{run: run, loss: 0.001, flows: hourFlows(run, rate)}
-			h.path = passHour(run, filepath.Join(dir, fmt.Sprint(rate, k)), store.config, h.flows, h.loss)
-			h.choose()
+		for k, store := range rivals(run, rate) {
+			h := newHour(run, filepath.Join(dir, fmt.Sprint(rate, k)), store.config, rate)
 			for w, method := range []string{"Estimate", "joint"}[:map[bool]int{false: 1, true: 2}[store.joint]] {
 				e, all := h.answers(w == 1)
-				for _, class := range hourClasses {
-					held := all[class.Name]
+				for c, class := range hourClasses {
+					held := &all[c]
 					errors[fmt.Sprintf("%s, %s, %s", store.name, method, class.Name)] = e.Median(class)
 					table.Row(number(rate), store.name, number(h.bits()), method, class.Name, int(held.All), percent(e.Median(class)),
 						percent(float64(held.Held)/float64(max(held.All, 1))), percent(held.HalfWidth()))

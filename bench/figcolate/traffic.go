@@ -1,6 +1,7 @@
 package figcolate
 
 import (
+	"context"
 	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -86,9 +87,7 @@ func newTrafficOf(run *experiment.Run, k kind, packets int) *traffic {
 	number := map[hashing.Flow]uint32{}
 	var p queue.Packet
 	for len(t.packets) < packets {
-		if source.Next(&p); len(t.packets)&0xffff == 0 {
-			run.Alive()
-		}
+		source.Next(&p)
 		out, fate := link.Send(p.Time, int(p.Bytes))
 		if fate != queue.Passed {
 			continue
@@ -200,7 +199,7 @@ func (t *traffic) plain(n int, seed uint64) plain {
 }
 
 // decode decodes all flows from sums alone.
-func (p plain) decode(run *experiment.Run, records []joint.FlowRecord) joint.Result {
+func (p plain) decode(records []joint.FlowRecord) joint.Result {
 	c := p.up.Config()
 	problem := joint.Problem{Sum: make([]float64, c.Counters), Rows: 1, CellsPerRow: c.PerFlow}
 	for i := range problem.Sum {
@@ -210,7 +209,7 @@ func (p plain) decode(run *experiment.Run, records []joint.FlowRecord) joint.Res
 		problem.Packets = append(problem.Packets, r.Packets)
 		problem.Cells = p.up.Positions(problem.Cells, r.Flow)
 	}
-	return experiment.Try(problem.Solve(run.Context(), joint.Options{}))
+	return experiment.Try(problem.Solve(context.Background(), joint.Options{}))
 }
 
 // counted lets our recorders see all packets, with as many bits, some of which count
@@ -264,9 +263,9 @@ type race struct {
 	theorem, single, joint *perflow.Errors
 }
 
-func (t *traffic) race(run *experiment.Run, n int, seed uint64, asked []int) race {
+func (t *traffic) race(n int, seed uint64, asked []int) race {
 	p, answers := t.plain(n, seed), t.counted(n, seed)(t.records(asked))
-	decoded := p.decode(run, t.everyRecord())
+	decoded := p.decode(t.everyRecord())
 	return race{
 		t.errors("Theorem 2", asked, func(_, i int) float64 {
 			return paper.Theorem2(p.up, p.down, t.flows[i].key, uint64(t.flows[i].packets))

@@ -136,7 +136,6 @@ type areaScore struct {
 func runAreas(run *experiment.Run, config lda.Config, law areaLaw, loss areaLoss, rate float64, seconds int, seed string) *areaScore {
 	t, s := newAreaTraffic(run.Rand(seed), law, loss, rate, seconds, nil), new(areaScore)
 	t.pass(config, false, func(total *lda.Accumulator, report, _ int) { s.judge(total, &t.truth[report]) })
-	run.Alive()
 	return s
 }
 
@@ -245,7 +244,7 @@ func measureAreas(run *experiment.Run) {
 	rates := []float64{1e5, 1e3, 10, 1e6}[:run.Pick(1, 4)]
 	shares := [][]float64{{0.01}, {0.001, 0.01, 0.05, 0.2}}[run.Pick(0, 1)]
 	laws := perflow.Spread(areaLaws(), run.Pick(4, 13))
-	for _, law := range experiment.Each(run, laws) {
+	for _, law := range laws {
 		for _, rate := range rates {
 			for _, loss := range areaLossesAt(rate, shares) {
 				t.add(law, rate, loss, runAreas(run, lda.DefaultConfig, law, loss, rate, areaSeconds(run, rate),
@@ -261,7 +260,6 @@ func measureAreas(run *experiment.Run) {
 				flows[k].add(s)
 			}
 			each.Row(cells...)
-			run.Alive()
 		}
 	}
 	for k, n := range []areaTally{t.all, t.received, flows[0], flows[1]} {

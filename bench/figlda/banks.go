@@ -22,7 +22,7 @@ var knownLoss = experiment.Experiment{
 func measureKnownLoss(run *experiment.Run) {
 	laws := allLaws()
 	of := new(sweep)
-	for _, law := range experiment.Each(run, laws) {
+	for _, law := range laws {
 		t := NewTrace(run, law)
 		var found []*point
 		for _, share := range losses {
@@ -75,7 +75,7 @@ func judgeTraces(run *experiment.Run) {
 	const traces, share = 3, 0.06
 	var errors []float64
 	var mean estimate.Moments
-	for k := range run.Times(traces) {
+	for k := range traces {
 		law := Laws[0]
 		law.Name += fmt.Sprint(", trace ", k+2) // the seed follows from it
 		pt := NewTrace(run, law).Lose(run, share, 0).measure(run, bankings[0], runs)
@@ -175,7 +175,7 @@ func measureUnknownLoss(run *experiment.Run) {
 	}
 	for _, share := range losses {
 		p := t.Lose(run, share, 0)
-		for k, b := range experiment.Each(run, bankings) {
+		for k, b := range bankings {
 			of.found[k] = append(of.found[k], p.measure(run, b, runs))
 		}
 	}

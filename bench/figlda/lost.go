@@ -64,7 +64,7 @@ func measureLost(run *experiment.Run) {
 		"delays", "packets/s", "loss", "rows", "digest", "lost", "named", "wrong", "came later",
 		"in exact cells", "error of the mean", "without names", "of the budget")
 	wrong, names, share, worst := 0, 0, 1.0, 0.0
-	for _, c := range experiment.Each(run, lostCases(run.Pick(1, 0) == 1)) {
+	for _, c := range lostCases(run.Pick(1, 0) == 1) {
 		seconds := run.Pick(9, max(6, min(20, int(3e6/c.rate))))
 		with, without := c.run(run, seconds, true), c.run(run, seconds, false)
 		named, exact := float64(with.named)/float64(max(with.lost, 1)), with.exact/with.received
@@ -124,7 +124,6 @@ func (c *lostCase) run(run *experiment.Run, seconds int, name bool) *lostScore {
 			s.lost++
 		}
 	}
-	run.Alive()
 	return s
 }
 

@@ -35,7 +35,7 @@ func measureAgainstProbes(run *experiment.Run) {
 		}
 	}
 	var contests []contest
-	for _, share := range experiment.Each(run, shares) {
+	for _, share := range shares {
 		p := t.Lose(run, share, episode)
 		c := contest{loss: p.LossRate, lda: p.measure(run, twoBanks, runs)}
 		for _, hertz := range frequencies {

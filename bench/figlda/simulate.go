@@ -178,7 +178,7 @@ func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
 	c, presampled := b.config(len(p.Delays), p.Losses)
 	pt := &point{config: c, presampled: presampled, truth: p.Truth, received: len(p.Delays) - p.Losses}
 	pt.expected = c.Expect(presampled*float64(len(p.Delays)), p.LossRate).Sample
-	for r := range run.Times(runs) {
+	for r := range runs {
 		c.Identity = run.SeedOf("hash " + number(float64(r)))
 		up, down := p.Measure(c, presampled)
 		result := experiment.Try(lda.Estimate(up, down))

@@ -60,8 +60,8 @@ func measureComparison(run *experiment.Run) {
 	for _, r := range ranges {
 		s.byDelay = append(s.byDelay, newMethod("delay "+r.name))
 	}
-	for n := range run.Times(intervals) {
-		s.add(run, newInterval(run, n), configs)
+	for n := range intervals {
+		s.add(newInterval(run, n), configs)
 	}
 	s.tabulate(run)
 	s.judge(run)
@@ -74,10 +74,10 @@ func measureComparison(run *experiment.Run) {
 }
 
 // add asks all methods about an interval.
-func (s *survey) add(run *experiment.Run, iv *interval, configs []lds.Config) {
+func (s *survey) add(iv *interval, configs []lds.Config) {
 	s.mean.add(iv, same(iv.Mean), nil)
 	s.rli.add(iv, iv.interpolated(probes), nil)
-	for i, rate := range experiment.Each(run, []float64{0.01, 0.1}) {
+	for i, rate := range []float64{0.01, 0.1} {
 		s.multiPoint[i].add(iv, iv.multiPoint(rate), nil)
 	}
 	observed := iv.observe(0, nil, configs...)

@@ -1,6 +1,7 @@
 package figlds
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -87,7 +88,7 @@ func newCrossing(run *experiment.Run, name string, flows int, loss float64) *cro
 }
 
 // accumulate compares so many times, and once more for what comes last.
-func (c *crossing) accumulate(run *experiment.Run, config lds.Config, comparisons int) *lds.Accumulator {
+func (c *crossing) accumulate(config lds.Config, comparisons int) *lds.Accumulator {
 	length := int64(crossingSeconds*1e9) / int64(comparisons)
 	parts := make([][2][]*passing, comparisons+2+int(2e8/length))
 	for i := range c.packets {
@@ -102,7 +103,6 @@ func (c *crossing) accumulate(run *experiment.Run, config lds.Config, comparison
 	a := experiment.Try(lds.NewAccumulator(config))
 	up, down := experiment.Try(lds.New(config)), experiment.Try(lds.New(config))
 	for k, part := range parts {
-		run.Alive()
 		up.Reset()
 		down.Reset()
 		for _, p := range part[0] {
@@ -125,12 +125,12 @@ type accumulation struct {
 	bias          float64             // median of the signed errors of these, decoded
 }
 
-func (a *accumulation) measure(run *experiment.Run, c *crossing, acc *lds.Accumulator) {
+func (a *accumulation) measure(c *crossing, acc *lds.Accumulator) {
 	records := make([]joint.FlowRecord, len(c.keys))
 	for i, f := range c.keys {
 		records[i] = joint.FlowRecord{Flow: f, Packets: c.sent[i]}
 	}
-	decoded := experiment.Try(acc.Decode(run.Context(), records, joint.Options{}))
+	decoded := experiment.Try(acc.Decode(context.Background(), records, joint.Options{}))
 	var signed []float64
 	for i, truth := range c.means {
 		if math.IsNaN(truth) {
@@ -166,9 +166,9 @@ func measureAccumulated(run *experiment.Run) {
 		loss float64
 	}{{"none", 0}, {"0.1 %", 0.001}, {"1 %", 0.01}, {"5 %", 0.05}, {"a full queue", -1}} {
 		c := newCrossing(run, t.name, flows, t.loss)
-		for _, n := range experiment.Each(run, comparisonsOf) {
+		for _, n := range comparisonsOf {
 			a := &accumulation{traffic: t.name, comparisons: n, read: newMethod("read"), decoded: newMethod("decoded")}
-			a.measure(run, c, c.accumulate(run, config, n))
+			a.measure(c, c.accumulate(config, n))
 			table.Row(t.name, n, percent(a.read.answers(fromHundred)), a.read.cell(fromHundred), percent(a.covered[0].Share()),
 				a.decoded.cell(fromHundred), percent(a.covered[1].Share()), percent(a.bias),
 				a.read.cell(fromThousand), a.decoded.cell(fromThousand))

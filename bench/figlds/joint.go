@@ -44,10 +44,10 @@ func measureJoint(run *experiment.Run) {
 			configs[i].Rates = lds.DefaultConfig.Rates
 		}
 	}
-	for n := range run.Times(intervals) {
+	for n := range intervals {
 		iv := newInterval(run, n)
 		mean.add(iv, same(iv.Mean), nil)
-		for i, r := range experiment.Each(run, races) {
+		for i, r := range races {
 			observed := iv.observe(0, nil, configs[i])
 			read := make([]lds.Result, len(iv.keys)) // without an answer, of no packets
 			for f, key := range iv.keys {
@@ -56,7 +56,7 @@ func measureJoint(run *experiment.Run) {
 			r.paper.add(iv, func(f int) float64 { return read[f].Mean / min(float64(read[f].N), 1) }, nil)
 			iv.cover(func(f int) estimate.Interval { return read[f].MeanInterval(confidence) }, r.covered[0])
 			for k, packets := range [][]float64{iv.packets, nil} {
-				decoded := iv.decode(run, observed[0], packets)
+				decoded := iv.decode(observed[0], packets)
 				[]*method{r.known, r.unknown}[k].add(iv, usable(decoded), nil)
 				iv.cover(func(f int) estimate.Interval { return decoded.MeanInterval(f, confidence) }, r.covered[k+1])
 			}

@@ -52,12 +52,12 @@ func measureUnderLoss(run *experiment.Run) {
 	for _, s := range sampled {
 		configs = append(configs, shape(run, spread*17500, spread, s.rates...))
 	}
-	for n := range run.Times(intervals) {
+	for n := range intervals {
 		iv := newInterval(run, n)
-		for l, share := range experiment.Each(run, lossy) {
+		for l, share := range lossy {
 			for i, s := range iv.observe(share, nil, configs...) {
 				single.by[l][i].add(iv, iv.estimated(s), nil)
-				decoded.by[l][i].add(iv, usable(iv.decode(run, s, iv.packets)), nil)
+				decoded.by[l][i].add(iv, usable(iv.decode(s, iv.packets)), nil)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package figlds
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -167,8 +168,8 @@ func usable(r *joint.Result) answer {
 }
 
 // decode is joint decoding, with packets of each flow or nil.
-func (iv *interval) decode(run *experiment.Run, s points, packets []float64) *joint.Result {
-	r := experiment.Try(lds.Decode(run.Context(), s.up, s.down, iv.records(packets), joint.Options{}))
+func (iv *interval) decode(s points, packets []float64) *joint.Result {
+	r := experiment.Try(lds.Decode(context.Background(), s.up, s.down, iv.records(packets), joint.Options{}))
 	return &r
 }
 

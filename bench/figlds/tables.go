@@ -7,7 +7,6 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
 	"github.com/hoplag/hoplag/bench/perflow"
-	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
 )
@@ -111,9 +110,9 @@ func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) 
 }
 
 // judge fills in the errors.
-func (c *contest) judge(run *experiment.Run, iv *interval) {
-	all := iv.decode(run, c.sketch, iv.packets)
-	part := experiment.Try(lds.Decode(run.Context(), c.part.up, c.part.down, iv.records(iv.packets), joint.Options{}))
+func (c *contest) judge(iv *interval) {
+	all := iv.decode(c.sketch, iv.packets)
+	part := iv.decode(c.part, iv.packets)
 	held := func(t [2]*lds.Table, i int) float64 {
 		if r, err := lds.EstimateTable(t[0], t[1], iv.keys[i]); err == nil {
 			return r.Mean
@@ -126,7 +125,7 @@ func (c *contest) judge(run *experiment.Run, iv *interval) {
 			if mean := held(c.half, i); !math.IsNaN(mean) {
 				return mean
 			}
-			return usable(&part)(i)
+			return usable(part)(i)
 		},
 		func(i int) float64 { return c.sampledTimes[i] / c.sampled[i] }, // not a number if there is none
 	}
@@ -139,7 +138,7 @@ func measureTables(run *experiment.Run) {
 	sizes := experiment.Choose(run, []int{1000, 10_000, 30_000}, []int{10_000, 100_000, 1_000_000})
 	table := run.Table("Flows with an answer, and the median error of those", "flows", "delays", "loss", "method",
 		"10–99 packets", "100–999", "≥ 1,000")
-	for _, flows := range experiment.Each(run, sizes) {
+	for _, flows := range sizes {
 		for _, c := range contend(run, flows) {
 			for _, m := range c.methods {
 				table.Row(flows, c.law.name, percent(c.loss), m.Name, m.answered(10, 99), m.answered(100, 999), m.answered(1000, math.MaxInt32))
@@ -174,18 +173,14 @@ func contend(run *experiment.Run, flows int) (all []*contest) {
 			}
 		}
 	}
-	seen := 0
 	for f, p := range t.InOrder() {
-		if seen++; seen%100_000 == 0 {
-			run.Alive()
-		}
 		i := at[f.Key]
 		for _, c := range all {
 			c.pass(i, f, &p, c.loss == 0 || !iv.loses(p, c.loss))
 		}
 	}
 	for _, c := range all {
-		c.judge(run, iv)
+		c.judge(iv)
 	}
 	return all
 }

@@ -42,7 +42,7 @@ func measureWeighted(run *experiment.Run) {
 			found[s] = append(found[s], weighing{newMethod("bronze"), newMethod("silver"), newMethod("gold")})
 		}
 	}
-	for n := range run.Times(intervals) {
+	for n := range intervals {
 		iv := newInterval(run, n)
 		customer := make([]int, len(iv.keys))
 		for i, f := range iv.keys {
@@ -50,7 +50,7 @@ func measureWeighted(run *experiment.Run) {
 				customer[i]++
 			}
 		}
-		for w, weights := range experiment.Each(run, weights) {
+		for w, weights := range weights {
 			for s, observed := range iv.observe(0, func(i int) uint32 { return weights[customer[i]] }, configs...) {
 				for c, m := range found[s][w] {
 					m.add(iv, iv.estimated(observed), func(i int) bool { return customer[i] == c })

@@ -44,7 +44,6 @@ func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) 
 	fault := ids[w.random.IntN(len(ids))]
 	stepped, when := w.random.IntN(len(w.clocks)), uint64(w.random.IntN(2*history))
 	for interval := range uint64(history + late) {
-		run.Alive()
 		if interval == when {
 			w.clocks[stepped].offset += (w.random.Float64() - 0.5) * 2e7
 		}
@@ -98,15 +97,15 @@ func measureFaults(run *experiment.Run) {
 	runs := run.Pick(10, 500)
 	table := run.Table("Faults that are named", "upgraded", "delay of the slow segment", "runs", "named first after three intervals",
 		"after six", "named alone then", "not measured, and said", "untrue suspicions, of looks", "true ones, by bursts")
-	for _, share := range experiment.Each(run, []float64{1, 0.15}) {
+	for _, share := range []float64{1, 0.15} {
 		what := fmt.Sprintf("%s of the routers upgraded", percent(share))
-		for _, times := range experiment.Each(run, []float64{0.25, 0.5, 1, 2}) {
+		for _, times := range []float64{0.25, 0.5, 1, 2} {
 			var o outcome
 			n := runs
 			if times != 1 {
 				n = run.Pick(3, 40)
 			}
-			for i := range run.Times(n) {
+			for i := range n {
 				o.watch(run, uint64(i), share, times)
 			}
 			rate := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }

@@ -1,7 +1,6 @@
 package figmplane
 
 import (
-	"context"
 	"testing"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -17,7 +16,7 @@ func TestWatch(t *testing.T) {
 			o.watch(run, seed+40, 1, 2)
 		}
 	}}
-	if _, err := e.Execute(context.Background(), &experiment.Run{Seed: 1}); err != nil {
+	if _, err := e.Execute(&experiment.Run{Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if o.runs != 4 || o.looks != 8 || o.named < 3 {

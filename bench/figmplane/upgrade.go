@@ -1,6 +1,7 @@
 package figmplane
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -26,15 +27,14 @@ func measureMade(run *experiment.Run) {
 	n := makeMap(run.Rand("map"), 315, 3)
 	plans := map[mplane.Order]mplane.UpgradePlan{}
 	for _, order := range []mplane.Order{mplane.ByPaths, mplane.ByHops} {
-		plans[order] = experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: most, Order: order}))
-		run.Alive()
+		plans[order] = experiment.Try(n.PlanUpgrades(context.Background(), mplane.UpgradeDemand{Count: most, Order: order}))
 	}
 	random := mplane.UpgradePlan{Before: plans[mplane.ByHops].Before}
 	shuffled := run.Rand("order").Perm(n.Routers())
 	var upgraded []mplane.Router
 	for _, r := range shuffled[:most] {
 		if upgraded = append(upgraded, mplane.Router(r)); len(upgraded)%every == 0 {
-			plan := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Upgraded: upgraded}))
+			plan := experiment.Try(n.PlanUpgrades(context.Background(), mplane.UpgradeDemand{Upgraded: upgraded}))
 			random.Steps = append(random.Steps, mplane.Step{Coverage: plan.Before})
 		}
 	}
@@ -71,7 +71,7 @@ func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Orde
 	run.Beats("probe hop count with 45 upgraded, of that with none: by hops, and by Algorithm 1", at(ours), at(paper), 0.02)
 	run.Holds("probe hop count of 105 upgraded at random", "more than of 45 chosen ones", number(float64(random)),
 		random > paper.Steps[fifteenPercent].Hops)
-	bound := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: fifteenPercent + 1})).Bound
+	bound := experiment.Try(n.PlanUpgrades(context.Background(), mplane.UpgradeDemand{Count: fifteenPercent + 1})).Bound
 	run.Note(fmt.Sprintf("With 45 routers ours leaves %s of %s hops to the probes; no choice whatever leaves fewer than %s.",
 		number(float64(ours.Steps[fifteenPercent].Hops)), number(float64(ours.Before.Hops)), number(float64(bound))))
 	run.Note("Every shortest path between two routers is probed, in both directions and each of several of equal cost on its own, but where " +

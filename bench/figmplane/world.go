@@ -1,6 +1,7 @@
 package figmplane
 
 import (
+	"context"
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -158,7 +159,7 @@ func newWorld(run *experiment.Run, seed uint64, share float64) *world {
 		n = makeMap(r, 14, 2)
 	}
 	count := int(share*float64(n.Routers()) + 0.5)
-	upgrades := experiment.Try(n.PlanUpgrades(run.Context(), mplane.UpgradeDemand{Count: count}))
+	upgrades := experiment.Try(n.PlanUpgrades(context.Background(), mplane.UpgradeDemand{Count: count}))
 	var d mplane.Deployment
 	for _, step := range upgrades.Steps {
 		d.Upgraded = append(d.Upgraded, step.Router)

@@ -35,7 +35,7 @@ type interval struct {
 type figure struct{ LDA, Exact float64 }
 
 func measureLDA(run *experiment.Run) {
-	program := exec.CommandContext(run.Context(), "go", "run", "./examples/twopoint", "-json", "-interval", fmt.Sprint(period, "s"),
+	program := exec.Command("go", "run", "./examples/twopoint", "-json", "-interval", fmt.Sprint(period, "s"),
 		"-seed", fmt.Sprint(run.SeedOf("hash")))
 	var found struct{ Intervals []interval }
 	experiment.Check(json.Unmarshal(experiment.Try(program.Output()), &found))

@@ -39,8 +39,8 @@ func measureAccuracy(run *experiment.Run) {
 	table := run.Table("Relative error over flows: median / 75th percentile", "traffic", "utilisation", "mean delay", "loss",
 		"references per packet",
 		"mean: RLI-L", "RLI", "busy-aware", "RLI, references ahead", "deviation: RLI-L", "RLI", "busy-aware", "RLI, references ahead")
-	for _, kind := range experiment.Each(run, drawn) {
-		for _, level := range experiment.Each(run, levels) {
+	for _, kind := range drawn {
+		for _, level := range levels {
 			where := setting{kind: kind, utilisation: level.utilisation, packets: packets, injector: adaptive}
 			w := &accurate{passage: simulate(run, where), kind: kind, at: kind.name + ", " + percent(level.utilisation)}
 			for _, m := range methods {

@@ -65,7 +65,7 @@ func measureBias(run *experiment.Run) {
 		"of flows' means: median / 99th percentile",
 		"traffic", "utilisation", "references per packet", "loss", "mean wait", "bias: RLI", "busy-aware",
 		"references alone", "flows: RLI", "busy-aware")
-	for _, s := range experiment.Each(run, biased) {
+	for _, s := range biased {
 		b := repeat(run, s, packets, runs)
 		row := []string{s.kind.name, percent(s.utilisation), way(s.injector, b.references), percent(b.loss), duration(b.wait),
 			b.line.bias(), b.busy.bias(), b.alone.bias(),
@@ -126,7 +126,7 @@ func (b *balance) add(err, wait float64) {
 // repeat lets several runs of a setting pass.
 func repeat(run *experiment.Run, s setting, packets, runs int) *repetition {
 	b, part := new(repetition), 1/float64(runs)
-	for n := range run.Times(runs) {
+	for n := range runs {
 		s.again, s.packets = n, packets
 		p := simulate(run, s)
 		waited, alone := p.totals()

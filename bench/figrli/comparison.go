@@ -30,8 +30,8 @@ func measureComparison(run *experiment.Run) {
 		"RLI's references go behind packets, and in another run ahead of them; claims of RLI are judged by the better.")
 	table := run.Table("Relative error of flows' means: median / 75th percentile",
 		append([]string{"traffic", "utilisation", "flows sampled"}, contenders...)...)
-	for _, kind := range experiment.Each(run, drawn) {
-		for _, u := range experiment.Each(run, utilisations) {
+	for _, kind := range drawn {
+		for _, u := range utilisations {
 			lists, flows := compete(run, setting{kind: kind, utilisation: u, packets: packets, injector: adaptive})
 			row := []string{kind.name, percent(u), fmt.Sprint(flows)}
 			var medians []float64

@@ -39,11 +39,11 @@ func measureInjectionRate(run *experiment.Run) {
 	for _, n := range nths {
 		table.Columns = append(table.Columns, fmt.Sprintf("1 in %d", n))
 	}
-	for _, kind := range experiment.Each(run, []kind{poisson, heavyTailed}) {
-		for _, u := range experiment.Each(run, loads) {
+	for _, kind := range []kind{poisson, heavyTailed} {
+		for _, u := range loads {
 			medians := make([][]float64, len(variants))
 			row := []string{kind.name, percent(u)}
-			for _, n := range experiment.Each(run, nths) {
+			for _, n := range nths {
 				s := setting{kind: kind, utilisation: u, packets: packets, injector: everyNth(n)}
 				behind := simulate(run, s)
 				s.ahead = true
@@ -112,11 +112,11 @@ func measureInjectionWay(run *experiment.Run) {
 			"little.")
 	table := run.Table("References per packet, and median / 75th percentile of the relative error",
 		append([]string{"traffic", "utilisation"}, wayNames...)...)
-	for _, kind := range experiment.Each(run, drawn) {
+	for _, kind := range drawn {
 		medians, rates := make([][]float64, len(utilisations)), make([]float64, len(utilisations))
-		for k, u := range experiment.Each(run, utilisations) {
+		for k, u := range utilisations {
 			row := []string{kind.name, percent(u)}
-			for w, way := range experiment.Each(run, ways) {
+			for w, way := range ways {
 				p := simulate(run, setting{kind: kind, utilisation: u, packets: packets, injector: way, ahead: true})
 				a, _ := p.measure(byLine)
 				row = append(row, percent(p.references())+": "+spread(a.mean))

@@ -215,7 +215,7 @@ func measureRobust(run *experiment.Run) {
 			"some are far off.")
 	table := run.Table("Flows' means", "trial", "utilisation", "flows", "refused", "in intervals at 95 %", "at 99.9 %",
 		"median error", "median half-width", "over the error", "at best", "straight lines' median error", "within busy periods", "all packets")
-	for _, t := range experiment.Each(run, trials()) {
+	for _, t := range trials() {
 		if t.packets = packets; !t.often {
 			runs = 1
 		}

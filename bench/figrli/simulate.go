@@ -84,10 +84,7 @@ func simulate(run *experiment.Run, s setting) *passage {
 		w.injector = experiment.Try(rli.NewInjector(s.injector))
 	}
 	var packet queue.Packet
-	for i := 0; len(w.sent) < s.packets && source.Next(&packet); i++ {
-		if i%(1<<14) == 0 {
-			run.Alive()
-		}
+	for len(w.sent) < s.packets && source.Next(&packet) {
 		w.send(&packet)
 	}
 	return &w.passage

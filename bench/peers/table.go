@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,79 +9,45 @@ import (
 	"github.com/hoplag/hoplag/bench/speed"
 )
 
-// A run is the output of go test -bench.
-type run struct {
-	system  string // operating system, architecture, processor
-	results []speed.Result
-}
-
-// parse reads the output of go test -bench.
-func parse(output string) (run, error) {
-	out := run{results: speed.Parse(output)}
-	var system []string
-	for line := range strings.Lines(output) {
-		for _, key := range []string{"goos: ", "goarch: ", "cpu: "} {
-			if value, ok := strings.CutPrefix(strings.TrimSpace(line), key); ok {
-				system = append(system, value)
-			}
-		}
-	}
-	out.system = strings.Join(system, ", ")
-	if len(out.results) == 0 {
-		return out, errors.New("no benchmark in it")
-	}
-	return out, nil
-}
-
-// begin and end enclose each table; begin names a benchmark and says how to
-// show it:
+// A block of the page is
 //
-//	<!-- table NAME UNIT... -->
+//	<!-- table NAME UNIT... --> … <!-- end -->
 //
-// A row is the second part of a benchmark's name. There is a column for each
-// value of the third part, if there is one, and unit.
-var begin = regexp.MustCompile(`^<!-- table (\S+) (.+) -->$`)
-
-const (
-	end      = "<!-- end -->"
-	onSystem = "<!-- system -->"
+// for a benchmark, or <!-- system --> … <!-- end --> for what it was measured on. A row
+// is the second part of a benchmark's name. There is a column for each value of the
+// third part, if there is one, and unit.
+var (
+	block  = regexp.MustCompile(`(?s)(<!-- (?:table (\S+) ([^>]+)|system) -->\n).*?(<!-- end -->)`)
+	system = regexp.MustCompile(`(?m)^(?:goos|goarch|cpu): (.*)$`)
 )
 
-// fill replaces what is between the markers of text. Tables of benchmarks that
-// did not run stay.
-func fill(text string, run run, goVersion string) (string, error) {
-	var out []string
-	inside := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if inside && line != end {
-			continue
-		}
-		inside = false
-		out = append(out, line)
-		if line == onSystem {
-			out = append(out, "", fmt.Sprintf("Measured on %s, %s.", run.system, goVersion), "")
-			inside = true
-		}
-		if m := begin.FindStringSubmatch(line); m != nil {
-			if table := run.table(m[1], strings.Fields(m[2])); table != nil {
-				out = append(append(append(out, ""), table...), "")
-				inside = true
+// fill replaces what the blocks of a page hold by the output of go test -bench. Tables of
+// benchmarks that did not run stay.
+func fill(page, output, goVersion string) string {
+	results := speed.Parse(output)
+	return block.ReplaceAllStringFunc(page, func(old string) string {
+		m := block.FindStringSubmatch(old)
+		lines := table(results, m[2], strings.Fields(m[3]))
+		if m[2] == "" {
+			var on []string
+			for _, line := range system.FindAllStringSubmatch(output, -1) {
+				on = append(on, strings.TrimSpace(line[1]))
 			}
+			lines = []string{"Measured on " + strings.Join(append(on, goVersion), ", ") + "."}
 		}
-	}
-	if inside {
-		return "", fmt.Errorf("%s is missing", end)
-	}
-	return strings.Join(out, "\n") + "\n", nil
+		if lines == nil {
+			return old
+		}
+		return m[1] + "\n" + strings.Join(lines, "\n") + "\n\n" + m[4]
+	})
 }
 
 // table returns the lines of a table of the benchmark's results, nil if it has
 // none.
-func (r *run) table(benchmark string, units []string) []string {
+func table(results []speed.Result, benchmark string, units []string) (lines []string) {
 	var rows, columns []string
 	cells := map[[2]string]map[string]float64{}
-	for _, one := range r.results {
+	for _, one := range results {
 		name, rest, _ := strings.Cut(one.Name, "/")
 		if name != benchmark {
 			continue
@@ -97,36 +61,28 @@ func (r *run) table(benchmark string, units []string) []string {
 		}
 		cells[[2]string{row, column}] = one.Metrics
 	}
-	if rows == nil {
-		return nil
-	}
-	head, rule := []string{""}, []string{"---"}
-	for _, column := range columns {
-		for _, unit := range units {
-			head = append(head, strings.TrimSpace(column+" "+unit))
-			rule = append(rule, "---:")
-		}
-	}
-	lines := []string{tableRow(head), tableRow(rule)}
-	for _, row := range rows {
-		line := []string{"`" + row + "`"}
+	add := func(name string, cell func(column, unit string) string) {
+		line := "| " + name + " |"
 		for _, column := range columns {
 			for _, unit := range units {
-				value, ok := cells[[2]string{row, column}][unit]
-				shown := "–"
-				if ok {
-					shown = threeDigits(value)
-				}
-				line = append(line, shown)
+				line += " " + cell(column, unit) + " |"
 			}
 		}
-		lines = append(lines, tableRow(line))
+		lines = append(lines, line)
+	}
+	if rows != nil {
+		add("", func(column, unit string) string { return strings.TrimSpace(column + " " + unit) })
+		add("---", func(string, string) string { return "---:" })
+	}
+	for _, row := range rows {
+		add("`"+row+"`", func(column, unit string) string {
+			if value, ok := cells[[2]string{row, column}][unit]; ok {
+				return threeDigits(value)
+			}
+			return "–"
+		})
 	}
 	return lines
-}
-
-func tableRow(cells []string) string {
-	return "| " + strings.Join(cells, " | ") + " |"
 }
 
 // threeDigits formats x with three significant digits, or more before the
