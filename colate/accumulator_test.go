@@ -45,7 +45,7 @@ type world struct {
 // arrived.
 func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder, arrived []passage) {
 	rng := rand.New(rand.NewPCG(w.seed, 9))
-	epochs = map[int64]*[2]*Recorder{}
+	epochs, arrived = map[int64]*[2]*Recorder{}, make([]passage, 0, len(all))
 	add := func(point int, p passage, at int64) {
 		start := at / w.config.Period
 		if epochs[start] == nil {

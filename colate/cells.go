@@ -199,8 +199,12 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 		s.set[e] = uint8(set[0])
 		hazard += t.hazard[e] * t.sent(i, e)
 	}
+	stands := 1.0
+	if hazard > 0 {
+		stands = math.Exp(min(hazard, 20))
+	}
 	for _, e := range set {
-		s.stands[e] = math.Exp(min(hazard, 20))
+		s.stands[e] = stands
 	}
 }
 
