@@ -126,7 +126,6 @@ func malformed(t testing.TB) map[string][]byte {
 		"beyond int":            change(config+8, 0xff),
 		"no counters":           change(config+11, 0),
 		"PerFlow":               change(config+13, 1),
-		"an older version":      change(4, 5),
 		"bits":                  change(config+14, 65),
 		"count bits":            change(config+15, 25),
 		"digest bits":           change(config+16, 3),

@@ -36,8 +36,7 @@ func crowd(delay, chance, factor float64) func(*rand.Rand) []passage {
 
 // slow is packets of 5 ms over some seconds, of which one in so many takes as many seconds.
 func slow(flows, packets int, seconds float64, one int, takes int64) func(*rand.Rand) []passage {
-	return func(rng *rand.Rand) []passage {
-		all := make([]passage, 0, packets)
+	return func(rng *rand.Rand) (all []passage) {
 		for range packets {
 			p := passage{Flow: hashing.Flow(rng.IntN(flows)), Packet: hashing.Packet(rng.Uint64()), Sent: int64(rng.Float64() * seconds * 1e9)}
 			if p.At = p.Sent + int64(5e6*rng.ExpFloat64()); rng.IntN(one) == 0 {
@@ -111,7 +110,7 @@ func (j jam) pass(rng *rand.Rand) (sent []passage) {
 	next, bursting := j.apart*rng.ExpFloat64(), false
 	const usual, seconds = 10_000, 8 // packets a second
 	sent = make([]passage, 0, 2*usual*seconds)
-	service := j.load / usual        // s a packet
+	service := j.load / usual // s a packet
 	for now < seconds {
 		rate := float64(usual)
 		if bursting {

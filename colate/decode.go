@@ -188,7 +188,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	for i := range flows {
 		r.Packets[i] /= max(d.read(), 1e-9)
 		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
-			hidden, kurtosis := d.samples.pool.hidden(&d.common, f.packets)
+			hidden, kurtosis := d.samples.hidden(&d.common, f.packets)
 			f.finish(flows[i].Packets, clocks, hidden, kurtosis)
 			combine(&r, i, &f.sampled)
 		}
@@ -228,22 +228,18 @@ func combine(r *joint.Result, i int, f *sampled) {
 // studentQuantile is as in [joint.Result.MeanInterval].
 var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
-// A left is what no flow explains in each counter, and what else is not known of it, side
-// by side. Packets of flows without a record are in all counters alike.
+// A left is what is not known of a counter once flows are, or of all of a flow's.
 type left struct {
-	counters      []leftOver
-	usual, spread float64 // of the packets
-	square        float64 // how far a packet is off, as most counters say
+	all, filled     float32 // packets, and those in epochs in which it is not settled
+	beyond, gone    float32 // packets lost, beyond what others lose, and at all
+	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
+	strange         float32 // times that no mean explains, if most counters have less
+	far             float32 // times of packets from before a table, for each packet
 }
 
-type leftOver struct {
-	all, packets, times float32 // all packets, those that no flow explains, and their times
-	filled              float32 // packets
-	beyond, gone        float32 // packets lost, beyond what others lose, and at all
-	far                 float32 // times of packets from before a table, for each packet
-}
-
-func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) (l left) {
+// left returns what is left of each counter. Packets of flows without a record are in all
+// counters alike.
+func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []left {
 	packets, times := slices.Clone(p.Count), slices.Clone(p.Sum)
 	for f, n := range p.Packets {
 		n /= float64(p.CellsPerRow)
@@ -252,15 +248,10 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) (l l
 			times[at] -= n * r.Mean[f]
 		}
 	}
-	l.counters = make([]leftOver, len(d.counters))
 	ratios := make([]float64, 0, len(p.Count))
 	for at, n := range p.Count {
-		k := &d.counters[at]
-		l.counters[at] = leftOver{all: float32(n), packets: float32(packets[at]), filled: k.filled,
-			beyond: k.lost - 3*k.likely - 0.02*k.filled, gone: max(k.lost, 0), far: k.far / max(k.clean, 1)}
 		if times[at] -= max(packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
 			ratios = append(ratios, p.Sum[at]/n)
-			l.counters[at].times = float32(times[at])
 		}
 	}
 	slices.Sort(ratios)
@@ -271,13 +262,23 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) (l l
 			explained, raw = append(explained, times[at]*times[at]/n), append(raw, off*off*n)
 		}
 	}
-	for _, sorted := range [][]float64{explained, raw, packets} {
+	rests := slices.Clone(packets)
+	for _, sorted := range [][]float64{explained, raw, rests} {
 		slices.Sort(sorted)
 	}
 	// The deviations that normal distributions of the same middle would have.
-	l.usual, l.spread = packets[len(packets)/2], (packets[len(packets)*84/100]-packets[len(packets)*16/100])/2
-	l.square = min(explained[len(explained)/2], raw[len(raw)/2]) / 0.455
-	return l
+	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
+	square := min(explained[len(explained)/2], raw[len(raw)/2]) / 0.455
+	all := make([]left, len(d.counters))
+	for at, n := range p.Count {
+		k := &d.counters[at]
+		all[at] = left{float32(n), k.filled, k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
+			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0, k.far / max(k.clean, 1)}
+		if !p.Unusable[at] && times[at]*times[at] > 16*square*n {
+			all[at].strange = float32(times[at])
+		}
+	}
+	return all
 }
 
 // doubt widens the intervals of flows by what is not known of their counters, and refuses
@@ -290,12 +291,26 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) (l l
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
-	left, all := d.left(p, r, mean), &d.common.scatter
+	counters, all, m := d.left(p, r, mean), &d.common.scatter, float32(p.CellsPerRow)
 	missed := d.common.late.missed()
 	for f, n := range p.Packets {
-		k := cellSums{variance: p.Doubt[f] * p.Doubt[f]}
+		var k left
+		variance, farther, strange := float32(p.Doubt[f]*p.Doubt[f]), float32(0), 0.0
 		for _, at := range cellsOf(p, f) {
-			k.add(&left, at, n/float64(p.CellsPerRow))
+			c := &counters[at]
+			k.all += c.all
+			k.filled += c.filled
+			k.beyond += c.beyond
+			k.gone += c.gone
+			k.far += c.far
+			farther += c.far * c.far
+			variance += c.deviation * c.deviation
+			most := float32(n)/m + 4*c.deviation // another flow's record is wrong
+			k.more += min(max(c.more, -most), most)
+			if c.strange != 0 {
+				part := float64(float32(n) / m / max(c.all, c.deviation*c.deviation))
+				strange += part * (1 - part) * float64(c.strange) * float64(c.strange)
+			}
 		}
 		if k.beyond > 10 {
 			r.Usable[f] = 0
@@ -303,7 +318,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		if k.more < 0 {
 			k.more = max(-k.more-k.gone, 0)
 		}
-		if k.more > 4*math.Sqrt(k.variance) {
+		if k.more > 0 && k.more*k.more > 16*variance {
 			r.Usable[f], r.Mean[f] = 0, mean
 		}
 		if r.StdDev == nil {
@@ -312,39 +327,12 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		// How many of the flow's own packets were in what was filled in is
 		// chance; the shorter the flow was present, the more so.
 		n = max(n, 1)
-		part := k.filled / max(k.all, 1)
+		part := float64(k.filled / max(k.all, 1))
 		odds := part / max(1-part, 0.01)
 		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * math.Abs(r.Mean[f]-mean)
 		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
-		hidden := max(missed, (k.far+2*math.Sqrt(k.farther))/float64(p.CellsPerRow)) / studentQuantile
+		hidden := max(missed, float64(k.far+2*float32(math.Sqrt(float64(farther))))/float64(m)) / studentQuantile
 		filled := max(own, scattered, hidden)
-		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + k.strange/(n*n))
+		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + strange/(n*n))
 	}
-}
-
-// cellSums are Σ over a flow's counters.
-type cellSums struct {
-	beyond, gone, filled, all float64 // packets
-	more, variance            float64 // packets that no record explains, and their variance
-	strange                   float64 // variance of times that no mean explains
-	far, farther              float64 // times of packets from before a table, for each of a counter's, and Σ squares
-}
-
-func (k *cellSums) add(l *left, at uint32, own float64) {
-	c := &l.counters[at]
-	n, packets, far := float64(c.all), float64(c.packets), float64(c.far)
-	k.beyond += float64(c.beyond)
-	k.gone += float64(c.gone)
-	k.filled += float64(c.filled)
-	k.all += n
-	k.far += far
-	k.farther += far * far
-	if square := float64(c.times) * float64(c.times); square > 16*l.square*n {
-		part := own / max(n, n-packets)
-		k.strange += part * (1 - part) * square
-	}
-	variance := max(n-packets, l.spread*l.spread, 1)
-	most := own + 4*math.Sqrt(variance) // another flow's record is wrong
-	k.more += min(max(packets-l.usual, -most), most)
-	k.variance += variance
 }

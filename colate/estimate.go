@@ -89,7 +89,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 		r = Result{Err: why}
 	}
 	if f := a.samples.of(a.flows[i]); f != nil {
-		hidden, kurtosis := a.samples.pool.hidden(&a.common, f.packets)
+		hidden, kurtosis := a.samples.hidden(&a.common, f.packets)
 		r.combine(f, a.flows[i], clocks, hidden, kurtosis)
 	}
 	if r.Mean < 0 && a.reference > 0 && r.MeanInterval(sure).High > 0 {

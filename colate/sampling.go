@@ -10,7 +10,7 @@ import (
 )
 
 // A sampling pairs the sampled packets of some flows at both points, epoch by
-// epoch, and those of a pool of other flows, which are read with them.
+// epoch, and those of other flows that are read with them.
 type sampling struct {
 	config *Config
 	least  float64       // packets of a flow that is followed
@@ -23,7 +23,12 @@ type sampling struct {
 	weight float64       // of a sample of the last pair
 	due    int64         // what was sent before this should have come
 	buffer []sample
-	pool   pool
+
+	// Of all flows in a block. A flow's few samples may hold none of its rare slow packets, so
+	// that they cannot tell how far their mean may be off; those of all flows may, and the
+	// counters do.
+	delays           estimate.Moments // of a flow in an epoch
+	squares, degrees float64          // Σ (delay - the flow's mean in the epoch)², and their degrees of freedom
 }
 
 // A passing is a sampled packet at one of the points.
@@ -50,7 +55,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
 	s.limit, s.lowest = math.MaxUint32, math.MaxUint32
-	s.open, s.pool = s.open[:0], pool{to: 1 << 32}
+	s.open, s.squares, s.degrees = s.open[:0], 0, 0
 }
 
 func (s *sampling) find(key uint32) *flowSamples {
@@ -68,7 +73,6 @@ func (s *sampling) put(samples []sample, blocks int, down, live bool) {
 	}
 	block := sampleBlock(s.flows[0].key, blocks)
 	from, to := firstKey(block, blocks), firstKey(block+1, blocks)
-	s.pool.from, s.pool.to = max(s.pool.from, from), min(s.pool.to, to)
 	for _, x := range samples {
 		if key := uint64(x.flow); key >= from && key < to || s.find(x.flow) != nil {
 			s.open = append(s.open, passing{x, down, live})
@@ -121,7 +125,7 @@ func (s *sampling) match(epoch span, limit uint32) {
 	for k, next, last := 0, 0, uint32(0); k < len(s.open); k = next {
 		a := s.open[k]
 		if k == 0 || a.flow != last {
-			s.pool.endFlow()
+			s.endFlow()
 			f, last = s.find(a.flow), a.flow
 		}
 		for next = k + 1; next < len(s.open) && s.open[next].flow == a.flow && s.open[next].tag == a.tag; next++ {
@@ -130,7 +134,7 @@ func (s *sampling) match(epoch span, limit uint32) {
 		case a.tag >= least:
 		case ok && max(b.at-a.at, a.at-b.at) < patience:
 			if b.live {
-				s.pool.add(a.flow, float64(b.at-a.at))
+				s.delays.Add(float64(b.at - a.at))
 			}
 			if f != nil && b.live {
 				f.add(a, float64(b.at-a.at), s.weight, b.at-a.at > patience/2)
@@ -143,7 +147,7 @@ func (s *sampling) match(epoch span, limit uint32) {
 		}
 	}
 	s.open, s.limit = kept, limit
-	s.pool.end()
+	s.endFlow()
 }
 
 // pairOf returns a packet at both points, given all with its tag in the order of time: one
@@ -157,40 +161,19 @@ func pairOf(same []passing) (sent, came passing, ok bool) {
 	return sent, came, !sent.down && came.down && !copies
 }
 
-// A pool is what the samples of all flows in a block say. A flow's few samples may hold
-// none of its rare slow packets, so that they cannot tell how far their mean may be off;
-// those of all flows may, and the counters do.
-type pool struct {
-	from, to         uint64 // keys of flows of which both points have all samples in the epoch
-	flow             estimate.Moments
-	squares, degrees float64 // Σ (delay - the flow's mean in the epoch)², and their degrees of freedom
-}
-
-func (p *pool) add(flow uint32, delay float64) {
-	if key := uint64(flow); key >= p.from && key < p.to {
-		p.flow.Add(delay)
-	}
-}
-
 // endFlow ends a flow in an epoch.
-func (p *pool) endFlow() {
-	if n := float64(p.flow.N()); n > 1 {
-		p.squares += p.flow.Variance() * (n - 1)
-		p.degrees += n - 1
+func (s *sampling) endFlow() {
+	if n := float64(s.delays.N()); n > 1 {
+		s.squares += s.delays.Variance() * (n - 1)
+		s.degrees += n - 1
 	}
-	p.flow = estimate.Moments{}
-}
-
-// end ends an epoch.
-func (p *pool) end() {
-	p.endFlow()
-	p.from, p.to = 0, 1<<32
+	s.delays = estimate.Moments{}
 }
 
 // hidden returns the variance that a flow may have of which so many samples show
 // nothing: that of all packets that the counters hold, or of the samples of all flows; all
 // of it where they hold three or fewer of the packets that make it, as the kurtosis tells.
-func (p *pool) hidden(all *common, samples float64) (variance, kurtosis float64) {
+func (s *sampling) hidden(all *common, samples float64) (variance, kurtosis float64) {
 	kurtosis = all.scatter.kurtosis()
-	return max(all.variance(), p.squares/max(p.degrees, 1)) * min(1, 3*kurtosis/max(samples, 1)), kurtosis
+	return max(all.variance(), s.squares/max(s.degrees, 1)) * min(1, 3*kurtosis/max(samples, 1)), kurtosis
 }

@@ -15,9 +15,10 @@ const (
 	sizeScales  = 3
 	knownScales = 4
 	scales      = sizeScales * knownScales
-	rounds      = 10 // of scaling
-	distant     = 25 // times their variance that squares count at most
-	shrink      = 20 // squares as all cells have them that every class has besides its own
+	rounds      = 10   // of scaling
+	distant     = 25   // times their variance that squares count at most
+	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
+	shrink      = 20   // squares as all cells have them that every class has besides its own
 )
 
 // A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it,
@@ -54,23 +55,31 @@ func (s *solver) sweep(f int, hears bool, v []float64, brought []float32, heard 
 	if hears {
 		precision := 1 / s.variance[f]
 		for i, c := range run {
-			a, h := w*s.of(f*s.width+i), &heard[c]
-			part := 1 / (1 + float64(max(0, h.noise-brought[i])))
-			brought[i] = float32(part) // of the most that the cell could say, until the flow speaks
-			precision += part * a * a * h.trust
+			a, h, others := w*s.of(f*s.width+i), &heard[c], float32(0)
+			if h.noise > brought[i] {
+				others = h.noise - brought[i]
+			}
+			brought[i] = 1 / (1 + others) // of the most that the cell could say, until the flow speaks
+			precision += float64(brought[i]) * a * a * h.trust
 		}
 		v[f] = 1 / precision
 	}
 	for i, c := range run {
 		a, h := w*s.of(f*s.width+i), &heard[c]
 		most := a * a * h.trust
-		brought[i] = float32(min(most*without(v[f], float64(brought[i])*most), math.MaxFloat32))
+		brought[i] = float32(min(most*without(v[f], float64(brought[i])*most), mostNoise))
 		h.next += brought[i]
 	}
 }
 
 // without returns the variance that is left after precision told is removed.
-func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
+func without(v, told float64) float64 {
+	left := 1 - v*told
+	if left < 1e-9 {
+		left = 1e-9
+	}
+	return v / left
+}
 
 // A scaling finds by which factors variances are wrong, for flows of similar size
 // and for D. Each cell is some distance from what the other cells say of its
