@@ -66,9 +66,7 @@ type Flow struct {
 	Key  hashing.Flow
 	Size int // packets
 
-	// Mean and StdDev are the truth over all its packets: mean and population
-	// deviation, in ns.
-	Mean, StdDev float64
+	Mean float64 // the truth over all its packets, ns
 
 	Start, Gap         float64 // of its packets, seconds
 	fast, slow, slowly float64 // modes in ns, and the fraction of the slow one
@@ -120,7 +118,7 @@ func New(c Config) *Traffic {
 		for p := range f.Packets() {
 			delays.Add(float64(p.Delay))
 		}
-		f.Mean, f.StdDev = delays.Mean(), math.Sqrt(delays.PopulationVariance())
+		f.Mean = delays.Mean()
 		t.Packets += f.Size
 		total += f.Mean * float64(f.Size)
 	}

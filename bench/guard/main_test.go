@@ -44,8 +44,8 @@ func TestGuardBites(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	measured := func(runs ...map[string]ratio) func(string, bool) (map[string]ratio, error) {
-		return func(string, bool) (map[string]ratio, error) {
+	measured := func(runs ...map[string]ratio) func(bool) (map[string]ratio, error) {
+		return func(bool) (map[string]ratio, error) {
 			got := runs[0]
 			if len(runs) > 1 {
 				runs = runs[1:]

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bufio"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func NewReader(src io.Reader) (*Reader, error) {
 	}
 	src = raw
 	if string(magic) == "\x1f\x8b" {
-		if src, err = newUnzip(raw); err != nil {
+		if src, err = gzip.NewReader(raw); err != nil {
 			return nil, fmt.Errorf("gzip header: %w", early(err))
 		}
 	}
