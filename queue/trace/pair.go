@@ -56,8 +56,6 @@ type Pair struct {
 	sides [2]pairSide
 	link  hashing.LinkType // of the first packet
 	seen  bool             // link is set
-	lent  []byte           // the frame returned last
-	from  Side             // where it came from
 	err   error            // what ended the sequence, returned ever after
 }
 
@@ -79,8 +77,7 @@ func NewPair(in, out *Reader) *Pair {
 	return &Pair{sides: [2]pairSide{{reader: in}, {reader: out}}}
 }
 
-// Next returns the next packet and the side that saw it. Its Frame is valid
-// until the next call.
+// Next returns the next packet and the side that saw it.
 //
 // Packets come in the order of their times. At equal times ingress comes
 // first, so that no packet leaves before it has come, and packets of one
@@ -104,10 +101,6 @@ func (p *Pair) Next() (Side, Record, error) {
 	if p.err != nil {
 		return 0, Record{}, p.err
 	}
-	if p.lent != nil {
-		p.sides[p.from].window.giveBack(p.lent)
-		p.lent = nil
-	}
 	for i := range p.sides {
 		side := &p.sides[i]
 		for side.err == nil && !side.settled() {
@@ -130,7 +123,6 @@ func (p *Pair) Next() (Side, Record, error) {
 	side := &p.sides[from]
 	rec := side.window.take()
 	side.passed, side.returned = rec.Time, true
-	p.lent, p.from = rec.Frame, from
 	return from, rec, nil
 }
 

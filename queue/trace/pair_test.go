@@ -153,25 +153,6 @@ func TestPairLinkTypes(t *testing.T) {
 	}
 }
 
-func TestPairDoesNotAllocate(t *testing.T) {
-	times := make([]int64, 5000)
-	for i := range times {
-		times[i] = int64(i) * MaxBackstep / 100
-	}
-	p := NewPair(capture(t, 1, times...), capture(t, 1, times...))
-	next := func() {
-		if _, _, err := p.Next(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range len(times) / 2 {
-		next() // until it holds as much as it ever will
-	}
-	if allocs := testing.AllocsPerRun(len(times), next); allocs != 0 {
-		t.Errorf("%v allocations a packet", allocs)
-	}
-}
-
 // A capture that breaks off costs no packet that both captures have, wherever
 // it does, and whichever it is.
 func TestPairBroken(t *testing.T) {

@@ -1,6 +1,10 @@
 package trace
 
-import "github.com/hoplag/hoplag/internal/heap"
+import (
+	"bytes"
+
+	"github.com/hoplag/hoplag/internal/heap"
+)
 
 // Limits of a window, of packets and of their bytes. Without them, constant
 // times or frames of 256 KiB could take any amount of memory. 10^6 packets in
@@ -8,7 +12,6 @@ import "github.com/hoplag/hoplag/internal/heap"
 const (
 	maxHeld      = 1 << 20
 	maxHeldBytes = 128 << 20
-	maxSpareSize = 4 << 10 // of a buffer kept for another frame
 )
 
 // A window holds packets and returns them in the order of their times, and
@@ -16,8 +19,7 @@ const (
 type window struct {
 	heap  heap.Heap[held]
 	added uint64
-	bytes int      // of the buffers of frames, including spare ones
-	spare [][]byte // for reuse
+	bytes int // of frames
 }
 
 // held is a packet with its place.
@@ -39,27 +41,17 @@ func (w *window) full() bool { return len(w.heap) >= maxHeld || w.bytes >= maxHe
 // first returns the earliest packet of a window that is not empty.
 func (w *window) first() *Record { return &w.heap[0].Record }
 
-// take removes the earliest packet and returns it. Give its Frame back.
-func (w *window) take() Record { return w.heap.Pop().Record }
+// take removes the earliest packet and returns it.
+func (w *window) take() Record {
+	rec := w.heap.Pop().Record
+	w.bytes -= len(rec.Frame)
+	return rec
+}
 
 // add inserts a packet. It copies the frame.
 func (w *window) add(rec Record) {
-	var frame []byte
-	if last := len(w.spare) - 1; last >= 0 {
-		frame, w.spare = w.spare[last], w.spare[:last]
-		w.bytes -= cap(frame)
-	}
-	rec.Frame = append(frame[:0], rec.Frame...)
-	w.bytes += cap(rec.Frame)
+	rec.Frame = bytes.Clone(rec.Frame)
+	w.bytes += len(rec.Frame)
 	w.heap.Push(held{rec, w.added})
 	w.added++
-}
-
-// giveBack takes a frame that is no longer needed.
-func (w *window) giveBack(frame []byte) {
-	if cap(frame) <= maxSpareSize {
-		w.spare = append(w.spare, frame)
-		return
-	}
-	w.bytes -= cap(frame)
 }
