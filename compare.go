@@ -230,14 +230,21 @@ func (c *comparison) release() Report {
 	r := h.Report
 	r.Begins = h.after < c.since+c.begins()
 	c.held = append(c.held[:0], c.held[1:]...)
+	guessed := !c.meeting.asks && !c.config.ClocksAgree // when records come tells which cuts belong together
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
-		c.ways[d].told = h.ways[d]
-		*into = c.ways[d].tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
+		w, was := c.ways[d], c.ways[d].told
+		w.told = h.ways[d]
+		*into = w.tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
-		} else if errors.Is(into.Err, ErrUnlike) && !c.meeting.asks && !c.config.ClocksAgree {
-			into.Err = fmt.Errorf("%w; or records of one point come later than the other's (see Pair)", into.Err)
+		} else if errors.Is(into.Err, ErrUnlike) && guessed {
+			into.Err = fmt.Errorf("%w; or %w", into.Err, errApart)
+		} else if was.least < -aligned && was.added-was.lag != w.told.added-w.told.lag {
+			into.Err = cmp.Or(into.Err, errApart)
 		}
+	}
+	if a, b := &r.Forth.Err, &r.Back.Err; guessed && (errors.Is(*a, ErrClocks) || errors.Is(*b, ErrClocks)) {
+		*a, *b = cmp.Or(*a, errApart), cmp.Or(*b, errApart)
 	}
 	c.clocks.apply(&r, c.ways, h.of)
 	for _, w := range c.ways {
@@ -249,6 +256,9 @@ func (c *comparison) release() Report {
 	}
 	return r
 }
+
+// errApart says that cuts were compared that do not belong together.
+var errApart = fmt.Errorf("%w, or records of one point come later than the other's (see Pair)", ErrClocks)
 
 // A way compares the counters of one direction. It holds nothing until something passes.
 type way struct {

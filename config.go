@@ -111,7 +111,7 @@ type Config struct {
 
 	// Remember is how many of the messages that it sent a followed point remembers, in
 	// 16 bytes each, so that reports can name what was lost ([Delay.Missing]): up to
-	// 2^26, 0 for those of three reports but no more than 65,536, or -1 for none.
+	// 2^26, 0 for those of four reports but no more than 65,536, or -1 for none.
 	Remember int
 
 	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.

@@ -1,7 +1,6 @@
 package hoplag
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"runtime"
@@ -109,33 +108,6 @@ func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing
 		h.log.append(entry{time: t, packet: p, flow: flow})
 	}
 	d.pool.Put(h)
-}
-
-// Stream returns a writer for the bytes of a stream that both points see, such
-// as a TCP connection. Write to it what passes, in pieces of any size: every so many
-// bytes, at least 1, are a message whose id is the name of the stream and a number. What
-// is left at the end is not counted. The name must be the same at both points and used
-// once, such as the addresses of a [net.Conn] between them. The writer is for one
-// goroutine, and its errors are always nil.
-func (d *Direction) Stream(name string, every int) io.Writer {
-	return &stream{direction: d, every: max(1, every), id: append([]byte(name), make([]byte, 8)...)}
-}
-
-type stream struct {
-	direction   *Direction
-	every, part int // length of a piece, and how much of the present one has passed
-	piece       uint64
-	id          []byte // the name, then in the last 8 bytes the number of the piece
-}
-
-// Write counts bytes, and reports each piece that is whole.
-func (s *stream) Write(b []byte) (int, error) {
-	for s.part += len(b); s.part >= s.every; s.part -= s.every {
-		s.piece++
-		binary.BigEndian.PutUint64(s.id[len(s.id)-8:], s.piece)
-		s.direction.Passed(s.id)
-	}
-	return len(b), nil
 }
 
 // Atomic additions to shared cells cost 50 ns each once two processors want

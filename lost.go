@@ -81,7 +81,7 @@ func (c *Config) trace(cell int, digest uint32) (t Trace) {
 // it is first asked, the second one, which sends back, when it follows.
 const (
 	defaultRemember = 1 << 16 // messages: 1 MiB
-	rememberReports = 3       // as many intervals at most, by default
+	rememberReports = 4       // as many intervals at most, by default: a report waits for three, and is asked about then
 
 	// mostMissing is how many messages a report names.
 	mostMissing = 4096
@@ -273,7 +273,8 @@ func (w *way) patience() float64 { return float64(w.total.Settling()) * float64(
 func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 	before, cut := w.total.Before(), float64(w.config.Cut) // cuts of two points are apart by up to two
 	usual := float64(r.Received-r.Extra) * w.patience() / length
-	if before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) || float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
+	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) ||
+		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
 		d.Err = fmt.Errorf("%w: more packets were on their way when the session began, or slower ones, than since", estimate.ErrNoSamples)
 		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
 		return
@@ -312,7 +313,10 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	came := float64(seen + more)
 	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
 	if fresh {
-		w.hidden = max(0, w.hidden+float64(r.Lost)-came)
+		if w.toldBegun(r) {
+			d.Lost = r.Lost
+		}
+		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came)
 	} else {
 		untold := math.Floor(min(w.hidden, came))
 		w.hidden = 0.99 * (w.hidden - untold)
@@ -322,6 +326,13 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	d.Extra = min(w.extra, d.Received)
 	w.extra -= d.Extra
 	d.Sent = d.Received + d.Lost - d.Extra
+}
+
+// toldBegun reports whether the losses of a report are known in which a session begins: none seems lost that came before
+// the receiver's cuts began, or was counted late, and hardly a packet on its way then came to a cell that lost one.
+func (w *way) toldBegun(r *lda.Result) bool {
+	cells := float64(w.config.Cells.Banks[0].Rows)
+	return (w.config.ClocksAgree || w.fastest.known && w.fastest.key >= 0) && len(w.tardy) == 0 && float64(r.Extra)*float64(r.Lost) < cells
 }
 
 // distribute fills in quantiles, the greatest delay and the histogram.
@@ -391,7 +402,7 @@ func (f *follower) which(ctx context.Context, direction int, trails []areas.Trai
 		names, _ = p.recall.find(p.Back, trails, p.clock.elapsed()) // or none
 		return trails, names
 	}
-	if p.number(p.clock.now()) > f.compare.due()+f.compare.cuts {
+	if p.number(p.clock.now()) > max(f.compare.due(), f.compare.since+learning)+f.compare.cuts {
 		return nil, names // exchanges are so slow that reports are late
 	}
 	unit := int64(p.config.Cut)

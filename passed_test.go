@@ -121,26 +121,6 @@ func logged(t *testing.T, p *Point) (packets []hashing.Packet) {
 	return packets
 }
 
-// TestStream: in whatever pieces the bytes of a stream pass, they are the same messages. Those of
-// another stream are others.
-func TestStream(t *testing.T) {
-	var all [3][]hashing.Packet
-	for i, size := range []int{1, 700, 100} {
-		p, err := NewPoint(Config{Key: testKey, Cut: time.Hour})
-		must0(t, err)
-		stream := p.Stream([]string{"one", "one", "other"}[i], 300)
-		for range 21_000 / size {
-			stream.Write(make([]byte, size))
-		}
-		all[i] = logged(t, p)
-		p.Close()
-	}
-	one, again, other := all[0], all[1], all[2]
-	if len(one) != 70 || !slices.Equal(one, again) || len(other) != len(one) || slices.Equal(one, other) {
-		t.Errorf("%d, %d and %d messages", len(one), len(again), len(other))
-	}
-}
-
 func TestPassedAllocatesNothing(t *testing.T) {
 	p, err := NewPoint(Config{Key: testKey, Cut: time.Hour})
 	must0(t, err)

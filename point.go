@@ -72,16 +72,16 @@ func NewPoint(c Config) (*Point, error) {
 }
 
 // Close stops the point. It no longer counts what passes, and followers learn nothing
-// more.
+// more, but [Point.Records] yields what passed since the latest cut.
 func (p *Point) Close() error {
+	p.cutting.Lock()
+	defer p.cutting.Unlock()
 	p.shut()
 	p.mu.Lock()
 	p.timer.Stop()
 	p.mu.Unlock()
-	p.cutting.Lock()
-	defer p.cutting.Unlock()
+	p.cut() // the keeper sees what is in the logs
 	for _, d := range p.directions() {
-		d.drop(p.current) // the keeper sees what is in the logs
 		if k := d.kept.Swap(nil); k != nil {
 			k.close()
 		}
@@ -185,7 +185,7 @@ func (p *Point) cut() {
 		return
 	}
 	now, ended := p.clock.now(), p.current
-	if now < p.end() {
+	if now < p.end() && p.open.Err() == nil {
 		return // the timer was early
 	}
 	var total [2]*tally

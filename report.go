@@ -44,10 +44,10 @@ type Report struct {
 	Clock     Clock     // of the first point, as the second one's clock sees it
 
 	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets still came that were on
-	// their way then: it was started, its clock was set, or it was unreachable for longer than its Config.History. Lost and
-	// Extra are unknown, and 0: what is lost until a cut after the report is not told. Packets on their way when it began
-	// are in Received, but not in the mean; its intervals hold them if they took no longer than packets do since, and
-	// where they are seen to have been slower, or more, there is no mean.
+	// their way then: it was started, its clock was set, a record of it is missing, or it was unreachable for longer than
+	// its Config.History. Extra is unknown, and 0, and so is Lost where what was on its way may hide losses. Packets on
+	// their way when it began are in Received, but not in the mean; its intervals hold them if they took no longer than
+	// packets do since, and where they are seen to have been slower, or more, there is no mean.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the first
@@ -169,7 +169,7 @@ type Clock struct {
 //	a → b  5.021 ms (5.018 ms to 5.024 ms), p99 9.714 ms, sent 1000, lost 10 (1.00 %)
 //
 // The mean is followed by the interval that holds it in 95 of 100 reports. A report
-// that Begins says "received 990, loss not known yet" in place of the loss.
+// that Begins may say "received 990, loss not known yet" in place of the loss.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s → %s  %s", name(r.From), name(r.To), r.Forth.text(r.Begins))
@@ -196,7 +196,7 @@ func (d Delay) String() string { return d.text(false) }
 // measured reports whether anything is known: a zero Delay is of nothing.
 func (d *Delay) measured() bool { return d.Err != nil || d.Sent+d.Received > 0 }
 
-// text formats the delay. Where a point began anew it is not known what was lost.
+// text formats the delay. Where a point began anew it may not be known what was lost.
 func (d *Delay) text(begins bool) string {
 	var b strings.Builder
 	switch i := d.MeanInterval95; {
@@ -212,7 +212,7 @@ func (d *Delay) text(begins bool) string {
 	if q, ok := d.Quantile(0.99); ok && d.Err == nil {
 		fmt.Fprintf(&b, ", p99 %s", Format(float64(q)))
 	}
-	if begins && d.Received > 0 {
+	if begins && d.Received > 0 && d.Lost == 0 {
 		fmt.Fprintf(&b, ", received %d, loss not known yet", d.Received)
 	} else if d.Sent+d.Received > 0 {
 		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*d.Loss())

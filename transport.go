@@ -201,7 +201,7 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 		latest := p.history.latest()
 		at, name := position{latest.session, latest.through}, randomNumber()
 		p.mu.Unlock()
-		for {
+		for open := true; ; {
 			p.mu.Lock()
 			if p.waiting == nil {
 				p.waiting = make(chan struct{})
@@ -216,11 +216,16 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 					return
 				}
 			}
+			if !open {
+				return
+			}
 			select {
 			case <-ctx.Done():
 				return
 			case <-p.open.Done():
-				return
+				p.cutting.Lock() // until the last cut is made
+				p.cutting.Unlock()
+				open = false
 			case <-waiting:
 			}
 		}

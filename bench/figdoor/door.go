@@ -1,3 +1,10 @@
+// Package figdoor runs the front door in virtual time, in combinations of clocks,
+// paths, rates, losses and faults, and holds each report to the truth.
+//
+// Virtual time is that of testing/synctest, so the experiment runs the package's own
+// test, with settings that it draws, and reads the outcomes:
+//
+//	go test -v -run TestDoor ./bench/figdoor -args -outcomes -settings FILE
 package figdoor
 
 import (
@@ -20,6 +27,9 @@ var door = experiment.Experiment{
 		"leave it.",
 	Weight: 150, Quick: 8, Measure: measureDoor,
 }
+
+// Experiments returns the experiments on the front door.
+func Experiments() []experiment.Experiment { return experiment.In("The front door", door) }
 
 // draw returns settings in which every factor is drawn by itself.
 func draw(random *rand.Rand, n, seconds int) (all []setting) {
@@ -69,12 +79,14 @@ func measureDoor(run *experiment.Run) {
 	soaked := all[len(settings)]
 	all = all[:len(settings)]
 	table := run.Table("Reports by what they were of", "", "reports", "idle", "silent", "refused", "with a mean", "without an upper end",
-		"outside the interval", "certainly wrong", "half width over mean", "half width over error", "lost: said, true")
-	row := func(name string, of func(s setting) bool) total {
+		"outside the interval", "certainly wrong", "half width over mean", "half width over error", "of sampling",
+		"of the clock", "the clock's over what is assumed", "lost: said, true")
+	row := func(name string, of func(s setting) bool) outcome {
 		t := sum(all, of)
-		table.Row(name, t.reports, t.idle, t.silent, t.refused, t.answered, t.unbounded,
-			fmt.Sprintf("%d (%s)", t.missed, experiment.Percent(float64(t.missed)/float64(max(t.answered, 1)))), t.wrong,
-			experiment.Percent(t.relative), experiment.Number(t.sharp), experiment.Percent(t.said)+", "+experiment.Percent(t.lost))
+		table.Row(name, t.Reports, t.Idle, t.Silent, t.Refused, t.Answered, t.Unbounded,
+			fmt.Sprintf("%d (%s)", t.Missed, percent(uint64(t.Missed), uint64(t.Answered))), t.Wrong, experiment.Percent(median(t.Relative)),
+			experiment.Number(t.Whole.sharp()), experiment.Number(t.Sampled.sharp()), experiment.Number(t.Clock.sharp()),
+			experiment.Number(median(t.Assumed)), percent(t.SaidLost, t.SaidSent)+", "+percent(t.Lost, t.Sent))
 		return t
 	}
 	whole := row("all", func(setting) bool { return true })
@@ -82,7 +94,7 @@ func measureDoor(run *experiment.Run) {
 	level := func(factor string, values []string, of func(s setting) string) {
 		for _, v := range values {
 			t := row(factor+" "+v, func(s setting) bool { return of(s) == v })
-			worst = max(worst, float64(t.missed)/float64(max(t.answered, 1)))
+			worst = max(worst, float64(t.Missed)/float64(max(t.Answered, 1)))
 		}
 	}
 	level("ways:", ways, func(s setting) string { return s.Ways })
@@ -100,46 +112,46 @@ func measureDoor(run *experiment.Run) {
 		"Delays are 5 ms and exponential of 5 ms more, each way, or what the path says; " +
 		"\"apart\" is by how much the least delays of both ways differ. Clocks are the first point's, as the second one sees it; \"agree\" is " +
 		"Config.ClocksAgree. Where they are not said to agree, half of the shortest round trip is the asymmetry that is assumed, but for the " +
-		"path that is 20 ms apart, where the Config says so. The truth is the mean delay of the messages received in a report's time.")
+		"path that is 20 ms apart, where the Config says so; one way only, all of the shortest exchange. What sampling adds to a half " +
+		"width, and the clock, are beside the errors of a mean by the true clock, and of the clock. The truth is the mean delay of the " +
+		"messages received in a report's time.")
 	note := "On a busy host every other goroutine waits 50 ms on average between reading the clock and counting, and reports are read late. " +
 		"%d s of 2,000 messages a second there, of which %s are lost: %d reports, which say %s in all, %d of them beyond chance " +
 		"(4 deviations); %d of %d means outside their interval."
-	run.Note(fmt.Sprintf(note, soak.Length, experiment.Percent(float64(soaked.Lost)/float64(soaked.Sent)), soaked.Reports,
-		experiment.Percent(float64(soaked.SaidLost)/float64(soaked.SaidSent)), soaked.Unlike, soaked.Missed, soaked.Answered))
+	run.Note(fmt.Sprintf(note, soak.Length, percent(soaked.Lost, soaked.Sent), soaked.Reports,
+		percent(soaked.SaidLost, soaked.SaidSent), soaked.Unlike, soaked.Missed, soaked.Answered))
 	if run.Quick {
 		return
 	}
 	run.Within("reports of a busy host whose loss is beyond chance", "none", float64(soaked.Unlike), 0, 0)
-	run.Within("share of reports outside their interval, all", "at most 5 %", float64(whole.missed)/float64(whole.answered), 0.05, 0)
+	run.Within("share of reports outside their interval, all", "at most 5 %", float64(whole.Missed)/float64(whole.Answered), 0.05, 0)
 	run.Within("the same, the worst level of any factor", "at most 5 %", worst, 0.05, 0)
-	run.Keeps("half width over error or 1 ns, clocks that agree, no fault", "at most 12", experiment.Number(agree.sharp), agree.sharp <= 12)
+	agreed, sampled, assumed := agree.Whole.sharp(), whole.Sampled.sharp(), median(whole.Assumed)
+	run.Keeps("half width over error or 1 ns, clocks that agree, no fault", "at most 12", experiment.Number(agreed), agreed <= 12)
+	run.Keeps("the same of what sampling adds, all", "at most 12", experiment.Number(sampled), sampled <= 12)
+	run.Keeps("half width of the clock over what the assumed asymmetry leaves", "at most 1.1", experiment.Number(assumed), assumed <= 1.1)
 }
 
-// A total is outcomes added up.
-type total struct {
-	reports, idle, silent, refused, answered, unbounded, missed, wrong int
-	relative, sharp, said, lost                                        float64
-}
-
-func sum(all []outcome, of func(setting) bool) (t total) {
-	var halves, errors, relative []float64
-	var saidLost, saidSent, lost, sent uint64
+// sum adds outcomes up.
+func sum(all []outcome, of func(setting) bool) (t outcome) {
 	for _, o := range all {
 		if !of(o.Setting) {
 			continue
 		}
-		t.reports += o.Reports
-		t.idle += o.Idle
-		t.silent += o.Silent
-		t.refused += o.Refused
-		t.answered += o.Answered
-		t.unbounded += o.Unbounded
-		t.missed += o.Missed
-		t.wrong += o.Wrong
-		saidLost, saidSent, lost, sent = saidLost+o.SaidLost, saidSent+o.SaidSent, lost+o.Lost, sent+o.Sent
-		halves, errors, relative = append(halves, o.Half...), append(errors, o.Error...), append(relative, o.Relative...)
+		t.Reports += o.Reports
+		t.Idle += o.Idle
+		t.Silent += o.Silent
+		t.Refused += o.Refused
+		t.Answered += o.Answered
+		t.Unbounded += o.Unbounded
+		t.Missed += o.Missed
+		t.Wrong += o.Wrong
+		t.SaidLost, t.SaidSent, t.Lost, t.Sent = t.SaidLost+o.SaidLost, t.SaidSent+o.SaidSent, t.Lost+o.Lost, t.Sent+o.Sent
+		t.Whole, t.Sampled, t.Clock = append(t.Whole, o.Whole...), append(t.Sampled, o.Sampled...), append(t.Clock, o.Clock...)
+		t.Relative, t.Assumed = append(t.Relative, o.Relative...), append(t.Assumed, o.Assumed...)
 	}
-	t.said, t.lost = float64(saidLost)/float64(max(saidSent, 1)), float64(lost)/float64(max(sent, 1))
-	t.relative, t.sharp = median(relative), median(halves)/max(median(errors), 1)
 	return t
 }
+
+// percent is a share of so many, or of none.
+func percent(n, of uint64) string { return experiment.Percent(float64(n) / float64(max(of, 1))) }

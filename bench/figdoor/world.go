@@ -42,13 +42,24 @@ var (
 // An outcome is what the reports of a setting say, against the truth.
 type outcome struct {
 	Setting                            setting
-	Reports, Idle, Silent, Refused     int // of both ways
-	Answered, Unbounded, Missed, Wrong int // with a mean; of these, without an upper end; the truth outside; the certain interval wrong
-	Error, Half                        []float64
-	Relative                           []float64 // half widths over the mean
+	Reports, Idle, Silent, Refused     int       // of both ways
+	Answered, Unbounded, Missed, Wrong int       // with a mean; of these, without an upper end; the truth outside; the certain interval wrong
+	Whole, Sampled, Clock              widths    // of means, and what sampling adds to these, and the clock
+	Relative, Assumed                  []float64 // half widths over the mean, and the clock's over what the assumed asymmetry leaves
 	SaidLost, Lost, SaidSent, Sent     uint64
-	Unlike                             int            // reports whose loss is beyond chance, where losses are even
-	Why                                map[string]int // of refusals
+	Unlike                             int // reports whose loss is beyond chance, where losses are even
+}
+
+// widths are half widths, and how far what they are of is off.
+type widths [][2]float64
+
+// sharp is the median width over the median error, or over 1 ns if that is more.
+func (w widths) sharp() float64 {
+	var all [2][]float64
+	for _, x := range w {
+		all[0], all[1] = append(all[0], x[0]), append(all[1], math.Abs(x[1]))
+	}
+	return median(all[0]) / max(median(all[1]), 1)
 }
 
 // A clock is a machine's.
@@ -109,20 +120,8 @@ func newWorld(s setting) *world {
 	w := &world{setting: s, random: rand.New(rand.NewPCG(s.Seed, 77)), began: time.Now().Round(0), far: &clock{since: time.Now().Round(0)}}
 	w.near = &clock{since: w.began}
 	w.config = hoplag.Config{Key: hoplag.NewKey("a key of an experiment"), ClocksAgree: s.Clock == "agree"}
-	switch s.Clock {
-	case "1 ms":
-		w.far.ahead.Store(1e6)
-	case "1 s":
-		w.far.ahead.Store(1e9)
-	case "1 day":
-		w.far.ahead.Store(86_400e9)
-	case "50 ppm":
-		w.far.rate = 50e-6
-	case "500 ppm":
-		w.far.rate = 500e-6
-	case "2000 ppm":
-		w.far.rate = 2e-3
-	}
+	w.far.ahead.Store(map[string]int64{"1 ms": 1e6, "1 s": 1e9, "1 day": 86_400e9}[s.Clock])
+	w.far.rate = map[string]float64{"50 ppm": 50e-6, "500 ppm": 500e-6, "2000 ppm": 2e-3}[s.Clock]
 	if s.Path == "20 ms" { // five times as long one way: more than is assumed unless it is said
 		w.config.Asymmetry = 20 * time.Millisecond
 	}
@@ -194,10 +193,7 @@ func (w *world) traffic(ctx context.Context) {
 		w.pass(&p)
 		if p.far {
 			w.mu.Lock()
-			i := 0
-			if p.back {
-				i = 1
-			}
+			i := map[bool]int{true: 1}[p.back]
 			w.arrived[i] = append(w.arrived[i], arrival{p.at, float64(p.at.Sub(p.sent))})
 			w.mu.Unlock()
 			continue
@@ -234,14 +230,11 @@ func (w *world) pass(p *passage) {
 // exchange carries a request to the first point.
 func (w *world) exchange(random *rand.Rand) hoplag.Exchange {
 	wait := func(ctx context.Context, d time.Duration) error {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-			return nil
+		case <-time.After(d):
 		}
+		return ctx.Err()
 	}
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		there, home := least+time.Duration(random.ExpFloat64()*1e6), least+time.Duration(random.ExpFloat64()*3e6)
@@ -319,7 +312,7 @@ func run(s setting) outcome {
 
 // judge holds reports to the truth.
 func (w *world) judge(reports []hoplag.Report) outcome {
-	o := outcome{Setting: w.setting, Lost: w.lost, Sent: w.sent, Why: map[string]int{}}
+	o := outcome{Setting: w.setting, Lost: w.lost, Sent: w.sent}
 	for i := range w.arrived {
 		slices.SortFunc(w.arrived[i], func(a, b arrival) int { return a.at.Compare(b.at) })
 	}
@@ -329,7 +322,7 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 				continue
 			}
 			o.Reports++
-			if !r.Begins { // there, Lost is not known
+			if !r.Begins || d.Lost > 0 { // else it may not be known
 				o.SaidLost, o.SaidSent = o.SaidLost+d.Lost, o.SaidSent+d.Sent
 				if share, ok := even[w.Loss]; ok {
 					expected := share * float64(d.Sent)
@@ -345,10 +338,8 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 			if errors.Is(d.Err, hoplag.ErrIdle) {
 				o.Idle++
 				continue
-			}
-			if d.Err != nil {
+			} else if d.Err != nil {
 				o.Refused++
-				o.Why[d.Err.Error()]++
 				continue
 			}
 			truths := w.truth(i, &r, int(d.Received))
@@ -365,15 +356,33 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 			}
 			if !d.MeanInterval95.Bounded() {
 				o.Unbounded++
-				o.Why["without an end: "+r.Clock.Why]++
 				continue
 			}
 			half := (d.MeanInterval95.High - d.MeanInterval95.Low) / 2
-			o.Half, o.Error = append(o.Half, half), append(o.Error, max(d.Mean-truth, truth-d.Mean))
+			o.Whole = append(o.Whole, [2]float64{half, d.Mean - truth})
 			o.Relative = append(o.Relative, half/truth)
+			w.apart(&o, &r, half, (d.Mean-truth)*float64(1-2*i)) // the clock's offset has the other sign on the way back
 		}
 	}
 	return o
+}
+
+// apart tells what of a half width sampling adds, and what the clock does: also by what it drifts up to a report's ends.
+func (w *world) apart(o *outcome, r *hoplag.Report, half, off float64) {
+	k, middle := &r.Clock, r.Start.Add(r.Length/2)
+	switch {
+	case k.Agree:
+		o.Sampled = append(o.Sampled, [2]float64{half, off})
+	case k.Known && w.setting.Clock != "step":
+		owed := (k.Likely.High-k.Likely.Low)/2 + math.Abs(k.Drift)*float64(r.Length)/2
+		ahead := k.Offset - float64(w.far.ahead.Load()) - w.far.rate*float64(middle.Sub(w.began))
+		assumed := cmp.Or(float64(w.config.Asymmetry), k.RoundTrip/2) / 2
+		if w.Ways == "one" { // exchanges, whose ways may differ by all that they take
+			assumed = k.RoundTrip / 2
+		}
+		o.Sampled = append(o.Sampled, [2]float64{max(0, half-owed), off - ahead})
+		o.Clock, o.Assumed = append(o.Clock, [2]float64{owed, ahead}), append(o.Assumed, owed/assumed)
+	}
 }
 
 // truth is the mean delay of what arrived in a report's time, by the second point's
