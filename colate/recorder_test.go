@@ -8,7 +8,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/compiler"
 )
 
 // configs are the shapes a recorder can have, small.
@@ -208,9 +207,4 @@ func TestRecorderAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { buffer, _ = r.AppendBinary(buffer[:0]) }); n > 1 {
 		t.Errorf("%v allocations to encode, want one for a block", n)
 	}
-}
-
-// What Update calls for every packet is inlined, and so is Due.
-func TestInlining(t *testing.T) {
-	compiler.Look(t).WantInlined(t, "(*Recorder).place", "(*Recorder).Due")
 }

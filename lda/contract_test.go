@@ -4,13 +4,11 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/compiler"
 )
 
 func TestConfigSaysWhatIsWrong(t *testing.T) {
@@ -161,23 +159,6 @@ func TestAccumulatorAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(20, second); n != 0 || failed != nil {
 		t.Errorf("%v allocations, %v", n, failed)
-	}
-}
-
-// A call costs as much as the rest of Update, and a second bounds check would
-// be in its loop.
-func TestUpdateIsInlined(t *testing.T) {
-	if strconv.IntSize < 64 {
-		t.Skip("a hash takes two registers, and its operations are calls")
-	}
-	notes := compiler.Look(t)
-	notes.WantInlined(t, "(*Aggregator).Update")
-	// The index of the cell depends on the hash; that of the span cannot be
-	// out of bounds.
-	for _, name := range []string{"Update", "UpdateBatch"} {
-		if checks := notes.BoundsChecks(t, "aggregator.go", name); len(checks) != 1 {
-			t.Errorf("%s has bounds checks %+v, want one", name, checks)
-		}
 	}
 }
 

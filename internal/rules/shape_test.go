@@ -112,7 +112,7 @@ var sizes = map[string][2]int{
 	"rli":            {2900, 2722},
 	"hashing":        {1650, 2400},
 	"queue":          {2812, 2865},
-	"internal":       {1495, 2241},
+	"internal":       {1423, 2320},
 	"examples":       {5956, 4496},
 	"bench":          {9690, 3264},
 }

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/compiler"
 	"github.com/hoplag/hoplag/internal/session"
 	"github.com/hoplag/hoplag/internal/wire"
 	"github.com/hoplag/hoplag/lda"
@@ -282,14 +280,6 @@ func sealed(data []byte) []byte {
 		return data
 	}
 	return wire.Seal(bytes.Clone(data[:len(data)-4]), 0)
-}
-
-// The way of a packet to its cell is not behind a call.
-func TestUpdateIsInlined(t *testing.T) {
-	if strconv.IntSize < 64 {
-		t.Skip("a hash takes two registers, and its operations are calls")
-	}
-	compiler.Look(t).WantInlined(t, "(*Sender).Update", "(*Receiver).Update")
 }
 
 // Parts that overtake their interval's Start by several intervals are held back, beside a
