@@ -265,6 +265,11 @@ func (l *crossed) missed() float64 {
 	return l.farther() + all.most(l.packets)
 }
 
+// oftener reports whether a flow's packets come late oftener than all, beyond chance.
+func (l *crossed) oftener(all *crossed) bool {
+	return l.rises.n > all.rises.n/max(all.packets, 1)*l.packets+2*math.Sqrt(l.rises.squares)
+}
+
 // farther returns what the packets add that were sent before the table.
 func (l *crossed) farther() float64 { return l.far.most(l.clean) }
 

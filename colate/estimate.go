@@ -145,7 +145,10 @@ func (a *accumulator) estimate(i int, r *Result) error {
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
 	e.learn()
-	r.hidden = max(a.common.late.missed(), own.late.missed())
+	r.hidden = max(a.common.late.missed(), own.late.farther())
+	if own.late.oftener(&a.common.late) {
+		r.hidden = max(r.hidden, own.late.missed())
+	}
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
