@@ -72,9 +72,8 @@ func (s *sampling) put(samples []sample, blocks int, down, live bool) {
 		return
 	}
 	block := sampleBlock(s.flows[0].key, blocks)
-	from, to := firstKey(block, blocks), firstKey(block+1, blocks)
 	for _, x := range samples {
-		if key := uint64(x.flow); key >= from && key < to || s.find(x.flow) != nil {
+		if sampleBlock(x.flow, blocks) == block || s.find(x.flow) != nil {
 			s.open = append(s.open, passing{x, down, live})
 		}
 	}
