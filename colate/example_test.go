@@ -96,5 +96,5 @@ func ExamplePlan() {
 		panic(err)
 	}
 	fmt.Printf("%d counters: %.1f bits a packet\n", config.Counters, bits)
-	// Output: 312580 counters: 5.3 bits a packet
+	// Output: 306845 counters: 5.3 bits a packet
 }

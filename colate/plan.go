@@ -75,9 +75,6 @@ func (c *Config) epochBits(counters, packets float64) float64 {
 	// base leaves.
 	time := math.Log2(float64(c.Period)/c.unit()) + math.Log2(1+load)/2 + 0.8
 	count := math.Log2(1+load) + 1.5
-	if load > 4 {
-		count = math.Log2(load)/2 + 2.5 // its deviation is the root
-	}
 	perBlock := 8.0*blockOverhead + 16 + 4
 	return used*(float64(c.DigestBits)+min(time, float64(c.sumBits()))) + counters*count + math.Ceil(counters/blockCounters)*perBlock + 8*85
 }
