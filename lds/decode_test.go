@@ -258,4 +258,10 @@ func TestKnownPacketsStay(t *testing.T) {
 	if err != nil || r.Packets[0] != 75 || math.Abs(r.Packets[1]-25) > 0.5 {
 		t.Errorf("%v, %v; want 75 and 25 packets", r.Packets, err)
 	}
+	c.Rows, c.Columns, c.Rates = 1, 20, [MaxRows]float64{1} // nothing shows how far means are off
+	up, down := fill(t, c, packets(76, 300, 20))
+	r, err = Decode(t.Context(), up, down, list, joint.Options{})
+	if read, fail := Estimate(up, down, flows[0]); err != nil || fail != nil || read.MeanInterval(0.95).Bounded() || r.StdDev != nil {
+		t.Errorf("%+v, %v, %+v, %v", read, fail, r, err)
+	}
 }

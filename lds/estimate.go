@@ -23,8 +23,8 @@ type Result struct {
 	DegreesOfFreedom uint64
 
 	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is
-	// +Inf if cells do not reveal it, and as small as rounding only if equal rows prove that
-	// the flow is alone in its cells.
+	// +Inf if cells do not reveal it, as where rows have only some dozens of columns, and as small
+	// as rounding only if equal rows prove that the flow is alone in its cells.
 	MeanError float64
 
 	// Late is by how much Mean may be greater because packets that count as lost may come

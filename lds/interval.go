@@ -202,7 +202,7 @@ func (o *others) quantile() float64 {
 		squares += c.weight * c.weight
 		mean += c.weight * sq(c.off)
 	}
-	if total == 0 {
+	if total == 0 || len(o.near(o.row)) < nearCells { // fewer in a row know too little of what others may bring
 		return math.Inf(1)
 	}
 	slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.off, b.off) })

@@ -48,14 +48,8 @@ func packets(seed uint64, n, flows int) []passed {
 	out := make([]passed, n)
 	for i := range out {
 		f := r.IntN(r.IntN(flows) + 1)
-		out[i] = passed{
-			flow:     hashing.Flow(hashing.Word(1, uint64(f))),
-			packet:   hashing.Packet(r.Uint64()),
-			sent:     r.Int64N(1e9),
-			delay:    1000 + r.Int64N(1e6),
-			weight:   1,
-			position: i,
-		}
+		out[i] = passed{flow: hashing.Flow(hashing.Word(1, uint64(f))), packet: hashing.Packet(r.Uint64()),
+			sent: r.Int64N(1e9), delay: 1000 + r.Int64N(1e6), weight: 1, position: i}
 	}
 	return out
 }
