@@ -11,8 +11,7 @@ type Empirical struct {
 	sorted []float64
 }
 
-// NewEmpirical takes over samples and sorts them in place. It drops those that
-// are not numbers and keeps infinities.
+// NewEmpirical takes over samples and sorts them in place. It drops those that are not numbers and keeps infinities.
 func NewEmpirical(samples []float64) Empirical {
 	samples = slices.DeleteFunc(samples, math.IsNaN)
 	slices.Sort(samples)
@@ -22,10 +21,8 @@ func NewEmpirical(samples []float64) Empirical {
 // N returns the number of samples.
 func (e Empirical) N() int { return len(e.sorted) }
 
-// Quantile returns the smallest sample that at least the fraction p of the
-// samples do not exceed: always one of the samples. p outside [0, 1] counts
-// as the nearer end. Without samples, or for p not a number, it returns
-// ErrNoSamples.
+// Quantile returns the smallest sample that at least the fraction p of the samples do not exceed: always one of the
+// samples. p outside [0, 1] counts as the nearer end. Without samples, or for p not a number, it returns ErrNoSamples.
 func (e Empirical) Quantile(p float64) (float64, error) {
 	n := len(e.sorted)
 	if n == 0 || math.IsNaN(p) {
@@ -37,11 +34,9 @@ func (e Empirical) Quantile(p float64) (float64, error) {
 	return e.sorted[int(min(max(rank, 1), float64(n)))-1], nil
 }
 
-// QuantileInterval returns a confidence interval of the p-quantile of the
-// distribution from which the samples were drawn independently. Its ends are
-// samples, whose ranks are binomial, so it holds for every distribution. If
-// there are too few samples for an end, that end is infinite. Bad arguments (p
-// or confidence outside (0, 1)) give the whole line.
+// QuantileInterval returns a confidence interval of the p-quantile of the distribution from which the samples were
+// drawn independently. Its ends are samples, whose ranks are binomial, so it holds for every distribution. If there are
+// too few samples for an end, that end is infinite. Bad arguments (p or confidence outside (0, 1)) give the whole line.
 func (e Empirical) QuantileInterval(p, confidence float64) Interval {
 	n := len(e.sorted)
 	if n == 0 || !between0And1(p) || !between0And1(confidence) {
@@ -58,18 +53,18 @@ func (e Empirical) QuantileInterval(p, confidence float64) Interval {
 	return i
 }
 
-// quantileRanks returns the greatest rank, from 0, whose order statistic
-// exceeds the p-quantile with probability at most tail, and the smallest rank,
-// up to n+1, whose order statistic is below it with probability at most tail.
-// The number of n samples at or below the quantile is binomial.
+// quantileRanks returns the greatest rank, from 0, whose order statistic exceeds the p-quantile with probability at
+// most tail, and the smallest rank, up to n+1, whose order statistic is below it with probability at most tail. The
+// number of n samples at or below the quantile is binomial.
 func quantileRanks(n int, p, tail float64) (low, high int) {
 	// The order statistic of rank k exceeds the quantile if fewer than k
 	// samples are at or below it: Pr = I(1−p; n−k+1, k).
-	low = searchLast(n, func(k int) bool {
+	off := NormalQuantile(tail) * math.Sqrt(float64(n)*p*(1-p))
+	low = searchLast(n, int(float64(n)*p+off), func(k int) bool {
 		_, above, _ := incompleteBeta(float64(k), float64(n-k+1), p, 1-p)
 		return above <= tail
 	})
-	high = n + 1 - searchLast(n, func(k int) bool {
+	high = n + 1 - searchLast(n, int(float64(n)*(1-p)+off), func(k int) bool {
 		// By symmetry, counting from the greatest sample.
 		_, below, _ := incompleteBeta(float64(k), float64(n-k+1), 1-p, p)
 		return below <= tail
@@ -78,9 +73,16 @@ func quantileRanks(n int, p, tail float64) (low, high int) {
 }
 
 // searchLast returns the greatest k in 1…n for which ok holds, or 0 if there
-// is none. If ok holds for k, it holds for all smaller k.
-func searchLast(n int, ok func(int) bool) int {
+// is none. If ok holds for k, it holds for all smaller k. It is soon found near a guess.
+func searchLast(n, guess int, ok func(int) bool) int {
 	low, high := 0, n+1
+	for at, step := min(max(guess, 1), n), 1; low < at && at < high; step *= 4 {
+		if ok(at) {
+			low, at = at, at+step
+		} else {
+			high, at = at, at-step
+		}
+	}
 	for high-low > 1 {
 		middle := low + (high-low)/2
 		if ok(middle) {
@@ -92,8 +94,7 @@ func searchLast(n int, ok func(int) bool) int {
 	return low
 }
 
-// CDF returns the fraction of the samples that are at most x, 0 without
-// samples.
+// CDF returns the fraction of the samples that are at most x, 0 without samples.
 func (e Empirical) CDF(x float64) float64 {
 	if len(e.sorted) == 0 {
 		return 0

@@ -191,11 +191,10 @@ func invert(excess func(x float64) (value, slope float64), guess, high float64) 
 		} else {
 			high = x
 		}
-		next := x - value/slope
-		if math.Abs(next-x) <= 1e-13*x {
+		step := value / slope
+		if x -= step; math.Abs(step) <= 1e-8*x { // Newton's next one would be of its square
 			break
 		}
-		x = next
 	}
 	return x
 }
