@@ -361,7 +361,7 @@ func (t *tally) merge(o *tally) {
 // addPart adds what passed in one direction, from a checked record.
 func (t *tally) addPart(p part) {
 	if p.packed != nil {
-		must(0, t.all.AddPacked(p.packed))
+		t.all.AddChecked(p.packed) // when the record came
 	}
 	if p.flows != nil {
 		t.flows.merge(p.flows)

@@ -263,8 +263,10 @@ func (m *meeting) start() bool {
 }
 
 func (m *meeting) each(f func(s *source)) {
-	for _, s := range slices.Concat(m.ends[first].shards, m.ends[second].shards) {
-		f(s)
+	for i := range m.ends {
+		for _, s := range m.ends[i].shards {
+			f(s)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"sync"
@@ -42,23 +43,25 @@ const (
 	tagSize       = 16
 )
 
-// ErrForged says that bytes were not signed with this point's Key, were changed
-// on the way, or answer another request.
+// ErrForged says that bytes were not signed with this point's Key, were changed on the way, or answer another request.
 var ErrForged = errors.New("not signed with this point's Key")
 
 // A sealer encodes and signs with a key, and checks and decodes.
 type sealer struct {
 	config   Config
 	identity uint64
-	key      []byte
+	macs     *sync.Pool // of hash.Hash
 }
 
 func newSealer(c Config) sealer {
-	return sealer{config: c, identity: c.identity(), key: c.derive("records")}
+	key := c.derive("records")
+	return sealer{c, c.identity(), &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
 func (s *sealer) tag(message []byte) []byte {
-	mac := hmac.New(sha256.New, s.key)
+	mac := s.macs.Get().(hash.Hash)
+	defer s.macs.Put(mac)
+	mac.Reset()
 	mac.Write(message)
 	return mac.Sum(nil)[:tagSize]
 }
@@ -107,8 +110,7 @@ func (s *sealer) seal(message []byte) []byte {
 // rooms are of *[]byte, where records are made.
 var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
-// record encodes what was counted in each direction in a cut. It is signed when it is
-// handed out.
+// record encodes what was counted in each direction in a cut. It is signed when it is handed out.
 func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 	room := rooms.Get().(*[]byte)
 	defer rooms.Put(room)
@@ -180,9 +182,8 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 // farthest bounds the numbers of cuts: with the shortest, three centuries from 1970.
 const farthest = 1 << 43
 
-// A history is the latest cuts of a point. Cuts in a row in which nothing passed are
-// one. It keeps what any of its readers has not read, and some more for readers
-// that are about to begin.
+// A history is the latest cuts of a point. Cuts in a row in which nothing passed are one. It keeps what any of its
+// readers has not read, and some more for readers that are about to begin.
 type history struct {
 	limit, size int // bytes
 	cuts        []stored
@@ -198,8 +199,7 @@ type stored struct {
 	data           []byte // the record, nil if nothing passed
 }
 
-// A position says how far a reader has a point's cuts. The zero value means
-// that it has none.
+// A position says how far a reader has a point's cuts. The zero value means that it has none.
 type position struct {
 	session uint64
 	through int64

@@ -203,30 +203,38 @@ func (c *Config) sameButShifts(o *Config) bool {
 
 // cut compares the cells at the end of an interval.
 func (a *Accumulator) cut(start int64, up, down *Aggregator) {
-	counts, cells, width := &a.counts, newPairing(up, down), int(a.config.SumBits)
+	counts, cells, width := &a.counts, pairing{up: up, down: down}, int(a.config.SumBits)
 	counts.Sent += up.unsampledCount()
 	counts.Received += down.unsampledCount()
-	var sent, squares [MaxBanks]float64
+	var squares [MaxBanks]float64
 	cells.each(func(bank, i int) {
 		s, d := &up.cells[i], &down.cells[i]
 		if s.sum|s.tally|d.sum|d.tally == 0 {
 			return
 		}
-		if counts.Repeats.see(&cells, bank, i) {
-			a.areas.Repeats(i)
-		} else {
-			sent[bank] += float64(s.count())
-			squares[bank] += sq(float64(s.count()))
-		}
+		cells.see(bank, i)
+		squares[bank] += sq(float64(s.count()))
 		counts.Cells++
-		counts.Sent += uint64(s.count())
-		counts.Received += uint64(d.count())
 		counts.stamps[0].add(s, start, a.end, width)
 		counts.stamps[1].add(d, start, a.end, width)
 		a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 	})
+	sent := cells.sum[0]
+	for j := range sent {
+		counts.Sent += sent[j]
+		counts.Received += cells.sum[1][j]
+	}
+	if cells.judge(); cells.any {
+		cells.each(func(bank, i int) {
+			if n := up.cells[i].count(); counts.Repeats.see(&cells, bank, i) {
+				a.areas.Repeats(i)
+				sent[bank] -= uint64(n)
+				squares[bank] -= sq(float64(n))
+			}
+		})
+	}
 	for j, b := range a.config.Banks[:a.config.banks()] {
-		a.pairs.see(sent[j], squares[j], float64(b.Rows))
+		a.pairs.see(float64(sent[j]), squares[j], float64(b.Rows))
 	}
 }
 
@@ -347,10 +355,12 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.late += t.Late * received
 	into.left += t.Left / rate
 	weight := 0.0
-	for _, x := range singles {
-		weight += x.Weight
+	for i := range singles {
+		weight += singles[i].Weight
 	}
-	for _, x := range singles { // every packet received is represented alike
+	sample.makeRoom(len(singles), received)
+	for i := range singles { // every packet received is represented alike
+		x := &singles[i]
 		sample.add(float64(x.Delay), x.Weight/weight*received)
 	}
 }

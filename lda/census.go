@@ -6,16 +6,14 @@ import (
 	"math"
 )
 
-// ErrDifferent says that the points saw different packets: something between
-// them changes the bytes that are hashed, as address translation does; or they
-// hash different bytes, or with different seeds; or the two synopses are of
-// different intervals.
+// ErrDifferent says that the points saw different packets: something between them changes the bytes that are hashed, as
+// address translation does; or they hash different bytes, or with different seeds; or the two synopses are of different
+// intervals.
 var ErrDifferent = errors.New("points see different packets")
 
-// A census is what counts alone tell about packets. Hashes put them into the
-// cells of a bank, so the counts of sent, lost and joining packets are
-// independent Poisson variables from cell to cell, and those that arrive are as
-// many in cells with losses as in others. Copies of a packet break that.
+// A census is what counts alone tell about packets. Hashes put them into the cells of a bank, so the counts of sent,
+// lost and joining packets are independent Poisson variables from cell to cell, and those that arrive are as many in
+// cells with losses as in others. Copies of a packet break that.
 type census struct {
 	sent, received float64
 	arrived        float64 // in banks where some cells lost packets and some did not

@@ -12,10 +12,9 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The packed form is for many short intervals: a cell without packets takes
-// one bit, and a cell with one packet some seven bytes. It has no checksum;
-// whatever carries it has one. A part is the packed form of some cells in a row.
-// Both end in cells, in blocks of 64, the last one perhaps shorter. Big-endian:
+// The packed form is for many short intervals: a cell without packets takes one bit, and a cell with one packet some
+// seven bytes. It has no checksum; whatever carries it has one. A part is the packed form of some cells in a row. Both
+// end in cells, in blocks of 64, the last one perhaps shorter. Big-endian:
 //
 //	packed   Config as in the encoding, from the identity to the last bank's shift;
 //	         about 8, a time near those of the packets; unsampled 8
@@ -31,9 +30,8 @@ const (
 	leastPart    = partHead + 8 + 2 + (32+32+64)/8
 )
 
-// AppendPacked appends the packed form, for AddPacked, to dst. The closer
-// about is to the time stamps, as the beginning of the interval is, the fewer
-// bytes it takes; any time will do.
+// AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the time stamps, as the beginning
+// of the interval is, the fewer bytes it takes; any time will do.
 func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	dst = a.config.append(dst)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(about))
@@ -45,9 +43,8 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	return dst
 }
 
-// CheckPacked checks that data is the packed form of an aggregator of the
-// Config, so that AddPacked takes it. The error wraps [estimate.ErrMismatch] or
-// [estimate.ErrEncoding].
+// CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked takes it. The error
+// wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (c *Config) CheckPacked(data []byte) error {
 	var buf [8 + 3 + 2*MaxBanks]byte
 	head := c.append(buf[:0])
@@ -63,27 +60,28 @@ func (c *Config) CheckPacked(data []byte) error {
 	return c.checkBlocks(binary.BigEndian.Uint64(data[size-8:]), data[size:], c.cells())
 }
 
-// AddPacked adds what AppendPacked appended at a point with the same Config,
-// like Merge of the original aggregator, except that its cells have lost the
-// bits above those of the Config. The error is that of CheckPacked; a is then
+// AddPacked adds what AppendPacked appended at a point with the same Config, like Merge of the original aggregator,
+// except that its cells have lost the bits above those of the Config. The error is that of CheckPacked; a is then
 // unchanged.
 func (a *Aggregator) AddPacked(data []byte) error {
-	if err := a.config.CheckPacked(data); err != nil {
-		return err
+	err := a.config.CheckPacked(data)
+	if err == nil {
+		a.addChecked(data)
 	}
+	return err
+}
+
+func (a *Aggregator) addChecked(data []byte) {
 	data = data[a.config.headSize()-8:]
 	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(data[8:]))
 	a.addBlocks(data[16:], 0, binary.BigEndian.Uint64(data))
-	return nil
 }
 
-// PartsSize returns the greatest number of parts of an aggregator, and of bytes that each
-// takes then.
+// PartsSize returns the greatest number of parts of an aggregator, and of bytes that each takes then.
 func (c *Config) PartsSize() (parts, each int) { return c.cells(), leastPart }
 
-// AppendPart appends the packed form of the cells from one on, as many as fit in
-// room bytes, which are at least what [Config.PartsSize] says. It returns the cell with which the
-// next part begins, or 0 after the last.
+// AppendPart appends the packed form of the cells from one on, as many as fit in room bytes, which are at least what
+// [Config.PartsSize] says. It returns the cell with which the next part begins, or 0 after the last.
 func (a *Aggregator) AppendPart(dst []byte, from, room int) (part []byte, next int) {
 	start, first, about, cells := len(dst), from, a.someTime(), a.sampled()
 	dst = wire.AppendUint(wire.AppendUint(dst, uint64(from), 4), 0, 2)
@@ -113,11 +111,10 @@ func (a *Aggregator) someTime() int64 {
 	return 0
 }
 
-// EstimateParts is [Estimate] for an upstream synopsis of which some parts came,
-// in any order. It decodes them into up and empties the other cells of down. It
-// returns the share of the cells that came; the Result counts their packets. If a
-// part is malformed or comes twice, the error wraps [estimate.ErrEncoding]. up and
-// down may differ in shifts, and up gets those of down.
+// EstimateParts is [Estimate] for an upstream synopsis of which some parts came, in any order. It decodes them into up
+// and empties the other cells of down. It returns the share of the cells that came; the Result counts their packets. If
+// a part is malformed or comes twice, the error wraps [estimate.ErrEncoding]. up and down may differ in shifts, and up
+// gets those of down.
 func EstimateParts(up, down *Aggregator, parts iter.Seq[[]byte]) (r Result, share float64, err error) {
 	if !up.config.sameButShifts(&down.config) {
 		return r, 0, sameConfig(up, down)
@@ -163,13 +160,16 @@ func (a *Aggregator) addPart(data []byte, came []bool) (cells int, err error) {
 	return int(n), nil
 }
 
-// checkBlocks checks that data is the packed form of so many cells, and that so many
-// packets may be outside.
+// checkBlocks checks that data is the packed form of so many cells, and that so many packets may be outside.
 func (c *Config) checkBlocks(rest uint64, data []byte, cells int) error {
 	if err := checkUnsampled(rest); err != nil {
 		return err
 	}
 	for left := cells; left > 0; left -= packedBlock {
+		if isEmpty(data) {
+			data = data[8:]
+			continue
+		}
 		b, ok := c.block(data)
 		if !ok || left < packedBlock && b.which<<left != 0 {
 			return fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, left)
@@ -185,11 +185,13 @@ func (c *Config) checkBlocks(rest uint64, data []byte, cells int) error {
 // addBlocks adds packed cells, which were checked, to those from one on.
 func (a *Aggregator) addBlocks(data []byte, from int, about uint64) {
 	for ; len(data) > 0; from += packedBlock {
-		b, _ := a.config.block(data)
-		fields := data
-		if data = data[b.size:]; b.which == 0 {
+		if isEmpty(data) {
+			data = data[8:]
 			continue
 		}
+		b, _ := a.config.block(data)
+		fields := data
+		data = data[b.size:]
 		if a.which != nil {
 			a.which[from/packedBlock] |= b.which
 		}
@@ -242,17 +244,15 @@ type block struct {
 	size          int // bytes of all
 }
 
-// block reads the layout of the next block, and reports whether the block is
-// whole.
+// isEmpty reports whether the next block has only empty cells.
+func isEmpty(data []byte) bool { return len(data) >= 8 && binary.BigEndian.Uint64(data) == 0 }
+
+// block reads the layout of the next block, which is not empty, and reports whether the block is whole.
 func (c *Config) block(data []byte) (b block, ok bool) {
 	if len(data) < 8 {
 		return b, false
 	}
-	b.which, b.size = binary.BigEndian.Uint64(data), 8
-	if b.which == 0 {
-		return b, true
-	}
-	if len(data) < 10 {
+	if b.which = binary.BigEndian.Uint64(data); len(data) < 10 {
 		return b, false
 	}
 	b.count, b.sum, b.fields = int(data[8]), int(data[9]), 10
@@ -274,8 +274,8 @@ func (b *block) add(cells []cell, data []byte, c *Config, about uint64) {
 		i := bits.LeadingZeros64(which)
 		which &^= 1 << (63 - i)
 		var count, digest, sum uint64
-		if b.width <= 64-7 {
-			word := binary.BigEndian.Uint64(data[at>>3:]) << (at & 7) >> (64 - b.width)
+		if b.width <= 64 {
+			word := wire.Bits(data, at, b.width)
 			count, digest, sum = word>>rest, word>>b.sum&digests, word&sums
 		} else {
 			count = wire.Bits(data, at, b.count)

@@ -6,14 +6,14 @@ import (
 	"math/bits"
 )
 
-// A pairing is what two points of one Config hold in the same cells. All copies of a
-// packet fall into one cell, which is overfull if it holds more packets at either point
-// than chance puts there.
+// A pairing is what two points of one Config hold in the same cells. All copies of a packet fall into one cell, which
+// is overfull if it holds more packets at either point than chance puts there.
 type pairing struct {
-	up, down *Aggregator
-	agree    uint64              // bits of the tallies in which the same packets agree
-	any      bool                // some cell is overfull
-	usual    [2][MaxBanks]counts // of the other cells, by point
+	up, down      *Aggregator
+	sum, greatest [2][MaxBanks]uint64 // packets of the cells, by point
+	agree         uint64              // bits of the tallies in which the same packets agree
+	any           bool                // some cell is overfull
+	usual         [2][MaxBanks]counts // of the other cells, by point
 }
 
 // counts are those of the cells of a bank: the greatest that chance makes, and the mean.
@@ -24,31 +24,38 @@ type counts struct {
 
 // newPairing looks at the cells of two points.
 func newPairing(up, down *Aggregator) pairing {
-	p := pairing{up: up, down: down, agree: up.config.digestMask() | math.MaxUint32}
-	var sum, greatest [2][MaxBanks]uint64
-	p.each(func(bank, i int) {
-		for point, n := range [2]uint64{uint64(up.cells[i].count()), uint64(down.cells[i].count())} {
-			sum[point][bank] += n
-			greatest[point][bank] = max(greatest[point][bank], n)
-		}
-	})
-	for point, a := range [2]*Aggregator{up, down} {
+	p := pairing{up: up, down: down}
+	p.each(p.see)
+	p.judge()
+	return p
+}
+
+// see takes the packets of a cell.
+func (p *pairing) see(bank, i int) {
+	for point, n := range [2]uint32{p.up.cells[i].count(), p.down.cells[i].count()} {
+		p.sum[point][bank] += uint64(n)
+		p.greatest[point][bank] = max(p.greatest[point][bank], uint64(n))
+	}
+}
+
+// judge finds out what is usual, when all cells were seen.
+func (p *pairing) judge() {
+	p.agree = p.up.config.digestMask() | math.MaxUint32
+	for point, a := range [2]*Aggregator{p.up, p.down} {
 		for j := range a.config.banks() {
 			cells := a.cells[a.config.first(j):a.config.first(j+1)]
-			p.usual[point][j] = usualCounts(cells, sum[point][j], greatest[point][j])
-			p.any = p.any || greatest[point][j] > p.usual[point][j].most
+			p.usual[point][j] = usualCounts(cells, p.sum[point][j], p.greatest[point][j])
+			p.any = p.any || p.greatest[point][j] > p.usual[point][j].most
 		}
 	}
-	return p
 }
 
 // overfullChance is how often chance alone makes some cell of a bank overfull.
 const overfullChance = 1e-6
 
-// usualCounts returns what chance makes of the counts of a bank's cells, of which the
-// sum and the greatest are given, by Bernstein's bound. The mean is that of the cells
-// within the limit, so that copies do not raise it. At a mean of λ packets, about
-// √(2λ·ln(10⁶n)) copies of a packet in one of n cells go unnoticed.
+// usualCounts returns what chance makes of the counts of a bank's cells, of which the sum and the greatest are given,
+// by Bernstein's bound. The mean is that of the cells within the limit, so that copies do not raise it. At a mean of λ
+// packets, about √(2λ·ln(10⁶n)) copies of a packet in one of n cells go unnoticed.
 func usualCounts(cells []cell, sum, greatest uint64) (u counts) {
 	n, packets, rarity := float64(len(cells)), float64(sum), math.Log(float64(len(cells))/overfullChance)
 	for u.most = math.MaxUint64; n > 0; {
@@ -94,8 +101,7 @@ func (p *pairing) overfull(bank, i int) bool {
 	return p.any && (uint64(p.up.cells[i].count()) > p.usual[0][bank].most || uint64(p.down.cells[i].count()) > p.usual[1][bank].most)
 }
 
-// usable reports whether a cell has the same packets at both points, as far as
-// count and digest tell.
+// usable reports whether a cell has the same packets at both points, as far as count and digest tell.
 func (p *pairing) usable(i int) bool { return (p.up.cells[i].tally^p.down.cells[i].tally)&p.agree == 0 }
 
 // of yields the numbers of packets, and the sums of their delays, wrapped, of the usable

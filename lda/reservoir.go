@@ -7,9 +7,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A reservoir keeps a sample of weighted delays, in which none stands for less than
-// the bar: of those with less weight as many are kept as their weights are of it. Its
-// random numbers are the same in every run.
+// A reservoir keeps a sample of weighted delays, in which none stands for less than the bar: of those with less weight
+// as many are kept as their weights are of it. Its random numbers are the same in every run.
 type reservoir struct {
 	samples []weighted
 	bar     float64
@@ -33,27 +32,26 @@ func chosen(random *rand.PCG, weight, bar float64) bool {
 	return weight >= bar || float64(random.Uint64()>>11+1)*0x1p-53*bar <= weight
 }
 
-func (r *reservoir) add(delay, weight float64) {
-	if !chosen(&r.random, weight, r.bar) {
+// makeRoom raises the bar for so many more samples, if they have to be chosen from, that stand for so many packets.
+func (r *reservoir) makeRoom(more int, packets float64) {
+	if len(r.samples)+more <= reservoirSize {
 		return
 	}
-	r.samples = append(r.samples, weighted{delay, max(weight, r.bar)})
-	if len(r.samples) < reservoirSize {
-		return
-	}
-	// Raise the bar until about a fifth of the sample is gone.
-	inverse, least := 0.0, math.Inf(1)
 	for _, s := range r.samples {
-		inverse, least = inverse+1/s.weight, min(least, s.weight)
+		packets += s.weight
 	}
-	for r.bar = max(r.bar, reservoirSize/2/inverse); len(r.samples) > reservoirSize*5/6; {
-		if r.bar *= 1.2; r.bar > least { // or none goes
-			all := r.samples
-			r.samples = all[:0]
-			for _, s := range all {
-				r.add(s.delay, s.weight)
-			}
-		}
+	r.bar = max(r.bar, packets/(reservoirSize*5/6)) // chance makes them more, and hardly a fifth more
+	all := r.samples
+	r.samples = all[:0]
+	for _, s := range all {
+		r.add(s.delay, s.weight)
+	}
+}
+
+// add adds a sample, if there is room or by chance.
+func (r *reservoir) add(delay, weight float64) {
+	if chosen(&r.random, weight, r.bar) {
+		r.samples = append(r.samples, weighted{delay, max(weight, r.bar)})
 	}
 }
 
@@ -75,20 +73,21 @@ func (r *reservoir) appendDelays(delays []float64) []float64 {
 // deviation returns delays as a result, and the degrees of freedom of their deviation:
 // the variance of a variance follows from the kurtosis.
 func deviation(delays []float64) (d estimate.Delay, degrees uint64) {
-	var m estimate.Moments
-	for _, x := range delays {
-		m.Add(x)
-	}
-	if m.N() < 2 {
+	n, mean, square, fourth := float64(len(delays)), 0.0, 0.0, 0.0
+	if n < 2 {
 		return d, 0
 	}
-	d, _ = m.Delay()
-	n, fourth, square := float64(d.N), 0.0, m.PopulationVariance()
 	for _, x := range delays {
-		fourth += sq(sq(x - d.Mean))
+		mean += x
 	}
-	if degrees = d.N - 1; square > 0 {
-		degrees = uint64(max(1, 2*n/max(fourth/(n*square*square)-1, 2)))
+	mean /= n
+	for _, x := range delays {
+		s := sq(x - mean)
+		square += s
+		fourth += s * s
 	}
-	return d, degrees
+	if degrees = uint64(n) - 1; square > 0 {
+		degrees = uint64(max(1, 2*n/max(n*fourth/(square*square)-1, 2)))
+	}
+	return estimate.Delay{Mean: mean, StdDev: math.Sqrt(square / (n - 1)), N: uint64(n)}, degrees
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Sparse is an [Aggregator] for intervals of few packets. It remembers which
-// cells they are in, so that packing, comparing and emptying it take as long as
-// there are packets, not cells. Update takes a little longer. It is for one goroutine,
-// and the zero value panics.
+// A Sparse is an [Aggregator] for intervals of few packets. It remembers which cells they are in, so that packing,
+// comparing and emptying it take as long as there are packets, not cells. Update takes a little longer. It is for one
+// goroutine, and the zero value panics.
 type Sparse struct {
 	of      Aggregator
 	shifted float64 // by how much stamps were shifted, either way, over all packets
@@ -49,8 +48,7 @@ func (s *Sparse) each(f func(i int, c *cell)) {
 	}
 }
 
-// Merge adds another part of the same point. The error wraps
-// [estimate.ErrMismatch], and s is then unchanged.
+// Merge adds another part of the same point. The error wraps [estimate.ErrMismatch], and s is then unchanged.
 func (s *Sparse) Merge(o *Sparse) error {
 	if err := sameConfig(&s.of, &o.of); err != nil {
 		return err
@@ -94,12 +92,11 @@ func (s *Sparse) Reset() {
 // AppendPacked appends what [Aggregator.AppendPacked] would.
 func (s *Sparse) AppendPacked(dst []byte, about int64) []byte { return s.of.AppendPacked(dst, about) }
 
-// AddPacked is [Aggregator.AddPacked].
-func (s *Sparse) AddPacked(data []byte) error { return s.of.AddPacked(data) }
+// AddChecked is [Aggregator.AddPacked] of what [Config.CheckPacked] found right. It does not check again, and may panic.
+func (s *Sparse) AddChecked(data []byte) { s.of.addChecked(data) }
 
-// Singles calls f for every cell that holds one packet: with the cell's number,
-// the packet's digest, as wide as the Config says, and its stamp modulo
-// 2^SumBits. Cells are numbered bank by bank.
+// Singles calls f for every cell that holds one packet: with the cell's number, the packet's digest, as wide as the
+// Config says, and its stamp modulo 2^SumBits. Cells are numbered bank by bank.
 func (s *Sparse) Singles(f func(cell int, digest uint32, stamp uint64)) {
 	unknown, mask := 64-s.of.config.SumBits, s.of.config.digestMask()
 	s.each(func(i int, c *cell) {

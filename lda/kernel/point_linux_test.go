@@ -63,9 +63,7 @@ func TestRotateLosesNothing(t *testing.T) {
 			t.Errorf("interval from %d to %d after one to %d, rotated from %d to %d", i.Start, i.End, last, before, after)
 		}
 		alone, _ := lda.NewSparse(p.Config().LDA)
-		if err := alone.AddPacked(i.Aggregator.AppendPacked(nil, i.Start)); err != nil {
-			t.Fatal(err)
-		}
+		alone.AddChecked(i.Aggregator.AppendPacked(nil, i.Start))
 		alone.Singles(func(_ int, _ uint32, stamp uint64) {
 			if stamps++; int64(stamp) < began || int64(stamp) > after {
 				t.Errorf("a stamp of %d between rotations at %d and %d", stamp, began, after)
