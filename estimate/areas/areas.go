@@ -13,12 +13,11 @@ import (
 // Call [Areas.Begin], and for each interval [Areas.Cut] for all cells and [Areas.Next]. Then
 // [Areas.Transit] tells of the time between two cuts.
 //
-// With cumulative sums of time stamps, and n packets outstanding in a cell at a
-// cut at time c, received − sent + n·c is the delays of all packets that came plus the
-// ages of all that are outstanding, so that its difference between two cuts is the time
-// that packets spent on their way in between. Only losses disturb it, because a lost packet
-// ages for ever. They are known from levels, the number and the digest of what is
-// outstanding: METHODS.md, section 3, has the proofs.
+// With cumulative sums of time stamps, and n packets outstanding in a cell at a cut at time c, received − sent + n·c is
+// the delays of all packets that came plus the ages of all that are outstanding, so that its difference between two
+// cuts is the time that packets spent on their way in between. Only losses disturb it, because a lost packet ages for
+// ever. They are known from levels, the number and the digest of what is outstanding: METHODS.md, section 3, has the
+// proofs.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
 //
@@ -44,18 +43,20 @@ type Areas struct {
 	known map[int]knownCell // by cell
 	named bool              // TakeOut has been used
 
-	index    []uint32    // of each cell in cells, plus 1; 0 if nothing passes it
-	cells    []areaCell  // those that packets pass
-	events   []areaEvent // of each cell those in order of time up to placed, then all in order of time
-	placed   int
-	judged   float64 // patience with which cells were settled at the latest cut, or 0
-	ends     []int64 // of the cuts that are kept
-	net      []int   // packets sent less those received in the intervals that end there, and since
-	step     float64 // length of the latest interval that has one
-	before   int     // number of cuts that were forgotten
-	begun    int64   // when the beginning was
-	underWay bool    // packets were on their way then,
-	proven   float64 // and took longer than this, or -1: some came before they were sent
+	index    []place      // of each cell
+	cells    []areaCell   // those that packets pass
+	events   []areaEvent  // of each cell those in order of time
+	own      []areaEvent  // room for those that are kept from report to report,
+	lent     *[]areaEvent // and that of others meanwhile, if not nil
+	fresh    []freshEvent // in order of time, which are not placed yet
+	judged   float64      // patience with which cells were settled at the latest cut, or 0
+	ends     []int64      // of the cuts that are kept
+	net      []int        // packets sent less those received in the intervals that end there, and since
+	step     float64      // length of the latest interval that has one
+	before   int          // number of cuts that were forgotten
+	begun    int64        // when the beginning was
+	underWay bool         // packets were on their way then,
+	proven   float64      // and took longer than this, or -1: some came before they were sent
 
 	// For a walk, of one cell at a time.
 	lastAged int // cut that is a patience before the latest
@@ -77,6 +78,15 @@ type Areas struct {
 // and the time that these took.
 type tallies struct{ sent, lost, received, alone, took float64 }
 
+// A place says where a cell's state is.
+type place struct{ at, events uint32 } // in cells, plus 1, or 0 if nothing passes it; how many are fresh, or where the next one goes
+
+// A freshEvent is what passed a cell in an interval, as it came.
+type freshEvent struct {
+	CellPair
+	cut, cell uint32
+}
+
 // An areaCell is a cell's state at the latest cut, and at those at which nothing was on its way.
 type areaCell struct {
 	level      uint64
@@ -87,7 +97,6 @@ type areaCell struct {
 	moved      int64  // time of the first cut at the anchor's level
 	number     uint32
 	first, end uint32 // events
-	fresh      uint32 // of those that are not placed yet
 	since      uint32 // packets sent from the anchor to the oldest cut
 	alike      uint32 // the latest cut at which copies of a packet were seen to cross, or 0
 	group      uint8
@@ -101,8 +110,8 @@ type areaCell struct {
 // An areaEvent is what passed a cell in one interval.
 type areaEvent struct {
 	cut, sent, received uint32
-	note                uint32 // its cell until it is placed, then what it is judged to be
-	level               uint64 // after it
+	note                uint32 // what it is judged to be; when it is placed, the digest of what was sent
+	level               uint64 // after it; when it is placed, by how much it rose
 	sentSum, delay      uint64
 }
 
@@ -126,7 +135,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.index, a.unlike = make([]uint32, total), make([]moment, len(groups))
+	a.index, a.unlike = make([]place, total), make([]moment, len(groups))
 	a.Begin(0)
 	return a
 }
@@ -137,7 +146,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.index)
 	clear(a.known)
 	a.taken = a.taken[:0]
-	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, 0
+	a.cells, a.events, a.fresh, a.judged = a.cells[:0], a.events[:0], a.fresh[:0], 0
 	a.begun, a.told, a.proven = start, 0, 0
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
@@ -149,9 +158,10 @@ func (a *Areas) UnderWay() { a.underWay = true }
 // Before returns for how many ns after the beginning packets came that were on their way then, as far as is seen: 0
 // while no delay was ever seen.
 func (a *Areas) Before() float64 {
-	if a.greatest == 0 {
+	if a.greatest == 0 || !a.underWay {
 		return 0
 	}
+	a.judge()
 	return max(0, a.proven)
 }
 
@@ -161,44 +171,25 @@ func (a *Areas) Repeats(i int) { a.cell(i).alike = uint32(a.Cuts() + 1) }
 
 // cell returns the state of cell i.
 func (a *Areas) cell(i int) *areaCell {
-	if a.index[i] == 0 {
+	if a.index[i].at == 0 {
 		young := a.underWay && a.before == 0
 		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young})
-		a.index[i] = uint32(len(a.cells))
+		a.index[i] = place{at: uint32(len(a.cells))}
 	}
-	return &a.cells[a.index[i]-1]
+	return &a.cells[a.index[i].at-1]
 }
 
 // Cut takes what cell i holds at both points of the interval that ends now.
 // Call it once per cell and interval; you may skip cells that are empty.
 func (a *Areas) Cut(i int, pair CellPair) {
-	c := a.cell(i)
-	if sent, received := pair.SentTally&a.mask, pair.ReceivedTally&a.mask; sent == received && uint32(sent) == 0 {
+	if (pair.SentTally^pair.ReceivedTally)&a.mask == 0 && uint32(pair.SentTally) == 0 {
 		return // nothing passed
 	}
-	if on := (c.level - c.anchor) & a.mask; a.digestsTell() && outstanding(on) > 0 && alike(on, pair.SentTally, a.mask) {
-		c.alike = uint32(a.Cuts() + 1)
-	}
-	was := c.level
-	c.level = (c.level + pair.SentTally - pair.ReceivedTally) & a.mask
-	if c.unsent = c.unsent && uint32(pair.SentTally) == 0; c.unsent && uint32(pair.ReceivedTally) > 0 && a.proven >= 0 {
-		a.proven = float64(a.ends[a.latest()] - a.begun)
-	} else if c.young && outstanding(was) < 0 && c.level == 0 {
-		a.proven = -1
-	}
+	a.cell(i)
+	a.index[i].events++
 	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
-	c.fresh++
-	a.events = append(a.events, areaEvent{
-		cut: uint32(a.before + len(a.ends)), sent: uint32(pair.SentTally), received: uint32(pair.ReceivedTally), note: a.index[i] - 1,
-		level: c.level, sentSum: pair.SentSum, delay: pair.ReceivedSum - pair.SentSum,
-	})
+	a.fresh = append(a.fresh, freshEvent{pair, uint32(a.before + len(a.ends)), uint32(i)})
 }
-
-// keptAlike is for how many cuts a cell is taken to have copies of a packet that was sent twice.
-const keptAlike = 100
-
-// digestsTell reports whether digests are so wide that equal ones are hardly of different packets.
-func (a *Areas) digestsTell() bool { return a.mask>>(32+digestsTell-1) != 0 }
 
 // alike reports whether a packet looks like each of several, as copies of one do: of the two
 // tallies one has a single packet.
@@ -259,9 +250,10 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 			continue
 		}
 		level := c.told
-		for k := range c.states() {
+		for k := c.states() - 1; k >= 0; k-- {
 			if s := a.state(c, k); s.is(settled) && s.from <= to-a.before {
 				level = s.level
+				break
 			}
 		}
 		moved := outstanding(level) - outstanding(c.told)
@@ -280,70 +272,104 @@ const longestKept = 600.0
 // Settle forgets what happened up to cut number to, but for as much as tells of
 // the packets on their way. The next call of Losses begins there.
 func (a *Areas) Settle(to int) {
-	keep, most := to-a.before, len(a.events)
+	keep := to - a.before
 	for keep > 0 && float64(a.ends[to-a.before]-a.ends[keep]) < min(a.patience, longestKept*a.step) {
 		keep--
 	}
 	if a.named {
-		keep = max(0, keep-keptForTrails)
+		keep = max(0, keep-4) // to find what was lost in spans that began before a report
 	}
 	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
 	a.told += lost - extra
-	passed := float64(a.ends[keep] - a.ends[0])
-	a.ends, a.net = append(a.ends[:0], a.ends[keep:]...), append(a.net[:0], a.net[keep:]...)
-	a.before += keep
-	a.fade(keep, passed)
+	a.fade(keep, float64(a.ends[keep]-a.ends[0]))
+	a.keep(keep)
 	if a.seen >= 0 {
 		a.negative = a.seen
 	}
 	a.forgetTaken(to)
-	kept := a.cells[:0]
-	for _, c := range a.cells {
-		late := c.losses && float64(a.ends[0]-c.moved) < keptLate*a.step // packets may still come
-		for c.first < c.end && int(a.events[c.first].cut) <= a.before {
-			c.first++
-		}
-		a.index[c.number] = 0
-		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
-			kept = append(kept, c)
-			a.index[c.number] = uint32(len(kept))
-		}
-	}
-	a.cells = kept
-	a.place()
-	if cap(a.events) > 2*most { // reports that waited had more
-		a.events = append(make([]areaEvent, 0, most+most/4), a.events...)
-	}
 }
 
-// keptLate is for how many intervals a cell remembers what it lost.
-const keptLate = 600
+// keep forgets what passed before cut oldest.
+func (a *Areas) keep(oldest int) {
+	const keptLate = 600 // intervals, for which a cell remembers what it lost
+	cells, events := a.cells[:0], a.own[:0]
+	for _, c := range a.cells {
+		from := c.end
+		for from > c.first && int(a.events[from-1].cut) > a.before+oldest {
+			from--
+		}
+		c.first, events = uint32(len(events)), append(events, a.events[from:c.end]...)
+		c.end = uint32(len(events))
+		late := c.losses && float64(a.ends[oldest]-c.moved) < keptLate*a.step // packets may still come
+		a.index[c.number].at = 0
+		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
+			cells = append(cells, c)
+			a.index[c.number].at = uint32(len(cells))
+		}
+	}
+	if a.lent != nil {
+		spares.Put(a.lent)
+	}
+	a.cells, a.events, a.own, a.lent, a.judged = cells, events, events, nil, 0
+	a.ends, a.net = append(a.ends[:0], a.ends[oldest:]...), append(a.net[:0], a.net[oldest:]...)
+	a.before += oldest
+}
 
-// spares has room for events that are placed anew.
+// spares has room for events until they are settled.
 var spares = sync.Pool{New: func() any { return new([]areaEvent) }}
 
-// place puts the events of each cell behind those of the one before.
+// place puts what passed each cell behind what had passed it before.
 func (a *Areas) place() {
-	to, fresh, at := a.events, a.events[a.placed:], uint32(0)
-	if n := len(to); len(fresh) > 0 {
-		spare := spares.Get().(*[]areaEvent)
-		if room := cap(*spare); room < n || room > 2*n { // that of a busier pair of points
-			*spare = make([]areaEvent, n, n+n/4)
-		}
-		to, *spare = (*spare)[:n], to
-		defer spares.Put(spare)
+	n := len(a.fresh)
+	if n == 0 {
+		return
 	}
+	room, all, end := spares.Get().(*[]areaEvent), len(a.events)+n, uint32(0)
+	*room = resize(*room, all)
+	to := (*room)[:all]
 	for j := range a.cells {
 		c := &a.cells[j]
-		c.first, c.end = at, at+uint32(copy(to[at:], a.events[c.first:c.end]))
-		at, c.fresh = c.end+c.fresh, 0
+		old := copy(to[end:], a.events[c.first:c.end])
+		c.first, c.end = end, end+uint32(old)
+		of := &a.index[c.number]
+		end, of.events = c.end+of.events, c.end
 	}
-	for i := range fresh {
-		c := &a.cells[fresh[i].note]
-		to[c.end] = fresh[i]
-		c.end++
+	for i := range a.fresh {
+		e := &a.fresh[i]
+		at := &a.index[e.cell].events
+		to[*at] = areaEvent{
+			cut: e.cut, sent: uint32(e.SentTally), received: uint32(e.ReceivedTally), note: uint32(e.SentTally >> 32),
+			level: e.SentTally - e.ReceivedTally, sentSum: e.SentSum, delay: e.ReceivedSum - e.SentSum,
+		}
+		*at++
 	}
-	a.events, a.placed, a.judged = to[:at], int(at), 0
+	if a.lent != nil {
+		spares.Put(a.lent)
+	}
+	if a.events, a.lent, a.fresh = to, room, a.fresh[:0]; cap(a.fresh) > 2*n { // reports that waited had more
+		a.fresh = make([]freshEvent, 0, n+n/4)
+	}
+	a.judged = 0
+}
+
+// arrive tells a cell what was placed.
+func (a *Areas) arrive(c *areaCell) {
+	of, tell := &a.index[c.number], a.mask>>(32+digestsTell-1) != 0
+	for ; c.end < of.events; c.end++ {
+		e, was := &a.events[c.end], c.level
+		on, sent := (was-c.anchor)&a.mask, uint64(e.note)<<32|uint64(e.sent)
+		if outstanding(on) > 0 && tell && alike(on, sent, a.mask) {
+			c.alike = e.cut
+		}
+		c.level = (was + e.level) & a.mask
+		e.level, e.note = c.level, 0
+		if c.unsent = c.unsent && e.sent == 0; c.unsent && e.received > 0 && a.proven >= 0 {
+			a.proven = max(a.proven, float64(a.ends[int(e.cut)-a.before-1]-a.begun))
+		} else if c.young && outstanding(was) < 0 && c.level == 0 {
+			a.proven = -1
+		}
+	}
+	of.events = 0
 }
 
 // advance moves a cell's oldest cut to number keep, and the settled level up to

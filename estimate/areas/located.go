@@ -22,7 +22,7 @@ func (a *Areas) locate(from, to int) {
 		of := &a.located[cut]
 		of.sent += float64(e.sent)
 		of.exact.add(float64(e.received), area)
-	}, func(x *span) {
+	}, true, func(x *span) {
 		if !x.open && x.to == x.from+1 && x.from >= from && x.to <= to && x.late == 0 && x.joined == 0 && !x.unknown {
 			a.located[x.to].sent += float64(x.sent)
 			a.located[x.to].lost += float64(x.lost)
@@ -54,8 +54,7 @@ func (a *Areas) locate(from, to int) {
 	}
 }
 
-// sentAge returns the mean age of so many packets when the interval ends in which they
-// were sent.
+// sentAge returns the mean age of so many packets when the interval ends in which they were sent.
 func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
 	if sent == 0 {
 		return a.length(cut) / 2

@@ -49,7 +49,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of.covered, of.cuts = 0, resize(of.cuts, cuts)
 		clear(of.cuts)
 	}
-	a.walk(0, l.calm, l.add)
+	a.walk(0, l.calm, true, l.add)
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
@@ -253,11 +253,9 @@ func (l *losses) pool() {
 	}
 }
 
-// mostOfAll is the share of packets that a group accounts for if its cells settle often.
-const mostOfAll = 0.8
-
 // count adds packets and losses, by cut, of one group and of those that account for most.
 func (l *losses) count(which int, of func(*cutLosses) (sent, lost float64)) {
+	const mostOfAll = 0.8 // packets, for which a group accounts if its cells settle often
 	for g := range l.groups {
 		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == which); k++ {
 			sent, lost := of(&l.groups[g].cuts[k])
@@ -281,13 +279,6 @@ func (l *losses) rate(k int) float64 {
 	return min(max(0, l.lost[k]+1)/(l.sent[k]+1/l.share), 1)
 }
 
-// fewer returns by how much more packets of a group came in a cut than were sent in it
-// and not lost: so many more were on their way before it than after.
-func (l *losses) fewer(group, k int) float64 {
-	c := &l.groups[group].cuts[k]
-	return c.came - (c.all - c.lost - l.rate(k)*(c.all-c.known))
-}
-
 // weight returns for how many a span between two cuts stands that is known to be exact: one over
 // the chance that of all packets of its cell none was lost in it, nor for so long before and after it that
 // the cell had one level for a patience. Which packets are lost does not depend on those that come, and
@@ -303,12 +294,6 @@ func (l *losses) weight(group, from, to int) float64 {
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
 const leastFree = 1.0 / (1 << 12)
-
-// vague returns the relative error of the logarithm of weights: cells that are seldom
-// empty are not settled as soon as nothing is lost.
-func (l *losses) vague(group int) float64 {
-	return l.doubt + min(1, l.often(group)*l.areas.patience)/4
-}
 
 // coming returns for how long packets that count as lost were on their way within the window if they still come.
 func (l *losses) coming() float64 {

@@ -28,14 +28,6 @@ func (m *moment) add(n, x float64) {
 // spread returns the variance of the numbers.
 func (m *moment) spread() float64 { return max(0, m.squares/m.n-sq(m.sum/m.n)) }
 
-// see adds a packet that was alone in its cell, of some age at the end of the window.
-// It stands for weight packets, itself included.
-func (e *endAges) see(age, weight float64) {
-	e.seen.add(1, age)
-	e.stands.add(weight-1, age)
-	e.spread += (weight - 1) * weight
-}
-
 // bound adds packets of a span whose ages are bounded, and which stand for weight.
 func (e *endAges) bound(ages ageBounds, weight float64) {
 	e.bounds = plus(e.bounds, ages, 1)
@@ -48,10 +40,9 @@ func plus(b, o ageBounds, times float64) ageBounds {
 	return ageBounds{b.Packets + times*o.Packets, b.Least + times*o.Least, b.Most + times*o.Most}
 }
 
-// age estimates the ages of the packets on their way at both ends in one of three ways, the same at
-// both, so that what is not known of either end cancels out: by moments m of delays, as if traffic were
-// the same all the time, by packets that were alone, which stand for others, or by levels. METHODS.md,
-// section 3, says why, and which counts.
+// age estimates the ages of the packets on their way at both ends in one of three ways, the same at both, so that what
+// is not known of either end cancels out: by moments m of delays, as if traffic were the same all the time, by packets
+// that were alone, which stand for others, or by levels. METHODS.md, section 3, says why, and which counts.
 //
 // Where clocks make packets come before they are sent, the time until then takes the place of an age,
 // and as many of both as levels hide leave m₂/2 for each packet of a unit of time, with the variance

@@ -45,7 +45,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: float64(e.received) * a.located[cut].took})
 		}
 	}
-	a.walk(from, calm, func(x *span) {
+	a.walk(from, calm, true, func(x *span) {
 		if x.from >= to {
 			return
 		}
@@ -80,10 +80,9 @@ const digestsShow = 16
 
 func (a *Areas) digestsShow() bool { return a.mask>>(32+digestsShow-1) != 0 }
 
-// ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval
-// back from there, as METHODS.md says: by the fewest outstanding at any cut since, by those that were
-// sent since, by levels that come again, and by areas. None is older than the greatest delay, nor
-// than the beginning.
+// ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from there,
+// as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by levels that come
+// again, and by areas. None is older than the greatest delay, nor than the beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages

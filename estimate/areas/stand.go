@@ -27,7 +27,8 @@ func (r *groupWindow) finish(l *losses, group int) {
 	const few = 30
 	rate, most := r.area/r.received, max(r.by, (r.other+few)/(r.stands.n+few))
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
-	r.variance += sq((r.area-usual*r.received)*l.vague(group)) + sq(r.stale.slower(l, group, rate))
+	vague := l.doubt + min(1, l.often(group)*l.areas.patience)/4 // cells that are seldom empty are settled late
+	r.variance += sq((r.area-usual*r.received)*vague) + sq(r.stale.slower(l, group, rate))
 	// One more packet like the slowest may have been in a span that is not known.
 	long := l.areas.greatest + l.areas.step
 	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
@@ -38,10 +39,6 @@ func (r *groupWindow) finish(l *losses, group int) {
 // staleSpans are spans that have not settled, though they began more than a patience ago:
 // received and areas, and packets that they may have lost before the oldest cut that is kept.
 type staleSpans struct{ spans, received, area, lost float64 }
-
-func (s *staleSpans) add(o staleSpans) {
-	*s = staleSpans{s.spans + o.spans, s.received + o.received, s.area + o.area, s.lost + o.lost}
-}
 
 // slower returns how much longer than at a rate packets of stale spans took. Some of these spans
 // lost packets, which others stand for: as many as are lost of packets of which it is not known. The

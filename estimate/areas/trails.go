@@ -46,16 +46,14 @@ type knownCell struct {
 	on   []Lost
 }
 
-// Trails calls visit for the cells that may have lost packets after cut number
-// from and up to cut number to. Neither is before what was settled last. Call
-// Transit first.
+// Trails calls visit for the cells that may have lost packets after cut number from and up to cut number to. Neither is
+// before what was settled last. Call Transit first.
 func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	if a.losses.total == 0 {
 		return
 	}
-	old := a.lastOld()
 	var steps []TrailStep
-	a.walk(from-a.before, nil, func(x *span) {
+	a.walk(from-a.before, nil, false, func(x *span) {
 		known, ok := a.known[x.cell]
 		begin := x.from
 		if ok = ok && x.open && known.at-a.before > x.from; ok {
@@ -66,7 +64,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		}
 		until := x.to
 		if x.open {
-			until = old
+			until = a.lastAged
 		}
 		if until <= x.from || x.most[until-x.from-1] <= 0 && !x.open {
 			return // nothing that is surely lost
@@ -108,15 +106,6 @@ func compareTaken(x, y taken) int {
 	return cmp.Or(x.Cell-y.Cell, x.Cut-y.Cut, cmp.Compare(x.Sent, y.Sent), cmp.Compare(x.Digest, y.Digest))
 }
 
-// lastOld returns the last cut that is at least a patience before the latest.
-func (a *Areas) lastOld() int {
-	k := a.latest()
-	for k > 0 && !a.old(k) {
-		k--
-	}
-	return k
-}
-
 // TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and
 // their cells are exact where they lost nothing else. It returns how many it took for the first time. Of some
 // cells with open trails all is known: what was lost, and what is on its way, which is kept. No interval has
@@ -125,7 +114,7 @@ func (a *Areas) TakeOut(lost []Lost, onWay map[int][]Lost) (n int) {
 	a.named = true
 	a.judge()
 	for cell, on := range onWay {
-		a.known[cell] = knownCell{a.Cuts(), a.before + a.lastOld(), on}
+		a.known[cell] = knownCell{a.Cuts(), a.before + a.lastAged, on}
 	}
 	before := a.taken
 	lost = slices.DeleteFunc(slices.Clone(lost), func(x Lost) bool {
@@ -142,10 +131,10 @@ func (a *Areas) TakeOut(lost []Lost, onWay map[int][]Lost) (n int) {
 
 // takeOut takes a packet out, and returns 1 if it was there.
 func (a *Areas) takeOut(x *Lost) int {
-	if a.index[x.Cell] == 0 {
+	if a.index[x.Cell].at == 0 {
 		return 0
 	}
-	c := &a.cells[a.index[x.Cell]-1]
+	c := a.cell(x.Cell)
 	rest := a.events[c.first:c.end]
 	at, found := slices.BinarySearchFunc(rest, uint32(x.Cut), func(e areaEvent, cut uint32) int { return cmp.Compare(e.cut, cut) })
 	if !found || rest[at].sent == 0 {
@@ -167,12 +156,7 @@ func (a *Areas) takeOut(x *Lost) int {
 	return 1
 }
 
-// keptForTrails is how many more cuts are kept to find what was lost in spans
-// that began before a report.
-const keptForTrails = 4
-
-// forgetTaken forgets what was taken out of cuts that are no longer kept. What was
-// lost up to cut to has been told.
+// forgetTaken forgets what was taken out of cuts that are no longer kept. What was lost up to cut to has been told.
 func (a *Areas) forgetTaken(to int) {
 	for i := range a.taken {
 		a.taken[i].told = a.taken[i].told || a.taken[i].Cut <= to

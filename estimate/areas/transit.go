@@ -155,8 +155,7 @@ func (a *Areas) tail(t *Transit) float64 {
 
 // observe learns of losses, and of the greatest delay.
 func (a *Areas) observe(from, to int) {
-	for a.losses.observe(a, from, to); a.learn(max(a.losses.longest, a.Before())); {
-		a.losses.observe(a, from, to)
+	for a.losses.observe(a, from, to); a.learn(max(a.losses.longest, a.Before())); a.losses.observe(a, from, to) {
 	}
 }
 
@@ -177,7 +176,10 @@ func (a *Areas) learn(greatest float64) bool {
 func (a *Areas) weigh() {
 	for i := range a.crossing {
 		for _, x := range a.crossing[i] {
-			a.onWay[i].see(float64(x.Delay), a.weight(int(x.from), int(x.to)))
+			age, of, others := float64(x.Delay), &a.onWay[i], a.weight(int(x.from), int(x.to))-1
+			of.seen.add(1, age)
+			of.stands.add(others, age)
+			of.spread += others * (others + 1)
 		}
 	}
 	for i, x := range a.alone {

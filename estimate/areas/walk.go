@@ -82,21 +82,12 @@ func (x *span) alone() bool {
 
 // walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after, cell by
 // cell and in order of time. The span is valid during the call. For exact spans of one interval it calls calm instead,
-// or nothing if that is nil.
-func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
+// or nothing if that is nil, and for longer ones only if exact is set.
+func (a *Areas) walk(after int, calm calmFunc, exact bool, visit func(*span)) {
 	a.judge()
-	a.lastAged = a.lastOld()
 	for i := range a.cells {
-		switch c := &a.cells[i]; {
-		case c.quiet:
-			for at := c.first; at < c.end && calm != nil; at++ {
-				e := &a.events[at]
-				if cut := int(e.cut) - a.before; cut > after {
-					calm(c, cut, e, a.near(e.delay, e.received), cut <= a.lastAged)
-				}
-			}
-		default:
-			a.tell(c, after, calm, visit)
+		if c := &a.cells[i]; calm != nil || !c.quiet {
+			a.tell(c, after, calm, exact, visit)
 		}
 	}
 }
@@ -107,15 +98,33 @@ type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known boo
 
 // judge finds the cuts at which cells are settled, unless that is known.
 func (a *Areas) judge() {
-	if a.placed < len(a.events) {
-		a.place()
-	}
-	if a.judged != a.patience {
+	a.place()
+	if a.judged != 0 && !a.between(min(a.judged, a.patience), max(a.judged, a.patience)) {
 		a.judged = a.patience
-		for i := range a.cells {
-			a.settle(&a.cells[i])
+		return
+	}
+	a.judged, a.lastAged = a.patience, a.latest()
+	for a.lastAged > 0 && !a.old(a.lastAged) {
+		a.lastAged--
+	}
+	for i := range a.cells {
+		a.arrive(&a.cells[i])
+		a.settle(&a.cells[i])
+	}
+}
+
+// between reports whether two cuts are as far apart as one time and less than another, so that it matters which
+// of them is the patience.
+func (a *Areas) between(one, other float64) bool {
+	for from, to := 0, 0; one < other && from < len(a.ends); from++ {
+		for to < len(a.ends) && float64(a.ends[to]-a.ends[from]) < one {
+			to++
+		}
+		if to < len(a.ends) && float64(a.ends[to]-a.ends[from]) < other {
+			return true
 		}
 	}
+	return false
 }
 
 // settle finds the cuts at which a cell is settled.
@@ -131,10 +140,9 @@ func (a *Areas) settle(c *areaCell) {
 	a.states = resize(a.states, c.states())
 	s, alike := a.states, a.alike(c)
 	for j := range s {
-		if s[j] = a.state(c, j); s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
+		s[j] = a.state(c, j)
+		if s[j].judged = 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
-		} else {
-			s[j].judged = 0
 		}
 	}
 	for j := range s {
@@ -174,14 +182,23 @@ func (a *Areas) settle(c *areaCell) {
 }
 
 // alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
-func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-keptAlike }
+func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
 
-// tell calls visit for the spans of a cell.
-func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
+// tell is walk for one cell, of which calm is not nil if it is quiet.
+func (a *Areas) tell(c *areaCell, after int, calm calmFunc, exact bool, visit func(*span)) {
+	a.passed = a.events[c.first:c.end]
+	if c.quiet {
+		for i := range a.passed {
+			e := &a.passed[i]
+			if cut := int(e.cut) - a.before; cut > after {
+				calm(c, cut, e, a.near(e.delay, e.received), cut <= a.lastAged)
+			}
+		}
+		return
+	}
 	x, at := &a.span, 0
 	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
-	a.passed = a.events[c.first:c.end]
 	for j := range c.states() {
 		s := a.state(c, j)
 		if !s.is(settled) {
@@ -193,7 +210,7 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 			if e := &a.passed[at]; calm != nil {
 				calm(c, x.to, e, a.near(e.delay, e.received), x.known)
 			}
-		default:
+		case exact || s.level != x.level:
 			a.fill(c, at, true, s.level)
 			visit(x)
 		}
@@ -287,6 +304,9 @@ func (x *span) gone(cut int) int {
 
 // near returns a sum of delays of so many packets, which is known but for its high bits.
 func (a *Areas) near(sum uint64, packets uint32) float64 {
+	if a.bits == 64 {
+		return float64(int64(sum))
+	}
 	expected := int64(a.center * float64(packets))
 	return float64(estimate.SignExtend(sum-uint64(expected), a.bits)) + float64(expected)
 }
@@ -295,6 +315,7 @@ func (a *Areas) near(sum uint64, packets uint32) float64 {
 // have joined as fewer than none are outstanding at the end, or all the time of late if the span is open,
 // since cuts of two points differ for a while. On average a packet takes half the interval in which it joined.
 func (a *Areas) join(x *span) {
+	const forAWhile = 10 // cuts at most, for which fewer than none are outstanding where cuts of two points differ
 	most := int32(x.lost)
 	if x.open {
 		late := len(x.on) / 2
@@ -322,9 +343,6 @@ func (a *Areas) join(x *span) {
 	x.joined = int(joined)
 	x.unknown = x.unknown || joined > 0 && a.before+x.from == 0
 }
-
-// forAWhile is for how many cuts at most fewer than none are outstanding where cuts of two points differ.
-const forAWhile = 10
 
 // resize returns a slice of n elements, which is s if there is room.
 func resize[T any](s []T, n int) []T {

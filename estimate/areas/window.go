@@ -47,9 +47,8 @@ type groupWindow struct {
 	busy       []float64 // the former, before groups are merged, and by all cuts before the first one
 }
 
-// pool adds up the spans of the window by group. It collects the packets that were
-// alone in their cell and came in the window, and those that were on their way at
-// its ends.
+// pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came in the
+// window, and those that were on their way at its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
@@ -63,7 +62,7 @@ func (a *Areas) pool(from, to int) *window {
 		clear(r.way)
 		clear(r.aside)
 	}
-	a.walk(from, w.calm, w.take)
+	a.walk(from, w.calm, true, w.take)
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.next()
@@ -73,7 +72,8 @@ func (a *Areas) pool(from, to int) *window {
 		r.variance += r.joined.doubt(w)
 		r.busy = append(resize(r.busy, from), r.way...)
 		for k := from; k > 0; k-- {
-			r.busy[k-1] = r.busy[k] + l.fewer(g, k)
+			c := &l.groups[g].cuts[k] // so many more came in it than were sent and not lost: they were on their way before it
+			r.busy[k-1] = r.busy[k] + c.came - (c.all - c.lost - l.rate(k)*(c.all-c.known))
 		}
 		if a.early(from) {
 			w.young += r.young
@@ -97,9 +97,8 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	if cut > w.to {
 		return
 	}
-	a, group := w.areas, int(c.group)
+	a, group, n := w.areas, int(c.group), float64(e.received)
 	r := w.group(group, int(c.number))
-	n := float64(e.received)
 	r.add(a.losses.weight(group, cut-1, cut), n, area)
 	r.whole(n, area)
 	r.cuts[cut-1-w.from].sent += float64(e.sent)
@@ -170,7 +169,8 @@ func (w *window) take(x *span) {
 		r.fresh.a += area
 	case !sure:
 		if x.open && x.joined == 0 {
-			r.stale.add(staleSpans{1, n, area, l.rate(0) * x.before})
+			s := &r.stale
+			*s = staleSpans{s.spans + 1, s.received + n, s.area + area, s.lost + l.rate(0)*x.before}
 		}
 		r.other += n
 		if x.received > 0 {
@@ -235,8 +235,7 @@ func (r *groupWindow) cross(cut int, weight, n float64) {
 	r.aside[cut] += (weight - 1) * n
 }
 
-// crossing takes a packet that was alone, and what is known of the ages of packets on
-// their way at the ends.
+// crossing takes a packet that was alone, and what is known of the ages of packets on their way at the ends.
 func (w *window) crossing(x *span, known bool, weight float64) {
 	a, alone := w.areas, x.alone()
 	if alone && x.to <= w.to {
@@ -274,9 +273,8 @@ const mostLate = 0.05
 // mostYoung is the share of the packets of a group that may be in young cells.
 const mostYoung = 0.05
 
-// combine adds up the groups, and leaves out those that add more variance than
-// knowledge or contradict sparser ones, the densest first: what they hold is known from
-// the others.
+// combine adds up the groups, and leaves out those that add more variance than knowledge or contradict sparser ones,
+// the densest first: what they hold is known from the others.
 func (w *window) combine() (Transit, error) {
 	var total, counted, left, apart, owed, unsure, early, there, late, joined float64
 	for g := range w.groups {
@@ -410,10 +408,9 @@ func uneven(numbers []float64) float64 {
 	return max(0, m.Variance()-2*mean) / sq(mean)
 }
 
-// contradicts reports whether a group differs from sparser ones beyond chance. They are
-// samples of the same packets, so in the denser one fewer slow packets are known than
-// their weights stand for. A group that lost nothing is exact. Of many reports some differ by chance,
-// so that reports of late have to bear out what is not plain.
+// contradicts reports whether a group differs from sparser ones beyond chance. They are samples of the same packets, so
+// in the denser one fewer slow packets are known than their weights stand for. A group that lost nothing is exact. Of
+// many reports some differ by chance, so that reports of late have to bear out what is not plain.
 func (w *window) contradicts(g int, rest *groupWindow) bool {
 	r := &w.groups[g]
 	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
