@@ -52,6 +52,8 @@ type tally struct {
 	late    crossed
 	scatter
 
+	ends [2]float64 // packets on their way when the window began, and when it ended
+
 	// Packets in epochs in which no cell of the flow is settled: next to one that was not
 	// read, and others, and when these were.
 	unread, dark float64
@@ -108,7 +110,7 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	a.samples.aim(flows)
 	clear(a.tallies)
 	clear(a.filled)
-	a.reference, a.begun, a.common = 0, false, common{}
+	a.reference, a.begun, a.common, a.table.inside = 0, false, common{}, false
 	a.epochs, a.missing, a.unread = 0, 0, 0
 	return nil
 }
@@ -173,6 +175,11 @@ func (a *accumulator) tally(f int) {
 		c := &a.cells[j]
 		own.scatter.add(t, c.at, &c.sight, told, &mean)
 		own.late.add(t, c.at, &c.sight, &like)
+		for e := range t.epochs {
+			if end := t.windowEnd(e); end >= 0 {
+				own.ends[end] += t.onWay(c.at, &c.sight, e) / a.kept
+			}
+		}
 	}
 }
 

@@ -218,7 +218,7 @@ func TestAreas(t *testing.T) {
 			}
 			for e := range int64(room - 1) {
 				table.put(0, up[e], down[e])
-				table.end(span{e * 1000, e*1000 + 1000}, true, func() {})
+				table.end(span{e * 1000, e*1000 + 1000}, true, true, func() {})
 			}
 			var s sight
 			table.read(0, &s)

@@ -32,6 +32,8 @@ type cellTable struct {
 	size    int // epochs that it can hold
 	epochs  int
 	live    uint32 // epochs that count; the others only settle changes
+	ends    uint32 // epochs with which the window begins, or that come after it
+	inside  bool   // the last epoch is in the window
 	spans   [room]span
 	changes []uint64      // for each cell and epoch: the second point's word less the first's
 	counts  []uint32      // and packets at the second point
@@ -51,13 +53,17 @@ func (t *cellTable) put(i int, up, down uint64) {
 	t.counts[at] = uint32(down & (1<<t.config.CountBits - 1))
 }
 
-// end finishes an epoch. One that does not count helps to settle others. If the
+// end finishes an epoch, in the window or not. One that does not count helps to settle others. If the
 // table is full, end calls flush and keeps the last epochs, of which some count only then.
-func (t *cellTable) end(s span, counts bool, flush func()) {
+func (t *cellTable) end(s span, inside, counts bool, flush func()) {
 	t.spans[t.epochs] = s
 	if counts {
 		t.live |= 1 << t.epochs
 	}
+	if inside != t.inside {
+		t.ends |= 1 << t.epochs
+	}
+	t.inside = inside
 	if t.epochs++; t.epochs < t.size {
 		return
 	}
@@ -77,7 +83,29 @@ func (t *cellTable) keep(last int) {
 		copy(t.counts[at:], t.counts[at+from:at+t.epochs])
 	}
 	copy(t.spans[:], t.spans[from:t.epochs])
-	t.epochs, t.live = t.epochs-from, 0
+	t.epochs, t.live, t.ends = t.epochs-from, 0, t.ends>>from
+}
+
+// windowEnd returns 0 if the window begins with an epoch, 1 if it ends before it, and else -1, also if
+// the epoch at this side does not count now.
+func (t *cellTable) windowEnd(e int) int {
+	switch begins, ends := t.live>>e&1 != 0, e > 0 && t.live>>(e-1)&1 != 0; {
+	case t.ends>>e&1 == 0 || begins == ends:
+		return -1
+	case begins:
+		return 0
+	}
+	return 1
+}
+
+// onWay returns how many packets of a cell were on their way when an epoch began, as far as it is settled.
+func (t *cellTable) onWay(i int, s *sight, began int) (n float64) {
+	for e := range began {
+		if s.has(e) {
+			n += t.gone(i, e)
+		}
+	}
+	return n
 }
 
 // edge reports whether the epoch before or after one is not in the table, so that

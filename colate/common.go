@@ -23,6 +23,7 @@ type common struct {
 	scatter scatter
 	late    crossed
 	begun   int64      // when the first began
+	lasted  float64    // those that count, ns
 	epochs  [3]float64 // packets of epochs that count, × their mean, × its square
 }
 
@@ -35,6 +36,9 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	t.totals, t.typical = t.totals[:0], t.typical[:0]
 	for i := first; i*t.size < len(t.counts); i += stride {
 		t.totals = append(t.totals, t.total(i))
+	}
+	for e := range t.counting() {
+		c.lasted += float64(t.spans[e].end - t.spans[e].start)
 	}
 	c.full = middle(t.totals)
 	limit, all, typical := c.full+margin(c.full), 0.0, 0.0

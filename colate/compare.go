@@ -38,7 +38,7 @@ func (c *comparison) end(s span, up, down uint64, counts bool) {
 	default:
 		c.missing++
 	}
-	c.table.end(s, counts && up+down > 0, c.flush)
+	c.table.end(s, counts, counts && up+down > 0, c.flush)
 }
 
 // read returns what part of the pairs could be read.

@@ -106,6 +106,7 @@ type estimator struct {
 	read   float64 // fraction of the flow's packets in epochs that were read
 
 	sum, count float64 // what absent flows have on average: noise that is always there
+	ends       [2]float64
 	noise      float64 // how many times theirs the flow's noise is
 	spread     float64 // standard deviation of the number of packets
 	least      float64 // number of packets of an absent flow, and largest
@@ -159,7 +160,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	if e.read < 0.5 {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
-	e.fill(r, &a.common.scatter, a.reference, a.config.unit())
+	e.fill(r, &a.common, a.reference, a.config.unit())
 	// What is in cells that always have packets on their way may take twice as long as others.
 	mean := math.Abs(r.Mean)
 	way := own.came / (e.perFlow * float64(a.epochs+a.missing)) * mean / float64(a.table.spans[0].end-a.table.spans[0].start)
@@ -186,6 +187,9 @@ func (e *estimator) learn() {
 		e.sum += t.sum / absentFlows
 		e.count += t.counted / absentFlows
 		noise += t.noise / absentFlows
+		for end, n := range t.ends {
+			e.ends[end] += n / absentFlows
+		}
 		counts[i] = t.counted
 	}
 	slices.Sort(counts[:])
@@ -247,7 +251,7 @@ func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool)
 }
 
 // fill fills in the result of tallies that tell of the flow.
-func (e *estimator) fill(r *Result, all *scatter, reference, unit float64) {
+func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	own := e.own
 	above := (own.sum - e.sum) / e.packets
 	stands := 1 + own.sampled/e.packets // number of packets that each stands for
@@ -260,18 +264,30 @@ func (e *estimator) fill(r *Result, all *scatter, reference, unit float64) {
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
-	variance := own.like(all)
+	variance := own.like(&all.scatter)
 	if r.freedom = own.freedom(); own.degrees < 3 {
-		variance, r.freedom = max(variance, r.Mean*r.Mean), all.freedom()
+		variance, r.freedom = max(variance, r.Mean*r.Mean), all.scatter.freedom()
 	}
 	// The packets in settled cells are a sample of the flow's, times are in
 	// units, and a record may be wrong.
 	sampled := (own.sampled*variance + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
-	shared := e.excess / e.packets * math.Sqrt(all.variance())
-	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared)
+	shared := e.excess / e.packets * math.Sqrt(all.scatter.variance())
+	owed := e.owed(math.Hypot(r.Mean, math.Sqrt(own.variance())), all.lasted) / e.packets
+	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared + owed*owed)
 	r.bias = (1 - e.read) * (own.high - own.low)
+}
+
+// owed returns by how much the times of all packets may be off because of those on their way at the window's ends: what they
+// waited before it is not in the areas, what those waited by its end that came after it is. They may have waited together, as
+// packets do in general, or for as long as it takes so many to be sent.
+func (e *estimator) owed(waits, lasted float64) float64 {
+	at := func(end int) float64 {
+		n := max(e.own.ends[end]-e.ends[end], 0)
+		return n * max(waits, math.Sqrt2*n/e.packets*lasted)
+	}
+	return math.Hypot(at(0), at(1))
 }
 
 // MeanInterval returns an interval that contains the mean delay of the flow's
