@@ -204,6 +204,7 @@ type crossed struct {
 	rises, hidden, shown, far crossing
 	more                      crossing // those of which rises tell, less those that sets stand for
 	packets, clean            float64  // all, and those in epochs before which nothing had left
+	latest                    float64  // of those from before the table: how long after the first epoch it came
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in
@@ -218,7 +219,6 @@ func (c *crossing) add(n, time float64) {
 
 // add adds what a cell says: how many more packets came in an epoch than were sent, each as
 // often as it stands for some that lost, and not so early in the epoch that any packet may have been on its way when it began.
-// Those from before the table may have been under way since the window began.
 func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 	from := -1
 	for e := range t.epochs {
@@ -240,7 +240,8 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		}
 		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
 		if !settled && from < 0 {
-			l.far.add(more, float64(t.spans[e].end-c.begun))
+			l.far.add(more, 0)
+			l.latest = max(l.latest, float64(t.spans[e].end-c.begun))
 			continue
 		}
 		l.rises.add(more, 0)
@@ -263,10 +264,10 @@ func (l *crossed) missed() float64 {
 		all, long = l.rises, &l.hidden
 	}
 	if all.n*all.n < 0.99*all.squares || all.n <= 0 || l.hidden.n == 0 {
-		return l.farther()
+		return l.farther(l.latest)
 	}
 	all.time = all.n * long.time / long.n
-	return l.farther() + all.most(l.packets)
+	return l.farther(l.latest) + all.most(l.packets)
 }
 
 // oftener reports whether a flow's packets come late oftener than all, beyond chance.
@@ -274,8 +275,12 @@ func (l *crossed) oftener(all *crossed) bool {
 	return l.rises.n > all.rises.n/max(all.packets, 1)*l.packets+2*math.Sqrt(l.rises.squares)
 }
 
-// farther returns what the packets add that were sent before the table.
-func (l *crossed) farther() float64 { return l.far.most(l.clean) }
+// farther returns what the packets add that were sent before the table. The latest of all came so long after the first epoch
+// began, into which a packet's time is cut at any point of it: so they may take twice as long.
+func (l *crossed) farther(latest float64) float64 {
+	l.far.time = 2 * latest * l.far.n
+	return l.far.most(l.clean)
+}
 
 // most returns the most that these may add to the mean of so many packets.
 func (c *crossing) most(packets float64) float64 {

@@ -105,7 +105,7 @@ func (d *differences) take() {
 		t.read(i, &s)
 		var late crossed
 		late.add(t, i, &s, common)
-		c.far += float32(late.far.time)
+		c.far += float32(late.far.n)
 		c.clean += float32(late.clean)
 		for e := range t.counting() {
 			n := t.packets(i, e)
@@ -189,7 +189,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		r.Packets[i] /= max(d.read(), 1e-9)
 		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
 			hidden, kurtosis := d.samples.hidden(&d.common, f.packets)
-			f.finish(flows[i].Packets, clocks, hidden, kurtosis)
+			f.finish(flows[i].Packets, clocks, hidden, kurtosis, &d.common.late)
 			combine(&r, i, &f.sampled)
 		}
 		if r.Mean[i] < 0 && mean > 0 && (r.StdDev == nil || r.Mean[i]+3*r.StdDev[i] > 0) {

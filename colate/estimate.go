@@ -90,7 +90,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	}
 	if f := a.samples.of(a.flows[i]); f != nil {
 		hidden, kurtosis := a.samples.hidden(&a.common, f.packets)
-		r.combine(f, a.flows[i], clocks, hidden, kurtosis)
+		r.combine(f, a.flows[i], clocks, hidden, kurtosis, &a.common.late)
 	}
 	if r.Mean < 0 && a.reference > 0 && r.MeanInterval(sure).High > 0 {
 		r.Mean = 0 // noise: the second clock is not behind

@@ -33,6 +33,7 @@ type sampled struct {
 	drift              float64  // variance that a drift would explain
 	slow               float64  // by how much the mean may be too low, because those lost may have come late
 	hidden, rare       float64  // variance that the flow may have without its samples showing it, and how many packets make it
+	beyond             float64  // the same, because packets take longer than samples wait for their other half
 	part               float64  // of the flow's packets that are sampled
 	matched            []passed // up to mostMatched
 }
@@ -106,12 +107,14 @@ func (s *sampling) of(r joint.FlowRecord) *flowSamples {
 }
 
 // finish computes what the samples say of a flow of so many packets, or of an
-// unknown number if that is 0, which may have a hidden variance.
-func (f *flowSamples) finish(packets float64, clocks bool, hidden, kurtosis float64) {
+// unknown number if that is 0, which may have a hidden variance, and packets that take longer than any sample waits.
+func (f *flowSamples) finish(packets float64, clocks bool, hidden, kurtosis float64, late *crossed) {
 	n, came := f.packets, f.sums[0]
 	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
 	variance := max(second-m*m, 0)
 	f.mean = f.first + m
+	beyond := late.farther(late.latest)
+	f.slow, f.beyond = f.slow+beyond, beyond*2*late.latest
 	all := cmp.Or(packets, came)
 	// A packet more or less, and times in units.
 	f.hidden, f.rare, f.part = hidden, all/kurtosis, min(n/all, 1)
@@ -152,6 +155,7 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 	i.Low = math.Sqrt(max(f.deviation*f.deviation*few*few-rounding(f.unit), 0))
 	often := 1 / estimate.DeviationInterval(1, uint64(2*f.rare)+2, confidence).Low
 	i.High = math.Hypot(i.High, math.Sqrt(f.hidden*(1+1/max(f.rare, 0.01)))*often)
+	i.High = math.Hypot(i.High, math.Sqrt(f.beyond))
 	if f.drift > 0 {
 		n := f.packets
 		i.Low *= math.Sqrt(max((n-1)/n-f.drift/(f.deviation*f.deviation), 0) * n / (n - 2))
@@ -169,8 +173,8 @@ func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok
 }
 
 // combine adds what the samples say to an answer of the counters.
-func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, hidden, kurtosis float64) {
-	f.finish(record.Packets, clocks, hidden, kurtosis)
+func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, hidden, kurtosis float64, late *crossed) {
+	f.finish(record.Packets, clocks, hidden, kurtosis, late)
 	share, ok := 1.0, true
 	if r.Err == nil {
 		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
