@@ -58,6 +58,7 @@ type differences struct {
 	counters []difference
 	sums     []float64 // of the delays of each counter's packets, as far as it is settled
 	packets  []float64 // of each counter
+	latest   float64   // packet from before the table: see crossed
 }
 
 // A difference is what else a counter says about all epochs.
@@ -67,7 +68,7 @@ type difference struct {
 	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
 	settled, large float32 // epochs in which it is settled, and in which the sum may have wrapped
-	far, clean     float32 // times and numbers of packets from before a table, and packets of which these are some
+	far, clean     float32 // packets from before a table, and packets of which these are some
 }
 
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
@@ -106,6 +107,7 @@ func (d *differences) take() {
 		var late crossed
 		late.add(t, i, &s, common)
 		c.far += float32(late.far.n)
+		d.latest = max(d.latest, late.latest)
 		c.clean += float32(late.clean)
 		for e := range t.counting() {
 			n := t.packets(i, e)
@@ -172,6 +174,9 @@ const enough = 30
 
 // decode solves for all flows. The samples may be corrected by clocks.
 func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options, clocks bool) (joint.Result, error) {
+	if !slices.ContainsFunc(flows, func(f joint.FlowRecord) bool { return f.Packets > 0 }) {
+		return joint.Result{}, fmt.Errorf("colate: %w: no record says how many packets its flow has", estimate.ErrNoSamples)
+	}
 	p := d.problem(flows)
 	d.table = nil
 	r, err := p.Solve(ctx, opts)
@@ -234,7 +239,7 @@ type left struct {
 	beyond, gone    float32 // packets lost, beyond what others lose, and at all
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
 	strange         float32 // times that no mean explains, if most counters have less
-	far             float32 // times of packets from before a table, for each packet
+	far             float32 // packets from before a table, for each packet
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all
@@ -331,7 +336,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
 		odds := part / max(1-part, 0.01)
 		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * math.Abs(r.Mean[f]-mean)
 		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
-		hidden := max(missed, float64(k.far+2*float32(math.Sqrt(float64(farther))))/float64(m)) / studentQuantile
+		hidden := max(missed, 2*d.latest*float64(k.far+2*float32(math.Sqrt(float64(farther))))/float64(m)) / studentQuantile
 		filled := max(own, scattered, hidden)
 		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + strange/(n*n))
 	}

@@ -36,8 +36,9 @@
 // the flow's number of packets, as flow records have it, the mean follows. A record that
 // the counters contradict is refused. Answers are about the packets that came in the window.
 // Of those that take more than eight epochs only their number is known, and intervals have
-// upper ends as if they were under way since the window began: choose a Period of at least an
-// eighth of the greatest delay.
+// upper ends as if they took twice as long as the latest of them shows: choose a Period of at
+// least an eighth of the greatest delay. Intervals also hold what packets that cross the window's
+// ends waited outside of it.
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer for an
 // elephant that loses packets in all of its counters. A query weighs them and the counters

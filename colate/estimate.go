@@ -154,8 +154,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("the counters do not tell the flow's packets from others'")
 	}
 	if low, high, ok := e.agrees(a.flows[i]); !ok {
-		return none("the flow's record has %.0f packets, its counters have between %.0f and %.0f: the record is of other packets, or "+
-			"some repeat and are in one counter", a.flows[i].Packets, low, high)
+		return none("the flow's record has %.0f packets, its counters look like %.0f to %.0f: the record is of other packets, some "+
+			"repeat and are in one counter, or larger flows share its counters", a.flows[i].Packets, low, high)
 	}
 	if e.read < 0.5 {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))

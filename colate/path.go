@@ -32,8 +32,9 @@ type Coverage struct {
 	// Start and End are the span of the epochs that overlap the window, which answers and
 	// records are about.
 	Start, End int64
-	// Epochs is the number of pairs of epochs that were compared. Missing
-	// lists what was not, and why.
+	// Epochs is the number of pairs of epochs that were compared. Missing lists what was
+	// not, and why, and epochs of one point alone: the other saw no packet then, which is what is
+	// assumed, or has lost its epoch.
 	Epochs  int
 	Missing []Missing
 	// Bytes is the number of bytes read from both stores.
@@ -213,7 +214,7 @@ func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) err
 		}
 		for i, point := range []string{"first", "second"} { // an empty epoch is assumed, as at the end of traffic
 			if err == nil && !slices.ContainsFunc(s.entries, func(e foundEntry) bool { return e.point == i }) {
-				err = fmt.Errorf("colate: %w: no epoch at the %s point", estimate.ErrNoSamples, point)
+				err = fmt.Errorf("colate: %w: no epoch at the %s point, which is taken to have seen no packet", estimate.ErrNoSamples, point)
 			}
 		}
 		if err == nil {
