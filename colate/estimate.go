@@ -146,7 +146,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
 	e.learn()
-	r.hidden = max(a.common.late.missed(), own.late.farther())
+	r.hidden = max(a.common.late.missed(), own.late.farther(max(own.late.latest, a.common.late.latest)))
 	if own.late.oftener(&a.common.late) {
 		r.hidden = max(r.hidden, own.late.missed())
 	}
