@@ -1,6 +1,7 @@
 package joint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -203,60 +204,36 @@ const (
 
 // validate reports the first thing that does not fit.
 func (p *Problem) validate() error {
-	cells, flows := len(p.Sum), len(p.Packets)
-	switch {
-	case p.Rows < 1 || p.CellsPerRow < 1:
-		return fmt.Errorf("%w: %d rows of %d cells per flow, want at least 1 of 1", estimate.ErrConfig, p.Rows, p.CellsPerRow)
-	case p.Count != nil && len(p.Count) != cells:
-		return fmt.Errorf("%w: %d counts for %d cells", estimate.ErrConfig, len(p.Count), cells)
-	case p.Unusable != nil && len(p.Unusable) != cells:
-		return fmt.Errorf("%w: %d unusable marks for %d cells", estimate.ErrConfig, len(p.Unusable), cells)
-	case p.Doubt != nil && len(p.Doubt) != flows:
-		return fmt.Errorf("%w: %d doubts for %d flows", estimate.ErrConfig, len(p.Doubt), flows)
-	case p.Rates != nil && len(p.Rates) != p.Rows:
-		return fmt.Errorf("%w: %d rates for %d rows", estimate.ErrConfig, len(p.Rates), p.Rows)
-	case len(p.Cells)%p.Rows != 0 || len(p.Cells)/p.Rows%p.CellsPerRow != 0 || len(p.Cells)/p.Rows/p.CellsPerRow != flows:
-		return fmt.Errorf("%w: %d cell indices for %d flows of %d × %d", estimate.ErrConfig, len(p.Cells), flows, p.Rows, p.CellsPerRow)
+	cells, flows, width := len(p.Sum), len(p.Packets), p.Rows*p.CellsPerRow
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{estimate.ErrConfig}, args...)...)
 	}
-	for r, rate := range p.Rates {
-		if !(rate >= leastPackets && rate <= 1) {
-			return fmt.Errorf("%w: rate %g of row %d, want %g to 1", estimate.ErrConfig, rate, r, leastPackets)
+	within := func(what string, of []float64, low, high float64, ask func(i int, x float64) bool) error {
+		for i, x := range of {
+			if ask(i, x) && !(x >= low && x <= high) {
+				return bad("%s %g at %d, want %g to %g", what, x, i, low, high)
+			}
 		}
+		return nil
 	}
-	for c, x := range p.Sum {
-		if p.usable(c) && !(math.Abs(x) <= mostSum) {
-			return fmt.Errorf("%w: sum %g in cell %d, want an absolute value of at most %g", estimate.ErrConfig, x, c, float64(mostSum))
-		}
+	if p.Rows < 1 || p.CellsPerRow < 1 || len(p.Cells)%width != 0 || len(p.Cells)/width != flows {
+		return bad("%d cell indices for %d flows of %d × %d", len(p.Cells), flows, p.Rows, p.CellsPerRow)
 	}
-	for c, n := range p.Count {
-		if p.usable(c) && !(n >= 0 && n <= mostPackets) {
-			return fmt.Errorf("%w: count %g in cell %d, want 0 to %g", estimate.ErrConfig, n, c, float64(mostPackets))
-		}
+	if p.Count != nil && len(p.Count) != cells || p.Unusable != nil && len(p.Unusable) != cells || p.Variance != nil &&
+		len(p.Variance) != cells || p.Doubt != nil && len(p.Doubt) != flows || p.Rates != nil && len(p.Rates) != p.Rows {
+		return bad("%d counts, %d unusable marks and %d variances for %d cells, %d doubts for %d flows, %d rates for %d rows",
+			len(p.Count), len(p.Unusable), len(p.Variance), cells, len(p.Doubt), flows, len(p.Rates), p.Rows)
 	}
 	for i, c := range p.Cells {
 		if uint64(c) >= uint64(cells) {
-			return fmt.Errorf("%w: cell %d of flow %d, want below %d", estimate.ErrConfig, c, i/p.Rows/p.CellsPerRow, cells)
+			return bad("cell %d of flow %d, want below %d", c, i/width, cells)
 		}
 	}
-	if p.Variance != nil && len(p.Variance) != cells {
-		return fmt.Errorf("%w: %d variances for %d cells", estimate.ErrConfig, len(p.Variance), cells)
-	}
-	for c, v := range p.Variance {
-		if p.usable(c) && !(v >= 0 && v <= mostSum*mostSum) {
-			return fmt.Errorf("%w: variance %g in cell %d, want 0 to %g", estimate.ErrConfig, v, c, mostSum*mostSum)
-		}
-	}
-	for f, d := range p.Doubt {
-		if !(d >= 0 && d <= mostPackets) {
-			return fmt.Errorf("%w: doubt of %g packets in flow %d, want 0 to %g", estimate.ErrConfig, d, f, float64(mostPackets))
-		}
-	}
-	for f, w := range p.Packets {
-		if w != 0 && !(w >= leastPackets && w <= mostPackets) {
-			return fmt.Errorf("%w: %g packets in flow %d, want 0, or %g to %g", estimate.ErrConfig, w, f, leastPackets, float64(mostPackets))
-		}
-	}
-	return nil
+	every, used := func(int, float64) bool { return true }, func(i int, _ float64) bool { return p.usable(i) }
+	return cmp.Or(within("rate", p.Rates, leastPackets, 1, every), within("sum", p.Sum, -mostSum, mostSum, used),
+		within("count", p.Count, 0, mostPackets, used), within("variance", p.Variance, 0, mostSum*mostSum, used),
+		within("doubt", p.Doubt, 0, mostPackets, every),
+		within("packets", p.Packets, leastPackets, mostPackets, func(_ int, x float64) bool { return x != 0 }))
 }
 
 func (p *Problem) usable(cell int) bool {

@@ -152,27 +152,11 @@ func (s *solver) equations() {
 	}
 }
 
-// diagonal returns the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A.
-func (s *solver) diagonal() []float64 {
-	inverse := make([]float64, len(s.variance))
-	for f, v := range s.variance {
-		if v > 0 {
-			d := 1 / v
-			for i, c := range s.run(f) {
-				a := s.Packets[f] * s.of(f*s.width+i)
-				d += a * a * s.trust[c]
-			}
-			inverse[f] = 1 / d
-		}
-	}
-	return inverse
-}
-
 // solve returns h, and leaves y − A h in rest.
 func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
-	inverse, n := s.diagonal(), len(s.variance)
-	h, direction, image := make([]float64, n), make([]float64, n), make([]float64, n)
-	residual, norm, square := s.begin(direction, inverse)
+	vector := func() []float64 { return make([]float64, len(s.variance)) }
+	h, direction, image, residual, inverse := vector(), vector(), vector(), vector(), vector()
+	norm, square := s.begin(direction, residual, inverse)
 	var before, last, now float64 // how much groups of iterations lowered the sum of squares
 	for s.iterations < opts.MaxIterations && norm > 0 && !s.converged {
 		if err := ctx.Err(); err != nil {
@@ -212,22 +196,27 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 	return h, nil
 }
 
-// begin sets the first direction. It returns the residual of h = 0, its norm, and
-// yᵀD⁻¹y.
-func (s *solver) begin(direction, inverse []float64) (residual []float64, norm, square float64) {
+// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It returns the
+// residual's norm, and yᵀD⁻¹y.
+func (s *solver) begin(direction, residual, inverse []float64) (norm, square float64) {
 	for c, y := range s.rest {
 		s.cell[c] = y * s.trust[c]
 		square += y * s.cell[c]
 	}
-	residual = make([]float64, len(direction))
-	for f, inv := range inverse {
-		if inv > 0 {
+	for f, v := range s.variance {
+		if v > 0 {
+			d := 1 / v
+			for i, c := range s.run(f) {
+				a := s.Packets[f] * s.of(f*s.width+i)
+				d += a * a * s.trust[c]
+			}
+			inverse[f] = 1 / d
 			residual[f] = s.Packets[f] * s.gather(f, s.cell)
-			direction[f] = residual[f] * inv
+			direction[f] = residual[f] / d
 			norm += residual[f] * direction[f]
 		}
 	}
-	return residual, norm, square
+	return norm, square
 }
 
 // multiply sets image to (S⁻¹ + AᵀD⁻¹A) times a direction, and returns their

@@ -32,7 +32,10 @@ func weigh(p *Problem) *weighted {
 		p = &sure
 	}
 	q := &weighted{Problem: p, width: p.Rows * p.CellsPerRow, uniform: 1 / float64(p.CellsPerRow)}
-	q.classify()
+	q.class = make([]uint8, len(p.Packets))
+	for f, w := range p.Packets {
+		q.class[f] = uint8(min(bits.Len64(uint64(min(max(w, 1), math.MaxInt64)))-1, sizeCount-1))
+	}
 	uniform := true
 	for _, rate := range p.Rates {
 		uniform = uniform && rate == 1
@@ -87,12 +90,13 @@ func (p *weighted) scatter(u, x []float64) {
 		cells = cells[p.width:]
 		if part == nil {
 			w *= p.uniform
-			for ; len(run) >= 4; run = run[4:] {
+			if len(run) == 4 {
 				four := (*[4]uint32)(run)
 				u[four[0]] += w
 				u[four[1]] += w
 				u[four[2]] += w
 				u[four[3]] += w
+				continue
 			}
 			for _, c := range run {
 				u[c] += w
@@ -110,9 +114,9 @@ func (p *weighted) scatter(u, x []float64) {
 func (p *weighted) gather(f int, of []float64) float64 {
 	cells, total := p.run(f), 0.0
 	if p.part == nil {
-		for ; len(cells) >= 4; cells = cells[4:] {
+		if len(cells) == 4 {
 			c := (*[4]uint32)(cells)
-			total += of[c[0]] + of[c[1]] + of[c[2]] + of[c[3]]
+			return (of[c[0]] + of[c[1]] + of[c[2]] + of[c[3]]) * p.uniform
 		}
 		for _, c := range cells {
 			total += of[c]
@@ -123,19 +127,6 @@ func (p *weighted) gather(f int, of []float64) float64 {
 		total += float64(part) * of[cells[i]]
 	}
 	return total
-}
-
-// classify assigns flows to classes of size.
-func (p *weighted) classify() {
-	p.class = make([]uint8, len(p.Packets))
-	for f, w := range p.Packets {
-		p.class[f] = uint8(sizeOf(w))
-	}
-}
-
-// sizeOf returns the class of flows of w packets.
-func sizeOf(w float64) int {
-	return min(bits.Len64(uint64(min(max(w, 1), math.MaxInt64)))-1, sizeCount-1)
 }
 
 // expected returns, for each cell, the number of packets that all flows should
