@@ -36,7 +36,7 @@ type figure struct{ LDA, Exact float64 }
 
 func measureLDA(run *experiment.Run) {
 	program := exec.Command("go", "run", "./examples/twopoint", "-json", "-interval", fmt.Sprint(period, "s"),
-		"-seed", fmt.Sprint(run.SeedOf("hash")))
+		"-seed", fmt.Sprint(run.Seed))
 	var found struct{ Intervals []interval }
 	experiment.Check(json.Unmarshal(experiment.Try(program.Output()), &found))
 	draw(run, found.Intervals)
