@@ -255,7 +255,7 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", ErrClocks, Format(-most))
 		return
 	}
-	d.Delay = r.Correct(d.Delay, evenly*float64(length)).Delay
+	d.Delay = r.Correct(d.Delay, evenly*float64(length))
 	d.DeviationInterval95.Low = min(d.DeviationInterval95.Low, d.StdDev)
 	d.Certain = total(d.Certain, r.Certain)
 	d.Certain.Confidence = certainly

@@ -70,6 +70,5 @@
 //	go run ./bench ours-clock
 //
 // With one direction alone the offset cannot be known, and [Tracker.Add]
-// returns [estimate.ErrNoSamples]. The Reading still has the drift, from the
-// line below all delays that is closest to them.
+// returns [estimate.ErrNoSamples].
 package clock

@@ -3,8 +3,6 @@ package clock
 import (
 	"math"
 	"slices"
-
-	"github.com/hoplag/hoplag/estimate"
 )
 
 // A point is a mark relative to the time of a fit: at x, the offset (or its
@@ -54,32 +52,36 @@ func (f *fit) reset(origin int64, c *Config) {
 // as much as the rate may have wandered.
 func (f *fit) add(direction int, marks []mark) {
 	for _, m := range marks {
-		if m.wrong {
-			continue
+		if !m.wrong {
+			x := float64(m.t - f.origin)
+			f.points[direction] = append(f.points[direction], point{x, m.y + f.wander*math.Abs(x)})
 		}
-		x := float64(m.t - f.origin)
-		f.points[direction] = append(f.points[direction], point{x, m.y + f.wander*math.Abs(x)})
 	}
 }
 
 // solve finds the line after dropping as many layers of hulls as there may be
 // outliers: a wrong bound that cuts off any line is on one of these layers. It
 // reports whether both directions have enough samples and do not contradict
-// each other. With one direction alone it finds the drift.
+// each other.
 func (f *fit) solve(outliers int) bool {
 	for d := range f.hulls {
 		slices.SortFunc(f.points[d], byX)
 		f.hulls[d] = f.outermost(f.hulls[d], f.points[d], outliers)
 	}
-	switch {
-	case f.both():
-		return f.solveBoth(outliers)
-	case len(f.hulls[there]) > 0:
-		f.solveOne(there, 1, outliers)
-	case len(f.hulls[back]) > 0:
-		f.solveOne(back, -1, outliers)
+	if !f.both() {
+		return false
 	}
-	return false
+	// The margin is a concave function of the drift.
+	f.drift = f.ascend(-f.maxDrift, f.maxDrift, func(a float64) float64 {
+		_, x := support(f.hulls[there], a)
+		_, z := support(f.hulls[back], -a)
+		return z - x
+	})
+	upper, _ := support(f.hulls[there], f.drift)
+	lower, _ := support(f.hulls[back], -f.drift)
+	f.offset, f.margin = (upper-lower)/2, (upper+lower)/2
+	f.excess = (f.spread(there, f.drift, outliers) + f.spread(back, -f.drift, outliers)) / 2
+	return f.margin >= 0
 }
 
 // both reports whether there are bounds of both directions.
@@ -94,43 +96,6 @@ func (f *fit) outermost(hull, points []point, layers int) []point {
 		hull, rest = peel(hull[:0], rest, f.maxDrift)
 	}
 	return lowerHull(hull[:0], rest, f.maxDrift)
-}
-
-// solveBoth maximises the margin, a concave function of the drift.
-func (f *fit) solveBoth(outliers int) bool {
-	f.drift = f.ascend(-f.maxDrift, f.maxDrift, func(a float64) float64 {
-		_, x := support(f.hulls[there], a)
-		_, z := support(f.hulls[back], -a)
-		return z - x
-	})
-	upper, _ := support(f.hulls[there], f.drift)
-	lower, _ := support(f.hulls[back], -f.drift)
-	f.offset, f.margin = (upper-lower)/2, (upper+lower)/2
-	f.excess = (f.spread(there, 1, outliers) + f.spread(back, -1, outliers)) / 2
-	return f.margin >= 0
-}
-
-// solveOne finds the drift from one direction alone: the line below all
-// bounds that comes closest to them on average (Moon, Skelly and Towsley,
-// Estimation and removal of clock skew from network delay measurements, 1999).
-func (f *fit) solveOne(direction int, sign float64, outliers int) {
-	// What the rate may have wandered would tilt the line here, because
-	// nothing holds it from the other side.
-	points := f.points[direction]
-	for i := range points {
-		points[i].y -= f.wander * math.Abs(points[i].x)
-	}
-	f.margin = math.NaN()
-	f.hulls[direction] = f.outermost(f.hulls[direction][:0], points, outliers)
-	if len(f.hulls[direction]) == 0 {
-		return // too few points, and others are outermost now
-	}
-	mean := f.meanX(direction)
-	f.drift = sign * f.ascend(-f.maxDrift, f.maxDrift, func(a float64) float64 {
-		_, x := support(f.hulls[direction], a)
-		return mean - x
-	})
-	f.excess = f.spread(direction, sign, outliers)
 }
 
 // ascend returns where a concave function with the given slope is greatest
@@ -148,15 +113,15 @@ func (f *fit) ascend(low, high float64, slope func(float64) float64) float64 {
 }
 
 // spread returns how far below the lowest bounds of one direction, measured
-// from the line, the floor may be that more samples would show.
-func (f *fit) spread(direction int, sign float64, outliers int) float64 {
+// from a line, the floor may be that more samples would show.
+func (f *fit) spread(direction int, slope float64, outliers int) float64 {
 	var lowest [MaxOutliers + 1 + spacings]float64
 	least := lowest[:outliers+1+spacings]
 	for i := range least {
 		least[i] = math.Inf(1)
 	}
 	for _, p := range f.points[direction] {
-		r := p.y - sign*f.drift*p.x
+		r := p.y - slope*p.x
 		for i := range least {
 			if r < least[i] {
 				r, least[i] = least[i], r
@@ -213,47 +178,4 @@ func (f *fit) offsets(margin, x float64) (low, high float64) {
 	})
 	lower, _ := support(f.hulls[back], -a)
 	return margin - lower + a*x, high
-}
-
-// likelyDriftOneWay returns the drifts of the lines below one direction's
-// bounds that are, on average, no farther from the bounds than the best line
-// plus the possible error of the floor.
-func (f *fit) likelyDriftOneWay() estimate.Interval {
-	direction, sign := there, 1.0
-	if len(f.hulls[there]) == 0 {
-		direction, sign = back, -1
-	}
-	mean := f.meanX(direction)
-	height := func(a float64) float64 {
-		y, _ := support(f.hulls[direction], a)
-		return y + a*mean
-	}
-	best := sign * f.drift
-	least := height(best) - f.excess
-	ends := [2]float64{-f.maxDrift, f.maxDrift}
-	for i, outside := range ends {
-		inside := best
-		if height(outside) >= least {
-			continue
-		}
-		for range 64 {
-			middle := inside + (outside-inside)/2
-			if height(middle) >= least {
-				inside = middle
-			} else {
-				outside = middle
-			}
-		}
-		ends[i] = outside
-	}
-	low, high := min(sign*ends[0], sign*ends[1]), max(sign*ends[0], sign*ends[1])
-	return estimate.Interval{Low: low - f.wander, High: high + f.wander, Confidence: likely}
-}
-
-func (f *fit) meanX(direction int) float64 {
-	mean := 0.0
-	for _, p := range f.points[direction] {
-		mean += p.x / float64(len(f.points[direction]))
-	}
-	return mean
 }

@@ -43,15 +43,16 @@ type Reading struct {
 // time is from the latest interval, the wider the reading's intervals.
 //
 // If the offset is not known, for example with samples of one direction only,
-// the error wraps [estimate.ErrNoSamples]. The Reading then has what is known:
-// Drift and LikelyDrift of one direction, and intervals without ends.
+// the error wraps [estimate.ErrNoSamples], and the intervals have no ends.
 func (t *Tracker) At(time int64) (Reading, error) {
 	if !t.known {
 		why := "offset of clocks needs both directions"
 		if t.both {
 			why = "samples of both directions contradict each other: a drift beyond MaxDrift, or other packets"
 		}
-		return t.oneWay(time), fmt.Errorf("clock: %w: %s", estimate.ErrNoSamples, why)
+		drifts := estimate.Interval{Low: -t.config.MaxDrift, High: t.config.MaxDrift, Confidence: 1}
+		r := Reading{Time: time, Certain: anywhere, Likely: anywhere, CertainDrift: drifts, LikelyDrift: drifts, RoundTrip: math.Inf(1)}
+		return r, fmt.Errorf("clock: %w: %s", estimate.ErrNoSamples, why)
 	}
 	r := t.reading(t.now, time)
 	if t.stepped && time <= t.cut {
@@ -120,17 +121,6 @@ func (t *Tracker) reading(f *fit, time int64) Reading {
 	}
 }
 
-// oneWay returns what is known without an offset.
-func (t *Tracker) oneWay(time int64) Reading {
-	drifts := estimate.Interval{Low: -t.config.MaxDrift, High: t.config.MaxDrift, Confidence: 1}
-	r := Reading{Time: time, Certain: anywhere, Likely: anywhere, CertainDrift: drifts, LikelyDrift: drifts, RoundTrip: math.Inf(1)}
-	if f := t.now; len(f.hulls[there])+len(f.hulls[back]) > 0 && math.IsNaN(f.margin) {
-		r.Drift = f.drift
-		r.LikelyDrift = f.likelyDriftOneWay()
-	}
-	return r
-}
-
 // Reverse returns the same reading as the far point sees it, for delays from
 // there to the near point.
 func (r Reading) Reverse() Reading {
@@ -141,47 +131,19 @@ func (r Reading) Reverse() Reading {
 	return r
 }
 
-// A Corrected delay is what points whose clocks agree would have measured.
-type Corrected struct {
-	// Delay has the mean without the clock's offset, and the deviation without
-	// what the drift added.
-	estimate.Delay
-
-	// Certain and Likely hold the mean of the measured packets as far as the
-	// [Reading]'s intervals of the same names tell, apart from sampling error.
-	Certain, Likely estimate.Interval
-}
-
 // Correct subtracts the reading from a delay that was measured from the near
-// point to the far one; for one measured back, use [Reading.Reverse]. The
-// reading is to be of the mean time of the packets: the drift between that and
-// the reading's time is an error that no interval has room for, and cells that
-// are corrected one by one do not have ([Reading.NearSum]). spread is the
-// standard deviation of the packets' times, in nanoseconds, by which the drift
-// widened the delays: that of an interval of length T evenly filled is T/√12.
-func (r Reading) Correct(measured estimate.Delay, spread float64) Corrected {
+// point to the far one; for one measured back, use [Reading.Reverse]. The mean
+// is then as uncertain as the offset is. The reading is to be of the mean time of
+// the packets: the drift between that and the reading's time is an error that no
+// interval has room for, and cells that are corrected one by one do not have
+// ([Reading.NearSum]). spread is the standard deviation of the packets' times, in
+// nanoseconds, by which the drift widened the delays: that of an interval of
+// length T evenly filled is T/√12.
+func (r Reading) Correct(measured estimate.Delay, spread float64) estimate.Delay {
 	variance := measured.StdDev*measured.StdDev - r.Drift*r.Drift*spread*spread
-	c := Corrected{Delay: measured}
-	c.Mean -= r.Offset
-	c.StdDev = math.Sqrt(max(0, variance))
-	c.Certain = within(measured.Mean, r.Certain)
-	c.Likely = within(measured.Mean, r.Likely)
-	return c
-}
-
-// within applies an interval of the offset to a measured delay. No mean of
-// delays is below zero.
-func within(measured float64, offset estimate.Interval) estimate.Interval {
-	return estimate.Interval{
-		Low:        max(0, measured-offset.High),
-		High:       max(0, measured-offset.Low),
-		Confidence: offset.Confidence,
-	}
-}
-
-// Ahead returns how far the far clock is ahead at a time on the near clock.
-func (r Reading) Ahead(at int64) float64 {
-	return r.Offset + r.Drift*float64(at-r.Time)
+	measured.Mean -= r.Offset
+	measured.StdDev = math.Sqrt(max(0, variance))
+	return measured
 }
 
 // NearTime returns what the near clock says when the far clock says far. It is

@@ -62,15 +62,12 @@ func (t *Tracker) expect(margin float64) expectation {
 // If the clock has stepped, it forgets what was before.
 func (t *Tracker) solve() {
 	t.spare.reset(t.latest.middle(), &t.config)
-	for i := range t.slots {
-		if i == t.next {
-			continue
-		}
-		for d := range t.slots[i].marks {
-			t.spare.add(d, t.slots[i].marks[d])
-		}
-	}
 	for d := range t.fresh {
+		for i := range t.slots {
+			if i != t.next {
+				t.spare.add(d, t.slots[i].marks[d])
+			}
+		}
 		t.spare.add(d, t.fresh[d])
 	}
 	agree := t.spare.solve(t.config.Outliers)
@@ -78,18 +75,18 @@ func (t *Tracker) solve() {
 		t.doubtFrom = t.doubtful()
 	}
 	floor, widest := t.margins()
+	violations, cut := t.violations()
 	switch {
-	case !t.spare.both() || !t.known && agree:
+	case !t.spare.both() || !t.known && agree || !t.broken(agree, floor, violations, cut):
 		t.spare.short = 2 * max(0, widest-t.spare.margin)
 		t.now, t.spare, t.known = t.spare, t.now, agree
-	case !t.broken(agree, floor):
-		t.spare.short = 2 * max(0, widest-t.spare.margin)
-		t.now, t.spare = t.spare, t.now
-	case t.known && !agree && t.unclear():
+	case t.known && !agree && violations <= t.config.Outliers:
+		// Too few to tell when the clock stepped, or whether it did: they wait
+		// for more marks.
 		t.later = true
 		t.doubtFrom = min(t.doubtFrom, t.latest.to)
 	default:
-		t.step(widest)
+		t.step(widest, cut)
 	}
 }
 
@@ -103,14 +100,6 @@ func (t *Tracker) margins() (floor, widest float64) {
 		}
 	}
 	return floor, widest
-}
-
-// unclear reports whether the fresh marks contradict the window, but are too
-// few to tell when the clock stepped, or whether it did. They wait for more
-// marks.
-func (t *Tracker) unclear() bool {
-	count, _ := t.violations(t.config.Outliers)
-	return count <= t.config.Outliers
 }
 
 // doubtful returns the time from which on the latest interval may follow a
@@ -142,25 +131,20 @@ func (t *Tracker) doubtful() int64 {
 // together. If a path got shorter, only the time before has. An unclear case
 // counts as a step: that costs precision for a while, while the other mistake
 // costs the truth.
-func (t *Tracker) broken(agree bool, floor float64) bool {
-	lower, cut := t.violations(t.config.Outliers)
-	if agree && (t.spare.margin >= floor-t.config.MinStep || lower == 0) {
+func (t *Tracker) broken(agree bool, floor float64, violations int, cut int64) bool {
+	if agree && (t.spare.margin >= floor-t.config.MinStep || violations == 0) {
 		return false
 	}
-	t.fitAlone(cut, t.config.Outliers)
-	shorter := t.alone.both() && t.alone.margin < floor-t.config.MinStep
-	together := t.spare.margin >= t.alone.margin-2*t.alone.excess-t.config.MinStep
-	return !agree || !shorter || !together
-}
-
-// fitAlone fits the fresh marks by themselves, from when the step was noticed.
-func (t *Tracker) fitAlone(cut int64, outliers int) {
+	// The fresh marks by themselves, from when the step was noticed.
 	t.alone.reset(t.latest.middle(), &t.config)
 	for d := range t.fresh {
 		t.scratchMarks = after(t.scratchMarks[:0], t.fresh[d], cut)
 		t.alone.add(d, t.scratchMarks)
 	}
-	t.alone.solve(outliers)
+	t.alone.solve(t.config.Outliers)
+	shorter := t.alone.both() && t.alone.margin < floor-t.config.MinStep
+	together := t.spare.margin >= t.alone.margin-2*t.alone.excess-t.config.MinStep
+	return !agree || !shorter || !together
 }
 
 // after appends to dst the marks from a time on. They are of one packet each,
@@ -179,11 +163,12 @@ func after(dst, marks list, cut int64) list {
 // marks are after the step, if they show one. For that it skips as many of the
 // first as there may be outliers, and the time that packets on their way then
 // took. Without violations it returns the beginning of the interval.
-func (t *Tracker) violations(outliers int) (count int, cut int64) {
+func (t *Tracker) violations() (count int, cut int64) {
 	if !t.known {
 		return 0, t.latest.from
 	}
 	var earliest [MaxOutliers + 1]int64
+	outliers := t.config.Outliers
 	times := earliest[:outliers+1]
 	for i := range times {
 		times[i] = math.MaxInt64
@@ -217,10 +202,9 @@ func (t *Tracker) violations(outliers int) (count int, cut int64) {
 	return count, times[outliers] + int64(underWay)
 }
 
-// step begins a new window with what fitAlone took. If that has a narrower
-// margin than before, the clock may not have run straight since.
-func (t *Tracker) step(widest float64) {
-	_, cut := t.violations(t.config.Outliers)
+// step begins a new window with the marks from the cut on, which broken took. If
+// they have a narrower margin than before, the clock may not have run straight since.
+func (t *Tracker) step(widest float64, cut int64) {
 	if t.known {
 		t.before, t.now = t.now, t.before
 		t.cut, t.stepped = cut, true

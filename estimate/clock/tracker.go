@@ -102,9 +102,8 @@ func (t *Tracker) forget() {
 // log n) and allocates nothing once its buffers have grown.
 //
 // If the window has samples of one direction only, or samples that contradict
-// each other, the error wraps [estimate.ErrNoSamples]; [Tracker.At] then has
-// what is known of the drift. If a sample has no packets, the error wraps
-// [estimate.ErrConfig] and nothing is added.
+// each other, the error wraps [estimate.ErrNoSamples]. If a sample has no packets,
+// it wraps [estimate.ErrConfig] and nothing is added.
 func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 	for _, samples := range [2][]Sample{forth, home} {
 		for _, s := range samples {
