@@ -31,11 +31,11 @@ func (p *program) updateLDA() {
 	p.with(opRight, r3, 32)
 	p.with(opLeft, r3, 32)
 	p.with(opOr, r3, 1)
-	p.load(double, r4, fp, stackStagedTime)
+	p.load(double, r4, fp, stackTime)
 	p.with(opLeft, r2, 4)
 	p.load(double, r1, fp, stackLane)
 	p.do(opAdd, r1, r2)
-	p.with(opAdd, r1, cellsAt)
+	p.with(opAdd, r1, countersSize)
 	for offset, r := range []int{r4, r3} { // no other program runs here meanwhile
 		p.load(double, r2, r1, int16(8*offset))
 		p.do(opAdd, r2, r)

@@ -111,14 +111,10 @@ func (c *Config) invalid(field string, got any, want string) error {
 	return estimate.Invalid("kernel", field, got, want)
 }
 
-// A processor's lane has its counters and some scratch space, then packets that
-// are set aside, then the cells of the LDA.
+// A processor's lane has its counters and some scratch space, then the cells of the LDA.
 const (
 	cellSize     = 16
 	countersSize = 128
-	staged       = 16 // packets
-	stageSize    = 16 // of each: its digest and time
-	cellsAt      = countersSize + staged*stageSize
 	maxMemory    = 1 << 28 // the verifier lets a program address this much
 )
 
@@ -128,7 +124,7 @@ func (c *Config) ldaCells() int { return c.LDA.MemorySize() / cellSize }
 // It is a multiple of a cache line, so that no two processors share one.
 func (c *Config) laneSize() int {
 	const line = 64
-	return (cellsAt + cellSize*c.ldaCells() + line - 1) / line * line
+	return (countersSize + cellSize*c.ldaCells() + line - 1) / line * line
 }
 
 // Counters counts the frames that a Point skipped, by reason, and the packets

@@ -140,7 +140,7 @@ func TestCountersWrap(t *testing.T) {
 		full[i] = ^uint64(0)
 	}
 	for lane := range p.processor {
-		copy(p.memory[lane*p.config.laneSize()/8+cellsAt/8:], full)
+		copy(p.memory[lane*p.config.laneSize()/8+countersSize/8:], full)
 		w.want.Aggregator.AddCells(full)
 	}
 	random := rand.New(rand.NewPCG(15, 4))

@@ -162,8 +162,10 @@ func TestClocks(t *testing.T) {
 			stamps := make([]uint64, 0, 1)
 			lane := p.config.laneSize() / 8
 			for at := 0; at < len(p.memory); at += lane {
-				if words := p.memory[at:]; words[laneStaged] == 1 {
-					stamps = append(stamps, words[countersSize/8+stageTime/8])
+				for cells := p.memory[at+countersSize/8 : at+lane]; len(cells) > 1; cells = cells[2:] {
+					if uint32(cells[1]) == 1 {
+						stamps = append(stamps, cells[0])
+					}
 				}
 			}
 			if len(stamps) != 1 {

@@ -9,7 +9,7 @@ import "math/bits"
 //	parse    walk the headers, as hashing.Frame does
 //	identify put on the stack the bytes that hashing.Frame.Append gives
 //	count    their digest
-//	stage    set the packet aside; add many to the LDA
+//	add      the packet to its cell of the LDA
 //	segments of a bundle, go on with the next packet of it
 //
 // A plain packet takes a short way from begin to count. The program keeps these
@@ -30,7 +30,6 @@ type program struct {
 
 	start                                   label // of parsing
 	count                                   label // of what is on the stack
-	full                                    label // what is set aside is to be added
 	segment                                 label // of a bundle, to be completed
 	out                                     label
 	pull                                    label // the packet's linear part is too short
@@ -56,9 +55,6 @@ const (
 	stackFlags     = -96  // TCP flags that the last segment alone has
 	stackInvariant = -192 // 72 bytes
 	stackSpill     = -224 // 24 bytes, while parsing
-
-	stackStaged     = stackSpill // packets added of those that were set aside
-	stackStagedTime = stackSpill + 8
 
 	// The words of the invariant bytes.
 	stackSource      = stackInvariant
@@ -116,11 +112,10 @@ func (p *program) generate() []instruction {
 	if p.after != nil {
 		p.after(p)
 	}
-	p.stage()
+	p.updateLDA()
 	p.place(p.out)
 	p.with(opMove, r0, map[bool]int32{true: xdpPass, false: scheduleNext}[p.hook == XDP])
 	p.exit()
-	p.addStaged()
 	p.place(p.start)
 	p.parse()
 	if p.hook != XDP {
@@ -133,7 +128,7 @@ func (p *program) generate() []instruction {
 // labels makes the labels that several files use.
 func (p *program) labels() {
 	for _, l := range []*label{
-		&p.start, &p.count, &p.full, &p.segment, &p.out, &p.pull, &p.notIP, &p.truncated, &p.malformed, &p.deep, &p.lump,
+		&p.start, &p.count, &p.segment, &p.out, &p.pull, &p.notIP, &p.truncated, &p.malformed, &p.deep, &p.lump,
 	} {
 		*l = p.label()
 	}
@@ -260,7 +255,6 @@ const (
 	laneProto // of a bundle
 	laneStep  // by how much its identification rises
 	laneBlind
-	laneStaged // packets that are set aside
 )
 
 // bump adds one to a counter. It uses r1 and r2.

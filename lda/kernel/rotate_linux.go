@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"unsafe"
-
-	"github.com/hoplag/hoplag/hashing"
 )
 
 // Cut ends the interval, and Rotate returns it, which takes some milliseconds. Cut
@@ -83,11 +81,7 @@ func (p *Point) collect(i *Interval, half int, offset uint64) {
 	for lane := range p.processor {
 		words := p.memory[(half*p.lanes+lane)*stride:][:stride]
 		addCounters(&i.Counters, words)
-		for n := range words[laneStaged] {
-			e := words[countersSize/8+stageSize/8*n:]
-			i.Aggregator.Update(hashing.Packet(e[stageDigest/8]), int64(e[stageTime/8]+offset))
-		}
-		cells := words[cellsAt/8:][:len(p.sum)]
+		cells := words[countersSize/8:][:len(p.sum)]
 		for j, v := range cells {
 			p.sum[j] += v
 		}

@@ -69,8 +69,7 @@ func (p *program) bundle() {
 	p.goTo(p.segment)
 }
 
-// segments adds each segment of a bundle to the cells. They are not set aside: the
-// verifier, which walks through each, would have to walk through adding them up for each.
+// segments adds each segment of a bundle to the cells.
 func (p *program) segments() {
 	p.place(p.segment)
 	p.completeSegment()
@@ -79,8 +78,6 @@ func (p *program) segments() {
 	if p.after != nil {
 		p.after(p)
 	}
-	p.load(double, r1, fp, stackTime)
-	p.store(double, fp, stackStagedTime, r1)
 	p.updateLDA()
 
 	p.load(double, r1, fp, stackSegments)
