@@ -52,7 +52,7 @@ func (s *Station) Path(path []Router, class int, interval uint64) (PathResult, e
 }
 
 func (s *Station) path(path []Router, class int, interval uint64) (PathResult, error) {
-	ids, err := s.plans[0].Along(path, class)
+	ids, err := s.config.Plan.Along(path, class)
 	if err != nil {
 		return PathResult{}, err
 	}

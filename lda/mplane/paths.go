@@ -133,26 +133,3 @@ func (t *pathTree) paths(at int32, passes func(Router) bool) (paths [][]Router) 
 	slices.SortFunc(paths, slices.Compare[[]Router])
 	return paths
 }
-
-// prune drops the routers that are not kept. The others stay in order.
-func (t *pathTree) prune(keep func(at int32) bool) {
-	moved := make([]int32, len(t.routers))
-	kept, links, from := int32(0), int32(0), int32(0)
-	for i, r := range t.routers {
-		before := t.before[from:t.ends[i]]
-		from = t.ends[i]
-		if !keep(int32(i)) {
-			continue
-		}
-		for _, b := range before {
-			if keep(b) {
-				t.before[links] = moved[b]
-				links++
-			}
-		}
-		moved[i] = kept
-		t.routers[kept], t.ends[kept] = r, links
-		kept++
-	}
-	t.routers, t.ends, t.before = t.routers[:kept], t.ends[:kept], t.before[:links]
-}

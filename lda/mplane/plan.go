@@ -54,8 +54,8 @@ type Plan struct {
 // Plan computes every monitor's m-set (section VI): the segments that it
 // probes. It cuts each shortest path to each other monitor at the first
 // m-router on it, which measures the rest. Equal-cost paths are separate
-// segments, at most MaxPaths between two routers. While routing converges, probe
-// the sets of both plans: see [Station.Replan]. The error wraps [estimate.ErrConfig].
+// segments, at most MaxPaths between two routers. After a change of routing make
+// another: see [Station.Replan]. The error wraps [estimate.ErrConfig].
 func (n *Network) Plan(d Deployment) (*Plan, error) {
 	if d.Classes < 0 || d.Classes > 1<<16 {
 		return nil, invalid("Classes", d.Classes, "0 to 65536")

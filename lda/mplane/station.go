@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -17,8 +16,8 @@ var (
 	// ErrInterval means that the report's interval is no longer kept, or in
 	// the future.
 	ErrInterval = errors.New("interval not kept")
-	// ErrUnplanned means that the report is about a segment that is in no
-	// plan, or from a router that does not measure it.
+	// ErrUnplanned means that the report is about a segment that is not in
+	// the plan, or from a router that does not measure it.
 	ErrUnplanned = errors.New("segment not planned")
 	// ErrForged means that the report lacks the tag of the station's key.
 	ErrForged = session.ErrForged
@@ -42,8 +41,6 @@ type Station struct {
 	config StationConfig
 
 	mu       sync.Mutex
-	plans    []*Plan               // those in force, the latest first
-	until    int64                 // when the second one ends
 	segments map[SegmentID][]value // by interval modulo History
 	counts   StationCounts
 }
@@ -76,19 +73,20 @@ func NewStation(c StationConfig) (*Station, error) {
 	case c.Length <= 0:
 		return nil, invalid("Length", c.Length, "more than 0 ns")
 	}
-	return &Station{config: c, plans: []*Plan{c.Plan}, segments: map[SegmentID][]value{}}, nil
+	return &Station{config: c, segments: map[SegmentID][]value{}}, nil
 }
 
-// Replan puts a new plan in force after a topology change. The station also
-// accepts segments of the old plan until the given time. The error wraps
-// [estimate.ErrMismatch] if the plans number routers differently.
-func (s *Station) Replan(p *Plan, until int64) error {
+// Replan puts a new plan in force after a topology change. Segments of both plans
+// keep their history. The error wraps [estimate.ErrMismatch] if the plans number
+// routers differently.
+func (s *Station) Replan(p *Plan) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if p.fingerprint != s.config.Plan.fingerprint {
 		return fmt.Errorf("mplane: %w: the plan is for other routers", estimate.ErrMismatch)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.plans, s.until = []*Plan{p, s.plans[0]}, until
+	s.config.Plan = p
+	maps.DeleteFunc(s.segments, func(id SegmentID, _ []value) bool { return !p.Has(id) })
 	return nil
 }
 
@@ -122,7 +120,6 @@ func (s *Station) Take(now int64, r Report) error {
 		return err
 	}
 	s.counts.Reports++
-	s.retire(now)
 	for i := range r.Measurements {
 		if m := &r.Measurements[i]; s.planned(m.Segment, r.Monitor) {
 			s.store(m, r.Interval)
@@ -149,20 +146,12 @@ func (s *Station) admit(now int64, r *Report) error {
 	return nil
 }
 
-// retire drops the old plan when its time is over, and its own segments.
-func (s *Station) retire(now int64) {
-	if len(s.plans) > 1 && now >= s.until {
-		s.plans = s.plans[:1]
-		maps.DeleteFunc(s.segments, func(id SegmentID, _ []value) bool { return !s.plans[0].Has(id) })
-	}
-}
-
 // planned reports whether a monitor may measure a segment.
 func (s *Station) planned(id SegmentID, by Router) bool {
 	if id.Internal() && by != id.Via || !id.Internal() && by != id.From && by != id.To {
 		return false
 	}
-	return slices.ContainsFunc(s.plans, func(p *Plan) bool { return p.Has(id) })
+	return s.config.Plan.Has(id)
 }
 
 // store keeps a measurement. Of two that differ it keeps neither: both are
@@ -195,10 +184,8 @@ func (s *Station) at(id SegmentID, interval uint64) *value {
 
 // back returns what is known about the way back in the same interval, or nil.
 func (s *Station) back(v *value) *value {
-	for _, p := range s.plans {
-		if back, ok := p.Opposite(v.Segment); ok {
-			return s.at(back, v.interval)
-		}
+	if back, ok := s.config.Plan.Opposite(v.Segment); ok {
+		return s.at(back, v.interval)
 	}
 	return nil
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 )
 
 // An Order says how to choose the routers to upgrade.
@@ -68,7 +66,10 @@ func (n *Network) PlanUpgrades(ctx context.Context, d UpgradeDemand) (UpgradePla
 	if err != nil {
 		return UpgradePlan{}, err
 	}
-	s := &upgradeSearch{network: n, upgraded: upgraded, trees: make([]pathTree, n.Routers())}
+	s := &upgradeSearch{upgraded: upgraded, counts: counts{gains: make([]probes, n.Routers())}}
+	for search, r := newPathSearch(n), Router(0); int(r) < n.Routers() && ctx.Err() == nil; r++ {
+		s.trees = append(s.trees, search.from(r))
+	}
 	s.recount(ctx)
 	plan := UpgradePlan{Before: s.coverage(), Bound: s.bound(d.Count)}
 	for range d.Count {
@@ -100,7 +101,6 @@ func (n *Network) set(field string, routers []Router) ([]bool, error) {
 // paths that they cut, and so it is submodular: a greedy choice is within 1−1/e
 // of the best, and the best gains of single routers bound what any set adds.
 type upgradeSearch struct {
-	network  *Network
 	upgraded []bool
 	trees    []pathTree // by source
 	counts
@@ -117,7 +117,7 @@ func (p *probes) add(paths, hops int64) {
 	p.paths, p.hops = min(p.paths+paths, maxCount), min(p.hops+hops, maxCount)
 }
 
-// counts are what one goroutine counts, of some sources.
+// counts are over all sources.
 type counts struct {
 	total   probes
 	direct  int64    // paths of one link: no router is inside them
@@ -128,45 +128,27 @@ type counts struct {
 	hops     []int32  // of the longest path to there
 }
 
-// recount counts all paths, by several goroutines: sums of integers in any order.
+// recount counts all paths.
 func (s *upgradeSearch) recount(ctx context.Context) {
-	workers := make([]counts, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
-	for k := range workers {
-		w := &workers[k]
-		w.gains = make([]probes, len(s.trees))
-		wg.Go(func() {
-			search := newPathSearch(s.network)
-			for source := k; source < len(s.trees) && ctx.Err() == nil; source += len(workers) {
-				if s.trees[source].routers == nil {
-					s.trees[source] = search.from(Router(source))
-				}
-				w.count(&s.trees[source], s.upgraded)
-			}
-		})
-	}
-	wg.Wait()
-	s.counts = workers[0]
-	for _, w := range workers[1:] {
-		s.total.add(w.total.paths, w.total.hops)
-		s.direct += w.direct
-		s.longest = max(s.longest, w.longest)
-		for r, g := range w.gains {
-			s.gains[r].add(g.paths, g.hops)
+	s.total, s.direct, s.longest = probes{}, 0, 0
+	clear(s.gains)
+	for i := range s.trees {
+		if ctx.Err() == nil {
+			s.count(&s.trees[i], s.upgraded)
 		}
 	}
 }
 
 // count counts the paths of a source that no upgraded router cuts and, for every
 // router on them, what upgrading it would gain, as J. Brandes counts shortest paths:
-// once along the tree and once back. It drops what upgraded routers have cut off.
+// once along the tree and once back.
 func (c *counts) count(t *pathTree, upgraded []bool) {
 	n := len(t.routers)
-	c.to, c.from, c.hops = append(c.to[:0], make([]probes, n)...), append(c.from[:0], make([]probes, n)...), make([]int32, n)
+	c.to, c.from, c.hops = append(c.to[:0], make([]probes, n)...), append(c.from[:0], make([]probes, n)...), append(c.hops[:0], make([]int32, n)...)
 	c.countTo(t, upgraded)
 	c.countFrom(t, upgraded)
 	for i, r := range t.routers {
-		if to, from := c.to[i], c.from[i]; i > 0 {
+		if to, from := c.to[i], c.from[i]; i > 0 && to.paths > 0 {
 			c.total.add(to.paths, to.hops)
 			c.longest = max(c.longest, c.hops[i])
 			if !upgraded[r] {
@@ -174,7 +156,6 @@ func (c *counts) count(t *pathTree, upgraded []bool) {
 			}
 		}
 	}
-	t.prune(func(at int32) bool { return c.to[at].paths > 0 })
 }
 
 // countTo counts the paths from the source to every router.
@@ -196,6 +177,9 @@ func (c *counts) countTo(t *pathTree, upgraded []bool) {
 // countFrom counts the paths that continue from every router.
 func (c *counts) countFrom(t *pathTree, upgraded []bool) {
 	for i := len(t.routers) - 1; i > 0; i-- {
+		if c.to[i].paths == 0 { // upgraded routers have cut it off
+			continue
+		}
 		on := probes{paths: 1} // the path that ends here, and those that continue
 		if !upgraded[t.routers[i]] {
 			on.add(c.from[i].paths, c.from[i].hops)
