@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"net"
 	"sync"
 	"syscall"
@@ -159,12 +160,11 @@ func TestClocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			after, _ := now(systemBoot)
-			stamps := make([]uint64, 0, 1)
-			lane := p.config.laneSize() / 8
-			for at := 0; at < len(p.memory); at += lane {
-				for cells := p.memory[at+countersSize/8 : at+lane]; len(cells) > 1; cells = cells[2:] {
-					if uint32(cells[1]) == 1 {
-						stamps = append(stamps, cells[0])
+			var stamps []uint64
+			for lane := range slices.Chunk(p.memory, p.config.laneSize()/8) {
+				for cell := range slices.Chunk(lane[countersSize/8:], cellSize/8) {
+					if uint32(cell[1]) == 1 {
+						stamps = append(stamps, cell[0])
 					}
 				}
 			}

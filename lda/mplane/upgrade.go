@@ -144,7 +144,8 @@ func (s *upgradeSearch) recount(ctx context.Context) {
 // once along the tree and once back.
 func (c *counts) count(t *pathTree, upgraded []bool) {
 	n := len(t.routers)
-	c.to, c.from, c.hops = append(c.to[:0], make([]probes, n)...), append(c.from[:0], make([]probes, n)...), append(c.hops[:0], make([]int32, n)...)
+	c.to, c.from = append(c.to[:0], make([]probes, n)...), append(c.from[:0], make([]probes, n)...)
+	c.hops = append(c.hops[:0], make([]int32, n)...)
 	c.countTo(t, upgraded)
 	c.countFrom(t, upgraded)
 	for i, r := range t.routers {
