@@ -86,39 +86,33 @@ func (b *bridge) at(m mix, place float64) (wait, error, tilt float64, miss int) 
 	}
 	cell := cellOf(m, since, left)
 	line, wait, variance := b.plain(cell, since, left)
-	deviation := math.Sqrt(variance)
 	switch {
-	case b.miss == &b.spread.miss[2]:
+	case b.from.known && b.to.known:
 		wait = line + b.spread.between.refine(1, reluctant, most)*(wait-line)
-	case b.mend == nil:
-		deviation = alone * wait
-	case variance > 0: // or nothing is learned yet
+	case b.mend != nil && variance > 0: // or nothing is learned yet
 		wait *= b.mend.at(cell)
 	}
 	// A packet waits no longer than the link has been busy, and arrives between the two ends.
 	low, high := max(b.to.wait-left, 0), b.from.wait+since
-	room := max(high-low, 0)
-	miss = cellOf(m, deviation, room)
-	error, tilt = predict(deviation, room, b.miss.at(miss), math.Sqrt(since*left), left)
-	return max(min(wait, high), low), error, tilt, miss
-}
-
-// predict returns the predicted error of an estimate of some deviation, if it cannot exceed room, and its tilt,
-// by the time left and its geometric mean with the time since: see record.enter. What is strange goes together.
-func predict(deviation, room, factor, mean, left float64) (error, tilt float64) {
+	wait = max(min(wait, high), low)
+	room, deviation := max(high-low, 0), math.Sqrt(variance)
 	strange := 0.2 * room // traffic may not move like a bridge at all
 	all := deviation + strange
+	miss = cellOf(m, deviation, room)
 	if all <= 0 {
-		return 0, 1
+		return wait, 0, 1, miss
 	}
-	return min(all*factor, room), (deviation*mean + strange*left) / (all * left)
+	// What is strange goes together: see record.enter.
+	tilt = (deviation*math.Sqrt(since*left) + strange*left) / (all * left)
+	return wait, min(all*b.miss.at(miss), room), tilt, miss
 }
 
 // plain returns the straight line, the bridge and its variance v at a place between the ends.
 func (b *bridge) plain(cell int, since, left float64) (line, wait, variance float64) {
 	height := b.spread.expect(cell, since, left)
 	if !b.from.known && !b.to.known {
-		return 0, height, 0
+		wait = min(height, since)
+		return 0, wait, alone * alone * wait * wait
 	}
 	length := since + left
 	mean := (b.from.wait*left + b.to.wait*since) / length

@@ -100,8 +100,6 @@ type Result struct {
 	spread  float64 // of that of the packets' deviation, √2 times too small
 	single  float64 // of one packet's
 	bias    float64 // at most, beside
-	rare    float64 // deviation of a packet's error where the link is not as it seems, which happens rarely
-	few     float64 // stretches
 	apart   float64 // what the deviation is off by at most, beside
 	degrees float64 // of freedom
 }
@@ -144,9 +142,8 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 		far = min(far, untestedErrors*res.single)
 	}
 	// Stamps may all be off alike, by half of their grain, or each by itself.
-	res.rare, res.few = math.Sqrt((q.broken+r.lostBy)/max(q.packets, 1)), stretches
 	grain := (q.slack - tolerance) / 2
-	res.bias = doubtful*far + grain + q.astray/max(q.packets, 1) + 0x1p-51*math.Abs(res.Mean)
+	res.bias = doubtful*far + grain + 0x1p-51*math.Abs(res.Mean)
 	res.apart = math.Sqrt(doubtful)*far + grain
 	return res, nil
 }
@@ -155,23 +152,22 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 // 1. It is unbounded with fewer than 128 references, if more than one packet in 20 came before the first
 // seven, and for a Result that no receiver made.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
-	half := r.half(r.error, r.rare/math.Sqrt(r.few), confidence) + r.bias
+	half := r.half(r.error, confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
 }
 
-// half returns how far off something may be whose error has that deviation, and by Chebyshev's
-// inequality what is rare, whose distribution is not known.
-func (r *Result) half(error, rare, confidence float64) float64 {
+// half returns how far off something may be whose error has that deviation.
+func (r *Result) half(error, confidence float64) float64 {
 	if r.degrees == 0 || math.IsInf(error, 1) {
 		return math.Inf(1)
 	}
-	return -estimate.StudentQuantile((1-confidence)/2, r.degrees)*error + rare/math.Sqrt(1-confidence)
+	return -estimate.StudentQuantile((1-confidence)/2, r.degrees) * error
 }
 
 // DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. Errors
 // are missing from StdDev where estimates are smoother than delays, or in it where references are off.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	half := r.half(math.Sqrt2*r.spread, r.rare, confidence) + r.apart
+	half := r.half(math.Sqrt2*r.spread, confidence) + r.apart
 	return estimate.Interval{
 		Low:        max(math.Sqrt(max(r.StdDev*r.StdDev-r.single*r.single, 0))-half, 0),
 		High:       math.Hypot(r.StdDev, r.single) + half,

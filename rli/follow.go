@@ -84,11 +84,6 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	}
 	right = own
 	named = r.follows(p, received, before, known && missing == 0)
-	if missing > 0 && !named {
-		most := r.astray(p, &own, before)
-		r.quality.astray += float64(own.packets) * most
-		r.quality.broken += float64(own.packets) * most * most
-	}
 	r.quality.gone += r.skipped
 	if r.vanished += (r.skipped - r.vanished) / float64(min(max(r.seen, acquainted), lately)); r.vanished > mostVanished {
 		r.doubts |= skipped
@@ -102,26 +97,6 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 		}
 	}
 	return own, right, named
-}
-
-// astray returns how long a reference may have waited for its packet, if this was lost behind the link:
-// one in front of it takes none of its time. Where the link is trusted, it shows.
-func (r *Receiver) astray(p *ReferencePacket, own *mark, before departure) float64 {
-	if p.Behind == 0 || r.passed != r.left.passed || r.busy && r.link.trusted() {
-		return 0
-	}
-	perByte, bytes := r.perByte, 1.0
-	if perByte == 0 { // at most what it was for those that departed since the reference before
-		for i := range r.buffer[:r.waiting] {
-			bytes += float64(r.buffer[i].bytes)
-		}
-		perByte = float64(own.departed-r.left.departed) / bytes
-	}
-	most := min(float64(p.Behind)*perByte, float64(own.delay+r.origin-r.order.extent().low))
-	if r.perByte > 0 || before.bytes != int32(p.Behind) { // else perhaps it is that packet
-		most = min(most, float64(own.departed-before.time)-r.own())
-	}
-	return max(most, 0)
 }
 
 // pauses takes in how long after its packet a reference was sent. If software is stopped in between, it
@@ -190,8 +165,7 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	}
 	if trusted, base := l.trusted(), l.base(t); !l.learn(t, b) {
 		if r.counts.Conflicts++; trusted {
-			off := b.high - base // what it waited
-			r.lostBase, r.lostTime, r.lostAt, r.lostBy = base, sure, r.stretch, float64(own.packets)*off*off
+			r.lostBase, r.lostTime, r.lostAt = base, sure, r.stretch
 		}
 	}
 	if l.pinned() {
@@ -200,10 +174,8 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 			if math.Abs(base-r.lostBase) > leeway*l.tolerance+wander*float64(t-r.lostTime) {
 				r.counts.Steps++
 				r.stepFirst, r.stepLast = cmp.Or(r.stepFirst, r.lostAt), r.lostAt
-			} else {
-				r.quality.broken += r.lostBy
 			}
-			r.lostAt, r.lostBy = 0, 0
+			r.lostAt = 0
 		}
 		known.wait, itself.wait = max(known.wait-base, 0), max(itself.wait-base, 0)
 	}

@@ -92,7 +92,7 @@ func (b *probe) end(s *spread, to end) {
 	case variance <= 0:
 	case course.mend != nil:
 		course.mend.learn(cell, b.packets*b.wait, b.packets*wait, 1)
-	case wait > line: // the slope of a regression through the origin
+	case course.from.known && wait > line: // the slope of a regression through the origin
 		rise := (wait - line) / variance
 		s.between.learn(rise*(b.wait-line), rise*(wait-line), rise*(wait-line))
 	}

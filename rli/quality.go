@@ -20,24 +20,22 @@ type quality struct {
 	twins      float64 // mean squares of the residuals of pairs of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
-	broken     float64 // squares of waits that the link, though trusted, could not cause, for each packet
 	gone       float64 // references lost while no packet was
-	astray     float64 // ns that references may have waited for packets lost behind the link, for each packet
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off
 }
 
 const (
-	qualityFields = 16
-	sumFields     = 14 // of these
+	qualityFields = 14
+	sumFields     = 12 // of these
 	twinsApart    = 3  // references: the estimates of neighbours rest on each other
 	batchSize     = 16 // references
 )
 
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
-		&q.commonest, &q.gone, &q.astray, &q.lean, &q.batches, &q.broken, &q.span, &q.slack}
+		&q.commonest, &q.gone, &q.lean, &q.batches, &q.span, &q.slack}
 }
 
 func (q *quality) add(b *quality) {
@@ -129,10 +127,9 @@ func (r *Receiver) test(right mark) {
 	if r.config.Method == Left {
 		line, of = lineBetween(&r.left, nil), &right
 	}
-	off, apart := line.at(of.departed)-float64(of.delay), r.earlier.delay-right.delay
-	predicted, n := r.lineMisses(apart), float64(of.packets)
+	off, n := line.at(of.departed)-float64(of.delay), float64(of.packets)
+	predicted := math.Sqrt(r.lineError.mean)
 	r.lineError.add(off * off)
-	r.lineMiss[octave(math.Abs(float64(apart)))].learn(off*off, 1, 1)
 	// Of a packet that is larger than its neighbours, the delay is longer than the line's.
 	larger := float64(of.bytes) - float64(r.earlier.bytes+right.bytes)/2
 	if r.config.Method == Left {
@@ -141,10 +138,8 @@ func (r *Receiver) test(right mark) {
 	r.bySize.learn(larger*(larger*r.perLineByte()-off), larger*larger, 0)
 	if b := &r.class.probe; b.told {
 		b.told = false
-		busy := b.estimated - b.wait
-		r.edge.add(n * (off*off - busy*busy))
 		if r.bridging() {
-			off, predicted = busy, b.expected
+			off, predicted = b.estimated-b.wait, b.expected
 		}
 	}
 	predicted = math.Hypot(predicted, r.slack)

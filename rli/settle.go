@@ -36,10 +36,8 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-// bridging reports whether the link is trusted, and straight lines are no closer to references.
-func (r *Receiver) bridging() bool {
-	return r.busy && r.link.trusted() && (r.edge.n < acquainted || r.edge.mean >= 0)
-}
+// bridging reports whether the link is trusted.
+func (r *Receiver) bridging() bool { return r.busy && r.link.trusted() }
 
 // A line is the delay of a packet of a reference's size by eq. (1), relative to the origin.
 type line struct {
@@ -65,20 +63,15 @@ func lineBetween(from, to *mark) line {
 // settleLine applies eq. (1). The predicted error is that of lines lately, twice it at one end only.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
-	error := 2 * math.Sqrt(r.lineError.mean)
-	if right != nil && r.left.seen {
-		error = r.lineMisses(r.left.delay - right.delay)
+	error := math.Sqrt(r.lineError.mean)
+	if right == nil || !r.left.seen {
+		error *= 2
 	}
 	for i := range waiting {
 		h := &waiting[i]
 		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), float32(error)
 		h.tilt, h.stretch = 1, r.stretch // no more than all alike, whatever periods are seen in between
 	}
-}
-
-// lineMisses returns how far off lines are whose ends are so far apart.
-func (r *tracker) lineMisses(apart int64) float64 {
-	return math.Sqrt(r.lineMiss[octave(math.Abs(float64(apart)))].refine(r.lineError.mean, acquainted, math.Inf(1)))
 }
 
 // longer returns how much longer a packet takes to send than a reference: the last term of eq. (1).
@@ -115,18 +108,14 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		} else if index == r.current {
 			to = end{point{to.place, from.wait}, from.known}
 		}
-		if from.known || to.known {
-			r.settleAlong(packets, p, from, to, base)
-		} else {
-			r.settleAlone(packets, p, to.place, base)
-		}
+		r.settlePeriod(packets, p, from, to, base)
 	}
 	r.counts.Busy += uint64(len(waiting) - idle)
 	r.counts.Idle += uint64(idle)
 }
 
-// settleAlong estimates packets of a period of which an end is known.
-func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base float64) {
+// settlePeriod estimates packets of a period.
+func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base float64) {
 	course := r.spread.bridge(from, to)
 	own, behind := r.own(), 0.0
 	r.compare(&course, packets, p, own)
@@ -141,25 +130,6 @@ func (r *Receiver) settleAlong(packets []held, p *period, from, to end, base flo
 			error = math.Sqrt(error*error + behind)
 		}
 		h.error, h.tilt = float32(error), float32(tilt)
-	}
-}
-
-// settleAlone does the same where none is known, in fewer steps.
-func (r *Receiver) settleAlone(packets []held, p *period, end, base float64) {
-	s, perByte, extra, scaled := r.spread, r.perByte, r.extra, 1/math.Sqrt(end)
-	for i := range packets {
-		h := &packets[i]
-		size := float64(h.bytes)*perByte + extra
-		since := p.place(h.time, size)
-		if left := end - since; since > 0 && left > 0 {
-			mean := math.Sqrt(since * left)
-			wait := min(s.height.at(cellOf(h.mix, since, left))*mean*scaled, since) // see scale
-			h.delay = round(base + size + wait)
-			error, tilt := predict(alone*wait, since, s.miss[0].at(cellOf(h.mix, alone*wait, since)), mean, left)
-			h.error, h.tilt = float32(error), float32(tilt)
-			continue
-		}
-		h.delay, h.error, h.tilt = round(base+size), 0, 1
 	}
 }
 

@@ -62,18 +62,15 @@ type tracker struct {
 	vanished           float64 // and while no packet was, of each lately
 	twins              [256]twin
 	batch              batch
-	after, pause       trend         // how long after its packet a reference was sent, and how far off that is
-	beyond             trend         // the least delay
-	lineError          trend         // mean square
-	lineMiss           [octaves]cell // the same, by how far apart the delays of a line's ends are
-	bySize             cell          // of lines' errors: products with, and squares of, differences of sizes
-	edge               trend         // of busy periods over lines, by squares of errors
-	origin             int64         // delays are relative to that of a reference
+	after, pause       trend // how long after its packet a reference was sent, and how far off that is
+	beyond             trend // the least delay
+	lineError          trend // mean square
+	bySize             cell  // of lines' errors: products with, and squares of, differences of sizes
+	origin             int64 // delays are relative to that of a reference
 	link               link
 	lostBase           float64 // the base delay when trust was lost
 	lostTime           int64   // when it was last known
 	lostAt             uint32  // the stretch; 0 if there is nothing to compare
-	lostBy             float64 // how far off the reference was, for its packets, squared
 	spread             *spread
 	periods            []period // of the packets in the buffer; the last is under way
 	current            int      // the last
