@@ -81,10 +81,8 @@ type Result struct {
 	Converged  bool // whether more of them would change little
 }
 
-// degrees are the degrees of freedom of MeanInterval's Student distribution. The errors of small flows have the skew and
-// the modes of the delays themselves, of which only two moments are known: if packets are either fast or slow, normal
-// quantiles for 95 % cover some 90 % of the flows of one packet. This is a margin, not a derivation; it widens the 95 %
-// interval by 31 %.
+// degrees are the degrees of freedom of MeanInterval's Student distribution: its kurtosis is that of exponential delays. The
+// errors of small flows have the skew and the modes of the delays themselves, of which only two moments are known.
 const degrees = 5
 
 // MeanInterval returns the interval of flow f's mean at the given confidence, between 0 and 1. It extends to both sides by
