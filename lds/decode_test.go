@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// interval is traffic of the paper's kind, a twentieth of it: flow sizes are
-// Pareto, and each flow's delays have two modes.
+// interval is traffic of the paper's kind, a twentieth of it: flow sizes are Pareto, and each flow's delays have two modes.
 type interval struct {
 	flows   []hashing.Flow
 	packets []float64
@@ -58,8 +57,16 @@ func records(flows []hashing.Flow, packets []float64) []joint.FlowRecord {
 	return all
 }
 
-// median is the median relative error of the means of flows of low to high
-// packets.
+func mustDecode(t *testing.T, up, down *Sketch, flows []joint.FlowRecord) joint.Result {
+	t.Helper()
+	r, err := Decode(t.Context(), up, down, flows, joint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// median is the median relative error of the means of flows of low to high packets.
 func (v interval) median(means []float64, low, high float64) float64 {
 	var errs []float64
 	for i, n := range v.packets {
@@ -110,14 +117,8 @@ func TestDecode(t *testing.T) {
 				}
 				paper[i], constant[i] = r.Mean, v.mean
 			}
-			known, err := Decode(t.Context(), up, down, records(v.flows, v.packets), joint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			decoded, err := Decode(t.Context(), up, down, records(v.flows, nil), joint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			known := mustDecode(t, up, down, records(v.flows, v.packets))
+			decoded := mustDecode(t, up, down, records(v.flows, nil))
 
 			// The bars are the project's own: a quarter of Fig. 6's error where
 			// each row sees all, a little more where counts are decoded, and with sampling less than all of it.
@@ -145,10 +146,7 @@ func TestDecode(t *testing.T) {
 			// Negative control: the counts of other flows.
 			wrong := slices.Clone(v.packets)
 			slices.Reverse(wrong)
-			confused, err := Decode(t.Context(), up, down, records(v.flows, wrong), joint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			confused := mustDecode(t, up, down, records(v.flows, wrong))
 			if got := v.median(confused.Mean, 100, math.Inf(1)); got <= fig6 {
 				t.Errorf("wrong counts pass: %.4f", got)
 			}
@@ -172,10 +170,7 @@ func TestDecodePackets(t *testing.T) {
 			for i := uint64(2); up.Packets(absent) > 0 && i < 10000; i++ {
 				absent = hashing.Flow(hashing.Word(74, i))
 			}
-			r, err := Decode(t.Context(), up, down, records(append(slices.Clone(v.flows), absent), nil), joint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := mustDecode(t, up, down, records(append(slices.Clone(v.flows), absent), nil))
 			var errs, bounds []float64
 			dozens, shrunk, off, wrong := 0, 0, 0, 0
 			for i, n := range v.packets {

@@ -11,9 +11,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// slowEstimate is Fig. 6, with bounds of what sampled counts stand for, over slow
-// sketches. Unlike the paper's text for a flow with empty cells, which would
-// divide by zero, it passes them over.
+// slowEstimate is Fig. 6, with bounds of what sampled counts stand for, over slow sketches. Unlike the paper's text for a flow with empty
+// cells, which would divide by zero, it passes them over.
 func slowEstimate(up, down *slowSketch, f hashing.Flow) (mean float64, ok bool) {
 	type candidate struct{ S, N, stands float64 }
 	var cells []candidate
@@ -90,8 +89,7 @@ func alone(n int, delay func(i int) int64) []passed {
 }
 
 func TestSumsWrapAtAnyWidth(t *testing.T) {
-	// Time stamps of today, in sums that have long wrapped: only the
-	// difference must fit.
+	// Time stamps of today, in sums that have long wrapped: only the difference must fit.
 	for _, bits := range []uint8{20, 33, 48, 64} {
 		c := lossless
 		c.SumBits, c.GreatestDelay = bits, 5000
@@ -144,8 +142,7 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 }
 
 func TestLossIsNamed(t *testing.T) {
-	// One lost packet of a flow alone, spread over five cells: it spoils one
-	// of five in each row, and the rest are exact.
+	// One lost packet of a flow alone, spread over five cells: it spoils one of five in each row, and the rest are exact.
 	c := shapes()["spread"]
 	stream := alone(1000, func(int) int64 { return 777 })
 	stream[500].lost = true
@@ -164,8 +161,7 @@ func TestLossIsNamed(t *testing.T) {
 }
 
 func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
-	// The last packet is late for this interval downstream, and one of the
-	// interval before comes in its place: the counts agree.
+	// The last packet is late for this interval downstream, and one of the interval before comes in its place: the counts agree.
 	c := shapes()["spread"]
 	stream := alone(1000, func(int) int64 { return 777 })
 	up, _ := fill(t, c, stream[1:])
@@ -187,10 +183,8 @@ func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
 	}
 }
 
-// TestDeviation measures a flow alone with a spread of 64: the pooled variance
-// over rows is unbiased, and with M degrees of freedom the mean of n runs has
-// a relative deviation of at most √((2+κ)/M/n) or so, κ the excess kurtosis of
-// a cell's sum, which is small.
+// TestDeviation measures a flow alone with a spread of 64: the pooled variance over rows is unbiased, and with M degrees of freedom the
+// mean of n runs has a relative deviation of at most √((2+κ)/M/n) or so, κ the excess kurtosis of a cell's sum, which is small.
 func TestDeviation(t *testing.T) {
 	const runs, perRun, sigma = 40, 20000, 5000.0
 	c := Config{Rows: 2, Columns: 64, Spread: 64, Rates: [MaxRows]float64{1, 1}, Tolerance: 1000, SumBits: 48, DigestBits: 16}
@@ -208,8 +202,7 @@ func TestDeviation(t *testing.T) {
 		}
 		ratio += got.StdDev * got.StdDev / (sigma * sigma) / runs
 	}
-	// The rows tell of the same packets and are dependent; count one.
-	// 5 deviations: a false alarm in 1.7 million.
+	// The rows tell of the same packets and are dependent; count one. 5 deviations: a false alarm in 1.7 million.
 	z := func(ratio float64) float64 { return math.Abs(ratio-1) / math.Sqrt(2.0/63/runs) }
 	if z(ratio) > 5 || z(1.15*1.15*ratio) <= 5 {
 		t.Errorf("the variance is off by %.1f of its deviations; if 15 %% larger by %.1f", z(ratio), z(1.15*1.15*ratio))

@@ -9,8 +9,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// The interval travels, and is forgotten by Reset; merged sketches are of the
-// earlier one.
+// The interval travels, and is forgotten by Reset; merged sketches are of the earlier one.
 func TestIntervalTravels(t *testing.T) {
 	const number, began = 41, 1_700_000_000_000_000_000
 	s, later, none := mustNew(t, lossless), mustNew(t, lossless), mustNew(t, lossless)
@@ -31,9 +30,8 @@ func TestIntervalTravels(t *testing.T) {
 	}
 }
 
-// Sketches that say that they are of different intervals are not compared, and
-// those that say nothing are. Those of another identity are not, as forged by who knows a key that
-// was changed.
+// Sketches that say that they are of different intervals are not compared, and those that say nothing are. Those of another identity are
+// not, as forged by who knows a key that was changed.
 func TestIntervalsAreNotMixed(t *testing.T) {
 	stream := alone(10, func(i int) int64 { return int64(i) })
 	for _, test := range []struct {

@@ -58,8 +58,7 @@ var laws = map[string]law{
 	},
 }
 
-// obey fills sketches with flows by a law, and returns their packets and the
-// means of those that arrived.
+// obey fills sketches with flows by a law, and returns their packets and the means of those that arrived.
 func (l law) obey(seed uint64, up, down []*Sketch, flows int, loss float64) (keys []hashing.Flow, packets []int, means []float64) {
 	r := rand.New(rand.NewPCG(seed, 77))
 	for i := range flows {
@@ -214,9 +213,8 @@ func TestNoOtherWidthsAreNarrower(t *testing.T) {
 	}
 }
 
-// TestZeroWidthIsExact: where cells are half empty, an interval without a width means
-// that the flow is alone in its cells, and nearly all of few flows have one. A single row
-// proves nothing. The control: some answers with a width are wrong, near empty cells too.
+// TestZeroWidthIsExact: where cells are half empty, an interval without a width means that the flow is alone in its cells, and nearly all
+// of few flows have one. A single row proves nothing. The control: some answers with a width are wrong, near empty cells too.
 func TestZeroWidthIsExact(t *testing.T) {
 	one := lossless
 	one.Rows, one.Rates = 1, [MaxRows]float64{1}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -19,10 +18,9 @@ func of(f hashing.Flow, packets int, delay int64, lost int) []passed {
 	return stream
 }
 
-// TestKeyAimsAtCells: whoever holds the key that flows are hashed with finds, by
-// some 17,500 trials a row, flows that share a cell with another in every row.
-// Their packets are in its mean, which the interval tells; and if half of them
-// are lost, the cells that see every packet are. Flows that anyone may name are in none of its cells.
+// TestKeyAimsAtCells: whoever holds the key that flows are hashed with finds, by some 17,500 trials a row, flows that share a cell with
+// another in every row. Their packets are in its mean, which the interval tells; and if half of them are lost, the cells that see every
+// packet are. Flows that anyone may name are in none of its cells.
 func TestKeyAimsAtCells(t *testing.T) {
 	const packets, usual, slow = 100, 50_000, 1_000_000
 	key, c := hashing.SipHashFromKey([16]byte{7, 1}), DefaultConfig
@@ -58,8 +56,7 @@ func TestKeyAimsAtCells(t *testing.T) {
 	}
 }
 
-// victims are a few hundred flows of 50 packets, half of them with a delay of
-// 1,000 ns and half of 5,000.
+// victims are a few hundred flows of 50 packets, half of them with a delay of 1,000 ns and half of 5,000.
 func victims() (flows []hashing.Flow, stream []passed) {
 	for i := range uint64(300) {
 		flows = append(flows, hashing.Flow(hashing.Word(31, i)))
@@ -68,8 +65,7 @@ func victims() (flows []hashing.Flow, stream []passed) {
 	return flows, stream
 }
 
-// Copies that come downstream only leave a flow without an
-// answer or with the cells they spared; never with a wrong one.
+// Copies that come downstream only leave a flow without an answer or with the cells they spared; never with a wrong one.
 func TestInjectedCopiesGiveNoWrongAnswer(t *testing.T) {
 	flows, stream := victims()
 	up, down := fill(t, DefaultConfig, stream)
@@ -80,10 +76,7 @@ func TestInjectedCopiesGiveNoWrongAnswer(t *testing.T) {
 	if err != nil && !errors.Is(err, estimate.ErrNoSamples) || err == nil && !r.MeanInterval(0.95).Contains(1000) {
 		t.Errorf("%+v, %v, want 1,000 ns or no answer", r, err)
 	}
-	decoded, err := Decode(t.Context(), up, down, records(flows, nil), joint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	decoded := mustDecode(t, up, down, records(flows, nil))
 	if in := decoded.MeanInterval(0, 0.95); !in.Contains(1000) {
 		t.Errorf("decoded %g ns, %+v", decoded.Mean[0], in)
 	}

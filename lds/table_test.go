@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// tableTraffic has flows of n·2^-k packets each, in random order, with
-// exponential delays of a mean that is the flow's own.
+// tableTraffic has flows of n·2^-k packets each, in random order, with exponential delays of a mean that is the flow's own.
 func tableTraffic(seed uint64, flows, largest int, loss float64) (all []passed, means map[hashing.Flow]float64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	means = map[hashing.Flow]float64{}
@@ -59,8 +58,7 @@ func newTable(t testing.TB, c TableConfig) *Table {
 	return table
 }
 
-// While there is room every flow is held from its first packet on, and its mean
-// is exact, whatever the clocks are apart.
+// While there is room every flow is held from its first packet on, and its mean is exact, whatever the clocks are apart.
 func TestTableIsExactWithRoom(t *testing.T) {
 	all, means := tableTraffic(1, 300, 512, 0)
 	for _, offset := range []int64{0, -3.6e12, 3e15} {
@@ -77,8 +75,7 @@ func TestTableIsExactWithRoom(t *testing.T) {
 	}
 }
 
-// A full table holds the flows whose lowest number is lowest in their bucket, by
-// a literal search, in whatever order packets come.
+// A full table holds the flows whose lowest number is lowest in their bucket, by a literal search, in whatever order packets come.
 func TestTableHoldsTheLowest(t *testing.T) {
 	c := TableConfig{Flows: 64, SumBits: 56, DigestBits: 16}
 	all, _ := tableTraffic(2, 400, 512, 0)
@@ -114,8 +111,7 @@ func TestTableHoldsTheLowest(t *testing.T) {
 	}
 }
 
-// Flows that Hold names are there from their first packet on, however many
-// others come.
+// Flows that Hold names are there from their first packet on, however many others come.
 func TestTableHold(t *testing.T) {
 	all, means := tableTraffic(4, 4000, 512, 0)
 	c := TableConfig{Flows: 512, SumBits: 56, DigestBits: 16}
@@ -138,8 +134,7 @@ func TestTableHold(t *testing.T) {
 	}
 }
 
-// Shards of different flows, merged, hold what one table holds. While there is
-// room they are equal.
+// Shards of different flows, merged, hold what one table holds. While there is room they are equal.
 func TestTableMerge(t *testing.T) {
 	all, _ := tableTraffic(5, 400, 512, 0)
 	for _, flows := range []int{4096, 64} {
@@ -275,10 +270,9 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 	}
 }
 
-// A flow that lost packets is known by a sample of its packets, and one that was admitted
-// late by those that came since. Its interval holds although one packet in thirty is slow, in
-// a table for few flows, for many, and for a tenth of them; and where only flows lose that take
-// ten times as long as the others, and are farther apart.
+// A flow that lost packets is known by a sample of its packets, and one that was admitted late by those that came since. Its interval
+// holds although one packet in thirty is slow, in a table for few flows, for many, and for a tenth of them; and where only flows lose
+// that take ten times as long as the others, and are farther apart.
 func TestTableIntervalsHold(t *testing.T) {
 	for _, test := range []struct {
 		flows  int

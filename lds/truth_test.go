@@ -68,8 +68,7 @@ func ways() map[string]way {
 	}
 }
 
-// againstTruth counts the answers of 30 flows, read and decoded, those in their intervals and
-// in a tenth of them.
+// againstTruth counts the answers of 30 flows, read and decoded, those in their intervals and in a tenth of them.
 func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint64) {
 	const flows, packets, intervals, length, start = 30, 100, 40, int64(1e9), int64(1e15)
 	c := DefaultConfig
@@ -133,11 +132,9 @@ func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint
 	return answers, in, tenths
 }
 
-// Reports of ten intervals hold the mean delays of the packets that were received in
-// them, however much of their time passed before, and however much passed of the time of
-// others that come later; and they are not much wider than delays are long. Were this left
-// out, the control, constant delays would be missed. Reports that receive fewer packets than
-// were on their way at their ends are refused.
+// Reports of ten intervals hold the mean delays of the packets that were received in them, however much of their time passed before, and
+// however much passed of the time of others that come later; and they are not much wider than delays are long. Were this left out, the
+// control, constant delays would be missed. Reports that receive fewer packets than were on their way at their ends are refused.
 func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
 	skipShort(t)
 	missed := 0
@@ -160,6 +157,38 @@ func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
 	}
 	if missed < 3 {
 		t.Errorf("without what ends owe, intervals miss in %v cases", missed)
+	}
+}
+
+// The ends of a report owe more where a flow takes seconds in the last 0.3 s of each second, while others are silent, who are all fast.
+func TestEndsOweMoreThanOthersTake(t *testing.T) {
+	const intervals, length = 40, int64(3e8)
+	random, c, f := rand.New(rand.NewPCG(3, 7)), lossless, nth(0)
+	c.Columns = 500
+	x, a := newTimeline(t, c, intervals, length), mustAccumulate(t, c)
+	var all []truth.Packet
+	for now := int64(0); now < intervals*length; now += int64(random.ExpFloat64() * 5e5) {
+		p := truth.Packet{Flow: uint64(nth(random.IntN(300))), Sent: now, Received: now + int64(random.ExpFloat64()*5e7)}
+		if now%1e9 > 7e8 {
+			p.Flow, p.Received = uint64(f), now+50*(p.Received-now)
+		}
+		if now%1e9 < 7e8 || random.IntN(10) == 0 {
+			x.pass(hashing.Flow(p.Flow), hashing.Packet(random.Uint64()), now, p.Received, false)
+			all = append(all, p)
+		}
+	}
+	for k := range x.up {
+		x.add(t, a, k)
+	}
+	of := truth.Between(all, 0, intervals*length, truth.ByFlow)[uint64(f)]
+	want := of.MeanDelay()
+	r, err := a.Estimate(f)
+	d, failed := a.Decode(t.Context(), []joint.FlowRecord{{Flow: f, Packets: float64(of.Sent)}}, joint.Options{})
+	if err != nil || failed != nil || !r.MeanInterval(0.95).Contains(want) || !d.MeanInterval(0, 0.95).Contains(want) {
+		t.Errorf("%+v, %v, %+v, %v: want %.3f ms", r, err, d, failed, want/1e6)
+	}
+	if r.less, r.more = a.slowest*float64(r.Lost)/float64(r.Received), r.more/2; r.MeanInterval(0.95).Contains(want) {
+		t.Error("nothing owed is more than the slowest that is known takes")
 	}
 }
 

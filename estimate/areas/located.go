@@ -2,6 +2,7 @@ package areas
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -18,17 +19,22 @@ type intervalLosses struct {
 func (a *Areas) locate(from, to int) {
 	a.located = resize(a.located, len(a.ends))
 	clear(a.located)
+	a.joined[1] = share{}
 	a.walk(from, func(_ *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		of := &a.located[cut]
 		of.sent += float64(e.sent)
+		a.joined[1].n += float64(e.received)
 		of.exact.add(float64(e.received), area)
 	}, true, func(x *span) {
+		if n := x.shown(); !x.open || n > 0 {
+			a.joined[1].add(x.before+float64(x.received), n)
+		}
 		if !x.open && x.to == x.from+1 && x.from >= from && x.to <= to && x.late == 0 && x.joined == 0 && !x.unknown {
 			a.located[x.to].sent += float64(x.sent)
 			a.located[x.to].lost += float64(x.lost)
 		}
-		for k := 0; k < len(x.in) && x.exact && x.late == 0; k++ {
-			a.located[x.from+1+k].exact.add(float64(x.in[k]), x.area[k])
+		for k := 0; k < len(x.in) && x.exact && x.late == 0 && x.received > 0; k++ {
+			a.located[x.from+1+k].exact.add(float64(x.in[k]), sum(x.area)/float64(x.received)*float64(x.in[k]))
 		}
 	})
 	var all share
@@ -124,6 +130,23 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	if x.lost == 0 && !x.open || x.joined > 0 { // one was lost, and another one joined
 		s.Variance += (1 + float64(x.joined)) * sq(longest) / 6
 	}
+	s.Variance += sq(longest) * a.unshown(x, float64(s.Received))
+}
+
+// unshown returns the mean square of what those take from the area of an open span, in ages of its length, that joined it and do not
+// show, as always more are on their way. They are as many as elsewhere, and their ages count against those on their way.
+func (a *Areas) unshown(x *span, within float64) float64 {
+	all, before := a.joined[0], max(0, x.before+float64(x.received)-within)
+	if all.add(a.joined[1].n, a.joined[1].a); all.a == 0 || !x.open {
+		return 0
+	}
+	rate := max(0, x.shown()-float64(x.joined), all.a/all.n*(before+within)-float64(x.joined)) / max(1, before+within)
+	return sq(rate*(before+within/2)) + rate*(before+within/3)
+}
+
+// shown returns how many packets joined a span, as far as its last two cuts tell.
+func (x *span) shown() float64 {
+	return float64(x.joined) + max(0, -float64(slices.Max(x.on[max(0, len(x.on)-2):])))
 }
 
 // rise returns how many packets an open span lost, and the variance of that, as what is outstanding at its cuts

@@ -20,9 +20,7 @@ type endAges struct {
 type moment struct{ n, sum, squares float64 }
 
 func (m *moment) add(n, x float64) {
-	m.n += n
-	m.sum += n * x
-	m.squares += n * x * x
+	m.n, m.sum, m.squares = m.n+n, m.sum+n*x, m.squares+n*x*x
 }
 
 // spread returns the variance of the numbers.
@@ -124,9 +122,8 @@ func owedVariance(ends *[2]OnWay) float64 {
 	return ends[0].Variance + ends[1].Variance + sq(ends[0].Shared-ends[1].Shared)
 }
 
-// levels estimates the ages of n packets by their bounds, and returns these. Packets that have
-// none are like those that have. How far between their bounds ages are differs from cell to
-// cell. On average it is the same at both ends, but for as much as traffic is uneven.
+// levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like those that have. How far
+// between their bounds ages are differs from cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
 func (e *endAges) levels(o *OnWay, n, spread, greatest, uneven float64) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {

@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// A Span is the part within a window of the time between two cuts at which a cell
-// was settled, or since the last such cut.
+// A Span is the part within a window of the time between two cuts at which a cell was settled, or since the last such cut.
 type Span struct {
 	Cell           int
 	Sent, Received uint32
@@ -34,9 +33,8 @@ type Span struct {
 // ageBounds is the least and the most that the ages of packets on their way add up to.
 type ageBounds = struct{ Packets, Least, Most float64 }
 
-// Spans calls visit for the spans of all cells, one cell after another, after cut number from and up to cut number to.
-// Call [Areas.Transit] first. Unlike that, Spans does not assume that the cells of a group are alike, so it serves
-// cells of flows.
+// Spans calls visit for the spans of all cells, one cell after another, after cut number from and up to cut number to. Call
+// [Areas.Transit] first. Unlike that, Spans does not assume that the cells of a group are alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
 	a.locate(from, to)
@@ -62,7 +60,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
-		s.Began, s.Ended = a.ages(x, from, a.greatest), a.ages(x, to, a.greatest)
+		s.Began, s.Ended = a.ages(x, from, a.wait(x, from)), a.ages(x, to, a.wait(x, to))
 		switch {
 		case x.unknown:
 			s.Variance = math.Inf(1)
@@ -75,10 +73,26 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	})
 }
 
-// digestsShow is from how many bits on the same packets are outstanding at two cuts of one level.
-const digestsShow = 16
+// wait returns how long packets of a span may take that are on their way at a cut, also by the others of the interval before it.
+func (a *Areas) wait(x *span, cut int) float64 {
+	if k := cut - x.from - 1; k >= 0 && k < len(x.area) {
+		return max(a.greatest, longTail*(x.area[k]-a.lostOf(x)*a.length(cut))/max(1, float64(x.in[k])))
+	}
+	return a.greatest
+}
 
-func (a *Areas) digestsShow() bool { return a.mask>>(32+digestsShow-1) != 0 }
+// lostOf returns how many packets of a span are lost at most.
+func (a *Areas) lostOf(x *span) float64 {
+	if x.open && (a.losses.share > 0 || a.losses.of < enough) {
+		return max(0, float64(x.most[len(x.most)-1]))
+	} else if x.open {
+		return 0
+	}
+	return max(0, float64(x.lost))
+}
+
+// digestsShow reports whether digests are so wide that the same packets are outstanding at two cuts of one level.
+func (a *Areas) digestsShow() bool { return a.mask>>(32+16-1) != 0 }
 
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from there,
 // as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by levels that come
@@ -109,13 +123,8 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		}
 		return ages
 	}
-	lost := max(0, float64(x.lost))
-	if x.open && (a.losses.share > 0 || a.losses.of < enough) {
-		lost = max(0, float64(x.most[len(x.most)-1]))
-	} else if x.open {
-		lost = 0
-	}
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
+	lost := a.lostOf(x)
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
 	for k := cut; k > x.from && oldest > 0; k-- {
 		at, length := k-x.from-1, min(a.length(k), oldest)

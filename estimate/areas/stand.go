@@ -40,9 +40,8 @@ func (r *groupWindow) finish(l *losses, group int) {
 // received and areas, and packets that they may have lost before the oldest cut that is kept.
 type staleSpans struct{ spans, received, area, lost float64 }
 
-// slower returns how much longer than at a rate packets of stale spans took. Some of these spans
-// lost packets, which others stand for: as many as are lost of packets of which it is not known. The
-// rest have not settled because their packets are slow.
+// slower returns how much longer than at a rate packets of stale spans took. Some of these spans lost packets, which others stand for: as
+// many as are lost of packets of which it is not known. The rest have not settled because their packets are slow.
 func (s *staleSpans) slower(l *losses, group int, rate float64) float64 {
 	lost := s.lost
 	for k := 1; k <= l.to && l.areas.old(k); k++ {
@@ -99,11 +98,8 @@ func (s *share) add(n, a float64) { s.weigh(1, n, a) }
 
 // weigh adds a cell with a weight.
 func (s *share) weigh(weight, n, a float64) {
-	s.n += weight * n
-	s.a += weight * a
-	s.nn += weight * n * n
-	s.na += weight * n * a
-	s.aa += weight * a * a
+	s.n, s.a = s.n+weight*n, s.a+weight*a
+	s.nn, s.na, s.aa = s.nn+weight*n*n, s.na+weight*n*a, s.aa+weight*a*a
 }
 
 // about returns the sum of the squared distances from a ratio.

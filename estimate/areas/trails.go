@@ -106,10 +106,9 @@ func compareTaken(x, y taken) int {
 	return cmp.Or(x.Cell-y.Cell, x.Cut-y.Cut, cmp.Compare(x.Sent, y.Sent), cmp.Compare(x.Digest, y.Digest))
 }
 
-// TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and
-// their cells are exact where they lost nothing else. It returns how many it took for the first time. Of some
-// cells with open trails all is known: what was lost, and what is on its way, which is kept. No interval has
-// been added since the trails were told.
+// TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and their cells are exact where
+// they lost nothing else. It returns how many it took for the first time. Of some cells with open trails all is known: what was lost, and
+// what is on its way, which is kept. No interval has been added since the trails were told.
 func (a *Areas) TakeOut(lost []Lost, onWay map[int][]Lost) (n int) {
 	a.named = true
 	a.judge()

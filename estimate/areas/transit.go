@@ -55,10 +55,9 @@ type Alone struct {
 // the latest cut. It is best a patience later: until then, cells whose packets are slow have not settled. It calls alone,
 // if not nil, with the packets that were alone in their cell when they came, until the next call.
 //
-// If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps
-// [estimate.ErrClocks] if many delays are negative and hardly any were in the report before, or the
-// reverse, and if packets were lost and most that cross cuts come before they are sent: nothing
-// tells the ones from the others. A clock that is set by less looks like delays that change.
+// If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps [estimate.ErrClocks] if many delays
+// are negative and hardly any were in the report before, or the reverse, and if packets were lost and most that cross cuts come before
+// they are sent: nothing tells the ones from the others. A clock that is set by less looks like delays that change.
 func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)
@@ -187,10 +186,9 @@ func (a *Areas) weigh() {
 	}
 }
 
-// weight returns for how many packets one stands that was alone from one cut to another, whichever group
-// it was in: one over the chance to have been alone in that which its hash chose, in a cell with nothing on
-// its way at first, and nothing else sent. In dense groups hardly any slow packet is alone, and what the few
-// stand for varies so much that they would mostly be missing.
+// weight returns for how many packets one stands that was alone from one cut to another, whichever group it was in: one over the chance
+// to have been alone in that which its hash chose, in a cell with nothing on its way at first, and nothing else sent. In dense groups
+// hardly any slow packet is alone, and what the few stand for varies so much that they would mostly be missing.
 func (a *Areas) weight(from, to int) float64 {
 	w, chance, all, kept := &a.window, 0.0, 0.0, a.losses.chances(0, from, to)
 	if kept.alone > 0 {

@@ -113,8 +113,7 @@ func (a *Areas) judge() {
 	}
 }
 
-// between reports whether two cuts are as far apart as one time and less than another, so that it matters which
-// of them is the patience.
+// between reports whether two cuts are as far apart as one time and less than another, so that it matters which of them is the patience.
 func (a *Areas) between(one, other float64) bool {
 	for from, to := 0, 0; one < other && from < len(a.ends); from++ {
 		for to < len(a.ends) && float64(a.ends[to]-a.ends[from]) < one {
@@ -274,7 +273,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 // than at any cut since, and fewer where as few were at two cuts and not the same ones.
 func (a *Areas) bound(x *span) {
 	last := len(x.on) - 1
-	tell := a.mask>>(32+digestsShow-1) != 0 && x.joined == 0
+	tell := a.digestsShow() && x.joined == 0
 	least, level, known := x.on[last], x.levels[last], tell
 	for k := last; k >= 0; k-- {
 		switch on := x.on[k]; {

@@ -117,10 +117,7 @@ func (r *groupWindow) next() {
 func (r *groupWindow) add(weight, n, area float64) {
 	r.stands.weigh(weight-1, n, area)
 	r.squares.weigh(sq(weight-1), n, area)
-	r.received += n
-	r.area += area
-	r.exact += n
-	r.cells++
+	r.received, r.area, r.exact, r.cells = r.received+n, r.area+area, r.exact+n, r.cells+1
 }
 
 // whole takes the area of a span that tells how areas scatter.
@@ -339,18 +336,13 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 	out, scale := total-r.received, total/r.received
 	variance := r.variance*scale*scale + w.scatter*out*(1+out/r.received) + sq(w.areas.greatest)*scale*(scale-1)
 	return Transit{
-		Mean:     r.area / r.received,
-		Error:    math.Hypot(math.Sqrt(variance), w.young*r.area/r.received) / total,
-		Degrees:  uint64(max(1, r.cells-1)),
-		First:    OnWay{Packets: r.way[0] * scale},
-		Last:     OnWay{Packets: r.way[len(r.way)-1] * scale},
+		Mean:    r.area / r.received,
+		Error:   math.Hypot(math.Sqrt(variance), w.young*r.area/r.received) / total,
+		Degrees: uint64(max(1, r.cells-1)),
+		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale},
 		Scatter:  w.scatter,
-		Received: total,
-		Exact:    r.exact,
-		Negative: r.negative / r.cells,
-		uneven:   uneven(r.way),
-		early:    r.early / max(r.there, 1),
-		crossed:  r.there,
+		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
+		uneven: uneven(r.way), early: r.early / max(r.there, 1), crossed: r.there,
 	}
 }
 
@@ -358,9 +350,8 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
 	estimate.ErrNoSamples)
 
-// hidden returns for how long packets may have aged that are lost, where none is known to be, and the
-// time of all. But groups sample the same packets: where another one has less to hide, no more is
-// lost than it would show, or all but one.
+// hidden returns for how long packets may have aged that are lost, where none is known to be, and the time of all. But groups sample the
+// same packets: where another one has less to hide, no more is lost than it would show, or all but one.
 func (w *window) hidden() (hidden, way float64) {
 	one := float64(w.areas.ends[w.to] - w.areas.ends[w.from])
 	for g := range w.groups {
@@ -382,12 +373,8 @@ func (w *window) scatters() {
 	squares, of, cells, area, received, way := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
-		received += r.received
-		way += r.area
-		squares += r.each.about(r.each.a / max(r.each.n, 1))
-		of += r.each.n
-		area += r.each.a
-		cells += r.cells
+		received, way, squares = received+r.received, way+r.area, squares+r.each.about(r.each.a/max(r.each.n, 1))
+		of, area, cells = of+r.each.n, area+r.each.a, cells+r.cells
 	}
 	w.scatter = squares / max(of, 1)
 	switch {
@@ -425,14 +412,8 @@ func (w *window) contradicts(g int, rest *groupWindow) bool {
 
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
-	r.area += o.area
-	r.variance += o.variance
-	r.received += o.received
-	r.exact += o.exact
-	r.cells += o.cells
-	r.negative += o.negative
-	r.early += o.early
-	r.there += o.there
+	r.area, r.variance, r.received, r.exact = r.area+o.area, r.variance+o.variance, r.received+o.received, r.exact+o.exact
+	r.cells, r.negative, r.early, r.there = r.cells+o.cells, r.negative+o.negative, r.early+o.early, r.there+o.there
 	for k, n := range o.way {
 		r.way[k] += n
 	}
