@@ -306,6 +306,9 @@ func (a *Areas) keep(oldest int) {
 			a.index[c.number].at = uint32(len(cells))
 		}
 	}
+	if cap(events) > 4*len(events) { // reports that waited had more
+		events = append([]areaEvent(nil), events...)
+	}
 	if a.lent != nil {
 		spares.Put(a.lent)
 	}
@@ -324,7 +327,9 @@ func (a *Areas) place() {
 		return
 	}
 	room, all, end := spares.Get().(*[]areaEvent), len(a.events)+n, uint32(0)
-	*room = resize(*room, all)
+	if cap(*room) < all {
+		*room = make([]areaEvent, all+all/4)
+	}
 	to := (*room)[:all]
 	for j := range a.cells {
 		c := &a.cells[j]
@@ -345,7 +350,7 @@ func (a *Areas) place() {
 	if a.lent != nil {
 		spares.Put(a.lent)
 	}
-	if a.events, a.lent, a.fresh = to, room, a.fresh[:0]; cap(a.fresh) > 2*n { // reports that waited had more
+	if a.events, a.lent, a.fresh = to, room, a.fresh[:0]; cap(a.fresh) > n+n/2 { // reports that waited had more
 		a.fresh = make([]freshEvent, 0, n+n/4)
 	}
 	a.judged = 0

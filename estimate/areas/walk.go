@@ -303,9 +303,6 @@ func (x *span) gone(cut int) int {
 
 // near returns a sum of delays of so many packets, which is known but for its high bits.
 func (a *Areas) near(sum uint64, packets uint32) float64 {
-	if a.bits == 64 {
-		return float64(int64(sum))
-	}
 	expected := int64(a.center * float64(packets))
 	return float64(estimate.SignExtend(sum-uint64(expected), a.bits)) + float64(expected)
 }
