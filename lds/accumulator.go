@@ -221,7 +221,10 @@ func (a *Accumulator) complete() {
 	a.current = true
 }
 
-var errCopies = fmt.Errorf("%w: more packets come than are sent", errNoSamples)
+var (
+	errCopies = fmt.Errorf("%w: more packets come than are sent", errNoSamples)
+	errEnds   = fmt.Errorf("%w: more packets were on their way as the report began and ended than came in it", errNoSamples)
+)
 
 // Estimate returns the delay of flow f over all intervals, from its cells as the function
 // [Estimate] reads them. Overdue to Lost packets were lost: those outstanding are lost, or on their way.
@@ -242,8 +245,13 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	for _, at := range c.nearby(&near, f) {
 		v.cells = append(v.cells, a.known[at])
 	}
-	if result.Sent == 0 || math.IsInf(result.less, 1) || !v.read(&result) {
-		return result, errNoSamples
+	switch {
+	case result.Sent == 0:
+		return result, errAbsent
+	case math.IsInf(result.less, 1):
+		return result, errEnds
+	case !v.read(&result):
+		return result, errUnlike
 	}
 	return result, nil
 }

@@ -23,14 +23,7 @@ func tick(t testing.TB, a *Accumulator, k, packets, lost int64) {
 	x.add(t, a, 0)
 }
 
-func mustAccumulate(t testing.TB, c Config) *Accumulator {
-	t.Helper()
-	a, err := NewAccumulator(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
+func mustAccumulate(_ testing.TB, c Config) *Accumulator { return must(NewAccumulator(c)) }
 
 // A timeline has the sketches of both points, interval by interval.
 type timeline struct {
@@ -178,7 +171,7 @@ func TestLossesThatShowLater(t *testing.T) {
 // refuses, and is as before; and without packets it has no answer.
 func TestAccumulatorRefuses(t *testing.T) {
 	a := mustAccumulate(t, lossless)
-	if _, err := a.Estimate(7); !errors.Is(err, estimate.ErrNoSamples) {
+	if _, err := a.Estimate(7); !errors.Is(err, errAbsent) {
 		t.Errorf("nothing added: %v", err)
 	}
 	tick(t, a, 7, 10, 0)

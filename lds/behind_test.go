@@ -133,6 +133,19 @@ func TestHiddenCopies(t *testing.T) {
 	}
 }
 
+// How long others took in the same intervals is told by whole spans: areas of intervals are delays only where nothing crosses cuts.
+func TestConstantDelaysAmongLosses(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 3))
+	a, flows := watch(t, DefaultConfig, random, 1e6, 40, 10, func(int64) (took, again int64, lost bool) {
+		return 5e7, 0, random.IntN(100) == 0
+	})
+	for f := range flows {
+		if r, err := a.Estimate(f); err != nil || math.Abs(r.Mean-5e7) > 1 {
+			t.Errorf("%+v, %v, want 50 ms", r, err)
+		}
+	}
+}
+
 // Where slow packets come twice, cells receive more than was sent. If nothing was lost, each may be as slow as
 // any that is known, and not as the report is long. Where as many are lost, nothing seems to be; but Lost
 // allows for it. Where a third come twice, that is the reason why there is no answer.

@@ -49,14 +49,7 @@ func observeTable(t testing.TB, c TableConfig, all []passed, offset int64) (up, 
 	return up, down
 }
 
-func newTable(t testing.TB, c TableConfig) *Table {
-	t.Helper()
-	table, err := NewTable(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
-}
+func newTable(_ testing.TB, c TableConfig) *Table { return must(NewTable(c)) }
 
 // While there is room every flow is held from its first packet on, and its mean is exact, whatever the clocks are apart.
 func TestTableIsExactWithRoom(t *testing.T) {

@@ -73,14 +73,14 @@ func skipShort(t *testing.T) {
 	}
 }
 
-func mustNew(t testing.TB, c Config) *Sketch {
-	t.Helper()
-	s, err := New(c)
+func must[T any](v T, err error) T {
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	return s
+	return v
 }
+
+func mustNew(_ testing.TB, c Config) *Sketch { return must(New(c)) }
 
 // slowCell and slowSketch follow Fig. 5 to the letter, over maps.
 type slowCell struct {
