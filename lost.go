@@ -384,12 +384,10 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 	trails, names := m.which(w.direction, trails)
 	for _, n := range names.Names {
 		into := &found
-		if n.Step >= 0 && trails[n.Trail].Steps[n.Step].End > end {
+		if trails[n.Trail].Steps[n.Step].End > end {
 			into = &early
 		}
-		if !n.OnWay {
-			into.Missing = append(into.Missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
-		}
+		into.Missing = append(into.Missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
 	}
 	w.total.TakeOut(names.Lost(w.config.Cells, trails))
 	return found, early

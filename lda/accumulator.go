@@ -262,9 +262,9 @@ func (a *Accumulator) Trails(visit func(areas.Trail)) {
 }
 
 // TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells that lost
-// nothing else are then exact. onWay is what is on its way in cells of which all that is outstanding is known.
-func (a *Accumulator) TakeOut(lost []areas.Lost, onWay map[int][]areas.Lost) {
-	a.areas.TakeOut(lost, onWay)
+// nothing else are then exact.
+func (a *Accumulator) TakeOut(lost []areas.Lost) {
+	a.areas.TakeOut(lost)
 	a.current = false
 }
 

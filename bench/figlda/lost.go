@@ -149,7 +149,6 @@ func (s *lostScore) name(config lda.Config, total *lda.Accumulator, sent [][]are
 		x := areaPassing{n.Packet, n.Sent}
 		lost, ok := s.missing[x]
 		switch {
-		case n.OnWay:
 		case s.slow[x] > int64(len(sent))*int64(areaCut):
 			s.late++
 		case !ok:

@@ -37,9 +37,8 @@ type Areas struct {
 	watched   float64  // time, in all
 	told      int      // packets that were told to be lost since the beginning
 
-	taken []taken           // in the cuts that are kept
-	known map[int]knownCell // by cell
-	named bool              // TakeOut has been used
+	taken []taken // in the cuts that are kept
+	named bool    // TakeOut has been used
 
 	index    []place      // of each cell
 	cells    []areaCell   // those that packets pass
@@ -126,7 +125,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 	if sumBits < 1 || sumBits > 64 || digestBits > 32 {
 		panic("areas: a width out of range")
 	}
-	a := &Areas{mask: 1<<(32+digestBits) - 1, bits: int(sumBits), patience: math.Inf(1), known: map[int]knownCell{}}
+	a := &Areas{mask: 1<<(32+digestBits) - 1, bits: int(sumBits), patience: math.Inf(1)}
 	total := 0
 	for _, n := range groups {
 		a.groups = append(a.groups, total)
@@ -142,7 +141,6 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 // before it is unknown, on its way or lost. The next cut has number 1.
 func (a *Areas) Begin(start int64) {
 	clear(a.index)
-	clear(a.known)
 	a.taken = a.taken[:0]
 	a.cells, a.events, a.fresh, a.judged = a.cells[:0], a.events[:0], a.fresh[:0], 0
 	a.begun, a.told, a.proven, a.joined = start, 0, 0, [2]share{}

@@ -2,7 +2,6 @@ package areas
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -10,8 +9,7 @@ import (
 // lost. Whoever knows what was sent can find out which: see package lda/lost.
 type Trail struct {
 	Cell  int
-	From  int64       // when it begins
-	Start []Lost      // what was outstanding then
+	From  int64       // when it begins: nothing was outstanding then
 	Steps []TrailStep // the cuts of intervals in which something passed; valid during the visit
 	Until int64       // what was sent up to then, and is outstanding after the last step, is lost
 	Open  bool        // what was sent later may be on its way
@@ -19,7 +17,7 @@ type Trail struct {
 
 // Clone returns a copy that stays valid.
 func (t Trail) Clone() Trail {
-	t.Steps, t.Start = slices.Clone(t.Steps), slices.Clone(t.Start)
+	t.Steps = slices.Clone(t.Steps)
 	return t
 }
 
@@ -32,18 +30,11 @@ type TrailStep struct {
 	Digest      uint32 // sum of their digests
 }
 
-// Lost is a packet of a trail that is lost, or outstanding.
+// Lost is a packet of a trail that is lost.
 type Lost struct {
 	Cell, Cut int    // where and in which interval it was sent
 	Digest    uint32 // as in a tally
 	Sent      int64  // time stamp, as in a sum
-}
-
-// A knownCell is a cell of which it was known what was outstanding at a cut.
-type knownCell struct {
-	at   int // the cut
-	sure int // all that was lost up to here was taken out
-	on   []Lost
 }
 
 // Trails calls visit for the cells that may have lost packets after cut number from and up to cut number to. Neither is
@@ -54,12 +45,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	}
 	var steps []TrailStep
 	a.walk(from-a.before, nil, false, func(x *span) {
-		known, ok := a.known[x.cell]
-		begin := x.from
-		if ok = ok && x.open && known.at-a.before > x.from; ok {
-			begin = known.at - a.before
-		}
-		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 && !ok || x.alike {
+		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 || x.alike {
 			return
 		}
 		until := x.to
@@ -69,14 +55,14 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		if until <= x.from || x.most[until-x.from-1] <= 0 && !x.open {
 			return // nothing that is surely lost
 		}
-		first, _ := slices.BinarySearchFunc(a.taken, begin+a.before+1, func(y taken, cut int) int {
+		first, _ := slices.BinarySearchFunc(a.taken, x.from+a.before+1, func(y taken, cut int) int {
 			return cmp.Or(y.Cell-x.cell, y.Cut-cut, 1)
 		})
 		out := a.taken[first:]
 		var gone uint64
 		steps = steps[:0]
-		for k := begin - x.from; k < len(x.out); k++ {
-			cut, sent := x.from+1+k, x.out[k]
+		for k, sent := range x.out {
+			cut := x.from + 1 + k
 			for ; len(out) > 0 && out[0].Cell == x.cell && out[0].Cut == cut+a.before; out = out[1:] {
 				gone += out[0].tally()
 				sent++
@@ -86,11 +72,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 				steps = append(steps, TrailStep{cut + a.before, a.ends[cut], sent, uint32(level), uint32(level >> 32)})
 			}
 		}
-		t := Trail{Cell: x.cell, From: a.ends[begin], Steps: steps, Until: a.ends[until], Open: x.open}
-		if ok {
-			t.Start = known.on
-		}
-		visit(t)
+		visit(Trail{Cell: x.cell, From: a.ends[x.from], Steps: steps, Until: a.ends[until], Open: x.open})
 	})
 }
 
@@ -106,15 +88,12 @@ func compareTaken(x, y taken) int {
 	return cmp.Or(x.Cell-y.Cell, x.Cut-y.Cut, cmp.Compare(x.Sent, y.Sent), cmp.Compare(x.Digest, y.Digest))
 }
 
-// TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and their cells are exact where
-// they lost nothing else. It returns how many it took for the first time. Of some cells with open trails all is known: what was lost, and
-// what is on its way, which is kept. No interval has been added since the trails were told.
-func (a *Areas) TakeOut(lost []Lost, onWay map[int][]Lost) (n int) {
+// TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and
+// their cells are exact where they lost nothing else. It returns how many it took for the first time. No interval has
+// been added since the trails were told.
+func (a *Areas) TakeOut(lost []Lost) (n int) {
 	a.named = true
 	a.judge()
-	for cell, on := range onWay {
-		a.known[cell] = knownCell{a.Cuts(), a.before + a.lastAged, on}
-	}
 	before := a.taken
 	lost = slices.DeleteFunc(slices.Clone(lost), func(x Lost) bool {
 		_, found := slices.BinarySearchFunc(before, taken{Lost: x}, compareTaken)
@@ -160,6 +139,5 @@ func (a *Areas) forgetTaken(to int) {
 	for i := range a.taken {
 		a.taken[i].told = a.taken[i].told || a.taken[i].Cut <= to
 	}
-	maps.DeleteFunc(a.known, func(_ int, k knownCell) bool { return k.at < a.before })
 	a.taken = slices.DeleteFunc(a.taken, func(x taken) bool { return x.Cut <= a.before })
 }

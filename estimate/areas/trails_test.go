@@ -3,7 +3,6 @@ package areas
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/internal/truth"
@@ -23,29 +22,17 @@ func TestTakeOut(t *testing.T) {
 		for a.Cuts() < from+window+settling {
 			pass(a, pairs[a.Cuts()])
 		}
-		end := int64(a.Cuts()) * areaLength
 		a.Transit(from, from+window, nil)
 		var lost []Lost
-		known := map[int][]Lost{}
 		a.Trails(from, from+window, func(trail Trail) {
-			var on []Lost
 			for _, p := range packets {
-				if p.Cell == trail.Cell && p.Sent >= trail.Until && p.Sent < end && (p.Lost || p.Received >= end) {
-					on = append(on, lostOf(p))
-				}
-			}
-			if trail.Open {
-				known[trail.Cell] = on
-			}
-			for _, p := range packets {
-				started := p.Sent >= trail.From || slices.Contains(trail.Start, lostOf(p))
-				if p.Cell == trail.Cell && p.Lost && p.Sent < trail.Until && started {
+				if p.Cell == trail.Cell && p.Lost && p.Sent >= trail.From && p.Sent < trail.Until {
 					lost = append(lost, lostOf(p))
 				}
 			}
 		})
-		n := a.TakeOut(lost, known)
-		if again := a.TakeOut(lost, known); again != 0 {
+		n := a.TakeOut(lost)
+		if again := a.TakeOut(lost); again != 0 {
 			t.Errorf("%d of %d taken out again", again, n)
 		}
 		of := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)

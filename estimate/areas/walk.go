@@ -258,9 +258,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	if !x.exact {
 		a.join(x)
 	}
-	if a.bound(x); x.open {
-		x.sure = a.known[x.cell].sure - a.before
-	}
+	a.bound(x)
 	// All that was outstanding may have come since.
 	if k := a.lastAged; k > x.from && k < x.to && x.most[k-x.from-1] <= 0 && x.joined == 0 && !x.alike && a.digestsShow() {
 		x.sure = max(x.sure, k)

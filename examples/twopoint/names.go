@@ -101,9 +101,7 @@ func (n *namer) search() {
 	}
 	names := f.Names(lost.Budget)
 	for _, one := range names.Names {
-		if !one.OnWay {
-			n.named = append(n.named, named{int64(one.ID), float64(one.Sent-n.first) / 1e9, one.Repeated})
-		}
+		n.named = append(n.named, named{int64(one.ID), float64(one.Sent-n.first) / 1e9, one.Repeated})
 	}
 	n.total.TakeOut(names.Lost(n.config, trails))
 	n.sent = n.sent[max(0, len(n.sent)-mostSent):]

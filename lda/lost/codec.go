@@ -15,9 +15,9 @@ import (
 // Numbers are varints, signed ones zigzag, digests and ids big-endian. Section 4.11 of
 // SPEC.md has the fields.
 const (
-	leastStart, leastStep = 5, 7 // bytes
+	leastStep = 7 // bytes
 
-	flagOnWay, flagRepeated, flagNumber = 1, 2, 4
+	flagRepeated, flagNumber = 2, 4
 
 	timeBits = 43 // of a time in units
 )
@@ -55,13 +55,12 @@ func flag(set bool, flag uint64) uint64 {
 	return 0
 }
 
-// room returns room for so many things that follow, of at least so many bytes each. If they
-// cannot, the reading has failed.
-func room[T any](c *coder, n uint64, bytes int) (all []T) {
-	if n > uint64(c.Len()/bytes) {
+// steps returns room for so many steps that follow. If they cannot, the reading has failed.
+func (c *coder) steps(n uint64) (all []areas.TrailStep) {
+	if n > uint64(c.Len()/leastStep) {
 		c.Bytes(-1)
 	} else if n > 0 {
-		all = make([]T, n)
+		all = make([]areas.TrailStep, n)
 	}
 	return all
 }
@@ -70,16 +69,11 @@ func room[T any](c *coder, n uint64, bytes int) (all []T) {
 func (c *coder) trail(t *areas.Trail, last *int64, unit int64) bool {
 	t.Cell = int(c.number(uint64(t.Cell)) & math.MaxInt32)
 	from := *last + c.signed(t.From/unit-*last)
-	start := c.number(uint64(len(t.Start))<<1 | flag(t.Open, 1))
+	open := c.number(flag(t.Open, 1))
 	steps := c.number(uint64(len(t.Steps)))
 	until := from + c.signed(t.Until/unit-from)
 	if c.reads {
-		t.From, t.Until, t.Open = from*unit, until*unit, start&1 != 0
-		t.Start, t.Steps = room[areas.Lost](c, start>>1, leastStart), room[areas.TrailStep](c, steps, leastStep)
-	}
-	for i := range t.Start {
-		l := &t.Start[i]
-		l.Cell, l.Digest, l.Sent = t.Cell, uint32(c.fixed(uint64(l.Digest), 4)), t.From-c.signed(t.From-l.Sent)
+		t.From, t.Until, t.Open, t.Steps = from*unit, until*unit, open != 0, c.steps(steps)
 	}
 	end := from
 	for i := range t.Steps {
@@ -89,7 +83,7 @@ func (c *coder) trail(t *areas.Trail, last *int64, unit int64) bool {
 		s.Digest = uint32(c.fixed(uint64(s.Digest), 4))
 	}
 	*last = from
-	return max(from, -from, until, -until, end) <= min(1<<timeBits, math.MaxInt64/unit)
+	return open <= 1 && max(from, -from, until, -until, end) <= min(1<<timeBits, math.MaxInt64/unit)
 }
 
 // AppendTrails appends trails, whose times are multiples of unit.
@@ -130,25 +124,21 @@ func (c *coder) name(n *Name, last *int, trails []areas.Trail) (number, ok bool)
 	}
 	t, step := &trails[n.Trail], c.signed(int64(n.Step))
 	n.Step = int(step)
-	flags := c.fixed(flag(n.OnWay, flagOnWay)|flag(n.Repeated, flagRepeated)|flag(n.ID != uint64(n.Packet), flagNumber), 1)
+	flags := c.fixed(flag(n.Repeated, flagRepeated)|flag(n.ID != uint64(n.Packet), flagNumber), 1)
 	n.ID = c.fixed(n.ID, 8)
 	n.Sent = t.From + c.signed(n.Sent-t.From)
-	n.OnWay, n.Repeated = flags&flagOnWay != 0, flags&flagRepeated != 0
+	n.Repeated = flags&flagRepeated != 0
 	if number = flags&flagNumber != 0; !number {
 		n.Packet = hashing.Packet(n.ID)
 	}
-	return number, step < int64(len(t.Steps)) && ^step < int64(len(t.Start)) && flags <= flagOnWay|flagRepeated|flagNumber
+	return number, step >= 0 && step < int64(len(t.Steps)) && flags&^(flagRepeated|flagNumber) == 0
 }
 
 // Append appends names of packets of trails.
 func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 	c, last := coder{data: dst}, 0
 	c.number(uint64(n.Left))
-	c.number(uint64(len(n.Known)))
-	for _, i := range n.Known {
-		c.place(i, &last)
-	}
-	last = 0
+	c.number(0)
 	for _, name := range n.Names {
 		c.name(&name, &last, trails)
 	}
@@ -160,12 +150,7 @@ func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) hashing.Packet) (all Names, err error) {
 	c, last, ok := coder{Reader: wire.NewReader(data), reads: true}, 0, true
 	all.Left = int(c.number(0) & math.MaxInt32)
-	all.Known = room[int](&c, c.number(0), 1)
-	for i := range all.Known {
-		all.Known[i] = c.place(last, &last)
-		ok = ok && all.Known[i] < len(trails) && (i == 0 || all.Known[i] > all.Known[i-1])
-	}
-	for last = 0; c.Len() > 0 && ok; {
+	for ok = c.number(0) == 0; c.Len() > 0 && ok; {
 		var n Name
 		var number bool
 		if number, ok = c.name(&n, &last, trails); number && ok {

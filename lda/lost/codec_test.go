@@ -20,15 +20,15 @@ func someTrails() []areas.Trail {
 		{Cell: 7, From: 3 * unit, Until: 5 * unit, Steps: []areas.TrailStep{
 			{End: 4 * unit, Sent: 3, Outstanding: 1, Digest: 1 << 31}, {End: 5 * unit, Outstanding: 1, Digest: 9},
 		}},
-		{Cell: 7, From: 9 * unit, Until: 2 * unit, Open: true, Start: []areas.Lost{{Cell: 7, Digest: 5, Sent: 8*unit + 1}}},
+		{Cell: 7, From: 9 * unit, Until: 2 * unit, Open: true, Steps: []areas.TrailStep{{End: 10 * unit, Sent: 2, Outstanding: 1, Digest: 5}}},
 		{Cell: 99, From: -2 * unit, Until: unit, Steps: []areas.TrailStep{{End: 20 * unit, Sent: 1 << 20, Outstanding: math.MaxUint32}}},
 	}
 }
 
 func someNames() Names {
-	return Names{Left: 300, Known: []int{1, 2}, Names: []Name{
+	return Names{Left: 300, Names: []Name{
 		{Trail: 0, Step: 1, ID: 1, Packet: hashing.Packet(hashing.Word(1, 1)), Sent: 4*unit + 7},
-		{Trail: 1, Step: -1, ID: 1 << 63, Packet: 1 << 63, Sent: 8*unit + 1, OnWay: true},
+		{Trail: 1, Step: 0, ID: 1 << 63, Packet: 1 << 63, Sent: 8*unit + 1},
 		{Trail: 2, Step: 0, ID: 5, Packet: 5, Sent: 7, Repeated: true},
 	}}
 }
@@ -152,7 +152,7 @@ func TestRepeatsAndBudget(t *testing.T) {
 		if diff := cmp.Diff(want, all); diff != "" {
 			t.Error(diff)
 		}
-		if lost, _ := all.Lost(config, []areas.Trail{trail}); len(lost) != 1 {
+		if lost := all.Lost(config, []areas.Trail{trail}); len(lost) != 1 {
 			t.Errorf("%d taken out, want the one that is not repeated", len(lost))
 		}
 	}

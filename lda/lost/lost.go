@@ -34,7 +34,6 @@ package lost
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
@@ -50,53 +49,36 @@ const (
 	Budget = 1 << 20
 )
 
-// A Name is a packet that was outstanding at the end of a trail.
+// A Name is a packet that was lost.
 type Name struct {
-	Trail, Step int    // of which trail, and the interval of which step it was sent in; ^i: it is Start[i]
+	Trail, Step int    // of which trail, and the interval of which step it was sent in
 	ID          uint64 // as offered
 	Packet      hashing.Packet
 	Sent        int64 // when, in nanoseconds
-	OnWay       bool  // not lost, as far as is known
 
 	// Repeated says that packets of the same hash passed that were not lost. It is
 	// not known which of them was.
 	Repeated bool
 }
 
-// Names are packets that were lost, or are on their way.
+// Names are packets that were lost.
 type Names struct {
 	Names []Name
-	Known []int // open trails of which all that is outstanding is named
-	Left  int   // packets that are outstanding at the end of trails, and are not known
-	Spent int   // of the budget
+	Left  int // packets that are outstanding at the end of trails, and are not known
+	Spent int // of the budget
 }
 
 // Lost returns what [lda.Accumulator.TakeOut] takes of the names of packets of
 // trails. What is repeated stays, because it is not known when it was lost.
-func (n *Names) Lost(c lda.Config, trails []areas.Trail) (lost []areas.Lost, onWay map[int][]areas.Lost) {
-	onWay = map[int][]areas.Lost{}
-	for _, i := range n.Known {
-		onWay[trails[i].Cell] = nil
-	}
+func (n *Names) Lost(c lda.Config, trails []areas.Trail) (lost []areas.Lost) {
 	for i := range n.Names {
 		n := &n.Names[i]
 		t := &trails[n.Trail]
-		if c.Cell(n.Packet) != t.Cell {
-			continue // the sender is wrong
-		}
-		l := areas.Lost{Cell: t.Cell, Digest: digest(&c, n.Packet), Sent: n.Sent}
-		if n.Step < 0 {
-			l.Cut = t.Start[^n.Step].Cut
-		} else {
-			l.Cut = t.Steps[n.Step].Cut
-		}
-		if on, known := onWay[t.Cell]; n.OnWay && known {
-			onWay[t.Cell] = append(on, l)
-		} else if !n.OnWay && !n.Repeated {
-			lost = append(lost, l)
+		if c.Cell(n.Packet) == t.Cell && !n.Repeated { // or the sender is wrong
+			lost = append(lost, areas.Lost{Cell: t.Cell, Cut: t.Steps[n.Step].Cut, Digest: digest(&c, n.Packet), Sent: n.Sent})
 		}
 	}
-	return lost, onWay
+	return lost
 }
 
 // digest returns what a packet adds to the digest of its cell.
@@ -121,9 +103,6 @@ type candidate struct {
 	sent   int64
 }
 
-// is reports whether a packet of a trail's start is this one.
-func (c *candidate) is(l areas.Lost) bool { return c.sent == l.Sent && c.digest == l.Digest }
-
 // NewFinder returns a Finder for trails of cells of a Config. The error wraps
 // [estimate.ErrConfig], or [estimate.ErrMismatch] if there is no such cell.
 func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
@@ -142,9 +121,6 @@ func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 		}
 		f.cells[t.Cell] = append(f.cells[t.Cell], i)
 		f.from, f.until = min(f.from, t.From), max(f.until, end(t))
-		for j := range t.Start {
-			f.from = min(f.from, t.Start[j].Sent)
-		}
 	}
 	return f, nil
 }
@@ -166,9 +142,8 @@ func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 		return
 	}
 	for _, i := range f.cells[cell] {
-		trail, c := &f.trails[i], candidate{digest(&f.config, p), p, id, t}
-		if t >= trail.From && t < end(trail) || slices.ContainsFunc(trail.Start, c.is) {
-			f.offered[i] = append(f.offered[i], c)
+		if trail := &f.trails[i]; t >= trail.From && t < end(trail) {
+			f.offered[i] = append(f.offered[i], candidate{digest(&f.config, p), p, id, t})
 		}
 	}
 }
@@ -179,10 +154,7 @@ func (f *Finder) Names(budget int) (all Names) {
 	w := walker{budget: budget}
 	for i := range f.trails {
 		w.begin(f.offered[i], f.config, f.trails[i].Cell)
-		left, known := w.follow(i, &f.trails[i], &all.Names)
-		if all.Left += left; known && f.trails[i].Open {
-			all.Known = append(all.Known, i)
-		}
+		all.Left += w.follow(i, &f.trails[i], &all.Names)
 	}
 	clear(f.offered)
 	all.Spent = budget - w.budget

@@ -126,9 +126,6 @@ func (w *world) name(t testing.TB, total *lda.Accumulator, memory *lost.Memory, 
 	}
 	names := f.Names(lost.Budget)
 	for _, n := range names.Names {
-		if n.OnWay {
-			continue
-		}
 		x := passing{n.Packet, n.Sent}
 		if was, ok := lostAt[x]; !ok {
 			o.wrong++

@@ -44,15 +44,9 @@ func (w *walker) begin(all []candidate, c lda.Config, cell int) {
 }
 
 // follow appends the names of a trail. It returns how many packets are left
-// that it knows nothing of, and whether all that are outstanding are named.
-func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int, all bool) {
-	n, known, possible := 0, false, true
-	for n < len(w.all) && w.all[n].sent < t.From {
-		w.kept[0] = append(w.kept[0], n)
-		n++
-	}
-	counted := n
-	possible = n == len(t.Start)
+// that it knows nothing of.
+func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int) {
+	n, counted, known, possible := 0, 0, false, true
 	w.budget -= len(w.all)
 	for i := range t.Steps {
 		s := &t.Steps[i]
@@ -67,28 +61,22 @@ func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int, all
 	}
 	cost := len(w.kept[0]) * len(w.all) / 8
 	if !known || cost > w.budget {
-		return left, false
+		return left
 	}
 	w.budget -= cost
-	all = len(w.kept) == 1
-	for k := range w.kept[0] {
-		if lost, repeated := w.common(k); lost {
-			*names = append(*names, w.name(trail, t, w.kept[0][k], repeated))
-			left--
-			all = all && !repeated
+	for k, i := range w.kept[0] {
+		common, repeated := w.common(k)
+		if !common {
+			continue
+		}
+		left--
+		if c := &w.all[i]; !t.Open || c.sent < t.Until { // or it is on its way
+			after := func(s areas.TrailStep, t int64) int { return cmp.Compare(s.End, t) }
+			step, _ := slices.BinarySearchFunc(t.Steps, c.sent+1, after)
+			*names = append(*names, Name{trail, step, c.id, c.packet, c.sent, repeated})
 		}
 	}
-	return left, all
-}
-
-// name returns candidate number i of a trail, which is outstanding.
-func (w *walker) name(trail int, t *areas.Trail, i int, repeated bool) Name {
-	c := &w.all[i]
-	step, _ := slices.BinarySearchFunc(t.Steps, c.sent+1, func(s areas.TrailStep, t int64) int { return cmp.Compare(s.End, t) })
-	if c.sent < t.From {
-		step = ^slices.IndexFunc(t.Start, c.is)
-	}
-	return Name{trail, step, c.id, c.packet, c.sent, t.Open && c.sent >= t.Until, repeated}
+	return left
 }
 
 // step finds the sets of n candidates with a digest, and reports whether they are
