@@ -49,8 +49,8 @@ func passAreas(a *Areas, cells int, packets []truth.Packet, cuts int) {
 	}
 }
 
-// areaTraffic draws packets for cells: delays is a mean in intervals, slow the
-// share of packets that take ten times as long.
+// areaTraffic draws packets for cells: delays is a mean in intervals, slow the share of packets that take ten times as
+// long.
 func areaTraffic(random *rand.Rand, cells, cuts int, each, delay, slow, loss float64) (packets []truth.Packet) {
 	rate := each * float64(cells) / areaLength
 	for now := random.ExpFloat64() / rate; now < float64(cuts)*areaLength; now += random.ExpFloat64() / rate {
@@ -67,8 +67,8 @@ func areaTraffic(random *rand.Rand, cells, cuts int, each, delay, slow, loss flo
 	return packets
 }
 
-// Without loss the areas are exact in every window, whatever the delay, with
-// sums of any width that holds what a cell has in an interval.
+// Without loss the areas are exact in every window, whatever the delay, with sums of any width that holds what a cell
+// has in an interval.
 func TestAreasAreExact(t *testing.T) {
 	for _, c := range []struct {
 		each, delay, slow float64
@@ -91,11 +91,10 @@ func TestAreasAreExact(t *testing.T) {
 	}
 }
 
-// With losses, the mean is inside its interval about as often as it says, and has no bias beyond
-// its error. Were lost packets left to age, or cells that lost some left out with what they
-// hold, it would not be so. Spans that lost nothing are a choice of the short ones, and those near
-// to others that lost nothing: weighed by their chance they stand for all, and all alike, the control
-// where most spans lose some, they do not.
+// With losses, the mean is inside its interval about as often as it says, and has no bias beyond its error. Were lost
+// packets left to age, or cells that lost some left out with what they hold, it would not be so. Spans that lost
+// nothing are a choice of the short ones, and those near to others that lost nothing: weighed by their chance they
+// stand for all, and all alike, the control where most spans lose some, they do not.
 func TestAreasUnderLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, for long under the race detector")
@@ -106,7 +105,8 @@ func TestAreasUnderLoss(t *testing.T) {
 		{3, 0.05, 0, 0.01}, {3, 0.05, 0, 0.05}, {0.5, 1, 0, 0.01}, {0.5, 1, 0.01, 0.01}, {0.05, 3, 0, 0.05}, {1, 0.2, 0.02, 0.1},
 		{0.4, 2, 0, 0.05}, {0.3, 2, 0, 0.2}, {6, 0.22, 0, 0.01}, {0.09, 3, -1, 0.2},
 	} {
-		// Few cells, in which mostly some packets are on their way, which take much the same; and reports as soon as may be.
+		// Few cells, in which mostly some packets are on their way, which take much the same; and reports as soon as
+		// may be.
 		cells, few, wait := 200, c.each > 3, settling
 		switch {
 		case few:
@@ -154,7 +154,8 @@ func TestAreasUnderLoss(t *testing.T) {
 		n, error := float64(all[0]), bias.StdDev()/math.Sqrt(float64(all[0]))
 		t.Logf("%+v: %v, bias %+.2f %%, without weights %+.2f %%, each ± %.2f %%, half-width %.2f %%",
 			c, all, 100*bias.Mean(), 100*plain.Mean(), 100*error, 100*width.Mean())
-		// Errors by few slow packets are skew. Losses are known before receptions: alone they make twice as much seem lost.
+		// Errors by few slow packets are skew. Losses are known before receptions: alone they make twice as much seem
+		// lost.
 		if math.Abs(bias.Mean()) > limit*error && c.slow <= 0 || math.Abs(rate.Mean()-c.loss) > 0.05 && wait < settling {
 			t.Errorf("%+v: a bias of %+.4f ± %.4f, and %.2f of those sent last seem lost", c, bias.Mean(), error, rate.Mean())
 		}
@@ -170,8 +171,7 @@ func TestAreasUnderLoss(t *testing.T) {
 	}
 }
 
-// What is lost is counted once, whenever it is known, and what comes late is
-// taken back.
+// What is lost is counted once, whenever it is known, and what comes late is taken back.
 func TestAreasLosses(t *testing.T) {
 	const cells, cuts = 100, 300
 	random := rand.New(rand.NewPCG(3, 4))
@@ -200,9 +200,8 @@ func TestAreasLosses(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes delays negative. The report in which it is set has
-// an error. Later ones are right, or have one because packets come before they are
-// sent.
+// A clock that is set back makes delays negative. The report in which it is set has an error. Later ones are right, or
+// have one because packets come before they are sent.
 func TestAreasTellStep(t *testing.T) {
 	const cells, cuts, window, set = 100, 80, 10, 25
 	for _, step := range []int64{0, areaLength / 2, 3 * areaLength} {
@@ -239,8 +238,7 @@ func TestAreasTellStep(t *testing.T) {
 	}
 }
 
-// Cut, Next, Settle and Transit use again what they have allocated, and cells that
-// nothing passes take no room.
+// Cut, Next, Settle and Transit use again what they have allocated, and cells that nothing passes take no room.
 func TestAreasAllocate(t *testing.T) {
 	const cells, busy = 10_000, 100
 	a := New([]int{cells}, 64, 32)
@@ -269,9 +267,9 @@ func TestAreasAllocate(t *testing.T) {
 	}
 }
 
-// Where cells always have packets on their way and some are lost, nothing tells which: the
-// report is refused, or its error holds what the lost ones aged. Taken to be on their
-// way, they made means of up to 25 times the truth, with errors of nearly nothing.
+// Where cells always have packets on their way and some are lost, nothing tells which: the report is refused, or its
+// error holds what the lost ones aged. Taken to be on their way, they made means of up to 25 times the truth, with
+// errors of nearly nothing.
 func TestCrowdedCells(t *testing.T) {
 	const cells, cuts, window = 16, 600, 10
 	answered, refused, wrong := 0, 0, 0

@@ -21,10 +21,12 @@ type losses struct {
 
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
-	covered float64 // share of the packets of a patience ago that are accounted for
-	cuts    []cutLosses
-	hazards []float64 // packets that a cell loses up to each cut, on average
-	near    []chances // by two cuts that are near
+	covered     float64 // share of the packets of a patience ago that are accounted for
+	cuts        []cutLosses
+	hazards     []float64 // packets that a cell loses up to each cut, on average
+	near        []chances // by two cuts that are near
+	lengths     []float64 // how many exact spans have so many cuts
+	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
 }
 
 // chances are [losses.free], [losses.weight] and [Areas.weight] of two cuts, or 0 where they are not known yet.
@@ -46,8 +48,9 @@ func (l *losses) observe(a *Areas, from, to int) {
 	clear(l.lost)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.covered, of.cuts = 0, resize(of.cuts, cuts)
+		of.covered, of.cuts, of.lengths = 0, resize(of.cuts, cuts), resize(of.lengths, cuts)
 		clear(of.cuts)
+		clear(of.lengths)
 	}
 	a.walk(0, l.calm, true, l.add)
 	for i := range a.taken {
@@ -67,12 +70,12 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.disperse()
 }
 
-// believed reports whether packets came late. One or two cells may seem so that
-// hold copies of one packet, of which there is always one on its way.
+// believed reports whether packets came late. One or two cells may seem so that hold copies of one packet, of which there is always one
+// on its way.
 func (l *losses) believed() bool { return l.late > 2 }
 
-// disperse finds how sure the share of losses is, of which more come in a cut than
-// independent ones would, and how often cells lose packets.
+// disperse finds how sure the share of losses is, of which more come in a cut than independent ones would, and how often cells lose
+// packets.
 func (l *losses) disperse() {
 	varied, expected, n := 0.0, 0.0, 0.0
 	for k := 1; k < len(l.sent); k++ {
@@ -95,14 +98,33 @@ func (l *losses) disperse() {
 		for k := 1; k < len(of.cuts); k++ {
 			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))
 		}
+		l.awaits(g)
+	}
+}
+
+// awaits finds for how long a cell that lost a packet waits until nothing is on its way in it, by exact spans and their weights.
+func (l *losses) awaits(group int) {
+	of, last := &l.groups[group], float64(len(l.groups[group].hazards)-1)
+	often, times := of.hazards[int(last)]/max(1, last), last*float64(l.areas.size(group))
+	of.wait, of.waits = 0, 0
+	for i := 0; i < 3 && len(l.areas.taken) == 0; i++ { // the weight depends on it; what was taken out hides nothing
+		wait, waits := 0.0, 0.0
+		for cuts, spans := range of.lengths {
+			if n := float64(cuts); spans > 0 {
+				spans *= min(math.Exp(often*n)/l.freeFor(group, 0, int(last), n), 1/leastFree)
+				wait += spans * n * (n - 1) / 2
+				waits += spans * n * n * (n - 1) / 3
+			}
+		}
+		of.wait, of.waits = wait/max(1, times), waits/max(1, times)
 	}
 }
 
 // nearCuts is up to how many cuts apart chances and weights are kept: most spans are as short.
 const nearCuts = 4
 
-// hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that
-// are kept, and after them, it loses as many as in these.
+// hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that are kept, and after them, it loses as many
+// as in these.
 func (l *losses) hazardUp(group, k int) float64 {
 	of := &l.groups[group]
 	last := len(of.hazards) - 1
@@ -110,27 +132,37 @@ func (l *losses) hazardUp(group, k int) float64 {
 	return of.hazards[in] + float64(k-in)*of.hazards[last]/float64(max(last, 1))
 }
 
-// free returns the chance that a cell loses nothing for a patience around two cuts, if it loses nothing between them:
-// that the time without loss before them and the time after are long enough together.
+// free returns the chance that a cell loses nothing for a patience around two cuts, if it loses nothing between them.
 func (l *losses) free(group, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	kept := l.chances(group, from, to)
-	if kept.free > 0 {
-		return kept.free
+	kept, ends := l.chances(group, from, to), l.areas.ends
+	if kept.free == 0 {
+		kept.free = l.freeFor(group, from, to, float64(ends[to]-ends[from])/max(l.areas.step, 1))
 	}
-	ends := l.areas.ends
-	step := max(l.areas.step, 1)
-	rest := int(math.Ceil((min(l.areas.patience, longestKept*step) - float64(ends[to]-ends[from])) / step))
-	chance, before := 0.0, 1.0 // before: that it loses nothing in i intervals before
-	for i := 0; i < rest && before > leastFree; i++ {
-		next := math.Exp(l.hazardUp(group, from-i-1) - l.hazardUp(group, from))
-		chance += (before - next) * math.Exp(l.hazardUp(group, to)-l.hazardUp(group, to+rest-i))
-		before = next
-	}
-	kept.free = max(chance+before, leastFree)
 	return kept.free
+}
+
+// freeFor is free of cuts so many apart: the time without loss before them and the time after are long enough together. At either end the
+// cell may wait until nothing is on its way: mostly not, or else for one time, so that mean and mean square are right.
+func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
+	rest := math.Ceil(min(l.areas.patience/max(l.areas.step, 1), longestKept) - apart)
+	if rest <= 0 {
+		return 1
+	}
+	of := &l.groups[group]
+	long, share := of.waits/max(of.wait, 1e-9), sq(of.wait)/max(of.waits, 1e-9)
+	for ends, times := range [3]float64{sq(1 - share), 2 * share * (1 - share), sq(share)} {
+		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: that it loses nothing in i intervals before
+		for i := 0; i < n && before*times > leastFree; i++ {
+			next := math.Exp(l.hazardUp(group, from-i-1) - l.hazardUp(group, from))
+			chance += times * (before - next) * math.Exp(l.hazardUp(group, to)-l.hazardUp(group, to+n-i))
+			before = next
+		}
+		chance += times * before
+	}
+	return max(chance, leastFree)
 }
 
 // chances returns where those of two cuts are kept, if these are near.
@@ -171,8 +203,9 @@ func (l *losses) add(x *span) {
 		l.latest = max(l.latest, x.owed/float64(x.late)+l.areas.length(x.to))
 	case x.alone():
 		l.took(float64(x.sum))
-	case x.joined == 1 && x.sent == 1 && x.before == 0 && !x.open: // it took that at least
-		l.longest = max(l.longest, sum(x.area)-l.areas.length(x.to))
+	}
+	if x.exact && x.late == 0 {
+		l.groups[x.group].lengths[x.to-x.from]++
 	}
 	if x.exact && x.late == 0 && !x.alone() {
 		l.longest = max(l.longest, l.areas.standing(x, l.longest))
@@ -203,8 +236,8 @@ func (l *losses) add(x *span) {
 	}
 }
 
-// digestsTell is from how many bits on two levels are not equal by chance, of all that are compared. Where
-// they are narrower, three and half of all have to be.
+// digestsTell is from how many bits on two levels are not equal by chance, of all that are compared. Where they are narrower, three and
+// half of all have to be.
 const digestsTell = 24
 
 // standing returns for how long the same packets, which came later, were outstanding, if longer than least.
@@ -227,8 +260,8 @@ func (a *Areas) standing(x *span, least float64) float64 {
 	return least
 }
 
-// pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle,
-// those that do are a choice. Of what is not known yet as much is lost as was outstanding ever since.
+// pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle, those that do are a choice.
+// Of what is not known yet as much is lost as was outstanding ever since.
 func (l *losses) pool() {
 	const enough = 100
 	best, which := -1.0, 0
@@ -279,10 +312,9 @@ func (l *losses) rate(k int) float64 {
 	return min(max(0, l.lost[k]+1)/(l.sent[k]+1/l.share), 1)
 }
 
-// weight returns for how many a span between two cuts stands that is known to be exact: one over
-// the chance that of all packets of its cell none was lost in it, nor for so long before and after it that
-// the cell had one level for a patience. Which packets are lost does not depend on those that come, and
-// so not on how many the span has, but on how long it is.
+// weight returns for how many a span between two cuts stands that is known to be exact: one over the chance that of all packets of its
+// cell none was lost in it, nor for so long before and after it that the cell had one level for a patience. Which packets are lost does
+// not depend on those that come, and so not on how many the span has, but on how long it is.
 func (l *losses) weight(group, from, to int) float64 {
 	kept := l.chances(group, from, to)
 	if kept.weight == 0 {
@@ -310,9 +342,3 @@ func (l *losses) coming() float64 {
 }
 
 func sq(x float64) float64 { return x * x }
-
-// often returns how often a cell loses a packet, for each nanosecond.
-func (l *losses) often(group int) float64 {
-	a, h := l.areas, l.groups[group].hazards
-	return h[len(h)-1] / max(1, float64(a.ends[a.latest()]-a.ends[0]))
-}

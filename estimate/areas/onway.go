@@ -38,30 +38,30 @@ func plus(b, o ageBounds, times float64) ageBounds {
 	return ageBounds{b.Packets + times*o.Packets, b.Least + times*o.Least, b.Most + times*o.Most}
 }
 
-// age estimates the ages of the packets on their way at both ends in one of three ways, the same at both, so that what
-// is not known of either end cancels out: by moments m of delays, as if traffic were the same all the time, by packets
-// that were alone, which stand for others, or by levels. METHODS.md, section 3, says why, and which counts.
+// age estimates the ages of the packets on their way at both ends in one of three ways, the same at both, so that what is not known of
+// either end cancels out: by moments m of delays, as if traffic were the same all the time, by packets that were alone, which stand for
+// others, or by levels. METHODS.md, section 3, says why, and which counts.
 //
-// Where clocks make packets come before they are sent, the time until then takes the place of an age,
-// and as many of both as levels hide leave m₂/2 for each packet of a unit of time, with the variance
-// m₃/3. But where no delay is negative, the points cut at other times, and only levels tell.
+// Where clocks make packets come before they are sent, the time until then takes the place of an age, and as many of both as levels hide
+// leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where no delay is negative, the points cut at other times,
+// and only levels tell.
 func (a *Areas) age(t *Transit) {
 	mean := math.Abs(t.Mean)
 	if mean == 0 {
 		return
 	}
 	first, second := mean, t.Scatter+mean*mean
-	third, chance := second*a.greatest, 0.0
+	third := second * a.greatest
 	if len(a.alone) >= fewAlone {
-		if x, y, z, c := momentsOf(a.alone); x > 0 { // or none that was alone took any time
-			first, second, third, chance = x, y, z, c
+		if x, y, z := momentsOf(a.alone); x > 0 { // or none that was alone took any time
+			first, second, third = x, y, z
 		}
 	}
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
 	var steady, alone, levels [2]OnWay
-	outside := false // the bounds
+	var outside [2]bool // the bounds: steady and alone
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
 		if unlike { // in one cell a packet may be on its way and another have come too early
 			levels[i].Variance = mean * mean
@@ -75,13 +75,15 @@ func (a *Areas) age(t *Transit) {
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
 		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
-		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*t.uneven, n*math.Hypot(age*math.Sqrt(chance), (mean-first)/2)
+		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*t.uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
 		alone[i].Ages, alone[i].Variance = of.stand(n, spread, a.greatest)
-		least, most := of.levels(&levels[i], n, spread, a.greatest, t.uneven)
-		outside = outside || s.Ages < least || s.Ages > most
+		least, most := of.levels(&levels[i], n, spread, a.greatest, t)
+		for j, way := range [2]*OnWay{s, &alone[i]} {
+			outside[j] = outside[j] || way.Ages < least || way.Ages > most
+		}
 	}
 	if skewed {
 		return
@@ -91,7 +93,7 @@ func (a *Areas) age(t *Transit) {
 	if v := owedVariance(&alone); v < variance || sq(apart) > 9*(v+variance) {
 		best, variance = &alone, v
 	}
-	if unlike || owedVariance(&levels) < variance || best == &steady && outside {
+	if unlike || owedVariance(&levels) < variance || outside[0] && best == &steady || outside[1] && best == &alone {
 		best = &levels
 	}
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
@@ -124,26 +126,24 @@ func owedVariance(ends *[2]OnWay) float64 {
 
 // levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like those that have. How far
 // between their bounds ages are differs from cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
-func (e *endAges) levels(o *OnWay, n, spread, greatest, uneven float64) (least, most float64) {
+func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {
 		least += rest * e.weighted.Least / e.weighted.Packets
 		most += rest * e.weighted.Most / e.weighted.Packets
-		missing := max(0, n-e.weighted.Packets-2*math.Sqrt(max(0, e.weights-e.weighted.Packets))) // have not come yet
+		missing := max(0, n-t.scale*(e.weighted.Packets+2*math.Sqrt(max(0, e.weights-e.weighted.Packets)))) // have not come yet
 		o.Variance += spread*rest*(1+rest*e.weights/sq(e.weighted.Packets)) + sq(missing*greatest)/3
 	} else if rest > 0 {
 		most += rest * greatest
 	}
 	o.Ages = (least + most) / 2
-	o.Variance += e.widths/12 + sq(most-least)/12*min(1, uneven)
+	o.Variance += e.widths/12 + sq(most-least)/12*min(1, t.uneven)
 	o.Shared = (most - least) / math.Sqrt(12)
 	return least, most
 }
 
-// momentsOf returns the sums of delays, of their squares and of their cubes, by weight, and
-// the relative variance of the ratio of the first two.
-func momentsOf(alone []Alone) (first, second, third, chance float64) {
-	var squares [5]float64 // of weights, times delays to the power
+// momentsOf returns the means of delays, of their squares and of their cubes, by weight.
+func momentsOf(alone []Alone) (first, second, third float64) {
 	weights := 0.0
 	for i := range alone {
 		w, d := alone[i].Weight, math.Abs(float64(alone[i].Delay))
@@ -151,19 +151,12 @@ func momentsOf(alone []Alone) (first, second, third, chance float64) {
 		first += w * d
 		second += w * d * d
 		third += w * d * d * d
-		squares[2] += w * w * d * d
-		squares[3] += w * w * d * d * d
-		squares[4] += w * w * d * d * d * d
 	}
-	if second > 0 {
-		r := second / first
-		chance = max(0, squares[4]-2*r*squares[3]+r*r*squares[2]) / sq(second)
-	}
-	return first / weights, second / weights, third / weights, chance
+	return first / weights, second / weights, third / weights
 }
 
-// stand returns the ages of n packets and their variance, if those that were alone stand for the others. Of as many as
-// they do not stand for, because some have not come yet, nothing is known but the greatest delay.
+// stand returns the ages of n packets and their variance, if those that were alone stand for the others. Of as many as they do not stand
+// for, because some have not come yet, nothing is known but the greatest delay.
 func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	rest := max(0, n-e.seen.n)
 	if e.stands.n == 0 || e.seen.n < 2 {

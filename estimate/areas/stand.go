@@ -6,8 +6,8 @@ type cutSpan struct {
 	fresh float64 // packets that are outstanding at the end, in spans that have not settled yet
 }
 
-// finish lets exact spans stand for those that may have lost packets: each counts once, and for
-// as many others as it stands for, times as much as it takes to make all that came.
+// finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others as it stands for, times as
+// much as it takes to make all that came.
 func (r *groupWindow) finish(l *losses, group int) {
 	if r.others == 0 || r.exact == 0 {
 		return
@@ -22,12 +22,11 @@ func (r *groupWindow) finish(l *losses, group int) {
 	for k := range r.way {
 		r.way[k] += r.by * r.aside[k]
 	}
-	// The number of times x that a span counts varies like x(x−1). How many packets came from few
-	// spans tells little of how many there were.
-	const few = 30
+	const few = 30 // spans tell little of how many there were; the number of times x that one counts varies like x(x−1)
 	rate, most := r.area/r.received, max(r.by, (r.other+few)/(r.stands.n+few))
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
-	vague := l.doubt + min(1, l.often(group)*l.areas.patience)/4 // cells that are seldom empty are settled late
+	h := l.groups[group].hazards // what it changes that cells do not all wait for the mean time until they are empty
+	vague := l.doubt + min(1, sq(h[len(h)-1]/float64(len(h)-1))*l.groups[group].waits)
 	r.variance += sq((r.area-usual*r.received)*vague) + sq(r.stale.slower(l, group, rate))
 	// One more packet like the slowest may have been in a span that is not known.
 	long := l.areas.greatest + l.areas.step
@@ -36,8 +35,8 @@ func (r *groupWindow) finish(l *losses, group int) {
 	r.variance += sq(l.areas.greatest) * unseen * (unseen - 1)
 }
 
-// staleSpans are spans that have not settled, though they began more than a patience ago:
-// received and areas, and packets that they may have lost before the oldest cut that is kept.
+// staleSpans are spans that have not settled, though they began more than a patience ago: received and areas, and packets that they may
+// have lost before the oldest cut that is kept.
 type staleSpans struct{ spans, received, area, lost float64 }
 
 // slower returns how much longer than at a rate packets of stale spans took. Some of these spans lost packets, which others stand for: as
@@ -51,8 +50,8 @@ func (s *staleSpans) slower(l *losses, group int, rate float64) float64 {
 	return (s.area - rate*s.received) * max(0, 1-lost/max(1, s.spans))
 }
 
-// settle adds spans that have not settled yet. Of the packets sent lately in these and in
-// exact ones as many are lost as elsewhere, all of them in these; the others are on their way.
+// settle adds spans that have not settled yet. Of the packets sent lately in these and in exact ones as many are lost as elsewhere, all
+// of them in these; the others are on their way.
 func (r *groupWindow) settle(l *losses, group int) {
 	if r.fresh.a == 0 {
 		return
@@ -87,8 +86,8 @@ func (r *groupWindow) settle(l *losses, group int) {
 	}
 	aged = min(aged, r.fresh.a)
 	r.area -= aged
-	// One more may be lost of as many as are known, or any if none are.
-	r.variance += variance + sq(aged*l.doubt) + sq(min(ages/(l.of+1), r.fresh.a))
+	r.variance += variance + sq(aged*l.doubt)
+	r.still = min(r.still, ages/(l.of+1)) // one more may be lost of as many as are known
 }
 
 // A share is what cells hold: packets n and areas a.

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Packets that were alone stand for all, also those that were sent long before the window,
-// while more were on their way: here they take 7 cuts, up to 5 cuts before it. The control
-// weighs all alike.
+// Packets that were alone stand for all, also those that were sent long before the window, while more were on their
+// way: here they take 7 cuts, up to 5 cuts before it. The control weighs all alike.
 func TestAloneStandForAllAfterAStep(t *testing.T) {
 	const cells, from, to, cuts, slow, limit = 4000, 40, 50, 70, 7 * areaLength, 4
 	packets := areaTraffic(rand.New(rand.NewPCG(5, 5)), cells, cuts, 0.1, 0.3, 0, 0)

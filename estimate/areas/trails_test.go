@@ -8,14 +8,12 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Once all packets that were lost are taken out, every window is exact, and each
-// loss is counted once.
+// Once all packets that were lost are taken out, every window is exact, and each loss is counted once.
 func TestTakeOut(t *testing.T) {
 	const cells, cuts, window, settling = 50, 120, 10, 10
 	random := rand.New(rand.NewPCG(27, 1))
 	packets := areaTraffic(random, cells, cuts, 2, 0.3, 0, 0.1)
-	a := New([]int{cells}, 64, 32)
-	pairs := pairsOf(cells, packets, cuts)
+	a, pairs := New([]int{cells}, 64, 32), pairsOf(cells, packets, cuts)
 	a.Begin(0)
 	total, want := 0, 0
 	for from := 0; from+window+settling <= cuts; from += window {
@@ -31,8 +29,7 @@ func TestTakeOut(t *testing.T) {
 				}
 			}
 		})
-		n := a.TakeOut(lost)
-		if again := a.TakeOut(lost); again != 0 {
+		if n, again := a.TakeOut(lost), a.TakeOut(lost); again != 0 {
 			t.Errorf("%d of %d taken out again", again, n)
 		}
 		of := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)

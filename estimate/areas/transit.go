@@ -33,6 +33,7 @@ type Transit struct {
 	early  float64 // share of those that cross cuts that come before they are sent
 
 	crossed float64 // packets, cut by cut
+	scale   float64 // packets received for each in the groups that are used
 }
 
 // OnWay is about the packets that are on their way at a cut.

@@ -18,8 +18,8 @@ type window struct {
 	young    float64 // packets received that may be of before the beginning
 }
 
-// A groupWindow adds up the spans of a group. Those that lost nothing are exact. They
-// stand for the others, each with the inverse of its chance to be known ([losses.weight]).
+// A groupWindow adds up the spans of a group. Those that lost nothing are exact. They stand for the others, each with the inverse of its
+// chance to be known ([losses.weight]).
 type groupWindow struct {
 	area, received float64 // of exact spans, and of all once they are finished
 	variance       float64 // of the area
@@ -40,15 +40,15 @@ type groupWindow struct {
 	joined        joined     // packets that came without being sent
 	apart         float64    // left, but their areas are in owed: received in spans of packets that look alike
 	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
-	hidden        float64    // time that packets may have aged that are lost and not known to be
+	hidden, still float64    // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
 	way, aside []float64 // packets on their way, by cut from the first one on, and as exact spans stand for them
 	busy       []float64 // the former, before groups are merged, and by all cuts before the first one
 }
 
-// pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came in the
-// window, and those that were on their way at its ends.
+// pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came in the window, and those
+// that were on their way at its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
@@ -185,8 +185,8 @@ func (w *window) take(x *span) {
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy), weight)
 }
 
-// takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding
-// until it ends, and others do not stand for them. Of one that began under way nothing is known.
+// takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until it ends, and others do not
+// stand for them. Of one that began under way nothing is known.
 func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 	a, lost := w.areas, 0.0
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
@@ -216,6 +216,7 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
+			r.still += max(0, float64(x.most[at])) * w.areas.length(k+1)
 		case sure:
 			r.early += max(0, -on)
 			r.there += math.Abs(on)
@@ -263,44 +264,55 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 // manyCells is how many cells tell of others: Student's interval of 30 is 4 % wider than the normal one.
 const manyCells = 30
 
-// mostLate is the share of packets that may come after they were taken for lost: others
-// of their cells stand for them, although they may be of another kind.
+// mostLate is the share of packets that may come after they were taken for lost: others of their cells stand for them, although they may
+// be of another kind.
 const mostLate = 0.05
 
 // mostYoung is the share of the packets of a group that may be in young cells.
 const mostYoung = 0.05
 
-// combine adds up the groups, and leaves out those that add more variance than knowledge or contradict sparser ones,
-// the densest first: what they hold is known from the others.
+// combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, left, apart, owed, unsure, early, there, late, joined float64
+	var total, counted, way, left, apart, owed, unsure, early, there, late, joined float64
 	for g := range w.groups {
 		r := &w.groups[g]
-		early += r.early
-		there += r.there
-		total += r.sent
+		early, there, total = early+r.early, there+r.there, total+r.sent
 		left, apart, owed = left+r.left, apart+r.apart, owed+r.owed
 		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
 		late += r.joined.late + r.joined.back
-		joined += r.joined.all
-		counted += r.exact
+		joined, counted, way = joined+r.joined.all, counted+r.exact, way+math.Abs(r.area)
 	}
+	none := Transit{Received: total, Left: left}
 	if counted == 0 || 4*left > total {
-		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
+		return none, estimate.ErrNoSamples
 	}
 	if late > mostLate*total {
-		return Transit{Received: total, Left: left}, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost",
-			estimate.ErrNoSamples, late, total)
+		return none, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost", estimate.ErrNoSamples, late, total)
 	}
 	w.scatters()
-	hidden, way := w.hidden()
+	hidden := w.least(func(r *groupWindow) float64 { return r.hidden })
 	if hidden > way/2 {
 		if 2*early > there {
-			return Transit{Received: total, Left: left}, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
+			return none, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 		}
-		return Transit{Received: total, Left: left}, errCrowded
+		return none, errCrowded
 	}
-	best := Transit{Error: math.Inf(1)}
+	if !w.lossy {
+		hidden += w.least(func(r *groupWindow) float64 { return r.still })
+	}
+	t := w.merge(total)
+	if t.Received == 0 { // all that is known is of fast packets
+		return none, estimate.ErrNoSamples
+	}
+	t.Left, t.Joined, t.Mean = left, joined, t.Mean+(owed-apart*t.Mean)/total
+	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
+	return t, nil
+}
+
+// merge merges the groups, the sparsest first, as long as that adds knowledge. It leaves out those that contradict sparser ones: what
+// they hold is known from the others. Which of them is wrong is not known.
+func (w *window) merge(total float64) Transit {
+	best, wrong := Transit{Error: math.Inf(1)}, 0.0
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
@@ -311,24 +323,18 @@ func (w *window) combine() (Transit, error) {
 			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
 		}
 		if r != rest {
-			if w.contradicts(g, rest) {
+			if apart, does := w.contradicts(g, rest); does {
+				wrong = max(wrong, math.Abs(apart))
 				continue
 			}
 			rest.merge(r)
 		}
-		if rest.exact == 0 {
-			continue
-		}
-		t := w.transit(rest, total)
-		t.Left, t.Joined, t.Mean, t.Error = left, joined, t.Mean+(owed-apart*t.Mean)/total, math.Sqrt(sq(t.Error)+(unsure+sq(hidden)/3)/sq(total))
-		if t.Error <= best.Error || g == 0 && !w.lossy {
+		if t := w.transit(rest, total); rest.exact > 0 && (t.Error <= best.Error || g == 0 && !w.lossy) {
 			best = t
 		}
 	}
-	if best.Received == 0 { // all that is known is of fast packets
-		return Transit{Received: total, Left: left}, estimate.ErrNoSamples
-	}
-	return best, nil
+	best.Error = math.Hypot(best.Error, wrong/2)
+	return best
 }
 
 // transit returns what groups tell that are merged, of so many packets in all.
@@ -342,7 +348,7 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale},
 		Scatter:  w.scatter,
 		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
-		uneven: uneven(r.way), early: r.early / max(r.there, 1), crossed: r.there,
+		uneven: uneven(r.way), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
 	}
 }
 
@@ -350,22 +356,21 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
 	estimate.ErrNoSamples)
 
-// hidden returns for how long packets may have aged that are lost, where none is known to be, and the time of all. But groups sample the
-// same packets: where another one has less to hide, no more is lost than it would show, or all but one.
-func (w *window) hidden() (hidden, way float64) {
+// least adds up for how long packets may have aged that are lost, where none is known to be. But groups sample the same packets: where
+// another one has less to hide, no more is lost than it would show, or all but one.
+func (w *window) least(of func(*groupWindow) float64) (sum float64) {
 	one := float64(w.areas.ends[w.to] - w.areas.ends[w.from])
 	for g := range w.groups {
 		r := &w.groups[g]
-		least := r.hidden
+		least := of(r)
 		for h := range w.groups {
 			if o := &w.groups[h]; h != g && o.sent > 0 {
-				least = min(least, (o.hidden+one)*r.sent/o.sent)
+				least = min(least, (of(o)+one)*r.sent/o.sent)
 			}
 		}
-		hidden += least
-		way += math.Abs(r.area)
+		sum += least
 	}
-	return hidden, way
+	return sum
 }
 
 // scatters finds the variance of the time of one packet, from whole cells.
@@ -395,19 +400,21 @@ func uneven(numbers []float64) float64 {
 	return max(0, m.Variance()-2*mean) / sq(mean)
 }
 
-// contradicts reports whether a group differs from sparser ones beyond chance. They are samples of the same packets, so
-// in the denser one fewer slow packets are known than their weights stand for. A group that lost nothing is exact. Of
-// many reports some differ by chance, so that reports of late have to bear out what is not plain.
-func (w *window) contradicts(g int, rest *groupWindow) bool {
+// contradicts returns by how much a group differs from sparser ones, and whether that is beyond chance. They are samples of the same
+// packets, so in the denser one fewer slow packets are known than their weights stand for. A group that lost nothing is exact. Of many
+// reports some differ by chance, so that reports of late have to bear out what is not plain. Of sparse groups a few slow packets by
+// chance do so, too.
+func (w *window) contradicts(g int, rest *groupWindow) (apart float64, does bool) {
 	r := &w.groups[g]
 	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
-		return false
+		return 0, false
 	}
 	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
-	r.unlike.add(1, (r.area/r.received-rest.area/rest.received)/math.Sqrt(chance))
+	apart = r.area/r.received - rest.area/rest.received
+	r.unlike.add(1, apart/math.Sqrt(chance))
 	all := w.areas.unlike[g]
 	all.add(1, r.unlike.sum)
-	return r.unlike.squares > 6.25 && sq(all.sum) > 6.25*all.n || r.unlike.squares > 16
+	return apart, r.unlike.squares > 6.25 && sq(all.sum) > 6.25*all.n || r.unlike.squares > 16
 }
 
 // merge adds up what two groups know.
