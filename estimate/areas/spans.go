@@ -73,22 +73,24 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	})
 }
 
-// wait returns how long packets of a span may take that are on their way at a cut, also by the others of the interval before it.
+// wait returns how long packets of a span take at most that are on their way at a cut: longer than all known if the latest did on average.
 func (a *Areas) wait(x *span, cut int) float64 {
 	if k := cut - x.from - 1; k >= 0 && k < len(x.area) {
-		return max(a.greatest, longTail*(x.area[k]-a.lostOf(x)*a.length(cut))/max(1, float64(x.in[k])))
+		if mean := (x.area[k] - a.lostOf(x)*a.length(cut)) / max(1, float64(x.in[k])); mean > a.greatest {
+			return longTail * mean
+		}
 	}
 	return a.greatest
 }
 
 // lostOf returns how many packets of a span are lost at most.
 func (a *Areas) lostOf(x *span) float64 {
-	if x.open && (a.losses.share > 0 || a.losses.of < enough) {
-		return max(0, float64(x.most[len(x.most)-1]))
-	} else if x.open {
+	if !x.open {
+		return max(0, float64(x.lost))
+	} else if a.losses.share == 0 && a.losses.of >= enough {
 		return 0
 	}
-	return max(0, float64(x.lost))
+	return max(0, float64(x.most[len(x.most)-1]))
 }
 
 // digestsShow reports whether digests are so wide that the same packets are outstanding at two cuts of one level.

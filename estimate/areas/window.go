@@ -278,8 +278,7 @@ func (w *window) combine() (Transit, error) {
 		r := &w.groups[g]
 		early, there, total = early+r.early, there+r.there, total+r.sent
 		left, apart, owed = left+r.left, apart+r.apart, owed+r.owed
-		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
-		late += r.joined.late + r.joined.back
+		unsure, late = unsure+r.unsure+sq(r.joined.back*w.areas.losses.latest), late+r.joined.late+r.joined.back
 		joined, counted, way = joined+r.joined.all, counted+r.exact, way+math.Abs(r.area)
 	}
 	none := Transit{Received: total, Left: left}
