@@ -45,7 +45,7 @@ func (m *Memory) Update(id uint64, number bool, t int64) {
 func (m *Memory) wrap(t int64) {
 	n := len(m.ring)
 	if n == 0 || n < m.most && t-m.ring[n-(n+3)/4].Sent() < m.keep/4 { // by the latest rate
-		m.ring = append(m.ring, make([]Remembered, max(1, min(max(leastRing, n/4), m.most-n)))...)
+		m.ring = append(m.ring, make([]Remembered, max(1, min(max(leastRing, n/8), m.most-n)))...)
 		return
 	}
 	m.at = 0
