@@ -282,8 +282,6 @@ func (a *Areas) Settle(to int) {
 		a.negative = a.seen
 	}
 	a.forgetTaken(to)
-	a.joined[0].add(a.joined[1].n, a.joined[1].a)
-	a.joined[1] = share{}
 }
 
 // keep forgets what passed before cut oldest.
@@ -417,6 +415,8 @@ func (a *Areas) fade(keep int, passed float64) {
 		rest*p.alone + a.now.alone, rest*p.took + a.now.took,
 	}
 	a.now = tallies{}
+	a.joined[0].n, a.joined[0].a = rest*a.joined[0].n+a.joined[1].n, rest*a.joined[0].a+a.joined[1].a
+	a.joined[1] = share{}
 	for g := range a.window.groups {
 		r := &a.window.groups[g]
 		a.unlike[g] = moment{rest*rest*a.unlike[g].n + r.unlike.n, rest*a.unlike[g].sum + r.unlike.sum, 0}

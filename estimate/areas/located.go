@@ -137,7 +137,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 // show, as always more are on their way. They are as many as elsewhere, and their ages count against those on their way.
 func (a *Areas) unshown(x *span, within float64) float64 {
 	all, before := a.joined[0], max(0, x.before+float64(x.received)-within)
-	if all.add(a.joined[1].n, a.joined[1].a); all.a == 0 || !x.open {
+	if all.add(a.joined[1].n, a.joined[1].a); all.a*all.n == 0 || !x.open {
 		return 0
 	}
 	rate := max(0, x.shown()-float64(x.joined), all.a/all.n*(before+within)-float64(x.joined)) / max(1, before+within)

@@ -107,16 +107,17 @@ func (l *losses) awaits(group int) {
 	of, last := &l.groups[group], float64(len(l.groups[group].hazards)-1)
 	often, times := of.hazards[int(last)]/max(1, last), last*float64(l.areas.size(group))
 	of.wait, of.waits = 0, 0
-	for i := 0; i < 3 && len(l.areas.taken) == 0; i++ { // the weight depends on it; what was taken out hides nothing
-		wait, waits := 0.0, 0.0
+	for i := 0; i < 3 && l.share > 0 && len(l.areas.taken) == 0; i++ { // the weight depends on it; what was taken out hides nothing
+		wait, waits, all := 0.0, 0.0, 0.0
 		for cuts, spans := range of.lengths {
 			if n := float64(cuts); spans > 0 {
 				spans *= min(math.Exp(often*n)/l.freeFor(group, 0, int(last), n), 1/leastFree)
+				all += spans * n
 				wait += spans * n * (n - 1) / 2
 				waits += spans * n * n * (n - 1) / 3
 			}
 		}
-		of.wait, of.waits = wait/max(1, times), waits/max(1, times)
+		of.wait, of.waits = wait/max(1, times, all), waits/max(1, times, all)
 	}
 }
 
@@ -152,7 +153,7 @@ func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 		return 1
 	}
 	of := &l.groups[group]
-	long, share := of.waits/max(of.wait, 1e-9), sq(of.wait)/max(of.waits, 1e-9)
+	long, share := of.waits/max(of.wait, 1e-9), min(1, sq(of.wait)/max(of.waits, 1e-9))
 	for ends, times := range [3]float64{sq(1 - share), 2 * share * (1 - share), sq(share)} {
 		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: that it loses nothing in i intervals before
 		for i := 0; i < n && before*times > leastFree; i++ {

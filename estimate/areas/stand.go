@@ -26,7 +26,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 	rate, most := r.area/r.received, max(r.by, (r.other+few)/(r.stands.n+few))
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
 	h := l.groups[group].hazards // what it changes that cells do not all wait for the mean time until they are empty
-	vague := l.doubt + min(1, sq(h[len(h)-1]/float64(len(h)-1))*l.groups[group].waits)
+	vague := l.doubt + min(1, sq(h[len(h)-1]/max(1, float64(len(h)-1)))*l.groups[group].waits)
 	r.variance += sq((r.area-usual*r.received)*vague) + sq(r.stale.slower(l, group, rate))
 	// One more packet like the slowest may have been in a span that is not known.
 	long := l.areas.greatest + l.areas.step
