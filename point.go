@@ -76,6 +76,9 @@ func NewPoint(c Config) (*Point, error) {
 func (p *Point) Close() error {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
+	if p.open.Err() != nil {
+		return nil // closed before
+	}
 	p.shut()
 	p.mu.Lock()
 	p.timer.Stop()
