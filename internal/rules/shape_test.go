@@ -97,9 +97,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4453, 3430},
+	".":              {4456, 3430},
 	"estimate":       {999, 1280},
-	"estimate/areas": {2642, 544},
+	"estimate/areas": {2643, 544},
 	"estimate/joint": {1412, 835},
 	"estimate/clock": {1328, 976},
 	"lda":            {3048, 2975},
