@@ -64,15 +64,18 @@ func (b *blockCodec) append(dst []byte, rows []row) []byte {
 	return w.seal(from)
 }
 
-// read reads a block, and checks its checksum. The error wraps [estimate.ErrEncoding].
-func (b *blockCodec) read(to *blockReader, data []byte) error {
+// read reads a block of so many rows, and checks its checksum. The error wraps [estimate.ErrEncoding].
+func (b *blockCodec) read(to *blockReader, data []byte, least, most int) error {
 	r, ok := openBits(data, to.bits)
 	if !ok {
 		return fmt.Errorf("%w: checksum", estimate.ErrEncoding)
 	}
 	n, k, base := uint(binary.BigEndian.Uint32(data)), uint(data[4]), uint(data[5])
-	ok = k <= b.numberBits && base <= 64 && n <= r.limit
-	to.bits, to.rows = r.data, slices.Grow(to.rows[:0], int(min(n, r.limit)))
+	to.bits = r.data
+	if n < uint(least) || n > uint(most) || n > r.limit { // a row has a bit
+		return fmt.Errorf("%w: %d rows in %d bytes, want %d to %d", estimate.ErrEncoding, n, len(data), least, most)
+	}
+	ok, to.rows = k <= b.numberBits && base <= 64, slices.Grow(to.rows[:0], int(n))
 	for ; ok && n > 0; n-- {
 		x := row{number: r.number(k, b.numberBits)}
 		if !b.counters || x.number > 0 {

@@ -150,11 +150,11 @@ func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
 	return r, err
 }
 
-// read decodes a block.
-func (h *epochHead) read(block int, c *blockCodec, b *blockReader) error {
+// read decodes a block of so many rows.
+func (h *epochHead) read(block int, c *blockCodec, b *blockReader, least, most int) error {
 	data, err := b.part(h.offsets[block], h.offsets[block+1])
 	if err == nil {
-		err = c.read(b, data)
+		err = c.read(b, data, least, most)
 	}
 	if err != nil {
 		err = fmt.Errorf("block %d: %w", block, err)
@@ -164,10 +164,7 @@ func (h *epochHead) read(block int, c *blockCodec, b *blockReader) error {
 
 // readCounters decodes a block of counters into words.
 func (h *epochHead) readCounters(words []uint64, block int, b *blockReader) error {
-	err := h.read(block, &h.counters, b)
-	if err == nil && len(b.rows) != len(words) {
-		err = fmt.Errorf("%w: a block of %d counters, want %d", estimate.ErrEncoding, len(b.rows), len(words))
-	}
+	err := h.read(block, &h.counters, b, len(words), len(words))
 	for i := 0; i < len(words) && err == nil; i++ {
 		words[i] = h.join(b.rows[i])
 	}
@@ -176,7 +173,7 @@ func (h *epochHead) readCounters(words []uint64, block int, b *blockReader) erro
 
 // readSamples appends the samples of a block.
 func (h *epochHead) readSamples(dst []sample, block int, b *blockReader) ([]sample, error) {
-	err := h.read(h.config.blocks()+block, &h.samples, b)
+	err := h.read(h.config.blocks()+block, &h.samples, b, 0, h.sampled-len(dst))
 	if err != nil {
 		return dst, err
 	}
@@ -256,8 +253,8 @@ func headLength(data []byte) int {
 	return c.headSize(samples)
 }
 
-// openHead reads the head of an encoded epoch. The error says too if a block is
-// too short for its counters, before anything is allocated for them.
+// openHead reads the head of an encoded epoch. The error says too if blocks are
+// too short for what they hold, before anything is allocated for it.
 func openHead(data []byte) (*epochHead, error) {
 	r, err := wire.Open(data, epochMagic, epochVersion)
 	if err != nil {
@@ -297,11 +294,16 @@ func openHead(data []byte) (*epochHead, error) {
 	h.offsets[0] = int64(len(data))
 	for i := range blocks {
 		length := int64(r.Uint32())
-		// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding.
 		if from, to := c.blockOf(i); length < int64(blockOverhead+(to-from+7)/8) {
 			return nil, fmt.Errorf("%w: a block of %d counters in %d bytes", estimate.ErrEncoding, to-from, length)
 		}
 		h.offsets[i+1] = h.offsets[i] + length
+	}
+	// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding. A sample takes a bit and its
+	// tag: without tags 128 times, and 192 more while they are read, if all are in one block.
+	room := h.size() - h.offsets[c.blocks()] - blockOverhead*int64(sampleBlocks(h.sampled))
+	if least := int64(h.sampled) * int64(1+h.samples.digestBits); room < (least+7)/8 {
+		return nil, fmt.Errorf("%w: %d samples in %d bytes", estimate.ErrEncoding, h.sampled, room)
 	}
 	return h, r.Close()
 }

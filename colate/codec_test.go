@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -118,6 +119,7 @@ func malformed(t testing.TB) map[string][]byte {
 		"nothing":               nil,
 		"another magic":         change(0, 'X'),
 		"another version":       change(4, 9),
+		"an older version":      change(4, 7),
 		"checksum of the head":  append(append(bytes.Clone(good[:head-1]), good[head-1]^1), good[head:]...),
 		"checksum of the block": append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]^1),
 		"a byte too many":       append(bytes.Clone(good), 0),
@@ -167,24 +169,37 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// A head alone, with blocks of no length, does not make a recorder allocate its
-// counters.
-func TestHeadAsksForLittle(t *testing.T) {
-	c := DefaultConfig
-	c.Counters = maxCounters
-	data := make([]byte, c.headSize(0))
-	small := DefaultConfig
-	small.Counters = 300
+// Neither a head alone, with blocks of no length, nor a block that claims a row for each bit, of more rows than the head has,
+// makes a recorder allocate them.
+func TestLittleAsksForLittle(t *testing.T) {
+	asks := func(what string, data []byte) {
+		r, before, after := Recorder{}, runtime.MemStats{}, runtime.MemStats{}
+		runtime.ReadMemStats(&before)
+		err := r.UnmarshalBinary(data)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, estimate.ErrEncoding) || got > uint64(8*len(data)) {
+			t.Errorf("%s, %d bytes: %v after %d bytes of memory", what, len(data), err, got)
+		}
+	}
+	small, large := configs["samples"], DefaultConfig
+	large.Counters, small.Samples = maxCounters, blockCounters
 	r, _ := New(small)
-	copy(data, encoded(t, r)[:wire.Overhead+fixedSize-4])
-	binary.BigEndian.PutUint32(data[13:], maxCounters)
-	data = sealed(data)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err := r.UnmarshalBinary(data)
-	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, estimate.ErrEncoding) || got > uint64(8*len(data)) {
-		t.Errorf("%d bytes: %v after %d bytes of memory", len(data), err, got)
+	some(small, 100, r.Update)
+	good := encoded(t, r)
+	alone := append(bytes.Clone(good[:wire.Overhead+fixedSize-4]), make([]byte, 4+4*large.blocks())...)
+	binary.BigEndian.PutUint32(alone[13:], maxCounters)
+	asks("head", sealed(alone))
+	h, _ := openHead(good[:headLength(good)])
+	for what, block := range map[string]int{"counters": 0, "samples": h.config.blocks()} {
+		zeros := sealed(append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 2+1<<17+4)...))
+		head := bytes.Clone(good[:h.offsets[0]])
+		binary.BigEndian.PutUint32(head[len(head)-4*(len(h.offsets)-block):], uint32(len(zeros)))
+		asks(what, slices.Concat(sealed(head), good[h.offsets[0]:h.offsets[block]], zeros, good[h.offsets[block+1]:]))
+	}
+	few := bytes.Clone(good[:h.offsets[0]]) // more samples than their block has bits
+	binary.BigEndian.PutUint32(few[60:], blockCounters)
+	if _, err := openHead(sealed(few)); h.sampled == 0 || h.sampled > blockCounters || !errors.Is(err, estimate.ErrEncoding) {
+		t.Errorf("%d samples in a block of %d: %v", blockCounters, h.sampled, err)
 	}
 }
 
