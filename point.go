@@ -33,6 +33,7 @@ type Point struct {
 	recall recall
 	open   context.Context // until Close
 	shut   context.CancelFunc
+	ended  chan struct{} // closed once the last cut is made
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -62,6 +63,7 @@ func NewPoint(c Config) (*Point, error) {
 	c = c.withDefaults()
 	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: history{limit: c.History}}
 	p.open, p.shut = context.WithCancel(context.Background())
+	p.ended = make(chan struct{})
 	p.Direction, p.Back = newDirection(&p.config, p.clock), newDirection(&p.config, p.clock)
 	p.begin(0)
 	p.discard = false
@@ -84,6 +86,7 @@ func (p *Point) Close() error {
 	p.timer.Stop()
 	p.mu.Unlock()
 	p.cut() // the keeper sees what is in the logs
+	close(p.ended)
 	for _, d := range p.directions() {
 		if k := d.kept.Swap(nil); k != nil {
 			k.close()

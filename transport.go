@@ -222,9 +222,7 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 			select {
 			case <-ctx.Done():
 				return
-			case <-p.open.Done():
-				p.cutting.Lock() // until the last cut is made
-				p.cutting.Unlock()
+			case <-p.ended:
 				open = false
 			case <-waiting:
 			}

@@ -6,7 +6,7 @@ import "testing"
 // time t.
 func (l *Link) Backlog(t int64) (packets int) {
 	l.settle(max(t, l.now))
-	return len(l.leaving)
+	return l.backlog()
 }
 
 // Heavy begins a test, of this package or of queue_test, that does a lot in

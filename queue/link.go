@@ -52,12 +52,14 @@ func (c LinkConfig) validate() error {
 }
 
 // A Link is a first-come, first-served link. It is work-conserving unless it
-// is a shaper. It is for a single user and has no locks. The zero value is always full.
+// is a shaper. Send allocates only while the backlog is longer than any before. It
+// is for a single user and has no locks. The zero value is always full.
 type Link struct {
 	gate    gate
 	server  server
 	now     int64   // the latest arrival
-	leaving []int64 // of the backlog, the first whole ns at which each has completely left
+	leaving []int64 // of the backlog, from head on: the first whole ns at which each has completely left
+	head    int
 }
 
 // NewLink returns an idle link. The error wraps [estimate.ErrConfig].
@@ -78,9 +80,9 @@ func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 		return t, Refused
 	}
 	l.settle(t)
-	fate = l.gate.admit(t, len(l.leaving))
+	fate = l.gate.admit(t, l.backlog())
 	if fate != Passed {
-		if len(l.leaving) == 0 {
+		if l.backlog() == 0 {
 			l.gate.idle(t, 0)
 		}
 		return t, fate
@@ -90,13 +92,18 @@ func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	return done, Passed
 }
 
+func (l *Link) backlog() int { return len(l.leaving) - l.head }
+
 // settle brings the backlog to time t.
 func (l *Link) settle(t int64) {
 	l.now = t
-	for len(l.leaving) > 0 && l.leaving[0] <= t {
-		if l.leaving = l.leaving[1:]; len(l.leaving) == 0 {
+	for l.backlog() > 0 && l.leaving[l.head] <= t {
+		if l.head++; l.backlog() == 0 {
 			l.gate.idle(l.server.emptied())
 		}
+	}
+	if 2*l.head >= len(l.leaving) { // no more are moved than have left
+		l.leaving, l.head = l.leaving[:copy(l.leaving, l.leaving[l.head:])], 0
 	}
 }
 

@@ -209,3 +209,17 @@ func TestLinkIsReference(t *testing.T) {
 		}
 	}
 }
+
+// After a while, when the queue is as long as it gets, nothing allocates.
+func TestAllocations(t *testing.T) {
+	packets := bursty(20000, 13)
+	link, offset := must(NewLink(lossyLink))(t), int64(0)
+	if got := testing.AllocsPerRun(3, func() {
+		for _, p := range packets {
+			link.Send(offset+p.Time, int(p.Bytes))
+		}
+		offset += packets[len(packets)-1].Time + 100_000
+	}); got != 0 {
+		t.Errorf("%v allocations for %d packets, want none", got, len(packets))
+	}
+}

@@ -202,36 +202,47 @@ const (
 
 // validate reports the first thing that does not fit.
 func (p *Problem) validate() error {
-	cells, flows, width := len(p.Sum), len(p.Packets), p.Rows*p.CellsPerRow
+	cells, flows := len(p.Sum), len(p.Packets)
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{estimate.ErrConfig}, args...)...)
 	}
 	within := func(what string, of []float64, low, high float64, ask func(i int, x float64) bool) error {
 		for i, x := range of {
 			if ask(i, x) && !(x >= low && x <= high) {
-				return bad("%s %g at %d, want %g to %g", what, x, i, low, high)
+				return bad("%s %d is %g, want %g to %g", what, i, x, low, high)
 			}
 		}
 		return nil
 	}
-	if p.Rows < 1 || p.CellsPerRow < 1 || len(p.Cells)%width != 0 || len(p.Cells)/width != flows {
+	if p.Rows < 1 || p.CellsPerRow < 1 {
+		return bad("%d rows of %d cells per flow, want at least 1 of 1", p.Rows, p.CellsPerRow)
+	}
+	if len(p.Cells)%p.Rows != 0 || len(p.Cells)/p.Rows%p.CellsPerRow != 0 || len(p.Cells)/p.Rows/p.CellsPerRow != flows {
 		return bad("%d cell indices for %d flows of %d × %d", len(p.Cells), flows, p.Rows, p.CellsPerRow)
 	}
-	if p.Count != nil && len(p.Count) != cells || p.Unusable != nil && len(p.Unusable) != cells || p.Variance != nil &&
-		len(p.Variance) != cells || p.Doubt != nil && len(p.Doubt) != flows || p.Rates != nil && len(p.Rates) != p.Rows {
-		return bad("%d counts, %d unusable marks and %d variances for %d cells, %d doubts for %d flows, %d rates for %d rows",
-			len(p.Count), len(p.Unusable), len(p.Variance), cells, len(p.Doubt), flows, len(p.Rates), p.Rows)
+	for _, l := range []struct {
+		given     bool
+		got, want int
+		what, of  string
+	}{
+		{p.Count != nil, len(p.Count), cells, "counts", "cells"}, {p.Unusable != nil, len(p.Unusable), cells, "unusable marks", "cells"},
+		{p.Variance != nil, len(p.Variance), cells, "variances", "cells"},
+		{p.Doubt != nil, len(p.Doubt), flows, "doubts", "flows"}, {p.Rates != nil, len(p.Rates), p.Rows, "rates", "rows"},
+	} {
+		if l.given && l.got != l.want {
+			return bad("%d %s for %d %s", l.got, l.what, l.want, l.of)
+		}
 	}
 	for i, c := range p.Cells {
 		if uint64(c) >= uint64(cells) {
-			return bad("cell %d of flow %d, want below %d", c, i/width, cells)
+			return bad("cell %d of flow %d, want below %d", c, i/p.Rows/p.CellsPerRow, cells)
 		}
 	}
 	every, used := func(int, float64) bool { return true }, func(i int, _ float64) bool { return p.usable(i) }
-	return cmp.Or(within("rate", p.Rates, leastPackets, 1, every), within("sum", p.Sum, -mostSum, mostSum, used),
-		within("count", p.Count, 0, mostPackets, used), within("variance", p.Variance, 0, mostSum*mostSum, used),
-		within("doubt", p.Doubt, 0, mostPackets, every),
-		within("packets", p.Packets, leastPackets, mostPackets, func(_ int, x float64) bool { return x != 0 }))
+	return cmp.Or(within("rate of row", p.Rates, leastPackets, 1, every), within("sum of cell", p.Sum, -mostSum, mostSum, used),
+		within("count of cell", p.Count, 0, mostPackets, used), within("variance of cell", p.Variance, 0, mostSum*mostSum, used),
+		within("doubt of flow", p.Doubt, 0, mostPackets, every),
+		within("number of packets, if not 0, of flow", p.Packets, leastPackets, mostPackets, func(_ int, x float64) bool { return x != 0 }))
 }
 
 func (p *Problem) usable(cell int) bool {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -246,6 +248,18 @@ func TestErrors(t *testing.T) {
 		spoil(w, &opts)
 		if _, err := w.Solve(context.Background(), opts); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for say, spoil := range map[string]func(w *world){
+		"0 rows of 2 cells per flow, want at least 1 of 1": func(w *world) { w.Rows = 0 },
+		"16 cell indices for 4 flows of":                   func(w *world) { w.Rows, w.CellsPerRow = 1<<(bits.UintSize/2), 1<<(bits.UintSize/2) },
+		"1 doubts for 4 flows":                             func(w *world) { w.Doubt = []float64{1} },
+		"rate of row 1 is 0, want 1e-09 to 1":              func(w *world) { w.Rates = []float64{1, 0} },
+	} {
+		w := good()
+		spoil(w)
+		if _, err := w.Solve(context.Background(), Options{}); !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), say) {
+			t.Errorf("%v, want %q", err, say)
 		}
 	}
 	if _, err := (&Problem{Rows: 1, CellsPerRow: 1}).Solve(context.Background(), Options{}); !errors.Is(err, estimate.ErrNoSamples) {

@@ -36,15 +36,15 @@ func records(t *testing.T, name string) []trace.Record {
 func write(t *testing.T, snaplen int, records []trace.Record) string {
 	t.Helper()
 	var file []byte
-	words := func(values ...int) {
+	words := func(values ...uint32) {
 		for _, v := range values {
-			file = binary.LittleEndian.AppendUint32(file, uint32(v))
+			file = binary.LittleEndian.AppendUint32(file, v)
 		}
 	}
-	words(0xa1b23c4d, 2|4<<16, 0, 0, snaplen, int(records[0].Link)) // pcap 2.4, in nanoseconds
+	words(0xa1b23c4d, 2|4<<16, 0, 0, uint32(snaplen), uint32(records[0].Link)) // pcap 2.4, in nanoseconds
 	for _, rec := range records {
 		frame := rec.Frame[:min(len(rec.Frame), snaplen)]
-		words(int(rec.Time/1e9), int(rec.Time%1e9), len(frame), rec.Length)
+		words(uint32(rec.Time/1e9), uint32(rec.Time%1e9), uint32(len(frame)), uint32(rec.Length))
 		file = append(file, frame...)
 	}
 	path := filepath.Join(t.TempDir(), "capture.pcap")
