@@ -12,7 +12,7 @@ import (
 var (
 	errNoSamples = fmt.Errorf("lds: %w", estimate.ErrNoSamples)
 	errAbsent    = fmt.Errorf("%w: no packet of the flow was sent", errNoSamples)
-	errUnlike    = fmt.Errorf("%w: no cell of the flow has enough of the same packets at both points, by one seed, in its sum", errNoSamples)
+	errUnlike    = fmt.Errorf("%w: in each cell of the flow the points' packets differ too much, or the sum may have wrapped", errNoSamples)
 )
 
 // A Result is what two sketches say about one flow.

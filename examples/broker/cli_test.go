@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,5 +47,18 @@ func TestForeignSenders(t *testing.T) {
 	<-done
 	if n := w.refused.Load(); n != uint64(strangers) || len(w.pairs) != 1 {
 		t.Errorf("%d records refused, want %d; %d pairs followed, want 1", n, strangers, len(w.pairs))
+	}
+}
+
+// Whoever fails says why, once for each reason, and that it works again.
+func TestTell(t *testing.T) {
+	var log strings.Builder
+	f, said := &fleet{log: &log}, ""
+	for _, err := range []error{nil, io.EOF, io.EOF, io.ErrShortWrite, context.Canceled, nil, nil} {
+		said = f.tell("it", said, err)
+	}
+	const want = "it fails, and is tried again: EOF\nit fails, and is tried again: short write\nit works again\n"
+	if log.String() != want {
+		t.Errorf("said %q, want %q", log.String(), want)
 	}
 }

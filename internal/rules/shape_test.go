@@ -97,10 +97,10 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4456, 3430},
+	".":              {4457, 3430},
 	"estimate":       {999, 1280},
 	"estimate/areas": {2643, 544},
-	"estimate/joint": {1412, 835},
+	"estimate/joint": {1423, 849},
 	"estimate/clock": {1328, 976},
 	"lda":            {3048, 2975},
 	"lda/control":    {446, 940},
@@ -108,12 +108,12 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1743, 1259},
 	"lda/kernel":     {2422, 1958},
 	"lds":            {2784, 3325},
-	"colate":         {4371, 3368},
+	"colate":         {4376, 3383},
 	"rli":            {2824, 2698},
 	"hashing":        {1649, 2370},
-	"queue":          {2395, 2498},
+	"queue":          {2402, 2512},
 	"internal":       {1423, 2315},
-	"examples":       {5607, 4371},
+	"examples":       {5607, 4386},
 	"bench":          {8896, 3126},
 }
 

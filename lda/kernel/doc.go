@@ -55,7 +55,7 @@
 //
 // Plain packets, IPv4 or IPv6 with TCP or UDP, take a short way. Measured one by one in
 // a loop (go test -run '^$' -bench Stages ./lda/kernel), a packet costs 77 ns, where
-// the kernel's clock takes 38 and calling a program 21; live (-bench Live) 143, where calling
+// the kernel's clock takes 38 and calling a program 21; live (-bench Live) 144, where calling
 // and counting takes 56. Remembering a packet in the kernel's hash map costs 284 at each end. A bundle costs as
 // much as its packets. Rotate takes some milliseconds, in which it waits and counting continues.
 //
