@@ -33,6 +33,7 @@ func TestMeasure(t *testing.T) {
 	if !*measure {
 		bursts, seconds, rates, many = 1<<4, 2, rates[:1], many[:0]
 	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(16 << 30)) // 5,000 young pairs and as much garbage take more
 	var m meter
 	m.frames(bursts)
 	for _, rate := range append([]float64{0}, rates...) {
