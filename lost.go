@@ -276,6 +276,9 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) ||
 		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
 		d.Err = fmt.Errorf("%w: more packets were on their way when the session began, or slower ones, than since", estimate.ErrNoSamples)
+		if w.config.ClocksAgree && d.Mean < 0 {
+			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", ErrClocks, Format(d.Mean))
+		}
 		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
 		return
 	}
