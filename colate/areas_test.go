@@ -107,8 +107,8 @@ func TestHoursAreRight(t *testing.T) {
 	}
 }
 
-// Part of what is stored is right, too, of flows that are alone in their counters: their intervals hold what the ends of the
-// window owe each other, alike for packets that wait alike. Without it 59 % of them hold.
+// Part of what is stored is right, too, of flows that are alone in their counters: their intervals hold what
+// the ends of the window owe each other, alike for packets that wait alike. Without it 127 of 320 hold.
 func TestWindows(t *testing.T) {
 	spells := func(rng *rand.Rand, at float64) (float64, bool) {
 		if math.Mod(at+0.05, 1) < 0.1 {

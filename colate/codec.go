@@ -299,8 +299,9 @@ func openHead(data []byte) (*epochHead, error) {
 		}
 		h.offsets[i+1] = h.offsets[i] + length
 	}
-	// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding. A sample takes a bit and its
-	// tag: without tags 128 times, and 192 more while they are read, if all are in one block.
+	// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding. A sample
+	// takes a bit and its tag: without tags 128 times, and 192 more while they are read, if all are in one
+	// block.
 	room := h.size() - h.offsets[c.blocks()] - blockOverhead*int64(sampleBlocks(h.sampled))
 	if least := int64(h.sampled) * int64(1+h.samples.digestBits); room < (least+7)/8 {
 		return nil, fmt.Errorf("%w: %d samples in %d bytes", estimate.ErrEncoding, h.sampled, room)

@@ -169,8 +169,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// Neither a head alone, with blocks of no length, nor a block that claims a row for each bit, of more rows than the head has,
-// makes a recorder allocate them.
+// Neither a head alone, with blocks of no length, nor a block that claims a row for each bit, of more rows than
+// the head has, makes a recorder allocate them.
 func TestLittleAsksForLittle(t *testing.T) {
 	asks := func(what string, data []byte) {
 		r, before, after := Recorder{}, runtime.MemStats{}, runtime.MemStats{}

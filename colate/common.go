@@ -217,8 +217,8 @@ func (c *crossing) add(n, time float64) {
 	c.time += n * time
 }
 
-// add adds what a cell says: how many more packets came in an epoch than were sent, each as
-// often as it stands for some that lost, and not so early in the epoch that any packet may have been on its way when it began.
+// add adds what a cell says: how many more packets came in an epoch than were sent, each as often as it stands
+// for some that lost, and not so early in the epoch that any packet may have been on its way when it began.
 func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 	from := -1
 	for e := range t.epochs {
@@ -275,8 +275,8 @@ func (l *crossed) oftener(all *crossed) bool {
 	return l.rises.n > all.rises.n/max(all.packets, 1)*l.packets+2*math.Sqrt(l.rises.squares)
 }
 
-// farther returns what the packets add that were sent before the table. The latest of all came so long after the first epoch
-// began, into which a packet's time is cut at any point of it: so they may take twice as long.
+// farther returns what the packets add that were sent before the table. The latest of all came so long after
+// the first epoch began, into which a packet's time is cut at any point of it: so they may take twice as long.
 func (l *crossed) farther(latest float64) float64 {
 	l.far.time = 2 * latest * l.far.n
 	return l.far.most(l.clean)

@@ -279,9 +279,9 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	r.bias = (1 - e.read) * (own.high - own.low)
 }
 
-// owed returns by how much the times of all packets may be off because of those on their way at the window's ends: what they
-// waited before it is not in the areas, what those waited by its end that came after it is. They may have waited together, as
-// packets do in general, or for as long as it takes so many to be sent.
+// owed returns by how much the times of all packets may be off because of those on their way at the window's
+// ends: what they waited before it is not in the areas, what those waited by its end that came after it is.
+// They may have waited together, as packets do in general, or for as long as it takes so many to be sent.
 func (e *estimator) owed(waits, lasted float64) float64 {
 	at := func(end int) float64 {
 		n := max(e.own.ends[end]-e.ends[end], 0)

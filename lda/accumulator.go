@@ -11,9 +11,9 @@ import (
 	"github.com/hoplag/hoplag/estimate/areas"
 )
 
-// An Accumulator adds up what two points saw over many intervals, although packets cross from one to the next. Compare
-// often, so that a loss or a lost report costs little. Report seldom: after as many intervals as a good answer takes.
-// The zero value panics.
+// An Accumulator adds up what two points saw over many intervals, although packets cross from one to the next.
+// Compare often, so that a loss or a lost report costs little. Report seldom: after as many intervals as a good
+// answer takes. The zero value panics.
 //
 //	total, err := lda.NewAccumulator(config)
 //	for each interval, in order {
@@ -24,10 +24,10 @@ import (
 //	total.Reset()
 //
 // It measures the time that packets spent on their way within the report, for each packet received in it (see
-// [areas.Areas]). [Result.OfReceived] makes that the mean delay of the packets received, as package hoplag reports it.
-// Without losses that is exact once all packets have come, however many cross the ends of intervals; a report waits
-// for them for at most 90 intervals, and packets may take 60 of them on average. Of a cell that lost a packet, all is
-// known but when.
+// [areas.Areas]). [Result.OfReceived] makes that the mean delay of the packets received, as package hoplag
+// reports it. Without losses that is exact once all packets have come, however many cross the ends of
+// intervals; a report waits for them for at most 90 intervals, and packets may take 60 of them on average. Of a
+// cell that lost a packet, all is known but when.
 //
 // Ask for a report a little after its end, when it is known what was on its way and what was lost. If packets may be
 // lost, wait for that: call End, add intervals until Settled, and then Estimate and Reset.
@@ -112,9 +112,9 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	return a, nil
 }
 
-// Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or its clock
-// was set. The accumulator leaves out the packets that were on their way. One that begins while packets are on their
-// way begins with a Gap, too: what comes without having been sent is Extra.
+// Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
+// its clock was set. The accumulator leaves out the packets that were on their way. One that begins while
+// packets are on their way begins with a Gap, too: what comes without having been sent is Extra.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	a.before, a.unlike = unsettled{}, unsettled{}
@@ -261,8 +261,8 @@ func (a *Accumulator) Trails(visit func(areas.Trail)) {
 	}
 }
 
-// TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells that lost
-// nothing else are then exact.
+// TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells
+// that lost nothing else are then exact.
 func (a *Accumulator) TakeOut(lost []areas.Lost) {
 	a.areas.TakeOut(lost)
 	a.current = false
@@ -466,9 +466,9 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
 	r.Extra += uint64(max(0, -more))
 }
 
-// Distribution returns the distribution of the delays of packets that were alone in their cell. The accumulator keeps
-// up to 5,120 of them, chosen at random so that every received packet is represented alike. It has those that Estimate
-// would use.
+// Distribution returns the distribution of the delays of packets that were alone in their cell. The accumulator
+// keeps up to 5,120 of them, chosen at random so that every received packet is represented alike. It has those
+// that Estimate would use.
 func (a *Accumulator) Distribution() Distribution {
 	d := Distribution{strays: a.complete().copied(), samples: estimate.NewEmpirical(slices.Clone(a.delays))}
 	r, err := a.Estimate()

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// ErrDifferent says that the points saw different packets: something between them changes the bytes that are hashed, as
-// address translation does; or they hash different bytes, or with different seeds; or the two synopses are of different
-// intervals.
+// ErrDifferent says that the points saw different packets: something between them changes the bytes that are
+// hashed, as address translation does; or they hash different bytes, or with different seeds; or the two
+// synopses are of different intervals.
 var ErrDifferent = errors.New("points see different packets")
 
 // A census is what counts alone tell about packets. Hashes put them into the cells of a bank, so the counts of sent,

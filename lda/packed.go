@@ -12,9 +12,9 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The packed form is for many short intervals: a cell without packets takes one bit, and a cell with one packet some
-// seven bytes. It has no checksum; whatever carries it has one. A part is the packed form of some cells in a row. Both
-// end in cells, in blocks of 64, the last one perhaps shorter. Big-endian:
+// The packed form is for many short intervals: a cell without packets takes one bit, and a cell with one packet
+// some seven bytes. It has no checksum; whatever carries it has one. A part is the packed form of some cells in
+// a row. Both end in cells, in blocks of 64, the last one perhaps shorter. Big-endian:
 //
 //	packed   Config as in the encoding, from the identity to the last bank's shift;
 //	         about 8, a time near those of the packets; unsampled 8
@@ -30,8 +30,8 @@ const (
 	leastPart    = partHead + 8 + 2 + (32+32+64)/8
 )
 
-// AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the time stamps, as the beginning
-// of the interval is, the fewer bytes it takes; any time will do.
+// AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the time stamps, as the
+// beginning of the interval is, the fewer bytes it takes; any time will do.
 func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	dst = a.config.append(dst)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(about))
@@ -43,8 +43,8 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	return dst
 }
 
-// CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked takes it. The error
-// wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
+// CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked takes it.
+// The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (c *Config) CheckPacked(data []byte) error {
 	var buf [8 + 3 + 2*MaxBanks]byte
 	head := c.append(buf[:0])
@@ -111,10 +111,10 @@ func (a *Aggregator) someTime() int64 {
 	return 0
 }
 
-// EstimateParts is [Estimate] for an upstream synopsis of which some parts came, in any order. It decodes them into up
-// and empties the other cells of down. It returns the share of the cells that came; the Result counts their packets. If
-// a part is malformed or comes twice, the error wraps [estimate.ErrEncoding]. up and down may differ in shifts, and up
-// gets those of down.
+// EstimateParts is [Estimate] for an upstream synopsis of which some parts came, in any order. It decodes them
+// into up and empties the other cells of down. It returns the share of the cells that came; the Result counts
+// their packets. If a part is malformed or comes twice, the error wraps [estimate.ErrEncoding]. up and down may
+// differ in shifts, and up gets those of down.
 func EstimateParts(up, down *Aggregator, parts iter.Seq[[]byte]) (r Result, share float64, err error) {
 	if !up.config.sameButShifts(&down.config) {
 		return r, 0, sameConfig(up, down)

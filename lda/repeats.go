@@ -11,17 +11,18 @@ import (
 // many, the cell holds more packets than chance puts there, which it does once in a million times. It takes no key to
 // repeat a packet, and honest senders do: keep-alives, probes, tunnels that are not looked into.
 //
-// If no copy is lost, their delays add up exactly and have their full weight in the mean. Their deviation is not known,
-// and is taken to be that of the other packets. If a copy is lost, nothing is known of its cell except how many packets
-// it holds: the mean is of the others, and the intervals allow for what the copies may add. Groups of copies too small
-// to overfill a cell show by their effects on other counts, and widen the intervals, too: then Repeats is not zero.
+// If no copy is lost, their delays add up exactly and have their full weight in the mean. Their deviation is
+// not known, and is taken to be that of the other packets. If a copy is lost, nothing is known of its cell
+// except how many packets it holds: the mean is of the others, and the intervals allow for what the copies may
+// add. Groups of copies too small to overfill a cell show by their effects on other counts, and widen the
+// intervals, too: then Repeats is not zero.
 type Repeats struct {
 	Cells   int    // cells that hold more packets than chance puts there
 	Packets uint64 // packets beyond that, at the point that counted more
 	excess  uint64 // packets that may be missing from the sample because a copy of them was lost
 
-	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance, fuller cells scatter more:
-	// because copies share a cell, or because of delays too rare to be alone.
+	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance, fuller cells
+	// scatter more: because copies share a cell, or because of delays too rare to be alone.
 	aloneDegrees uint64
 }
 
@@ -85,9 +86,10 @@ const (
 	leastAlone = 20 // packets
 )
 
-// compareCells compares the usable cells of a settlement, and returns the packets that are alone, and how many standard
-// errors fuller cells are slower per packet. The error wraps ErrContradiction if the means of banks differ so much that
-// they cannot both be right: copies that share cells, however slow they are, are in every bank alike.
+// compareCells compares the usable cells of a settlement, and returns the packets that are alone, and how many
+// standard errors fuller cells are slower per packet. The error wraps ErrContradiction if the means of banks
+// differ so much that they cannot both be right: copies that share cells, however slow they are, are in every
+// bank alike.
 func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64, err error) {
 	mean, variance := found.sum/float64(found.packets), found.cells.Variance()
 	var sum, squares float64
@@ -119,10 +121,10 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 	return alone, sum / math.Sqrt(max(squares, math.SmallestNonzeroFloat64)), err
 }
 
-// seeRepeats looks for copies in groups too small to overfill a cell, by their effects. Cells that lost a packet lost
-// more than one, and hold more of those that arrived, than they should: the copies of the lost one. Fuller cells are
-// slower or faster per packet, for a cell is full because of its copies. And full cells scatter more than packets that
-// are alone.
+// seeRepeats looks for copies in groups too small to overfill a cell, by their effects. Cells that lost a
+// packet lost more than one, and hold more of those that arrived, than they should: the copies of the lost one.
+// Fuller cells are slower or faster per packet, for a cell is full because of its copies. And full cells
+// scatter more than packets that are alone.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
 	missing := uint64(c.missing() * float64(r.spoken))
 	if c.copies(slope, surely) {

@@ -13,8 +13,8 @@ import (
 // wrapped, or their means differ by more than chance explains. There is no mean.
 var ErrContradiction = errors.New("cells contradict each other")
 
-// A settlement is the sum of usable cells, whose low bits alone are known. Sums of delays are relative to base for each
-// packet, so an offset between clocks, however large, costs no digits.
+// A settlement is the sum of usable cells, whose low bits alone are known. Sums of delays are relative to base
+// for each packet, so an offset between clocks, however large, costs no digits.
 type settlement struct {
 	width   int
 	base    int64
@@ -32,10 +32,11 @@ func (s *settlement) relative(packets, wrapped uint64) float64 {
 	return float64(estimate.SignExtend(wrapped-packets*uint64(s.base), s.width))
 }
 
-// settle finds how often the sums of cells have wrapped. It assumes that the cells with the fewest packets have a total
-// delay below 2^(bits-1) ns in absolute value. Their mean predicts the cells with more packets, which follow by rising
-// count, each with the value closest to the prediction. A line through all cells, sum against count, then shows a
-// multiple of 2^bits at count 0 if the first ones had wrapped as well; that starts the search again.
+// settle finds how often the sums of cells have wrapped. It assumes that the cells with the fewest packets have
+// a total delay below 2^(bits-1) ns in absolute value. Their mean predicts the cells with more packets, which
+// follow by rising count, each with the value closest to the prediction. A line through all cells, sum against
+// count, then shows a multiple of 2^bits at count 0 if the first ones had wrapped as well; that starts the
+// search again.
 func settle(all *pairing) (s settlement, err error) {
 	least, first := uint64(math.MaxUint64), uint64(0)
 	for n, sum := range all.all() {
@@ -118,8 +119,8 @@ func (s *settlement) line(all *pairing) (l line) {
 	return l
 }
 
-// fit returns the line at count 0, its slope, and the standard error of the former. If all counts are equal there is no
-// line: the sums are taken as they are.
+// fit returns the line at count 0, its slope, and the standard error of the former. If all counts are equal
+// there is no line: the sums are taken as they are.
 func (l *line) fit() (intercept, slope, doubt float64) {
 	spread := l.packets*l.inverse - l.cells*l.cells
 	if l.cells < 3 || spread <= 1e-9*l.cells*l.cells {

@@ -92,7 +92,8 @@ func (s *Sparse) Reset() {
 // AppendPacked appends what [Aggregator.AppendPacked] would.
 func (s *Sparse) AppendPacked(dst []byte, about int64) []byte { return s.of.AppendPacked(dst, about) }
 
-// AddChecked is [Aggregator.AddPacked] of what [Config.CheckPacked] found right. It does not check again, and may panic.
+// AddChecked is [Aggregator.AddPacked] of what [Config.CheckPacked] found right. It does not check again, and
+// may panic.
 func (s *Sparse) AddChecked(data []byte) { s.of.addChecked(data) }
 
 // Singles calls f for every cell that holds one packet: with the cell's number, the packet's digest, as wide as the

@@ -13,7 +13,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// An Accumulator adds up the sketches of many intervals, although packets cross from one to the next. The zero value panics.
+// An Accumulator adds up the sketches of many intervals, although packets cross from one to the next. The zero
+// value panics.
 //
 //	a, err := lds.NewAccumulator(config)
 //	for each interval, in order {
@@ -21,11 +22,13 @@ import (
 //	}
 //	r, err := a.Estimate(flow)
 //
-// It measures the time that packets spent on their way, for each packet received (see [areas.Areas]), exactly where nothing is lost. That
-// is the mean delay of those received but for what passed before the report began and after it ended: intervals hold that, so reports
-// should be much longer than packets take. What a lost packet leaves in doubt is when it was sent, between two cuts at which nothing was
-// on its way in its cell. So the oftener points compare, and the fewer packets are on their way in a cell at once, the less a loss costs:
-// rows that sample help. Slow packets are told from lost ones by digests; of 13 bits or less they count as lost.
+// It measures the time that packets spent on their way, for each packet received (see [areas.Areas]), exactly
+// where nothing is lost. That is the mean delay of those received but for what passed before the report began
+// and after it ended: intervals hold that, so reports should be much longer than packets take. What a lost
+// packet leaves in doubt is when it was sent, between two cuts at which nothing was on its way in its cell. So
+// the oftener points compare, and the fewer packets are on their way in a cell at once, the less a loss costs:
+// rows that sample help. Slow packets are told from lost ones by digests; of 13 bits or less they count as
+// lost.
 //
 // Add allocates room for the packets of as many intervals as the slowest packet
 // takes, and uses it again. An Accumulator has a single writer and no locks.
@@ -65,11 +68,12 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	}, nil
 }
 
-// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks. If it does not begin where the
-// last one ended, some are missing, and the packets that were on their way are left out. The error wraps [estimate.ErrMismatch] if a
-// sketch has another Config or the two say that they are of different intervals, and [estimate.ErrOrder] if the interval does not end
-// after it begins, or begins before the last one ended; nothing has changed then. Both points have to cut at the same times: to within
-// less than the least delay.
+// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks. If it
+// does not begin where the last one ended, some are missing, and the packets that were on their way are left
+// out. The error wraps [estimate.ErrMismatch] if a sketch has another Config or the two say that they are of
+// different intervals, and [estimate.ErrOrder] if the interval does not end after it begins, or begins before
+// the last one ended; nothing has changed then. Both points have to cut at the same times: to within less than
+// the least delay.
 func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	made(a.areas != nil, "Accumulator")
 	if err := match(up, down, true); err != nil {
@@ -107,8 +111,9 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	return nil
 }
 
-// Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or its clock was set. The
-// packets that were on their way are left out, then and if an Accumulator begins with a Gap.
+// Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
+// its clock was set. The packets that were on their way are left out, then and if an Accumulator begins with a
+// Gap.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	if !a.started {
@@ -229,9 +234,10 @@ var (
 // Estimate returns the delay of flow f over all intervals, from its cells as the function
 // [Estimate] reads them. Overdue to Lost packets were lost: those outstanding are lost, or on their way.
 //
-// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if more of its packets were on their way when the report
-// began and ended than came in it, or if so many come twice that the others hide; and an error that wraps [estimate.ErrClocks] if the
-// points' clocks disagree: if one was set, or packets come before they are sent, on average, which hides what is lost.
+// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if more of its packets were on
+// their way when the report began and ended than came in it, or if so many come twice that the others hide; and
+// an error that wraps [estimate.ErrClocks] if the points' clocks disagree: if one was set, or packets come
+// before they are sent, on average, which hides what is lost.
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	a.complete()
 	c := &a.config
@@ -256,9 +262,9 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	return result, nil
 }
 
-// tally returns what is known about a flow whether or not it has an answer. The time that its packets spent on their way in the report
-// may be more and less than the sum of the delays of those received: by the ages, when it ended, of those then on their way, and when it
-// began. Rows that sample have part of them.
+// tally returns what is known about a flow whether or not it has an answer. The time that its packets spent on
+// their way in the report may be more and less than the sum of the delays of those received: by the ages, when
+// it ended, of those then on their way, and when it began. Rows that sample have part of them.
 func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	c, full := &a.config, false
 	sent, received, most := math.Inf(1), math.Inf(1), math.Inf(1)

@@ -57,8 +57,9 @@ func (x *timeline) add(t testing.TB, a *Accumulator, k int) {
 	}
 }
 
-// What is outstanding may be lost, and is once a patience has passed: half as long again as packets take, by cuts, and not some number of
-// intervals. After a Reset it is not counted again; and a Gap forgets what was on its way.
+// What is outstanding may be lost, and is once a patience has passed: half as long again as packets take, by
+// cuts, and not some number of intervals. After a Reset it is not counted again; and a Gap forgets what was on
+// its way.
 func TestLossesAreTold(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	holds := func(what string, sent, overdue, lost uint64) {
@@ -92,8 +93,9 @@ func TestLossesAreTold(t *testing.T) {
 	holds("after a pause", 110, 0, 0)
 }
 
-// A packet that comes after a report told that it was lost is taken back from the losses of the report in which it comes, and so is the
-// time for which it was on its way: all reports together have the time of all packets, up to an interval.
+// A packet that comes after a report told that it was lost is taken back from the losses of the report in which
+// it comes, and so is the time for which it was on its way: all reports together have the time of all packets,
+// up to an interval.
 func TestLatePacketIsTakenBack(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	const slow, sent, comes = hashing.Packet(77), int64(3e6 + 5), int64(20e6 + 9)
@@ -124,9 +126,10 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 	}
 }
 
-// Packets that are lost among slow ones are known to be only long after, when what was sent then has been added up. They still count, and
-// what lost some does not pass for exact. Where hardly any slow packet comes before its cell loses another one, all slow ones pass for
-// lost: that some came shows, and widens intervals, which would miss otherwise, the control.
+// Packets that are lost among slow ones are known to be only long after, when what was sent then has been added
+// up. They still count, and what lost some does not pass for exact. Where hardly any slow packet comes before
+// its cell loses another one, all slow ones pass for lost: that some came shows, and widens intervals, which
+// would miss otherwise, the control.
 func TestLossesThatShowLater(t *testing.T) {
 	skipShort(t)
 	c := DefaultConfig

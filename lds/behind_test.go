@@ -11,8 +11,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Where the clock of the point downstream is behind, packets come before they are sent. What is lost then looks like what is still to be
-// sent: 50 of 600 intervals missed, and those of Decode one in four. With clocks that agree the same packets are answered.
+// Where the clock of the point downstream is behind, packets come before they are sent. What is lost then looks
+// like what is still to be sent: 50 of 600 intervals missed, and those of Decode one in four. With clocks that
+// agree the same packets are answered.
 func TestClockBehindIsRefused(t *testing.T) {
 	const intervals, length = 30, int64(1e9)
 	for _, behind := range []int64{0, 2e8, 1e9} {
@@ -32,8 +33,9 @@ func TestClockBehindIsRefused(t *testing.T) {
 	}
 }
 
-// Flows that send a packet just before each cut always have one on its way, in cells of their own. Some of their digests are alike by
-// chance, and nothing is lost: taken for lost, those packets left means of minus 90 ms, or clocks that seemed not to agree.
+// Flows that send a packet just before each cut always have one on its way, in cells of their own. Some of
+// their digests are alike by chance, and nothing is lost: taken for lost, those packets left means of minus 90
+// ms, or clocks that seemed not to agree.
 func TestDigestsAlikeByChance(t *testing.T) {
 	const intervals, length, flows = 250, int64(1e8), 50
 	c := DefaultConfig
@@ -66,7 +68,8 @@ func TestDigestsAlikeByChance(t *testing.T) {
 
 func nth(f int) hashing.Flow { return hashing.Flow(hashing.Word(6, uint64(f))) }
 
-// A fate is how long a packet takes that is sent at a time, when it comes once more, if that is not 0, and whether it is lost.
+// A fate is how long a packet takes that is sent at a time, when it comes once more, if that is not 0, and
+// whether it is lost.
 type fate func(sent int64) (took, again int64, lost bool)
 
 // A flowTruth is what is true of a flow: the packets that came, how long they took together, and the lost ones.
@@ -109,7 +112,8 @@ func watch(
 	return a, flows
 }
 
-// Cells of busy flows always have packets on their way, behind which copies hide: cells say far too little, and are not believed.
+// Cells of busy flows always have packets on their way, behind which copies hide: cells say far too little, and
+// are not believed.
 func TestHiddenCopies(t *testing.T) {
 	random, off := rand.New(rand.NewPCG(8, 2)), 0
 	a, flows := watch(t, DefaultConfig, random, 1e5, 60, 0, func(int64) (took, again int64, lost bool) {
@@ -133,7 +137,8 @@ func TestHiddenCopies(t *testing.T) {
 	}
 }
 
-// How long others took in the same intervals is told by whole spans: areas of intervals are delays only where nothing crosses cuts.
+// How long others took in the same intervals is told by whole spans: areas of intervals are delays only where
+// nothing crosses cuts.
 func TestConstantDelaysAmongLosses(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 3))
 	a, flows := watch(t, DefaultConfig, random, 1e6, 40, 10, func(int64) (took, again int64, lost bool) {
@@ -212,7 +217,8 @@ func TestHeldPacketsAreLate(t *testing.T) {
 	}
 }
 
-// A far clock that is 100 ms behind and gains 100 millionths leaves every flow's delay as it is, once the far sketch is corrected.
+// A far clock that is 100 ms behind and gains 100 millionths leaves every flow's delay as it is, once the far
+// sketch is corrected.
 func TestCorrect(t *testing.T) {
 	const start = 1_790_000_000_000_000_000
 	c := shapes()["plain"]

@@ -41,9 +41,9 @@ func golden(t testing.TB) *Sketch {
 	return s
 }
 
-// TestGoldenBytes: the flow's digest is 13/16 of 2^64, so home is column 2 of row 0, as 3 × 13/16 = 2 7/16, and column 1 of row 1, as 3 ×
-// 7/16 = 1 5/16. In both rows the packets go one column further, in row 0 around the end; row 1 sampled only the first. Sums are 3·(−2+5)
-// and 3·(−2), digests the low 12 bits of the packets' sum.
+// TestGoldenBytes: the flow's digest is 13/16 of 2^64, so home is column 2 of row 0, as 3 × 13/16 = 2 7/16, and
+// column 1 of row 1, as 3 × 7/16 = 1 5/16. In both rows the packets go one column further, in row 0 around the
+// end; row 1 sampled only the first. Sums are 3·(−2+5) and 3·(−2), digests the low 12 bits of the packets' sum.
 func TestGoldenBytes(t *testing.T) {
 	want := strings.Join(strings.Fields(`
 		484c4453 05

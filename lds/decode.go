@@ -17,13 +17,14 @@ import (
 // Decode needs the list of flows that were present, each once, as from flow
 // records of either point. Others disturb their neighbours' estimates like noise.
 //
-// If a record has 0 packets, Decode finds their number from the counts ([joint.Counts]), and the result has it. With one
-// flow a cell the estimates are no worse for that; with dozens, [Estimate] is as close to the truth. Intervals then hold
-// less often if large flows are faster than small ones. opts.Progress is of the means.
+// If a record has 0 packets, Decode finds their number from the counts ([joint.Counts]), and the result has it.
+// With one flow a cell the estimates are no worse for that; with dozens, [Estimate] is as close to the truth.
+// Intervals then hold less often if large flows are faster than small ones. opts.Progress is of the means.
 //
-// The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one of which many packets
-// came twice, or most were on their way at the ends of an [Accumulator]'s report. In one row without a Spread nothing shows
-// how far means are off: there are no intervals. Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
+// The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one of which
+// many packets came twice, or most were on their way at the ends of an [Accumulator]'s report. In one row
+// without a Spread nothing shows how far means are off: there are no intervals. Decode holds about
+// 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig]
 // if packets or doubts are out of range or a flow is listed twice, [estimate.ErrNoSamples] if no
@@ -54,7 +55,8 @@ type decoding struct {
 	at     func(cell int) content
 	around float64
 	single float64 // variance of the time of one packet
-	// late returns how far a flow's mean may be off by what comes late and what ends owe, +Inf if that or copies hide it.
+	// late returns how far a flow's mean may be off by what comes late and what ends owe, +Inf if that or
+	// copies hide it.
 	late func(f hashing.Flow, packets float64) float64
 }
 

@@ -13,9 +13,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// BenchmarkDecode decodes a million flows over 4 × 120,000 cells, and 146,000 over 4 × 17,500. plain-s is how long a plain conjugate
-// gradient over the same equations takes. The other figures are how many times as long decoding takes: of means alone, and of means with
-// deviations. Each is the least of all rounds. With -short there is a tenth of the million.
+// BenchmarkDecode decodes a million flows over 4 × 120,000 cells, and 146,000 over 4 × 17,500. plain-s is how
+// long a plain conjugate gradient over the same equations takes. The other figures are how many times as long
+// decoding takes: of means alone, and of means with deviations. Each is the least of all rounds. With -short
+// there is a tenth of the million.
 //
 //	go test -run '^$' -bench Decode -benchtime 3x ./lds
 func BenchmarkDecode(b *testing.B) {
@@ -79,8 +80,8 @@ func crowd(up, down *Sketch, flows int) (records []joint.FlowRecord) {
 	return records
 }
 
-// plainGradient solves the ridge regression of four rows by a conjugate gradient with Jacobi's preconditioner, in as few lines as that
-// takes, until the error of the iteration is about twice Decode's.
+// plainGradient solves the ridge regression of four rows by a conjugate gradient with Jacobi's preconditioner,
+// in as few lines as that takes, until the error of the iteration is about twice Decode's.
 func plainGradient(up, down *Sketch, flows []joint.FlowRecord) (x []float64) {
 	const ridge, noise, enough = 1, 0.01, 1e-4
 	c, n := &up.config, len(flows)

@@ -13,7 +13,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// interval is traffic of the paper's kind, a twentieth of it: flow sizes are Pareto, and each flow's delays have two modes.
+// interval is traffic of the paper's kind, a twentieth of it: flow sizes are Pareto, and each flow's delays
+// have two modes.
 type interval struct {
 	flows   []hashing.Flow
 	packets []float64
@@ -154,9 +155,9 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Packets that no record has are decoded, far better than by the least loaded cell; a flow of dozens is not taken
-// for one of few, and one that had none has none. With two flows to a cell, the rows leave next to nothing open, though
-// half of all flows share every cell of theirs.
+// Packets that no record has are decoded, far better than by the least loaded cell; a flow of dozens is not
+// taken for one of few, and one that had none has none. With two flows to a cell, the rows leave next to
+// nothing open, though half of all flows share every cell of theirs.
 func TestDecodePackets(t *testing.T) {
 	skipShort(t)
 	for name, c := range decodeShapes() {

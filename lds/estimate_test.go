@@ -11,8 +11,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// slowEstimate is Fig. 6, with bounds of what sampled counts stand for, over slow sketches. Unlike the paper's text for a flow with empty
-// cells, which would divide by zero, it passes them over.
+// slowEstimate is Fig. 6, with bounds of what sampled counts stand for, over slow sketches. Unlike the paper's
+// text for a flow with empty cells, which would divide by zero, it passes them over.
 func slowEstimate(up, down *slowSketch, f hashing.Flow) (mean float64, ok bool) {
 	type candidate struct{ S, N, stands float64 }
 	var cells []candidate
@@ -142,7 +142,8 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 }
 
 func TestLossIsNamed(t *testing.T) {
-	// One lost packet of a flow alone, spread over five cells: it spoils one of five in each row, and the rest are exact.
+	// One lost packet of a flow alone, spread over five cells: it spoils one of five in each row, and the rest
+	// are exact.
 	c := shapes()["spread"]
 	stream := alone(1000, func(int) int64 { return 777 })
 	stream[500].lost = true
@@ -161,7 +162,8 @@ func TestLossIsNamed(t *testing.T) {
 }
 
 func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
-	// The last packet is late for this interval downstream, and one of the interval before comes in its place: the counts agree.
+	// The last packet is late for this interval downstream, and one of the interval before comes in its place:
+	// the counts agree.
 	c := shapes()["spread"]
 	stream := alone(1000, func(int) int64 { return 777 })
 	up, _ := fill(t, c, stream[1:])
@@ -183,8 +185,9 @@ func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
 	}
 }
 
-// TestDeviation measures a flow alone with a spread of 64: the pooled variance over rows is unbiased, and with M degrees of freedom the
-// mean of n runs has a relative deviation of at most √((2+κ)/M/n) or so, κ the excess kurtosis of a cell's sum, which is small.
+// TestDeviation measures a flow alone with a spread of 64: the pooled variance over rows is unbiased, and with
+// M degrees of freedom the mean of n runs has a relative deviation of at most √((2+κ)/M/n) or so, κ the excess
+// kurtosis of a cell's sum, which is small.
 func TestDeviation(t *testing.T) {
 	const runs, perRun, sigma = 40, 20000, 5000.0
 	c := Config{Rows: 2, Columns: 64, Spread: 64, Rates: [MaxRows]float64{1, 1}, Tolerance: 1000, SumBits: 48, DigestBits: 16}

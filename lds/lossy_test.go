@@ -11,8 +11,8 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Cells that lost packets are weighed, not thrown away: in one comparison of a second, with exponential delays of 18 ms, nearly all flows
-// of 1,000 packets have an answer, and intervals hold for flows of all sizes.
+// Cells that lost packets are weighed, not thrown away: in one comparison of a second, with exponential delays
+// of 18 ms, nearly all flows of 1,000 packets have an answer, and intervals hold for flows of all sizes.
 func TestLossyCellsAreWeighed(t *testing.T) {
 	skipShort(t)
 	for _, test := range []struct{ loss, answered, median float64 }{{0.001, 0.99, 0.011}, {0.01, 0.99, 0.03}, {0.05, 0.95, 0.061}} {
@@ -114,8 +114,9 @@ func TestFewFlowsHaveIntervals(t *testing.T) {
 	}
 }
 
-// A queue that drops its tail loses packets while others wait long. Flows have no bias from that beyond 5 %, for cells that lost some are
-// compared with others of the same time. By spans that lost none, the control, delays are short.
+// A queue that drops its tail loses packets while others wait long. Flows have no bias from that beyond 5 %,
+// for cells that lost some are compared with others of the same time. By spans that lost none, the control,
+// delays are short.
 func TestFullQueueIsNoBias(t *testing.T) {
 	skipShort(t)
 	const flows, rate, second, room = 3000, 50_000.0, 1e9, 20e6

@@ -24,8 +24,8 @@ func paretoSize(r *rand.Rand) float64 {
 	return min(math.Ceil(math.Pow(1-r.Float64(), -1/paperShape)), 1e6)
 }
 
-// What a plan promises it keeps: of the large flows, which are of all sizes from Large on, no more are measured badly than it says,
-// whether a table, a sketch or both measure them; and a half fewer is not what it says.
+// What a plan promises it keeps: of the large flows, which are of all sizes from Large on, no more are measured
+// badly than it says, whether a table, a sketch or both measure them; and a half fewer is not what it says.
 func TestPlanKeepsItsPromise(t *testing.T) {
 	skipShort(t)
 	for _, d := range []Demand{
@@ -114,7 +114,8 @@ func failures(t *testing.T, d *Demand, f *Forecast) (failed, flows float64) {
 	return failed, flows
 }
 
-// A table is better where the flows that matter fit, and a sketch alone where all flows want an answer and it has no room for both.
+// A table is better where the flows that matter fit, and a sketch alone where all flows want an answer and it
+// has no room for both.
 func TestPlanChooses(t *testing.T) {
 	few, err := Plan(Demand{Flows: 10_000, Shape: paperShape, Large: 10, Memory: 910_000, Base: lossless})
 	if err != nil || few.Table.Flows == 0 || few.Config.Rows != 0 || few.Failure > 0.01 || few.Held < 0.99 {

@@ -18,9 +18,10 @@ func of(f hashing.Flow, packets int, delay int64, lost int) []passed {
 	return stream
 }
 
-// TestKeyAimsAtCells: whoever holds the key that flows are hashed with finds, by some 17,500 trials a row, flows that share a cell with
-// another in every row. Their packets are in its mean, which the interval tells; and if half of them are lost, the cells that see every
-// packet are. Flows that anyone may name are in none of its cells.
+// TestKeyAimsAtCells: whoever holds the key that flows are hashed with finds, by some 17,500 trials a row,
+// flows that share a cell with another in every row. Their packets are in its mean, which the interval tells;
+// and if half of them are lost, the cells that see every packet are. Flows that anyone may name are in none of
+// its cells.
 func TestKeyAimsAtCells(t *testing.T) {
 	const packets, usual, slow = 100, 50_000, 1_000_000
 	key, c := hashing.SipHashFromKey([16]byte{7, 1}), DefaultConfig
@@ -65,7 +66,8 @@ func victims() (flows []hashing.Flow, stream []passed) {
 	return flows, stream
 }
 
-// Copies that come downstream only leave a flow without an answer or with the cells they spared; never with a wrong one.
+// Copies that come downstream only leave a flow without an answer or with the cells they spared; never with a
+// wrong one.
 func TestInjectedCopiesGiveNoWrongAnswer(t *testing.T) {
 	flows, stream := victims()
 	up, down := fill(t, DefaultConfig, stream)

@@ -77,7 +77,8 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	} else {
 		t.lost += s.Lost
 	}
-	// What was outstanding before, and is not, was lost by a span that has ended since. This is the same one if nothing was.
+	// What was outstanding before, and is not, was lost by a span that has ended since. This is the same one if
+	// nothing was.
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
 		t.end(lost)
 	} else if t.open.correct(s.Before); !s.Open {
@@ -108,8 +109,8 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	t.open.outstanding = int(s.Ended.Packets)
 }
 
-// owes returns by how much the time on the way may be more and less than delays, of all packets that the cells of a row stand for. If
-// more were on their way at the ends than were received, that is +Inf.
+// owes returns by how much the time on the way may be more and less than delays, of all packets that the cells
+// of a row stand for. If more were on their way at the ends than were received, that is +Inf.
 func (t *total) owes(rate float64) (less, more float64) {
 	if math.Abs(t.began.Packets)+math.Abs(t.ended.Packets) > float64(t.received) {
 		return math.Inf(1), math.Inf(1)

@@ -13,7 +13,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// tableTraffic has flows of n·2^-k packets each, in random order, with exponential delays of a mean that is the flow's own.
+// tableTraffic has flows of n·2^-k packets each, in random order, with exponential delays of a mean that is the
+// flow's own.
 func tableTraffic(seed uint64, flows, largest int, loss float64) (all []passed, means map[hashing.Flow]float64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	means = map[hashing.Flow]float64{}
@@ -51,7 +52,8 @@ func observeTable(t testing.TB, c TableConfig, all []passed, offset int64) (up, 
 
 func newTable(_ testing.TB, c TableConfig) *Table { return must(NewTable(c)) }
 
-// While there is room every flow is held from its first packet on, and its mean is exact, whatever the clocks are apart.
+// While there is room every flow is held from its first packet on, and its mean is exact, whatever the clocks
+// are apart.
 func TestTableIsExactWithRoom(t *testing.T) {
 	all, means := tableTraffic(1, 300, 512, 0)
 	for _, offset := range []int64{0, -3.6e12, 3e15} {
@@ -68,7 +70,8 @@ func TestTableIsExactWithRoom(t *testing.T) {
 	}
 }
 
-// A full table holds the flows whose lowest number is lowest in their bucket, by a literal search, in whatever order packets come.
+// A full table holds the flows whose lowest number is lowest in their bucket, by a literal search, in whatever
+// order packets come.
 func TestTableHoldsTheLowest(t *testing.T) {
 	c := TableConfig{Flows: 64, SumBits: 56, DigestBits: 16}
 	all, _ := tableTraffic(2, 400, 512, 0)
@@ -263,9 +266,10 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 	}
 }
 
-// A flow that lost packets is known by a sample of its packets, and one that was admitted late by those that came since. Its interval
-// holds although one packet in thirty is slow, in a table for few flows, for many, and for a tenth of them; and where only flows lose
-// that take ten times as long as the others, and are farther apart.
+// A flow that lost packets is known by a sample of its packets, and one that was admitted late by those that
+// came since. Its interval holds although one packet in thirty is slow, in a table for few flows, for many, and
+// for a tenth of them; and where only flows lose that take ten times as long as the others, and are farther
+// apart.
 func TestTableIntervalsHold(t *testing.T) {
 	for _, test := range []struct {
 		flows  int

@@ -10,13 +10,15 @@ import (
 
 var errNotHeld = fmt.Errorf("%w: a table does not hold the flow", errNoSamples)
 
-// EstimateTable returns the delay of flow f from both points' tables of one interval. Mean is that of the packets in those of the flow's
-// cells that lost none: exact if all are, and otherwise a sample, whose interval rests on how far apart packets and means of the table's
-// flows are. StdDev is count-conditioned over these cells. Share is the part of the flow's packets that came when it was held, 1 if all
-// did; the interval takes the mean of those before to be off as if delays rise steadily.
+// EstimateTable returns the delay of flow f from both points' tables of one interval. Mean is that of the
+// packets in those of the flow's cells that lost none: exact if all are, and otherwise a sample, whose interval
+// rests on how far apart packets and means of the table's flows are. StdDev is count-conditioned over these
+// cells. Share is the part of the flow's packets that came when it was held, 1 if all did; the interval takes
+// the mean of those before to be off as if delays rise steadily.
 //
-// Packets that cross an end of the interval count as lost at one point or the other, and the slow ones cross more often: the interval
-// should be long beside the delays. It is unbounded if many packets come twice, or too few flows tell how far packets are apart.
+// Packets that cross an end of the interval count as lost at one point or the other, and the slow ones cross
+// more often: the interval should be long beside the delays. It is unbounded if many packets come twice, or too
+// few flows tell how far packets are apart.
 //
 // It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or if all
 // of its cells lost packets, and [estimate.ErrMismatch] if the Configs or the intervals differ.
@@ -63,7 +65,8 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 // rounding is the relative error of a mean that is exact but for its rounding.
 const rounding = 1e-15
 
-// A tableBucket has the flows that share a bucket, which tell each other the offset of the clocks and how much packets of a flow differ.
+// A tableBucket has the flows that share a bucket, which tell each other the offset of the clocks and how much
+// packets of a flow differ.
 type tableBucket struct {
 	up, down *Table
 	first    int
@@ -101,7 +104,8 @@ func (b *tableBucket) centre() {
 	})
 }
 
-// A heldSum sums up the cells of a flow: delays beyond the centre, packets, and the count-conditioned squares about the flow's mean.
+// A heldSum sums up the cells of a flow: delays beyond the centre, packets, and the count-conditioned squares
+// about the flow's mean.
 type heldSum struct {
 	sum, packets, squares float64
 	cells                 int
@@ -121,10 +125,11 @@ func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
 // Degrees of freedom that tell a variance where one packet in thirty is slow, and where one in five hundred is.
 const nearDegrees, farDegrees = 128, 2048
 
-// variance returns so much of that of the delays of the packets of flow f, by so many degrees. Its own cells are at most three, so other
-// flows tell it, of its bucket and those that follow, and its own cells only if they say more. If hardly any flow has two cells, the
-// flows' means tell it: they are as far apart as means of so few packets, or farther. The packets of a flow that differs from others may
-// be as far from each other as it is from them. It is infinite if there is too little to go by.
+// variance returns so much of that of the delays of the packets of flow f, by so many degrees. Its own cells
+// are at most three, so other flows tell it, of its bucket and those that follow, and its own cells only if
+// they say more. If hardly any flow has two cells, the flows' means tell it: they are as far apart as means of
+// so few packets, or farther. The packets of a flow that differs from others may be as far from each other as
+// it is from them. It is infinite if there is too little to go by.
 func (b *tableBucket) variance(f hashing.Flow, own *heldSum, enough, part float64) float64 {
 	if part == 0 {
 		return 0

@@ -132,9 +132,10 @@ func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint
 	return answers, in, tenths
 }
 
-// Reports of ten intervals hold the mean delays of the packets that were received in them, however much of their time passed before, and
-// however much passed of the time of others that come later; and they are not much wider than delays are long. Were this left out, the
-// control, constant delays would be missed. Reports that receive fewer packets than were on their way at their ends are refused.
+// Reports of ten intervals hold the mean delays of the packets that were received in them, however much of
+// their time passed before, and however much passed of the time of others that come later; and they are not
+// much wider than delays are long. Were this left out, the control, constant delays would be missed. Reports
+// that receive fewer packets than were on their way at their ends are refused.
 func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
 	skipShort(t)
 	missed := 0
@@ -160,7 +161,8 @@ func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
 	}
 }
 
-// The ends of a report owe more where a flow takes seconds in the last 0.3 s of each second, while others are silent, who are all fast.
+// The ends of a report owe more where a flow takes seconds in the last 0.3 s of each second, while others are
+// silent, who are all fast.
 func TestEndsOweMoreThanOthersTake(t *testing.T) {
 	const intervals, length = 40, int64(3e8)
 	random, c, f := rand.New(rand.NewPCG(3, 7)), lossless, nth(0)

@@ -93,8 +93,8 @@ type slowSketch struct {
 	cells map[[2]int]*slowCell
 }
 
-// home takes the flow's word as a part of one, and multiplies it by the number of columns: the whole part is the even row's column, the
-// rest is the part for the odd row.
+// home takes the flow's word as a part of one, and multiplies it by the number of columns: the whole part is
+// the even row's column, the rest is the part for the odd row.
 func (s *slowSketch) home(i int, f hashing.Flow) int {
 	rest := new(big.Int).SetUint64(uint64(f) * []uint64{1, 0xd1342543de82ef95, 0xaf251af3b0f025b5, 0xb564ef22ec7aece5}[i/2])
 	whole := new(big.Int)
@@ -176,8 +176,8 @@ func TestMergedShardsAreOne(t *testing.T) {
 	}
 }
 
-// sharedRows counts, among pairs of scattered flows that share a column of row base, those that share row r's as well, and says how many
-// do if rows are independent.
+// sharedRows counts, among pairs of scattered flows that share a column of row base, those that share row r's
+// as well, and says how many do if rows are independent.
 func sharedRows(columnOf func(r int, f hashing.Flow) uint64, columns, base, rows int) (shared []int, expected float64) {
 	const flows = 30000
 	byColumn := make([][]hashing.Flow, columns)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestAlikePackets: a few packets share one digest and take ten times as long as the others. At a report's end nothing
-// tells which of them are on their way, and the interval says so. Where some of them are lost, those that come may be
-// any.
+// TestAlikePackets: a few packets share one digest and take ten times as long as the others. At a report's end
+// nothing tells which of them are on their way, and the interval says so. Where some of them are lost, those
+// that come may be any.
 func TestAlikePackets(t *testing.T) {
 	for _, loss := range []float64{0, 0.05} {
 		if n, of := alikeReports(loss, 0xabcdef01); n > allowedOutside || of < 40 {
@@ -23,8 +23,8 @@ func TestAlikePackets(t *testing.T) {
 // allowedOutside is more than 60 reports have outside of 97.5 % once in 1,000 times.
 const allowedOutside = 6
 
-// alikeReports returns how many reports of one second were outside, of how many. Packets of each tenth of a second fall
-// into few cells.
+// alikeReports returns how many reports of one second were outside, of how many. Packets of each tenth of a
+// second fall into few cells.
 func alikeReports(loss float64, digest uint32) (outside, answered int) {
 	const cells, cut, cuts, report = 256, 100e6, 630, 10
 	r := rand.New(rand.NewPCG(9, uint64(digest)))
@@ -38,13 +38,15 @@ func alikeReports(loss float64, digest uint32) (outside, answered int) {
 			}
 		}
 		sent := &pairs[int(now/cut)][cell]
-		sent.SentSum, sent.SentTally = sent.SentSum+uint64(now), sent.SentTally+tally
+		sent.SentSum += uint64(now)
+		sent.SentTally += tally
 		if r.Float64() < lost {
 			continue
 		}
 		came := int((now + delay) / cut)
 		at := &pairs[came][cell]
-		at.ReceivedSum, at.ReceivedTally = at.ReceivedSum+uint64(now+delay), at.ReceivedTally+tally
+		at.ReceivedSum += uint64(now + delay)
+		at.ReceivedTally += tally
 		received[came]++
 		time[came] += math.Floor(now+delay) - math.Floor(now)
 	}
@@ -64,7 +66,8 @@ func alikeReports(loss float64, digest uint32) (outside, answered int) {
 		}
 		n, sum := 0.0, 0.0
 		for j := to - report; j < to; j++ {
-			n, sum = n+received[j], sum+time[j]
+			n += received[j]
+			sum += time[j]
 		}
 		answered++
 		mean := x.Mean + (x.First.Ages-x.Last.Ages)/x.Received

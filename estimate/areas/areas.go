@@ -1,5 +1,5 @@
-// Package areas measures how long packets are on their way between two points, across the cuts of a clock, and how many
-// are lost: the engine that LDA, LDS and the front door share.
+// Package areas measures how long packets are on their way between two points, across the cuts of a clock, and
+// how many are lost: the engine that LDA, LDS and the front door share.
 package areas
 
 import (
@@ -13,15 +13,17 @@ import (
 // Call [Areas.Begin], and for each interval [Areas.Cut] for all cells and [Areas.Next]. Then
 // [Areas.Transit] tells of the time between two cuts.
 //
-// With cumulative sums of time stamps, and n packets outstanding in a cell at a cut at time c, received − sent + n·c is the delays of all
-// packets that came plus the ages of all that are outstanding, so that its difference between two cuts is the time that packets spent on
-// their way in between. Only losses disturb it, because a lost packet ages for ever. They are known from levels, the number and the
-// digest of what is outstanding: METHODS.md, section 3, has the proofs.
+// With cumulative sums of time stamps, and n packets outstanding in a cell at a cut at time c, received − sent
+// + n·c is the delays of all packets that came plus the ages of all that are outstanding, so that its
+// difference between two cuts is the time that packets spent on their way in between. Only losses disturb it,
+// because a lost packet ages for ever. They are known from levels, the number and the digest of what is
+// outstanding: METHODS.md, section 3, has the proofs.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
 //
-// Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last [Areas.Settle]. Its memory and its time grow with the
-// packets that pass between, and the cells that they pass. It is not safe for concurrent use, and the zero value panics.
+// Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last [Areas.Settle]. Its memory and
+// its time grow with the packets that pass between, and the cells that they pass. It is not safe for concurrent
+// use, and the zero value panics.
 type Areas struct {
 	groups    []int  // first cell of each group, and the number of cells
 	mask      uint64 // of the bits of a tally that are known
@@ -72,7 +74,8 @@ type Areas struct {
 	seenAgain []seenAgain
 }
 
-// tallies counts packets: sent and of these lost, where that is known; received; those that were alone, and the time that these took.
+// tallies counts packets: sent and of these lost, where that is known; received; those that were alone, and the
+// time that these took.
 type tallies struct{ sent, lost, received, alone, took float64 }
 
 // A place says where a cell's state is.
@@ -187,7 +190,8 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	a.fresh = append(a.fresh, freshEvent{pair, uint32(a.before + len(a.ends)), uint32(i)})
 }
 
-// alike reports whether a packet looks like each of several, as copies of one do: of the two tallies one has a single packet.
+// alike reports whether a packet looks like each of several, as copies of one do: of the two tallies one has a
+// single packet.
 func alike(x, y, mask uint64) bool {
 	n, m := uint64(uint32(x)), uint64(uint32(y))
 	return n == 1 && m > 0 && x*m&mask == y || m == 1 && y*n&mask == x
@@ -372,7 +376,8 @@ func (a *Areas) arrive(c *areaCell) {
 	of.events = 0
 }
 
-// advance moves a cell's oldest cut to number keep, and the settled level up to which losses have been told to cut number to.
+// advance moves a cell's oldest cut to number keep, and the settled level up to which losses have been told to
+// cut number to.
 func (a *Areas) advance(c *areaCell, keep, to int) {
 	for j := range c.states() {
 		s := a.state(c, j)

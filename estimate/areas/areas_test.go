@@ -49,8 +49,8 @@ func passAreas(a *Areas, cells int, packets []truth.Packet, cuts int) {
 	}
 }
 
-// areaTraffic draws packets for cells: delays is a mean in intervals, slow the share of packets that take ten times as
-// long.
+// areaTraffic draws packets for cells: delays is a mean in intervals, slow the share of packets that take ten
+// times as long.
 func areaTraffic(random *rand.Rand, cells, cuts int, each, delay, slow, loss float64) (packets []truth.Packet) {
 	rate := each * float64(cells) / areaLength
 	for now := random.ExpFloat64() / rate; now < float64(cuts)*areaLength; now += random.ExpFloat64() / rate {
@@ -190,7 +190,8 @@ func TestAreasLosses(t *testing.T) {
 		if pass(a, pairs); k > 10 && k%10 == 9 {
 			a.Transit(k-19, k-9, nil)
 			l, e, _ := a.Losses(k - 9)
-			lost, extra = lost+l, extra+e
+			lost += l
+			extra += e
 			a.Settle(k - 9)
 		}
 	}
@@ -200,8 +201,8 @@ func TestAreasLosses(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes delays negative. The report in which it is set has an error. Later ones are right, or
-// have one because packets come before they are sent.
+// A clock that is set back makes delays negative. The report in which it is set has an error. Later ones are
+// right, or have one because packets come before they are sent.
 func TestAreasTellStep(t *testing.T) {
 	const cells, cuts, window, set = 100, 80, 10, 25
 	for _, step := range []int64{0, areaLength / 2, 3 * areaLength} {

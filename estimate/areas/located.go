@@ -133,8 +133,9 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	s.Variance += sq(longest) * a.unshown(x, float64(s.Received))
 }
 
-// unshown returns the mean square of what those take from the area of an open span, in ages of its length, that joined it and do not
-// show, as always more are on their way. They are as many as elsewhere, and their ages count against those on their way.
+// unshown returns the mean square of what those take from the area of an open span, in ages of its length, that
+// joined it and do not show, as always more are on their way. They are as many as elsewhere, and their ages
+// count against those on their way.
 func (a *Areas) unshown(x *span, within float64) float64 {
 	all, before := a.joined[0], max(0, x.before+float64(x.received)-within)
 	if all.add(a.joined[1].n, a.joined[1].a); all.a*all.n == 0 || !x.open {
@@ -159,13 +160,18 @@ func (a *Areas) rise(x *span, delay float64) (own, doubt float64) {
 		for ; a.ends[x.from+1+back] <= at; back++ {
 			left += float64(x.out[back])
 		}
-		n, nn, sent = n+1, nn+on*on, sent+float64(x.out[k])
+		n += 1
+		nn += on * on
+		sent += float64(x.out[k])
 		recent := sent - left - float64(x.out[back])*float64(max(0, at-a.ends[x.from+back]))/a.length(x.from+1+back)
 		if x.most[k] > 0 {
 			lost += a.located[cut].rate * float64(x.out[k])
 		}
-		aa, ag, gg = aa+recent*recent, ag+recent*lost, gg+lost*lost
-		an, gn = an+recent*on, gn+lost*on
+		aa += recent * recent
+		ag += recent * lost
+		gg += lost * lost
+		an += recent * on
+		gn += lost * on
 	}
 	own, doubt = last/2, last*last/12
 	if det := aa*gg - ag*ag; n > 2 && det > 1e-9*aa*gg {

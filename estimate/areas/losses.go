@@ -56,7 +56,9 @@ func (l *losses) observe(a *Areas, from, to int) {
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
-		c.all, c.known, c.lost = c.all+1, c.known+1, c.lost+1
+		c.all += 1
+		c.known += 1
+		c.lost += 1
 	}
 	if l.believed() {
 		l.longest = max(l.longest, l.latest)
@@ -70,12 +72,12 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.disperse()
 }
 
-// believed reports whether packets came late. One or two cells may seem so that hold copies of one packet, of which there is always one
-// on its way.
+// believed reports whether packets came late. One or two cells may seem so that hold copies of one packet, of
+// which there is always one on its way.
 func (l *losses) believed() bool { return l.late > 2 }
 
-// disperse finds how sure the share of losses is, of which more come in a cut than independent ones would, and how often cells lose
-// packets.
+// disperse finds how sure the share of losses is, of which more come in a cut than independent ones would, and
+// how often cells lose packets.
 func (l *losses) disperse() {
 	varied, expected, n := 0.0, 0.0, 0.0
 	for k := 1; k < len(l.sent); k++ {
@@ -102,7 +104,8 @@ func (l *losses) disperse() {
 	}
 }
 
-// awaits finds for how long a cell that lost a packet waits until nothing is on its way in it, by exact spans and their weights.
+// awaits finds for how long a cell that lost a packet waits until nothing is on its way in it, by exact spans
+// and their weights.
 func (l *losses) awaits(group int) {
 	of, last := &l.groups[group], float64(len(l.groups[group].hazards)-1)
 	often, times := of.hazards[int(last)]/max(1, last), last*float64(l.areas.size(group))
@@ -124,8 +127,8 @@ func (l *losses) awaits(group int) {
 // nearCuts is up to how many cuts apart chances and weights are kept: most spans are as short.
 const nearCuts = 4
 
-// hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that are kept, and after them, it loses as many
-// as in these.
+// hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that are kept, and
+// after them, it loses as many as in these.
 func (l *losses) hazardUp(group, k int) float64 {
 	of := &l.groups[group]
 	last := len(of.hazards) - 1
@@ -145,8 +148,9 @@ func (l *losses) free(group, from, to int) float64 {
 	return kept.free
 }
 
-// freeFor is free of cuts so many apart: the time without loss before them and the time after are long enough together. At either end the
-// cell may wait until nothing is on its way: mostly not, or else for one time, so that mean and mean square are right.
+// freeFor is free of cuts so many apart: the time without loss before them and the time after are long enough
+// together. At either end the cell may wait until nothing is on its way: mostly not, or else for one time, so
+// that mean and mean square are right.
 func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 	rest := math.Ceil(min(l.areas.patience/max(l.areas.step, 1), longestKept) - apart)
 	if rest <= 0 {
@@ -237,8 +241,8 @@ func (l *losses) add(x *span) {
 	}
 }
 
-// digestsTell is from how many bits on two levels are not equal by chance, of all that are compared. Where they are narrower, three and
-// half of all have to be.
+// digestsTell is from how many bits on two levels are not equal by chance, of all that are compared. Where they
+// are narrower, three and half of all have to be.
 const digestsTell = 24
 
 // standing returns for how long the same packets, which came later, were outstanding, if longer than least.
@@ -261,8 +265,8 @@ func (a *Areas) standing(x *span, least float64) float64 {
 	return least
 }
 
-// pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle, those that do are a choice.
-// Of what is not known yet as much is lost as was outstanding ever since.
+// pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle,
+// those that do are a choice. Of what is not known yet as much is lost as was outstanding ever since.
 func (l *losses) pool() {
 	const enough = 100
 	best, which := -1.0, 0
@@ -293,7 +297,8 @@ func (l *losses) count(which int, of func(*cutLosses) (sent, lost float64)) {
 	for g := range l.groups {
 		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == which); k++ {
 			sent, lost := of(&l.groups[g].cuts[k])
-			l.sent[k], l.lost[k] = l.sent[k]+sent, l.lost[k]+lost
+			l.sent[k] += sent
+			l.lost[k] += lost
 		}
 	}
 }
@@ -313,9 +318,10 @@ func (l *losses) rate(k int) float64 {
 	return min(max(0, l.lost[k]+1)/(l.sent[k]+1/l.share), 1)
 }
 
-// weight returns for how many a span between two cuts stands that is known to be exact: one over the chance that of all packets of its
-// cell none was lost in it, nor for so long before and after it that the cell had one level for a patience. Which packets are lost does
-// not depend on those that come, and so not on how many the span has, but on how long it is.
+// weight returns for how many a span between two cuts stands that is known to be exact: one over the chance
+// that of all packets of its cell none was lost in it, nor for so long before and after it that the cell had
+// one level for a patience. Which packets are lost does not depend on those that come, and so not on how many
+// the span has, but on how long it is.
 func (l *losses) weight(group, from, to int) float64 {
 	kept := l.chances(group, from, to)
 	if kept.weight == 0 {

@@ -20,7 +20,9 @@ type endAges struct {
 type moment struct{ n, sum, squares float64 }
 
 func (m *moment) add(n, x float64) {
-	m.n, m.sum, m.squares = m.n+n, m.sum+n*x, m.squares+n*x*x
+	m.n += n
+	m.sum += n * x
+	m.squares += n * x * x
 }
 
 // spread returns the variance of the numbers.
@@ -30,7 +32,8 @@ func (m *moment) spread() float64 { return max(0, m.squares/m.n-sq(m.sum/m.n)) }
 func (e *endAges) bound(ages ageBounds, weight float64) {
 	e.bounds = plus(e.bounds, ages, 1)
 	e.weighted = plus(e.weighted, ages, weight)
-	e.widths, e.weights = e.widths+sq(ages.Most-ages.Least), e.weights+weight*weight*math.Abs(ages.Packets)
+	e.widths += sq(ages.Most - ages.Least)
+	e.weights += weight * weight * math.Abs(ages.Packets)
 }
 
 // plus adds others, each so many times.
@@ -38,13 +41,14 @@ func plus(b, o ageBounds, times float64) ageBounds {
 	return ageBounds{b.Packets + times*o.Packets, b.Least + times*o.Least, b.Most + times*o.Most}
 }
 
-// age estimates the ages of the packets on their way at both ends in one of three ways, the same at both, so that what is not known of
-// either end cancels out: by moments m of delays, as if traffic were the same all the time, by packets that were alone, which stand for
-// others, or by levels. METHODS.md, section 3, says why, and which counts.
+// age estimates the ages of the packets on their way at both ends in one of three ways, the same at both, so
+// that what is not known of either end cancels out: by moments m of delays, as if traffic were the same all the
+// time, by packets that were alone, which stand for others, or by levels. METHODS.md, section 3, says why, and
+// which counts.
 //
-// Where clocks make packets come before they are sent, the time until then takes the place of an age, and as many of both as levels hide
-// leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where no delay is negative, the points cut at other times,
-// and only levels tell.
+// Where clocks make packets come before they are sent, the time until then takes the place of an age, and as
+// many of both as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where
+// no delay is negative, the points cut at other times, and only levels tell.
 func (a *Areas) age(t *Transit) {
 	mean := math.Abs(t.Mean)
 	if mean == 0 {
@@ -124,8 +128,9 @@ func owedVariance(ends *[2]OnWay) float64 {
 	return ends[0].Variance + ends[1].Variance + sq(ends[0].Shared-ends[1].Shared)
 }
 
-// levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like those that have. How far
-// between their bounds ages are differs from cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
+// levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like
+// those that have. How far between their bounds ages are differs from cell to cell. On average it is the same
+// at both ends, but for as much as traffic is uneven.
 func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {
@@ -155,8 +160,8 @@ func momentsOf(alone []Alone) (first, second, third float64) {
 	return first / weights, second / weights, third / weights
 }
 
-// stand returns the ages of n packets and their variance, if those that were alone stand for the others. Of as many as they do not stand
-// for, because some have not come yet, nothing is known but the greatest delay.
+// stand returns the ages of n packets and their variance, if those that were alone stand for the others. Of as
+// many as they do not stand for, because some have not come yet, nothing is known but the greatest delay.
 func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	rest := max(0, n-e.seen.n)
 	if e.stands.n == 0 || e.seen.n < 2 {

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// A Span is the part within a window of the time between two cuts at which a cell was settled, or since the last such cut.
+// A Span is the part within a window of the time between two cuts at which a cell was settled, or since the
+// last such cut.
 type Span struct {
 	Cell           int
 	Sent, Received uint32
@@ -16,8 +17,8 @@ type Span struct {
 	Common         float64 // part of Variance that the losses of all cells share
 	Before, Within float64 // packets lost before the window and in it, as expected
 
-	// Lost is how many packets the whole span lost, told where it ends; fewer than none came after they had been told.
-	// While the span is open, as many are outstanding, lost or on their way.
+	// Lost is how many packets the whole span lost, told where it ends; fewer than none came after they had
+	// been told. While the span is open, as many are outstanding, lost or on their way.
 	Lost int
 	Open bool // the cell had not settled by the window's end
 	Late bool // began before the window
@@ -33,8 +34,9 @@ type Span struct {
 // ageBounds is the least and the most that the ages of packets on their way add up to.
 type ageBounds = struct{ Packets, Least, Most float64 }
 
-// Spans calls visit for the spans of all cells, one cell after another, after cut number from and up to cut number to. Call
-// [Areas.Transit] first. Unlike that, Spans does not assume that the cells of a group are alike, so it serves cells of flows.
+// Spans calls visit for the spans of all cells, one cell after another, after cut number from and up to cut
+// number to. Call [Areas.Transit] first. Unlike that, Spans does not assume that the cells of a group are
+// alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
 	a.locate(from, to)
@@ -73,7 +75,8 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	})
 }
 
-// wait returns how long packets of a span take at most that are on their way at a cut: longer than all known if the latest did on average.
+// wait returns how long packets of a span take at most that are on their way at a cut: longer than all known if
+// the latest did on average.
 func (a *Areas) wait(x *span, cut int) float64 {
 	if k := cut - x.from - 1; k >= 0 && k < len(x.area) {
 		if mean := (x.area[k] - a.lostOf(x)*a.length(cut)) / max(1, float64(x.in[k])); mean > a.greatest {
@@ -159,8 +162,8 @@ type seenAgain struct {
 	on  float64
 }
 
-// again finds packets that were on their way at a cut and at all from an earlier one on: from which, and how many, the
-// oldest last. They are so where the level at the earlier cut comes again after the other.
+// again finds packets that were on their way at a cut and at all from an earlier one on: from which, and how
+// many, the oldest last. They are so where the level at the earlier cut comes again after the other.
 func (a *Areas) again(x *span, cut int) []seenAgain {
 	seen, last := a.seenAgain[:0], cut-x.from-1
 	if !a.digestsShow() || x.alike || last < 0 {

@@ -6,8 +6,8 @@ type cutSpan struct {
 	fresh float64 // packets that are outstanding at the end, in spans that have not settled yet
 }
 
-// finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others as it stands for, times as
-// much as it takes to make all that came.
+// finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others
+// as it stands for, times as much as it takes to make all that came.
 func (r *groupWindow) finish(l *losses, group int) {
 	if r.others == 0 || r.exact == 0 {
 		return
@@ -35,12 +35,13 @@ func (r *groupWindow) finish(l *losses, group int) {
 	r.variance += sq(l.areas.greatest) * unseen * (unseen - 1)
 }
 
-// staleSpans are spans that have not settled, though they began more than a patience ago: received and areas, and packets that they may
-// have lost before the oldest cut that is kept.
+// staleSpans are spans that have not settled, though they began more than a patience ago: received and areas,
+// and packets that they may have lost before the oldest cut that is kept.
 type staleSpans struct{ spans, received, area, lost float64 }
 
-// slower returns how much longer than at a rate packets of stale spans took. Some of these spans lost packets, which others stand for: as
-// many as are lost of packets of which it is not known. The rest have not settled because their packets are slow.
+// slower returns how much longer than at a rate packets of stale spans took. Some of these spans lost packets,
+// which others stand for: as many as are lost of packets of which it is not known. The rest have not settled
+// because their packets are slow.
 func (s *staleSpans) slower(l *losses, group int, rate float64) float64 {
 	lost := s.lost
 	for k := 1; k <= l.to && l.areas.old(k); k++ {
@@ -50,8 +51,8 @@ func (s *staleSpans) slower(l *losses, group int, rate float64) float64 {
 	return (s.area - rate*s.received) * max(0, 1-lost/max(1, s.spans))
 }
 
-// settle adds spans that have not settled yet. Of the packets sent lately in these and in exact ones as many are lost as elsewhere, all
-// of them in these; the others are on their way.
+// settle adds spans that have not settled yet. Of the packets sent lately in these and in exact ones as many
+// are lost as elsewhere, all of them in these; the others are on their way.
 func (r *groupWindow) settle(l *losses, group int) {
 	if r.fresh.a == 0 {
 		return
@@ -97,8 +98,11 @@ func (s *share) add(n, a float64) { s.weigh(1, n, a) }
 
 // weigh adds a cell with a weight.
 func (s *share) weigh(weight, n, a float64) {
-	s.n, s.a = s.n+weight*n, s.a+weight*a
-	s.nn, s.na, s.aa = s.nn+weight*n*n, s.na+weight*n*a, s.aa+weight*a*a
+	s.n += weight * n
+	s.a += weight * a
+	s.nn += weight * n * n
+	s.na += weight * n * a
+	s.aa += weight * a * a
 }
 
 // about returns the sum of the squared distances from a ratio.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Trail is what a cell had outstanding, cut by cut, where packets may have been lost. Whoever knows what was sent can find out which:
-// see package lda/lost.
+// A Trail is what a cell had outstanding, cut by cut, where packets may have been lost. Whoever knows what was
+// sent can find out which: see package lda/lost.
 type Trail struct {
 	Cell  int
 	From  int64       // when it begins: nothing was outstanding then
@@ -37,8 +37,8 @@ type Lost struct {
 	Sent      int64  // time stamp, as in a sum
 }
 
-// Trails calls visit for the cells that may have lost packets after cut number from and up to cut number to. Neither is before what was
-// settled last. Call Transit first.
+// Trails calls visit for the cells that may have lost packets after cut number from and up to cut number to.
+// Neither is before what was settled last. Call Transit first.
 func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	if a.losses.total == 0 {
 		return
@@ -88,8 +88,9 @@ func compareTaken(x, y taken) int {
 	return cmp.Or(x.Cell-y.Cell, x.Cut-y.Cut, cmp.Compare(x.Sent, y.Sent), cmp.Compare(x.Digest, y.Digest))
 }
 
-// TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and their cells are exact where
-// they lost nothing else. It returns how many it took for the first time. No interval has been added since the trails were told.
+// TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and
+// their cells are exact where they lost nothing else. It returns how many it took for the first time. No
+// interval has been added since the trails were told.
 func (a *Areas) TakeOut(lost []Lost) (n int) {
 	a.named = true
 	a.judge()

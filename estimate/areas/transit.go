@@ -52,13 +52,15 @@ type Alone struct {
 	from, to uint32 // the cuts before it was sent and after it came
 }
 
-// Transit returns how long packets were on their way after cut number from and up to cut number to, by what is known by
-// the latest cut. It is best a patience later: until then, cells whose packets are slow have not settled. It calls alone,
-// if not nil, with the packets that were alone in their cell when they came, until the next call.
+// Transit returns how long packets were on their way after cut number from and up to cut number to, by what is
+// known by the latest cut. It is best a patience later: until then, cells whose packets are slow have not
+// settled. It calls alone, if not nil, with the packets that were alone in their cell when they came, until the
+// next call.
 //
-// If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps [estimate.ErrClocks] if many delays
-// are negative and hardly any were in the report before, or the reverse, and if packets were lost and most that cross cuts come before
-// they are sent: nothing tells the ones from the others. A clock that is set by less looks like delays that change.
+// If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps
+// [estimate.ErrClocks] if many delays are negative and hardly any were in the report before, or the reverse,
+// and if packets were lost and most that cross cuts come before they are sent: nothing tells the ones from the
+// others. A clock that is set by less looks like delays that change.
 func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)
@@ -128,16 +130,17 @@ func (a *Areas) tooSlow(t *Transit) error {
 const knowsTail = 45
 
 const (
-	// fewAlone is how many packets that were alone do not show how long packets take. Then they may take longTail times
-	// as long as the mean: one in e^(1.5·5) of exponential delays takes longer than the patience.
+	// fewAlone is how many packets that were alone do not show how long packets take. Then they may take
+	// longTail times as long as the mean: one in e^(1.5·5) of exponential delays takes longer than the
+	// patience.
 	fewAlone, longTail = 30, 5
 
 	// Where hardly any areas were negative and many are, or the reverse, a clock was set.
 	hardly, many = 0.02, 0.2
 )
 
-// tail returns how long packets may take if those that were alone do not show it, or 0: there were few, lately, or they
-// are few of those received. In cells that always have packets on their way, fast ones are alone.
+// tail returns how long packets may take if those that were alone do not show it, or 0: there were few, lately,
+// or they are few of those received. In cells that always have packets on their way, fast ones are alone.
 func (a *Areas) tail(t *Transit) float64 {
 	n := &a.now
 	n.received, n.alone, n.took = t.Received, float64(len(a.alone)), 0
@@ -187,9 +190,10 @@ func (a *Areas) weigh() {
 	}
 }
 
-// weight returns for how many packets one stands that was alone from one cut to another, whichever group it was in: one over the chance
-// to have been alone in that which its hash chose, in a cell with nothing on its way at first, and nothing else sent. In dense groups
-// hardly any slow packet is alone, and what the few stand for varies so much that they would mostly be missing.
+// weight returns for how many packets one stands that was alone from one cut to another, whichever group it was
+// in: one over the chance to have been alone in that which its hash chose, in a cell with nothing on its way at
+// first, and nothing else sent. In dense groups hardly any slow packet is alone, and what the few stand for
+// varies so much that they would mostly be missing.
 func (a *Areas) weight(from, to int) float64 {
 	w, chance, all, kept := &a.window, 0.0, 0.0, a.losses.chances(0, from, to)
 	if kept.alone > 0 {

@@ -80,9 +80,9 @@ func (x *span) alone() bool {
 	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
 }
 
-// walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after, cell by
-// cell and in order of time. The span is valid during the call. For exact spans of one interval it calls calm instead,
-// or nothing if that is nil, and for longer ones only if exact is set.
+// walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after,
+// cell by cell and in order of time. The span is valid during the call. For exact spans of one interval it
+// calls calm instead, or nothing if that is nil, and for longer ones only if exact is set.
 func (a *Areas) walk(after int, calm calmFunc, exact bool, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
@@ -113,7 +113,8 @@ func (a *Areas) judge() {
 	}
 }
 
-// between reports whether two cuts are as far apart as one time and less than another, so that it matters which of them is the patience.
+// between reports whether two cuts are as far apart as one time and less than another, so that it matters which
+// of them is the patience.
 func (a *Areas) between(one, other float64) bool {
 	for from, to := 0, 0; one < other && from < len(a.ends); from++ {
 		for to < len(a.ends) && float64(a.ends[to]-a.ends[from]) < one {

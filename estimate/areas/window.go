@@ -18,8 +18,8 @@ type window struct {
 	young    float64 // packets received that may be of before the beginning
 }
 
-// A groupWindow adds up the spans of a group. Those that lost nothing are exact. They stand for the others, each with the inverse of its
-// chance to be known ([losses.weight]).
+// A groupWindow adds up the spans of a group. Those that lost nothing are exact. They stand for the others,
+// each with the inverse of its chance to be known ([losses.weight]).
 type groupWindow struct {
 	area, received float64 // of exact spans, and of all once they are finished
 	variance       float64 // of the area
@@ -47,8 +47,8 @@ type groupWindow struct {
 	busy       []float64 // the former, before groups are merged, and by all cuts before the first one
 }
 
-// pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came in the window, and those
-// that were on their way at its ends.
+// pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came
+// in the window, and those that were on their way at its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
@@ -117,7 +117,10 @@ func (r *groupWindow) next() {
 func (r *groupWindow) add(weight, n, area float64) {
 	r.stands.weigh(weight-1, n, area)
 	r.squares.weigh(sq(weight-1), n, area)
-	r.received, r.area, r.exact, r.cells = r.received+n, r.area+area, r.exact+n, r.cells+1
+	r.received += n
+	r.area += area
+	r.exact += n
+	r.cells += 1
 }
 
 // whole takes the area of a span that tells how areas scatter.
@@ -185,8 +188,8 @@ func (w *window) take(x *span) {
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy), weight)
 }
 
-// takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until it ends, and others do not
-// stand for them. Of one that began under way nothing is known.
+// takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until
+// it ends, and others do not stand for them. Of one that began under way nothing is known.
 func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 	a, lost := w.areas, 0.0
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
@@ -196,7 +199,8 @@ func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 		r.unsure += sq(n*a.greatest) / 3
 		return
 	}
-	r.apart, r.owed = r.apart+n, r.owed+area-lost/2
+	r.apart += n
+	r.owed += area - lost/2
 	r.unsure += sq(lost) / 3
 }
 
@@ -264,8 +268,8 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 // manyCells is how many cells tell of others: Student's interval of 30 is 4 % wider than the normal one.
 const manyCells = 30
 
-// mostLate is the share of packets that may come after they were taken for lost: others of their cells stand for them, although they may
-// be of another kind.
+// mostLate is the share of packets that may come after they were taken for lost: others of their cells stand
+// for them, although they may be of another kind.
 const mostLate = 0.05
 
 // mostYoung is the share of the packets of a group that may be in young cells.
@@ -276,10 +280,17 @@ func (w *window) combine() (Transit, error) {
 	var total, counted, way, left, apart, owed, unsure, early, there, late, joined float64
 	for g := range w.groups {
 		r := &w.groups[g]
-		early, there, total = early+r.early, there+r.there, total+r.sent
-		left, apart, owed = left+r.left, apart+r.apart, owed+r.owed
-		unsure, late = unsure+r.unsure+sq(r.joined.back*w.areas.losses.latest), late+r.joined.late+r.joined.back
-		joined, counted, way = joined+r.joined.all, counted+r.exact, way+math.Abs(r.area)
+		early += r.early
+		there += r.there
+		total += r.sent
+		left += r.left
+		apart += r.apart
+		owed += r.owed
+		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
+		late += r.joined.late + r.joined.back
+		joined += r.joined.all
+		counted += r.exact
+		way += math.Abs(r.area)
 	}
 	none := Transit{Received: total, Left: left}
 	if counted == 0 || 4*left > total {
@@ -308,8 +319,8 @@ func (w *window) combine() (Transit, error) {
 	return t, nil
 }
 
-// merge merges the groups, the sparsest first, as long as that adds knowledge. It leaves out those that contradict sparser ones: what
-// they hold is known from the others. Which of them is wrong is not known.
+// merge merges the groups, the sparsest first, as long as that adds knowledge. It leaves out those that
+// contradict sparser ones: what they hold is known from the others. Which of them is wrong is not known.
 func (w *window) merge(total float64) Transit {
 	best, wrong := Transit{Error: math.Inf(1)}, 0.0
 	rest := &w.groups[len(w.groups)-1]
@@ -355,8 +366,8 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
 	estimate.ErrNoSamples)
 
-// least adds up for how long packets may have aged that are lost, where none is known to be. But groups sample the same packets: where
-// another one has less to hide, no more is lost than it would show, or all but one.
+// least adds up for how long packets may have aged that are lost, where none is known to be. But groups sample
+// the same packets: where another one has less to hide, no more is lost than it would show, or all but one.
 func (w *window) least(of func(*groupWindow) float64) (sum float64) {
 	one := float64(w.areas.ends[w.to] - w.areas.ends[w.from])
 	for g := range w.groups {
@@ -377,8 +388,12 @@ func (w *window) scatters() {
 	squares, of, cells, area, received, way := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
-		received, way, squares = received+r.received, way+r.area, squares+r.each.about(r.each.a/max(r.each.n, 1))
-		of, area, cells = of+r.each.n, area+r.each.a, cells+r.cells
+		received += r.received
+		way += r.area
+		squares += r.each.about(r.each.a / max(r.each.n, 1))
+		of += r.each.n
+		area += r.each.a
+		cells += r.cells
 	}
 	w.scatter = squares / max(of, 1)
 	switch {
@@ -399,10 +414,10 @@ func uneven(numbers []float64) float64 {
 	return max(0, m.Variance()-2*mean) / sq(mean)
 }
 
-// contradicts returns by how much a group differs from sparser ones, and whether that is beyond chance. They are samples of the same
-// packets, so in the denser one fewer slow packets are known than their weights stand for. A group that lost nothing is exact. Of many
-// reports some differ by chance, so that reports of late have to bear out what is not plain. Of sparse groups a few slow packets by
-// chance do so, too.
+// contradicts returns by how much a group differs from sparser ones, and whether that is beyond chance. They
+// are samples of the same packets, so in the denser one fewer slow packets are known than their weights stand
+// for. A group that lost nothing is exact. Of many reports some differ by chance, so that reports of late have
+// to bear out what is not plain. Of sparse groups a few slow packets by chance do so, too.
 func (w *window) contradicts(g int, rest *groupWindow) (apart float64, does bool) {
 	r := &w.groups[g]
 	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
@@ -418,8 +433,14 @@ func (w *window) contradicts(g int, rest *groupWindow) (apart float64, does bool
 
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
-	r.area, r.variance, r.received, r.exact = r.area+o.area, r.variance+o.variance, r.received+o.received, r.exact+o.exact
-	r.cells, r.negative, r.early, r.there = r.cells+o.cells, r.negative+o.negative, r.early+o.early, r.there+o.there
+	r.area += o.area
+	r.variance += o.variance
+	r.received += o.received
+	r.exact += o.exact
+	r.cells += o.cells
+	r.negative += o.negative
+	r.early += o.early
+	r.there += o.there
 	for k, n := range o.way {
 		r.way[k] += n
 	}
