@@ -17,7 +17,7 @@ import (
 const (
 	leastStep = 7 // bytes
 
-	flagRepeated, flagNumber = 2, 4
+	flagRepeated, flagNumber = 1, 2
 
 	timeBits = 43 // of a time in units
 )
@@ -138,7 +138,6 @@ func (c *coder) name(n *Name, last *int, trails []areas.Trail) (number, ok bool)
 func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 	c, last := coder{data: dst}, 0
 	c.number(uint64(n.Left))
-	c.number(0)
 	for _, name := range n.Names {
 		c.name(&name, &last, trails)
 	}
@@ -150,7 +149,7 @@ func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) hashing.Packet) (all Names, err error) {
 	c, last, ok := coder{Reader: wire.NewReader(data), reads: true}, 0, true
 	all.Left = int(c.number(0) & math.MaxInt32)
-	for ok = c.number(0) == 0; c.Len() > 0 && ok; {
+	for c.Len() > 0 && ok {
 		var n Name
 		var number bool
 		if number, ok = c.name(&n, &last, trails); number && ok {
