@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"estimate/joint": {1423, 849},
 	"estimate/clock": {1328, 976},
 	"lda":            {3052, 2975},
-	"lda/control":    {446, 940},
+	"lda/control":    {703, 954},
 	"lda/lost":       {589, 404},
 	"lda/mplane":     {1743, 1259},
 	"lda/kernel":     {2422, 1958},
@@ -112,7 +112,7 @@ var sizes = map[string][2]int{
 	"rli":            {2824, 2698},
 	"hashing":        {1649, 2370},
 	"queue":          {2402, 2512},
-	"internal":       {1423, 2315},
+	"internal":       {1088, 2301},
 	"examples":       {5607, 4386},
 	"bench":          {8896, 3127},
 }

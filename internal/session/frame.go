@@ -1,15 +1,13 @@
-// Package session frames what one point tells another of its intervals, and
-// follows them at the other end: markers in the stream of packets that say
-// where an interval begins and ends, the parts of an encoded synopsis, and
-// feedback. It knows nothing about the synopsis: [Slots] hold that.
+// Package session frames what one point tells another of its intervals: markers
+// in the stream of packets that say where an interval begins and ends, the parts
+// of an encoded synopsis, and feedback. It knows nothing about the synopsis.
 //
 // A point that has a key tags its control packets and accepts only those with
-// the right tag; a packet recorded and sent again belongs to an interval that
-// has passed. Without a key strangers can make up intervals, but no packet
-// silences a receiver for longer than three markers of the true sender take.
+// the right tag.
 package session
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -56,6 +54,9 @@ const (
 	flagSet
 )
 
+// ErrForged says that a record lacks the tag of the key.
+var ErrForged = errors.New("tag missing or wrong")
+
 // A Frame is a control packet.
 type Frame struct {
 	Kind                           Kind
@@ -74,7 +75,7 @@ type Key struct {
 // NewKey returns a Key of 128 secret bits.
 func NewKey(key [16]byte) Key { return Key{hashing.SipHashFromKey(key), true} }
 
-// Size returns the number of bytes in the tag of a frame.
+// Size returns the number of bytes in the tag of a frame, 0 without a key.
 func (k *Key) Size() int {
 	if k.set {
 		return TagSize

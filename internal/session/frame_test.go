@@ -59,20 +59,6 @@ func TestImpossibleFrames(t *testing.T) {
 	}
 }
 
-// A part that comes before the start of its interval is kept unless that is too far ahead, and as
-// many as take as many bytes as a synopsis may.
-func TestHoldBack(t *testing.T) {
-	r := Receiver{Bytes: 100, now: track{next: 10}}
-	for i, c := range []struct {
-		interval uint64
-		kept     bool
-	}{{10 + maxAhead, false}, {10 + maxAhead - 1, true}, {10, true}, {10, false}} {
-		if kept := r.holdBack(c.interval, make([]byte, 40)); kept != c.kept {
-			t.Errorf("part %d, of interval %d: kept %v, want %v", i, c.interval, kept, c.kept)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	for _, frame := range []Frame{
 		sample(), {Kind: Start, Session: 1, Interval: 1<<64 - 2}, {Kind: End, ClockSet: true, Fingerprint: 5},

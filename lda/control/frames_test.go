@@ -341,3 +341,17 @@ func TestCrossing(t *testing.T) {
 		}
 	}
 }
+
+// A part that comes before the start of its interval is kept unless that is too far ahead, and as
+// many as take as many bytes as a synopsis may.
+func TestHoldBack(t *testing.T) {
+	r := Receiver{bytes: 100, now: track{next: 10}}
+	for i, c := range []struct {
+		interval uint64
+		kept     bool
+	}{{10 + maxAhead, false}, {10 + maxAhead - 1, true}, {10, true}, {10, false}} {
+		if kept := r.holdBack(c.interval, make([]byte, 40)); kept != c.kept {
+			t.Errorf("part %d, of interval %d: kept %v, want %v", i, c.interval, kept, c.kept)
+		}
+	}
+}

@@ -1,10 +1,13 @@
 package control
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/session"
 	"github.com/hoplag/hoplag/lda"
@@ -16,22 +19,22 @@ import (
 // corrupt, estimate.ErrMismatch if it had another Config or seed.
 var (
 	// ErrStart says that the Start marker was lost, or came after the End.
-	ErrStart = session.ErrStart
+	ErrStart = errors.New("start marker missing")
 	// ErrEnd says that the End marker was lost, or came after the next Start.
-	ErrEnd = session.ErrEnd
+	ErrEnd = errors.New("end marker missing")
 	// ErrParts says that no part of the synopsis came before the next interval ended.
 	// Parts may take a faster path than markers: those of up to eight intervals ahead
 	// are held back, as many as take as many bytes as one synopsis may.
-	ErrParts = session.ErrParts
+	ErrParts = errors.New("parts of the synopsis missing")
 	// ErrStep says that a point's clock was set during the interval.
-	ErrStep = session.ErrStep
+	ErrStep = errors.New("clock was set")
 	// ErrForged says that a control packet lacks the tag of the key.
 	ErrForged = session.ErrForged
 	// ErrPassed says that markers come of a session, or of intervals, that have
 	// passed: a stranger repeats them, or the Sender was restarted with a number
 	// that is not greater. AppendFeedback then asks it for a greater one. The
 	// Receiver says so once for three markers.
-	ErrPassed = session.ErrPassed
+	ErrPassed = errors.New("session or interval has passed")
 	// ErrTurn says that Start was called during an interval, or End outside one.
 	ErrTurn = errors.New("out of turn")
 	// ErrCrossed says that packets came that were not sent in the interval,
@@ -57,7 +60,13 @@ type Report struct {
 }
 
 // Counters counts the control packets that were not used.
-type Counters = session.Counters
+type Counters struct {
+	Corrupt   uint64 // not control packets, or damaged
+	Forged    uint64 // without the key's tag
+	Foreign   uint64 // of another Config or seed, or tagged although there is no key
+	Duplicate uint64 // parts that came again
+	Stale     uint64 // too late, markers that came again, or of another session
+}
 
 // A Receiver is the downstream point; see [Sender]. Give it the control packets,
 // markers at their place in the stream of packets. It reports on every interval
@@ -75,13 +84,47 @@ type Counters = session.Counters
 // this if packets never stop, because the last part of a synopsis makes
 // Receive decode and compare all cells. The zero value panics.
 type Receiver struct {
-	control session.Receiver
-	reports []Report // of the call of Receive
+	fingerprint  uint64 // of the Config that both points were made with
+	parts, bytes int    // of a synopsis at most: so many parts, and bytes of all of them
+	key          session.Key
+	counters     Counters
+	reports      []Report // of the call of Receive or Flush
 
-	target *lda.Aggregator // gets the packets: a slot's aggregator, or idle
+	bound   bool // a session is known
+	now     track
+	before  track // what was left for it
+	strange int   // markers, one after another, that do not follow on it
+	trouble error // why the last frame was rejected
+	slots   [2]slot
+	early   [][]byte // parts that came before the start of their interval, with as many bytes as a slot at most
+	open    int      // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
+
+	target *lda.Aggregator // gets the packets: that of the open slot, or idle
 	idle   *lda.Aggregator
-	down   [2]*lda.Aggregator // by slot
-	up     *lda.Aggregator    // the synopsis, decoded
+	up     *lda.Aggregator // the synopsis, decoded
+}
+
+// A track is a session and how far it has come.
+type track struct {
+	session uint64
+	next    uint64 // intervals before have begun
+}
+
+// A slot is an interval in the making. Two take turns.
+type slot struct {
+	down           *lda.Aggregator // empty but for the interval's packets
+	used, clockSet bool
+	interval       uint64
+	parts          [][]byte // none until known how many there are, each empty until it came
+	came, bytes    int
+}
+
+func (s *slot) all(yield func([]byte) bool) {
+	for _, part := range s.parts {
+		if len(part) > 0 && !yield(part) {
+			return
+		}
+	}
 }
 
 // NewReceiver returns a Receiver for a Sender with an equal Config. The error wraps
@@ -90,16 +133,19 @@ func NewReceiver(c lda.Config) (*Receiver, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Receiver{idle: mustNew(idleConfig), down: [2]*lda.Aggregator{mustNew(c), mustNew(c)}, up: mustNew(c)}
+	r := &Receiver{fingerprint: c.Fingerprint(), idle: mustNew(idleConfig), up: mustNew(c)}
+	for i := range r.slots {
+		r.slots[i].down = mustNew(c)
+	}
 	r.target = r.idle
 	parts, each := c.PartsSize()
-	r.control = session.Receiver{Slots: slots{r}, Fingerprint: c.Fingerprint(), Parts: parts, Bytes: parts * each}
+	r.parts, r.bytes = parts, parts*each
 	return r, nil
 }
 
 // SetKey makes the Receiver accept only control packets that a Sender with the same
 // secret key has tagged, and tag its feedback.
-func (r *Receiver) SetKey(key [16]byte) { r.control.Key = session.NewKey(key) }
+func (r *Receiver) SetKey(key [16]byte) { r.key = session.NewKey(key) }
 
 // Update records that packet p passed at time t. Between intervals it does
 // nothing.
@@ -107,10 +153,10 @@ func (r *Receiver) Update(p hashing.Packet, t int64) { r.target.Update(p, t) }
 
 // ClockSet says that this point's clock was set. The Receiver refuses the open
 // interval, because its sums mix two clocks.
-func (r *Receiver) ClockSet() { r.control.ClockSet() }
+func (r *Receiver) ClockSet() { r.slots[r.open].clockSet = r.slots[r.open].used }
 
 // Counters returns how many control packets were not used, and why.
-func (r *Receiver) Counters() Counters { return r.control.Counters }
+func (r *Receiver) Counters() Counters { return r.counters }
 
 // Receive takes a control packet and appends the reports that follow from it.
 // If it rejects the packet, the error wraps [estimate.ErrEncoding],
@@ -118,7 +164,7 @@ func (r *Receiver) Counters() Counters { return r.control.Counters }
 // packet comes again. A packet that is late or comes twice is no error.
 func (r *Receiver) Receive(data []byte, reports []Report) ([]Report, error) {
 	r.reports = reports
-	if err := r.control.Receive(data); err != nil {
+	if err := r.receive(data); err != nil {
 		return r.reports, fmt.Errorf("control: %w", err)
 	}
 	return r.reports, nil
@@ -128,7 +174,7 @@ func (r *Receiver) Receive(data []byte, reports []Report) ([]Report, error) {
 // more control packets are expected.
 func (r *Receiver) Flush(reports []Report) []Report {
 	r.reports = reports
-	r.control.Flush()
+	r.flush()
 	return r.reports
 }
 
@@ -137,50 +183,261 @@ func (r *Receiver) Flush(reports []Report) []Report {
 // synopsis came, it appends nothing.
 func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
 	var payload [16]byte
-	f := session.Frame{Kind: session.Feedback, Fingerprint: r.control.Fingerprint, Session: report.Session, Interval: report.Interval}
+	f := session.Frame{Kind: session.Feedback, Fingerprint: r.fingerprint, Session: report.Session, Interval: report.Interval}
 	switch {
 	case errors.Is(report.Err, ErrPassed):
-		f.Payload = binary.BigEndian.AppendUint64(payload[:0], r.control.Greater())
+		f.Payload = binary.BigEndian.AppendUint64(payload[:0], r.now.session+1)
 	case report.Result.Sent == 0:
 		return dst
 	default:
 		sent := binary.BigEndian.AppendUint64(payload[:0], report.Result.Sent)
 		f.Payload = binary.BigEndian.AppendUint64(sent, min(report.Result.Lost, report.Result.Sent))
 	}
-	return f.Append(dst, &r.control.Key)
+	return f.Append(dst, &r.key)
 }
 
-// slots is the Receiver as package session sees it.
-type slots struct{ *Receiver }
+// receive takes a control packet. The error says why it was rejected.
+func (r *Receiver) receive(data []byte) error {
+	var f session.Frame
+	err := f.Parse(data, &r.key)
+	switch {
+	case err != nil:
+	case f.Fingerprint != r.fingerprint:
+		err = fmt.Errorf("%w: fingerprint %016x, here %016x: other sizes, widths or seed", estimate.ErrMismatch, f.Fingerprint, r.fingerprint)
+	case f.Kind == session.Part && f.Session == r.now.session && f.Interval >= r.now.next && r.holdBack(f.Interval, data):
+	case f.Kind == session.Part:
+		err = r.part(&f)
+	case f.Kind == session.Feedback:
+		err = fmt.Errorf("%w: feedback is for senders", estimate.ErrEncoding)
+	case !r.follow(&f):
+		r.counters.Stale++
+	case f.Kind == session.Start:
+		err = r.start(&f)
+	default:
+		r.end(&f)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrForged):
+		r.counters.Forged++
+	case errors.Is(err, estimate.ErrMismatch):
+		r.counters.Foreign++
+	default:
+		r.counters.Corrupt++
+	}
+	r.trouble = fmt.Errorf("control packet: %w", err)
+	return r.trouble
+}
 
-// Open makes a slot ready for an interval, by what its Start says.
-func (r slots) Open(slot int, start []byte) error {
-	if err := r.down[slot].SetShifts(start); err != nil {
+const (
+	// maxAhead is how many intervals a marker may be ahead of the next.
+	maxAhead = 8
+	// convincing is how many markers of another session, one after another and
+	// without one of the present session, make it the present one.
+	convincing = 3
+)
+
+// follow reports whether a marker belongs to the present session, which may
+// begin with it. A greater session belongs to a sender that was restarted, and
+// is followed at once. A marker of a lower session, or far from the present
+// interval, may come from a sender whose clock was set back, or from a
+// stranger: others must follow it, and none of the present session.
+//
+// With a key nobody can make up a marker, only send one again; it then belongs
+// to an interval or a session that has passed. A sender that was restarted with
+// a number that it had before looks the same, so it is told, by feedback, which
+// number is greater.
+func (r *Receiver) follow(f *session.Frame) bool {
+	same := f.Session == r.now.session
+	switch {
+	case !r.bound:
+		r.bound, r.now = true, track{f.Session, f.Interval}
+	case same && f.Interval+1 >= r.now.next && (r.key.Size() > 0 || f.Interval <= r.now.next+maxAhead):
+	case f.Session > r.now.session:
+		r.adopt(f)
+	default:
+		if r.strange++; r.strange < convincing {
+			return false
+		}
+		if r.key.Size() > 0 {
+			r.strange = 0
+			err := fmt.Errorf("control: %w", ErrPassed)
+			r.reports = append(r.reports, Report{Session: f.Session, First: f.Interval, Interval: f.Interval, Err: err})
+			return false
+		}
+		r.adopt(f)
+	}
+	r.strange = 0
+	return true
+}
+
+// adopt makes a marker's session the present one, and reports the intervals of
+// it that were missed.
+func (r *Receiver) adopt(f *session.Frame) {
+	r.flush()
+	if f.Session != r.now.session {
+		was := r.now
+		r.now = track{session: f.Session}
+		if r.before.session == f.Session {
+			r.now = r.before
+		}
+		r.before = was
+	}
+	r.now.next = min(r.now.next, f.Interval)
+	r.skip(f.Interval)
+}
+
+// start opens an interval. If another one is open, its End was lost.
+func (r *Receiver) start(f *session.Frame) error {
+	if f.Interval < r.now.next {
+		r.counters.Stale++
+		return nil
+	}
+	s := &r.slots[r.open]
+	if s.used {
+		r.flush()
+	}
+	if err := s.down.SetShifts(f.Payload); err != nil {
 		return err
 	}
-	r.target = r.down[slot]
+	r.target = s.down
+	r.skip(f.Interval)
+	r.now.next = f.Interval + 1
+	*s = slot{down: s.down, used: true, interval: f.Interval, parts: s.parts[:0]}
+	early := r.early
+	r.early = nil
+	for _, data := range early { // those of later intervals are held back again
+		_ = r.receive(data)
+	}
 	return nil
 }
 
-// Idle sends packets where they count for no interval.
-func (r slots) Idle() { r.target = r.idle }
-
-// Report compares the parts received of the upstream point's synopsis.
-func (r slots) Report(in session.Report) {
-	report := Report{First: in.First, Interval: in.Interval, Session: in.Session, Err: in.Err}
-	if in.Slot != session.None {
-		down := r.down[in.Slot]
-		report.Config = down.Config()
-		if in.Err == nil {
-			report.Result, report.Came, report.Err = lda.EstimateParts(r.up, down, in.Parts)
-		}
-		if report.Err == nil && report.Result.Extra > 0 && report.Config.DigestBits == 0 {
-			report.Err = fmt.Errorf("%w: %d of them", ErrCrossed, report.Result.Extra)
-		}
-		down.Reset()
+// holdBack keeps a part that came before the start of its interval, if there is room.
+func (r *Receiver) holdBack(interval uint64, data []byte) bool {
+	size := len(data)
+	for _, d := range r.early {
+		size += len(d)
 	}
-	if report.Err != nil {
+	if interval >= r.now.next+maxAhead || size > r.bytes {
+		return false
+	}
+	r.early = append(r.early, bytes.Clone(data))
+	return true
+}
+
+// end closes an interval. If the one before still waits for its synopsis, it
+// does so in vain.
+func (r *Receiver) end(f *session.Frame) {
+	s := &r.slots[r.open]
+	switch {
+	case s.used && s.interval == f.Interval:
+		r.due()
+		s.clockSet = s.clockSet || f.ClockSet
+		r.open = 1 - r.open
+		r.target = r.idle
+		if s.came > 0 && s.came == len(s.parts) {
+			r.due()
+		}
+	case f.Interval < r.now.next:
+		r.counters.Stale++
+	default: // not even the Start of this interval came
+		r.flush()
+		r.skip(f.Interval + 1)
+	}
+}
+
+// part takes a part of a synopsis, even before the markers have come.
+func (r *Receiver) part(f *session.Frame) error {
+	of := func(s *slot) bool { return s.used && s.interval == f.Interval && f.Session == r.now.session }
+	s, waiting := &r.slots[1-r.open], true
+	if !of(s) {
+		s, waiting = &r.slots[r.open], false
+	}
+	if !of(s) {
+		r.counters.Stale++
+		return nil
+	}
+	if n := int(f.Parts); len(s.parts) == 0 && n <= r.parts {
+		s.parts = slices.Grow(s.parts, n)[:n] // with what they took before
+		for i := range s.parts {
+			s.parts[i] = s.parts[i][:0]
+		}
+	}
+	bytes := s.bytes + len(f.Payload)
+	switch {
+	case int(f.Parts) != len(s.parts) || len(f.Payload) == 0 || bytes > r.bytes:
+		return fmt.Errorf("%w: part %d of %d, up to byte %d, want one of %d, up to byte %d at most",
+			estimate.ErrEncoding, f.Part, f.Parts, bytes, len(s.parts), r.bytes)
+	case len(s.parts[f.Part]) > 0:
+		r.counters.Duplicate++
+		return nil
+	}
+	s.parts[f.Part], s.bytes = append(s.parts[f.Part], f.Payload...), bytes
+	if s.came++; waiting && s.came == len(s.parts) {
+		r.due()
+	}
+	return nil
+}
+
+// flush decides or gives up the waiting intervals.
+func (r *Receiver) flush() {
+	r.due()
+	r.finish(r.open, ErrEnd)
+}
+
+// due decides the interval that waits for its synopsis by what has come of it.
+func (r *Receiver) due() {
+	switch s := &r.slots[1-r.open]; {
+	case s.came == 0:
+		r.finish(1-r.open, ErrParts)
+	case s.clockSet:
+		r.finish(1-r.open, ErrStep)
+	default:
+		r.finish(1-r.open, nil)
+	}
+}
+
+// finish reports on a slot's interval, if there is one: why it is unusable, or
+// what came of it.
+func (r *Receiver) finish(index int, why error) {
+	s := &r.slots[index]
+	if !s.used {
+		return
+	}
+	s.used = false
+	if index == r.open {
+		r.target = r.idle
+	}
+	report := Report{First: s.interval, Interval: s.interval, Config: s.down.Config(), Err: why}
+	if why == nil {
+		report.Result, report.Came, report.Err = lda.EstimateParts(r.up, s.down, s.all)
+	}
+	if report.Err == nil && report.Result.Extra > 0 && report.Config.DigestBits == 0 {
+		report.Err = fmt.Errorf("%w: %d of them", ErrCrossed, report.Result.Extra)
+	}
+	s.down.Reset()
+	r.report(report)
+}
+
+// skip reports the intervals before the next one whose Start never came.
+func (r *Receiver) skip(next uint64) {
+	if first := r.now.next; next > first {
+		r.due() // its parts are due before the End that was lost
+		r.now.next = next
+		r.report(Report{First: first, Interval: next - 1, Err: ErrStart})
+	}
+}
+
+// report adds the outcome of an interval of the session.
+func (r *Receiver) report(report Report) {
+	report.Session = r.now.session
+	switch {
+	case report.Err != nil && r.trouble != nil:
+		report.Err = fmt.Errorf("control: %w; last rejected: %w", report.Err, r.trouble)
+	case report.Err != nil:
 		report.Err = fmt.Errorf("control: %w", report.Err)
 	}
+	r.trouble = nil
 	r.reports = append(r.reports, report)
 }
