@@ -29,10 +29,10 @@
 //
 // # Flows, stores, fleets
 //
-// With [Config.Flows] and [Direction.PassedIn] each report has the delay of every flow, slowest first. [Direction.Keep]
-// keeps what passes in a store that you can ask months later. A [Pair] compares two points by the records that a
-// message bus carries ([Point.Records]). [Metrics] shows reports to Prometheus. [Point.FollowOver] follows over any
-// [Exchange] of bytes.
+// With [Config.Flows] and [Direction.PassedIn] each report has the delay of every flow, slowest first. To ask for a
+// flow's delay months later, record the same [Point.Flow] and [Direction.Packet] with package colate, too. A [Pair]
+// compares two points by the records that a message bus carries ([Point.Records]). [Metrics] shows reports to
+// Prometheus. [Point.FollowOver] follows over any [Exchange] of bytes.
 //
 // # When not to use it
 //

@@ -44,7 +44,6 @@ type Direction struct {
 	shards []*shard
 	next   atomic.Uint32 // counts logs, to spread them over the shards
 	pool   sync.Pool     // of *handle
-	kept   atomic.Pointer[keeper]
 	memory atomic.Pointer[memory]
 }
 
@@ -203,9 +202,6 @@ func (s *shard) newHandle() *handle {
 
 // add adds each entry to the cut that it passed in. The caller holds the lock.
 func (s *shard) add(entries []entry) {
-	if k := s.of.kept.Load(); k != nil {
-		k.add(entries)
-	}
 	if m := s.of.memory.Load(); m != nil {
 		m.add(entries)
 	}

@@ -4,13 +4,9 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -146,84 +142,6 @@ func TestFlowWithLatePackets(t *testing.T) {
 	got = known[0]
 	if want := (60*5e6 + 2.7e9) / 61; math.Abs(got.Mean-want) > 0.03*want || !got.MeanInterval95.Contains(want) {
 		t.Errorf("mean %.4g in %v, want %.4g", got.Mean, got.MeanInterval95, want)
-	}
-}
-
-// keptEpochs returns what is kept of a direction that is used in some way, how many
-// packets in each epoch of a second, and what was told.
-func keptEpochs(t *testing.T, use func(k *keeper)) (kept []uint64, told string) {
-	t.Helper()
-	store, err := colate.OpenStore(t.TempDir(), colate.StoreOptions{})
-	must0(t, err)
-	defer store.Close()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLink(t, Config{Key: testKey}, 0)
-		c := colate.DefaultConfig
-		c.Counters, c.Period = 5000, 1e9
-		if err := l.a.Load().Keep(store, c, func(err error) { told += err.Error() }); err != nil {
-			t.Fatal(err)
-		}
-		k := l.a.Load().kept.Load()
-		k.cut(100e9)
-		use(k)
-		l.close()
-	})
-	for r, err := range store.Epochs(100e9, 110e9) {
-		must0(t, err)
-		if start, _, _ := r.Span(); start != int64(100+len(kept))*1e9 {
-			t.Errorf("epoch %d begins at %d", len(kept), start)
-		}
-		kept = append(kept, r.Packets())
-	}
-	return kept, told
-}
-
-// packetsOf returns so many packets of an epoch.
-func packetsOf(epoch int64, n int) (entries []entry) {
-	for i := range n {
-		entries = append(entries, entry{packet: hashing.Packet(hashing.Word(1, uint64(i))), flow: 7, time: epoch*1e9 + int64(i)})
-	}
-	return entries
-}
-
-// Packets are kept in the epochs of their own times, however late a log is emptied
-// or a cut comes; those that come after their epoch was cut are left out, and
-// told.
-func TestKeepCutsByTime(t *testing.T) {
-	kept, told := keptEpochs(t, func(k *keeper) {
-		k.add(packetsOf(100, 10))
-		k.add(packetsOf(101, 3)) // one log is emptied sooner than another
-		k.add(packetsOf(100, 5))
-		k.cut(101e9 + 5e6)
-		synctest.Wait() // until it is written
-		k.add(packetsOf(101, 20))
-		k.add(packetsOf(100, 4)) // their epoch is over
-		k.add(packetsOf(102, 2))
-		k.cut(102e9 + 5e6)
-		synctest.Wait()
-		k.add(packetsOf(103, 1)) // it is cut when the point is closed
-	})
-	if !slices.Equal(kept, []uint64{15, 23, 2, 1}) || strings.Count(told, "packets") != 1 || !strings.Contains(told, " 4 packets") {
-		t.Errorf("epochs of %d packets, want 15, 23, 2 and 1, told %q, want 4 packets that came late", kept, told)
-	}
-}
-
-// A store that is blocked mixes no epochs: what passes beyond the next one is
-// left out, and told.
-func TestBlockedStoreMixesNoEpochs(t *testing.T) {
-	kept, told := keptEpochs(t, func(k *keeper) {
-		spare := k.spare
-		k.spare = nil // as if it were being written
-		for epoch := range int64(5) {
-			k.add(packetsOf(100+epoch, 10))
-			k.cut((101 + epoch) * 1e9)
-		}
-		k.spare = spare
-		k.cut(105e9)
-		synctest.Wait()
-	})
-	if !slices.Equal(kept, []uint64{10, 10}) || strings.Count(told, "packets") != 1 || !strings.Contains(told, " 30 packets") {
-		t.Errorf("epochs of %d packets, want 10 each, told %q, want 30 packets", kept, told)
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hoplag/hoplag/colate"
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -85,13 +83,8 @@ func (p *Point) Close() error {
 	p.mu.Lock()
 	p.timer.Stop()
 	p.mu.Unlock()
-	p.cut() // the keeper sees what is in the logs
+	p.cut()
 	close(p.ended)
-	for _, d := range p.directions() {
-		if k := d.kept.Swap(nil); k != nil {
-			k.close()
-		}
-	}
 	return nil
 }
 
@@ -202,9 +195,6 @@ func (p *Point) cut() {
 		} else {
 			total[i], late[i] = d.rotate(ended)
 		}
-		if k := d.kept.Load(); k != nil {
-			k.cut(now)
-		}
 	}
 	if p.grace = max(p.grace*998/1000, p.config.grace()); late != [2]uint32{} { // some packets came too late
 		p.grace = min(2*p.grace, mostGrace*p.config.Cut)
@@ -234,107 +224,6 @@ func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 		close(p.waiting)
 		p.waiting = nil
 	}
-}
-
-// Keep keeps what passes this way in a store, flow by flow, so that you can
-// ask for the delays of any flow months later; see package colate. Each epoch
-// of the Config, whose Identity the point's Key sets, goes there when it ends,
-// until the point is closed. What the store refuses is lost, and so is what passes
-// while it is blocked for longer than an epoch; Keep then calls failed, if it is not
-// nil, from another goroutine. Call it before anything passes, and once per
-// direction. The error wraps [estimate.ErrConfig].
-func (d *Direction) Keep(store *colate.Store, c colate.Config, failed func(error)) error {
-	if store == nil {
-		return estimate.Invalid("hoplag", "store", "nil", "one that is open")
-	}
-	c.Identity = hashing.Fingerprint(d.seed)
-	k := &keeper{store: store, failed: failed, period: c.Period}
-	for _, r := range []**colate.Recorder{&k.epochs[0], &k.epochs[1], &k.spare} {
-		var err error
-		if *r, err = colate.New(c); err != nil {
-			return fmt.Errorf("hoplag: %w", err)
-		}
-	}
-	k.number = floorDiv(d.clock.now(), k.period)
-	if !d.kept.CompareAndSwap(nil, k) {
-		return fmt.Errorf("hoplag: %w: the direction has a store already", estimate.ErrConfig)
-	}
-	return nil
-}
-
-// A keeper records for a store.
-type keeper struct {
-	mu      sync.Mutex
-	store   *colate.Store
-	failed  func(error)
-	period  int64
-	number  int64               // of the present epoch
-	epochs  [2]*colate.Recorder // the present one, and what passes after its end and before the cut
-	spare   *colate.Recorder    // nil while it is written
-	writing sync.WaitGroup
-	left    int // packets of other epochs, since one was written
-}
-
-// add records the packets with a named flow, each in its own epoch: logs are
-// emptied in any order, and a cut comes some time after the end.
-func (k *keeper) add(entries []entry) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for i := range entries {
-		e := &entries[i]
-		switch n := uint64(floorDiv(e.time, k.period) - k.number); {
-		case e.flow == 0:
-		case n < 2:
-			k.epochs[n].Update(e.flow, e.packet, e.time)
-		default:
-			k.left++
-		}
-	}
-}
-
-// cut ends the epoch, if it is over, and starts writing it. If the store is slow, it is
-// cut later.
-func (k *keeper) cut(now int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	number, done := floorDiv(now, k.period), k.epochs[0]
-	if number == k.number || done.Packets() > 0 && k.spare == nil {
-		return
-	}
-	k.epochs = [2]*colate.Recorder{k.epochs[1], done}
-	if k.number++; k.epochs[0].Packets() == 0 {
-		k.number = number
-	}
-	if done.Packets() == 0 {
-		return
-	}
-	left := k.left
-	k.epochs[1], k.spare, k.left = k.spare, nil, 0
-	k.writing.Go(func() {
-		k.write(done, left)
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.spare = done
-	})
-}
-
-// write writes an epoch, and tells how many packets are not kept.
-func (k *keeper) write(r *colate.Recorder, left int) {
-	err := k.store.Append(r)
-	if r.Reset(); left > 0 {
-		err = errors.Join(err, fmt.Errorf("%w: %d packets came after their epoch, or while the store was blocked", estimate.ErrNoSamples, left))
-	}
-	if err != nil && k.failed != nil {
-		k.failed(fmt.Errorf("hoplag: %w", err))
-	}
-}
-
-func (k *keeper) close() {
-	k.writing.Wait()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.write(k.epochs[0], 0)
-	k.write(k.epochs[1], k.left)
 }
 
 // A timeline tells the time in nanoseconds since 1970. Of the system's clocks it

@@ -32,8 +32,7 @@ const module = "github.com/hoplag/hoplag"
 // allowed lists, for every library package, which packages of ours its code
 // may import. A package that is not listed is not a library package.
 var allowed = map[string][]string{
-	".": {"hashing", "estimate", "estimate/areas", "estimate/clock", "lda", "lda/lost", "lds", "colate", "internal/wire",
-		"internal/session"},
+	".":                {"hashing", "estimate", "estimate/areas", "estimate/clock", "lda", "lda/lost", "internal/wire"},
 	"hashing":          {},
 	"hashing/families": {"hashing"},
 	"estimate":         {},
