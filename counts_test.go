@@ -119,6 +119,19 @@ func TestFirstReports(t *testing.T) {
 	}
 }
 
+// A first report without losses says so, but not where losses could hide behind what was on its way.
+func TestFirstLossIsKnown(t *testing.T) {
+	for delay, known := range map[time.Duration]bool{5 * time.Millisecond: true, 2 * time.Second: false} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			l.send(time.Millisecond, func(int) time.Duration { return delay }, nil)
+			time.Sleep(5 * time.Second)
+			if d := l.reports(1)[0].Forth; d.Received < 900 || d.Lost > 0 || d.LossUnknown == known {
+				t.Errorf("delays of %v: %v", delay, d)
+			}
+		})
+	}
+}
+
 // Traffic that pauses for so long that points cut seldom, each by its clock, loses nothing, and neither
 // point is silent. The sender's cuts end sooner than the receiver's: by more than packets take, so that
 // receptions wait, or by less. Or they end later. The deviation is sharp, once it is known which.

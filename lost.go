@@ -316,7 +316,7 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	came := float64(seen + more)
 	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
 	if fresh {
-		if w.toldBegun(r) {
+		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
 			d.Lost = r.Lost
 		}
 		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came)
@@ -334,8 +334,10 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 // toldBegun reports whether the losses of a report are known in which a session begins: none seems lost that came before
 // the receiver's cuts began, or was counted late, and hardly a packet on its way then came to a cell that lost one.
 func (w *way) toldBegun(r *lda.Result) bool {
-	cells := float64(w.config.Cells.Banks[0].Rows)
-	return (w.config.ClocksAgree || w.fastest.known && w.fastest.key >= 0) && len(w.tardy) == 0 && float64(r.Extra)*float64(r.Lost) < cells
+	if !w.config.ClocksAgree && !(w.fastest.known && w.fastest.key >= 0) || len(w.tardy) > 0 {
+		return false
+	}
+	return float64(r.Extra)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
 // distribute fills in quantiles, the greatest delay and the histogram.

@@ -45,9 +45,9 @@ type Report struct {
 
 	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets still came that were on
 	// their way then: it was started, its clock was set, a record of it is missing, or it was unreachable for longer than
-	// its Config.History. Extra is unknown, and 0, and so is Lost where what was on its way may hide losses. Packets on
-	// their way when it began are in Received, but not in the mean; its intervals hold them if they took no longer than
-	// packets do since, and where they are seen to have been slower, or more, there is no mean.
+	// its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets on their way when it began are in
+	// Received, but not in the mean; its intervals hold them if they took no longer than packets do since, and where
+	// they are seen to have been slower, or more, there is no mean.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the first
@@ -69,6 +69,9 @@ type Delay struct {
 	// then Sent and Received are what passed the points. Outstanding passed the first point and are neither yet; a
 	// later report has them.
 	Sent, Received, Lost, Extra, Outstanding uint64
+
+	// LossUnknown says that Lost is 0 because the report Begins, and what was on its way then may hide losses.
+	LossUnknown bool `json:",omitempty"`
 
 	// Missing are messages that were lost, by name and time, as far as the point that sent them remembers
 	// (Config.Remember), at most 4,096, and Unnamed is how many more were lost. One name in a million is false. A
@@ -168,13 +171,13 @@ type Clock struct {
 //
 //	a → b  5.021 ms (5.018 ms to 5.024 ms), p99 9.714 ms, sent 1000, lost 10 (1.00 %)
 //
-// The mean is followed by the interval that holds it in 95 of 100 reports. A report
-// that Begins may say "received 990, loss not known yet" in place of the loss.
+// The mean is followed by the interval that holds it in 95 of 100 reports. Where the loss is unknown
+// ([Delay.LossUnknown]), it says "received 990, loss not known yet".
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s → %s  %s", name(r.From), name(r.To), r.Forth.text(r.Begins))
+	fmt.Fprintf(&b, "%s → %s  %s", name(r.From), name(r.To), r.Forth)
 	if r.Back.measured() && !errors.Is(r.Back.Err, ErrIdle) {
-		fmt.Fprintf(&b, "; back %s", r.Back.text(r.Begins))
+		fmt.Fprintf(&b, "; back %s", r.Back)
 	}
 	if i := r.RoundTrip.MeanInterval95; r.RoundTrip.Known {
 		fmt.Fprintf(&b, "; round trip %s (%s to %s)", Format(r.RoundTrip.Mean), Format(i.Low), Format(i.High))
@@ -190,14 +193,11 @@ func (r Report) String() string {
 
 func name(s string) string { return cmp.Or(s, "?") }
 
-// String formats the delay in one line, with the mean and its 95 % interval.
-func (d Delay) String() string { return d.text(false) }
-
 // measured reports whether anything is known: a zero Delay is of nothing.
 func (d *Delay) measured() bool { return d.Err != nil || d.Sent+d.Received > 0 }
 
-// text formats the delay. Where a point began anew it may not be known what was lost.
-func (d *Delay) text(begins bool) string {
+// String formats the delay in one line, with the mean and its 95 % interval.
+func (d Delay) String() string {
 	var b strings.Builder
 	switch i := d.MeanInterval95; {
 	case !d.measured():
@@ -212,7 +212,7 @@ func (d *Delay) text(begins bool) string {
 	if q, ok := d.Quantile(0.99); ok && d.Err == nil {
 		fmt.Fprintf(&b, ", p99 %s", Format(float64(q)))
 	}
-	if begins && d.Received > 0 && d.Lost == 0 {
+	if d.LossUnknown && d.Received > 0 {
 		fmt.Fprintf(&b, ", received %d, loss not known yet", d.Received)
 	} else if d.Sent+d.Received > 0 {
 		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*d.Loss())

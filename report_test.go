@@ -114,8 +114,11 @@ func TestReportString(t *testing.T) {
 	}
 	r = Report{From: "a", To: "b", Begins: true, Clock: Clock{Agree: true}, Back: Delay{Err: ErrIdle}, Forth: Delay{
 		Delay: estimate.Delay{Mean: 5e6}, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}
-	if got, want := r.String(), "a → b  5.000 ms (4.000 ms to 6.000 ms), received 90, loss not known yet"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	for unknown, want := range map[bool]string{true: "received 90, loss not known yet", false: "sent 90, lost 0 (0.00 %)"} {
+		r.Forth.LossUnknown = unknown
+		if got, want := r.String(), "a → b  5.000 ms (4.000 ms to 6.000 ms), "+want; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 	r = sampleReport()
 	if d, ok := r.Forth.Quantile(0.99); d != 91200*time.Microsecond || !ok {

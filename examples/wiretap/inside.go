@@ -219,7 +219,7 @@ func (m *inside) row() *row {
 	of.Sent, of.Received = d.Sent, d.Received
 	m.sum = m.sum.plus(of.seen, 1)
 	if of.begins {
-		d.Lost, d.Extra = 0, 0
+		d.Lost, d.Extra, d.LossUnknown = 0, 0, true
 	}
 	m.all.Reset()
 	r := &row{seen: of.seen, Report: hoplag.Report{
