@@ -27,7 +27,7 @@
 // of s sets has its digest of w bits by chance: s/2^w. Where no set has the digest the
 // trail is given up, and a cut for which that chance is more than [MostChance] is passed
 // over: digests of 32 bits allow 4,294 sets at a cut, those of 20 bits one. Nor is a
-// packet named if the memory lacks one that the cell counted, if several sets remain, or
+// packet named if the memory lacks one that the cell counted, if several sets fit, or
 // if the budget is used up. One of several packets of one hash is named Repeated.
 package lost
 

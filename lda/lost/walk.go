@@ -9,15 +9,16 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A walker follows one trail: the sets of candidates that may be outstanding,
-// and those that have been sent since the last cut that was not passed over.
+// A walker follows one trail: the set of candidates that are outstanding, and
+// those that have been sent since the last cut that was not passed over.
 type walker struct {
 	all     []candidate // by time
 	mask    uint32
 	most    float64 // sets of a cut
-	kept    [][]int
-	fit     [][]int
+	kept    []int
 	sent    []int
+	fit     []int // a set that fits a cut
+	fits    int   // how many do that differ by more than which of several copies
 	among   []int
 	digests []uint32 // of those
 	chosen  []int
@@ -25,14 +26,11 @@ type walker struct {
 	budget  int
 }
 
-// mostKept is how many sets may fit a cut. If more do, it is passed over.
-const mostKept = 8
-
 // begin begins with the candidates of a trail of a cell.
 func (w *walker) begin(all []candidate, c lda.Config, cell int) {
 	slices.SortFunc(all, func(x, y candidate) int { return cmp.Compare(x.sent, y.sent) })
 	w.all, w.mask, w.sent = all, 1<<c.DigestBits-1, w.sent[:0]
-	w.kept, w.ages = append(w.kept[:0], nil), append(w.ages[:0], make([]uint8, len(all))...)
+	w.kept, w.ages = w.kept[:0], append(w.ages[:0], make([]uint8, len(all))...)
 	varying := c.DigestBits
 	for _, b := range c.Banks {
 		if cell -= b.Rows; cell < 0 {
@@ -59,78 +57,66 @@ func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int) {
 			known, possible = w.step(left, s.Digest)
 		}
 	}
-	cost := len(w.kept[0]) * len(w.all) / 8
+	cost := len(w.kept) * len(w.all) / 8
 	if !known || cost > w.budget {
 		return left
 	}
 	w.budget -= cost
-	for k, i := range w.kept[0] {
-		common, repeated := w.common(k)
-		if !common {
-			continue
-		}
+	for _, i := range w.kept {
 		left--
 		if c := &w.all[i]; !t.Open || c.sent < t.Until { // or it is on its way
 			after := func(s areas.TrailStep, t int64) int { return cmp.Compare(s.End, t) }
 			step, _ := slices.BinarySearchFunc(t.Steps, c.sent+1, after)
-			*names = append(*names, Name{trail, step, c.id, c.packet, c.sent, repeated})
+			*names = append(*names, Name{trail, step, c.id, c.packet, c.sent, w.repeated(i)})
 		}
 	}
 	return left
 }
 
-// step finds the sets of n candidates with a digest, and reports whether they are
-// known and whether there may be one. A cut with too many is passed over. First
-// it looks for sets with all that have been outstanding for some cuts: most of
-// these are lost.
+// step finds the set of n candidates with a digest, and reports whether it is
+// known and whether there may be one. A cut with several, or too many to try, is
+// passed over. First it looks for sets with all that have been outstanding for
+// some cuts: most of these are lost.
 func (w *walker) step(n int, digest uint32) (known, possible bool) {
-	possible = true
 	for _, age := range []uint8{oldAge, math.MaxUint8} {
-		tried := 0.0
-		for _, kept := range w.kept {
-			w.split(kept, age)
-			tried += sets(len(w.among), n-len(w.chosen))
-		}
+		w.fits = 0
+		rest := digest - w.split(age)
+		tried := sets(len(w.among), n-len(w.chosen))
 		cost := tried * float64(max(1, n-len(w.chosen))) // about
-		if w.budget -= 4 * len(w.kept); tried > w.most || cost > float64(w.budget) {
+		if w.budget -= 4; tried > w.most || cost > float64(w.budget) {
+			possible = true
 			continue
 		}
 		w.budget -= int(cost)
-		w.fit = w.fit[:0]
-		for _, kept := range w.kept {
-			rest := digest
-			for _, i := range w.split(kept, age) {
-				rest -= w.all[i].digest
-			}
-			if n >= len(w.chosen) {
-				w.choose(0, n-len(w.chosen), rest)
-			}
+		if n >= len(w.chosen) {
+			w.choose(0, n-len(w.chosen), rest)
 		}
-		if len(w.fit) > mostKept {
-			return false, true
-		}
-		if len(w.fit) > 0 {
-			w.kept, w.fit, w.sent = w.fit, w.kept, w.sent[:0]
-			for _, i := range w.kept[0] {
-				w.ages[i] = min(w.ages[i]+1, math.MaxUint8-1)
-			}
-			return true, true
+		if w.fits > 0 {
+			break
 		}
 		possible = age == oldAge
 	}
-	return false, possible
+	if w.fits != 1 {
+		return false, possible || w.fits > 1
+	}
+	w.kept, w.fit, w.sent = w.fit, w.kept, w.sent[:0]
+	for _, i := range w.kept {
+		w.ages[i] = min(w.ages[i]+1, math.MaxUint8-1)
+	}
+	return true, true
 }
 
 // oldAge is for how many cuts a candidate has been outstanding that may be lost.
 const oldAge = 2
 
-// split chooses of a set those of an age, and puts the others among those to be
-// chosen.
-func (w *walker) split(kept []int, age uint8) (chosen []int) {
+// split chooses of those kept the ones of an age, and puts the others among those
+// to be chosen. It returns the digest of the former.
+func (w *walker) split(age uint8) (digest uint32) {
 	w.among, w.chosen, w.digests = w.among[:0], w.chosen[:0], w.digests[:0]
-	for _, i := range kept {
+	for _, i := range w.kept {
 		if w.ages[i] >= age {
 			w.chosen = append(w.chosen, i)
+			digest += w.all[i].digest
 		} else {
 			w.among = append(w.among, i)
 		}
@@ -139,7 +125,7 @@ func (w *walker) split(kept []int, age uint8) (chosen []int) {
 	for _, i := range w.among {
 		w.digests = append(w.digests, w.all[i].digest)
 	}
-	return w.chosen
+	return digest
 }
 
 // sets returns how many sets of n there are among m.
@@ -155,11 +141,15 @@ func sets(m, n int) float64 {
 }
 
 // choose finds the sets of n more candidates with a digest, from number first
-// on.
+// on. Of several copies of a packet it takes the first ones.
 func (w *walker) choose(first, n int, digest uint32) {
 	if n == 0 {
-		if digest&w.mask == 0 && len(w.fit) <= mostKept {
-			w.fit = append(w.fit, slices.Clone(w.chosen))
+		switch {
+		case digest&w.mask != 0:
+		case w.fits == 0:
+			w.fit, w.fits = append(w.fit[:0], w.chosen...), 1
+		case slices.ContainsFunc(w.fit, func(i int) bool { return w.copies(w.fit, i) != w.copies(w.chosen, i) }):
+			w.fits++
 		}
 		return
 	}
@@ -174,27 +164,23 @@ func (w *walker) choose(first, n int, digest uint32) {
 	}
 }
 
-// common reports whether number k of the first set is outstanding whichever set
-// is right, and whether candidates of the same hash are not. Of several of one
-// hash, the first ones stand for those that are outstanding.
-func (w *walker) common(k int) (common, repeated bool) {
-	packet := w.all[w.kept[0][k]].packet
-	count := func(of []int) (n int) {
-		for _, i := range of {
-			if w.all[i].packet == packet {
-				n++
-			}
+// copies returns how many of some candidates have the hash of one.
+func (w *walker) copies(of []int, one int) (n int) {
+	for _, i := range of {
+		if w.all[i].packet == w.all[one].packet {
+			n++
 		}
-		return n
 	}
-	least, copies := len(w.all), 0
-	for _, kept := range w.kept {
-		least = min(least, count(kept))
-	}
+	return n
+}
+
+// repeated reports whether others of the hash of one that is kept are not.
+func (w *walker) repeated(one int) bool {
+	n := 0
 	for i := range w.all {
-		if w.all[i].packet == packet {
-			copies++
+		if w.all[i].packet == w.all[one].packet {
+			n++
 		}
 	}
-	return count(w.kept[0][:k]) < least, least < copies
+	return n > w.copies(w.kept, one)
 }
