@@ -29,10 +29,6 @@ type Demand struct {
 	Confidence float64 // 0.5 up to but not including 1
 	Variation  float64 // over 0
 
-	// GreatestDelay is the longest delay to expect, in nanoseconds, including the
-	// offset of the clocks. It decides how wide sums are. 0 stands for any delay.
-	GreatestDelay float64
-
 	Quantiles bool // add a thin bank that gives quantiles
 }
 
@@ -61,8 +57,8 @@ var splits = [][]int{{0}, {1, 1}, {1, 2, 2}, {2, 2, 2, 2}}
 
 // Plan chooses banks, rows and sampling that meet a demand in 95 of 100 intervals
 // with the fewest cells. Of the ways to use that many cells, it takes the one whose
-// mean is sharpest at its worst loss rate. The Config has identity 0 and digests of
-// 16 bits; set them as you like. MeanError is that of [Result.CentralLimitInterval];
+// mean is sharpest at its worst loss rate. The Config has identity 0, sums of 64 bits and
+// digests of 16; set them as you like. MeanError is that of [Result.CentralLimitInterval];
 // [Result.MeanInterval], which also allows for rare slow packets that were not seen, is
 // wider, several times where few packets are seen.
 //
@@ -104,7 +100,6 @@ func (d *Demand) forecast(rows int, split []int) (f Forecast, worst float64) {
 	if d.Quantiles && (n == MaxBanks || !d.addThin(c, n)) || c.Banks[n-1].Shift > maxShift-c.DigestBits {
 		return f, math.Inf(1)
 	}
-	c.SumBits = d.sumBits(c)
 	for _, loss := range losses {
 		e := d.atLeast(c, loss, keptBy)
 		f.Expect = append(f.Expect, e)
@@ -123,25 +118,6 @@ func (d *Demand) atLeast(c *Config, loss, z float64) Expectation {
 	return e
 }
 
-// sumBits returns the smallest number of whole bytes in which the sums of the
-// sparsest bank's cells do not wrap, and in which no sum of the fullest is nearly
-// half a wrap from what the mean makes expect: those are unwrapped with its help.
-// Half the greatest delay is the greatest deviation that there can be.
-func (d *Demand) sumBits(c *Config) uint8 {
-	if d.GreatestDelay == 0 {
-		return 64
-	}
-	least, most := math.Inf(1), 0.0
-	for j, b := range c.Banks[:c.banks()] {
-		n := c.rate(j) * d.Packets / float64(b.Rows)
-		n = max(1, n+3*math.Sqrt(n))
-		least, most = min(least, n), max(most, n)
-	}
-	const chance = 6 // deviations
-	needed := math.Log2(d.GreatestDelay) + max(math.Log2(least)+2, math.Log2(chance/2*math.Sqrt(most))+2)
-	return uint8(min(64, 8*math.Ceil(needed/8)))
-}
-
 func (d *Demand) validate() error {
 	for _, f := range []struct {
 		name string
@@ -155,7 +131,6 @@ func (d *Demand) validate() error {
 		{"MeanError", d.MeanError, d.MeanError > 0, "over 0"},
 		{"Confidence", d.Confidence, d.Confidence >= 0.5 && d.Confidence < 1, "0.5 up to but not including 1"},
 		{"Burst", d.Burst, d.Burst == 0 || d.Burst >= 1 && d.Burst <= d.Packets, "0, or 1 to Packets"},
-		{"GreatestDelay", d.GreatestDelay, d.GreatestDelay >= 0 && d.GreatestDelay < 1<<62, "0 up to but not including 2^62"},
 		{"Variation", d.Variation, d.Variation > 0 && d.Variation < math.Inf(1), "over 0"},
 	} {
 		if !f.ok {

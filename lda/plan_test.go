@@ -102,22 +102,6 @@ func TestPlanHolds(t *testing.T) {
 	}
 }
 
-// Sums are as wide as the greatest delay asks for, and no wider.
-func TestPlanAsksForTheGreatestDelay(t *testing.T) {
-	width := func(greatest float64) uint8 {
-		d := planDemand
-		d.GreatestDelay = greatest
-		p, err := Plan(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p.Config.SumBits
-	}
-	if a, b, c := width(1e6), width(1e10), width(0); !(a < b && b < c && c == 64 && a%8 == 0) {
-		t.Errorf("sums of %d, %d and %d bits", a, b, c)
-	}
-}
-
 func TestDemandSaysWhatIsWrong(t *testing.T) {
 	for want, change := range map[string]func(*Demand){
 		"Packets is 0":      func(d *Demand) { d.Packets = 0 },

@@ -87,20 +87,6 @@ func (n *Network) AddLink(from, to string, weight float64) error {
 	return nil
 }
 
-// RemoveLink removes a link, as when it failed, and reports whether there was
-// one.
-func (n *Network) RemoveLink(from, to Router) bool {
-	if !n.has(from) || !n.has(to) {
-		return false
-	}
-	at, found := n.find(from, to)
-	if found {
-		n.links[from] = slices.Delete(n.links[from], at, at+1)
-		n.into[to] = slices.DeleteFunc(n.into[to], func(l Link) bool { return l.From == from })
-	}
-	return found
-}
-
 // find returns where a link is, or would be, among those of its router.
 func (n *Network) find(from, to Router) (int, bool) {
 	return slices.BinarySearchFunc(n.links[from], to, func(l Link, to Router) int { return cmp.Compare(l.To, to) })

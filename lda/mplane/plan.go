@@ -111,9 +111,6 @@ func outside(hops []Router) SegmentID {
 // Network returns the network of the plan. Do not change it.
 func (p *Plan) Network() *Network { return p.network }
 
-// Upgraded reports whether a router is an m-router.
-func (p *Plan) Upgraded(r Router) bool { return p.upgraded[r] }
-
 // MSet returns the segments that a router's monitor probes, if it has one. Do
 // not change them: they belong to the plan.
 func (p *Plan) MSet(r Router) []Segment { return p.sets[r] }

@@ -256,10 +256,16 @@ func TestBadReports(t *testing.T) {
 func TestReplan(t *testing.T) {
 	w := newWorld(t, 1)
 	w.report(1)
-	n, f, c := w.plan.Network(), w.path[1], w.path[2]
-	old := outside([]Router{f, c})
-	n.RemoveLink(f, c)
-	n.RemoveLink(c, f)
+	old := outside([]Router{w.path[1], w.path[2]}) // F and C, between which there is no link any more
+	n := NewNetwork()
+	for r := range Router(w.plan.Network().Routers()) {
+		if _, err := n.AddRouter(w.plan.Network().Name(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, l := range []string{"AB2", "AF1", "BF2", "FE2", "CD1", "DE1"} {
+		both(t, n, l[:1], l[1:2], float64(l[2]-'0'))
+	}
 	after := toyPlan(t, n)
 	if err := w.station.Replan(after); err != nil {
 		t.Fatal(err)
