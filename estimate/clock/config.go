@@ -34,9 +34,6 @@ type Config struct {
 	// without a digest takes for one. 0 to MaxOutliers.
 	Outliers int
 
-	// MinStep is the smallest step, in nanoseconds, to tell from noise.
-	MinStep float64
-
 	// Resolution is the time between two ticks of the clocks, in nanoseconds: a
 	// stamp may be that much too early.
 	Resolution float64
@@ -59,7 +56,6 @@ var DefaultConfig = Config{
 	MaxDrift: 1e-3,
 	Wander:   1e-7,
 	Outliers: 1,
-	MinStep:  1000,
 
 	Resolution: 1,
 	Asymmetry:  10_000,
@@ -82,8 +78,6 @@ func (c *Config) Validate() error {
 		return bad("Wander", c.Wander, "0 to MaxDrift")
 	case c.Outliers < 0 || c.Outliers > MaxOutliers:
 		return bad("Outliers", c.Outliers, fmt.Sprintf("0 to %d", MaxOutliers))
-	case !(c.MinStep >= 0 && c.MinStep <= most):
-		return bad("MinStep", c.MinStep, "0 to 1e15 ns")
 	case !(c.Resolution >= 0 && c.Resolution <= most):
 		return bad("Resolution", c.Resolution, "0 to 1e15 ns")
 	case !(c.Asymmetry >= 0 && c.Asymmetry <= most):

@@ -2,6 +2,9 @@ package clock
 
 import "math"
 
+// minStep is the smallest step, in nanoseconds, to tell from noise.
+const minStep = 1000
+
 // markWrong marks the fresh marks that the window excludes, unless there are
 // more of them than outliers allow or they are most of their direction. In
 // that case the clock has stepped.
@@ -111,7 +114,7 @@ func (t *Tracker) doubtful() int64 {
 	for d := range t.fresh {
 		last := t.latest.from
 		for i, m := range t.fresh[d] {
-			if m.y >= e.least(d, m.t)-t.config.MinStep {
+			if m.y >= e.least(d, m.t)-minStep {
 				last = m.t
 				continue
 			}
@@ -132,7 +135,7 @@ func (t *Tracker) doubtful() int64 {
 // counts as a step: that costs precision for a while, while the other mistake
 // costs the truth.
 func (t *Tracker) broken(agree bool, floor float64, violations int, cut int64) bool {
-	if agree && (t.spare.margin >= floor-t.config.MinStep || violations == 0) {
+	if agree && (t.spare.margin >= floor-minStep || violations == 0) {
 		return false
 	}
 	// The fresh marks by themselves, from when the step was noticed.
@@ -142,8 +145,8 @@ func (t *Tracker) broken(agree bool, floor float64, violations int, cut int64) b
 		t.alone.add(d, t.scratchMarks)
 	}
 	t.alone.solve(t.config.Outliers)
-	shorter := t.alone.both() && t.alone.margin < floor-t.config.MinStep
-	together := t.spare.margin >= t.alone.margin-2*t.alone.excess-t.config.MinStep
+	shorter := t.alone.both() && t.alone.margin < floor-minStep
+	together := t.spare.margin >= t.alone.margin-2*t.alone.excess-minStep
 	return !agree || !shorter || !together
 }
 
@@ -179,7 +182,7 @@ func (t *Tracker) violations() (count int, cut int64) {
 	for d := range t.fresh {
 		for _, m := range t.fresh[d] {
 			depth := e.least(d, m.t) - m.y
-			if depth <= t.config.MinStep {
+			if depth <= minStep {
 				continue
 			}
 			count++
@@ -198,7 +201,7 @@ func (t *Tracker) violations() (count int, cut int64) {
 	// A packet on its way does no harm if it was too late to be mistaken: only
 	// delays shorter than the step do or, if the step is longer than the round
 	// trip, those that do not contradict what follows.
-	underWay := 2 * min(deepest+t.now.margin, 4*t.now.margin+t.config.MinStep)
+	underWay := 2 * min(deepest+t.now.margin, 4*t.now.margin+minStep)
 	return count, times[outliers] + int64(underWay)
 }
 

@@ -92,7 +92,6 @@ func TestConfigValidate(t *testing.T) {
 		"MaxDrift":   func(c *Config) { c.MaxDrift = math.NaN() },
 		"Wander":     func(c *Config) { c.Wander = 0.1 },
 		"Outliers":   func(c *Config) { c.Outliers = -1 },
-		"MinStep":    func(c *Config) { c.MinStep = math.Inf(1) },
 		"Resolution": func(c *Config) { c.Resolution = -1 },
 		"Asymmetry":  func(c *Config) { c.Asymmetry = math.NaN() },
 		"SumBits":    func(c *Config) { c.SumBits = 65 },
