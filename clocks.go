@@ -187,7 +187,7 @@ func shifted(r clock.Reading, added int64) clock.Reading {
 
 // know takes over a reading. Infinite asymmetry leaves what is certain.
 func (k *Clock) know(r clock.Reading, asymmetry float64) {
-	k.Known, k.Drift, k.CertainDrift, k.RoundTrip, k.Certain = true, r.Drift, r.CertainDrift, r.RoundTrip, r.Certain
+	k.Known, k.Drift, k.RoundTrip, k.Certain = true, r.Drift, r.RoundTrip, r.Certain
 	k.Likely = estimate.Interval{Low: r.Likely.Low - asymmetry/2, High: r.Likely.High + asymmetry/2, Confidence: r.Likely.Confidence}
 	k.narrow(r.Certain)
 }

@@ -250,9 +250,11 @@ func (c *comparison) release() Report {
 	for _, w := range c.ways {
 		w.samples = estimate.Empirical{}
 	}
-	if ends := &c.meeting.ends; ends[first].used != nil && ends[second].used != nil {
-		apart, _ := c.meeting.apart()
-		r.Clock.Apart = time.Duration(apart)
+	if ends := &c.meeting.ends; r.Clock.Why != "" && ends[first].used != nil && ends[second].used != nil {
+		ns, _ := c.meeting.apart()
+		if apart := time.Duration(ns); apart.Abs() > 100*time.Millisecond {
+			r.Clock.Why += fmt.Sprintf("; about %v apart", apart.Round(10*time.Millisecond))
+		}
 	}
 	return r
 }

@@ -232,7 +232,6 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
 	d.Missing, d.Traces = slices.DeleteFunc(append(before, found.Missing...), w.namedBefore), found.Traces
 	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
-	d.Unnamed = d.Lost - min(d.Lost, uint64(len(d.Missing)))
 	return d
 }
 

@@ -359,7 +359,7 @@ func (m *meeting) letGo(silent *source) bool {
 		}
 		e.since = e.heard
 	}
-	if !m.blocked || e.heard-e.since < shardPatience {
+	if e.heard-e.since < shardPatience {
 		return false
 	}
 	gone := func(s *source) bool { return s.part && s.through == silent.through && len(s.queue) == 0 }

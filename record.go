@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"maps"
 	"slices"
 	"sync"
@@ -50,18 +49,15 @@ var ErrForged = errors.New("not signed with this point's Key")
 type sealer struct {
 	config   Config
 	identity uint64
-	macs     *sync.Pool // of hash.Hash
+	key      []byte
 }
 
 func newSealer(c Config) sealer {
-	key := c.derive("records")
-	return sealer{c, c.identity(), &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+	return sealer{c, c.identity(), c.derive("records")}
 }
 
 func (s *sealer) tag(message []byte) []byte {
-	mac := s.macs.Get().(hash.Hash)
-	defer s.macs.Put(mac)
-	mac.Reset()
+	mac := hmac.New(sha256.New, s.key)
 	mac.Write(message)
 	return mac.Sum(nil)[:tagSize]
 }
@@ -182,8 +178,8 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 // farthest bounds the numbers of cuts: with the shortest, three centuries from 1970.
 const farthest = 1 << 43
 
-// A history is the latest cuts of a point. Cuts in a row in which nothing passed are one. It keeps what any of its
-// readers has not read, and some more for readers that are about to begin.
+// A history is the latest cuts of a point. It keeps what any of its readers has not read, and some more for readers
+// that are about to begin.
 type history struct {
 	limit, size int // bytes
 	cuts        []stored
@@ -228,10 +224,6 @@ func (h *history) latest() stored {
 
 // add keeps a cut, and drops the oldest ones if there is no room.
 func (h *history) add(s stored, now int64) {
-	if last := h.latest(); s.data == nil && last.data == nil && last.session == s.session && last.through == s.after {
-		h.cuts[len(h.cuts)-1].through = s.through
-		return
-	}
 	h.cuts = append(h.cuts, s)
 	h.size += storedSize + len(s.data)
 	for h.size > h.limit && len(h.cuts) > 1 {
@@ -260,13 +252,7 @@ func (h *history) read(name uint64, at position, limit int, now int64) (found []
 			break
 		}
 	}
-	found = slices.Clone(h.cuts[from:to])
-	for i := range found {
-		if c := &found[i]; c.session == at.session && c.data == nil {
-			c.after = max(c.after, at.through) // idle cuts are one, of which it may have some
-		}
-	}
-	more = to < len(h.cuts)
+	found, more = slices.Clone(h.cuts[from:to]), to < len(h.cuts)
 	if h.readers == nil {
 		h.readers = map[uint64]reader{}
 	}

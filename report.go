@@ -74,11 +74,10 @@ type Delay struct {
 	LossUnknown bool `json:",omitempty"`
 
 	// Missing are messages that were lost, by name and time, as far as the point that sent them remembers
-	// (Config.Remember), at most 4,096, and Unnamed is how many more were lost. One name in a million is false. A
+	// (Config.Remember), at most 4,096 of the Lost ones. One name in a million is false. A
 	// message that takes half as long again as any lately counts as lost, and is Extra if it comes after all. Reports
 	// that lose some wait for a session's first 45 cuts, and until anything comes again, three intervals at most.
 	Missing []Missing `json:",omitempty"`
-	Unnamed uint64    `json:",omitempty"`
 
 	// Traces tell, without any memory, whether a message that you know was lost: see
 	// [Direction.Lost]. There is one for each that the counters can tell apart.
@@ -150,7 +149,8 @@ func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 type Clock struct {
 	// Known says that delays are corrected by Offset and Drift: packets were measured
 	// both ways, or the second point follows the first, and their exchanges bound the
-	// offset. Agree is Config.ClocksAgree. If neither is true, Why says why not.
+	// offset. Agree is Config.ClocksAgree. If neither is true, Why says why not, and roughly how far apart the clocks are
+	// if that is much: as far as the time tells that the transport between the points takes.
 	Known, Agree bool
 	Why          string `json:",omitempty"`
 
@@ -159,12 +159,6 @@ type Clock struct {
 	Certain   estimate.Interval // interval of the offset, whatever the delays were
 	Likely    estimate.Interval // interval of the offset if the least delays differ by no more than Config.Asymmetry
 	RoundTrip float64           // nanoseconds: the shortest seen
-
-	CertainDrift estimate.Interval // interval of the drift, whatever the delays were
-
-	// Apart is how far the second point's clock is ahead, give or take the time that the
-	// transport between the points takes, or 0 until both were heard of.
-	Apart time.Duration
 }
 
 // String formats the report in one line:
@@ -231,11 +225,7 @@ func (c Clock) String() string {
 	case c.Known:
 		return fmt.Sprintf("offset %s ± %s, drift %.3g ppm", Format(c.Offset), Format((c.Likely.High-c.Likely.Low)/2), 1e6*c.Drift)
 	}
-	text := strings.TrimSuffix("not known: "+c.Why, ": ")
-	if c.Apart.Abs() > 100*time.Millisecond {
-		text += fmt.Sprintf("; about %v apart", c.Apart.Round(10*time.Millisecond))
-	}
-	return text
+	return strings.TrimSuffix("not known: "+c.Why, ": ")
 }
 
 // Format formats nanoseconds with four digits and a unit, as in "39.14 ms".

@@ -218,20 +218,6 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 	t.Logf("means are off by %s", Format(off))
 }
 
-// A reader that has part of an idle cut gets the rest of it, also behind cuts of another session.
-func TestHistoryReadsTheRest(t *testing.T) {
-	h := history{limit: 1 << 20}
-	for _, s := range []stored{
-		{session: 1, after: 3, through: 4, data: []byte{1}}, {session: 2, after: 4, through: 5}, {session: 2, after: 5, through: 9},
-	} {
-		h.add(s, 0)
-	}
-	found, more := h.read(1, position{2, 7}, 1<<20, 0)
-	if n := len(found); n != 2 || more || found[1].after != 7 || found[1].through != 9 || h.cuts[1].after != 4 {
-		t.Errorf("%+v, %t", found, more)
-	}
-}
-
 // A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports
 // say that they do not: nobody is silent.
 func TestClockSetByADay(t *testing.T) {

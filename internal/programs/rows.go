@@ -52,8 +52,8 @@ func Missing(d *hoplag.Delay) string {
 	if more := len(d.Missing) - most; more > 0 {
 		parts[most-1] += fmt.Sprintf(" and %d more", more)
 	}
-	if d.Unnamed > 0 {
-		parts = append(parts, fmt.Sprintf("%d not named", d.Unnamed))
+	if unnamed := int(d.Lost) - len(d.Missing); unnamed > 0 {
+		parts = append(parts, fmt.Sprintf("%d not named", unnamed))
 	}
 	return strings.Join(parts, ", ")
 }
