@@ -172,6 +172,7 @@ type flowTotal struct {
 	owed           float64             // by how much the former took longer in all than in the report
 	cells          [flowCells]flowTime // exact, in all, by cell; NaN where not all are
 	variance       float64             // of the time of lossy
+	lost           float64             // of the packets of lossy, as expected
 	began, ended   flowAges            // of packets on their way when the report began and when it ended, in exact spans
 	spans          estimate.Cells      // exact ones, from end to end
 }
@@ -247,8 +248,9 @@ func (w *flows) enter(id hashing.Flow) *flow {
 }
 
 // report tells the oldest report that ended: the flows of which packets came and whose mean
-// is known to within itself, slowest first, and how many more there were.
-func (w *flows) report() (known []FlowDelay, unknown int) {
+// is known to within itself, slowest first, and how many more there were. Scatter is the variance of delays by the
+// square of their mean, of all packets or of exponential ones if that is more.
+func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 	to := w.ends[0]
 	w.ends = append(w.ends[:0], w.ends[1:]...)
 	all, _ := w.areas.Transit(w.from, to, nil) // learns what was lost
@@ -256,7 +258,7 @@ func (w *flows) report() (known []FlowDelay, unknown int) {
 	w.areas.Spans(w.from, to, func(s areas.Span) { w.numbers[s.Cell/flowCells].told.add(&s, lost > 0) })
 	w.areas.Settle(to)
 	for id, f := range w.all {
-		d := f.told.delay(all.Greatest, w.length)
+		d := f.told.delay(all.Greatest, scatter, float64(to-w.from)*w.length)
 		d.Flow = id
 		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low <= 2*d.Mean && f.full <= w.from {
 			known = append(known, d)
@@ -307,12 +309,7 @@ func (t *flowTotal) add(s *areas.Span, losses bool) {
 	}
 	t.lossy.time += (a.Least+a.Most)/2 - (b.Least+b.Most)/2
 	t.variance += sq(a.Most-a.Least)/4 + sq(b.Most-b.Least)/4
-	if expected := s.Before + s.Within; s.Open && expected > 0 {
-		// The flow may lose more than others: all that is outstanding.
-		half := max(0, float64(s.Lost)-expected) * s.Aged / expected / 2
-		t.lossy.time -= half
-		t.variance += sq(half)
-	}
+	t.lost += s.Before + s.Within
 }
 
 func (x *flowTime) add(packets, time float64) {
@@ -329,17 +326,22 @@ func (a *flowAges) add(packets, least, most float64) {
 
 // delay says what is known of a flow. Packets of which nothing is known are taken to be like
 // others, and those of lossy spans like exact ones, as far as these tell more.
-func (t *flowTotal) delay(greatest, length float64) FlowDelay {
+func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
 	x, y, n := &t.exact, &t.lossy, float64(t.received)
 	mean := (x.time + t.owed + y.time) / (x.packets + y.packets)
 	if t.variance > sq(x.time) {
 		mean = (x.time + t.owed) / x.packets
 	}
-	// The variance of squares of exponential delays is 8 times their square: few spans tell little.
-	few := 8 / float64(max(1, t.spans.Cells()))
-	single := t.spans.Variance()*(1+math.Sqrt(few)) + sq(mean)*min(1, few)
-	like, doubt := t.like(single, mean*min(1, mean/length)*(1-x.packets/n))
+	// The variance of squares of exponential delays is 8 times their square, and greater of those that scatter more:
+	// few spans tell little.
+	few := min(1, 8*scatter/float64(max(1, t.spans.Cells())))
+	usual := t.spans.Variance()
+	single := usual*(1+math.Sqrt(few)) + few*scatter*sq(mean)
+	if t.spans.DegreesOfFreedom() == 0 {
+		usual = scatter * sq(mean)
+	}
+	like, doubt := t.like(single, min(t.lost/length*single, math.Sqrt(single)))
 	if t.variance > 0 && doubt < math.Inf(1) {
 		part := t.variance / (t.variance + sq(y.packets)*doubt + y.packets*single)
 		y.time += part * (y.packets*like - y.time)
@@ -349,8 +351,8 @@ func (t *flowTotal) delay(greatest, length float64) FlowDelay {
 	if x.packets == n {
 		low, high = time+t.began.least-t.ended.most, time+t.began.most-t.ended.least
 	}
-	began, before := t.age(&t.began, mean, greatest)
-	ended, after := t.age(&t.ended, mean, greatest)
+	began, before := t.began.age(mean, usual, single, greatest)
+	ended, after := t.ended.age(mean, usual, single, greatest)
 	time, variance := time+began-ended, t.variance+before+after
 	if rest > 0 {
 		time, variance = time+rest*like, variance+rest*single+sq(rest)*doubt
@@ -363,8 +365,8 @@ func (t *flowTotal) delay(greatest, length float64) FlowDelay {
 }
 
 // like returns the mean of exact spans, which others are like, and its variance: of cells all of
-// whose spans are exact, which are a sample, or of all. Of packets that cross cuts these have the
-// fast ones, which makes a bias.
+// whose spans are exact, which are a sample, or of all. A packet that takes longer is less often in one of
+// these, by the losses in that time, which makes a bias.
 func (t *flowTotal) like(single, bias float64) (mean, variance float64) {
 	var sample flowTime
 	for _, c := range t.cells {
@@ -383,18 +385,14 @@ func (t *flowTotal) like(single, bias float64) (mean, variance float64) {
 // age estimates the ages of packets on their way, and the variance of that. A packet is seen on
 // its way in proportion to its delay, and its age is uniform up to that: with moments m of delays
 // the mean is m₂/2m₁, and the mean square m₃/3m₁. The third is at most the second times the
-// greatest delay. Packets of one span may go together.
-func (t *flowTotal) age(a *flowAges, mean, greatest float64) (sum, variance float64) {
+// greatest delay. Packets of one span may go together. The variance of delays is usual, and may be most.
+func (a *flowAges) age(mean, usual, most, greatest float64) (sum, variance float64) {
 	if a.packets == 0 || mean <= 0 {
 		return (a.least + a.most) / 2, sq(a.most-a.least) / 4
 	}
-	second := t.spans.Variance() + sq(mean)
-	if t.spans.DegreesOfFreedom() == 0 { // as if they were exponential
-		second = 2 * sq(mean)
-	}
 	greatest = max(greatest, mean)
-	second = min(second, mean*greatest) // as no delay is greater
-	age := second / (2 * mean)
+	age := min(usual+sq(mean), mean*greatest) / (2 * mean) // as no delay is greater
+	second := min(most+sq(mean), mean*greatest)
 	return min(max(a.packets*age, a.least), a.most), a.squares * (second*greatest/(3*mean) - sq(age))
 }
 

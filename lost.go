@@ -221,7 +221,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
 	found, early := w.name(m, end)
 	d := w.delay(from, to, float64(end+w.told.added-w.told.lag-w.since), fresh)
 	if w.flows != nil {
-		d.Flows, d.UnknownFlows = w.flows.report()
+		d.Flows, d.UnknownFlows = w.flows.report(max(1, sq(d.StdDev/d.Mean)))
 	}
 	before := w.missing
 	w.missing = early.Missing
