@@ -379,7 +379,7 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 			found.Traces = append(found.Traces, w.config.trace(t.Cell, t.Steps[last].Digest))
 		}
 		if m.which != nil {
-			trails = append(trails, t.Clone())
+			trails = append(trails, t)
 		}
 	})
 	if len(trails) == 0 {

@@ -130,7 +130,7 @@ func (c *lostCase) run(run *experiment.Run, seconds int, name bool) *lostScore {
 // name names what was lost in a report, and takes it out.
 func (s *lostScore) name(config lda.Config, total *lda.Accumulator, sent [][]areaPassing, counts bool) {
 	var trails []areas.Trail
-	total.Trails(func(one areas.Trail) { trails = append(trails, one.Clone()) })
+	total.Trails(func(one areas.Trail) { trails = append(trails, one) })
 	f := experiment.Try(lost.NewFinder(config, trails))
 	for _, cut := range sent {
 		if len(cut) == 0 || !f.Wants(cut[0].t) && !f.Wants(cut[len(cut)-1].t) {

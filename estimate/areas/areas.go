@@ -4,6 +4,7 @@ package areas
 
 import (
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -42,8 +43,9 @@ type Areas struct {
 	taken []taken // in the cuts that are kept
 	named bool    // TakeOut has been used
 
-	index    []place      // of each cell
+	index    []uint32     // where each cell's state is, in cells, plus 1, or 0 if nothing passes it
 	cells    []areaCell   // those that packets pass
+	next     []uint32     // where the next event of each of these goes; otherwise 0
 	events   []areaEvent  // of each cell those in order of time
 	own      []areaEvent  // room for those that are kept from report to report,
 	lent     *[]areaEvent // and that of others meanwhile, if not nil
@@ -78,13 +80,10 @@ type Areas struct {
 // time that these took.
 type tallies struct{ sent, lost, received, alone, took float64 }
 
-// A place says where a cell's state is.
-type place struct{ at, events uint32 } // in cells, plus 1, or 0 if nothing passes it; how many are fresh, or where the next one goes
-
 // A freshEvent is what passed a cell in an interval, as it came.
 type freshEvent struct {
 	CellPair
-	cut, cell uint32
+	cut, cell uint32 // when it is placed, the cell is where its state is
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which nothing was on its way.
@@ -101,7 +100,9 @@ type areaCell struct {
 	alike      uint32 // the latest cut at which copies of a packet were seen to cross, or 0
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
+	calm       bool      // each event left it at the anchor's level
 	quiet      bool      // nothing was on its way at any cut that is kept, nor lost in between or before
+	whole      bool      // nothing was lost in between, nor is on its way at the latest cut
 	unsent     bool      // nothing was sent since the beginning, when packets were on their way
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
@@ -135,7 +136,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.index, a.unlike = make([]place, total), make([]moment, len(groups))
+	a.index, a.unlike = make([]uint32, total), make([]moment, len(groups))
 	a.Begin(0)
 	return a
 }
@@ -145,7 +146,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 func (a *Areas) Begin(start int64) {
 	clear(a.index)
 	a.taken = a.taken[:0]
-	a.cells, a.events, a.fresh, a.judged = a.cells[:0], a.events[:0], a.fresh[:0], 0
+	a.cells, a.next, a.events, a.fresh, a.judged = a.cells[:0], a.next[:0], a.events[:0], a.fresh[:0], 0
 	a.begun, a.told, a.proven, a.joined = start, 0, 0, [2]share{}
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
@@ -166,16 +167,17 @@ func (a *Areas) Before() float64 {
 
 // Repeats says that cell i holds many copies of one packet. One of them that is on its way at two cuts looks like one
 // that is lost, so for a while such a cell is settled only where it is as empty as before.
-func (a *Areas) Repeats(i int) { a.cell(i).alike = uint32(a.Cuts() + 1) }
+func (a *Areas) Repeats(i int) { a.cells[a.cell(i)].alike = uint32(a.Cuts() + 1) }
 
-// cell returns the state of cell i.
-func (a *Areas) cell(i int) *areaCell {
-	if a.index[i].at == 0 {
+// cell returns where the state of cell i is.
+func (a *Areas) cell(i int) uint32 {
+	if a.index[i] == 0 {
 		young := a.underWay && a.before == 0
-		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young})
-		a.index[i] = place{at: uint32(len(a.cells))}
+		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), calm: true, young: young, unsent: young})
+		a.next = append(a.next, 0)
+		a.index[i] = uint32(len(a.cells))
 	}
-	return &a.cells[a.index[i].at-1]
+	return a.index[i] - 1
 }
 
 // Cut takes what cell i holds at both points of the interval that ends now.
@@ -184,8 +186,6 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	if (pair.SentTally^pair.ReceivedTally)&a.mask == 0 && uint32(pair.SentTally) == 0 {
 		return // nothing passed
 	}
-	a.cell(i)
-	a.index[i].events++
 	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
 	a.fresh = append(a.fresh, freshEvent{pair, uint32(a.before + len(a.ends)), uint32(i)})
 }
@@ -249,10 +249,12 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 			continue
 		}
 		level := c.told
-		for k := c.states() - 1; k >= 0; k-- {
-			if s := a.state(c, k); s.is(settled) && s.from <= to-a.before {
-				level = s.level
-				break
+		if c.judged&settled != 0 {
+			level = c.oldest
+		}
+		for k := c.first; !(c.whole && level == c.anchor) && k < c.end && int(a.events[k].cut) <= to; k++ {
+			if e := &a.events[k]; judgement(e.note)&settled != 0 {
+				level = e.level
 			}
 		}
 		moved := outstanding(level) - outstanding(c.told)
@@ -290,8 +292,10 @@ func (a *Areas) Settle(to int) {
 
 // keep forgets what passed before cut oldest.
 func (a *Areas) keep(oldest int) {
-	const keptLate = 600 // intervals, for which a cell remembers what it lost
-	cells, events := a.cells[:0], a.own[:0]
+	cells, events, n := a.cells[:0], a.own[:0], len(a.cells)
+	if cap(cells) > n+n/4 {
+		cells = make([]areaCell, 0, n+n/8)
+	}
 	for _, c := range a.cells {
 		from := c.end
 		for from > c.first && int(a.events[from-1].cut) > a.before+oldest {
@@ -299,20 +303,21 @@ func (a *Areas) keep(oldest int) {
 		}
 		c.first, events = uint32(len(events)), append(events, a.events[from:c.end]...)
 		c.end = uint32(len(events))
-		late := c.losses && float64(a.ends[oldest]-c.moved) < keptLate*a.step // packets may still come
-		a.index[c.number].at = 0
+		c.calm = c.calm || !slices.ContainsFunc(events[c.first:], func(e areaEvent) bool { return e.level != c.anchor })
+		late := c.losses && float64(a.ends[oldest]-c.moved) < longestKept*a.step // packets may still come
+		a.index[c.number] = 0
 		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
 			cells = append(cells, c)
-			a.index[c.number].at = uint32(len(cells))
+			a.index[c.number] = uint32(len(cells))
 		}
 	}
-	if cap(events) > 4*len(events) { // reports that waited had more
+	if cap(events) > 2*len(events) { // reports that waited had more
 		events = append([]areaEvent(nil), events...)
 	}
 	if a.lent != nil {
 		spares.Put(a.lent)
 	}
-	a.cells, a.events, a.own, a.lent, a.judged = cells, events, events, nil, 0
+	a.cells, a.next, a.events, a.own, a.lent, a.judged = cells, a.next[:len(cells)], events, events, nil, 0
 	a.ends, a.net = append(a.ends[:0], a.ends[oldest:]...), append(a.net[:0], a.net[oldest:]...)
 	a.before += oldest
 }
@@ -326,6 +331,11 @@ func (a *Areas) place() {
 	if n == 0 {
 		return
 	}
+	for i := range a.fresh {
+		e := &a.fresh[i]
+		e.cell = a.cell(int(e.cell))
+		a.next[e.cell]++
+	}
 	room, all, end := spares.Get().(*[]areaEvent), len(a.events)+n, uint32(0)
 	if cap(*room) < all {
 		*room = make([]areaEvent, all+all/4)
@@ -335,12 +345,11 @@ func (a *Areas) place() {
 		c := &a.cells[j]
 		old := copy(to[end:], a.events[c.first:c.end])
 		c.first, c.end = end, end+uint32(old)
-		of := &a.index[c.number]
-		end, of.events = c.end+of.events, c.end
+		end, a.next[j] = c.end+a.next[j], c.end
 	}
 	for i := range a.fresh {
 		e := &a.fresh[i]
-		at := &a.index[e.cell].events
+		at := &a.next[e.cell]
 		to[*at] = areaEvent{
 			cut: e.cut, sent: uint32(e.SentTally), received: uint32(e.ReceivedTally), note: uint32(e.SentTally >> 32),
 			level: e.SentTally - e.ReceivedTally, sentSum: e.SentSum, delay: e.ReceivedSum - e.SentSum,
@@ -350,36 +359,36 @@ func (a *Areas) place() {
 	if a.lent != nil {
 		spares.Put(a.lent)
 	}
-	if a.events, a.lent, a.fresh = to, room, a.fresh[:0]; cap(a.fresh) > n+n/2 { // reports that waited had more
-		a.fresh = make([]freshEvent, 0, n+n/4)
+	if a.events, a.lent, a.fresh = to, room, a.fresh[:0]; cap(a.fresh) > n+n/4 { // reports that waited had more
+		a.fresh = make([]freshEvent, 0, n+n/8)
 	}
 	a.judged = 0
 }
 
 // arrive tells a cell what was placed.
-func (a *Areas) arrive(c *areaCell) {
-	of, tell := &a.index[c.number], a.mask>>(32+digestsTell-1) != 0
-	for ; c.end < of.events; c.end++ {
+func (a *Areas) arrive(i int) {
+	c, end, tell := &a.cells[i], a.next[i], a.mask>>(32+digestsTell-1) != 0
+	for ; c.end < end; c.end++ {
 		e, was := &a.events[c.end], c.level
 		on, sent := (was-c.anchor)&a.mask, uint64(e.note)<<32|uint64(e.sent)
 		if outstanding(on) > 0 && tell && alike(on, sent, a.mask) {
 			c.alike = e.cut
 		}
 		c.level = (was + e.level) & a.mask
-		e.level, e.note = c.level, 0
+		e.level, e.note, c.calm = c.level, 0, c.calm && c.level == c.anchor
 		if c.unsent = c.unsent && e.sent == 0; c.unsent && e.received > 0 && a.proven >= 0 {
 			a.proven = max(a.proven, float64(a.ends[int(e.cut)-a.before-1]-a.begun))
 		} else if c.young && outstanding(was) < 0 && c.level == 0 {
 			a.proven = -1
 		}
 	}
-	of.events = 0
+	a.next[i] = 0
 }
 
 // advance moves a cell's oldest cut to number keep, and the settled level up to which losses have been told to
 // cut number to.
 func (a *Areas) advance(c *areaCell, keep, to int) {
-	for j := range c.states() {
+	for j := range int(c.end-c.first) + 1 {
 		s := a.state(c, j)
 		if s.is(settled) && s.from <= to {
 			c.told = s.level

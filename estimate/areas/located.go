@@ -17,15 +17,14 @@ type intervalLosses struct {
 
 // locate finds when in a window packets were lost.
 func (a *Areas) locate(from, to int) {
-	a.located = resize(a.located, len(a.ends))
-	clear(a.located)
+	a.located = zeros(a.located, len(a.ends))
 	a.joined[1] = share{}
 	a.walk(from, func(_ *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		of := &a.located[cut]
 		of.sent += float64(e.sent)
 		a.joined[1].n += float64(e.received)
 		of.exact.add(float64(e.received), area)
-	}, true, func(x *span) {
+	}, func(x *span) {
 		if n := x.shown(); !x.open || n > 0 {
 			a.joined[1].add(x.before+float64(x.received), n)
 		}

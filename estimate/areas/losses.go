@@ -43,16 +43,12 @@ type cutLosses struct {
 func (l *losses) observe(a *Areas, from, to int) {
 	cuts := a.latest() + 1
 	l.areas, l.from, l.to, l.longest, l.late, l.latest = a, from, to, 0, 0, 0
-	l.sent, l.lost, l.groups = resize(l.sent, cuts), resize(l.lost, cuts), resize(l.groups, len(a.groups)-1)
-	clear(l.sent)
-	clear(l.lost)
+	l.sent, l.lost, l.groups = zeros(l.sent, cuts), zeros(l.lost, cuts), resize(l.groups, len(a.groups)-1)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.covered, of.cuts, of.lengths = 0, resize(of.cuts, cuts), resize(of.lengths, cuts)
-		clear(of.cuts)
-		clear(of.lengths)
+		of.covered, of.cuts, of.lengths = 0, zeros(of.cuts, cuts), zeros(of.lengths, cuts)
 	}
-	a.walk(0, l.calm, true, l.add)
+	a.walk(0, l.calm, l.add)
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
@@ -94,8 +90,7 @@ func (l *losses) disperse() {
 	l.doubt = math.Sqrt(burst / max(1, l.total))
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.hazards, of.near = resize(of.hazards, len(of.cuts)), resize(of.near, nearCuts*len(of.cuts))
-		clear(of.near)
+		of.hazards, of.near = resize(of.hazards, len(of.cuts)), zeros(of.near, nearCuts*len(of.cuts))
 		of.hazards[0] = 0
 		for k := 1; k < len(of.cuts); k++ {
 			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))

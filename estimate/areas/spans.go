@@ -45,7 +45,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: float64(e.received) * a.located[cut].took})
 		}
 	}
-	a.walk(from, calm, true, func(x *span) {
+	a.walk(from, calm, func(x *span) {
 		if x.from >= to {
 			return
 		}

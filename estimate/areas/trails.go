@@ -10,15 +10,9 @@ import (
 type Trail struct {
 	Cell  int
 	From  int64       // when it begins: nothing was outstanding then
-	Steps []TrailStep // the cuts of intervals in which something passed; valid during the visit
+	Steps []TrailStep // the cuts of intervals in which something passed
 	Until int64       // what was sent up to then, and is outstanding after the last step, is lost
 	Open  bool        // what was sent later may be on its way
-}
-
-// Clone returns a copy that stays valid.
-func (t Trail) Clone() Trail {
-	t.Steps = slices.Clone(t.Steps)
-	return t
 }
 
 // A TrailStep is a cut of a Trail.
@@ -43,8 +37,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	if a.losses.total == 0 {
 		return
 	}
-	var steps []TrailStep
-	a.walk(from-a.before, nil, false, func(x *span) {
+	a.walk(from-a.before, nil, func(x *span) {
 		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 || x.alike {
 			return
 		}
@@ -60,7 +53,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		})
 		out := a.taken[first:]
 		var gone uint64
-		steps = steps[:0]
+		var steps []TrailStep
 		for k, sent := range x.out {
 			cut := x.from + 1 + k
 			for ; len(out) > 0 && out[0].Cell == x.cell && out[0].Cut == cut+a.before; out = out[1:] {
@@ -109,10 +102,10 @@ func (a *Areas) TakeOut(lost []Lost) (n int) {
 
 // takeOut takes a packet out, and returns 1 if it was there.
 func (a *Areas) takeOut(x *Lost) int {
-	if a.index[x.Cell].at == 0 {
+	if a.index[x.Cell] == 0 {
 		return 0
 	}
-	c := a.cell(x.Cell)
+	c := &a.cells[a.cell(x.Cell)]
 	rest := a.events[c.first:c.end]
 	at, found := slices.BinarySearchFunc(rest, uint32(x.Cut), func(e areaEvent, cut uint32) int { return cmp.Compare(e.cut, cut) })
 	if !found || rest[at].sent == 0 {
@@ -130,6 +123,7 @@ func (a *Areas) takeOut(x *Lost) int {
 	if e.sent|e.received == 0 && e.level == a.state(c, at).level { // nothing passed
 		c.end = c.first + uint32(len(slices.Delete(rest, at, at+1)))
 	}
+	c.calm = !slices.ContainsFunc(a.events[c.first:c.end], func(e areaEvent) bool { return e.level != c.anchor })
 	a.settle(c)
 	return 1
 }

@@ -24,10 +24,7 @@ const (
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
 
-// states returns how many states a cell has: that at the oldest cut, and one for each event.
-func (c *areaCell) states() int { return int(c.end-c.first) + 1 }
-
-// state returns one of them.
+// state returns a state of a cell: that at the oldest cut, or the one after an event.
 func (a *Areas) state(c *areaCell, j int) areaState {
 	s, at := areaState{0, a.latest(), c.oldest, c.judged}, int(c.first)+j
 	if j > 0 {
@@ -82,12 +79,12 @@ func (x *span) alone() bool {
 
 // walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after,
 // cell by cell and in order of time. The span is valid during the call. For exact spans of one interval it
-// calls calm instead, or nothing if that is nil, and for longer ones only if exact is set.
-func (a *Areas) walk(after int, calm calmFunc, exact bool, visit func(*span)) {
+// calls calm instead, and leaves out all exact ones if that is nil.
+func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
-		if c := &a.cells[i]; calm != nil || !c.quiet {
-			a.tell(c, after, calm, exact, visit)
+		if c := &a.cells[i]; calm != nil || !c.quiet && !c.whole {
+			a.tell(c, after, calm, visit)
 		}
 	}
 }
@@ -108,7 +105,7 @@ func (a *Areas) judge() {
 		a.lastAged--
 	}
 	for i := range a.cells {
-		a.arrive(&a.cells[i])
+		a.arrive(i)
 		a.settle(&a.cells[i])
 	}
 }
@@ -130,14 +127,10 @@ func (a *Areas) between(one, other float64) bool {
 // settle finds the cuts at which a cell is settled.
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
-	c.quiet = c.oldest == c.anchor && c.level == c.told && c.since == 0
-	for i := 0; i < len(a.passed) && c.quiet; i++ {
-		c.quiet = a.passed[i].level == c.anchor
-	}
-	if c.quiet {
+	if c.quiet = c.calm && c.oldest == c.anchor && c.level == c.told && c.since == 0; c.quiet {
 		return
 	}
-	a.states = resize(a.states, c.states())
+	a.states = resize(a.states, len(a.passed)+1)
 	s, alike := a.states, a.alike(c)
 	for j := range s {
 		s[j] = a.state(c, j)
@@ -174,18 +167,19 @@ func (a *Areas) settle(c *areaCell) {
 			}
 		}
 	}
+	c.judged, c.whole = s[0].judged, s[len(s)-1].is(settled) && (s[0].level == c.anchor || !s[0].is(settled))
 	for j, later := len(s)-1, judgement(0); j > 0; j-- {
 		later |= s[j].judged & known
 		a.passed[j-1].note = uint32(s[j].judged | later)
+		c.whole = c.whole && (s[j].level == c.anchor || !s[j].is(settled))
 	}
-	c.judged = s[0].judged
 }
 
 // alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
 func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
 
-// tell is walk for one cell, of which calm is not nil if it is quiet.
-func (a *Areas) tell(c *areaCell, after int, calm calmFunc, exact bool, visit func(*span)) {
+// tell is walk for one cell.
+func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 	a.passed = a.events[c.first:c.end]
 	if c.quiet {
 		for i := range a.passed {
@@ -199,22 +193,27 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, exact bool, visit fu
 	x, at := &a.span, 0
 	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
-	for j := range c.states() {
-		s := a.state(c, j)
-		if !s.is(settled) {
-			continue
+	from, level, judged := 0, c.oldest, c.judged
+	for j := 0; j <= len(a.passed); j++ { // states
+		to := a.latest()
+		if j < len(a.passed) {
+			to = int(a.passed[j].cut) - a.before - 1
 		}
-		switch x.to, x.known = s.from, s.is(known); {
-		case x.to <= after:
-		case s.level == x.level && x.to == x.from+1 && x.before == 0:
-			if e := &a.passed[at]; calm != nil {
+		if judged&settled != 0 {
+			switch x.to, x.known = from, judged&known != 0; {
+			case x.to <= after || calm == nil && level == x.level:
+			case level == x.level && x.to == x.from+1 && x.before == 0:
+				e := &a.passed[at]
 				calm(c, x.to, e, a.near(e.delay, e.received), x.known)
+			default:
+				a.fill(c, at, true, level)
+				visit(x)
 			}
-		case exact || s.level != x.level:
-			a.fill(c, at, true, s.level)
-			visit(x)
+			x.from, x.level, x.before, at = to, level, 0, j
 		}
-		x.from, x.level, x.before, at = s.to, s.level, 0, j
+		if j < len(a.passed) {
+			from, level, judged = to+1, a.passed[j].level, judgement(a.passed[j].note)
+		}
 	}
 	if x.to, x.known = a.latest(), false; x.from < x.to {
 		a.fill(c, at, false, x.level)
@@ -337,6 +336,13 @@ func (a *Areas) join(x *span) {
 	x.lost += int(joined)
 	x.joined = int(joined)
 	x.unknown = x.unknown || joined > 0 && a.before+x.from == 0
+}
+
+// zeros is resize to n zeros.
+func zeros[T any](s []T, n int) []T {
+	s = resize(s, n)
+	clear(s)
+	return s
 }
 
 // resize returns a slice of n elements, which is s if there is room.

@@ -57,12 +57,9 @@ func (a *Areas) pool(from, to int) *window {
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
 		r := &w.groups[g]
-		*r = groupWindow{cuts: resize(r.cuts, to-from), way: resize(r.way, to-from+1), aside: resize(r.aside, to-from+1), busy: r.busy[:0]}
-		clear(r.cuts)
-		clear(r.way)
-		clear(r.aside)
+		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1), busy: r.busy[:0]}
 	}
-	a.walk(from, w.calm, true, w.take)
+	a.walk(from, w.calm, w.take)
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.next()

@@ -89,7 +89,7 @@ func (n *namer) cut(end int64) {
 
 func (n *namer) search() {
 	var trails []areas.Trail
-	n.total.Trails(func(t areas.Trail) { trails = append(trails, t.Clone()) })
+	n.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
 	f, err := lost.NewFinder(n.config, trails)
 	if err != nil || len(trails) == 0 {
 		return

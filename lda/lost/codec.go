@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
@@ -90,7 +91,7 @@ func (c *coder) trail(t *areas.Trail, last *int64, unit int64) bool {
 func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
 	c, last := coder{data: dst}, int64(0)
 	for _, t := range trails {
-		t = t.Clone()
+		t.Steps = slices.Clone(t.Steps)
 		c.trail(&t, &last, unit)
 	}
 	return c.data

@@ -2,7 +2,7 @@
 // counters that are there anyway and the sender's memory of what it sent.
 //
 //	var trails []areas.Trail         // where both points are compared, for each report
-//	total.Trails(func(t areas.Trail) { trails = append(trails, t.Clone()) })
+//	total.Trails(func(t areas.Trail) { trails = append(trails, t) })
 //	f, err := lost.NewFinder(config, trails)
 //	for each packet that was sent, as a [Memory] remembers it {
 //		f.Offer(packet, id, t)

@@ -106,7 +106,7 @@ func (w *world) run(t testing.TB, seed uint64, mend bool) (o outcome) {
 
 func (w *world) name(t testing.TB, total *lda.Accumulator, memory *lost.Memory, lostAt map[passing]bool, o *outcome) {
 	var trails []areas.Trail
-	total.Trails(func(t areas.Trail) { trails = append(trails, t.Clone()) })
+	total.Trails(func(t areas.Trail) { trails = append(trails, t) })
 	f, err := lost.NewFinder(w.config, trails)
 	if err != nil {
 		t.Fatal(err)
