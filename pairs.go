@@ -21,10 +21,11 @@ type meeting struct {
 	asks  bool      // the first point is asked, so that round trips are known
 	limit int64     // a pair does not go beyond this moment if nothing passed there
 
-	warm    bool // the next pair begins at a moment that both points know
-	pair    pair // the next one, so far
-	added   bool // to it
-	blocked bool // waiting for a shard
+	warm    bool         // the next pair begins at a moment that both points know
+	pair    pair         // the next one, so far
+	records [2][]*record // of it, by point: unpacked when it is complete, for then they take a lot of room
+	added   bool         // to it
+	blocked bool         // waiting for a shard
 }
 
 // The two points, and the two directions, as indices.
@@ -211,6 +212,7 @@ func (m *meeting) next() (pair, bool) {
 			r.through, r.lag = s.through+s.of.lag, m.ends[first].lag*m.cut
 			r.apart, r.doubt = m.apart()
 			r.of = sessions{m.ends[first].used, m.ends[second].used}
+			m.unpack(&r)
 			m.pair, m.added = pair{after: r.through}, false
 			return r, true
 		case len(s.queue) == 0:
@@ -230,10 +232,7 @@ func (m *meeting) next() (pair, bool) {
 
 // start finds a moment at which a cut of both points begins: the latest of the first that wait.
 func (m *meeting) start() bool {
-	for _, t := range slices.Concat(m.pair.tallies[first][:], m.pair.tallies[second][:]) {
-		t.giveBack()
-	}
-	m.pair, m.added = pair{}, false
+	m.pair, m.records, m.added = pair{}, [2][]*record{}, false
 	for {
 		var waiting, part [2]bool
 		m.each(func(s *source) {
@@ -380,16 +379,28 @@ func (m *meeting) add(s *source, most int64) {
 	}
 	s.pop()
 	s.through, m.added, m.blocked = r.through, true, false
-	for direction, of := range r.parts {
-		m.pair.late[direction] += int(r.late[direction])
-		if of.packed == nil && of.flows == nil {
-			continue
+	m.records[s.of.point] = append(m.records[s.of.point], r)
+	m.pair.late[forth] += int(r.late[forth])
+	m.pair.late[back] += int(r.late[back])
+}
+
+// unpack adds up what the records of a pair hold.
+func (m *meeting) unpack(p *pair) {
+	for point, records := range m.records {
+		for _, r := range records {
+			for direction, of := range r.parts {
+				if of.packed == nil && of.flows == nil {
+					continue
+				}
+				into := &p.tallies[point][direction]
+				if *into == nil {
+					*into = borrowTally(&m.seal.config)
+				}
+				(*into).addPart(of)
+			}
 		}
-		into := &m.pair.tallies[s.of.point][direction]
-		if *into == nil {
-			*into = borrowTally(&m.seal.config)
-		}
-		(*into).addPart(of)
+		clear(records)
+		m.records[point] = records[:0]
 	}
 }
 
