@@ -130,7 +130,7 @@ func pages(out io.Writer, c costs) {
 	}
 	fmt.Fprintf(out, "A report settles the 5,120 cells of each cut: %.0f ns for each at 10⁴ packets a second, when most are empty, and\n"+
 		"%.0f at 10⁷. A loop that reads both points' cells, keeps what passed and adds it up once takes %.1f and %.1f.\n"+
-		"A process on %d cores takes 30,000 records a second where each pair has up to %s packets a second, and %s at 10⁴.\n\n",
+		"A process on %d cores takes 30,000 records a second where each pair has up to %s packets a second,\nand %s at 10⁴.\n\n",
 		ns*c.of("µs to report", 1e4), ns*c.of("µs to report", 1e7), c.of("ns of a literal loop", 1e4), c.of("ns of a literal loop", 1e7), cores,
 		number(math.Round(most/100)*100), number(cores*c.of(records, 1e4)))
 	rows := [][]any{{"pairs in one process, 10⁴ packets a second each", "10", "100", "1,000", "5,000"}}
