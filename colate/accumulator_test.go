@@ -349,7 +349,7 @@ func TestLateThatSetsStandFor(t *testing.T) {
 			l.shown.add(10, 1e9)
 			l.hidden.add(1, 8e9)
 		}
-		if got := l.missed(); math.Abs(got-want) > 1e-3 {
+		if got := l.missed(&l); math.Abs(got-want) > 1e-3 {
 			t.Errorf("%v more than sets stand for: %v ns missed, want %v", more, got, want)
 		}
 	}

@@ -205,6 +205,7 @@ type crossed struct {
 	more                      crossing // those of which rises tell, less those that sets stand for
 	packets, clean            float64  // all, and those in epochs before which nothing had left
 	latest                    float64  // of those from before the table: how long after the first epoch it came
+	sent, missing             float64  // packets sent, and those of them that never came
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in
@@ -220,15 +221,19 @@ func (c *crossing) add(n, time float64) {
 // add adds what a cell says: how many more packets came in an epoch than were sent, each as often as it stands
 // for some that lost, and not so early in the epoch that any packet may have been on its way when it began.
 func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
-	from := -1
+	from, missing := -1, 0.0
 	for e := range t.epochs {
-		gone, settled := t.gone(i, e), s.has(e)
+		gone, settled, live := t.gone(i, e), s.has(e), t.live>>e&1 != 0
 		if from < 0 && gone > 0 && !settled {
 			from = e
 		}
-		if t.live>>e&1 == 0 {
+		if !settled && (live || gone < 0) {
+			missing = max(missing+gone, 0)
+		}
+		if !live {
 			continue
 		}
+		l.sent += t.sent(i, e)
 		l.packets += t.packets(i, e)
 		if from < 0 {
 			l.clean += t.packets(i, e)
@@ -253,33 +258,37 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		}
 		l.more.add(more, 0)
 	}
+	l.missing += missing
 }
 
 // missed returns by how much the mean delay may be too low, because losses hide packets, which
 // rises show, or they were sent before the table.
-func (l *crossed) missed() float64 {
+func (l *crossed) missed(all *crossed) float64 {
 	const some = 5 // in sets tell how many there are, and how long they take
-	all, long := l.more, &l.shown
+	late, long, beyond := l.more, &l.shown, l.farther(all)
 	if l.shown.n*l.shown.n <= some*l.shown.squares {
-		all, long = l.rises, &l.hidden
+		late, long = l.rises, &l.hidden
 	}
-	if all.n*all.n < 0.99*all.squares || all.n <= 0 || l.hidden.n == 0 {
-		return l.farther(l.latest)
+	if late.n*late.n < 0.99*late.squares || late.n <= 0 || l.hidden.n == 0 {
+		return beyond
 	}
-	all.time = all.n * long.time / long.n
-	return l.farther(l.latest) + all.most(l.packets)
-}
-
-// oftener reports whether a flow's packets come late oftener than all, beyond chance.
-func (l *crossed) oftener(all *crossed) bool {
-	return l.rises.n > all.rises.n/max(all.packets, 1)*l.packets+2*math.Sqrt(l.rises.squares)
+	late.time = late.n * long.time / long.n
+	return beyond + late.most(l.packets)
 }
 
 // farther returns what the packets add that were sent before the table. The latest of all came so long after
 // the first epoch began, into which a packet's time is cut at any point of it: so they may take twice as long.
-func (l *crossed) farther(latest float64) float64 {
-	l.far.time = 2 * latest * l.far.n
+// No more of them come than are missing, in the flow's cells or all: other packets that nothing explains are
+// copies, or came past the first point.
+func (l *crossed) farther(all *crossed) float64 {
+	l.far.time = 2 * max(l.latest, all.latest) * max(all.part(), l.missing/max(l.far.n, l.missing, 1)) * l.far.n
 	return l.far.most(l.clean)
+}
+
+// part returns what part of the packets that nothing explains may have been sent before the table.
+func (l *crossed) part() float64 {
+	missing := (l.missing + 2*math.Sqrt(l.missing+1)) * max(l.packets/max(l.sent, 1), 1)
+	return missing / max(l.far.n, missing)
 }
 
 // most returns the most that these may add to the mean of so many packets.

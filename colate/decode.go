@@ -58,7 +58,6 @@ type differences struct {
 	counters []difference
 	sums     []float64 // of the delays of each counter's packets, as far as it is settled
 	packets  []float64 // of each counter
-	latest   float64   // packet from before the table: see crossed
 }
 
 // A difference is what else a counter says about all epochs.
@@ -68,7 +67,8 @@ type difference struct {
 	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
 	settled, large float32 // epochs in which it is settled, and in which the sum may have wrapped
-	far, clean     float32 // packets from before a table, and packets of which these are some
+	far, missing   float32 // packets from before a table, and those that never came
+	clean          float32 // packets of which these are some
 }
 
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
@@ -107,7 +107,8 @@ func (d *differences) take() {
 		var late crossed
 		late.add(t, i, &s, common)
 		c.far += float32(late.far.n)
-		d.latest = max(d.latest, late.latest)
+		c.missing += float32(late.missing)
+		common.late.latest = max(common.late.latest, late.latest)
 		c.clean += float32(late.clean)
 		for e := range t.counting() {
 			n := t.packets(i, e)
@@ -189,12 +190,12 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		packets += n
 	}
 	mean := sum / max(packets, 1)
-	d.doubt(p, &r, mean)
+	counters := d.left(p, &r, mean)
 	for i := range flows {
+		beyond := d.doubt(p, &r, i, counters, mean)
 		r.Packets[i] /= max(d.read(), 1e-9)
 		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
-			hidden, kurtosis := d.samples.hidden(&d.common, f.packets)
-			f.finish(flows[i].Packets, clocks, hidden, kurtosis, &d.common.late)
+			f.finish(flows[i].Packets, clocks, d.samples, &d.common, beyond)
 			combine(&r, i, &f.sampled)
 		}
 		if r.Mean[i] < 0 && mean > 0 && (r.StdDev == nil || r.Mean[i]+3*r.StdDev[i] > 0) {
@@ -239,7 +240,7 @@ type left struct {
 	beyond, gone    float32 // packets lost, beyond what others lose, and at all
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
 	strange         float32 // times that no mean explains, if most counters have less
-	far             float32 // packets from before a table, for each packet
+	far, missing    float32 // packets from before a table, and those that never came, for each packet
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all
@@ -278,7 +279,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 	for at, n := range p.Count {
 		k := &d.counters[at]
 		all[at] = left{float32(n), k.filled, k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
-			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0, k.far / max(k.clean, 1)}
+			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0, k.far / max(k.clean, 1), k.missing / max(k.clean, 1)}
 		if !p.Unusable[at] && times[at]*times[at] > 16*square*n {
 			all[at].strange = float32(times[at])
 		}
@@ -286,8 +287,8 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 	return all
 }
 
-// doubt widens the intervals of flows by what is not known of their counters, and refuses
-// those of which too little is:
+// doubt widens the interval of a flow by what is not known of its counters, and refuses
+// one of which too little is. It returns by how much packets from before the tables may raise its mean.
 //   - What was filled in: how much of the flow is in there is chance. One that lost far more
 //     than others is not like them.
 //   - Packets that were sent before the tables in which they came, long ago.
@@ -295,49 +296,49 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 //     slow packets, and nobody knows whose.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
-func (d *differences) doubt(p *joint.Problem, r *joint.Result, mean float64) {
-	counters, all, m := d.left(p, r, mean), &d.common.scatter, float32(p.CellsPerRow)
-	missed := d.common.late.missed()
-	for f, n := range p.Packets {
-		var k left
-		variance, farther, strange := float32(p.Doubt[f]*p.Doubt[f]), float32(0), 0.0
-		for _, at := range cellsOf(p, f) {
-			c := &counters[at]
-			k.all += c.all
-			k.filled += c.filled
-			k.beyond += c.beyond
-			k.gone += c.gone
-			k.far += c.far
-			farther += c.far * c.far
-			variance += c.deviation * c.deviation
-			most := float32(n)/m + 4*c.deviation // another flow's record is wrong
-			k.more += min(max(c.more, -most), most)
-			if c.strange != 0 {
-				part := float64(float32(n) / m / max(c.all, c.deviation*c.deviation))
-				strange += part * (1 - part) * float64(c.strange) * float64(c.strange)
-			}
+func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean float64) (beyond float64) {
+	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
+	var k left
+	variance, farther, strange := float32(p.Doubt[f]*p.Doubt[f]), float32(0), 0.0
+	for _, at := range cellsOf(p, f) {
+		c := &counters[at]
+		k.all += c.all
+		k.filled += c.filled
+		k.beyond += c.beyond
+		k.gone += c.gone
+		k.far += c.far
+		k.missing += c.missing
+		farther += c.far * c.far
+		variance += c.deviation * c.deviation
+		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
+		k.more += min(max(c.more, -most), most)
+		if c.strange != 0 {
+			part := float64(float32(n) / m / max(c.all, c.deviation*c.deviation))
+			strange += part * (1 - part) * float64(c.strange) * float64(c.strange)
 		}
-		if k.beyond > 10 {
-			r.Usable[f] = 0
-		}
-		if k.more < 0 {
-			k.more = max(-k.more-k.gone, 0)
-		}
-		if k.more > 0 && k.more*k.more > 16*variance {
-			r.Usable[f], r.Mean[f] = 0, mean
-		}
-		if r.StdDev == nil {
-			continue
-		}
-		// How many of the flow's own packets were in what was filled in is
-		// chance; the shorter the flow was present, the more so.
-		n = max(n, 1)
-		part := float64(k.filled / max(k.all, 1))
-		odds := part / max(1-part, 0.01)
-		own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * math.Abs(r.Mean[f]-mean)
-		scattered := math.Sqrt(odds / (1 + odds) * all.variance() / n)
-		hidden := max(missed, 2*d.latest*float64(k.far+2*float32(math.Sqrt(float64(farther))))/float64(m)) / studentQuantile
-		filled := max(own, scattered, hidden)
-		r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + strange/(n*n))
 	}
+	if k.beyond > 10 {
+		r.Usable[f] = 0
+	}
+	if k.more < 0 {
+		k.more = max(-k.more-k.gone, 0)
+	}
+	if k.more > 0 && k.more*k.more > 16*variance {
+		r.Usable[f], r.Mean[f] = 0, mean
+	}
+	parts := max(all.late.part(), float64(k.missing/max(k.far, k.missing, 1e-30)))
+	beyond = 2 * all.late.latest * parts * float64(k.far+2*float32(math.Sqrt(float64(farther)))) / float64(m)
+	if r.StdDev == nil {
+		return beyond
+	}
+	// How many of the flow's own packets were in what was filled in is
+	// chance; the shorter the flow was present, the more so.
+	n = max(n, 1)
+	part := float64(k.filled / max(k.all, 1))
+	odds := part / max(1-part, 0.01)
+	own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * math.Abs(r.Mean[f]-mean)
+	scattered := math.Sqrt(odds / (1 + odds) * all.scatter.variance() / n)
+	filled := max(own, scattered, max(all.late.missed(&all.late), beyond)/studentQuantile)
+	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + strange/(n*n))
+	return beyond
 }

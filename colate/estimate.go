@@ -89,8 +89,8 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 		r = Result{Err: why}
 	}
 	if f := a.samples.of(a.flows[i]); f != nil {
-		hidden, kurtosis := a.samples.hidden(&a.common, f.packets)
-		r.combine(f, a.flows[i], clocks, hidden, kurtosis, &a.common.late)
+		f.finish(a.flows[i].Packets, clocks, a.samples, &a.common, a.tallies[i].late.farther(&a.common.late))
+		r.combine(f)
 	}
 	if r.Mean < 0 && a.reference > 0 && r.MeanInterval(sure).High > 0 {
 		r.Mean = 0 // noise: the second clock is not behind
@@ -146,10 +146,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
 	e.learn()
-	r.hidden = max(a.common.late.missed(), own.late.farther(max(own.late.latest, a.common.late.latest)))
-	if own.late.oftener(&a.common.late) {
-		r.hidden = max(r.hidden, own.late.missed())
-	}
+	all := &a.common.late
+	r.hidden = max(all.missed(all), own.late.missed(all))
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}

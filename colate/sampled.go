@@ -15,9 +15,13 @@ import (
 type flowSamples struct {
 	sampled
 	key     uint32
-	lost    float64    // packets that those lost stand for
-	unseen  float64    // those that should have come, and may yet
-	late    float64    // and those that took more than half the time after which they would be lost
+	lost    float64  // packets that those lost stand for
+	unseen  float64  // those that should have come, and may yet
+	late    float64  // and those that took more than half the time after which they would be lost
+	far     crossing // those that came, and were not sent within that time
+	latest  float64  // of these: how long after the first epoch began
+	early   float64  // those that came, of packets sent after due, and this is when they were counted
+	due     int64
 	weights float64    // Σ weight²
 	sums    [5]float64 // Σ (delay - first)^k: the first is the number of packets that those matched stand for
 	times   [3]float64 // Σ (time - start), its square, and its product with the delay
@@ -35,7 +39,8 @@ type sampled struct {
 	hidden, rare       float64  // variance that the flow may have without its samples showing it, and how many packets make it
 	beyond             float64  // the same, because packets take longer than samples wait for their other half
 	part               float64  // of the flow's packets that are sampled
-	matched            []passed // up to mostMatched
+	matched            []passed // up to twice mostMatched, and the tag
+	lowest             uint32   // from which on others are forgotten
 }
 
 // A passed packet is one that both points sampled.
@@ -56,12 +61,18 @@ const (
 )
 
 // add adds a packet that both points have.
-func (f *flowSamples) add(p passing, delay, weight float64, late bool) {
+func (f *flowSamples) add(p passing, delay, weight float64, late bool, due int64) {
 	if f.packets == 0 {
 		f.first, f.start = delay, p.at
 	}
 	if late {
 		f.late += weight
+	}
+	if f.due != due {
+		f.due, f.early = due, 0
+	}
+	if p.at >= due {
+		f.early += weight
 	}
 	f.packets++
 	f.weights += weight * weight
@@ -74,9 +85,12 @@ func (f *flowSamples) add(p passing, delay, weight float64, late bool) {
 	f.times[0] += weight * later
 	f.times[1] += weight * later * later
 	f.times[2] += weight * later * x
-	f.matched = append(f.matched, passed{delay, p.tag})
+	if p.tag < f.lowest {
+		f.matched = append(f.matched, passed{delay, p.tag})
+	}
 	if len(f.matched) == 2*mostMatched {
 		slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.tag, b.tag) })
+		f.lowest = f.matched[mostMatched].tag
 		f.matched = f.matched[:mostMatched]
 	}
 }
@@ -86,11 +100,14 @@ func (f *flowSamples) add(p passing, delay, weight float64, late bool) {
 func (s *sampling) of(r joint.FlowRecord) *flowSamples {
 	const most = 0.05
 	f := s.find(s.config.key(r.Flow))
-	if f == nil || f.packets < fewest || r.Packets < s.least || f.lost > 0 && f.late > most*f.sums[0] {
+	if f == nil || f.packets < fewest || r.Packets < s.least || f.lost > 0 && f.late+f.far.n > most*f.sums[0] {
 		return nil
 	}
 	f.matched = slices.DeleteFunc(f.matched, func(p passed) bool { return p.tag >= s.lowest })
 	f.unseen, f.slow = 0, 0
+	if f.due != s.due {
+		f.early = 0
+	}
 	if f.late > 0 {
 		// Packets grow no more frequent the later they come: so many of those lost may be late ones, and that late.
 		const most = 4
@@ -107,22 +124,23 @@ func (s *sampling) of(r joint.FlowRecord) *flowSamples {
 }
 
 // finish computes what the samples say of a flow of so many packets, or of an
-// unknown number if that is 0, which may have a hidden variance, and packets that take longer than any sample waits.
-func (f *flowSamples) finish(packets float64, clocks bool, hidden, kurtosis float64, late *crossed) {
+// unknown number if that is 0, whose mean packets that take longer than any sample waits may raise.
+func (f *flowSamples) finish(packets float64, clocks bool, s *sampling, all *common, beyond float64) {
 	n, came := f.packets, f.sums[0]
 	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
 	variance := max(second-m*m, 0)
 	f.mean = f.first + m
-	beyond := late.farther(late.latest)
-	f.slow, f.beyond = f.slow+beyond, beyond*2*late.latest
-	all := cmp.Or(packets, came)
+	beyond = max(beyond, all.late.farther(&all.late), f.far.most(came))
+	f.slow, f.beyond = f.slow+beyond, beyond*2*max(all.late.latest, f.latest)
+	number := cmp.Or(packets, came)
 	// A packet more or less, and times in units.
-	f.hidden, f.rare, f.part = hidden, all/kurtosis, min(n/all, 1)
-	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/all, 0), variance/(n*n)) + rounding(f.unit)/n)
+	kurtosis := all.scatter.kurtosis()
+	f.hidden, f.rare, f.part = s.hidden(all, n), number/kurtosis, min(n/number, 1)
+	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/number, 0), variance/(n*n)) + rounding(f.unit)/n)
 	if variance > 0 {
 		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
-		kurtosis := max((fourth-4*m*third+6*m*m*second-3*m*m*m*m)/(variance*variance), 9)
+		kurtosis = max((fourth-4*m*third+6*m*m*second-3*m*m*m*m)/(variance*variance), 9)
 		f.freedom = max(min(2*n/(kurtosis-1), n-1), 1)
 	}
 	if t := f.times[1] - f.times[0]*f.times[0]/came; t > 0 && !clocks {
@@ -151,14 +169,13 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 // but for themselves. One that was not may be in the flow more often than in all others.
 func (f *sampled) deviations(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
-	few := max(f.deviation/i.High, math.Sqrt(f.part)) // the quantile on the other side
-	i.Low = math.Sqrt(max(f.deviation*f.deviation*few*few-rounding(f.unit), 0))
+	few := max(f.deviation/i.High, math.Sqrt(f.part*(1-1/f.packets))) // the quantile on the other side
+	i.Low = max(f.deviation*few-f.unit, 0)
 	often := 1 / estimate.DeviationInterval(1, uint64(2*f.rare)+2, confidence).Low
 	i.High = math.Hypot(i.High, math.Sqrt(f.hidden*(1+1/max(f.rare, 0.01)))*often)
 	i.High = math.Hypot(i.High, math.Sqrt(f.beyond))
 	if f.drift > 0 {
-		n := f.packets
-		i.Low *= math.Sqrt(max((n-1)/n-f.drift/(f.deviation*f.deviation), 0) * n / (n - 2))
+		i.Low *= math.Sqrt(max(1-f.drift/(f.deviation*f.deviation*(1-1/f.packets)), 0))
 	}
 	return i
 }
@@ -173,8 +190,7 @@ func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok
 }
 
 // combine adds what the samples say to an answer of the counters.
-func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, hidden, kurtosis float64, late *crossed) {
-	f.finish(record.Packets, clocks, hidden, kurtosis, late)
+func (r *Result) combine(f *flowSamples) {
 	share, ok := 1.0, true
 	if r.Err == nil {
 		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
@@ -189,7 +205,7 @@ func (r *Result) combine(f *flowSamples, record joint.FlowRecord, clocks bool, h
 	}
 	r.share, r.samples = share, f.sampled
 	lost := f.lost + f.unseen
-	r.Sampled, r.Lost = uint64(f.packets), lost/(f.sums[0]+lost)
+	r.Sampled, r.Lost = uint64(f.packets), lost/max(f.sums[0]-f.early+lost, 1)
 	r.Mean = share*f.mean + (1-share)*r.Mean
 	r.N = max(r.N, uint64(f.packets))
 	if share > 0 && f.drift < f.deviation*f.deviation/4 {

@@ -22,6 +22,7 @@ type sampling struct {
 	waited int64         // for those that are lost
 	weight float64       // of a sample of the last pair
 	due    int64         // what was sent before this should have come
+	begun  int64         // when the first pair began
 	buffer []sample
 
 	// Of all flows in a block. A flow's few samples may hold none of its rare slow packets, so
@@ -49,7 +50,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 			s.flows = append(s.flows, flowSamples{})
 		}
 		f := &s.flows[n]
-		*f = flowSamples{key: s.config.key(r.Flow), sampled: sampled{unit: s.config.unit(), matched: f.matched[:0]}}
+		*f = flowSamples{key: s.config.key(r.Flow), sampled: sampled{unit: s.config.unit(), matched: f.matched[:0], lowest: math.MaxUint32}}
 		n++
 	}
 	s.flows = s.flows[:n]
@@ -118,6 +119,9 @@ func (s *sampling) match(epoch span, limit uint32) {
 	patience := max(ahead*period, s.delay)
 	s.waited = patience
 	s.weight, s.due = math.Ldexp(1, 32)/float64(max(least, 1)), later64(epoch.end, -max(period, s.delay))
+	if s.lowest == math.MaxUint32 {
+		s.begun = epoch.start
+	}
 	s.lowest = min(s.lowest, least)
 	slices.SortFunc(s.open, func(a, b passing) int { return compareSamples(a.sample, b.sample) })
 	kept, f := s.open[:0], (*flowSamples)(nil)
@@ -136,13 +140,16 @@ func (s *sampling) match(epoch span, limit uint32) {
 				s.delays.Add(float64(b.at - a.at))
 			}
 			if f != nil && b.live {
-				f.add(a, float64(b.at-a.at), s.weight, b.at-a.at > patience/2)
+				f.add(a, float64(b.at-a.at), s.weight, b.at-a.at > patience/2, s.due)
 			}
 		case next > k+1: // copies, of which nobody knows which is which
 		case a.at >= later64(epoch.end, -patience):
 			kept = append(kept, a)
 		case f != nil && !a.down && a.live:
 			f.lost += s.weight
+		case f != nil && a.live:
+			f.latest = max(f.latest, float64(a.at-s.begun))
+			f.far.add(s.weight, 2*f.latest)
 		}
 	}
 	s.open, s.limit = kept, limit
@@ -172,7 +179,6 @@ func (s *sampling) endFlow() {
 // hidden returns the variance that a flow may have of which so many samples show
 // nothing: that of all packets that the counters hold, or of the samples of all flows; all
 // of it where they hold three or fewer of the packets that make it, as the kurtosis tells.
-func (s *sampling) hidden(all *common, samples float64) (variance, kurtosis float64) {
-	kurtosis = all.scatter.kurtosis()
-	return max(all.variance(), s.squares/max(s.degrees, 1)) * min(1, 3*kurtosis/max(samples, 1)), kurtosis
+func (s *sampling) hidden(all *common, samples float64) float64 {
+	return max(all.variance(), s.squares/max(s.degrees, 1)) * min(1, 3*all.scatter.kurtosis()/max(samples, 1))
 }
