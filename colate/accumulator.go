@@ -10,9 +10,8 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// absentFlows is the number of flows that never existed and that an
-// accumulator follows beside its own. Estimates of these are pure noise, and
-// calibrate those of a flow: see [Result.MeanInterval].
+// absentFlows is the number of flows that never existed and that an accumulator follows beside its own.
+// Estimates of these are pure noise, and calibrate those of a flow: see [Result.MeanInterval].
 const absentFlows = 199
 
 // An accumulator follows some flows through the epochs of two points. Its size does not
@@ -35,9 +34,8 @@ type accumulator struct {
 	margin float64    // of the flows' cells, on average
 }
 
-// A tally adds up what a flow's cells say, epoch by epoch: the delays of its
-// packets above the reference, with the noise of others above what they have in
-// a typical cell.
+// A tally adds up what a flow's cells say, epoch by epoch: the delays of its packets above the reference, with
+// the noise of others above what they have in a typical cell.
 type tally struct {
 	sum     float64 // delays above the reference
 	noise   float64 // Σ weights of cells, squared, × margins: the variance of others' noise goes with it
@@ -219,8 +217,7 @@ func (a *accumulator) use(f int) bool {
 	return len(a.cells) > 0 && !tooMany && 20*large <= settled
 }
 
-// marginOf returns by how many packets a cell may be fuller than expected with so many of
-// flow f.
+// marginOf returns by how many packets a cell may be fuller than expected with so many of flow f.
 func (a *accumulator) marginOf(f int, own float64) float64 {
 	if f >= len(a.flows) {
 		return a.margin

@@ -41,8 +41,7 @@ type world struct {
 	delay  int64 // that its stores are told
 }
 
-// cut lets both points record, and returns their epochs by start, and who
-// arrived.
+// cut lets both points record, and returns their epochs by start, and who arrived.
 func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder, arrived []passage) {
 	rng := rand.New(rand.NewPCG(w.seed, 9))
 	epochs, arrived = map[int64]*[2]*Recorder{}, make([]passage, 0, len(all))
@@ -113,10 +112,9 @@ func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (
 	return s
 }
 
-// Intervals hold for as many flows as they say, of every size, with loss,
-// sampled records and an offset of the clocks, and in one epoch as in many.
-// Believing every counter, whether it lost a packet or not, is the negative
-// control.
+// Intervals hold for as many flows as they say, of every size, with loss, sampled records and an offset of the
+// clocks, and in one epoch as in many. Believing every counter, whether it lost a packet or not, is the
+// negative control.
 func TestIntervalCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
@@ -182,8 +180,7 @@ func sampleRecords(flows []joint.FlowRecord, p float64) {
 	}
 }
 
-// believe makes the counts and digests of a pair agree, as if nothing had been
-// lost.
+// believe makes the counts and digests of a pair agree, as if nothing had been lost.
 func believe(pair *[2]*Recorder) {
 	low := uint64(1)<<pair[0].config.lowBits() - 1
 	for i := range pair[0].words {
@@ -254,9 +251,8 @@ func TestAreas(t *testing.T) {
 	}
 }
 
-// A flow of most of the packets, whose counts wrap many times in each epoch,
-// neither ends an epoch nor spoils others; its own mean is right where the
-// record of it can be checked, and else refused.
+// A flow of most of the packets, whose counts wrap many times in each epoch, neither ends an epoch nor spoils
+// others; its own mean is right where the record of it can be checked, and else refused.
 func TestElephant(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	all := traffic.Flows(4, 6000)
@@ -317,8 +313,7 @@ func TestEstimateErrors(t *testing.T) {
 	}
 }
 
-// An answer about one flow allocates nothing after the first, whether its packets
-// were sampled or not.
+// An answer about one flow allocates nothing after the first, whether its packets were sampled or not.
 func TestEstimateAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector empties pools")

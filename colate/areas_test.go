@@ -14,8 +14,7 @@ import (
 	"github.com/hoplag/hoplag/internal/traffic"
 )
 
-// A scene is some minutes of flow 1 among others, of which each has a rate and
-// a law of delays.
+// A scene is some minutes of flow 1 among others, of which each has a rate and a law of delays.
 type scene struct {
 	config  Config
 	seconds float64
@@ -68,9 +67,8 @@ func minutes(counters int) Config {
 	return c
 }
 
-// Windows of an hour are right however many packets cross the cuts of the clock,
-// and whatever their delays add up to: neither a choice of fast packets, nor sums
-// that wrap.
+// Windows of an hour are right however many packets cross the cuts of the clock, and whatever their delays add
+// up to: neither a choice of fast packets, nor sums that wrap.
 func TestHoursAreRight(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, for long under the race detector")

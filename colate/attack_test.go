@@ -46,11 +46,10 @@ func TestCopiesAreRefused(t *testing.T) {
 	}
 }
 
-// TestKeyAimsAtCounters: whoever holds the key that flows are hashed with finds
-// flows that share a counter with another, by some trials each, and packets that
-// fall in it. As many as the flow has itself contradict the flow's record, and
-// leave it without an answer. Flows that anyone may name change its mean by less
-// than its interval.
+// TestKeyAimsAtCounters: whoever holds the key that flows are hashed with finds flows that share a counter with
+// another, by some trials each, and packets that fall in it. As many as the flow has itself contradict the
+// flow's record, and leave it without an answer. Flows that anyone may name change its mean by less than its
+// interval.
 func TestKeyAimsAtCounters(t *testing.T) {
 	const packets, slow = 200, 2_000_000
 	key := hashing.SipHashFromKey([16]byte{7, 2})

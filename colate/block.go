@@ -10,10 +10,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// What an epoch holds is encoded in blocks of rows, each of which can be read alone:
-// SPEC.md describes it. A row is a counter, of blockCounters in a block, or a sample. The sum
-// of the times of n packets is close to n times the middle of the epoch, and what is left has
-// some log2(Period) + log2(n)/2 bits.
+// What an epoch holds is encoded in blocks of rows, each of which can be read alone: SPEC.md describes it. A
+// row is a counter, of blockCounters in a block, or a sample. The sum of the times of n packets is close to n
+// times the middle of the epoch, and what is left has some log2(Period) + log2(n)/2 bits.
 const (
 	blockCounters = 256
 	blockHead     = 6
@@ -126,8 +125,7 @@ func (w *bitWriter) putNumber(number uint64, k, numberBits uint) {
 	w.put(number, numberBits+1)
 }
 
-// seal pads the last byte with zeros, and adds the checksum of the block that began at an
-// offset.
+// seal pads the last byte with zeros, and adds the checksum of the block that began at an offset.
 func (w *bitWriter) seal(from int) []byte {
 	if w.length > 0 {
 		w.put(0, 8-w.length)
@@ -142,8 +140,7 @@ type bitReader struct {
 	at, limit uint
 }
 
-// openBits checks the checksum of a block, and opens what is behind its head. It uses
-// scratch.
+// openBits checks the checksum of a block, and opens what is behind its head. It uses scratch.
 func openBits(data, scratch []byte) (r bitReader, ok bool) {
 	end := len(data) - 4
 	if end < blockHead || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {

@@ -11,22 +11,18 @@ import (
 // A span is a time from start to end, in nanoseconds.
 type span struct{ start, end int64 }
 
-// room is the largest number of epochs that a cellTable can hold: the number of
-// bits in a mask. Those of a quarter of it are seen again with the next ones: ahead epochs
-// settle what was on its way.
+// room is the largest number of epochs that a cellTable can hold: the number of bits in a mask. Those of a
+// quarter of it are seen again with the next ones: ahead epochs settle what was on its way.
 const room, ahead = 32, 8
 
-// A cellTable holds what some counters of both points say over some epochs,
-// and makes areas of it, as [areas.Areas] does, of which it needs a fraction
-// of the memory and time: an epoch of a cell takes 12 bytes.
+// A cellTable holds what some counters of both points say over some epochs, and makes areas of it, as
+// [areas.Areas] does, of which it needs a fraction of the memory and time: an epoch of a cell takes 12 bytes.
 //
-// A counter's count and digests at the second point less the first are its change. It
-// stands for the packets that are on their way or lost. Over epochs whose changes add up
-// to nothing whatever was sent has come. With n packets on their way at a cut at time c,
-// let F be the times received less those sent, plus n·c: from one cut to the next F grows
-// by the time that packets spent on their way. That is small whatever the times are, so
-// that it is taken near zero before its width is extended: no window wraps, only an epoch
-// whose delays do.
+// A counter's count and digests at the second point less the first are its change. It stands for the packets
+// that are on their way or lost. Over epochs whose changes add up to nothing whatever was sent has come. With n
+// packets on their way at a cut at time c, let F be the times received less those sent, plus n·c: from one cut
+// to the next F grows by the time that packets spent on their way. That is small whatever the times are, so
+// that it is taken near zero before its width is extended: no window wraps, only an epoch whose delays do.
 type cellTable struct {
 	config  Config
 	size    int // epochs that it can hold
@@ -160,6 +156,7 @@ type sight struct {
 	settled uint32
 	large   uint32        // settled epochs whose sums may have wrapped
 	set     [room]uint8   // of a settled epoch: the first of its set
+	length  [room]uint8   // and from there to the last
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
 	stands  [room]float64 // how many sets like an epoch's are expected for one that is settled
 }
@@ -232,7 +229,7 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 		stands = math.Exp(min(hazard, 20))
 	}
 	for _, e := range set {
-		s.stands[e] = stands
+		s.stands[e], s.length[e] = stands, uint8(set[len(set)-1]-set[0]+1)
 	}
 }
 

@@ -38,8 +38,7 @@ func (c *Config) headSize(samples int) int {
 	return wire.Overhead + fixedSize + 4*(c.blocks()+sampleBlocks(samples))
 }
 
-// AppendBinary appends the encoding of the epoch. The error is nil if New has made the
-// recorder.
+// AppendBinary appends the encoding of the epoch. The error is nil if New has made the recorder.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	if err := made(r); err != nil {
 		return dst, err
@@ -188,8 +187,7 @@ func (h *epochHead) readSamples(dst []sample, block int, b *blockReader) ([]samp
 	return dst, nil
 }
 
-// An epochHead is the head of an encoded epoch: its contents, and where they
-// are.
+// An epochHead is the head of an encoded epoch: its contents, and where they are.
 type epochHead struct {
 	config            Config
 	start             int64
@@ -210,8 +208,7 @@ func (h *epochHead) codecs() {
 	h.samples = blockCodec{false, 32, uint(bits.Len32(max(h.limit, 1) - 1)), 64}
 }
 
-// split splits a counter's word into its count as encoded, its digest, and the rest of
-// its sum.
+// split splits a counter's word into its count as encoded, its digest, and the rest of its sum.
 func (h *epochHead) split(word uint64) (r row) {
 	c := &h.config
 	if word == 0 {
@@ -238,8 +235,7 @@ func (h *epochHead) expected(count uint64) uint64 {
 	return count*uint64((h.start+h.config.Period/2)>>h.config.Shift) + count/2
 }
 
-// headLength returns the size of the head of the encoded epoch that begins
-// with these bytes, or 0.
+// headLength returns the size of the head of the encoded epoch that begins with these bytes, or 0.
 func headLength(data []byte) int {
 	if len(data) < wire.Overhead+fixedSize {
 		return 0

@@ -41,9 +41,8 @@ func TestGolden(t *testing.T) {
 		"0000000000000000" + "0000000000000003" + "0000000000000000" + // start, packets, limit of no samples
 		"00000010" + "038cc005" + // one block of 16 bytes; CRC-32C
 		"00000005" + "000b" + // 5 rows; counts as so many ones, sums of 11 bits and half the length of the count
-		// 10 00110000 100000000000: one packet, digest 0x30, 1,024 units after the middle;
-		// 0, 0, 0: three counters without;
-		// 110 00100000 011111111111: two packets, of digests 0x80 and 0xa0 all but what was
+		// 10 00110000 100000000000: one packet, digest 0x30, 1,024 units after the middle; 0, 0, 0: three
+		// counters without; 110 00100000 011111111111: two packets, of digests 0x80 and 0xa0 all but what was
 		// carried, that come to 1,024 units less than twice the middle and the carry.
 		"8c20006207ff" + "9cb4b710"
 	got := hex.EncodeToString(encoded(t, r))

@@ -2,13 +2,11 @@ package colate
 
 import "math"
 
-// A common is what typical cells say about the epochs in a table: how all
-// packets fared.
+// A common is what typical cells say about the epochs in a table: how all packets fared.
 //
-// Which cells lose a packet in an epoch is chance, because hashes spread packets over
-// them. So those that lose none stand for the others: each for as many as are expected
-// for one that loses none of the packets of its set, because one with packets that take
-// many epochs is the likelier to lose one.
+// Which cells lose a packet in an epoch is chance, because hashes spread packets over them. So those that lose
+// none stand for the others: each for as many as are expected for one that loses none of the packets of its
+// set, because one with packets that take many epochs is the likelier to lose one.
 type common struct {
 	mean  [room]float64 // delay, ns
 	known [room]bool    // whether there is a settled cell
@@ -25,6 +23,8 @@ type common struct {
 	begun   int64      // when the first began
 	lasted  float64    // those that count, ns
 	epochs  [3]float64 // packets of epochs that count, × their mean, × its square
+	seen    [4]float64 // packets of these, those that settled and as many more as these stand for, and losses expected
+	long    [2]float64 // of these, those in sets of ahead epochs and more, and their time
 }
 
 // learn learns from every stride-th cell from first on: from those with no more
@@ -105,6 +105,7 @@ func (c *common) means(t *cellTable) {
 				stood[e] += s.stands[e] * s.areas[e]
 				stands[e] += s.stands[e] * n
 			}
+			c.see(t, &s, i, e)
 		}
 	}
 	total, counts := 0.0, 0.0
@@ -131,15 +132,43 @@ func (c *common) means(t *cellTable) {
 	}
 }
 
+// see adds what a cell shows of the packets that came in an epoch.
+func (c *common) see(t *cellTable, s *sight, i, e int) {
+	if t.live>>e&1 == 0 {
+		return
+	}
+	n := t.packets(i, e)
+	c.seen[0] += n
+	c.seen[3] += t.hazard[e] * t.sent(i, e)
+	if s.has(e) {
+		c.seen[1] += n
+		c.seen[2] += (s.stands[e] - 1) * n
+		if s.length[e] >= ahead {
+			c.long[0] += n
+			c.long[1] += s.areas[e]
+		}
+	}
+}
+
+// open returns by how much packets that no cell settles may raise the mean, given what part of a flow's these
+// are, beside those that losses explain: some cells have so many on their way that none of a table's cuts is free
+// of them. The more there are the more of those that settle do so late. They take up to three times as long as
+// these: in a grid of laws and loads, no longer while they are half or less. ok is false if they are more.
+func (c *common) open(part float64) (more float64, ok bool) {
+	lost := min(max(c.late.sent-c.late.packets, 0)/max(c.seen[3], 1), 1)
+	settled := c.seen[1] + lost*c.seen[2]
+	part = max(part, 1-(settled+2*math.Sqrt(settled))/max(c.seen[0], 1), 0) * min(10*c.long[0]/max(c.seen[1], 1), 1)
+	return 3 * part * math.Abs(c.long[1]) / max(c.long[0], 1), part <= 0.5
+}
+
 // variance returns the variance of a packet's delay, whenever it came.
 func (c *common) variance() float64 {
 	n := max(c.epochs[0], 1)
 	return c.scatter.variance() + max(c.epochs[2]/n-c.epochs[1]/n*c.epochs[1]/n, 0)
 }
 
-// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over
-// packets, each as often as it stands for some, Σ of these squared, and their degrees of
-// freedom.
+// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, each as often
+// as it stands for some, Σ of these squared, and their degrees of freedom.
 type scatter struct {
 	squares, fourths, weights, packets float64
 	epochs, degrees                    float64
@@ -188,10 +217,9 @@ func (s *scatter) kurtosis() float64 {
 	return 3 + s.packets/max(s.weights, 1)*max(s.fourths*s.epochs/max(s.squares*s.squares, 1)-3, 0)
 }
 
-// like returns the variance of a flow's delays, given the scatter of all: the
-// flow's own, and as much of that of all as it may have had without its cells
-// showing it. That is all of it where a few slow packets make it, of which cells
-// like these show three or fewer.
+// like returns the variance of a flow's delays, given the scatter of all: the flow's own, and as much of that
+// of all as it may have had without its cells showing it. That is all of it where a few slow packets make it,
+// of which cells like these show three or fewer.
 func (s *scatter) like(all *scatter) float64 {
 	shown := all.squares * all.squares / max(all.fourths, 1) * s.epochs / max(all.epochs, 1)
 	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
@@ -208,8 +236,7 @@ type crossed struct {
 	sent, missing             float64  // packets sent, and those of them that never came
 }
 
-// A crossing is how many packets came late, Σ squares, and how long they may have taken in
-// all.
+// A crossing is how many packets came late, Σ squares, and how long they may have taken in all.
 type crossing struct{ n, squares, time float64 }
 
 func (c *crossing) add(n, time float64) {

@@ -6,8 +6,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A comparison is what two points say epoch by epoch, of some counters in a table, and of
-// samples.
+// A comparison is what two points say epoch by epoch, of some counters in a table, and of samples.
 type comparison struct {
 	config  Config // without the fields in which points may differ
 	table   *cellTable

@@ -26,15 +26,13 @@ type Config struct {
 	// and at most 2^26. Fewer than twice PerFlow are for samples alone, and tell of no flow.
 	Counters int
 
-	// PerFlow is the number of counters that the packets of a flow are spread
-	// over (m): 2 to 4,096.
+	// PerFlow is the number of counters that the packets of a flow are spread over (m): 2 to 4,096.
 	PerFlow int
 
-	// Bits is the width of a counter (b), 16 to 64: a count of packets in
-	// CountBits, a sum of their digests in DigestBits, and a sum of their
-	// times in the rest, at least 8 bits. All three wrap. If the packets of a flow's counters
-	// spend more time on their way, in one epoch of twenty, than a quarter of what the sum can hold,
-	// these counters give no answer.
+	// Bits is the width of a counter (b), 16 to 64: a count of packets in CountBits, a sum of their digests in
+	// DigestBits, and a sum of their times in the rest, at least 8 bits. All three wrap. If the packets of a
+	// flow's counters spend more time on their way, in one epoch of twenty, than a quarter of what the sum can
+	// hold, these counters give no answer.
 	Bits uint8
 
 	// CountBits is the width of the count, 4 to 24. Of a flow with more than
@@ -46,19 +44,16 @@ type Config struct {
 	// epochs are compared, and packets that cross their cuts spoil more.
 	DigestBits uint8
 
-	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to CountBits +
-	// DigestBits. The delay of a packet is off by less than a unit, by half of
-	// one or less in standard deviation, and by nothing on average.
+	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to CountBits + DigestBits. The delay of a packet is
+	// off by less than a unit, by half of one or less in standard deviation, and by nothing on average.
 	Shift uint8
 
-	// OneIn asks for a sample beside the counters: one packet in so many is
-	// kept by itself, by a hash, so that both points keep the same ones; 0
-	// means none.
+	// OneIn asks for a sample beside the counters: one packet in so many is kept by itself, by a hash, so that
+	// both points keep the same ones; 0 means none.
 	OneIn uint32
 
-	// Samples is the largest number of packets sampled in an epoch, 1 to
-	// 2^26, or 0 if OneIn is 0. If there would be more, half of them are forgotten, and one
-	// packet in twice as many is sampled.
+	// Samples is the largest number of packets sampled in an epoch, 1 to 2^26, or 0 if OneIn is 0. If there
+	// would be more, half of them are forgotten, and one packet in twice as many is sampled.
 	Samples int
 
 	// Period is the length of an epoch in nanoseconds, 1 to 2^53. Epochs

@@ -10,19 +10,16 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// Decode estimates the mean delays of all flows of an epoch at once, from the
-// records of as many of them as possible. It explains every counter by the
-// flows that share it, where [Estimate] treats all flows but one as noise. For
-// stored epochs see [Path.Decode].
+// Decode estimates the mean delays of all flows of an epoch at once, from the records of as many of them as
+// possible. It explains every counter by the flows that share it, where [Estimate] treats all flows but one as
+// noise. For stored epochs see [Path.Decode].
 //
-// The result's flows are in the order of the records. A flow has a Usable of 0
-// if neither counters nor samples tell of it. Its mean is then that of all flows, and
-// its interval as wide as flows are apart. Decode allocates, takes seconds for a million
-// flows, and ends early with ctx.
+// The result's flows are in the order of the records. A flow has a Usable of 0 if neither counters nor samples
+// tell of it. Its mean is then that of all flows, and its interval as wide as flows are apart. Decode
+// allocates, takes seconds for a million flows, and ends early with ctx.
 //
-// It returns [estimate.ErrMismatch] if the Configs or times of the epochs
-// differ, and [estimate.ErrNoSamples] if no counter holds the same packets at
-// both points.
+// It returns [estimate.ErrMismatch] if the Configs or times of the epochs differ, and [estimate.ErrNoSamples]
+// if no counter holds the same packets at both points.
 func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	up, down, s, err := pair(up, down)
 	if err != nil {
@@ -33,9 +30,8 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	return d.decode(ctx, flows, opts, false)
 }
 
-// Decode is [Decode] for the epochs of two stores that overlap the time
-// between from and to. It holds the counters of a few epochs, whatever the
-// time: 75 MB for those of [DefaultConfig], beside what solving takes.
+// Decode is [Decode] for the epochs of two stores that overlap the time between from and to. It holds the
+// counters of a few epochs, whatever the time: 75 MB for those of [DefaultConfig], beside what solving takes.
 func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int64, opts joint.Options) (joint.Result, Coverage, error) {
 	q, err := newQuery(p, from, to)
 	defer q.close()
@@ -225,7 +221,9 @@ func combine(r *joint.Result, i int, f *sampled) {
 				return
 			}
 		}
-		r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
+		if r.StdDev[i] = own; share < 1 {
+			r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
+		}
 	}
 	r.Mean[i] = share*f.mean + (1-share)*r.Mean[i]
 	r.Usable[i] = max(r.Usable[i], 1)
@@ -243,8 +241,7 @@ type left struct {
 	far, missing    float32 // packets from before a table, and those that never came, for each packet
 }
 
-// left returns what is left of each counter. Packets of flows without a record are in all
-// counters alike.
+// left returns what is left of each counter. Packets of flows without a record are in all counters alike.
 func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []left {
 	packets, times := slices.Clone(p.Count), slices.Clone(p.Sum)
 	for f, n := range p.Packets {
@@ -328,6 +325,10 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	}
 	parts := max(all.late.part(), float64(k.missing/max(k.far, k.missing, 1e-30)))
 	beyond = 2 * all.late.latest * parts * float64(k.far+2*float32(math.Sqrt(float64(farther)))) / float64(m)
+	more, ok := all.open(0)
+	if !ok { // nothing tells of any flow
+		r.Usable[f], more = 0, math.Inf(1)
+	}
 	if r.StdDev == nil {
 		return beyond
 	}
@@ -338,7 +339,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	odds := part / max(1-part, 0.01)
 	own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * math.Abs(r.Mean[f]-mean)
 	scattered := math.Sqrt(odds / (1 + odds) * all.scatter.variance() / n)
-	filled := max(own, scattered, max(all.late.missed(&all.late), beyond)/studentQuantile)
+	filled := max(own, scattered, max(all.late.missed(&all.late), beyond, more)/studentQuantile)
 	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + strange/(n*n))
 	return beyond
 }

@@ -1,6 +1,5 @@
-// Package colate is COLATE. A point records the times of all packets that pass
-// it in a few shared counters, and keeps them for months. Ask for the delays
-// of any flow between two such points later, when you know which flow
+// Package colate is COLATE. A point records the times of all packets that pass it in a few shared counters, and
+// keeps them for months. Ask for the delays of any flow between two such points later, when you know which flow
 // mattered.
 //
 //	store, err := colate.OpenStore("kept/ingress", colate.StoreOptions{})
@@ -19,37 +18,32 @@
 //
 // # The machine
 //
-// A point has n counters. A flow owns m of them, chosen by its hash, and
-// shares each with all other flows that hash there. A packet chooses one of
-// its flow's m counters by its own digest, so every point chooses alike. The
-// point adds the packet's time, its digest and 1 to that counter: one hash, one
-// memory update, no time stamp in the packet and no state per flow. At each
-// multiple of a period of the clock the counters go to a [Store], and empty
-// ones take over. One packet in 64 is kept by itself as well, chosen by a hash
-// of it, so that both points keep the same ones.
+// A point has n counters. A flow owns m of them, chosen by its hash, and shares each with all other flows that
+// hash there. A packet chooses one of its flow's m counters by its own digest, so every point chooses alike.
+// The point adds the packet's time, its digest and 1 to that counter: one hash, one memory update, no time
+// stamp in the packet and no state per flow. At each multiple of a period of the clock the counters go to a
+// [Store], and empty ones take over. One packet in 64 is kept by itself as well, chosen by a hash of it, so
+// that both points keep the same ones.
 //
-// A query compares the two points' counters epoch by epoch. Where a counter's count and
-// digests change alike at both points over some epochs, nothing was lost in these, and the
-// difference of the sums of times is the time that the packets spent on their way: the
-// flow's, and those of others as noise. It is exact however many packets cross the cuts of
-// the clock. Where a packet was lost, the flow's other counters stand for this one. Given
-// the flow's number of packets, as flow records have it, the mean follows. A record that
-// the counters contradict is refused. Answers are about the packets that came in the window.
-// Of those that take more than eight epochs only their number is known, and intervals have
-// upper ends as if they took twice as long as the latest of them shows: choose a Period of at
-// least an eighth of the greatest delay. Intervals also hold what packets that cross the window's
-// ends waited outside of it.
+// A query compares the two points' counters epoch by epoch. Where a counter's count and digests change alike at
+// both points over some epochs, nothing was lost in these, and the difference of the sums of times is the time
+// that the packets spent on their way: the flow's, and those of others as noise. It is exact however many
+// packets cross the cuts of the clock. Where a packet was lost, the flow's other counters stand for this one.
+// Given the flow's number of packets, as flow records have it, the mean follows. A record that the counters
+// contradict is refused. Answers are about the packets that came in the window. Of those that take more than
+// eight epochs only their number is known, and intervals have upper ends as if they took twice as long as the
+// latest of them shows: choose a Period of at least an eighth of the greatest delay. Intervals also hold what
+// packets that cross the window's ends waited outside of it.
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer for an
 // elephant that loses packets in all of its counters. A query weighs them and the counters
 // by their variances; where they contradict each other there is no answer. Nor is there where
 // neither tells of some epochs, and the error names them.
 //
-// A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000
-// that [DefaultConfig] is for, which is 5.4 GB a day at each point (go test ./colate -run
-// TestSizes -v). [Plan] computes the size for a rate and a number of bytes. For as many
-// bytes samples say more about a flow than its counters do; counters win where the records
-// of all flows explain them ([Path.Decode]).
+// A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000 that [DefaultConfig]
+// is for, which is 5.4 GB a day at each point (go test ./colate -run TestSizes -v). [Plan] computes the size
+// for a rate and a number of bytes. For as many bytes samples say more about a flow than its counters do;
+// counters win where the records of all flows explain them ([Path.Decode]).
 //
 // # What it assumes
 //
@@ -64,15 +58,13 @@
 //     A record that is wrong by less than what others put into the flow's counters looks
 //     right: what it is off by in packets, the mean is off by in its distance from all packets'.
 //
-// It cannot tell the order of packets. Where a small flow's counters hold mostly the
-// delays of others, [Result.MeanInterval] is wide; so it is where heavy loss hides packets
-// that take longer than an epoch.
+// It cannot tell the order of packets. Where a small flow's counters hold mostly the delays of others,
+// [Result.MeanInterval] is wide; so it is where heavy loss hides packets that take longer than an epoch.
 //
 // # Source
 //
-// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow
-// Latency Measurement without Packet Probing and Time Stamping, SIGMETRICS
-// 2014. Package colate/paper is as in the paper, and names its symbols. SPEC.md describes the
-// files. In a [Config], Counters is the paper's n, PerFlow its m, and Bits its b (§3.1); a flow's
-// counter j is at its H(f, j).
+// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow Latency Measurement without Packet
+// Probing and Time Stamping, SIGMETRICS 2014. Package colate/paper is as in the paper, and names its symbols.
+// SPEC.md describes the files. In a [Config], Counters is the paper's n, PerFlow its m, and Bits its b (§3.1);
+// a flow's counter j is at its H(f, j).
 package colate

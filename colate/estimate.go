@@ -20,10 +20,9 @@ type Result struct {
 	// Packets is the number of the flow's packets: as recorded or, if that is
 	// in doubt, with the help of the counters.
 	Packets float64
-	// Sampled is the number of the flow's packets that were sampled at both
-	// points, if Config.OneIn asked for that, and Lost the fraction of those
-	// sampled at the first that the second has not seen within eight Periods, or
-	// StoreOptions.Delay if that is longer; where what is stored ends, within one.
+	// Sampled is the number of the flow's packets that were sampled at both points, if Config.OneIn asked for
+	// that, and Lost the fraction of those sampled at the first that the second has not seen within eight
+	// Periods, or StoreOptions.Delay if that is longer; where what is stored ends, within one.
 	Sampled uint64
 	Lost    float64
 
@@ -44,14 +43,12 @@ type Result struct {
 // accumulators are those of earlier calls of Estimate, for the next.
 var accumulators sync.Pool
 
-// Estimate returns the mean delay, and more, of a flow's packets in an epoch at two
-// points. The record says how many passed both. A record of 0 packets means that this
-// is unknown; it is then read from the counters, if they show it. For stored epochs
-// see [Path.Estimate].
+// Estimate returns the mean delay, and more, of a flow's packets in an epoch at two points. The record says how
+// many passed both. A record of 0 packets means that this is unknown; it is then read from the counters, if
+// they show it. For stored epochs see [Path.Estimate].
 //
-// It returns [estimate.ErrMismatch] if the Configs or times of the epochs
-// differ, and [estimate.ErrNoSamples] if samples and counters contradict each other, or
-// fewer than ten of the flow's packets were sampled and
+// It returns [estimate.ErrMismatch] if the Configs or times of the epochs differ, and [estimate.ErrNoSamples]
+// if samples and counters contradict each other, or fewer than ten of the flow's packets were sampled and
 //
 //   - some of the flow's packets were in epochs in which each of its counters
 //     lost one: nothing tells how long they took;
@@ -81,8 +78,7 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 	return r, r.Err
 }
 
-// answer returns what the epochs so far say about flow i, of which the samples
-// may be corrected by clocks.
+// answer returns what the epochs so far say about flow i, of which the samples may be corrected by clocks.
 func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	a.flush()
 	if why := a.estimate(i, &r); why != nil {
@@ -98,8 +94,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	return r
 }
 
-// An estimator turns the tallies of a flow and of its absent flows into a
-// Result.
+// An estimator turns the tallies of a flow and of its absent flows into a Result.
 type estimator struct {
 	own    *tally
 	absent []tally
@@ -120,8 +115,7 @@ type estimator struct {
 	doubt   float64 // standard deviation of the recorded number
 }
 
-// estimate fills in what the counters say about flow i, or returns why they say
-// nothing.
+// estimate fills in what the counters say about flow i, or returns why they say nothing.
 func (a *accumulator) estimate(i int, r *Result) error {
 	none := func(why string, args ...any) error {
 		return fmt.Errorf("colate: %w: %s", estimate.ErrNoSamples, fmt.Sprintf(why, args...))
@@ -145,9 +139,13 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("in epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
+	more, ok := a.common.open(1 - (own.shown+2*math.Sqrt(max(own.sampled, 0)+1))/own.came)
+	if !ok {
+		return none("too many packets are on their way in each counter: more Counters or a longer Period settle them%s", a.clocks())
+	}
 	e.learn()
 	all := &a.common.late
-	r.hidden = max(all.missed(all), own.late.missed(all))
+	r.hidden = max(all.missed(all), own.late.missed(all), more)
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
@@ -159,11 +157,6 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
 	e.fill(r, &a.common, a.reference, a.config.unit())
-	// What is in cells that always have packets on their way may take twice as long as others.
-	mean := math.Abs(r.Mean)
-	way := own.came / (e.perFlow * float64(a.epochs+a.missing)) * mean / float64(a.table.spans[0].end-a.table.spans[0].start)
-	unsettled := max(1-(own.shown+2*math.Sqrt(max(own.sampled, 0)+1))/own.came, 0)
-	r.hidden = max(r.hidden, unsettled*min(way, 1)*mean)
 	return nil
 }
 
@@ -198,13 +191,11 @@ func (e *estimator) learn() {
 	e.least, e.most = min(e.noise*counts[0], e.count), max(e.noise*counts[absentFlows-1], e.count)
 }
 
-// countPackets weighs the recorded number of the flow's packets against the
-// counters, each by its precision.
+// countPackets weighs the recorded number of the flow's packets against the counters, each by its precision.
 func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	counted := e.own.counted - e.count
-	// Where flows are few, a large one that shares a counter shows in the number of packets,
-	// but may be in none of the absent flows' counters; and only the emptiest may be a flow's
-	// alone.
+	// Where flows are few, a large one that shares a counter shows in the number of packets, but may be in none
+	// of the absent flows' counters; and only the emptiest may be a flow's alone.
 	shared := beyond(max(counted-e.alone, 0), e.perFlow*e.alone)
 	if record.Packets == 0 {
 		e.packets, e.counted = counted, 1
@@ -236,9 +227,8 @@ func beyond(difference, variance float64) float64 {
 	return math.Sqrt(max(difference*difference-4*variance, 0))
 }
 
-// agrees reports whether the counters hold as many packets as the record says,
-// sent or received, and between which numbers they do. A flow whose counters are all shared
-// but the emptiest has no more than that one says.
+// agrees reports whether the counters hold as many packets as the record says, sent or received, and between
+// which numbers they do. A flow whose counters are all shared but the emptiest has no more than that one says.
 func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
 	off := 5 * math.Sqrt(max(e.own.counted/10, e.own.sampled, 0)+1+record.Doubt*record.Doubt)
 	// Four large flows may share a counter each, none of them too large for it.
@@ -266,8 +256,7 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	if r.freedom = own.freedom(); own.degrees < 3 {
 		variance, r.freedom = max(variance, r.Mean*r.Mean), all.scatter.freedom()
 	}
-	// The packets in settled cells are a sample of the flow's, times are in
-	// units, and a record may be wrong.
+	// The packets in settled cells are a sample of the flow's, times are in units, and a record may be wrong.
 	sampled := (own.sampled*variance + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
@@ -288,11 +277,10 @@ func (e *estimator) owed(waits, lasted float64) float64 {
 	return math.Hypot(at(0), at(1))
 }
 
-// MeanInterval returns an interval that contains the mean delay of the flow's
-// packets with at least the given probability, 0 to 1. It assumes that hashing puts
-// the packets of other flows in the flow's counters as it puts them in those of
-// absent flows, and the flow's own in any of its counters, and nothing about their
-// number or delays. Of a small flow among big ones it is many times wider than the mean.
+// MeanInterval returns an interval that contains the mean delay of the flow's packets with at least the given
+// probability, 0 to 1. It assumes that hashing puts the packets of other flows in the flow's counters as it
+// puts them in those of absent flows, and the flow's own in any of its counters, and nothing about their number
+// or delays. Of a small flow among big ones it is many times wider than the mean.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	if r.Err != nil || r.Packets == 0 || !(confidence >= 0 && confidence < 1) {
@@ -335,10 +323,9 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	return r.samples.deviations(confidence)
 }
 
-// Quantile returns the delay that a fraction p of the flow's packets did not
-// exceed, from 0 to 1, and an interval that contains it with the given
-// confidence. ok is false without a sample, or if it is from [Estimate]. The
-// interval is unbounded where the sample ends.
+// Quantile returns the delay that a fraction p of the flow's packets did not exceed, from 0 to 1, and an
+// interval that contains it with the given confidence. ok is false without a sample, or if it is from
+// [Estimate]. The interval is unbounded where the sample ends.
 func (r *Result) Quantile(p, confidence float64) (delay float64, within estimate.Interval, ok bool) {
 	if len(r.samples.matched) == 0 || !(p >= 0 && p <= 1) {
 		return 0, within, false

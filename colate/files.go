@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 )
 
-// A fileSystem is the directory in which a [Store] keeps its files: a
-// dir, or in tests others, which fail.
+// A fileSystem is the directory in which a [Store] keeps its files: a dir, or in tests others, which fail.
 type fileSystem interface {
 	// lock makes the directory if it is missing, and keeps other writers out
 	// until the lock is closed, or returns ErrLocked.

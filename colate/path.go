@@ -14,35 +14,30 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// A Path is two points that packets pass one after the other, given by their
-// stores. Any number of goroutines may query it while the stores are being
-// written.
+// A Path is two points that packets pass one after the other, given by their stores. Any number of goroutines
+// may query it while the stores are being written.
 type Path struct {
 	Up, Down *Store
 
-	// Clock says how far the second point's clock was ahead of the first's
-	// during that time, if that is known. Queries pair epochs by it, and correct
-	// the second point's times, with their drift; an epoch without a reading is
-	// Missing.
+	// Clock says how far the second point's clock was ahead of the first's during that time, if that is known.
+	// Queries pair epochs by it, and correct the second point's times, with their drift; an epoch without a
+	// reading is Missing.
 	Clock *clock.History
 }
 
 // A Coverage says what data a query had, or a store has.
 type Coverage struct {
-	// Start and End are the span of the epochs that overlap the window, which answers and
-	// records are about.
+	// Start and End are the span of the epochs that overlap the window, which answers and records are about.
 	Start, End int64
-	// Epochs is the number of pairs of epochs that were compared. Missing lists what was
-	// not, and why, and epochs of one point alone: the other saw no packet then, which is what is
-	// assumed, or has lost its epoch.
+	// Epochs is the number of pairs of epochs that were compared. Missing lists what was not, and why, and
+	// epochs of one point alone: the other saw no packet then, which is what is assumed, or has lost its epoch.
 	Epochs  int
 	Missing []Missing
 	// Bytes is the number of bytes read from both stores.
 	Bytes int64
-	// Clock is the interval of how much too large the mean of any flow may be
-	// because the clock differed from its reading, in nanoseconds, whenever in the
-	// window the flow's packets came. If its Confidence is 0 the clocks were not
-	// known, and means are off by their difference.
+	// Clock is the interval of how much too large the mean of any flow may be because the clock differed from
+	// its reading, in nanoseconds, whenever in the window the flow's packets came. If its Confidence is 0 the
+	// clocks were not known, and means are off by their difference.
 	Clock estimate.Interval
 }
 
@@ -84,6 +79,22 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 		answers[i] = a.answer(i, q.clock != nil)
 	}
 	return answers, q.coverage, nil
+}
+
+// Span returns the span of the epochs that overlap a window, which answers and records are about, as
+// [Coverage] has it, or 0 and 0 if there are none.
+func (p Path) Span(from, to int64) (start, end int64, err error) {
+	q, err := newQuery(p, from, to)
+	defer q.close()
+	for s, ok := q.next(); ok && err == nil; s, ok = q.next() {
+		if s.start <= to && s.end > from {
+			if start == end {
+				start, end = s.start, s.start
+			}
+			end = max(end, s.end)
+		}
+	}
+	return start, end, err
 }
 
 // A query walks through the epochs of both points.
@@ -186,8 +197,7 @@ func (q *query) close() {
 	q.readers[1].close()
 }
 
-// walk adds these counters of every step to a comparison. Steps that are not in the window
-// only settle levels.
+// walk adds these counters of every step to a comparison. Steps that are not in the window only settle levels.
 func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) error {
 	k := &q.coverage
 	q.samples, c.samples.delay = c.samples, q.delay
@@ -272,8 +282,7 @@ func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool)
 	return packets[0], packets[1], nil
 }
 
-// add adds an epoch's counters to a point's sums, if the epoch has that Config,
-// and its samples.
+// add adds an epoch's counters to a point's sums, if the epoch has that Config, and its samples.
 func (q *query) add(e *foundEntry, at, order []uint32, counts bool) (*epochHead, error) {
 	r, c := &q.readers[e.point], &q.config
 	h, err := r.open(&e.entry)
@@ -304,8 +313,7 @@ func zeros(s []uint64, n int) []uint64 {
 	return s
 }
 
-// nearWord returns a counter's word of the far point by the near clock, to half
-// a unit of time.
+// nearWord returns a counter's word of the far point by the near clock, to half a unit of time.
 func (c *Config) nearWord(word uint64, reading clock.Reading) uint64 {
 	packets := word & (1<<c.CountBits - 1)
 	if packets == 0 {
@@ -329,8 +337,7 @@ func (q *query) include(r clock.Reading) {
 	*all = one
 }
 
-// ahead returns how far the second point's clock is ahead of the first's at
-// about the time of the window.
+// ahead returns how far the second point's clock is ahead of the first's at about the time of the window.
 func (q *query) ahead() int64 {
 	if q.clock == nil {
 		return 0

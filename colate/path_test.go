@@ -61,10 +61,9 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// A point that was restarted within an epoch has two of it; one whose Period is
-// twice as long has one for two of the other's. Both are compared all the same;
-// where one point has nothing, or another Config, that is told, and its
-// packets are not taken for none.
+// A point that was restarted within an epoch has two of it; one whose Period is twice as long has one for two
+// of the other's. Both are compared all the same; where one point has nothing, or another Config, that is told,
+// and its packets are not taken for none.
 func TestUnevenEpochs(t *testing.T) {
 	all := traffic.Flows(12, 3000)
 	w := world{config: cutAt(2e6)}
@@ -77,8 +76,9 @@ func TestUnevenEpochs(t *testing.T) {
 	check := func(name string, path Path, missing int) {
 		t.Helper()
 		answers, coverage, err := path.EstimateAll(t.Context(), recordsOf(list), 0, math.MaxInt64)
-		if err != nil || len(coverage.Missing) != missing {
-			t.Fatalf("%s: %v, %+v", name, err, coverage.Missing)
+		start, end, before := path.Span(0, math.MaxInt64)
+		if err := errors.Join(err, before); err != nil || len(coverage.Missing) != missing || start != coverage.Start || end != coverage.End {
+			t.Fatalf("%s: %v, %+v, %d to %d", name, err, coverage, start, end)
 		}
 		for i, f := range list {
 			a := &answers[i]
@@ -106,11 +106,10 @@ func TestUnevenEpochs(t *testing.T) {
 		return path
 	}
 
-	halves := [2]*Recorder{}
+	halves, n := [2]*Recorder{}, 0
 	for i := range halves {
 		halves[i], _ = New(w.config)
 	}
-	n := 0
 	for _, p := range all {
 		if p.At/2e6 == 3 {
 			halves[n%2].Update(p.Flow, p.Packet, p.At)

@@ -20,11 +20,11 @@ type Demand struct {
 // their way when the clock cuts: with more it is rarely settled.
 const mostOnTheWay = 2.0
 
-// Plan returns the Config that keeps the packets of a Demand as well as its
-// bytes allow, and how many bits a packet then takes. It has as many counters as the bytes
-// pay for, beside samples of one packet in 64. Without records of flows, samples say more,
-// and get all bytes. The error wraps [estimate.ErrConfig] if the demand is out of range or no
-// Config meets it.
+// Plan returns the Config that keeps the packets of a Demand as well as its bytes allow, and how many bits a
+// packet then takes. It has as many counters as the bytes pay for, beside samples of one packet in 64. Of more
+// counters than one for six packets some would be folded: the rest pays for more samples, and once all packets
+// are sampled more bytes buy nothing. Without records of flows, samples say more, and get all bytes. The error
+// wraps [estimate.ErrConfig] if the demand is out of range or no Config meets it.
 func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 	bad := func(field string, got any, want string, args ...any) (Config, float64, error) {
 		return Config{}, 0, estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
@@ -39,40 +39,39 @@ func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 	}
 	c = DefaultConfig
 	packets, allowed := d.Rate*float64(c.Period)/1e9, d.BytesADay*8/86400/d.Rate // in an epoch, and bits of each
+	// About what a sample takes: the more there are the closer are their flows. They get what counters leave.
+	sampleBits := 95 - math.Log2(packets+1)
+	sample := func(most float64) {
+		c.OneIn = uint32(min(max(math.Ceil(sampleBits/(allowed-bitsPerPacket)), 1), most))
+		c.Samples = int(min(1.2*packets/float64(c.OneIn)+100, maxCounters))
+		bitsPerPacket += sampleBits / float64(c.OneIn)
+	}
 	if d.NoRecords {
 		c.Counters = c.PerFlow + 1
-		c.OneIn = uint32(min(max(math.Ceil(sampleBits/allowed), 1), 1<<31))
-	}
-	c.Samples = int(min(1.2*packets/float64(c.OneIn)+100, maxCounters))
-	if bitsPerPacket = sampleBits / float64(c.OneIn); d.NoRecords {
+		sample(1 << 31)
 		return c, bitsPerPacket, c.Validate()
 	}
-	// Of more counters than that, some are folded.
 	most := max(packets/6, 4*float64(c.PerFlow))
 	c.Counters = sort.Search(int(min(maxCounters, most)), func(n int) bool {
-		return c.epochBits(float64(n+1), packets) > (allowed-bitsPerPacket)*packets
+		return c.epochBits(float64(n+1), packets) > (allowed-sampleBits/float64(c.OneIn))*packets
 	})
-	if c.Counters < 2*c.PerFlow || c.Validate() != nil {
+	bitsPerPacket = c.epochBits(float64(c.Counters), packets) / packets
+	if sample(float64(c.OneIn)); c.Counters < 2*c.PerFlow || c.Validate() != nil {
 		return bad("BytesADay", d.BytesADay, "more, for %g packets a second: no number of counters takes so few", d.Rate)
 	}
 	if way := packets / float64(c.Counters) * d.Delay / float64(c.Period); way > mostOnTheWay {
 		return bad("Delay", d.Delay, "up to %.3g ns with %d counters for %g packets a second, or NoRecords",
 			mostOnTheWay*d.Delay/way, c.Counters, d.Rate)
 	}
-	return c, bitsPerPacket + c.epochBits(float64(c.Counters), packets)/packets, nil
+	return c, bitsPerPacket, nil
 }
 
-// sampleBits is about what a sampled packet takes.
-const sampleBits = 80
-
-// epochBits returns approximately how many bits an epoch's counters take in a
-// store.
+// epochBits returns approximately how many bits an epoch's counters take in a store.
 func (c *Config) epochBits(counters, packets float64) float64 {
 	load := packets / counters
 	used := counters * -math.Expm1(-load)
-	// A time within the period, and half as many more bits as the count has.
-	// The sum's two and a half bits above its deviation are what a block's
-	// base leaves.
+	// A time within the period, and half as many more bits as the count has. The sum's two and a half bits
+	// above its deviation are what a block's base leaves.
 	time := math.Log2(float64(c.Period)/c.unit()) + math.Log2(1+load)/2 + 0.8
 	count := math.Log2(1+load) + 1.5
 	perBlock := 8.0*blockOverhead + 16 + 4

@@ -12,8 +12,7 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// captured are the IP packets of a pair of captures. Identical ones are matched in
-// order.
+// captured are the IP packets of a pair of captures. Identical ones are matched in order.
 func captured(t *testing.T, name string) (all []passage) {
 	t.Helper()
 	readers := [2]*trace.Reader{}

@@ -8,14 +8,12 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Recorder holds one point's counters of one epoch (§3.1). Make one with
-// New; it never grows. It has a single writer and no locks: keep one Recorder a
-// goroutine and Merge them.
+// A Recorder holds one point's counters of one epoch (§3.1). Make one with New; it never grows. It has a single
+// writer and no locks: keep one Recorder a goroutine and Merge them.
 type Recorder struct {
-	// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its
-	// digest above them, and its time above these. One part carries into the
-	// next, and off the top: words of two points that saw the same packets
-	// differ by delays only, above equal low bits.
+	// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its digest above them, and its time
+	// above these. One part carries into the next, and off the top: words of two points that saw the same
+	// packets differ by delays only, above equal low bits.
 	words   []uint64
 	packets uint64
 	samples []sample
@@ -67,8 +65,7 @@ func newRecorder(c Config, samples int) *Recorder {
 	}
 }
 
-// NewRotation returns recorders that take turns, for a point that records
-// without a pause.
+// NewRotation returns recorders that take turns, for a point that records without a pause.
 func NewRotation(c Config) (*estimate.Rotation[*Recorder], error) {
 	return estimate.NewRotation(func() (*Recorder, error) { return New(c) })
 }
@@ -102,10 +99,9 @@ func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
 	return uint64(uint32(h)) * r.counters >> (r.rowShift & 63) // as Config.place
 }
 
-// Update records that packet p of flow f passed at time t, in nanoseconds
-// since an epoch that all points share. It computes one hash and updates one
-// counter. Before it cuts the time to units it adds a part of a unit that the packet
-// chooses, alike at both points, so that the error of a delay is 0 on average.
+// Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that all points share.
+// It computes one hash and updates one counter. Before it cuts the time to units it adds a part of a unit that
+// the packet chooses, alike at both points, so that the error of a delay is 0 on average.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	at := r.place(f, p)
 	r.packets++
@@ -115,8 +111,7 @@ func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	}
 }
 
-// rarely does what few packets need: it begins the epoch with the first, and
-// keeps those sampled.
+// rarely does what few packets need: it begins the epoch with the first, and keeps those sampled.
 //
 //go:noinline
 func (r *Recorder) rarely(f hashing.Flow, p hashing.Packet, t int64) {
@@ -141,9 +136,8 @@ func (r *Recorder) begin(t int64) {
 	r.limitTo(r.limit)
 }
 
-// Merge adds shard b of the same point and epoch to r. It returns
-// [estimate.ErrMismatch] if the Configs or the epochs differ; r is then
-// unchanged.
+// Merge adds shard b of the same point and epoch to r. It returns [estimate.ErrMismatch] if the Configs or the
+// epochs differ; r is then unchanged.
 func (r *Recorder) Merge(b *Recorder) error {
 	if err := made(r, b); err != nil {
 		return err
@@ -215,9 +209,8 @@ func (r *Recorder) folded(fold uint8) *Recorder {
 	return &f
 }
 
-// packed returns the epoch with its counters folded until a packet takes at most
-// 12 bits, but not so often that flows meet themselves. Of an elephant's packets 64 a
-// counter count.
+// packed returns the epoch with its counters folded until a packet takes at most 12 bits, but not so often that
+// flows meet themselves. Of an elephant's packets 64 a counter count.
 func (r *Recorder) packed() *Recorder {
 	packets, used, c := uint64(0), uint64(0), &r.config
 	for _, word := range r.words {

@@ -14,8 +14,7 @@ type sample struct {
 	at   int64
 }
 
-// key returns the bits by which samples of a flow are found. Flows may be small
-// numbers.
+// key returns the bits by which samples of a flow are found. Flows may be small numbers.
 func (c *Config) key(f hashing.Flow) uint32 {
 	return uint32(hashing.Mix(uint64(f)^c.Identity, 1<<32) >> 32)
 }
@@ -32,8 +31,7 @@ func (c *Config) limit() uint32 {
 	return uint32(min(1<<32/uint64(c.OneIn), 1<<32-1))
 }
 
-// sample keeps a packet whose tag is below the limit, if need be after making
-// room.
+// sample keeps a packet whose tag is below the limit, if need be after making room.
 func (r *Recorder) sample(s sample) {
 	if len(r.samples) >= r.config.Samples {
 		r.makeRoom()

@@ -53,8 +53,7 @@ const (
 	// mostMatched is the number of delays of a flow that are kept for quantiles: of
 	// more, those with the lowest tags, which are a fair sample.
 	mostMatched = 4096
-	// fewest is the smallest number of sampled packets of which their spread is
-	// believed.
+	// fewest is the smallest number of sampled packets of which their spread is believed.
 	fewest = 10
 	// sure is the confidence at which counters and samples contradict each other.
 	sure = 0.999
@@ -180,9 +179,8 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 	return i
 }
 
-// share returns the weight of the samples' mean beside another by their standard errors. It
-// reports false if they are farther apart than both may be off: the other too high, or too
-// low, by so much.
+// share returns the weight of the samples' mean beside another by their standard errors. It reports false if
+// they are farther apart than both may be off: the other too high, or too low, by so much.
 func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok bool) {
 	down, up := f.off(sure)
 	ok = mean-f.mean <= math.Hypot(high, up) && f.mean-mean <= math.Hypot(low, down)

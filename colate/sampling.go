@@ -25,9 +25,8 @@ type sampling struct {
 	begun  int64         // when the first pair began
 	buffer []sample
 
-	// Of all flows in a block. A flow's few samples may hold none of its rare slow packets, so
-	// that they cannot tell how far their mean may be off; those of all flows may, and the
-	// counters do.
+	// Of all flows in a block. A flow's few samples may hold none of its rare slow packets, so that they cannot
+	// tell how far their mean may be off; those of all flows may, and the counters do.
 	delays           estimate.Moments // of a flow in an epoch
 	squares, degrees float64          // Σ (delay - the flow's mean in the epoch)², and their degrees of freedom
 }
@@ -88,8 +87,7 @@ func (s *sampling) add(up, down *Recorder, epoch span) {
 	s.match(epoch, min(up.limit, down.limit))
 }
 
-// read adds the samples of an epoch in a store. Of the second point, the times
-// are corrected.
+// read adds the samples of an epoch in a store. Of the second point, the times are corrected.
 func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
 	last, blocks := -1, sampleBlocks(h.sampled)
 	for i := range s.flows {
@@ -111,9 +109,8 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 	return nil
 }
 
-// match pairs what both points have after an epoch, in which they sampled packets with
-// tags below a limit. A packet that the second has not seen within ahead periods, or the
-// delay that it may take, is lost.
+// match pairs what both points have after an epoch, in which they sampled packets with tags below a limit. A
+// packet that the second has not seen within ahead periods, or the delay that it may take, is lost.
 func (s *sampling) match(epoch span, limit uint32) {
 	period, least := epoch.end-epoch.start, min(s.limit, limit)
 	patience := max(ahead*period, s.delay)

@@ -172,8 +172,7 @@ func TestSamplesContradictCounters(t *testing.T) {
 	}
 }
 
-// Counters that are few are for samples alone: they do not answer for a flow with the
-// delays of others.
+// Counters that are few are for samples alone: they do not answer for a flow with the delays of others.
 func TestFewCounters(t *testing.T) {
 	for _, oneIn := range []uint32{0, 8} {
 		w := world{config: cutAt(1e9), seed: 2}

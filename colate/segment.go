@@ -13,9 +13,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A segment is a file of frames, one after the other: a head of fixed size, and
-// an encoded epoch. Whoever opens it goes from head to head, without the payloads, which
-// have checksums of their own.
+// A segment is a file of frames, one after the other: a head of fixed size, and an encoded epoch. Whoever opens
+// it goes from head to head, without the payloads, which have checksums of their own.
 const (
 	frameMagic = "HCLG"
 	frameSize  = 32
@@ -101,10 +100,9 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	return e, e.head <= e.length && int64(e.length) <= end-e.offset
 }
 
-// scan reads a segment from where its known part ends, and adds what it finds.
-// Anything but a whole frame is damage. After damage it looks for the next frame at
-// every byte, so that one bad byte costs at most one epoch. It returns only errors of
-// reading.
+// scan reads a segment from where its known part ends, and adds what it finds. Anything but a whole frame is
+// damage. After damage it looks for the next frame at every byte, so that one bad byte costs at most one epoch.
+// It returns only errors of reading.
 func (s *segment) scan(f openFile) error {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -134,8 +132,7 @@ func (s *segment) scan(f openFile) error {
 	return nil
 }
 
-// find returns where in data, which is at an offset of the file, the next whole frame
-// begins, or the end.
+// find returns where in data, which is at an offset of the file, the next whole frame begins, or the end.
 func (s *segment) find(data []byte, offset, size int64) int64 {
 	for at := 0; ; at++ {
 		next := bytes.Index(data[at:], []byte(frameMagic))
@@ -168,8 +165,7 @@ func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	return err
 }
 
-// An epochReader reads parts of a store's epochs. It keeps a segment open until it needs
-// another.
+// An epochReader reads parts of a store's epochs. It keeps a segment open until it needs another.
 type epochReader struct {
 	store *Store
 	file  openFile

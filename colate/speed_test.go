@@ -47,8 +47,7 @@ func BenchmarkQuery(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode is the answer about a million flows of nine packets on average
-// from one epoch.
+// BenchmarkDecode is the answer about a million flows of nine packets on average from one epoch.
 func BenchmarkDecode(b *testing.B) {
 	up, _ := New(DefaultConfig)
 	down, _ := New(DefaultConfig)

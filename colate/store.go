@@ -16,28 +16,24 @@ import (
 
 // StoreOptions tunes a [Store]. The zero value keeps everything.
 type StoreOptions struct {
-	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is
-	// appended: the oldest segments are removed. One holds an eighth of either, or
-	// 64 MiB, so that no epoch stays for longer than 9/8 of Age and two Periods. The age is
-	// that of the latest two epochs, so that one from a clock that ran ahead removes
-	// nothing. 0 means no limit.
+	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is appended: the oldest
+	// segments are removed. One holds an eighth of either, or 64 MiB, so that no epoch stays for longer than
+	// 9/8 of Age and two Periods. The age is that of the latest two epochs, so that one from a clock that ran
+	// ahead removes nothing. 0 means no limit.
 	Age, Bytes int64
-	// Delay is how many nanoseconds packets take, and clocks differ, in all; 0
-	// means a second, or a 60th of a shorter Period. Append warns if the counters
-	// cannot tell such delays. Of samples, those that take longer than it and than
-	// eight Periods count as lost.
+	// Delay is how many nanoseconds packets take, and clocks differ, in all; 0 means a second, or a 60th of a
+	// shorter Period. Append warns if the counters cannot tell such delays. Of samples, those that take longer
+	// than it and than eight Periods count as lost.
 	Delay int64
-	// ReadOnly opens a store that another process may be writing to. Each query
-	// finds what has been written and removed since. Nothing is repaired, and
-	// Append and retention fail.
+	// ReadOnly opens a store that another process may be writing to. Each query finds what has been written and
+	// removed since. Nothing is repaired, and Append and retention fail.
 	ReadOnly bool
 
 	segmentBytes int64
 }
 
-// A Store keeps the epochs of one point in a directory for months. It appends
-// them to segments. Once Append has returned, an epoch survives a crash at any
-// byte. Damage costs only the epochs it is part of, and is reported.
+// A Store keeps the epochs of one point in a directory for months. It appends them to segments. Once Append has
+// returned, an epoch survives a crash at any byte. Damage costs only the epochs it is part of, and is reported.
 //
 // Any number of goroutines may use a Store at the same time. A second writer,
 // in another Store of this process or another, gets [ErrLocked].
@@ -139,10 +135,9 @@ func (s *Store) loadSegment(known *segment) *segment {
 	return &seg
 }
 
-// Append adds an epoch, which then survives a crash. An epoch without packets is
-// not kept. On error the epoch is not in the store and may be appended again; or
-// the error is [ErrOverloaded], and it is. If a disk fails to sync, nobody can
-// tell what it has: Append fails until the store is opened again and shows that.
+// Append adds an epoch, which then survives a crash. An epoch without packets is not kept. On error the epoch
+// is not in the store and may be appended again; or the error is [ErrOverloaded], and it is. If a disk fails to
+// sync, nobody can tell what it has: Append fails until the store is opened again and shows that.
 func (s *Store) Append(r *Recorder) error {
 	if err := made(r); err != nil {
 		return err
@@ -179,8 +174,7 @@ func (s *Store) warn(r *Recorder) error {
 		ErrOverloaded, r.start, load, way, delay/1e9)
 }
 
-// write removes what is too old, or too much, and adds the frame in the buffer, which then
-// survives a crash.
+// write removes what is too old, or too much, and adds the frame in the buffer, which then survives a crash.
 func (s *Store) write(e entry) error {
 	if s.failed != nil {
 		return s.failed
@@ -290,9 +284,8 @@ func (s *Store) Close() error {
 	return errors.Join(s.complete(), s.lock.Close())
 }
 
-// DropBefore removes the segments whose epochs all ended by t, in nanoseconds,
-// and returns the number of epochs removed. The segment being written stays.
-// An epoch from a clock that ran ahead keeps only its own segment.
+// DropBefore removes the segments whose epochs all ended by t, in nanoseconds, and returns the number of epochs
+// removed. The segment being written stays. An epoch from a clock that ran ahead keeps only its own segment.
 func (s *Store) DropBefore(t int64) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -366,8 +359,7 @@ func (s *Store) Summary() (c Coverage) {
 	return c
 }
 
-// find returns the epochs that overlap the time between from and to, in order
-// of their beginning.
+// find returns the epochs that overlap the time between from and to, in order of their beginning.
 func (s *Store) find(from, to int64) (found []entry) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -390,10 +382,9 @@ func (s *Store) refresh() error {
 	return nil
 }
 
-// Epochs returns an iterator over the epochs that overlap the time from from
-// to to, ends included, in nanoseconds, in order of their beginning. It yields
-// nil and an error for an epoch that cannot be read, and continues with the
-// rest. An epoch that retention removes meanwhile is missing.
+// Epochs returns an iterator over the epochs that overlap the time from from to to, ends included, in
+// nanoseconds, in order of their beginning. It yields nil and an error for an epoch that cannot be read, and
+// continues with the rest. An epoch that retention removes meanwhile is missing.
 func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 	return func(yield func(*Recorder, error) bool) {
 		if err := s.refresh(); err != nil {

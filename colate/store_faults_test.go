@@ -112,9 +112,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What goes wrong when two stores are asked is told, with the place, and the rest is
-// answered, and as well wherever in an epoch the damage is: in what says how often its
-// counters are folded, too.
+// What goes wrong when two stores are asked is told, with the place, and the rest is answered, and as well
+// wherever in an epoch the damage is: in what says how often its counters are folded, too.
 func TestQueryDamage(t *testing.T) {
 	from, to := int64(sizeOf(t, 0, 1)), int64(sizeOf(t, 0, 2))
 	for _, at := range []int64{from + frameSize + 58, from + frameSize + foldAt} {

@@ -205,8 +205,7 @@ func fill(t testing.TB, s *Store, from, to int) {
 	}
 }
 
-// contents reads everything and returns the numbers of the epochs and how
-// many reports of damage there were.
+// contents reads everything and returns the numbers of the epochs and how many reports of damage there were.
 func contents(t testing.TB, s *Store) (found []int, damages int) {
 	t.Helper()
 	for e, err := range s.Epochs(math.MinInt64, math.MaxInt64) {

@@ -49,8 +49,7 @@ func TestRetentionByItself(t *testing.T) {
 	}
 }
 
-// Any number of goroutines append and drop, while others read whole epochs, in
-// order.
+// Any number of goroutines append and drop, while others read whole epochs, in order.
 func TestManyGoroutines(t *testing.T) {
 	s := openStore(t, dir(t.TempDir()), StoreOptions{segmentBytes: 500})
 	epochs := make([]*Recorder, 100)

@@ -73,8 +73,7 @@ func (s score) want(t testing.TB, what string, least int) {
 	}
 }
 
-// shortfall is how far below n·p a binomial number may fall with a
-// probability of 10⁻⁴.
+// shortfall is how far below n·p a binomial number may fall with a probability of 10⁻⁴.
 func shortfall(n int, p float64) float64 {
 	return -estimate.NormalQuantile(1e-4) * math.Sqrt(float64(n)*p*(1-p))
 }

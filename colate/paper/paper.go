@@ -1,13 +1,11 @@
-// Package paper is COLATE as in the paper, to compare with; package colate is
-// for use. A recorder is one epoch, in which no counter overflows and nothing is
-// lost.
+// Package paper is COLATE as in the paper, to compare with; package colate is for use. A recorder is one epoch,
+// in which no counter overflows and nothing is lost.
 //
 // # Source
 //
-// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow
-// Latency Measurement without Packet Probing and Time Stamping, SIGMETRICS
-// 2014. There counters have 19 bits, in a unit that it does not name: so wide a sum of time
-// stamps shows a delay only if the clock ticks while a packet is on its way.
+// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow Latency Measurement without Packet
+// Probing and Time Stamping, SIGMETRICS 2014. There counters have 19 bits, in a unit that it does not name: so
+// wide a sum of time stamps shows a delay only if the clock ticks while a packet is on its way.
 //
 //	paper        here                                      where
 //	n            Config.Counters                           §3.1
@@ -62,9 +60,8 @@ func New(c Config) (*Recorder, error) {
 // Config returns the configuration that the recorder was made with.
 func (r *Recorder) Config() Config { return r.config }
 
-// Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that
-// all points share. The paper draws j at random. Here the packet's digest decides, so that two
-// points agree.
+// Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that all points share.
+// The paper draws j at random. Here the packet's digest decides, so that two points agree.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	stamp := uint64(t) & (1<<r.config.TimeBits - 1)
 	r.sums[r.position(f, hashing.Row(uint64(p), uint64(r.config.PerFlow)))] += stamp
@@ -97,27 +94,23 @@ func (r *Recorder) timeSum(f hashing.Flow) float64 {
 	return (n*float64(sum) - m*float64(r.fill)) / (n - m)
 }
 
-// Theorem2 returns the paper's mean delay of the flow in nanoseconds, eqs. (3)
-// and (4). If the two points have counters of another number, the noise
-// of others' time stamps does not cancel.
+// Theorem2 returns the paper's mean delay of the flow in nanoseconds, eqs. (3) and (4). If the two points have
+// counters of another number, the noise of others' time stamps does not cancel.
 func Theorem2(up, down *Recorder, f hashing.Flow, packets uint64) float64 {
 	return (down.timeSum(f) - up.timeSum(f)) / float64(packets)
 }
 
-// Theorem2Interval returns the interval of [Theorem2] that follows from the
-// paper's reliability analysis (§5, eqs. 11, 12, 21). It assumes that each
-// point's sum has the variance of eq. (2), as if its time units, and not its
-// packets, were spread over the counters one by one. For real traffic it is
-// too narrow by the square root of the number of units in a time stamp; the
-// finer the unit, the worse.
+// Theorem2Interval returns the interval of [Theorem2] that follows from the paper's reliability analysis (§5,
+// eqs. 11, 12, 21). It assumes that each point's sum has the variance of eq. (2), as if its time units, and not
+// its packets, were spread over the counters one by one. For real traffic it is too narrow by the square root
+// of the number of units in a time stamp; the finer the unit, the worse.
 func Theorem2Interval(up, down *Recorder, f hashing.Flow, packets uint64, confidence float64) estimate.Interval {
 	deviations := math.Sqrt2 * math.Erfinv((1+confidence)/2) // eq. (11)
 	mean, half := Theorem2(up, down, f, packets), deviations*(up.unitDeviation(f)+down.unitDeviation(f))/float64(packets)
 	return estimate.Interval{Low: mean - half, High: mean + half, Confidence: confidence}
 }
 
-// unitDeviation returns the deviation of timeSum by the variance of a counter,
-// eq. (2): h·√m·n/(n−m).
+// unitDeviation returns the deviation of timeSum by the variance of a counter, eq. (2): h·√m·n/(n−m).
 func (r *Recorder) unitDeviation(f hashing.Flow) float64 {
 	n, m, total := float64(r.config.Counters), float64(r.config.PerFlow), float64(r.fill)
 	own := min(max(r.timeSum(f), 0), total)
