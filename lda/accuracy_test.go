@@ -227,7 +227,7 @@ func TestExpect(t *testing.T) {
 // Of one cell that takes all packets, the probability to miss it is 0.
 func TestExpectOfOneCell(t *testing.T) {
 	c := Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 40}
-	if got, want := c.Expect(10, 0), (Expectation{Packets: 10, Sample: 10, Usable: 1}); got != want {
+	if got, want := c.Expect(10, 0), (Expectation{Packets: 10, Sample: 10, Usable: 1, received: 10}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -14,7 +14,8 @@ type Expectation struct {
 	Usable  float64 // cells that are usable and not empty
 	Alone   float64 // packets alone in their cell at both points: samples for quantiles
 
-	surely float64 // number of standard deviations below the average
+	received float64 // packets
+	surely   float64 // number of standard deviations below the average
 }
 
 // Expect returns what an interval gives on average if the share loss of its
@@ -29,8 +30,8 @@ func (c *Config) Expect(packets, loss float64) Expectation { return c.expect(pac
 
 // expect is Expect if the cells that survive are few, by so many standard deviations.
 func (c *Config) expect(packets, loss, surely float64) Expectation {
-	e := Expectation{Packets: packets, Loss: loss, surely: surely}
 	lost, received := packets*loss, packets-packets*loss
+	e := Expectation{Packets: packets, Loss: loss, received: received, surely: surely}
 	var sample, usable, single float64 // variances
 	for j, b := range c.Banks[:c.banks()] {
 		p, m := c.rate(j), float64(b.Rows)
@@ -74,7 +75,7 @@ func (e Expectation) MeanError(variation, confidence float64) float64 {
 	if !(e.Usable >= 2) {
 		return math.Inf(1)
 	}
-	unseen := max(0, 1-e.Sample/(e.Packets*(1-e.Loss)))
+	unseen := max(0, 1-e.Sample/e.received)
 	width := estimate.StudentQuantile((1+confidence)/2, math.Floor(e.Usable)-1) * variation * math.Sqrt(unseen/e.Sample)
 	// The deviation behind the width is itself an estimate.
 	return width * (1 + e.surely*e.deviationError()*math.Sqrt(1+variation*variation))

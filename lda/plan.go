@@ -79,8 +79,8 @@ func Plan(d Demand) (Forecast, error) {
 			return best, nil
 		}
 	}
-	return Forecast{}, fmt.Errorf("lda: %w: MeanError is %v, not within reach at Packets %v, HighLoss %v, Variation %v",
-		estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation)
+	const reach = "lda: %w: MeanError is %v, not within reach at Packets %v, HighLoss %v, Variation %v, Quantiles %v"
+	return Forecast{}, fmt.Errorf(reach, estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation, d.Quantiles)
 }
 
 // forecast divides rows among banks that are tuned to losses from the lowest to the
@@ -155,11 +155,16 @@ func (d *Demand) losses() []float64 {
 	return all
 }
 
-// addThin adds the bank for quantiles, with about one packet a cell.
+// addThin adds the bank for quantiles, with about one packet a cell. Where hardly as many pass
+// as it has rows, it takes half of what the bank before it would.
 func (d *Demand) addThin(c *Config, banks int) bool {
+	least := c.Banks[banks-1].Shift + 1
 	shift := uint8(max(0, math.Round(math.Log2(d.Packets/thinRows))))
+	if d.Packets < 2*thinRows {
+		shift = max(shift, least)
+	}
 	c.Banks[banks] = Bank{Rows: thinRows, Shift: shift}
-	return shift > c.Banks[banks-1].Shift && shift <= maxShift-c.DigestBits
+	return shift >= least && shift <= maxShift-c.DigestBits
 }
 
 // String describes the forecast, with a line for each loss rate.
