@@ -299,6 +299,7 @@ type way struct {
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
 	lately  [2]float64            // packets sent, and received though not due, in this report, and less and less of earlier ones
 	extra   uint64                // packets found to be extra, of which earlier reports told no reception
+	joined  uint64                // packets that were on their way when the session began
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent []single // nil if clocks agree
@@ -330,7 +331,7 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
-	w.lately, w.strange, w.unknown, w.given, w.extra = [2]float64{}, [2]uint64{}, 0, 0, 0
+	w.lately, w.strange, w.unknown, w.given, w.extra, w.joined = [2]float64{}, [2]uint64{}, 0, 0, 0, 0
 	w.out, w.early, w.hidden = 0, 0, 0
 	w.tardy = w.tardy[:0]
 	w.late.giveBack()

@@ -275,7 +275,7 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) ||
 		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
 		d.Err = fmt.Errorf("%w: more packets were on their way when the session began, or slower ones, than since", estimate.ErrNoSamples)
-		if w.config.ClocksAgree && d.Mean < 0 {
+		if w.config.ClocksAgree && d.Mean < 0 && d.Greatest < 0 { // not just because packets on their way are missing
 			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", ErrClocks, Format(d.Mean))
 		}
 		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
@@ -315,6 +315,7 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	came := float64(seen + more)
 	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
 	if fresh {
+		w.joined += r.Extra
 		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
 			d.Lost = r.Lost
 		}
@@ -330,13 +331,14 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	d.Sent = d.Received + d.Lost - d.Extra
 }
 
-// toldBegun reports whether the losses of a report are known in which a session begins: none seems lost that came before
-// the receiver's cuts began, or was counted late, and hardly a packet on its way then came to a cell that lost one.
+// toldBegun reports whether the losses of a report are known in which a session begins: none seems lost that is on its
+// way, that came before the receiver's cuts began, or was counted late, and hardly a packet on its way then came to a
+// cell that lost one.
 func (w *way) toldBegun(r *lda.Result) bool {
-	if !w.config.ClocksAgree && !(w.fastest.known && w.fastest.key >= 0) || len(w.tardy) > 0 {
+	if !w.total.Settled() || !w.config.ClocksAgree && !(w.fastest.known && w.fastest.key >= 0) || len(w.tardy) > 0 {
 		return false
 	}
-	return float64(r.Extra)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
+	return float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
 // distribute fills in quantiles, the greatest delay and the histogram.
