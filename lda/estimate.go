@@ -57,6 +57,7 @@ type Result struct {
 	strays uint64
 
 	maybe   uint64 // what Repeats.excess would be, if copies are likely and not sure
+	hasten  bool   // these are faster than others
 	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
 
 	alone    estimate.Delay // of packets that were alone

@@ -91,14 +91,19 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 
 // withCopies widens an interval of the mean by the copies of which no delay is
 // known: they may have taken no time at all or, those of which others were seen,
-// copyReach. Those that are unknown are strays, too.
+// copyReach. Those that are unknown are strays, too. Where copies are likely and not sure, they take no less
+// and no longer than one packet may have.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
-	i.Low -= r.share(r.Repeats.excess+r.maybe+r.unknown) * r.scale()
-	reach := copyReach * r.scale()
+	reach, known := copyReach*r.scale(), max(r.greatest-r.Mean, r.StdDev)
 	if r.fromAreas {
-		reach = min(reach, max(0, r.greatest-r.Mean))
+		known = max(0, r.greatest-r.Mean)
+		reach = min(reach, known)
 	}
-	i.High += r.share(r.Repeats.excess+r.maybe) * reach
+	i.Low -= r.share(r.Repeats.excess+r.unknown)*r.scale() + r.share(r.maybe)*min(r.scale(), max(r.Mean-r.least, r.StdDev))
+	i.High += r.share(r.Repeats.excess) * reach
+	if !r.hasten {
+		i.High += r.share(r.maybe) * min(reach, known)
+	}
 	return i
 }
 
