@@ -9,6 +9,7 @@ type endAges struct {
 	spread float64
 
 	bounds, weighted ageBounds // of packets of which levels tell, and the same by weight
+	middles          moment    // of bounds of a packet, by weight
 	widths           float64   // squares of the distances between the bounds of cells
 	weights          float64   // squares of weights, by packets
 
@@ -28,10 +29,22 @@ func (m *moment) add(n, x float64) {
 // spread returns the variance of the numbers.
 func (m *moment) spread() float64 { return max(0, m.squares/m.n-sq(m.sum/m.n)) }
 
+// together returns the variance of the numbers of both, or least if that is more: one may lack the few great ones.
+func (m *moment) together(o *moment, least float64) float64 {
+	both := moment{m.n + o.n, m.sum + o.sum, m.squares + o.squares}
+	if both.n == 0 {
+		return least
+	}
+	return max(least, both.spread())
+}
+
 // bound adds packets of a span whose ages are bounded, and which stand for weight.
 func (e *endAges) bound(ages ageBounds, weight float64) {
 	e.bounds = plus(e.bounds, ages, 1)
 	e.weighted = plus(e.weighted, ages, weight)
+	if n := math.Abs(ages.Packets); n > 0 {
+		e.middles.add(weight*n, (ages.Least+ages.Most)/2/n)
+	}
 	e.widths += sq(ages.Most - ages.Least)
 	e.weights += weight * weight * math.Abs(ages.Packets)
 }
@@ -54,13 +67,7 @@ func (a *Areas) age(t *Transit) {
 	if mean == 0 {
 		return
 	}
-	first, second := mean, t.Scatter+mean*mean
-	third := second * a.greatest
-	if len(a.alone) >= fewAlone {
-		if x, y, z := momentsOf(a.alone); x > 0 { // or none that was alone took any time
-			first, second, third = x, y, z
-		}
-	}
+	first, second, third := a.moments(t)
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
@@ -83,10 +90,17 @@ func (a *Areas) age(t *Transit) {
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
-		alone[i].Ages, alone[i].Variance = of.stand(n, spread, a.greatest)
-		least, most := of.levels(&levels[i], n, spread, a.greatest, t)
+		alone[i].Ages, alone[i].Variance = of.stand(n, of.stands.together(&a.onWay[1-i].stands, spread), a.greatest)
+		other := &a.onWay[1-i]
+		if float64(a.ends[a.losses.from]-a.begun) < a.greatest { // the slowest were not sent before the first end
+			other = new(endAges)
+		}
+		least, most := of.levels(other, &levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
 		for j, way := range [2]*OnWay{s, &alone[i]} {
 			outside[j] = outside[j] || way.Ages < least || way.Ages > most
+		}
+		for _, way := range [3]*OnWay{s, &alone[i], &levels[i]} {
+			way.Variance += t.change / 2 * sq(way.Ages/max(n, 1))
 		}
 	}
 	if skewed {
@@ -129,33 +143,48 @@ func owedVariance(ends *[2]OnWay) float64 {
 }
 
 // levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like
-// those that have. How far between their bounds ages are differs from cell to cell. On average it is the same
-// at both ends, but for as much as traffic is uneven.
-func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
+// those that have, at both ends unless these differ beyond chance. How far between their bounds ages are differs
+// from cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
+func (e *endAges) levels(other *endAges, o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {
-		least += rest * e.weighted.Least / e.weighted.Packets
-		most += rest * e.weighted.Most / e.weighted.Packets
+		like, share := e.weighted, e.weights/sq(e.weighted.Packets)
+		if both := plus(like, other.weighted, 1); other.weighted.Packets > 0 {
+			apart, age := e.middles.sum/e.middles.n-other.middles.sum/other.middles.n, (both.Least+both.Most)/2/both.Packets
+			chance := spread * (share + other.weights/sq(other.weighted.Packets))
+			if sq(apart) <= 9*chance && t.uneven*sq(age) < chance {
+				like, share = both, 0
+				o.Variance += sq(rest*age) * t.uneven
+				o.Shared = sq(rest) * spread * (e.weights + other.weights) / sq(both.Packets)
+			}
+		}
+		least += rest * like.Least / like.Packets
+		most += rest * like.Most / like.Packets
 		missing := max(0, n-t.scale*(e.weighted.Packets+2*math.Sqrt(max(0, e.weights-e.weighted.Packets)))) // have not come yet
-		o.Variance += spread*rest*(1+rest*e.weights/sq(e.weighted.Packets)) + sq(missing*greatest)/3
+		o.Variance += spread*rest*(1+rest*share) + sq(missing*greatest)/3
 	} else if rest > 0 {
 		most += rest * greatest
 	}
 	o.Ages = (least + most) / 2
 	o.Variance += e.widths/12 + sq(most-least)/12*min(1, t.uneven)
-	o.Shared = (most - least) / math.Sqrt(12)
+	o.Shared = math.Sqrt(o.Shared + sq(most-least)/12)
 	return least, most
 }
 
-// momentsOf returns the means of delays, of their squares and of their cubes, by weight.
-func momentsOf(alone []Alone) (first, second, third float64) {
+// moments returns the means of delays, of their squares and of their cubes, by packets that were alone if these
+// tell.
+func (a *Areas) moments(t *Transit) (first, second, third float64) {
 	weights := 0.0
-	for i := range alone {
-		w, d := alone[i].Weight, math.Abs(float64(alone[i].Delay))
+	for i := range a.alone {
+		w, d := a.alone[i].Weight, math.Abs(float64(a.alone[i].Delay))
 		weights += w
 		first += w * d
 		second += w * d * d
 		third += w * d * d * d
+	}
+	if len(a.alone) < fewAlone || first == 0 { // few, or none took any time
+		second = t.Scatter + t.Mean*t.Mean
+		return math.Abs(t.Mean), second, second * a.greatest
 	}
 	return first / weights, second / weights, third / weights
 }
@@ -167,10 +196,7 @@ func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	if e.stands.n == 0 || e.seen.n < 2 {
 		return e.seen.sum + rest*greatest/2, sq(rest*greatest) / 12
 	}
-	own, share := max(e.stands.spread(), e.seen.spread()), e.spread/sq(e.stands.n)
-	if own > spread || manyCells*share < 1 { // few may not show it
-		spread = own
-	}
+	share := e.spread / sq(e.stands.n)
 	missing := max(0, rest-e.stands.n-2*math.Sqrt(e.spread))
 	return e.seen.sum + rest*e.stands.sum/e.stands.n, spread*rest*(1+rest*share) + sq(missing*greatest)/3
 }

@@ -25,6 +25,8 @@ func (r *groupWindow) finish(l *losses, group int) {
 	const few = 30 // spans tell little of how many there were; the number of times x that one counts varies like x(x−1)
 	rate, most := r.area/r.received, max(r.by, (r.other+few)/(r.stands.n+few))
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
+	r.change[0] += r.by * r.change[1]
+	r.change[2] = most*most*r.change[2] + most*r.change[1]
 	h := l.groups[group].hazards // what it changes that cells do not all wait for the mean time until they are empty
 	vague := l.doubt + min(1, sq(h[len(h)-1]/max(1, float64(len(h)-1)))*l.groups[group].waits)
 	r.variance += sq((r.area-usual*r.received)*vague) + sq(r.stale.slower(l, group, rate))

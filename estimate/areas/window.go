@@ -26,7 +26,6 @@ type groupWindow struct {
 	sent           float64 // received in all spans
 
 	exact, cells           float64 // exact spans: packets received, and how many
-	unlike                 moment  // from sparser groups, in standard errors
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
 	stands, squares        share   // exact spans, each as often as it stands for others, and by the square of that
 	by                     float64 // how many times that often it does
@@ -38,13 +37,15 @@ type groupWindow struct {
 	fresh         share      // spans that have not settled yet: received, and areas if all in them comes
 	left, young   float64    // received where nothing is known, and where packets of before the beginning may have come
 	joined        joined     // packets that came without being sent
-	apart         float64    // left, but their areas are in owed: received in spans of packets that look alike
+	apart         float64    // left, but received in spans of packets that look alike,
+	alike         share      // and for how long these may have aged that are lost, and the areas of these spans
 	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
 	hidden, still float64    // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
-	way, aside []float64 // packets on their way, by cut from the first one on, and as exact spans stand for them
-	busy       []float64 // the former, before groups are merged, and by all cuts before the first one
+	way, aside []float64  // packets on their way, by cut from the first one on, and as exact spans stand for them
+	change     [3]float64 // squares of how many more are on their way in a span at one end than at the other, by (w−1)⁰, ¹ and ²
+	busy       []float64  // the former, before groups are merged, and by all cuts before the first one
 }
 
 // pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came
@@ -178,11 +179,24 @@ func (w *window) take(x *span) {
 		if x.open || x.joined == 0 {
 			r.whole(n, area)
 		}
-		if x.from < w.from {
-			r.cross(0, weight, float64(x.on[w.from-1-x.from]))
-		}
+		r.ends(w, x, weight)
 	}
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy), weight)
+}
+
+// ends takes the packets of a span that are on their way at the ends of the window.
+func (r *groupWindow) ends(w *window, x *span, weight float64) {
+	change := 0.0
+	if x.from < w.from {
+		change = float64(x.on[w.from-1-x.from])
+		r.cross(0, weight, change)
+	}
+	if x.to >= w.to {
+		change -= float64(x.on[w.to-1-x.from])
+	}
+	for i, by := range [3]float64{1, weight - 1, sq(weight - 1)} {
+		r.change[i] += by * sq(change)
+	}
 }
 
 // takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until
@@ -197,8 +211,7 @@ func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 		return
 	}
 	r.apart += n
-	r.owed += area - lost/2
-	r.unsure += sq(lost) / 3
+	r.alike.add(lost, area)
 }
 
 // parts adds the parts of a span by cut, and returns what it received within the window, and its area.
@@ -274,7 +287,8 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, early, there, late, joined float64
+	var total, counted, way, left, apart, owed, unsure, early, there, late, joined, young float64
+	var alike share
 	for g := range w.groups {
 		r := &w.groups[g]
 		early += r.early
@@ -282,10 +296,12 @@ func (w *window) combine() (Transit, error) {
 		total += r.sent
 		left += r.left
 		apart += r.apart
+		alike.add(r.alike.n, r.alike.a)
 		owed += r.owed
 		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
+		young += r.young
 		counted += r.exact
 		way += math.Abs(r.area)
 	}
@@ -311,15 +327,38 @@ func (w *window) combine() (Transit, error) {
 	if t.Received == 0 { // all that is known is of fast packets
 		return none, estimate.ErrNoSamples
 	}
-	t.Left, t.Joined, t.Mean = left, joined, t.Mean+(owed-apart*t.Mean)/total
+	if w.lossy && late+joined+young == 0 {
+		w.balance(&t)
+	}
+	// Packets that look alike take as long as others do, as far as what may be lost of them allows it. That is
+	// not known of each, so that errors add up.
+	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
+	hidden = math.Hypot(hidden, max(time-alike.a+alike.n, alike.a-time))
+	t.Left, t.Joined, t.Mean = left, joined, t.Mean+(owed+time-apart*t.Mean)/total
 	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
 	return t, nil
 }
 
-// merge merges the groups, the sparsest first, as long as that adds knowledge. It leaves out those that
-// contradict sparser ones: what they hold is known from the others. Which of them is wrong is not known.
+// balance takes from what was sent and received how many more packets are on their way at one end than at the
+// other. That is known but for how many were lost in between, if it is known better than cells tell it.
+func (w *window) balance(t *Transit) {
+	a, more, lost := w.areas, 0.0, 0.0
+	for k := w.from + 1; k <= w.to; k++ {
+		more += float64(a.net[k])
+		for g := range a.losses.groups {
+			lost += a.losses.rate(k) * a.losses.groups[g].cuts[k].all
+		}
+	}
+	if sq(lost) < t.change { // they may have been lost all at once, or before
+		both := t.First.Packets + t.Last.Packets
+		more = min(max(more-lost, -both), both)
+		t.First.Packets, t.Last.Packets, t.change = (both-more)/2, (both+more)/2, sq(lost)
+	}
+}
+
+// merge merges the groups, the sparsest first, as long as that adds knowledge: what others hold is known from these.
 func (w *window) merge(total float64) Transit {
-	best, wrong := Transit{Error: math.Inf(1)}, 0.0
+	best := Transit{Error: math.Inf(1)}
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
@@ -330,17 +369,12 @@ func (w *window) merge(total float64) Transit {
 			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
 		}
 		if r != rest {
-			if apart, does := w.contradicts(g, rest); does {
-				wrong = max(wrong, math.Abs(apart))
-				continue
-			}
 			rest.merge(r)
 		}
 		if t := w.transit(rest, total); rest.exact > 0 && (t.Error <= best.Error || g == 0 && !w.lossy) {
 			best = t
 		}
 	}
-	best.Error = math.Hypot(best.Error, wrong/2)
 	return best
 }
 
@@ -356,6 +390,7 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		Scatter:  w.scatter,
 		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
 		uneven: uneven(r.way), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
+		change: scale*scale*r.change[2] + scale*(scale-1)*r.change[0],
 	}
 }
 
@@ -411,23 +446,6 @@ func uneven(numbers []float64) float64 {
 	return max(0, m.Variance()-2*mean) / sq(mean)
 }
 
-// contradicts returns by how much a group differs from sparser ones, and whether that is beyond chance. They
-// are samples of the same packets, so in the denser one fewer slow packets are known than their weights stand
-// for. A group that lost nothing is exact. Of many reports some differ by chance, so that reports of late have
-// to bear out what is not plain. Of sparse groups a few slow packets by chance do so, too.
-func (w *window) contradicts(g int, rest *groupWindow) (apart float64, does bool) {
-	r := &w.groups[g]
-	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
-		return 0, false
-	}
-	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
-	apart = r.area/r.received - rest.area/rest.received
-	r.unlike.add(1, apart/math.Sqrt(chance))
-	all := w.areas.unlike[g]
-	all.add(1, r.unlike.sum)
-	return apart, r.unlike.squares > 6.25 && sq(all.sum) > 6.25*all.n || r.unlike.squares > 16
-}
-
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
 	r.area += o.area
@@ -438,6 +456,8 @@ func (r *groupWindow) merge(o *groupWindow) {
 	r.negative += o.negative
 	r.early += o.early
 	r.there += o.there
+	r.change[0] += o.change[0]
+	r.change[2] += o.change[2]
 	for k, n := range o.way {
 		r.way[k] += n
 	}
