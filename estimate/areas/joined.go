@@ -20,9 +20,10 @@ type joined struct {
 
 // add adds the packets that joined a span within the window, and returns how many.
 func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float64) {
-	a := w.areas
+	a, hidden := w.areas, 0.0
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		n := float64(x.extra[k-x.from])
+		hidden += x.hidden[k-x.from] * a.length(k+1)
 		if n == 0 {
 			continue
 		}
@@ -32,6 +33,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 		j.apart += n * weight * (time - length) / 2
 		j.within += n * weight * length
 	}
+	j.variance += sq(weight*hidden) / 12
 	if j.all += extra; back {
 		j.back += extra
 	}
@@ -44,7 +46,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 // doubt returns the variance of the areas of all spans that packets joined.
 func (j *joined) doubt(w *window) float64 {
 	if j.within == 0 {
-		return 0
+		return j.variance
 	}
 	return j.variance + sq(j.apart+j.within*w.phased())/3
 }

@@ -1,7 +1,7 @@
 package areas
 
 import (
-	"slices"
+	"math"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -68,8 +68,10 @@ type span struct {
 	on      []int32   // outstanding at the cut, less what was lost before
 	most    []int32   // the least number outstanding from then on: the most that may be lost
 	levels  []uint64
-	extra   []uint32 // packets that joined: shown there, if any did
-	opened  int      // first interval in which any came, which may have joined
+	extra   []uint32  // packets that joined: shown there, if any did,
+	hidden  []float64 // and those that may have come before they showed
+	opened  int       // first interval in which any came, which may have joined,
+	all     int       // and that after which all had joined
 }
 
 // alone reports whether the span is the way of one packet.
@@ -260,7 +262,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	}
 	a.bound(x)
 	// All that was outstanding may have come since.
-	if k := a.lastAged; k > x.from && k < x.to && x.most[k-x.from-1] <= 0 && x.joined == 0 && !x.alike && a.digestsShow() {
+	if k := a.lastAged; k > x.from && k < x.to && x.most[k-x.from-1] <= 0 && !x.alike && a.digestsShow() {
 		x.sure = max(x.sure, k)
 		x.until = x.gone(k)
 	}
@@ -305,36 +307,55 @@ func (a *Areas) near(sum uint64, packets uint32) float64 {
 	return float64(estimate.SignExtend(sum-uint64(expected), a.bits)) + float64(expected)
 }
 
-// join allows for packets that came without being sent: before the beginning, or elsewhere. As many
-// have joined as fewer than none are outstanding at the end, or all the time of late if the span is open,
-// since cuts of two points differ for a while. On average a packet takes half the interval in which it joined.
+// forAWhile is for how many cuts at most fewer packets than none are outstanding where cuts of two points differ.
+const forAWhile = 10
+
+// join allows for packets that came without being sent: before the beginning, or elsewhere. As many have joined as
+// fewer than none are outstanding at the end, or if the span is open, all the time of late, or while nothing passed
+// for a while. On average a packet takes half the interval in which it shows. It may have come when another one did
+// before, and others have hidden it.
 func (a *Areas) join(x *span) {
-	const forAWhile = 10 // cuts at most, for which fewer than none are outstanding where cuts of two points differ
-	most := int32(x.lost)
+	all := -x.lost
 	if x.open {
 		late := len(x.on) / 2
 		if x.losing { // what was taken for lost may have come
 			late = max(late, len(x.on)-forAWhile)
 		}
-		most = slices.Max(x.on[late:])
+		all = a.leastJoined(x, late, len(x.on))
+		still := 0
+		for k := range x.on {
+			if still++; x.in[k]|x.out[k] > 0 {
+				still = 0
+			}
+			if still == forAWhile {
+				all = max(all, a.leastJoined(x, k, k+1))
+			}
+		}
 	}
-	joined, all := int32(0), max(0, -most)
-	if all == 0 {
+	if all <= 0 {
 		return
 	}
-	x.extra, x.opened = resize(x.extra, len(x.on)), len(x.on)
+	x.extra, x.hidden, x.opened = resize(x.extra, len(x.on)), zeros(x.hidden, len(x.on)), len(x.on)
+	joined := 0
 	for k := range x.on {
 		if x.in[k] > 0 {
 			x.opened = min(x.opened, k)
 		}
-		more := min(max(0, -joined-x.on[k]), all-joined)
+		more := min(max(0, a.leastJoined(x, k, k+1)-joined), all-joined)
 		x.area[k] += (float64(joined) + float64(more)/2) * a.length(x.from+1+k)
+		for i := x.opened; i < k && more > 0; i++ {
+			x.hidden[i] += float64(more)
+			x.area[i] += float64(more) / 2 * a.length(x.from+1+i)
+		}
+		if more > 0 {
+			x.all = k + 1
+		}
 		joined += more
-		x.on[k] += joined
 		x.extra[k] = uint32(more)
+		x.on[k] += int32(joined)
 	}
-	x.lost += int(joined)
-	x.joined = int(joined)
+	x.lost += joined
+	x.joined = joined
 	x.unknown = x.unknown || joined > 0 && a.before+x.from == 0
 }
 
@@ -343,6 +364,20 @@ func zeros[T any](s []T, n int) []T {
 	s = resize(s, n)
 	clear(s)
 	return s
+}
+
+// leastJoined returns how many packets joined a span at least by all cuts from one up to another: as many as fewer
+// than none are outstanding, and one if none is and the level is not that of before.
+func (a *Areas) leastJoined(x *span, from, to int) int {
+	least := math.MaxInt
+	for k := from; k < to; k++ {
+		n := -int(x.on[k])
+		if n == 0 && a.digestsShow() && x.levels[k] != x.level {
+			n = 1
+		}
+		least = min(least, n)
+	}
+	return least
 }
 
 // resize returns a slice of n elements, which is s if there is room.

@@ -40,6 +40,7 @@ type groupWindow struct {
 	apart         float64    // left, but received in spans of packets that look alike,
 	alike         share      // and for how long these may have aged that are lost, and the areas of these spans
 	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
+	older         olderSpans // in which packets may have been on their way since the beginning
 	hidden, still float64    // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
@@ -62,9 +63,13 @@ func (a *Areas) pool(from, to int) *window {
 	}
 	a.walk(from, w.calm, w.take)
 	for g := range w.groups {
+		w.groups[g].next()
+	}
+	w.scatters()
+	for g := range w.groups {
 		r := &w.groups[g]
-		r.next()
-		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
+		r.older.decide(w, r)
+		r.sent = r.received + r.other + r.left + r.young + r.older.young + r.older.left + r.fresh.n + r.joined.all
 		r.finish(l, g)
 		r.settle(l, g)
 		r.variance += r.joined.doubt(w)
@@ -151,6 +156,7 @@ func (w *window) take(x *span) {
 			r.unsure += sq(x.owed)
 		}
 	}
+	after := x.joined > 0 && x.all <= w.from-x.from // all that may have been on its way at the beginning has come
 	n, area := w.parts(x, r, fresh, sure, weight)
 	if x.joined > 0 {
 		n -= r.joined.add(w, x, back, weight)
@@ -158,9 +164,11 @@ func (w *window) take(x *span) {
 	switch {
 	case x.alike && !sure:
 		r.takeAlike(w, x, n, area)
-	case x.young:
+	case x.joined > 0 && (x.young || x.unknown) && !after:
+		r.takeJoined(w, x, n, area)
+	case x.young && !after:
 		r.young += n
-	case x.unknown:
+	case x.unknown && !after:
 		r.left += n
 	case fresh:
 		r.fresh.n += n
@@ -214,6 +222,55 @@ func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 	r.alike.add(lost, area)
 }
 
+// An olderSpans adds up spans that packets joined which may have been on their way since the beginning.
+type olderSpans struct {
+	young, left float64    // packets received
+	area, more  float64    // at least, and by how much more that may be, while they had not come
+	crossed     float64    // packets on their way at the ends of the window,
+	doubt       [2]float64 // and variances of their ages
+}
+
+// takeJoined takes a span that packets joined which may have been on its way since the beginning, until they came.
+func (r *groupWindow) takeJoined(w *window, x *span, n, area float64) {
+	o := &r.older
+	for k := max(x.from, w.from); k < min(x.to, w.to, x.from+x.all); k++ {
+		o.more += float64(x.joined) * w.areas.length(k+1)
+	}
+	if o.area += area; x.young {
+		o.young += n
+	} else {
+		o.left += n
+	}
+	o.crossed += math.Abs(float64(x.on[max(x.from, w.from)-x.from])) + math.Abs(float64(x.on[min(x.to, w.to)-x.from-1]))
+}
+
+// decide says whether others stand for the packets of these spans, or what is known of each.
+func (o *olderSpans) decide(w *window, r *groupWindow) {
+	n, length := o.young+o.left, float64(w.areas.ends[w.to]-w.areas.ends[w.from])
+	if sq(o.more)/12 > w.scatter*n+o.crossed*sq(length) {
+		r.young += o.young
+		r.left += o.left
+		*o = olderSpans{}
+		return
+	}
+	r.owed += o.area + o.more/2
+	for i, doubt := range o.doubt {
+		w.areas.onWay[i].doubt += doubt
+	}
+}
+
+// older returns how many packets that joined a span may have been on their way at a cut, or have come by then.
+func (x *span) older(cut int) float64 {
+	switch k := cut - x.from - 1; {
+	case x.joined == 0 || k >= x.all:
+		return 0
+	case x.young || x.unknown:
+		return float64(x.joined)
+	default:
+		return x.hidden[k]
+	}
+}
+
 // parts adds the parts of a span by cut, and returns what it received within the window, and its area.
 func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area float64) {
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
@@ -226,7 +283,7 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 			r.hidden += max(0, float64(x.most[at])) * w.areas.length(k+1)
 		}
 		switch {
-		case x.young || x.unknown || x.alike && !sure:
+		case (x.young || x.unknown) && x.joined == 0 || x.alike && !sure:
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
@@ -259,6 +316,10 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 		}
 		// Points may cut at times that differ by nearly an interval.
 		of, ages := &a.onWay[i], a.ages(x, cut, a.greatest+a.step)
+		if more := x.older(cut); more > 0 {
+			w.group(x.group, x.cell).older.doubt[i] += sq(more*(a.greatest+a.step)) / 12
+			continue
+		}
 		if x.alike {
 			of.alike, of.doubt = plus(of.alike, ages, 1), of.doubt+sq(ages.Most-ages.Least)/12
 			continue
@@ -287,7 +348,7 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, early, there, late, joined, young float64
+	var total, counted, way, left, apart, known, owed, unsure, older, early, there, late, joined, young float64
 	var alike share
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -299,6 +360,8 @@ func (w *window) combine() (Transit, error) {
 		alike.add(r.alike.n, r.alike.a)
 		owed += r.owed
 		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
+		older += r.older.more
+		known += r.older.young + r.older.left
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
 		young += r.young
@@ -312,7 +375,6 @@ func (w *window) combine() (Transit, error) {
 	if late > mostLate*total {
 		return none, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost", estimate.ErrNoSamples, late, total)
 	}
-	w.scatters()
 	hidden := w.least(func(r *groupWindow) float64 { return r.hidden })
 	if hidden > way/2 {
 		if 2*early > there {
@@ -334,8 +396,8 @@ func (w *window) combine() (Transit, error) {
 	// not known of each, so that errors add up.
 	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
 	hidden = math.Hypot(hidden, max(time-alike.a+alike.n, alike.a-time))
-	t.Left, t.Joined, t.Mean = left, joined, t.Mean+(owed+time-apart*t.Mean)/total
-	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
+	t.Left, t.Joined, t.Mean = left, joined, t.Mean+(owed+time-(apart+known)*t.Mean)/total
+	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(older)/12+sq(hidden)/3)/sq(total))
 	return t, nil
 }
 
