@@ -221,7 +221,11 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
 	found, early := w.name(m, end)
 	d := w.delay(from, to, float64(end+w.told.added-w.told.lag-w.since), fresh)
 	if w.flows != nil {
-		d.Flows, d.UnknownFlows = w.flows.report(max(1, sq(d.StdDev/d.Mean)))
+		scatter := 1.0 // of exponential delays, if that of all packets is not known
+		if d.Mean != 0 {
+			scatter = max(1, sq(d.StdDev/d.Mean))
+		}
+		d.Flows, d.UnknownFlows = w.flows.report(scatter)
 	}
 	before := w.missing
 	w.missing = early.Missing

@@ -403,6 +403,7 @@ func (a *Areas) advance(c *areaCell, keep, to int) {
 				c.losses = outstanding(s.level) > outstanding(c.anchor)
 				c.former, c.moved = c.anchor, a.ends[s.from]
 			}
+			c.calm = c.calm && s.level == c.anchor // or keep looks
 			c.anchor, c.since = s.level, 0
 			c.young = a.early(s.to)
 		}

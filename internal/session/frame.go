@@ -54,7 +54,7 @@ const (
 	flagSet
 )
 
-// ErrForged says that a record lacks the tag of the key.
+// ErrForged says that a control packet lacks the tag of the key.
 var ErrForged = errors.New("tag missing or wrong")
 
 // A Frame is a control packet.
