@@ -90,6 +90,7 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	}
 	own := took{float64(s.Received), s.Area, s.Usual}
 	switch {
+	case s.Received == 0 && !s.Open: // all were lost, and the time was theirs
 	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):
 		t.unknown += uint64(s.Received)
 	case s.Open:

@@ -59,7 +59,9 @@ func (s *solver) guess() {
 			if s.Count != nil {
 				held[c] = s.Count[c] / n
 			}
-			sum[c] = max(0, s.Sum[c]-s.base*held[c]*n)
+			part := s.certain(c, held[c]*n)
+			sum[c] = part * max(0, s.Sum[c]-s.base*held[c]*n)
+			held[c] *= part
 		}
 	}
 	for f, w := range s.Packets {

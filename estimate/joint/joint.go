@@ -145,10 +145,11 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		rounds = fewSweeps
 	}
 	v, brought, heard := s.posterior(rounds)
-	for f := range h {
-		h[f] = s.finished(f, h[f], v[f])
-	}
-	if !opts.MeansOnly {
+	if opts.MeansOnly {
+		for f := range h {
+			h[f] = s.finished(f, h[f], v[f])
+		}
+	} else {
 		r.StdDev = s.deviations(v, brought, heard, h)
 	}
 	s.mark(&r)

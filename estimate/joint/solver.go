@@ -46,6 +46,7 @@ const (
 type solver struct {
 	*weighted
 	mean     float64            // of all packets in usable cells
+	single   float64            // variance of one, +Inf if there are no certain sums besides others
 	base     float64            // what guesses are above
 	expected []float64          // by cell: packets of the listed flows
 	above    []float64          // by flow: its guess
@@ -68,23 +69,51 @@ func newSolver(p *weighted) (*solver, error) {
 		weighted: p, expected: p.expected(), above: flows(), told: flows(), variance: flows(),
 		trust: make([]float64, len(p.Sum)), rest: make([]float64, len(p.Sum)), cell: make([]float64, len(p.Sum)),
 	}
-	var sum, packets float64
-	for c, n := range s.expected {
-		if n > 0 && p.usable(c) {
-			if p.Count != nil {
-				n = p.Count[c]
-			}
-			sum += p.Sum[c]
-			packets += n
-		}
-	}
-	if packets == 0 {
+	if s.centre(); math.IsNaN(s.mean) {
 		return nil, fmt.Errorf("%w: no flow has a packet in a usable cell", estimate.ErrNoSamples)
 	}
-	s.mean = sum / packets
 	s.guess()
 	s.equations()
 	return s, nil
+}
+
+// centre finds the mean of all packets, of which uncertain cells tell less, and the variance of one packet, by the cells
+// whose sums are certain.
+func (s *solver) centre() {
+	var all, sure struct{ sum, packets, squares, cells float64 }
+	for s.single = math.Inf(1); ; all.sum, all.packets = 0, 0 {
+		for c, n := range s.expected {
+			if n > 0 && s.Count != nil {
+				n = s.Count[c]
+			}
+			if n == 0 || !s.usable(c) {
+				continue
+			}
+			part, x := s.certain(c, n), s.Sum[c]
+			all.sum += part * x
+			all.packets += part * n
+			if math.IsInf(s.single, 1) && s.Variance != nil && s.Variance[c] == 0 {
+				sure.cells++
+				sure.sum += x
+				sure.packets += n
+				sure.squares += x * x / n
+			}
+		}
+		s.mean = all.sum / all.packets
+		if sure.cells < 2 { // none, or the second time
+			return
+		}
+		s.single = max(clockNoise, (sure.squares-sure.sum*sure.sum/sure.packets)/(sure.cells-1))
+		sure.cells = 0
+	}
+}
+
+// certain returns the part that a cell of n packets says of what it would say if its sum were certain.
+func (s *solver) certain(c int, n float64) float64 {
+	if s.Variance == nil || s.Variance[c] == 0 || math.IsInf(s.single, 1) {
+		return 1
+	}
+	return 1 / (1 + s.Variance[c]/(n*s.single))
 }
 
 // square returns that of a delay that goes with flow f's guess. It is not as

@@ -153,7 +153,7 @@ func (s *solver) sortOf(f int, v float64) uint8 {
 }
 
 // deviations returns the expected errors of the means.
-func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64) []float64 {
+func (s *solver) deviations(v []float64, brought []float32, heard []hearing, h []float64) []float64 {
 	sort := make([]uint8, len(v))
 	for f, left := range v {
 		if left > 0 {
@@ -168,6 +168,8 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		flows[s.class[f]]++
 	}
 	for f, left := range v {
+		linear := s.base + s.above[f] + h[f]
+		h[f] = s.finished(f, h[f], left)
 		if left == 0 {
 			v[f] = math.Sqrt(s.square(f))
 			continue
@@ -178,12 +180,39 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			factor = max(1, factor)
 		}
 		d := alike*factor*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		d += (h[f] - linear) * (h[f] - linear)
 		if s.Doubt != nil {
-			d += s.miscounted(f, mean[f])
+			d += s.miscounted(f, h[f])
+		}
+		if s.Variance != nil && !math.IsInf(s.single, 1) {
+			d += s.common(f, left, brought, heard)
 		}
 		v[f] = math.Sqrt(d)
 	}
 	return v
+}
+
+// common returns the variance of the mean of flow f, of which so much is left, that is not the cells' own: rows that
+// see all packets are all off by what is unknown of the same ones, and others by which they sample.
+func (s *solver) common(f int, left float64, brought []float32, heard []hearing) float64 {
+	full, sampled, w := 0.0, 0.0, s.Packets[f]
+	for r, row := 0, s.run(f); r < s.Rows; r++ {
+		variance, rate := 0.0, 1.0
+		if s.Rates != nil {
+			rate = s.Rates[r]
+		}
+		for k, c := range row[r*s.CellsPerRow:][:s.CellsPerRow] {
+			i := f*s.width + r*s.CellsPerRow + k
+			weight := left * w * s.of(i) * heard[c].trust / float64(1+max(0, heard[c].noise-brought[i]))
+			variance += weight * weight * (s.Variance[c] + (1-rate)*w*s.of(i)*s.single)
+		}
+		if rate == 1 {
+			full += math.Sqrt(variance)
+		} else {
+			sampled += variance
+		}
+	}
+	return full*full + sampled
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that are
