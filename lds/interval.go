@@ -63,11 +63,12 @@ func (o *others) meanError(own *content) float64 {
 	return math.Sqrt(off*off+sampled+own.variance/(n*n)) + rounding*math.Abs(mean)
 }
 
-// alone reports whether the flow is alone in the cell that was read, because rows that
-// see every packet have the same packets in its cells. The chance that others are in
-// all of these cells, too, has to be small.
+// alone reports whether the flow is alone in the cell that was read, because rows that see every packet have the same
+// packets in its cells. If so, another flow is in all of them as well, or none is in any, which is as likely once other
+// cells are free of those: the odds are the flows there are times the chance that one falls into all of these cells. They
+// are at most what intervals of 99.9 % leave.
 func (o *others) alone(own *content) bool {
-	const mostChance = 3e-4
+	const most = 1e-3
 	columns := float64(o.config.Columns)
 	chance, cells, empty := columns, 0.0, 0.0
 	for r, rate := range o.config.Rates[:o.config.Rows] {
@@ -83,7 +84,7 @@ func (o *others) alone(own *content) bool {
 		}
 	}
 	flows := -math.Log(empty / (cells + 1)) // of a cell, on average, at most
-	return cells > 0 && chance*flows <= mostChance
+	return cells > 0 && chance*flows <= most
 }
 
 // look reads what the flow's cells and those next to them hold.

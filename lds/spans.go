@@ -122,15 +122,15 @@ func (t *total) owes(rate float64) (less, more float64) {
 // A borrowing says how much longer packets of spans that lost some waited than those of the same
 // cell's exact spans, by all cells: where a queue drops its tail, losses happen where delays are
 // long. It has the variance of that from cell to cell, beyond what chance makes of single packets.
-type borrowing struct{ longer, variance, single, apart float64 }
+type borrowing struct{ longer, variance, single float64 }
 
 // chance returns the variance of the mean of so many packets of a cell.
-func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
+func (b *borrowing) chance(packets float64) float64 { return b.single / packets }
 
 // borrow compares the lossy spans of all cells with their exact ones. Without
 // evidence it takes them to be alike, up to how far means of cells are apart.
 func (a *Accumulator) borrow() borrowing {
-	b := borrowing{0, a.differ, a.single, sq(a.apart)}
+	b := borrowing{0, a.differ, a.single}
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {
 		return b
 	}

@@ -90,6 +90,28 @@ func (s *solver) guess() {
 		}
 	}
 	s.typify()
+	if s.Variance != nil {
+		s.doubt()
+	}
+}
+
+// doubt begins the variances of flows with those of their guesses, by what is uncertain of cells.
+func (s *solver) doubt() {
+	for c, n := range s.expected {
+		if s.cell[c] = 0; n > 0 && s.usable(c) {
+			k := n
+			if s.Count != nil {
+				k = s.Count[c]
+			}
+			s.cell[c] = s.certain(c, k) * math.Sqrt(s.Variance[c]) / n
+		}
+	}
+	for f, w := range s.Packets {
+		if s.told[f] > 0 {
+			off := w * s.gather(f, s.cell) / (w*s.told[f] + typicalPackets)
+			s.variance[f] = off * off
+		}
+	}
 }
 
 // typify sets the typical guess of each class of sizes, a geometric mean.

@@ -103,17 +103,20 @@ func (s *solver) centre() {
 		if sure.cells < 2 { // none, or the second time
 			return
 		}
-		s.single = max(clockNoise, (sure.squares-sure.sum*sure.sum/sure.packets)/(sure.cells-1))
+		s.mean = sure.sum / sure.packets
+		s.single = max(clockNoise, (sure.squares-sure.sum*s.mean)/(sure.cells-1))
 		sure.cells = 0
 	}
 }
 
-// certain returns the part that a cell of n packets says of what it would say if its sum were certain.
+// certain returns the part that a cell of n packets says of what it would say if its sum were certain. Its packets are as
+// far apart as others, and as they are from these.
 func (s *solver) certain(c int, n float64) float64 {
 	if s.Variance == nil || s.Variance[c] == 0 || math.IsInf(s.single, 1) {
 		return 1
 	}
-	return 1 / (1 + s.Variance[c]/(n*s.single))
+	far := s.Sum[c]/n - s.mean
+	return 1 / (1 + s.Variance[c]/(n*(s.single+far*far)))
 }
 
 // square returns that of a delay that goes with flow f's guess. It is not as
@@ -156,7 +159,7 @@ func (s *solver) equations() {
 			s.trust[c] += noise
 		}
 		if s.told[f] > 0 {
-			s.variance[f] = guessVariance*s.square(f) + own/max(w, 1)
+			s.variance[f] += guessVariance*s.square(f) + own/max(w, 1)
 			s.flows++
 		}
 	}

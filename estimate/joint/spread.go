@@ -184,7 +184,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, h [
 		if s.Doubt != nil {
 			d += s.miscounted(f, h[f])
 		}
-		if s.Variance != nil && !math.IsInf(s.single, 1) {
+		if s.Variance != nil {
 			d += s.common(f, left, brought, heard)
 		}
 		v[f] = math.Sqrt(d)
@@ -192,10 +192,13 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, h [
 	return v
 }
 
-// common returns the variance of the mean of flow f, of which so much is left, that is not the cells' own: rows that
-// see all packets are all off by what is unknown of the same ones, and others by which they sample.
+// common returns the variance of the mean of flow f, of which so much is left, that its cells have in common: what is
+// unknown of the packets that one row lost is unknown of the same packets in others. Which ones rows sample is chance.
 func (s *solver) common(f int, left float64, brought []float32, heard []hearing) float64 {
-	full, sampled, w := 0.0, 0.0, s.Packets[f]
+	off, single, w := 0.0, s.single, s.Packets[f]
+	if math.IsInf(single, 1) { // nothing tells it
+		single = 0
+	}
 	for r, row := 0, s.run(f); r < s.Rows; r++ {
 		variance, rate := 0.0, 1.0
 		if s.Rates != nil {
@@ -204,15 +207,11 @@ func (s *solver) common(f int, left float64, brought []float32, heard []hearing)
 		for k, c := range row[r*s.CellsPerRow:][:s.CellsPerRow] {
 			i := f*s.width + r*s.CellsPerRow + k
 			weight := left * w * s.of(i) * heard[c].trust / float64(1+max(0, heard[c].noise-brought[i]))
-			variance += weight * weight * (s.Variance[c] + (1-rate)*w*s.of(i)*s.single)
+			variance += weight * weight * (s.Variance[c] + (1-rate)*w*s.of(i)*single)
 		}
-		if rate == 1 {
-			full += math.Sqrt(variance)
-		} else {
-			sampled += variance
-		}
+		off += math.Sqrt(variance)
 	}
-	return full*full + sampled
+	return off * off
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that are
