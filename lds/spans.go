@@ -90,7 +90,7 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	}
 	own := took{float64(s.Received), s.Area, s.Usual}
 	switch {
-	case s.Received == 0 && !s.Open: // all were lost, and the time was theirs
+	case s.Received == 0 && s.Lost > 0 && !s.Open: // all were lost, and the time was theirs
 	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):
 		t.unknown += uint64(s.Received)
 	case s.Open:
@@ -122,15 +122,15 @@ func (t *total) owes(rate float64) (less, more float64) {
 // A borrowing says how much longer packets of spans that lost some waited than those of the same
 // cell's exact spans, by all cells: where a queue drops its tail, losses happen where delays are
 // long. It has the variance of that from cell to cell, beyond what chance makes of single packets.
-type borrowing struct{ longer, variance, single float64 }
+type borrowing struct{ longer, variance, single, apart float64 }
 
 // chance returns the variance of the mean of so many packets of a cell.
-func (b *borrowing) chance(packets float64) float64 { return b.single / packets }
+func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
 // borrow compares the lossy spans of all cells with their exact ones. Without
 // evidence it takes them to be alike, up to how far means of cells are apart.
 func (a *Accumulator) borrow() borrowing {
-	b := borrowing{0, a.differ, a.single}
+	b := borrowing{0, a.differ, a.single, sq(a.apart)}
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {
 		return b
 	}

@@ -193,21 +193,15 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, h [
 }
 
 // common returns the variance of the mean of flow f, of which so much is left, that its cells have in common: what is
-// unknown of the packets that one row lost is unknown of the same packets in others. Which ones rows sample is chance.
+// unknown of the packets that one row lost is unknown of the same packets in others.
 func (s *solver) common(f int, left float64, brought []float32, heard []hearing) float64 {
-	off, single, w := 0.0, s.single, s.Packets[f]
-	if math.IsInf(single, 1) { // nothing tells it
-		single = 0
-	}
-	for r, row := 0, s.run(f); r < s.Rows; r++ {
-		variance, rate := 0.0, 1.0
-		if s.Rates != nil {
-			rate = s.Rates[r]
-		}
-		for k, c := range row[r*s.CellsPerRow:][:s.CellsPerRow] {
-			i := f*s.width + r*s.CellsPerRow + k
-			weight := left * w * s.of(i) * heard[c].trust / float64(1+max(0, heard[c].noise-brought[i]))
-			variance += weight * weight * (s.Variance[c] + (1-rate)*w*s.of(i)*single)
+	off, row := 0.0, s.run(f)
+	for r := range s.Rows {
+		variance := 0.0
+		for i := r * s.CellsPerRow; i < (r+1)*s.CellsPerRow; i++ {
+			c, entry := row[i], f*s.width+i
+			weight := left * s.Packets[f] * s.of(entry) * heard[c].trust / float64(1+max(0, heard[c].noise-brought[entry]))
+			variance += weight * weight * s.Variance[c]
 		}
 		off += math.Sqrt(variance)
 	}
