@@ -46,6 +46,9 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	return wire.Seal(b, start), nil
 }
 
+// encodedBytes returns the size of a sketch's encoding.
+func (c *Config) encodedBytes() int { return 57 + 8*c.Rows + c.Rows*c.Columns*c.CellBytes() }
+
 // appendTo appends a cell: its sum, count and digest.
 func (c *cell) appendTo(b []byte, sumBits, digestBits uint8) []byte {
 	b = wire.AppendBits(b, c.sum, sumBits)

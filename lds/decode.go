@@ -22,7 +22,8 @@ import (
 // Intervals then hold less often if large flows are faster than small ones. opts.Progress is of the means.
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one of which
-// many packets came twice, or most were on their way at the ends of an [Accumulator]'s report. In one row
+// many packets came twice, or most were on their way at the ends of an [Accumulator]'s report: its error from
+// Estimate says why, or, of copies, that Received is more than Sent. In one row
 // without a Spread nothing shows how far means are off: there are no intervals. Decode holds about
 // 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
 //

@@ -44,7 +44,7 @@ type Forecast struct {
 	Table   TableConfig // of the table; without flows there is none
 	Failure float64     // fraction of large flows measured badly
 	Held    float64     // fraction of all flows in the table
-	Memory  int         // bytes on the wire
+	Memory  int         // bytes on the wire, of all encodings
 
 	// Others are the choices that were not made: what a table, a sketch or
 	// both would give.
@@ -69,14 +69,15 @@ func Plan(d Demand) (Forecast, error) {
 	}
 	var all []Forecast
 	var failed error
+	least := math.Inf(1)
 	for _, kind := range []struct{ table, sketch bool }{{true, false}, {true, true}, {false, true}} {
 		if d.All && !kind.sketch {
 			continue
 		}
-		if f, err := d.smallest(kind.table, kind.sketch); err != nil {
-			failed = err
-		} else {
+		if f, err := d.smallest(kind.table, kind.sketch); err == nil {
 			all = append(all, f)
+		} else if f.Failure < least {
+			failed, least = err, f.Failure
 		}
 	}
 	if len(all) == 0 {
@@ -116,20 +117,20 @@ func (d *Demand) validate() error {
 // smallest returns the smallest choice of a kind that keeps Failure, or the best
 // one in Memory.
 func (d *Demand) smallest(table, sketch bool) (Forecast, error) {
-	memory := d.Memory
+	const largest = 1 << 30
+	memory := cmp.Or(d.Memory, largest)
 	if d.Failure > 0 {
-		const largest = 1 << 30
-		memory = sort.Search(largest, func(m int) bool {
+		memory = min(memory, sort.Search(memory, func(m int) bool {
 			f, ok := d.in(m, table, sketch)
 			return ok && f.Failure <= d.Failure
-		})
-		if memory == largest || d.Memory > 0 && memory > d.Memory {
-			return Forecast{}, estimate.Invalid("lds", "Failure", d.Failure, fmt.Sprintf("what fits into %d bytes", max(d.Memory, largest)))
-		}
+		}))
 	}
 	f, ok := d.in(memory, table, sketch)
-	if !ok {
-		return f, estimate.Invalid("lds", "Memory", d.Memory, "more: not one row of cells, or bucket of flows, fits")
+	switch {
+	case !ok:
+		return f, estimate.Invalid("lds", "Memory", d.Memory, "more: not one bucket of flows, or row of cells that has intervals, fits")
+	case d.Failure > 0 && f.Failure > d.Failure:
+		return f, estimate.Invalid("lds", "Failure", d.Failure, fmt.Sprintf("%.3g or more, of what losses and %d bytes leave", f.Failure, memory))
 	}
 	return f, nil
 }
@@ -142,14 +143,15 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 	}
 	if table {
 		f.Table = TableConfig{Identity: d.Base.Identity, SumBits: d.Base.SumBits, DigestBits: d.Base.DigestBits}
-		f.Table.Flows = min(memory/f.Table.FlowBytes(), mostHeld) / bucketFlows * bucketFlows
-		f.Memory = f.Table.Flows * f.Table.FlowBytes()
+		rest := max(0, memory-f.Table.encodedBytes())
+		f.Table.Flows = min(rest/(bucketFlows*f.Table.FlowBytes()+1)*bucketFlows, mostHeld)
+		f.Memory = f.Table.encodedBytes()
 		f.Failure, f.Held = d.tableFailure(f.Table.Flows)
 	}
 	if sketch {
 		c, failure := d.sketchIn(memory)
 		f.Config = c
-		f.Memory += c.Rows * c.Columns * c.CellBytes()
+		f.Memory += c.encodedBytes()
 		f.Failure *= failure
 	}
 	return f, (!table || f.Table.Flows > 0) && (!sketch || f.Config.Rows > 0)
@@ -161,8 +163,9 @@ func (d *Demand) sketchIn(memory int) (best Config, least float64) {
 	least = 2
 	for rows := 1; rows <= mostPlannedRows; rows++ {
 		c := d.Base
-		c.Rows, c.Columns = rows, min(memory/c.CellBytes()/rows, maxColumns)
-		if c.Columns < c.Spread {
+		c.Rows, c.Columns = rows, 0
+		c.Columns = min((memory-c.encodedBytes())/c.CellBytes()/rows, maxColumns)
+		if c.Columns < c.Spread+nearCells { // there would be no intervals
 			continue
 		}
 		small := smallSum(float64(d.Flows)/float64(c.Columns)*float64(c.Spread), d.Shape, d.Large)
@@ -208,10 +211,10 @@ func (d *Demand) sketchFailure(c *Config, small float64) float64 {
 	})
 }
 
-// tableFailure returns the fraction of large flows that a table of some rooms does
-// not hold, or of which every cell loses a packet, and the fraction of all flows
-// that it holds. The numbers that packets draw are even, so a flow of n packets
-// draws below a limit with probability 1 − (1−limit)^n.
+// tableFailure returns the fraction of large flows that a table of some rooms does not hold, of which every cell
+// loses a packet, or which one point holds later because it lost the first, and the fraction of all flows that it
+// holds. The numbers that packets draw are even, so a flow of n packets draws below a limit with probability
+// 1 − (1−limit)^n.
 func (d *Demand) tableFailure(rooms int) (failure, held float64) {
 	below := func(packets, limit float64) float64 { return -math.Expm1(packets * math.Log1p(-min(limit, 1-1e-15))) }
 	share := func(limit float64) float64 {
@@ -230,7 +233,7 @@ func (d *Demand) tableFailure(rooms int) (failure, held float64) {
 		for _, part := range []float64{0.9, 0.09, 0.01} {
 			spoilt *= -math.Expm1(-d.Loss * part * packets)
 		}
-		return 1 - below(packets, limit)*(1-spoilt)
+		return 1 - below(packets, limit)*(1-d.Loss)*(1-spoilt)
 	})
 	return failure, share(limit)
 }

@@ -32,6 +32,7 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless},
 		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless, Loss: 0.01},
 		{Flows: 14_600, Shape: paperShape, Large: 300, Failure: 0.05, Base: lossless, Loss: 0.001},
+		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless, Loss: 0.2},
 	} {
 		best, err := Plan(d)
 		if err != nil || len(best.Others) != 2 {
@@ -45,6 +46,9 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 				t.Errorf("%.4f of %.0f large flows are measured badly, planned %.4f", failed/flows, flows, f.Failure)
 			} else if d.Loss == 0 && failed/flows < f.Failure/2-chance {
 				t.Errorf("%.4f of %.0f large flows are measured badly, half of what was planned, %.4f", failed/flows, flows, f.Failure)
+			}
+			if f.Config.Rows > 0 && f.Table.Flows == 0 && len(encode(t, mustNew(t, f.Config))) != f.Memory {
+				t.Errorf("an encoding is not of %d bytes", f.Memory)
 			}
 			if d.Failure > 0 && f.Failure > d.Failure || d.Memory > 0 && f.Memory > d.Memory {
 				t.Errorf("%+v for %+v", f, d)
@@ -153,6 +157,8 @@ func TestPlanRefuses(t *testing.T) {
 		"Memory is 0":     func(d *Demand) { d.Failure = 0 },
 		"Memory is -1":    func(d *Demand) { d.Memory = -1 },
 		"Memory is 11":    func(d *Demand) { d.Memory, d.Failure = 11, 0 },
+		"Memory is 500":   func(d *Demand) { d.Memory, d.Failure, d.All = 500, 0, true }, // 33 cells
+		"losses":          func(d *Demand) { d.Loss, d.Large, d.Failure = 0.5, 1, 1e-6 },
 		"Spread is 0":     func(d *Demand) { d.Base = Config{} },
 		"SumBits is 77":   func(d *Demand) { d.Base.SumBits = 77 },
 		"Tolerance is -1": func(d *Demand) { d.Base.Tolerance = -1 },
