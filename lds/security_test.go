@@ -56,30 +56,3 @@ func TestKeyAimsAtCells(t *testing.T) {
 		t.Errorf("not aimed at: %+v, %v", r, err)
 	}
 }
-
-// victims are a few hundred flows of 50 packets, half of them with a delay of 1,000 ns and half of 5,000.
-func victims() (flows []hashing.Flow, stream []passed) {
-	for i := range uint64(300) {
-		flows = append(flows, hashing.Flow(hashing.Word(31, i)))
-		stream = append(stream, of(flows[i], 50, 1000+4000*int64(i%2), 0)...)
-	}
-	return flows, stream
-}
-
-// Copies that come downstream only leave a flow without an answer or with the cells they spared; never with a
-// wrong one.
-func TestInjectedCopiesGiveNoWrongAnswer(t *testing.T) {
-	flows, stream := victims()
-	up, down := fill(t, DefaultConfig, stream)
-	for _, p := range stream[:20] {
-		down.Update(p.flow, p.packet, 1<<40) // an hour late
-	}
-	r, err := Estimate(up, down, flows[0])
-	if err != nil && !errors.Is(err, estimate.ErrNoSamples) || err == nil && !r.MeanInterval(0.95).Contains(1000) {
-		t.Errorf("%+v, %v, want 1,000 ns or no answer", r, err)
-	}
-	decoded := mustDecode(t, up, down, records(flows, nil))
-	if in := decoded.MeanInterval(0, 0.95); !in.Contains(1000) {
-		t.Errorf("decoded %g ns, %+v", decoded.Mean[0], in)
-	}
-}
