@@ -78,8 +78,8 @@ func (v interval) median(means []float64, low, high float64) float64 {
 	return at(0.5, errs)
 }
 
-// coverage is how many deviations fewer than 95 % of the flows' means are in
-// their intervals, when those are widened by a factor; below 0 if more are.
+// coverage is how many deviations fewer than 95 % of the flows' means are in their intervals, when those are
+// widened by a factor; below 0 if more are.
 func (v interval) uncovered(r joint.Result, factor float64) float64 {
 	missed := 0.0
 	for i, mean := range v.means {
@@ -121,8 +121,8 @@ func TestDecode(t *testing.T) {
 			known := mustDecode(t, up, down, records(v.flows, v.packets))
 			decoded := mustDecode(t, up, down, records(v.flows, nil))
 
-			// The bars are the project's own: a quarter of Fig. 6's error where
-			// each row sees all, a little more where counts are decoded, and with sampling less than all of it.
+			// The bars are the project's own: a quarter of Fig. 6's error where each row sees all, a little
+			// more where counts are decoded, and with sampling less than all of it.
 			bars := map[string]float64{"known": 0.25, "decoded": 0.3}
 			if name == "banks" {
 				bars = map[string]float64{"known": 1, "decoded": 1}
@@ -236,8 +236,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestKnownPacketsStay: of two flows in one cell, the one that is known leaves
-// the rest to the other; and decoding counts and then means is one work, reported without a fall.
+// TestKnownPacketsStay: of two flows in one cell, the one that is known leaves the rest to the other; and
+// decoding counts and then means is one work, reported without a fall.
 func TestKnownPacketsStay(t *testing.T) {
 	c := shapes()["one column"]
 	up := mustNew(t, c)

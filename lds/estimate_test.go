@@ -39,8 +39,8 @@ func slowEstimate(up, down *slowSketch, f hashing.Flow) (mean float64, ok bool) 
 	return S / N, N > 0
 }
 
-// Estimates are those of Fig. 6, also where a clock that is behind makes delays negative, and a
-// flow that is in no packet of a row has none.
+// Estimates are those of Fig. 6, also where a clock that is behind makes delays negative, and a flow that is
+// in no packet of a row has none.
 func TestEstimateIsFigure6(t *testing.T) {
 	for name, c := range shapes() {
 		t.Run(name, func(t *testing.T) {
@@ -111,8 +111,8 @@ func TestSumsWrapAtAnyWidth(t *testing.T) {
 	}
 }
 
-// A cell of more packets than its sum is wide enough for has no part in an answer,
-// and where no other has, there is none; clocks may be an hour apart.
+// A cell of more packets than its sum is wide enough for has no part in an answer, and where no other has,
+// there is none; clocks may be an hour apart.
 func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 	c := lossless
 	c.SumBits = 48

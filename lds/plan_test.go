@@ -57,8 +57,8 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// failures counts the large flows that are measured badly: not held by the table,
-// and in no cell that lost nothing and to which others bring no more than Large.
+// failures counts the large flows that are measured badly: not held by the table, and in no cell that lost
+// nothing and to which others bring no more than Large.
 func failures(t *testing.T, d *Demand, f *Forecast) (failed, flows float64) {
 	r := rand.New(rand.NewPCG(83, 1))
 	var tables [2]*Table

@@ -13,8 +13,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// tableTraffic has flows of n·2^-k packets each, in random order, with exponential delays of a mean that is the
-// flow's own.
+// tableTraffic has flows of n·2^-k packets each, in random order, with exponential delays of a mean that is
+// the flow's own.
 func tableTraffic(seed uint64, flows, largest int, loss float64) (all []passed, means map[hashing.Flow]float64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	means = map[hashing.Flow]float64{}
@@ -226,8 +226,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// Of sixty times as many flows as it has rooms, a table that holds on to the large ones of
-// the interval before has 99 % of those of 1,000 packets and more from the fourth one on.
+// Of sixty times as many flows as it has rooms, a table that holds on to the large ones of the interval before
+// has 99 % of those of 1,000 packets and more from the fourth one on.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
 	skipShort(t)
 	r := rand.New(rand.NewPCG(5, 5))
@@ -267,9 +267,9 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 }
 
 // A flow that lost packets is known by a sample of its packets, and one that was admitted late by those that
-// came since. Its interval holds although one packet in thirty is slow, in a table for few flows, for many, and
-// for a tenth of them; and where only flows lose that take ten times as long as the others, and are farther
-// apart.
+// came since. Its interval holds although one packet in thirty is slow, in a table for few flows, for many,
+// and for a tenth of them; and where only flows lose that take ten times as long as the others, and are
+// farther apart.
 func TestTableIntervalsHold(t *testing.T) {
 	for _, test := range []struct {
 		flows  int

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// shapes are Configs that take every path of the code: the unrolled one and
-// the general one, with and without wrapping, sampling, odd rows.
+// shapes are Configs that take every path of the code: the unrolled one and the general one, with and without
+// wrapping, sampling, odd rows.
 func shapes() map[string]Config {
 	base := Config{Rows: 4, Columns: 97, Spread: 1, Rates: [MaxRows]float64{1, 1, 1, 1}, Tolerance: 0.1, SumBits: 48, DigestBits: 16}
 	with := func(change func(*Config)) Config { c := base; change(&c); return c }
