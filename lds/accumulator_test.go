@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// tick adds an interval of a millisecond in which so many packets of a flow pass, each
-// for 100 ns, but for the first ones, which are lost.
+// tick adds an interval of a millisecond in which so many packets of a flow pass, each for 100 ns, but for the
+// first ones, which are lost.
 func tick(t testing.TB, a *Accumulator, k, packets, lost int64) {
 	t.Helper()
 	x := newTimeline(t, a.config, 1, 1e6)
@@ -93,9 +93,9 @@ func TestLossesAreTold(t *testing.T) {
 	holds("after a pause", 110, 0, 0)
 }
 
-// A packet that comes after a report told that it was lost is taken back from the losses of the report in which
-// it comes, and so is the time for which it was on its way: all reports together have the time of all packets,
-// up to an interval.
+// A packet that comes after a report told that it was lost is taken back from the losses of the report in
+// which it comes, and so is the time for which it was on its way: all reports together have the time of all
+// packets, up to an interval.
 func TestLatePacketIsTakenBack(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	const slow, sent, comes = hashing.Packet(77), int64(3e6 + 5), int64(20e6 + 9)
@@ -126,10 +126,10 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 	}
 }
 
-// Packets that are lost among slow ones are known to be only long after, when what was sent then has been added
-// up. They still count, and what lost some does not pass for exact. Where hardly any slow packet comes before
-// its cell loses another one, all slow ones pass for lost: that some came shows, and widens intervals, which
-// would miss otherwise, the control.
+// Packets that are lost among slow ones are known to be only long after, when what was sent then has been
+// added up. They still count, and what lost some does not pass for exact. Where hardly any slow packet comes
+// before its cell loses another one, all slow ones pass for lost: that some came shows, and widens intervals,
+// which would miss otherwise, the control.
 func TestLossesThatShowLater(t *testing.T) {
 	skipShort(t)
 	c := DefaultConfig
@@ -170,8 +170,8 @@ func TestLossesThatShowLater(t *testing.T) {
 	}
 }
 
-// What an Accumulator was told in another order, or of other sizes, or twice, it
-// refuses, and is as before; and without packets it has no answer.
+// What an Accumulator was told in another order, or of other sizes, or twice, it refuses, and is as before;
+// and without packets it has no answer.
 func TestAccumulatorRefuses(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	if _, err := a.Estimate(7); !errors.Is(err, errAbsent) {

@@ -12,9 +12,9 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Where the clock of the point downstream is behind, packets come before they are sent. What is lost then looks
-// like what is still to be sent: 50 of 600 intervals missed, and those of Decode one in four. With clocks that
-// agree the same packets are answered.
+// Where the clock of the point downstream is behind, packets come before they are sent. What is lost then
+// looks like what is still to be sent: 50 of 600 intervals missed, and those of Decode one in four. With
+// clocks that agree the same packets are answered.
 func TestClockBehindIsRefused(t *testing.T) {
 	const intervals, length = 30, int64(1e9)
 	for _, behind := range []int64{0, 2e8, 1e9} {
@@ -113,8 +113,8 @@ func watch(
 	return a, flows
 }
 
-// Cells of busy flows always have packets on their way, behind which copies hide: cells say far too little, and
-// are not believed.
+// Cells of busy flows always have packets on their way, behind which copies hide: cells say far too little,
+// and are not believed.
 func TestHiddenCopies(t *testing.T) {
 	random, off := rand.New(rand.NewPCG(8, 2)), 0
 	a, flows := watch(t, DefaultConfig, random, 1e5, 60, 0, func(int64) (took, again int64, lost bool) {
@@ -139,22 +139,19 @@ func TestHiddenCopies(t *testing.T) {
 }
 
 // How long others took in the same intervals is told by whole spans: areas of intervals are delays only where
-// nothing crosses cuts. If so little is known of delays of three cuts, intervals still hold; a third of the
-// decoded ones missed where uncertain cells were taken for certain.
+// nothing crosses cuts.
 func TestConstantDelaysAmongLosses(t *testing.T) {
-	for _, test := range []struct{ took, loss, gap float64 }{{5e7, 0.01, 1e6}, {3e8, 0.2, 2e5}} {
-		random := rand.New(rand.NewPCG(8, 3))
-		a, flows := watch(t, DefaultConfig, random, test.gap, 40, 10, func(int64) (took, again int64, lost bool) {
-			return int64(test.took), 0, random.Float64() < test.loss
-		})
-		if o := holding(t, a, flows); min(o.answers, o.read+2, o.decoded+2) < 50 || test.loss < 0.1 && at(0.9, o.wide) > 1 {
-			t.Errorf("%+v: %v answers, in intervals %v, %v decoded", test, o.answers, o.read, o.decoded)
-		}
+	random := rand.New(rand.NewPCG(8, 3))
+	a, flows := watch(t, DefaultConfig, random, 1e6, 40, 10, func(int64) (took, again int64, lost bool) {
+		return 5e7, 0, random.IntN(100) == 0
+	})
+	if o := holding(t, a, flows); min(o.answers, o.read, o.decoded) < 50 || at(0.9, o.wide) > 1 {
+		t.Errorf("%v answers, in intervals %v, %v decoded", o.answers, o.read, o.decoded)
 	}
 }
 
-// What was sent before the second point began is lost, and cells in which nothing came meanwhile are as exact as
-// if they had been silent.
+// What was sent before the second point began is lost, and cells in which nothing came meanwhile are as exact
+// as if they had been silent.
 func TestSecondPointBeginsLate(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 5))
 	a, flows := watch(t, DefaultConfig, random, 2e6, 60, 20, func(now int64) (took, again int64, lost bool) {
@@ -217,8 +214,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// Where the far point holds what comes for seconds, all of it counts as lost. When it comes after all, intervals
-// hold it, though the report ends before cells have settled.
+// Where the far point holds what comes for seconds, all of it counts as lost. When it comes after all,
+// intervals hold it, though the report ends before cells have settled.
 func TestHeldPacketsAreLate(t *testing.T) {
 	c := DefaultConfig
 	c.Columns = 200

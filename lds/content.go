@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A took is a number of packets, the time that they took, beyond what all are centred
-// about, and the time that others took that came in the same intervals.
+// A took is a number of packets, the time that they took, beyond what all are centred about, and the time that
+// others took that came in the same intervals.
 type took struct{ packets, beyond, usual float64 }
 
 // add adds others, of whose time so much is not theirs.
@@ -17,8 +17,8 @@ func (x *took) add(y took, aged float64) {
 	*x = took{x.packets + y.packets, x.beyond + y.beyond - aged, x.usual + y.usual}
 }
 
-// A content is what is known about a cell, with the variance of what is not known of
-// the time. A cell that is not usable tells its packets alone.
+// A content is what is known about a cell, with the variance of what is not known of the time. A cell that is
+// not usable tells its packets alone.
 type content struct {
 	took
 	variance float64
@@ -27,15 +27,13 @@ type content struct {
 	tally    uint64 // of the cell upstream: equal ones have the same packets
 }
 
-// believe makes a cell that lost packets unusable if it says less than how far
-// means of cells are apart.
+// believe makes a cell that lost packets unusable if it says less than how far means of cells are apart.
 func (x *content) believe(apart float64) {
 	x.usable = x.usable && x.packets > 0 && x.variance <= sq(x.packets*apart)
 }
 
-// load returns how many packets a cell of a row stands for at most. What is unknown
-// of a cell that lost packets makes it as uncertain as others would that have a part
-// of it, by how far means of cells are apart.
+// load returns how many packets a cell of a row stands for at most. What is unknown of a cell that lost
+// packets makes it as uncertain as others would that have a part of it, by how far means of cells are apart.
 func (x *content) load(rate, apart float64) float64 {
 	return atMost(x.packets, rate) * (1 + math.Sqrt(x.variance)/(x.packets*max(apart, 1)))
 }
@@ -97,9 +95,8 @@ func (v *view) near(r int) []content {
 	return v.cells[each*r+v.config.Spread : each*(r+1)]
 }
 
-// pairs are the cells of two sketches, and what those that lost nothing say of
-// others: about what delay and time they are centred, how far times of packets are
-// apart, and means of cells.
+// pairs are the cells of two sketches, and what those that lost nothing say of others: about what delay and
+// time they are centred, how far times of packets are apart, and means of cells.
 type pairs struct {
 	up, down *Sketch
 	around   centre
@@ -133,8 +130,7 @@ func (p *pairs) read(n int, cell func(i int) int) (told float64) {
 			p.around.look(u, d, bits)
 		}
 	}
-	// Times are counted from the beginning of the interval, or from a packet that
-	// was alone in its cell.
+	// Times are counted from the beginning of the interval, or from a packet that was alone in its cell.
 	if p.origin = p.around.sent; p.up.number > 0 {
 		p.origin = uint64(p.up.began)
 	}
@@ -167,9 +163,8 @@ func (p *pairs) sent(u *cell) float64 {
 	return float64(estimate.SignExtend(u.sum-p.origin*uint64(u.count()), int(p.up.config.SumBits)))
 }
 
-// at returns what is known about a cell. If the points' packets differ, those that
-// only one of them saw, as many as the counts differ by and at least two where they
-// do not, were sent like those of all packets.
+// at returns what is known about a cell. If the points' packets differ, those that only one of them saw, as
+// many as the counts differ by and at least two where they do not, were sent like those of all packets.
 func (p *pairs) at(i int) (x content) {
 	c, u, d := &p.up.config, &p.up.cells[i], &p.down.cells[i]
 	sent, received := float64(u.count()), float64(d.count())
@@ -195,8 +190,8 @@ func (p *pairs) at(i int) (x content) {
 
 const reach = 10e9 // how far the mean delay of a cell may be from the centre of others, by default
 
-// fits reports whether a sum of so many bits tells the mean of n packets, which it knows up to
-// multiples of 2^bits/n, if it is no farther than so many nanoseconds from the centre.
+// fits reports whether a sum of so many bits tells the mean of n packets, which it knows up to multiples of
+// 2^bits/n, if it is no farther than so many nanoseconds from the centre.
 func fits(n uint64, bits uint8, reach float64) bool {
 	return float64(n)*2*reach < math.Ldexp(1, int(bits))
 }
@@ -206,16 +201,15 @@ func (c *Config) fits(n uint64) bool {
 	return fits(n, c.SumBits, float64(cmp.Or(c.GreatestDelay, reach)))
 }
 
-// A centre is a delay that others are near. It takes the clocks' offset out of sums before they
-// are read, so that it may be large. It comes from the cell with the fewest packets, which wraps last.
+// A centre is a delay that others are near. It takes the clocks' offset out of sums before they are read, so
+// that it may be large. It comes from the cell with the fewest packets, which wraps last.
 type centre struct {
 	delay   int64
 	sent    uint64 // its time stamps upstream, of one packet its time
 	packets uint64 // of that cell, 0: none
 }
 
-// look makes a cell that has the same packets at both points the centre if it
-// has the fewest so far.
+// look makes a cell that has the same packets at both points the centre if it has the fewest so far.
 func (c *centre) look(up, down *cell, bits uint8) {
 	if n := uint64(up.count()); n > 0 && (c.packets == 0 || n < c.packets) {
 		*c = centre{estimate.SignExtend(down.sum-up.sum, int(bits)) / int64(n), up.sum, n}

@@ -98,10 +98,36 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 		if late := d.late(f.Flow, packets); math.IsInf(late, 1) {
 			r.Usable[i] = 0
 		} else if r.Usable[i] > 0 && r.StdDev != nil {
-			r.StdDev[i] = math.Hypot(r.StdDev[i], late/2)
+			r.StdDev[i] = math.Hypot(math.Hypot(r.StdDev[i], d.shared(f.Flow, packets, &p)), late/2)
 		}
 	}
 	return r, nil
+}
+
+// shared returns the error of a flow's mean that the cells themselves do not show: which
+// of its packets rows sampled, and what the lost ones leave in doubt, which rows that see
+// all packets have in common.
+func (d *decoding) shared(f hashing.Flow, packets float64, p *joint.Problem) float64 {
+	least, precision := math.Inf(1), 0.0
+	for row, rate := range d.Rates[:d.Rows] {
+		own := rate * packets
+		for offset := range d.Spread {
+			at := d.Config.at(row, f, offset)
+			if p.Unusable[at] || p.Count[at] == 0 {
+				continue
+			}
+			variance := p.Variance[at] * float64(d.Spread) / sq(own)
+			if rate == 1 {
+				least = min(least, variance)
+			} else {
+				precision += 1 / float64(d.Spread) / (variance + d.single*(1-rate)/own)
+			}
+		}
+	}
+	if precision += 1 / least; precision == 0 {
+		return 0
+	}
+	return math.Sqrt(1 / precision)
 }
 
 // cellsOf returns the flows' cells, Rows × Spread for each, or an error if a flow is

@@ -17,13 +17,13 @@ var (
 
 // A Result is what two sketches say about one flow.
 type Result struct {
-	// Delay is from the least contaminated of the flow's cells (Fig. 6). N counts the
-	// packets of the row that contributed most: a packet is in every row and counts once.
+	// Delay is from the least contaminated of the flow's cells (Fig. 6). N counts the packets of the row that
+	// contributed most: a packet is in every row and counts once.
 	estimate.Delay
 
-	// DegreesOfFreedom is what StdDev rests on: the number of selected cells beyond the first of each row. With
-	// 0, as always with a Spread of 1, the deviation is unknown. Flows that share the cells add their distance
-	// from this one.
+	// DegreesOfFreedom is what StdDev rests on: the number of selected cells beyond the first of each row.
+	// With 0, as always with a Spread of 1, the deviation is unknown. Flows that share the cells add their
+	// distance from this one.
 	DegreesOfFreedom uint64
 
 	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is +Inf if cells do not
@@ -38,8 +38,8 @@ type Result struct {
 
 	less, more float64 // by how much Mean may be less and more, by what the report's ends owe
 
-	// Share is the fraction of the flow's packets behind the answer, as far as
-	// counts can tell: 1 unless some cells of a spread flow are unusable.
+	// Share is the fraction of the flow's packets behind the answer, as far as counts can tell: 1 unless some
+	// cells of a spread flow are unusable.
 	Share float64
 
 	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and of some of its
@@ -63,8 +63,8 @@ type Result struct {
 // (Config.SumBits) has no part in the answer.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if the sketches prove that the
-// flow had no packets; all of the Result but its Delay is valid even then. It returns [estimate.ErrMismatch] if
-// the Configs or the intervals differ.
+// flow had no packets; all of the Result but its Delay is valid even then. It returns [estimate.ErrMismatch]
+// if the Configs or the intervals differ.
 //
 // Flows that share the selected cells draw the mean towards theirs; the larger they are beside f, the more.
 // [Decode] tells them apart. An offset between the points' clocks is added to the mean.
@@ -95,8 +95,8 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	return result, nil
 }
 
-// copied reports whether more packets came than were sent, beyond those that cross the ends of
-// intervals. The others are a choice if copies are those of slow packets.
+// copied reports whether more packets came than were sent, beyond those that cross the ends of intervals. The
+// others are a choice if copies are those of slow packets.
 func copied(sent, received uint64) bool { return float64(received) > 1.05*float64(sent) }
 
 // read sets the mean, beyond the centre, and all that goes with it, from the best of the flow's cells: the
@@ -121,8 +121,8 @@ func (v *view) read(result *Result) bool {
 	if best == nil {
 		return false
 	}
-	// A row's cells hold different packets, so their sums reveal the deviation. Cells of two rows hold the same
-	// packets.
+	// A row's cells hold different packets, so their sums reveal the deviation. Cells of two rows hold the
+	// same packets.
 	var mean, squares, packets float64
 	for r := range c.Rows {
 		var row estimate.Cells
@@ -149,8 +149,8 @@ func (v *view) read(result *Result) bool {
 }
 
 // Packets returns an upper bound of flow f's packets at this point: the count of the least loaded of its rows,
-// which includes flows that share its cells (section 4.3, a count-min sketch). Where that row samples, it is by
-// three deviations. It is 0 if the sketch proves that the flow had no packet.
+// which includes flows that share its cells (section 4.3, a count-min sketch). Where that row samples, it is
+// by three deviations. It is 0 if the sketch proves that the flow had no packet.
 func (s *Sketch) Packets(f hashing.Flow) uint64 {
 	made(s.config.Rows > 0, "Sketch")
 	least := math.Inf(1)
@@ -168,8 +168,8 @@ func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
 	return n
 }
 
-// lost returns the smallest loss that a row shows: how many fewer packets flow f's
-// cells hold downstream than upstream, at most if the row samples.
+// lost returns the smallest loss that a row shows: how many fewer packets flow f's cells hold downstream than
+// upstream, at most if the row samples.
 func lost(up, down *Sketch, f hashing.Flow) uint64 {
 	least := math.Inf(1)
 	for r, rate := range up.config.Rates[:up.config.Rows] {
@@ -179,8 +179,8 @@ func lost(up, down *Sketch, f hashing.Flow) uint64 {
 	return uint64(math.Round(least))
 }
 
-// atMost returns an upper bound, at three deviations of the sampling (Wilson's), of the number
-// of packets of which n were sampled at the given rate.
+// atMost returns an upper bound, at three deviations of the sampling (Wilson's), of the number of packets of
+// which n were sampled at the given rate.
 func atMost(n, rate float64) float64 {
 	const deviations = 3.0
 	noise := (1 - rate) * deviations * (deviations/2 + math.Sqrt(n+deviations*deviations/4))

@@ -9,11 +9,11 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Flows fall at random, so others bring to a flow's cell what the cells next to it hold: each
-// of these is a candidate. If others brought u packets with the sum s to a cell of n packets and
-// the mean m, the mean of the flow is off by (s − u·m) ÷ (n − u). A candidate is the likelier, the
-// better the n − u packets that it leaves explain the flow's cells in all rows: there, others
-// brought what is left of packets and of time (METHODS, section 8).
+// Flows fall at random, so others bring to a flow's cell what the cells next to it hold: each of these is a
+// candidate. If others brought u packets with the sum s to a cell of n packets and the mean m, the mean of the
+// flow is off by (s − u·m) ÷ (n − u). A candidate is the likelier, the better the n − u packets that it leaves
+// explain the flow's cells in all rows: there, others brought what is left of packets and of time (METHODS,
+// section 8).
 const lengths = 33 // classes of packet counts, by their binary length
 
 // A candidate is an error of a mean, with its likelihood.
@@ -38,8 +38,8 @@ type others struct {
 	used int
 }
 
-// meanError returns the scale of the error of the mean of the cell that was read, for
-// Student's distribution of intervalDegrees. It is +Inf if there is no candidate.
+// meanError returns the scale of the error of the mean of the cell that was read, for Student's distribution
+// of intervalDegrees. It is +Inf if there is no candidate.
 func (o *others) meanError(own *content) float64 {
 	c, n, mean := o.config, own.packets, own.beyond/own.packets
 	part, off, sampled := c.Rates[o.row]/float64(c.Spread), 0.0, 0.0
@@ -55,18 +55,17 @@ func (o *others) meanError(own *content) float64 {
 		}
 		off = o.quantile()
 	}
-	// Which of the flow's packets are in the cell is chance, and so is how long
-	// those took that are not known.
+	// Which of the flow's packets are in the cell is chance, and so is how long those took that are not known.
 	if part < 1 {
 		sampled = o.single * (1 - part) / n
 	}
 	return math.Sqrt(off*off+sampled+own.variance/(n*n)) + rounding*math.Abs(mean)
 }
 
-// alone reports whether the flow is alone in the cell that was read, because rows that see every packet have the same
-// packets in its cells. If so, another flow is in all of them as well, or none is in any, which is as likely once other
-// cells are free of those: the odds are the flows there are times the chance that one falls into all of these cells. They
-// are at most what intervals of 99.9 % leave.
+// alone reports whether the flow is alone in the cell that was read, because rows that see every packet have
+// the same packets in its cells. If so, another flow is in all of them as well, or none is in any, which is as
+// likely once other cells are free of those: the odds are the flows there are times the chance that one falls
+// into all of these cells. They are at most what intervals of 99.9 % leave.
 func (o *others) alone(own *content) bool {
 	const most = 1e-3
 	columns := float64(o.config.Columns)
@@ -119,8 +118,8 @@ func (o *others) look(mean float64) {
 	}
 }
 
-// typicalOf is that of the cells from first to last, which are sorted by their packets, and of more around them
-// if these are few.
+// typicalOf is that of the cells from first to last, which are sorted by their packets, and of more around
+// them if these are few.
 func typicalOf(cells []took, first, last int, apart float64) typical {
 	const enough = 12 // so that two are beyond each sixth
 	for last-first < min(enough, len(cells)) {
@@ -139,8 +138,7 @@ func typicalOf(cells []took, first, last int, apart float64) typical {
 // classOf returns the class of a number of packets.
 func classOf(packets float64) int { return bits.Len32(uint32(packets + 0.5)) }
 
-// likely returns how likely others are to bring n packets to a cell of row r,
-// if n is uncertain by a variance.
+// likely returns how likely others are to bring n packets to a cell of row r, if n is uncertain by a variance.
 func (o *others) likely(r int, n, variance float64) float64 {
 	miss := 1.0
 	if n < 0 {
@@ -149,9 +147,9 @@ func (o *others) likely(r int, n, variance float64) float64 {
 	return miss * o.density[r][classOf(max(n, math.Sqrt(variance)))]
 }
 
-// explains returns how likely it is that the flow has this many packets, which took so long
-// together, by the rows other than its own. All powers of two of sizes are alike: if small flows counted for
-// as many as there are, intervals of large ones would be too wide. Flows are farther apart than cells.
+// explains returns how likely it is that the flow has this many packets, which took so long together, by the
+// rows other than its own. All powers of two of sizes are alike: if small flows counted for as many as there
+// are, intervals of large ones would be too wide. Flows are farther apart than cells.
 func (o *others) explains(packets, sum float64) float64 {
 	likely := o.usual(sum, packets, sq(packets*o.typical[classOf(packets)].away)) / packets
 	for r, rate := range o.config.Rates[:o.config.Rows] {
@@ -168,9 +166,9 @@ func (o *others) explains(packets, sum float64) float64 {
 	return likely
 }
 
-// usual returns how likely packets are to take so long together, if that is uncertain by a
-// variance: their mean is like those of cells of as many packets next to the flow's, with tails as heavy
-// as those of Student's distribution of three degrees.
+// usual returns how likely packets are to take so long together, if that is uncertain by a variance: their
+// mean is like those of cells of as many packets next to the flow's, with tails as heavy as those of Student's
+// distribution of three degrees.
 func (o *others) usual(sum, packets, variance float64) float64 {
 	packets = max(packets, 1)
 	t := &o.typical[classOf(packets)]
@@ -181,8 +179,8 @@ func (o *others) usual(sum, packets, variance float64) float64 {
 	return math.Sqrt(scale) * scale / sq(sq(sum-packets*t.middle)+3*scale)
 }
 
-// add adds a cell next to the flow's, which samples alike. No flow is farther from its cell than the
-// farthest of the cells is, by more than these are apart.
+// add adds a cell next to the flow's, which samples alike. No flow is farther from its cell than the farthest
+// of the cells is, by more than these are apart.
 func (o *others) add(near *content, n, part, mean float64) {
 	u, sum, off := near.packets, near.beyond, 0.0
 	if u > 0 {
@@ -207,8 +205,7 @@ func (o *others) quantile() float64 {
 		return math.Inf(1)
 	}
 	slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.off, b.off) })
-	// As many candidates as these are worth miss the next one with a probability
-	// of one in as many and one.
+	// As many candidates as these are worth miss the next one with a probability of one in as many and one.
 	worth := total * total / squares
 	left, at := min(1, intervalOf*(worth+1)/worth)*total, 0
 	for ; at < len(list)-1 && left > list[at].weight; at++ {
@@ -221,17 +218,17 @@ func (o *others) quantile() float64 {
 	return math.Sqrt((worth*mean/total + sq(o.most)) / (worth + 1))
 }
 
-// intervalDegrees are the degrees of freedom of the Student distribution
-// behind MeanInterval: its tails are as heavy as those of sizes.
+// intervalDegrees are the degrees of freedom of the Student distribution behind MeanInterval: its tails are as
+// heavy as those of sizes.
 const intervalDegrees = 4
 
 const intervalOf = 0.95 // of the candidates, within studentAt times MeanError
 
 var studentAt = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
 
-// MeanInterval returns the interval of the flow's mean at the given
-// confidence, between 0 and 1: Student's, from MeanError, and Late above it. That of an
-// [Accumulator] also holds what the ends of the report owe it. It is infinite if MeanError is.
+// MeanInterval returns the interval of the flow's mean at the given confidence, between 0 and 1: Student's,
+// from MeanError, and Late above it. That of an [Accumulator] also holds what the ends of the report owe it.
+// It is infinite if MeanError is.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.N == 0 || math.IsInf(r.MeanError, 1) {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}

@@ -86,8 +86,8 @@ func (l law) obey(seed uint64, up, down []*Sketch, flows int, loss float64) (key
 	return keys, packets, means
 }
 
-// A width is what the intervals of a class of flows were: how many held, and of those that are bounded the errors
-// and half-widths by the mean, and the former by the latter.
+// A width is what the intervals of a class of flows were: how many held, and of those that are bounded the
+// errors and half-widths by the mean, and the former by the latter.
 type width struct {
 	flows, held          float64
 	errs, halves, ratios []float64
@@ -215,9 +215,9 @@ func TestNoOtherWidthsAreNarrower(t *testing.T) {
 	}
 }
 
-// TestZeroWidthIsExact: where cells are half empty, an interval without a width means that the flow is alone in
-// its cells, and nearly all of few flows have one. A single row proves nothing. The control: some answers with
-// a width are wrong, near empty cells too.
+// TestZeroWidthIsExact: where cells are half empty, an interval without a width means that the flow is alone
+// in its cells, and nearly all of few flows have one. A single row proves nothing. The control: some answers
+// with a width are wrong, near empty cells too.
 func TestZeroWidthIsExact(t *testing.T) {
 	one := lossless
 	one.Rows, one.Rates = 1, [MaxRows]float64{1}

@@ -73,8 +73,8 @@ func TestLossyCellsAreWeighed(t *testing.T) {
 }
 
 // Few flows in many columns have no neighbours, and the same packets in several rows. All cells together tell
-// how far apart packets are, so that flows of which rows that sample alone lost nothing have an interval that holds;
-// and where copies come, which may be of the slow ones, they have none.
+// how far apart packets are, so that flows of which rows that sample alone lost nothing have an interval that
+// holds; and where copies come, which may be of the slow ones, they have none.
 func TestFewFlowsHaveIntervals(t *testing.T) {
 	for _, twice := range []float64{math.Inf(1), 25e6} { // what takes longer comes twice, and nothing is lost
 		in, bounded, most := 0, 0, 0

@@ -14,27 +14,24 @@ import (
 type Demand struct {
 	Flows int // number of flows in an interval (n), at least 1
 
-	// Shape is that of the Pareto distribution of sizes, 0.1 to 10: the fraction x^−Shape
-	// of the flows has more than x packets. The paper's traffic has 0.8.
+	// Shape is that of the Pareto distribution of sizes, 0.1 to 10: the fraction x^−Shape of the flows has
+	// more than x packets. The paper's traffic has 0.8.
 	Shape float64
-	// Large is the size in packets from which on a flow should be measured
-	// well (x), at least 1: held by a table, or in a cell of a sketch to which
-	// others bring at most as many packets.
+	// Large is the size in packets from which on a flow should be measured well (x), at least 1: held by a
+	// table, or in a cell of a sketch to which others bring at most as many packets.
 	Large float64
-	// Loss is the fraction of packets lost, 0 to 0.5. A flow is measured well
-	// only if such a cell loses no packet.
+	// Loss is the fraction of packets lost, 0 to 0.5. A flow is measured well only if such a cell loses no
+	// packet.
 	Loss float64
-	// Failure is the fraction of the large flows that may be measured badly
-	// (ε), above 0 and below 1. Zero means as few as fit into Memory.
+	// Failure is the fraction of the large flows that may be measured badly (ε), above 0 and below 1. Zero
+	// means as few as fit into Memory.
 	Failure float64
-	// Memory is the largest size on the wire in bytes. Zero means as many as
-	// Failure needs.
+	// Memory is the largest size on the wire in bytes. Zero means as many as Failure needs.
 	Memory int
-	// All asks for an answer for small flows too. A table alone has none for
-	// those that it does not hold.
+	// All asks for an answer for small flows too. A table alone has none for those that it does not hold.
 	All bool
-	// Base supplies what is not planned of a sketch: identity, spread, widths,
-	// tolerance. The table has its identity and widths.
+	// Base supplies what is not planned of a sketch: identity, spread, widths, tolerance. The table has its
+	// identity and widths.
 	Base Config
 }
 
@@ -46,8 +43,7 @@ type Forecast struct {
 	Held    float64     // fraction of all flows in the table
 	Memory  int         // bytes on the wire, of all encodings
 
-	// Others are the choices that were not made: what a table, a sketch or
-	// both would give.
+	// Others are the choices that were not made: what a table, a sketch or both would give.
 	Others []Forecast
 }
 
@@ -57,12 +53,12 @@ const (
 	evenly          = 0.9 // of a table's rooms that flows fill before a bucket is full
 )
 
-// Plan returns a sketch, a table, or both in one memory, half for each: the smallest
-// for Failure, or the one with the fewest failures in Memory. Of equals it prefers the
-// table, whose answers are the most accurate. The error wraps [estimate.ErrConfig].
+// Plan returns a sketch, a table, or both in one memory, half for each: the smallest for Failure, or the one
+// with the fewest failures in Memory. Of equals it prefers the table, whose answers are the most accurate. The
+// error wraps [estimate.ErrConfig].
 //
-// For a sketch it tries one to four rows and adds up what others bring to cells.
-// If packets are lost, it also tries rows that sample.
+// For a sketch it tries one to four rows and adds up what others bring to cells. If packets are lost, it also
+// tries rows that sample.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err
@@ -114,8 +110,7 @@ func (d *Demand) validate() error {
 	return one.Validate()
 }
 
-// smallest returns the smallest choice of a kind that keeps Failure, or the best
-// one in Memory.
+// smallest returns the smallest choice of a kind that keeps Failure, or the best one in Memory.
 func (d *Demand) smallest(table, sketch bool) (Forecast, error) {
 	const largest = 1 << 30
 	memory := cmp.Or(d.Memory, largest)
@@ -157,8 +152,8 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 	return f, (!table || f.Table.Flows > 0) && (!sketch || f.Config.Rows > 0)
 }
 
-// sketchIn returns the sketch with the fewest failures in the given memory, without
-// rows if there is none. Its last rows sample, if packets are lost.
+// sketchIn returns the sketch with the fewest failures in the given memory, without rows if there is none. Its
+// last rows sample, if packets are lost.
 func (d *Demand) sketchIn(memory int) (best Config, least float64) {
 	least = 2
 	for rows := 1; rows <= mostPlannedRows; rows++ {
@@ -193,8 +188,8 @@ func (d *Demand) over(least float64, f func(packets float64) float64) (mean floa
 	return mean
 }
 
-// sketchFailure returns the fraction of large flows that have no cell with a small
-// collision and without losses, if cells are independent.
+// sketchFailure returns the fraction of large flows that have no cell with a small collision and without
+// losses, if cells are independent.
 func (d *Demand) sketchFailure(c *Config, small float64) float64 {
 	return d.over(d.Large, func(packets float64) float64 {
 		none := 1.0
@@ -211,10 +206,10 @@ func (d *Demand) sketchFailure(c *Config, small float64) float64 {
 	})
 }
 
-// tableFailure returns the fraction of large flows that a table of some rooms does not hold, of which every cell
-// loses a packet, or which one point holds later because it lost the first, and the fraction of all flows that it
-// holds. The numbers that packets draw are even, so a flow of n packets draws below a limit with probability
-// 1 − (1−limit)^n.
+// tableFailure returns the fraction of large flows that a table of some rooms does not hold, of which every
+// cell loses a packet, or which one point holds later because it lost the first, and the fraction of all flows
+// that it holds. The numbers that packets draw are even, so a flow of n packets draws below a limit with
+// probability 1 − (1−limit)^n.
 func (d *Demand) tableFailure(rooms int) (failure, held float64) {
 	below := func(packets, limit float64) float64 { return -math.Expm1(packets * math.Log1p(-min(limit, 1-1e-15))) }
 	share := func(limit float64) float64 {
@@ -240,8 +235,8 @@ func (d *Demand) tableFailure(rooms int) (failure, held float64) {
 
 const latticeSteps = 400 // into which smallSum divides the packets up to large
 
-// smallSum returns the probability that a Poisson number of flows, of the given mean, have
-// at most large packets together, if x^−shape of them have more than x. It follows Panjer's recursion,
+// smallSum returns the probability that a Poisson number of flows, of the given mean, have at most large
+// packets together, if x^−shape of them have more than x. It follows Panjer's recursion,
 //
 //	g(0) = e^−λ,  g(s) = λ/s · Σ j·p(j)·g(s−j),
 //

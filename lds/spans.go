@@ -30,8 +30,8 @@ func (x ages) plus(y ages) ages {
 	return ages{x.Packets + y.Packets, x.Least + y.Least, x.Most + y.Most}
 }
 
-// A pending is what is known of a span that goes on. Its parts lack the same packets, so
-// their deviations add up. If it turns out to have lost none, it is exact.
+// A pending is what is known of a span that goes on. Its parts lack the same packets, so their deviations add
+// up. If it turns out to have lost none, it is exact.
 type pending struct {
 	took
 	aged, deviation, common float64
@@ -77,8 +77,8 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	} else {
 		t.lost += s.Lost
 	}
-	// What was outstanding before, and is not, was lost by a span that has ended since. This is the same one if
-	// nothing was.
+	// What was outstanding before, and is not, was lost by a span that has ended since. This is the same one
+	// if nothing was.
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
 		t.end(lost)
 	} else if t.open.correct(s.Before); !s.Open {
@@ -119,16 +119,16 @@ func (t *total) owes(rate float64) (less, more float64) {
 	return max(0, t.ended.Most-t.began.Least) / rate, max(0, t.began.Most-t.ended.Least) / rate
 }
 
-// A borrowing says how much longer packets of spans that lost some waited than those of the same
-// cell's exact spans, by all cells: where a queue drops its tail, losses happen where delays are
-// long. It has the variance of that from cell to cell, beyond what chance makes of single packets.
+// A borrowing says how much longer packets of spans that lost some waited than those of the same cell's exact
+// spans, by all cells: where a queue drops its tail, losses happen where delays are long. It has the variance
+// of that from cell to cell, beyond what chance makes of single packets.
 type borrowing struct{ longer, variance, single, apart float64 }
 
 // chance returns the variance of the mean of so many packets of a cell.
 func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
-// borrow compares the lossy spans of all cells with their exact ones. Without
-// evidence it takes them to be alike, up to how far means of cells are apart.
+// borrow compares the lossy spans of all cells with their exact ones. Without evidence it takes them to be
+// alike, up to how far means of cells are apart.
 func (a *Accumulator) borrow() borrowing {
 	b := borrowing{0, a.differ, a.single, sq(a.apart)}
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {
@@ -169,8 +169,8 @@ func (a *Accumulator) borrow() borrowing {
 	return b
 }
 
-// like returns how long packets of lossy spans take if they differ from those of exact ones as
-// packets of other cells do that came in the same intervals.
+// like returns how long packets of lossy spans take if they differ from those of exact ones as packets of
+// other cells do that came in the same intervals.
 func (t *total) like() float64 {
 	x, y := &t.exact, &t.lossy
 	return (x.beyond-x.usual)/x.packets + y.usual/y.packets

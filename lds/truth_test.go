@@ -10,9 +10,9 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// TestAccumulatorIsTheTruth holds reports after 2, 5, 16 and 40 intervals to a list of
-// all packets: of flows of 100 an interval, so that cells are mostly empty or never.
-// Intervals hold the time that packets spent on their way. Intervals a tenth as wide, the control, do not.
+// TestAccumulatorIsTheTruth holds reports after 2, 5, 16 and 40 intervals to a list of all packets: of flows
+// of 100 an interval, so that cells are mostly empty or never. Intervals hold the time that packets spent on
+// their way. Intervals a tenth as wide, the control, do not.
 func TestAccumulatorIsTheTruth(t *testing.T) {
 	narrow := 0
 	for name, way := range ways() {
@@ -33,8 +33,8 @@ func TestAccumulatorIsTheTruth(t *testing.T) {
 	}
 }
 
-// A way says how many intervals a packet takes that is sent so long after the one before,
-// in parts of the usual time, and how long it takes until the next one is sent.
+// A way says how many intervals a packet takes that is sent so long after the one before, in parts of the
+// usual time, and how long it takes until the next one is sent.
 type way func(r *rand.Rand, step float64) (took, next float64, lost bool)
 
 func ways() map[string]way {

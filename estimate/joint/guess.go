@@ -2,19 +2,22 @@ package joint
 
 import "math"
 
-// Delays are uneven: in a queue most flows wait a microsecond, and a few wait tens of milliseconds. A small
-// error for the second kind is a thousand times the delay of the first. So one variance for all flows is far
-// from the truth for most, and a variance in proportion to a first guess x of each flow's delay above the
-// smallest is what a solve starts from:
+// Delays are uneven: in a queue most flows wait a microsecond, and a few wait
+// tens of milliseconds. A small error for the second kind is a thousand times
+// the delay of the first. So one variance for all flows is far from the truth
+// for most, and a variance in proportion to a first guess x of each flow's delay
+// above the smallest is what a solve starts from:
 //
-// Every flow begins with the mean of all. In turn, every cell tells its flows the ratio of its delays to what
-// they guess, and every flow takes the mean of these ratios, weighted by the packets that it should have
-// there, with half a packet of the typical delay of flows of its size. Guesses stay above 0, and a flow with
-// one idle cell is soon idle in all. These are the multiplicative steps that raise the likelihood of sums
-// whose variance is in proportion to their mean.
+// Every flow begins with the mean of all. In turn, every cell tells its flows the
+// ratio of its delays to what they guess, and every flow takes the mean of these
+// ratios, weighted by the packets that it should have there, with half a packet
+// of the typical delay of flows of its size. Guesses stay above 0, and a flow with
+// one idle cell is soon idle in all. These are the multiplicative steps that raise
+// the likelihood of sums whose variance is in proportion to their mean.
 //
-// The delay above the smallest is relative to the smallest mean delay of a cell, so a clock offset does not
-// matter. Without counts there is no such delay, and it is relative to 0 unless a sum is negative.
+// The delay above the smallest is relative to the smallest mean delay of a cell,
+// so a clock offset does not matter. Without counts there is no such delay, and it
+// is relative to 0 unless a sum is negative.
 const (
 	guessRounds    = 12  // more gain little
 	typifyEach     = 4   // rounds
@@ -47,7 +50,8 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 func (s *solver) guess() {
 	unit := 0.0
 	s.base, unit = s.least(s.mean, s.expected)
-	// held is a cell's packets for each expected one; sum is the sum of their delays above base.
+	// held is a cell's packets for each expected one; sum is the sum of their
+	// delays above base.
 	held, sum, factor := make([]float64, len(s.Sum)), make([]float64, len(s.Sum)), s.cell
 	for c, n := range s.expected {
 		if n > 0 && s.usable(c) {
@@ -55,9 +59,7 @@ func (s *solver) guess() {
 			if s.Count != nil {
 				held[c] = s.Count[c] / n
 			}
-			part := s.certain(c, held[c]*n)
-			sum[c] = part * max(0, s.Sum[c]-s.base*held[c]*n)
-			held[c] *= part
+			sum[c] = max(0, s.Sum[c]-s.base*held[c]*n)
 		}
 	}
 	for f, w := range s.Packets {
@@ -86,28 +88,6 @@ func (s *solver) guess() {
 		}
 	}
 	s.typify()
-	if s.Variance != nil {
-		s.doubt()
-	}
-}
-
-// doubt begins the variances of flows with those of their guesses, by what is uncertain of cells.
-func (s *solver) doubt() {
-	for c, n := range s.expected {
-		if s.cell[c] = 0; n > 0 && s.usable(c) {
-			k := n
-			if s.Count != nil {
-				k = s.Count[c]
-			}
-			s.cell[c] = s.certain(c, k) * math.Sqrt(s.Variance[c]) / n
-		}
-	}
-	for f, w := range s.Packets {
-		if s.told[f] > 0 {
-			off := w * s.gather(f, s.cell) / (w*s.told[f] + typicalPackets)
-			s.variance[f] = off * off
-		}
-	}
 }
 
 // typify sets the typical guess of each class of sizes, a geometric mean.

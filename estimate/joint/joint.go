@@ -145,11 +145,10 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		rounds = fewSweeps
 	}
 	v, brought, heard := s.posterior(rounds)
-	if opts.MeansOnly {
-		for f := range h {
-			h[f] = s.finished(f, h[f], v[f])
-		}
-	} else {
+	for f := range h {
+		h[f] = s.finished(f, h[f], v[f])
+	}
+	if !opts.MeansOnly {
 		r.StdDev = s.deviations(v, brought, heard, h)
 	}
 	s.mark(&r)

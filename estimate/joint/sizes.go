@@ -5,11 +5,12 @@ import (
 	"math/bits"
 )
 
-// sizePrior is the belief about any flow's packets before cells are read, by steps: the middle of each, the
-// variance within it, and its probability.
+// sizePrior is the belief about any flow's packets before cells are read, by
+// steps: the middle of each, the variance within it, and its probability.
 type sizePrior struct{ middle, within, likely [steps]float64 }
 
-// sizeShape is the shape of the Pareto distribution of sizes, of which flows have the whole packets.
+// sizeShape is the shape of the Pareto distribution of sizes, of which flows have
+// the whole packets.
 const sizeShape = 0.8
 
 func newSizePrior() *sizePrior {
@@ -23,8 +24,8 @@ func newSizePrior() *sizePrior {
 	return &p
 }
 
-// weigh returns the mean and variance of a flow's packets, at most the given number, when its rows say a mean
-// of told with the given variance.
+// weigh returns the mean and variance of a flow's packets, at most the given
+// number, when its rows say a mean of told with the given variance.
 func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	nearest := min(max(told, 1), most)
 	if _, width := step(stepOf(uint64(nearest + 1))); width > 1 && variance < width*width {
@@ -52,8 +53,9 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	return min(mean, most), max(squares/total-mean*mean, leastVariance)
 }
 
-// alone returns the mean and variance of flow i's packets by its own cells. It weighs each size by how likely
-// it is that the rest of the flow's rows belongs to others.
+// alone returns the mean and variance of flow i's packets by its own cells. It
+// weighs each size by how likely it is that the rest of the flow's rows belongs
+// to others.
 func (d *counting) alone(i int, others [][steps]float64) (mean, variance float64) {
 	held, most := d.held, math.Inf(1)
 	for r, rate := range d.Rates {
@@ -75,9 +77,9 @@ func (d *counting) alone(i int, others [][steps]float64) (mean, variance float64
 	return mean, max(squares/total-mean*mean, leastVariance)
 }
 
-// densities returns, by row, the distribution of what others bring to a flow's cells. It equals that of any
-// neighbouring cells' contents, because flows fall at random: per packet and by steps, smoothed over
-// neighbouring steps and nowhere 0.
+// densities returns, by row, the distribution of what others bring to a flow's cells.
+// It equals that of any neighbouring cells' contents, because flows fall at random:
+// per packet and by steps, smoothed over neighbouring steps and nowhere 0.
 func (c *Counts) densities() [][steps]float64 {
 	all, columns := make([][steps]float64, c.Rows), len(c.Held)/c.Rows
 	for r := range all {
@@ -107,7 +109,8 @@ func (c *Counts) densities() [][steps]float64 {
 	return all
 }
 
-// Numbers of packets are binned in steps: one each below 16, eight to a power of two from there on.
+// Numbers of packets are binned in steps: one each below 16, eight to a power
+// of two from there on.
 const (
 	single = 16
 	steps  = single + 8*(64-4)

@@ -8,32 +8,34 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How joint decoding models the cells. Let flow f send w packets, of which a = w × rate ÷ k are expected in
-// each of its cells. Its mean is what was guessed plus h, of variance s, and each packet differs from that by
-// itself. What the guesses leave of the cells' sums is
+// How joint decoding models the cells. Let flow f send w packets, of which a = w
+// × rate ÷ k are expected in each of its cells. Its mean is what was guessed plus
+// h, of variance s, and each packet differs from that by itself. What the guesses
+// leave of the cells' sums is
 //
 //	y = A h + e
 //
-// where e has the variance D of how packets fell into cells, and of what the caller says of the sums. A flow
-// that has one cell in a row has all its packets there, which adds next to nothing. The estimate of least
-// square error solves
+// where e has the variance D of how packets fell into cells, and of what the
+// caller says of the sums. A flow that has one cell in a row has all its packets
+// there, which adds next to nothing. The estimate of least square error solves
 //
 //	(S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹ y
 //
 // by conjugate gradients, with the diagonal as the preconditioner.
 const (
-	// The variance of a packet's delay about its flow's, as a part of the square of that delay: as for
-	// exponential delays.
+	// The variance of a packet's delay about its flow's, as a part of the square
+	// of that delay: as for exponential delays.
 	packetVariance = 1.0
-	// The variance of a flow's delay about its guess, likewise, before the cells say how good guesses are.
+	// The variance of a flow's delay about its guess, likewise, before the cells
+	// say how good guesses are.
 	guessVariance = 1.0
 	// What is known about clocks: they tick in nanoseconds, twice a packet.
 	clockNoise = 1.0 / 6
-	// Cells may hold packets of flows that are not listed: more than this many deviations beyond the expected
-	// number is not chance.
+	// Cells may hold packets of flows that are not listed: more than this many
+	// deviations beyond the expected number is not chance.
 	enoughPackets = 2
-	// Iteration ends when what it still gains, foretold from the last two groups of iterations, is this part
-	// of the sum of squares that is minimised.
+	// Iteration ends when what it still gains, foretold from the last two groups of
+	// iterations, is this part of the sum of squares that is minimised.
 	enough      = 0.05
 	enoughExact = 1e-8 // where cells determine flows
 	lookBack    = 4    // iterations in a group
@@ -44,7 +46,6 @@ const (
 type solver struct {
 	*weighted
 	mean     float64            // of all packets in usable cells
-	single   float64            // variance of one, +Inf if there are no certain sums besides others
 	base     float64            // what guesses are above
 	expected []float64          // by cell: packets of the listed flows
 	above    []float64          // by flow: its guess
@@ -67,58 +68,27 @@ func newSolver(p *weighted) (*solver, error) {
 		weighted: p, expected: p.expected(), above: flows(), told: flows(), variance: flows(),
 		trust: make([]float64, len(p.Sum)), rest: make([]float64, len(p.Sum)), cell: make([]float64, len(p.Sum)),
 	}
-	if s.centre(); math.IsNaN(s.mean) {
+	var sum, packets float64
+	for c, n := range s.expected {
+		if n > 0 && p.usable(c) {
+			if p.Count != nil {
+				n = p.Count[c]
+			}
+			sum += p.Sum[c]
+			packets += n
+		}
+	}
+	if packets == 0 {
 		return nil, fmt.Errorf("%w: no flow has a packet in a usable cell", estimate.ErrNoSamples)
 	}
+	s.mean = sum / packets
 	s.guess()
 	s.equations()
 	return s, nil
 }
 
-// centre finds the mean of all packets, of which uncertain cells tell less, and the variance of one packet, by
-// the cells whose sums are certain.
-func (s *solver) centre() {
-	var all, sure struct{ sum, packets, squares, cells float64 }
-	for s.single = math.Inf(1); ; all.sum, all.packets = 0, 0 {
-		for c, n := range s.expected {
-			if n > 0 && s.Count != nil {
-				n = s.Count[c]
-			}
-			if n == 0 || !s.usable(c) {
-				continue
-			}
-			part, x := s.certain(c, n), s.Sum[c]
-			all.sum += part * x
-			all.packets += part * n
-			if math.IsInf(s.single, 1) && s.Variance != nil && s.Variance[c] == 0 {
-				sure.cells++
-				sure.sum += x
-				sure.packets += n
-				sure.squares += x * x / n
-			}
-		}
-		s.mean = all.sum / all.packets
-		if sure.cells < 2 { // none, or the second time
-			return
-		}
-		s.mean = sure.sum / sure.packets
-		s.single = max(clockNoise, (sure.squares-sure.sum*s.mean)/(sure.cells-1))
-		sure.cells = 0
-	}
-}
-
-// certain returns the part that a cell of n packets says of what it would say if its sum were certain. Its
-// packets are as far apart as others, and as they are from these.
-func (s *solver) certain(c int, n float64) float64 {
-	if s.Variance == nil || s.Variance[c] == 0 || math.IsInf(s.single, 1) {
-		return 1
-	}
-	far := s.Sum[c]/n - s.mean
-	return 1 / (1 + s.Variance[c]/(n*(s.single+far*far)))
-}
-
-// square returns that of a delay that goes with flow f's guess. It is not as small as the guess if that is
-// below what is typical.
+// square returns that of a delay that goes with flow f's guess. It is not as
+// small as the guess if that is below what is typical.
 func (s *solver) square(f int) float64 {
 	x, typical := s.above[f], s.typical[s.class[f]]
 	return x*x + typical*typical
@@ -157,7 +127,7 @@ func (s *solver) equations() {
 			s.trust[c] += noise
 		}
 		if s.told[f] > 0 {
-			s.variance[f] += guessVariance*s.square(f) + own/max(w, 1)
+			s.variance[f] = guessVariance*s.square(f) + own/max(w, 1)
 			s.flows++
 		}
 	}
@@ -226,8 +196,8 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 	return h, nil
 }
 
-// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It
-// returns the residual's norm, and yᵀD⁻¹y.
+// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It returns the
+// residual's norm, and yᵀD⁻¹y.
 func (s *solver) begin(direction, residual, inverse []float64) (norm, square float64) {
 	for c, y := range s.rest {
 		s.cell[c] = y * s.trust[c]
@@ -249,7 +219,8 @@ func (s *solver) begin(direction, residual, inverse []float64) (norm, square flo
 	return norm, square
 }
 
-// multiply sets image to (S⁻¹ + AᵀD⁻¹A) times a direction, and returns their product.
+// multiply sets image to (S⁻¹ + AᵀD⁻¹A) times a direction, and returns their
+// product.
 func (s *solver) multiply(image, direction []float64) (product float64) {
 	clear(s.cell)
 	s.scatter(s.cell, direction)
