@@ -165,7 +165,6 @@ func TestSecondPointBeginsLate(t *testing.T) {
 	}
 }
 
-// holding holds the answers for flows to what is true of them.
 func holding(t *testing.T, a *Accumulator, flows map[hashing.Flow]*flowTruth) (o owing) {
 	known := map[uint64]truth.Window{}
 	for f, of := range flows {
