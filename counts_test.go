@@ -291,10 +291,17 @@ func TestRestartLosesNothing(t *testing.T) {
 			time.AfterFunc(3*time.Second+time.Duration(seed)*13*time.Millisecond, func() {
 				l.a.Swap(l.newPoint(t, c, "a", newTestClock(0, 0))).Close()
 			})
+			begins := 0
 			for _, r := range l.reports(60) {
+				if r.Begins {
+					begins++
+				}
 				if d := r.Forth; r.Begins && (d.Lost > 5 || errors.Is(d.Err, ErrClocks)) {
 					t.Errorf("seed %d: %v", seed, r)
 				}
+			}
+			if begins < 2 {
+				t.Errorf("seed %d: %d reports begin, want those of both sessions", seed, begins)
 			}
 		})
 	}

@@ -320,6 +320,7 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
 	if fresh {
 		w.joined += r.Extra
+		// A report of which nothing is known has not seen the losses that it does not tell.
 		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
 			d.Lost = r.Lost
 		}

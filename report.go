@@ -86,7 +86,8 @@ type Delay struct {
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation: with what
 	// counters left out, packets on their way at the ends, and the clocks, as far as Config.Asymmetry is true. For the
 	// first 45 cuts nobody knows how long the slowest take, and losses leave the upper end far above. Certain holds the
-	// mean whatever the asymmetry, in 999 of 1,000 reports.
+	// mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy-tailed delays are outside more often
+	// (see [estimate.Cells.EffectiveDegrees]), and hold the drift of two clocks within a report.
 	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known

@@ -81,8 +81,8 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	return answers, q.coverage, nil
 }
 
-// Span returns the span of the epochs that overlap a window, which answers and records are about, as
-// [Coverage] has it, or 0 and 0 if there are none.
+// Span returns the span of the epochs that overlap a window, in nanoseconds, which answers and records are about, as
+// [Coverage] has it. It reads the head of each epoch. The error wraps [estimate.ErrNoSamples] if none overlaps.
 func (p Path) Span(from, to int64) (start, end int64, err error) {
 	q, err := newQuery(p, from, to)
 	defer q.close()
@@ -93,6 +93,9 @@ func (p Path) Span(from, to int64) (start, end int64, err error) {
 			}
 			end = max(end, s.end)
 		}
+	}
+	if err == nil && start == end {
+		err = fmt.Errorf("colate: %w: no epoch overlaps the window", estimate.ErrNoSamples)
 	}
 	return start, end, err
 }

@@ -138,7 +138,8 @@ func (r *Result) unseen(confidence float64) float64 {
 // degrees of freedom are estimated, too. Upwards it allows for packets that were not
 // seen, as [Result.MeanInterval] does, for copies, of which at most the sum
 // of their delays is known, and for slow packets that were not alone. Downwards it allows
-// for the deviation of packets that were alone.
+// for the deviation of packets that were alone. It does not hold where identical packets travel together in groups
+// of two or three, which are too few to overfill a cell: their cells scatter as those of slower packets do.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
 	if !(confidence > 0 && confidence < 1) || i.Confidence == 1 {

@@ -154,7 +154,7 @@ func (w *walker) choose(first, n int, digest uint32) {
 		return
 	}
 	last := len(w.digests) - n
-	for i := first; i <= last; i++ {
+	for i := first; i <= last && w.fits < 2; i++ {
 		rest := digest - w.digests[i]
 		if n > 1 || rest&w.mask == 0 {
 			w.chosen = append(w.chosen, w.among[i])
