@@ -118,3 +118,18 @@ func (x *span) older(cut int) float64 {
 		return x.hidden[k]
 	}
 }
+
+// takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until
+// it ends, and others do not stand for them. Of one that began under way nothing is known.
+func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
+	a, lost := w.areas, 0.0
+	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
+		lost += max(0, float64(x.most[k-x.from])) * a.length(k+1)
+	}
+	if r.left += n; x.unknown {
+		r.unsure += sq(n*a.greatest) / 3
+		return
+	}
+	r.apart += n
+	r.alike.add(lost, area)
+}

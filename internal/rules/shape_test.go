@@ -97,18 +97,18 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4340, 3364},
+	".":              {4342, 3371},
 	"estimate":       {999, 1280},
-	"estimate/areas": {2842, 607},
+	"estimate/areas": {2872, 607},
 	"estimate/joint": {1423, 849},
 	"estimate/clock": {1325, 975},
-	"lda":            {3042, 2963},
+	"lda":            {3043, 2963},
 	"lda/control":    {703, 954},
 	"lda/lost":       {575, 404},
 	"lda/mplane":     {1726, 1259},
 	"lda/kernel":     {2422, 1958},
 	"lds":            {2803, 3355},
-	"colate":         {4366, 3383},
+	"colate":         {4369, 3383},
 	"rli":            {2824, 2698},
 	"hashing":        {1649, 2370},
 	"queue":          {2402, 2512},
