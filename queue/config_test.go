@@ -47,20 +47,7 @@ func TestConfigErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	closed := func(change func(*ClosedConfig)) error {
-		c := ClosedConfig{Senders: 1, Bytes: 1, Window: 1, Transfer: 1}
-		must(NewClosed(c))(t)
-		change(&c)
-		return second(NewClosed(c))
-	}
 	for name, err := range map[string]error{
-		"senders":     closed(func(c *ClosedConfig) { c.Senders = 0 }),
-		"bytes":       closed(func(c *ClosedConfig) { c.Bytes = 0 }),
-		"return":      closed(func(c *ClosedConfig) { c.Return = -1 }),
-		"gap":         closed(func(c *ClosedConfig) { c.Gap = -1 }),
-		"window":      closed(func(c *ClosedConfig) { c.Window = 0 }),
-		"transfer":    closed(func(c *ClosedConfig) { c.Transfer = math.NaN() }),
-		"pause":       closed(func(c *ClosedConfig) { c.Pause = math.Inf(1) }),
 		"loss":        loss(LossConfig{Probability: 1.1}),
 		"loss NaN":    loss(LossConfig{Probability: math.NaN()}),
 		"loss burst":  loss(LossConfig{Probability: 0.5, Burst: -1}),

@@ -25,8 +25,8 @@
 // A Link with a Burst is a shaper, a token bucket: packets leave at once while
 // there are tokens for them, and then as tokens come.
 //
-// The sources of queue/trace are open-loop. The senders of a [Closed] slow down
-// like those of TCP when packets are dropped or marked (ECN).
+// The sources of queue/trace are open-loop: no sender slows down when packets are
+// dropped.
 //
 // Everything random comes from a PCG generator seeded by the Config, so a run
 // repeats bit for bit.
@@ -36,8 +36,6 @@
 //   - RED: S. Floyd, V. Jacobson, Random Early Detection Gateways for
 //     Congestion Avoidance, IEEE/ACM Transactions on Networking 1(4), 1993,
 //     figure 2.
-//   - ECN: K. Ramakrishnan, S. Floyd, D. Black, The Addition of Explicit
-//     Congestion Notification (ECN) to IP, RFC 3168, 2001.
 //   - Loss in episodes: E. N. Gilbert, Capacity of a Burst-Noise Channel,
 //     Bell System Technical Journal 39, 1960.
 //   - The settings of [RLIConfig]: M. Lee, N. Duffield, R. R. Kompella, Not

@@ -34,8 +34,6 @@ var RLIConfig = LinkConfig{
 	},
 }
 
-const maxTime = 1e15 // ns, eleven days: any longer delay is a mistake of units
-
 // invalid returns the error for a field out of range.
 func invalid(field string, got any, want string) error {
 	return estimate.Invalid("queue", field, got, want)
@@ -76,7 +74,6 @@ func NewLink(c LinkConfig) (*Link, error) {
 // or of less than one byte, is Refused and changes nothing.
 func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	if t < l.now || bytes < 1 || uint64(bytes) > l.server.largest() {
-		l.gate.marked = false
 		return t, Refused
 	}
 	l.settle(t)
@@ -106,10 +103,6 @@ func (l *Link) settle(t int64) {
 		l.leaving, l.head = l.leaving[:copy(l.leaving, l.leaving[l.head:])], 0
 	}
 }
-
-// Marked reports whether the latest packet sent joined the queue with a mark
-// (ECN, see [REDConfig]).
-func (l *Link) Marked() bool { return l.gate.marked }
 
 // generator returns the generator for one purpose of an element.
 func generator(seed, purpose uint64) *rand.PCG {

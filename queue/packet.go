@@ -4,15 +4,14 @@ import "github.com/hoplag/hoplag/hashing"
 
 // A Packet is one packet on its way.
 type Packet struct {
-	Sent   int64          // ns: when it entered the first element; all elements keep it
-	Time   int64          // ns: when it got to where it is now
-	Flow   hashing.Flow   // its flow
-	ID     hashing.Packet // its identity
-	Seq    uint64         // its number in the stream, from 0
-	Bytes  int32          // on the wire, at least 1
-	Tag    uint8          // the caller's own mark (a reference packet, say); this package does not read it
-	Fate   Fate           // what became of it
-	Marked bool           // passed a congested queue (ECN, see [REDConfig])
+	Sent  int64          // ns: when it entered the first element; all elements keep it
+	Time  int64          // ns: when it got to where it is now
+	Flow  hashing.Flow   // its flow
+	ID    hashing.Packet // its identity
+	Seq   uint64         // its number in the stream, from 0
+	Bytes int32          // on the wire, at least 1
+	Tag   uint8          // the caller's own mark (a reference packet, say); this package does not read it
+	Fate  Fate           // what became of it
 }
 
 // A Fate is what became of a packet.

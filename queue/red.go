@@ -22,10 +22,6 @@ type REDConfig struct {
 	// while the queue was empty, at least 1. The average decays once for each
 	// of them (the paper's s is the transmission time of one).
 	Typical int
-	// Mark marks packets that would be dropped at random and lets them join
-	// (ECN, RFC 3168; all packets are taken to be ECN-capable). Packets that
-	// would be dropped for certain are dropped.
-	Mark bool
 }
 
 func (c QueueConfig) validate() error {
@@ -60,7 +56,6 @@ type gate struct {
 	random    *rand.PCG
 	average   float64 // of the backlog (avg)
 	since     int     // packets since the last drop, -1 below Min (count)
-	marked    bool    // the latest packet was admitted with a mark
 	emptiedAt int64   // when the queue last fell empty (q_time),
 	part      float64 // plus this fraction of a ns
 }
@@ -84,14 +79,12 @@ func (g *gate) idle(t int64, part float64) { g.emptiedAt, g.part = t, part }
 
 // admit decides about a packet that arrives at time t to a backlog.
 func (g *gate) admit(t int64, backlog int) Fate {
-	g.marked = false
 	if g.red {
 		if fate := g.early(t, float64(backlog), backlog == 0); fate != Passed {
 			return fate
 		}
 	}
 	if backlog >= g.limit {
-		g.marked = false
 		return Full
 	}
 	return Passed
@@ -125,10 +118,6 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 	left := 1 - float64(g.since)*chance // nothing left: drop whatever is drawn
 	if uniform(g.random)*left < chance {
 		g.since = 0
-		if g.config.Mark {
-			g.marked = true
-			return Passed
-		}
 		return Early
 	}
 	return Passed

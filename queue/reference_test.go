@@ -37,7 +37,6 @@ type referencePacket struct {
 	bytes  int32
 	egress int64
 	fate   Fate
-	marked bool
 }
 
 type referenceQueue struct {
@@ -72,7 +71,7 @@ func (r *reference) run(packets []Packet) []referencePacket {
 		} else {
 			p := &referencePacket{number: i, bytes: packets[i].Bytes, egress: packets[i].Time}
 			i++
-			if p.fate, p.marked = q.arrive(now, r.rate); p.fate == Passed {
+			if p.fate = q.arrive(now, r.rate); p.fate == Passed {
 				q.waiting = append(q.waiting, p)
 			} else {
 				r.done = append(r.done, *p)
@@ -91,21 +90,18 @@ func floor(x *big.Rat) int64 {
 	return new(big.Int).Div(x.Num(), x.Denom()).Int64()
 }
 
-func (q *referenceQueue) arrive(time *big.Rat, rate int64) (fate Fate, marked bool) {
+func (q *referenceQueue) arrive(time *big.Rat, rate int64) Fate {
 	length, limit := q.packets, int64(q.config.Packets)
 	if q.config.RED != (REDConfig{}) {
-		if fate = q.red(time, length, rate); fate == Early && q.config.RED.Mark {
-			fate, marked = Passed, true
-		}
-		if fate != Passed {
-			return fate, false
+		if fate := q.red(time, length, rate); fate != Passed {
+			return fate
 		}
 	}
 	if limit > 0 && length+1 > limit {
-		return Full, false
+		return Full
 	}
 	q.packets++
-	return Passed, marked
+	return Passed
 }
 
 func (q *referenceQueue) red(time *big.Rat, length, rate int64) Fate {
@@ -166,7 +162,7 @@ var referenceQueues = map[string]QueueConfig{
 	"one packet": {Packets: 1},
 	"packets":    {Packets: 40},
 	"red":        {Packets: 100, RED: REDConfig{Min: 5, Max: 15, Weight: 0.1, Probability: 0.1, Typical: 500}},
-	"red marks":  {Packets: 25, RED: REDConfig{Min: 2, Max: 15, Weight: 0.3, Probability: 0.5, Typical: 500, Mark: true}},
+	"red full":   {Packets: 25, RED: REDConfig{Min: 2, Max: 15, Weight: 0.3, Probability: 0.5, Typical: 500}},
 	"red eager":  {RED: REDConfig{Min: 0, Max: 4, Weight: 1, Probability: 1, Typical: 40}},
 }
 
@@ -185,7 +181,6 @@ func TestLinkIsReference(t *testing.T) {
 			}
 			link := must(NewLink(LinkConfig{Rate: rate, Queue: q, Seed: 5}))(t)
 			fates := map[Fate]int{}
-			marks := 0
 			for i, p := range packets {
 				egress, fate := link.Send(p.Time, int(p.Bytes))
 				if egress != want[i].egress || fate != want[i].fate {
@@ -193,15 +188,6 @@ func TestLinkIsReference(t *testing.T) {
 						name, rate, i, p.Bytes, p.Time, egress, fate, want[i].egress, want[i].fate)
 				}
 				fates[fate]++
-				if want[i].marked {
-					marks++
-				}
-				if link.Marked() != want[i].marked {
-					t.Fatalf("%s at %d bit/s: packet %d: marked %v, reference says %v", name, rate, i, link.Marked(), want[i].marked)
-				}
-			}
-			if (marks > 50) != q.RED.Mark {
-				t.Errorf("%s at %d bit/s: %d marks", name, rate, marks)
 			}
 			if name != "unlimited" && fates[Passed] > len(packets)*99/100 || fates[Passed] < 100 {
 				t.Errorf("%s at %d bit/s: fates %v show too little", name, rate, fates)

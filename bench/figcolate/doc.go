@@ -29,6 +29,6 @@ import (
 // same traffic.
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
-		experiment.In("COLATE (per-flow delay)", promise, deviations),
+		experiment.In("COLATE (per-flow delay)", promise),
 		experiment.In("Ours", intervals, rival))
 }

@@ -130,11 +130,10 @@ func (t *traffic) add(p passage) {
 	t.packets = append(t.packets, p)
 }
 
-// bins divides the flows, and asked has those that most claims are about.
+// bins divides the flows.
 var (
 	bins  = perflow.Classes("1", 1, 1, "2–9", 2, 9, "10–99", 10, 99, "100–999", 100, 999, "≥ 1,000", 1000, perflow.Unlimited)
 	large = bins[4]
-	asked = perflow.Class{Name: "≥ 100", Least: 100, Most: perflow.Unlimited}
 	every = perflow.Class{Name: "all", Least: 1, Most: perflow.Unlimited}
 )
 

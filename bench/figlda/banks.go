@@ -26,7 +26,7 @@ func measureKnownLoss(run *experiment.Run) {
 		t := NewTrace(run, law)
 		var found []*point
 		for _, share := range losses {
-			found = append(found, t.Lose(run, share, 0).measure(run, bankings[0], runs))
+			found = append(found, t.Lose(run, share, 0).measure(run, optimal, runs))
 		}
 		of.names, of.found = append(of.names, law.Name), append(of.found, found)
 	}
@@ -34,7 +34,8 @@ func measureKnownLoss(run *experiment.Run) {
 		"p = 0.5·m/(L+1)", runs, number(rows)), percent, ofMean)
 	judgeMeans(run, of)
 	judgeBounds(run, of.found[0])
-	of.deviations(run, "(Fig. 4c)")
+	of.table(run, "Relative error of the standard deviation by the paper's eq. (5) (Fig. 4c)", percent, ofPaper)
+	of.table(run, "The same, count-conditioned from the same cells", percent, ofOurs)
 	judgeDeviations(run, of)
 	compareSamples(run, of.found[0])
 	judgeTraces(run)
@@ -48,12 +49,6 @@ func measureKnownLoss(run *experiment.Run) {
 		"Pareto delays of shape 3 have no fourth moment: the square of a sample's deviation hangs on whether the sample has one of the few "+
 			"longest delays. At high loss, where the sample is small, no estimate from it is good, even with every delay known.",
 		"The claims of averages are judged with a margin of two standard errors of an average of ten.")
-}
-
-// deviations shows the errors of the deviation by eq. (5), and count-conditioned.
-func (s *sweep) deviations(run *experiment.Run, figure string) {
-	s.table(run, "Relative error of the standard deviation by the paper's eq. (5) "+figure, percent, ofPaper)
-	s.table(run, "The same, count-conditioned from the same cells", percent, ofOurs)
 }
 
 // judgeMeans judges the errors of the mean.
@@ -78,7 +73,7 @@ func judgeTraces(run *experiment.Run) {
 	for k := range traces {
 		law := Laws[0]
 		law.Name += fmt.Sprint(", trace ", k+2) // the seed follows from it
-		pt := NewTrace(run, law).Lose(run, share, 0).measure(run, bankings[0], runs)
+		pt := NewTrace(run, law).Lose(run, share, 0).measure(run, optimal, runs)
 		errors = append(errors, pt.errors...)
 		mean.Merge(pt.means)
 	}
@@ -157,81 +152,4 @@ func compareSamples(run *experiment.Run, points []*point) {
 		}
 	}
 	run.Holds("effective sample over the bound of eq. (2), where p < 1", "almost 2", number(ratios.Mean()), ratios.Mean() >= 1.6)
-}
-
-var unknownLoss = experiment.Experiment{
-	Name: "lda-5", Title: "Several banks, for a loss rate that is not known (Fig. 5a–c)",
-	Claim: "Two, three and four banks of 1,024 cells together, tuned to fixed loss rates, get samples not too far from those of one bank " +
-		"tuned to the actual loss, and errors that are much alike; four banks are the worst at high loss, and two banks suit most " +
-		"deployments (section IV-B, Fig. 5a–c).",
-	Weight: 12, Quick: 1, Measure: measureUnknownLoss,
-}
-
-func measureUnknownLoss(run *experiment.Run) {
-	t := NewTrace(run, Laws[0])
-	of := &sweep{found: make([][]*point, len(bankings))}
-	for _, b := range bankings {
-		of.names = append(of.names, b.name)
-	}
-	for _, share := range losses {
-		p := t.Lose(run, share, 0)
-		for k, b := range bankings {
-			of.found[k] = append(of.found[k], p.measure(run, b, runs))
-		}
-	}
-	of.table(run, fmt.Sprintf("Effective sample size (Fig. 5a), average over %d runs, %s delays", runs, t.Law.Name), number, ofSample)
-	of.table(run, "The exact expectation of it", number, func(pt *point) float64 { return pt.expected })
-	of.table(run, "Relative error of the average delay (Fig. 5b), the same runs", percent, ofMean)
-	of.deviations(run, "(Fig. 5c)")
-	judgeBanks(run, of)
-	run.Note("In the library a bank's rows and the inverse of its sampling probability are powers of two, as in section V's hardware; so "+
-		"the three banks have 512, 256 and 256 cells instead of a third each, and sampling is the power of two below αm/(L+1).",
-		"A packet is in one bank only: a bank with the sampling p has p less what the next one takes. So the four banks' last two, for 5 and "+
-			"10 %, share what two banks' second one has, with as many cells, and four banks are not behind at high loss.")
-}
-
-// judgeBanks compares the samples of several banks with that of the bank tuned
-// to the actual loss.
-func judgeBanks(run *experiment.Run, of *sweep) {
-	var share [4]estimate.Moments // of the optimum's sample, by banking, from 0.1 % to 10 % loss
-	for k, loss := range losses {
-		if loss >= 0.001 && loss <= 0.1 {
-			for i := range bankings {
-				share[i].Add(of.found[i][k].sample.Mean() / of.found[0][k].sample.Mean())
-			}
-		}
-	}
-	// "Not too far" is not a number: a third of the sample is an error larger by
-	// a factor of 1.7.
-	run.Holds("sample, as a share of that of one bank tuned to the actual loss, average from 0.1 % to 10 % loss: two, three and four banks",
-		"not too far (a third, say)", percent(share[1].Mean())+", "+percent(share[2].Mean())+", "+percent(share[3].Mean()),
-		min(share[1].Mean(), share[2].Mean(), share[3].Mean()) >= 1.0/3)
-	two, three, four := atHighLoss(of, 1, ofSample), atHighLoss(of, 2, ofSample), atHighLoss(of, 3, ofSample)
-	run.Holds("sample at 20 % loss: four banks, against two and three", "four banks are the worst",
-		number(four)+" against "+number(two)+" and "+number(three), four < min(two, three))
-	judgeAlike(run, of, "error of the mean (Fig. 5b)", ofMean)
-	judgeAlike(run, of, "error of the deviation by eq. (5) (Fig. 5c)", ofPaper)
-}
-
-func atHighLoss(of *sweep, banking int, value func(*point) float64) float64 {
-	return value(of.found[banking][len(losses)-1])
-}
-
-// judgeAlike judges that several banks have similar errors, and four the
-// largest if loss is high. "Comparably" is not a number: we take a factor of 2
-// on average from the best to the worst of the three. Chance alone makes some
-// 1.5 of it: an average of ten absolute errors deviates by 0.24 of itself, and
-// three such averages range over 1.7 deviations.
-func judgeAlike(run *experiment.Run, of *sweep, what string, value func(*point) float64) {
-	var logs estimate.Moments
-	for k := range losses {
-		two, three, four := value(of.found[1][k]), value(of.found[2][k]), value(of.found[3][k])
-		logs.Add(math.Log(max(two, three, four) / min(two, three, four)))
-	}
-	factor := math.Exp(logs.Mean())
-	run.Holds(what+": the worst of two, three and four banks over the best, average over loss rates", "comparable (a factor of 2, say)",
-		fmt.Sprintf("%.2f", factor), factor <= 2)
-	two, three, four := atHighLoss(of, 1, value), atHighLoss(of, 2, value), atHighLoss(of, 3, value)
-	run.Holds(what+" at 20 % loss: two, three and four banks", "four banks are the worst",
-		percent(two)+", "+percent(three)+" and "+percent(four), four > max(two, three))
 }

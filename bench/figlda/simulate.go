@@ -125,21 +125,15 @@ func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggre
 
 // A banking is a way to divide the cells into banks.
 type banking struct {
-	name  string
 	rows  []int
 	tuned []float64 // loss rate that each bank's sampling is for; nil: the actual one
 }
 
-// bankings are those of section IV-B. A bank's rows are a power of two here,
-// so the three banks are not of equal size.
-var bankings = []banking{
-	{"optimal", []int{rows}, nil},
-	{"two banks", []int{512, 512}, []float64{0.005, 0.1}},
-	{"three banks", []int{512, 256, 256}, []float64{0.001, 0.01, 0.1}},
-	{"four banks", []int{256, 256, 256, 256}, []float64{0.001, 0.01, 0.05, 0.1}},
-}
-
-var twoBanks = bankings[1]
+// The bank for a loss rate that is known, and two of section IV-B for one that is not.
+var (
+	optimal  = banking{[]int{rows}, nil}
+	twoBanks = banking{[]int{512, 512}, []float64{0.005, 0.1}}
+)
 
 // config returns the configuration for a number of packets, and the fraction
 // of them to show it. The optimal banking gets exactly p = αm/(L+1) that way,
@@ -215,13 +209,13 @@ const pareto3 = 2
 // allLaws returns the paper's four and the narrow one.
 func allLaws() []Law { return append(slices.Clone(Laws), narrow) }
 
-// A sweep is what was measured at every loss rate, by law or by banking.
+// A sweep is what was measured at every loss rate, by law.
 type sweep struct {
 	names []string
 	found [][]*point // by name, then by loss rate
 }
 
-// table shows a value by loss rate, for each law or banking.
+// table shows a value by loss rate, for each law.
 func (s *sweep) table(run *experiment.Run, title string, format func(float64) string, value func(*point) float64) {
 	t := run.Table(title, "by loss rate")
 	for _, loss := range losses {
@@ -242,7 +236,7 @@ func ofPaper(pt *point) float64  { return pt.paper.Mean() }
 func ofOurs(pt *point) float64   { return pt.ours.Mean() }
 func ofSample(pt *point) float64 { return pt.sample.Mean() }
 
-// worst returns the greatest value of one law or banking at the loss rates
+// worst returns the greatest value of one law at the loss rates
 // that count.
 func (s *sweep) worst(k int, counts func(loss float64) bool, value func(*point) float64) float64 {
 	worst := 0.0

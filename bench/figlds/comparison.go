@@ -80,7 +80,7 @@ func (s *survey) add(iv *interval, configs []lds.Config) {
 	for i, rate := range []float64{0.01, 0.1} {
 		s.multiPoint[i].add(iv, iv.multiPoint(rate), nil)
 	}
-	observed := iv.observe(0, nil, configs...)
+	observed := iv.observe(0, configs...)
 	for i, p := range observed {
 		s.sketches[i].add(iv, iv.estimated(p), nil)
 	}

@@ -26,6 +26,6 @@ import (
 // Experiments returns the experiments of the LDS paper, and then ours.
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
-		experiment.In("LDS (delay per flow)", comparison, underLoss, weighted),
+		experiment.In("LDS (delay per flow)", comparison, underLoss),
 		experiment.In("Ours: LDS", jointDecoding, accumulated, tables))
 }

@@ -21,7 +21,7 @@ func TestObserve(t *testing.T) {
 	c.Rates = [lds.MaxRows]float64{1, 1, 1, 1}
 	c.Columns = 1 << 18
 	const share = 0.01
-	s := iv.observe(share, nil, c)
+	s := iv.observe(share, c)
 	var wrong, lost int
 	for i := range iv.Flows {
 		losses := uint64(0)

@@ -48,7 +48,7 @@ func measureJoint(run *experiment.Run) {
 		iv := newInterval(run, n)
 		mean.add(iv, same(iv.Mean), nil)
 		for i, r := range races {
-			observed := iv.observe(0, nil, configs[i])
+			observed := iv.observe(0, configs[i])
 			read := make([]lds.Result, len(iv.keys)) // without an answer, of no packets
 			for f, key := range iv.keys {
 				read[f], _ = lds.Estimate(observed[0].up, observed[0].down, key)

@@ -55,7 +55,7 @@ func measureUnderLoss(run *experiment.Run) {
 	for n := range intervals {
 		iv := newInterval(run, n)
 		for l, share := range lossy {
-			for i, s := range iv.observe(share, nil, configs...) {
+			for i, s := range iv.observe(share, configs...) {
 				single.by[l][i].add(iv, iv.estimated(s), nil)
 				decoded.by[l][i].add(iv, usable(iv.decode(s, iv.packets)), nil)
 			}

@@ -62,26 +62,21 @@ func everything(rows int) []float64 { return slices.Repeat([]float64{1}, rows) }
 type points struct{ up, down *lds.Sketch }
 
 // observe lets all sketches see the interval's packets. The fraction lost does
-// not arrive, each packet independently. weight returns the weight of a flow
-// by its number; nil means 1.
-func (iv *interval) observe(lost float64, weight func(i int) uint32, configs ...lds.Config) []points {
+// not arrive, each packet independently.
+func (iv *interval) observe(lost float64, configs ...lds.Config) []points {
 	sketches := make([]points, len(configs))
 	for i, c := range configs {
 		sketches[i].up = experiment.Try(lds.New(c))
 		sketches[i].down = experiment.Try(lds.New(c))
 	}
-	w := uint32(1)
 	for i := range iv.Flows {
 		f := &iv.Flows[i]
-		if weight != nil {
-			w = weight(i)
-		}
 		for p := range f.Packets() {
 			arrives := !iv.loses(p, lost)
 			for _, s := range sketches {
-				s.up.UpdateWeighted(f.Key, p.ID, p.Sent, w)
+				s.up.Update(f.Key, p.ID, p.Sent)
 				if arrives {
-					s.down.UpdateWeighted(f.Key, p.ID, p.Sent+p.Delay, w)
+					s.down.Update(f.Key, p.ID, p.Sent+p.Delay)
 				}
 			}
 		}

@@ -50,7 +50,6 @@ var biased = []setting{
 	{kind: poisson, utilisation: 0.55, injector: everyTau(49e3)},
 	{kind: poisson, utilisation: 0.70, injector: everyTau(39e3)},
 	{kind: heavyTailed, utilisation: 0.55, injector: everyTau(49e3)},
-	{kind: closedLoop, utilisation: 0.20, injector: everyTau(600e3)},
 }
 
 func measureBias(run *experiment.Run) {

@@ -19,6 +19,6 @@ import (
 // Experiments returns the experiments of the RLI paper, and ours on its queue.
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
-		experiment.In("RLI (delay per flow from reference packets)", injectionRate, injectionWay, accuracy, comparison),
+		experiment.In("RLI (delay per flow from reference packets)", accuracy),
 		experiment.In("Ours: RLI", robust, bias))
 }

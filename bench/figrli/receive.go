@@ -1,6 +1,7 @@
 package figrli
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -38,24 +39,8 @@ func (p *passage) config(m method) rli.Config {
 	return c
 }
 
-// unnamed returns the passage with references that do not say which packet
-// they were sent behind.
-func (p *passage) unnamed() *passage {
-	q := *p
-	q.stamps = slices.Clone(p.stamps)
-	for i := range q.stamps {
-		q.stamps[i].Behind = 0
-	}
-	return &q
-}
-
-// receive returns the result of a receiver on the departures. born, if not
-// nil, holds for each flow the number of the packet from which on it is
-// measured, negative for never; all other packets are of a flow beside it.
-func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
-	if born != nil {
-		c.Flows *= 2 // whose packets are shed where there is no room hangs on a secret
-	}
+// receive returns the result of a receiver on the departures.
+func (p *passage) receive(c rli.Config) *rli.Receiver {
 	r := experiment.Try(rli.NewReceiver(c))
 	for i := range p.events {
 		d := &p.events[i]
@@ -64,8 +49,6 @@ func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 			r.Pass(int(d.bytes), d.out)
 		case !d.regular():
 			r.Reference(p.stamps[d.stamp], d.out)
-		case born != nil && (born[d.flow] < 0 || d.number < born[d.flow]):
-			r.Update(^p.flows[d.flow].key, int(d.bytes), d.out) // it passed the injector, too
 		default:
 			r.Update(p.flows[d.flow].key, int(d.bytes), d.out)
 		}
@@ -78,15 +61,13 @@ func (p *passage) receive(c rli.Config, born []int32) *rli.Receiver {
 // no truth to compare it with.
 type answers struct{ mean, deviation []float64 }
 
-// judge compares a receiver with the truth about flows.
-func (p *passage) judge(r *rli.Receiver, truth []flow) answers {
-	a := answers{perflow.Unanswered(len(truth)), perflow.Unanswered(len(truth))}
-	for i := range truth {
-		f := &truth[i]
-		if f.delays.N() == 0 {
-			continue
-		}
-		got, err := r.Estimate(p.flows[i].key)
+// judge compares a receiver with the truth.
+func (p *passage) judge(r *rli.Receiver) answers {
+	none := slices.Repeat([]float64{math.NaN()}, len(p.flows))
+	a := answers{none, slices.Clone(none)}
+	for i := range p.flows {
+		f := &p.flows[i]
+		got, err := r.Estimate(f.key)
 		if err != nil {
 			continue
 		}
@@ -100,8 +81,8 @@ func (p *passage) judge(r *rli.Receiver, truth []flow) answers {
 
 // measure returns the errors of a method for all flows.
 func (p *passage) measure(m method) (answers, *rli.Receiver) {
-	r := p.receive(p.config(m), nil)
-	return p.judge(r, p.flows), r
+	r := p.receive(p.config(m))
+	return p.judge(r), r
 }
 
 func quantile(list []float64, p float64) float64 { return perflow.Quantile(list, p) }

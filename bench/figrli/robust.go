@@ -36,7 +36,7 @@ type trial struct {
 func trials() (list []trial) {
 	hundredth := everyNth(100)
 	for _, u := range []float64{0.2, 0.55, 0.88} {
-		for _, k := range []kind{poisson, onOff, heavyTailed, closedLoop, paced} {
+		for _, k := range []kind{poisson, onOff, heavyTailed, paced} {
 			list = append(list, trial{name: k.name, setting: setting{kind: k, utilisation: u, injector: hundredth}, often: true,
 				sharp: k.slug != poisson.slug && k.slug != paced.slug})
 		}
@@ -52,8 +52,6 @@ func trials() (list []trial) {
 	for _, u := range []float64{0.2, 0.55, 0.7} {
 		list = append(list, trial{name: "one reference in τ", setting: setting{kind: poisson, utilisation: u, injector: everyTau(27e3 / u)}})
 	}
-	list = append(list, trial{name: "one reference in τ, senders that heed loss",
-		setting: setting{kind: closedLoop, utilisation: 0.2, injector: everyTau(6e5)}})
 	on("the injector stops half-way", heavyTailed, 0.55, func(_ *experiment.Run, p *passage) {
 		last := int32(len(p.stamps) / 2)
 		p.lose(func(d *departure) bool { return d.stamp > last })
@@ -79,15 +77,11 @@ func trials() (list []trial) {
 		trial{name: "link, then jitter of 1 µs, overtaking", setting: behind, change: jitter(true)},
 		trial{name: "two links, cross traffic at the second", setting: behind, change: secondLink})
 	full := queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: 300}}
-	marks := queue.REDConfig{Min: 100, Max: 500, Weight: 0.02, Probability: 0.1, Typical: 1500, Mark: true}
-	marking := queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{RED: marks}}
 	list = append(list,
-		trial{name: "drop-tail of 300, as many as it takes", setting: setting{kind: closedLoop, utilisation: 1.5, injector: hundredth,
+		trial{name: "drop-tail of 300, more than it takes", setting: setting{kind: heavyTailed, utilisation: 1.2, injector: hundredth,
 			link: full}},
-		trial{name: "RED that marks, as many as it takes", setting: setting{kind: closedLoop, utilisation: 1.5, injector: hundredth,
-			link: marking}})
-	list = append(list, trial{name: "senders four times as fast as the link", often: true,
-		setting: setting{kind: eager, utilisation: 0.55, injector: hundredth}})
+		trial{name: "senders four times as fast as the link", often: true,
+			setting: setting{kind: eager, utilisation: 0.55, injector: hundredth}})
 	on("rate not told", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Rate = 0 })
 	on("half the rate told", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Rate /= 2 })
 	on("straight lines", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Method = rli.Linear })
@@ -237,7 +231,6 @@ func measureRobust(run *experiment.Run) {
 			run.Keeps(where+": median error", "at most 1.05 times that of straight lines, "+percent(lines), percent(v.off), v.off <= 1.05*lines)
 		}
 	}
-	measureLive(run)
 }
 
 // run returns the means of the verdicts of several runs.
@@ -252,11 +245,11 @@ func (t *trial) run(run *experiment.Run, runs int) (all verdict) {
 		if c.Method = rli.Auto; t.config != nil {
 			t.config(&c)
 		}
-		r := p.receive(c, nil)
+		r := p.receive(c)
 		v, k := p.verdict(r), r.Counts()
 		v.busy = float64(k.Idle+k.Busy) / float64(k.Packets)
 		c.Method = rli.Linear
-		v.lines = p.verdict(p.receive(c, nil)).off
+		v.lines = p.verdict(p.receive(c)).off
 		part := 1 / float64(runs)
 		for i, x := range v.list() {
 			*all.list()[i] += part * *x

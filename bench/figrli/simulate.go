@@ -37,12 +37,11 @@ type setting struct {
 
 // A departure is a packet or reference that arrived.
 type departure struct {
-	number int32 // of a packet: how many were sent before
-	flow   int32 // of a packet; -1 if it is not measured
-	bytes  int32
-	stamp  int32 // of a reference, in passage.stamps; -1 of cross traffic
-	out    int64
-	delay  int64
+	flow  int32 // of a packet; -1 if it is not measured
+	bytes int32
+	stamp int32 // of a reference, in passage.stamps; -1 of cross traffic
+	out   int64
+	delay int64
 }
 
 func (d *departure) regular() bool { return d.flow >= 0 }
@@ -78,7 +77,6 @@ func simulate(run *experiment.Run, s setting) *passage {
 		s.link = queue.RLIConfig
 	}
 	w := &wire{setting: s, queue: experiment.Try(queue.NewLink(s.link)), numbers: map[hashing.Flow]int32{}}
-	w.closed, _ = source.(*queue.Closed)
 	w.sent, w.events = make([]int64, 0, s.packets), make([]departure, 0, s.packets*11/10)
 	if s.injector != (rli.InjectorConfig{}) {
 		w.injector = experiment.Try(rli.NewInjector(s.injector))
@@ -95,7 +93,6 @@ type wire struct {
 	passage
 	setting
 	queue    *queue.Link
-	closed   *queue.Closed // the source, if it is one
 	injector *rli.Injector
 	numbers  map[hashing.Flow]int32
 	free     int64 // when the sender may send
@@ -138,11 +135,7 @@ func (w *wire) refer(stamp rli.ReferencePacket, now int64) {
 // put sends a packet into the link.
 func (w *wire) put(p *queue.Packet) {
 	p.Time, p.Fate = w.queue.Send(p.Time, int(p.Bytes))
-	p.Marked = w.queue.Marked()
 	w.note(p)
-	if w.closed != nil && p.Tag == measured {
-		w.closed.Tell(p)
-	}
 }
 
 // note records what became of a packet.
@@ -157,7 +150,7 @@ func (w *wire) note(p *queue.Packet) {
 	case p.Tag == reference:
 		d.stamp = int32(p.ID)
 	case p.Tag == measured:
-		d.number, d.stamp, d.flow = int32(p.ID), 0, w.flow(p.Flow)
+		d.stamp, d.flow = 0, w.flow(p.Flow)
 		w.flows[d.flow].delays.Add(float64(d.delay))
 		w.all.Add(float64(d.delay))
 	}

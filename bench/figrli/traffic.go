@@ -14,13 +14,6 @@ import (
 // rate is that of the link, in bits per second.
 const rate = 10e9
 
-// utilisations are those that the paper reports, and injected is the fraction
-// of the packets that its adaptive injector adds there (section V-A).
-var (
-	utilisations = []float64{0.20, 0.55, 0.70, 0.88}
-	injected     = []float64{0.10, 0.09, 0.048, 0.006}
-)
-
 // A kind of traffic.
 type kind struct {
 	name string // in sentences
@@ -49,15 +42,6 @@ var (
 		return trace.NewFlows(c)
 	}}
 )
-
-// closedLoop is senders whose transfers of 50 packets, of about five round
-// trips, produce a given load if nothing holds them up.
-var closedLoop = kind{name: "senders that heed loss", slug: "closed", make: func(load trace.Load, seed uint64) (queue.Source, error) {
-	c := queue.ClosedConfig{Senders: 100, Bytes: 1500, Return: 200_000, Gap: 1200, Window: 64, Transfer: 50, Seed: seed}
-	each := c.Transfer * float64(c.Bytes) * 8e9 / (load.Utilisation * float64(load.Rate)) // ns, with a single sender
-	c.Pause = max(float64(c.Senders)*each-5*float64(c.Return), 0)
-	return queue.NewClosed(c)
-}}
 
 // paced are a hundred senders, each as regular as a clock.
 var paced = kind{name: "paced senders", slug: "paced", make: func(load trace.Load, seed uint64) (queue.Source, error) {
@@ -94,6 +78,3 @@ func (k *kind) source(run *experiment.Run, utilisation float64, again int) queue
 	seed := run.SeedOf(fmt.Sprintf("traffic %s, again %d", k.slug, again))
 	return experiment.Try(k.make(trace.Load{Rate: rate, Utilisation: utilisation}, seed))
 }
-
-// identity returns a packet's digest, by its number.
-func identity(number int32) hashing.Packet { return hashing.Word(1, uint64(number)) }

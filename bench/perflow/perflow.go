@@ -144,9 +144,6 @@ func Known(list []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(list), math.IsNaN)
 }
 
-// Unanswered returns n missing answers.
-func Unanswered(flows int) []float64 { return slices.Repeat([]float64{math.NaN()}, flows) }
-
 // Spread picks at most the given number of values from a list, evenly.
 func Spread[T any](list []T, most int) []T {
 	if len(list) <= most {

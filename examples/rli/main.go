@@ -3,7 +3,7 @@
 //
 //	go run ./examples/rli
 //	go run ./examples/rli -live tbf -rate 20           # real packets through a real queue; needs root
-//	go run ./examples/rli -traffic tcp -every 100 -json # senders that slow down; a reference per 100 packets
+//	go run ./examples/rli -traffic poisson -every 100 -json # a reference per 100 packets
 //
 // Without -live the port is simulated: packets join a queue before a link. At the entrance an
 // injector now and then sends a reference packet into the queue, with the time and a tag that
@@ -42,9 +42,9 @@ var methods = []string{"auto", "linear", "left"}
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := programs.NewFlags("rli", "Rli measures each flow's delay through a port of a switch, from reference packets.", stderr)
-	f.Choice(&o.traffic, "traffic", "bursty", "`kind` of senders; tcp slow down when packets are dropped", "bursty", "poisson", "tcp")
+	f.Choice(&o.traffic, "traffic", "bursty", "`kind` of senders", "bursty", "poisson")
 	programs.Range(f, &o.rate, "rate", 1000, 1, 100000, "rate of the link in `Mbit/s`")
-	programs.Range(f, &o.load, "load", 80, 1, 150, "traffic in `per cent` of the rate; tcp sends what the link takes")
+	programs.Range(f, &o.load, "load", 80, 1, 150, "traffic in `per cent` of the rate")
 	programs.Range(f, &o.flows, "flows", 200, 1, 100000, "number of `senders`")
 	programs.Range(f, &o.queue, "queue", 1000, 1, 1000000, "`packets` that the queue holds")
 	programs.Range(f, &o.every, "every", 0, 1, 1000000, "`packets` between references; 0 means as the load allows")
@@ -55,12 +55,6 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.Uint64Var(&o.seed, "seed", 1, "`seed` of everything random")
 	f.Choice(&o.live, "live", "", "send real packets through a `wire`; tbf has a token bucket of -rate before it; needs root", "veth", "tbf")
 	f.BoolVar(&o.json, "json", false, "print a JSON object for each second, and one at the end")
-	f.Check(func() error {
-		if o.live != "" && o.traffic == "tcp" {
-			return programs.Usage("-traffic tcp is only simulated")
-		}
-		return nil
-	})
 	return o, f.Parse(args)
 }
 

@@ -57,11 +57,6 @@ var kinds = map[string]func(o *options, load trace.Load) (queue.Source, error){
 	"poisson": func(o *options, load trace.Load) (queue.Source, error) {
 		return trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: o.flows, Seed: o.seed})
 	},
-	"tcp": func(o *options, _ trace.Load) (queue.Source, error) {
-		return queue.NewClosed(queue.ClosedConfig{
-			Senders: o.flows, Bytes: 1500, Return: 2e6, Gap: 1000, Window: 256, Transfer: 200, Pause: 20e6, Seed: o.seed,
-		})
-	},
 }
 
 func newPort(o options) (*port, error) {
@@ -130,9 +125,6 @@ func (p *port) forward() {
 	packet := p.next
 	size, now := int(packet.Bytes), packet.Time
 	packet.Time, packet.Fate = p.link.Send(now, size)
-	if closed, ok := p.source.(*queue.Closed); ok {
-		closed.Tell(&packet)
-	}
 	if p.now.Packets++; packet.Fate == queue.Passed {
 		p.depart(tupleOf(packet.Flow), &packet)
 	} else {

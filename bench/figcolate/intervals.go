@@ -2,7 +2,6 @@ package figcolate
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/perflow"
@@ -10,78 +9,6 @@ import (
 	"github.com/hoplag/hoplag/colate/paper"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
-
-var deviations = experiment.Experiment{
-	Name: "colate-7", Title: "The error of deviations, and virtual repetitions (Fig. 9)",
-	Claim: "The deviation is off by less than 5 % for 91 % of the flows with 1,000 virtual repetitions, and for 98 % with 100,000: " +
-		"its error can be made as small as one likes (sections 4.2 and 6.2.2, Figs. 7 and 9).",
-	Weight: 50, Quick: 1.5, Measure: measureDeviations,
-}
-
-const deviationLimit = 0.05
-
-func measureDeviations(run *experiment.Run) {
-	most := run.Pick(60, 300)
-	gammas := []int{1, 10, 100, 1000, 10_000, 100_000}
-	gammas = gammas[:run.Pick(4, 6)]
-	seed := run.SeedOf("deviations")
-	table := run.Table("Deviation by virtual repetitions, or in closed form as by infinitely many: median error where there is an "+
-		"answer, and part of all flows within 5 %; 10 MB", "trace", "flows")
-	for _, gamma := range gammas {
-		table.Columns = append(table.Columns, number(float64(gamma)))
-	}
-	table.Columns = append(table.Columns, "closed form", "no answer, closed form")
-	for _, k := range kinds {
-		t := newTraffic(run, k)
-		n := countersIn(run, 10)
-		chosen := t.some(asked, most)
-		byGamma, closed := t.repeat(t.plain(n, seed), gammas, chosen)
-		row := []string{k.name, fmt.Sprint(len(chosen))}
-		for _, e := range byGamma {
-			row = append(row, e.cell())
-		}
-		table.Row(row, closed.cell(), closed.Missing(asked))
-		within := byGamma[3].close()
-		run.Holds(k.name+": flows within 5 %, 1,000 repetitions", "> 91 %", percent(within), within > 0.91)
-	}
-	run.Note("Repetitions average over pairings of the same 20 numbers, and their limit is known in closed form (m·S²). "+
-		"They cannot make up for what the 20 numbers do not tell: how many packets are in each. The sample variance of 20 sums has itself a "+
-		"deviation of a third, and it is mostly that of the number of packets.",
-		"Flows without an answer, as where the variance comes out negative, are not within 5 %, and in no median. Package colate takes "+
-			"deviations from sampled packets instead.")
-}
-
-// deviationErrors holds the errors of the deviations of flows of 100 packets
-// and more.
-type deviationErrors struct{ *perflow.Errors }
-
-func (e deviationErrors) add(f *flow, got float64) {
-	e.Add(f.packets, got, math.Sqrt(f.delays.PopulationVariance()))
-}
-
-// close returns the fraction of all flows within the limit, and cell also the
-// median error of those with an answer.
-func (e deviationErrors) close() float64 { return e.Within(asked, deviationLimit) }
-func (e deviationErrors) cell() string {
-	return percent(perflow.Quantile(e.Answered(asked), 0.5)) + "; " + percent(e.close())
-}
-
-// repeat returns the errors of virtual repetitions, by their number, and of
-// the closed form.
-func (t *traffic) repeat(p plain, gammas, chosen []int) (byGamma []deviationErrors, closed deviationErrors) {
-	for range gammas {
-		byGamma = append(byGamma, deviationErrors{perflow.New("", perflow.Infinite)})
-	}
-	closed = deviationErrors{perflow.New("", perflow.Infinite)}
-	for _, j := range chosen {
-		f := &t.flows[j]
-		for g, gamma := range gammas {
-			byGamma[g].add(f, paper.Deviation(p.up, p.down, f.key, uint64(f.packets), gamma, uint64(f.key)))
-		}
-		closed.add(f, paper.Deviation(p.up, p.down, f.key, uint64(f.packets), 0, 0))
-	}
-	return byGamma, closed
-}
 
 var intervals = experiment.Experiment{
 	Name: "ours-colate-intervals", Title: "COLATE: intervals that hold",
