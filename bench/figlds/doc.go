@@ -27,5 +27,5 @@ import (
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
 		experiment.In("LDS (delay per flow)", comparison, underLoss),
-		experiment.In("Ours: LDS", jointDecoding, accumulated, tables))
+		experiment.In("Ours: LDS", jointDecoding, tables))
 }
