@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -32,49 +31,12 @@ type Missing struct {
 	Repeated bool `json:",omitempty"`
 }
 
-// A Trace is what counters tell of one lost message: some bits of its hash.
-type Trace struct {
-	Bits  uint64 `json:",string"` // of its [hashing.Packet]
-	Known uint64 `json:",string"` // which of them are known
-}
-
-// Lost reports whether the message with this id is among those that were lost, as far as a report tells: is one of
-// Missing, or has one of Traces. chance is that of a yes for a message that was not lost. Call it on the direction that
-// the report's Forth or Back is about, at any point of the Key.
-func (d *Direction) Lost(of *Delay, id []byte) (yes bool, chance float64) {
-	p := d.Packet(id)
-	for _, m := range of.Missing {
-		if m.Number && d.numbered(m.ID) == p || !m.Number && hashing.Packet(m.ID) == p {
-			return true, lost.MostChance
-		}
-	}
-	for _, t := range of.Traces {
-		yes = yes || uint64(p)&t.Known == t.Bits
-		chance += math.Exp2(-float64(bits.OnesCount64(t.Known)))
-	}
-	return yes, min(chance, 1)
-}
-
 // numbered returns the identity of a message whose id is a number.
 func (d *Direction) numbered(id uint64) hashing.Packet {
 	if d.sip != nil {
 		return hashing.Packet(d.sip.Word(id))
 	}
 	return hashing.Word(d.seed, id)
-}
-
-// trace returns what a cell's number and digest tell of a packet.
-func (c *Config) trace(cell int, digest uint32) (t Trace) {
-	for _, b := range c.Cells.Banks {
-		if cell < b.Rows {
-			top := ^(uint64(math.MaxUint64) >> b.Shift) // are 0
-			t.Known = top | uint64(1<<c.Cells.DigestBits-1)<<32 | uint64(b.Rows-1)
-			t.Bits = uint64(digest)<<32 | uint64(cell)
-			break
-		}
-		cell -= b.Rows
-	}
-	return t
 }
 
 // A point remembers what it sent once it is known to send: the first point when
@@ -228,12 +190,12 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
 		d.Flows, d.UnknownFlows = w.flows.report(scatter)
 	}
 	before := w.missing
-	w.missing = early.Missing
+	w.missing = early
 	if d.Lost == 0 {
 		return d
 	}
 	w.forget(end)
-	d.Missing, d.Traces = slices.DeleteFunc(append(before, found.Missing...), w.namedBefore), found.Traces
+	d.Missing = slices.DeleteFunc(append(before, found...), w.namedBefore)
 	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
 	return d
@@ -379,18 +341,14 @@ func (w *way) forget(now int64) {
 
 // name finds out which messages were lost up to a time by the sender's clock, and early which ones were
 // lost later, and takes them out of the areas.
-func (w *way) name(m *meeting, end int64) (found, early Delay) {
+func (w *way) name(m *meeting, end int64) (found, early []Missing) {
+	if m.which == nil {
+		return nil, nil
+	}
 	var trails []areas.Trail
-	w.total.Trails(func(t areas.Trail) {
-		if last := len(t.Steps) - 1; !t.Open && t.Until <= end && t.Steps[last].Outstanding == 1 && len(found.Traces) < mostMissing {
-			found.Traces = append(found.Traces, w.config.trace(t.Cell, t.Steps[last].Digest))
-		}
-		if m.which != nil {
-			trails = append(trails, t)
-		}
-	})
+	w.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
 	if len(trails) == 0 {
-		return found, early
+		return nil, nil
 	}
 	trails, names := m.which(w.direction, trails)
 	for _, n := range names.Names {
@@ -398,7 +356,7 @@ func (w *way) name(m *meeting, end int64) (found, early Delay) {
 		if trails[n.Trail].Steps[n.Step].End > end {
 			into = &early
 		}
-		into.Missing = append(into.Missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
+		*into = append(*into, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
 	}
 	w.total.TakeOut(names.Lost(w.config.Cells, trails))
 	return found, early

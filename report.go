@@ -53,7 +53,7 @@ type Report struct {
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the first
 	// point cannot be reached. The rest of the report covers what could be compared; what comes late counts in a later
 	// report, whose Start and Length say so.
-	Err error
+	Err error `json:",omitempty"`
 }
 
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds.
@@ -79,10 +79,6 @@ type Delay struct {
 	// that lose some wait for a session's first 45 cuts, and until anything comes again, three intervals at most.
 	Missing []Missing `json:",omitempty"`
 
-	// Traces tell, without any memory, whether a message that you know was lost: see
-	// [Direction.Lost]. There is one for each that the counters can tell apart.
-	Traces []Trace `json:",omitempty"`
-
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation: with what
 	// counters left out, packets on their way at the ends, and the clocks, as far as Config.Asymmetry is true. For the
 	// first 45 cuts nobody knows how long the slowest take, and losses leave the upper end far above. Certain holds the
@@ -103,7 +99,7 @@ type Delay struct {
 
 	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
 	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
-	Err error
+	Err error `json:",omitempty"`
 }
 
 // Bounds are the upper ends of [Delay.AtMost], in nanoseconds.
@@ -244,80 +240,58 @@ func Format(ns float64) string {
 	return strconv.FormatFloat(ns, 'f', decimals, 64) + [...]string{" ns", " µs", " ms", " s"}[unit]
 }
 
-// In JSON, errors are text.
-type (
-	plainReport Report
-	reportJSON  struct {
-		*plainReport
-		Err string `json:",omitempty"`
-	}
-	plainDelay Delay
-	delayJSON  struct {
-		*plainDelay
-		Err string `json:",omitempty"`
-	}
-)
-
 // MarshalJSON encodes the whole report. Durations and delays are in nanoseconds, and errors are text.
 func (r Report) MarshalJSON() ([]byte, error) {
-	return json.Marshal(reportJSON{(*plainReport)(&r), text(r.Err)})
+	type plain Report
+	r.Err = inText(r.Err)
+	return json.Marshal(plain(r))
 }
 
 // UnmarshalJSON decodes what MarshalJSON encoded. Errors keep their text, and
-// [errors.Is] recognizes those of this package.
+// [errors.Is] recognizes those that it names.
 func (r *Report) UnmarshalJSON(data []byte) error {
-	j := reportJSON{plainReport: new(plainReport)}
-	err := json.Unmarshal(data, &j)
-	if err == nil {
-		*r = Report(*j.plainReport)
-		r.Err = known(j.Err)
+	type plain Report
+	var text told
+	p := plain{Err: &text}
+	err := json.Unmarshal(data, &p)
+	if p.Err = inText(text); err == nil {
+		*r = Report(p)
 	}
 	return err
 }
 
 // MarshalJSON encodes the whole delay, with its error as text.
 func (d Delay) MarshalJSON() ([]byte, error) {
-	return json.Marshal(delayJSON{(*plainDelay)(&d), text(d.Err)})
+	type plain Delay
+	d.Err = inText(d.Err)
+	return json.Marshal(plain(d))
 }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
 func (d *Delay) UnmarshalJSON(data []byte) error {
-	j := delayJSON{plainDelay: new(plainDelay)}
-	err := json.Unmarshal(data, &j)
-	if err == nil {
-		*d = Delay(*j.plainDelay)
-		d.Err = known(j.Err)
+	type plain Delay
+	var text told
+	p := plain{Err: &text}
+	err := json.Unmarshal(data, &p)
+	if p.Err = inText(text); err == nil {
+		*d = Delay(p)
 	}
 	return err
 }
 
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
+// told is the text of an error.
+type told string
 
-// A told is an error that was received as text, and the errors of this package that the text names.
-type told struct {
-	error
-	is []error
-}
+// Error returns the text.
+func (t told) Error() string { return string(t) }
 
-// Unwrap returns the errors that the text names.
-func (t *told) Unwrap() []error { return t.is }
+// Is reports whether the text names an error.
+func (t told) Is(target error) bool { return strings.Contains(string(t), target.Error()) }
 
-// known returns an error with a text, or nil if there is none.
-func known(text string) error {
-	if text == "" {
+// inText returns an error as text, and nil for none.
+func inText(err error) error {
+	if err == nil || err.Error() == "" {
 		return nil
 	}
-	t := &told{error: errors.New(text)}
-	for _, err := range []error{ErrIdle, ErrSilent, ErrStep, ErrClocks, ErrUnlike, ErrCopies, ErrForged, ErrClosed,
-		estimate.ErrNoSamples, estimate.ErrMismatch, estimate.ErrEncoding} {
-		if strings.Contains(text, err.Error()) {
-			t.is = append(t.is, err)
-		}
-	}
-	return t
+	return told(err.Error())
 }

@@ -184,27 +184,8 @@ func (f *fleet) passed(ctx context.Context, t *testing.T, o *options) {
 		if wanted = append(wanted, want); want.Sent < 100 || want.Received == want.Sent {
 			t.Errorf("%+v: too little happened", want)
 		}
-		t.Logf("%s: of %d lost, %d are known: %v", want.Pair, want.Sent-want.Received, len(want.Known), want.Known[:min(len(want.Known), 5)])
 	}
 	f.audit(t, wanted, 2*time.Minute)
-	reports, err := f.allReports(t)
-	if err != nil {
-		t.Error(err)
-	}
-	for _, want := range wanted {
-		extra, wrong := 0, 0
-		for _, r := range reports[want.Pair] {
-			extra += int(r.Forth.Extra)
-		}
-		for _, number := range want.Known {
-			if number == 0 || number%pointsLoss != 0 {
-				wrong++
-			}
-		}
-		if wrong > extra || len(want.Known) == 0 {
-			t.Errorf("%s: %d messages that came are said to be lost, %d after all came", want.Pair, wrong, extra)
-		}
-	}
 }
 
 // audit waits until reports contain every message that passed pairs, and checks

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -19,7 +17,6 @@ import (
 type total struct {
 	Pair           string
 	Sent, Received uint64
-	Known          []uint64 `json:",omitempty"` // numbers of messages that reports know to be lost
 }
 
 // pointsDelay is the mean delay with -role points, and one message in pointsLoss is lost.
@@ -57,10 +54,6 @@ func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) err
 			f.begun(ctx, totals[i].Pair, 2*o.shards)
 			totals[i].pass(ctx, ends, o.duration)
 			sleep(ctx, 5*time.Second+10*o.cut) // for the last reports
-			var err error
-			if totals[i].Known, err = f.known(ctx, totals[i].Pair, ends[0][0], totals[i].Sent); err != nil {
-				fmt.Fprintf(f.log, "%s: what was lost is not known: %v\n", totals[i].Pair, err)
-			}
 		})
 	}
 	all.Wait()
@@ -68,37 +61,6 @@ func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) err
 		rows.Object(t)
 	}
 	return rows.Err
-}
-
-// known returns which of the numbers that a pair's points sent are lost by the
-// reports: they have no names, but tell whoever has a log and the Key.
-func (f *fleet) known(ctx context.Context, pair string, p *hoplag.Point, sent uint64) (numbers []uint64, err error) {
-	consumer, err := f.js.OrderedConsumer(ctx, f.reports.CachedInfo().Config.Name, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{fmt.Sprintf("%s%d.%s", reportPrefix, f.partition(pair), pair)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all hoplag.Delay
-	for left := consumer.CachedInfo().NumPending; left > 0; left-- {
-		m, err := consumer.Next()
-		if err != nil {
-			return nil, err
-		}
-		var some []hoplag.Report
-		if err := json.Unmarshal(m.Data(), &some); err != nil {
-			return nil, err
-		}
-		for _, r := range some {
-			all.Traces = append(all.Traces, r.Forth.Traces...)
-		}
-	}
-	for number := range sent + 1 {
-		if lost, _ := p.Lost(&all, binary.LittleEndian.AppendUint64(nil, number)); lost {
-			numbers = append(numbers, number)
-		}
-	}
-	return numbers, nil
 }
 
 // begun waits until the broker has 25 records of each point of a pair: losses are
