@@ -217,12 +217,8 @@ func (r *Report) roundTrip(drift, added float64) {
 	if a.Err != nil || b.Err != nil || high < 0 { // both were measured before one clock was set
 		return
 	}
-	r.RoundTrip = RoundTrip{Known: true, Mean: a.Mean + b.Mean - added, MeanInterval95: estimate.Interval{
-		Low:        max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart-added),
-		High:       high,
-		Confidence: confidence,
-	}}
-	r.RoundTrip.Mean = max(r.RoundTrip.Mean, r.RoundTrip.MeanInterval95.Low)
+	low := max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart-added)
+	r.RoundTrip = estimate.Interval{Low: low, High: high, Confidence: confidence}
 }
 
 // blur adds to intervals what stamps of clocks may be off that stand still for so long.

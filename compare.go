@@ -452,11 +452,12 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	case w.err == nil && r.Sent+d.Received+d.Lost == 0:
 		d.Err = ErrIdle
 	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0]:
-		d.Err = fmt.Errorf("%w: %d received, %d sent", ErrCopies, r.Received, r.Sent)
+		d.Err = fmt.Errorf("%w: %d arrive and %d are sent: does a message go to several receivers, or come from a third point?",
+			ErrUnlike, r.Received, r.Sent)
 	case 1000*r.Repeats.Packets > r.Received+r.Sent:
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats.Packets, r.Sent)
 	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports:
-		d.Err = fmt.Errorf("%w: none of %d", ErrUnlike, w.strange[1])
+		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
 	}
 	if d.Err == nil {
 		w.distribute(&d)
@@ -470,7 +471,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
 		}
 	}
-	if errors.Is(d.Err, ErrCopies) || errors.Is(d.Err, ErrUnlike) {
+	if errors.Is(d.Err, ErrUnlike) {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
 	}
 	w.total.Reset()

@@ -133,12 +133,6 @@ type Key struct {
 // NewKey returns the Key of a secret, such as 16 random bytes.
 func NewKey(secret string) Key { return Key{unique.Make(secret)} }
 
-// String says that there is a secret.
-func (k Key) String() string { return "(secret)" }
-
-// MarshalText says that there is a secret.
-func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
 func (k Key) text() string {
 	if k == (Key{}) {
 		return ""
@@ -163,8 +157,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports what is out of range. The error wraps [estimate.ErrConfig].
-func (c Config) Validate() error {
+// validate reports what is out of range. The error wraps [estimate.ErrConfig].
+func (c Config) validate() error {
 	c = c.withDefaults()
 	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
 	least := 1024 * int(max(4, time.Second/max(c.Cut, time.Millisecond))) // what nearly empty cuts of a second take

@@ -29,10 +29,10 @@ func TestLastPacketsAreNoCopies(t *testing.T) {
 			})
 			named := false
 			for _, r := range l.reports(9) {
-				named = named || errors.Is(r.Forth.Err, ErrCopies)
+				named = named || errors.Is(r.Forth.Err, ErrUnlike)
 			}
 			if named != (copies > 1) {
-				t.Errorf("each packet arrives %d times: ErrCopies %t", copies, named)
+				t.Errorf("each packet arrives %d times: ErrUnlike %t", copies, named)
 			}
 		})
 	}
@@ -248,7 +248,7 @@ func TestOutage(t *testing.T) {
 			var lost, extra uint64
 			for _, r := range l.reports(12 + int(down/time.Second)) {
 				lost, extra = lost+r.Forth.Lost, extra+r.Forth.Extra
-				if err := r.Forth.Err; errors.Is(err, ErrCopies) || errors.Is(err, ErrUnlike) {
+				if err := r.Forth.Err; errors.Is(err, ErrUnlike) {
 					t.Errorf("down for %v: %v", down, r)
 				}
 			}

@@ -88,15 +88,8 @@ func (m *memory) copy(part []lost.Remembered, i int) int {
 	return m.Copy(part, i)
 }
 
-// A recall is how much searching a point may do: the budget of an interval.
-type recall struct {
-	mu    sync.Mutex
-	since int64
-	left  int
-}
-
 // find finds among what a direction remembers what was lost in trails.
-func (r *recall) find(d *Direction, trails []areas.Trail, now int64) (lost.Names, error) {
+func (d *Direction) find(trails []areas.Trail) (lost.Names, error) {
 	f, err := lost.NewFinder(d.config.Cells, trails)
 	if err != nil {
 		return lost.Names{}, err
@@ -115,14 +108,7 @@ func (r *recall) find(d *Direction, trails []areas.Trail, now int64) (lost.Names
 		}
 		i += n
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now-r.since >= int64(d.config.Report) || r.since == 0 {
-		r.since, r.left = now, lost.Budget
-	}
-	names := f.Names(r.left)
-	r.left -= names.Spent
-	return names, nil
+	return f.Names(lost.Budget), nil
 }
 
 // A follower asks the first point which of the messages that it sent into some cells are missing (SPEC.md, section
@@ -141,7 +127,7 @@ func (p *Point) which(nonce, question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := p.recall.find(p.Direction, trails, p.clock.elapsed())
+	names, err := p.Direction.find(trails)
 	if err != nil {
 		return nil, err
 	}
@@ -366,7 +352,7 @@ func (w *way) name(m *meeting, end int64) (found, early []Missing) {
 func (f *follower) which(ctx context.Context, direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
 	p := f.point
 	if direction == back {
-		names, _ = p.recall.find(p.Back, trails, p.clock.elapsed()) // or none
+		names, _ = p.Back.find(trails) // or none
 		return trails, names
 	}
 	if p.number(p.clock.now()) > max(f.compare.due(), f.compare.since+learning)+f.compare.cuts {

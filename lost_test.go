@@ -180,16 +180,6 @@ func TestWhichIsSecret(t *testing.T) {
 	if _, err := p.Answer(ask(stranger)); err == nil {
 		t.Error("a stranger is answered")
 	}
-	for range 100 { // within one interval
-		p.recall.find(p.Direction, trails, 1)
-	}
-	if left := p.recall.left; left >= lost.Budget {
-		t.Errorf("%d of the budget left after 100 questions", left)
-	}
-	p.recall.left = 0
-	if names, err := p.recall.find(p.Direction, trails, 1); err != nil || len(names.Names) > 0 {
-		t.Errorf("%+v, %v without a budget", names, err)
-	}
 }
 
 // Remembering allocates nothing once the memory has its size.

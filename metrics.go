@@ -127,8 +127,9 @@ func (t *totals) write(p page) {
 	p.counter("reports_failed", "Intervals in which the first point could not be compared.", labels, float64(t.failed))
 	p.gauge("report_age_seconds", "How long ago the latest report came: older figures are not of now.", labels, true,
 		time.Since(t.came).Seconds())
-	r, c := &t.latest.RoundTrip, &t.latest.Clock
-	p.gauge("round_trip_seconds", "Mean delay there plus mean delay back, whatever the clocks say.", labels, r.Known, r.Mean/1e9)
+	i, c := &t.latest.RoundTrip, &t.latest.Clock
+	p.gauge("round_trip_seconds", "Mean delay there plus mean delay back, whatever the clocks say.", labels,
+		i.Confidence > 0, (i.Low+i.High)/2e9)
 	known := map[bool]float64{true: 1}[c.Known || c.Agree]
 	p.gauge("clock_known", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.", labels, true, known)
 	p.gauge("clock_offset_seconds", "By how much the first point's clock is ahead of the second's.", labels, c.Known, c.Offset/1e9)

@@ -25,12 +25,12 @@ func TestPair(t *testing.T) {
 		l.send(time.Millisecond, both(1), both(2))
 		p, err := NewPair(Config{Key: testKey}, "a", "b")
 		must0(t, err)
-		for point, take := range map[*Point]func([]byte) error{l.a.Load(): p.TakeFirst, l.b: p.TakeSecond} {
+		for point, take := range map[*Point]func(string, []byte) error{l.a.Load(): p.TakeFirst, l.b: p.TakeSecond} {
 			l.all.Go(func() {
 				for record := range point.Records(l.ctx) {
 					time.Sleep(20 * time.Millisecond) // on the bus
 					for range 2 {
-						if err := take(record); err != nil {
+						if err := take("", record); err != nil {
 							t.Error(err)
 						}
 					}
@@ -105,7 +105,7 @@ func TestPairAt(t *testing.T) {
 				if k.point == l.b {
 					take = p.TakeSecond
 				}
-				if err := take(k.data); err != nil {
+				if err := take("", k.data); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -126,7 +126,7 @@ func TestPairAt(t *testing.T) {
 func TestNegativeDelay(t *testing.T) {
 	negative := estimate.Interval{Low: -5e6, High: -1e6}
 	r := Report{Forth: Delay{MeanInterval95: negative, Certain: negative}, Back: Delay{MeanInterval95: negative, Certain: negative}}
-	if r.roundTrip(0, 0); r.RoundTrip.Known {
+	if r.roundTrip(0, 0); r.RoundTrip.Confidence > 0 {
 		t.Errorf("round trip %+v", r.RoundTrip)
 	}
 	if r.Forth.settle(clock.Reading{}, 0, estimate.Empirical{}); !errors.Is(r.Forth.Err, ErrClocks) {
@@ -223,22 +223,22 @@ func TestShardsAreOne(t *testing.T) {
 	c := Config{Key: testKey}.withDefaults()
 	p := newShardedPath(c, 1, 3, 2, 80)
 	want := p.reports(t, c, func(pair *Pair, cut int) {
-		must0(t, pair.TakeFirst(p.record(1, cut, p.whole[first][cut])))
-		must0(t, pair.TakeSecond(p.record(2, cut, p.whole[second][cut])))
+		must0(t, pair.TakeFirst("", p.record(1, cut, p.whole[first][cut])))
+		must0(t, pair.TakeSecond("", p.record(2, cut, p.whole[second][cut])))
 	})
 	sharded := func(least int) []Report {
 		r := rand.New(rand.NewPCG(2, 2))
 		return p.reports(t, c, func(pair *Pair, cut int) {
 			for _, s := range r.Perm(3) {
 				if s >= least {
-					must0(t, pair.TakeFirstShard(string('a'+rune(s)), p.record(uint64(10+s), cut, p.parts[first][s][cut])))
+					must0(t, pair.TakeFirst(string('a'+rune(s)), p.record(uint64(10+s), cut, p.parts[first][s][cut])))
 				}
 			}
 			for _, s := range r.Perm(2) {
-				must0(t, pair.TakeSecondShard(string('a'+rune(s)), p.record(uint64(20+s), cut, p.parts[second][s][cut])))
+				must0(t, pair.TakeSecond(string('a'+rune(s)), p.record(uint64(20+s), cut, p.parts[second][s][cut])))
 			}
 			if at := pathBegin + int64(cut); (at+1)%10 == 0 { // a standby, which cuts seldom
-				must0(t, pair.TakeFirstShard("idle", p.seal.signed(&stored{session: 30, after: at - 10, through: at}, [2]*tally{})))
+				must0(t, pair.TakeFirst("idle", p.seal.signed(&stored{session: 30, after: at - 10, through: at}, [2]*tally{})))
 			}
 		})
 	}
@@ -278,19 +278,19 @@ func TestShardsComeAndGo(t *testing.T) {
 		}
 	}
 	reports := p.reports(t, c, func(pair *Pair, cut int) {
-		must0(t, pair.TakeFirstShard("0", p.record(1, cut, p.parts[first][0][cut])))
+		must0(t, pair.TakeFirst("0", p.record(1, cut, p.parts[first][0][cut])))
 		if cut >= joins {
 			session := uint64(2)
 			if cut >= restarts {
 				session = 3
 			}
-			must0(t, pair.TakeFirstShard("1", p.record(session, cut, p.parts[first][1][cut])))
+			must0(t, pair.TakeFirst("1", p.record(session, cut, p.parts[first][1][cut])))
 		}
 		if cut < goes {
-			must0(t, pair.TakeFirstShard("2", p.record(4, cut, p.parts[first][2][cut])))
-			must0(t, pair.TakeFirstShard("2", p.record(4, cut, p.parts[first][2][cut]))) // again
+			must0(t, pair.TakeFirst("2", p.record(4, cut, p.parts[first][2][cut])))
+			must0(t, pair.TakeFirst("2", p.record(4, cut, p.parts[first][2][cut]))) // again
 		}
-		must0(t, pair.TakeSecond(p.record(9, cut, p.whole[second][cut])))
+		must0(t, pair.TakeSecond("", p.record(9, cut, p.whole[second][cut])))
 	})
 	var sent, received, lost, extra uint64
 	begins, silent := 0, 0
@@ -340,7 +340,7 @@ func TestKeyForgesAnswers(t *testing.T) {
 					continue
 				}
 				if d := r.Forth; believed && (r.Err != nil || !d.near(2e6)) || !believed && (!errors.Is(r.Err, ErrSilent) || d.N > 0) {
-					t.Errorf("signed with %q: %v", key, r)
+					t.Errorf("signed with %v: %v", key, r)
 				}
 				if n == 6 {
 					break
@@ -366,7 +366,7 @@ func TestTunnelsMustAgree(t *testing.T) {
 				point.Close()
 			}()
 			for record := range point.Records(t.Context()) {
-				if err := pair.TakeFirst(record); !errors.Is(err, c.want) {
+				if err := pair.TakeFirst("", record); !errors.Is(err, c.want) {
 					t.Errorf("tunnels %v at the point and %v at the pair: %v, want %v", c.point.Tunnels, c.pair.Tunnels, err, c.want)
 				}
 			}

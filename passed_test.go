@@ -324,10 +324,10 @@ func TestUnknownClocks(t *testing.T) {
 			defer l.close()
 			l.send(time.Millisecond, func(i int) time.Duration { return time.Duration(5+i%3) * time.Millisecond }, nil)
 			pair := must(NewPair(config, "a", "b"))
-			for point, take := range map[*Point]func([]byte) error{l.a.Load(): pair.TakeFirst, l.b: pair.TakeSecond} {
+			for point, take := range map[*Point]func(string, []byte) error{l.a.Load(): pair.TakeFirst, l.b: pair.TakeSecond} {
 				l.all.Go(func() {
 					for record := range point.Records(l.ctx) {
-						if err := take(record); err != nil {
+						if err := take("", record); err != nil {
 							t.Error(err)
 						}
 					}

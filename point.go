@@ -28,7 +28,6 @@ type Point struct {
 	config Config
 	clock  *timeline
 	seal   sealer
-	recall recall
 	open   context.Context // until Close
 	shut   context.CancelFunc
 	ended  chan struct{} // closed once the last cut is made
@@ -55,7 +54,7 @@ var ErrClosed = errors.New("the point is closed")
 // NewPoint returns a point that works until [Point.Close]. The error wraps
 // [estimate.ErrConfig].
 func NewPoint(c Config) (*Point, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	c = c.withDefaults()

@@ -25,10 +25,8 @@ var (
 	ErrStep = errors.New("a clock was set")
 	// ErrClocks says that the clocks disagree, by more than the delays.
 	ErrClocks = estimate.ErrClocks
-	// ErrUnlike says that the points see different packets.
-	ErrUnlike = errors.New("no packet that arrives was sent: do both points pass the same bytes?")
-	// ErrCopies says that packets arrive more often than they are sent.
-	ErrCopies = errors.New("packets arrive more often than they are sent: does a message go to several receivers, or come from a third point?")
+	// ErrUnlike says that the points see different packets, or that one of them sees packets more often.
+	ErrUnlike = errors.New("the points do not see the same packets")
 )
 
 // A Report says what happened to packets between two points in an interval.
@@ -38,10 +36,13 @@ type Report struct {
 	Length   time.Duration // Config.Report, or more if it holds what came late, or less where a point began anew
 	From, To string        // Config.Name of the first point, as far as it is known, and of the second
 
-	Forth     Delay     // of packets that passed the first point and then the second
-	Back      Delay     // of those that passed the second and then the first, as Back.Passed said
-	RoundTrip RoundTrip // there and back, whatever the clocks say
-	Clock     Clock     // of the first point, as the second one's clock sees it
+	Forth Delay // of packets that passed the first point and then the second
+	Back  Delay // of those that passed the second and then the first, as Back.Passed said
+	Clock Clock // of the first point, as the second one's clock sees it
+
+	// RoundTrip holds the mean delay there plus the mean delay back in 95 of 100 reports, whatever the clocks say. It is
+	// zero if that is not known.
+	RoundTrip estimate.Interval
 
 	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets still came that were on
 	// their way then: it was started, its clock was set, a record of it is missing, or it was unreachable for longer than
@@ -65,7 +66,7 @@ type Delay struct {
 
 	// A report is about the packets whose fate became known in its interval. Received arrived, and Lost were given up.
 	// Extra is that part of Received that was not sent: duplicates, and packets that counted as sent and lost before.
-	// So Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrCopies] or [ErrUnlike]:
+	// So Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]:
 	// then Sent and Received are what passed the points. Outstanding passed the first point and are neither yet; a
 	// later report has them.
 	Sent, Received, Lost, Extra, Outstanding uint64
@@ -105,13 +106,6 @@ type Delay struct {
 // Bounds are the upper ends of [Delay.AtMost], in nanoseconds.
 var Bounds = [...]float64{
 	10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 500e6, 1e9, 2.5e9, 5e9, 10e9,
-}
-
-// A RoundTrip is the mean delay there plus the mean delay back, if both are Known.
-type RoundTrip struct {
-	Known          bool
-	Mean           float64 // nanoseconds
-	MeanInterval95 estimate.Interval
 }
 
 // A FlowDelay is the one-way delay of a flow.
@@ -170,8 +164,8 @@ func (r Report) String() string {
 	if r.Back.measured() && !errors.Is(r.Back.Err, ErrIdle) {
 		fmt.Fprintf(&b, "; back %s", r.Back)
 	}
-	if i := r.RoundTrip.MeanInterval95; r.RoundTrip.Known {
-		fmt.Fprintf(&b, "; round trip %s (%s to %s)", Format(r.RoundTrip.Mean), Format(i.Low), Format(i.High))
+	if i := r.RoundTrip; i.Confidence > 0 {
+		fmt.Fprintf(&b, "; round trip %s (%s to %s)", Format((i.Low+i.High)/2), Format(i.Low), Format(i.High))
 	}
 	if !r.Clock.Agree {
 		fmt.Fprintf(&b, "; clocks: %v", r.Clock)

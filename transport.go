@@ -250,7 +250,7 @@ type Pair struct {
 // NewPair returns a Pair of points of this Config, whose names in reports are
 // from and to. The error wraps [estimate.ErrConfig].
 func NewPair(c Config, from, to string) (*Pair, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	p := &Pair{clock: newTimeline(nil), compare: newComparison(c.withDefaults())}
@@ -284,27 +284,19 @@ func (p *Pair) elapsed() int64 {
 
 // TakeFirst takes a record of the first point. The error wraps [ErrForged],
 // [estimate.ErrMismatch] or [estimate.ErrEncoding].
-func (p *Pair) TakeFirst(record []byte) error { return p.take(first, "", record) }
-
-// TakeSecond takes a record of the second point.
-func (p *Pair) TakeSecond(record []byte) error { return p.take(second, "", record) }
-
-// TakeFirstShard takes a record of one of several Points that together are the
-// first point: the machines behind one address, each with some of the packets.
+//
+// Several Points may be the first point together: the machines behind one address, each with some of the packets. Each
+// is a shard with a name of its own; the only one may have none.
 // What they counted is added up cut by cut, and is as good as if one had
 // counted all, whichever of them a packet passes. Their clocks must agree, as those
 // of one machine or with PTP do: what they differ by is in no interval. Shards may come and go:
 // reports then say that they begin anew (Report.Begins). What a shard sent before its
 // first record came counts as Extra. A shard that is
 // silent for 5 seconds counts as gone; until then the others wait for it.
-func (p *Pair) TakeFirstShard(shard string, record []byte) error {
-	return p.take(first, shard, record)
-}
+func (p *Pair) TakeFirst(shard string, record []byte) error { return p.take(first, shard, record) }
 
-// TakeSecondShard takes a record of one of the shards of the second point.
-func (p *Pair) TakeSecondShard(shard string, record []byte) error {
-	return p.take(second, shard, record)
-}
+// TakeSecond takes a record of the second point, or of one of its shards.
+func (p *Pair) TakeSecond(shard string, record []byte) error { return p.take(second, shard, record) }
 
 func (p *Pair) take(point int, shard string, record []byte) error {
 	p.mu.Lock()

@@ -202,7 +202,7 @@ func (m *meter) pairs(t *testing.T, rate float64, pairs, seconds int) {
 		begin := processor()
 		for _, p := range all {
 			p.At(r.at)
-			if take := []func([]byte) error{p.TakeFirst, p.TakeSecond}[r.from]; take(r.data) != nil {
+			if take := []func(string, []byte) error{p.TakeFirst, p.TakeSecond}[r.from]; take("", r.data) != nil {
 				panic("a record is refused")
 			}
 		}

@@ -62,7 +62,7 @@ func (p *partition) take(stamp time.Time, subject string, record []byte) bool {
 		t = &tracked{pair: pair, marks: map[string][]time.Time{}}
 	}
 	t.pair.At(stamp)
-	take := map[string]func(shard string, record []byte) error{"1": t.pair.TakeFirstShard, "2": t.pair.TakeSecondShard}[name[4]]
+	take := map[string]func(shard string, record []byte) error{"1": t.pair.TakeFirst, "2": t.pair.TakeSecond}[name[4]]
 	if take == nil || take(name[5], record) != nil {
 		return false
 	}

@@ -109,9 +109,9 @@ func (c *collector) take(name, end string, record []byte) (err error) {
 	}
 	switch end {
 	case "1":
-		err = t.TakeFirst(record)
+		err = t.TakeFirst("", record)
 	case "2":
-		err = t.TakeSecond(record)
+		err = t.TakeSecond("", record)
 	default:
 		err = errors.New("want end 1 or 2")
 	}

@@ -18,7 +18,7 @@ import (
 //
 // One message to three subscribers leaves three times. Without the client in the
 // id it would be one message that arrives three times, and reports would say
-// hoplag.ErrCopies. Each subscriber is a flow, so a report tells their delays
+// hoplag.ErrUnlike. Each subscriber is a flow, so a report tells their delays
 // apart if Config.Flows is set.
 type Hook struct {
 	mqtt.HookBase
