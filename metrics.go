@@ -34,10 +34,9 @@ type totals struct {
 }
 
 type pathTotals struct {
-	sent, received, extra uint64
-	lost, known           int64   // what is known, and the most of it that ever was: counters never fall
-	delay, measured       float64 // seconds, and the packets that they are of
-	atMost                [len(Bounds)]float64
+	sent, received, lost, extra uint64  // as in reports: sent = received - extra + lost
+	delay, measured             float64 // seconds, and the packets that they are of
+	atMost                      [len(Bounds)]float64
 }
 
 // Add adds a report.
@@ -60,9 +59,8 @@ func (m *Metrics) Add(r Report) {
 		p := &t.paths[i]
 		p.sent += d.Sent
 		p.received += d.Received
+		p.lost += d.Lost
 		p.extra += d.Extra
-		p.known += int64(d.Lost) - int64(d.Extra)
-		p.lost = max(p.lost, p.known)
 		if d.Err == nil && len(d.AtMost) == len(Bounds) {
 			p.measured += float64(d.Received)
 			p.delay += d.Mean * float64(d.Received) / 1e9
@@ -141,8 +139,8 @@ func (t *totals) write(p page) {
 func (t *pathTotals) write(p page, d *Delay, labels string) {
 	p.counter("packets_sent", "Packets sent of which it is known that they arrived, or did not.", labels, float64(t.sent))
 	p.counter("packets_received", "Packets that passed the point that comes second.", labels, float64(t.received))
-	p.counter("packets_lost", "Packets that were lost. It never falls: see packets_extra.", labels, float64(t.lost))
-	p.counter("packets_extra", "Packets that were received and never sent, or taken for lost before.", labels, float64(t.extra))
+	p.counter("packets_lost", "Packets that were given up: sent - received + extra.", labels, float64(t.lost))
+	p.counter("packets_extra", "Packets that were received and not sent (duplicates), or lost before.", labels, float64(t.extra))
 	p.gauge("packets_outstanding", "Packets on their way, or lost, at the end of the latest interval.", labels, true, float64(d.Outstanding))
 	histogram := func(suffix, more string, value float64) {
 		p.add("histogram", "hoplag_delay_seconds "+suffix, "One-way delay of all packets that were measured; counts are estimates.",
