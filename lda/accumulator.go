@@ -97,8 +97,8 @@ type transit struct {
 	unknown       error   // why nothing is known of a part
 }
 
-// NewAccumulator returns an empty accumulator for aggregators of one Config, whose
-// shifts [Config.Tuned] may change. The error wraps [estimate.ErrConfig].
+// NewAccumulator returns an empty accumulator for aggregators of one Config. The error
+// wraps [estimate.ErrConfig].
 func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (a *Accumulator) through() int {
 
 // Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks, which are
 // those that stamp packets. If it does not begin where the last one ended, some are missing, and the packets that
-// were on their way are left out. The error wraps [estimate.ErrMismatch] if a Config differs in more than shifts, and
+// were on their way are left out. The error wraps [estimate.ErrMismatch] if a Config differs, and
 // [estimate.ErrOrder] if the interval ends before it begins, or begins before the last one ended; nothing has changed
 // then. One that has no length adds to the last one. Both points have to cut at the same times: to within less than
 // the least delay, or packets come before they are sent, and the interval is wide. If packets are lost besides, and
@@ -158,16 +158,13 @@ func (a *Accumulator) AddSparse(start, end int64, up, down *Sparse) error {
 }
 
 func (a *Accumulator) add(start, end int64, up, down *Aggregator) error {
-	if err := sameConfig(up, down); err != nil {
+	if err := cmp.Or(a.config.same(&up.config), a.config.same(&down.config)); err != nil {
 		return err
-	}
-	if !a.config.sameButShifts(&up.config) {
-		return fmt.Errorf("lda: %w: %+v and %+v", estimate.ErrMismatch, up.config, a.config)
 	}
 	if end < start || a.started && start < a.end {
 		return fmt.Errorf("lda: %w: an interval from %d to %d after %d", estimate.ErrOrder, start, end, a.end)
 	}
-	if a.started && start != a.end || a.config != up.config {
+	if a.started && start != a.end {
 		a.Gap()
 	}
 	if !a.started {
@@ -177,7 +174,7 @@ func (a *Accumulator) add(start, end int64, up, down *Aggregator) error {
 			a.underWay = false
 		}
 	}
-	a.config, a.end, a.started, a.current = up.config, end, true, false
+	a.end, a.started, a.current = end, true, false
 	a.cut(start, up, down)
 	a.areas.Next(end)
 	if len(a.ends) == 0 {
@@ -191,15 +188,6 @@ func (a *Accumulator) add(start, end int64, up, down *Aggregator) error {
 
 // foldedCuts is how many settled intervals are added up at once, in reports of so many cells.
 const foldedCuts, mostKept = 32, 1 << 15
-
-// sameButShifts reports whether two Configs have the same cells.
-func (c *Config) sameButShifts(o *Config) bool {
-	x := *c
-	for j := range x.Banks {
-		x.Banks[j].Shift = o.Banks[j].Shift
-	}
-	return x == *o
-}
 
 // cut compares the cells at the end of an interval.
 func (a *Accumulator) cut(start int64, up, down *Aggregator) {

@@ -7,7 +7,6 @@ import (
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
@@ -139,12 +138,6 @@ func (a *Aggregator) setUnsampled(n uint64) {
 		rest[i].tally = part
 		n -= part
 	}
-}
-
-// Fingerprint identifies a Config in control packets.
-func (c *Config) Fingerprint() uint64 {
-	var buf [8 + 3 + 2*MaxBanks]byte
-	return uint64(hashing.Digest(0, c.append(buf[:0])))
 }
 
 // AddCells adds the contents of cells that are kept elsewhere, such as in a kernel or

@@ -119,30 +119,3 @@ func (c *Config) allCells() int { return c.cells() + unsampled }
 // MemorySize returns the number of bytes that the cells of an aggregator take in
 // memory.
 func (c *Config) MemorySize() int { return 16 * c.allCells() }
-
-// Shifts returns the banks' shifts, for SetShifts.
-func (c *Config) Shifts() (shifts [MaxBanks]byte) {
-	for i, b := range c.Banks {
-		shifts[i] = b.Shift
-	}
-	return shifts
-}
-
-// SetShifts replaces the shifts of an empty aggregator. It allocates nothing. The
-// error wraps [estimate.ErrEncoding], and a is then unchanged.
-func (a *Aggregator) SetShifts(shifts []byte) error {
-	c := a.config
-	if len(shifts) != MaxBanks {
-		return fmt.Errorf("lda: %w: %d shifts, want %d", estimate.ErrEncoding, len(shifts), MaxBanks)
-	}
-	for i := range c.Banks {
-		c.Banks[i].Shift = shifts[i]
-	}
-	if err := c.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
-	}
-	if a.config != c {
-		a.configure(c)
-	}
-	return nil
-}

@@ -83,15 +83,9 @@ func Estimate(up, down *Aggregator) (Result, error) {
 	if err := sameConfig(up, down); err != nil {
 		return Result{}, err
 	}
-	return compare(up, down, down.Packets())
-}
-
-// compare estimates the delay of the packets that were received, from the
-// aggregators, which may have only some of them.
-func compare(up, down *Aggregator, received uint64) (Result, error) {
 	cells := newPairing(up, down)
 	r, census := cells.count(), cells.census()
-	r.spoken = received
+	r.spoken = r.Received
 	if err := census.different(); err != nil {
 		r.Lost, r.Extra = r.Sent-min(r.Sent, r.Received), r.Received-min(r.Sent, r.Received)
 		return r, fmt.Errorf("lda: %w: %d sent, %d received", err, r.Sent, r.Received)
@@ -107,7 +101,7 @@ func compare(up, down *Aggregator, received uint64) (Result, error) {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
 	}
 	copies := cells.copies()
-	r.report(&found, received-min(received, copies.received))
+	r.report(&found, r.Received-min(r.Received, copies.received))
 	r.seeRepeats(&census, &alone, slope)
 	err = r.include(&copies)
 	r.MeanError = r.sampling

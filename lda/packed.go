@@ -3,22 +3,19 @@ package lda
 import (
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // The packed form is for many short intervals: a cell without packets takes one bit, and a cell with one packet
-// some seven bytes. It has no checksum; whatever carries it has one. A part is the packed form of some cells in
-// a row. Both end in cells, in blocks of 64, the last one perhaps shorter. Big-endian:
+// some seven bytes. It has no checksum; whatever carries it has one. It ends in cells, in blocks of 64, the last one
+// perhaps shorter. Big-endian:
 //
-//	packed   Config as in the encoding, from the identity to the last bank's shift;
+//	head     Config as in the encoding, from the identity to the last bank's shift;
 //	         about 8, a time near those of the packets; unsampled 8
-//	part     first cell 4; number of cells 2; about 8; unsampled 8, of the whole aggregator
 //	block    which 8, a bit for each cell that is not empty, the first one highest;
 //	         unless that is 0: bits of counts 1, bits of sums 1, and for each such cell
 //	         count · digest · sum less count × about, zigzag, of the low sum bits;
@@ -26,13 +23,14 @@ import (
 const (
 	packedBlock  = 64
 	packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
-	partHead     = 4 + 2 + 8 + 8
-	leastPart    = partHead + 8 + 2 + (32+32+64)/8
 )
 
 // AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the time stamps, as the
-// beginning of the interval is, the fewer bytes it takes; any time will do.
+// beginning of the interval is, the fewer bytes it takes; any time will do, and for 0 it looks for one.
 func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
+	if about == 0 {
+		about = a.someTime()
+	}
 	dst = a.config.append(dst)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(about))
 	dst = binary.BigEndian.AppendUint64(dst, a.unsampledCount())
@@ -74,31 +72,7 @@ func (a *Aggregator) AddPacked(data []byte) error {
 func (a *Aggregator) addChecked(data []byte) {
 	data = data[a.config.headSize()-8:]
 	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(data[8:]))
-	a.addBlocks(data[16:], 0, binary.BigEndian.Uint64(data))
-}
-
-// PartsSize returns the greatest number of parts of an aggregator, and of bytes that each takes then.
-func (c *Config) PartsSize() (parts, each int) { return c.cells(), leastPart }
-
-// AppendPart appends the packed form of the cells from one on, as many as fit in room bytes, which are at least what
-// [Config.PartsSize] says. It returns the cell with which the next part begins, or 0 after the last.
-func (a *Aggregator) AppendPart(dst []byte, from, room int) (part []byte, next int) {
-	start, first, about, cells := len(dst), from, a.someTime(), a.sampled()
-	dst = wire.AppendUint(wire.AppendUint(dst, uint64(from), 4), 0, 2)
-	dst = wire.AppendUint(wire.AppendUint(dst, uint64(about), 8), a.unsampledCount(), 8)
-	for size := packedBlock; size > 0 && from < len(cells) && from+size-first <= math.MaxUint16; {
-		to := min(from+size, len(cells))
-		if block := a.config.appendBlock(dst, cells[from:to], math.MaxUint64, about); len(block)-start > room {
-			size /= 2
-		} else if dst, from = block, to; size < packedBlock {
-			break // only the last block is shorter
-		}
-	}
-	binary.BigEndian.PutUint16(dst[start+4:], uint16(from-first))
-	if from == len(cells) {
-		from = 0
-	}
-	return dst, from
+	a.addBlocks(data[16:], binary.BigEndian.Uint64(data))
 }
 
 // someTime returns the time of some packet or, if all cells have many, 0.
@@ -109,55 +83,6 @@ func (a *Aggregator) someTime() int64 {
 		}
 	}
 	return 0
-}
-
-// EstimateParts is [Estimate] for an upstream synopsis of which some parts came, in any order. It decodes them
-// into up and empties the other cells of down. It returns the share of the cells that came; the Result counts
-// their packets. If a part is malformed or comes twice, the error wraps [estimate.ErrEncoding]. up and down may
-// differ in shifts, and up gets those of down.
-func EstimateParts(up, down *Aggregator, parts iter.Seq[[]byte]) (r Result, share float64, err error) {
-	if !up.config.sameButShifts(&down.config) {
-		return r, 0, sameConfig(up, down)
-	}
-	up.configure(down.config)
-	up.Reset()
-	received, cells := down.Packets(), up.sampled()
-	came := make([]bool, len(cells))
-	for part := range parts {
-		n, err := up.addPart(part, came)
-		if err != nil {
-			return r, 0, err
-		}
-		share += float64(n) / float64(len(cells))
-	}
-	for i, is := range came {
-		if !is {
-			down.cells[i] = cell{}
-		}
-	}
-	r, err = compare(up, down, received)
-	return r, min(share, 1), err
-}
-
-// addPart adds the cells of a part, marks that they came, and returns their number.
-func (a *Aggregator) addPart(data []byte, came []bool) (cells int, err error) {
-	if len(data) < partHead {
-		return 0, fmt.Errorf("lda: %w: a part of %d bytes", estimate.ErrEncoding, len(data))
-	}
-	from, n := uint64(binary.BigEndian.Uint32(data)), uint64(binary.BigEndian.Uint16(data[4:]))
-	about, rest, blocks := binary.BigEndian.Uint64(data[6:]), binary.BigEndian.Uint64(data[14:]), data[partHead:]
-	if from+n > uint64(len(came)) || slices.Contains(came[from:from+n], true) {
-		return 0, fmt.Errorf("lda: %w: a part of cells %d to %d, which are not there or came already", estimate.ErrEncoding, from, from+n)
-	}
-	if err := a.config.checkBlocks(rest, blocks, int(n)); err != nil {
-		return 0, err
-	}
-	for i := from; i < from+n; i++ {
-		came[i] = true
-	}
-	a.addBlocks(blocks, int(from), about)
-	a.setUnsampled(rest)
-	return int(n), nil
 }
 
 // checkBlocks checks that data is the packed form of so many cells, and that so many packets may be outside.
@@ -182,9 +107,9 @@ func (c *Config) checkBlocks(rest uint64, data []byte, cells int) error {
 	return nil
 }
 
-// addBlocks adds packed cells, which were checked, to those from one on.
-func (a *Aggregator) addBlocks(data []byte, from int, about uint64) {
-	for ; len(data) > 0; from += packedBlock {
+// addBlocks adds packed cells, which were checked.
+func (a *Aggregator) addBlocks(data []byte, about uint64) {
+	for from := 0; len(data) > 0; from += packedBlock {
 		if isEmpty(data) {
 			data = data[8:]
 			continue

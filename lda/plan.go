@@ -108,6 +108,30 @@ func (d *Demand) forecast(rows int, split []int) (f Forecast, worst float64) {
 	return f, worst
 }
 
+// tune tunes the first n banks to numbers of lost packets from low to high, each to
+// as many times more than the one before.
+func (c *Config) tune(n int, low, high float64) {
+	low = max(low, 1)
+	for j := range n {
+		lost := low * math.Pow(max(1, high/low), float64(j)/float64(max(1, n-1)))
+		c.Banks[j].Shift = shiftFor(c.Banks[j].Rows, lost)
+		if j > 0 {
+			c.Banks[j].Shift = max(c.Banks[j].Shift, c.Banks[j-1].Shift+1)
+		}
+	}
+}
+
+// shiftFor returns the sampling shift that gives a bank of the given rows the
+// greatest effective sample when lost packets are lost: p = m/L, or the nearest
+// power of two below, which costs little of the sample, gains usable cells, and
+// errs on the side that does less harm.
+func shiftFor(rows int, lost float64) (shift uint8) {
+	for shift < maxShift && math.Ldexp(1, -int(shift)) > float64(rows)/lost {
+		shift++
+	}
+	return shift
+}
+
 // atLeast returns what the demanded share of intervals gives at a loss rate: the number
 // of lost packets, and with it that of spoilt cells, is high by z standard deviations.
 func (d *Demand) atLeast(c *Config, loss, z float64) Expectation {

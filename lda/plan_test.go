@@ -124,37 +124,3 @@ func TestDemandSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
-
-// Whatever the numbers, what is tuned is a Config of the same size, and near the best
-// for the losses. The first interval of a congestion has an estimate, after one without
-// loss, and quantiles.
-func TestTuned(t *testing.T) {
-	rng := rand.New(rand.NewPCG(8, 9))
-	for _, c := range configs() {
-		for range 400 {
-			sent := rng.Uint64() >> rng.IntN(64)
-			lost := sent >> rng.IntN(64)
-			next := c.Tuned(sent, lost)
-			if err := next.Validate(); err != nil || !next.sameButShifts(&c) {
-				t.Fatalf("%+v of %+v, after %d of %d lost: %v", next, c, lost, sent, err)
-			}
-		}
-	}
-	one := Config{Banks: [MaxBanks]Bank{{Rows: 1024, Shift: 5}}, SumBits: 40}
-	for _, loss := range []float64{0, 1e-4, 1e-3, 0.01, 0.1, 0.9} {
-		const n = 5_000_000
-		tuned := Config{Banks: [MaxBanks]Bank{{Rows: 1024, Shift: shiftFor(1024, loss*n)}}}
-		next := one.Tuned(n, uint64(loss*n))
-		if got, best := next.Expect(n, loss).Sample, tuned.Expect(n, loss).Sample; got < 0.75*best {
-			t.Errorf("loss %v: sample %v, tuned to it %v", loss, got, best)
-		}
-	}
-	for _, n := range []float64{1e5, 1e6, 1e7} {
-		next := DefaultConfig.Tuned(uint64(n), 0)
-		for _, loss := range []float64{0.01, 0.05, 0.3} {
-			if e := next.Expect(n, loss); e.Sample < 300 || e.Usable < 100 || e.Alone < 0.2*1024 {
-				t.Errorf("%v packets, loss %v after none: %+v", n, loss, e)
-			}
-		}
-	}
-}

@@ -1,6 +1,6 @@
 // Package session frames what one point tells another of its intervals: markers
-// in the stream of packets that say where an interval begins and ends, the parts
-// of an encoded synopsis, and feedback. It knows nothing about the synopsis.
+// in the stream of packets that say where an interval begins and ends, and the parts
+// of an encoded synopsis, of which it knows nothing.
 //
 // A point that has a key tags its control packets and accepts only those with
 // the right tag.
@@ -19,23 +19,21 @@ import (
 //
 //	kind          1 byte
 //	flags         1: tagged 1, clock was set 2
-//	fingerprint   8, of the Config that both points were made with
+//	fingerprint   8, of the seed that both points hash with
 //	session       8
 //	interval      8
 //	part, parts   2, 2; zero but for parts of a synopsis
-//	payload       what the synopsis makes of a start, a part or feedback
+//	payload       bytes of the synopsis; markers have none
 //	tag           8, if tagged: SipHash-2-4 of all before it
 const (
 	magic   = "HOPC"
-	version = 2
+	version = 3
 	head    = 1 + 1 + 8 + 8 + 8 + 2 + 2
 
 	// FrameSize is the number of bytes in a frame besides its payload and tag.
 	FrameSize = wire.Overhead + head
 	// TagSize is the number of bytes in a tag.
 	TagSize = 8
-	// MaxStart is the largest payload of a Start.
-	MaxStart = 8
 )
 
 // A Kind says what a frame is.
@@ -46,7 +44,6 @@ const (
 	Start Kind = iota + 1
 	End
 	Part
-	Feedback
 )
 
 const (
@@ -146,16 +143,8 @@ func (f *Frame) Parse(data []byte, key *Key) error {
 // valid reports whether the fields fit each other. The last possible interval
 // has no next one.
 func (f *Frame) valid() bool {
-	if f.Interval == 1<<64-1 || f.ClockSet && f.Kind != End || f.Kind != Part && f.Part|f.Parts != 0 {
-		return false
+	if f.Kind == Part {
+		return f.Part < f.Parts && len(f.Payload) > 0 && !f.ClockSet && f.Interval < 1<<64-1
 	}
-	switch f.Kind {
-	case Start:
-		return len(f.Payload) <= MaxStart
-	case End:
-		return len(f.Payload) == 0
-	case Part:
-		return f.Part < f.Parts
-	}
-	return f.Kind == Feedback
+	return (f.Kind == Start && !f.ClockSet || f.Kind == End) && f.Part|f.Parts == 0 && len(f.Payload) == 0 && f.Interval < 1<<64-1
 }

@@ -197,12 +197,10 @@ func synopses() []sample {
 	plain := injector.Append(nil, rli.ReferencePacket{Sequence: 1}, 2)
 	injector.SetKey([16]byte{1})
 	report := mplane.Report{Network: 1, Interval: 2, Monitor: 3, Measurements: make([]mplane.Measurement, 2)}
-	part, _ := aggregator.AppendPart(nil, 64, 1000)
 	epoch := must(recorder.MarshalBinary())
 	return []sample{
 		{"HLDA", must(aggregator.MarshalBinary()), map[string]int{"cells": 2048 + 3*1024}},
 		{"fingerprint, and the configuration as in 2.3:", aggregator.AppendPacked(nil, 0), map[string]int{}},
-		{"number of the first cell", part, map[string]int{}},
 		{"HLDS", must(flows.MarshalBinary()), map[string]int{}},
 		{"HLDT", must(table.MarshalBinary()), map[string]int{}},
 		{"HREF", plain, map[string]int{"tagged": 0}},

@@ -19,6 +19,6 @@
 // different Identity. Where markers cannot travel among the packets,
 // let clocks cut the intervals, and use an [lda.Accumulator].
 //
-// A marker or part that is lost, late, doubled, damaged or forged costs its
-// interval or some cells of it, and the [Report] says which and why.
+// A marker or part that is lost, late, damaged or forged costs its interval, and the
+// [Report] says which and why.
 package control

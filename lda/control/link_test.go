@@ -15,18 +15,8 @@ const (
 	perInterval = 200 // packets
 )
 
-// leastPart is the room that a part takes.
-var leastPart = func() int { c := controlConfig(); _, each := c.PartsSize(); return each }()
-
 func controlConfig() lda.Config {
 	return lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
-}
-
-// tunableConfig has a shift that feedback tunes away.
-func tunableConfig() lda.Config {
-	c := controlConfig()
-	c.Banks[1].Shift = 9
-	return c
 }
 
 // link is a Sender and a Receiver, and what the test does to the frames

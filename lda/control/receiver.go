@@ -1,8 +1,6 @@
 package control
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,15 +14,14 @@ import (
 // Errors of intervals and of control packets. A Report's Err wraps one of these, or
 // the error of [lda.Estimate]. If the Receiver rejected a control packet since the
 // last report, Err also wraps the reason: estimate.ErrEncoding if the packet was
-// corrupt, estimate.ErrMismatch if it had another Config or seed.
+// corrupt, estimate.ErrMismatch if it had another seed.
 var (
 	// ErrStart says that the Start marker was lost, or came after the End.
 	ErrStart = errors.New("start marker missing")
 	// ErrEnd says that the End marker was lost, or came after the next Start.
 	ErrEnd = errors.New("end marker missing")
-	// ErrParts says that no part of the synopsis came before the next interval ended.
-	// Parts may take a faster path than markers: those of up to eight intervals ahead
-	// are held back, as many as take as many bytes as one synopsis may.
+	// ErrParts says that not all parts of the synopsis came before the next interval
+	// ended, or some came before their interval's Start.
 	ErrParts = errors.New("parts of the synopsis missing")
 	// ErrStep says that a point's clock was set during the interval.
 	ErrStep = errors.New("clock was set")
@@ -32,8 +29,7 @@ var (
 	ErrForged = session.ErrForged
 	// ErrPassed says that markers come of a session, or of intervals, that have
 	// passed: a stranger repeats them, or the Sender was restarted with a number
-	// that is not greater. AppendFeedback then asks it for a greater one. The
-	// Receiver says so once for three markers.
+	// that is not greater. The Receiver says so once for three markers.
 	ErrPassed = errors.New("session or interval has passed")
 	// ErrTurn says that Start was called during an interval, or End outside one.
 	ErrTurn = errors.New("out of turn")
@@ -51,27 +47,23 @@ type Report struct {
 	// received are reported together, from First to Interval.
 	First, Interval uint64
 
-	Session uint64 // session of the Sender
-
-	Config lda.Config // Config of the interval, if its Start came
-	Err    error      // nil if Result is good
-	Result lda.Result // zero if no part of the synopsis came
-	Came   float64    // share of the cells that came, 0 to 1; Result counts the packets of those
+	Session uint64     // session of the Sender
+	Err     error      // nil if Result is good
+	Result  lda.Result // zero if the synopsis did not come
 }
 
 // Counters counts the control packets that were not used.
 type Counters struct {
 	Corrupt   uint64 // not control packets, or damaged
 	Forged    uint64 // without the key's tag
-	Foreign   uint64 // of another Config or seed, or tagged although there is no key
+	Foreign   uint64 // of another seed, or tagged although there is no key
 	Duplicate uint64 // parts that came again
 	Stale     uint64 // too late, markers that came again, or of another session
 }
 
 // A Receiver is the downstream point; see [Sender]. Give it the control packets,
 // markers at their place in the stream of packets. It reports on every interval
-// exactly once, in order: the result, or why there is none. If some parts of a
-// synopsis are lost, it compares the cells that came. It holds three aggregators
+// exactly once, in order: the result, or why there is none. It holds three aggregators
 // and three encodings, whatever comes.
 //
 // Control packets carry a checksum, and a tag if both points have a key. Without a
@@ -84,24 +76,24 @@ type Counters struct {
 // this if packets never stop, because the last part of a synopsis makes
 // Receive decode and compare all cells. The zero value panics.
 type Receiver struct {
-	fingerprint  uint64 // of the Config that both points were made with
-	parts, bytes int    // of a synopsis at most: so many parts, and bytes of all of them
-	key          session.Key
-	counters     Counters
-	reports      []Report // of the call of Receive or Flush
+	identity uint64
+	most     int // bytes of a synopsis
+	key      session.Key
+	counters Counters
+	reports  []Report // of the call of Receive or Flush
 
 	bound   bool // a session is known
 	now     track
 	before  track // what was left for it
 	strange int   // markers, one after another, that do not follow on it
 	trouble error // why the last frame was rejected
-	slots   [2]slot
-	early   [][]byte // parts that came before the start of their interval, with as many bytes as a slot at most
-	open    int      // index of the slot of the interval between Start and End, or free; the other waits for its synopsis
+	open    *slot // of the interval between Start and End, or free
+	waiting *slot // for its synopsis
 
 	target *lda.Aggregator // gets the packets: that of the open slot, or idle
 	idle   *lda.Aggregator
 	up     *lda.Aggregator // the synopsis, decoded
+	packed []byte          // and its parts together
 }
 
 // A track is a session and how far it has come.
@@ -119,13 +111,8 @@ type slot struct {
 	came, bytes    int
 }
 
-func (s *slot) all(yield func([]byte) bool) {
-	for _, part := range s.parts {
-		if len(part) > 0 && !yield(part) {
-			return
-		}
-	}
-}
+// whole reports whether the synopsis has come.
+func (s *slot) whole() bool { return s.came > 0 && s.came == len(s.parts) }
 
 // NewReceiver returns a Receiver for a Sender with an equal Config. The error wraps
 // [estimate.ErrConfig].
@@ -133,18 +120,13 @@ func NewReceiver(c lda.Config) (*Receiver, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Receiver{fingerprint: c.Fingerprint(), idle: mustNew(idleConfig), up: mustNew(c)}
-	for i := range r.slots {
-		r.slots[i].down = mustNew(c)
-	}
-	r.target = r.idle
-	parts, each := c.PartsSize()
-	r.parts, r.bytes = parts, parts*each
+	r := &Receiver{identity: c.Identity, most: mostPacked(&c), idle: mustNew(idleConfig), up: mustNew(c)}
+	r.open, r.waiting, r.target = &slot{down: mustNew(c)}, &slot{down: mustNew(c)}, r.idle
 	return r, nil
 }
 
 // SetKey makes the Receiver accept only control packets that a Sender with the same
-// secret key has tagged, and tag its feedback.
+// secret key has tagged.
 func (r *Receiver) SetKey(key [16]byte) { r.key = session.NewKey(key) }
 
 // Update records that packet p passed at time t. Between intervals it does
@@ -153,7 +135,7 @@ func (r *Receiver) Update(p hashing.Packet, t int64) { r.target.Update(p, t) }
 
 // ClockSet says that this point's clock was set. The Receiver refuses the open
 // interval, because its sums mix two clocks.
-func (r *Receiver) ClockSet() { r.slots[r.open].clockSet = r.slots[r.open].used }
+func (r *Receiver) ClockSet() { r.open.clockSet = r.open.used }
 
 // Counters returns how many control packets were not used, and why.
 func (r *Receiver) Counters() Counters { return r.counters }
@@ -178,41 +160,20 @@ func (r *Receiver) Flush(reports []Report) []Report {
 	return r.reports
 }
 
-// AppendFeedback appends the bytes that tell the Sender's Feedback how many
-// packets an interval lost or, after ErrPassed, which session is greater. If no
-// synopsis came, it appends nothing.
-func (r *Receiver) AppendFeedback(dst []byte, report *Report) []byte {
-	var payload [16]byte
-	f := session.Frame{Kind: session.Feedback, Fingerprint: r.fingerprint, Session: report.Session, Interval: report.Interval}
-	switch {
-	case errors.Is(report.Err, ErrPassed):
-		f.Payload = binary.BigEndian.AppendUint64(payload[:0], r.now.session+1)
-	case report.Result.Sent == 0:
-		return dst
-	default:
-		sent := binary.BigEndian.AppendUint64(payload[:0], report.Result.Sent)
-		f.Payload = binary.BigEndian.AppendUint64(sent, min(report.Result.Lost, report.Result.Sent))
-	}
-	return f.Append(dst, &r.key)
-}
-
 // receive takes a control packet. The error says why it was rejected.
 func (r *Receiver) receive(data []byte) error {
 	var f session.Frame
 	err := f.Parse(data, &r.key)
 	switch {
 	case err != nil:
-	case f.Fingerprint != r.fingerprint:
-		err = fmt.Errorf("%w: fingerprint %016x, here %016x: other sizes, widths or seed", estimate.ErrMismatch, f.Fingerprint, r.fingerprint)
-	case f.Kind == session.Part && f.Session == r.now.session && f.Interval >= r.now.next && r.holdBack(f.Interval, data):
+	case f.Fingerprint != r.identity:
+		err = fmt.Errorf("%w: Identity %016x, here %016x: another seed", estimate.ErrMismatch, f.Fingerprint, r.identity)
 	case f.Kind == session.Part:
 		err = r.part(&f)
-	case f.Kind == session.Feedback:
-		err = fmt.Errorf("%w: feedback is for senders", estimate.ErrEncoding)
 	case !r.follow(&f):
 		r.counters.Stale++
 	case f.Kind == session.Start:
-		err = r.start(&f)
+		r.start(&f)
 	default:
 		r.end(&f)
 	}
@@ -246,8 +207,7 @@ const (
 //
 // With a key nobody can make up a marker, only send one again; it then belongs
 // to an interval or a session that has passed. A sender that was restarted with
-// a number that it had before looks the same, so it is told, by feedback, which
-// number is greater.
+// a number that it had before looks the same.
 func (r *Receiver) follow(f *session.Frame) bool {
 	same := f.Session == r.now.session
 	switch {
@@ -289,54 +249,31 @@ func (r *Receiver) adopt(f *session.Frame) {
 }
 
 // start opens an interval. If another one is open, its End was lost.
-func (r *Receiver) start(f *session.Frame) error {
+func (r *Receiver) start(f *session.Frame) {
 	if f.Interval < r.now.next {
 		r.counters.Stale++
-		return nil
+		return
 	}
-	s := &r.slots[r.open]
+	s := r.open
 	if s.used {
 		r.flush()
-	}
-	if err := s.down.SetShifts(f.Payload); err != nil {
-		return err
 	}
 	r.target = s.down
 	r.skip(f.Interval)
 	r.now.next = f.Interval + 1
 	*s = slot{down: s.down, used: true, interval: f.Interval, parts: s.parts[:0]}
-	early := r.early
-	r.early = nil
-	for _, data := range early { // those of later intervals are held back again
-		_ = r.receive(data)
-	}
-	return nil
-}
-
-// holdBack keeps a part that came before the start of its interval, if there is room.
-func (r *Receiver) holdBack(interval uint64, data []byte) bool {
-	size := len(data)
-	for _, d := range r.early {
-		size += len(d)
-	}
-	if interval >= r.now.next+maxAhead || size > r.bytes {
-		return false
-	}
-	r.early = append(r.early, bytes.Clone(data))
-	return true
 }
 
 // end closes an interval. If the one before still waits for its synopsis, it
 // does so in vain.
 func (r *Receiver) end(f *session.Frame) {
-	s := &r.slots[r.open]
+	s := r.open
 	switch {
 	case s.used && s.interval == f.Interval:
 		r.due()
 		s.clockSet = s.clockSet || f.ClockSet
-		r.open = 1 - r.open
-		r.target = r.idle
-		if s.came > 0 && s.came == len(s.parts) {
+		r.open, r.waiting, r.target = r.waiting, s, r.idle
+		if s.whole() {
 			r.due()
 		}
 	case f.Interval < r.now.next:
@@ -347,18 +284,16 @@ func (r *Receiver) end(f *session.Frame) {
 	}
 }
 
-// part takes a part of a synopsis, even before the markers have come.
+// part takes a part of a synopsis, even before the interval's End has come.
 func (r *Receiver) part(f *session.Frame) error {
-	of := func(s *slot) bool { return s.used && s.interval == f.Interval && f.Session == r.now.session }
-	s, waiting := &r.slots[1-r.open], true
-	if !of(s) {
-		s, waiting = &r.slots[r.open], false
-	}
-	if !of(s) {
+	all := []*slot{r.waiting, r.open}
+	i := slices.IndexFunc(all, func(s *slot) bool { return s.used && s.interval == f.Interval && f.Session == r.now.session })
+	if i < 0 {
 		r.counters.Stale++
 		return nil
 	}
-	if n := int(f.Parts); len(s.parts) == 0 && n <= r.parts {
+	s, n := all[i], int(f.Parts)
+	if len(s.parts) == 0 && n <= r.most {
 		s.parts = slices.Grow(s.parts, n)[:n] // with what they took before
 		for i := range s.parts {
 			s.parts[i] = s.parts[i][:0]
@@ -366,15 +301,15 @@ func (r *Receiver) part(f *session.Frame) error {
 	}
 	bytes := s.bytes + len(f.Payload)
 	switch {
-	case int(f.Parts) != len(s.parts) || len(f.Payload) == 0 || bytes > r.bytes:
+	case n != len(s.parts) || bytes > r.most:
 		return fmt.Errorf("%w: part %d of %d, up to byte %d, want one of %d, up to byte %d at most",
-			estimate.ErrEncoding, f.Part, f.Parts, bytes, len(s.parts), r.bytes)
+			estimate.ErrEncoding, f.Part, f.Parts, bytes, len(s.parts), r.most)
 	case len(s.parts[f.Part]) > 0:
 		r.counters.Duplicate++
 		return nil
 	}
 	s.parts[f.Part], s.bytes = append(s.parts[f.Part], f.Payload...), bytes
-	if s.came++; waiting && s.came == len(s.parts) {
+	if s.came++; s == r.waiting && s.whole() {
 		r.due()
 	}
 	return nil
@@ -384,36 +319,40 @@ func (r *Receiver) part(f *session.Frame) error {
 func (r *Receiver) flush() {
 	r.due()
 	r.finish(r.open, ErrEnd)
+	r.target = r.idle
 }
 
 // due decides the interval that waits for its synopsis by what has come of it.
 func (r *Receiver) due() {
-	switch s := &r.slots[1-r.open]; {
-	case s.came == 0:
-		r.finish(1-r.open, ErrParts)
+	var err error
+	switch s := r.waiting; {
+	case !s.whole():
+		err = ErrParts
 	case s.clockSet:
-		r.finish(1-r.open, ErrStep)
-	default:
-		r.finish(1-r.open, nil)
+		err = ErrStep
 	}
+	r.finish(r.waiting, err)
 }
 
 // finish reports on a slot's interval, if there is one: why it is unusable, or
 // what came of it.
-func (r *Receiver) finish(index int, why error) {
-	s := &r.slots[index]
+func (r *Receiver) finish(s *slot, why error) {
 	if !s.used {
 		return
 	}
 	s.used = false
-	if index == r.open {
-		r.target = r.idle
-	}
-	report := Report{First: s.interval, Interval: s.interval, Config: s.down.Config(), Err: why}
+	report := Report{First: s.interval, Interval: s.interval, Err: why}
 	if why == nil {
-		report.Result, report.Came, report.Err = lda.EstimateParts(r.up, s.down, s.all)
+		r.packed = r.packed[:0]
+		for _, part := range s.parts {
+			r.packed = append(r.packed, part...)
+		}
+		r.up.Reset()
+		if report.Err = r.up.AddPacked(r.packed); report.Err == nil {
+			report.Result, report.Err = lda.Estimate(r.up, s.down)
+		}
 	}
-	if report.Err == nil && report.Result.Extra > 0 && report.Config.DigestBits == 0 {
+	if c := s.down.Config(); report.Err == nil && report.Result.Extra > 0 && c.DigestBits == 0 {
 		report.Err = fmt.Errorf("%w: %d of them", ErrCrossed, report.Result.Extra)
 	}
 	s.down.Reset()
