@@ -53,7 +53,7 @@ func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) 
 		}
 		w.report(interval, packetsEach, fault, slow, lostReports)
 		if interval == history-2 || interval == history-1 {
-			v := experiment.Try(w.station.Localise(w.path, 0, interval))
+			v := experiment.Try(w.station.Localise(w.path, interval))
 			if o.looks++; w.alarm(v.Suspects) {
 				o.alarms++
 			} else if len(v.Suspects) > 0 {
@@ -61,8 +61,8 @@ func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) 
 			}
 		}
 	}
-	v := experiment.Try(w.station.Localise(w.path, 0, history+late-1))
-	early := experiment.Try(w.station.Localise(w.path, 0, history+soon-1))
+	v := experiment.Try(w.station.Localise(w.path, history+late-1))
+	early := experiment.Try(w.station.Localise(w.path, history+soon-1))
 	o.runs++
 	if len(early.Suspects) > 0 && early.Suspects[0].Segment == fault {
 		o.soon++
@@ -86,7 +86,7 @@ func (w *world) alarm(suspects []mplane.Suspect) bool {
 	for _, s := range suspects {
 		segment := w.watched[s.Segment]
 		slow, lossy := segment.latest.Mean()-segment.usualMean(), segment.lost-perflow.Quantile(segment.losses, 0.5)
-		if s.Excess > 0 && slow < s.Excess/2 || s.ExcessLoss > 0 && lossy < s.ExcessLoss/2 {
+		if !s.Lossy && slow < s.Excess/2 || s.Lossy && lossy < s.Excess/2 {
 			return true
 		}
 	}

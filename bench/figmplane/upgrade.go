@@ -25,17 +25,17 @@ var made = experiment.Experiment{
 func measureMade(run *experiment.Run) {
 	const most, every = 105, 15 // up to a third of the routers
 	n := makeMap(run.Rand("map"), 315, 3)
-	plans := map[mplane.Order]mplane.UpgradePlan{}
-	for _, order := range []mplane.Order{mplane.ByPaths, mplane.ByHops} {
-		plans[order] = experiment.Try(n.PlanUpgrades(context.Background(), mplane.UpgradeDemand{Count: most, Order: order}))
+	plans := map[bool]mplane.UpgradePlan{} // by whether it is Algorithm 1's
+	for _, order := range []bool{true, false} {
+		plans[order] = experiment.Try(n.PlanUpgrades(context.Background(), mplane.UpgradeDemand{Count: most, ByPaths: order}))
 	}
-	random := mplane.UpgradePlan{Before: plans[mplane.ByHops].Before}
+	random := mplane.UpgradePlan{Before: plans[false].Before}
 	shuffled := run.Rand("order").Perm(n.Routers())
 	var upgraded []mplane.Router
 	for _, r := range shuffled[:most] {
 		if upgraded = append(upgraded, mplane.Router(r)); len(upgraded)%every == 0 {
 			plan := experiment.Try(n.PlanUpgrades(context.Background(), mplane.UpgradeDemand{Upgraded: upgraded}))
-			random.Steps = append(random.Steps, mplane.Step{Coverage: plan.Before})
+			random.Steps = append(random.Steps, plan.Before)
 		}
 	}
 	table := run.Table("Hops of all probes, and of a segment: mean, longest (Fig. 9)", "upgraded routers", "Algorithm 1, by paths",
@@ -45,10 +45,10 @@ func measureMade(run *experiment.Run) {
 		for _, plan := range []struct {
 			mplane.UpgradePlan
 			every int
-		}{{plans[mplane.ByPaths], 1}, {plans[mplane.ByHops], 1}, {random, every}} {
+		}{{plans[true], 1}, {plans[false], 1}, {random, every}} {
 			c := plan.Before
 			if k > 0 {
-				c = plan.Steps[k/plan.every-1].Coverage
+				c = plan.Steps[k/plan.every-1]
 			}
 			row = append(row, fmt.Sprintf("%s; %s, %d", number(float64(c.Hops)), number(c.MeanSegment), c.Longest))
 		}
@@ -58,9 +58,9 @@ func measureMade(run *experiment.Run) {
 }
 
 // judgeUpgrades compares the orders, and random choices of a third of the routers.
-func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[mplane.Order]mplane.UpgradePlan, random int64) {
+func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[bool]mplane.UpgradePlan, random int64) {
 	const fifteenPercent = 44
-	ours, paper := plans[mplane.ByHops], plans[mplane.ByPaths]
+	ours, paper := plans[false], plans[true]
 	at := func(p mplane.UpgradePlan) float64 {
 		return float64(p.Steps[fifteenPercent].Hops) / float64(p.Before.Hops)
 	}

@@ -201,7 +201,7 @@ func (w *world) watch(r *rand.Rand, id mplane.SegmentID) {
 
 // segments returns those of the path, in order.
 func (w *world) segments() []mplane.SegmentID {
-	return experiment.Try(w.plan.Along(w.path, 0))
+	return experiment.Try(w.plan.Along(w.path))
 }
 
 const (
@@ -229,7 +229,7 @@ func (w *world) report(interval uint64, packets int, fault mplane.SegmentID, slo
 		w.wires[i].follow(w.clocks[w.wires[i].there.id.From].at(start, simulated))
 	}
 	for router := range mplane.Router(len(w.clocks)) {
-		r := mplane.Report{Monitor: router, Interval: interval, Network: w.plan.Network().Fingerprint()}
+		r := mplane.Report{Monitor: router, Interval: interval}
 		for _, id := range w.ids {
 			if s := w.watched[id]; !s.refused && (id.Via == router || !id.Internal() && id.From == router) {
 				r.Measurements = append(r.Measurements, s.found)

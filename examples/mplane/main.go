@@ -91,11 +91,11 @@ func readMap(file string) (*mplane.Network, error) {
 
 // describe writes the upgrades, their effect, and a heading.
 func (w *world) describe(rows *programs.Rows, p mplane.UpgradePlan) {
-	rows.Printf("map         %d routers, %d links\n", w.network.Routers(), w.network.LinkCount())
+	rows.Printf("map         %d routers\n", w.network.Routers())
 	rows.Printf("upgraded    none: probes of %d hops, segments of %.2f\n", p.Before.Hops, p.Before.MeanSegment)
 	for k, step := range p.Steps {
 		if k < 3 || k == len(p.Steps)-1 {
-			rows.Printf("            %d, with %s: %d hops, %.2f\n", k+1, w.network.Name(step.Router), step.Coverage.Hops, step.Coverage.MeanSegment)
+			rows.Printf("            %d, with %s: %d hops, %.2f\n", k+1, w.network.Name(step.Router), step.Hops, step.MeanSegment)
 		}
 	}
 	rows.Printf("flows       %d, one LDA of %d bytes at each end of %d segments\n", len(w.flows), synopsis.EncodedSize(), len(w.ids))
@@ -135,7 +135,7 @@ func (w *world) interval(ctx context.Context, interval uint64, slow bool) (found
 	}
 	named := map[mplane.SegmentID]suspect{}
 	for _, f := range w.flows {
-		v, err := w.station.Localise(f.path, 0, interval)
+		v, err := w.station.Localise(f.path, interval)
 		if err != nil || ctx.Err() != nil {
 			return found, err
 		}

@@ -63,7 +63,7 @@ func TestMapOfAFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(ring), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out := outputOf(t, "-map", file, "-flows", "4"); !strings.Contains(out, "4 routers, 8 links") {
+	if out := outputOf(t, "-map", file, "-flows", "4"); !strings.Contains(out, "map         4 routers") {
 		t.Error(out)
 	}
 	if err := run(t.Context(), []string{"-map", os.DevNull}, io.Discard, io.Discard); err == nil {

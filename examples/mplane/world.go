@@ -118,17 +118,13 @@ func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, flows int) (*world
 
 // flow returns a flow along a path, with meters for the segments of the path.
 func (w *world) flow(path []mplane.Router) (*flow, error) {
-	ids, err := w.plan.Along(path, 0)
+	ids, err := w.plan.Along(path)
 	if err != nil {
 		return nil, err
 	}
 	f := &flow{path: path}
 	for i, next := range path[1:] {
-		for _, l := range w.network.Links(path[i]) {
-			if l.To == next {
-				f.wires = append(f.wires, l.Weight*perWeight)
-			}
-		}
+		f.wires = append(f.wires, w.network.Weight(path[i], next)*perWeight)
 	}
 	f.wires = append(f.wires, 0)
 	at := 1
@@ -195,11 +191,9 @@ func (w *world) report(interval uint64) error {
 	}
 	for monitor, all := range measured {
 		for part := range slices.Chunk(all, mplane.MaxMeasurements) {
-			data, err := mplane.AppendReport(nil, mplane.Report{
-				Monitor: mplane.Router(monitor), Interval: interval, Network: w.network.Fingerprint(), Measurements: part,
-			}, key)
+			data, err := w.plan.AppendReport(nil, mplane.Report{Monitor: mplane.Router(monitor), Interval: interval, Measurements: part}, key)
 			if err == nil && w.random.Float64() >= reportLoss {
-				_, err = w.station.Receive(int64(interval)*second, data)
+				err = w.station.Receive(int64(interval)*second, data)
 			}
 			if err != nil {
 				return err

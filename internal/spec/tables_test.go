@@ -196,7 +196,8 @@ func synopses() []sample {
 	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 1}))
 	plain := injector.Append(nil, rli.ReferencePacket{Sequence: 1}, 2)
 	injector.SetKey([16]byte{1})
-	report := mplane.Report{Network: 1, Interval: 2, Monitor: 3, Measurements: make([]mplane.Measurement, 2)}
+	plan := must(mplane.NewNetwork().Plan(mplane.Deployment{}))
+	report := mplane.Report{Interval: 2, Monitor: 3, Measurements: make([]mplane.Measurement, 2)}
 	epoch := must(recorder.MarshalBinary())
 	return []sample{
 		{"HLDA", must(aggregator.MarshalBinary()), map[string]int{"cells": 2048 + 3*1024}},
@@ -208,8 +209,8 @@ func synopses() []sample {
 		{"HCLT", epoch, map[string]int{"blocks": (((600-1)>>epoch[foldAt] + 1) + 255) / 256}},
 		{"HRLI", must(receiver.MarshalBinary()), map[string]int{}},
 		{"HCLK", must(history.MarshalBinary()), map[string]int{}},
-		{"HLMS", must(mplane.AppendReport(nil, report, mplane.Key{})), map[string]int{"tagged": 0}},
-		{"HLMS", must(mplane.AppendReport(nil, report, mplane.NewKey("key"))), map[string]int{"tagged": 1}},
+		{"HLMS", must(plan.AppendReport(nil, report, mplane.Key{})), map[string]int{"tagged": 0}},
+		{"HLMS", must(plan.AppendReport(nil, report, mplane.NewKey("key"))), map[string]int{"tagged": 1}},
 	}
 }
 

@@ -35,7 +35,7 @@ func TestKeyForgesReports(t *testing.T) {
 			if c.key != "" {
 				key = NewKey(c.key)
 			}
-			r := Report{Monitor: w.path[1], Interval: forged, Network: w.plan.Network().Fingerprint(), Measurements: []Measurement{m}}
+			r := Report{Monitor: w.path[1], Interval: forged, Measurements: []Measurement{m}}
 			if err := w.receive(r, key, forged); (err == nil) != (c.key == "") {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -50,7 +50,7 @@ func TestKeyForgesReports(t *testing.T) {
 			forge()
 		}
 		m, known := w.segment(target, forged)
-		_, err := w.station.Path(w.path, 0, forged)
+		_, err := w.station.Path(w.path, forged)
 		switch {
 		case c.believed:
 			if !known || m.Delay.Mean < w.truth(target)+4e6 {

@@ -8,12 +8,12 @@
 //	plan, err := network.Plan(mplane.Deployment{Upgraded: …, Servers: …})
 //	plan.MSet(router), plan.Internal(router)                 // what it measures
 //
-//	data, err := mplane.AppendReport(nil, report, key)       // at each monitor, once an interval
+//	data, err := plan.AppendReport(nil, report, key)         // at each monitor, once an interval
 //
 //	station, err := mplane.NewStation(mplane.StationConfig{Plan: plan, Key: key, Length: 1e9})
-//	_, err = station.Receive(now, data)                      // at the station, whatever comes
+//	err = station.Receive(now, data)                         // at the station, whatever comes
 //	err = station.Take(now, report)                          // or what is measured in its process
-//	verdict, err := station.Localise(path, 0, interval)
+//	verdict, err := station.Localise(path, interval)
 //
 // # The machine
 //
@@ -51,6 +51,7 @@
 //
 // R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support
 // for Fine-Grained Latency Measurements (2012), sections II and VI. Its MSP is
-// [Report], the probe hop count Coverage.Hops, Algorithm 1 [ByPaths], MEC
-// SegmentID.Class, and Σ d² the segments of [Plan.Internal].
+// [Report], the probe hop count Coverage.Hops, Algorithm 1
+// UpgradeDemand.ByPaths, MEC a Station for each class of packets, and Σ d² the segments
+// of [Plan.Internal].
 package mplane

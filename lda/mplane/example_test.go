@@ -23,13 +23,13 @@ func ExampleStation_Take() {
 		down.Update(hashing.Word(7, i), int64(i)+4_000_000)
 	}
 	result, _ := lda.Estimate(up, down)
-	measurement := mplane.Measure(plan.MSet(0)[0].ID, &result)
+	measurement := mplane.Measure(plan.MSet(0)[0], &result)
 	measurement.AheadError = 1 // one clock stamped both ends
 	err := station.Take(0, mplane.Report{
-		Monitor: 0, Interval: 0, Network: network.Fingerprint(), Measurements: []mplane.Measurement{measurement},
+		Monitor: 0, Interval: 0, Measurements: []mplane.Measurement{measurement},
 	})
 
-	path, _ := station.Path([]mplane.Router{0, 1}, 0, 0)
+	path, _ := station.Path([]mplane.Router{0, 1}, 0)
 	fmt.Println(err, path.Mean, path.N, path.Loss)
 	// Output: <nil> 4e+06 1000 0
 }

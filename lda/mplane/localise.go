@@ -2,7 +2,6 @@ package mplane
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -11,10 +10,10 @@ type Suspect struct {
 	Segment SegmentID
 
 	// Usual is the segment's mean delay, the median over the intervals kept,
-	// and Excess is how much longer it took. UsualLoss and ExcessLoss are the
-	// same for the fraction of packets lost.
-	Usual, Excess         float64
-	UsualLoss, ExcessLoss float64
+	// and Excess is how much longer it took. If Lossy, both are of the fraction of
+	// packets lost instead.
+	Usual, Excess float64
+	Lossy         bool
 
 	// BothWays means that no reading of the clocks tells the segment from the
 	// way back: Usual and Excess are those of the round trip.
@@ -46,28 +45,28 @@ type Verdict struct {
 	Suspects []Suspect
 
 	// Unknown lists the segments without a measurement, without a history of
-	// MinHistory intervals, or between two clocks without a reading and without
+	// eight intervals, or between two clocks without a reading and without
 	// the way back. The cause may be one of them.
 	Unknown []SegmentID
 }
 
-// MinHistory is the number of intervals for which a segment must have been
-// measured before it can be suspected.
-const MinHistory = 8
-
 const (
 	sure = 0.99 // the least Sure of a suspect
 	part = 0.05 // the least Share
+
+	// minHistory is the number of intervals for which a segment must have been
+	// measured before it can be suspected.
+	minHistory = 8
 )
 
 // Localise compares every segment of a path in an interval with its own
 // history, and names those that are slow or lose. The error wraps
 // [estimate.ErrConfig] if the plan does not have the path; if segments are
 // missing the Verdict says so.
-func (s *Station) Localise(path []Router, class int, interval uint64) (Verdict, error) {
+func (s *Station) Localise(path []Router, interval uint64) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.path(path, class, interval)
+	r, err := s.path(path, interval)
 	if len(r.Segments) == 0 {
 		return Verdict{}, err
 	}
@@ -88,10 +87,10 @@ func (s *Station) Localise(path []Router, class int, interval uint64) (Verdict, 
 	for _, suspects := range [][]Suspect{slow, lossy} {
 		total := 0.0
 		for _, p := range suspects {
-			total += p.Excess + p.ExcessLoss // one of which is 0
+			total += p.Excess
 		}
 		for _, p := range suspects {
-			if p.Share = (p.Excess + p.ExcessLoss) / total; p.Share >= part {
+			if p.Share = p.Excess / total; p.Share >= part {
 				v.Suspects = append(v.Suspects, p)
 			}
 		}
@@ -119,7 +118,7 @@ func (s *Station) history(id SegmentID, interval uint64) []*value {
 }
 
 func enough[T any](all []T) []T {
-	if len(all) <= MinHistory {
+	if len(all) <= minHistory {
 		return nil
 	}
 	return all
@@ -128,8 +127,8 @@ func enough[T any](all []T) []T {
 // A sample is what a measurement says of a segment's delay, whatever the
 // clocks at its ends show.
 type sample struct {
-	mean, deviation, chance float64 // chance is the standard error of the mean
-	interval                uint64
+	mean, deviation float64
+	interval        uint64
 }
 
 // samples returns those of an interval and of the ones before, all made in the
@@ -137,32 +136,32 @@ type sample struct {
 // there and back together, as in the interval in which a clock was set.
 func (s *Station) samples(all []*value) (of []sample, bothWays bool) {
 	if len(all) == 0 || all[0].Segment.Internal() {
-		return sampled(all, func(v *value) (float64, float64, float64, bool) {
-			return v.Delay.Mean, v.Delay.StdDev, v.Error, true
+		return sampled(all, func(v *value) (float64, float64, bool) {
+			return v.Delay.Mean, v.Delay.StdDev, true
 		}), false
 	}
 	good := good(all)
-	of = sampled(all, func(v *value) (float64, float64, float64, bool) {
-		return v.Delay.Mean - v.Ahead, v.Delay.StdDev, math.Hypot(v.Error, v.AheadError), v.AheadError > 0 && v.AheadError <= good
+	of = sampled(all, func(v *value) (float64, float64, bool) {
+		return v.Delay.Mean - v.Ahead, v.Delay.StdDev, v.AheadError > 0 && v.AheadError <= good
 	})
 	if of != nil {
 		return of, false
 	}
-	return sampled(all, func(v *value) (float64, float64, float64, bool) {
+	return sampled(all, func(v *value) (float64, float64, bool) {
 		back := s.back(v)
 		if back == nil {
-			return 0, 0, 0, false
+			return 0, 0, false
 		}
-		return v.Delay.Mean + back.Delay.Mean, v.Delay.StdDev + back.Delay.StdDev, math.Hypot(v.Error, back.Error), true
+		return v.Delay.Mean + back.Delay.Mean, v.Delay.StdDev + back.Delay.StdDev, true
 	}), true
 }
 
 // sampled returns the samples of one kind, or nothing if too few, or not the first.
-func sampled(all []*value, by func(*value) (mean, deviation, chance float64, ok bool)) []sample {
+func sampled(all []*value, by func(*value) (mean, deviation float64, ok bool)) []sample {
 	var of []sample
 	for i, v := range all {
-		if mean, deviation, chance, ok := by(v); ok {
-			of = append(of, sample{mean, deviation, chance, v.interval})
+		if mean, deviation, ok := by(v); ok {
+			of = append(of, sample{mean, deviation, v.interval})
 		} else if i == 0 {
 			return nil
 		}
@@ -202,7 +201,7 @@ func (s *Station) slow(all []*value, comparisons int) (p Suspect, ok bool) {
 	}
 	lasted := lasting(means, onset)
 	p = Suspect{Segment: all[0].Segment, Since: of[lasting(means, half)].interval, BothWays: bothWays}
-	p.Usual, p.Excess, p.Sure = excess(means[0], means[1+lasted:], of[0].chance, bursts, comparisons)
+	p.Usual, p.Excess, p.Sure = excess(means[0], means[1+lasted:], bursts, comparisons)
 	p.Sure = min(p.Sure, lasts(means, comparisons))
 	if p.Excess > 0 {
 		p.Sure = max(p.Sure, beyondBursts(of, lasted, comparisons))
@@ -219,10 +218,8 @@ func loses(all []*value, comparisons int) (p Suspect) {
 	for _, v := range all {
 		losses = append(losses, float64(v.Lost)/float64(max(v.Sent, 1)))
 	}
-	sent, lasted := float64(all[0].Sent), lasting(losses, onset)
-	rate := (float64(all[0].Lost) + 1) / (sent + 2)
-	p = Suspect{Segment: all[0].Segment, Since: all[lasting(losses, half)].interval}
-	p.UsualLoss, p.ExcessLoss, p.Sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), steady, comparisons)
+	p = Suspect{Segment: all[0].Segment, Since: all[lasting(losses, half)].interval, Lossy: true}
+	p.Usual, p.Excess, p.Sure = excess(losses[0], losses[1+lasting(losses, onset):], steady, comparisons)
 	p.Sure = min(p.Sure, lasts(losses, comparisons))
 	return p
 }
@@ -234,7 +231,7 @@ func lasting(all []float64, share float64) int {
 	x, past := all[0], all[1:]
 	usual := median(slices.Clone(past))
 	count := 0
-	for x > usual && count < len(past)-MinHistory && past[count] > usual+share*(x-usual) {
+	for x > usual && count < len(past)-minHistory && past[count] > usual+share*(x-usual) {
 		count++
 	}
 	return count

@@ -26,7 +26,7 @@ func TestLocaliseClocks(t *testing.T) {
 				}
 				w.report(interval)
 			}
-			v, err := w.station.Localise(w.path, 0, 23)
+			v, err := w.station.Localise(w.path, 23)
 			if err != nil && !c.oneWay {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestPathCertain(t *testing.T) {
 		w.dropReport = func(r Report) bool { return r.Interval < 3 && w.random.IntN(2) == 0 }
 		for interval := range uint64(12) {
 			w.report(interval)
-			got, err := w.station.Path(w.path, 0, interval)
+			got, err := w.station.Path(w.path, interval)
 			if err != nil {
 				continue // a segment is missing
 			}
@@ -72,8 +72,8 @@ func TestPathCertain(t *testing.T) {
 			if interval == 11 && math.Abs(got.Mean-want) > 0.1*want {
 				t.Errorf("seed %d: mean %.0f, want %.0f within 10 %%", seed, got.Mean, want)
 			}
-			held, oneWay := got.MeanInterval(0.999), math.IsInf(got.Certain.High, 1)
-			if !held.Contains(want) || !held.Contains(got.Mean) || !oneWay && got.Certain.High > 3*want {
+			held, oneWay := got.MeanInterval(0.999), math.IsInf(got.certain.High, 1)
+			if !held.Contains(want) || !held.Contains(got.Mean) || !oneWay && got.certain.High > 3*want {
 				t.Errorf("seed %d, interval %d: mean %.0f, %v, want %.0f", seed, interval, got.Mean, held, want)
 			}
 		}

@@ -21,11 +21,11 @@ const mostRouters = 1 << 20
 // A Router is the number of a router in its Network, from 0.
 type Router int32
 
-// A Link leads from one router to another. Its opposite, if there is one, is a
+// A link leads from one router to another. Its opposite, if there is one, is a
 // separate link.
-type Link struct {
-	From, To Router
-	Weight   float64 // the routing cost, more than 0
+type link struct {
+	from, to Router
+	weight   float64 // the routing cost, more than 0
 }
 
 // A Network is a map of routers and weighted links, as in the routers' own
@@ -34,8 +34,8 @@ type Link struct {
 type Network struct {
 	names   []string
 	numbers map[string]Router
-	links   [][]Link // by the router that they leave, then by the router that they lead to
-	into    [][]Link // by the router that they lead to, in any order
+	links   [][]link // by the router that they leave, then by the router that they lead to
+	into    [][]link // by the router that they lead to, in any order
 }
 
 // NewNetwork returns an empty network.
@@ -43,9 +43,9 @@ func NewNetwork() *Network {
 	return &Network{numbers: map[string]Router{}}
 }
 
-// AddRouter adds a router, if it is new, and returns its number. The error
+// addRouter adds a router, if it is new, and returns its number. The error
 // wraps [estimate.ErrConfig].
-func (n *Network) AddRouter(name string) (Router, error) {
+func (n *Network) addRouter(name string) (Router, error) {
 	if r, ok := n.numbers[name]; ok {
 		return r, nil
 	}
@@ -72,8 +72,8 @@ func (n *Network) AddLink(from, to string, weight float64) error {
 	if !(weight > 0) || math.IsInf(weight, 1) {
 		return invalid("weight", weight, "a finite number above 0")
 	}
-	f, err := n.AddRouter(from)
-	t, err2 := n.AddRouter(to)
+	f, err := n.addRouter(from)
+	t, err2 := n.addRouter(to)
 	if err = cmp.Or(err, err2); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (n *Network) AddLink(from, to string, weight float64) error {
 	if found {
 		return invalid("link", fmt.Sprintf("from %q to %q twice", from, to), "one")
 	}
-	l := Link{f, t, weight}
+	l := link{f, t, weight}
 	n.links[f] = slices.Insert(n.links[f], at, l)
 	n.into[t] = append(n.into[t], l)
 	return nil
@@ -89,22 +89,13 @@ func (n *Network) AddLink(from, to string, weight float64) error {
 
 // find returns where a link is, or would be, among those of its router.
 func (n *Network) find(from, to Router) (int, bool) {
-	return slices.BinarySearchFunc(n.links[from], to, func(l Link, to Router) int { return cmp.Compare(l.To, to) })
+	return slices.BinarySearchFunc(n.links[from], to, func(l link, to Router) int { return cmp.Compare(l.to, to) })
 }
 
 func (n *Network) has(r Router) bool { return r >= 0 && int(r) < len(n.names) }
 
 // Routers returns the number of routers.
 func (n *Network) Routers() int { return len(n.names) }
-
-// LinkCount returns the number of links, counting each direction.
-func (n *Network) LinkCount() int {
-	count := 0
-	for _, links := range n.links {
-		count += len(links)
-	}
-	return count
-}
 
 // Name returns a router's name.
 func (n *Network) Name(r Router) string { return n.names[r] }
@@ -115,15 +106,19 @@ func (n *Network) Router(name string) (Router, bool) {
 	return r, ok
 }
 
-// Links returns the links that leave a router, in the order of the routers
-// that they lead to. Do not change them: they belong to the network.
-func (n *Network) Links(r Router) []Link { return n.links[r] }
+// Weight returns the routing cost of the link between two routers, or 0 if there is none.
+func (n *Network) Weight(from, to Router) float64 {
+	if at, found := n.find(from, to); found {
+		return n.links[from][at].weight
+	}
+	return 0
+}
 
 // neighbours returns the routers with a link to or from r, in order.
 func (n *Network) neighbours(r Router) []Router {
 	var all []Router
 	for _, l := range slices.Concat(n.links[r], n.into[r]) {
-		all = append(all, l.From+l.To-r) // the other end
+		all = append(all, l.from+l.to-r) // the other end
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -134,9 +129,9 @@ func invalid(field string, got any, want string) error {
 	return estimate.Invalid("mplane", field, got, want)
 }
 
-// Fingerprint returns a digest of the routers' names in order. It
+// fingerprint returns a digest of the routers' names in order. It
 // distinguishes networks that number routers differently. Links do not matter.
-func (n *Network) Fingerprint() uint64 {
+func (n *Network) fingerprint() uint64 {
 	var b []byte
 	for _, name := range n.names {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(name)))

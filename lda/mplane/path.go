@@ -14,12 +14,9 @@ type PathResult struct {
 	// the smallest of the segments'.
 	estimate.Delay
 
-	// Error is the standard error of the mean from the segments' samples.
-	Error float64
-
-	// Certain contains the samples' mean whatever the clocks show: between routers
+	// certain contains the samples' mean whatever the clocks show: between routers
 	// no delay is below zero, nor above the round trip, if that is measured.
-	Certain estimate.Interval
+	certain estimate.Interval
 
 	// Loss is the fraction of packets lost on the way: 1 − Π(1 − loss).
 	Loss float64
@@ -27,36 +24,35 @@ type PathResult struct {
 	Segments []SegmentID // of the path, in order
 	Missing  []SegmentID // those whose delay is not known; the result then describes only a part of the path
 
-	roundError float64 // standard error of Certain's ends
+	roundError float64 // standard error of the ends of certain
 }
 
 // MeanInterval returns an interval that contains the mean delay with at least
-// the given confidence: Certain for the clocks, and the samples' error there
+// the given confidence: bounds that hold whatever the clocks show, and the samples' error there
 // and back, by the normal distribution.
 func (r PathResult) MeanInterval(confidence float64) estimate.Interval {
 	chance := 0.0
 	if r.roundError > 0 {
 		chance = r.roundError * estimate.NormalQuantile((1+confidence)/2)
 	}
-	return estimate.Interval{Low: r.Certain.Low - chance, High: r.Certain.High + chance, Confidence: confidence}
+	return estimate.Interval{Low: r.certain.Low - chance, High: r.certain.High + chance, Confidence: confidence}
 }
 
-// Path combines what is known about a path's delay in an interval, for packets
-// of a class. The error wraps [estimate.ErrConfig] if the plan does not have
+// Path combines what is known about a path's delay in an interval. The error wraps [estimate.ErrConfig] if the plan does not have
 // the path, or [estimate.ErrNoSamples] if segments are missing; the result then
 // covers the others.
-func (s *Station) Path(path []Router, class int, interval uint64) (PathResult, error) {
+func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.path(path, class, interval)
+	return s.path(path, interval)
 }
 
-func (s *Station) path(path []Router, class int, interval uint64) (PathResult, error) {
-	ids, err := s.config.Plan.Along(path, class)
+func (s *Station) path(path []Router, interval uint64) (PathResult, error) {
+	ids, err := s.config.Plan.Along(path)
 	if err != nil {
 		return PathResult{}, err
 	}
-	r := PathResult{Segments: ids, Certain: estimate.Interval{Confidence: 1}}
+	r := PathResult{Segments: ids, certain: estimate.Interval{Confidence: 1}}
 	kept := 1.0
 	for _, id := range ids {
 		v := s.at(id, interval)
@@ -67,7 +63,6 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 		}
 		r.Mean += mean
 		r.StdDev = math.Hypot(r.StdDev, v.Delay.StdDev)
-		r.Error = math.Hypot(r.Error, v.Error)
 		s.certain(&r, v)
 		if v.Sent > 0 {
 			kept *= 1 - float64(v.Lost)/float64(v.Sent)
@@ -77,7 +72,7 @@ func (s *Station) path(path []Router, class int, interval uint64) (PathResult, e
 		}
 	}
 	r.Loss = 1 - kept
-	r.Mean = min(max(r.Mean, r.Certain.Low), r.Certain.High)
+	r.Mean = min(max(r.Mean, r.certain.Low), r.certain.High)
 	if len(r.Missing) > 0 {
 		return r, fmt.Errorf("mplane: %w: %d of %d segments of the path in interval %d", estimate.ErrNoSamples, len(r.Missing), len(ids),
 			interval)
@@ -106,13 +101,13 @@ func (s *Station) mean(v *value) (mean float64, known bool) {
 func (s *Station) certain(r *PathResult, v *value) {
 	chance := v.Error
 	if v.Segment.Internal() {
-		r.Certain.Low += v.Delay.Mean
-		r.Certain.High += v.Delay.Mean
+		r.certain.Low += v.Delay.Mean
+		r.certain.High += v.Delay.Mean
 	} else if back := s.back(v); back != nil {
-		r.Certain.High += max(v.Delay.Mean+back.Delay.Mean, 0)
+		r.certain.High += max(v.Delay.Mean+back.Delay.Mean, 0)
 		chance = math.Hypot(chance, back.Error)
 	} else {
-		r.Certain.High = math.Inf(1)
+		r.certain.High = math.Inf(1)
 	}
 	r.roundError = math.Hypot(r.roundError, chance)
 }

@@ -69,9 +69,9 @@ func (s *pathSearch) from(source Router) pathTree {
 		}
 		s.settle(&t, d)
 		for _, l := range s.network.links[d.router] {
-			if c := d.cost + l.Weight; s.cost[l.To] == unseen || c < s.cost[l.To]*(1-sameCost) {
-				s.cost[l.To] = c
-				s.frontier.Push(distance{c, l.To})
+			if c := d.cost + l.weight; s.cost[l.to] == unseen || c < s.cost[l.to]*(1-sameCost) {
+				s.cost[l.to] = c
+				s.frontier.Push(distance{c, l.to})
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func (s *pathSearch) from(source Router) pathTree {
 // through which it can be reached at the same cost.
 func (s *pathSearch) settle(t *pathTree, d distance) {
 	for _, l := range s.network.into[d.router] {
-		if at := s.position[l.From]; at != unsettled && s.cost[l.From]+l.Weight <= d.cost*(1+sameCost) {
+		if at := s.position[l.from]; at != unsettled && s.cost[l.from]+l.weight <= d.cost*(1+sameCost) {
 			t.before = append(t.before, at)
 		}
 	}
@@ -90,12 +90,12 @@ func (s *pathSearch) settle(t *pathTree, d distance) {
 	t.routers, t.ends = append(t.routers, d.router), append(t.ends, int32(len(t.before)))
 }
 
-// MaxPaths is the largest number of equal-cost paths between two routers that
+// maxPaths is the largest number of equal-cost paths between two routers that
 // are told apart.
-const MaxPaths = 64
+const maxPaths = 64
 
 // Paths returns the shortest paths from one router to another, each with both
-// ends, in the order of their routers' numbers: at most MaxPaths of equal cost,
+// ends, in the order of their routers' numbers: at most 64 of equal cost,
 // none if to cannot be reached or equals from.
 func (n *Network) Paths(from, to Router) [][]Router {
 	if !n.has(from) || !n.has(to) || from == to {
@@ -110,7 +110,7 @@ func (n *Network) Paths(from, to Router) [][]Router {
 }
 
 // paths lists the paths to the router at a position whose inner routers all
-// pass, at most MaxPaths, in the order of their routers' numbers.
+// pass, at most maxPaths, in the order of their routers' numbers.
 func (t *pathTree) paths(at int32, passes func(Router) bool) (paths [][]Router) {
 	var tail []Router
 	var walk func(at int32)
@@ -124,7 +124,7 @@ func (t *pathTree) paths(at int32, passes func(Router) bool) (paths [][]Router) 
 			return
 		}
 		for _, b := range t.into(at) {
-			if len(paths) < MaxPaths && (b == 0 || passes(t.routers[b])) {
+			if len(paths) < maxPaths && (b == 0 || passes(t.routers[b])) {
 				walk(b)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 type Deployment struct {
 	Upgraded []Router // m-routers: they measure inside themselves by LDA, and probe
 	Servers  []Router // routers with a measurement server beside them (m-servers), which probes
-	Classes  int      // classes of packets that m-routers measure separately (MEC, section II-C); 0 means 1
 }
 
 // A SegmentID names one stretch of the network in one direction: the way
@@ -24,7 +23,6 @@ type SegmentID struct {
 	From, To Router
 	Via      Router // the m-router that the segment is inside, or Outside
 	Path     uint32 // digest of the routers between From and To; 0 for a link
-	Class    uint16 // of packets, from 0; inside m-routers only
 }
 
 // Outside is the Via of segments that are not inside a router.
@@ -33,34 +31,29 @@ const Outside Router = -1
 // Internal reports whether the segment is inside an m-router.
 func (id SegmentID) Internal() bool { return id.Via != Outside }
 
-// A Segment is a stretch between two monitors, with the routers on it.
-type Segment struct {
-	ID   SegmentID
-	Hops []Router // from From to To, including both: more than two on a virtual link
+// A segment is a stretch between two monitors, with the routers on it.
+type segment struct {
+	id   SegmentID
+	hops []Router // from From to To, including both: more than two on a virtual link
 }
 
 // A Plan says who measures what. It does not change, so any number of
 // goroutines may read it.
 type Plan struct {
-	network     *Network
 	fingerprint uint64
 	upgraded    []bool
 	monitors    []bool
-	classes     int
-	sets        map[Router][]Segment
+	sets        map[Router][]segment
 	neighbour   [][]Router // by router, those with a link to or from it
 }
 
 // Plan computes every monitor's m-set (section VI): the segments that it
 // probes. It cuts each shortest path to each other monitor at the first
 // m-router on it, which measures the rest. Equal-cost paths are separate
-// segments, at most MaxPaths between two routers. After a change of routing make
+// segments, at most 64 between two routers. After a change of routing make
 // another: see [Station.Replan]. The error wraps [estimate.ErrConfig].
 func (n *Network) Plan(d Deployment) (*Plan, error) {
-	if d.Classes < 0 || d.Classes > 1<<16 {
-		return nil, invalid("Classes", d.Classes, "0 to 65536")
-	}
-	p := &Plan{network: n, fingerprint: n.Fingerprint(), classes: max(d.Classes, 1), sets: map[Router][]Segment{}}
+	p := &Plan{fingerprint: n.fingerprint(), sets: map[Router][]segment{}}
 	var err, err2 error
 	p.upgraded, err = n.set("Upgraded", d.Upgraded)
 	p.monitors, err2 = n.set("Servers", d.Servers)
@@ -81,17 +74,17 @@ func (n *Network) Plan(d Deployment) (*Plan, error) {
 }
 
 // set returns the m-set of a tree's source.
-func (p *Plan) set(t pathTree) []Segment {
-	var set []Segment
+func (p *Plan) set(t pathTree) []segment {
+	var set []segment
 	for at, r := range t.routers[1:] {
 		if !p.monitors[r] {
 			continue
 		}
 		for _, hops := range t.paths(int32(at+1), func(r Router) bool { return !p.upgraded[r] }) {
-			set = append(set, Segment{ID: outside(hops), Hops: hops})
+			set = append(set, segment{outside(hops), hops})
 		}
 	}
-	slices.SortFunc(set, func(a, b Segment) int { return slices.Compare(a.Hops, b.Hops) })
+	slices.SortFunc(set, func(a, b segment) int { return slices.Compare(a.hops, b.hops) })
 	return set
 }
 
@@ -108,16 +101,24 @@ func outside(hops []Router) SegmentID {
 	return id
 }
 
-// Network returns the network of the plan. Do not change it.
-func (p *Plan) Network() *Network { return p.network }
+// MSet returns the segments that a router's monitor probes, if it has one.
+func (p *Plan) MSet(r Router) (ids []SegmentID) {
+	for _, s := range p.sets[r] {
+		ids = append(ids, s.id)
+	}
+	return ids
+}
 
-// MSet returns the segments that a router's monitor probes, if it has one. Do
-// not change them: they belong to the plan.
-func (p *Plan) MSet(r Router) []Segment { return p.sets[r] }
+// Hops returns the routers on a segment between monitors, with both ends: more than two
+// on a virtual link. Do not change them: they belong to the plan.
+func (p *Plan) Hops(id SegmentID) []Router {
+	s, _ := p.probed(id)
+	return s.hops
+}
 
 // Internal returns the segments inside an m-router: one for each neighbour
-// that a packet may come from and each that it may go to, in each class: Σd²
-// over all m-routers, times the classes. Other routers have none.
+// that a packet may come from and each that it may go to: Σd² over all
+// m-routers. Other routers have none.
 func (p *Plan) Internal(r Router) []SegmentID {
 	if !p.upgraded[r] {
 		return nil
@@ -125,18 +126,16 @@ func (p *Plan) Internal(r Router) []SegmentID {
 	var ids []SegmentID
 	for _, from := range p.neighbour[r] {
 		for _, to := range p.neighbour[r] {
-			for class := range p.classes {
-				ids = append(ids, SegmentID{From: from, To: to, Via: r, Class: uint16(class)})
-			}
+			ids = append(ids, SegmentID{From: from, To: to, Via: r})
 		}
 	}
 	return ids
 }
 
-// Has reports whether the plan has a segment.
-func (p *Plan) Has(id SegmentID) bool {
+// has reports whether the plan has a segment.
+func (p *Plan) has(id SegmentID) bool {
 	if id.Internal() {
-		return id.Via >= 0 && int(id.Via) < len(p.upgraded) && p.upgraded[id.Via] && int(id.Class) < p.classes && id.Path == 0 &&
+		return id.Via >= 0 && int(id.Via) < len(p.upgraded) && p.upgraded[id.Via] && id.Path == 0 &&
 			slices.Contains(p.neighbour[id.Via], id.From) && slices.Contains(p.neighbour[id.Via], id.To)
 	}
 	_, ok := p.probed(id)
@@ -144,13 +143,13 @@ func (p *Plan) Has(id SegmentID) bool {
 }
 
 // probed returns a segment between monitors.
-func (p *Plan) probed(id SegmentID) (Segment, bool) {
+func (p *Plan) probed(id SegmentID) (segment, bool) {
 	for _, s := range p.sets[id.From] {
-		if s.ID == id {
+		if s.id == id {
 			return s, true
 		}
 	}
-	return Segment{}, false
+	return segment{}, false
 }
 
 // Opposite returns the segment along the same routers in the other direction,
@@ -160,22 +159,18 @@ func (p *Plan) Opposite(id SegmentID) (SegmentID, bool) {
 	if !ok {
 		return id, false
 	}
-	hops := slices.Clone(s.Hops)
+	hops := slices.Clone(s.hops)
 	slices.Reverse(hops)
 	back, ok := p.probed(outside(hops))
-	return back.ID, ok
+	return back.id, ok
 }
 
 // Along cuts a path into its segments, in order: those between monitors, and
-// those inside the m-routers between them, for packets of a class. The path
-// must begin and end at monitors and take shortest paths, as [Network.Paths]
+// those inside the m-routers between them. The path must begin and end at monitors and take shortest paths, as [Network.Paths]
 // returns them. The error wraps [estimate.ErrConfig].
-func (p *Plan) Along(path []Router, class int) ([]SegmentID, error) {
+func (p *Plan) Along(path []Router) ([]SegmentID, error) {
 	if len(path) < 2 || slices.ContainsFunc(path, func(r Router) bool { return r < 0 || int(r) >= len(p.upgraded) }) {
 		return nil, invalid("path", path, fmt.Sprintf("at least two routers from 0 to %d", len(p.upgraded)-1))
-	}
-	if class < 0 || class >= p.classes {
-		return nil, invalid("class", class, fmt.Sprintf("0 to %d", p.classes-1))
 	}
 	var ids []SegmentID
 	begin := 0
@@ -185,12 +180,12 @@ func (p *Plan) Along(path []Router, class int) ([]SegmentID, error) {
 			continue
 		}
 		id := outside(path[begin : i+1])
-		if !p.Has(id) {
+		if !p.has(id) {
 			return nil, invalid("path", path, fmt.Sprintf("one whose part %v a monitor probes", path[begin:i+1]))
 		}
 		ids = append(ids, id)
 		if !last {
-			ids = append(ids, SegmentID{From: path[i-1], To: path[i+1], Via: path[i], Class: uint16(class)})
+			ids = append(ids, SegmentID{From: path[i-1], To: path[i+1], Via: path[i]})
 		}
 		begin = i
 	}

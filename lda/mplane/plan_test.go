@@ -47,7 +47,7 @@ func routers(t *testing.T, n *Network, names ...string) []Router {
 // toyPlan upgrades C and F, as Fig. 7(b) does; the others have servers.
 func toyPlan(t *testing.T, n *Network) *Plan {
 	t.Helper()
-	p, err := n.Plan(Deployment{Upgraded: routers(t, n, "C", "F"), Servers: routers(t, n, "A", "B", "D", "E"), Classes: 2})
+	p, err := n.Plan(Deployment{Upgraded: routers(t, n, "C", "F"), Servers: routers(t, n, "A", "B", "D", "E")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +55,11 @@ func toyPlan(t *testing.T, n *Network) *Plan {
 }
 
 // hops writes segments as the names of their routers.
-func hops(n *Network, segments []Segment) []string {
+func hops(n *Network, p *Plan, segments []SegmentID) []string {
 	var all []string
-	for _, s := range segments {
+	for _, id := range segments {
 		name := ""
-		for _, r := range s.Hops {
+		for _, r := range p.Hops(id) {
 			name += n.Name(r)
 		}
 		all = append(all, name)
@@ -82,13 +82,13 @@ func TestToyMSets(t *testing.T) {
 		"F": {"FA", "FB", "FC", "FE", "FED"},
 		"D": {"DC", "DE", "DEF"},
 	} {
-		if diff := cmp.Diff(want, hops(n, p.MSet(routers(t, n, name)[0]))); diff != "" {
+		if diff := cmp.Diff(want, hops(n, p, p.MSet(routers(t, n, name)[0]))); diff != "" {
 			t.Errorf("m-set of %s (-want +got):\n%s", name, diff)
 		}
 	}
-	for name, want := range map[string]int{"F": 2 * 16, "C": 2 * 4, "A": 0} { // d² inside, for each class
+	for name, want := range map[string]int{"F": 16, "C": 4, "A": 0} { // d² inside
 		ids := p.Internal(routers(t, n, name)[0])
-		if len(ids) != want || slices.ContainsFunc(ids, func(id SegmentID) bool { return !p.Has(id) || !id.Internal() }) {
+		if len(ids) != want || slices.ContainsFunc(ids, func(id SegmentID) bool { return !p.has(id) || !id.Internal() }) {
 			t.Errorf("%+v inside %s, want %d", ids, name, want)
 		}
 	}
@@ -99,12 +99,12 @@ func TestAlong(t *testing.T) {
 	n := toy(t)
 	p := toyPlan(t, n)
 	r := routers(t, n, "A", "F", "C", "D")
-	got, err := p.Along(r, 1)
+	got, err := p.Along(r)
 	want := []SegmentID{
 		{From: r[0], To: r[1], Via: Outside},
-		{From: r[0], To: r[2], Via: r[1], Class: 1},
+		{From: r[0], To: r[2], Via: r[1]},
 		{From: r[1], To: r[2], Via: Outside},
-		{From: r[1], To: r[3], Via: r[2], Class: 1},
+		{From: r[1], To: r[3], Via: r[2]},
 		{From: r[2], To: r[3], Via: Outside},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -115,7 +115,7 @@ func TestAlong(t *testing.T) {
 	for from := range Router(n.Routers()) {
 		for to := range Router(n.Routers()) {
 			for _, path := range n.Paths(from, to) {
-				ids, err := p.Along(path, 0)
+				ids, err := p.Along(path)
 				if err != nil || ids[0].From != from || ids[len(ids)-1].To != to {
 					t.Errorf("path %v: %v, %v", path, ids, err)
 				}
@@ -123,12 +123,9 @@ func TestAlong(t *testing.T) {
 		}
 	}
 	for _, bad := range [][]Router{nil, r[:1], {r[0], r[3]}, {r[0], 99}, {-1, r[0]}} {
-		if _, err := p.Along(bad, 0); !errors.Is(err, estimate.ErrConfig) {
+		if _, err := p.Along(bad); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("path %v: error %v", bad, err)
 		}
-	}
-	if _, err := p.Along(r, 2); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("class 2 of 2: error %v", err)
 	}
 }
 
@@ -143,11 +140,9 @@ func TestConfigErrors(t *testing.T) {
 		"a router that is not there": plan(Deployment{Upgraded: []Router{6}}),
 		"a negative router":          plan(Deployment{Servers: []Router{-1}}),
 		"a router twice":             plan(Deployment{Upgraded: []Router{1, 1}}),
-		"too many classes":           plan(Deployment{Classes: 1 << 20}),
 		"too many":                   upgrades(UpgradeDemand{Count: 7}),
 		"too many more":              upgrades(UpgradeDemand{Count: 6, Upgraded: []Router{1}}),
 		"negative":                   upgrades(UpgradeDemand{Count: -1}),
-		"no such order":              upgrades(UpgradeDemand{Count: 1, Order: 9}),
 		"no such router":             upgrades(UpgradeDemand{Count: 1, Upgraded: []Router{6}}),
 		"upgraded twice":             upgrades(UpgradeDemand{Count: 1, Upgraded: []Router{2, 2}}),
 		"no plan":                    station(StationConfig{Length: 1}),

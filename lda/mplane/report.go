@@ -70,7 +70,6 @@ func (m *Measurement) check() error {
 type Report struct {
 	Monitor  Router
 	Interval uint64 // numbered alike at all monitors: its start divided by its length
-	Network  uint64 // Network.Fingerprint: do sender and receiver number routers alike
 
 	Measurements []Measurement
 }
@@ -92,9 +91,9 @@ type encodedMeasurement struct {
 
 const (
 	magic           = "HLMS"
-	version         = 2
+	version         = 3
 	reportHeadSize  = 2*8 + 4 + 2
-	measurementSize = 4*4 + 2 + 8*8
+	measurementSize = 4*4 + 8*8
 	tagSize         = 16
 
 	// MaxMeasurements is the largest number of measurements in a report: what
@@ -112,8 +111,8 @@ func NewKey(secret string) Key { return Key{unique.Make(secret)} }
 func (k Key) empty() bool { return k == Key{} || k.secret.Value() == "" }
 
 // AppendReport appends the encoding of a report to dst, with a tag if there is a
-// key. The error wraps [estimate.ErrConfig].
-func AppendReport(dst []byte, r Report, key Key) ([]byte, error) {
+// key. It says which plan it is of. The error wraps [estimate.ErrConfig].
+func (p *Plan) AppendReport(dst []byte, r Report, key Key) ([]byte, error) {
 	if len(r.Measurements) > MaxMeasurements {
 		return dst, invalid("number of measurements", len(r.Measurements), fmt.Sprintf("at most %d", MaxMeasurements))
 	}
@@ -127,7 +126,7 @@ func AppendReport(dst []byte, r Report, key Key) ([]byte, error) {
 	}
 	start := len(dst)
 	dst = wire.Begin(dst, magic, version)
-	for _, part := range []any{reportHead{r.Network, r.Interval, r.Monitor, uint16(len(all))}, all} {
+	for _, part := range []any{reportHead{p.fingerprint, r.Interval, r.Monitor, uint16(len(all))}, all} {
 		var err error
 		if dst, err = binary.Append(dst, binary.BigEndian, part); err != nil {
 			return dst[:start], fmt.Errorf("mplane: %w", err)
@@ -147,29 +146,29 @@ func (k Key) tag(record []byte) []byte {
 	return h.Sum(nil)[:tagSize]
 }
 
-// DecodeReport decodes and checks a report that AppendReport encoded with the
-// same key. The error wraps [ErrForged] or [estimate.ErrEncoding].
-func DecodeReport(data []byte, key Key) (Report, error) {
+// decodeReport decodes and checks a report that AppendReport encoded with the
+// same key. It also returns which network it is of. The error wraps [ErrForged] or [estimate.ErrEncoding].
+func decodeReport(data []byte, key Key) (r Report, network uint64, err error) {
 	if !key.empty() {
 		record := data[:max(len(data)-tagSize, 0)]
 		if !hmac.Equal(key.tag(record), data[len(record):]) {
-			return Report{}, fmt.Errorf("mplane: %w", ErrForged)
+			return r, 0, fmt.Errorf("mplane: %w", ErrForged)
 		}
 		data = record
 	}
 	b, err := wire.Open(data, magic, version)
 	if err != nil {
-		return Report{}, fmt.Errorf("mplane: %w", err)
+		return Report{}, 0, fmt.Errorf("mplane: %w", err)
 	}
 	var head reportHead
 	body := b.Bytes(b.Len())
 	n, err := binary.Decode(body, binary.BigEndian, &head)
 	if err != nil || len(body)-n != int(head.Count)*measurementSize || head.Count > MaxMeasurements {
-		return Report{}, fmt.Errorf("mplane: %w: %d bytes of %d measurements", estimate.ErrEncoding, len(body), head.Count)
+		return Report{}, 0, fmt.Errorf("mplane: %w: %d bytes of %d measurements", estimate.ErrEncoding, len(body), head.Count)
 	}
 	all := make([]encodedMeasurement, head.Count)
 	_, err = binary.Decode(body[n:], binary.BigEndian, all)
-	r := Report{Network: head.Network, Interval: head.Interval, Monitor: head.Monitor}
+	r = Report{Interval: head.Interval, Monitor: head.Monitor}
 	for _, e := range all {
 		m := Measurement{Segment: e.Segment, Sent: e.Sent, Lost: e.Lost, Delay: estimate.Delay{Mean: e.Mean, StdDev: e.StdDev, N: e.Packets},
 			Error: e.Error, Ahead: e.Ahead, AheadError: e.AheadErr}
@@ -177,7 +176,7 @@ func DecodeReport(data []byte, key Key) (Report, error) {
 		r.Measurements = append(r.Measurements, m)
 	}
 	if err != nil {
-		return Report{}, fmt.Errorf("mplane: %w: %w", estimate.ErrEncoding, err)
+		return Report{}, 0, fmt.Errorf("mplane: %w: %w", estimate.ErrEncoding, err)
 	}
-	return r, nil
+	return r, head.Network, nil
 }

@@ -11,9 +11,12 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
+// aPlan is of a network.
+var aPlan = &Plan{fingerprint: 0x0123456789abcdef}
+
 func someReport() Report {
-	return Report{Monitor: 3, Interval: 1_700_000_000, Network: 0x0123456789abcdef, Measurements: []Measurement{
-		{Segment: SegmentID{From: 1, To: 2, Via: 3, Class: 7}, Sent: 1000, Lost: 3,
+	return Report{Monitor: 3, Interval: 1_700_000_000, Measurements: []Measurement{
+		{Segment: SegmentID{From: 1, To: 2, Via: 3}, Sent: 1000, Lost: 3,
 			Delay: estimate.Delay{Mean: 1234.5, StdDev: 67.25, N: 890}, Error: 2.5},
 		{Segment: SegmentID{From: 3, To: 5, Via: Outside, Path: 0xdeadbeef}, Sent: 10,
 			Delay: estimate.Delay{Mean: -1e6, N: 10}, Ahead: -2e6, AheadError: 0.5},
@@ -22,14 +25,14 @@ func someReport() Report {
 
 // The bytes of an encoding do not change from release to release.
 func TestReportGolden(t *testing.T) {
-	data, err := AppendReport(nil, someReport(), NewKey("key"))
+	data, err := aPlan.AppendReport(nil, someReport(), NewKey("key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "484c4d53020123456789abcdef000000006553f100000000030002" +
-		"00000001000000020000000300000000000700000000000003e80000000000000003000000000000037a" +
+	const want = "484c4d53030123456789abcdef000000006553f100000000030002" +
+		"0000000100000002000000030000000000000000000003e80000000000000003000000000000037a" +
 		"40934a00000000004050d000000000004004000000000000" + "00000000000000000000000000000000" +
-		"0000000300000005ffffffffdeadbeef0000000000000000000a0000000000000000000000000000000a" +
+		"0000000300000005ffffffffdeadbeef000000000000000a0000000000000000000000000000000a" +
 		"c12e84800000000000000000000000000000000000000000" + "c13e8480000000003fe0000000000000"
 	if got := hex.EncodeToString(data[:len(data)-tagSize-4]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -37,8 +40,8 @@ func TestReportGolden(t *testing.T) {
 	if len(data) != len(want)/2+4+tagSize {
 		t.Errorf("%d bytes with checksum and tag", len(data))
 	}
-	got, err := DecodeReport(data, NewKey("key"))
-	if diff := cmp.Diff(someReport(), got); diff != "" || err != nil {
+	got, network, err := decodeReport(data, NewKey("key"))
+	if diff := cmp.Diff(someReport(), got); diff != "" || err != nil || network != aPlan.fingerprint {
 		t.Errorf("%v %s", err, diff)
 	}
 }
@@ -47,23 +50,23 @@ func TestReportGolden(t *testing.T) {
 // without.
 func TestReportDamage(t *testing.T) {
 	for _, key := range []Key{{}, NewKey("key")} {
-		data, err := AppendReport(nil, someReport(), key)
+		data, err := aPlan.AppendReport(nil, someReport(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n := range data {
-			if _, err := DecodeReport(data[:n], key); !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, ErrForged) {
+			if _, _, err := decodeReport(data[:n], key); !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, ErrForged) {
 				t.Fatalf("the first %d bytes: error %v", n, err)
 			}
 		}
 		for bit := range 8 * len(data) {
 			data[bit/8] ^= 1 << (bit % 8)
-			if _, err := DecodeReport(data, key); !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, ErrForged) {
+			if _, _, err := decodeReport(data, key); !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, ErrForged) {
 				t.Fatalf("bit %d: error %v", bit, err)
 			}
 			data[bit/8] ^= 1 << (bit % 8)
 		}
-		if _, err := DecodeReport(append(data, 0), key); !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, ErrForged) {
+		if _, _, err := decodeReport(append(data, 0), key); !errors.Is(err, estimate.ErrEncoding) && !errors.Is(err, ErrForged) {
 			t.Errorf("a byte more: error %v", err)
 		}
 	}
@@ -73,12 +76,12 @@ func TestReportDamage(t *testing.T) {
 // cannot be, is refused.
 func TestReportLimits(t *testing.T) {
 	r := Report{Measurements: make([]Measurement, MaxMeasurements)}
-	data, err := AppendReport(nil, r, NewKey("key"))
+	data, err := aPlan.AppendReport(nil, r, NewKey("key"))
 	if err != nil || len(data) > 1400 {
 		t.Errorf("%d bytes, error %v", len(data), err)
 	}
 	r.Measurements = append(r.Measurements, Measurement{})
-	if _, err := AppendReport(nil, r, Key{}); !errors.Is(err, estimate.ErrConfig) {
+	if _, err := aPlan.AppendReport(nil, r, Key{}); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("%d measurements: error %v", len(r.Measurements), err)
 	}
 	for name, m := range map[string]Measurement{
@@ -91,25 +94,25 @@ func TestReportLimits(t *testing.T) {
 		"no clock":            {Ahead: math.NaN(), AheadError: 1},
 		"negative error":      {AheadError: -1},
 	} {
-		if _, err := AppendReport(nil, Report{Measurements: []Measurement{m}}, Key{}); !errors.Is(err, estimate.ErrConfig) {
+		if _, err := aPlan.AppendReport(nil, Report{Measurements: []Measurement{m}}, Key{}); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }
 
 func FuzzDecodeReport(f *testing.F) {
-	data, err := AppendReport(nil, someReport(), Key{})
+	data, err := aPlan.AppendReport(nil, someReport(), Key{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
 	f.Add(data[:len(data)-measurementSize])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := DecodeReport(data, Key{})
+		r, network, err := decodeReport(data, Key{})
 		if err != nil {
 			return
 		}
-		again, err := AppendReport(nil, r, Key{})
+		again, err := (&Plan{fingerprint: network}).AppendReport(nil, r, Key{})
 		if err != nil || string(again) != string(data) {
 			t.Errorf("decoded and encoded again: %x, %v; want %x", again, err, data)
 		}

@@ -47,7 +47,6 @@ type Station struct {
 
 // StationCounts says what became of the reports.
 type StationCounts struct {
-	Reports       uint64 // accepted
 	Refused       uint64 // damaged, forged, of another network or of another time
 	Unplanned     uint64 // measurements of segments that were not expected
 	Repeated      uint64 // measurements that came again: a report was duplicated or replayed
@@ -86,7 +85,7 @@ func (s *Station) Replan(p *Plan) error {
 		return fmt.Errorf("mplane: %w: the plan is for other routers", estimate.ErrMismatch)
 	}
 	s.config.Plan = p
-	maps.DeleteFunc(s.segments, func(id SegmentID, _ []value) bool { return !p.Has(id) })
+	maps.DeleteFunc(s.segments, func(id SegmentID, _ []value) bool { return !p.has(id) })
 	return nil
 }
 
@@ -95,15 +94,18 @@ func (s *Station) Replan(p *Plan) error {
 // error wraps [estimate.ErrEncoding], [ErrForged], [estimate.ErrMismatch] for a
 // report of another network, ErrInterval or ErrUnplanned. A report that comes
 // again changes nothing.
-func (s *Station) Receive(now int64, data []byte) (Report, error) {
-	r, err := DecodeReport(data, s.config.Key)
-	if err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.counts.Refused++
-		return Report{}, err
+func (s *Station) Receive(now int64, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, network, err := decodeReport(data, s.config.Key)
+	if want := s.config.Plan.fingerprint; err == nil && network != want {
+		err = fmt.Errorf("mplane: %w: report of network %#x, the plan's is %#x", estimate.ErrMismatch, network, want)
 	}
-	return r, s.Take(now, r)
+	if err != nil {
+		s.counts.Refused++
+		return err
+	}
+	return s.take(now, &r)
 }
 
 // Take is Receive for a monitor in this process: [Measure] makes its measurements
@@ -111,7 +113,11 @@ func (s *Station) Receive(now int64, data []byte) (Report, error) {
 func (s *Station) Take(now int64, r Report) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.admit(now, &r)
+	return s.take(now, &r)
+}
+
+func (s *Station) take(now int64, r *Report) error {
+	err := s.admit(now, r)
 	for i := range r.Measurements {
 		err = cmp.Or(err, r.Measurements[i].check())
 	}
@@ -119,7 +125,6 @@ func (s *Station) Take(now int64, r Report) error {
 		s.counts.Refused++
 		return err
 	}
-	s.counts.Reports++
 	for i := range r.Measurements {
 		if m := &r.Measurements[i]; s.planned(m.Segment, r.Monitor) {
 			s.store(m, r.Interval)
@@ -133,11 +138,8 @@ func (s *Station) Take(now int64, r Report) error {
 
 const ahead = 2 // intervals that a monitor's clock may be ahead of the station's
 
-// admit checks that a report is of this network and about the present.
+// admit checks that a report is about the present.
 func (s *Station) admit(now int64, r *Report) error {
-	if want := s.config.Plan.fingerprint; r.Network != want {
-		return fmt.Errorf("mplane: %w: report of network %#x, the plan's is %#x", estimate.ErrMismatch, r.Network, want)
-	}
 	last := uint64(max(now, 0)/s.config.Length) + ahead
 	oldest := last - min(last, uint64(s.config.History-1))
 	if r.Interval < oldest || r.Interval > last {
@@ -151,7 +153,7 @@ func (s *Station) planned(id SegmentID, by Router) bool {
 	if id.Internal() && by != id.Via || !id.Internal() && by != id.From && by != id.To {
 		return false
 	}
-	return s.config.Plan.Has(id)
+	return s.config.Plan.has(id)
 }
 
 // store keeps a measurement. Of two that differ it keeps neither: both are

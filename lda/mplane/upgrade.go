@@ -7,30 +7,23 @@ import (
 	"slices"
 )
 
-// An Order says how to choose the routers to upgrade.
-type Order uint8
-
-// The orders.
-const (
-	// ByHops chooses, each time, the router that removes the most hops from
-	// the probes; [UpgradePlan.Bound] says how close to the best choice that is.
-	ByHops Order = iota
-	// ByPaths is Algorithm 1 of section VI: the router on the most probed
-	// paths.
-	ByPaths
-)
-
 // An UpgradeDemand says what to plan.
 type UpgradeDemand struct {
 	Count    int      // number of routers to upgrade
 	Upgraded []Router // those already upgraded
-	Order    Order
+
+	// ByPaths is Algorithm 1 of section VI: it chooses, each time, the router on the most
+	// probed paths. Otherwise that is chosen which removes the most hops from the probes;
+	// [UpgradePlan.Bound] says how close to the best choice that is.
+	ByPaths bool
 }
 
 // A Coverage says how much probing and how fine a localisation result from
 // upgrading some routers. A probe runs along each shortest path between two
 // routers that passes no upgraded one: each direction and each equal-cost path.
 type Coverage struct {
+	Router Router // that was upgraded last, in a plan's steps
+
 	Probes int64 // probed paths
 	Hops   int64 // of all probes together: the probe hop count of section VI-A
 
@@ -40,17 +33,11 @@ type Coverage struct {
 	Longest     int
 }
 
-// A Step is one router's upgrade and the coverage after it.
-type Step struct {
-	Router Router
-	Coverage
-}
-
 // An UpgradePlan lists routers in the order in which to upgrade them.
 type UpgradePlan struct {
 	Before Coverage
-	Steps  []Step
-	Bound  int64 // of the probe hop count, from below, for any choice of equally many routers
+	Steps  []Coverage // after each upgrade
+	Bound  int64      // of the probe hop count, from below, for any choice of equally many routers
 }
 
 // PlanUpgrades chooses which routers to upgrade, in a few seconds for a map of
@@ -58,9 +45,6 @@ type UpgradePlan struct {
 func (n *Network) PlanUpgrades(ctx context.Context, d UpgradeDemand) (UpgradePlan, error) {
 	if want := n.Routers() - len(d.Upgraded); d.Count < 0 || d.Count > want {
 		return UpgradePlan{}, invalid("Count", d.Count, fmt.Sprintf("0 to %d, as many as are not upgraded", want))
-	}
-	if d.Order > ByPaths {
-		return UpgradePlan{}, invalid("Order", d.Order, "ByHops or ByPaths")
 	}
 	upgraded, err := n.set("Upgraded", d.Upgraded)
 	if err != nil {
@@ -73,12 +57,14 @@ func (n *Network) PlanUpgrades(ctx context.Context, d UpgradeDemand) (UpgradePla
 	s.recount(ctx)
 	plan := UpgradePlan{Before: s.coverage(), Bound: s.bound(d.Count)}
 	for range d.Count {
-		r := s.choose(d.Order)
+		r := s.choose(d.ByPaths)
 		s.upgraded[r] = true
 		if s.recount(ctx); ctx.Err() != nil {
 			break
 		}
-		plan.Steps = append(plan.Steps, Step{r, s.coverage()})
+		step := s.coverage()
+		step.Router = r
+		plan.Steps = append(plan.Steps, step)
 		plan.Bound = max(plan.Bound, s.bound(d.Count))
 	}
 	return plan, ctx.Err()
@@ -192,11 +178,11 @@ func (c *counts) countFrom(t *pathTree, upgraded []bool) {
 }
 
 // choose returns the next router to upgrade: of equally good ones, the first.
-func (s *upgradeSearch) choose(order Order) Router {
+func (s *upgradeSearch) choose(byPaths bool) Router {
 	best, most := Router(-1), int64(-1)
 	for r, gain := range s.gains {
 		value := gain.hops
-		if order == ByPaths {
+		if byPaths {
 			value = gain.paths
 		}
 		if !s.upgraded[r] && value > most {
