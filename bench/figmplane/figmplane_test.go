@@ -27,8 +27,8 @@ func TestWatch(t *testing.T) {
 
 func TestMakeMap(t *testing.T) {
 	run := &experiment.Run{Seed: 1}
-	n, again := makeMap(run.Rand("map"), 100, 3), makeMap(run.Rand("map"), 100, 3)
-	if !reflect.DeepEqual(n, again) {
+	n := makeMap(run.Rand("map"), 100, 3)
+	if !reflect.DeepEqual(n, makeMap(run.Rand("map"), 100, 3)) {
 		t.Error("another map when drawn again")
 	}
 	for r := range n.Routers() - 1 {
