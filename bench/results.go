@@ -13,7 +13,7 @@ import (
 
 const opening = `# Results
 
-What the four papers claim, and what came out here. Below each experiment is the command
+What the four papers claim first of all, and what came out here. Below each experiment is the command
 that ran it, at full size; the same seed gives the same figures on any machine. This page is
 
     go run ./bench -all && go run ./bench -results bench/RESULTS.md

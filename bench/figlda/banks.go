@@ -26,7 +26,7 @@ func measureKnownLoss(run *experiment.Run) {
 		t := NewTrace(run, law)
 		var found []*point
 		for _, share := range losses {
-			found = append(found, t.Lose(run, share, 0).measure(run, optimal, runs))
+			found = append(found, t.Lose(run, share).measure(run))
 		}
 		of.names, of.found = append(of.names, law.Name), append(of.found, found)
 	}
@@ -73,7 +73,7 @@ func judgeTraces(run *experiment.Run) {
 	for k := range traces {
 		law := Laws[0]
 		law.Name += fmt.Sprint(", trace ", k+2) // the seed follows from it
-		pt := NewTrace(run, law).Lose(run, share, 0).measure(run, optimal, runs)
+		pt := NewTrace(run, law).Lose(run, share).measure(run)
 		errors = append(errors, pt.errors...)
 		mean.Merge(pt.means)
 	}

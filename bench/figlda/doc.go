@@ -26,6 +26,6 @@ import (
 // Experiments returns the experiments of the LDA paper, and then our own.
 func Experiments() []experiment.Experiment {
 	return slices.Concat(
-		experiment.In("LDA (aggregate delay)", knownLoss, againstProbes),
+		experiment.In("LDA (aggregate delay)", knownLoss),
 		experiment.In("Ours: LDA", ldaAreas, ldaLost))
 }

@@ -11,17 +11,15 @@ import (
 
 var quick = &experiment.Run{Seed: 1, Quick: true}
 
-func passage(t *testing.T, law Law, share, burst float64) *Passage {
+func passage(t *testing.T, law Law, share float64) *Passage {
 	t.Helper()
-	tr := NewTrace(quick, law)
-	p := tr.Lose(quick, share, burst)
-	return p
+	return NewTrace(quick, law).Lose(quick, share)
 }
 
 // Without loss, an aggregator that samples every packet gives the mean of the
 // trace to the last bit; with a packet lost, it does not.
 func TestExact(t *testing.T) {
-	p := passage(t, Laws[0], 0, 0)
+	p := passage(t, Laws[0], 0)
 	c := lda.Config{SumBits: sumBits}
 	c.Banks[0].Rows = rows
 	estimated := func() estimate.Delay {
@@ -46,42 +44,22 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// Each way of dividing the cells gives the expected sample. Over ten runs it
-// varies by a few per cent at most: whether a cell is usable hardly depends on
-// the others, so the sample's relative deviation is below 1/√(usable cells).
-// The expectation at twice the loss is rejected.
+// The sample is the expected one. Over ten runs it varies by a few per cent at most: whether
+// a cell is usable hardly depends on the others, so the sample's relative deviation is below
+// 1/√(usable cells). The expectation at twice the loss is rejected.
 func TestSample(t *testing.T) {
-	p := passage(t, Laws[0], 0.01, 0)
-	for _, b := range []banking{optimal, twoBanks} {
-		pt := p.measure(quick, b, runs)
-		usable := 0
-		for _, r := range pt.results {
-			usable += r.Usable
-		}
-		tolerance := 5 / math.Sqrt(float64(usable))
-		if off := estimate.RelativeError(pt.sample.Mean(), pt.expected); off > tolerance {
-			t.Errorf("%v: sample %v, expected %v ± %v", b, pt.sample.Mean(), pt.expected, tolerance)
-		}
-		_, presampled := b.config(len(p.Delays), p.Losses)
-		wrong := pt.config.Expect(presampled*float64(len(p.Delays)), 2*p.LossRate).Sample
-		if estimate.RelativeError(pt.sample.Mean(), wrong) < tolerance {
-			t.Errorf("%v: the sample to expect at twice the loss, %v, passes for %v", b, wrong, pt.sample.Mean())
-		}
+	p := passage(t, Laws[0], 0.01)
+	pt := p.measure(quick)
+	usable := 0
+	for _, r := range pt.results {
+		usable += r.Usable
 	}
-}
-
-// The expected number of probes arrives, and their mean has the expected error:
-// the variation over the root of their number, times 0.8 for absolute errors.
-func TestProbes(t *testing.T) {
-	p := passage(t, Laws[0], 0.2, 0)
-	const hertz, trials = 10_000, 100
-	pr := p.probes(quick, hertz, trials)
-	want := hertz * (1 - p.LossRate)
-	if tolerance := 5 * math.Sqrt(want/trials); math.Abs(pr.sample.Mean()-want) > tolerance || hertz-want < tolerance {
-		t.Errorf("%v probes arrive, want %v ± %v", pr.sample.Mean(), want, tolerance)
+	tolerance := 5 / math.Sqrt(float64(usable))
+	if off := estimate.RelativeError(pt.sample.Mean(), pt.expected); off > tolerance {
+		t.Errorf("sample %v, expected %v ± %v", pt.sample.Mean(), pt.expected, tolerance)
 	}
-	off := math.Sqrt(2/math.Pi) * p.Truth.StdDev / p.Truth.Mean / math.Sqrt(want)
-	if ratio := pr.means.Mean() / off; math.Abs(ratio-1) > 2.5*chance(trials) {
-		t.Errorf("average error %v, want %v", pr.means.Mean(), off)
+	wrong := pt.config.Expect(pt.presampled*float64(len(p.Delays)), 2*p.LossRate).Sample
+	if estimate.RelativeError(pt.sample.Mean(), wrong) < tolerance {
+		t.Errorf("the sample to expect at twice the loss, %v, passes for %v", wrong, pt.sample.Mean())
 	}
 }

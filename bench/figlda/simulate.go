@@ -22,8 +22,6 @@ const (
 	sumBits   = 40        // as in section V
 	alpha     = 0.5       // of the sampling probability, section III-D
 	rows      = 1024      // of all banks together
-	probeSize = 64        // bytes, section IV-C
-	episode   = 100       // packets a loss episode, section IV-C
 	runs      = 10        // with different hashes, per point
 	bound     = 0.98      // confidence of eq. (1) in section IV
 	fullSize  = 5_000_000 // packets
@@ -78,13 +76,12 @@ type Passage struct {
 	Lost     []bool
 	Losses   int
 	Truth    estimate.Delay // of the packets that arrived; StdDev is that of these packets, not of the law
-	LossRate float64        // share that was lost, which in episodes is not quite the share asked for
+	LossRate float64
 }
 
-// Lose loses a share of the packets, one by one or in episodes of burst packets
-// on average.
-func (t *Trace) Lose(run *experiment.Run, share, burst float64) *Passage {
-	loss := experiment.Try(queue.NewLoss(queue.LossConfig{Probability: share, Burst: burst}, run.SeedOf("loss "+number(share))))
+// Lose loses a share of the packets, one by one.
+func (t *Trace) Lose(run *experiment.Run, share float64) *Passage {
+	loss := experiment.Try(queue.NewLoss(queue.LossConfig{Probability: share}, run.SeedOf("loss "+number(share))))
 	p := &Passage{Trace: t, Lost: make([]bool, len(t.Delays))}
 	var arrived estimate.Moments
 	for i, d := range t.Delays {
@@ -123,31 +120,12 @@ func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggre
 	return up, down
 }
 
-// A banking is a way to divide the cells into banks.
-type banking struct {
-	rows  []int
-	tuned []float64 // loss rate that each bank's sampling is for; nil: the actual one
-}
-
-// The bank for a loss rate that is known, and two of section IV-B for one that is not.
-var (
-	optimal  = banking{[]int{rows}, nil}
-	twoBanks = banking{[]int{512, 512}, []float64{0.005, 0.1}}
-)
-
-// config returns the configuration for a number of packets, and the fraction
-// of them to show it. The optimal banking gets exactly p = αm/(L+1) that way,
-// the others the power of two below it.
-func (b banking) config(packets, lost int) (c lda.Config, presampled float64) {
+// config returns one bank for a number of packets lost, and the fraction of all packets
+// to show it: exactly p = αm/(L+1).
+func config(lost int) (c lda.Config, presampled float64) {
 	c.SumBits = sumBits
-	if b.tuned == nil {
-		c.Banks[0] = lda.Bank{Rows: b.rows[0]}
-		return c, min(1, alpha*float64(b.rows[0])/float64(lost+1))
-	}
-	for j, r := range b.rows {
-		c.Banks[j] = lda.Bank{Rows: r, Shift: paper.ShiftFor(r, b.tuned[j]*float64(packets), alpha)}
-	}
-	return c, 1
+	c.Banks[0].Rows = rows
+	return c, min(1, alpha*rows/float64(lost+1))
 }
 
 // A point is the result of some runs at one loss rate.
@@ -162,14 +140,13 @@ type point struct {
 	sample     estimate.Moments // effective sample size
 	paper      estimate.Moments // relative error of the deviation by eq. (5)
 	ours       estimate.Moments // the same, count-conditioned
-	squares    float64          // sum of squared relative errors of the mean
 	expected   float64          // effective sample size
 }
 
-// measure runs a configuration with a number of different hashes. A deviation
+// measure runs one bank with a number of different hashes. A deviation
 // whose square came out negative counts as 0.
-func (p *Passage) measure(run *experiment.Run, b banking, runs int) *point {
-	c, presampled := b.config(len(p.Delays), p.Losses)
+func (p *Passage) measure(run *experiment.Run) *point {
+	c, presampled := config(p.Losses)
 	pt := &point{config: c, presampled: presampled, truth: p.Truth, received: len(p.Delays) - p.Losses}
 	pt.expected = c.Expect(presampled*float64(len(p.Delays)), p.LossRate).Sample
 	for r := range runs {
@@ -190,7 +167,6 @@ func (pt *point) add(d estimate.Delay, p *Passage) {
 	off := estimate.RelativeError(d.Mean, p.Truth.Mean)
 	pt.means.Add(off)
 	pt.errors = append(pt.errors, off)
-	pt.squares += off * off
 	pt.sample.Add(float64(d.N))
 }
 
@@ -231,10 +207,9 @@ func (s *sweep) table(run *experiment.Run, title string, format func(float64) st
 }
 
 // Errors, on average over runs: of the mean, and of the deviation by eq. (5) and by ours.
-func ofMean(pt *point) float64   { return pt.means.Mean() }
-func ofPaper(pt *point) float64  { return pt.paper.Mean() }
-func ofOurs(pt *point) float64   { return pt.ours.Mean() }
-func ofSample(pt *point) float64 { return pt.sample.Mean() }
+func ofMean(pt *point) float64  { return pt.means.Mean() }
+func ofPaper(pt *point) float64 { return pt.paper.Mean() }
+func ofOurs(pt *point) float64  { return pt.ours.Mean() }
 
 // worst returns the greatest value of one law at the loss rates
 // that count.

@@ -55,7 +55,7 @@ func measureComparison(run *experiment.Run) {
 	var configs []lds.Config
 	for _, columns := range columnsOf {
 		s.sketches = append(s.sketches, newMethod(fmt.Sprintf("LDS %s × 4", number(float64(columns)))))
-		configs = append(configs, shape(run, columns, 1, everything(4)...))
+		configs = append(configs, shape(run, columns))
 	}
 	for _, r := range ranges {
 		s.byDelay = append(s.byDelay, newMethod("delay "+r.name))

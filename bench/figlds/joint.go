@@ -38,7 +38,7 @@ func measureJoint(run *experiment.Run) {
 			r.covered[i] = make([]perflow.Coverage, len(classes))
 		}
 		races = append(races, r)
-		configs = append(configs, shape(run, columns, 1, everything(4)...))
+		configs = append(configs, shape(run, columns))
 		if i == len(columnsOf) {
 			r.name += ", two of which sample"
 			configs[i].Rates = lds.DefaultConfig.Rates

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/bench/flowsim"
@@ -42,21 +41,12 @@ func newInterval(run *experiment.Run, number int) *interval {
 	return iv
 }
 
-// shape is a sketch with a number of columns at the paper's scale, and a row
-// for each rate.
-func shape(run *experiment.Run, columns, spread int, rates ...float64) lds.Config {
+// shape is a sketch of four rows of all packets, with a number of columns at the paper's scale.
+func shape(run *experiment.Run, columns int) lds.Config {
 	c := lds.DefaultConfig
-	c.Columns, c.Spread, c.Rows = run.Pick(int(part*float64(columns)), columns), spread, len(rates)
-	if spread > 1 {
-		c.Tolerance = 0.1 // section 5.2
-	}
-	c.Rates = [lds.MaxRows]float64{}
-	copy(c.Rates[:], rates)
+	c.Columns, c.Rows, c.Rates = run.Pick(int(part*float64(columns)), columns), 4, [lds.MaxRows]float64{1, 1, 1, 1}
 	return c
 }
-
-// everything returns a rate of 1 for each row.
-func everything(rows int) []float64 { return slices.Repeat([]float64{1}, rows) }
 
 // points are the sketches at the two ends.
 type points struct{ up, down *lds.Sketch }
@@ -89,7 +79,7 @@ func (iv *interval) loses(p flowsim.Packet, share float64) bool {
 	return hashing.Sampled(uint64(hashing.Word(iv.seed, uint64(p.ID))), hashing.Threshold(share)) == 1
 }
 
-// Classes of Figs. 9 and 11, and then those of Fig. 10.
+// Classes of Fig. 9, and then those of Fig. 10.
 const (
 	all = iota
 	fromHundred
@@ -127,7 +117,6 @@ func (m *method) addOf(iv *interval, a, truth answer, only func(i int) bool) {
 }
 
 func (m *method) median(c int) float64 { return m.Median(classes[c]) }
-func (m *method) high(c int) float64   { return m.Quantile(classes[c], 0.95) }
 func (m *method) cell(c int) string    { return m.Cell(classes[c], 0.5, 0.95) }
 
 // estimated answers as Estimate does.
