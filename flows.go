@@ -168,13 +168,11 @@ type flow struct {
 // A flowTotal is what spans tell of a flow in a report.
 type flowTotal struct {
 	sent, received uint64
-	exact, lossy   flowTime            // of spans that lost none, and of others
-	owed           float64             // by how much the former took longer in all than in the report
-	cells          [flowCells]flowTime // exact, in all, by cell; NaN where not all are
-	variance       float64             // of the time of lossy
-	lost           float64             // of the packets of lossy, as expected
-	began, ended   flowAges            // of packets on their way when the report began and when it ended, in exact spans
-	spans          estimate.Cells      // exact ones, from end to end
+	exact, lossy   flowTime // of spans that lost none, and of others
+	owed           float64  // by how much the former took longer in all than in the report
+	variance       float64  // of the time of lossy
+	lost           float64  // of the packets of lossy, as expected
+	began, ended   flowAges // of packets on their way when the report began and when it ended, in exact spans
 }
 
 // A flowTime is how long so many packets took.
@@ -283,24 +281,17 @@ func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 func (t *flowTotal) add(s *areas.Span, losses bool) {
 	t.sent += uint64(s.Sent)
 	t.received += uint64(s.Received)
-	n, a, b, cell := float64(s.Received), &s.Began, &s.Ended, &t.cells[s.Cell%flowCells]
+	n, a, b := float64(s.Received), &s.Began, &s.Ended
 	if math.IsInf(s.Variance, 1) { // nothing is known
-		cell.time = math.NaN()
 		return
 	}
 	exact := !s.Open && s.Variance == 0 && s.Aged == 0
 	if exact {
-		owed := (a.Least + a.Most - b.Least - b.Most) / 2
-		t.owed += owed
+		t.owed += (a.Least + a.Most - b.Least - b.Most) / 2
 		t.exact.add(n, s.Area)
-		cell.add(n, s.Area+owed)
 	} else {
-		cell.time = math.NaN()
 		t.lossy.add(n, s.Area-s.Aged)
 		t.variance += s.Variance
-	}
-	if exact && n > 0 && a.Packets == 0 && b.Packets == 0 {
-		t.spans.Add(s.Area, uint64(s.Received))
 	}
 	if exact || s.Open && !losses {
 		t.began.add(a.Packets, a.Least, a.Most)
@@ -333,15 +324,11 @@ func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	if t.variance > sq(x.time) {
 		mean = (x.time + t.owed) / x.packets
 	}
-	// The variance of squares of exponential delays is 8 times their square, and greater of those that scatter more:
-	// few spans tell little.
-	few := min(1, 8*scatter/float64(max(1, t.spans.Cells())))
-	usual := t.spans.Variance()
-	single := usual*(1+math.Sqrt(few)) + few*scatter*sq(mean)
-	if t.spans.DegreesOfFreedom() == 0 {
-		usual = scatter * sq(mean)
-	}
-	like, doubt := t.like(single, min(t.lost/length*single, math.Sqrt(single)))
+	single := scatter * sq(mean) // variance of a packet's delay
+	// Lossy spans are like exact ones. A packet that takes longer is less often in one of
+	// these, by the losses in that time, which makes a bias.
+	like := (x.time + t.owed) / x.packets
+	doubt := single/x.packets + sq(min(t.lost/length*single, math.Sqrt(single)))
 	if t.variance > 0 && doubt < math.Inf(1) {
 		part := t.variance / (t.variance + sq(y.packets)*doubt + y.packets*single)
 		y.time += part * (y.packets*like - y.time)
@@ -351,8 +338,8 @@ func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	if x.packets == n {
 		low, high = time+t.began.least-t.ended.most, time+t.began.most-t.ended.least
 	}
-	began, before := t.began.age(mean, usual, single, greatest)
-	ended, after := t.ended.age(mean, usual, single, greatest)
+	began, before := t.began.age(mean, single, greatest)
+	ended, after := t.ended.age(mean, single, greatest)
 	time, variance := time+began-ended, t.variance+before+after
 	if rest > 0 {
 		time, variance = time+rest*like, variance+rest*single+sq(rest)*doubt
@@ -364,35 +351,17 @@ func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	return d
 }
 
-// like returns the mean of exact spans, which others are like, and its variance: of cells all of
-// whose spans are exact, which are a sample, or of all. A packet that takes longer is less often in one of
-// these, by the losses in that time, which makes a bias.
-func (t *flowTotal) like(single, bias float64) (mean, variance float64) {
-	var sample flowTime
-	for _, c := range t.cells {
-		if !math.IsNaN(c.time) {
-			sample.packets += c.packets
-			sample.time += c.time
-		}
-	}
-	mean, variance = (t.exact.time+t.owed)/t.exact.packets, single/t.exact.packets+sq(bias)
-	if few := single / sample.packets; few < variance {
-		mean, variance = sample.time/sample.packets, few
-	}
-	return mean, variance
-}
-
 // age estimates the ages of packets on their way, and the variance of that. A packet is seen on
 // its way in proportion to its delay, and its age is uniform up to that: with moments m of delays
 // the mean is m₂/2m₁, and the mean square m₃/3m₁. The third is at most the second times the
-// greatest delay. Packets of one span may go together. The variance of delays is usual, and may be most.
-func (a *flowAges) age(mean, usual, most, greatest float64) (sum, variance float64) {
+// greatest delay. Packets of one span may go together.
+func (a *flowAges) age(mean, single, greatest float64) (sum, variance float64) {
 	if a.packets == 0 || mean <= 0 {
 		return (a.least + a.most) / 2, sq(a.most-a.least) / 4
 	}
 	greatest = max(greatest, mean)
-	age := min(usual+sq(mean), mean*greatest) / (2 * mean) // as no delay is greater
-	second := min(most+sq(mean), mean*greatest)
+	second := min(single+sq(mean), mean*greatest) // as no delay is greater
+	age := second / (2 * mean)
 	return min(max(a.packets*age, a.least), a.most), a.squares * (second*greatest/(3*mean) - sq(age))
 }
 
