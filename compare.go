@@ -288,7 +288,7 @@ type way struct {
 	ending  bool    // the latest report ends after the next pair, for which receptions wait
 	tardy   []tardy // packets that points counted late, since the oldest report began
 
-	missing []Missing             // of the next report
+	missing []Missing             // that no report named yet
 	samples estimate.Empirical    // of the latest report, as measured
 	strange [2]uint64             // packets sent and received since the delay of any was known,
 	unknown int                   // and in how many reports

@@ -166,7 +166,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
 		return Delay{Err: ErrIdle}
 	}
 	end := w.ofSender(to, w.told.lag)
-	found, early := w.name(m, end)
+	w.name(m)
 	d := w.delay(from, to, float64(end+w.told.added-w.told.lag-w.since), fresh)
 	if w.flows != nil {
 		scatter := 1.0 // of exponential delays, if that of all packets is not known
@@ -175,13 +175,11 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
 		}
 		d.Flows, d.UnknownFlows = w.flows.report(scatter)
 	}
-	before := w.missing
-	w.missing = early
 	if d.Lost == 0 {
 		return d
 	}
 	w.forget(end)
-	d.Missing = slices.DeleteFunc(append(before, found...), w.namedBefore)
+	d.Missing, w.missing = slices.DeleteFunc(w.missing, w.namedBefore), nil
 	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
 	return d
@@ -325,27 +323,20 @@ func (w *way) forget(now int64) {
 	maps.DeleteFunc(w.names, func(n namedMessage, _ bool) bool { return now-n.sent > longestDelay*int64(w.config.Cut) })
 }
 
-// name finds out which messages were lost up to a time by the sender's clock, and early which ones were
-// lost later, and takes them out of the areas.
-func (w *way) name(m *meeting, end int64) (found, early []Missing) {
-	if m.which == nil {
-		return nil, nil
-	}
+// name finds out which messages were lost, some perhaps after the report, and takes them out of the areas.
+func (w *way) name(m *meeting) {
 	var trails []areas.Trail
-	w.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
+	if m.which != nil {
+		w.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
+	}
 	if len(trails) == 0 {
-		return nil, nil
+		return
 	}
 	trails, names := m.which(w.direction, trails)
 	for _, n := range names.Names {
-		into := &found
-		if trails[n.Trail].Steps[n.Step].End > end {
-			into = &early
-		}
-		*into = append(*into, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
+		w.missing = append(w.missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
 	}
 	w.total.TakeOut(names.Lost(w.config.Cells, trails))
-	return found, early
 }
 
 // which asks the first point, or this one for messages that went back. A question that is too long has fewer trails.

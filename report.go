@@ -75,7 +75,7 @@ type Delay struct {
 	LossUnknown bool `json:",omitempty"`
 
 	// Missing are messages that were lost, by name and time, as far as the point that sent them remembers
-	// (Config.Remember), at most 4,096 of the Lost ones. One name in a million is false. A
+	// (Config.Remember), at most 4,096; the last may be Lost in the next report. One name in a million is false. A
 	// message that takes half as long again as any lately counts as lost, and is Extra if it comes after all. Reports
 	// that lose some wait for a session's first 45 cuts, and until anything comes again, three intervals at most.
 	Missing []Missing `json:",omitempty"`
