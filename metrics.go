@@ -2,7 +2,6 @@ package hoplag
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -71,28 +70,20 @@ func (m *Metrics) Add(r Report) {
 	}
 }
 
-// ServeHTTP writes the metrics in the text format that Prometheus reads.
-func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	m.WriteTo(w)
-}
-
-// WriteTo writes the metrics in the text format that Prometheus reads. Delays are
+// ServeHTTP writes the metrics in the text format that Prometheus reads. Delays are
 // a histogram of all that were measured, which can be added up over points, and
 // quantiles of the latest interval. What is not known has no line.
-func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	m.mu.Lock()
 	p, byName := page{}, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
 	for _, key := range slices.SortedFunc(maps.Keys(m.pairs), byName) {
 		m.pairs[key].write(p)
 	}
 	m.mu.Unlock()
-	var text []byte
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	for _, name := range slices.Sorted(maps.Keys(p)) {
-		text = append(text, p[name]...)
+		w.Write(p[name])
 	}
-	n, err := w.Write(text)
-	return int64(n), err
 }
 
 // A page is the lines of metrics by name.

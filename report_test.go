@@ -158,10 +158,10 @@ func TestCountersNeverFall(t *testing.T) {
 	var m Metrics
 	for i, c := range []struct{ lost, extra, want uint64 }{{5, 0, 5}, {0, 3, 5}, {2, 2, 7}, {4, 0, 11}} {
 		m.Add(Report{Forth: Delay{Sent: 10, Lost: c.lost, Extra: c.extra}, Back: Delay{Err: ErrIdle}})
-		var b strings.Builder
-		m.WriteTo(&b)
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, nil)
 		want := fmt.Sprintf("hoplag_packets_lost_total{from=\"\",to=\"\",direction=\"forth\"} %d\n", c.want)
-		if !strings.Contains(b.String(), want) {
+		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("after report %d there is no %s", i, want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"net/http/httptest"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -30,14 +31,13 @@ func TestMetricsParse(t *testing.T) {
 			Back: hoplag.Delay{Err: errors.New("nothing")},
 		})
 	}
-	var page bytes.Buffer
-	if _, err := m.WriteTo(&page); err != nil {
-		t.Fatal(err)
-	}
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, nil)
+	page := w.Body
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(page.Bytes()))
 	if err != nil {
-		t.Fatalf("%v in\n%s", err, &page)
+		t.Fatalf("%v in\n%s", err, page)
 	}
 	f := families["hoplag_delay_seconds"]
 	if f == nil || f.GetType() != dto.MetricType_HISTOGRAM || len(f.Metric) != 8 {
