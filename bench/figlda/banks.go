@@ -7,7 +7,6 @@ import (
 
 	"github.com/hoplag/hoplag/bench/experiment"
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/queue/trace"
 )
 
 var knownLoss = experiment.Experiment{
@@ -98,7 +97,7 @@ func judgeDeviations(run *experiment.Run, of *sweep) {
 	}
 	for i, law := range allLaws() {
 		claimed, low, high := "< 10 %", 0.0, 0.1
-		if law.Delays.Law == trace.Pareto {
+		if law.heavy {
 			claimed, low, high = "20–50 %", 0.2, 0.5
 		}
 		if i < len(Laws) {

@@ -2,6 +2,7 @@ package figlda
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/hoplag/hoplag/bench/experiment"
@@ -10,7 +11,6 @@ import (
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/paper"
 	"github.com/hoplag/hoplag/queue"
-	"github.com/hoplag/hoplag/queue/trace"
 )
 
 // How numbers are written in claims and tables.
@@ -28,25 +28,25 @@ const (
 	quickSize = fullSize / 10
 )
 
-// A Law is a distribution of delays from the paper.
+// A Law is a distribution of delays from the paper, in ns, by its quantiles.
 type Law struct {
-	Name   string
-	Delays trace.DelaysConfig // without its seed
+	Name     string
+	heavy    bool // Pareto
+	quantile func(u float64) float64
 }
 
 // Laws are all distributions of the paper, Weibull 0.6 (scale 0.133 µs) first:
 // it has the largest deviation, and most of the paper's figures use it.
-var Laws = []Law{
-	{"Weibull 0.6", trace.DelaysConfig{Law: trace.Weibull, Mean: meanDelay, Shape: 0.6}},
-	{"Weibull 0.8", trace.DelaysConfig{Law: trace.Weibull, Mean: meanDelay, Shape: 0.8}},
-	{"Pareto 3", trace.DelaysConfig{Law: trace.Pareto, Mean: meanDelay, Shape: 3}},
-	{"Pareto 5", trace.DelaysConfig{Law: trace.Pareto, Mean: meanDelay, Shape: 5}},
+var Laws = []Law{weibull(0.6), weibull(0.8), pareto(3), pareto(5)}
+
+func weibull(shape float64) Law {
+	scale := meanDelay / math.Gamma(1+1/shape)
+	return Law{"Weibull " + number(shape), false, func(u float64) float64 { return scale * math.Pow(-math.Log1p(-u), 1/shape) }}
 }
 
-// draw returns a sequence of a law's delays.
-func (l Law) draw(seed uint64) *trace.Delays {
-	l.Delays.Seed = seed
-	return experiment.Try(trace.NewDelays(l.Delays))
+func pareto(shape float64) Law {
+	scale := meanDelay * (shape - 1) / shape
+	return Law{"Pareto " + number(shape), true, func(u float64) float64 { return scale * math.Pow(1-u, -1/shape) }}
 }
 
 // losses are the loss rates of Figs. 4 and 5.
@@ -60,12 +60,16 @@ type Trace struct {
 }
 
 // NewTrace draws as many delays as the run's size requires; the same for every
-// experiment with one seed.
+// experiment with one seed. What rounding leaves goes to the next one, so that
+// their sum is exact to 1 ns.
 func NewTrace(run *experiment.Run, law Law) *Trace {
-	delays := law.draw(run.SeedOf("delays " + law.Name))
+	random, part := rand.NewPCG(run.SeedOf("delays "+law.Name), 'd'), 0.0
 	t := &Trace{Law: law, Delays: make([]int32, run.Pick(quickSize, fullSize))}
 	for i := range t.Delays {
-		t.Delays[i] = int32(min(delays.Next(), math.MaxInt32))
+		delay := law.quantile((float64(random.Uint64()>>11)+0.5)/(1<<53)) + part
+		whole := math.Floor(delay)
+		part = delay - whole
+		t.Delays[i] = int32(min(int64(whole), math.MaxInt32))
 	}
 	return t
 }
@@ -177,7 +181,7 @@ func chance(runs int) float64 { return 2 * math.Sqrt((math.Pi/2-1)/float64(runs)
 
 // narrow is a law that is not in the paper: a path on which delays vary little
 // around what light and switches take.
-var narrow = Law{Name: "200 ± 10 ns", Delays: trace.DelaysConfig{Law: trace.Even, Mean: meanDelay, Spread: 10}}
+var narrow = Law{Name: "200 ± 10 ns", quantile: func(u float64) float64 { return meanDelay + 10*(2*u-1) }}
 
 // pareto3 is the law without a fourth moment, by its index among all.
 const pareto3 = 2

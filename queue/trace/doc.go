@@ -34,6 +34,6 @@
 // switches of package queue, at a chosen utilisation of a chosen link:
 // independent arrivals, bursts on all time scales, and flows that send as TCP
 // does. None reacts to loss or delay, and packet sizes are independent of
-// everything else. [Delays] draws independent delays, for uses that need no
-// queue. Everything random comes from PCG generators seeded by the Config.
+// everything else. Everything random comes from PCG generators seeded by the
+// Config.
 package trace

@@ -30,13 +30,3 @@ func ExampleFlows() {
 	fmt.Printf("%.0f packets took %.0f µs on average\n", n, delay/n/1e3)
 	// Output: 251598 packets took 8 µs on average
 }
-
-// LDA's delays: Weibull of shape 0.6 and a mean of 200 ns.
-func ExampleDelays() {
-	delays, err := trace.NewDelays(trace.DelaysConfig{Law: trace.Weibull, Mean: 200, Shape: 0.6, Seed: 1})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Printf("median %.1f ns, 99 %% below %.1f ns\n", delays.Quantile(0.5), delays.Quantile(0.99))
-	// Output: median 72.2 ns, 99 % below 1694.4 ns
-}
