@@ -454,8 +454,8 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0]:
 		d.Err = fmt.Errorf("%w: %d arrive and %d are sent: does a message go to several receivers, or come from a third point?",
 			ErrUnlike, r.Received, r.Sent)
-	case 1000*r.Repeats.Packets > r.Received+r.Sent:
-		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats.Packets, r.Sent)
+	case 1000*r.Repeats > r.Received+r.Sent:
+		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
 	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports:
 		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
 	}

@@ -149,13 +149,13 @@ func forwardFrames(in, out func([]byte)) {
 // what to expect of it.
 func Example_sizes() {
 	// All packets' mean to 1 % in 95 of 100 intervals, at up to 1 % loss.
-	all, err := lda.Plan(lda.Demand{
+	all, _, err := lda.Plan(lda.Demand{
 		Packets: 1e6, LowLoss: 0.0001, HighLoss: 0.01, MeanError: 0.01, Confidence: 0.95, Variation: 1,
 	})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("lda:", all.Config.EncodedSize(), "bytes an interval")
+	fmt.Println("lda:", all.EncodedSize(), "bytes an interval")
 
 	// Flows of 1,000 packets and more, 99 of 100 of them, at 0.1 % loss.
 	flows, err := lds.Plan(lds.Demand{

@@ -120,7 +120,7 @@ func (s *sealer) record(of *stored, counted [2]*tally) []byte {
 	var flows []byte
 	begin := (of.after + 1) * int64(s.config.Cut)
 	for i, t := range counted {
-		if t == nil || t.all.Empty() {
+		if t == nil || t.all.Packets() == 0 {
 			continue
 		}
 		before := len(b)

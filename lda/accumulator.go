@@ -214,7 +214,7 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	}
 	if cells.judge(); cells.any {
 		cells.each(func(bank, i int) {
-			if n := up.cells[i].count(); counts.Repeats.see(&cells, bank, i) {
+			if n := up.cells[i].count(); counts.see(&cells, bank, i) {
 				a.areas.Repeats(i)
 				sent[bank] -= uint64(n)
 				squares[bank] -= sq(float64(n))
@@ -418,7 +418,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.alone, r.deviationDegrees = a.alone, a.degrees
 	copies := a.pairs.each()
-	r.copied = min(1, whole.copied()+copies+float64(r.Repeats.Packets)/float64(max(r.Sent, 1)))
+	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
 	r.maybe = uint64(min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1)))) * float64(r.spoken))
@@ -426,7 +426,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	all := math.Sqrt(whole.scatter / whole.received)
 	if r.copied > 0 && whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
 		// Copies of a packet are not alone.
-		r.Repeats.aloneDegrees, r.StdDev = r.deviationDegrees, all
+		r.aloneDegrees, r.StdDev = r.deviationDegrees, all
 	}
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received

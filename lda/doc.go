@@ -15,7 +15,7 @@
 //	Estimate, Result                         two points, one interval
 //	Accumulator                              two points, many intervals, cut by clocks
 //	Distribute, Distribution                 quantiles
-//	Plan, Forecast                           which Config, and what to expect of it
+//	Plan                                     which Config, and what to expect of it
 //
 // Package control beneath this one sends intervals between points, and
 // [AppendClockSamples] finds the offset between clocks.
@@ -51,7 +51,7 @@
 //     some bank than packets are on their way in it.
 //   - A duplicate spoils its cell, as a loss does, and widens the interval: it may be
 //     slow packets that come twice.
-//   - Identical packets share a cell. Where they overfill it, [Repeats] counts them.
+//   - Identical packets share a cell. Where they overfill it, Result.Repeats counts them.
 //     Smaller groups are seen by their effect, and widen the intervals. Groups
 //     too few to show may move the mean by more than its interval.
 //   - Packets that join hide losses: [Result.Loss] estimates how many.

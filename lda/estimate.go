@@ -34,9 +34,12 @@ type Result struct {
 	// received.
 	MeanError float64
 
-	Cells   int     // cells that saw a packet at either point
-	Usable  int     // cells with the same packets at both points, as far as count and digest tell
-	Repeats Repeats // identical packets
+	Cells  int // cells that saw a packet at either point
+	Usable int // cells with the same packets at both points, as far as count and digest tell
+
+	// Repeats is how many packets cells hold beyond what chance puts there, at the point
+	// that counted more: copies of others.
+	Repeats uint64
 
 	// spoken is the number of received packets that mean and deviation speak of: for
 	// one interval all, from an Accumulator those that the mean rests on, in cells that
@@ -56,9 +59,14 @@ type Result struct {
 	// not in digest. An Accumulator knows where they belong.
 	strays uint64
 
-	maybe   uint64 // what Repeats.excess would be, if copies are likely and not sure
+	excess  uint64 // packets that may be missing from the sample because a copy of them was lost
+	maybe   uint64 // what excess would be, if copies are likely and not sure
 	hasten  bool   // these are faster than others
 	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
+
+	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance, fuller cells
+	// scatter more: because copies share a cell, or because of delays too rare to be alone.
+	aloneDegrees uint64
 
 	alone    estimate.Delay // of packets that were alone
 	greatest float64        // delay that is known, or may be
@@ -141,7 +149,7 @@ func (p *pairing) count() (r Result) {
 		} else if sent == received {
 			r.strays++
 		}
-		r.Repeats.see(p, bank, i)
+		r.see(p, bank, i)
 	})
 	r.strays += r.Extra
 	return r

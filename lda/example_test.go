@@ -72,31 +72,24 @@ func ExampleAggregator_classes() {
 // What to build for a million packets an interval of which up to a fiftieth
 // may be lost, and what to expect of it.
 func ExamplePlan() {
-	plan, err := lda.Plan(lda.Demand{
+	demand := lda.Demand{
 		Packets: 1e6, LowLoss: 1e-4, HighLoss: 0.02,
 		MeanError: 0.05, Confidence: 0.98, Variation: 1,
-	})
+	}
+	config, expect, err := lda.Plan(demand)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Print(plan)
+	fmt.Println(config.Banks[0].Rows, "cells,", config.EncodedSize(), "bytes")
+	for _, e := range expect[len(expect)-2:] {
+		mean := e.MeanError(demand.Variation, demand.Confidence)
+		fmt.Printf("%.3g %% lost: %.0f packets seen, mean ± %.3g %%\n", 100*e.Loss, e.Sample, 100*mean)
+	}
 	// Output:
-	// 1e+06 packets an interval, losses 0.01 to 2 %
-	// bank 1: 256 cells, 1 packet in 128
-	// 4352 bytes in memory, 3614 on the wire
-	//
-	// in 95 % of intervals at least
-	//       loss       sample    cells   mean ±, 98 %    deviation ±      alone
-	//     0.01 %         7632      254         2.95 %         4.45 %          0
-	//  0.01939 %         7601      252         2.95 %         4.46 %          0
-	//  0.03761 %         7544      250         2.97 %         4.48 %          0
-	//  0.07293 %         7437      246         2.99 %         4.52 %          0
-	//   0.1414 %         7240      239         3.03 %         4.58 %          0
-	//   0.2742 %         6886      228         3.12 %          4.7 %          0
-	//   0.5318 %         6265      207         3.29 %         4.92 %          0
-	//    1.031 %         5239      174         3.64 %         5.37 %          0
-	//        2 %         3722      125         4.43 %         6.35 %          0
+	// 256 cells, 3614 bytes
+	// 1.03 % lost: 5239 packets seen, mean ± 3.64 %
+	// 2 % lost: 3722 packets seen, mean ± 4.43 %
 }
 
 // A tap takes frames off a ring in bursts: an Identifier finds the packets among

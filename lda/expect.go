@@ -8,11 +8,10 @@ import (
 
 // An Expectation says what to expect of an interval.
 type Expectation struct {
-	Packets float64 // sent
-	Loss    float64 // share of them lost, 0 to 1
-	Sample  float64 // effective sample size: packets in usable cells
-	Usable  float64 // cells that are usable and not empty
-	Alone   float64 // packets alone in their cell at both points: samples for quantiles
+	Loss   float64 // share of them lost, 0 to 1
+	Sample float64 // effective sample size: packets in usable cells
+	Usable float64 // cells that are usable and not empty
+	Alone  float64 // packets alone in their cell at both points: samples for quantiles
 
 	received float64 // packets
 	surely   float64 // number of standard deviations below the average
@@ -31,7 +30,7 @@ func (c *Config) Expect(packets, loss float64) Expectation { return c.expect(pac
 // expect is Expect if the cells that survive are few, by so many standard deviations.
 func (c *Config) expect(packets, loss, surely float64) Expectation {
 	lost, received := packets*loss, packets-packets*loss
-	e := Expectation{Packets: packets, Loss: loss, received: received, surely: surely}
+	e := Expectation{Loss: loss, received: received, surely: surely}
 	var sample, usable, single float64 // variances
 	for j, b := range c.Banks[:c.banks()] {
 		p, m := c.rate(j), float64(b.Rows)
@@ -68,8 +67,8 @@ func (c *Config) rate(j int) float64 {
 func (c *Config) sampledRate() float64 { return math.Ldexp(1, -int(c.Banks[0].Shift)) }
 
 // MeanError returns the half width to expect of the interval of the mean delay
-// with the given confidence (see [Result.CentralLimitInterval]), relative to the
-// mean, for delays whose deviation is variation times their mean. It is infinite
+// with the given confidence by the central limit theorem,
+// relative to the mean, for delays whose deviation is variation times their mean. It is infinite
 // if there will be fewer than two usable cells.
 func (e Expectation) MeanError(variation, confidence float64) float64 {
 	if !(e.Usable >= 2) {

@@ -73,12 +73,12 @@ func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interv
 	return of.Mean, of.MeanInterval(confidence)
 }
 
-// CentralLimitInterval returns the interval of the mean delay by the central limit
+// centralLimitInterval returns the interval of the mean delay by the central limit
 // theorem, with Student's quantile. At 98 % it is three quarters as wide as
 // eq. (1). It has no margin for delays whose sums over a cell are not yet normal,
 // nor [Result.MeanInterval]'s for what was not seen. Use it for delays whose tails
 // are known to be light.
-func (r *Result) CentralLimitInterval(confidence float64) estimate.Interval {
+func (r *Result) centralLimitInterval(confidence float64) estimate.Interval {
 	return r.withCopies(r.studentInterval(confidence))
 }
 
@@ -99,8 +99,8 @@ func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 		known = max(0, r.greatest-r.Mean)
 		reach = min(reach, known)
 	}
-	i.Low -= r.share(r.Repeats.excess+r.unknown)*r.scale() + r.share(r.maybe)*min(r.scale(), max(r.Mean-r.least, r.StdDev))
-	i.High += r.share(r.Repeats.excess) * reach
+	i.Low -= r.share(r.excess+r.unknown)*r.scale() + r.share(r.maybe)*min(r.scale(), max(r.Mean-r.least, r.StdDev))
+	i.High += r.share(r.excess) * reach
 	if !r.hasten {
 		i.High += r.share(r.maybe) * min(reach, known)
 	}
@@ -146,11 +146,11 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
 	}
 	i.Confidence = confidence
-	copies := r.share(r.Repeats.excess + r.maybe + r.Repeats.Packets)
+	copies := r.share(r.excess + r.maybe + r.Repeats)
 	more := min(1, r.unseen(confidence)+r.share(r.strays))*sq(tailReach*r.scale()) + min(1, copies)*sq(copyReach*r.scale())
 	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
-	if r.Repeats.aloneDegrees > 0 {
-		i.Low = min(i.Low, estimate.DeviationInterval(r.alone.StdDev, r.Repeats.aloneDegrees, confidence).Low)
+	if r.aloneDegrees > 0 {
+		i.Low = min(i.Low, estimate.DeviationInterval(r.alone.StdDev, r.aloneDegrees, confidence).Low)
 	}
 	i.Low = max(0, i.Low*math.Sqrt(1-r.copied)-r.rounding())
 	return i

@@ -3,7 +3,6 @@ package lda
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -22,7 +21,7 @@ type Demand struct {
 
 	// MeanError is the greatest half width of the interval of the mean delay
 	// that you accept at any of these loss rates, relative to the mean, with the
-	// given Confidence (see [Result.CentralLimitInterval]). Variation is the
+	// given Confidence, by the central limit theorem. Variation is the
 	// deviation of the delays divided by their mean, as far as you know: 1 for
 	// exponential delays, 1.8 for Weibull delays of shape 0.6.
 	MeanError  float64 // over 0
@@ -32,24 +31,14 @@ type Demand struct {
 	Quantiles bool // add a thin bank that gives quantiles
 }
 
-// A Forecast is a Config and what to expect of it.
-type Forecast struct {
-	Demand Demand
-	Config Config
-
-	// Expect is what 95 of 100 intervals give at least, at loss rates that rise
-	// from LowLoss to HighLoss.
-	Expect []Expectation
-}
-
 const (
 	planRows  = 16   // fewest rows of a planned bank
 	thinRows  = 2048 // 700 samples and more: a p99 takes 368
 	lossSteps = 9    // loss rates at which a plan is judged
 
-	// kept is the share of the intervals that keep a plan's promise, and keptBy how many
-	// standard deviations they may be below the average.
-	kept, keptBy = 0.95, 1.6448536
+	// keptBy is how many standard deviations intervals may be below the average: 95 of 100
+	// keep a plan's promise.
+	keptBy = 1.6448536
 )
 
 // splits are the ways to divide rows among banks, as powers of two.
@@ -58,37 +47,37 @@ var splits = [][]int{{0}, {1, 1}, {1, 2, 2}, {2, 2, 2, 2}}
 // Plan chooses banks, rows and sampling that meet a demand in 95 of 100 intervals
 // with the fewest cells. Of the ways to use that many cells, it takes the one whose
 // mean is sharpest at its worst loss rate. The Config has identity 0, sums of 64 bits and
-// digests of 16; set them as you like. MeanError is that of [Result.CentralLimitInterval];
-// [Result.MeanInterval], which also allows for rare slow packets that were not seen, is
-// wider, several times where few packets are seen.
+// digests of 16; set them as you like. [Result.MeanInterval], which also allows for rare slow
+// packets that were not seen, is wider than MeanError, several times where few packets are
+// seen. The Expectations are what 95 of 100 intervals give at least, at loss rates that rise
+// from LowLoss to HighLoss.
 //
 // The error wraps [estimate.ErrConfig], also if no Config can meet the demand.
-func Plan(d Demand) (Forecast, error) {
+func Plan(d Demand) (c Config, expect []Expectation, err error) {
 	if err := d.validate(); err != nil {
-		return Forecast{}, err
+		return c, nil, err
 	}
 	d.Burst = max(d.Burst, 1)
 	for rows := planRows; rows <= 1<<20; rows *= 2 {
-		best, least := Forecast{}, d.MeanError
+		least := d.MeanError
 		for _, split := range splits {
-			if f, worst := d.forecast(rows, split); worst <= least {
-				best, least = f, 0.99*worst // more banks must be worth it
+			if planned, all, worst := d.forecast(rows, split); worst <= least {
+				c, expect, least = planned, all, 0.99*worst // more banks must be worth it
 			}
 		}
-		if best.Expect != nil {
-			return best, nil
+		if expect != nil {
+			return c, expect, nil
 		}
 	}
 	const reach = "lda: %w: MeanError is %v, not within reach at Packets %v, HighLoss %v, Variation %v, Quantiles %v"
-	return Forecast{}, fmt.Errorf(reach, estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation, d.Quantiles)
+	return c, nil, fmt.Errorf(reach, estimate.ErrConfig, d.MeanError, d.Packets, d.HighLoss, d.Variation, d.Quantiles)
 }
 
 // forecast divides rows among banks that are tuned to losses from the lowest to the
 // highest, and returns what to expect, with the greatest error of the mean.
-func (d *Demand) forecast(rows int, split []int) (f Forecast, worst float64) {
+func (d *Demand) forecast(rows int, split []int) (c Config, expect []Expectation, worst float64) {
 	n, losses := len(split), d.losses()
-	f = Forecast{Demand: *d, Config: Config{SumBits: 64, DigestBits: 16}}
-	c := &f.Config
+	c = Config{SumBits: 64, DigestBits: 16}
 	for j, by := range split {
 		c.Banks[j].Rows = rows >> by
 	}
@@ -97,15 +86,15 @@ func (d *Demand) forecast(rows int, split []int) (f Forecast, worst float64) {
 		low = d.HighLoss
 	}
 	c.tune(n, low*d.Packets, d.HighLoss*d.Packets)
-	if d.Quantiles && (n == MaxBanks || !d.addThin(c, n)) || c.Banks[n-1].Shift > maxShift-c.DigestBits {
-		return f, math.Inf(1)
+	if d.Quantiles && (n == MaxBanks || !d.addThin(&c, n)) || c.Banks[n-1].Shift > maxShift-c.DigestBits {
+		return c, nil, math.Inf(1)
 	}
 	for _, loss := range losses {
-		e := d.atLeast(c, loss, keptBy)
-		f.Expect = append(f.Expect, e)
+		e := d.atLeast(&c, loss)
+		expect = append(expect, e)
 		worst = max(worst, e.MeanError(d.Variation, d.Confidence))
 	}
-	return f, worst
+	return c, expect, worst
 }
 
 // tune tunes the first n banks to numbers of lost packets from low to high, each to
@@ -133,11 +122,11 @@ func shiftFor(rows int, lost float64) (shift uint8) {
 }
 
 // atLeast returns what the demanded share of intervals gives at a loss rate: the number
-// of lost packets, and with it that of spoilt cells, is high by z standard deviations.
-func (d *Demand) atLeast(c *Config, loss, z float64) Expectation {
+// of lost packets, and with it that of spoilt cells, is high by as many standard deviations.
+func (d *Demand) atLeast(c *Config, loss float64) Expectation {
 	lost := d.Packets * loss
-	lost = min(lost+z*math.Sqrt(lost*(2*d.Burst-1)), d.Packets)
-	e := c.expect(d.Packets, lost/d.Packets, z)
+	lost = min(lost+keptBy*math.Sqrt(lost*(2*d.Burst-1)), d.Packets)
+	e := c.expect(d.Packets, lost/d.Packets, keptBy)
 	e.Loss = loss
 	return e
 }
@@ -189,23 +178,4 @@ func (d *Demand) addThin(c *Config, banks int) bool {
 	}
 	c.Banks[banks] = Bank{Rows: thinRows, Shift: shift}
 	return shift >= least && shift <= maxShift-c.DigestBits
-}
-
-// String describes the forecast, with a line for each loss rate.
-func (p Forecast) String() string {
-	var s strings.Builder
-	c := &p.Config
-	fmt.Fprintf(&s, "%.4g packets an interval, losses %.4g to %.4g %%\n", p.Demand.Packets, 100*p.Demand.LowLoss, 100*p.Demand.HighLoss)
-	for j, b := range c.Banks[:c.banks()] {
-		fmt.Fprintf(&s, "bank %d: %d cells, 1 packet in %.4g\n", j+1, b.Rows, 1/c.rate(j))
-	}
-	fmt.Fprintf(&s, "%d bytes in memory, %d on the wire\n\n", c.MemorySize(), c.EncodedSize())
-	fmt.Fprintf(&s, "in %.4g %% of intervals at least\n", 100*kept)
-	fmt.Fprintf(&s, "%10s %12s %8s %14s %14s %10s\n", "loss", "sample", "cells",
-		fmt.Sprintf("mean ±, %.4g %%", 100*p.Demand.Confidence), "deviation ±", "alone")
-	for _, e := range p.Expect {
-		fmt.Fprintf(&s, "%8.4g %% %12.0f %8.0f %12.3g %% %12.3g %% %10.0f\n", 100*e.Loss, e.Sample, e.Usable,
-			100*e.MeanError(p.Demand.Variation, p.Demand.Confidence), 100*e.deviationError(), e.Alone)
-	}
-	return s.String()
 }

@@ -34,33 +34,33 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := planDemand
 			change(&d)
-			p, err := Plan(d)
+			c, expect, err := Plan(d)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Config.Validate(); err != nil {
+			if err := c.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			if alone := p.Expect[0].Alone; d.Quantiles && alone < min(368, d.Packets/3) {
+			if alone := expect[0].Alone; d.Quantiles && alone < min(368, d.Packets/3) {
 				t.Errorf("%v packets alone in a cell", alone)
 			}
-			for _, e := range p.Expect {
+			for _, e := range expect {
 				if got := e.MeanError(d.Variation, d.Confidence); !(got <= d.MeanError) {
 					t.Errorf("loss %v: error %v, want at most %v", e.Loss, got, d.MeanError)
 				}
 			}
-			if p.Expect[0].Loss != d.LowLoss || p.Expect[len(p.Expect)-1].Loss != d.HighLoss {
-				t.Errorf("losses from %v to %v", p.Expect[0].Loss, p.Expect[len(p.Expect)-1].Loss)
+			if expect[0].Loss != d.LowLoss || expect[len(expect)-1].Loss != d.HighLoss {
+				t.Errorf("losses from %v to %v", expect[0].Loss, expect[len(expect)-1].Loss)
 			}
 			// Half the rows would not do, in any division.
 			rows := 0
-			for _, b := range p.Config.Banks[:p.Config.banks()] {
-				if rows += b.Rows; d.Quantiles && rows+thinRows == p.Config.cells() {
+			for _, b := range c.Banks[:c.banks()] {
+				if rows += b.Rows; d.Quantiles && rows+thinRows == c.cells() {
 					break
 				}
 			}
 			for _, split := range splits {
-				if _, worst := p.Demand.forecast(rows/2, split); rows > planRows && worst <= d.MeanError {
+				if _, _, worst := d.forecast(rows/2, split); rows > planRows && worst <= d.MeanError {
 					t.Errorf("%d rows in %d banks would do", rows/2, len(split))
 				}
 			}
@@ -76,14 +76,14 @@ func TestPlanHolds(t *testing.T) {
 	for _, burst := range []float64{1, 20} {
 		d := planDemand
 		d.Packets, d.MeanError, d.HighLoss, d.Burst, d.Quantiles = 20_000, 0.05, 0.02, burst, true
-		p, err := Plan(d)
+		c, expect, err := Plan(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range []Expectation{p.Expect[0], p.Expect[len(p.Expect)-1]} {
-			average := p.Config.Expect(d.Packets, e.Loss) // the negative control: what comes on average
+		for _, e := range []Expectation{expect[0], expect[len(expect)-1]} {
+			average := c.Expect(d.Packets, e.Loss) // the negative control: what comes on average
 			var narrow, alone [2]covered
-			x, rng, bad := newRun(t, p.Config), rand.New(rand.NewPCG(5, math.Float64bits(e.Loss*burst))), false
+			x, rng, bad := newRun(t, c), rand.New(rand.NewPCG(5, math.Float64bits(e.Loss*burst))), false
 			for range times {
 				x.pass(rng, int(d.Packets), func(r *rand.Rand) float64 { // lost in runs of the mean length
 					if bad = bad && r.Float64()*burst >= 1 || !bad && r.Float64()*burst*(1-e.Loss) < e.Loss; bad {
@@ -92,7 +92,7 @@ func TestPlanHolds(t *testing.T) {
 					return 1e6 * r.ExpFloat64()
 				})
 				got, err := Estimate(x.up, x.down)
-				i, samples := got.CentralLimitInterval(d.Confidence), float64(len(samplesOf(t, x.up, x.down)))
+				i, samples := got.centralLimitInterval(d.Confidence), float64(len(samplesOf(t, x.up, x.down)))
 				for k, e := range []Expectation{e, average} {
 					narrow[k].add(err == nil && (i.High-i.Low)/2 <= e.MeanError(d.Variation, d.Confidence)*got.Mean)
 					alone[k].add(samples >= e.Alone)
@@ -119,7 +119,7 @@ func TestDemandSaysWhatIsWrong(t *testing.T) {
 	} {
 		d := planDemand
 		change(&d)
-		if _, err := Plan(d); !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
+		if _, _, err := Plan(d); !errors.Is(err, estimate.ErrConfig) || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
 			t.Errorf("%+v: %v, want ErrConfig that says %q", d, err, want)
 		}
 	}

@@ -51,7 +51,7 @@ func Distribute(up, down *Aggregator) (d Distribution, err error) {
 		_, slope, _ = compareCells(&cells, &found)
 	}
 	if c := cells.census(); cells.any || c.copies(slope, surely) {
-		strays += float64(counts.Repeats.Packets) + c.copied()*float64(counts.Sent)
+		strays += float64(counts.Repeats) + c.copied()*float64(counts.Sent)
 	}
 	d.strays = min(1, strays/float64(max(counts.Sent, 1)))
 	return d, nil

@@ -7,33 +7,21 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Repeats says what the counts reveal of identical packets. All copies of a packet fall into one cell; if they are
-// many, the cell holds more packets than chance puts there, which it does once in a million times. It takes no key to
-// repeat a packet, and honest senders do: keep-alives, probes, tunnels that are not looked into.
+// see counts the packets of a cell if it is overfull, and reports whether it is. All copies of a packet fall into one
+// cell; if they are many, the cell holds more packets than chance puts there, which it does once in a million times.
+// It takes no key to repeat a packet, and honest senders do: keep-alives, probes, tunnels that are not looked into.
 //
 // If no copy is lost, their delays add up exactly and have their full weight in the mean. Their deviation is
 // not known, and is taken to be that of the other packets. If a copy is lost, nothing is known of its cell
 // except how many packets it holds: the mean is of the others, and the intervals allow for what the copies may
 // add. Groups of copies too small to overfill a cell show by their effects on other counts, and widen the
-// intervals, too: then Repeats is not zero.
-type Repeats struct {
-	Cells   int    // cells that hold more packets than chance puts there
-	Packets uint64 // packets beyond that, at the point that counted more
-	excess  uint64 // packets that may be missing from the sample because a copy of them was lost
-
-	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance, fuller cells
-	// scatter more: because copies share a cell, or because of delays too rare to be alone.
-	aloneDegrees uint64
-}
-
-// see counts the packets of a cell if it is overfull, and reports whether it is.
-func (r *Repeats) see(p *pairing, bank, i int) bool {
+// intervals, too.
+func (r *Result) see(p *pairing, bank, i int) bool {
 	if !p.overfull(bank, i) {
 		return false
 	}
 	s, d := float64(p.up.cells[i].count()), float64(p.down.cells[i].count())
-	r.Cells++
-	r.Packets += uint64(max(s-p.usual[0][bank].mean, d-p.usual[1][bank].mean))
+	r.Repeats += uint64(max(s-p.usual[0][bank].mean, d-p.usual[1][bank].mean))
 	return true
 }
 
@@ -129,7 +117,7 @@ func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
 	missing := uint64(c.missing() * float64(r.spoken))
 	switch { // what is likely has to be so in one way: copies are slower than others, or faster
 	case c.copies(slope, surely):
-		r.Repeats.excess = missing
+		r.excess = missing
 	case c.copies(max(slope, 0), likely):
 		r.maybe = missing
 	case c.copies(min(slope, 0), likely):
@@ -142,6 +130,6 @@ func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
 	// Heavier tails err more, and are taken for copies: all that costs is width.
 	variance := alone.Variance()
 	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(alone.Cells())) {
-		r.alone.StdDev, r.Repeats.aloneDegrees = math.Sqrt(variance), alone.EffectiveDegrees(0)
+		r.alone.StdDev, r.aloneDegrees = math.Sqrt(variance), alone.EffectiveDegrees(0)
 	}
 }

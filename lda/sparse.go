@@ -70,9 +70,6 @@ func (s *Sparse) Packets() uint64 {
 	return n
 }
 
-// Empty reports whether no packet passed.
-func (s *Sparse) Empty() bool { return s.Packets() == 0 }
-
 // Shift adds to all time stamps. An [Accumulator] does not take them for another clock's then.
 func (s *Sparse) Shift(by int64) {
 	s.each(func(_ int, c *cell) {

@@ -72,7 +72,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 					}
 				}
 			}
-			if r.strays, r.maybe, r.Repeats.excess = 0, 0, 0; !r.MeanInterval(0.95).Contains(truth.Mean()) { // negative control
+			if r.strays, r.maybe, r.excess = 0, 0, 0; !r.MeanInterval(0.95).Contains(truth.Mean()) { // negative control
 				blind++
 			}
 		}

@@ -179,8 +179,8 @@ func (i *interval) row(m *meter) row {
 		w.Problem = "no usable cell: more loss than the sampling is made for"
 	default:
 		w.EffectiveSample, w.Mean = r.N, &figure{r.Mean, delays.Mean()}
-		if in, light := r.MeanInterval(0.95), r.CentralLimitInterval(0.95); in.Bounded() {
-			w.MeanInterval95, w.LightTails95 = &in, &light
+		if in := r.MeanInterval(0.95); in.Bounded() {
+			w.MeanInterval95 = &in
 		}
 		if i.clear.N() > 0 && r.Usable > 1 { // otherwise one of the two does not know it
 			w.StdDev = &figure{r.StdDev, math.Sqrt(i.clear.PopulationVariance())}

@@ -35,9 +35,7 @@ type row struct {
 	Sent, Received, Lost figure
 	Mean, StdDev         *figure `json:",omitempty"`
 
-	// The mean is in the first with 95 % probability, and in the second if delays have
-	// light tails, as in a queue of bounded length.
-	MeanInterval95, LightTails95 *estimate.Interval `json:",omitempty"`
+	MeanInterval95 *estimate.Interval `json:",omitempty"`
 
 	Extra, EffectiveSample uint64 // packets
 	Cells, Usable          int
