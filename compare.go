@@ -89,7 +89,6 @@ func (c *comparison) next(cut int64) (Report, bool) {
 		}
 		c.take(c.waiting)
 		c.waiting = nil
-		c.paired = min(c.paired, cut) // in case the clock was set back
 	}
 	if !c.begun {
 		return Report{}, false

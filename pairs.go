@@ -87,8 +87,10 @@ func (m *meeting) take(point int, shard string, r *record) (isNew bool, err erro
 	if isNew, err = s.accept(r); !isNew {
 		return false, err
 	}
-	if e.ahead == nil || anew {
+	if e.ahead == nil {
 		e.ahead = new(least)
+	} else if anew { // what is known until more is
+		e.ahead = &least{key: e.ahead.key, x: e.ahead.x - r.step}
 	}
 	if r.ahead = e.ahead; !anew {
 		r.step = 0 // it was before

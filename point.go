@@ -207,7 +207,8 @@ func (p *Point) cut() {
 }
 
 func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
-	s := stored{session: p.session, step: p.step, after: p.through, through: ended, late: late, wall: p.clock.wall.Load()}
+	s := stored{session: p.session, step: p.step, after: p.through, through: ended, late: late}
+	s.wall, s.at = p.clock.wall.Load(), p.clock.next
 	if total != [2]*tally{} {
 		s.data = p.seal.record(&s, total)
 	}
@@ -232,8 +233,8 @@ type timeline struct {
 	base time.Time
 	wall atomic.Int64 // what the clock said, as far as is known, at base
 	user interface{ Now() time.Time }
-	next time.Duration // when the clock was last followed, since base
-	tick atomic.Int64  // how long a coarse clock of the user's stands still, ns
+	next int64        // when the clock was last followed, since base
+	tick atomic.Int64 // how long a coarse clock of the user's stands still, ns
 }
 
 // stepLimit is how far a clock may be from where it was, and the time since then,
@@ -272,6 +273,26 @@ func (t *timeline) of(at time.Time) int64 {
 	return t.wall.Load() + int64(at.Sub(t.base))
 }
 
+// nowAs returns the time by the clock that a cut's session has, and the time since the timeline began. They are
+// not sure if a clock of the user's may have been set since: before the point has noticed, or in between.
+func (t *timeline) nowAs(of *stored) (now, elapsed int64, sure bool) {
+	elapsed = t.elapsed()
+	now = of.wall + elapsed
+	if t.user == nil {
+		return now, elapsed, true
+	}
+	user := t.now()
+	return user, elapsed, max(user-now, now-user) <= t.strays(elapsed-of.at)
+}
+
+// strays returns how far a clock may stray in a time, in ns, before that counts as a step.
+func (t *timeline) strays(since int64) int64 {
+	if t.user == nil {
+		return int64(stepLimit)
+	}
+	return int64(stepLimit) + t.tick.Load() + int64(5*mostDrift*float64(since))
+}
+
 // elapsed returns the time since the timeline began, whatever the clock says.
 func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
 
@@ -283,15 +304,12 @@ func (t *timeline) follow() (step int64) {
 		t.learn()
 	}
 	tick := t.tick.Load()
-	limit := stepLimit + time.Duration(tick)
-	if t.user != nil {
-		at := time.Duration(t.elapsed())
-		limit += time.Duration(5 * mostDrift * float64(at-t.next))
-		t.next = at
-	}
+	at := t.elapsed()
+	limit := t.strays(at - t.next)
+	t.next = at
 	for range 5 {
 		set := t.set()
-		if step = set - t.wall.Load(); time.Duration(step).Abs() <= limit {
+		if step = set - t.wall.Load(); max(step, -step) <= limit {
 			if t.user != nil { // a coarse one says less than the time
 				t.wall.Store(min(max(set, t.wall.Load()), set+tick))
 			}

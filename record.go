@@ -191,9 +191,11 @@ type stored struct {
 	step           int64
 	after, through int64
 	late           [2]uint32
-	wall           int64  // timeline.wall in the session
+	wall, at       int64  // timeline.wall in the session, and when it was followed
 	data           []byte // the record, nil if nothing passed
 }
+
+func (s *stored) end() position { return position{s.session, s.through} }
 
 // A position says how far a reader has a point's cuts. The zero value means that it has none.
 type position struct {

@@ -65,8 +65,8 @@ type follower struct {
 	ask     Exchange
 	compare *comparison
 	name    uint64 // as a reader of both points
-	local   position
-	err     error // why the other point could not be reached
+	local   stored // the latest cut of the point's own
+	err     error  // why the other point could not be reached
 }
 
 // wake returns when to look at the points again: when the current report can
@@ -86,10 +86,10 @@ func (f *follower) wake() int64 {
 func (f *follower) fetch(ctx context.Context) {
 	p, here := f.point, &f.compare.meeting.ends[second]
 	p.mu.Lock()
-	cuts, _ := p.history.read(f.name, f.local, p.config.History, p.clock.elapsed())
+	cuts, _ := p.history.read(f.name, f.local.end(), p.config.History, p.clock.elapsed())
 	p.mu.Unlock()
 	for i := range cuts {
-		f.local = position{cuts[i].session, cuts[i].through}
+		f.local = cuts[i]
 		if r, err := p.seal.parse(p.seal.head(p.seal.of(&cuts[i]), recordMagic)); err == nil {
 			f.compare.meeting.take(second, "", r)
 		}
@@ -113,12 +113,12 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 		at = feed.shards[0].at
 	}
 	q := newRequest(f.name, at)
-	before, sent := p.clock.elapsed(), p.clock.now()
+	sent, before, sure := p.clock.nowAs(&f.local)
 	data, err := f.ask(ctx, p.seal.request(q))
 	if err != nil {
 		return false, err
 	}
-	after, came := p.clock.elapsed(), p.clock.now()
+	came, after, still := p.clock.nowAs(&f.local)
 	r, err := p.seal.answered(q, data)
 	if err != nil {
 		return false, err
@@ -129,15 +129,18 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	if len(r.records) == 0 { // perhaps it was restarted, and its clock is of another session
-		return false, nil
+	if len(r.records) == 0 || r.more { // perhaps it was restarted, and its clock is of another session
+		return r.more, nil
 	}
 	// The other clock was read between before and after, the surer the less time
 	// that took.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
 	f.compare.clocks.ticks = [2]int64{r.tick, p.clock.tick.Load()}
-	f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}})
-	return r.more, nil
+	if sure && still {
+		x := exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}}
+		f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, x)
+	}
+	return false, nil
 }
 
 // wait waits until a time by the point's clock.
@@ -182,12 +185,13 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 	p.Direction.remember()
 	p.mu.Lock()
 	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
-	wall := p.history.latest().wall // the clock may have been set since
+	latest := p.history.latest()
 	p.mu.Unlock()
 
-	a := reply{now: wall + p.clock.elapsed(), tick: p.clock.tick.Load(), name: p.config.Name, more: more}
-	if len(cuts) == 0 && wall == 0 || p.config.Clock != nil {
-		a.now = p.clock.now()
+	a := reply{tick: p.clock.tick.Load(), name: p.config.Name, more: more}
+	var sure bool
+	if a.now, _, sure = p.clock.nowAs(&latest); !sure { // cuts come with one of a session that has the clock as it is now
+		cuts, a.more = nil, false
 	}
 	return p.seal.reply(nonce, a, cuts), nil
 }
@@ -199,7 +203,7 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		p.mu.Lock()
 		latest := p.history.latest()
-		at, name := position{latest.session, latest.through}, randomNumber()
+		at, name := latest.end(), randomNumber()
 		p.mu.Unlock()
 		for open := true; ; {
 			p.mu.Lock()
@@ -210,7 +214,7 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 			cuts, _ := p.history.read(name, at, p.config.History, p.clock.elapsed())
 			p.mu.Unlock()
 			for i := range cuts {
-				at = position{cuts[i].session, cuts[i].through}
+				at = cuts[i].end()
 				record := p.seal.of(&cuts[i])
 				if !yield(slices.Concat(record, p.seal.tag(record))) {
 					return
