@@ -112,7 +112,7 @@ func (d *Direction) find(trails []areas.Trail) (lost.Names, error) {
 }
 
 // A follower asks the first point which of the messages that it sent into some cells are missing (SPEC.md, section
-// 4.11). Names are encrypted with AES-256 in counter mode, by a key of their own, so that nobody else learns an id.
+// 4.10). Names are encrypted with AES-256 in counter mode, by a key of their own, so that nobody else learns an id.
 const (
 	whichMagic = "HLPW"
 	namesMagic = "HLPN"

@@ -17,7 +17,7 @@ import (
 )
 
 // A record is what a point counted between two cuts, signed with the first tagSize bytes of an
-// HMAC-SHA256. Section 4.9 of SPEC.md has its bytes.
+// HMAC-SHA256. Section 4.8 of SPEC.md has its bytes.
 type record struct {
 	session        uint64
 	step           int64
@@ -285,7 +285,7 @@ func (h *history) forget(now int64) {
 }
 
 // A follower asks a point for the cuts after those that it has, and the point
-// answers at once (SPEC.md, section 4.10). The nonce makes every reply an answer to one request, so that no
+// answers at once (SPEC.md, section 4.9). The nonce makes every reply an answer to one request, so that no
 // reply can be used twice: a random number of the follower's own, and a random number.
 const (
 	requestMagic = "HLPQ"

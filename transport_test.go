@@ -219,16 +219,19 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 }
 
 // A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports
-// say that they do not: nobody is silent.
+// say that they do not: nobody is silent. Nor does one that is set by less, while a follower asks, spoil reports of a cut.
 func TestClockSetByADay(t *testing.T) {
-	for i, by := range []time.Duration{24 * time.Hour, 24 * time.Hour, -24 * time.Hour} {
-		agree := i == 0
-		onLink(t, Config{Key: testKey, ClocksAgree: agree}, 0, func(t *testing.T, l *link) {
+	for i, by := range []time.Duration{24 * time.Hour, 24 * time.Hour, -24 * time.Hour, -2600 * time.Millisecond, -500 * time.Millisecond} {
+		agree, report, n := i == 0, time.Second, 12
+		if i > 2 {
+			report, n = report/10, 80
+		}
+		onLink(t, Config{Key: testKey, ClocksAgree: agree, Report: report}, 0, func(t *testing.T, l *link) {
 			l.send(2*time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
 			time.AfterFunc(5500*time.Millisecond, func() { l.clocks[l.b].ahead.Add(int64(by)) })
 			time.AfterFunc(time.Minute, l.cancel)
 			named, told := 0, 0
-			for _, r := range l.reports(12) {
+			for _, r := range l.reports(n) {
 				f := &r.Forth
 				if f.Err == nil && f.Received > 0 {
 					told++

@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.7.
+// The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.6.
 const (
 	magic        = "HRLI"
 	version      = 14

@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"hashing/families": {"hashing"},
 	"estimate":         {},
 	"estimate/areas":   {"estimate"},
-	"estimate/clock":   {"estimate", "internal/wire"},
+	"estimate/clock":   {"estimate"},
 	"estimate/joint":   {"hashing", "estimate"},
 	"internal/heap":    {},
 	"internal/session": {"hashing", "estimate", "internal/wire"},

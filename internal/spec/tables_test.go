@@ -20,7 +20,6 @@ import (
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/colate"
-	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/mplane"
@@ -191,8 +190,6 @@ func synopses() []sample {
 			receiver.Reference(rli.ReferencePacket{Sequence: uint64(i / 10), Sent: at - 500}, at+1)
 		}
 	}
-	history := must(clock.NewHistory(1e9))
-	history.Add(clock.Reading{Time: 1_800_000_000_000_000_000})
 	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 1}))
 	plain := injector.Append(nil, rli.ReferencePacket{Sequence: 1}, 2)
 	injector.SetKey([16]byte{1})
@@ -208,7 +205,6 @@ func synopses() []sample {
 		{"HREF", injector.Append(nil, rli.ReferencePacket{Sequence: 2}, 3), map[string]int{"tagged": 1}},
 		{"HCLT", epoch, map[string]int{"blocks": (((600-1)>>epoch[foldAt] + 1) + 255) / 256}},
 		{"HRLI", must(receiver.MarshalBinary()), map[string]int{}},
-		{"HCLK", must(history.MarshalBinary()), map[string]int{}},
 		{"HLMS", must(plan.AppendReport(nil, report, mplane.Key{})), map[string]int{"tagged": 0}},
 		{"HLMS", must(plan.AppendReport(nil, report, mplane.NewKey("key"))), map[string]int{"tagged": 1}},
 	}

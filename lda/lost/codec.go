@@ -13,7 +13,7 @@ import (
 )
 
 // Trails and names travel without a frame; whatever carries them has a checksum.
-// Numbers are varints, signed ones zigzag, digests and ids big-endian. Section 4.11 of
+// Numbers are varints, signed ones zigzag, digests and ids big-endian. Section 4.10 of
 // SPEC.md has the fields.
 const (
 	leastStep = 7 // bytes
