@@ -36,6 +36,7 @@ func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*mat
 const (
 	surely    = 4  // standard errors of figures together: chance makes them once in 3,000
 	likely    = 3  // likewise: once in 50 to 200
+	perhaps   = 2  // likewise: once in 10 to 25
 	leastRows = 64 // cells that it takes to know how sure a covariance is
 	leastGood = 5  // cells of a bank that have to be without losses
 )

@@ -28,6 +28,9 @@ type Distribution struct {
 // 1,024 cells give some 370 samples. The rank of a median is then typically off by
 // 2 percentage points and that of a p99 by 0.4; after a hundred intervals (see
 // [Accumulator]), by a tenth of that.
+//
+// Where cells look as if packets have copies, as chance makes one interval in 20 look, those
+// may all be faster or slower than the samples, and high quantiles are not bounded.
 func Distribute(up, down *Aggregator) (d Distribution, err error) {
 	if err := sameConfig(up, down); err != nil {
 		return d, err
@@ -50,7 +53,7 @@ func Distribute(up, down *Aggregator) (d Distribution, err error) {
 	if err == nil {
 		_, slope, _ = compareCells(&cells, &found)
 	}
-	if c := cells.census(); cells.any || c.copies(slope, surely) {
+	if c := cells.census(); cells.any || c.copies(slope, perhaps) {
 		strays += float64(counts.Repeats) + c.copied()*float64(counts.Sent)
 	}
 	d.strays = min(1, strays/float64(max(counts.Sent, 1)))
