@@ -32,7 +32,7 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 		base = math.Inf(1)
 	}
 	for c, n := range expected {
-		if n > 0 && p.usable(c) && (p.Variance == nil || p.Variance[c] == 0) {
+		if n > 0 && p.usable(c) && p.Variance[c] == 0 {
 			if p.Count != nil {
 				n = p.Count[c]
 			}
@@ -60,6 +60,11 @@ func (s *solver) guess() {
 				held[c] = s.Count[c] / n
 			}
 			sum[c] = max(0, s.Sum[c]-s.base*held[c]*n)
+			if v := s.Variance[c]; v > 0 { // a cell that knows less than what is usual says next to nothing
+				usual := held[c] * n * (s.mean - s.base)
+				trust := usual * usual / (usual*usual + v)
+				held[c], sum[c] = held[c]*trust, sum[c]*trust
+			}
 		}
 	}
 	for f, w := range s.Packets {

@@ -137,10 +137,7 @@ func (s *solver) equations() {
 			s.trust[c], s.rest[c] = 0, 0
 			continue
 		}
-		v, sum := s.trust[c]+n*clockNoise, s.Sum[c]
-		if s.Variance != nil {
-			v += s.Variance[c]
-		}
+		v, sum := s.trust[c]+n*clockNoise+s.Variance[c], s.Sum[c]
 		if s.Count != nil {
 			k := s.Count[c]
 			sum *= n / k // as if it had as many packets as expected

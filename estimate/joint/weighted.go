@@ -24,12 +24,15 @@ const (
 	slackExact = 1e-4 // where there are fewer flows than cells, which determine them
 )
 
-// weigh returns p with its weights.
-func weigh(p *Problem) *weighted {
+// weigh returns p with its weights, and variances.
+func weigh(given *Problem) *weighted {
+	of := *given
+	p := &of
 	if !slices.ContainsFunc(p.Doubt, func(d float64) bool { return d > 0 }) {
-		sure := *p
-		sure.Doubt = nil
-		p = &sure
+		p.Doubt = nil
+	}
+	if p.Variance == nil {
+		p.Variance = make([]float64, len(p.Sum))
 	}
 	q := &weighted{Problem: p, width: p.Rows * p.CellsPerRow, uniform: 1 / float64(p.CellsPerRow)}
 	q.class = make([]uint8, len(p.Packets))
