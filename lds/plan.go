@@ -50,7 +50,7 @@ type Forecast struct {
 const (
 	mostPlannedRows = 4   // with 70,000 cells, more were no better for large flows
 	someSizes       = 256 // quantiles that stand for the sizes of flows
-	evenly          = 0.9 // of a table's rooms that flows fill before a bucket is full
+	someBuckets     = 8   // quantiles that stand for the limits of a table's buckets
 )
 
 // Plan returns a sketch, a table, or both in one memory, half for each: the smallest for Failure, or the one
@@ -183,7 +183,7 @@ func (d *Demand) sketchIn(memory int) (best Config, least float64) {
 // over returns the mean of f over the sizes of flows of so many packets and more.
 func (d *Demand) over(least float64, f func(packets float64) float64) (mean float64) {
 	for i := range someSizes {
-		mean += f(least*math.Pow((float64(i)+0.5)/someSizes, -1/d.Shape)) / someSizes
+		mean += f(math.Ceil(least*math.Pow((float64(i)+0.5)/someSizes, -1/d.Shape))) / someSizes
 	}
 	return mean
 }
@@ -209,28 +209,32 @@ func (d *Demand) sketchFailure(c *Config, small float64) float64 {
 // tableFailure returns the fraction of large flows that a table of some rooms does not hold, of which every
 // cell loses a packet, or which one point holds later because it lost the first, and the fraction of all flows
 // that it holds. The numbers that packets draw are even, so a flow of n packets draws below a limit with
-// probability 1 − (1−limit)^n.
+// probability 1 − (1−limit)^n. Flows fall into buckets at random, so as many are expected below the limit of a
+// bucket as a Gamma distribution of the shape bucketFlows says (here by E. Wilson and M. Hilferty, 1931).
 func (d *Demand) tableFailure(rooms int) (failure, held float64) {
 	below := func(packets, limit float64) float64 { return -math.Expm1(packets * math.Log1p(-min(limit, 1-1e-15))) }
 	share := func(limit float64) float64 {
 		return d.over(1, func(packets float64) float64 { return below(packets, limit) })
 	}
-	limit := 1.0
-	if full := evenly * float64(rooms) / float64(d.Flows); full < 1 {
-		for step := 0.5; step > 1e-12; step /= 2 {
+	for i := range someBuckets {
+		const ninth = 1.0 / (9 * bucketFlows)
+		normal := math.Sqrt2 * math.Erfinv((2*float64(i)+1)/someBuckets-1)
+		full, limit := math.Pow(1-ninth+normal*math.Sqrt(ninth), 3)*float64(rooms)/float64(d.Flows), 1.0
+		for step := 0.5; full < 1 && step > 1e-12; step /= 2 {
 			if share(limit-step) > full {
 				limit -= step
 			}
 		}
+		held += share(limit) / someBuckets
+		failure += d.over(d.Large, func(packets float64) float64 {
+			spoilt := 1.0
+			for _, part := range []float64{0.9, 0.09, 0.01} {
+				spoilt *= -math.Expm1(-d.Loss * part * packets)
+			}
+			return 1 - below(packets, limit)*(1-d.Loss)*(1-spoilt)
+		}) / someBuckets
 	}
-	failure = d.over(d.Large, func(packets float64) float64 {
-		spoilt := 1.0
-		for _, part := range []float64{0.9, 0.09, 0.01} {
-			spoilt *= -math.Expm1(-d.Loss * part * packets)
-		}
-		return 1 - below(packets, limit)*(1-d.Loss)*(1-spoilt)
-	})
-	return failure, share(limit)
+	return failure, held
 }
 
 const latticeSteps = 400 // into which smallSum divides the packets up to large
