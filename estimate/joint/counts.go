@@ -67,7 +67,6 @@ type counting struct {
 	rest   []amount  // what cells hold beyond the expected packets of their flows
 	shares []float64 // by row: the share of a flow's packets in each of its cells
 	alike  float64   // see expected
-	held   []float64 // by row: scratch
 
 	// The current belief about each flow's packets, and an upper bound. A
 	// variance of 0 means no packets. Flows whose packets are known are fixed.
@@ -119,11 +118,11 @@ func (c *Counts) Decode(ctx context.Context, flows []FlowRecord) ([]FlowRecord, 
 	return records, nil
 }
 
-// begin starts with what each flow's cells say of it alone.
+// begin starts with flows that are alike, as far as their cells hold so much.
 func (c *Counts) begin(ctx context.Context, flows []FlowRecord) (*counting, error) {
 	n, k := len(flows), float64(c.CellsPerRow)
 	d := &counting{
-		Counts: c, prior: newSizePrior(), shares: make([]float64, c.Rows), held: make([]float64, c.Rows),
+		Counts: c, prior: newSizePrior(), shares: make([]float64, c.Rows),
 		fixed: make([]bool, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
 		told: make([]message, n*c.Rows), sent: make([]amount, n*c.Rows), rest: make([]amount, len(c.Held)),
 		// Two flows that meet in one cell of a row mostly meet in its
@@ -134,10 +133,13 @@ func (c *Counts) begin(ctx context.Context, flows []FlowRecord) (*counting, erro
 	for r, rate := range c.Rates {
 		d.shares[r] = rate / k
 	}
+	usual := 0.0
 	for at, held := range c.Held {
 		d.rest[at].packets = float64(held)
+		if at < len(c.Held)/c.Rows {
+			usual += float64(held) / c.Rates[0] / float64(n)
+		}
 	}
-	others := c.densities()
 	for i, f := range flows {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -148,7 +150,8 @@ func (c *Counts) begin(ctx context.Context, flows []FlowRecord) (*counting, erro
 		case f.Packets > 0:
 			d.fixed[i], d.mean[i], d.variance[i] = true, f.Packets, max(f.Doubt*f.Doubt, leastVariance)
 		case !absent:
-			d.mean[i], d.variance[i] = d.alone(i, others)
+			d.mean[i] = max(1, min(usual, d.most[i]))
+			d.variance[i] = d.mean[i] * d.mean[i]
 		}
 		if d.variance[i] > 0 {
 			for r := range c.Rows {

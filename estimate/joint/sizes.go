@@ -6,8 +6,8 @@ import (
 )
 
 // sizePrior is the belief about any flow's packets before cells are read, by
-// steps: the middle of each, the variance within it, and its probability.
-type sizePrior struct{ middle, within, likely [steps]float64 }
+// steps: the middle of each, and its probability.
+type sizePrior struct{ middle, likely [steps]float64 }
 
 // sizeShape is the shape of the Pareto distribution of sizes, of which flows have
 // the whole packets.
@@ -18,7 +18,6 @@ func newSizePrior() *sizePrior {
 	for b := 1; b < steps; b++ {
 		low, width := step(b)
 		p.middle[b] = low + (width-1)/2
-		p.within[b] = (width*width - 1) / 12
 		p.likely[b] = math.Pow(low, -sizeShape) - math.Pow(low+width, -sizeShape)
 	}
 	return &p
@@ -51,62 +50,6 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	}
 	mean := sum / total
 	return min(mean, most), max(squares/total-mean*mean, leastVariance)
-}
-
-// alone returns the mean and variance of flow i's packets by its own cells. It
-// weighs each size by how likely it is that the rest of the flow's rows belongs
-// to others.
-func (d *counting) alone(i int, others [][steps]float64) (mean, variance float64) {
-	held, most := d.held, math.Inf(1)
-	for r, rate := range d.Rates {
-		held[r] = float64(d.place(i, r))
-		most = min(most, (held[r]+(1-rate)*3*(1.5+math.Sqrt(held[r]+2.25)))/rate)
-	}
-	p := d.prior
-	var total, sum, squares float64
-	for b := 1; b < steps && (b == 1 || p.middle[b] <= most); b++ {
-		weight := p.likely[b]
-		for r, rate := range d.Rates {
-			weight *= others[r][stepOf(uint64(max(0, held[r]-p.middle[b]*rate)+0.5))]
-		}
-		total += weight
-		sum += weight * p.middle[b]
-		squares += weight * (p.middle[b]*p.middle[b] + p.within[b])
-	}
-	mean = sum / total
-	return mean, max(squares/total-mean*mean, leastVariance)
-}
-
-// densities returns, by row, the distribution of what others bring to a flow's cells.
-// It equals that of any neighbouring cells' contents, because flows fall at random:
-// per packet and by steps, smoothed over neighbouring steps and nowhere 0.
-func (c *Counts) densities() [][steps]float64 {
-	all, columns := make([][steps]float64, c.Rows), len(c.Held)/c.Rows
-	for r := range all {
-		cells := c.Held[r*columns : (r+1)*columns]
-		var held uint64
-		for _, n := range cells[:min(c.CellsPerRow, columns)] {
-			held += n
-		}
-		var places [steps]float64
-		for i := range cells {
-			places[stepOf(held)]++
-			held += cells[(i+c.CellsPerRow)%columns] - cells[i]
-		}
-		kernel := [...]float64{0.1, 0.2, 0.4, 0.2, 0.1}
-		for b := range all[r] {
-			var near, weights float64
-			for k, weight := range kernel {
-				if at := b + k - len(kernel)/2; at >= 0 && at < steps {
-					near += weight * places[at]
-					weights += weight
-				}
-			}
-			_, width := step(b)
-			all[r][b] = max(near/weights, 0.01) / float64(columns) / width
-		}
-	}
-	return all
 }
 
 // Numbers of packets are binned in steps: one each below 16, eight to a power
