@@ -108,7 +108,6 @@ func (c *Counts) Decode(ctx context.Context, flows []FlowRecord) ([]FlowRecord, 
 		moved = d.round(step)
 		step = countStep
 	}
-	d.widen()
 	records := slices.Clone(flows)
 	for i, fixed := range d.fixed {
 		if !fixed {
@@ -216,41 +215,16 @@ func (d *counting) round(step float64) (moved float64) {
 	return moved / max(packets, 1)
 }
 
-// widen widens the variance of each flow whose cells are farther from what is
-// expected of them than the variances allow. If flows were wrongly told apart,
-// their other cells do not fit.
-func (d *counting) widen() {
-	width := d.Rows * d.CellsPerRow
-	for i, v := range d.variance {
-		if v > 0 && !d.fixed[i] {
-			d.variance[i] = v * d.excess(func(yield func(amount)) {
-				for _, at := range d.Cells[i*width : (i+1)*width] {
-					yield(d.rest[at])
-				}
-			})
-		}
-	}
-}
-
-// misfit returns by what factor the squares of all cells' rests exceed what
-// they should be, at least 1: flows may be missing from the list.
+// misfit returns by what factor the squares of cells' rests exceed their variances, at least 1: flows may be
+// missing from the list.
 func (d *counting) misfit() float64 {
-	return d.excess(func(yield func(amount)) {
-		for _, at := range d.rest {
-			yield(at)
-		}
-	})
-}
-
-// excess returns by what factor the squares of rests exceed their variances, at least 1.
-func (d *counting) excess(rests func(yield func(amount))) float64 {
 	var squares, cells float64
-	rests(func(rest amount) {
+	for _, rest := range d.rest {
 		if rest.variance > 0 {
 			squares += min(rest.packets*rest.packets/rest.variance, mostMisfit)
 			cells++
 		}
-	})
+	}
 	return max(1, squares/max(1, cells))
 }
 

@@ -161,7 +161,6 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		}
 	}
 	k := s.scale(brought, heard, sort)
-	alike := s.alike()
 	var squares, flows [sizeCount]float64
 	for f, x := range s.above {
 		squares[s.class[f]] += x * x
@@ -173,11 +172,8 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			continue
 		}
 		// A flow about which cells say little may be any flow of its size.
-		unknown, factor := left/s.variance[f], k[sort[f]]
-		if s.onlySampled(f) { // what a sample is off by, cells that see all packets do not know
-			factor = max(1, factor)
-		}
-		d := alike*factor*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		unknown := left / s.variance[f]
+		d := k[sort[f]]*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
@@ -199,26 +195,4 @@ func (s *solver) miscounted(f int, mean float64) float64 {
 	}
 	own := mean - s.base
 	return doubt / w * doubt / w * (own*own + squares/max(cells, 1))
-}
-
-// alike returns by what factor variances are larger where a row's cells are
-// neighbours, as an LDS's are. Flows that meet in one then meet in others too, in m
-// of k cells at a time: what one brings to all of them counts m² instead of m.
-func (s *solver) alike() float64 {
-	if s.Rows == 1 {
-		return 1
-	}
-	k := float64(s.CellsPerRow)
-	return (1 + (k-1)*(2*k-1)/3) / k
-}
-
-// onlySampled reports whether none of flow f's usable cells is of a row that sees
-// every packet.
-func (s *solver) onlySampled(f int) bool {
-	for i, c := range s.run(f) {
-		if s.trust[c] > 0 && (s.Rates == nil || s.Rates[i/s.CellsPerRow] == 1) {
-			return false
-		}
-	}
-	return true
 }
