@@ -19,7 +19,7 @@ import (
 //
 // If a record has 0 packets, Decode finds their number from the counts ([joint.Counts]), and the result has it.
 // With one flow a cell the estimates are no worse for that; with dozens, [Estimate] is as close to the truth.
-// Intervals then hold less often if large flows are faster than small ones. opts.Progress is of the means.
+// Intervals then hold less often if large flows are faster than small ones.
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one of which
 // many packets came twice, or most were on their way at the ends of an [Accumulator]'s report: its error from

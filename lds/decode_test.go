@@ -236,8 +236,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestKnownPacketsStay: of two flows in one cell, the one that is known leaves the rest to the other; and
-// decoding counts and then means is one work, reported without a fall.
+// TestKnownPacketsStay: of two flows in one cell, the one that is known leaves the rest to the other.
 func TestKnownPacketsStay(t *testing.T) {
 	c := shapes()["one column"]
 	up := mustNew(t, c)
@@ -246,11 +245,7 @@ func TestKnownPacketsStay(t *testing.T) {
 		up.Update(flows[i&3/3], hashing.Word(2, i), 0)
 	}
 	list := records(flows, []float64{75, 0})
-	var reports []float64
-	r, err := Decode(t.Context(), up, up, list, joint.Options{Progress: func(done float64) { reports = append(reports, done) }})
-	if !slices.IsSorted(reports) || reports[0] <= 0 || reports[len(reports)-1] != 1 {
-		t.Errorf("progress %v", reports)
-	}
+	r, err := Decode(t.Context(), up, up, list, joint.Options{})
 	if err != nil || r.Packets[0] != 75 || math.Abs(r.Packets[1]-25) > 0.5 {
 		t.Errorf("%v, %v; want 75 and 25 packets", r.Packets, err)
 	}

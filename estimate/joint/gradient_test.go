@@ -1,7 +1,6 @@
 package joint
 
 import (
-	"context"
 	"math"
 	"slices"
 	"testing"
@@ -27,16 +26,13 @@ func TestIterationEndsInTheNoise(t *testing.T) {
 	for name, w := range worlds {
 		got, want := w.solve(t, Options{}), w.solve(t, Options{tolerance: 1e-9})
 		median, most := offBy(got, want)
-		if !got.Converged || median > 0.2 || most > 6 {
-			t.Errorf("%s: off by %.3f of the deviations, at most %.2f, after %d iterations", name, median, most, got.Iterations)
+		if median > 0.2 || most > 6 {
+			t.Errorf("%s: off by %.3f of the deviations, at most %.2f", name, median, most)
 		}
 	}
 	// Negative control: a few iterations are not enough.
 	w := worlds["determined"]
-	few, err := w.Solve(context.Background(), Options{MaxIterations: 16})
-	if err != nil || few.Converged {
-		t.Fatalf("converged after %d iterations: %v", few.Iterations, err)
-	}
+	few := w.solve(t, Options{tolerance: math.Inf(1)})
 	if median, _ := offBy(few, w.solve(t, Options{tolerance: 1e-9})); median < 0.3 {
 		t.Errorf("off by %.3f of the deviations after 16 iterations", median)
 	}

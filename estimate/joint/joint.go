@@ -54,14 +54,9 @@ type Problem struct {
 
 // Options tunes [Problem.Solve]. The zero value is a good choice.
 type Options struct {
-	// MaxIterations limits one linear solve; 0 means 1,000. Reaching it is not an error: see Result.Converged.
-	MaxIterations int
-	tolerance     float64 // of the iteration, for tests; 0 means enough
+	tolerance float64 // of the iteration, for tests; 0 means enough
 	// MeansOnly leaves StdDev out, which saves half the time or more.
 	MeansOnly bool
-	// Progress, if not nil, is called from the solving goroutine after every iteration with the fraction of the work done,
-	// from 0 to 1. It never falls, and ends at 1.
-	Progress func(done float64)
 }
 
 // A Result holds a mean delay for every flow.
@@ -76,9 +71,6 @@ type Result struct {
 	Usable []uint16
 	// Packets holds those of the Problem, known or decoded.
 	Packets []float64
-
-	Iterations int  // of conjugate gradients
-	Converged  bool // whether more of them would change little
 }
 
 // degrees are the degrees of freedom of MeanInterval's Student distribution: its kurtosis is that of exponential delays. The
@@ -118,12 +110,6 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if err := p.validate(); err != nil {
 		return Result{}, err
 	}
-	if opts.MaxIterations == 0 {
-		opts.MaxIterations = 1000
-	}
-	if opts.MaxIterations < 0 {
-		return Result{}, fmt.Errorf("%w: %d iterations, want above 0", estimate.ErrConfig, opts.MaxIterations)
-	}
 	q := weigh(p)
 	if opts.tolerance == 0 {
 		opts.tolerance = enough
@@ -139,7 +125,7 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Mean: h, Packets: p.Packets, Iterations: s.iterations, Converged: s.converged}
+	r := Result{Mean: h, Packets: p.Packets}
 	rounds := sweeps
 	if opts.MeansOnly {
 		rounds = fewSweeps
@@ -152,9 +138,6 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		r.StdDev = s.deviations(v, brought, heard, h)
 	}
 	s.mark(&r)
-	if opts.Progress != nil {
-		opts.Progress(1)
-	}
 	return r, nil
 }
 

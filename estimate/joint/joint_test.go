@@ -115,9 +115,6 @@ func (w *world) solve(t testing.TB, opts Options) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Converged {
-		t.Fatalf("not converged: %d iterations", r.Iterations)
-	}
 	return r
 }
 
@@ -186,33 +183,6 @@ func TestUnusableAndDeterministic(t *testing.T) {
 	}
 }
 
-func TestProgressAndCancel(t *testing.T) {
-	w := simulate(shapes["LDS"], 2)
-	var steps []float64
-	w.solve(t, Options{Progress: func(done float64) { steps = append(steps, done) }})
-	if !slices.IsSorted(steps) || steps[0] < 0 || steps[len(steps)-1] != 1 {
-		t.Errorf("progress %v", steps)
-	}
-	for _, at := range []int{0, 5, len(steps) / 2, len(steps) - 3} {
-		ctx, cancel := context.WithCancel(context.Background())
-		step := 0
-		_, err := w.Solve(ctx, Options{Progress: func(float64) {
-			if step == at {
-				cancel()
-			}
-			step++
-		}})
-		if !errors.Is(err, context.Canceled) || step != at+1 {
-			t.Errorf("cancelled at step %d of %d: %v after %d", at, len(steps), err, step)
-		}
-		cancel()
-	}
-	r, err := w.Solve(context.Background(), Options{MaxIterations: 1})
-	if err != nil || r.Converged || r.Iterations != 1 {
-		t.Errorf("one iteration: %v, converged %v after %d", err, r.Converged, r.Iterations)
-	}
-}
-
 func TestErrors(t *testing.T) {
 	good := func() *world {
 		return simulate(shape{flows: 4, columns: 5, rows: 2, perRow: 2, counted: true}, 1)
@@ -242,7 +212,6 @@ func TestErrors(t *testing.T) {
 		"doubt":          func(w *world, _ *Options) { w.Doubt = []float64{1, 1, 1, -1} },
 		"doubt NaN":      func(w *world, _ *Options) { w.Doubt = []float64{1, 1, math.NaN(), 1} },
 		"doubt infinite": func(w *world, _ *Options) { w.Doubt = []float64{math.Inf(1), 1, 1, 1} },
-		"iterations":     func(_ *world, o *Options) { o.MaxIterations = -1 },
 	} {
 		w, opts := good(), Options{}
 		spoil(w, &opts)
@@ -291,7 +260,7 @@ func TestExtremes(t *testing.T) {
 				p.Cells = append(p.Cells, uint32(rng.IntN(cells)))
 			}
 		}
-		opts := Options{MaxIterations: 50}
+		opts := Options{}
 		if rng.IntN(3) == 0 {
 			for range p.Sum {
 				p.Variance = append(p.Variance, any(0, 1, 1e30, 1e60))

@@ -87,7 +87,7 @@ func TestIsTheDenseSolution(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, _ := dense(s)
-		got, err := s.solve(context.Background(), Options{MaxIterations: 1000, tolerance: 1e-14})
+		got, err := s.solve(context.Background(), Options{tolerance: 1e-14})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,10 +36,11 @@ const (
 	enoughPackets = 2
 	// Iteration ends when what it still gains, foretold from the last two groups of
 	// iterations, is this part of the sum of squares that is minimised.
-	enough      = 0.05
-	enoughExact = 1e-8 // where cells determine flows
-	lookBack    = 4    // iterations in a group
-	leastOf     = 4    // groups
+	enough         = 0.05
+	enoughExact    = 1e-8 // where cells determine flows
+	lookBack       = 4    // iterations in a group
+	leastOf        = 4    // groups
+	mostIterations = 1000 // some dozens are usual
 )
 
 // A solver has the equations of a problem.
@@ -56,9 +57,6 @@ type solver struct {
 	rest     []float64          // by cell: y, and then what the solution leaves of it
 	cell     []float64          // by cell: scratch
 	flows    int                // that have an equation
-
-	iterations int
-	converged  bool
 }
 
 // newSolver guesses, and sets up the equations.
@@ -155,11 +153,13 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 	h, direction, image, residual, inverse := vector(), vector(), vector(), vector(), vector()
 	norm, square := s.begin(direction, residual, inverse)
 	var before, last, now float64 // how much groups of iterations lowered the sum of squares
-	for s.iterations < opts.MaxIterations && norm > 0 && !s.converged {
+	for i, converged := 1, false; norm > 0 && !converged; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s.iterations++
+		if i > mostIterations {
+			return nil, fmt.Errorf("%w: no solution in %d iterations", estimate.ErrNoSamples, mostIterations)
+		}
 		product := s.multiply(image, direction)
 		if !(product > 0) {
 			break
@@ -176,13 +176,10 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 			direction[f] = residual[f]*inverse[f] + next/norm*direction[f]
 		}
 		norm = next
-		if s.iterations%lookBack == 0 {
+		if i%lookBack == 0 {
 			before, last, now = last, now, 0
 			left := last * last / (before - last) // a geometric series
-			s.converged = s.iterations >= leastOf*lookBack && last < before && left <= opts.tolerance*max(square, 1e-9*left)
-		}
-		if opts.Progress != nil {
-			opts.Progress(1 - 1/float64(s.iterations+1))
+			converged = i >= leastOf*lookBack && last < before && left <= opts.tolerance*max(square, 1e-9*left)
 		}
 	}
 	clear(s.cell)
