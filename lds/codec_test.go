@@ -187,7 +187,7 @@ func TestConfigIsValidated(t *testing.T) {
 		"Rates[3] is 0, want":              with(func(c *Config) { c.Rates[3] = 0 }),
 		"Rates[0] is 1.5, want":            with(func(c *Config) { c.Rates[0] = 1.5 }),
 		"Rates[0] is NaN, want":            with(func(c *Config) { c.Rates[0] = math.NaN() }),
-		"Rates[4] is 1, want 0 past the 4": with(func(c *Config) { c.Rates[4] = 1 }),
+		"Rates[4] is 1, want 0 to 0":       with(func(c *Config) { c.Rates[4] = 1 }),
 		"Tolerance is -0.1, want 0 to":     with(func(c *Config) { c.Tolerance = -0.1 }),
 		"Tolerance is NaN, want 0 to":      with(func(c *Config) { c.Tolerance = math.NaN() }),
 		"Tolerance is +Inf, want 0 to":     with(func(c *Config) { c.Tolerance = math.Inf(1) }),

@@ -1,6 +1,7 @@
 package lds
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -78,39 +79,29 @@ var DefaultConfig = Config{
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *Config) Validate() error {
-	bad := func(field string, got any, want string) error { return estimate.Invalid("lds", field, got, want) }
-	if c.Rows < 1 || c.Rows > MaxRows {
-		return bad("Rows", c.Rows, fmt.Sprintf("1 to %d", MaxRows))
-	}
-	if c.Columns < 1 || c.Columns > maxColumns {
-		return bad("Columns", c.Columns, fmt.Sprintf("1 to %d", maxColumns))
-	}
-	if most := min(maxSpread, c.Columns); c.Spread < 1 || c.Spread > most {
-		return bad("Spread", c.Spread, fmt.Sprintf("1 to %d", most))
-	}
+	var rates error
 	for r, rate := range c.Rates {
-		field := fmt.Sprintf("Rates[%d]", r)
-		switch {
-		case r >= c.Rows && rate != 0:
-			return bad(field, rate, fmt.Sprintf("0 past the %d rows", c.Rows))
-		case r < c.Rows && !(rate >= minRate && rate <= 1):
-			return bad(field, rate, fmt.Sprintf("%.3g to 1", minRate))
+		least, most := minRate, 1.0
+		if r >= c.Rows {
+			least, most = 0, 0
 		}
+		rates = cmp.Or(rates, within(fmt.Sprintf("Rates[%d]", r), rate, least, most))
 	}
-	// -0 is refused as well: it equals 0, but encodes differently.
-	if math.Signbit(c.Tolerance) || !(c.Tolerance <= 1000) {
-		return bad("Tolerance", c.Tolerance, "0 to 1,000")
+	if math.Signbit(c.Tolerance) { // -0 equals 0, but encodes differently
+		return estimate.Invalid("lds", "Tolerance", c.Tolerance, "0 to 1000")
 	}
-	if c.SumBits < 1 || c.SumBits > 64 {
-		return bad("SumBits", c.SumBits, "1 to 64")
+	return cmp.Or(within("Rows", c.Rows, 1, MaxRows), within("Columns", c.Columns, 1, maxColumns),
+		within("Spread", c.Spread, 1, min(maxSpread, c.Columns)), rates, within("Tolerance", c.Tolerance, 0, 1000),
+		within("SumBits", c.SumBits, 1, 64), within("DigestBits", c.DigestBits, 0, 32),
+		within("GreatestDelay", c.GreatestDelay, 0, math.MaxInt64))
+}
+
+// within returns an error if a field is not from low to high.
+func within[number int | int64 | uint8 | float64](field string, got, low, high number) error {
+	if got >= low && got <= high {
+		return nil
 	}
-	if c.GreatestDelay < 0 {
-		return bad("GreatestDelay", c.GreatestDelay, "0 or more")
-	}
-	if c.DigestBits > 32 {
-		return bad("DigestBits", c.DigestBits, "0 to 32")
-	}
-	return nil
+	return estimate.Invalid("lds", field, got, fmt.Sprintf("%v to %v", low, high))
 }
 
 // made panics if something was not made by its constructor: the zero value has no cells.

@@ -90,24 +90,15 @@ func Plan(d Demand) (Forecast, error) {
 }
 
 func (d *Demand) validate() error {
-	bad := func(field string, got any, want string) error { return estimate.Invalid("lds", field, got, want) }
-	switch {
-	case d.Flows < 1:
-		return bad("Flows", d.Flows, "1 or more")
-	case !(d.Shape >= 0.1 && d.Shape <= 10):
-		return bad("Shape", d.Shape, "0.1 to 10")
-	case !(d.Large >= 1):
-		return bad("Large", d.Large, "1 or more")
-	case !(d.Loss >= 0 && d.Loss <= 0.5):
-		return bad("Loss", d.Loss, "0 to 0.5")
-	case !(d.Failure >= 0 && d.Failure < 1):
-		return bad("Failure", d.Failure, "0 to below 1")
-	case d.Memory < 0 || d.Memory == 0 && d.Failure == 0:
-		return bad("Memory", d.Memory, "more than 0 where Failure is not given")
+	least := 0 // of Memory
+	if d.Failure == 0 {
+		least = 1
 	}
 	one := d.Base // whatever rows and columns it has
 	one.Rows, one.Columns, one.Rates = 1, maxColumns, [MaxRows]float64{1}
-	return one.Validate()
+	return cmp.Or(within("Flows", d.Flows, 1, math.MaxInt), within("Shape", d.Shape, 0.1, 10), within("Large", d.Large, 1, math.Inf(1)),
+		within("Loss", d.Loss, 0, 0.5), within("Failure", d.Failure, 0, math.Nextafter(1, 0)),
+		within("Memory", d.Memory, least, math.MaxInt), one.Validate())
 }
 
 // smallest returns the smallest choice of a kind that keeps Failure, or the best one in Memory.

@@ -1,6 +1,7 @@
 package lds
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -29,16 +30,11 @@ const (
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *TableConfig) Validate() error {
-	bad := func(field string, got any, want string) error { return estimate.Invalid("lds", field, got, want) }
-	switch {
-	case c.Flows < bucketFlows || c.Flows > mostHeld || c.Flows%bucketFlows != 0:
-		return bad("Flows", c.Flows, fmt.Sprintf("a multiple of %d up to %d", bucketFlows, mostHeld))
-	case c.SumBits < 1 || c.SumBits > 64:
-		return bad("SumBits", c.SumBits, "1 to 64")
-	case c.DigestBits > 32:
-		return bad("DigestBits", c.DigestBits, "0 to 32")
+	if c.Flows%bucketFlows != 0 {
+		return estimate.Invalid("lds", "Flows", c.Flows, fmt.Sprintf("a multiple of %d", bucketFlows))
 	}
-	return nil
+	return cmp.Or(within("Flows", c.Flows, bucketFlows, mostHeld), within("SumBits", c.SumBits, 1, 64),
+		within("DigestBits", c.DigestBits, 0, 32))
 }
 
 // FlowBytes returns the size of a flow on the wire: 55 for DefaultTableConfig.

@@ -143,12 +143,11 @@ func (c *Counts) begin(ctx context.Context, flows []FlowRecord) (*counting, erro
 		if i%4096 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		absent := false
-		d.most[i], absent = c.bound(i)
+		d.most[i] = c.bound(i)
 		switch {
 		case f.Packets > 0:
 			d.fixed[i], d.mean[i], d.variance[i] = true, f.Packets, max(f.Doubt*f.Doubt, leastVariance)
-		case !absent:
+		case d.most[i] > 0:
 			d.mean[i] = max(1, min(usual, d.most[i]))
 			d.variance[i] = d.mean[i] * d.mean[i]
 		}
@@ -166,24 +165,20 @@ func (c *Counts) run(i, r int) []uint32 {
 	return c.Cells[(i*c.Rows+r)*c.CellsPerRow:][:c.CellsPerRow]
 }
 
-// place returns how many packets the cells of flow i hold in row r.
-func (c *Counts) place(i, r int) (n uint64) {
-	for _, at := range c.run(i, r) {
-		n += c.Held[at]
-	}
-	return n
-}
-
-// bound returns the most packets that flow i may have, by the rows that see every
-// packet, and whether one of these holds none.
-func (c *Counts) bound(i int) (most float64, absent bool) {
-	most = math.Inf(1)
+// bound returns the most packets that flow i may have, by the rows that see every packet. It is 0 if one of these
+// holds none.
+func (c *Counts) bound(i int) float64 {
+	most := math.Inf(1)
 	for r, rate := range c.Rates {
+		held := 0.0
+		for _, at := range c.run(i, r) {
+			held += float64(c.Held[at])
+		}
 		if rate == 1 {
-			most = min(most, float64(c.place(i, r)))
+			most = min(most, held)
 		}
 	}
-	return most, most == 0
+	return most
 }
 
 // round does one round, in which messages move this fraction of the way. It
