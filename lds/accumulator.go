@@ -30,8 +30,8 @@ import (
 // rows that sample help. Slow packets are told from lost ones by digests; of 13 bits or less they count as
 // lost.
 //
-// Add allocates room for the packets of as many intervals as the slowest packet
-// takes, and uses it again. An Accumulator has a single writer and no locks.
+// Add allocates room for the packets of as many intervals as the slowest packet takes, and uses it again. An
+// Accumulator has a single writer and no locks.
 type Accumulator struct {
 	config   Config
 	areas    *areas.Areas
@@ -231,8 +231,8 @@ var (
 	errEnds   = fmt.Errorf("%w: more packets were on their way as the report began and ended than came in it", errNoSamples)
 )
 
-// Estimate returns the delay of flow f over all intervals, from its cells as the function
-// [Estimate] reads them. Overdue to Lost packets were lost: those outstanding are lost, or on their way.
+// Estimate returns the delay of flow f over all intervals, from its cells as the function [Estimate] reads
+// them. Overdue to Lost packets were lost: those outstanding are lost, or on their way.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if more of its packets were on
 // their way when the report began and ended than came in it, or if so many come twice that the others hide; and
@@ -301,8 +301,8 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	return r
 }
 
-// Decode estimates the mean delays of all flows over all intervals together,
-// as the function [Decode] does for one interval, with the same errors.
+// Decode estimates the mean delays of all flows over all intervals together, as the function [Decode] does for
+// one interval, with the same errors.
 func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	a.complete()
 	if a.clocks != nil {

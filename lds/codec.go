@@ -18,8 +18,7 @@ import (
 //	cells, row by row: sum · count 4 · digest
 //	CRC-32C 4
 //
-// Sums and digests take as few bytes as hold their bits, with the upper bits
-// zero.
+// Sums and digests take as few bytes as hold their bits, with the upper bits zero.
 const (
 	magic      = "HLDS"
 	version    = 5
@@ -64,8 +63,8 @@ func readCell(r *wire.Reader, sumBits, digestBits uint8) cell {
 // MarshalBinary returns the sketch's encoding. The error is always nil.
 func (s *Sketch) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary replaces the sketch, including its Config, with the decoded
-// one. On error, which wraps [estimate.ErrEncoding], the sketch is unchanged.
+// UnmarshalBinary replaces the sketch, including its Config, with the decoded one. On error, which wraps
+// [estimate.ErrEncoding], the sketch is unchanged.
 func (s *Sketch) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, magic, version)
 	if err != nil {
@@ -102,10 +101,9 @@ type stamp struct {
 	began  int64
 }
 
-// SetInterval sets the interval of the sketch: its number, from 1, and when it
-// began by the point's clock, in nanoseconds. Encodings carry both. Sketches
-// with different numbers are not compared. A sketch without SetInterval has
-// the number 0 and compares with any.
+// SetInterval sets the interval of the sketch: its number, from 1, and when it began by the point's clock, in
+// nanoseconds. Encodings carry both. Sketches with different numbers are not compared. A sketch without
+// SetInterval has the number 0 and compares with any.
 func (i *stamp) SetInterval(number uint64, began int64) { *i = stamp{number, began} }
 
 // Interval returns the values passed to SetInterval, or 0 and 0.

@@ -17,57 +17,47 @@ const (
 	minRate    = 1.0 / (1 << 20)
 )
 
-// A Config holds every size of a sketch and the identity of its digests. Only sketches of
-// equal Configs can be compared or merged.
+// A Config holds every size of a sketch and the identity of its digests. Only sketches of equal Configs can be
+// compared or merged.
 type Config struct {
-	// Identity identifies what packets and flows are hashed with: the
-	// [hashing.Fingerprint] of a seed or of a [hashing.SipHash]. Encodings carry it, so
-	// it must not be the secret itself. A new seed each interval gives every flow new
-	// neighbours.
+	// Identity identifies what packets and flows are hashed with: the [hashing.Fingerprint] of a seed or of a
+	// [hashing.SipHash]. Encodings carry it, so it must not be the secret itself. A new seed each interval gives
+	// every flow new neighbours.
 	Identity uint64
 
-	// Rows is the number of rows (R in the paper), 1 to MaxRows. Each packet
-	// updates one cell in each row.
+	// Rows is the number of rows (R in the paper), 1 to MaxRows. Each packet updates one cell in each row.
 	Rows int
 
-	// Columns is the number of cells in each row (C in section 2, C/R in
-	// section 3), 1 to maxColumns.
+	// Columns is the number of cells in each row (C in section 2, C/R in section 3), 1 to maxColumns.
 	Columns int
 
-	// Spread is the number of neighbouring cells in a row over which a flow's
-	// packets are scattered (k, the length of the virtual LDA), 1 to maxSpread
-	// and at most Columns.
+	// Spread is the number of neighbouring cells in a row over which a flow's packets are scattered (k, the length
+	// of the virtual LDA), 1 to maxSpread and at most Columns.
 	Spread int
 
-	// Rates holds the fraction of packets that each row samples, minRate to 1.
-	// Entries past Rows are zero. Rows of different rates are the banks of
-	// section 4.2.
+	// Rates holds the fraction of packets that each row samples, minRate to 1. Entries past Rows are zero. Rows of
+	// different rates are the banks of section 4.2.
 	Rates [MaxRows]float64
 
-	// Tolerance says how many more packets than the least loaded of a flow's
-	// cells another cell may hold and still be used with it, as a fraction
-	// (α), 0 to 1,000. With a Spread of 1, 0 is best. The paper takes 0.1 with 5.
+	// Tolerance says how many more packets than the least loaded of a flow's cells another cell may hold and still
+	// be used with it, as a fraction (α), 0 to 1,000. With a Spread of 1, 0 is best. The paper takes 0.1 with 5.
 	Tolerance float64
 
-	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap.
-	// A cell is believed up to 2^(SumBits-1) ns ÷ GreatestDelay packets, times
-	// their weights: 3.6 million for 10 s at 56 bits, 14,000 at 48. The clocks
-	// may be apart by 2^(SumBits-1) ns divided by the packets of a cell that has
-	// few.
+	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap. A cell is believed up to
+	// 2^(SumBits-1) ns ÷ GreatestDelay packets, times their weights: 3.6 million for 10 s at 56 bits, 14,000 at
+	// 48. The clocks may be apart by 2^(SumBits-1) ns divided by the packets of a cell that has few.
 	SumBits uint8
 
-	// GreatestDelay is how far delays may be from each other, in nanoseconds.
-	// Zero means 10 s.
+	// GreatestDelay is how far delays may be from each other, in nanoseconds. Zero means 10 s.
 	GreatestDelay int64
 
-	// DigestBits is the width of a cell's stream digest on the wire, 0 to 32.
-	// A cell with as many packets at both points, but not the same ones,
-	// passes for usable with probability 2^-DigestBits.
+	// DigestBits is the width of a cell's stream digest on the wire, 0 to 32. A cell with as many packets at both
+	// points, but not the same ones, passes for usable with probability 2^-DigestBits.
 	DigestBits uint8
 }
 
-// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500 cells of 13
-// bytes, of which two sample, for losses. Without these the paper's is slightly more accurate.
+// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500 cells of 13 bytes, of which two
+// sample, for losses. Without these the paper's is slightly more accurate.
 var DefaultConfig = Config{
 	Rows:       4,
 	Columns:    17500,

@@ -11,11 +11,10 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Decode estimates the mean delays of all flows of the interval together, from
-// all usable cells at once ([joint.Problem]). A flow's neighbours in a cell
-// are explained by their other cells, where [Estimate] puts up with them.
-// Decode needs the list of flows that were present, each once, as from flow
-// records of either point. Others disturb their neighbours' estimates like noise.
+// Decode estimates the mean delays of all flows of the interval together, from all usable cells at once
+// ([joint.Problem]). A flow's neighbours in a cell are explained by their other cells, where [Estimate] puts up
+// with them. Decode needs the list of flows that were present, each once, as from flow records of either point.
+// Others disturb their neighbours' estimates like noise.
 //
 // If a record has 0 packets, Decode finds their number from the counts ([joint.Counts]), and the result has it.
 // With one flow a cell the estimates are no worse for that; with dozens, [Estimate] is as close to the truth.
@@ -23,13 +22,13 @@ import (
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one of which
 // many packets came twice, or most were on their way at the ends of an [Accumulator]'s report: its error from
-// Estimate says why, or, of copies, that Received is more than Sent. In one row
-// without a Spread nothing shows how far means are off: there are no intervals. Decode holds about
-// 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
+// Estimate says why, or, of copies, that Received is more than Sent. In one row without a Spread nothing shows
+// how far means are off: there are no intervals. Decode holds about 8·Rows·Spread + 140 bytes a flow and 100
+// bytes a cell.
 //
-// It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig]
-// if packets or doubts are out of range or a flow is listed twice, [estimate.ErrNoSamples] if no
-// cell is usable, and the context's error once the context is done.
+// It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig] if packets or
+// doubts are out of range or a flow is listed twice, [estimate.ErrNoSamples] if no cell is usable, and the
+// context's error once the context is done.
 func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	if err := match(up, down, true); err != nil {
 		return joint.Result{}, err
@@ -49,15 +48,15 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	return d.solve(ctx, flows, opts)
 }
 
-// A decoding is what joint decoding takes: what is known of each cell, beyond a delay
-// about which all are centred, and how one flow is read.
+// A decoding is what joint decoding takes: what is known of each cell, beyond a delay about which all are
+// centred, and how one flow is read.
 type decoding struct {
 	*Config
 	at     func(cell int) content
 	around float64
 	single float64 // variance of the time of one packet
-	// late returns how far a flow's mean may be off by what comes late and what ends owe, +Inf if that or
-	// copies hide it.
+	// late returns how far a flow's mean may be off by what comes late and what ends owe, +Inf if that or copies
+	// hide it.
 	late func(f hashing.Flow, packets float64) float64
 }
 
@@ -104,9 +103,8 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 	return r, nil
 }
 
-// shared returns the error of a flow's mean that the cells themselves do not show: which
-// of its packets rows sampled, and what the lost ones leave in doubt, which rows that see
-// all packets have in common.
+// shared returns the error of a flow's mean that the cells themselves do not show: which of its packets rows
+// sampled, and what the lost ones leave in doubt, which rows that see all packets have in common.
 func (d *decoding) shared(f hashing.Flow, packets float64, p *joint.Problem) float64 {
 	least, precision := math.Inf(1), 0.0
 	for row, rate := range d.Rates[:d.Rows] {
@@ -130,8 +128,7 @@ func (d *decoding) shared(f hashing.Flow, packets float64, p *joint.Problem) flo
 	return math.Sqrt(1 / precision)
 }
 
-// cellsOf returns the flows' cells, Rows × Spread for each, or an error if a flow is
-// listed twice.
+// cellsOf returns the flows' cells, Rows × Spread for each, or an error if a flow is listed twice.
 func (c *Config) cellsOf(flows []joint.FlowRecord) ([]uint32, error) {
 	cells, keys := make([]uint32, 0, len(flows)*c.Rows*c.Spread), make([]hashing.Flow, len(flows))
 	for i, f := range flows {

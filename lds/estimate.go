@@ -21,19 +21,19 @@ type Result struct {
 	// contributed most: a packet is in every row and counts once.
 	estimate.Delay
 
-	// DegreesOfFreedom is what StdDev rests on: the number of selected cells beyond the first of each row.
-	// With 0, as always with a Spread of 1, the deviation is unknown. Flows that share the cells add their
-	// distance from this one.
+	// DegreesOfFreedom is what StdDev rests on: the number of selected cells beyond the first of each row. With 0,
+	// as always with a Spread of 1, the deviation is unknown. Flows that share the cells add their distance from
+	// this one.
 	DegreesOfFreedom uint64
 
-	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is +Inf if cells do not
-	// reveal it, as where rows have only some dozens of columns, and as small as rounding only if equal rows
-	// prove that the flow is alone in its cells.
+	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is +Inf if cells do not reveal
+	// it, as where rows have only some dozens of columns, and as small as rounding only if equal rows prove that
+	// the flow is alone in its cells.
 	MeanError float64
 
 	// Late is by how much Mean may be greater because packets that count as lost may come yet, which an
-	// [Accumulator] says until it has seen 45 intervals, or have come: nobody knows how long those took, but
-	// that others did not take as long.
+	// [Accumulator] says until it has seen 45 intervals, or have come: nobody knows how long those took, but that
+	// others did not take as long.
 	Late float64
 
 	less, more float64 // by how much Mean may be less and more, by what the report's ends owe
@@ -42,11 +42,11 @@ type Result struct {
 	// cells of a spread flow are unusable.
 	Share float64
 
-	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and of some of its
-	// neighbours. Lost is an upper bound of the flow's losses, from the row that shows fewest: neighbours'
-	// losses and packets on their way count. Overdue is a lower bound of what the same cells lost that is not
-	// on its way; only an [Accumulator] knows of any. In one interval of [Estimate] a packet that was on its
-	// way when it began, or that came twice, hides a loss.
+	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and of some of its neighbours.
+	// Lost is an upper bound of the flow's losses, from the row that shows fewest: neighbours' losses and packets
+	// on their way count. Overdue is a lower bound of what the same cells lost that is not on its way; only an
+	// [Accumulator] knows of any. In one interval of [Estimate] a packet that was on its way when it began, or
+	// that came twice, hides a loss.
 	Sent, Received, Lost, Overdue uint64
 
 	// Usable is how many of the flow's Rows × Spread cells tell something.
@@ -63,8 +63,8 @@ type Result struct {
 // (Config.SumBits) has no part in the answer.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if the sketches prove that the
-// flow had no packets; all of the Result but its Delay is valid even then. It returns [estimate.ErrMismatch]
-// if the Configs or the intervals differ.
+// flow had no packets; all of the Result but its Delay is valid even then. It returns [estimate.ErrMismatch] if
+// the Configs or the intervals differ.
 //
 // Flows that share the selected cells draw the mean towards theirs; the larger they are beside f, the more.
 // [Decode] tells them apart. An offset between the points' clocks is added to the mean.
@@ -121,8 +121,8 @@ func (v *view) read(result *Result) bool {
 	if best == nil {
 		return false
 	}
-	// A row's cells hold different packets, so their sums reveal the deviation. Cells of two rows hold the
-	// same packets.
+	// A row's cells hold different packets, so their sums reveal the deviation. Cells of two rows hold the same
+	// packets.
 	var mean, squares, packets float64
 	for r := range c.Rows {
 		var row estimate.Cells
@@ -149,8 +149,8 @@ func (v *view) read(result *Result) bool {
 }
 
 // Packets returns an upper bound of flow f's packets at this point: the count of the least loaded of its rows,
-// which includes flows that share its cells (section 4.3, a count-min sketch). Where that row samples, it is
-// by three deviations. It is 0 if the sketch proves that the flow had no packet.
+// which includes flows that share its cells (section 4.3, a count-min sketch). Where that row samples, it is by
+// three deviations. It is 0 if the sketch proves that the flow had no packet.
 func (s *Sketch) Packets(f hashing.Flow) uint64 {
 	made(s.config.Rows > 0, "Sketch")
 	least := math.Inf(1)

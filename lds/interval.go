@@ -19,8 +19,8 @@ const lengths = 33 // classes of packet counts, by their binary length
 // A candidate is an error of a mean, with its likelihood.
 type candidate struct{ off, weight float64 }
 
-// A typical is the median of the means of cells next to the flow's, how far two thirds of them are from it,
-// and of how many packets they are.
+// A typical is the median of the means of cells next to the flow's, how far two thirds of them are from it, and
+// of how many packets they are.
 type typical struct{ middle, away, packets float64 }
 
 // others look for candidates.
@@ -38,8 +38,8 @@ type others struct {
 	used int
 }
 
-// meanError returns the scale of the error of the mean of the cell that was read, for Student's distribution
-// of intervalDegrees. It is +Inf if there is no candidate.
+// meanError returns the scale of the error of the mean of the cell that was read, for Student's distribution of
+// intervalDegrees. It is +Inf if there is no candidate.
 func (o *others) meanError(own *content) float64 {
 	c, n, mean := o.config, own.packets, own.beyond/own.packets
 	part, off, sampled := c.Rates[o.row]/float64(c.Spread), 0.0, 0.0
@@ -118,8 +118,8 @@ func (o *others) look(mean float64) {
 	}
 }
 
-// typicalOf is that of the cells from first to last, which are sorted by their packets, and of more around
-// them if these are few.
+// typicalOf is that of the cells from first to last, which are sorted by their packets, and of more around them
+// if these are few.
 func typicalOf(cells []took, first, last int, apart float64) typical {
 	const enough = 12 // so that two are beyond each sixth
 	for last-first < min(enough, len(cells)) {
@@ -166,8 +166,8 @@ func (o *others) explains(packets, sum float64) float64 {
 	return likely
 }
 
-// usual returns how likely packets are to take so long together, if that is uncertain by a variance: their
-// mean is like those of cells of as many packets next to the flow's, with tails as heavy as those of Student's
+// usual returns how likely packets are to take so long together, if that is uncertain by a variance: their mean
+// is like those of cells of as many packets next to the flow's, with tails as heavy as those of Student's
 // distribution of three degrees.
 func (o *others) usual(sum, packets, variance float64) float64 {
 	packets = max(packets, 1)
@@ -227,8 +227,8 @@ const intervalOf = 0.95 // of the candidates, within studentAt times MeanError
 var studentAt = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
 
 // MeanInterval returns the interval of the flow's mean at the given confidence, between 0 and 1: Student's,
-// from MeanError, and Late above it. That of an [Accumulator] also holds what the ends of the report owe it.
-// It is infinite if MeanError is.
+// from MeanError, and Late above it. That of an [Accumulator] also holds what the ends of the report owe it. It
+// is infinite if MeanError is.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.N == 0 || math.IsInf(r.MeanError, 1) {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}

@@ -9,10 +9,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// cell is s, n and d of section 2.3.4 in two words. Each packet adds to both.
-// tally has the packet count in its low half and the digest, the sum of the
-// packets' hashes, in its high half. (The paper's is their XOR. A sum detects a packet
-// that came twice, and saves the hot path two instructions of six.)
+// cell is s, n and d of section 2.3.4 in two words. Each packet adds to both. tally has the packet count in its
+// low half and the digest, the sum of the packets' hashes, in its high half. (The paper's is their XOR. A sum
+// detects a packet that came twice, and saves the hot path two instructions of six.)
 type cell struct {
 	sum   uint64
 	tally uint64
@@ -35,14 +34,13 @@ func tally(p hashing.Packet, weight uint32) uint64 {
 	return uint64(p)<<32 | uint64(weight)
 }
 
-// A Sketch is one point's synopsis of an interval. Make one with New; it never
-// grows. It has a single writer and no locks: keep one sketch a goroutine and
-// Merge them. Functions that only read may run concurrently while nobody
-// writes. The zero value panics, but in UnmarshalBinary.
+// A Sketch is one point's synopsis of an interval. Make one with New; it never grows. It has a single writer
+// and no locks: keep one sketch a goroutine and Merge them. Functions that only read may run concurrently while
+// nobody writes. The zero value panics, but in UnmarshalBinary.
 //
-// An [estimate.Rotation] makes two take turns, at the same time at both points. A
-// packet on its way then is in different intervals, and spoils its cells in both for
-// [Estimate] and [Decode]; an [Accumulator] puts such intervals together.
+// An [estimate.Rotation] makes two take turns, at the same time at both points. A packet on its way then is in
+// different intervals, and spoils its cells in both for [Estimate] and [Decode]; an [Accumulator] puts such
+// intervals together.
 type Sketch struct {
 	cells      []cell          // row after row
 	thresholds [MaxRows]uint64 // for hashing.Sampled
@@ -82,24 +80,22 @@ func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	s.add(f, uint64(p), uint64(t), tally(p, 1))
 }
 
-// UpdateWeighted is Update for a packet that counts as weight packets (section
-// 4.1), the same for all packets of a flow and at both points. 0 records nothing. Flows of
-// a greater weight are estimated better, at the expense of those that share their cells. All
-// counts that the package reports are then weighted: divide them by the flow's weight.
+// UpdateWeighted is Update for a packet that counts as weight packets (section 4.1), the same for all packets
+// of a flow and at both points. 0 records nothing. Flows of a greater weight are estimated better, at the
+// expense of those that share their cells. All counts that the package reports are then weighted: divide them
+// by the flow's weight.
 func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weight uint32) {
 	if weight > 0 {
 		s.add(f, uint64(p), uint64(t)*uint64(weight), tally(p, weight))
 	}
 }
 
-// add adds sum and tally to the cells of packet p of flow f: in row r
-// to (r, (h_r(f) + h'_r(x)) mod C) of section 2.3.4, if the row samples p. It
-// makes no call, which would take a third of the time.
+// add adds sum and tally to the cells of packet p of flow f: in row r to (r, (h_r(f) + h'_r(x)) mod C) of
+// section 2.3.4, if the row samples p. It makes no call, which would take a third of the time.
 func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
 	cells, columns := s.cells, uint64(s.config.Columns)
 	if s.quick {
-		// Compute all indices first, so that the processor waits for the cells
-		// together.
+		// Compute all indices first, so that the processor waits for the cells together.
 		i, j := split(flowWord(f, 0), columns)
 		cells[i].add(sum, tally)
 		cells[columns+j].add(sum, tally)
@@ -141,8 +137,8 @@ func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
 	cells[3*columns+l].sample(sum, tally, chosen, t[3])
 }
 
-// along returns the column at the given place of a flow's virtual LDA. The low
-// 16 bits of offset, a hash, choose the place.
+// along returns the column at the given place of a flow's virtual LDA. The low 16 bits of offset, a hash,
+// choose the place.
 func (s *Sketch) along(home, offset uint64) uint64 {
 	columns := uint64(s.config.Columns)
 	column := home + offset&0xffff*uint64(s.config.Spread)>>16
@@ -164,8 +160,8 @@ func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
 	}
 }
 
-// sampling returns what each row compares with its threshold. It is the same
-// for all rows, so a row samples a subset of what a row of a higher rate does.
+// sampling returns what each row compares with its threshold. It is the same for all rows, so a row samples a
+// subset of what a row of a higher rate does.
 func sampling(p uint64) uint64 { return hashing.Mix(p, MaxRows) >> 32 }
 
 // home returns the first column of flow f's virtual LDA in row r (h_r(f)).
@@ -177,18 +173,17 @@ func home(r int, f hashing.Flow, columns uint64) uint64 {
 	return odd
 }
 
-// split takes two columns from one word: the first is the integer part of
-// word/2^64 × columns, and the fraction gives the second.
+// split takes two columns from one word: the first is the integer part of word/2^64 × columns, and the fraction
+// gives the second.
 func split(word, columns uint64) (first, second uint64) {
 	first, rest := bits.Mul64(word, columns)
 	second, _ = bits.Mul64(rest, columns)
 	return first, second
 }
 
-// flowWord returns the flow's hash for a pair of rows. The digest is well
-// mixed, so a multiplication is enough: flows that share a cell in one row are
-// no more likely to share one in another. The multipliers are among those that G. Steele
-// and S. Vigna found to be "computationally easy, spectrally good" (2021).
+// flowWord returns the flow's hash for a pair of rows. The digest is well mixed, so a multiplication is enough:
+// flows that share a cell in one row are no more likely to share one in another. The multipliers are among
+// those that G. Steele and S. Vigna found to be "computationally easy, spectrally good" (2021).
 func flowWord(f hashing.Flow, pair int) uint64 {
 	switch pair {
 	case 0:
@@ -201,8 +196,7 @@ func flowWord(f hashing.Flow, pair int) uint64 {
 	return uint64(f) * 0xb564ef22ec7aece5
 }
 
-// at returns the index of a cell of flow f's virtual LDA in row r; offset is
-// below Spread.
+// at returns the index of a cell of flow f's virtual LDA in row r; offset is below Spread.
 func (c *Config) at(r int, f hashing.Flow, offset int) int {
 	column := int(home(r, f, uint64(c.Columns))) + offset
 	if column >= c.Columns {
@@ -216,10 +210,10 @@ func same(up, down *cell, digestBits uint8) bool {
 	return up.count() == down.count() && uint64(up.digest()^down.digest())&(1<<digestBits-1) == 0
 }
 
-// Merge adds what b saw to s, as if s had seen it all. b is another shard of the same
-// point, or one of several through which the traffic enters or leaves, or another interval, if
-// it is merged at both points; s then has the lower of the two numbers. The error wraps
-// [estimate.ErrMismatch] if the Configs differ; s is then unchanged.
+// Merge adds what b saw to s, as if s had seen it all. b is another shard of the same point, or one of several
+// through which the traffic enters or leaves, or another interval, if it is merged at both points; s then has
+// the lower of the two numbers. The error wraps [estimate.ErrMismatch] if the Configs differ; s is then
+// unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
 	if err := match(s, b, false); err != nil {
 		return err
@@ -237,8 +231,8 @@ func (s *Sketch) Reset() {
 	s.stamp = stamp{}
 }
 
-// match returns an error if the Configs of two sketches differ, or their intervals and
-// these have to be the same.
+// match returns an error if the Configs of two sketches differ, or their intervals and these have to be the
+// same.
 func match(up, down *Sketch, interval bool) error {
 	if made(up.config.Rows > 0 && down.config.Rows > 0, "Sketch"); up.config != down.config {
 		return mismatch(up.config, down.config)
@@ -252,8 +246,8 @@ func mismatch[config Config | TableConfig](a, b config) error {
 	return fmt.Errorf("lds: %w: %+v and %+v", estimate.ErrMismatch, a, b)
 }
 
-// Correct corrects the far point's sketch as if its clock had agreed with the near point's,
-// up to the reading's own intervals. The reading must be of the middle of the interval.
+// Correct corrects the far point's sketch as if its clock had agreed with the near point's, up to the reading's
+// own intervals. The reading must be of the middle of the interval.
 func (s *Sketch) Correct(reading clock.Reading) {
 	for i := range s.cells {
 		if c := &s.cells[i]; c.count() > 0 {

@@ -77,8 +77,8 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	} else {
 		t.lost += s.Lost
 	}
-	// What was outstanding before, and is not, was lost by a span that has ended since. This is the same one
-	// if nothing was.
+	// What was outstanding before, and is not, was lost by a span that has ended since. This is the same one if
+	// nothing was.
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
 		t.end(lost)
 	} else if t.open.correct(s.Before); !s.Open {
@@ -169,8 +169,8 @@ func (a *Accumulator) borrow() borrowing {
 	return b
 }
 
-// like returns how long packets of lossy spans take if they differ from those of exact ones as packets of
-// other cells do that came in the same intervals.
+// like returns how long packets of lossy spans take if they differ from those of exact ones as packets of other
+// cells do that came in the same intervals.
 func (t *total) like() float64 {
 	x, y := &t.exact, &t.lossy
 	return (x.beyond-x.usual)/x.packets + y.usual/y.packets

@@ -10,8 +10,7 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A TableConfig holds the size of a [Table] and the identity of its digests. It
-// is comparable.
+// A TableConfig holds the size of a [Table] and the identity of its digests. It is comparable.
 type TableConfig struct {
 	Identity   uint64 // identifies what packets and flows are hashed with; see Config
 	Flows      int    // how many a table holds, a multiple of 8, up to 2^26
@@ -42,31 +41,29 @@ func (c *TableConfig) FlowBytes() int {
 	return 8 + 2*4 + flowCells*(wire.BytesOf(c.SumBits)+countBytes+wire.BytesOf(c.DigestBits))
 }
 
-// A Table holds some flows, each in cells of its own (sample and hold): no
-// neighbour disturbs them, and the mean of a flow that lost no packet is exact.
-// For the same memory it holds a tenth to a half of the flows that a [Sketch]
-// answers for, so it is better where the flows that matter fit, and a Sketch
-// where every flow matters; [Plan] compares them, and both together.
+// A Table holds some flows, each in cells of its own (sample and hold): no neighbour disturbs them, and the
+// mean of a flow that lost no packet is exact. For the same memory it holds a tenth to a half of the flows that
+// a [Sketch] answers for, so it is better where the flows that matter fit, and a Sketch where every flow
+// matters; [Plan] compares them, and both together.
 //
 //	up, err := lds.NewTable(lds.DefaultTableConfig)
 //	up.Update(tuple.Flow(seed), hashing.Digest(seed, packet), time.Now().UnixNano())
 //	result, err := lds.EstimateTable(up, down, tuple.Flow(seed))
 //
-// Both points hold the same flows without a marker or an agreement. Every packet
-// of a flow draws a number by its hash, and the lowest counts. Of flows that have no
-// room together, those with the lowest numbers stay, in whatever order packets come; large
-// ones, which draw often, nearly always do. A flow that came when there was room is held
-// from its first packet on; another from the packet that drew low enough.
+// Both points hold the same flows without a marker or an agreement. Every packet of a flow draws a number by
+// its hash, and the lowest counts. Of flows that have no room together, those with the lowest numbers stay, in
+// whatever order packets come; large ones, which draw often, nearly always do. A flow that came when there was
+// room is held from its first packet on; another from the packet that drew low enough.
 //
-// [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,000 of a million
-// flows, a table holds 90 % of those of 1,000 packets or more, and 99 % after three intervals if it
-// keeps those that had 250 or more in the interval before (TestTableHoldsOnToTheLarge).
+// [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,000 of a million flows, a
+// table holds 90 % of those of 1,000 packets or more, and 99 % after three intervals if it keeps those that had
+// 250 or more in the interval before (TestTableHoldsOnToTheLarge).
 //
-// A flow has three cells: of nine tenths of its packets, of nine hundredths, and
-// of one. A loss spoils one cell.
+// A flow has three cells: of nine tenths of its packets, of nine hundredths, and of one. A loss spoils one
+// cell.
 //
-// A Table has a single writer and no locks: keep one for each goroutine, give each flow to one,
-// and Merge them. A flow whose hash is 0 is never held. The zero value panics, but in UnmarshalBinary.
+// A Table has a single writer and no locks: keep one for each goroutine, give each flow to one, and Merge them.
+// A flow whose hash is 0 is never held. The zero value panics, but in UnmarshalBinary.
 type Table struct {
 	config  TableConfig
 	buckets uint64
@@ -99,8 +96,8 @@ func NewTable(c TableConfig) (*Table, error) {
 // Config returns the configuration that the table was made with.
 func (t *Table) Config() TableConfig { return t.config }
 
-// Update records that packet p of flow f passed at a time, in nanoseconds since
-// an epoch that both points share.
+// Update records that packet p of flow f passed at a time, in nanoseconds since an epoch that both points
+// share.
 func (t *Table) Update(f hashing.Flow, p hashing.Packet, at int64) {
 	bucket := t.bucket(f)
 	drawn := hashing.Mix(uint64(p), MaxRows)
@@ -152,8 +149,8 @@ func (t *Table) limit(bucket int) {
 	}
 }
 
-// admit gives a flow a room, in place of the one with the highest rank if all
-// are taken. It returns nil if that one's rank is not higher.
+// admit gives a flow a room, in place of the one with the highest rank if all are taken. It returns nil if that
+// one's rank is not higher.
 func (t *Table) admit(f hashing.Flow, bucket int, rank uint32) *room {
 	limit := t.limits[bucket]
 	for i := bucket * bucketFlows; i < (bucket+1)*bucketFlows; i++ {
@@ -184,11 +181,10 @@ func (t *Table) room(f hashing.Flow) *room {
 	return nil
 }
 
-// Hold empties the table for another interval, and gives rooms to flows that
-// keep them whoever else comes, and are held from their first packet on. At both
-// points these should be the same flows: those that were large in an earlier
-// interval, by [Table.Flows] or [Sketch.Packets]. A flow that only one point
-// holds has no answer. Beyond eight in a bucket, flows get no room.
+// Hold empties the table for another interval, and gives rooms to flows that keep them whoever else comes, and
+// are held from their first packet on. At both points these should be the same flows: those that were large in
+// an earlier interval, by [Table.Flows] or [Sketch.Packets]. A flow that only one point holds has no answer.
+// Beyond eight in a bucket, flows get no room.
 func (t *Table) Hold(flows []hashing.Flow) {
 	t.Reset()
 	for _, f := range flows {
@@ -215,10 +211,10 @@ func (r *room) packets() (n uint64) {
 	return n
 }
 
-// Merge adds another shard of the same point, of other flows; t then holds those that one
-// table would hold that saw all packets. Shards are less crowded and admit flows earlier, so both points
-// should have equally many, or some flows seem to have lost packets. The error wraps
-// [estimate.ErrMismatch] if the Configs differ; t is then unchanged.
+// Merge adds another shard of the same point, of other flows; t then holds those that one table would hold that
+// saw all packets. Shards are less crowded and admit flows earlier, so both points should have equally many, or
+// some flows seem to have lost packets. The error wraps [estimate.ErrMismatch] if the Configs differ; t is then
+// unchanged.
 func (t *Table) Merge(b *Table) error {
 	made(t.buckets > 0, "Table")
 	if t.config != b.config {

@@ -44,8 +44,7 @@ func (t *Table) AppendBinary(b []byte) ([]byte, error) {
 // encodedBytes returns the size of a full table's encoding.
 func (c *TableConfig) encodedBytes() int { return 39 + c.Flows/bucketFlows + c.Flows*c.FlowBytes() }
 
-// appendBucket appends the flows of a bucket by their hashes, so that equal
-// tables give equal bytes.
+// appendBucket appends the flows of a bucket by their hashes, so that equal tables give equal bytes.
 func (t *Table) appendBucket(b []byte, first int) []byte {
 	var rooms [bucketFlows]int
 	used := rooms[:0]
@@ -71,8 +70,8 @@ func (t *Table) appendBucket(b []byte, first int) []byte {
 // MarshalBinary returns the table's encoding. The error is always nil.
 func (t *Table) MarshalBinary() ([]byte, error) { return t.AppendBinary(nil) }
 
-// UnmarshalBinary replaces the table, including its Config, with the decoded
-// one. On error, which wraps [estimate.ErrEncoding], the table is unchanged.
+// UnmarshalBinary replaces the table, including its Config, with the decoded one. On error, which wraps
+// [estimate.ErrEncoding], the table is unchanged.
 func (t *Table) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, tableMagic, tableVersion)
 	if err != nil {

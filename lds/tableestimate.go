@@ -20,8 +20,8 @@ var errNotHeld = fmt.Errorf("%w: a table does not hold the flow", errNoSamples)
 // more often: the interval should be long beside the delays. It is unbounded if many packets come twice, or too
 // few flows tell how far packets are apart.
 //
-// It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or if all
-// of its cells lost packets, and [estimate.ErrMismatch] if the Configs or the intervals differ.
+// It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or if all of its cells lost
+// packets, and [estimate.ErrMismatch] if the Configs or the intervals differ.
 func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if up.config != down.config {
 		return Result{}, mismatch(up.config, down.config)
@@ -87,7 +87,8 @@ func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
 	}
 }
 
-// each calls do for the flows of the bucket and those that follow, until that was enough at the end of a bucket.
+// each calls do for the flows of the bucket and those that follow, until that was enough at the end of a
+// bucket.
 func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 	for i, n := 0, len(b.up.keys); i < n; i++ {
 		if do(b.up.keys[(b.first+i)%n]) && i%bucketFlows == bucketFlows-1 {

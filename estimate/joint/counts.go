@@ -9,13 +9,11 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Counts are the packets that the cells of a synopsis hold, from which those of its
-// flows follow. Rows have equally many cells, one after another; the other fields are
-// those of a Problem.
+// Counts are the packets that the cells of a synopsis hold, from which those of its flows follow. Rows have
+// equally many cells, one after another; the other fields are those of a Problem.
 //
-// A cell's count is the sum of its flows' packets, so a flow's packets are what its
-// cells hold less what the others had. Expectation propagation (T. Minka, UAI 2001)
-// finds all of them together, in rounds:
+// A cell's count is the sum of its flows' packets, so a flow's packets are what its cells hold less what the
+// others had. Expectation propagation (T. Minka, UAI 2001) finds all of them together, in rounds:
 //
 //	A row   says to each flow what its cells leave for it once the expected
 //	        packets of the others are subtracted, and with what precision:
@@ -25,10 +23,9 @@ import (
 //	        mean and a variance. A row hears them without its own message,
 //	        or it would take its echo for news.
 //
-// A round goes from flow to flow, and the new belief about one flow counts for
-// the next at once. If cells are farther from their expected counts than the
-// variances allow, as when flows are missing from the list, all variances grow
-// by that factor.
+// A round goes from flow to flow, and the new belief about one flow counts for the next at once. If cells are
+// farther from their expected counts than the variances allow, as when flows are missing from the list, all
+// variances grow by that factor.
 type Counts struct {
 	Held              []uint64
 	Rows, CellsPerRow int
@@ -39,22 +36,21 @@ type Counts struct {
 const (
 	countRounds = 9   // more gain little
 	countStep   = 0.9 // fraction of the way that a row's message moves to its new value
-	// Once no more than this fraction of the packets still moves, counts all
-	// but determine the flows, and rounds go on until they do.
+	// Once no more than this fraction of the packets still moves, counts all but determine the flows, and rounds
+	// go on until they do.
 	countNear    = 1e-3
 	countSettled = 1e-7
 	countMost    = 20
-	// When a row's own message is taken out of the belief about a flow, it
-	// counts as at most this fraction of the belief's precision. Otherwise the
-	// rest could be next to nothing, and its variance without bound.
+	// When a row's own message is taken out of the belief about a flow, it counts as at most this fraction of the
+	// belief's precision. Otherwise the rest could be next to nothing, and its variance without bound.
 	mostTold = 0.75
-	// A decoded flow is never so certain that its variance is below this, so that
-	// its neighbours can still correct it.
+	// A decoded flow is never so certain that its variance is below this, so that its neighbours can still correct
+	// it.
 	surest = 0.01
 	// Other variances are at least this, so that precisions stay finite.
 	leastVariance = 1e-6
-	// In the misfit, the square of a cell's rest counts as at most this many
-	// times its variance, so that one cell does not decide for all.
+	// In the misfit, the square of a cell's rest counts as at most this many times its variance, so that one cell
+	// does not decide for all.
 	mostMisfit = 100
 )
 
@@ -68,8 +64,8 @@ type counting struct {
 	shares []float64 // by row: the share of a flow's packets in each of its cells
 	alike  float64   // see expected
 
-	// The current belief about each flow's packets, and an upper bound. A
-	// variance of 0 means no packets. Flows whose packets are known are fixed.
+	// The current belief about each flow's packets, and an upper bound. A variance of 0 means no packets. Flows
+	// whose packets are known are fixed.
 	mean, variance, most []float64
 	fixed                []bool
 }
@@ -80,16 +76,15 @@ type message struct{ weighted, precision float64 }
 // An amount is an expected number of packets, with its variance.
 type amount struct{ packets, variance float64 }
 
-// Decode returns the records with their packets, decoded where they are 0. It assumes
-// that large sizes are rarer (Pareto with the shape 0.8). A flow has at least one
-// packet, unless the counts prove that it has none.
+// Decode returns the records with their packets, decoded where they are 0. It assumes that large sizes are
+// rarer (Pareto with the shape 0.8). A flow has at least one packet, unless the counts prove that it has none.
 //
-// Doubt is the standard deviation of the error of Packets. Over all flows, the
-// root mean square error is about that of the doubts. It is larger for large
-// flows if there are dozens of flows a cell, and if flows are missing from the list.
+// Doubt is the standard deviation of the error of Packets. Over all flows, the root mean square error is about
+// that of the doubts. It is larger for large flows if there are dozens of flows a cell, and if flows are
+// missing from the list.
 //
-// The error is [estimate.ErrConfig] if the sizes do not fit each other, and the
-// context's error once the context is done.
+// The error is [estimate.ErrConfig] if the sizes do not fit each other, and the context's error once the
+// context is done.
 func (c *Counts) Decode(ctx context.Context, flows []FlowRecord) ([]FlowRecord, error) {
 	width := c.Rows * c.CellsPerRow
 	if width < 1 || len(c.Rates) != c.Rows || len(c.Held)%c.Rows != 0 || len(c.Cells) != width*len(flows) {
@@ -124,9 +119,8 @@ func (c *Counts) begin(ctx context.Context, flows []FlowRecord) (*counting, erro
 		Counts: c, prior: newSizePrior(), shares: make([]float64, c.Rows),
 		fixed: make([]bool, n), mean: make([]float64, n), variance: make([]float64, n), most: make([]float64, n),
 		told: make([]message, n*c.Rows), sent: make([]amount, n*c.Rows), rest: make([]amount, len(c.Held)),
-		// Two flows that meet in one cell of a row mostly meet in its
-		// neighbours too, and the error of one then appears in all of these.
-		// This factor, taken over all distances between the two, corrects for it.
+		// Two flows that meet in one cell of a row mostly meet in its neighbours too, and the error of one then
+		// appears in all of these. This factor, taken over all distances between the two, corrects for it.
 		alike: 1 + (k-1)*(2*k-1)/(3*k),
 	}
 	for r, rate := range c.Rates {
@@ -165,8 +159,8 @@ func (c *Counts) run(i, r int) []uint32 {
 	return c.Cells[(i*c.Rows+r)*c.CellsPerRow:][:c.CellsPerRow]
 }
 
-// bound returns the most packets that flow i may have, by the rows that see every packet. It is 0 if one of these
-// holds none.
+// bound returns the most packets that flow i may have, by the rows that see every packet. It is 0 if one of
+// these holds none.
 func (c *Counts) bound(i int) float64 {
 	most := math.Inf(1)
 	for r, rate := range c.Rates {
@@ -181,8 +175,8 @@ func (c *Counts) bound(i int) float64 {
 	return most
 }
 
-// round does one round, in which messages move this fraction of the way. It
-// returns the fraction of the packets that moved from flow to flow.
+// round does one round, in which messages move this fraction of the way. It returns the fraction of the packets
+// that moved from flow to flow.
 func (d *counting) round(step float64) (moved float64) {
 	misfit := d.misfit()
 	var packets float64
@@ -223,10 +217,9 @@ func (d *counting) misfit() float64 {
 	return max(1, squares/max(1, cells))
 }
 
-// tells returns what row r says about flow i, given the amount expected in
-// each cell. It first takes each cell by itself, with the flow's own packets
-// as noise of their number. Then it takes the cells together, because packets
-// that are not in one cell are in another.
+// tells returns what row r says about flow i, given the amount expected in each cell. It first takes each cell
+// by itself, with the flow's own packets as noise of their number. Then it takes the cells together, because
+// packets that are not in one cell are in another.
 func (d *counting) tells(i, r int, expected amount, misfit float64) (row message) {
 	share := d.shares[r]
 	own := share * d.mean[i]
@@ -242,8 +235,8 @@ func (d *counting) tells(i, r int, expected amount, misfit float64) (row message
 	return message{row.weighted / apart, row.precision / apart}
 }
 
-// send takes what flow i is newly expected to have in row r off what is left of
-// its cells, instead of what it was expected to have before.
+// send takes what flow i is newly expected to have in row r off what is left of its cells, instead of what it
+// was expected to have before.
 func (d *counting) send(i, r int) {
 	sent, now := &d.sent[i*d.Rows+r], d.expected(i, r)
 	packets, variance := now.packets-sent.packets, now.variance-sent.variance
@@ -254,8 +247,8 @@ func (d *counting) send(i, r int) {
 	}
 }
 
-// expected returns what flow i is believed to bring to each of its cells in
-// row r, leaving out what that row said itself.
+// expected returns what flow i is believed to bring to each of its cells in row r, leaving out what that row
+// said itself.
 func (d *counting) expected(i, r int) amount {
 	mean, variance, told := d.mean[i], d.variance[i], d.told[i*d.Rows+r]
 	part := variance * told.precision

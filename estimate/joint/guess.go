@@ -2,22 +2,19 @@ package joint
 
 import "math"
 
-// Delays are uneven: in a queue most flows wait a microsecond, and a few wait
-// tens of milliseconds. A small error for the second kind is a thousand times
-// the delay of the first. So one variance for all flows is far from the truth
-// for most, and a variance in proportion to a first guess x of each flow's delay
-// above the smallest is what a solve starts from:
+// Delays are uneven: in a queue most flows wait a microsecond, and a few wait tens of milliseconds. A small
+// error for the second kind is a thousand times the delay of the first. So one variance for all flows is far
+// from the truth for most, and a variance in proportion to a first guess x of each flow's delay above the
+// smallest is what a solve starts from:
 //
-// Every flow begins with the mean of all. In turn, every cell tells its flows the
-// ratio of its delays to what they guess, and every flow takes the mean of these
-// ratios, weighted by the packets that it should have there, with half a packet
-// of the typical delay of flows of its size. Guesses stay above 0, and a flow with
-// one idle cell is soon idle in all. These are the multiplicative steps that raise
-// the likelihood of sums whose variance is in proportion to their mean.
+// Every flow begins with the mean of all. In turn, every cell tells its flows the ratio of its delays to what
+// they guess, and every flow takes the mean of these ratios, weighted by the packets that it should have there,
+// with half a packet of the typical delay of flows of its size. Guesses stay above 0, and a flow with one idle
+// cell is soon idle in all. These are the multiplicative steps that raise the likelihood of sums whose variance
+// is in proportion to their mean.
 //
-// The delay above the smallest is relative to the smallest mean delay of a cell,
-// so a clock offset does not matter. Without counts there is no such delay, and it
-// is relative to 0 unless a sum is negative.
+// The delay above the smallest is relative to the smallest mean delay of a cell, so a clock offset does not
+// matter. Without counts there is no such delay, and it is relative to 0 unless a sum is negative.
 const (
 	guessRounds    = 12  // more gain little
 	typifyEach     = 4   // rounds
@@ -50,8 +47,7 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 func (s *solver) guess() {
 	unit := 0.0
 	s.base, unit = s.least(s.mean, s.expected)
-	// held is a cell's packets for each expected one; sum is the sum of their
-	// delays above base.
+	// held is a cell's packets for each expected one; sum is the sum of their delays above base.
 	held, sum, factor := make([]float64, len(s.Sum)), make([]float64, len(s.Sum)), s.cell
 	for c, n := range s.expected {
 		if n > 0 && s.usable(c) {

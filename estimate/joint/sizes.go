@@ -5,12 +5,11 @@ import (
 	"math/bits"
 )
 
-// sizePrior is the belief about any flow's packets before cells are read, by
-// steps: the middle of each, and its probability.
+// sizePrior is the belief about any flow's packets before cells are read, by steps: the middle of each, and its
+// probability.
 type sizePrior struct{ middle, likely [steps]float64 }
 
-// sizeShape is the shape of the Pareto distribution of sizes, of which flows have
-// the whole packets.
+// sizeShape is the shape of the Pareto distribution of sizes, of which flows have the whole packets.
 const sizeShape = 0.8
 
 func newSizePrior() *sizePrior {
@@ -23,8 +22,8 @@ func newSizePrior() *sizePrior {
 	return &p
 }
 
-// weigh returns the mean and variance of a flow's packets, at most the given
-// number, when its rows say a mean of told with the given variance.
+// weigh returns the mean and variance of a flow's packets, at most the given number, when its rows say a mean
+// of told with the given variance.
 func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	nearest := min(max(told, 1), most)
 	if _, width := step(stepOf(uint64(nearest + 1))); width > 1 && variance < width*width {
@@ -52,8 +51,7 @@ func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	return min(mean, most), max(squares/total-mean*mean, leastVariance)
 }
 
-// Numbers of packets are binned in steps: one each below 16, eight to a power
-// of two from there on.
+// Numbers of packets are binned in steps: one each below 16, eight to a power of two from there on.
 const (
 	single = 16
 	steps  = single + 8*(64-4)

@@ -8,34 +8,32 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How joint decoding models the cells. Let flow f send w packets, of which a = w
-// × rate ÷ k are expected in each of its cells. Its mean is what was guessed plus
-// h, of variance s, and each packet differs from that by itself. What the guesses
-// leave of the cells' sums is
+// How joint decoding models the cells. Let flow f send w packets, of which a = w × rate ÷ k are expected in
+// each of its cells. Its mean is what was guessed plus h, of variance s, and each packet differs from that by
+// itself. What the guesses leave of the cells' sums is
 //
 //	y = A h + e
 //
-// where e has the variance D of how packets fell into cells, and of what the
-// caller says of the sums. A flow that has one cell in a row has all its packets
-// there, which adds next to nothing. The estimate of least square error solves
+// where e has the variance D of how packets fell into cells, and of what the caller says of the sums. A flow
+// that has one cell in a row has all its packets there, which adds next to nothing. The estimate of least
+// square error solves
 //
 //	(S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹ y
 //
 // by conjugate gradients, with the diagonal as the preconditioner.
 const (
-	// The variance of a packet's delay about its flow's, as a part of the square
-	// of that delay: as for exponential delays.
+	// The variance of a packet's delay about its flow's, as a part of the square of that delay: as for exponential
+	// delays.
 	packetVariance = 1.0
-	// The variance of a flow's delay about its guess, likewise, before the cells
-	// say how good guesses are.
+	// The variance of a flow's delay about its guess, likewise, before the cells say how good guesses are.
 	guessVariance = 1.0
 	// What is known about clocks: they tick in nanoseconds, twice a packet.
 	clockNoise = 1.0 / 6
-	// Cells may hold packets of flows that are not listed: more than this many
-	// deviations beyond the expected number is not chance.
+	// Cells may hold packets of flows that are not listed: more than this many deviations beyond the expected
+	// number is not chance.
 	enoughPackets = 2
-	// Iteration ends when what it still gains, foretold from the last two groups of
-	// iterations, is this part of the sum of squares that is minimised.
+	// Iteration ends when what it still gains, foretold from the last two groups of iterations, is this part of
+	// the sum of squares that is minimised.
 	enough         = 0.05
 	enoughExact    = 1e-8 // where cells determine flows
 	lookBack       = 4    // iterations in a group
@@ -85,8 +83,8 @@ func newSolver(p *weighted) (*solver, error) {
 	return s, nil
 }
 
-// square returns that of a delay that goes with flow f's guess. It is not as
-// small as the guess if that is below what is typical.
+// square returns that of a delay that goes with flow f's guess. It is not as small as the guess if that is
+// below what is typical.
 func (s *solver) square(f int) float64 {
 	x, typical := s.above[f], s.typical[s.class[f]]
 	return x*x + typical*typical
@@ -190,8 +188,8 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 	return h, nil
 }
 
-// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It returns the
-// residual's norm, and yᵀD⁻¹y.
+// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It
+// returns the residual's norm, and yᵀD⁻¹y.
 func (s *solver) begin(direction, residual, inverse []float64) (norm, square float64) {
 	for c, y := range s.rest {
 		s.cell[c] = y * s.trust[c]
@@ -213,8 +211,7 @@ func (s *solver) begin(direction, residual, inverse []float64) (norm, square flo
 	return norm, square
 }
 
-// multiply sets image to (S⁻¹ + AᵀD⁻¹A) times a direction, and returns their
-// product.
+// multiply sets image to (S⁻¹ + AᵀD⁻¹A) times a direction, and returns their product.
 func (s *solver) multiply(image, direction []float64) (product float64) {
 	clear(s.cell)
 	s.scatter(s.cell, direction)

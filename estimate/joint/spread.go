@@ -2,16 +2,15 @@ package joint
 
 import "math"
 
-// What the cells leave of the flows' variances is the diagonal of the inverse of
-// S⁻¹ + AᵀD⁻¹A. Messages find it: the noise that flow f sees in a cell is D, plus
-// a²v for every other flow there, with their v as the rest of their cells leaves
-// it. That is a fixed point, belief propagation for a normal model, and right to
-// a per cent if few flows meet twice.
+// What the cells leave of the flows' variances is the diagonal of the inverse of S⁻¹ + AᵀD⁻¹A. Messages find
+// it: the noise that flow f sees in a cell is D, plus a²v for every other flow there, with their v as the rest
+// of their cells leaves it. That is a fixed point, belief propagation for a normal model, and right to a per
+// cent if few flows meet twice.
 const (
 	sweeps    = 4 // of messages
 	fewSweeps = 1 // enough to see which flows are known well
-	// Classes of flows for scaling: by size, in powers of 16, and by how much is
-	// known about a flow, in powers of 16 of the part of its variance that is left.
+	// Classes of flows for scaling: by size, in powers of 16, and by how much is known about a flow, in powers of
+	// 16 of the part of its variance that is left.
 	sizeScales  = 3
 	knownScales = 4
 	scales      = sizeScales * knownScales
@@ -21,15 +20,15 @@ const (
 	shrink      = 20   // squares as all cells have them that every class has besides its own
 )
 
-// A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it,
-// as a part of D, and that of the next sweep.
+// A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it, as a part of D, and
+// that of the next sweep.
 type hearing struct {
 	trust       float64
 	noise, next float32
 }
 
-// posterior returns the variance that the cells leave every flow. It also returns the
-// noise that each entry of Cells brings to its cell, and what the cells hear in all.
+// posterior returns the variance that the cells leave every flow. It also returns the noise that each entry of
+// Cells brings to its cell, and what the cells hear in all.
 func (s *solver) posterior(rounds int) (v []float64, brought []float32, heard []hearing) {
 	v, brought, heard = append([]float64(nil), s.variance...), make([]float32, len(s.Cells)), make([]hearing, len(s.trust))
 	for c, trust := range s.trust {
@@ -81,13 +80,11 @@ func without(v, told float64) float64 {
 	return v / left
 }
 
-// A scaling finds by which factors variances are wrong, for flows of similar size
-// and for D. Each cell is some distance from what the other cells say of its
-// flows, of variance V = D + Σ a²v, with the v that the others leave; the square
-// of what the solution leaves of the cell, times V²/D², is that of the distance.
-// Squares are shared out among the classes by their parts of V, and every class's
-// factor becomes the mean of what its cells say (expectation maximisation for
-// components of variance).
+// A scaling finds by which factors variances are wrong, for flows of similar size and for D. Each cell is some
+// distance from what the other cells say of its flows, of variance V = D + Σ a²v, with the v that the others
+// leave; the square of what the solution leaves of the cell, times V²/D², is that of the distance. Squares are
+// shared out among the classes by their parts of V, and every class's factor becomes the mean of what its cells
+// say (expectation maximisation for components of variance).
 type scaling [scales + 1]float64
 
 // scalingParts are the parts of a cell's V, by class, and last that of D.
@@ -127,8 +124,7 @@ func (s *solver) scale(brought []float32, heard []hearing, sort []uint8) (k scal
 	return k
 }
 
-// parts returns, for each cell, the parts of V, and the square of its distance in
-// units of V.
+// parts returns, for each cell, the parts of V, and the square of its distance in units of V.
 func (s *solver) parts(brought []float32, heard []hearing, sort []uint8) (parts []scalingParts, square []float64) {
 	parts, square = make([]scalingParts, len(heard)), s.cell
 	for c, h := range heard {
@@ -182,8 +178,8 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 	return v
 }
 
-// miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that are
-// not its own have the mean of the others there, and took time.
+// miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that
+// are not its own have the mean of the others there, and took time.
 func (s *solver) miscounted(f int, mean float64) float64 {
 	w, doubt, squares, cells := s.Packets[f], s.Doubt[f], 0.0, 0.0
 	for i, c := range s.run(f) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A weighted is a Problem with the weights of its entries: the fraction of a
-// flow's packets that is expected in each of its cells.
+// A weighted is a Problem with the weights of its entries: the fraction of a flow's packets that is expected in
+// each of its cells.
 type weighted struct {
 	*Problem
 	width   int       // number of cells of a flow
@@ -17,8 +17,8 @@ type weighted struct {
 	slack   float64
 }
 
-// slack is noise beyond the model, as a fraction of all packets' variance:
-// clocks tick and hashes are not perfect.
+// slack is noise beyond the model, as a fraction of all packets' variance: clocks tick and hashes are not
+// perfect.
 const (
 	slack      = 0.01
 	slackExact = 1e-4 // where there are fewer flows than cells, which determine them
@@ -81,8 +81,7 @@ func (p *weighted) of(i int) float64 {
 // run returns the cells of flow f.
 func (p *weighted) run(f int) []uint32 { return p.Cells[f*p.width : (f+1)*p.width] }
 
-// scatter adds to each cell the weights of the flows in it, times x of each
-// flow, or times 1 if x is nil.
+// scatter adds to each cell the weights of the flows in it, times x of each flow, or times 1 if x is nil.
 func (p *weighted) scatter(u, x []float64) {
 	cells, part := p.Cells, p.part
 	for f, w := range p.Packets {
@@ -132,8 +131,7 @@ func (p *weighted) gather(f int, of []float64) float64 {
 	return total
 }
 
-// expected returns, for each cell, the number of packets that all flows should
-// have in it.
+// expected returns, for each cell, the number of packets that all flows should have in it.
 func (p *weighted) expected() []float64 {
 	n := make([]float64, len(p.Sum))
 	p.scatter(n, nil)
