@@ -64,10 +64,3 @@ func TestZeroValuesPanic(t *testing.T) {
 		}()
 	}
 }
-
-// TestUpdateIsShort: Update takes a short path.
-func TestUpdateIsShort(t *testing.T) {
-	if !newSketch(DefaultConfig).quick {
-		t.Error("DefaultConfig does not take a short path")
-	}
-}

@@ -139,31 +139,23 @@ func TestHiddenCopies(t *testing.T) {
 }
 
 // How long others took in the same intervals is told by whole spans: areas of intervals are delays only where
-// nothing crosses cuts.
+// nothing crosses cuts. Where a fifth is lost, some flows are in uncertain cells alone. Decode once guessed their
+// delays by these cells' sums, as if they were certain, and was sure of what it guessed: 37 of 200 missed.
 func TestConstantDelaysAmongLosses(t *testing.T) {
-	random := rand.New(rand.NewPCG(8, 3))
-	a, flows := watch(t, DefaultConfig, random, 1e6, 40, 10, func(int64) (took, again int64, lost bool) {
-		return 5e7, 0, random.IntN(100) == 0
-	})
-	if o := holding(t, a, flows); min(o.answers, o.read, o.decoded) < 50 || at(0.9, o.wide) > 1 {
-		t.Errorf("%v answers, in intervals %v, %v decoded", o.answers, o.read, o.decoded)
-	}
-}
-
-// Where a fifth is lost, some flows are in uncertain cells alone. Decode once guessed their delays by these cells'
-// sums, as if they were certain, and was sure of what it guessed: 37 of 200 intervals missed.
-func TestConstantDelaysAmongManyLosses(t *testing.T) {
 	c, answers, decoded := DefaultConfig, 0.0, 0.0
-	c.Columns = 500
-	for _, took := range []int64{1e8, 2e8, 3e8, 6e8} {
-		random := rand.New(rand.NewPCG(8, 3))
-		a, flows := watch(t, c, random, 1e6, 40, 30, func(int64) (_, again int64, lost bool) {
-			return took, 0, random.IntN(5) == 0
-		})
+	for i, took := range []int64{5e7, 1e8, 2e8, 3e8, 6e8} {
+		random, often := rand.New(rand.NewPCG(8, 3)), 100
+		if i > 0 {
+			c.Columns, often = 500, 5
+		}
+		a, flows := watch(t, c, random, 1e6, 40, 30, func(int64) (_, again int64, lost bool) { return took, 0, random.IntN(often) == 0 })
 		o := holding(t, a, flows)
+		if i == 0 && (min(o.answers, o.read, o.decoded) < 50 || at(0.9, o.wide) > 1) {
+			t.Errorf("%v answers, in intervals %v, %v decoded", o.answers, o.read, o.decoded)
+		}
 		answers, decoded = answers+o.answers, decoded+o.decoded
 	}
-	if answers < 190 || decoded < answers-3 {
+	if answers < 240 || decoded < answers-3 {
 		t.Errorf("%v decoded of %v", decoded, answers)
 	}
 }

@@ -18,7 +18,8 @@ import (
 //
 // If a record has 0 packets, Decode finds their number from the counts ([joint.Counts]), and the result has it.
 // With one flow a cell the estimates are no worse for that; with dozens, [Estimate] is as close to the truth.
-// Intervals then hold less often if large flows are faster than small ones.
+// Intervals then hold less often if large flows are faster than small ones, or if sizes are far from a Pareto
+// law that begins at one packet: where no flow had fewer than 20, three to a cell, 0.3 % missed intervals of 99.9 %.
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one of which
 // many packets came twice, or most were on their way at the ends of an [Accumulator]'s report: its error from
