@@ -49,7 +49,7 @@ func TestPatienceIsBounded(t *testing.T) {
 	passAreas(a, cells, areaTraffic(rand.New(rand.NewPCG(1, 1)), cells, cuts, 1, 0.1, 0, 0.05), cuts)
 	a.Transit(0, 10, nil)
 	a.patience = 1e18
-	clear(a.losses.groups[0].near)
+	clear(a.losses.groups[0].chances)
 	if got := a.losses.free(0, 3, 4); got <= 0 || got > 1 {
 		t.Errorf("a chance of %v", got)
 	}
@@ -72,7 +72,7 @@ func TestWeightsAllowForWaiting(t *testing.T) {
 	for i := range got {
 		r, of := &a.pool(from, to).groups[0], &a.losses.groups[0]
 		got[i] = (r.area - r.by*r.stands.a + r.stands.a) / (r.exact + r.stands.n) / truth.Of(packets, from*areaLength, to*areaLength).PerPacket()
-		of.wait, of.waits, of.near = 0, 0, make([]chances, len(of.near))
+		of.wait, of.waits, of.chances = 0, 0, make([]chances, len(of.chances))
 	}
 	if math.Abs(got[0]-1) > error || got[1] < 1+error {
 		t.Errorf("%.3f times the mean, and %.3f by weights that do not allow for waiting", got[0], got[1])

@@ -24,13 +24,16 @@ type groupLosses struct {
 	covered     float64 // share of the packets of a patience ago that are accounted for
 	cuts        []cutLosses
 	hazards     []float64 // packets that a cell loses up to each cut, on average
-	near        []chances // by two cuts that are near
+	chances     []chances // by two cuts: the latest asked for of those that share a place
 	lengths     []float64 // how many exact spans have so many cuts
 	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
 }
 
 // chances are [losses.free], [losses.weight] and [Areas.weight] of two cuts, or 0 where they are not known yet.
-type chances struct{ free, weight, alone float64 }
+type chances struct {
+	free, weight, alone float64
+	to                  int
+}
 
 // cutLosses is what the cells of a group tell of losses in a cut.
 type cutLosses struct {
@@ -90,7 +93,7 @@ func (l *losses) disperse() {
 	l.doubt = math.Sqrt(burst / max(1, l.total))
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.hazards, of.near = resize(of.hazards, len(of.cuts)), zeros(of.near, nearCuts*len(of.cuts))
+		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0] = 0
 		for k := 1; k < len(of.cuts); k++ {
 			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))
@@ -119,8 +122,8 @@ func (l *losses) awaits(group int) {
 	}
 }
 
-// nearCuts is up to how many cuts apart chances and weights are kept: most spans are as short.
-const nearCuts = 4
+// places is for how many cuts after each one chances are kept: most spans are short, or as long as others.
+const places = 4
 
 // hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that are kept, and
 // after them, it loses as many as in these.
@@ -165,12 +168,16 @@ func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 	return max(chance, leastFree)
 }
 
-// chances returns where those of two cuts are kept, if these are near.
+// chances returns where those of two cuts are kept.
 func (l *losses) chances(group, from, to int) *chances {
-	if uint(to-from-1) >= nearCuts {
+	if from < 0 || to <= from {
 		return new(chances)
 	}
-	return &l.groups[group].near[nearCuts*from+to-from-1]
+	kept := &l.groups[group].chances[places*from+to%places]
+	if kept.to != to {
+		*kept = chances{to: to}
+	}
+	return kept
 }
 
 // calm takes an interval in which nothing was lost or on its way at the ends.
