@@ -99,7 +99,7 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4342, 3375},
 	"estimate":       {999, 1280},
-	"estimate/areas": {2872, 607},
+	"estimate/areas": {2879, 607},
 	"estimate/joint": {1423, 849},
 	"estimate/clock": {1325, 975},
 	"lda":            {3043, 2963},
