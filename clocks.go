@@ -18,7 +18,6 @@ type clocks struct {
 	messages  tracked
 	exchanges tracked
 	exchanged []exchange // in the current report, or of a session that is not compared yet
-	ticks     [2]int64   // for how long the points' clocks stand still, if they are known to
 }
 
 // A tracked is a tracker and the samples of the current report, by direction.
@@ -37,7 +36,7 @@ func (c *clocks) reset(of sessions) {
 
 // sample takes the stamps of a packet at both points. The near point is the second.
 func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
-	c.messages.add(&c.config, direction, sent, received+uint64(c.ticks[1-direction]), (cut+1)*int64(c.config.Cut))
+	c.messages.add(&c.config, direction, sent, received, (cut+1)*int64(c.config.Cut))
 }
 
 // An exchange is when a request was sent and its reply came, by the second point's
@@ -97,8 +96,8 @@ func (c *clocks) exchange(of sessions) {
 			later = append(later, x)
 			continue
 		}
-		c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered+c.ticks[first]), x.sent)
-		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came+c.ticks[second]), x.came)
+		c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
+		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
 	}
 	c.exchanged = later
 }
@@ -111,10 +110,6 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
 	c.exchange(of)
-	ticks := float64(c.ticks[first] + c.ticks[second])
-	for _, d := range delays {
-		d.blur(ticks)
-	}
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	if c.config.ClocksAgree {
 		r.Clock = Clock{Agree: true}
@@ -122,7 +117,7 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 			samples := ways[i].samples
 			if d.backwards(samples, 0) {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
-			} else if early, err := samples.Quantile(0.01); d.Err == nil && err == nil && early < -ticks {
+			} else if early, err := samples.Quantile(0.01); d.Err == nil && err == nil && early < 0 {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
 					ErrClocks, Format(-early))
 			}
@@ -219,21 +214,6 @@ func (r *Report) roundTrip(drift, added float64) {
 	}
 	low := max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart-added)
 	r.RoundTrip = estimate.Interval{Low: low, High: high, Confidence: confidence}
-}
-
-// blur adds to intervals what stamps of clocks may be off that stand still for so long.
-func (d *Delay) blur(by float64) {
-	all := []*estimate.Interval{&d.MeanInterval95, &d.DeviationInterval95, &d.Certain}
-	for i := range d.Quantiles {
-		all = append(all, &d.Quantiles[i].Interval)
-	}
-	for i := range d.Flows {
-		all = append(all, &d.Flows[i].MeanInterval95)
-	}
-	for _, i := range all {
-		i.Low, i.High = i.Low-by, i.High+by
-	}
-	d.DeviationInterval95.Low = max(0, d.DeviationInterval95.Low)
 }
 
 // settle corrects a delay by a reading of the middle of the report. The packets are taken to be spread evenly over it;

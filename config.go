@@ -101,8 +101,8 @@ type Config struct {
 	// known to half of it, and no better. In a building, 10 µs will do.
 	Asymmetry time.Duration
 
-	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to 0.1 %. If
-	// it is seen to stand still between ticks, the intervals of those who follow have that. The system's clock is not
+	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to 0.1 %, and
+	// it is an error if it is seen to stand still between ticks. The system's clock is not
 	// looked at, which ticks in milliseconds on some systems.
 	Clock interface{ Now() time.Time }
 
@@ -173,6 +173,8 @@ func (c Config) validate() error {
 		return bad("Report", c.Report, fmt.Sprintf("a multiple of Cut, which is %v, of at most 24h, or 0 for ten cuts", c.Cut))
 	case c.Asymmetry < 0:
 		return bad("Asymmetry", c.Asymmetry, "0 or more")
+	case c.Clock != nil && standsStill(c.Clock):
+		return bad("Clock", "one that stands still for microseconds", "one that ticks more often")
 	case c.Remember < -1 || c.Remember > 1<<26:
 		return bad("Remember", c.Remember, "-1 to 67108864")
 	case c.Flows < 0 || c.Flows > maxFlows:
@@ -184,6 +186,18 @@ func (c Config) validate() error {
 		return fmt.Errorf("hoplag: Cells: %w", err)
 	}
 	return nil
+}
+
+// standsStill reports whether a clock shows the same time for microseconds, once in three times.
+func standsStill(clock interface{ Now() time.Time }) bool {
+	for range 3 {
+		before := clock.Now()
+		time.Sleep(5 * time.Microsecond)
+		if clock.Now().Equal(before) {
+			return true
+		}
+	}
+	return false
 }
 
 // seed returns the seed that packets and flows are hashed with.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/bench/speed"
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -378,27 +379,15 @@ func TestIdlePointCutsSeldom(t *testing.T) {
 	})
 }
 
-// The ticks of a coarse clock are no steps, but a step is one.
+// A clock that stands still between ticks is refused, for what it stamps is wrong by as much.
 func TestCoarseClock(t *testing.T) {
-	for _, tick := range []time.Duration{0, 2 * time.Millisecond, 15625 * time.Microsecond} {
-		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-			for _, c := range l.clocks {
-				c.tick.Store(int64(tick))
-			}
-			l.send(1700*time.Microsecond, func(int) time.Duration { return 30 * time.Millisecond }, nil)
-			time.AfterFunc(5500*time.Millisecond, func() { l.clocks[l.b].ahead.Add(60e6) })
-			stepped := false
-			for i, r := range l.reports(9) {
-				d := &r.Forth
-				right := r.Err == nil && math.Abs(d.Mean-30e6) < 1e6 && d.MeanInterval95.Contains(30e6)
-				if stepped = stepped || errors.Is(r.Err, ErrStep); i > 1 && i < 4 && !right {
-					t.Errorf("a clock that ticks in %v: %v", tick, r)
-				}
-			}
-			if !stepped {
-				t.Errorf("a clock that ticks in %v: its step is not named", tick)
-			}
-		})
+	for tick, ok := range map[time.Duration]bool{0: true, 1: true, 100 * time.Microsecond: false, 15625 * time.Microsecond: false} {
+		clock := newTestClock(0, 0)
+		clock.tick.Store(int64(tick))
+		err := Config{Key: testKey, Clock: clock}.validate()
+		if (err == nil) != ok || err != nil && !errors.Is(err, estimate.ErrConfig) {
+			t.Errorf("a clock that ticks in %v: %v", tick, err)
+		}
 	}
 }
 

@@ -233,8 +233,7 @@ type timeline struct {
 	base time.Time
 	wall atomic.Int64 // what the clock said, as far as is known, at base
 	user interface{ Now() time.Time }
-	next int64        // when the clock was last followed, since base
-	tick atomic.Int64 // how long a coarse clock of the user's stands still, ns
+	next int64 // when the clock was last followed, since base
 }
 
 // stepLimit is how far a clock may be from where it was, and the time since then,
@@ -290,7 +289,7 @@ func (t *timeline) strays(since int64) int64 {
 	if t.user == nil {
 		return int64(stepLimit)
 	}
-	return int64(stepLimit) + t.tick.Load() + int64(5*mostDrift*float64(since))
+	return int64(stepLimit) + int64(5*mostDrift*float64(since))
 }
 
 // elapsed returns the time since the timeline began, whatever the clock says.
@@ -300,46 +299,18 @@ func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
 // much, or 0. Two clocks are read one after the other, so a single reading may be
 // off because of the scheduler.
 func (t *timeline) follow() (step int64) {
-	if t.user != nil && t.next == 0 {
-		t.learn()
-	}
-	tick := t.tick.Load()
 	at := t.elapsed()
 	limit := t.strays(at - t.next)
 	t.next = at
 	for range 5 {
 		set := t.set()
 		if step = set - t.wall.Load(); max(step, -step) <= limit {
-			if t.user != nil { // a coarse one says less than the time
-				t.wall.Store(min(max(set, t.wall.Load()), set+tick))
+			if t.user != nil {
+				t.wall.Store(set)
 			}
 			return 0
 		}
 	}
-	if t.user != nil && t.learn() {
-		return t.follow()
-	}
 	t.wall.Add(step)
 	return step
-}
-
-// learn looks how long a clock of the user's stands still until it goes on, and reports whether that is
-// more than was known.
-func (t *timeline) learn() bool {
-	last, still, tick := t.now(), false, int64(0)
-	for end, n := t.elapsed()+1e8, 0; n < 4 && t.elapsed() < end; {
-		time.Sleep(stepLimit / 2)
-		now := t.now()
-		if now != last {
-			if n++; still && (tick == 0 || now-last < tick) {
-				tick = now - last
-			}
-		}
-		last, still = now, now == last
-	}
-	if tick <= t.tick.Load() {
-		return false
-	}
-	t.tick.Store(tick)
-	return true
 }

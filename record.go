@@ -38,7 +38,7 @@ type part struct {
 
 const (
 	recordMagic   = "HLPC"
-	recordVersion = 5
+	recordVersion = 6
 	tagSize       = 16
 )
 
@@ -314,7 +314,6 @@ func (s *sealer) request(q request) []byte {
 // A reply holds the cuts that a request asked for.
 type reply struct {
 	now     int64  // by the point's clock, as in its latest session
-	tick    int64  // timeline.tick
 	name    string // of the point
 	records []*record
 	more    bool // there are more
@@ -337,8 +336,7 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 		size += len(cuts[i].data) + 2*storedSize
 	}
 	b := append(append(make([]byte, 0, size), s.begin(replyMagic)...), nonce...)
-	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, uint64(a.now)), uint32(a.tick))
-	b = append(append(b, uint8(len(a.name))), a.name...)
+	b = append(append(binary.BigEndian.AppendUint64(b, uint64(a.now)), uint8(len(a.name))), a.name...)
 	if b = append(b, 0); a.more {
 		b[len(b)-1] = 1
 	}
@@ -364,7 +362,7 @@ func (s *sealer) answered(q request, data []byte) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	a := reply{now: int64(r.Uint64()), tick: int64(r.Uint32())}
+	a := reply{now: int64(r.Uint64())}
 	a.name = string(r.Bytes(int(r.Uint8())))
 	a.more = r.Uint8() == 1
 	for range r.Size() {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -135,7 +134,6 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	// The other clock was read between before and after, the surer the less time
 	// that took.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
-	f.compare.clocks.ticks = [2]int64{r.tick, p.clock.tick.Load()}
 	if sure && still {
 		x := exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}}
 		f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, x)
@@ -188,7 +186,7 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 	latest := p.history.latest()
 	p.mu.Unlock()
 
-	a := reply{tick: p.clock.tick.Load(), name: p.config.Name, more: more}
+	a := reply{name: p.config.Name, more: more}
 	var sure bool
 	if a.now, _, sure = p.clock.nowAs(&latest); !sure { // cuts come with one of a session that has the clock as it is now
 		cuts, a.more = nil, false
@@ -367,21 +365,13 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		reply, err = p.Answer(body)
 	}
-	status := http.StatusBadRequest
-	switch {
-	case err == nil:
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Cache-Control", "no-store")
-		w.Write(reply)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
-	case errors.Is(err, ErrForged):
-		status = http.StatusForbidden
-	case errors.Is(err, ErrClosed):
-		status = http.StatusServiceUnavailable
-	case errors.As(err, new(*http.MaxBytesError)):
-		status = http.StatusRequestEntityTooLarge
 	}
-	http.Error(w, err.Error(), status)
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Write(reply)
 }
 
 // HTTP exchanges with the point whose ServeHTTP is at a URL, by a client, or
