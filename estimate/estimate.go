@@ -70,12 +70,12 @@ type intervalJSON struct {
 
 // MarshalJSON encodes an infinite end, for which JSON has no number, as null.
 func (i Interval) MarshalJSON() ([]byte, error) {
-	j := intervalJSON{Confidence: i.Confidence}
-	if finite(i.Low) {
-		j.Low = &i.Low
+	j := intervalJSON{&i.Low, &i.High, i.Confidence}
+	if !finite(i.Low) {
+		j.Low = nil
 	}
-	if finite(i.High) {
-		j.High = &i.High
+	if !finite(i.High) {
+		j.High = nil
 	}
 	return json.Marshal(j)
 }
@@ -83,16 +83,11 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON decodes what MarshalJSON encoded. After an error i is
 // unchanged.
 func (i *Interval) UnmarshalJSON(data []byte) error {
-	var j intervalJSON
+	all := Interval{Low: math.Inf(-1), High: math.Inf(1)}
+	j := intervalJSON{&all.Low, &all.High, 0}
 	if err := json.Unmarshal(data, &j); err != nil {
 		return fmt.Errorf("estimate: %w: %w", ErrEncoding, err)
 	}
-	*i = Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: j.Confidence}
-	if j.Low != nil {
-		i.Low = *j.Low
-	}
-	if j.High != nil {
-		i.High = *j.High
-	}
+	*i = Interval{all.Low, all.High, j.Confidence}
 	return nil
 }

@@ -3,6 +3,7 @@ package estimate
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // Empirical is the distribution of a set of samples, such as delays or relative
@@ -59,39 +60,16 @@ func (e Empirical) QuantileInterval(p, confidence float64) Interval {
 func quantileRanks(n int, p, tail float64) (low, high int) {
 	// The order statistic of rank k exceeds the quantile if fewer than k
 	// samples are at or below it: Pr = I(1−p; n−k+1, k).
-	off := NormalQuantile(tail) * math.Sqrt(float64(n)*p*(1-p))
-	low = searchLast(n, int(float64(n)*p+off), func(k int) bool {
-		_, above, _ := incompleteBeta(float64(k), float64(n-k+1), p, 1-p)
-		return above <= tail
+	low = sort.Search(n, func(k int) bool {
+		_, above, _ := incompleteBeta(float64(k+1), float64(n-k), p, 1-p)
+		return above > tail
 	})
-	high = n + 1 - searchLast(n, int(float64(n)*(1-p)+off), func(k int) bool {
-		// By symmetry, counting from the greatest sample.
-		_, below, _ := incompleteBeta(float64(k), float64(n-k+1), 1-p, p)
-		return below <= tail
+	// By symmetry, counting from the greatest sample.
+	high = n + 1 - sort.Search(n, func(k int) bool {
+		_, below, _ := incompleteBeta(float64(k+1), float64(n-k), 1-p, p)
+		return below > tail
 	})
 	return low, high
-}
-
-// searchLast returns the greatest k in 1…n for which ok holds, or 0 if there
-// is none. If ok holds for k, it holds for all smaller k. It is soon found near a guess.
-func searchLast(n, guess int, ok func(int) bool) int {
-	low, high := 0, n+1
-	for at, step := min(max(guess, 1), n), 1; low < at && at < high; step *= 4 {
-		if ok(at) {
-			low, at = at, at+step
-		} else {
-			high, at = at, at-step
-		}
-	}
-	for high-low > 1 {
-		middle := low + (high-low)/2
-		if ok(middle) {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low
 }
 
 // CDF returns the fraction of the samples that are at most x, 0 without samples.

@@ -48,14 +48,8 @@ func StudentQuantile(p, degrees float64) float64 {
 		// Fisher's expansion about the normal quantile.
 		return -(z + z*(z*z+1)/(4*degrees) + z*(z*z*(5*z*z+16)+3)/(96*degrees*degrees))
 	}
-	return -invert(func(t float64) (value, slope float64) {
-		x, y := 1/(1+t/degrees*t), 1/(1+degrees/t/t)
-		tails, body, power := incompleteBeta(degrees/2, 0.5, x, y)
-		if p < 0.25 {
-			return math.Log(2 * p / tails), 2 * power / t / tails
-		}
-		return math.Log(body / (1 - 2*p)), 2 * power / t / body
-	}, z, math.Inf(1))
+	// t²/(t²+degrees) is a beta variable, and both tails of t are its upper one.
+	return -math.Sqrt(degrees * math.Exp(betaOdds(1-2*p, 2*p, 0.5, degrees/2, math.Log(z*z/degrees))))
 }
 
 // incompleteBeta returns the regularized incomplete beta function I(x; a, b),
@@ -114,7 +108,7 @@ func betaFraction(a, b, x, y float64) float64 {
 
 // betaQuantile returns the x below which a beta variable with parameters a, b ≥
 // 1 lies with probability lower, and above which it lies with probability upper
-// = 1 − lower. Both are given, and the smaller is inverted.
+// = 1 − lower.
 func betaQuantile(lower, upper, a, b float64) float64 {
 	if a > b {
 		return 1 - betaQuantile(upper, lower, b, a)
@@ -126,75 +120,65 @@ func betaQuantile(lower, upper, a, b float64) float64 {
 	z := math.Copysign(NormalQuantile(min(lower, upper)), upper-lower)
 	ra, rb := 1/(2*a-1), 1/(2*b-1)
 	h, l := 2/(ra+rb), (z*z-3)/6
-	w := z*math.Sqrt(h+l)/h - (rb-ra)*(l+5.0/6-2/(3*h))
-	guess := a / (a + b*math.Exp(2*w))
-	if a > largeParameter {
-		return guess
+	odds := math.Log(a/b) - 2*(z*math.Sqrt(h+l)/h-(rb-ra)*(l+5.0/6-2/(3*h)))
+	if a <= largeParameter {
+		odds = betaOdds(lower, upper, a, b, odds)
 	}
-	return invert(func(x float64) (value, slope float64) {
-		y := 1 - x
-		l, u, power := incompleteBeta(a, b, x, y)
-		if lower < upper {
-			return math.Log(l / lower), power / (x * y * l)
-		}
-		return math.Log(upper / u), power / (x * y * u)
-	}, guess, 1)
+	return 1 / (1 + math.Exp(-odds))
+}
+
+// betaOdds returns the logarithm of the odds x/(1−x) of such an x, for any a, b >
+// 0, from a guess. Both probabilities are given, and the smaller is inverted.
+func betaOdds(lower, upper, a, b, guess float64) float64 {
+	if lower > upper {
+		return -betaOdds(upper, lower, b, a, -guess)
+	}
+	return invert(guess, func(u float64) (value, slope float64) {
+		tail, _, power := incompleteBeta(a, b, 1/(1+math.Exp(-u)), 1/(1+math.Exp(u)))
+		return math.Log(tail / lower), power / tail
+	})
 }
 
 // chiSquareQuantile returns the p-quantile of a chi-square variable.
 func chiSquareQuantile(p, degrees float64) float64 {
 	// Wilson and Hilferty: the cube root is nearly normal.
-	root := 1 - 2/(9*degrees) + NormalQuantile(p)*math.Sqrt(2/(9*degrees))
+	root := max(0, 1-2/(9*degrees)+NormalQuantile(p)*math.Sqrt(2/(9*degrees)))
 	guess := degrees * root * root * root
 	if degrees > largeParameter {
 		return guess
 	}
-	// P(a, x) is at most xᵃ/Γ(a+1), which bounds the quantile from below.
 	a := degrees / 2
 	logGamma, _ := math.Lgamma(a + 1)
-	guess = max(guess/2, math.Exp((math.Log(p)+logGamma)/a))
-	return 2 * invert(func(x float64) (value, slope float64) {
-		power := math.Exp(a*math.Log(x) - x - logGamma) // times a/x the density
-		sum, term := 1.0, 1.0                           // 6.5.29
+	scale := logGamma + math.Log(p) // P(a, x) is at most xᵃ/Γ(a+1), which bounds the quantile from below
+	return 2 * math.Exp(invert(max(scale/a, math.Log(guess/2)), func(u float64) (value, slope float64) {
+		x, sum, term := math.Exp(u), 1.0, 1.0 // 6.5.29
 		for i := 1.0; term > 1e-17*sum; i++ {
 			term *= x / (a + i)
 			sum += term
 		}
-		lower := min(1, power*sum)
-		if p < 0.5 {
-			return math.Log(lower / p), a / x / sum
-		}
-		return math.Log((1 - p) / max(1-lower, 1e-16)), a / x * power / max(1-lower, 1e-16)
-	}, guess, math.Inf(1))
+		return a*u - x + math.Log(sum) - scale, a / sum
+	}))
 }
 
-// invert solves excess(x) = 0 for 0 < x < high, where excess increases, by
-// Newton's method within a bracket. excess also returns its derivative. It is the
-// logarithm of a tail probability over its target, which is nearly straight
-// where the probability itself is flat.
-func invert(excess func(x float64) (value, slope float64), guess, high float64) float64 {
-	low, x := 0.0, guess
+// invert solves excess(u) = 0, where excess increases, by Newton's method within a
+// bracket. excess also returns its derivative. It is the logarithm of a tail's probability
+// over its target, and u that of the quantile or of its odds, which makes it nearly straight.
+func invert(u float64, excess func(u float64) (value, slope float64)) float64 {
+	low, high := -750.0, 750.0 // beyond any float64's
 	for range 200 {
-		if !(x > low && x < high) {
-			switch {
-			case math.IsInf(high, 1):
-				x = 16*low + 1
-			case low == 0:
-				x = high / 16
-			default:
-				x = math.Sqrt(low) * math.Sqrt(high)
-			}
-		}
-		value, slope := excess(x)
+		value, slope := excess(u)
 		if value < 0 {
-			low = x
+			low = u
 		} else {
-			high = x
+			high = u
 		}
 		step := value / slope
-		if x -= step; math.Abs(step) <= 1e-8*x { // Newton's next one would be of its square
+		if u -= step; math.Abs(step) <= 1e-8 { // Newton's next one would be of its square
 			break
 		}
+		if !(u > low && u < high) {
+			u = (low + high) / 2
+		}
 	}
-	return x
+	return u
 }

@@ -64,9 +64,7 @@ type Areas struct {
 	passed   []areaEvent
 	states   []areaState
 	span     span
-	located  []intervalLosses // by cut
-	joined   [2]share         // packets of spans that would show if any joined, and those that did: before the latest Settle and since
-	bursts   float64          // in which packets were lost, as far as is known
+	joined   [2]share // packets of spans that would show if any joined, and those that did: before the latest Settle and since
 
 	losses    losses
 	window    window

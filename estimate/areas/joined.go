@@ -20,10 +20,9 @@ type joined struct {
 
 // add adds the packets that joined a span within the window, and returns how many.
 func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float64) {
-	a, hidden := w.areas, 0.0
+	a := w.areas
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		n := float64(x.extra[k-x.from])
-		hidden += x.hidden[k-x.from] * a.length(k+1)
 		if n == 0 {
 			continue
 		}
@@ -33,7 +32,6 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 		j.apart += n * weight * (time - length) / 2
 		j.within += n * weight * length
 	}
-	j.variance += sq(weight*hidden) / 12
 	if j.all += extra; back {
 		j.back += extra
 	}
@@ -68,55 +66,6 @@ func (w *window) phased() float64 {
 	}
 	chance := 2 / math.Sqrt(12*phase.n)
 	return max(0, math.Abs(phase.sum/phase.n-0.5)-chance) + max(0, 1-12*phase.spread()-2*chance)/2
-}
-
-// An olderSpans adds up spans that packets joined which may have been on their way since the beginning.
-type olderSpans struct {
-	young, left float64    // packets received
-	area, more  float64    // at least, and by how much more that may be, while they had not come
-	crossed     float64    // packets on their way at the ends of the window,
-	doubt       [2]float64 // and variances of their ages
-}
-
-// takeJoined takes a span that packets joined which may have been on its way since the beginning, until they came.
-func (r *groupWindow) takeJoined(w *window, x *span, n, area float64) {
-	o := &r.older
-	for k := max(x.from, w.from); k < min(x.to, w.to, x.from+x.all); k++ {
-		o.more += float64(x.joined) * w.areas.length(k+1)
-	}
-	if o.area += area; x.young {
-		o.young += n
-	} else {
-		o.left += n
-	}
-	o.crossed += math.Abs(float64(x.on[max(x.from, w.from)-x.from])) + math.Abs(float64(x.on[min(x.to, w.to)-x.from-1]))
-}
-
-// decide says whether others stand for the packets of these spans, or what is known of each.
-func (o *olderSpans) decide(w *window, r *groupWindow) {
-	n, length := o.young+o.left, float64(w.areas.ends[w.to]-w.areas.ends[w.from])
-	if sq(o.more)/12 > w.scatter*n+o.crossed*sq(length) {
-		r.young += o.young
-		r.left += o.left
-		*o = olderSpans{}
-		return
-	}
-	r.owed += o.area + o.more/2
-	for i, doubt := range o.doubt {
-		w.areas.onWay[i].doubt += doubt
-	}
-}
-
-// older returns how many packets that joined a span may have been on their way at a cut, or have come by then.
-func (x *span) older(cut int) float64 {
-	switch k := cut - x.from - 1; {
-	case x.joined == 0 || k >= x.all:
-		return 0
-	case x.young || x.unknown:
-		return float64(x.joined)
-	default:
-		return x.hidden[k]
-	}
 }
 
 // takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until

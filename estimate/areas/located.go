@@ -7,58 +7,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// An intervalLosses is what all cells tell of an interval: how long packets took, and, where cells
-// were settled when it began and when it ended, what share was lost.
-type intervalLosses struct {
-	took, rate float64 // by a packet received, in spans that lost none, and share of packets lost
-	sent, lost float64 // packets
-	exact      share   // packets received and areas, where none was lost
-}
-
-// locate finds when in a window packets were lost.
-func (a *Areas) locate(from, to int) {
-	a.located = zeros(a.located, len(a.ends))
-	a.joined[1] = share{}
-	a.walk(from, func(_ *areaCell, cut int, e *areaEvent, area float64, _ bool) {
-		of := &a.located[cut]
-		of.sent += float64(e.sent)
-		a.joined[1].n += float64(e.received)
-		of.exact.add(float64(e.received), area)
-	}, func(x *span) {
-		if n := x.shown(); !x.open || n > 0 {
-			a.joined[1].add(x.before+float64(x.received), n)
-		}
-		if !x.open && x.to == x.from+1 && x.from >= from && x.to <= to && x.late == 0 && x.joined == 0 && !x.unknown {
-			a.located[x.to].sent += float64(x.sent)
-			a.located[x.to].lost += float64(x.lost)
-		}
-		for k := 0; k < len(x.in) && x.exact && x.late == 0 && x.received > 0; k++ {
-			a.located[x.from+1+k].exact.add(float64(x.in[k]), sum(x.area)/float64(x.received)*float64(x.in[k]))
-		}
-	})
-	var all share
-	var lost moment
-	for k := range a.located {
-		all.n += a.located[k].exact.n
-		all.a += a.located[k].exact.a
-		if n := a.losses.lost[k]; n > 0 && k > 0 {
-			lost.add(1, n)
-		}
-	}
-	a.bursts = min(lost.sum, lost.sum*lost.sum/max(lost.squares, 1e-9))
-	for k := 1; k < len(a.located); k++ {
-		rate := a.losses.rate(k)
-		if a.losses.share == 0 {
-			rate = a.share()
-		}
-		// What cells tell is weighed with what is likely: a share lost and delays as all spans have them.
-		const few = 10 // packets, which tell little of others
-		of := &a.located[k]
-		of.took = (of.exact.a + few*all.a/max(all.n, 1)) / (of.exact.n + few)
-		of.rate = (of.lost + 1) * rate / (of.sent*rate + 1)
-	}
-}
-
 // sentAge returns the mean age of so many packets when the interval ends in which they were sent.
 func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
 	if sent == 0 {
@@ -88,7 +36,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 		if k < 0 || k >= len(x.most) || x.most[k] <= 0 {
 			continue
 		}
-		switch number := a.located[cut].rate * float64(e.sent); {
+		switch number := a.rate(cut) * float64(e.sent); {
 		case cut <= from:
 			before += number
 		case cut > to:
@@ -111,7 +59,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	}
 	mean := ages.sum / of
 	// Losses of one burst go together, and as few as are known may all be of one.
-	number, doubt, together := float64(last), 0.0, 1/(1+a.bursts)
+	number, doubt, together := float64(last), 0.0, 1/(1+l.bursts)
 	if x.open {
 		number = min(of, number)
 		doubt = number + 4*together*sq(number*(1-number/max(1, float64(last))))
@@ -164,7 +112,7 @@ func (a *Areas) rise(x *span, delay float64) (own, doubt float64) {
 		sent += float64(x.out[k])
 		recent := sent - left - float64(x.out[back])*float64(max(0, at-a.ends[x.from+back]))/a.length(x.from+1+back)
 		if x.most[k] > 0 {
-			lost += a.located[cut].rate * float64(x.out[k])
+			lost += a.rate(cut) * float64(x.out[k])
 		}
 		aa += recent * recent
 		ag += recent * lost

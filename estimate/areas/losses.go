@@ -13,11 +13,17 @@ type losses struct {
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
+	bursts     float64 // in which packets were lost, as far as is known
 	longest    float64 // delay of a packet
 	late       int     // spans in which packets came that had been taken for lost
 	latest     float64 // greatest delay of these
 	groups     []groupLosses
+	usual      []usualCut // by cut
 }
+
+// A usualCut is what all cells tell of a cut: packets that came in spans that lost none, and the time that these
+// took; packets sent in spans of this cut alone, and those of them that were lost.
+type usualCut struct{ packets, time, sent, lost float64 }
 
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
@@ -46,7 +52,9 @@ type cutLosses struct {
 func (l *losses) observe(a *Areas, from, to int) {
 	cuts := a.latest() + 1
 	l.areas, l.from, l.to, l.longest, l.late, l.latest = a, from, to, 0, 0, 0
-	l.sent, l.lost, l.groups = zeros(l.sent, cuts), zeros(l.lost, cuts), resize(l.groups, len(a.groups)-1)
+	a.joined[1] = share{}
+	l.sent, l.lost, l.usual = zeros(l.sent, cuts), zeros(l.lost, cuts), zeros(l.usual, cuts)
+	l.groups = resize(l.groups, len(a.groups)-1)
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.covered, of.cuts, of.lengths = 0, zeros(of.cuts, cuts), zeros(of.lengths, cuts)
@@ -78,7 +86,7 @@ func (l *losses) believed() bool { return l.late > 2 }
 // disperse finds how sure the share of losses is, of which more come in a cut than independent ones would, and
 // how often cells lose packets.
 func (l *losses) disperse() {
-	varied, expected, n := 0.0, 0.0, 0.0
+	varied, expected, n, squares := 0.0, 0.0, 0.0, 0.0
 	for k := 1; k < len(l.sent); k++ {
 		if e := l.share * l.sent[k]; e > 0 {
 			varied += sq(l.lost[k] - e)
@@ -86,6 +94,10 @@ func (l *losses) disperse() {
 			n++
 		}
 	}
+	for _, lost := range l.lost {
+		squares += sq(lost)
+	}
+	l.bursts = min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9))
 	burst := 1.0
 	if n > 4 {
 		burst = max(1, varied/expected)
@@ -184,6 +196,11 @@ func (l *losses) chances(group, from, to int) *chances {
 func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bool) {
 	of, sent := &l.groups[c.group].cuts[cut], float64(e.sent)
 	of.came += float64(e.received)
+	l.usual[cut].add(float64(e.received), area)
+	if cut > l.from {
+		l.usual[cut].sent += sent
+		l.areas.joined[1].n += float64(e.received)
+	}
 	if of.all += sent; known {
 		of.known += sent
 	} else {
@@ -192,6 +209,11 @@ func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bo
 	if e.sent == 1 {
 		l.took(area)
 	}
+}
+
+func (u *usualCut) add(packets, time float64) {
+	u.packets += packets
+	u.time += time
 }
 
 // took takes a delay. Where all are 0, it is known that packets take no longer than a nanosecond.
@@ -204,6 +226,9 @@ func (l *losses) took(delay float64) {
 // add takes a span.
 func (l *losses) add(x *span) {
 	cuts := l.groups[x.group].cuts
+	if n := x.shown(); x.to > l.from && (!x.open || n > 0) {
+		l.areas.joined[1].add(x.before+float64(x.received), n)
+	}
 	switch {
 	case x.late > 0 && x.before == 0:
 		l.late++
@@ -216,6 +241,16 @@ func (l *losses) add(x *span) {
 	}
 	if x.exact && x.late == 0 && !x.alone() {
 		l.longest = max(l.longest, l.areas.standing(x, l.longest))
+	}
+	if !x.open && x.to == x.from+1 && x.from >= l.from && x.to <= l.to && x.late == 0 && x.joined == 0 && !x.unknown {
+		l.usual[x.to].sent += float64(x.sent)
+		l.usual[x.to].lost += float64(x.lost)
+	}
+	if x.exact && x.late == 0 {
+		mean := sum(x.area) / max(1, float64(x.received))
+		for k, in := range x.in {
+			l.usual[x.from+1+k].add(float64(in), mean*float64(in))
+		}
 	}
 	n := float64(x.sent) + x.before
 	cuts[0].all += x.before

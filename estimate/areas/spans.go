@@ -39,10 +39,18 @@ type ageBounds = struct{ Packets, Least, Most float64 }
 // alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
-	a.locate(from, to)
+	var all usualCut
+	for _, u := range a.losses.usual {
+		all.add(u.packets, u.time)
+	}
+	usual := func(cut int) float64 { // by a packet, in a cut; but few tell little of others
+		const few = 10
+		u := a.losses.usual[cut]
+		return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
+	}
 	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		if cut <= to {
-			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: float64(e.received) * a.located[cut].took})
+			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: usual(cut) * float64(e.received)})
 		}
 	}
 	a.walk(from, calm, func(x *span) {
@@ -55,7 +63,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			s.Area += x.area[k]
 			s.Sent += x.out[k]
 			s.Received += x.in[k]
-			s.Usual += float64(x.in[k]) * a.located[x.from+1+k].took
+			s.Usual += usual(x.from+1+k) * float64(x.in[k])
 		}
 		if s.Open {
 			s.Lost = int(x.on[end-1-x.from])
@@ -189,6 +197,16 @@ const (
 	enough     = 1e3  // packets that settled tell what share is lost
 	mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
 )
+
+// rate returns which share of the packets sent in a cut is lost: by spans of this cut alone, as far as these tell more
+// than what is likely by all.
+func (a *Areas) rate(cut int) float64 {
+	rate, u := a.losses.rate(cut), &a.losses.usual[cut]
+	if a.losses.share == 0 {
+		rate = a.share()
+	}
+	return (u.lost + 1) * rate / (u.sent*rate + 1)
+}
 
 // share returns which share of packets is lost.
 func (a *Areas) share() float64 {

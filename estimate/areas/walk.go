@@ -68,10 +68,9 @@ type span struct {
 	on      []int32   // outstanding at the cut, less what was lost before
 	most    []int32   // the least number outstanding from then on: the most that may be lost
 	levels  []uint64
-	extra   []uint32  // packets that joined: shown there, if any did,
-	hidden  []float64 // and those that may have come before they showed
-	opened  int       // first interval in which any came, which may have joined,
-	all     int       // and that after which all had joined
+	extra   []uint32 // packets that joined: shown there, if any did,
+	opened  int      // first interval in which any came, which may have joined,
+	all     int      // and that after which all had joined
 }
 
 // alone reports whether the span is the way of one packet.
@@ -335,7 +334,7 @@ func (a *Areas) join(x *span) {
 	if all <= 0 {
 		return
 	}
-	x.extra, x.hidden, x.opened = resize(x.extra, len(x.on)), zeros(x.hidden, len(x.on)), len(x.on)
+	x.extra, x.opened = resize(x.extra, len(x.on)), len(x.on)
 	joined := 0
 	for k := range x.on {
 		if x.in[k] > 0 {
@@ -344,7 +343,6 @@ func (a *Areas) join(x *span) {
 		more := min(max(0, a.leastJoined(x, k, k+1)-joined), all-joined)
 		x.area[k] += (float64(joined) + float64(more)/2) * a.length(x.from+1+k)
 		for i := x.opened; i < k && more > 0; i++ {
-			x.hidden[i] += float64(more)
 			x.area[i] += float64(more) / 2 * a.length(x.from+1+i)
 		}
 		if more > 0 {

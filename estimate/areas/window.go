@@ -41,7 +41,6 @@ type groupWindow struct {
 	apart         float64    // left, but received in spans of packets that look alike,
 	alike         share      // and for how long these may have aged that are lost, and the areas of these spans
 	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
-	older         olderSpans // in which packets may have been on their way since the beginning
 	hidden, still float64    // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
@@ -69,8 +68,7 @@ func (a *Areas) pool(from, to int) *window {
 	w.scatters()
 	for g := range w.groups {
 		r := &w.groups[g]
-		r.older.decide(w, r)
-		r.sent = r.received + r.other + r.left + r.young + r.older.young + r.older.left + r.fresh.n + r.joined.all
+		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
 		r.finish(l, g)
 		r.settle(l, g)
 		r.variance += r.joined.doubt(w)
@@ -165,8 +163,6 @@ func (w *window) take(x *span) {
 	switch {
 	case x.alike && !sure:
 		r.takeAlike(w, x, n, area)
-	case x.joined > 0 && (x.young || x.unknown) && !after:
-		r.takeJoined(w, x, n, area)
 	case x.young && !after:
 		r.young += n
 	case x.unknown && !after:
@@ -253,8 +249,7 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 		}
 		// Points may cut at times that differ by nearly an interval.
 		of, ages := &a.onWay[i], a.ages(x, cut, a.greatest+a.step)
-		if more := x.older(cut); more > 0 {
-			w.group(x.group, x.cell).older.doubt[i] += sq(more*(a.greatest+a.step)) / 12
+		if x.joined > 0 && (x.young || x.unknown) && cut <= x.from+x.all {
 			continue
 		}
 		if x.alike {
@@ -285,7 +280,7 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, known, owed, unsure, older, early, there, late, joined, young float64
+	var total, counted, way, left, apart, owed, unsure, early, there, late, joined, young float64
 	var alike share
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -297,8 +292,6 @@ func (w *window) combine() (Transit, error) {
 		alike.add(r.alike.n, r.alike.a)
 		owed += r.owed
 		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
-		older += r.older.more
-		known += r.older.young + r.older.left
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
 		young += r.young
@@ -333,8 +326,8 @@ func (w *window) combine() (Transit, error) {
 	// not known of each, so that errors add up.
 	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
 	hidden = math.Hypot(hidden, max(time-alike.a+alike.n, alike.a-time))
-	t.Left, t.Joined, t.Mean = left, joined, t.Mean+(owed+time-(apart+known)*t.Mean)/total
-	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(older)/12+sq(hidden)/3)/sq(total))
+	t.Left, t.Joined, t.Mean = left, joined, t.Mean+(owed+time-apart*t.Mean)/total
+	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
 	return t, nil
 }
 
