@@ -36,7 +36,8 @@ type Config struct {
 
 	// DigestBits is the width w of a cell's stream digest, from 0 to 32. One cell in
 	// 2^w that gained as many packets as it lost looks usable. In a bank no more than
-	// 32 less Shift bits differ from packet to packet.
+	// 32 less Shift bits differ from packet to packet. With 0 Estimate refuses intervals in which
+	// packets came that were not sent.
 	DigestBits uint8
 }
 

@@ -99,6 +99,9 @@ func Estimate(up, down *Aggregator) (Result, error) {
 		return r, fmt.Errorf("lda: %w: %d sent, %d received", err, r.Sent, r.Received)
 	}
 	r.hide(&census, up.unsampledCount())
+	if r.Extra > 0 && up.config.DigestBits == 0 {
+		return r, fmt.Errorf("lda: %w: %d packets came that were not sent, and no digest tells in which cells", ErrContradiction, r.Extra)
+	}
 	found, err := settle(&cells)
 	var alone estimate.Cells
 	var slope float64

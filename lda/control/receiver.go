@@ -33,12 +33,6 @@ var (
 	ErrPassed = errors.New("session or interval has passed")
 	// ErrTurn says that Start was called during an interval, or End outside one.
 	ErrTurn = errors.New("out of turn")
-	// ErrCrossed says that packets came that were not sent in the interval,
-	// because they or a marker were overtaken, or duplicated. A cell that gained
-	// as many packets as it lost would spoil the estimate, and only a digest
-	// shows it. So without a digest the interval is refused if any cell has more
-	// packets than were sent; with one, Estimate leaves such cells out.
-	ErrCrossed = errors.New("packets of other intervals, and no digest")
 )
 
 // A Report is the outcome of an interval.
@@ -50,15 +44,6 @@ type Report struct {
 	Session uint64     // session of the Sender
 	Err     error      // nil if Result is good
 	Result  lda.Result // zero if the synopsis did not come
-}
-
-// Counters counts the control packets that were not used.
-type Counters struct {
-	Corrupt   uint64 // not control packets, or damaged
-	Forged    uint64 // without the key's tag
-	Foreign   uint64 // of another seed, or tagged although there is no key
-	Duplicate uint64 // parts that came again
-	Stale     uint64 // too late, markers that came again, or of another session
 }
 
 // A Receiver is the downstream point; see [Sender]. Give it the control packets,
@@ -79,7 +64,6 @@ type Receiver struct {
 	identity uint64
 	most     int // bytes of a synopsis
 	key      session.Key
-	counters Counters
 	reports  []Report // of the call of Receive or Flush
 
 	bound   bool // a session is known
@@ -90,8 +74,6 @@ type Receiver struct {
 	open    *slot // of the interval between Start and End, or free
 	waiting *slot // for its synopsis
 
-	target *lda.Aggregator // gets the packets: that of the open slot, or idle
-	idle   *lda.Aggregator
 	up     *lda.Aggregator // the synopsis, decoded
 	packed []byte          // and its parts together
 }
@@ -107,8 +89,9 @@ type slot struct {
 	down           *lda.Aggregator // empty but for the interval's packets
 	used, clockSet bool
 	interval       uint64
-	parts          [][]byte // none until known how many there are, each empty until it came
-	came, bytes    int
+	parts          [][2]int // where in data; none until known how many there are, each empty until it came
+	came           int
+	data           []byte // of the parts that came, in that order
 }
 
 // whole reports whether the synopsis has come.
@@ -120,8 +103,8 @@ func NewReceiver(c lda.Config) (*Receiver, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Receiver{identity: c.Identity, most: mostPacked(&c), idle: mustNew(idleConfig), up: mustNew(c)}
-	r.open, r.waiting, r.target = &slot{down: mustNew(c)}, &slot{down: mustNew(c)}, r.idle
+	r := &Receiver{identity: c.Identity, most: mostPacked(&c), up: mustNew(c)}
+	r.open, r.waiting = &slot{down: mustNew(c)}, &slot{down: mustNew(c)}
 	return r, nil
 }
 
@@ -131,14 +114,15 @@ func (r *Receiver) SetKey(key [16]byte) { r.key = session.NewKey(key) }
 
 // Update records that packet p passed at time t. Between intervals it does
 // nothing.
-func (r *Receiver) Update(p hashing.Packet, t int64) { r.target.Update(p, t) }
+func (r *Receiver) Update(p hashing.Packet, t int64) {
+	if r.open.used {
+		r.open.down.Update(p, t)
+	}
+}
 
 // ClockSet says that this point's clock was set. The Receiver refuses the open
 // interval, because its sums mix two clocks.
 func (r *Receiver) ClockSet() { r.open.clockSet = r.open.used }
-
-// Counters returns how many control packets were not used, and why.
-func (r *Receiver) Counters() Counters { return r.counters }
 
 // Receive takes a control packet and appends the reports that follow from it.
 // If it rejects the packet, the error wraps [estimate.ErrEncoding],
@@ -171,21 +155,13 @@ func (r *Receiver) receive(data []byte) error {
 	case f.Kind == session.Part:
 		err = r.part(&f)
 	case !r.follow(&f):
-		r.counters.Stale++
 	case f.Kind == session.Start:
 		r.start(&f)
 	default:
 		r.end(&f)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, ErrForged):
-		r.counters.Forged++
-	case errors.Is(err, estimate.ErrMismatch):
-		r.counters.Foreign++
-	default:
-		r.counters.Corrupt++
 	}
 	r.trouble = fmt.Errorf("control packet: %w", err)
 	return r.trouble
@@ -251,17 +227,15 @@ func (r *Receiver) adopt(f *session.Frame) {
 // start opens an interval. If another one is open, its End was lost.
 func (r *Receiver) start(f *session.Frame) {
 	if f.Interval < r.now.next {
-		r.counters.Stale++
 		return
 	}
 	s := r.open
 	if s.used {
 		r.flush()
 	}
-	r.target = s.down
 	r.skip(f.Interval)
 	r.now.next = f.Interval + 1
-	*s = slot{down: s.down, used: true, interval: f.Interval, parts: s.parts[:0]}
+	*s = slot{down: s.down, used: true, interval: f.Interval, parts: s.parts[:0], data: s.data[:0]}
 }
 
 // end closes an interval. If the one before still waits for its synopsis, it
@@ -272,12 +246,11 @@ func (r *Receiver) end(f *session.Frame) {
 	case s.used && s.interval == f.Interval:
 		r.due()
 		s.clockSet = s.clockSet || f.ClockSet
-		r.open, r.waiting, r.target = r.waiting, s, r.idle
+		r.open, r.waiting = r.waiting, s
 		if s.whole() {
 			r.due()
 		}
 	case f.Interval < r.now.next:
-		r.counters.Stale++
 	default: // not even the Start of this interval came
 		r.flush()
 		r.skip(f.Interval + 1)
@@ -289,26 +262,22 @@ func (r *Receiver) part(f *session.Frame) error {
 	all := []*slot{r.waiting, r.open}
 	i := slices.IndexFunc(all, func(s *slot) bool { return s.used && s.interval == f.Interval && f.Session == r.now.session })
 	if i < 0 {
-		r.counters.Stale++
 		return nil
 	}
 	s, n := all[i], int(f.Parts)
 	if len(s.parts) == 0 && n <= r.most {
-		s.parts = slices.Grow(s.parts, n)[:n] // with what they took before
-		for i := range s.parts {
-			s.parts[i] = s.parts[i][:0]
-		}
+		s.parts = slices.Grow(s.parts, n)[:n]
+		clear(s.parts)
 	}
-	bytes := s.bytes + len(f.Payload)
+	from, to := len(s.data), len(s.data)+len(f.Payload)
 	switch {
-	case n != len(s.parts) || bytes > r.most:
+	case n != len(s.parts) || to > r.most:
 		return fmt.Errorf("%w: part %d of %d, up to byte %d, want one of %d, up to byte %d at most",
-			estimate.ErrEncoding, f.Part, f.Parts, bytes, len(s.parts), r.most)
-	case len(s.parts[f.Part]) > 0:
-		r.counters.Duplicate++
+			estimate.ErrEncoding, f.Part, f.Parts, to, len(s.parts), r.most)
+	case s.parts[f.Part][1] > 0:
 		return nil
 	}
-	s.parts[f.Part], s.bytes = append(s.parts[f.Part], f.Payload...), bytes
+	s.parts[f.Part], s.data = [2]int{from, to}, append(s.data, f.Payload...)
 	if s.came++; s == r.waiting && s.whole() {
 		r.due()
 	}
@@ -319,7 +288,6 @@ func (r *Receiver) part(f *session.Frame) error {
 func (r *Receiver) flush() {
 	r.due()
 	r.finish(r.open, ErrEnd)
-	r.target = r.idle
 }
 
 // due decides the interval that waits for its synopsis by what has come of it.
@@ -345,15 +313,12 @@ func (r *Receiver) finish(s *slot, why error) {
 	if why == nil {
 		r.packed = r.packed[:0]
 		for _, part := range s.parts {
-			r.packed = append(r.packed, part...)
+			r.packed = append(r.packed, s.data[part[0]:part[1]]...)
 		}
 		r.up.Reset()
 		if report.Err = r.up.AddPacked(r.packed); report.Err == nil {
 			report.Result, report.Err = lda.Estimate(r.up, s.down)
 		}
-	}
-	if c := s.down.Config(); report.Err == nil && report.Result.Extra > 0 && c.DigestBits == 0 {
-		report.Err = fmt.Errorf("%w: %d of them", ErrCrossed, report.Result.Extra)
 	}
 	s.down.Reset()
 	r.report(report)

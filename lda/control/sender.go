@@ -38,10 +38,9 @@ type Sender struct {
 	clockSet          bool
 	buffer            []byte // the last frame of Parts
 
-	open   *lda.Aggregator // gets the packets; idle between intervals
-	idle   *lda.Aggregator
-	turns  [2]turn // of even and odd intervals
-	closed *turn   // Parts sends its synopsis
+	open   *lda.Aggregator // gets the packets; nil between intervals
+	turns  [2]turn         // of even and odd intervals
+	closed *turn           // Parts sends its synopsis
 }
 
 // turn is one of the aggregators that take turns.
@@ -61,8 +60,7 @@ func NewSender(c lda.Config, number uint64, mtu int) (*Sender, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Sender{config: c, session: number, mtu: mtu, idle: mustNew(idleConfig)}
-	s.open = s.idle
+	s := &Sender{config: c, session: number, mtu: mtu}
 	for i := range s.turns {
 		s.turns[i].aggregator = mustNew(c)
 	}
@@ -86,10 +84,6 @@ func (s *Sender) useKey(key session.Key) error {
 // mostPacked is more than the bytes that a packed synopsis takes.
 func mostPacked(c *lda.Config) int { return 2 * c.MemorySize() }
 
-// idleConfig is for an aggregator for the packets between intervals, which
-// nobody reads: without a branch, Update costs the same then.
-var idleConfig = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1}}, SumBits: 1}
-
 // mustNew is New for a Config that has been validated.
 func mustNew(c lda.Config) *lda.Aggregator {
 	a, err := lda.New(c)
@@ -101,11 +95,15 @@ func mustNew(c lda.Config) *lda.Aggregator {
 
 // Update records that packet p passed at time t. Between intervals it does
 // nothing.
-func (s *Sender) Update(p hashing.Packet, t int64) { s.open.Update(p, t) }
+func (s *Sender) Update(p hashing.Packet, t int64) {
+	if s.open != nil {
+		s.open.Update(p, t)
+	}
+}
 
 // ClockSet says that this point's clock was set. The Receiver refuses the open
 // interval, because its sums mix two clocks.
-func (s *Sender) ClockSet() { s.clockSet = s.open != s.idle }
+func (s *Sender) ClockSet() { s.clockSet = s.open != nil }
 
 // frame returns a frame of the open interval, or the next.
 func (s *Sender) frame(kind session.Kind) session.Frame {
@@ -114,7 +112,7 @@ func (s *Sender) frame(kind session.Kind) session.Frame {
 
 // Start begins an interval and appends its marker to dst. The error wraps [ErrTurn].
 func (s *Sender) Start(dst []byte) ([]byte, error) {
-	if s.open != s.idle {
+	if s.open != nil {
 		return dst, fmt.Errorf("control: %w: interval %d has started", ErrTurn, s.interval)
 	}
 	turn := &s.turns[s.interval%2]
@@ -130,12 +128,12 @@ func (s *Sender) Start(dst []byte) ([]byte, error) {
 // End ends the interval and appends its marker to dst. The error wraps
 // [ErrTurn].
 func (s *Sender) End(dst []byte) ([]byte, error) {
-	if s.open == s.idle {
+	if s.open == nil {
 		return dst, fmt.Errorf("control: %w: interval %d has not started", ErrTurn, s.interval)
 	}
 	f := s.frame(session.End)
 	f.ClockSet = s.clockSet
-	s.open, s.closed = s.idle, &s.turns[s.interval%2]
+	s.open, s.closed = nil, &s.turns[s.interval%2]
 	s.interval++
 	return f.Append(dst, &s.key), nil
 }
