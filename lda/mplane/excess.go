@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // How fast an excess over all past values gets less likely: with the square of
@@ -16,19 +18,25 @@ const (
 
 // excess compares x with past values. It returns their median, how far x is
 // above it, and the confidence that none of so many comparisons shows as much
-// by chance, by how far above the usual past values got.
-func excess(x float64, past []float64, decay float64, comparisons int) (usual, above, confident float64) {
+// by chance: by Student's distribution, because the spread, from the median of
+// absolute deviations, is an estimate too, worth some third of the values; and
+// by how far above the usual past values got.
+func excess(x float64, past []float64, floor, decay float64, comparisons int) (usual, above, confident float64) {
+	n := float64(len(past))
 	past = slices.Clone(past)
-	usual = median(past)
-	if above = x - usual; above <= 0 {
-		return usual, 0, 0
+	usual, spread := centred(past)
+	spread = math.Hypot(spread*math.Sqrt(1+1/n), floor)
+	above = x - usual
+	if above <= 0 || spread == 0 {
+		return usual, max(above, 0), 0
 	}
 	at, _ := slices.BinarySearch(past, x)
-	rare := float64(len(past)-at+1) / float64(len(past)+1)
+	rare := float64(len(past)-at+1) / (n + 1)
 	if at == len(past) {
 		rare *= math.Pow((past[at-1]-usual)/above, decay)
 	}
-	return usual, above, 1 - min(1, float64(comparisons)*rare)
+	chance := max(tail(above/spread, max(1, math.Floor(n/3))), rare)
+	return usual, above, 1 - min(1, float64(comparisons)*chance)
 }
 
 // lasts returns the confidence that none of so many comparisons shows values, the
@@ -74,6 +82,22 @@ func together(n, k, great int) (chance float64) {
 	return chance
 }
 
+// tail returns the probability that Student's distribution exceeds t.
+func tail(t, degrees float64) float64 {
+	low, high := 0.5, 1-1e-12 // its probability not to
+	if estimate.StudentQuantile(high, degrees) < t {
+		return 1 - high
+	}
+	for range 60 {
+		if middle := (low + high) / 2; estimate.StudentQuantile(middle, degrees) < t {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return 1 - low
+}
+
 // few intervals are looked at together, too: what grows shows in some of them.
 const few = 4
 
@@ -91,7 +115,7 @@ func beyondBursts(all []sample, lasted, comparisons int) (confident float64) {
 		rest, unit = append(rest, (p.mean-centre-slope*(p.deviation-middle))/u), append(unit, u)
 	}
 	lasting := lasts(rest, comparisons)
-	_, _, confident = excess(rest[0], rest[1+lasted:], steady, 2*comparisons)
+	_, _, confident = excess(rest[0], rest[1+lasted:], all[0].chance/unit[0], steady, 2*comparisons)
 	if len(all)-1-lasted < 2*few {
 		return min(confident, lasting)
 	}
@@ -104,7 +128,8 @@ func beyondBursts(all []sample, lasted, comparisons int) (confident float64) {
 		}
 		sums = append(sums, sum/math.Sqrt(weight))
 	}
-	_, _, several := excess(sums[0], sums[1+lasted:], steady, 2*comparisons)
+	_, spread := centred(rest[1+lasted:])
+	_, _, several := excess(sums[0], sums[1+lasted:], spread, steady, 2*comparisons)
 	return min(max(confident, several), lasting)
 }
 
@@ -134,6 +159,19 @@ func burstLine(past []sample) (centre, middle, slope float64) {
 		sum += step.weight
 	}
 	return centre, middle, slope
+}
+
+// centred returns the median of at least one number, and their spread about it:
+// what the median of absolute deviations implies for the standard deviation of
+// normal values. It sorts the numbers.
+func centred(xs []float64) (centre, spread float64) {
+	var deviations []float64
+	centre = median(xs)
+	for _, x := range xs {
+		deviations = append(deviations, math.Abs(x-centre))
+	}
+	const toDeviation = 1.4826
+	return centre, toDeviation * median(deviations)
 }
 
 // median returns the median of at least one number. It sorts the numbers.

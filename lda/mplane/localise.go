@@ -2,6 +2,7 @@ package mplane
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -127,8 +128,8 @@ func enough[T any](all []T) []T {
 // A sample is what a measurement says of a segment's delay, whatever the
 // clocks at its ends show.
 type sample struct {
-	mean, deviation float64
-	interval        uint64
+	mean, deviation, chance float64 // chance is the standard error of the mean
+	interval                uint64
 }
 
 // samples returns those of an interval and of the ones before, all made in the
@@ -136,32 +137,32 @@ type sample struct {
 // there and back together, as in the interval in which a clock was set.
 func (s *Station) samples(all []*value) (of []sample, bothWays bool) {
 	if len(all) == 0 || all[0].Segment.Internal() {
-		return sampled(all, func(v *value) (float64, float64, bool) {
-			return v.Delay.Mean, v.Delay.StdDev, true
+		return sampled(all, func(v *value) (float64, float64, float64, bool) {
+			return v.Delay.Mean, v.Delay.StdDev, v.Error, true
 		}), false
 	}
 	good := good(all)
-	of = sampled(all, func(v *value) (float64, float64, bool) {
-		return v.Delay.Mean - v.Ahead, v.Delay.StdDev, v.AheadError > 0 && v.AheadError <= good
+	of = sampled(all, func(v *value) (float64, float64, float64, bool) {
+		return v.Delay.Mean - v.Ahead, v.Delay.StdDev, math.Hypot(v.Error, v.AheadError), v.AheadError > 0 && v.AheadError <= good
 	})
 	if of != nil {
 		return of, false
 	}
-	return sampled(all, func(v *value) (float64, float64, bool) {
+	return sampled(all, func(v *value) (float64, float64, float64, bool) {
 		back := s.back(v)
 		if back == nil {
-			return 0, 0, false
+			return 0, 0, 0, false
 		}
-		return v.Delay.Mean + back.Delay.Mean, v.Delay.StdDev + back.Delay.StdDev, true
+		return v.Delay.Mean + back.Delay.Mean, v.Delay.StdDev + back.Delay.StdDev, math.Hypot(v.Error, back.Error), true
 	}), true
 }
 
 // sampled returns the samples of one kind, or nothing if too few, or not the first.
-func sampled(all []*value, by func(*value) (mean, deviation float64, ok bool)) []sample {
+func sampled(all []*value, by func(*value) (mean, deviation, chance float64, ok bool)) []sample {
 	var of []sample
 	for i, v := range all {
-		if mean, deviation, ok := by(v); ok {
-			of = append(of, sample{mean, deviation, v.interval})
+		if mean, deviation, chance, ok := by(v); ok {
+			of = append(of, sample{mean, deviation, chance, v.interval})
 		} else if i == 0 {
 			return nil
 		}
@@ -201,7 +202,7 @@ func (s *Station) slow(all []*value, comparisons int) (p Suspect, ok bool) {
 	}
 	lasted := lasting(means, onset)
 	p = Suspect{Segment: all[0].Segment, Since: of[lasting(means, half)].interval, BothWays: bothWays}
-	p.Usual, p.Excess, p.Sure = excess(means[0], means[1+lasted:], bursts, comparisons)
+	p.Usual, p.Excess, p.Sure = excess(means[0], means[1+lasted:], of[0].chance, bursts, comparisons)
 	p.Sure = min(p.Sure, lasts(means, comparisons))
 	if p.Excess > 0 {
 		p.Sure = max(p.Sure, beyondBursts(of, lasted, comparisons))
@@ -218,8 +219,10 @@ func loses(all []*value, comparisons int) (p Suspect) {
 	for _, v := range all {
 		losses = append(losses, float64(v.Lost)/float64(max(v.Sent, 1)))
 	}
+	sent, lasted := float64(all[0].Sent), lasting(losses, onset)
+	rate := (float64(all[0].Lost) + 1) / (sent + 2)
 	p = Suspect{Segment: all[0].Segment, Since: all[lasting(losses, half)].interval, Lossy: true}
-	p.Usual, p.Excess, p.Sure = excess(losses[0], losses[1+lasting(losses, onset):], steady, comparisons)
+	p.Usual, p.Excess, p.Sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), steady, comparisons)
 	p.Sure = min(p.Sure, lasts(losses, comparisons))
 	return p
 }

@@ -45,7 +45,7 @@ func TestSureWhateverLaw(t *testing.T) {
 				if p, _ := new(Station).slow(all, kinds*segments); p.Sure >= sure {
 					untrue[call] = true
 				}
-				if _, _, single := excess(means[0], means[1:], steady, kinds*segments); single >= sure {
+				if _, _, student := excess(means[0], means[1:], chance, steady, kinds*segments); student >= sure {
 					control[call] = true
 				}
 				if i%segments > 0 {
