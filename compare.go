@@ -421,7 +421,7 @@ func (w *way) add(up, down *tally, end int64) {
 		}
 		defer (*t).giveBack()
 	}
-	if err := w.total.AddSparse(w.end, end, up.all, down.all); err != nil {
+	if err := w.total.Add(w.end, end, &up.all.Aggregator, &down.all.Aggregator); err != nil {
 		w.err = err
 	}
 	if w.flows != nil {

@@ -350,7 +350,7 @@ func (t *tally) add(entries []entry) {
 }
 
 func (t *tally) merge(o *tally) {
-	must(0, t.all.Merge(o.all))
+	must(0, t.all.Merge(&o.all.Aggregator))
 	t.flows.merge(o.flows)
 }
 

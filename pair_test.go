@@ -266,7 +266,7 @@ func TestShardsComeAndGo(t *testing.T) {
 	// Shard 1 has nothing before it comes, shard 2 nothing after it went: shard 0
 	// has it.
 	move := func(from, cut int) {
-		must0(t, p.parts[first][0][cut].all.Merge(p.parts[first][from][cut].all))
+		must0(t, p.parts[first][0][cut].all.Merge(&p.parts[first][from][cut].all.Aggregator))
 		p.parts[first][from][cut].all.Reset()
 	}
 	for cut := range cuts {

@@ -144,20 +144,6 @@ func (a *Accumulator) through() int {
 // the least delay, or packets come before they are sent, and the interval is wide. If packets are lost besides, and
 // most that cross cuts do so, Estimate refuses the report.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
-	return a.add(start, end, up, down)
-}
-
-// AddSparse is Add of sparse aggregators.
-func (a *Accumulator) AddSparse(start, end int64, up, down *Sparse) error {
-	if err := a.add(start, end, &up.of, &down.of); err != nil {
-		return err
-	}
-	a.counts.stamps[0].shifted += up.shifted
-	a.counts.stamps[1].shifted += down.shifted
-	return nil
-}
-
-func (a *Accumulator) add(start, end int64, up, down *Aggregator) error {
 	if err := cmp.Or(a.config.same(&up.config), a.config.same(&down.config)); err != nil {
 		return err
 	}
@@ -194,6 +180,8 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	counts, cells, width := &a.counts, pairing{up: up, down: down}, int(a.config.SumBits)
 	counts.Sent += up.unsampledCount()
 	counts.Received += down.unsampledCount()
+	counts.stamps[0].shifted += up.shifted
+	counts.stamps[1].shifted += down.shifted
 	var squares [MaxBanks]float64
 	cells.each(func(bank, i int) {
 		s, d := &up.cells[i], &down.cells[i]
@@ -252,8 +240,9 @@ func (a *Accumulator) Trails(visit func(areas.Trail)) {
 // TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells
 // that lost nothing else are then exact.
 func (a *Accumulator) TakeOut(lost []areas.Lost) {
-	a.areas.TakeOut(lost)
-	a.current = false
+	if a.areas.TakeOut(lost) > 0 {
+		a.current = false
+	}
 }
 
 // End ends the report with the interval added last, and begins the next one. Intervals added from now on belong to

@@ -101,7 +101,7 @@ func TestCoverage(t *testing.T) {
 				e, _ := Estimate(r.up, r.down) // without samples, intervals are unbounded
 				truth := r.truth.Mean()
 				mean.add(e.MeanInterval(confidence).Contains(truth))
-				central.add(e.centralLimitInterval(confidence).Contains(truth))
+				central.add(e.withCopies(e.studentInterval(confidence)).Contains(truth))
 				deviation.add(e.DeviationInterval(confidence).Contains(math.Sqrt(r.truth.Variance())))
 				losses.add(e.LossInterval(confidence).Contains(loss))
 				// Negative controls: as if all packets that came were in the
@@ -237,7 +237,7 @@ func TestConfidenceOutOfRange(t *testing.T) {
 	}
 	inf := math.Inf(1)
 	for _, confidence := range []float64{-inf, -0.5, 0, 1, 1.5, inf, math.NaN()} {
-		got := [4]estimate.Interval{r.MeanInterval(confidence), r.centralLimitInterval(confidence), r.DeviationInterval(confidence),
+		got := [4]estimate.Interval{r.MeanInterval(confidence), r.withCopies(r.studentInterval(confidence)), r.DeviationInterval(confidence),
 			r.LossInterval(confidence)}
 		all := estimate.Interval{Low: -inf, High: inf, Confidence: 1}
 		if want := [4]estimate.Interval{all, all, {High: inf, Confidence: 1}, {High: 1, Confidence: 1}}; got != want {

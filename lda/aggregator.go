@@ -2,7 +2,6 @@ package lda
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -45,6 +44,8 @@ type Aggregator struct {
 	spans  [65]span // by bits.Len64 of the hash
 	config Config
 	which  []uint64 // a bit for each cell that may not be empty, the first one highest; nil: all
+
+	shifted float64 // by how much stamps were shifted, either way, over all packets
 }
 
 // New returns an empty aggregator. The error wraps [estimate.ErrConfig].
@@ -113,6 +114,7 @@ func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
 		c.sum += uint64(t)
 		c.tally += uint64(p)>>32<<32 | 1
 	}
+	a.touch()
 }
 
 // Merge adds what b saw at the same point: a shard of the traffic, or another
@@ -121,30 +123,38 @@ func (a *Aggregator) Merge(b *Aggregator) error {
 	if err := sameConfig(a, b); err != nil {
 		return err
 	}
+	a.shifted += b.shifted
+	if a.which != nil && b.which != nil {
+		b.each(b.cells, func(i int, d *cell) {
+			a.cells[i].sum += d.sum
+			a.cells[i].tally += d.tally
+			a.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
+		})
+		return nil
+	}
 	into, from := a.cells, b.cells[:len(a.cells)]
 	for i := range into {
 		c, d := &into[i], &from[i]
 		c.sum += d.sum
 		c.tally += d.tally
 	}
+	a.touch()
 	return nil
 }
 
 // Reset empties the aggregator for the next interval.
 func (a *Aggregator) Reset() {
-	clear(a.cells)
+	a.shifted = 0
+	if a.which == nil {
+		clear(a.cells)
+		return
+	}
+	a.each(a.cells, func(_ int, c *cell) { *c = cell{} })
+	clear(a.which)
 }
 
 // sampled returns the cells of all banks.
 func (a *Aggregator) sampled() []cell { return a.cells[:len(a.cells)-unsampled] }
-
-// some returns the cells of a block that may not be empty, the first one highest.
-func (a *Aggregator) some(block int) uint64 {
-	if a.which == nil {
-		return math.MaxUint64
-	}
-	return a.which[block]
-}
 
 // unsampledCount returns how many packets no bank sampled.
 func (a *Aggregator) unsampledCount() uint64 {
@@ -156,11 +166,8 @@ func (a *Aggregator) unsampledCount() uint64 {
 }
 
 // Packets returns the number of packets that passed, sampled or not.
-func (a *Aggregator) Packets() uint64 {
-	n := a.unsampledCount()
-	for i := range a.sampled() {
-		n += uint64(a.cells[i].count())
-	}
+func (a *Aggregator) Packets() (n uint64) {
+	a.each(a.cells, func(_ int, c *cell) { n += uint64(c.count()) })
 	return n
 }
 

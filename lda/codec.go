@@ -138,6 +138,9 @@ func (a *Aggregator) setUnsampled(n uint64) {
 		rest[i].tally = part
 		n -= part
 	}
+	for i := len(a.cells) - unsampled; a.which != nil && i < len(a.cells); i++ {
+		a.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
+	}
 }
 
 // AddCells adds the contents of cells that are kept elsewhere, such as in a kernel or
@@ -154,6 +157,7 @@ func (a *Aggregator) AddCells(words []uint64) error {
 		a.cells[i].sum += words[2*i]
 		a.cells[i].tally += words[2*i+1]
 	}
+	a.touch()
 	return nil
 }
 

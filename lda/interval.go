@@ -73,15 +73,6 @@ func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interv
 	return of.Mean, of.MeanInterval(confidence)
 }
 
-// centralLimitInterval returns the interval of the mean delay by the central limit
-// theorem, with Student's quantile. At 98 % it is three quarters as wide as
-// eq. (1). It has no margin for delays whose sums over a cell are not yet normal,
-// nor [Result.MeanInterval]'s for what was not seen. Use it for delays whose tails
-// are known to be light.
-func (r *Result) centralLimitInterval(confidence float64) estimate.Interval {
-	return r.withCopies(r.studentInterval(confidence))
-}
-
 func (r *Result) studentInterval(confidence float64) estimate.Interval {
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.sampling, N: min(r.N, 1)}, r.meanDegrees, confidence)
 	i.Low += min(r.owed, 0) - r.rounding()

@@ -64,12 +64,13 @@ func (c *Config) CheckPacked(data []byte) error {
 func (a *Aggregator) AddPacked(data []byte) error {
 	err := a.config.CheckPacked(data)
 	if err == nil {
-		a.addChecked(data)
+		a.AddChecked(data)
 	}
 	return err
 }
 
-func (a *Aggregator) addChecked(data []byte) {
+// AddChecked is AddPacked of what [Config.CheckPacked] found right. It does not check again, and may panic.
+func (a *Aggregator) AddChecked(data []byte) {
 	data = data[a.config.headSize()-8:]
 	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(data[8:]))
 	a.addBlocks(data[16:], binary.BigEndian.Uint64(data))

@@ -92,7 +92,7 @@ func TestPlanHolds(t *testing.T) {
 					return 1e6 * r.ExpFloat64()
 				})
 				got, err := Estimate(x.up, x.down)
-				i, samples := got.centralLimitInterval(d.Confidence), float64(len(samplesOf(t, x.up, x.down)))
+				i, samples := got.withCopies(got.studentInterval(d.Confidence)), float64(len(samplesOf(t, x.up, x.down)))
 				for k, e := range []Expectation{e, average} {
 					narrow[k].add(err == nil && (i.High-i.Low)/2 <= e.MeanError(d.Variation, d.Confidence)*got.Mean)
 					alone[k].add(samples >= e.Alone)

@@ -73,7 +73,7 @@ func (n *namer) pass(side trace.Side, p hashing.Packet, t, number int64) {
 // cut ends a cut at a time, and searches now and then.
 func (n *namer) cut(end int64) {
 	// Both are of one Config, and the cuts are in order.
-	_ = n.total.AddSparse(n.end-nameCut, end, n.points[trace.Ingress], n.points[trace.Egress])
+	_ = n.total.Add(n.end-nameCut, end, &n.points[trace.Ingress].Aggregator, &n.points[trace.Egress].Aggregator)
 	n.points[trace.Ingress].Reset()
 	n.points[trace.Egress].Reset()
 	n.end = end + nameCut
