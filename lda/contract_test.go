@@ -111,12 +111,14 @@ func TestSparse(t *testing.T) {
 	nothing := func(hashing.Packet, int64) {}
 	words, packed, empty := want.AppendCells(nil), want.AppendPacked(nil, 0), mustNewFor(t, c)
 	for name, fill := range map[string]func(s, other *Sparse){
-		"Update":      func(s, _ *Sparse) { feed(packets, s.Update, nothing) },
-		"Merge":       func(s, _ *Sparse) { s.Merge(want) },
-		"merge both":  func(s, other *Sparse) { other.AddPacked(packed); s.Merge(&other.Aggregator) },
-		"AddCells":    func(s, _ *Sparse) { s.AddCells(words) },
-		"AddPacked":   func(s, _ *Sparse) { s.AddPacked(packed) },
-		"UpdateBatch": func(s, _ *Sparse) { feed(packets, func(p hashing.Packet, at int64) { s.UpdateBatch([]hashing.Packet{p}, at) }, nothing) },
+		"Update":     func(s, _ *Sparse) { feed(packets, s.Update, nothing) },
+		"Merge":      func(s, _ *Sparse) { s.Merge(want) },
+		"merge both": func(s, other *Sparse) { other.AddPacked(packed); s.Merge(&other.Aggregator) },
+		"AddCells":   func(s, _ *Sparse) { s.AddCells(words) },
+		"AddPacked":  func(s, _ *Sparse) { s.AddPacked(packed) },
+		"UpdateBatch": func(s, _ *Sparse) {
+			feed(packets, func(p hashing.Packet, at int64) { s.UpdateBatch([]hashing.Packet{p}, at) }, nothing)
+		},
 	} {
 		s, err := NewSparse(c)
 		other, _ := NewSparse(c)
