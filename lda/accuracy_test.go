@@ -219,14 +219,6 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// Of one cell that takes all packets, the probability to miss it is 0.
-func TestExpectOfOneCell(t *testing.T) {
-	c := Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 40}
-	if got, want := c.Expect(10, 0), (Expectation{Sample: 10, Usable: 1, received: 10}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-}
-
 // Where the confidence asked for is none, an interval is the whole range and
 // says so.
 func TestConfidenceOutOfRange(t *testing.T) {

@@ -243,7 +243,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range uint16(50) {
 		start, _ := l.sender.Start(nil)
 		l.deliver(start)
-		f := session.Frame{Kind: session.Part, Session: testSession, Interval: uint64(i), Part: i, Parts: 50}
+		f := session.Frame{Kind: session.Part, Fingerprint: 1, Session: testSession, Interval: uint64(i), Part: i, Parts: 50}
 		f.Payload = make([]byte, l.receiver.most)
 		if l.reports, _ = l.receiver.Receive(f.Append(nil, new(session.Key)), l.reports); cap(l.receiver.open.data) < l.receiver.most {
 			t.Fatal("not taken")
