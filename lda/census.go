@@ -18,7 +18,7 @@ type census struct {
 	sent, received float64
 	arrived        float64 // in banks where some cells lost packets and some did not
 	common         figure  // packets that passed both points
-	hidden         figure  // losses in cells that other packets joined
+	hidden         float64 // losses in cells that other packets joined
 	excess         figure  // those arrived that share a cell with a loss, beyond chance
 	pairs          figure  // for each packet, the others that share its cell, beyond chance
 }
@@ -90,10 +90,8 @@ func (c *census) count(p *pairing, bank int) {
 	c.common.add(together, doubt)
 	c.pairs.add(pairs, 2*sent*sent/rows)
 	if extra > 0 && rows > 1 {
-		// The difference of two Poisson variables has as variance the sum of their
-		// means, and its fourth cumulant is the same.
-		v := differences / (rows - 1)
-		c.hidden.add(max(0, (rows*v+sent-received)/2-lost), rows*(v+2*v*v)/4)
+		// The difference of two Poisson variables has as variance the sum of their means.
+		c.hidden += max(0, (rows/(rows-1)*differences+sent-received)/2-lost)
 	}
 	if share := spoilt / rows; spoilt > 0 && rows-spoilt >= leastGood {
 		c.arrived += arrived
@@ -134,8 +132,7 @@ func (c *census) copied() float64 { return c.pairs.most(2) / max(c.sent, 1) }
 // samples, of which there are so many, are as many as among the others.
 func (r *Result) hide(c *census, outside uint64) {
 	if r.Extra > 0 && c.sent > 0 {
-		scale := 1 + float64(outside)/c.sent
-		r.hidden, r.hiddenError = scale*c.hidden.value, scale*math.Sqrt(c.hidden.variance)
+		r.hidden = c.hidden * (1 + float64(outside)/c.sent)
 	}
 }
 

@@ -149,7 +149,7 @@ func TestNoAllocation(t *testing.T) {
 		"Merge":        func() { up.Merge(up) },
 		"Reset":        func() { up.Reset() },
 		"Estimate":     func() { r, _ = Estimate(sent, received) },
-		"intervals":    func() { r.MeanInterval(0.98); r.DeviationInterval(0.98); r.LossInterval(0.98) },
+		"intervals":    func() { r.MeanInterval(0.98); r.DeviationInterval(0.98) },
 		"AppendBinary": func() { buf, _ = up.AppendBinary(buf[:0]) },
 		"AppendPacked": func() { buf = sent.AppendPacked(buf[:0], 1e18) },
 		"AddPacked":    func() { down.AddPacked(packed) },

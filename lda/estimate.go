@@ -46,7 +46,7 @@ type Result struct {
 	// lost nothing for a while, and those of which nothing is known.
 	spoken uint64
 
-	hidden, hiddenError float64 // losses in cells that other packets joined, and its standard error
+	hidden float64 // losses in cells that other packets joined
 
 	// The intervals rest on these. Degrees of 0 mean that nothing is known.
 	sampling         float64 // standard error of Mean, of which packets it speaks

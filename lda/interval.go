@@ -167,17 +167,3 @@ func (r *Result) missing(confidence float64) float64 {
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if
 // none was sent.
 func (r *Result) Loss() float64 { return min((float64(r.Lost)+r.hidden)/float64(max(r.Sent, 1)), 1) }
-
-// LossInterval returns the Clopper–Pearson interval of the probability that a
-// packet is lost. If no other packets joined, the number of packets lost in this
-// interval is known exactly, sampled or not; LossInterval says what to expect of
-// the next one if losses are independent. Outstanding packets may be lost or not,
-// and those hidden by others that joined are known up to their standard error.
-func (r *Result) LossInterval(confidence float64) estimate.Interval {
-	i := estimate.ProportionInterval(min(r.Lost, r.Sent), r.Sent, confidence)
-	if more := r.hidden + r.hiddenError*estimate.NormalQuantile((1+confidence)/2); r.Outstanding > 0 || more > 0 {
-		most := r.Lost + r.Outstanding + uint64(math.Ceil(max(more, 0)))
-		i.High = estimate.ProportionInterval(min(most, r.Sent), r.Sent, confidence).High
-	}
-	return i
-}

@@ -11,8 +11,12 @@ type Trail struct {
 	Cell  int
 	From  int64       // when it begins: nothing was outstanding then
 	Steps []TrailStep // the cuts of intervals in which something passed
-	Until int64       // what was sent up to then, and is outstanding after the last step, is lost
-	Open  bool        // what was sent later may be on its way
+	Open  bool        // what was sent after Until may be on its way
+
+	// Until ends what the trail is about. What was sent up to then, and is outstanding after the last step, is
+	// lost. If the trail is not open, that is all of it, and Until is when the last of those that are not lost
+	// came: one that was sent before then may be lost instead of another with the same digest.
+	Until int64
 }
 
 // A TrailStep is a cut of a Trail.
@@ -47,6 +51,9 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		}
 		if until <= x.from || x.most[until-x.from-1] <= 0 && !x.open {
 			return // nothing that is surely lost
+		}
+		for !x.open && until < a.latest() && float64(a.ends[until]-a.ends[x.to]) < a.patience {
+			until++
 		}
 		first, _ := slices.BinarySearchFunc(a.taken, x.from+a.before+1, func(y taken, cut int) int {
 			return cmp.Or(y.Cell-x.cell, y.Cut-cut, 1)

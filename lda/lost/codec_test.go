@@ -191,10 +191,3 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-func BenchmarkMemory(b *testing.B) {
-	m := NewMemory(1<<16, math.MaxInt64)
-	for i := range b.N {
-		m.Update(uint64(i), false, int64(i))
-	}
-}

@@ -109,8 +109,7 @@ func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	f := &Finder{config: c, trails: trails, from: math.MaxInt64, until: math.MinInt64}
-	f.offered = make([][]candidate, len(trails))
+	f := &Finder{config: c, trails: trails, offered: make([][]candidate, len(trails)), from: math.MaxInt64, until: math.MinInt64}
 	for _, b := range c.Banks {
 		f.cells = append(f.cells, make([][]int, b.Rows)...)
 	}
@@ -125,11 +124,12 @@ func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 	return f, nil
 }
 
+// end returns when the last packet was sent that a trail is about.
 func end(t *areas.Trail) int64 {
 	if len(t.Steps) == 0 {
 		return t.From
 	}
-	return t.Steps[len(t.Steps)-1].End
+	return max(t.Until, t.Steps[len(t.Steps)-1].End)
 }
 
 // Wants reports whether a packet that was sent at a time may be in a trail.

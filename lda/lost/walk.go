@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/lda"
@@ -65,8 +66,7 @@ func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int) {
 	for _, i := range w.kept {
 		left--
 		if c := &w.all[i]; !t.Open || c.sent < t.Until { // or it is on its way
-			after := func(s areas.TrailStep, t int64) int { return cmp.Compare(s.End, t) }
-			step, _ := slices.BinarySearchFunc(t.Steps, c.sent+1, after)
+			step := sort.Search(len(t.Steps), func(i int) bool { return t.Steps[i].End > c.sent })
 			*names = append(*names, Name{trail, step, c.id, c.packet, c.sent, w.repeated(i)})
 		}
 	}
