@@ -313,15 +313,34 @@ func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint6
 			*s = single{stamp, uint32(cut), digest}
 		})
 	}
-	if down == nil {
-		return
-	}
-	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
-		if s := &w.sent[cell]; s.recent(cut) && s.digest == digest && s.stamp != ambiguous {
+	found := func(cell int, digest uint32, stamp uint64) bool {
+		s := &w.sent[cell]
+		if s.digest == digest && s.recent(cut) && s.stamp != ambiguous {
 			delay := estimate.SignExtend(stamp-s.stamp+uint64(w.lag), int(w.config.Cells.SumBits))
 			w.fastest.add(delay, 0, cut*int64(w.config.Cut))
 			sample(s.stamp, stamp)
 			s.cut = 0
+			return true
+		}
+		return s.digest == digest
+	}
+	for _, e := range w.hasty {
+		found(e.cell, e.digest, e.stamp)
+	}
+	if w.hasty = w.hasty[:0]; down == nil {
+		return
+	}
+	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
+		if !found(cell, digest, stamp) {
+			w.hasty = append(w.hasty, received{cell, digest, stamp})
 		}
 	})
+}
+
+// A received is a packet that was alone in its cell where it came. It may be sent in the next pair, whose cuts end sooner
+// at the sender: without these, the fastest of a burst at the end of a cut would be missing.
+type received struct {
+	cell   int
+	digest uint32
+	stamp  uint64
 }

@@ -301,7 +301,8 @@ type way struct {
 	joined  uint64                // packets that were on their way when the session began
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
-	sent []single // nil if clocks agree
+	sent  []single   // nil if clocks agree
+	hasty []received // in the latest pair, of which nobody knows yet who sent them
 }
 
 // open makes room for what passes.
@@ -334,7 +335,7 @@ func (w *way) begin() {
 	w.out, w.early, w.hidden = 0, 0, 0
 	w.tardy = w.tardy[:0]
 	w.late.giveBack()
-	w.late, w.flows = nil, nil
+	w.late, w.flows, w.hasty = nil, nil, nil
 }
 
 // endReport ends a report with the pair compared last.

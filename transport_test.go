@@ -268,3 +268,27 @@ func TestStepWhileQuiet(t *testing.T) {
 		})
 	}
 }
+
+// Bursts end with the cuts of one point, and in the middle of those of the other: the fastest, by which clocks are known,
+// come in an earlier pair than they are sent in.
+func TestBurstsInPhase(t *testing.T) {
+	onLink(t, Config{Key: testKey}, 50*time.Millisecond, func(t *testing.T, l *link) {
+		pass := func(from, to *Direction, id uint64, d time.Duration) {
+			from.PassedNumber(id)
+			time.Sleep(d)
+			to.PassedNumber(id)
+		}
+		l.each(100*time.Microsecond, func(i int) {
+			if n := i % 1000; n >= 850 && n < 950 {
+				d := time.Millisecond + time.Duration(n-850)*50*time.Microsecond
+				l.all.Go(func() { pass(l.a.Load().Direction, l.b.Direction, uint64(i), d) })
+				pass(l.b.Back, l.a.Load().Back, uint64(i), d)
+			}
+		})
+		for _, r := range l.reports(5) {
+			if !r.Begins && (!r.Forth.MeanInterval95.Contains(3.475e6) || !r.Back.MeanInterval95.Contains(3.475e6)) {
+				t.Error(r)
+			}
+		}
+	})
+}
