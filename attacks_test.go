@@ -140,7 +140,6 @@ func TestKeyAimsAtOneCell(t *testing.T) {
 	if r.Mean > 50_100 || r.Repeats < 1000 || !r.MeanInterval(0.98).Contains(want) {
 		t.Errorf("mean %v in %v, want %v; %+v", r.Mean, r.MeanInterval(0.98), want, r.Repeats)
 	}
-	t.Logf("%d trials, %+v, mean %.0f in %.0f of %v", trials-1<<32, r.Repeats, r.Mean, r.MeanInterval(0.98), want)
 }
 
 // Whoever knows the seed of Tuple.Flow writes addresses down that pass for

@@ -213,7 +213,6 @@ func TestFlowIntervals(t *testing.T) {
 				off += error / mean
 			})
 		}
-		t.Logf("%+v: %v reports, %v misses, %v a tenth as wide, means off by %.3f ± %.3f", c, n, misses, narrow, off/n, wide/n)
 		// 0.05 and three standard deviations.
 		if most := 0.05*n + 3*math.Sqrt(0.05*n); n < c.least || misses > most || narrow < most {
 			t.Errorf("%+v: %v of %v intervals miss, %v a tenth as wide", c, misses, n, narrow)
