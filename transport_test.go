@@ -222,7 +222,7 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 func TestClockSetByADay(t *testing.T) {
 	for i, by := range []time.Duration{24 * time.Hour, 24 * time.Hour, -24 * time.Hour, -2600 * time.Millisecond, -500 * time.Millisecond} {
 		agree := i == 0
-		onLink(t, Config{Key: testKey, ClocksAgree: agree, Report: time.Second / []time.Duration{1, 1, 1, 10, 10}[i]}, 0, func(t *testing.T, l *link) {
+		onLink(t, Config{Key: testKey, ClocksAgree: agree, Report: time.Second / time.Duration(1+i/3*9)}, 0, func(t *testing.T, l *link) {
 			l.send(2*time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
 			time.AfterFunc(5500*time.Millisecond, func() { l.clocks[l.b].ahead.Add(int64(by)) })
 			time.AfterFunc(time.Minute, l.cancel)
