@@ -82,19 +82,19 @@ type counted struct {
 
 // A transit adds up parts of a report.
 type transit struct {
-	parts         int
-	time          float64 // that packets spent on their way
-	received      float64
-	variance      float64     // of the time
-	fourth        float64     // Σ variance² ÷ degrees of freedom
-	exact         float64     // packets received in exact spans
-	joined        float64     // packets received that were not sent: copies, mostly
-	first, last   areas.OnWay // at its ends
-	scatter, left float64
-	greatest      float64 // delay
-	late          float64 // time that packets spent on their way which may still come
-	clocks        error   // that they disagree
-	unknown       error   // why nothing is known of a part
+	parts       int
+	time        float64 // that packets spent on their way
+	received    float64
+	variance    float64     // of the time
+	fourth      float64     // Σ variance² ÷ degrees of freedom
+	exact       float64     // packets received in exact spans
+	joined      float64     // packets received that were not sent: copies, mostly
+	first, last areas.OnWay // at its ends
+	left        float64
+	greatest    float64 // delay
+	late        float64 // time that packets spent on their way which may still come
+	clocks      error   // that they disagree
+	unknown     error   // why nothing is known of a part
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config. The error
@@ -327,7 +327,6 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	}
 	into.parts++
 	into.last = whole(t.Last, rate)
-	into.scatter += t.Scatter * received
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
 	into.left += t.Left / rate
@@ -412,11 +411,6 @@ func (a *Accumulator) Estimate() (Result, error) {
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
 	r.maybe = uint64(min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1)))) * float64(r.spoken))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
-	all := math.Sqrt(whole.scatter / whole.received)
-	if r.copied > 0 && whole.exact > whole.received/2 && all > r.StdDev*(1+2/math.Sqrt(float64(r.deviationDegrees))) {
-		// Copies of a packet are not alone.
-		r.aloneDegrees, r.StdDev = r.deviationDegrees, all
-	}
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
 	r.late, r.settling = whole.late/whole.received, !a.Settled() && a.Settling() > 0

@@ -61,7 +61,6 @@ type Result struct {
 
 	excess  uint64 // packets that may be missing from the sample because a copy of them was lost
 	maybe   uint64 // what excess would be, if copies are likely and not sure
-	hasten  bool   // these are faster than others
 	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
 
 	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance, fuller cells

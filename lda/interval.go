@@ -91,10 +91,7 @@ func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 		reach = min(reach, known)
 	}
 	i.Low -= r.share(r.excess+r.unknown)*r.scale() + r.share(r.maybe)*min(r.scale(), max(r.Mean-r.least, r.StdDev))
-	i.High += r.share(r.excess) * reach
-	if !r.hasten {
-		i.High += r.share(r.maybe) * min(reach, known)
-	}
+	i.High += r.share(r.excess)*reach + r.share(r.maybe)*min(reach, known)
 	return i
 }
 

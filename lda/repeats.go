@@ -115,13 +115,11 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 // scatter more than packets that are alone.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
 	missing := uint64(c.missing() * float64(r.spoken))
-	switch { // what is likely has to be so in one way: copies are slower than others, or faster
+	switch {
 	case c.copies(slope, surely):
 		r.excess = missing
-	case c.copies(max(slope, 0), likely):
+	case c.copies(slope, likely):
 		r.maybe = missing
-	case c.copies(min(slope, 0), likely):
-		r.maybe, r.hasten = missing, true
 	}
 	if alone.Cells() < leastAlone {
 		return

@@ -12,9 +12,7 @@ import (
 )
 
 // Errors of intervals and of control packets. A Report's Err wraps one of these, or
-// the error of [lda.Estimate]. If the Receiver rejected a control packet since the
-// last report, Err also wraps the reason: estimate.ErrEncoding if the packet was
-// corrupt, estimate.ErrMismatch if it had another seed.
+// the error of [lda.Estimate].
 var (
 	// ErrStart says that the Start marker was lost, or came after the End.
 	ErrStart = errors.New("start marker missing")
@@ -70,7 +68,6 @@ type Receiver struct {
 	now     track
 	before  track // what was left for it
 	strange int   // markers, one after another, that do not follow on it
-	trouble error // why the last frame was rejected
 	open    *slot // of the interval between Start and End, or free
 	waiting *slot // for its synopsis
 
@@ -160,11 +157,7 @@ func (r *Receiver) receive(data []byte) error {
 	default:
 		r.end(&f)
 	}
-	if err == nil {
-		return nil
-	}
-	r.trouble = fmt.Errorf("control packet: %w", err)
-	return r.trouble
+	return err
 }
 
 const (
@@ -336,12 +329,8 @@ func (r *Receiver) skip(next uint64) {
 // report adds the outcome of an interval of the session.
 func (r *Receiver) report(report Report) {
 	report.Session = r.now.session
-	switch {
-	case report.Err != nil && r.trouble != nil:
-		report.Err = fmt.Errorf("control: %w; last rejected: %w", report.Err, r.trouble)
-	case report.Err != nil:
+	if report.Err != nil {
 		report.Err = fmt.Errorf("control: %w", report.Err)
 	}
-	r.trouble = nil
 	r.reports = append(r.reports, report)
 }
