@@ -127,10 +127,11 @@ func (r *Receiver) ClockSet() { r.open.clockSet = r.open.used }
 // packet comes again. A packet that is late or comes twice is no error.
 func (r *Receiver) Receive(data []byte, reports []Report) ([]Report, error) {
 	r.reports = reports
-	if err := r.receive(data); err != nil {
-		return r.reports, fmt.Errorf("control: %w", err)
+	err := r.receive(data)
+	if err != nil {
+		err = fmt.Errorf("control: %w", err)
 	}
-	return r.reports, nil
+	return r.reports, err
 }
 
 // Flush reports on the undecided intervals by what has come. Call it when no

@@ -46,7 +46,6 @@ type Sender struct {
 // turn is one of the aggregators that take turns.
 type turn struct {
 	aggregator *lda.Aggregator
-	dirty      bool   // not empty
 	packed     []byte // synopsis of a finished interval; empty until Parts needs it
 }
 
@@ -116,10 +115,10 @@ func (s *Sender) Start(dst []byte) ([]byte, error) {
 		return dst, fmt.Errorf("control: %w: interval %d has started", ErrTurn, s.interval)
 	}
 	turn := &s.turns[s.interval%2]
-	if turn.dirty { // nobody asked for its Parts
+	if len(turn.packed) == 0 { // nobody asked for its Parts
 		turn.aggregator.Reset()
 	}
-	turn.dirty, turn.packed, s.clockSet = true, turn.packed[:0], false
+	turn.packed, s.clockSet = turn.packed[:0], false
 	s.open = turn.aggregator
 	f := s.frame(session.Start)
 	return f.Append(dst, &s.key), nil
@@ -151,7 +150,6 @@ func (s *Sender) Parts() iter.Seq[[]byte] {
 		if len(turn.packed) == 0 {
 			turn.packed = turn.aggregator.AppendPacked(turn.packed, 0)
 			turn.aggregator.Reset()
-			turn.dirty = false
 		}
 		room := s.mtu - session.FrameSize - s.key.Size()
 		f := s.frame(session.Part)
