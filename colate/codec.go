@@ -78,7 +78,7 @@ func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 			last, end := firstKey(block, blocks), firstKey(block+1, blocks)
 			for ; len(samples) > 0 && uint64(samples[0].flow) < end; samples = samples[1:] {
 				s := samples[0]
-				rows = append(rows, row{uint64(s.flow) - last, uint64(s.tag), zigzag(s.at>>c.Shift - h.start>>c.Shift)})
+				rows = append(rows, row{uint64(s.flow) - last, uint64(s.tag), wire.Zigzag(s.at>>c.Shift - h.start>>c.Shift)})
 				last = uint64(s.flow)
 			}
 		}
@@ -182,7 +182,7 @@ func (h *epochHead) readSamples(dst []sample, block int, b *blockReader) ([]samp
 		if flow += x.number; flow >= end {
 			return dst, fmt.Errorf("%w: block %d of samples holds others", estimate.ErrEncoding, block)
 		}
-		dst = append(dst, sample{uint32(flow), uint32(x.digest), (h.start>>shift + zagzig(x.time)) << shift})
+		dst = append(dst, sample{uint32(flow), uint32(x.digest), (h.start>>shift + wire.Unzigzag(x.time)) << shift})
 	}
 	return dst, nil
 }
@@ -218,14 +218,14 @@ func (h *epochHead) split(word uint64) (r row) {
 		r.number = 1 << c.CountBits
 	}
 	r.digest = word >> c.CountBits & (1<<c.DigestBits - 1)
-	r.time = zigzag(estimate.SignExtend(word>>c.lowBits()-h.expected(r.number), int(c.sumBits())))
+	r.time = wire.Zigzag(estimate.SignExtend(word>>c.lowBits()-h.expected(r.number), int(c.sumBits())))
 	return r
 }
 
 // join returns the word that split took apart.
 func (h *epochHead) join(r row) uint64 {
 	c := &h.config
-	sum := (uint64(zagzig(r.time)) + h.expected(r.number)) & (1<<c.sumBits() - 1)
+	sum := (uint64(wire.Unzigzag(r.time)) + h.expected(r.number)) & (1<<c.sumBits() - 1)
 	return sum<<c.lowBits() | r.digest<<c.CountBits | r.number&(1<<c.CountBits-1)
 }
 

@@ -165,10 +165,6 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	return p
 }
 
-// enough is the smallest number of sampled packets that are combined with what
-// counters say: the variance of fewer goes with their mean.
-const enough = 30
-
 // decode solves for all flows. The samples may be corrected by clocks.
 func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options, clocks bool) (joint.Result, error) {
 	if !slices.ContainsFunc(flows, func(f joint.FlowRecord) bool { return f.Packets > 0 }) {
@@ -190,9 +186,8 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	for i := range flows {
 		beyond := d.doubt(p, &r, i, counters, mean)
 		r.Packets[i] /= max(d.read(), 1e-9)
-		if f := d.samples.of(flows[i]); f != nil && (f.packets >= enough || r.Usable[i] == 0) {
-			f.finish(flows[i].Packets, clocks, d.samples, &d.common, beyond)
-			combine(&r, i, &f.sampled)
+		if f, ok := d.samples.of(flows[i], clocks, &d.common, beyond); ok {
+			combine(&r, i, &f)
 		}
 		if r.Mean[i] < 0 && mean > 0 && (r.StdDev == nil || r.Mean[i]+3*r.StdDev[i] > 0) {
 			r.Mean[i] = 0 // noise: the second clock is not behind
@@ -205,28 +200,23 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 	return p.Cells[flow*p.CellsPerRow:][:p.CellsPerRow]
 }
 
-// combine adds what samples say of flow i.
+// combine adds what samples say of flow i, where that is more than counters do.
 func combine(r *joint.Result, i int, f *sampled) {
-	share := 1.0
-	if r.Usable[i] > 0 && r.StdDev == nil {
+	if usable := r.Usable[i] > 0; r.StdDev != nil {
+		low, high := f.off(0.95)
+		own, off := (low+high)/2/studentQuantile, r.StdDev[i]*estimate.StudentQuantile((1+sure)/2, 5)
+		if usable && f.contradicts(r.Mean[i], off, off) {
+			r.Usable[i] = 0
+			return
+		}
+		if usable && own >= r.StdDev[i] {
+			return
+		}
+		r.StdDev[i] = own
+	} else if usable {
 		return
 	}
-	if r.StdDev != nil {
-		low, high := f.off(0.95)
-		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
-		if off := other * estimate.StudentQuantile((1+sure)/2, 5); r.Usable[i] > 0 {
-			ok := false
-			if share, ok = f.share(own, other, r.Mean[i], off, off); !ok {
-				r.Usable[i] = 0
-				return
-			}
-		}
-		if r.StdDev[i] = own; share < 1 {
-			r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
-		}
-	}
-	r.Mean[i] = share*f.mean + (1-share)*r.Mean[i]
-	r.Usable[i] = max(r.Usable[i], 1)
+	r.Mean[i], r.Usable[i] = f.mean, max(r.Usable[i], 1)
 }
 
 // studentQuantile is as in [joint.Result.MeanInterval].

@@ -30,8 +30,8 @@ type Result struct {
 	// returns. It wraps [estimate.ErrNoSamples].
 	Err error
 
-	samples sampled
-	share   float64 // of the samples in Mean; the rest is the counters'
+	samples   sampled
+	bySamples bool // the mean, not by counters
 
 	errors  [absentFlows]float64 // of the counters' mean, from absent flows, in order
 	own     float64              // standard deviation of the additional error
@@ -84,8 +84,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	if why := a.estimate(i, &r); why != nil {
 		r = Result{Err: why}
 	}
-	if f := a.samples.of(a.flows[i]); f != nil {
-		f.finish(a.flows[i].Packets, clocks, a.samples, &a.common, a.tallies[i].late.farther(&a.common.late))
+	if f, ok := a.samples.of(a.flows[i], clocks, &a.common, a.tallies[i].late.farther(&a.common.late)); ok {
 		r.combine(f)
 	}
 	if r.Mean < 0 && a.reference > 0 && r.MeanInterval(sure).High > 0 {
@@ -286,17 +285,14 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.Err != nil || r.Packets == 0 || !(confidence >= 0 && confidence < 1) {
 		return i
 	}
-	low, high := 0.0, 0.0 // by how much the counters' mean may be too low and too high
-	if r.share < 1 {
-		least, most := tails(&r.errors, confidence)
-		half := estimate.StudentQuantile((1+confidence)/2, r.freedom) * r.own
-		low, high = half-least+r.bias+r.hidden, half+most+r.bias
+	if r.bySamples {
+		high, low := r.samples.off(confidence)
+		i.Low, i.High = r.Mean-high, r.Mean+low
+		return i
 	}
-	i.Low, i.High = r.Mean-high, r.Mean+low
-	if r.share > 0 {
-		down, up := r.samples.off(confidence)
-		i.Low, i.High = r.Mean-math.Hypot((1-r.share)*high, r.share*down), r.Mean+math.Hypot((1-r.share)*low, r.share*up)
-	}
+	least, most := tails(&r.errors, confidence)
+	half := estimate.StudentQuantile((1+confidence)/2, r.freedom) * r.own
+	i.Low, i.High = r.Mean-half-most-r.bias, r.Mean+half-least+r.bias+r.hidden
 	return i
 }
 
@@ -317,7 +313,7 @@ func tails(errors *[absentFlows]float64, confidence float64) (low, high float64)
 // of the flow's delays with the given probability. It is unbounded without a sample. Where
 // clocks that are not known may have drifted, it begins at what no drift explains.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	if r.share == 0 || !(confidence >= 0 && confidence < 1) {
+	if r.Sampled == 0 || !(confidence >= 0 && confidence < 1) {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	}
 	return r.samples.deviations(confidence)

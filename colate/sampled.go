@@ -10,147 +10,138 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// flowSamples are those of a flow. Σ are over packets that both points have,
-// weighed by how many each stands for.
+// flowSamples are those of a flow: a fair sample of its packets, of which the second point has not
+// seen some (a delay of +Inf), and the first others (-Inf).
 type flowSamples struct {
-	sampled
-	key     uint32
-	lost    float64  // packets that those lost stand for
-	unseen  float64  // those that should have come, and may yet
-	late    float64  // and those that took more than half the time after which they would be lost
-	far     crossing // those that came, and were not sent within that time
-	latest  float64  // of these: how long after the first epoch began
-	early   float64  // those that came, of packets sent after due, and this is when they were counted
-	due     int64
-	weights float64    // Σ weight²
-	sums    [5]float64 // Σ (delay - first)^k: the first is the number of packets that those matched stand for
-	times   [3]float64 // Σ (time - start), its square, and its product with the delay
-	first   float64    // delay, and
-	start   int64      // time of a packet
+	key    uint32
+	lowest uint32   // tag from which on others are forgotten
+	kept   []passed // up to twice mostKept
 }
 
 // A sampled is what samples say of a flow.
 type sampled struct {
-	packets, unit      float64
-	mean, error, skew  float64 // standard error and skew of the mean
+	matched            []passed // at both points, by delay
+	packets, all, unit float64  // how many these are, for how many they stand, and the unit of time
+	lost               float64  // part of the packets
+	mean, error, skew  float64  // standard error and skew of the mean
 	deviation, freedom float64
-	drift              float64  // variance that a drift would explain
-	slow               float64  // by how much the mean may be too low, because those lost may have come late
-	hidden, rare       float64  // variance that the flow may have without its samples showing it, and how many packets make it
-	beyond             float64  // the same, because packets take longer than samples wait for their other half
-	part               float64  // of the flow's packets that are sampled
-	matched            []passed // up to twice mostMatched, and the tag
-	lowest             uint32   // from which on others are forgotten
+	drift              float64 // variance that a drift would explain
+	slow               float64 // by how much the mean may be too low, because those lost may have come late
+	hidden, rare       float64 // variance that the flow may have without its samples showing it, and how many packets make it
+	beyond             float64 // the same, because packets take longer than samples wait for their other half
+	part               float64 // of the flow's packets that are sampled
 }
 
-// A passed packet is one that both points sampled.
+// A passed packet is one that was sampled, where it was first seen.
 type passed struct {
 	delay float64
+	at    int64
 	tag   uint32
 }
 
 const (
-	// mostMatched is the number of delays of a flow that are kept for quantiles: of
-	// more, those with the lowest tags, which are a fair sample.
-	mostMatched = 4096
+	// mostKept is the number of a flow's samples that are kept: of more, those
+	// with the lowest tags, which are as fair.
+	mostKept = 1 << 15
 	// fewest is the smallest number of sampled packets of which their spread is believed.
 	fewest = 10
 	// sure is the confidence at which counters and samples contradict each other.
 	sure = 0.999
 )
 
-// add adds a packet that both points have.
-func (f *flowSamples) add(p passing, delay, weight float64, late bool, due int64) {
-	if f.packets == 0 {
-		f.first, f.start = delay, p.at
-	}
-	if late {
-		f.late += weight
-	}
-	if f.due != due {
-		f.due, f.early = due, 0
-	}
-	if p.at >= due {
-		f.early += weight
-	}
-	f.packets++
-	f.weights += weight * weight
-	x, power := delay-f.first, weight
-	for k := range f.sums {
-		f.sums[k] += power
-		power *= x
-	}
-	later := float64(p.at - f.start)
-	f.times[0] += weight * later
-	f.times[1] += weight * later * later
-	f.times[2] += weight * later * x
+func (f *flowSamples) add(p passing, delay float64) {
 	if p.tag < f.lowest {
-		f.matched = append(f.matched, passed{delay, p.tag})
+		f.kept = append(f.kept, passed{delay, p.at, p.tag})
 	}
-	if len(f.matched) == 2*mostMatched {
-		slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.tag, b.tag) })
-		f.lowest = f.matched[mostMatched].tag
-		f.matched = f.matched[:mostMatched]
+	if len(f.kept) == 2*mostKept {
+		slices.SortFunc(f.kept, func(a, b passed) int { return cmp.Compare(a.tag, b.tag) })
+		f.lowest = f.kept[mostKept].tag
+		f.kept = f.kept[:mostKept]
 	}
 }
 
-// of returns the samples of a flow: nil if they are too few, or those lost may have taken
-// long, because others did.
-func (s *sampling) of(r joint.FlowRecord) *flowSamples {
+// of returns what samples say of a flow, of which packets that take longer than any sample waits may raise the
+// mean. It reports false if they are too few, or those lost may have taken long, because others did.
+func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float64) (o sampled, ok bool) {
 	const most = 0.05
 	f := s.find(s.config.key(r.Flow))
-	if f == nil || f.packets < fewest || r.Packets < s.least || f.lost > 0 && f.late+f.far.n > most*f.sums[0] {
-		return nil
+	if f == nil || r.Packets < s.least {
+		return o, false
 	}
-	f.matched = slices.DeleteFunc(f.matched, func(p passed) bool { return p.tag >= s.lowest })
-	f.unseen, f.slow = 0, 0
-	if f.due != s.due {
-		f.early = 0
+	f.lowest = min(f.lowest, s.lowest)
+	f.kept = slices.DeleteFunc(f.kept, func(p passed) bool { return p.tag >= f.lowest })
+	slices.SortFunc(f.kept, func(a, b passed) int { return cmp.Compare(a.delay, b.delay) })
+	longer := func(than float64) int {
+		at, _ := slices.BinarySearchFunc(f.kept, than, func(p passed, d float64) int { return cmp.Compare(p.delay, d) })
+		return at
 	}
-	if f.late > 0 {
+	from, to := longer(-math.MaxFloat64), longer(math.Inf(1))
+	n, lost, late, strange := float64(to-from), float64(len(f.kept)-to), float64(to-longer(float64(s.waited)/2)), float64(from)
+	if n < fewest || lost > 0 && late+strange > most*n {
+		return o, false
+	}
+	o = sampled{matched: f.kept[from:to], packets: n, unit: s.config.unit(), all: n * math.Ldexp(1, 32) / float64(max(f.lowest, 1))}
+	o.learn(cmp.Or(r.Packets, o.all), clocks, s, all)
+	if late > 0 {
 		// Packets grow no more frequent the later they come: so many of those lost may be late ones, and that late.
-		const most = 4
-		lost := min(f.lost/f.late, most)
-		f.slow = float64(s.waited) * f.late / f.sums[0] * lost * (1 + lost/2)
+		many := min(lost/late, 4)
+		o.slow = float64(s.waited) * late / n * many * (1 + many/2)
+	}
+	latest := 0.0
+	for _, p := range f.kept[:from] {
+		latest = max(latest, float64(p.at-s.begun))
+	}
+	beyond = max(beyond, all.late.farther(&all.late), (strange+2*math.Sqrt(strange))/max(strange, n)*2*latest)
+	o.slow, o.beyond = o.slow+beyond, beyond*2*max(all.late.latest, latest)
+	seen := 0.0 // of those that should have come by now
+	for _, p := range o.matched {
+		if p.at < s.due {
+			seen++
+		}
 	}
 	at, _ := slices.BinarySearchFunc(s.open, f.key, func(p passing, key uint32) int { return cmp.Compare(p.flow, key) })
 	for ; at < len(s.open) && s.open[at].flow == f.key; at++ {
-		if p := &s.open[at]; !p.down && p.live && p.at < s.due {
-			f.unseen += s.weight
+		if p := &s.open[at]; !p.down && p.live && p.at < s.due && p.tag < f.lowest {
+			lost++
 		}
 	}
-	return f
+	o.lost = lost / max(seen+lost, 1)
+	return o, true
 }
 
-// finish computes what the samples say of a flow of so many packets, or of an
-// unknown number if that is 0, whose mean packets that take longer than any sample waits may raise.
-func (f *flowSamples) finish(packets float64, clocks bool, s *sampling, all *common, beyond float64) {
-	n, came := f.packets, f.sums[0]
-	m, second, third, fourth := f.sums[1]/came, f.sums[2]/came, f.sums[3]/came, f.sums[4]/came
-	variance := max(second-m*m, 0)
-	f.mean = f.first + m
-	beyond = max(beyond, all.late.farther(&all.late), f.far.most(came))
-	f.slow, f.beyond = f.slow+beyond, beyond*2*max(all.late.latest, f.latest)
-	number := cmp.Or(packets, came)
-	// A packet more or less, and times in units.
+// learn learns from the matched samples, of so many packets.
+func (f *sampled) learn(number float64, clocks bool, s *sampling, all *common) {
+	n, first := f.packets, f.matched[0]
+	var middle, second, third, fourth, times, slope float64
+	for _, p := range f.matched {
+		f.mean += p.delay / n
+		middle += float64(p.at-first.at) / n
+	}
+	for _, p := range f.matched {
+		x, later := p.delay-f.mean, float64(p.at-first.at)-middle
+		second += x * x / n
+		third += x * x * x / n
+		fourth += x * x * x * x / n
+		times += later * later
+		slope += later * x
+	}
+	variance := second * n / (n - 1)
+	f.deviation = math.Sqrt(variance)
 	kurtosis := all.scatter.kurtosis()
 	f.hidden, f.rare, f.part = s.hidden(all, n), number/kurtosis, min(n/number, 1)
-	f.error = math.Sqrt(max(max(variance*n/(n-1), f.hidden)*f.weights/(came*came)*max(1-n/number, 0), variance/(n*n)) + rounding(f.unit)/n)
-	if variance > 0 {
-		f.skew = (third - 3*m*second + 2*m*m*m) / math.Pow(variance, 1.5) / math.Sqrt(n)
+	// A packet more or less, and times in units.
+	f.error = math.Sqrt(max(max(variance, f.hidden)/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
+	if second > 0 {
+		f.skew = third / math.Pow(second, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
-		kurtosis = max((fourth-4*m*third+6*m*m*second-3*m*m*m*m)/(variance*variance), 9)
-		f.freedom = max(min(2*n/(kurtosis-1), n-1), 1)
+		f.freedom = max(min(2*n/(max(fourth/(second*second), 9)-1), n-1), 1)
 	}
-	if t := f.times[1] - f.times[0]*f.times[0]/came; t > 0 && !clocks {
-		slope := f.times[2] - f.times[0]*m
-		f.drift = min(slope*slope/(t*came), variance)
+	if times > 0 && !clocks {
+		f.drift = min(slope*slope/(times*n), second)
 	}
-	if f.drift < 9*variance/n {
+	if f.drift < 9*second/n {
 		f.drift = 0 // chance
 	}
-	f.deviation = math.Sqrt(variance * n / (n - 1))
-	slices.SortFunc(f.matched, func(a, b passed) int { return cmp.Compare(a.delay, b.delay) })
 }
 
 // rounding returns the variance of a delay because times are in units, at most.
@@ -179,34 +170,30 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 	return i
 }
 
-// share returns the weight of the samples' mean beside another by their standard errors. It reports false if
-// they are farther apart than both may be off: the other too high, or too low, by so much.
-func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok bool) {
+// contradicts reports whether another mean, which may be too high or too low by so much, is farther
+// from that of the samples than both may be off.
+func (f *sampled) contradicts(mean, high, low float64) bool {
 	down, up := f.off(sure)
-	ok = mean-f.mean <= math.Hypot(high, up) && f.mean-mean <= math.Hypot(low, down)
-	return other * other / max(own*own+other*other, math.SmallestNonzeroFloat64), ok
+	return mean-f.mean > math.Hypot(high, up) || f.mean-mean > math.Hypot(low, down)
 }
 
-// combine adds what the samples say to an answer of the counters.
-func (r *Result) combine(f *flowSamples) {
-	share, ok := 1.0, true
-	if r.Err == nil {
-		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
-		share, ok = f.share(f.error, (one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
-	} else {
-		*r = Result{Packets: f.sums[0]}
-	}
-	if !ok {
+// combine adds what the samples say to an answer of the counters. Of two means it takes the one with the
+// narrower interval.
+func (r *Result) combine(f sampled) {
+	all, one := r.MeanInterval(sure), r.MeanInterval(0.95)
+	if r.Err == nil && f.contradicts(r.Mean, r.Mean-all.Low, all.High-r.Mean) {
 		*r = Result{Err: fmt.Errorf("colate: %w: the flow's counters have a mean of %.3g ns, its %.0f samples one of %.3g",
 			estimate.ErrNoSamples, r.Mean, f.packets, f.mean)}
 		return
 	}
-	r.share, r.samples = share, f.sampled
-	lost := f.lost + f.unseen
-	r.Sampled, r.Lost = uint64(f.packets), lost/max(f.sums[0]-f.early+lost, 1)
-	r.Mean = share*f.mean + (1-share)*r.Mean
-	r.N = max(r.N, uint64(f.packets))
-	if share > 0 && f.drift < f.deviation*f.deviation/4 {
+	if r.Err != nil {
+		*r = Result{Packets: f.all}
+	}
+	if high, low := f.off(0.95); !(high+low > one.High-one.Low) {
+		r.Mean, r.N, r.bySamples = f.mean, uint64(f.packets), true
+	}
+	r.samples, r.Sampled, r.Lost = f, uint64(f.packets), f.lost
+	if f.drift < f.deviation*f.deviation/4 {
 		r.StdDev = f.deviation
 	}
 }

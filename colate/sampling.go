@@ -20,7 +20,6 @@ type sampling struct {
 	lowest uint32        // of all: packets with lower tags are a fair sample
 	delay  int64         // within which packets come, if that is longer than ahead periods
 	waited int64         // for those that are lost
-	weight float64       // of a sample of the last pair
 	due    int64         // what was sent before this should have come
 	begun  int64         // when the first pair began
 	buffer []sample
@@ -49,7 +48,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 			s.flows = append(s.flows, flowSamples{})
 		}
 		f := &s.flows[n]
-		*f = flowSamples{key: s.config.key(r.Flow), sampled: sampled{unit: s.config.unit(), matched: f.matched[:0], lowest: math.MaxUint32}}
+		*f = flowSamples{s.config.key(r.Flow), math.MaxUint32, f.kept[:0]}
 		n++
 	}
 	s.flows = s.flows[:n]
@@ -115,7 +114,7 @@ func (s *sampling) match(epoch span, limit uint32) {
 	period, least := epoch.end-epoch.start, min(s.limit, limit)
 	patience := max(ahead*period, s.delay)
 	s.waited = patience
-	s.weight, s.due = math.Ldexp(1, 32)/float64(max(least, 1)), later64(epoch.end, -max(period, s.delay))
+	s.due = later64(epoch.end, -max(period, s.delay))
 	if s.lowest == math.MaxUint32 {
 		s.begun = epoch.start
 	}
@@ -137,16 +136,15 @@ func (s *sampling) match(epoch span, limit uint32) {
 				s.delays.Add(float64(b.at - a.at))
 			}
 			if f != nil && b.live {
-				f.add(a, float64(b.at-a.at), s.weight, b.at-a.at > patience/2, s.due)
+				f.add(a, float64(b.at-a.at))
 			}
 		case next > k+1: // copies, of which nobody knows which is which
 		case a.at >= later64(epoch.end, -patience):
 			kept = append(kept, a)
 		case f != nil && !a.down && a.live:
-			f.lost += s.weight
+			f.add(a, math.Inf(1))
 		case f != nil && a.live:
-			f.latest = max(f.latest, float64(a.at-s.begun))
-			f.far.add(s.weight, 2*f.latest)
+			f.add(a, math.Inf(-1))
 		}
 	}
 	s.open, s.limit = kept, limit
