@@ -152,15 +152,6 @@ func (a *accumulator) tally(f int) {
 		widest = max(widest, c.margin)
 	}
 	own.margin += widest
-	like := a.common
-	for e := range t.epochs {
-		n, area := 0.0, 0.0
-		for j := range a.cells {
-			n += t.packets(a.cells[j].at, e) * float64(a.cells[j].settled>>e&1)
-			area += a.cells[j].areas[e]
-		}
-		like.mean[e] = max(like.mean[e], area/max(n, 1))
-	}
 	told, mean := uint32(0), [room]float64{} // of its packets
 	for e := range t.counting() {
 		if a.tallyEpoch(own, e, &mean[e]) {
@@ -172,7 +163,7 @@ func (a *accumulator) tally(f int) {
 	for j := range a.cells {
 		c := &a.cells[j]
 		own.scatter.add(t, c.at, &c.sight, told, &mean)
-		own.late.add(t, c.at, &c.sight, &like)
+		own.late.add(t, c.at, &c.sight, &a.common)
 		for e := range t.epochs {
 			if end := t.windowEnd(e); end >= 0 {
 				own.ends[end] += t.onWay(c.at, &c.sight, e) / a.kept
@@ -229,7 +220,7 @@ func (a *accumulator) marginOf(f int, own float64) float64 {
 // and in settled cells, as often as they stand for some, packets, their times, and Σ
 // packets × the square of how many each stands for.
 type flowEpoch struct {
-	n, sent           float64
+	n, sent, open     float64 // open: sent to cells that are not settled
 	in, area, squares float64
 	settled, stands   float64 // cells
 }
@@ -244,6 +235,7 @@ func (a *accumulator) gather(e int) (x flowEpoch) {
 		x.n += n
 		x.sent += a.table.sent(c.at, e)
 		if !c.has(e) {
+			x.open += a.table.sent(c.at, e)
 			continue
 		}
 		if int(x.settled) == len(a.cells) { // none stands for others
@@ -266,6 +258,9 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	own.came += x.n
 	own.counted += counted
 	own.passed += passed
+	if t.blank>>e&1 != 0 { // what never came may have been in an epoch that is lost
+		own.unread += max(passed, 0) * x.open / max(x.sent, 1)
+	}
 	if x.settled == 0 || x.in == 0 && x.n > some {
 		expected := x.sent * a.common.gone[e]
 		switch noise := 3*math.Sqrt(typical*float64(a.config.PerFlow)) + 3; {

@@ -29,6 +29,7 @@ type cellTable struct {
 	epochs  int
 	live    uint32 // epochs that count; the others only settle changes
 	ends    uint32 // epochs with which the window begins, or that come after it
+	blank   uint32 // epochs of which the second point has nothing, and the first has
 	inside  bool   // the last epoch is in the window
 	spans   [room]span
 	changes []uint64      // for each cell and epoch: the second point's word less the first's
@@ -79,7 +80,7 @@ func (t *cellTable) keep(last int) {
 		copy(t.counts[at:], t.counts[at+from:at+t.epochs])
 	}
 	copy(t.spans[:], t.spans[from:t.epochs])
-	t.epochs, t.live, t.ends = t.epochs-from, 0, t.ends>>from
+	t.epochs, t.live, t.ends, t.blank = t.epochs-from, 0, t.ends>>from, t.blank>>from
 }
 
 // windowEnd returns 0 if the window begins with an epoch, 1 if it ends before it, and else -1, also if

@@ -37,6 +37,9 @@ func (c *comparison) end(s span, up, down uint64, counts bool) {
 	default:
 		c.missing++
 	}
+	if up > 0 && down == 0 {
+		c.table.blank |= 1 << c.table.epochs
+	}
 	c.table.end(s, counts, counts && up+down > 0, c.flush)
 }
 

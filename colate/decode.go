@@ -186,6 +186,9 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	for i := range flows {
 		beyond := d.doubt(p, &r, i, counters, mean)
 		r.Packets[i] /= max(d.read(), 1e-9)
+		if r.StdDev != nil && studentQuantile*r.StdDev[i] > d.common.lasted { // which tells nothing
+			r.Usable[i] = 0
+		}
 		if f, ok := d.samples.of(flows[i], clocks, &d.common, beyond); ok {
 			combine(&r, i, &f)
 		}
@@ -200,23 +203,28 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 	return p.Cells[flow*p.CellsPerRow:][:p.CellsPerRow]
 }
 
-// combine adds what samples say of flow i, where that is more than counters do.
+// combine adds what samples say of flow i.
 func combine(r *joint.Result, i int, f *sampled) {
-	if usable := r.Usable[i] > 0; r.StdDev != nil {
-		low, high := f.off(0.95)
-		own, off := (low+high)/2/studentQuantile, r.StdDev[i]*estimate.StudentQuantile((1+sure)/2, 5)
-		if usable && f.contradicts(r.Mean[i], off, off) {
-			r.Usable[i] = 0
-			return
-		}
-		if usable && own >= r.StdDev[i] {
-			return
-		}
-		r.StdDev[i] = own
-	} else if usable {
+	share := 1.0
+	if r.Usable[i] > 0 && r.StdDev == nil {
 		return
 	}
-	r.Mean[i], r.Usable[i] = f.mean, max(r.Usable[i], 1)
+	if r.StdDev != nil {
+		low, high := f.off(0.95)
+		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
+		if off := other * estimate.StudentQuantile((1+sure)/2, 5); r.Usable[i] > 0 {
+			ok := false
+			if share, ok = f.share(own, other, r.Mean[i], off, off); !ok {
+				r.Usable[i] = 0
+				return
+			}
+		}
+		if r.StdDev[i] = own; share < 1 {
+			r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
+		}
+	}
+	r.Mean[i] = share*f.mean + (1-share)*r.Mean[i]
+	r.Usable[i] = max(r.Usable[i], 1)
 }
 
 // studentQuantile is as in [joint.Result.MeanInterval].

@@ -38,7 +38,7 @@
 // The samples tell deviations, quantiles and losses, need no records, and answer for an
 // elephant that loses packets in all of its counters. A query weighs them and the counters
 // by their variances; where they contradict each other there is no answer. Nor is there where
-// neither tells of some epochs, and the error names them.
+// neither tells of some epochs, and the error names them, or where the interval is wider than the window.
 //
 // A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000 that [DefaultConfig]
 // is for, which is 5.4 GB a day at each point (go test ./colate -run TestSizes -v). [Plan] computes the size

@@ -30,8 +30,8 @@ type Result struct {
 	// returns. It wraps [estimate.ErrNoSamples].
 	Err error
 
-	samples   sampled
-	bySamples bool // the mean, not by counters
+	samples sampled
+	share   float64 // of the samples in Mean; the rest is the counters'
 
 	errors  [absentFlows]float64 // of the counters' mean, from absent flows, in order
 	own     float64              // standard deviation of the additional error
@@ -156,6 +156,10 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
 	e.fill(r, &a.common, a.reference, a.config.unit())
+	if i := r.MeanInterval(0.95); i.High-i.Low > 2*a.common.lasted { // which tells nothing
+		return none("the mean is in an interval of %.3g ns, of epochs of %.3g: too many packets are in each counter, or take too long%s",
+			i.High-i.Low, a.common.lasted, a.clocks())
+	}
 	return nil
 }
 
@@ -285,14 +289,17 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.Err != nil || r.Packets == 0 || !(confidence >= 0 && confidence < 1) {
 		return i
 	}
-	if r.bySamples {
-		high, low := r.samples.off(confidence)
-		i.Low, i.High = r.Mean-high, r.Mean+low
-		return i
+	low, high := 0.0, 0.0 // by how much the counters' mean may be too low and too high
+	if r.share < 1 {
+		least, most := tails(&r.errors, confidence)
+		half := estimate.StudentQuantile((1+confidence)/2, r.freedom) * r.own
+		low, high = half-least+r.bias+r.hidden, half+most+r.bias
 	}
-	least, most := tails(&r.errors, confidence)
-	half := estimate.StudentQuantile((1+confidence)/2, r.freedom) * r.own
-	i.Low, i.High = r.Mean-half-most-r.bias, r.Mean+half-least+r.bias+r.hidden
+	i.Low, i.High = r.Mean-high, r.Mean+low
+	if r.share > 0 {
+		down, up := r.samples.off(confidence)
+		i.Low, i.High = r.Mean-math.Hypot((1-r.share)*high, r.share*down), r.Mean+math.Hypot((1-r.share)*low, r.share*up)
+	}
 	return i
 }
 

@@ -27,10 +27,12 @@ type Path struct {
 
 // A Coverage says what data a query had, or a store has.
 type Coverage struct {
-	// Start and End are the span of the epochs that overlap the window, which answers and records are about.
+	// Start and End are the span of the epochs that overlap the window, which answers and records are about: it
+	// reaches to multiples of the Period of the first point's clock.
 	Start, End int64
 	// Epochs is the number of pairs of epochs that were compared. Missing lists what was not, and why, and
-	// epochs of one point alone: the other saw no packet then, which is what is assumed, or has lost its epoch.
+	// epochs of one point alone: the other saw no packet then, or has lost its epoch. What was sent in an epoch that
+	// the second point lacks, and never came, is taken to have come in it, as in an epoch that cannot be read.
 	Epochs  int
 	Missing []Missing
 	// Bytes is the number of bytes read from both stores.
@@ -79,25 +81,6 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 		answers[i] = a.answer(i, q.clock != nil)
 	}
 	return answers, q.coverage, nil
-}
-
-// Span returns the span of the epochs that overlap a window, in nanoseconds, which answers and records are about, as
-// [Coverage] has it. It reads the head of each epoch. The error wraps [estimate.ErrNoSamples] if none overlaps.
-func (p Path) Span(from, to int64) (start, end int64, err error) {
-	q, err := newQuery(p, from, to)
-	defer q.close()
-	for s, ok := q.next(); ok && err == nil; s, ok = q.next() {
-		if s.start <= to && s.end > from {
-			if start == end {
-				start, end = s.start, s.start
-			}
-			end = max(end, s.end)
-		}
-	}
-	if err == nil && start == end {
-		err = fmt.Errorf("colate: %w: no epoch overlaps the window", estimate.ErrNoSamples)
-	}
-	return start, end, err
 }
 
 // A query walks through the epochs of both points.
@@ -227,7 +210,7 @@ func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) err
 		}
 		for i, point := range []string{"first", "second"} { // an empty epoch is assumed, as at the end of traffic
 			if err == nil && !slices.ContainsFunc(s.entries, func(e foundEntry) bool { return e.point == i }) {
-				err = fmt.Errorf("colate: %w: no epoch at the %s point, which is taken to have seen no packet", estimate.ErrNoSamples, point)
+				err = fmt.Errorf("colate: %w: no epoch at the %s point, which may have seen no packet", estimate.ErrNoSamples, point)
 			}
 		}
 		if err == nil {

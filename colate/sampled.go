@@ -81,7 +81,7 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 		return o, false
 	}
 	o = sampled{matched: f.kept[from:to], packets: n, unit: s.config.unit(), all: n * math.Ldexp(1, 32) / float64(max(f.lowest, 1))}
-	o.learn(cmp.Or(r.Packets, o.all), clocks, s, all)
+	o.learn(cmp.Or(r.Packets, o.all), clocks, all)
 	if late > 0 {
 		// Packets grow no more frequent the later they come: so many of those lost may be late ones, and that late.
 		many := min(lost/late, 4)
@@ -110,7 +110,7 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 }
 
 // learn learns from the matched samples, of so many packets.
-func (f *sampled) learn(number float64, clocks bool, s *sampling, all *common) {
+func (f *sampled) learn(number float64, clocks bool, all *common) {
 	n, first := f.packets, f.matched[0]
 	var middle, second, third, fourth, times, slope float64
 	for _, p := range f.matched {
@@ -128,7 +128,7 @@ func (f *sampled) learn(number float64, clocks bool, s *sampling, all *common) {
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
 	kurtosis := all.scatter.kurtosis()
-	f.hidden, f.rare, f.part = s.hidden(all, n), number/kurtosis, min(n/number, 1)
+	f.hidden, f.rare, f.part = all.hidden(n), number/kurtosis, min(n/number, 1)
 	// A packet more or less, and times in units.
 	f.error = math.Sqrt(max(max(variance, f.hidden)/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	if second > 0 {
@@ -170,28 +170,29 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 	return i
 }
 
-// contradicts reports whether another mean, which may be too high or too low by so much, is farther
-// from that of the samples than both may be off.
-func (f *sampled) contradicts(mean, high, low float64) bool {
+// share returns the weight of the samples' mean beside another by their standard errors. It reports false if
+// they are farther apart than both may be off: the other too high, or too low, by so much.
+func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok bool) {
 	down, up := f.off(sure)
-	return mean-f.mean > math.Hypot(high, up) || f.mean-mean > math.Hypot(low, down)
+	ok = mean-f.mean <= math.Hypot(high, up) && f.mean-mean <= math.Hypot(low, down)
+	return other * other / max(own*own+other*other, math.SmallestNonzeroFloat64), ok
 }
 
-// combine adds what the samples say to an answer of the counters. Of two means it takes the one with the
-// narrower interval.
+// combine adds what the samples say to an answer of the counters.
 func (r *Result) combine(f sampled) {
-	all, one := r.MeanInterval(sure), r.MeanInterval(0.95)
-	if r.Err == nil && f.contradicts(r.Mean, r.Mean-all.Low, all.High-r.Mean) {
+	share, ok := 1.0, true
+	if r.Err == nil {
+		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
+		share, ok = f.share(f.error, (one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
+	} else {
+		*r = Result{Packets: f.all}
+	}
+	if !ok {
 		*r = Result{Err: fmt.Errorf("colate: %w: the flow's counters have a mean of %.3g ns, its %.0f samples one of %.3g",
 			estimate.ErrNoSamples, r.Mean, f.packets, f.mean)}
 		return
 	}
-	if r.Err != nil {
-		*r = Result{Packets: f.all}
-	}
-	if high, low := f.off(0.95); !(high+low > one.High-one.Low) {
-		r.Mean, r.N, r.bySamples = f.mean, uint64(f.packets), true
-	}
+	r.share, r.Mean, r.N = share, share*f.mean+(1-share)*r.Mean, max(r.N, uint64(f.packets))
 	r.samples, r.Sampled, r.Lost = f, uint64(f.packets), f.lost
 	if f.drift < f.deviation*f.deviation/4 {
 		r.StdDev = f.deviation

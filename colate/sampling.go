@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
@@ -23,11 +22,6 @@ type sampling struct {
 	due    int64         // what was sent before this should have come
 	begun  int64         // when the first pair began
 	buffer []sample
-
-	// Of all flows in a block. A flow's few samples may hold none of its rare slow packets, so that they cannot
-	// tell how far their mean may be off; those of all flows may, and the counters do.
-	delays           estimate.Moments // of a flow in an epoch
-	squares, degrees float64          // Σ (delay - the flow's mean in the epoch)², and their degrees of freedom
 }
 
 // A passing is a sampled packet at one of the points.
@@ -54,7 +48,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
 	s.limit, s.lowest = math.MaxUint32, math.MaxUint32
-	s.open, s.squares, s.degrees = s.open[:0], 0, 0
+	s.open = s.open[:0]
 }
 
 func (s *sampling) find(key uint32) *flowSamples {
@@ -65,14 +59,10 @@ func (s *sampling) find(key uint32) *flowSamples {
 	return &s.flows[at]
 }
 
-// put adds those of an epoch's samples that are of the flows, or in the first one's block.
-func (s *sampling) put(samples []sample, blocks int, down, live bool) {
-	if blocks == 0 || len(s.flows) == 0 {
-		return
-	}
-	block := sampleBlock(s.flows[0].key, blocks)
+// put adds those of an epoch's samples that are of the flows.
+func (s *sampling) put(samples []sample, down, live bool) {
 	for _, x := range samples {
-		if sampleBlock(x.flow, blocks) == block || s.find(x.flow) != nil {
+		if s.find(x.flow) != nil {
 			s.open = append(s.open, passing{x, down, live})
 		}
 	}
@@ -81,7 +71,7 @@ func (s *sampling) put(samples []sample, blocks int, down, live bool) {
 // add adds the samples of a pair of epochs.
 func (s *sampling) add(up, down *Recorder, epoch span) {
 	for i, r := range []*Recorder{up, down} {
-		s.put(r.samples, sampleBlocks(len(r.samples)), i == 1, true)
+		s.put(r.samples, i == 1, true)
 	}
 	s.match(epoch, min(up.limit, down.limit))
 }
@@ -103,7 +93,7 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 				s.buffer[k].at = e.reading.NearTime(s.buffer[k].at)
 			}
 		}
-		s.put(s.buffer, blocks, down, live)
+		s.put(s.buffer, down, live)
 	}
 	return nil
 }
@@ -120,35 +110,28 @@ func (s *sampling) match(epoch span, limit uint32) {
 	}
 	s.lowest = min(s.lowest, least)
 	slices.SortFunc(s.open, func(a, b passing) int { return compareSamples(a.sample, b.sample) })
-	kept, f := s.open[:0], (*flowSamples)(nil)
-	for k, next, last := 0, 0, uint32(0); k < len(s.open); k = next {
+	kept := s.open[:0]
+	for k, next := 0, 0; k < len(s.open); k = next {
 		a := s.open[k]
-		if k == 0 || a.flow != last {
-			s.endFlow()
-			f, last = s.find(a.flow), a.flow
-		}
+		f := s.find(a.flow)
 		for next = k + 1; next < len(s.open) && s.open[next].flow == a.flow && s.open[next].tag == a.tag; next++ {
 		}
 		switch a, b, ok := pairOf(s.open[k:next]); {
 		case a.tag >= least:
 		case ok && max(b.at-a.at, a.at-b.at) < patience:
 			if b.live {
-				s.delays.Add(float64(b.at - a.at))
-			}
-			if f != nil && b.live {
 				f.add(a, float64(b.at-a.at))
 			}
 		case next > k+1: // copies, of which nobody knows which is which
 		case a.at >= later64(epoch.end, -patience):
 			kept = append(kept, a)
-		case f != nil && !a.down && a.live:
+		case !a.down && a.live:
 			f.add(a, math.Inf(1))
-		case f != nil && a.live:
+		case a.live:
 			f.add(a, math.Inf(-1))
 		}
 	}
 	s.open, s.limit = kept, limit
-	s.endFlow()
 }
 
 // pairOf returns a packet at both points, given all with its tag in the order of time: one
@@ -162,18 +145,9 @@ func pairOf(same []passing) (sent, came passing, ok bool) {
 	return sent, came, !sent.down && came.down && !copies
 }
 
-// endFlow ends a flow in an epoch.
-func (s *sampling) endFlow() {
-	if n := float64(s.delays.N()); n > 1 {
-		s.squares += s.delays.Variance() * (n - 1)
-		s.degrees += n - 1
-	}
-	s.delays = estimate.Moments{}
-}
-
-// hidden returns the variance that a flow may have of which so many samples show
-// nothing: that of all packets that the counters hold, or of the samples of all flows; all
-// of it where they hold three or fewer of the packets that make it, as the kurtosis tells.
-func (s *sampling) hidden(all *common, samples float64) float64 {
-	return max(all.variance(), s.squares/max(s.degrees, 1)) * min(1, 3*all.scatter.kurtosis()/max(samples, 1))
+// hidden returns the variance that a flow may have of which so many samples show nothing: its few
+// samples may hold none of its rare slow packets, but the counters of all do. It is all of
+// theirs where the samples are three or fewer of the packets that make it, as the kurtosis tells.
+func (c *common) hidden(samples float64) float64 {
+	return c.variance() * min(1, 3*c.scatter.kurtosis()/max(samples, 1))
 }
