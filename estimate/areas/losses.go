@@ -19,6 +19,7 @@ type losses struct {
 	latest     float64 // greatest delay of these
 	groups     []groupLosses
 	usual      []usualCut // by cut
+	after      []float64  // for freeFor
 }
 
 // A usualCut is what all cells tell of a cut: packets that came in spans that lost none, and the time that these
@@ -30,6 +31,7 @@ type groupLosses struct {
 	covered     float64 // share of the packets of a patience ago that are accounted for
 	cuts        []cutLosses
 	hazards     []float64 // packets that a cell loses up to each cut, on average
+	stays       []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
 	chances     []chances // by two cuts: the latest asked for of those that share a place
 	lengths     []float64 // how many exact spans have so many cuts
 	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
@@ -106,10 +108,12 @@ func (l *losses) disperse() {
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
-		of.hazards[0] = 0
+		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
 			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))
+			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
+		of.stays[0] = math.Exp(l.hazardUp(g, -1))
 		l.awaits(g)
 	}
 }
@@ -146,6 +150,14 @@ func (l *losses) hazardUp(group, k int) float64 {
 	return of.hazards[in] + float64(k-in)*of.hazards[last]/float64(max(last, 1))
 }
 
+// stay returns the chance that a cell loses nothing in cut k.
+func (of *groupLosses) stay(k int) float64 {
+	if k < 1 || k >= len(of.stays) {
+		k = 0 // as in the cuts that are kept, on average
+	}
+	return of.stays[k]
+}
+
 // free returns the chance that a cell loses nothing for a patience around two cuts, if it loses nothing between them.
 func (l *losses) free(group, from, to int) float64 {
 	if l.share == 0 {
@@ -166,17 +178,21 @@ func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 	if rest <= 0 {
 		return 1
 	}
-	of := &l.groups[group]
+	of, after := &l.groups[group], append(l.after[:0], 1) // after: that it loses nothing in so many intervals after
 	long, share := of.waits/max(of.wait, 1e-9), min(1, sq(of.wait)/max(of.waits, 1e-9))
 	for ends, times := range [3]float64{sq(1 - share), 2 * share * (1 - share), sq(share)} {
 		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: that it loses nothing in i intervals before
 		for i := 0; i < n && before*times > leastFree; i++ {
-			next := math.Exp(l.hazardUp(group, from-i-1) - l.hazardUp(group, from))
-			chance += times * (before - next) * math.Exp(l.hazardUp(group, to)-l.hazardUp(group, to+n-i))
+			for len(after) <= n {
+				after = append(after, after[len(after)-1]*of.stay(to+len(after)))
+			}
+			next := before * of.stay(from-i)
+			chance += times * (before - next) * after[n-i]
 			before = next
 		}
 		chance += times * before
 	}
+	l.after = after
 	return max(chance, leastFree)
 }
 
