@@ -92,8 +92,8 @@ func (m *Moments) Delay() (Delay, error) {
 // of a register of that width, or of a difference of two of them, which is exact if
 // it fits that width, however both have wrapped. The
 // arithmetic on v may have used any wider register and may have wrapped. bits
-// is 1 to 64; more panics.
+// is 1 to 64.
 func SignExtend(v uint64, bits int) int64 {
-	shift := 64 - bits
+	shift := uint(64-bits) & 63
 	return int64(v<<shift) >> shift
 }

@@ -178,6 +178,7 @@ const foldedCuts, mostKept = 32, 1 << 15
 // cut compares the cells at the end of an interval.
 func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	counts, cells, width := &a.counts, pairing{up: up, down: down}, int(a.config.SumBits)
+	when := interval{uint64(start) + uint64(a.end-start)/2, float64(a.end - start), math.Ldexp(1, width-1), width}
 	counts.Sent += up.unsampledCount()
 	counts.Received += down.unsampledCount()
 	counts.stamps[0].shifted += up.shifted
@@ -191,8 +192,8 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 		cells.see(bank, i)
 		squares[bank] += sq(float64(s.count()))
 		counts.Cells++
-		counts.stamps[0].add(s, start, a.end, width)
-		counts.stamps[1].add(d, start, a.end, width)
+		counts.stamps[0].add(s, &when)
+		counts.stamps[1].add(d, &when)
 		a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
 	})
 	sent := cells.sum[0]

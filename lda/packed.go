@@ -194,21 +194,21 @@ func (c *Config) block(data []byte) (b block, ok bool) {
 // add adds the cells of a block.
 func (b *block) add(cells []cell, data []byte, c *Config, about uint64) {
 	data = data[b.fields:]
-	rest := int(c.DigestBits) + b.sum
-	at, digests, sums := 0, uint64(1)<<c.DigestBits-1, uint64(1)<<b.sum-1
+	at, rest, last := 0, uint(c.DigestBits)+uint(b.sum), uint(b.sum) // unsigned: shifts by them need no checks
+	digests, sums, known := uint64(1)<<c.DigestBits-1, uint64(1)<<last-1, uint64(math.MaxUint64)>>(64-c.SumBits)
 	for which := b.which; which != 0; at += b.width {
 		i := bits.LeadingZeros64(which)
 		which &^= 1 << (63 - i)
 		var count, digest, sum uint64
 		if b.width <= 64 {
 			word := wire.Bits(data, at, b.width)
-			count, digest, sum = word>>rest, word>>b.sum&digests, word&sums
+			count, digest, sum = word>>rest, word>>last&digests, word&sums
 		} else {
 			count = wire.Bits(data, at, b.count)
 			digest = wire.Bits(data, at+b.count, int(c.DigestBits))
 			sum = wire.Bits(data, at+b.count+int(c.DigestBits), b.sum)
 		}
-		cells[i].sum += (uint64(wire.Unzigzag(sum)) + count*about) << (64 - c.SumBits) >> (64 - c.SumBits)
+		cells[i].sum += (uint64(wire.Unzigzag(sum)) + count*about) & known
 		cells[i].tally += digest<<32 | count
 	}
 }

@@ -11,17 +11,23 @@ import (
 // passed, the lengths of these intervals, and by how much they were shifted on purpose.
 type stamping struct{ packets, off, length, shifted float64 }
 
+// An interval is what stamps are held to, in sums of so many bits.
+type interval struct {
+	middle       uint64
+	length, most float64 // and what sums hold to either side
+	bits         int
+}
+
 // add adds the stamps of a cell, unless the interval has no length, for it adds to one of
 // before, or their sum is too narrow to tell.
-func (s *stamping) add(c *cell, start, end int64, bits int) {
-	n, length := float64(c.count()), float64(end-start)
-	if n == 0 || length == 0 || 2*n*length > float64(uint64(1)<<(bits-1)) {
+func (s *stamping) add(c *cell, of *interval) {
+	n := float64(c.count())
+	if n == 0 || of.length == 0 || 2*n*of.length > of.most {
 		return
 	}
-	middle := uint64(start) + uint64(end-start)/2
 	s.packets += n
-	s.off += float64(estimate.SignExtend(c.sum-uint64(c.count())*middle, bits))
-	s.length += n * length
+	s.off += float64(estimate.SignExtend(c.sum-uint64(c.count())*of.middle, of.bits))
+	s.length += n * of.length
 }
 
 // check reports stamps that are on average more than an interval outside of their own, unless they

@@ -294,7 +294,8 @@ func (a *Areas) keep(oldest int) {
 	if cap(cells) > n+n/4 {
 		cells = make([]areaCell, 0, n+n/8)
 	}
-	for _, c := range a.cells {
+	for i := range a.cells {
+		c := &a.cells[i]
 		from := c.end
 		for from > c.first && int(a.events[from-1].cut) > a.before+oldest {
 			from--
@@ -305,7 +306,7 @@ func (a *Areas) keep(oldest int) {
 		late := c.losses && float64(a.ends[oldest]-c.moved) < longestKept*a.step // packets may still come
 		a.index[c.number] = 0
 		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
-			cells = append(cells, c)
+			cells = append(cells, *c)
 			a.index[c.number] = uint32(len(cells))
 		}
 	}

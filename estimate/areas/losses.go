@@ -37,10 +37,10 @@ type groupLosses struct {
 	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
 }
 
-// chances are [losses.free], [losses.weight] and [Areas.weight] of two cuts, or 0 where they are not known yet.
+// chances are [losses.weight] and [Areas.weight] of two cuts, or 0 where they are not known yet.
 type chances struct {
-	free, weight, alone float64
-	to                  int
+	weight, alone float64
+	to            int
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
@@ -163,11 +163,7 @@ func (l *losses) free(group, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	kept, ends := l.chances(group, from, to), l.areas.ends
-	if kept.free == 0 {
-		kept.free = l.freeFor(group, from, to, float64(ends[to]-ends[from])/max(l.areas.step, 1))
-	}
-	return kept.free
+	return l.freeFor(group, from, to, float64(l.areas.ends[to]-l.areas.ends[from])/max(l.areas.step, 1))
 }
 
 // freeFor is free of cuts so many apart: the time without loss before them and the time after are long enough
@@ -210,12 +206,12 @@ func (l *losses) chances(group, from, to int) *chances {
 
 // calm takes an interval in which nothing was lost or on its way at the ends.
 func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bool) {
-	of, sent := &l.groups[c.group].cuts[cut], float64(e.sent)
-	of.came += float64(e.received)
-	l.usual[cut].add(float64(e.received), area)
+	of, usual, sent, received := &l.groups[c.group].cuts[cut], &l.usual[cut], float64(e.sent), float64(e.received)
+	of.came += received
+	usual.add(received, area)
 	if cut > l.from {
-		l.usual[cut].sent += sent
-		l.areas.joined[1].n += float64(e.received)
+		usual.sent += sent
+		l.areas.joined[1].n += received
 	}
 	if of.all += sent; known {
 		of.known += sent
@@ -234,8 +230,8 @@ func (u *usualCut) add(packets, time float64) {
 
 // took takes a delay. Where all are 0, it is known that packets take no longer than a nanosecond.
 func (l *losses) took(delay float64) {
-	if delay >= 0 {
-		l.longest = max(l.longest, delay, 1)
+	if delay >= l.longest {
+		l.longest = max(delay, 1)
 	}
 }
 

@@ -60,6 +60,9 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1), busy: r.busy[:0]}
+		for k := range r.cuts {
+			r.cuts[k].weight = l.weight(g, from+k, from+k+1)
+		}
 	}
 	a.walk(from, w.calm, w.take)
 	for g := range w.groups {
@@ -101,9 +104,10 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	}
 	a, group, n := w.areas, int(c.group), float64(e.received)
 	r := w.group(group, int(c.number))
-	r.add(a.losses.weight(group, cut-1, cut), n, area)
+	passed := &r.cuts[cut-1-w.from]
+	r.add(passed.weight, n, area)
 	r.whole(n, area)
-	r.cuts[cut-1-w.from].sent += float64(e.sent)
+	passed.sent += float64(e.sent)
 	if e.sent == 1 {
 		a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
 	}

@@ -37,12 +37,12 @@ const BitPadding = 8
 // data; the highest bit of the first byte is number 0. At least BitPadding
 // bytes, of any content, must follow the field.
 func Bits(data []byte, first, bits int) uint64 {
-	at, skip := first>>3, first&7
+	at, skip := first>>3, uint(first)&7
 	v := binary.BigEndian.Uint64(data[at:]) << skip
 	if bits > 64-7 {
 		v |= uint64(data[at+8]) >> (8 - skip)
 	}
-	return v >> (64 - bits) // Go's shift by 64 gives 0
+	return v >> uint(64-bits) // Go's shift by 64 gives 0
 }
 
 // Zigzag maps numbers near 0 to small numbers that are not negative.
