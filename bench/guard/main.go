@@ -136,7 +136,7 @@ aimed at. ` + "`go run ./bench/guard -write`" + ` made this table;
 Of a frame, ` + "`stored`" + ` is what no way to parse it can save: copying what was found before
 and hashing it. ` + "`LDAFixed`" + ` is ` + "`LDAUpdate`" + ` and ` + "`LDABatch`" + ` on arrays whose sizes the compiler
 knows, and ` + "`batch-one-bank`" + ` what is left without a choice of the bank. COLATE's bound is
-` + "`hash-and-word-alone`" + `, which is above its bar. The floor of ` + "`Passed`" + ` is a reading of the
+` + "`hash-and-word-alone`" + `, with widths that the compiler knows. The floor of ` + "`Passed`" + ` is a reading of the
 clock, an atomic, a hash and a store, about 30 ns; ` + "`pool`" + ` gives each processor a log.
 
 | benchmark | floors | bar |
