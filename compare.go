@@ -120,9 +120,9 @@ func (c *comparison) hold() (cuts int64) {
 		if w.total == nil {
 			continue
 		}
-		settles := min(int64(w.total.Settling())*w.cuts, unsettled)
-		if !w.timed && settles == unsettled {
-			settles = min(settles, longestHold*c.cuts)
+		settles := int64(w.total.Settling()) * w.cuts
+		if settles >= unsettled {
+			settles = min(unsettled, longestHold*c.cuts)
 		}
 		cuts = max(cuts, settles)
 	}
@@ -283,7 +283,6 @@ type way struct {
 	waits   bool    // receptions wait for a cut
 	late    *tally  // those that do
 	placed  bool    // these are valid
-	timed   bool    // it is known how long packets take
 	ending  bool    // the latest report ends after the next pair, for which receptions wait
 	tardy   []tardy // packets that points counted late, since the oldest report began
 
@@ -324,7 +323,7 @@ func (w *way) open(begins bool) {
 // begin records that what was on its way is unknown. The delays of before and
 // after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
-	w.begins, w.timed, w.fastest = true, false, least{}
+	w.begins, w.fastest = true, least{}
 	if w.total == nil {
 		return
 	}
@@ -440,7 +439,6 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)
-	w.timed = w.timed || err == nil
 	w.account(&d, &r, fresh)
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
 		w.strange, w.unknown = [2]uint64{}, 0
