@@ -310,3 +310,23 @@ func TestRestartLosesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestClockJumps sets the clock while nothing comes: the time between has no reports, and silence is reported from then on.
+func TestClockJumps(t *testing.T) {
+	const days = 20 * 864_000 // in cuts
+	for _, by := range []int64{days, -days} {
+		c := newComparison(Config{Key: NewKey("0123456789abcdef")}.withDefaults())
+		c.begin(2 * days)
+		silent := 0
+		for cut := 2*days + by; cut < 2*days+by+100; cut += 10 {
+			for r, ok := c.next(cut); ok; r, ok = c.next(cut) {
+				if silent++; !errors.Is(r.Err, ErrSilent) || floorDiv(cut, 10)-r.Number > 3 {
+					t.Errorf("set by %d cuts: at %d report %d: %v", by, cut, r.Number, r.Err)
+				}
+			}
+		}
+		if silent < 7 || silent > 10 {
+			t.Errorf("set by %d cuts: %d reports of 10 intervals", by, silent)
+		}
+	}
+}
