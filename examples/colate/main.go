@@ -45,7 +45,9 @@ type options struct {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	command := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		command, args = args[0], args[1:]
+		if command, args = args[0], args[1:]; command != "record" && command != "query" {
+			return programs.Usage("command %q, want record or query", command)
+		}
 	}
 	o := options{from: math.MinInt64, to: math.MaxInt64}
 	f := programs.NewFlags("colate", "Records packets at two points, and answers later how long those of any flow took.\n\n"+
@@ -73,8 +75,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 			return err
 		}
 		defer os.RemoveAll(o.dir)
-	case command != "record" && command != "query":
-		return programs.Usage("command %q, want record or query", command)
 	case o.dir == "":
 		return programs.Usage("-dir is missing: the directory of the stores")
 	}
