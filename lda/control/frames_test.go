@@ -276,3 +276,27 @@ func TestCrossing(t *testing.T) {
 		}
 	}
 }
+
+// Packets that overtake a Start count as lost, and the report says how many came so.
+func TestLateStart(t *testing.T) {
+	l := plainLink(t)
+	l.run()
+	start, err := l.sender.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.packets() // before it
+	l.deliver(start)
+	l.packets()
+	l.end()
+	l.run()
+	const outside = perInterval - perInterval/50
+	if r := l.reports[1]; r.Err != nil || r.Outside != outside || r.Result.Lost != perInterval+perInterval/50 {
+		t.Errorf("%v, %d lost, of which %d outside, want %d outside", r.Err, r.Result.Lost, r.Outside, outside)
+	}
+	for _, i := range []int{0, 2} {
+		if assertRight(t, &l.reports[i]); l.reports[i].Outside != 0 {
+			t.Errorf("report %d: %d outside", i, l.reports[i].Outside)
+		}
+	}
+}

@@ -42,6 +42,10 @@ type Report struct {
 	Session uint64     // session of the Sender
 	Err     error      // nil if Result is good
 	Result  lda.Result // zero if the synopsis did not come
+
+	// Outside is how many packets came since the last End, before this interval's Start. A Sender that paused did not
+	// count them; if the Start was late, it did, and so many of those lost are not.
+	Outside uint64
 }
 
 // A Receiver is the downstream point; see [Sender]. Give it the control packets,
@@ -51,7 +55,9 @@ type Report struct {
 //
 // Control packets carry a checksum, and a tag if both points have a key. Without a
 // key, anyone who can send a control packet can make up an interval. No such
-// packet silences the Receiver, which follows the markers that follow each other.
+// packet silences the Receiver, which follows the markers that follow each other: three
+// that come late or twice, and none in time between them, take it back, and what they
+// begin is reported once more. With a key they do not.
 //
 // A Receiver is not safe for concurrent use, except that one goroutine may
 // call Receive with parts while another one calls Update. Calls of Receive
@@ -66,10 +72,11 @@ type Receiver struct {
 
 	bound   bool // a session is known
 	now     track
-	before  track // what was left for it
-	strange int   // markers, one after another, that do not follow on it
-	open    *slot // of the interval between Start and End, or free
-	waiting *slot // for its synopsis
+	before  track  // what was left for it
+	strange int    // markers, one after another, that do not follow on it
+	open    *slot  // of the interval between Start and End, or free
+	outside uint64 // packets since the last End
+	waiting *slot  // for its synopsis
 
 	up     *lda.Aggregator // the synopsis, decoded
 	packed []byte          // and its parts together
@@ -86,6 +93,7 @@ type slot struct {
 	down           *lda.Aggregator // empty but for the interval's packets
 	used, clockSet bool
 	interval       uint64
+	outside        uint64   // packets that came before its Start
 	parts          [][2]int // where in data; none until known how many there are, each empty until it came
 	came           int
 	data           []byte // of the parts that came, in that order
@@ -109,12 +117,13 @@ func NewReceiver(c lda.Config) (*Receiver, error) {
 // secret key has tagged.
 func (r *Receiver) SetKey(key [16]byte) { r.key = session.NewKey(key) }
 
-// Update records that packet p passed at time t. Between intervals it does
-// nothing.
+// Update records that packet p passed at time t. Between intervals it counts it as outside.
 func (r *Receiver) Update(p hashing.Packet, t int64) {
-	if r.open.used {
-		r.open.down.Update(p, t)
+	if !r.open.used {
+		r.outside++
+		return
 	}
+	r.open.down.Update(p, t)
 }
 
 // ClockSet says that this point's clock was set. The Receiver refuses the open
@@ -229,7 +238,8 @@ func (r *Receiver) start(f *session.Frame) {
 	}
 	r.skip(f.Interval)
 	r.now.next = f.Interval + 1
-	*s = slot{down: s.down, used: true, interval: f.Interval, parts: s.parts[:0], data: s.data[:0]}
+	*s = slot{down: s.down, used: true, interval: f.Interval, outside: r.outside, parts: s.parts[:0], data: s.data[:0]}
+	r.outside = 0
 }
 
 // end closes an interval. If the one before still waits for its synopsis, it
@@ -303,7 +313,7 @@ func (r *Receiver) finish(s *slot, why error) {
 		return
 	}
 	s.used = false
-	report := Report{First: s.interval, Interval: s.interval, Err: why}
+	report := Report{First: s.interval, Interval: s.interval, Err: why, Outside: s.outside}
 	if why == nil {
 		r.packed = r.packed[:0]
 		for _, part := range s.parts {

@@ -24,8 +24,8 @@ import (
 //
 // The next Start may follow an End at once, unless it may overtake it on the way: then
 // pause for as long. An interval is of the packets received between its markers: those
-// that an End overtakes count as lost. Start and End take the same time whatever the
-// number of cells.
+// that overtake its Start, or that an End overtakes, count as lost; see [Report.Outside].
+// Start and End take the same time whatever the number of cells.
 //
 // A Sender is not safe for concurrent use, except that one goroutine may use Parts
 // while another one calls Update, if it finishes before the next End. The zero value panics.
