@@ -389,12 +389,22 @@ func (l *losses) coming() float64 {
 	window := float64(ends[l.to] - ends[l.from])
 	late := float64(max(l.areas.told, 0)) * window
 	for k := l.from + 1; k <= l.to; k++ {
-		age := float64(ends[l.to]-ends[k]) + l.areas.length(k)/2
+		age := l.age(k)
 		for g := range l.groups {
 			late += l.rate(k) * l.groups[g].cuts[k].all * age
 		}
 	}
 	return late
+}
+
+// age returns for how long a packet ages within the window that was lost in cut k.
+func (l *losses) age(k int) float64 {
+	ends := l.areas.ends
+	age := float64(ends[l.to] - ends[max(k, l.from)])
+	if k > l.from {
+		age += l.areas.length(k) / 2
+	}
+	return age
 }
 
 func sq(x float64) float64 { return x * x }

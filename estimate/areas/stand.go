@@ -1,5 +1,7 @@
 package areas
 
+import "math"
+
 // A cutSpan is about the parts of spans in a cut.
 type cutSpan struct {
 	weight float64 // of a span of this cut
@@ -14,12 +16,12 @@ func (r *groupWindow) finish(l *losses, group int) {
 		return
 	}
 	usual := r.area / r.exact
-	if r.received = r.exact + r.other; r.stands.n == 0 {
-		r.area += r.other * usual
-	} else {
-		r.by = r.other / r.stands.n
-		r.area += r.by * r.stands.a
+	stand := usual // for a packet in the others
+	if r.stands.n > 0 {
+		r.by, stand = r.other/r.stands.n, r.stands.a/r.stands.n
 	}
+	r.received = r.exact + r.other
+	r.area += r.other * stand
 	for k := range r.way {
 		r.way[k] += r.by * r.aside[k]
 	}
@@ -28,9 +30,10 @@ func (r *groupWindow) finish(l *losses, group int) {
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
 	r.change[0] += r.by * r.change[1]
 	r.change[2] = most*most*r.change[2] + most*r.change[1]
-	h := l.groups[group].hazards // what it changes that cells do not all wait for the mean time until they are empty
-	vague := l.doubt + min(1, sq(h[len(h)-1]/max(1, float64(len(h)-1)))*l.groups[group].waits)
-	r.variance += sq((r.area-usual*r.received)*vague) + sq(r.stale.slower(l, group, rate))
+	// How long cells wait until they are empty is known in mean and mean square: the cube is not.
+	h := l.groups[group].hazards
+	vague := l.doubt + min(1, math.Pow(h[len(h)-1]/max(1, float64(len(h)-1))*math.Sqrt(l.groups[group].waits), 3))
+	r.variance += sq((r.area-usual*r.received)*vague) + sq(r.stale.slower(l, group, rate, stand))
 	// One more packet like the slowest may have been in a span that is not known.
 	long := l.areas.greatest + l.areas.step
 	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
@@ -42,16 +45,20 @@ func (r *groupWindow) finish(l *losses, group int) {
 // and packets that they may have lost before the oldest cut that is kept.
 type staleSpans struct{ spans, received, area, lost float64 }
 
-// slower returns how much longer than at a rate packets of stale spans took. Some of these spans lost packets,
-// which others stand for: as many as are lost of packets of which it is not known. The rest have not settled
-// because their packets are slow.
-func (s *staleSpans) slower(l *losses, group int, rate float64) float64 {
+// slower returns how much longer packets of stale spans took than those that stand for them, at a rate, at most. Some
+// of these spans lost packets: as many as are lost of packets of which it is not known. The rest have not settled
+// because their packets are slow. They are as many spans as the losses leave, if all are alike, and their areas are
+// what is left when the lost packets' ages are taken away.
+func (s *staleSpans) slower(l *losses, group int, rate, stand float64) float64 {
 	lost := s.lost
+	aged := lost * l.age(0)
 	for k := 1; k <= l.to && l.areas.old(k); k++ {
 		c := &l.groups[group].cuts[k]
-		lost += l.rate(k) * max(0, c.all-c.known)
+		n := l.rate(k) * max(0, c.all-c.known)
+		lost += n
+		aged += n * l.age(k)
 	}
-	return (s.area - rate*s.received) * max(0, 1-lost/max(1, s.spans))
+	return max(0, min((s.area-rate*s.received)*(1-lost/max(1, s.spans)), s.area-aged-stand*s.received))
 }
 
 // settle adds spans that have not settled yet. Of the packets sent lately in these and in exact ones as many
@@ -63,7 +70,7 @@ func (r *groupWindow) settle(l *losses, group int) {
 	r.received += r.fresh.n
 	r.exact += r.fresh.n
 	r.area += r.fresh.a
-	of, ends, sent, all := &l.groups[group], l.areas.ends, 0.0, 0.0
+	of, sent, all := &l.groups[group], 0.0, 0.0
 	for k := range r.cuts {
 		sent += r.cuts[k].sent
 		all += of.cuts[l.from+1+k].all
@@ -75,10 +82,7 @@ func (r *groupWindow) settle(l *losses, group int) {
 		}
 		here := of.cuts[k].all * min(1, sent/max(all, 1))
 		gone := l.rate(k) * here
-		age := float64(ends[l.to] - ends[max(k, l.from)])
-		if k > l.from {
-			age += l.areas.length(k) / 2
-		}
+		age := l.age(k)
 		lost += gone
 		ages += here * age
 		aged += gone * age
