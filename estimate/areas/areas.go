@@ -410,10 +410,13 @@ func (a *Areas) advance(c *areaCell, keep, to int) {
 	}
 }
 
+// lately is for how many reports, or for how many seconds if they are shorter, what happened counts, on average: half
+// of it is gone after 35.
+const lately = 50
+
 // fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
 func (a *Areas) fade(keep int, passed float64) {
-	// Half of it is gone after 35 reports, or 35 seconds if they are shorter.
-	rest := math.Pow(0.98, min(1, passed/1e9))
+	rest := math.Pow(1-1.0/lately, min(1, passed/1e9))
 	a.greatest *= rest
 	if a.greatest > 0 {
 		a.patience = patienceFactor * a.greatest
