@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,8 +110,12 @@ func (w *watch) row(r hoplag.Report) *row {
 	w.last = now
 	d := &row.Report.Forth
 	row.Sent, row.Received = d.Sent, d.Received
-	if errors.Is(d.Err, hoplag.ErrClocks) && d.Mean < 0 {
+	switch {
+	case !errors.Is(d.Err, hoplag.ErrClocks):
+	case d.Mean < 0:
 		d.Err = turned(w.o.from, w.o.to)
+	default: // late records hide how early packets come
+		d.Err = fmt.Errorf("%w, or are the places the wrong way round?", d.Err)
 	}
 	d.Flows = d.Flows[:min(len(d.Flows), mostFlows)]
 	for _, f := range d.Flows {
