@@ -26,10 +26,9 @@ type cell struct {
 // count returns how many packets the cell has seen.
 func (c *cell) count() uint32 { return uint32(c.tally) }
 
-// span says where packets with a given number of leading zeros go.
-type span struct {
-	base, mask uint32
-}
+// spans say where packets go, by bits.Len64 of what they add to a tally: banks distinguish up to 32 leading zeros of a
+// hash, so its high half tells, and the 1 spares the processor the case of no bit.
+type spans struct{ base, mask [65]uint64 }
 
 // unsampled is the number of cells that share the packets that no bank
 // samples. There are enough that counting them is not one long chain of
@@ -40,8 +39,8 @@ const unsampled = 16
 // not safe for concurrent use: give each goroutine its own, and merge them. The
 // zero value is only good for decoding into.
 type Aggregator struct {
-	cells  []cell   // bank after bank, then the unsampled
-	spans  [65]span // by bits.Len64 of the hash
+	cells  []cell // bank after bank, then the unsampled
+	spans  spans
 	config Config
 	which  []uint64 // a bit for each cell that may not be empty, the first one highest; nil: all
 
@@ -67,14 +66,14 @@ func NewRotation(c Config) (*estimate.Rotation[*Aggregator], error) {
 // configure sets a valid Config with as many cells as there are.
 func (a *Aggregator) configure(c Config) {
 	a.config = c
-	rest := span{uint32(c.cells()), unsampled - 1}
-	for length := range a.spans {
-		a.spans[length] = rest
+	for length := range a.spans.base {
+		base, rows := c.cells(), unsampled
 		for j, b := range c.Banks[:c.banks()] {
 			if 64-length >= int(b.Shift) {
-				a.spans[length] = span{uint32(c.first(j)), uint32(b.Rows - 1)}
+				base, rows = c.first(j), b.Rows
 			}
 		}
+		a.spans.base[length], a.spans.mask[length] = uint64(base), uint64(rows-1)
 	}
 }
 
@@ -84,13 +83,20 @@ func (a *Aggregator) Config() Config { return a.config }
 // Update records that packet p passed at time t, in nanoseconds since an
 // epoch that both points share (section III-C).
 func (a *Aggregator) Update(p hashing.Packet, t int64) {
-	// The hash's leading zeros choose the bank, its low-order bits the row.
-	// The 1 spares the processor the case of no bit; no bank distinguishes 63
-	// leading zeros from 64.
-	s := &a.spans[bits.Len64(uint64(p)|1)]
-	c := &a.cells[s.base+uint32(p)&s.mask]
+	add(a.cells, &a.spans, p, t)
+}
+
+// add is Update with what a loop should keep in registers. It returns the cell's number. The hash's leading zeros choose
+// the bank, its low-order bits the row.
+func add(cells []cell, spans *spans, p hashing.Packet, t int64) uint64 {
+	low := uint64(uint32(p))
+	tally := uint64(p) - low | 1
+	length := bits.Len64(tally)
+	i := low&spans.mask[length] + spans.base[length]
+	c := &cells[i]
 	c.sum += uint64(t)
-	c.tally += uint64(p)>>32<<32 | 1
+	c.tally += tally
+	return i
 }
 
 // Cell returns the number of the cell of packet p, counted through all banks, or
@@ -107,12 +113,15 @@ func (c *Config) Cell(p hashing.Packet) int {
 // UpdateBatch records that the packets passed at one time t, as a burst read
 // from a ring does. It does what Update does for each packet, in one call.
 func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
-	cells, spans := a.cells, &a.spans
-	for _, p := range packets {
-		s := spans[bits.Len64(uint64(p)|1)]
-		c := &cells[s.base+uint32(p)&s.mask]
-		c.sum += uint64(t)
-		c.tally += uint64(p)>>32<<32 | 1
+	cells, spans, i := a.cells, &a.spans, 0
+	for ; i < len(packets)-3; i += 4 {
+		add(cells, spans, packets[i], t)
+		add(cells, spans, packets[i+1], t)
+		add(cells, spans, packets[i+2], t)
+		add(cells, spans, packets[i+3], t)
+	}
+	for _, p := range packets[i:] {
+		add(cells, spans, p, t)
 	}
 	a.touch()
 }

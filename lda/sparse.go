@@ -24,11 +24,7 @@ func NewSparse(c Config) (*Sparse, error) {
 
 // Update records that packet p passed at time t, as [Aggregator.Update] does.
 func (s *Sparse) Update(p hashing.Packet, t int64) {
-	at := s.spans[bits.Len64(uint64(p)|1)]
-	i := at.base + uint32(p)&at.mask
-	c := &s.cells[i]
-	c.sum += uint64(t)
-	c.tally += uint64(p)>>32<<32 | 1
+	i := add(s.cells, &s.spans, p, t)
 	if s.which != nil { // it is not after UnmarshalBinary
 		s.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
 	}

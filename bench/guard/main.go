@@ -25,7 +25,7 @@ import (
 const (
 	file = "bench/RATIOS.md"
 	// guarded are the benchmarks whose floors do the same kind of work as they.
-	guarded = "^Benchmark(LDAUpdate|LDAFixed|LDABatch|LDASender|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate|Passed)$"
+	guarded = "^Benchmark(LDAUpdate|LDABatch|LDASender|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate|Passed)$"
 	slack   = 1.5
 	tries   = 3
 )
@@ -134,8 +134,8 @@ aimed at. ` + "`go run ./bench/guard -write`" + ` made this table;
 ` + "`go run ./bench/guard`" + ` fails where a path takes 1.5 times as long as it says.
 
 Of a frame, ` + "`stored`" + ` is what no way to parse it can save: copying what was found before
-and hashing it. ` + "`LDAFixed`" + ` is ` + "`LDAUpdate`" + ` and ` + "`LDABatch`" + ` on arrays whose sizes the compiler
-knows, and ` + "`batch-one-bank`" + ` what is left without a choice of the bank. COLATE's bound is
+and hashing it. ` + "`one-bank`" + ` is what is left of ` + "`LDABatch`" + ` without a choice of the bank, on an array whose
+size the compiler knows. COLATE's bound is
 ` + "`hash-and-word-alone`" + `, with widths that the compiler knows. The floor of ` + "`Passed`" + ` is a reading of the
 clock, an atomic, a hash and a store, about 30 ns; ` + "`pool`" + ` gives each processor a log.
 

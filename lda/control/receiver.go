@@ -119,11 +119,11 @@ func (r *Receiver) SetKey(key [16]byte) { r.key = session.NewKey(key) }
 
 // Update records that packet p passed at time t. Between intervals it counts it as outside.
 func (r *Receiver) Update(p hashing.Packet, t int64) {
-	if !r.open.used {
+	if r.open.used {
+		r.open.down.Update(p, t)
+	} else {
 		r.outside++
-		return
 	}
-	r.open.down.Update(p, t)
 }
 
 // ClockSet says that this point's clock was set. The Receiver refuses the open
