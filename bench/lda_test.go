@@ -85,39 +85,3 @@ func BenchmarkLDASender(b *testing.B) {
 		}, cellFloor(packets))
 	})
 }
-
-// BenchmarkLDAInterval is what an interval's end costs, with 1,024 cells of 9 bytes; the bar of Merge is 1 µs.
-func BenchmarkLDAInterval(b *testing.B) {
-	c := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1024}}, SumBits: 40}
-	up, down := must(lda.New(c)), must(lda.New(c))
-	for i, p := range packetStream() {
-		up.Update(p, int64(i))
-		if i%10_000 != 0 {
-			down.Update(p, int64(i)+500)
-		}
-	}
-	data, packed := must(up.MarshalBinary()), down.AppendPacked(nil, 0)
-	total, end := must(lda.NewAccumulator(c)), int64(0)
-	for _, step := range []struct {
-		name string
-		run  func() error
-	}{
-		{"merge", func() error { return up.Merge(down) }},
-		{"estimate", func() error { _, err := lda.Estimate(down, down); return err }},
-		{"encode", func() error { var err error; data, err = down.AppendBinary(data[:0]); return err }},
-		{"decode", func() error { return up.UnmarshalBinary(data) }},
-		{"pack", func() error { packed = down.AppendPacked(packed[:0], 0); return nil }},
-		{"unpack", func() error { return up.AddPacked(packed) }},
-		{"accumulate", func() error { end += 1e9; return total.Add(end-1e9, end, down, down) }},
-		{"reset", func() error { up.Reset(); return nil }},
-	} {
-		b.Run(step.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := step.run(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
