@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"bytes"
 	"errors"
 	"math/big"
 	"math/rand/v2"
@@ -194,11 +195,32 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// Bursts are as if their packets came one by one, also the first of an epoch.
+func TestUpdateBatch(t *testing.T) {
+	for name, c := range configs {
+		var flows []hashing.Flow
+		var packets []hashing.Packet
+		one, _ := New(c)
+		bursts, _ := New(c)
+		some(c, 100, func(f hashing.Flow, p hashing.Packet, _ int64) {
+			flows, packets = append(flows, f), append(packets, p)
+			one.Update(f, p, 5)
+		})
+		bursts.UpdateBatch(flows[:70], packets[:70], 5)
+		bursts.UpdateBatch(flows[70:], packets[70:], 5)
+		if !bytes.Equal(encoded(t, bursts), encoded(t, one)) {
+			t.Errorf("%s: bursts are not recorded as their packets are", name)
+		}
+	}
+}
+
 func TestRecorderAllocations(t *testing.T) {
 	r, _ := New(configs["as default"])
+	flows, packets := make([]hashing.Flow, 40), make([]hashing.Packet, 40)
 	buffer := encoded(t, r)
 	if n := testing.AllocsPerRun(100, func() {
 		r.Update(1, 2, 3)
+		r.UpdateBatch(flows, packets, 3)
 		r.Due(5)
 		r.Reset()
 	}); n != 0 {

@@ -108,13 +108,13 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1710, 1259},
 	"lda/kernel":     {2422, 1958},
 	"lds":            {2760, 3355},
-	"colate":         {4260, 3408},
+	"colate":         {4270, 3430},
 	"rli":            {2824, 2698},
 	"hashing":        {1649, 2370},
 	"queue":          {2070, 2140},
 	"internal":       {1088, 2300},
 	"examples":       {5560, 4370},
-	"bench":          {7722, 3005},
+	"bench":          {7724, 3017},
 }
 
 // TestSizes holds what there is to its size: whoever adds takes out.
