@@ -1,6 +1,7 @@
 package lda
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -52,8 +53,8 @@ func (c *Config) CheckPacked(data []byte) error {
 	}
 	if string(data[:len(head)]) != string(head) {
 		r := wire.NewReader(data)
-		there, _ := readConfig(&r)
-		return c.same(&there)
+		there, banks := readConfig(&r)
+		return cmp.Or(c.same(&there), fmt.Errorf("lda: %w: %d banks", estimate.ErrEncoding, banks))
 	}
 	return c.checkBlocks(binary.BigEndian.Uint64(data[size-8:]), data[size:], c.cells())
 }

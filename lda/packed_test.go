@@ -171,6 +171,10 @@ func TestBadPacked(t *testing.T) {
 	for n := range good {
 		check("cut", good[:n:n], estimate.ErrEncoding)
 	}
+	more := mustNewFor(t, DefaultConfig).AppendPacked(nil, 1)
+	if more[10]++; !errors.Is(DefaultConfig.CheckPacked(more), estimate.ErrEncoding) {
+		t.Error("as many banks as may be and another one are taken")
+	}
 }
 
 func FuzzAddPacked(f *testing.F) {
