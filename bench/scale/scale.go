@@ -156,6 +156,7 @@ type network struct { // to be measured
 	name  string
 	pairs int
 	rate  float64 // packets a second of each
+	each  string  // what a point spends on one
 }
 
 // A collector is a machine of two cores.
@@ -182,18 +183,19 @@ func (n network) bounds(c costs) map[string]float64 {
 // are hashed to collectors, so some have more than others.
 func networks(out io.Writer, c costs) {
 	rows := [][]any{{"network", "processor", "memory", "wire", "collectors", "partitions", "GB a second into them",
-		"last report after (s)", "in the fullest"}}
+		"last report after (s)", "in the fullest", "cores of points"}}
 	for _, n := range []network{
-		{"1,000 services, 10⁴ messages a second", 1000, 1e4},
-		{"10⁴ links of 100 Gb/s, both ways, 800 bytes a packet", 20_000, 1.56e7},
-		{"10⁶ points, in twos, 10³ messages a second", 500_000, 1e3},
+		{"1,000 services, 10⁴ messages a second", 1000, 1e4, "ns to record a message"},
+		{"10⁴ links of 100 Gb/s, both ways, 800 bytes a packet", 20_000, 1.56e7, "ns to identify a frame"},
+		{"10⁶ points, in twos, 10³ messages a second", 500_000, 1e3, "ns to record a message"},
 	} {
 		b := n.bounds(c)
 		need := int(math.Ceil(max(b["processor"], b["memory"], b["wire"])))
 		load := b["processor"] / float64(need) * busy
 		rows = append(rows, []any{n.name, b["processor"], b["memory"], b["wire"], float64(need), float64(need * cores * partition),
 			float64(n.pairs) * 2 * c.of("KB a second from a point", n.rate) / 1e6,
-			load, load * n.fullest(need)})
+			load, load * n.fullest(need),
+			2 * float64(n.pairs) * (c.of(n.each, 0)*n.rate/1e9 + c.of("ms a second of a point", n.rate)/1e3)})
 	}
 	fmt.Fprintf(out, "Collectors of %d cores, %.0f GB and %.0f Gb/s, used to %.0f %%, by what they need of each:\n\n",
 		cores, memory/1e9, wire*8/1e9, 100*busy)
