@@ -103,7 +103,7 @@ var sizes = map[string][2]int{
 	"estimate/joint": {1280, 820},
 	"estimate/clock": {1240, 920},
 	"lda":            {2820, 2960},
-	"lda/control":    {540, 800},
+	"lda/control":    {450, 800},
 	"lda/lost":       {575, 404},
 	"lda/mplane":     {1710, 1259},
 	"lda/kernel":     {2422, 1958},
