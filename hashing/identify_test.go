@@ -65,8 +65,7 @@ func TestTunnelPorts(t *testing.T) {
 	}
 }
 
-// Points that look into different tunnels have different fingerprints; those
-// of the default have the seed's.
+// Points that look into different tunnels have different fingerprints; those of the default have the seed's.
 func TestTunnelsIdentity(t *testing.T) {
 	seed := hashing.Fingerprint(7)
 	if got := hashing.DefaultTunnels.Identity(seed); got != seed {
@@ -82,9 +81,8 @@ func TestTunnelsIdentity(t *testing.T) {
 	}
 }
 
-// VXLAN within VXLAN is looked into as deep as was asked for and no deeper, by
-// frames of either way and by identifiers, and a port that only looks like that
-// of a tunnel is none.
+// VXLAN within VXLAN is looked into as deep as was asked for and no deeper, by frames of either way and by
+// identifiers, and a port that only looks like that of a tunnel is none.
 func TestNestedVXLAN(t *testing.T) {
 	for _, port := range []int{4789, 4789 + 1024} {
 		packet, size := v4, 48

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// inlined are the functions that run for every packet, or for every packet of a full buffer: a call costs as much as the work.
+// inlined are the functions that run for every packet, or for every packet of a full buffer: a call costs as
+// much as the work.
 var inlined = map[string]string{
 	"hashing": "Row Sampled Threshold Mix Word short finish finishFlow mix sipRound isPlain4 isPlain6 plainTCP mix4 mix6 (*Tunnels).mayLead",
 	"lda":     "(*Aggregator).Update", "lda/control": "(*Sender).Update (*Receiver).Update",
@@ -20,8 +21,8 @@ var inlined = map[string]string{
 		"(*spread).expect octave cellOf (*line).at longer round (*record).add",
 }
 
-// checked are the bounds that functions check, by file and name: lda's Update the index of a cell, which depends on the
-// hash, and Digest none but where it slices, for the length was tested.
+// checked are the bounds that functions check, by file and name: lda's Update the index of a cell, which
+// depends on the hash, and Digest none but where it slices, for the length was tested.
 var checked = map[string]int{"lda/aggregator.go Update": 1, "lda/aggregator.go UpdateBatch": 1, "hashing/digest.go": 0}
 
 // TestInlined asks the compiler. It says that two are calls that are too long.

@@ -49,8 +49,8 @@ func tables(t *testing.T) map[string][]row {
 	return all
 }
 
-// A walk reads a record by its table. named are the numbers that rows name,
-// and what a table leaves to the text.
+// A walk reads a record by its table. named are the numbers that rows name, and what a table leaves to the
+// text.
 type walk struct {
 	data  []byte
 	at    int
@@ -148,8 +148,7 @@ func (w *walk) row(r row, after []row) {
 	}
 }
 
-// A sample is a real record, with the numbers that its table leaves to the
-// text.
+// A sample is a real record, with the numbers that its table leaves to the text.
 type sample struct {
 	magic string
 	data  []byte

@@ -52,8 +52,8 @@ func TestPacketCount(t *testing.T) {
 	}
 }
 
-// rounds splits each flow's packets into rounds, at gaps of a quarter of the
-// mean round-trip time or more, and returns their sizes and when they begin.
+// rounds splits each flow's packets into rounds, at gaps of a quarter of the mean round-trip time or more, and
+// returns their sizes and when they begin.
 func rounds(c FlowsConfig, t *testing.T) (sizes [][]int, begins [][]int64) {
 	source := must(NewFlows(c))(t)
 	index := map[hashing.Flow]int{}

@@ -39,8 +39,8 @@ func invalid(field string, got any, want string) error {
 // bytesPerNS returns the load in bytes per nanosecond.
 func (l Load) bytesPerNS() float64 { return l.Utilisation * float64(l.Rate) / 8e9 }
 
-// labels numbers the packets of a source and names its flows. Identities are
-// hashes of numbers, scattered like those of real packets.
+// labels numbers the packets of a source and names its flows. Identities are hashes of numbers, scattered like
+// those of real packets.
 type labels struct {
 	seed uint64
 	sent uint64

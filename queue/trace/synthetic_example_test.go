@@ -8,7 +8,7 @@ import (
 )
 
 // Traffic like TCP's at 70 % of a link, and what it waits for there.
-func ExampleFlows() {
+func ExampleNewFlows() {
 	config := trace.DefaultFlows
 	config.Load.Utilisation = 0.7
 	config.Seed = 1
