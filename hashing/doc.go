@@ -12,12 +12,11 @@
 //
 // # Identity
 //
-// Two points recognise a packet by computing the same hash of it, perhaps on different machines, years and
-// releases apart. Therefore:
+// Two points recognise a packet because both compute the same hash of it, perhaps on different machines, years
+// and releases apart. Therefore:
 //
-//   - Both points use the same function with the same seed over the same
-//     bytes, which [Frame] picks out of a captured frame. Never hash/maphash,
-//     whose seed is local to one process.
+//   - Both points use the same function with the same seed over the same bytes, which [Frame] picks out of a
+//     captured frame. Never use hash/maphash, whose seed is local to one process.
 //   - Every function here gives the same value on every machine and in every
 //     release; golden values in the tests hold it to that.
 //   - Packets with the same bytes have one identity, and 10.0.0.1 is
@@ -27,17 +26,17 @@
 //
 // # Which function
 //
-// Use [Digest] and [Tuple.Flow], unless somebody may craft packets: then [SipHash], at six times the cost.
-// Package families has what hardware computes.
+// Use [Digest] and [Tuple.Flow], or [SipHash] if somebody may craft packets; it costs six times as much.
+// Package families has the hashes that hardware computes.
 //
 // # Packets crafted against us
 //
 // Someone who chooses packets may want them all in one cell, or none of them sampled. Only [SipHash] with a
-// secret random key of 128 bits keeps different packets apart, whatever the attacker sees of its effects. No
-// key keeps copies of one packet apart: the same bytes sent ten thousand times fill one cell, or are in no
-// sample at all. SECURITY.md says what each synopsis does about that. Of Digest and Tuple.Flow, someone who
-// knows the seed can write collisions down without a search. A secret seed keeps honest traffic spread and
-// stops attackers who cannot observe the outcome; nothing beyond that is proven.
+// secret random key of 128 bits keeps different packets apart, however much the attacker sees of its effects.
+// No key keeps copies of one packet apart: the same bytes sent ten thousand times fill one cell, or are in no
+// sample at all. SECURITY.md says what each synopsis does about that. Whoever knows the seed of Digest and
+// Tuple.Flow can write down collisions without a search. A secret seed keeps honest traffic spread and stops
+// attackers who cannot observe the outcome; nothing beyond that is proven.
 //
 // # Concurrency
 //

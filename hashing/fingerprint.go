@@ -7,8 +7,8 @@ import (
 
 const version = 2 // of this package's functions, a part of every fingerprint
 
-// Fingerprint returns a one-way function of a seed that may be published. Two points, and whatever they write,
-// use it to know that they hash alike. Every Config's Identity is a fingerprint.
+// Fingerprint returns a one-way function of a seed that may be published. Two points, and the records that they
+// write, know by it that they hash alike. Every Config's Identity is a fingerprint.
 //
 // It does not reveal the seed, unless the seed can be guessed. Use 64 random bits: a small number, a date or a
 // word can be found by trial.

@@ -11,7 +11,7 @@ import (
 // and 281, 282, 284 and 285 (Ethernet with the tag of a Broadcom or Marvell switch).
 type LinkType uint16
 
-// The link types of frames that come from elsewhere than a capture file.
+// The link types of frames that do not come from a capture file.
 const (
 	LinkEthernet LinkType = 1
 	LinkRaw      LinkType = 101 // raw IPv4 or IPv6

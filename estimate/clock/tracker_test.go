@@ -9,8 +9,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Sums of 40 bits over one packet and over four, of any offset, and a clock that leaves their
-// range.
+// Sums of 40 bits over one packet and over four, of any offset, and a clock that leaves their range.
 func TestSums(t *testing.T) {
 	for _, c := range []struct {
 		offset  float64
@@ -31,8 +30,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// summed adds samples up, so many to a cell. Before their time, packets took so many parts of
-// their delay, and after it the others.
+// summed adds samples up, so many to a cell. Before their time, packets took so many parts of their delay, and
+// after it the others.
 func summed(of func(sent, received uint64, packets uint32, bits int, now int64) Sample, all []Sample, before, after int64,
 	packets int, now int64,
 ) (cells []Sample) {

@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxWidth is the largest number of input bytes of an [H3] or [Toeplitz]: more
-// than any header, and their tables still fit a processor's cache.
+// MaxWidth is the largest number of input bytes of an [H3] or [Toeplitz]: more than any header has, and few
+// enough that their tables fit a processor's cache.
 const MaxWidth = 256
 
 // bytewise holds a table of 256 entries for every byte position of an input.
@@ -38,19 +38,18 @@ func (t bytewise[T]) bytes(h T, b []byte) T {
 	return h
 }
 
-// H3 is the hash that switches compute in one clock: the exclusive or of one
-// random 64-bit row per input bit that is set, and of a constant. To agree with
-// a switch, load it with these rows: the hash of a single bit, less that of no
-// bit, is its row. Over the choice of seed it is 3-universal, and not
-// 4-universal: four inputs whose exclusive or is zero have such hashes.
+// H3 is the hash that switches compute in one clock: the exclusive or of one random 64-bit row per input bit
+// that is set, and of a constant. To agree with a switch, load it with these rows: the hash of a single bit,
+// less that of no bit, is its row. Over the choice of seed it is 3-universal, but not 4-universal: if the
+// exclusive or of four inputs is zero, so is that of their hashes.
 type H3 struct {
 	constant uint64
 	tables   bytewise[uint64]
 }
 
-// NewH3 returns the H3 hash of inputs of up to width bytes, 8 to [MaxWidth],
-// keyed from seed: its first key word is the constant, the following are the
-// rows, that of the first byte's most significant bit first.
+// NewH3 returns the H3 hash of inputs of up to width bytes, 8 to [MaxWidth], keyed from seed: the first key
+// word is the constant, and the following ones are the rows, beginning with that of the first byte's most
+// significant bit.
 func NewH3(seed uint64, width int) (*H3, error) {
 	if width < 8 || width > MaxWidth {
 		return nil, fmt.Errorf("families: H3 of %d input bytes, want 8 to %d", width, MaxWidth)
@@ -65,8 +64,6 @@ func NewH3(seed uint64, width int) (*H3, error) {
 	return h, nil
 }
 
-// Bytes returns the hash of b. As on wires, a missing byte is a byte of zero,
-// and bytes beyond the width are not connected.
 func (h *H3) Bytes(b []byte) uint64 { return h.tables.bytes(h.constant, b) }
 
 // Toeplitz is the hash that network adapters compute for receive-side scaling

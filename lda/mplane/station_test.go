@@ -14,8 +14,7 @@ import (
 
 const second = int64(1e9)
 
-// A world is a network whose segments have delays that are known, measured by
-// routers whose clocks are not.
+// A world is a network whose segments have delays that are known, measured by routers whose clocks are not.
 type world struct {
 	t       *testing.T
 	plan    *Plan
@@ -130,8 +129,8 @@ func (w *world) ahead(r Router, interval uint64) float64 {
 	return w.offset[r] + w.drift[r]*float64(interval)
 }
 
-// A segment that has become slow is named in every interval from the fourth on,
-// with when it began, and nothing else ever, though clocks drift and one is stepped.
+// A segment that has become slow is named in every interval from the fourth on, with when it began, and nothing
+// else ever, though clocks drift and one is stepped.
 func TestLocalise(t *testing.T) {
 	const looks, begins, runs = 17, 20, 40
 	alarms, missed := 0, 0
@@ -200,8 +199,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Reports that are forged, damaged, of another network, of another time, of
-// what was not planned, that come again or contradict one another.
+// Reports that are forged, damaged, of another network, of another time, of what was not planned, that come
+// again or contradict one another.
 func TestBadReports(t *testing.T) {
 	w := newWorld(t, 1)
 	a, f := w.path[0], w.path[1]

@@ -83,8 +83,7 @@ func small(t *testing.T, seed uint64, routers int) *Network {
 	return n
 }
 
-// Counting along trees chooses what Algorithm 1 chooses path by path, and
-// finds the same coverage.
+// Counting along trees chooses what Algorithm 1 chooses path by path, and finds the same coverage.
 func TestUpgradesAgainstAlgorithm1(t *testing.T) {
 	for seed := range uint64(10) {
 		n := small(t, seed, 25)
@@ -125,8 +124,8 @@ func TestBoundOfManyUpgrades(t *testing.T) {
 	}
 }
 
-// No choice of three routers gets below the bound, and none is more than the
-// promised share better than the greedy one.
+// No choice of three routers gets below the bound, and none is more than the promised share better than the
+// greedy one.
 func TestBound(t *testing.T) {
 	for seed := range uint64(5) {
 		n := small(t, seed, 14)
@@ -181,8 +180,8 @@ func TestUpgradesEnd(t *testing.T) {
 	}
 }
 
-// On the Sprint map 45 of 315 routers cut the probe hop count a hundredfold,
-// and 50 bring the mean segment to 1.5 hops (section VI-A, Fig. 9).
+// On the Sprint map 45 of 315 routers cut the probe hop count a hundredfold, and 50 bring the mean segment to
+// 1.5 hops (section VI-A, Fig. 9).
 func TestSprint(t *testing.T) {
 	f, err := os.Open("../../../shared/data/topology/as1239.weights")
 	if err != nil {

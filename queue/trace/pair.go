@@ -33,7 +33,7 @@ func (s Side) String() string {
 // commonly steps it by more (NTP slews anything below 128 ms), and so do files put together in the wrong order.
 const maxBackstep = 100_000_000
 
-// The errors of a [Pair]. They come wrapped with the capture and the packet.
+// The errors of a [Pair], wrapped with the capture and the packet.
 var (
 	// ErrEmpty means that a capture holds no packet at all.
 	ErrEmpty = errors.New("no packets")
@@ -73,7 +73,7 @@ func NewPair(in, out *Reader) *Pair {
 // Next returns the next packet and the side that saw it.
 //
 // Packets come in the order of their times. At equal times ingress comes first, so that no packet leaves before
-// it has come, and packets of one capture keep the order of its file. A file may hold a packet behind others
+// it has entered, and packets of one capture keep the order of its file. A file may hold a packet after others
 // whose times are up to 100 ms later.
 //
 // At the end of both captures the error is io.EOF. Any other error names the side and wraps [ErrEmpty],
@@ -81,8 +81,8 @@ func NewPair(in, out *Reader) *Pair {
 // is final: every later call returns it again.
 //
 // A capture that breaks off costs no packet that both captures have. After the end of a broken egress nothing
-// can have been seen leaving, and the sequence ends. After the end of a broken ingress it goes on with the
-// egress, which has packets that were on their way, and others that the ingress no longer tells of: see
+// can have been seen leaving, and the sequence ends. After the end of a broken ingress it continues with the
+// egress, which has packets that were on their way, and others of which the ingress no longer tells: see
 // [Pair.Broken].
 //
 // Two link types can be compared if [hashing.Frame] understands both, because it looks only at what they carry.
@@ -130,8 +130,8 @@ func (p *Pair) end() error {
 	return io.EOF
 }
 
-// Broken reports whether a side's capture broke off, and all before that was returned. Packets that leave after
-// the ingress broke off, and are not known from before, may have entered then.
+// Broken reports whether a side's capture broke off and all of it has been returned. Packets that leave after
+// the ingress broke off, and were not seen to enter, may have entered after that.
 func (p *Pair) Broken(of Side) bool {
 	side := &p.sides[of]
 	return side.broken && side.ended()

@@ -21,12 +21,12 @@ const maxFrame = 256 << 10
 const bufferSize = 2 * maxFrame
 
 // NoTime is the Time of a record without a usable time. The capture may give none, as in a simple packet block
-// of pcapng, or an impossible one: a fraction of a second that is a second or more, or a date beyond the range
-// of int64 nanoseconds.
+// of pcapng, or an impossible one: a fraction that is a second or more, or a date beyond the range of int64
+// nanoseconds.
 const NoTime = math.MinInt64
 
 // ErrFormat means that the bytes are not a capture that this package reads, or contradict their own format. If
-// a capture merely ends too early the error is [io.ErrUnexpectedEOF] instead.
+// a capture merely ends too early, the error is [io.ErrUnexpectedEOF] instead.
 var ErrFormat = errors.New("malformed capture")
 
 // A Record is one captured packet.
@@ -37,7 +37,7 @@ type Record struct {
 	Frame  []byte           // the captured bytes; valid until the next call
 }
 
-// A Reader streams the packets of one capture. Only one goroutine at a time may use it. The zero value panics.
+// A Reader streams the packets of one capture. It is not safe for concurrent use, and the zero value panics.
 type Reader struct {
 	buf    *bufio.Reader
 	order  binary.ByteOrder
@@ -126,8 +126,8 @@ func (r *Reader) Next() (Record, error) {
 	return rec, nil
 }
 
-// All returns an iterator over the remaining packets, each valid until the next. It yields an error of
-// [Reader.Next] last, with a zero Record, but not io.EOF.
+// All returns an iterator over the remaining packets, each valid until the next. An error of [Reader.Next]
+// other than io.EOF comes last, with a zero Record.
 func (r *Reader) All() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for {

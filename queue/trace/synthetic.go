@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// A Load says how much traffic to offer, at least a byte in 10^12 ns.
+// A Load says how much traffic to offer: at least a byte in 10^12 ns.
 type Load struct {
 	Rate        int64   // of the link, bits per second, 1 to 10^15
 	Utilisation float64 // of that rate, above 0, at most 100: above 1 is overload
