@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ErrUntrusted says, and why, that an answer rests on packets whose delays references do not tell.
+// ErrUntrusted means that an answer would rest on packets whose delays references do not tell; its text says
+// why.
 var ErrUntrusted = errors.New("references do not tell the delays")
 
 // doubts are reasons not to trust what references say about packets.

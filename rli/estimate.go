@@ -78,7 +78,7 @@ func (r *Receiver) Total() (Result, error) {
 	return res, err
 }
 
-// All iterates over the flows that Estimate answers, in any order. Meanwhile, only query the receiver.
+// All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.
 func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
@@ -164,8 +164,8 @@ func (r *Result) half(error, confidence float64) float64 {
 	return -estimate.StudentQuantile((1-confidence)/2, r.degrees) * error
 }
 
-// DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. Errors
-// are missing from StdDev where estimates are smoother than delays, or in it where references are off.
+// DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. StdDev lacks
+// the errors of estimates that are smoother than delays, and includes those of references.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := r.half(math.Sqrt2*r.spread, confidence) + r.apart
 	return estimate.Interval{

@@ -11,7 +11,7 @@ import (
 )
 
 // A Receiver estimates the delay of every packet that departs from a link, and keeps sums for each flow. It
-// never grows. It is not safe for concurrent use, and the zero value panics but in UnmarshalBinary.
+// never grows. It is not safe for concurrent use, and the zero value panics except in UnmarshalBinary.
 type Receiver struct {
 	*tracker
 	draws uint64
@@ -36,9 +36,9 @@ func NewReceiver(c Config) (*Receiver, error) {
 	}, nil
 }
 
-// NewRotation returns two receivers that take turns, one interval after another, and share what is
-// known about the link, and the packets that wait: call Flush before Rotate to count those. Use what
-// Rotate returns for queries and encoding only. The error wraps [estimate.ErrConfig].
+// NewRotation returns two receivers that take turns, interval by interval, and share what is known about the
+// link and the packets that wait: call Flush before Rotate to count those. Use what Rotate returns for queries
+// and encoding only. The error wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 	var shared *tracker
 	return estimate.NewRotation(func() (*Receiver, error) {
@@ -86,7 +86,8 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 
 func clamp(bytes int) int32 { return int32(min(max(bytes, 0), math.MaxInt32)) }
 
-// Pass records a departure that is not measured as it did not pass the injector. Only Auto needs it.
+// Pass records the departure of a packet that is not measured because it did not pass the injector. Only Auto
+// needs it.
 func (r *Receiver) Pass(bytes int, t int64) {
 	made(r.tracker != nil, "Receiver")
 	r.passed++
@@ -103,7 +104,7 @@ func (r *Receiver) Flush() {
 	r.settle(nil, nil)
 }
 
-// Reset forgets all measurements, for the next interval, but not what is known about the link, nor the
+// Reset forgets all measurements, for the next interval, but neither what is known about the link nor the
 // packets that wait: call Flush first to count those in this interval.
 func (r *Receiver) Reset() {
 	r.flows.reset()
@@ -111,8 +112,9 @@ func (r *Receiver) Reset() {
 	r.stepFirst, r.stepLast = 0, 0
 }
 
-// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that wait
-// in b. A record without room is shed whole. The error wraps [estimate.ErrMismatch]; r is then unchanged.
+// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that wait in
+// b. A record for which there is no room is shed whole. The error wraps [estimate.ErrMismatch]; r is then
+// unchanged.
 func (r *Receiver) Merge(b *Receiver) error {
 	made(r.tracker != nil && b.tracker != nil, "Receiver")
 	if r.config != b.config {
