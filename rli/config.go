@@ -33,8 +33,8 @@ type Config struct {
 	// Identity identifies what flows are hashed with: the [hashing.Fingerprint] of a seed or of a
 	// [hashing.SipHash]. Encodings carry it, so it must not be the secret itself.
 	Identity uint64
-	// Rate is the rate of the link in bits per second, up to 10^15, or 0 if unknown: the receiver then learns
-	// from references what sizes add to delays, and with Auto the rate itself: see [Receiver.Rate].
+	// Rate is the rate of the link in bits per second, up to 10^15, or 0 if unknown: what sizes add to delays
+	// is then learned from references, and with Auto the rate itself: see [Receiver.Rate].
 	Rate int64
 	// Injector identifies the injector whose references the receiver takes. If several send to one
 	// place, use a receiver for each, and report the others' packets to it with Pass.

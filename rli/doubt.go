@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// ErrUntrusted means that an answer would rest on packets whose delays references do not tell; its text says
-// why.
+// ErrUntrusted means, and says why, that an answer would rest on packets whose delays references do not tell.
 var ErrUntrusted = errors.New("references do not tell the delays")
 
 // doubts are reasons not to trust what references say about packets.

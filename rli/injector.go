@@ -14,9 +14,8 @@ type InjectorConfig struct {
 	// Every is the n of 1-in-n: the number of packets between references, up to 10^9, give or take a quarter,
 	// so that references do not keep step with any flow. Zero: not by number.
 	Every int
-	// Interval is the τ of 1-in-τ: the mean time between references, in nanoseconds, up to 10^15. References go
-	// out after as many packets as pass in that time, because the first packet after a given time waits less
-	// than others. Zero: not by time.
+	// Interval is the τ of 1-in-τ: the mean nanoseconds between references, up to 10^15, counted in packets,
+	// because the first packet after a given time waits less than others. Zero: not by time.
 	Interval int64
 	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If it is not 0,
 	// Algorithm 1 adapts to the utilisation u, over 16 times Sparse packets: Every is the distance

@@ -12,13 +12,12 @@ import (
 // enough that their tables fit a processor's cache.
 const MaxWidth = 256
 
-// bytewise holds a table of 256 entries for every byte position of an input.
-// A hash is the exclusive or of one entry from each: of a linear family, this
-// is eight input bits at a time.
+// bytewise holds a table of 256 entries for every byte position of an input. A hash is the exclusive or of one
+// entry from each: of a linear family, this is eight input bits at a time.
 type bytewise[T uint32 | uint64] [][256]T
 
-// linear returns the tables of the linear function that maps the input's bit
-// number i, the first byte's most significant bit being 0, to row(i).
+// linear returns the tables of the linear function that maps the input's bit number i, the first byte's most
+// significant bit being 0, to row(i).
 func linear[T uint32 | uint64](width int, row func(i int) T) bytewise[T] {
 	t := make(bytewise[T], width)
 	for i := range t {
@@ -64,24 +63,23 @@ func NewH3(seed uint64, width int) (*H3, error) {
 	return h, nil
 }
 
+// Bytes returns the hash of b. As on wires, a missing byte counts as zero, and bytes beyond the width are not
+// connected.
 func (h *H3) Bytes(b []byte) uint64 { return h.tables.bytes(h.constant, b) }
 
-// Toeplitz is the hash that network adapters compute for receive-side scaling
-// (RSS) and leave in the receive descriptor: for every input bit that is set,
-// the exclusive or of the 32 key bits that begin at that bit's number. Zeros
-// always hash to zero.
+// Toeplitz is the hash that network adapters compute for receive-side scaling (RSS) and leave in the receive
+// descriptor: for every input bit that is set, the exclusive or of the 32 key bits that begin at that bit's
+// number. Zeros always hash to zero.
 type Toeplitz struct {
 	tables bytewise[uint32]
 }
 
-// RSSKey is the key of Microsoft's RSS verification suite and the default of
-// many adapters and drivers.
+// RSSKey is the key of Microsoft's RSS verification suite and the default of many adapters and drivers.
 const RSSKey = "\x6d\x5a\x56\xda\x25\x5b\x0e\xc2\x41\x67\x25\x3d\x43\xa3\x8f\xb0\xd0\xca\x2b\xcb" +
 	"\xae\x7b\x30\xb4\x77\xcb\x2d\xa3\x80\x30\xf2\x0c\x6a\x42\xb7\x3b\xbe\xac\x01\xfa"
 
-// ToeplitzFromKey returns the Toeplitz hash with the key that an adapter was
-// given, 40 to MaxWidth+4 bytes, such as [RSSKey], of inputs of up to four
-// bytes less than the key.
+// ToeplitzFromKey returns the Toeplitz hash with the key that an adapter was given, 40 to MaxWidth+4 bytes,
+// such as [RSSKey], of inputs of up to four bytes less than the key.
 func ToeplitzFromKey(key []byte) (*Toeplitz, error) {
 	const least = 36 + 4 // what a tuple needs: two IPv6 addresses and two ports
 	if len(key) < least || len(key) > MaxWidth+4 {
@@ -93,12 +91,12 @@ func ToeplitzFromKey(key []byte) (*Toeplitz, error) {
 	})}, nil
 }
 
-// Bytes returns the hash of b, 32 bits. As on wires, a missing byte is a byte
-// of zero, and bytes beyond the width are not connected.
+// Bytes returns the hash of b, 32 bits. As on wires, a missing byte counts as zero, and bytes beyond the width
+// are not connected.
 func (t *Toeplitz) Bytes(b []byte) uint64 { return uint64(t.tables.bytes(0, b)) }
 
-// Tuple returns what an adapter that hashes addresses and ports computes for a
-// TCP, UDP or SCTP packet of the flow: over 12 bytes for IPv4, 36 for IPv6.
+// Tuple returns what an adapter that hashes addresses and ports computes for a TCP, UDP or SCTP packet of the
+// flow: over 12 bytes for IPv4, 36 for IPv6.
 func (t *Toeplitz) Tuple(tuple *hashing.Tuple) uint64 {
 	var buf [36]byte
 	b := appendAddresses(buf[:0], tuple)
@@ -106,9 +104,8 @@ func (t *Toeplitz) Tuple(tuple *hashing.Tuple) uint64 {
 	return t.Bytes(binary.BigEndian.AppendUint16(b, tuple.DstPort))
 }
 
-// Addresses returns what an adapter that hashes addresses alone computes for a
-// packet of the flow, as adapters do for fragments and for protocols without
-// ports: over 8 bytes for IPv4, 32 for IPv6.
+// Addresses returns what an adapter that hashes addresses alone computes for a packet of the flow, as adapters
+// do for fragments and for protocols without ports: over 8 bytes for IPv4, 32 for IPv6.
 func (t *Toeplitz) Addresses(tuple *hashing.Tuple) uint64 {
 	var buf [36]byte
 	return t.Bytes(appendAddresses(buf[:0], tuple))
