@@ -24,8 +24,8 @@ func craft(seed uint64, last uint64, n int) [][]byte {
 	return packets
 }
 
-// An attacker who knows the hash can fill one cell, keep packets out of the sample, or send none but sampled
-// ones. Under a key that they do not have, the same packets spread as a random function spreads them.
+// An attacker who knows the hash can fill one cell, keep packets out of the sample, or send nothing but sampled
+// ones. Under a key that the attacker does not have, the same packets spread as a random function spreads them.
 func TestCraftedPackets(t *testing.T) {
 	const seed, packets, rows, p = 7, 4000, 256, 0.25
 	threshold := hashing.Threshold(p)

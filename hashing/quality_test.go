@@ -143,7 +143,7 @@ func foldOnce(b []byte) uint64 {
 	return hi ^ lo
 }
 
-// A bit of the input flips each bit of a digest, a flow and a mixed hash half the time.
+// Each bit of the input flips each bit of a digest, a flow and a mixed hash half the time.
 func TestAvalanche(t *testing.T) {
 	heavy(t)
 	digest := func(trial int, b []byte) uint64 { return uint64(hashing.Digest(uint64(trial), b)) }

@@ -68,7 +68,7 @@ func TestSeedsShareNothing(t *testing.T) {
 }
 
 // Words a, b and c, d make the same product if a^x is d^y and b^y is c^x, where x and y are the keys of the
-// first product: if a^d and b^c are x^y. Nobody must be able to write that down for more than one seed.
+// first product: if a^d and b^c are x^y. It must not be possible to write that down for more than one seed.
 func TestNoPairExchangesFactors(t *testing.T) {
 	twice := func(keys func(seed uint64) (x, y uint64)) (n int) {
 		rng, seen := rand.New(rand.NewPCG(12, 3)), map[uint64]bool{}
@@ -119,8 +119,8 @@ func collisions(digest func(b []byte) uint64) int {
 	return n
 }
 
-// No seed is weak: those next to the constant that seeds meet first, which would have keys of zero or of a few
-// bits, tell small numbers apart as all do.
+// No seed is weak: even seeds next to the constant that they are first combined with, which would give keys of
+// zero or of a few bits, distinguish small numbers as all do.
 func TestNoSeedIsWeak(t *testing.T) {
 	seeds := []uint64{root2, root2 + 1, root2 - 1, ^uint64(root2), root2 ^ root11, root3, root5, root7, root11, root13, 0, 1, ^uint64(0)}
 	for bit := range 64 {
@@ -149,7 +149,7 @@ func TestNoSeedIsWeak(t *testing.T) {
 	}
 }
 
-// A fingerprint tells seeds apart, and a seed from the key made of it.
+// A fingerprint tells seeds apart, and a seed from a key made of it.
 func TestFingerprint(t *testing.T) {
 	seen := map[uint64]bool{}
 	add := func(f uint64) {

@@ -25,7 +25,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A Link that NewLink did not make says so, instead of dropping everything.
+// A Link that NewLink did not make panics instead of dropping everything.
 func TestZeroLinkPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -196,7 +196,7 @@ func TestLinkIsReference(t *testing.T) {
 	}
 }
 
-// After a while, when the queue is as long as it gets, nothing allocates.
+// Once the queue is as long as it gets, nothing allocates.
 func TestAllocations(t *testing.T) {
 	packets := bursty(20000, 13)
 	link, offset := must(NewLink(lossyLink))(t), int64(0)

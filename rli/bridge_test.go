@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestBridge: the mean of a bridge is that of its density within 0.3 %, and its
-// predicted error between that of a packet without bounds and none. The negative
-// control is the straight line.
+// TestBridge: the mean of a bridge is that of its density to within 0.3 %, and its predicted error lies between
+// 0 and that of a packet without bounds. The negative control is the straight line.
 func TestBridge(t *testing.T) {
 	s := newSpread()
 	s.height.learn(cellOf(0, 500, 500), 100, 4, 1)
@@ -31,8 +30,8 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// TestBeforeThePeriod: coarse stamps may put a packet before the period in which it is.
-// Nothing is learned from it; it made all estimates no numbers.
+// TestBeforeThePeriod: coarse timestamps may put a packet before the busy period that it belongs to. Nothing is
+// learned from such a packet, which once made all estimates NaN.
 func TestBeforeThePeriod(t *testing.T) {
 	c := DefaultConfig
 	c.Rate = 1e9

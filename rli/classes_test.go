@@ -56,13 +56,11 @@ func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossCo
 	return events
 }
 
-// TestTwoClasses: where packets of two classes are told of by Update, no answer
-// that is wrong has a bounded interval: whichever class references are of,
-// whatever the injector is told of, with the defaults or with the rate, with or
-// without loss, in a long interval or in short ones. There are two negative
-// controls: references that do not tell how many packets were sent give wrong
-// answers, and where the other class is told of by Pass, as it should be, answers
-// are bounded.
+// TestTwoClasses: if packets of two classes are reported by Update, no wrong answer has a bounded interval,
+// whichever class the references belong to and whatever the injector is told, with the defaults or with the
+// rate, with or without loss, in one long interval or in short ones. There are two negative controls:
+// references that do not tell how many packets were sent give wrong answers, and if the other class is reported
+// by Pass, as it should be, answers are bounded.
 func TestTwoClasses(t *testing.T) {
 	long(t)
 	silent, passed := 0, 0

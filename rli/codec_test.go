@@ -35,7 +35,7 @@ func resealed(b []byte) []byte {
 	return wire.Seal(bytes.Clone(b[:len(b)-4]), 0)
 }
 
-// FuzzReferencePacket: what is no reference is refused, and counts as a departure alone.
+// FuzzReferencePacket: bytes that are not a reference are refused, and count only as a departure.
 func FuzzReferencePacket(f *testing.F) {
 	j := must(rli.NewInjector(rli.InjectorConfig{Every: 1}))
 	good := j.Append(nil, rli.ReferencePacket{Sequence: 5, Sent: 7, Behind: 9}, 7)
@@ -95,8 +95,8 @@ func TestReceiverGolden(t *testing.T) {
 	}
 }
 
-// TestCodec: what is decoded says the same, encodes the same, and can be
-// merged and used on.
+// TestCodec: a decoded receiver gives the same answers and the same encoding, and can be merged and used
+// further.
 func TestCodec(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
 	c := config(rli.Auto)

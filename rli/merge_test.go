@@ -30,8 +30,7 @@ func same(a, b estimate.Delay) bool {
 	return a.N == b.N && math.Abs(a.Mean-b.Mean) <= 1e-12*math.Abs(b.Mean) && math.Abs(a.StdDev-b.StdDev) <= 1e-6*b.StdDev+1e-3
 }
 
-// TestMerge: receivers that measure parts of the flows say together what each says
-// of its own.
+// TestMerge: receivers that measure parts of the flows give the same answers when merged.
 func TestMerge(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "flows", 0.7, 2), nil)
 	whole := receive(t, config(rli.Auto), events)

@@ -37,9 +37,9 @@ func drifting(part, more float64) func(events []event) {
 	}
 }
 
-// TestRobustBelief: what sizes do not count, and how far off time stamps are, is
-// learned from references; so the busy-aware method goes on where Config tells it
-// too little. The negative control is a link that does not send all the time.
+// TestRobustBelief: what sizes leave out, and how far off timestamps are, is learned from references, so that
+// the busy-aware method works even where Config tells it too little. The negative control is a link that does
+// not send all the time.
 func TestRobustBelief(t *testing.T) {
 	long(t)
 	for _, test := range []struct {

@@ -13,7 +13,7 @@ var (
 	tuple  = hashing.MakeTuple(6, netip.MustParseAddrPort("66.9.149.187:2794"), netip.MustParseAddrPort("161.142.100.80:1766"))
 )
 
-// A switch that hashes by H3: its controller programs the rows that the seed gives, and the point in Go agrees
+// A switch that hashes with H3: its controller programs the rows that the seed gives, and a point in Go agrees
 // with it.
 func ExampleH3() {
 	h3, err := families.NewH3(7, 40)

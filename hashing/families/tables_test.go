@@ -190,7 +190,7 @@ func TestToeplitzRSS(t *testing.T) {
 	}
 }
 
-// A tuple with one IPv4-mapped address is an IPv6 tuple: no packet has it, but it must not be cut short.
+// A tuple with a single IPv4-mapped address is an IPv6 tuple: no packet has it, but it must not be truncated.
 func TestToeplitzMixedFamilies(t *testing.T) {
 	h := must(ToeplitzFromKey([]byte(RSSKey)))
 	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("[2001:db8::1]:1234"))

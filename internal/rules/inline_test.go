@@ -25,7 +25,7 @@ var inlined = map[string]string{
 // depends on the hash, and Digest none but where it slices, for the length was tested.
 var checked = map[string]int{"lda/aggregator.go Update": 1, "lda/aggregator.go UpdateBatch": 1, "hashing/digest.go": 0}
 
-// TestInlined asks the compiler. It says that two are calls that are too long.
+// TestInlined asks the compiler. Two functions that are too long must not be inlined, as a control.
 func TestInlined(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("a hash takes two registers, and its operations are calls")

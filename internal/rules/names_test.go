@@ -70,7 +70,7 @@ func dead(known map[string]bool, text string, comment bool) (names []string) {
 	return names
 }
 
-// Comments and documents name only what there is. CHANGELOG.md also names what is gone.
+// Comments and documents name only what exists. CHANGELOG.md also names what is gone.
 func TestNamesExist(t *testing.T) {
 	names := known(t)
 	allSources(t, func(s *sourceFile) {

@@ -76,7 +76,7 @@ func (s *sourceFile) line(p token.Pos) int { return s.set.Position(p).Line }
 
 func (s *sourceFile) isTest() bool { return strings.HasSuffix(s.name, "_test.go") }
 
-// Code is read in pieces that fit a screen, and what is exported says what it is.
+// Code comes in pieces that fit a screen, exported names are documented, and packages export few of them.
 func TestShape(t *testing.T) {
 	names := map[string][]string{}
 	var code, tests int // files of the root: six rooms, not a tower
@@ -137,7 +137,7 @@ var sizes = map[string][2]int{
 	"bench":          {7730, 3080},
 }
 
-// TestSizes holds what there is to its size: whoever adds takes out.
+// TestSizes holds each part to its size: whoever adds takes out.
 func TestSizes(t *testing.T) {
 	lines := map[string]*[2]int{}
 	for part := range sizes {

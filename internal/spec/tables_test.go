@@ -276,7 +276,7 @@ func frontDoor(t *testing.T) (all []sample) {
 	return all
 }
 
-// Real records are what the page's tables say, field by field, to their ends.
+// Real records match the page's tables, field by field, to the last byte.
 func TestSpecTables(t *testing.T) {
 	all := tables(t)
 	samples := slices.Concat(synopses(), segment(t), frontDoor(t))
@@ -303,7 +303,7 @@ func TestSpecTables(t *testing.T) {
 	}
 }
 
-// A record that is a byte longer, or has another version, is no record.
+// A record that is a byte too long, or has another version, is refused.
 func TestSpecTablesBite(t *testing.T) {
 	rows := tables(t)["HLDA"]
 	data := synopses()[0].data

@@ -114,7 +114,7 @@ func (s *spec) makeControl() {
 	}
 }
 
-// The vectors of SPEC.md do not change but with a version.
+// The vectors of SPEC.md change only with a version.
 func TestSpec(t *testing.T) {
 	file := filepath.Join("..", "..", "testdata", "spec.json")
 	var want, got spec

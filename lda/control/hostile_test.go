@@ -24,7 +24,7 @@ func keyedLink(t *testing.T) *link {
 	return l
 }
 
-// Frames with a tag are taken; whatever is made up, altered or sent again is counted and changes nothing.
+// Frames with a tag are accepted; whatever is made up, altered or replayed is rejected and changes nothing.
 func TestKeyKeepsStrangersOut(t *testing.T) {
 	l := keyedLink(t)
 	none, wrong := session.Key{}, session.NewKey([16]byte{9})
@@ -56,8 +56,8 @@ func TestKeyKeepsStrangersOut(t *testing.T) {
 	}
 }
 
-// Whoever holds the key makes intervals up: a sender of a later session, told of the same packets a millisecond
-// sooner, is believed, and the true one is not any more. With another key he is counted, and changes nothing.
+// Whoever holds the key can make up intervals: a sender with a later session, told of the same packets a
+// millisecond sooner, is believed, and the true one no longer is. With another key it changes nothing.
 func TestKeyMakesUpIntervals(t *testing.T) {
 	for key, later := range map[[16]byte]int64{testKey: 1_000_000, {8}: 0} {
 		l := keyedLink(t)
@@ -95,7 +95,7 @@ func TestKeyMakesUpIntervals(t *testing.T) {
 	}
 }
 
-// A receiver without the key takes no tagged frames: it could not tell.
+// A receiver without the key accepts no tagged frames, because it cannot check them.
 func TestKeyOnOneSide(t *testing.T) {
 	l := keyedLink(t)
 	l.receiver = plainLink(t).receiver
@@ -237,7 +237,7 @@ func TestRepeatedSessionIsNotFollowed(t *testing.T) {
 	assertRight(t, &l.reports[seen])
 }
 
-// Parts that strangers make up, each time another one, take no more than an encoding.
+// Parts that strangers make up, a new one each time, take no more memory than an encoding.
 func TestMemoryIsBounded(t *testing.T) {
 	l := plainLink(t)
 	for i := range uint16(50) {
@@ -256,7 +256,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// A point that is told that its clock was set refuses the interval, and only that.
+// If a point is told that its clock was set, that interval is refused, and no other.
 func TestClockSet(t *testing.T) {
 	for side, set := range map[string]func(l *link){
 		"upstream":   func(l *link) { l.sender.ClockSet() },

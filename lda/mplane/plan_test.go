@@ -92,7 +92,7 @@ func TestToyMSets(t *testing.T) {
 	}
 }
 
-// A path is the segments between monitors and the insides of m-routers.
+// A path consists of the segments between monitors and those inside m-routers.
 func TestAlong(t *testing.T) {
 	n := toy(t)
 	p := toyPlan(t, n)
@@ -126,7 +126,7 @@ func TestAlong(t *testing.T) {
 	}
 }
 
-// What is out of range is named, for whatever is planned.
+// Whatever is planned, an error names what is out of range.
 func TestConfigErrors(t *testing.T) {
 	n := toy(t)
 	p := toyPlan(t, n)

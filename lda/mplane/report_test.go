@@ -46,7 +46,7 @@ func TestReportGolden(t *testing.T) {
 	}
 }
 
-// A report that is cut short or has any bit wrong is refused, with a tag and without.
+// A report that is cut short or has a wrong bit is refused, with a tag and without.
 func TestReportDamage(t *testing.T) {
 	for _, key := range []Key{{}, NewKey("key")} {
 		data, err := aPlan.AppendReport(nil, someReport(), key)
@@ -71,7 +71,7 @@ func TestReportDamage(t *testing.T) {
 	}
 }
 
-// A full report fits a datagram; one more measurement, or one that says what cannot be, is refused.
+// A full report fits a datagram; one measurement more, or an impossible one, is refused.
 func TestReportLimits(t *testing.T) {
 	r := Report{Measurements: make([]Measurement, MaxMeasurements)}
 	data, err := aPlan.AppendReport(nil, r, NewKey("key"))

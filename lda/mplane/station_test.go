@@ -129,8 +129,8 @@ func (w *world) ahead(r Router, interval uint64) float64 {
 	return w.offset[r] + w.drift[r]*float64(interval)
 }
 
-// A segment that has become slow is named in every interval from the fourth on, with when it began, and nothing
-// else ever, though clocks drift and one is stepped.
+// A segment that has become slow is named in every interval from the fourth on, with the interval in which it
+// began, and nothing else ever is, although clocks drift and one is stepped.
 func TestLocalise(t *testing.T) {
 	const looks, begins, runs = 17, 20, 40
 	alarms, missed := 0, 0
@@ -164,7 +164,7 @@ func TestLocalise(t *testing.T) {
 	}
 }
 
-// A segment that loses more than it used to for four intervals is named, too.
+// A segment that loses more than usual for four intervals is also named.
 func TestLocaliseLoss(t *testing.T) {
 	w := newWorld(t, 7)
 	for interval := range uint64(24) {
@@ -179,7 +179,7 @@ func TestLocaliseLoss(t *testing.T) {
 	}
 }
 
-// What was not reported is said to be missing, not taken for good.
+// What was not reported is said to be missing, and not assumed to be healthy.
 func TestMissing(t *testing.T) {
 	w := newWorld(t, 1)
 	w.readings = true
@@ -199,8 +199,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Reports that are forged, damaged, of another network, of another time, of what was not planned, that come
-// again or contradict one another.
+// Reports that are forged, damaged, of another network or time, of unplanned segments, repeated, or
+// contradictory.
 func TestBadReports(t *testing.T) {
 	w := newWorld(t, 1)
 	a, f := w.path[0], w.path[1]
@@ -249,7 +249,7 @@ func TestBadReports(t *testing.T) {
 	}
 }
 
-// After a change of topology the new plan's reports are taken, and the old one's are not.
+// After a change of topology the new plan's reports are accepted, and the old one's are not.
 func TestReplan(t *testing.T) {
 	w := newWorld(t, 1)
 	w.report(1)

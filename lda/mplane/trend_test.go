@@ -44,7 +44,7 @@ func segmentOf(r *rand.Rand, law load, grows, loses bool) []*value {
 	return all
 }
 
-// Slow growth does not hide in its own past, a point of loss more is seen, and bursts alone are not named,
+// Slow growth does not hide in its own past, one per cent more loss is noticed, and bursts alone are not named,
 // however heavy.
 func TestGrowthLossAndBursts(t *testing.T) {
 	if testing.Short() {

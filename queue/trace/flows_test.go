@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// The mean is the sum over the distribution, written out by its definition.
+// The mean is the sum over the distribution, written out from its definition.
 func TestPacketCount(t *testing.T) {
 	heavy(t)
 	for _, c := range []struct {

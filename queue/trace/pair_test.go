@@ -50,7 +50,7 @@ func drain(p *Pair) ([]sighting, error) {
 	}
 }
 
-// The order is that of sorting everything at once.
+// The order is the same as that of sorting everything at once.
 func TestPairSorts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
@@ -139,7 +139,7 @@ func TestPairErrors(t *testing.T) {
 	}
 }
 
-// Captures of two link types can be compared if both carry IP, or they are one.
+// Captures of two link types can be compared if both carry IP, or if they are the same.
 func TestPairLinkTypes(t *testing.T) {
 	for _, links := range [][2]hashing.LinkType{
 		{hashing.LinkEthernet, 113}, {hashing.LinkRaw, hashing.LinkEthernet}, {201, 201},

@@ -185,7 +185,7 @@ func TestReadErrorIsFinal(t *testing.T) {
 	}
 }
 
-// A loop over all packets says what ended them, and may be left early.
+// A loop over all packets yields the error that ended it, and may be left early.
 func TestAll(t *testing.T) {
 	file := small(t)["pcap nanos BigEndian"]
 	for cut, want := range []error{nil, io.ErrUnexpectedEOF} {

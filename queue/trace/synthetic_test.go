@@ -55,8 +55,8 @@ func sources(t testing.TB, seed uint64) map[string]queue.Source {
 	}
 }
 
-// Times never decrease and begin at Start, packets are numbered and named apart, and the same seed gives the
-// same packets.
+// Times never decrease and begin at 0, packets have numbers and identities of their own, and the same seed
+// gives the same packets.
 func TestSourcesAreReproducible(t *testing.T) {
 	first, again, other := sources(t, 1), sources(t, 1), sources(t, 2)
 	for name := range first {

@@ -38,7 +38,7 @@ func tScore(x []float64, want float64) float64 {
 	return (mean - want) / math.Sqrt(squares/(n-1)/n)
 }
 
-// The load is the one asked for from the first packet on: many short runs of different seeds average to it.
+// The load is as asked for from the first packet on: many short runs with different seeds average to it.
 func TestUtilisation(t *testing.T) {
 	heavy(t)
 	const seeds, over = 200, 20e6
