@@ -148,7 +148,7 @@ func repeat(run *experiment.Run, s setting, packets, runs int) *repetition {
 	return b
 }
 
-// wait returns how long it waited, beside the time that the link takes to send it.
+// wait returns how long it waited, without the time that the link takes to send it.
 func (d *departure) wait() float64 { return float64(d.delay) - float64(d.bytes)*8e9/rate }
 
 // totals returns the sum of all packets' waits, and the mean of those that

@@ -22,7 +22,7 @@ var robust = experiment.Experiment{
 	Weight: 110, Quick: 1.2, Measure: measureRobust,
 }
 
-// A trial is what a receiver with the defaults, but for the rate, has to bear.
+// A trial is what a receiver with the defaults, except for the rate, has to cope with.
 type trial struct {
 	name string
 	setting
