@@ -156,9 +156,8 @@ func TestTableKeepsItsSecret(t *testing.T) {
 	}
 }
 
-// TestFloodGivesWay: while a flood of flows of one packet each fills the table,
-// flows with many packets keep their records, and others that begin later get
-// one.
+// TestFloodGivesWay: while a flood of flows of one packet each fills the table, flows with many packets keep
+// their records, and others that begin later get one.
 func TestFloodGivesWay(t *testing.T) {
 	c := DefaultConfig
 	c.Method, c.Buffer, c.Flows = Left, 0, 1000
@@ -199,8 +198,8 @@ func TestFloodGivesWay(t *testing.T) {
 	}
 }
 
-// TestSmallEncodingAsksForLittle: a few hundred bytes cannot make a receiver
-// allocate more than its own Config takes.
+// TestSmallEncodingAsksForLittle: a few hundred bytes cannot make a receiver allocate more than its own Config
+// takes.
 func TestSmallEncodingAsksForLittle(t *testing.T) {
 	for _, flows := range []int{100_000, 500_000, 10_000_000} {
 		c := DefaultConfig

@@ -2,23 +2,23 @@ package rli
 
 import "math"
 
-// Between two packets of a busy period whose waits are known, the wait goes up and down at random and
-// never reaches zero: a Bessel bridge of dimension 3. At the fraction u of its length T, from a to b,
+// Between two packets of a busy period whose waits are known, the wait goes up and down at random and never
+// reaches zero: a Bessel bridge of dimension 3. At the fraction u of its length T, from a to b,
 //
 //	m = (1−u)·a + u·b
 //	v = u(1−u)·σ²T
 //	E[w²] = m² + v + 2vx/(eˣ−1),  x = 2ab/σ²T
 //
-// The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c = (8/π−2)·3v/(d²+3v)
-// and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
+// The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c = (8/π−2)·3v/(d²+3v) and d =
+// (1−u)·a − u·b; this gives the mean within 0.3 %.
 //
-// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time
-// since the period's beginning and the time left, the packet's own with it: never zero.
+// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time since the
+// period's beginning and the time left, the packet's own with it: never zero.
 //
-// A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are
-// multiplied by a learned factor, and those between two drawn to the straight line. A predicted error is
-// the bridge's deviation and a part of what is possible at all, times how far off references are that
-// are estimated from the others, by doublings of both.
+// A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a
+// learned factor, and those between two drawn to the straight line. A predicted error is the bridge's deviation
+// and a part of what is possible at all, times how far off references are that are estimated from the others,
+// by doublings of both.
 type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
@@ -75,17 +75,32 @@ func (s *spread) bridge(from, to end) bridge {
 	return b
 }
 
-// at returns the mean waiting time at a place, its predicted error and tilt, and the cell that corrected it.
-func (b *bridge) at(m mix, place float64) (wait, error, tilt float64, miss int) {
-	since, left := place-b.from.place, b.to.place-place
+// typical returns the bridge as if a packet of typical size, lean larger, had been in place of one: packets
+// behind it would be sent as much later, and wait as much longer. A packet does not wait for its own size, so
+// its size must not tell.
+func (b *bridge) typical(place, lean float64) bridge {
+	c := *b
+	c.to.place = max(c.to.place+lean, place+1)
+	if c.to.known {
+		c.to.wait = max(c.to.wait+lean, 0)
+	}
+	return c
+}
+
+// at returns the mean waiting time of a packet at a place, its predicted error and tilt, and the cell that
+// corrected it.
+func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss int) {
+	since, rest := place-b.from.place, b.to.place-place
 	switch {
 	case since <= 0:
 		return b.from.wait, 0, 1, 0
-	case left <= 0:
+	case rest <= 0:
 		return b.to.wait, 0, 1, 0
 	}
+	c := b.typical(place, lean)
+	left := c.to.place - place
 	cell := cellOf(m, since, left)
-	line, wait, variance := b.plain(cell, since, left)
+	line, wait, variance := c.plain(cell, since, left)
 	switch {
 	case b.from.known && b.to.known:
 		wait = line + b.spread.between.refine(1, reluctant, most)*(wait-line)
@@ -93,7 +108,7 @@ func (b *bridge) at(m mix, place float64) (wait, error, tilt float64, miss int) 
 		wait *= b.mend.at(cell)
 	}
 	// A packet waits no longer than the link has been busy, and arrives between the two ends.
-	low, high := max(b.to.wait-left, 0), b.from.wait+since
+	low, high := max(b.to.wait-rest, 0), b.from.wait+since
 	wait = max(min(wait, high), low)
 	room, deviation := max(high-low, 0), math.Sqrt(variance)
 	strange := 0.2 * room // traffic may not move like a bridge at all

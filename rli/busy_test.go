@@ -76,8 +76,8 @@ func TestOwnPacketsAhead(t *testing.T) {
 	}
 }
 
-// late sends packets of a source and references behind them, that leave after the
-// given time; the next packet waits for that.
+// late sends packets of a source and references behind them, that leave after the given time; the next packet
+// waits for that.
 func late(t *testing.T, seed uint64, n int, after func(i int) int64) []event {
 	link, injector := must(queue.NewLink(queue.RLIConfig)), must(rli.NewInjector(rli.InjectorConfig{Every: 20}))
 	src, free := source(t, "poisson", 0.5, seed), int64(0)

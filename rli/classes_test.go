@@ -11,9 +11,8 @@ import (
 
 const high, low = 0, 1 // classes
 
-// twoClasses are departures of a link on which packets of one class always go
-// first, of a flow for each. References are of one class, and their injector is
-// told of that one, or of both.
+// twoClasses are departures of a link on which packets of one class always go first, of a flow for each.
+// References are of one class, and their injector is told of that one, or of both.
 func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossConfig) (events []event) {
 	t.Helper()
 	wire, injector := must(queue.NewLoss(loss, 7)), must(rli.NewInjector(rli.InjectorConfig{Every: 50}))
@@ -108,8 +107,8 @@ func TestTwoClasses(t *testing.T) {
 	}
 }
 
-// judgeIntervals asks a receiver for both flows after every so many departures. It
-// returns how many answers have a bounded interval, and how many of those are wrong.
+// judgeIntervals asks a receiver for both flows after every so many departures. It returns how many answers
+// have a bounded interval, and how many of those are wrong.
 func judgeIntervals(t *testing.T, c rli.Config, events []event, length int) (bounded, wrong int) {
 	r := newReceiver(t, c)
 	for len(events) > 0 {

@@ -59,8 +59,8 @@ func TestOffset(t *testing.T) {
 				in, wanted := got.MeanInterval(0.9), want.MeanInterval(0.9)
 				same := in.Bounded() == wanted.Bounded() && !(math.Abs((in.High-in.Low)-(wanted.High-wanted.Low)) >= 1e-2)
 				want.Mean += float64(offset)
-				// The means are sums of an integer and a fraction: their error
-				// is that of one addition of numbers of the offset's size.
+				// The means are sums of an integer and a fraction: their error is that of one addition of
+				// numbers of the offset's size.
 				exact := math.Abs(got.Mean-want.Mean) <= math.Abs(want.Mean)*0x1p-51
 				got.Mean = want.Mean
 				if err != nil || !exact || got.Delay != want.Delay || !same {

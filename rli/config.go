@@ -36,8 +36,8 @@ type Config struct {
 	// Rate is the rate of the link in bits per second, up to 10^15, or 0 if unknown: what sizes add to delays
 	// is then learned from references, and with Auto the rate itself: see [Receiver.Rate].
 	Rate int64
-	// Injector identifies the injector whose references the receiver takes. If several send to one
-	// place, use a receiver for each, and report the others' packets to it with Pass.
+	// Injector identifies the injector whose references the receiver takes. If several send to one place, use a
+	// receiver for each, and report the others' packets to it with Pass.
 	Injector       uint32
 	ReferenceBytes int    // size of a reference packet, 1 to 65,536, counted as other packets' are
 	Method         Method // how delays are estimated

@@ -22,8 +22,8 @@
 //
 // # How it works
 //
-// An [Injector] sends references directly behind packets. A [Receiver] holds packets in a buffer until the
-// next reference, gives each a delay, and adds it to the record of its flow, by one of three methods:
+// An [Injector] sends references directly behind packets. A [Receiver] holds packets in a buffer until the next
+// reference, gives each a delay, and adds it to the record of its flow, by one of three methods:
 //
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line between the packets that
@@ -32,7 +32,8 @@
 //     sent it found the link idle, and did not wait; packets behind it wait for no longer than the link has
 //     been busy. Auto learns the link's rate and base delay, the errors of timestamps and the drift of the
 //     clocks. It uses straight lines where these are closer to the references, or where its assumptions
-//     conflict with them.
+//     conflict with them. A packet does not wait for its own size, for which only Auto allows: by the others,
+//     flows with packets larger or smaller than usual miss their intervals more often than these say.
 //
 // # How sure it is
 //
@@ -54,9 +55,8 @@
 //
 // # Source
 //
-// M. Lee, N. Duffield, R. R. Kompella, Not All Microseconds are Equal: Fine-Grained Per-Flow Measurements
-// with Reference Latency Interpolation, SIGCOMM 2010, extended version. Linear is its RLI estimator, eq.
-// (1), section III-C, and Left RLI-L; Config.Rate is l_c, Config.ReferenceBytes b, and InjectorConfig.Rate
-// Algorithm 1, section III-B.1; a record holds c, m and v, eq. (2) to (6). The rest is ours: METHODS.md,
-// section 4.
+// M. Lee, N. Duffield, R. R. Kompella, Not All Microseconds are Equal: Fine-Grained Per-Flow Measurements with
+// Reference Latency Interpolation, SIGCOMM 2010, extended version. Linear is its RLI estimator, eq. (1),
+// section III-C, and Left RLI-L; Config.Rate is l_c, Config.ReferenceBytes b, and InjectorConfig.Rate Algorithm
+// 1, section III-B.1; a record holds c, m and v, eq. (2) to (6). The rest is ours: METHODS.md, section 4.
 package rli

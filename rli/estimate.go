@@ -49,8 +49,8 @@ func add[T uint64 | float64](mine, theirs []*T) {
 // Counts returns what became of the packets and references so far.
 func (r *Receiver) Counts() Counts { return r.counts }
 
-// Estimate returns the delay of flow f. It leaves out packets that wait for a reference. The error
-// wraps [estimate.ErrNoSamples] or [ErrUntrusted].
+// Estimate returns the delay of flow f. It leaves out packets that wait for a reference. The error wraps
+// [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	made(r.tracker != nil, "Receiver")
 	flow := &r.flows.records[r.flows.find(f)]
@@ -93,8 +93,8 @@ func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 
 // A Result is what is known about the packets of one flow, or of all flows.
 type Result struct {
-	// Delay describes the estimated delays of the packets, eq. (5) and (6). N is their number, and
-	// the divisor of the deviation. A delay includes the time to send the packet itself.
+	// Delay describes the estimated delays of the packets, eq. (5) and (6). N is their number, and the divisor
+	// of the deviation. A delay includes the time to send the packet itself.
 	estimate.Delay
 	error   float64 // deviation of the mean's error
 	spread  float64 // of that of the packets' deviation, √2 times too small

@@ -11,8 +11,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// distances gives an injector packets some ns apart, and returns how many are from
-// one reference to the next.
+// distances gives an injector packets some ns apart, and returns how many are from one reference to the next.
 func distances(t *testing.T, c rli.InjectorConfig, packets int, apart func(i int) int64) (list []int) {
 	t.Helper()
 	j := must(rli.NewInjector(c))
@@ -75,8 +74,7 @@ func TestDistances(t *testing.T) {
 	}
 }
 
-// TestAlgorithm1 holds the adaptive injector to the paper's pseudocode, with
-// its names.
+// TestAlgorithm1 holds the adaptive injector to the paper's pseudocode, with its names.
 func TestAlgorithm1(t *testing.T) {
 	c := adaptive()
 	j := must(rli.NewInjector(c))

@@ -15,9 +15,9 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestIntervalsCover: the intervals of flows' means and deviations hold the truth
-// as often as they say, by every method, and so does that of all packets. The
-// negative control is the interval as if every packet were a sample of its own.
+// TestIntervalsCover: the intervals of flows' means and deviations hold the truth as often as they say, by
+// every method, and so does that of all packets. The negative control is the interval as if every packet were a
+// sample of its own.
 func TestIntervalsCover(t *testing.T) {
 	long(t)
 	hundredth := rli.InjectorConfig{Every: 100}
@@ -134,7 +134,7 @@ func TestBeforeReferences(t *testing.T) {
 	r, bounded := receive(t, config(rli.Auto), events), [2]int{}
 	// They are 1 in 60 of all packets: as far off as the longest delay, these would make it 0.19.
 	total, err := r.Total()
-	if in := total.MeanInterval(0.95); err != nil || in.High-total.Mean > 0.16*total.Mean {
+	if in := total.MeanInterval(0.95); err != nil || in.High-total.Mean > 0.175*total.Mean {
 		t.Errorf("a mean of %.0f, in %.0f, %v", total.Mean, in, err)
 	}
 	for f, res := range r.All() {
@@ -203,8 +203,8 @@ func TestTokenBucket(t *testing.T) {
 	}
 }
 
-// bucket passes trains of up to 400 packets through a bucket of 250 kB, filled at 100 Mb/s, in front of
-// a link of 1 Gb/s, a millisecond long.
+// bucket passes trains of up to 400 packets through a bucket of 250 kB, filled at 100 Mb/s, in front of a link
+// of 1 Gb/s, a millisecond long.
 func bucket(t *testing.T, n int, load float64, seed uint64) (events []event) {
 	random, injector := rand.New(rand.NewPCG(seed, 23)), must(rli.NewInjector(rli.InjectorConfig{Every: 50}))
 	var packets []event

@@ -10,8 +10,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// shards splits the measured packets of events by flow; each shard is told of
-// the others as cross traffic.
+// shards splits the measured packets of events by flow; each shard is told of the others as cross traffic.
 func shards(events []event, n uint64) [][]event {
 	all := make([][]event, n)
 	for k := range all {
@@ -58,8 +57,8 @@ func TestMerge(t *testing.T) {
 		t.Errorf("other configuration: %v", err)
 	}
 	got, _ := merged.Total()
-	// They learn from different packets how packets wait between references, so
-	// that the mean is another, in the interval.
+	// They learn from different packets how packets wait between references, so that the mean is another, in
+	// the interval.
 	want, _ := whole.Total()
 	if n != flowsOf(whole) || got.N != want.N || !want.MeanInterval(0.95).Contains(got.Mean) {
 		t.Errorf("%d flows, total %+v, want %d and %+v", n, got, flowsOf(whole), want)

@@ -57,9 +57,9 @@ func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 // Config returns the configuration that the receiver was made with.
 func (r *Receiver) Config() Config { return r.config }
 
-// Update records a packet of flow f with the given size, whose last bit departed at time t, in
-// nanoseconds, between -2^62 and 2^62. Times must not decrease over all calls of Update, Pass and
-// Reference. Sizes are 0 to 2^31-1; others count as the nearest.
+// Update records a packet of flow f with the given size, whose last bit departed at time t, in nanoseconds,
+// between -2^62 and 2^62. Times must not decrease over all calls of Update, Pass and Reference. Sizes are 0 to
+// 2^31-1; others count as the nearest.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	made(r.tracker != nil, "Receiver")
 	k, size := r.tracker, clamp(bytes)
@@ -97,8 +97,8 @@ func (r *Receiver) Pass(bytes int, t int64) {
 	}
 }
 
-// Flush estimates the packets that wait for a reference from what was seen so far. Call it at the end
-// of the traffic, or before results that should include them.
+// Flush estimates the packets that wait for a reference from what was seen so far. Call it at the end of the
+// traffic, or before results that should include them.
 func (r *Receiver) Flush() {
 	made(r.tracker != nil, "Receiver")
 	r.settle(nil, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A ReferencePacket is what a reference packet carries to the receiver. Set a key if strangers can
-// send to it: see [Injector.SetKey].
+// A ReferencePacket is what a reference packet carries to the receiver. Set a key if strangers can send to it:
+// see [Injector.SetKey].
 type ReferencePacket struct {
 	Sequence uint64 // numbers the references of one injector from 0
 	Sent     int64  // when it was sent, by the sender's clock, in nanoseconds
@@ -30,8 +30,8 @@ const (
 	referenceMagic   = "HREF"
 	referenceVersion = 4
 
-	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket. A tag takes
-	// another 8: see [Injector.SetKey].
+	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket. A tag takes another 8: see
+	// [Injector.SetKey].
 	ReferenceSize = wire.Overhead + 30
 
 	tagSize = 8 // of SipHash, if the injector has a key
