@@ -75,16 +75,14 @@ func (s *spread) bridge(from, to end) bridge {
 	return b
 }
 
-// typical returns the bridge as if a packet of typical size, lean larger, had been in place of one: packets
-// behind it would be sent as much later, and wait as much longer. A packet does not wait for its own size, so
-// its size must not tell.
-func (b *bridge) typical(place, lean float64) bridge {
-	c := *b
-	c.to.place = max(c.to.place+lean, place+1)
-	if c.to.known {
-		c.to.wait = max(c.to.wait+lean, 0)
+// typical returns the time left at a place, and the wait at the far end, as if a packet of typical size, lean
+// larger, had been there: packets behind it would be sent as much later, and wait as much longer. A packet does
+// not wait for its own size, so its size must not tell.
+func (b *bridge) typical(place, lean float64) (left, wait float64) {
+	if left = max(b.to.place+lean, place+1) - place; b.to.known {
+		return left, max(b.to.wait+lean, 0)
 	}
-	return c
+	return left, b.to.wait
 }
 
 // at returns the mean waiting time of a packet at a place, its predicted error and tilt, and the cell that
@@ -97,10 +95,9 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss
 	case rest <= 0:
 		return b.to.wait, 0, 1, 0
 	}
-	c := b.typical(place, lean)
-	left := c.to.place - place
+	left, last := b.typical(place, lean)
 	cell := cellOf(m, since, left)
-	line, wait, variance := c.plain(cell, since, left)
+	line, wait, variance := b.plain(cell, since, left, last)
 	switch {
 	case b.from.known && b.to.known:
 		wait = line + b.spread.between.refine(1, reluctant, most)*(wait-line)
@@ -122,17 +119,18 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss
 	return wait, min(all*b.miss.at(miss), room), tilt, miss
 }
 
-// plain returns the straight line, the bridge and its variance v at a place between the ends.
-func (b *bridge) plain(cell int, since, left float64) (line, wait, variance float64) {
+// plain returns the straight line, the bridge and its variance v at a place between the ends, where the last
+// one waits so long.
+func (b *bridge) plain(cell int, since, left, last float64) (line, wait, variance float64) {
 	height := b.spread.expect(cell, since, left)
 	if !b.from.known && !b.to.known {
 		wait = min(height, since)
 		return 0, wait, alone * alone * wait * wait
 	}
 	length := since + left
-	mean := (b.from.wait*left + b.to.wait*since) / length
+	mean := (b.from.wait*left + last*since) / length
 	v := height * height * math.Pi / 8
-	near, x := 1.0, 2*b.from.wait*b.to.wait*since*left/(length*length)
+	near, x := 1.0, 2*b.from.wait*last*since*left/(length*length)
 	switch {
 	case x >= far*v: // or v is 0
 		return mean, mean, v

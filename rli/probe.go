@@ -55,10 +55,9 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period, own float6
 	if min(place, since, left) <= 0 { // coarse stamps may be before the period
 		return
 	}
-	c := course.typical(place, lean)
-	left = c.to.place - place
+	left, wait := course.typical(place, lean)
 	cell := cellOf(h.mix, since, left)
-	_, wait, variance := c.plain(cell, since, left)
+	_, wait, variance := course.plain(cell, since, left, wait)
 	switch {
 	case variance == 0:
 	case course.to.known: // and as if the reference had not come
@@ -92,12 +91,11 @@ func (b *probe) end(s *spread, to end) {
 	if since <= 0 || left <= 0 {
 		return
 	}
-	c := course.typical(b.place, b.lean)
-	left = c.to.place - b.place
+	left, far := course.typical(b.place, b.lean)
 	off, told := b.estimated-b.wait, b.expected/course.miss.at(miss)
 	course.miss.learn(miss, b.packets*off*off, b.packets*told*told, 1)
 	cell := cellOf(b.mix, since, left)
-	line, wait, variance := c.plain(cell, since, left)
+	line, wait, variance := course.plain(cell, since, left, far)
 	switch {
 	case variance <= 0:
 	case course.mend != nil:

@@ -53,9 +53,12 @@ type trend struct {
 	n    int
 }
 
-func (t *trend) add(x float64) {
-	t.n++
-	t.mean += (x - t.mean) / float64(min(t.n, 256))
+func (t *trend) add(x float64) { t.addAll(x, 1) }
+
+// addAll adds n samples that add up to sum.
+func (t *trend) addAll(sum float64, n int) {
+	t.n += n
+	t.mean += (sum - float64(n)*t.mean) / float64(max(min(t.n, 256), n, 1))
 }
 
 // A twin is what the residuals of a flow add up to.
