@@ -204,8 +204,8 @@ func synopses() []sample {
 		{"HREF", injector.Append(nil, rli.ReferencePacket{Sequence: 2}, 3), map[string]int{"tagged": 1}},
 		{"HCLT", epoch, map[string]int{"blocks": (((600-1)>>epoch[foldAt] + 1) + 255) / 256}},
 		{"HRLI", must(receiver.MarshalBinary()), map[string]int{}},
-		{"HLMS", must(plan.AppendReport(nil, report, mplane.Key{})), map[string]int{"tagged": 0}},
-		{"HLMS", must(plan.AppendReport(nil, report, mplane.NewKey("key"))), map[string]int{"tagged": 1}},
+		{"HLMS", must(plan.Datagrams(report, mplane.Key{}))[0], map[string]int{"tagged": 0}},
+		{"HLMS", must(plan.Datagrams(report, mplane.NewKey("key")))[0], map[string]int{"tagged": 1}},
 	}
 }
 

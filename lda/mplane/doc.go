@@ -7,7 +7,7 @@
 //	plan, err := network.Plan(mplane.Deployment{Upgraded: …, Servers: …})
 //	plan.MSet(router), plan.Internal(router)                 // what it measures
 //
-//	data, err := plan.AppendReport(nil, report, key)         // at each monitor, once an interval
+//	datagrams, err := plan.Datagrams(report, key)            // at each monitor, once an interval
 //
 //	station, err := mplane.NewStation(mplane.StationConfig{Plan: plan, Key: key, Length: 1e9})
 //	err = station.Receive(now, data)                         // at the station, whatever comes

@@ -20,15 +20,15 @@ type Deployment struct {
 // m-server, to another.
 type SegmentID struct {
 	From, To Router
-	Via      Router // the m-router that the segment is inside, or Outside
+	Via      Router // the m-router that the segment is inside, or -1
 	Path     uint32 // digest of the routers between From and To; 0 for a link
 }
 
-// Outside is the Via of segments that are not inside a router.
-const Outside Router = -1
+// between is the Via of segments that are not inside a router.
+const between Router = -1
 
 // Internal reports whether the segment is inside an m-router.
-func (id SegmentID) Internal() bool { return id.Via != Outside }
+func (id SegmentID) Internal() bool { return id.Via != between }
 
 // A segment is a stretch between two monitors, with the routers on it.
 type segment struct {
@@ -87,7 +87,7 @@ func (p *Plan) set(t pathTree) []segment {
 
 // outside returns the name of the segment along some routers.
 func outside(hops []Router) SegmentID {
-	id := SegmentID{From: hops[0], To: hops[len(hops)-1], Via: Outside}
+	id := SegmentID{From: hops[0], To: hops[len(hops)-1], Via: between}
 	if between := hops[1 : len(hops)-1]; len(between) > 0 {
 		var b []byte
 		for _, r := range between {

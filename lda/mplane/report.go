@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"unique"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -94,8 +95,8 @@ const (
 	measurementSize = 4*4 + 8*8
 	tagSize         = 16
 
-	// MaxMeasurements is the largest number of measurements in a report: what fits a datagram of 1,400 bytes.
-	MaxMeasurements = (1400 - wire.Overhead - tagSize - reportHeadSize) / measurementSize
+	// maxMeasurements is the largest number of measurements in a report: what fits a datagram of 1,400 bytes.
+	maxMeasurements = (1400 - wire.Overhead - tagSize - reportHeadSize) / measurementSize
 )
 
 // A Key is the secret of the reports' tags. Printing it does not reveal it. Without a secret there are no tags.
@@ -106,31 +107,39 @@ func NewKey(secret string) Key { return Key{unique.Make(secret)} }
 
 func (k Key) empty() bool { return k == Key{} || k.secret.Value() == "" }
 
-// AppendReport appends the encoding of a report to dst, with a tag if there is a key. The encoding says to
-// which plan it belongs. The error wraps [estimate.ErrConfig].
-func (p *Plan) AppendReport(dst []byte, r Report, key Key) ([]byte, error) {
-	if len(r.Measurements) > MaxMeasurements {
-		return dst, invalid("number of measurements", len(r.Measurements), fmt.Sprintf("at most %d", MaxMeasurements))
+// Datagrams returns the encoding of a report in pieces of up to 1,400 bytes, each of which a [Station] takes by itself,
+// with a tag if there is a key. They say to which plan they belong. The error wraps [estimate.ErrConfig].
+func (p *Plan) Datagrams(r Report, key Key) (all [][]byte, err error) {
+	for part := range slices.Chunk(r.Measurements, maxMeasurements) {
+		data, err := p.encode(Report{r.Monitor, r.Interval, part}, key)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data)
 	}
+	return all, nil
+}
+
+// encode returns the encoding of a report that fits a datagram.
+func (p *Plan) encode(r Report, key Key) ([]byte, error) {
 	var all []encodedMeasurement
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
 		if err := m.check(); err != nil {
-			return dst, err
+			return nil, err
 		}
 		all = append(all, encodedMeasurement{m.Segment, m.Sent, m.Lost, m.Delay.N, m.Delay.Mean, m.Delay.StdDev, m.Error, m.Ahead, m.AheadError})
 	}
-	start := len(dst)
-	dst = wire.Begin(dst, magic, version)
+	dst := wire.Begin(nil, magic, version)
 	for _, part := range []any{reportHead{p.fingerprint, r.Interval, r.Monitor, uint16(len(all))}, all} {
 		var err error
 		if dst, err = binary.Append(dst, binary.BigEndian, part); err != nil {
-			return dst[:start], fmt.Errorf("mplane: %w", err)
+			return nil, fmt.Errorf("mplane: %w", err)
 		}
 	}
-	dst = wire.Seal(dst, start)
+	dst = wire.Seal(dst, 0)
 	if !key.empty() {
-		dst = append(dst, key.tag(dst[start:])...)
+		dst = append(dst, key.tag(dst)...)
 	}
 	return dst, nil
 }
@@ -142,7 +151,7 @@ func (k Key) tag(record []byte) []byte {
 	return h.Sum(nil)[:tagSize]
 }
 
-// decodeReport decodes and checks a report that AppendReport encoded with the same key. It also returns which
+// decodeReport decodes and checks a report that encode encoded with the same key. It also returns which
 // network it is of. The error wraps [ErrForged] or [estimate.ErrEncoding].
 func decodeReport(data []byte, key Key) (r Report, network uint64, err error) {
 	if !key.empty() {
@@ -159,7 +168,7 @@ func decodeReport(data []byte, key Key) (r Report, network uint64, err error) {
 	var head reportHead
 	body := b.Bytes(b.Len())
 	n, err := binary.Decode(body, binary.BigEndian, &head)
-	if err != nil || len(body)-n != int(head.Count)*measurementSize || head.Count > MaxMeasurements {
+	if err != nil || len(body)-n != int(head.Count)*measurementSize || head.Count > maxMeasurements {
 		return Report{}, 0, fmt.Errorf("mplane: %w: %d bytes of %d measurements", estimate.ErrEncoding, len(body), head.Count)
 	}
 	all := make([]encodedMeasurement, head.Count)

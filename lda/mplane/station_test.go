@@ -68,7 +68,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 // report sends the station everything that is measured in an interval.
 func (w *world) report(interval uint64) {
 	for r := range Router(len(w.plan.monitors)) {
-		for part := range slices.Chunk(append(w.plan.MSet(r), w.plan.Internal(r)...), MaxMeasurements) {
+		for part := range slices.Chunk(append(w.plan.MSet(r), w.plan.Internal(r)...), maxMeasurements) {
 			report := Report{Monitor: r, Interval: interval}
 			for _, id := range part {
 				report.Measurements = append(report.Measurements, w.measure(id, interval))
@@ -94,7 +94,7 @@ func (w *world) segment(id SegmentID, interval uint64) (Measurement, bool) {
 // receive gives the station a report, in an interval.
 func (w *world) receive(r Report, key Key, now uint64) error {
 	w.t.Helper()
-	data, err := w.station.config.Plan.AppendReport(nil, r, key)
+	data, err := w.station.config.Plan.encode(r, key)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestBadReports(t *testing.T) {
 	}
 	try("no tag", good, Key{}, ErrForged)
 	try("another key", good, NewKey("x"), ErrForged)
-	elsewhere, _ := aPlan.AppendReport(nil, good, w.key)
+	elsewhere, _ := aPlan.encode(good, w.key)
 	if err := w.station.Receive(100*second, elsewhere); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("another network: error %v", err)
 	}
