@@ -21,7 +21,7 @@ var (
 	flowStream   = speed.Flows
 )
 
-// BenchmarkFloor holds the floor against itself: 1, but for the noise of the method.
+// BenchmarkFloor compares the floor with itself: 1, except for the noise of the method.
 func BenchmarkFloor(b *testing.B) {
 	compare(b, streamLength, 0, cellFloor(packetStream()), cellFloor(packetStream()))
 }

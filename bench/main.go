@@ -1,6 +1,6 @@
-// Bench measures what the papers measured and compares the results with what
-// they reported. It runs the named experiments, and writes what each found, with
-// tables and notes, to NAME.md in the directory -out, by default out/.
+// Bench measures what the papers measured and compares the results with what they reported. It runs the named
+// experiments, and writes what each found, with tables and notes, to NAME.md in the directory -out, by default
+// out/.
 //
 //	go run ./bench                      # list the experiments
 //	go run ./bench lda-4 'lds-*'        # some: names, or patterns

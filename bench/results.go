@@ -19,11 +19,11 @@ that ran it, at full size; the same seed gives the same figures on any machine. 
     go run ./bench -all && go run ./bench -results bench/RESULTS.md
 
 In each list the first figure is the paper's or, if the text says so, that of the
-paper's estimator in the same run. "To beat" is what we set out to reach, or another
-method on the same input. "Better" and "worse" compare the second figure with the first.
-"Nearly" means that it misses by so little that chance explains it, or nobody minds.
-"Does not hold" means that we did as the paper does and its claim did not come out, be it
-that ours is worse or better.
+paper's estimator in the same run. "To beat" is our own aim, or another method on the
+same input. A limit holds or it does not; "nearly" means that it is missed by no more
+than chance explains. "Better" and "worse" compare two methods as their figures are
+printed. "Does not hold" means that we did what the paper describes and its claim did
+not come out, whether ours is worse or better.
 `
 
 // writeResults puts what the runs in a directory found into a page, in place of what

@@ -8,9 +8,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// craft returns n different packets of 40 bytes that have one digest under a
-// known seed: their first word makes the first factor zero, so that the
-// second word, which the factor swallows, is the attacker's to count in. The
+// craft returns n different packets of 40 bytes that have one digest under a known seed: their first word makes
+// the first factor zero, so that the second word, which the factor swallows, is the attacker's to count in. The
 // last word is one that packets of the same digest share.
 func craft(seed uint64, last uint64, n int) [][]byte {
 	packets := make([][]byte, n)
@@ -25,9 +24,8 @@ func craft(seed uint64, last uint64, n int) [][]byte {
 	return packets
 }
 
-// An attacker who knows the hash can fill one cell, keep packets out of the
-// sample, or send none but sampled ones. Under a key that they do not have, the
-// same packets spread as a random function spreads them.
+// An attacker who knows the hash can fill one cell, keep packets out of the sample, or send nothing but sampled
+// ones. Under a key that the attacker does not have, the same packets spread as a random function spreads them.
 func TestCraftedPackets(t *testing.T) {
 	const seed, packets, rows, p = 7, 4000, 256, 0.25
 	threshold := hashing.Threshold(p)

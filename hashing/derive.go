@@ -33,9 +33,8 @@ func Sampled(h, threshold uint64) uint64 {
 	return (h>>32 - threshold) >> 63
 }
 
-// Mix returns a second hash of h, independent of h and of Mix with any other
-// salt for all that a synopsis can see. h must be well mixed itself: for one
-// that is not, use [Word].
+// Mix returns a second hash of h, independent of h and of Mix with any other salt as far as a synopsis can
+// tell. h must be well mixed itself; if it is not, use [Word].
 func Mix(h, salt uint64) uint64 {
 	return mix(h^key1, (salt*key4^key3)|1)
 }

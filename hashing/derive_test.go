@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Rows begin where i·2^32/rows, rounded up, lies: each gets its share of the
-// 2^32 values to within one, whatever is in the high half.
+// Row i begins at i·2^32/rows, rounded up: each row gets its share of the 2^32 values to within one, whatever
+// is in the high half.
 func TestRowExact(t *testing.T) {
 	for _, rows := range []uint64{1, 2, 3, 7, 1000, 17500, 455334, 1<<31 + 1, 1 << 32} {
 		for _, i := range []uint64{0, 1, rows / 3, rows - 1} {
@@ -49,9 +49,8 @@ func TestSampledExact(t *testing.T) {
 	}
 }
 
-// Two values that a synopsis derives from one identity must be independent:
-// chi-square of their joint distribution, over digests of a counter. The
-// negative controls are pairs that the documentation warns of.
+// Two values that a synopsis derives from one identity must be independent: chi-square of their joint
+// distribution, over digests of a counter. The negative controls are pairs that the documentation warns of.
 func TestDerivationsIndependent(t *testing.T) {
 	heavy(t)
 	row := func(h uint64) int { return int(hashing.Row(h, 32)) }

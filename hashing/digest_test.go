@@ -30,9 +30,8 @@ func slowSplit(seed, constant uint64) (first, second uint64) {
 	return high ^ low, high
 }
 
-// slowDigest is the digest in arbitrary-precision arithmetic, written for
-// reading: the message is cut into blocks of two words, of which the last may
-// overlap the one before.
+// slowDigest is the digest in arbitrary-precision arithmetic, written for reading: the message is cut into
+// blocks of two words, of which the last may overlap the one before.
 func slowDigest(seed uint64, message []byte) uint64 {
 	word := func(at int) uint64 {
 		var w [8]byte
@@ -44,8 +43,8 @@ func slowDigest(seed uint64, message []byte) uint64 {
 	s := first
 	var a, b uint64
 	if n > 16 {
-		// The first block and every one from the third on enter the first
-		// chain, the second block enters the second.
+		// The first block and every one from the third on enter the first chain, the second block enters the
+		// second.
 		for block := 0; block == 0 || 16*(block+1) < n; block++ {
 			low, high := word(16*block), word(16*block+8)
 			switch block {
@@ -101,9 +100,8 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// The numbers below are promised: two points that run different releases must
-// agree, and fingerprints are stored. They never change, nor do the vectors of
-// SPEC.md, which has more digests and fingerprints.
+// The numbers below are promised: two points that run different releases must agree, and fingerprints are
+// stored. They never change, nor do the vectors of SPEC.md, which has more digests and fingerprints.
 func TestGolden(t *testing.T) {
 	flow := func(proto uint8, from, to string) uint64 {
 		tuple := mustTuple(proto, from, to)

@@ -7,8 +7,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// One digest chooses a row, and by its other half a sample, without a second
-// hash.
+// One digest chooses a row, and by its other half a sample, without a second hash.
 func ExampleDigest() {
 	h := uint64(hashing.Digest(7, []byte("the bytes of a packet that do not change")))
 	fmt.Printf("digest %016x, row %d of 1000, sampled %d\n", h, hashing.Row(h, 1000), hashing.Sampled(h, hashing.Threshold(0.1)))

@@ -8,46 +8,41 @@ import (
 
 // The reasons why [Frame.Parse] refuses a frame.
 var (
-	// ErrNotIP says that the frame carries something else, such as ARP, LLDP or a
-	// pseudowire. Count it and go on, or identify it by the [Digest] of all its
-	// bytes, if nothing between the points rewrites them.
+	// ErrNotIP means that the frame carries something other than IP, such as ARP, LLDP or a pseudowire. Count
+	// it and go on, or identify it by the [Digest] of all its bytes if nothing between the points rewrites
+	// them.
 	ErrNotIP = errors.New("hashing: frame carries no IP")
 
-	// ErrTruncated says that the captured bytes end inside the headers that name
-	// the flow. Use a larger snap length.
+	// ErrTruncated means that the captured bytes end inside the headers that name the flow. Use a larger snap
+	// length.
 	ErrTruncated = errors.New("hashing: frame ends inside its headers")
 
-	// ErrMalformed says that a header contradicts itself or the one below it.
+	// ErrMalformed means that a header contradicts itself or the one below it.
 	ErrMalformed = errors.New("hashing: malformed IP header")
 
-	// ErrLink says that the link type is none of those that [LinkType] lists, so that
-	// no frame of that capture can be read.
+	// ErrLink means that [LinkType] does not list the link type, so that no frame of that capture can be read.
 	ErrLink = errors.New("hashing: unsupported link type")
 )
 
-// A Frame is what two points need to know about a captured frame: who sent it
-// to whom, and the bytes that stay the same on the way.
+// A Frame is what two points need to know of a captured frame: who sent it to whom, and the bytes that stay the
+// same on the way.
 //
-// Digest covers 72 bytes, which SPEC.md lists: both addresses, the protocol,
-// identification, place and length of a fragment, and the first 24 bytes of the
-// transport, of TCP the header without options and 4 bytes of payload. They are
-// the fields that RFC 4302 (the IP authentication header) counts as immutable
-// or predictable, as far as they distinguish packets.
+// Digest covers 72 bytes, which SPEC.md lists: both addresses, the protocol, identification, place and length
+// of a fragment, and the first 24 bytes of the transport: for TCP, the header without options and 4 bytes of
+// payload. Of the fields that RFC 4302 (the IP authentication header) counts as immutable or predictable, they
+// are those that distinguish packets.
 //
-// Two points agree unless something between them makes another packet of it:
-// translated addresses or ports, fragmentation, offloads that merge or split
-// segments, and what else SPEC.md lists. Where the cause is the network card,
-// capture beside the host, or turn its offloads off.
+// Two points agree unless something between them turns the packet into a different one: translated addresses or
+// ports, fragmentation, offloads that merge or split segments, and the other causes that SPEC.md lists. Where
+// the cause is the network card, capture beside the host, or turn its offloads off.
 //
 // # Tunnels
 //
-// The packets of a tunnel have the same outer headers by the thousand, so the
-// packet is the one inside. Parse looks into IP in IP, GRE (with Ethernet, PPP,
-// MPLS and ERSPAN in it), EtherIP, MPLS over IP and UDP, and, by their
-// destination port, VXLAN, VXLAN-GPE, Geneve and GTP-U. [Tunnels] says how deep,
-// and by which ports. It does not look into fragments. If there is no whole IP
-// header inside, as with ARP or encrypted traffic, the packet remains the outer
-// one.
+// Thousands of packets in a tunnel have the same outer headers, so the packet is the one inside. Parse looks
+// into IP in IP, GRE (with Ethernet, PPP, MPLS and ERSPAN in it), EtherIP, MPLS over IP and UDP, and, by their
+// destination port, VXLAN, VXLAN-GPE, Geneve and GTP-U. [Tunnels] says how deep, and by which ports. It does
+// not look into fragments. If there is no whole IP header inside, as with ARP or encrypted traffic, the packet
+// remains the outer one.
 //
 // # Fragments
 //

@@ -21,9 +21,8 @@ type record struct {
 	frame []byte
 }
 
-// strangeCaptures returns every frame of the captures made to break dissectors,
-// as far as their files are pcap: they break readers, too. This package knows no
-// reader, and must not learn of the one that is built on it.
+// strangeCaptures returns every frame of the captures made to break dissectors, as far as their files are pcap:
+// they break readers, too. This package knows no reader, and must not learn of the one that is built on it.
 func strangeCaptures(t testing.TB) (records []record) {
 	t.Helper()
 	filepath.WalkDir(filepath.Join(dataDir, "encapsulation"), func(path string, entry fs.DirEntry, err error) error {
@@ -65,9 +64,8 @@ func checkIdentifier(t testing.TB, link hashing.LinkType, frame []byte, f *hashi
 	}
 }
 
-// checkAgainstReference parses one frame with both parsers, and a packet also
-// behind Ethernet and up to three tags, and reports where they differ. It
-// returns Parse's error.
+// checkAgainstReference parses one frame with both parsers, and a packet also behind Ethernet and up to three
+// tags, and reports where they differ. It returns Parse's error.
 func checkAgainstReference(t testing.TB, link hashing.LinkType, frame []byte) error {
 	t.Helper()
 	const seed = 7

@@ -70,8 +70,7 @@ func TestFrameCauses(t *testing.T) {
 	}
 }
 
-// A checksum that is not filled in yet can be left out, at both points, where
-// there is one.
+// A checksum that may not be filled in yet can be left out at both points, if the protocol has one.
 func TestFrameClearChecksum(t *testing.T) {
 	for _, test := range []struct {
 		packet string

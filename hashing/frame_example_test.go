@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// One packet before and after a router, which counted its TTL down, mended its
-// header checksum and sent it on in a VLAN: both points agree on it.
+// A packet before and after a router that decremented its TTL, updated its header checksum and forwarded it in
+// a VLAN: both points agree on it.
 func ExampleFrame() {
 	const (
 		before = "\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01\x08\x00" +

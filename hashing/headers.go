@@ -5,31 +5,36 @@ import (
 	"math/bits"
 )
 
-// A LinkType is the kind of link-layer header a frame begins with, by its number
-// in capture files (the LINKTYPE_ registry).
+// A LinkType is the kind of link-layer header that a frame begins with, by its number in capture files
+// (LINKTYPE_ of tcpdump.org). Frame understands the numbers 0 and 108 (BSD loopback), 1 (Ethernet), 9 (PPP),
+// 101, 228 and 229 (raw IP), 104 (Cisco HDLC), 113 and 276 (Linux cooked captures), 242 (IP over InfiniBand),
+// and 281, 282, 284 and 285 (Ethernet with the tag of a Broadcom or Marvell switch).
 type LinkType uint16
 
-// The link types that [Frame] understands.
+// The link types of frames that do not come from a capture file.
 const (
-	LinkNull      LinkType = 0   // BSD loopback: 4-byte address family, capturer's byte order
-	LinkEthernet  LinkType = 1   // Ethernet
-	LinkPPP       LinkType = 9   // PPP, with or without address and control bytes
-	LinkRaw       LinkType = 101 // raw IPv4 or IPv6
-	LinkHDLC      LinkType = 104 // Cisco HDLC
-	LinkLoop      LinkType = 108 // OpenBSD loopback: 4-byte address family, big-endian
-	LinkCooked    LinkType = 113 // Linux cooked capture v1
-	LinkIPv4      LinkType = 228 // raw IPv4
-	LinkIPv6      LinkType = 229 // raw IPv6
-	LinkIPoIB     LinkType = 242 // IP over InfiniBand, behind a global routing header
-	LinkCooked2   LinkType = 276 // Linux cooked capture v2
-	LinkBroadcom  LinkType = 281 // Ethernet with a Broadcom switch tag behind the addresses
-	LinkBroadcom0 LinkType = 282 // Ethernet behind a Broadcom switch tag
-	LinkDSA       LinkType = 284 // Ethernet with a Marvell switch tag behind the addresses
-	LinkEDSA      LinkType = 285 // Ethernet with an extended Marvell switch tag
+	LinkEthernet LinkType = 1
+	LinkRaw      LinkType = 101 // raw IPv4 or IPv6
 )
 
-// A kind says what comes next in a frame: an EtherType, a link type beginning
-// at kindLink, or one of what else comes before an IP header.
+const (
+	linkNull      LinkType = 0   // BSD loopback: 4-byte address family, capturer's byte order
+	linkPPP       LinkType = 9   // PPP, with or without address and control bytes
+	linkHDLC      LinkType = 104 // Cisco HDLC
+	linkLoop      LinkType = 108 // OpenBSD loopback: 4-byte address family, big-endian
+	linkCooked    LinkType = 113 // Linux cooked capture v1
+	linkIPv4      LinkType = 228 // raw IPv4
+	linkIPv6      LinkType = 229 // raw IPv6
+	linkIPoIB     LinkType = 242 // IP over InfiniBand, behind a global routing header
+	linkCooked2   LinkType = 276 // Linux cooked capture v2
+	linkBroadcom  LinkType = 281 // Ethernet with a Broadcom switch tag behind the addresses
+	linkBroadcom0 LinkType = 282 // Ethernet behind a Broadcom switch tag
+	linkDSA       LinkType = 284 // Ethernet with a Marvell switch tag behind the addresses
+	linkEDSA      LinkType = 285 // Ethernet with an extended Marvell switch tag
+)
+
+// A kind says what comes next in a frame: an EtherType, a link type beginning at kindLink, or one of what else
+// comes before an IP header.
 type kind uint32
 
 // EtherTypes. Those of tunnels occur in GRE and Geneve only.
@@ -70,8 +75,8 @@ const (
 	kindEthernet      = kindLink + kind(LinkEthernet)
 )
 
-// A walk goes from header to header. Nothing that it returns counts once it has
-// an error, which is the first reason why it cannot go on.
+// A walk goes from header to header. Nothing that it returns counts once it has an error, which is the first
+// reason why it cannot go on.
 type walk struct {
 	b   []byte // what follows
 	err error
@@ -113,10 +118,10 @@ func (w *walk) take(n int) []byte {
 func (w *walk) ip(k kind) {
 	for w.err == nil {
 		switch k {
-		case typeIPv4, kindLink + kind(LinkIPv4):
+		case typeIPv4, kindLink + kind(linkIPv4):
 			w.check(w.look(1)[0]>>4 == 4, ErrMalformed)
 			return
-		case typeIPv6, kindLink + kind(LinkIPv6):
+		case typeIPv6, kindLink + kind(linkIPv6):
 			w.check(w.look(1)[0]>>4 == 6, ErrMalformed)
 			return
 		case kindEither, kindLink + kind(LinkRaw):
@@ -134,25 +139,25 @@ func (w *walk) ip(k kind) {
 	}
 }
 
-// typed returns the size of a header that says at a fixed place which EtherType
-// follows, and that place, or 0. Some contain the addresses of an inner frame.
+// typed returns the size of a header that says at a fixed place which EtherType follows, and that place, or 0.
+// Some contain the addresses of an inner frame.
 func typed(k kind) (size, at int) {
 	switch k {
 	case kindEthernet:
 		return 14, 12
-	case typeVLAN, typeQinQ, typeQinQ9100, typeQinQ9200, kindLink + kind(LinkHDLC):
+	case typeVLAN, typeQinQ, typeQinQ9100, typeQinQ9200, kindLink + kind(linkHDLC):
 		return 4, 2
 	case typeVNTag:
 		return 6, 4
-	case typeFabricPath, kindLink + kind(LinkCooked):
+	case typeFabricPath, kindLink + kind(linkCooked):
 		return 16, 14
-	case typeBackbone, kindLink + kind(LinkBroadcom), kindLink + kind(LinkBroadcom0), kindLink + kind(LinkDSA):
+	case typeBackbone, kindLink + kind(linkBroadcom), kindLink + kind(linkBroadcom0), kindLink + kind(linkDSA):
 		return 18, 16
-	case kindLink + kind(LinkCooked2):
+	case kindLink + kind(linkCooked2):
 		return 20, 0
-	case kindLink + kind(LinkIPoIB):
+	case kindLink + kind(linkIPoIB):
 		return 44, 40
-	case kindLink + kind(LinkEDSA):
+	case kindLink + kind(linkEDSA):
 		return 22, 20
 	}
 	return 0, 0
@@ -161,7 +166,7 @@ func typed(k kind) (size, at int) {
 // link passes the headers of the other link types.
 func (w *walk) link(l LinkType) kind {
 	switch l {
-	case LinkNull, LinkLoop:
+	case linkNull, linkLoop:
 		// Families are small numbers, so only one byte order makes sense.
 		family := binary.BigEndian.Uint32(w.take(4))
 		if family > 0xffff {
@@ -174,7 +179,7 @@ func (w *walk) link(l LinkType) kind {
 			return typeIPv6
 		}
 		return kindNone
-	case LinkPPP:
+	case linkPPP:
 		if b := w.look(2); b[0] == 0xff && b[1] == 0x03 { // address and control (RFC 1662)
 			w.skip(2)
 		}
@@ -188,8 +193,8 @@ func (w *walk) link(l LinkType) kind {
 func (w *walk) next(k kind) kind {
 	switch k {
 	case typeMPLS, typeMPLSMulti:
-		// The version field says what follows a label stack (RFC 4928): where it is
-		// 0 there is a pseudowire's control word, and then Ethernet (RFC 4448).
+		// The version field says what follows a label stack (RFC 4928): where it is 0 there is a pseudowire's
+		// control word, and then Ethernet (RFC 4448).
 		for w.take(4)[2]&1 == 0 && w.err == nil {
 		}
 		if w.look(1)[0]>>4 != 0 {
@@ -235,8 +240,7 @@ func (w *walk) next(k kind) kind {
 	return kindNone
 }
 
-// ppp passes a PPP protocol number, which takes one byte if that byte is odd
-// (RFC 1661, section 6.5).
+// ppp passes a PPP protocol number, which takes one byte if that byte is odd (RFC 1661, section 6.5).
 func (w *walk) ppp() kind {
 	protocol := uint16(w.look(1)[0])
 	if protocol&1 == 0 {
@@ -274,8 +278,7 @@ func (w *walk) tunnel(k kind) kind {
 		w.skip(8 + int(b[0]&0x3f)*4)
 		return bridged(kind(binary.BigEndian.Uint16(b[2:])))
 	}
-	// VXLAN (RFC 7348). The generic one (draft-ietf-nvo3-vxlan-gpe) says what
-	// follows.
+	// VXLAN (RFC 7348). The generic one (draft-ietf-nvo3-vxlan-gpe) says what follows.
 	const identified, generic = 0x08, 0x04
 	b := w.take(8)
 	w.check(b[0]&identified != 0, ErrNotIP)
@@ -302,8 +305,8 @@ func (w *walk) gtp() kind {
 	if flags&7 == 0 {
 		return kindEither
 	}
-	// Four more bytes end in the kind of the next extension header, as each of
-	// these does behind its length in words.
+	// Four more bytes end in the kind of the next extension header, as each of these does behind its length in
+	// words.
 	next := w.take(4)[3]
 	for flags&4 != 0 && next != 0 && w.err == nil {
 		size := int(w.look(1)[0]) * 4

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// An Identifier turns bursts of frames, as off a ring, into the identities that a
-// [Frame] would give them, faster. It is read-only, and safe for concurrent use.
+// An Identifier turns bursts of frames, such as those of a capture ring, into the identities that a [Frame]
+// would give them, but faster. It is read-only, and safe for concurrent use.
 type Identifier struct {
 	seed    uint64
 	link    LinkType

@@ -36,7 +36,7 @@ func TestIdentifierFrames(t *testing.T) {
 	}
 }
 
-// Further ports are looked into, at any depth, by frames and by identifiers.
+// Frames and identifiers look into additional ports at any depth.
 func TestTunnelPorts(t *testing.T) {
 	cilium := hashing.Tunnels{Depth: 1, VXLAN: 8473, Geneve: 9999, GTP: 2153}
 	want := mustParse(t, hashing.LinkRaw, unhex(v4))
@@ -65,8 +65,8 @@ func TestTunnelPorts(t *testing.T) {
 	}
 }
 
-// Points that look into different tunnels have different fingerprints; those
-// of the default have the seed's.
+// Points that look into different tunnels have different fingerprints; with the default tunnels it is the
+// seed's.
 func TestTunnelsIdentity(t *testing.T) {
 	seed := hashing.Fingerprint(7)
 	if got := hashing.DefaultTunnels.Identity(seed); got != seed {
@@ -82,9 +82,8 @@ func TestTunnelsIdentity(t *testing.T) {
 	}
 }
 
-// VXLAN within VXLAN is looked into as deep as was asked for and no deeper, by
-// frames of either way and by identifiers, and a port that only looks like that
-// of a tunnel is none.
+// Both ways to parse frames, and identifiers, look into VXLAN within VXLAN as deep as asked and no deeper, and
+// are not misled by a port that only looks like a tunnel's.
 func TestNestedVXLAN(t *testing.T) {
 	for _, port := range []int{4789, 4789 + 1024} {
 		packet, size := v4, 48

@@ -10,14 +10,12 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// falseAlarm is the probability at which each statistical test of this
-// package would reject a perfect hash, were its seed drawn anew. The bounds
-// below hold for any sample size, so that no tolerance is left to taste.
+// falseAlarm is the probability at which each statistical test of this package would reject a perfect hash,
+// were its seed drawn anew. The bounds below hold for any sample size, so that no tolerance is left to taste.
 const falseAlarm = 1e-9
 
-// heavy begins a test that does a lot in one goroutine: there the race
-// detector, which runs with -short, has nothing to find, and takes ten times as
-// long.
+// heavy begins a test that does a lot in one goroutine: there the race detector, which runs with -short, has
+// nothing to find, and takes ten times as long.
 func heavy(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -25,22 +23,21 @@ func heavy(t *testing.T) {
 	}
 }
 
-// biasBound is how far from its probability the rate of an event in n trials
-// may be, in any of cells such rates (Hoeffding's inequality).
+// biasBound is how far from its probability the rate of an event in n trials may be, in any of cells such rates
+// (Hoeffding's inequality).
 func biasBound(trials, cells int) float64 {
 	return math.Sqrt(math.Log(2*float64(cells)/falseAlarm) / (2 * float64(trials)))
 }
 
-// rateBound is the same for rare events of probability p (Bernstein's
-// inequality).
+// rateBound is the same for rare events of probability p (Bernstein's inequality).
 func rateBound(p float64, trials int) float64 {
 	x := math.Log(2/falseAlarm) / float64(trials)
 	return math.Sqrt(2*p*(1-p)*x) + 2*x/3
 }
 
-// chiSquareRange is where each of tests chi-square statistics with df degrees
-// of freedom must lie (Laurent and Massart 2000, Lemma 1). Too small a value
-// betrays a hash as well as too large a one: a counter fills buckets evenly.
+// chiSquareRange is where each of tests chi-square statistics with df degrees of freedom must lie (Laurent and
+// Massart 2000, Lemma 1). Too small a value betrays a hash as well as too large a one: a counter fills buckets
+// evenly.
 func chiSquareRange(df, tests int) (low, high float64) {
 	x := math.Log(2 * float64(tests) / falseAlarm)
 	spread := 2 * math.Sqrt(float64(df)*x)
@@ -62,11 +59,10 @@ func chiSquare(counts []int) float64 {
 	return sum
 }
 
-// worstAvalanche flips bits of trials random inputs of n bytes, all of short
-// ones and every seventh of long ones, beginning at another for each length,
-// and returns the largest distance from one half of the rate at which a bit of
-// the hash, or for rotations above 0 the exclusive or of two bits that many
-// places apart, flips with it, and how many rates it looked at.
+// worstAvalanche flips bits of trials random inputs of n bytes, all of short ones and every seventh of long
+// ones, beginning at another for each length, and returns the largest distance from one half of the rate at
+// which a bit of the hash, or for rotations above 0 the exclusive or of two bits that many places apart, flips
+// with it, and how many rates it looked at.
 func worstAvalanche(rng *rand.Rand, n, trials, rotations int, hash func(trial int, b []byte) uint64) (worst float64, cells int) {
 	first, step := 0, 1
 	if n > 17 {
@@ -100,11 +96,9 @@ func worstAvalanche(rng *rand.Rand, n, trials, rotations int, hash func(trial in
 	return worst, 64 * len(flipped)
 }
 
-// countsEvenly hashes counters: in inputs of n bytes that are otherwise
-// constant, two bytes count from 0 to 4095 in steps of stride, at each place, or
-// every fifth of long inputs. It reports whether 256 bucket loads, by the
-// derivation for rows and by the high half, have a likely chi-square, and the
-// smallest and the largest.
+// countsEvenly hashes counters: in inputs of n bytes that are otherwise constant, two bytes count from 0 to
+// 4095 in steps of stride, at each place, or every fifth of long inputs. It reports whether 256 bucket loads,
+// by the derivation for rows and by the high half, have a likely chi-square, and the smallest and the largest.
 func countsEvenly(n, stride int, hash func(b []byte) uint64) (likely bool, smallest, largest float64) {
 	b, step, tests := randomBytes(rand.New(rand.NewPCG(4, uint64(n))), n), 1, 0
 	if n > 40 {
@@ -140,9 +134,8 @@ func fnv1a(b []byte) uint64 {
 	return h
 }
 
-// foldOnce folds one product of the last word and a factor that depends on
-// all others, well mixed but the same for a whole counter: what a digest
-// without a last step does. The second negative control.
+// foldOnce folds one product of the last word and a factor that depends on all others, well mixed but the same
+// for a whole counter: what a digest without a last step does. The second negative control.
 func foldOnce(b []byte) uint64 {
 	n := len(b) - 8
 	factor := uint64(hashing.Digest(1, b[:n]))
@@ -150,16 +143,15 @@ func foldOnce(b []byte) uint64 {
 	return hi ^ lo
 }
 
-// A bit of the input flips each bit of a digest, a flow and a mixed hash half
-// the time.
+// Each bit of the input flips each bit of a digest, a flow and a mixed hash half the time.
 func TestAvalanche(t *testing.T) {
 	heavy(t)
 	digest := func(trial int, b []byte) uint64 { return uint64(hashing.Digest(uint64(trial), b)) }
 	flow := func(_ int, b []byte) uint64 { tuple := tupleOf(b); return uint64(tuple.Flow(7)) }
 	mixed := func(_ int, b []byte) uint64 { return hashing.Mix(uint64(hashing.Digest(7, b)), 1) }
 	fnv := func(_ int, b []byte) uint64 { return fnv1a(b) }
-	// Why Mix wants a mixed hash: a difference of one bit is spread by a single
-	// product, whose ends have few carries.
+	// Why Mix wants a mixed hash: a difference of one bit is spread by a single product, whose ends have few
+	// carries.
 	word := func(_ int, b []byte) uint64 { return hashing.Mix(binary.LittleEndian.Uint64(b), 1) }
 	rng := rand.New(rand.NewPCG(1, 1))
 	check := func(name string, n, trials, rotations int, hash func(int, []byte) uint64, passes bool) {

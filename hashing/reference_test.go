@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// slowFrame is what the reference parser says of a frame. hashed are the bytes
-// in the order of Frame's documentation.
+// slowFrame is what the reference parser says of a frame. hashed are the bytes in the order of Frame's
+// documentation.
 type slowFrame struct {
 	tuple         hashing.Tuple
 	length        int
@@ -19,9 +19,9 @@ type slowFrame struct {
 	payload       []byte // captured, behind the IP headers
 }
 
-// slowParse is a reference for Frame.Parse, above all readable: it copies the
-// packet, fills what the capture cut with zeros, and reads the fields off the
-// whole. The functions below panic with the reason why a frame is refused.
+// slowParse is a reference for Frame.Parse, above all readable: it copies the packet, fills what the capture
+// cut with zeros, and reads the fields off the whole. The functions below panic with the reason why a frame is
+// refused.
 func slowParse(link hashing.LinkType, frame []byte) (slowFrame, error) {
 	return slowParseDepth(link, frame, 2)
 }
@@ -372,8 +372,8 @@ func slowIPv6(packet []byte) slowFrame {
 			p.offset, p.more = number(header[2:4])/8, number(header[2:4])%2
 			p.id = header[4:8]
 		case 43:
-			// An address list ends with the header; stray bytes after whole
-			// addresses would come before the last one.
+			// An address list ends with the header; stray bytes after whole addresses would come before the
+			// last one.
 			kind, left := header[2], header[3]
 			if left > 0 && len(header) >= 8+16 {
 				switch kind {
@@ -397,9 +397,8 @@ type slowPacket struct {
 	offset, more        int
 }
 
-// wholePacket returns the packet as it was sent, zeros in place of what the
-// capture cut, and without what follows it in the frame. One of unknown
-// length, 0, goes on far enough for anything that could be looked at.
+// wholePacket returns the packet as it was sent, zeros in place of what the capture cut, and without what
+// follows it in the frame. One of unknown length, 0, goes on far enough for anything that could be looked at.
 func wholePacket(captured []byte, length int) []byte {
 	if length == 0 {
 		length = len(captured) + 100
@@ -409,8 +408,8 @@ func wholePacket(captured []byte, length int) []byte {
 	return whole
 }
 
-// transport completes the frame with what begins at whole[at:], of which the
-// first captured bytes of whole are real.
+// transport completes the frame with what begins at whole[at:], of which the first captured bytes of whole are
+// real.
 func (p slowPacket) transport(proto int, whole []byte, at, captured int) slowFrame {
 	f := slowFrame{length: p.total, fragment: p.offset > 0 || p.more > 0}
 	data := whole[at:]

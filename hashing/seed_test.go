@@ -9,8 +9,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// structuredSeeds returns seeds that people choose, and seeds that differ from
-// them in one bit.
+// structuredSeeds returns seeds that people choose, and seeds that differ from them in one bit.
 func structuredSeeds() []uint64 {
 	var seeds []uint64
 	for _, s := range []uint64{0, 7, 1 << 32, 0x5555555555555555, ^uint64(0), root2, root3, root5, root7, root11, root13, 0x9e3779b97f4a7c15} {
@@ -23,8 +22,7 @@ func structuredSeeds() []uint64 {
 	return slices.Compact(seeds)
 }
 
-// shared counts identities that two seeds or more have in common, over
-// sequential ids: a wrong seed must show.
+// shared counts identities that two seeds or more have in common, over sequential ids: a wrong seed must show.
 func shared(hash func(seed, id uint64) uint64) int {
 	seen := map[uint64]uint64{}
 	n := 0
@@ -69,9 +67,8 @@ func TestSeedsShareNothing(t *testing.T) {
 	}
 }
 
-// Words a, b and c, d make the same product if a^x is d^y and b^y is c^x, where x
-// and y are the keys of the first product: if a^d and b^c are x^y. Nobody must be
-// able to write that down for more than one seed.
+// Words a, b and c, d make the same product if a^x is d^y and b^y is c^x, where x and y are the keys of the
+// first product: if a^d and b^c are x^y. It must not be possible to write that down for more than one seed.
 func TestNoPairExchangesFactors(t *testing.T) {
 	twice := func(keys func(seed uint64) (x, y uint64)) (n int) {
 		rng, seen := rand.New(rand.NewPCG(12, 3)), map[uint64]bool{}
@@ -92,8 +89,8 @@ func TestNoPairExchangesFactors(t *testing.T) {
 	}
 }
 
-// collisions counts equal digests of packets that differ in one small number,
-// at any two places, and of zeros of several lengths.
+// collisions counts equal digests of packets that differ in one small number, at any two places, and of zeros
+// of several lengths.
 func collisions(digest func(b []byte) uint64) int {
 	seen := map[uint64]string{}
 	n := 0
@@ -122,8 +119,8 @@ func collisions(digest func(b []byte) uint64) int {
 	return n
 }
 
-// No seed is weak: those next to the constant that seeds meet first, which
-// would have keys of zero or of a few bits, tell small numbers apart as all do.
+// No seed is weak: even seeds next to the constant that they are first combined with, which would give keys of
+// zero or of a few bits, distinguish small numbers as all do.
 func TestNoSeedIsWeak(t *testing.T) {
 	seeds := []uint64{root2, root2 + 1, root2 - 1, ^uint64(root2), root2 ^ root11, root3, root5, root7, root11, root13, 0, 1, ^uint64(0)}
 	for bit := range 64 {
@@ -152,7 +149,7 @@ func TestNoSeedIsWeak(t *testing.T) {
 	}
 }
 
-// A fingerprint tells seeds apart, and a seed from the key made of it.
+// A fingerprint tells seeds apart, and a seed from a key made of it.
 func TestFingerprint(t *testing.T) {
 	seen := map[uint64]bool{}
 	add := func(f uint64) {

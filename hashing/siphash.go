@@ -5,17 +5,15 @@ import (
 	"math/bits"
 )
 
-// SipHash is SipHash-2-4, a keyed pseudorandom function (Aumasson and
-// Bernstein, SipHash: a fast short-input PRF, 2012). Without its key of 128 bits
-// nobody, even who sees hashes of inputs of his choice, can aim packets at one
-// cell or evade sampling. Choose it wherever someone else chooses the packets
-// and gains by misleading the measurement.
+// SipHash is SipHash-2-4, a keyed pseudorandom function (Aumasson and Bernstein, SipHash: a fast short-input
+// PRF, 2012). Without its key of 128 bits nobody can aim packets at one cell or evade sampling, even with the
+// hashes of chosen inputs at hand. Use it wherever someone else chooses the packets and gains by misleading the
+// measurement.
 //
-// A SipHash is a value, and safe for concurrent use. No printer shows its key. To
-// compare keys, compare Fingerprints.
+// A SipHash is a value, and safe for concurrent use. Printing it does not reveal the key. To compare keys,
+// compare Fingerprints.
 type SipHash struct {
-	// Printers show a pointer within a value as an address, but package fmt
-	// follows one if the verb is wrong.
+	// Printers show a pointer within a value as an address, but package fmt follows one if the verb is wrong.
 	key **[2]uint64
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Package bench/peers holds it to another implementation.
+// Package bench/peers compares it with another implementation.
 func TestSipHashPublished(t *testing.T) {
 	h := hashing.SipHashFromKey([16]byte(counting(16)))
 	check := func(n int, want string) {

@@ -16,27 +16,24 @@ var tunnelPorts = [1 << 8]struct {
 	8472 & 0xff: {8472, kindVXLAN}, // Linux began with this one
 }
 
-// Tunnels say which tunnels [Frame.ParseWith] looks into. The zero value looks
-// into none: each tunnel is one flow. Two points that are compared need the
-// same Tunnels; see [Tunnels.Identity].
+// Tunnels say which tunnels [Frame.ParseWith] looks into. The zero value looks into none: each tunnel is one
+// flow. Points that are compared need the same Tunnels; see [Tunnels.Identity].
 type Tunnels struct {
 	// Depth is how many tunnels to look into, one inside another.
 	Depth int
 
-	// VXLAN, Geneve and GTP are each a further UDP port of their kind of tunnel,
-	// beside the ports that are always looked at: 4789 and 8472 for VXLAN, 4790
-	// for VXLAN-GPE, 6081 for Geneve, 2152 for GTP-U and 6635 for MPLS. Cilium,
-	// for one, can be told to use 8473. 0 is none.
+	// VXLAN, Geneve and GTP are each one more UDP port of their kind of tunnel, or 0, besides the ports that
+	// are always looked at: 4789 and 8472 for VXLAN, 4790 for VXLAN-GPE, 6081 for Geneve, 2152 for GTP-U and
+	// 6635 for MPLS. Cilium, for one, can be told to use 8473.
 	VXLAN, Geneve, GTP uint16
 }
 
 // DefaultTunnels are those that [Frame.Parse] looks into.
 var DefaultTunnels = Tunnels{Depth: 2}
 
-// Identity returns the fingerprint of points that look into these tunnels and
-// hash by the seed or key with the given fingerprint, for the Identity of their
-// Configs: points that look into others are not compared. For [DefaultTunnels] it
-// is the given one.
+// Identity returns the Identity for the Configs of points that look into these tunnels and hash with the seed
+// or key of the given fingerprint, so that points that look into other tunnels are not compared with them. For
+// [DefaultTunnels] it is the given fingerprint.
 func (t Tunnels) Identity(id uint64) uint64 {
 	if t == (Tunnels{Depth: 2}) {
 		return id

@@ -94,8 +94,8 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// A packet whose tunnel carries no IP remains the outer one. One that the
-// capture ends inside is marked as cut.
+// A packet whose tunnel carries no IP remains the outer one. If the capture ends inside the inner packet, it is
+// marked as cut.
 func TestTunnelsNotEntered(t *testing.T) {
 	arp := outerUDP(4789, 64) + "08000000 00001200 " + macs +
 		"0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002 " + strings.Repeat("00", 18)

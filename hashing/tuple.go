@@ -6,21 +6,19 @@ import (
 	"net/netip"
 )
 
-// A Flow is a keyed digest of a flow's 5-tuple. Two points agree on it when
-// they use the same seed.
+// A Flow is a keyed digest of a flow's 5-tuple. Two points agree on it when they use the same seed.
 type Flow uint64
 
-// A Tuple is a flow's 5-tuple. IPv4 addresses have their IPv4-mapped IPv6 form,
-// so that 10.0.0.1 and ::ffff:10.0.0.1 are one address. A Tuple is comparable
-// and can be the key of a map.
+// A Tuple is a flow's 5-tuple. IPv4 addresses have their IPv4-mapped IPv6 form, so that 10.0.0.1 and
+// ::ffff:10.0.0.1 are one address. A Tuple is comparable and can be the key of a map.
 type Tuple struct {
 	Src, Dst         [16]byte
 	SrcPort, DstPort uint16 // host order; 0 where the protocol has no ports
 	Proto            uint8  // IP protocol number: 6 TCP, 17 UDP
 }
 
-// MakeTuple returns the 5-tuple of a flow from src to dst. An invalid address
-// becomes ::, and a zone, which names an interface of one host, is dropped.
+// MakeTuple returns the 5-tuple of a flow from src to dst. An invalid address becomes ::, and a zone, which
+// names an interface of one host, is dropped.
 func MakeTuple(proto uint8, src, dst netip.AddrPort) Tuple {
 	return Tuple{
 		Src: src.Addr().As16(), Dst: dst.Addr().As16(),
@@ -44,10 +42,9 @@ func (t *Tuple) Reverse() Tuple {
 	return Tuple{Src: t.Dst, Dst: t.Src, SrcPort: t.DstPort, DstPort: t.SrcPort, Proto: t.Proto}
 }
 
-// Flow returns the tuple's digest under seed. Like [Digest] it is stable across
-// processes, machines and releases, and its bits are independent of Digest's
-// over the same bytes. Against someone who knows the seed, use [SipHash] over
-// the bytes of [Tuple.Append].
+// Flow returns the tuple's digest under seed. Like [Digest] it is stable across processes, machines and
+// releases, and its bits are independent of Digest's over the same bytes. Against someone who knows the seed,
+// use [SipHash] over the bytes of [Tuple.Append].
 func (t *Tuple) Flow(seed uint64) Flow {
 	le := binary.LittleEndian
 	x, y := split(seed, key3)
@@ -58,14 +55,13 @@ func (t *Tuple) Flow(seed uint64) Flow {
 	return finishFlow(ports, src, dst)
 }
 
-// finishFlow joins what the addresses became. The rotation keeps the two
-// directions of a flow apart.
+// finishFlow joins what the addresses became. The rotation keeps the two directions of a flow apart.
 func finishFlow(ports, src, dst uint64) Flow {
 	return Flow(mix(mix(ports^src, bits.RotateLeft64(dst, 32)), key5))
 }
 
-// Append appends the tuple's 37 canonical bytes for use with another hash: source
-// and destination address, source and destination port (big-endian), protocol.
+// Append appends the tuple's 37 canonical bytes for use with another hash: source and destination address,
+// source and destination port (big-endian), protocol.
 func (t *Tuple) Append(dst []byte) []byte {
 	dst = append(append(dst, t.Src[:]...), t.Dst[:]...)
 	dst = binary.BigEndian.AppendUint16(dst, t.SrcPort)

@@ -25,6 +25,16 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A Link that NewLink did not make panics instead of dropping everything.
+func TestZeroLinkPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("the zero Link takes packets")
+		}
+	}()
+	new(Link).Send(1, 1)
+}
+
 func TestConfigErrors(t *testing.T) {
 	red := lossyLink.Queue.RED
 	bad := func(change func(*LinkConfig)) LinkConfig {

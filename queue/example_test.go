@@ -6,7 +6,7 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// Packets of 12 µs that come every 10 µs, into a queue that holds four.
+// Packets of 12 µs that arrive every 10 µs at a queue that holds four.
 func ExampleLink() {
 	link, err := queue.NewLink(queue.LinkConfig{Rate: 1e9, Queue: queue.QueueConfig{Packets: 4}})
 	if err != nil {

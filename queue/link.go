@@ -13,19 +13,16 @@ type LinkConfig struct {
 	Queue QueueConfig // which packets may join the queue; the zero value: all
 	Seed  uint64      // for RED
 
-	// Burst makes the link a shaper: a token bucket of this many bytes, full
-	// at first, that fills at Rate. A packet leaves as soon as the bucket has
-	// as many bytes as the packet and all packets before it have left. Sending
-	// it takes no time. A packet larger than the bucket is Refused. 0 to
-	// 2^31-1; 0 means a link.
+	// Burst makes the link a shaper: a token bucket of this many bytes, full at first, that fills at Rate. A
+	// packet leaves as soon as all packets before it have left and the bucket holds as many bytes as it has.
+	// Sending it takes no time. A packet larger than the bucket is Refused. 0 to 2^31-1; 0 means a link.
 	Burst int32
 }
 
-// RLIConfig is the queue of RLI's evaluation (section IV-A): RED with room for
-// 10,000 packets, thresholds 4,000 and 9,000, weight 0.002, drop probability
-// up to 1/50, before a link of 10 Gb/s. The paper sets the utilisation by the
-// drain rate. It does not give the packet size for idle times; 125 bytes is
-// the average from which it sizes the queue.
+// RLIConfig is the queue of RLI's evaluation (section IV-A): RED with room for 10,000 packets, thresholds 4,000
+// and 9,000, weight 0.002, drop probability up to 1/50, before a link of 10 Gb/s. The paper sets the
+// utilisation by the drain rate. It does not give the packet size for idle times; 125 bytes is the average from
+// which it sizes the queue.
 var RLIConfig = LinkConfig{
 	Rate: 10e9,
 	Queue: QueueConfig{
@@ -49,9 +46,9 @@ func (c LinkConfig) validate() error {
 	return c.Queue.validate()
 }
 
-// A Link is a first-come, first-served link. It is work-conserving unless it
-// is a shaper. Send allocates only while the backlog is longer than any before. It
-// is for a single user and has no locks. The zero value is always full.
+// A Link is a first-come, first-served link. It is work-conserving unless it is a shaper. Send allocates only
+// when the backlog is longer than ever before. A Link is not safe for concurrent use, and the zero value
+// panics.
 type Link struct {
 	gate    gate
 	server  server
@@ -68,10 +65,9 @@ func NewLink(c LinkConfig) (*Link, error) {
 	return &Link{gate: newGate(c.Queue, c.Rate, c.Seed), server: newServer(c.Rate, c.Burst), now: math.MinInt64}, nil
 }
 
-// Send puts a packet into the link's queue at time t. It returns when the
-// packet's last bit has left, and its fate; of a packet that was dropped, it
-// returns t. Times must not decrease. A packet earlier than the one before it,
-// or of less than one byte, is Refused and changes nothing.
+// Send puts a packet into the link's queue at time t. It returns when the packet's last bit has left, or t if
+// it was dropped, and its fate. Times must not decrease. A packet earlier than the one before it, or of less
+// than one byte, is Refused and changes nothing.
 func (l *Link) Send(t int64, bytes int) (egress int64, fate Fate) {
 	if t < l.now || bytes < 1 || uint64(bytes) > l.server.largest() {
 		return t, Refused

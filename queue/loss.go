@@ -9,13 +9,10 @@ import (
 // A LossConfig describes random loss.
 type LossConfig struct {
 	Probability float64 // fraction of packets lost, 0 to 1
-	// Burst is the mean length of a loss episode, in packets. The lengths of
-	// episodes and of the runs between them are exponential, rounded to whole
-	// packets (that is, geometric), which makes a Gilbert channel. An episode
-	// loses every packet. Burst is at least 1, and large enough that the runs
-	// between episodes average at least one packet: Burst ≥
-	// Probability/(1-Probability). 0 means that packets are lost
-	// independently.
+	// Burst is the mean length of a loss episode, in packets. The lengths of episodes and of the runs between
+	// them are exponential, rounded to whole packets (that is, geometric), which makes a Gilbert channel. An
+	// episode loses every packet. Burst is at least 1, and large enough that the runs between episodes average
+	// at least one packet: Burst ≥ Probability/(1-Probability). 0 means that packets are lost independently.
 	Burst float64
 }
 
@@ -37,8 +34,8 @@ func (c LossConfig) validate() error {
 	return nil
 }
 
-// A Loss decides which packets are lost. It draws one number for a run of
-// packets, not one for each packet. It is for a single user and has no locks.
+// A Loss decides which packets are lost. It draws one number for a run of packets, not one for each packet. It
+// is not safe for concurrent use.
 type Loss struct {
 	random *rand.PCG
 	keep   float64 // ln of the probability that a run of passing packets goes on
@@ -50,8 +47,7 @@ type Loss struct {
 	losing bool   // this run is an episode
 }
 
-// NewLoss returns a loss process, such as of a wire behind a link. The error wraps
-// [estimate.ErrConfig].
+// NewLoss returns a loss process, such as of a wire behind a link. The error wraps [estimate.ErrConfig].
 func NewLoss(c LossConfig, seed uint64) (*Loss, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -69,8 +65,8 @@ func NewLoss(c LossConfig, seed uint64) (*Loss, error) {
 	l.burst = true
 	l.lose = math.Log1p(-1 / c.Burst)
 	l.keep = math.Log1p(-min(1, c.Probability/(c.Burst*(1-c.Probability))))
-	// A geometric run has no memory, so starting a new run equals starting in
-	// the middle of one: the process is stationary from the first packet.
+	// A geometric run has no memory, so starting a new run equals starting in the middle of one: the process is
+	// stationary from the first packet.
 	l.losing = uniform(l.random) < c.Probability
 	l.left = l.length()
 	return l, nil
@@ -107,8 +103,8 @@ func (l *Loss) length() uint64 {
 	return l.run(l.keep)
 }
 
-// run draws a geometric length, at least 1, of a run that goes on with
-// probability exp(ln): an exponential, rounded up.
+// run draws a geometric length, at least 1, of a run that goes on with probability exp(ln): an exponential,
+// rounded up.
 func (l *Loss) run(ln float64) uint64 {
 	if math.IsInf(ln, -1) {
 		return 1 // log1p(-1): never goes on

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// runs counts how many losses and episodes a process makes, and adds up the
-// lengths of episodes.
+// runs counts how many losses and episodes a process makes, and adds up the lengths of episodes.
 func runs(drop func() bool, packets int) (lost, episodes int, lengths float64) {
 	length := 0
 	for range packets {
@@ -34,9 +33,8 @@ func TestLossRates(t *testing.T) {
 		{Probability: 0.01, Burst: 1}, {Probability: 0.02, Burst: 10}, {Probability: 0.1, Burst: 100},
 		{Probability: 0.5, Burst: 2}, {Probability: 0.9, Burst: 9},
 	} {
-		// A two-state chain of correlation r has 1+r over 1-r times the
-		// variance of independent draws. It goes on losing with probability
-		// 1-1/burst and begins to with probability p/(burst(1-p)).
+		// A two-state chain of correlation r has 1+r over 1-r times the variance of independent draws. It goes
+		// on losing with probability 1-1/burst and begins to with probability p/(burst(1-p)).
 		p, burst := c.Probability, c.Burst
 		mean := burst
 		r := 0.0
@@ -45,8 +43,8 @@ func TestLossRates(t *testing.T) {
 		} else {
 			mean = 1 / (1 - p)
 		}
-		// check reports whether a process loses as many packets as it should,
-		// in episodes as long as they should be.
+		// check reports whether a process loses as many packets as it should, in episodes as long as they
+		// should be.
 		check := func(process LossConfig) (rate, length float64, rateFits, lengthFits bool) {
 			lost, episodes, lengths := runs(must(NewLoss(process, 1))(t).Drop, packets)
 			rate, length = float64(lost)/packets, lengths/float64(episodes)

@@ -39,7 +39,7 @@ func (f Fate) String() string {
 
 // A Source yields packets in order of Time, with Sent equal to Time.
 type Source interface {
-	// Next stores the next packet in *p and reports whether there was one.
-	// Fields that it does not set are zeroed.
+	// Next stores the next packet in *p and reports whether there was one. Fields that it does not set are
+	// zeroed.
 	Next(p *Packet) bool
 }

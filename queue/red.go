@@ -12,15 +12,13 @@ type QueueConfig struct {
 	RED     REDConfig // random early detection; the zero value: drop-tail alone
 }
 
-// A REDConfig sets random early detection. Names in parentheses are those of
-// the 1993 paper.
+// A REDConfig sets random early detection. Names in parentheses are those of the 1993 paper.
 type REDConfig struct {
 	Min, Max    float64 // thresholds of the average (min_th, max_th), in packets, 0 ≤ Min < Max
 	Weight      float64 // of a new backlog in the average (w_q), above 0, at most 1
 	Probability float64 // of a drop as the average reaches Max (max_p), above 0, at most 1
-	// Typical is the size in bytes of the packets that could have been sent
-	// while the queue was empty, at least 1. The average decays once for each
-	// of them (the paper's s is the transmission time of one).
+	// Typical is the size in bytes of the packets that could have been sent while the queue was empty, at least
+	// 1. The average decays once for each of them (the paper's s is the transmission time of one).
 	Typical int
 }
 
@@ -47,7 +45,7 @@ func (c QueueConfig) validate() error {
 
 // A gate decides which packets join a queue.
 type gate struct {
-	limit int // MaxInt for no limit
+	limit int // 0: no limit
 	red   bool
 
 	config    REDConfig
@@ -61,10 +59,7 @@ type gate struct {
 }
 
 func newGate(c QueueConfig, rate int64, seed uint64) gate {
-	g := gate{limit: math.MaxInt, since: -1}
-	if c.Packets > 0 {
-		g.limit = c.Packets
-	}
+	g := gate{limit: c.Packets, since: -1}
 	if c.RED != (REDConfig{}) {
 		g.red, g.config = true, c.RED
 		g.typical = float64(c.RED.Typical) * 8e9 / float64(rate)
@@ -84,7 +79,7 @@ func (g *gate) admit(t int64, backlog int) Fate {
 			return fate
 		}
 	}
-	if backlog >= g.limit {
+	if g.limit > 0 && backlog >= g.limit {
 		return Full
 	}
 	return Passed
@@ -93,9 +88,8 @@ func (g *gate) admit(t int64, backlog int) Fate {
 // early is RED: figure 2 of the 1993 paper.
 func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 	if empty {
-		// As if m packets had come to an empty queue while it was idle: avg ←
-		// (1-w_q)^m·avg. If the packet that ended the idle time is dropped,
-		// the paper does not restart it, and would count it twice; the caller
+		// As if m packets had come to an empty queue while it was idle: avg ← (1-w_q)^m·avg. If the packet that
+		// ended the idle time is dropped, the paper does not restart it, and would count it twice; the caller
 		// of idle restarts it.
 		if m := (float64(t-g.emptiedAt) - g.part) / g.typical; g.average > 0 && m > 0 {
 			g.average *= math.Exp(m * g.logKeep)
@@ -112,8 +106,8 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 		g.since = 0
 		return Forced
 	}
-	// Count-corrected: drops are spread evenly instead of clustered, since
-	// with p_a = p_b/(1-count·p_b) the gaps between them are uniform.
+	// Count-corrected: drops are spread evenly instead of clustered, since with p_a = p_b/(1-count·p_b) the
+	// gaps between them are uniform.
 	g.since++
 	left := 1 - float64(g.since)*chance // nothing left: drop whatever is drawn
 	if uniform(g.random)*left < chance {
@@ -123,8 +117,8 @@ func (g *gate) early(t int64, backlog float64, empty bool) Fate {
 	return Passed
 }
 
-// chance returns the drop probability for an average of Min or more, before
-// the correction by count (p_b). It is 1 if every packet is dropped.
+// chance returns the drop probability for an average of Min or more, before the correction by count (p_b). It
+// is 1 if every packet is dropped.
 func (g *gate) chance() float64 {
 	c := &g.config
 	if g.average >= c.Max {

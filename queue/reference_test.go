@@ -22,8 +22,8 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// reference is a link above all readable: exact rational time, the queue as a slice, RED copied line by line from figure 2 of the
-// 1993 paper.
+// reference is a link above all readable: exact rational time, the queue as a slice, RED copied line by line
+// from figure 2 of the 1993 paper.
 type reference struct {
 	rate    int64
 	queue   *referenceQueue
@@ -166,8 +166,8 @@ var referenceQueues = map[string]QueueConfig{
 	"red eager":  {RED: REDConfig{Min: 0, Max: 4, Weight: 1, Probability: 1, Typical: 40}},
 }
 
-// 7 and 3 Gb/s leave remainders of whole nanoseconds, 8 does not: departures
-// and arrivals then fall on the same instant often.
+// 7 and 3 Gb/s leave remainders of whole nanoseconds, 8 does not: departures and arrivals then fall on the same
+// instant often.
 var referenceRates = []int64{3e9, 7e9 + 1, 8e9}
 
 func TestLinkIsReference(t *testing.T) {
@@ -196,7 +196,7 @@ func TestLinkIsReference(t *testing.T) {
 	}
 }
 
-// After a while, when the queue is as long as it gets, nothing allocates.
+// Once the queue is as long as it gets, nothing allocates.
 func TestAllocations(t *testing.T) {
 	packets := bursty(20000, 13)
 	link, offset := must(NewLink(lossyLink))(t), int64(0)

@@ -2,10 +2,9 @@ package queue
 
 import "math"
 
-// A server is a transmitter's clock. It keeps the exact instant at which the
-// transmitter becomes free, as whole nanoseconds and a remainder in units of
-// 1/rate ns, so that no rounding adds up over a busy period. For a shaper it
-// is the instant at which the bucket will be full, which is the same sum.
+// A server is a transmitter's clock. It keeps the exact instant at which the transmitter becomes free, as whole
+// nanoseconds and a remainder in units of 1/rate ns, so that no rounding adds up over a busy period. For a
+// shaper it is the instant at which the bucket will be full, which is the same sum.
 type server struct {
 	rate  uint64
 	burst uint64 // bytes; 0: not a shaper
@@ -28,8 +27,8 @@ func (s *server) largest() uint64 {
 	return math.MaxInt32
 }
 
-// serve transmits a packet as soon as t has come and the transmitter is free.
-// It returns when the packet's last bit has left, rounded down and rounded up.
+// serve transmits a packet as soon as t has come and the transmitter is free. It returns when the packet's last
+// bit has left, rounded down and rounded up.
 func (s *server) serve(t int64, bytes int32) (done, gone int64) {
 	if s.free < t {
 		s.free, s.rest = t, 0
@@ -47,10 +46,9 @@ func (s *server) serve(t int64, bytes int32) (done, gone int64) {
 	return s.left, s.gone()
 }
 
-// release computes when a packet leaves a shaper. A bucket that will be full
-// at free lacks what fills it until then, so it has the packet's bytes from
-// (burst-bytes)·8·10^9/rate before that. This is never before the packet ahead
-// left, if that one had to wait.
+// release computes when a packet leaves a shaper. A bucket that will be full at free lacks what fills it until
+// then, so it has the packet's bytes from (burst-bytes)·8·10^9/rate before that. This is never before the
+// packet ahead left, if that one had to wait.
 func (s *server) release(t int64, bytes uint64) {
 	ahead := (s.burst - bytes) * 8e9
 	s.left, s.leftRest = s.free-int64(ahead/s.rate), s.rest
@@ -65,14 +63,12 @@ func (s *server) release(t int64, bytes uint64) {
 	}
 }
 
-// emptied returns when the latest packet has completely left: t, plus a
-// fraction of a ns.
+// emptied returns when the latest packet has completely left: t, plus a fraction of a ns.
 func (s *server) emptied() (t int64, part float64) {
 	return s.left, float64(s.leftRest) / float64(s.rate)
 }
 
-// gone returns the first whole ns at which the latest packet has completely
-// left.
+// gone returns the first whole ns at which the latest packet has completely left.
 func (s *server) gone() int64 {
 	if s.leftRest > 0 {
 		return s.left + 1

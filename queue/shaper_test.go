@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// tokens is a token bucket written for readability: it holds tokens, in bytes,
-// that come at the rate, as exact numbers.
+// tokens is a token bucket written for readability: it holds tokens, in bytes, that come at the rate, as exact
+// numbers.
 type tokens struct {
 	rate, burst *big.Rat // bytes a ns, bytes
 	in          *big.Rat
@@ -19,8 +19,8 @@ func newTokens(rate int64, burst int32) *tokens {
 	return &tokens{rate: big.NewRat(rate, 8e9), burst: full, in: full, at: new(big.Rat)}
 }
 
-// send returns when a packet leaves: it takes its bytes from the bucket once
-// they are there and the packets before it have left.
+// send returns when a packet leaves: it takes its bytes from the bucket once they are there and the packets
+// before it have left.
 func (s *tokens) send(t int64, bytes int32) *big.Rat {
 	now := new(big.Rat).SetInt64(t)
 	if n := len(s.left); n > 0 && s.left[n-1].Cmp(now) > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestMissing: packets that were lost are counted, and duplicates and what the
-// injector was not told of are seen.
+// TestMissing: lost packets are counted, and duplicates and packets of which the injector was not told are
+// noticed.
 func TestMissing(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 4), nil)
 	for events[len(events)-1].kind != reference {

@@ -59,8 +59,7 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-// meanError is how far the mean of all delays is off, in proportion to the
-// mean time that packets waited.
+// meanError is how far the mean of all delays is off, in proportion to the mean time that packets waited.
 func meanError(t testing.TB, r *rli.Receiver, events []event) float64 {
 	t.Helper()
 	_, truth := truths(events)

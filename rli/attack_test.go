@@ -54,8 +54,8 @@ func (s *steady) mean(t *testing.T) float64 {
 	return total.Mean
 }
 
-// TestImplausibleReference: a reference that cannot be true does no harm, and
-// the ones after it are believed as before. Believed, it does.
+// TestImplausibleReference: a reference that cannot be true does no harm, and later ones are believed as
+// before. The negative control believes it.
 func TestImplausibleReference(t *testing.T) {
 	for name, lie := range map[string]func(s *steady) ReferencePacket{
 		"sent a second ago":       func(s *steady) ReferencePacket { return ReferencePacket{Sequence: s.sequence, Sent: s.at - 1e9} },
@@ -89,8 +89,7 @@ func TestImplausibleReference(t *testing.T) {
 	}
 }
 
-// TestTaggedReferences: with a key, only what its holder made is believed, and
-// only once.
+// TestTaggedReferences: with a key, only references of its holder are believed, and only once.
 func TestTaggedReferences(t *testing.T) {
 	injector, err := NewInjector(InjectorConfig{Every: 1})
 	if err != nil {
@@ -134,8 +133,8 @@ func TestTaggedReferences(t *testing.T) {
 	}
 }
 
-// TestTableKeepsItsSecret: flows that were chosen to begin at one group of a table
-// whose secret is known are spread like others over one whose is not.
+// TestTableKeepsItsSecret: flows that were chosen to fall in one group of a table with a known secret are
+// spread like others over a table with an unknown one.
 func TestTableKeepsItsSecret(t *testing.T) {
 	c := DefaultConfig
 	known, other := newTable(&c, [2]uint64{3, 5}), newTable(&c, [2]uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9})
@@ -157,9 +156,8 @@ func TestTableKeepsItsSecret(t *testing.T) {
 	}
 }
 
-// TestFloodGivesWay: while a flood of flows of one packet each fills the table,
-// flows with many packets keep their records, and others that begin later get
-// one.
+// TestFloodGivesWay: while a flood of flows of one packet each fills the table, flows with many packets keep
+// their records, and others that begin later get one.
 func TestFloodGivesWay(t *testing.T) {
 	c := DefaultConfig
 	c.Method, c.Buffer, c.Flows = Left, 0, 1000
@@ -200,8 +198,8 @@ func TestFloodGivesWay(t *testing.T) {
 	}
 }
 
-// TestSmallEncodingAsksForLittle: a few hundred bytes cannot make a receiver
-// allocate more than its own Config takes.
+// TestSmallEncodingAsksForLittle: a few hundred bytes cannot make a receiver allocate more than its own Config
+// takes.
 func TestSmallEncodingAsksForLittle(t *testing.T) {
 	for _, flows := range []int{100_000, 500_000, 10_000_000} {
 		c := DefaultConfig
@@ -219,11 +217,10 @@ func TestSmallEncodingAsksForLittle(t *testing.T) {
 	}
 }
 
-// TestForgedReferenceWithinReason: whoever sends references, or holds the key of
-// tagged ones, is believed as far as a delay is possible: up to the time since
-// the reference before. Of references every 55 µs one in two says 40 µs for 1.5,
-// and the mean is 20; one that says a millisecond is left out. With another key
-// none is believed.
+// TestForgedReferenceWithinReason: whoever can send references, or holds the key of tagged ones, is believed
+// within what is possible: a delay of up to the time since the reference before. If every other reference, 55
+// µs apart, says 40 µs instead of 1.5, the mean is 20; one that says a millisecond is left out. With another
+// key none is believed.
 func TestForgedReferenceWithinReason(t *testing.T) {
 	forger := func(k byte) *Injector { return &Injector{key: key{hashing.SipHashFromKey([16]byte{k}), true}} }
 	for name, c := range map[string]struct {

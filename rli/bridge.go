@@ -2,23 +2,23 @@ package rli
 
 import "math"
 
-// Between two packets of a busy period whose waits are known, the wait goes up and down at random and
-// never reaches zero: a Bessel bridge of dimension 3. At the fraction u of its length T, from a to b,
+// Between two packets of a busy period whose waits are known, the wait goes up and down at random and never
+// reaches zero: a Bessel bridge of dimension 3. At the fraction u of its length T, from a to b,
 //
 //	m = (1−u)·a + u·b
 //	v = u(1−u)·σ²T
 //	E[w²] = m² + v + 2vx/(eˣ−1),  x = 2ab/σ²T
 //
-// The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c = (8/π−2)·3v/(d²+3v)
-// and d = (1−u)·a − u·b; this gives the mean within 0.3 %.
+// The square of its mean is close to m² + v·(2+c)·x/(eˣ−1)·(1+x/24), where c = (8/π−2)·3v/(d²+3v) and d =
+// (1−u)·a − u·b; this gives the mean within 0.3 %.
 //
-// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time
-// since the period's beginning and the time left, the packet's own with it: never zero.
+// The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time since the
+// period's beginning and the time left, the packet's own with it: never zero.
 //
-// A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are
-// multiplied by a learned factor, and those between two drawn to the straight line. A predicted error is
-// the bridge's deviation and a part of what is possible at all, times how far off references are that
-// are estimated from the others, by doublings of both.
+// A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a
+// learned factor, and those between two drawn to the straight line. A predicted error is the bridge's deviation
+// and a part of what is possible at all, times how far off references are that are estimated from the others,
+// by doublings of both.
 type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
@@ -75,17 +75,29 @@ func (s *spread) bridge(from, to end) bridge {
 	return b
 }
 
-// at returns the mean waiting time at a place, its predicted error and tilt, and the cell that corrected it.
-func (b *bridge) at(m mix, place float64) (wait, error, tilt float64, miss int) {
-	since, left := place-b.from.place, b.to.place-place
+// typical returns the time left at a place, and the wait at the far end, as if a packet of typical size, lean
+// larger, had been there: packets behind it would be sent as much later, and wait as much longer. A packet does
+// not wait for its own size, so its size must not tell.
+func (b *bridge) typical(place, lean float64) (left, wait float64) {
+	if left = max(b.to.place+lean, place+1) - place; b.to.known {
+		return left, max(b.to.wait+lean, 0)
+	}
+	return left, b.to.wait
+}
+
+// at returns the mean waiting time of a packet at a place, its predicted error and tilt, and the cell that
+// corrected it.
+func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss int) {
+	since, rest := place-b.from.place, b.to.place-place
 	switch {
 	case since <= 0:
 		return b.from.wait, 0, 1, 0
-	case left <= 0:
+	case rest <= 0:
 		return b.to.wait, 0, 1, 0
 	}
+	left, last := b.typical(place, lean)
 	cell := cellOf(m, since, left)
-	line, wait, variance := b.plain(cell, since, left)
+	line, wait, variance := b.plain(cell, since, left, last)
 	switch {
 	case b.from.known && b.to.known:
 		wait = line + b.spread.between.refine(1, reluctant, most)*(wait-line)
@@ -93,7 +105,7 @@ func (b *bridge) at(m mix, place float64) (wait, error, tilt float64, miss int) 
 		wait *= b.mend.at(cell)
 	}
 	// A packet waits no longer than the link has been busy, and arrives between the two ends.
-	low, high := max(b.to.wait-left, 0), b.from.wait+since
+	low, high := max(b.to.wait-rest, 0), b.from.wait+since
 	wait = max(min(wait, high), low)
 	room, deviation := max(high-low, 0), math.Sqrt(variance)
 	strange := 0.2 * room // traffic may not move like a bridge at all
@@ -107,17 +119,18 @@ func (b *bridge) at(m mix, place float64) (wait, error, tilt float64, miss int) 
 	return wait, min(all*b.miss.at(miss), room), tilt, miss
 }
 
-// plain returns the straight line, the bridge and its variance v at a place between the ends.
-func (b *bridge) plain(cell int, since, left float64) (line, wait, variance float64) {
+// plain returns the straight line, the bridge and its variance v at a place between the ends, where the last
+// one waits so long.
+func (b *bridge) plain(cell int, since, left, last float64) (line, wait, variance float64) {
 	height := b.spread.expect(cell, since, left)
 	if !b.from.known && !b.to.known {
 		wait = min(height, since)
 		return 0, wait, alone * alone * wait * wait
 	}
 	length := since + left
-	mean := (b.from.wait*left + b.to.wait*since) / length
+	mean := (b.from.wait*left + last*since) / length
 	v := height * height * math.Pi / 8
-	near, x := 1.0, 2*b.from.wait*b.to.wait*since*left/(length*length)
+	near, x := 1.0, 2*b.from.wait*last*since*left/(length*length)
 	switch {
 	case x >= far*v: // or v is 0
 		return mean, mean, v

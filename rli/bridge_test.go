@@ -5,34 +5,34 @@ import (
 	"testing"
 )
 
-// TestBridge: the mean of a bridge is that of its density within 0.3 %, and its
-// predicted error between that of a packet without bounds and none. The negative
-// control is the straight line.
+// TestBridge: the mean of a bridge is that of its density to within 0.3 %, and its predicted error lies between
+// 0 and that of a packet without bounds. The negative control is the straight line.
 func TestBridge(t *testing.T) {
 	s := newSpread()
 	s.height.learn(cellOf(0, 500, 500), 100, 4, 1)
 	for _, c := range []struct{ from, to, at float64 }{
 		{0, 300, 0.5}, {300, 0, 0.2}, {100, 100, 0.5}, {20, 500, 0.7}, {400, 400, 0.5}, {5, 5, 0.1},
 	} {
-		b := s.bridge(end{point{0, c.from}, true}, end{point{1000, c.to}, true})
+		b := s.bridge(end{point{wait: c.from}, true}, end{point{place: 1000, wait: c.to}, true})
 		since, left := 1000*c.at, 1000*(1-c.at)
-		line, plain, v := b.plain(cellOf(0, since, left), since, left)
+		line, plain, v := b.plain(cellOf(0, since, left), since, left, c.to)
 		if mean := exactMean(&b, since, left, v); math.Abs(plain-mean) > 0.003*mean || math.Abs(line-mean) <= 0.003*mean {
 			t.Errorf("%+v: the bridge says %v, the line %v, its mean is %v", c, plain, line, mean)
 		}
-		if wait, error, _, _ := b.at(0, since); error < math.Sqrt(v)/2 && error < c.from+since || math.Abs(wait-min(plain, c.from+since)) > 1e-9 {
+		wait, error, _, _ := b.at(0, since, 0)
+		if error < math.Sqrt(v)/2 && error < c.from+since || math.Abs(wait-min(plain, c.from+since)) > 1e-9 {
 			t.Errorf("%+v: %v ± %v, plain %v", c, wait, error, plain)
 		}
 		for place, want := range map[float64]float64{0: c.from, 1000: c.to} {
-			if wait, error, _, _ := b.at(0, place); wait != want || error != 0 {
+			if wait, error, _, _ := b.at(0, place, 0); wait != want || error != 0 {
 				t.Errorf("%+v: %v ± %v at the end", c, wait, error)
 			}
 		}
 	}
 }
 
-// TestBeforeThePeriod: coarse stamps may put a packet before the period in which it is.
-// Nothing is learned from it; it made all estimates no numbers.
+// TestBeforeThePeriod: coarse timestamps may put a packet before the busy period that it belongs to. Nothing is
+// learned from such a packet, which once made all estimates NaN.
 func TestBeforeThePeriod(t *testing.T) {
 	c := DefaultConfig
 	c.Rate = 1e9
@@ -41,15 +41,15 @@ func TestBeforeThePeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.spread.height.learn(cellOf(0, 500, 500), 100, 4, 1)
-	course := r.spread.bridge(end{point{-3900, 384}, true}, end{point: point{place: 10_320}})
+	course := r.spread.bridge(end{point{place: -3900, wait: 384}, true}, end{point: point{place: 10_320}})
 	r.compare(&course, []held{{time: -1000, bytes: 85}}, &period{whole: true}, 10)
-	if wait, error, _, _ := course.at(0, 5000); !(wait >= 0) || !(error >= 0) {
+	if wait, error, _, _ := course.at(0, 5000, 0); !(wait >= 0) || !(error >= 0) {
 		t.Errorf("%v ± %v", wait, error)
 	}
 }
 
-// exactMean is that of a Bessel bridge by its density, which is that of a Brownian
-// motion that is killed at zero:
+// exactMean is that of a Bessel bridge by its density, which is that of a Brownian motion that is killed at
+// zero:
 //
 //	E[w] = (h(m) − h(d)·e⁻ˣ) / (1 − e⁻ˣ),  x = 2ab/σ²T
 //

@@ -13,9 +13,9 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestBusyPeriods holds every packet to what departures alone say: one that found
-// the link idle did not wait, and none waited longer than the link had been busy.
-// The packet before a reference waited as long as that says.
+// TestBusyPeriods holds every packet to what departures alone say: one that found the link idle did not wait,
+// and none waited longer than the link had been busy. The packet before a reference waited as long as the
+// reference says.
 func TestBusyPeriods(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20_000, source(t, "flows", 0.55, 3), source(t, "poisson", 0.2, 4))
 	r := newReceiver(t, config(rli.Auto))
@@ -56,10 +56,9 @@ func TestBusyPeriods(t *testing.T) {
 	}
 }
 
-// TestOwnPacketsAhead: senders as fast as the link send a window at a time. A packet
-// that follows only its own flow's does not wait, and the receiver learns it. Where
-// senders are four times as fast, it does wait: nothing is taken for granted. The
-// negative control are flows that take turns all the time.
+// TestOwnPacketsAhead: senders as fast as the link send a window at a time. A packet that follows only packets
+// of its own flow does not wait, and the receiver learns that. If senders are four times as fast, it does wait:
+// nothing is taken for granted. The negative control is flows that take turns all the time.
 func TestOwnPacketsAhead(t *testing.T) {
 	for access, bar := range map[int64]float64{linkRate: 0.01, 4 * linkRate: 0.3} {
 		c := trace.DefaultFlows
@@ -77,8 +76,8 @@ func TestOwnPacketsAhead(t *testing.T) {
 	}
 }
 
-// late sends packets of a source and references behind them, that leave after the
-// given time; the next packet waits for that.
+// late sends packets of a source and references behind them, that leave after the given time; the next packet
+// waits for that.
 func late(t *testing.T, seed uint64, n int, after func(i int) int64) []event {
 	link, injector := must(queue.NewLink(queue.RLIConfig)), must(rli.NewInjector(rli.InjectorConfig{Every: 20}))
 	src, free := source(t, "poisson", 0.5, seed), int64(0)
@@ -99,9 +98,8 @@ func late(t *testing.T, seed uint64, n int, after func(i int) int64) []event {
 	return events
 }
 
-// TestLateReferences: where software sends references later than their packets, the
-// mean is right, also if the link was idle in between. If it pauses for longer than
-// packets take, nothing is said.
+// TestLateReferences: where software sends references later than their packets, the mean is right, even if the
+// link was idle in between. If it pauses for longer than packets take, there is no answer.
 func TestLateReferences(t *testing.T) {
 	long(t)
 	var off estimate.Moments

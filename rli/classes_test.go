@@ -11,9 +11,8 @@ import (
 
 const high, low = 0, 1 // classes
 
-// twoClasses are departures of a link on which packets of one class always go
-// first, of a flow for each. References are of one class, and their injector is
-// told of that one, or of both.
+// twoClasses are departures of a link on which packets of one class always go first, of a flow for each.
+// References are of one class, and their injector is told of that one, or of both.
 func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossConfig) (events []event) {
 	t.Helper()
 	wire, injector := must(queue.NewLoss(loss, 7)), must(rli.NewInjector(rli.InjectorConfig{Every: 50}))
@@ -56,13 +55,11 @@ func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossCo
 	return events
 }
 
-// TestTwoClasses: where packets of two classes are told of by Update, no answer
-// that is wrong has a bounded interval: whichever class references are of,
-// whatever the injector is told of, with the defaults or with the rate, with or
-// without loss, in a long interval or in short ones. There are two negative
-// controls: references that do not tell how many packets were sent give wrong
-// answers, and where the other class is told of by Pass, as it should be, answers
-// are bounded.
+// TestTwoClasses: if packets of two classes are reported by Update, no wrong answer has a bounded interval,
+// whichever class the references belong to and whatever the injector is told, with the defaults or with the
+// rate, with or without loss, in one long interval or in short ones. There are two negative controls:
+// references that do not tell how many packets were sent give wrong answers, and if the other class is reported
+// by Pass, as it should be, answers are bounded.
 func TestTwoClasses(t *testing.T) {
 	long(t)
 	silent, passed := 0, 0
@@ -110,8 +107,8 @@ func TestTwoClasses(t *testing.T) {
 	}
 }
 
-// judgeIntervals asks a receiver for both flows after every so many departures. It
-// returns how many answers have a bounded interval, and how many of those are wrong.
+// judgeIntervals asks a receiver for both flows after every so many departures. It returns how many answers
+// have a bounded interval, and how many of those are wrong.
 func judgeIntervals(t *testing.T, c rli.Config, events []event, length int) (bounded, wrong int) {
 	r := newReceiver(t, c)
 	for len(events) > 0 {

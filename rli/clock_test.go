@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestIdleHour: nothing overflows or goes astray, and the packet after an hour
-// is between its references.
+// TestIdleHour: nothing overflows, and the packet after an idle hour has a delay between those of its
+// references.
 func TestIdleHour(t *testing.T) {
 	const hour = 3600e9
 	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
@@ -39,8 +39,7 @@ func TestIdleHour(t *testing.T) {
 	}
 }
 
-// TestOffset: an offset between the clocks shifts every mean by exactly
-// itself, and nothing else.
+// TestOffset: an offset between the clocks is added to every mean, exactly, and changes nothing else.
 func TestOffset(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
 	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
@@ -60,8 +59,8 @@ func TestOffset(t *testing.T) {
 				in, wanted := got.MeanInterval(0.9), want.MeanInterval(0.9)
 				same := in.Bounded() == wanted.Bounded() && !(math.Abs((in.High-in.Low)-(wanted.High-wanted.Low)) >= 1e-2)
 				want.Mean += float64(offset)
-				// The means are sums of an integer and a fraction: their error
-				// is that of one addition of numbers of the offset's size.
+				// The means are sums of an integer and a fraction: their error is that of one addition of
+				// numbers of the offset's size.
 				exact := math.Abs(got.Mean-want.Mean) <= math.Abs(want.Mean)*0x1p-51
 				got.Mean = want.Mean
 				if err != nil || !exact || got.Delay != want.Delay || !same {
@@ -72,8 +71,8 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// TestClockStepped: a clock that is stepped by years spoils the interval in which
-// it is, and none after.
+// TestClockStepped: a clock that is stepped by years spoils the interval in which that happens, and no later
+// one.
 func TestClockStepped(t *testing.T) {
 	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
 		for _, step := range []int64{0, 1 << 52, -1 << 52} { // of which two thousand do not fit
@@ -108,8 +107,8 @@ func TestClockStepped(t *testing.T) {
 	}
 }
 
-// TestDriftIsNoStep: on a slow link it takes so long to find the base delay again that two
-// clocks of quartz have drifted apart. That is not taken for a step.
+// TestDriftIsNoStep: on a slow link it takes so long to find the base delay again that two quartz clocks have
+// drifted apart. That is not taken for a step.
 func TestDriftIsNoStep(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, drift := range []float64{5e-6, 5e-5} {

@@ -47,7 +47,8 @@ func readWords(d *wire.Reader, words []uint64) {
 	}
 }
 
-// AppendBinary appends the encoding to dst, without packets that wait: call Flush first. The error is nil.
+// AppendBinary appends the encoding to dst, without packets that wait: call Flush first. The error is always
+// nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	made(r.tracker != nil, "Receiver")
 	start := len(dst)
@@ -81,11 +82,11 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 	return r.AppendBinary(make([]byte, 0, r.config.size(int64(r.flows.used))))
 }
 
-// UnmarshalBinary replaces r's configuration and measurements, and forgets the link, the references and
-// the packets that wait. The error wraps [estimate.ErrEncoding]; r is then unchanged.
+// UnmarshalBinary replaces r's configuration and measurements, and forgets the link, the references and the
+// packets that wait. The error wraps [estimate.ErrEncoding]; r is then unchanged.
 //
-// It allocates what the encoded Config asks for, [Config.MemorySize], but refuses more than r's own
-// Config takes, that of a zero Receiver being [DefaultConfig], and 64 times the encoding's length.
+// It allocates what the encoded Config asks for, [Config.MemorySize], but no more than what r's own Config
+// takes ([DefaultConfig], if r is zero) or 64 times the encoding's length, whichever is greater.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
 	own := DefaultConfig
 	if r.tracker != nil {

@@ -35,7 +35,7 @@ func resealed(b []byte) []byte {
 	return wire.Seal(bytes.Clone(b[:len(b)-4]), 0)
 }
 
-// FuzzReferencePacket: what is no reference is refused, and counts as a departure alone.
+// FuzzReferencePacket: bytes that are not a reference are refused, and count only as a departure.
 func FuzzReferencePacket(f *testing.F) {
 	j := must(rli.NewInjector(rli.InjectorConfig{Every: 1}))
 	good := j.Append(nil, rli.ReferencePacket{Sequence: 5, Sent: 7, Behind: 9}, 7)
@@ -78,9 +78,8 @@ func TestReceiverGolden(t *testing.T) {
 		{0: "01", 1: "3b9aca00", 3: "32", 4: "01", 5: "04", 6: "03"}, // the Config
 		{0: "03", 3: "03", 9: "02"},                                  // packets, linear, references
 		{12: "404e000000000000", 13: "401ccccccccccccd"},             // from a delay of 100 to one of 160; 7.2, a ten-thousandth of 9,000 bytes
-		// The delays are 115, 130 + 200 and 145: a mean of 196, and -81, 134 and
-		// -51 from there, of which 6561 + 17956 + 2601 are the squares, and 2 too
-		// much for the rest.
+		// The delays are 115, 130 + 200 and 145: a mean of 196, and -81, 134 and -51 from there, of which 6561
+		// + 17956 + 2601 are the squares, and 2 too much for the rest.
 		{0: "0001000000000003", 1: "c4", 2: "02", 3: "40da7b8000000000", 5: "e0"},
 		{0: "02"},
 		{0: "08", 1: "0001000000000001", 2: "014a", 6: "60"}, // one packet that came before seven references
@@ -95,8 +94,8 @@ func TestReceiverGolden(t *testing.T) {
 	}
 }
 
-// TestCodec: what is decoded says the same, encodes the same, and can be
-// merged and used on.
+// TestCodec: a decoded receiver gives the same answers and the same encoding, and can be merged and used
+// further.
 func TestCodec(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)
 	c := config(rli.Auto)
@@ -201,8 +200,8 @@ func FuzzReceiver(f *testing.F) {
 	}
 	f.Add(forged)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// The checksum is made right, else nothing gets past it; and the sizes
-		// small, so that what is well-formed fits the memory.
+		// The checksum is made right, else nothing gets past it; and the sizes small, so that what is
+		// well-formed fits the memory.
 		if len(data) > 70 {
 			data = bytes.Clone(data)
 			copy(data[5+40:], []byte{0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 9})

@@ -12,8 +12,8 @@ type Method uint8
 
 // The methods.
 const (
-	// Auto interpolates within busy periods of the link, and as Linear until the link is known and
-	// while straight lines are closer to the references.
+	// Auto interpolates within busy periods of the link, and like Linear until the link is known and while
+	// straight lines are closer to the references.
 	Auto   Method = iota
 	Linear        // interpolates between the references on both sides: RLI's estimator, eq. (1)
 	Left          // uses the delay of the reference before: the RLI-L estimator, without a buffer
@@ -33,23 +33,23 @@ type Config struct {
 	// Identity identifies what flows are hashed with: the [hashing.Fingerprint] of a seed or of a
 	// [hashing.SipHash]. Encodings carry it, so it must not be the secret itself.
 	Identity uint64
-	// Rate is the rate of the link in bits per second, up to 10^15, or 0 if unknown: what sizes add to
-	// delays is then learned from references, and by Auto the rate: see [Receiver.Rate].
+	// Rate is the rate of the link in bits per second, up to 10^15, or 0 if unknown: what sizes add to delays
+	// is then learned from references, and with Auto the rate itself: see [Receiver.Rate].
 	Rate int64
-	// Injector identifies the injector whose references the receiver takes. If several send to one
-	// place, use a receiver for each, and report the others' packets to it with Pass.
+	// Injector identifies the injector whose references the receiver takes. If several send to one place, use a
+	// receiver for each, and report the others' packets to it with Pass.
 	Injector       uint32
 	ReferenceBytes int    // size of a reference packet, 1 to 65,536, counted as other packets' are
 	Method         Method // how delays are estimated
-	// Buffer is the number of packets that can wait for the next reference: 1 to 2^24, and at least
-	// the injector's longest distance between references, Every or Sparse and a quarter; 0 with Left.
+	// Buffer is the number of packets that can wait for the next reference: 1 to 2^24, and at least the
+	// injector's longest distance between references, which is Every or Sparse plus a quarter; 0 with Left.
 	Buffer int
-	// Flows is the number of flow records, 1 to 2^26. When all are in use, a new flow takes the
-	// place of one that is old or has few packets, or goes unrecorded: see Counts.
+	// Flows is the number of flow records, 1 to 2^26. When all are in use, a new flow replaces one that is old
+	// or has few packets, or goes unrecorded: see Counts.
 	Flows int
 }
 
-// DefaultConfig is for a link of unknown rate, and references in UDP over IPv4.
+// DefaultConfig is for a link of unknown rate and references in UDP over IPv4.
 var DefaultConfig = Config{ReferenceBytes: 28 + ReferenceSize, Method: Auto, Buffer: 1024, Flows: 65536}
 
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].

@@ -1,6 +1,6 @@
 // Package rli is Reference Latency Interpolation. It estimates the one-way delay of every packet through a
-// queue, and so of every flow. The sender injects reference packets that carry the time they were sent. Only
-// the receiver keeps state: no other packet carries anything, and nothing is collected from the sender.
+// queue, and so of every flow. The sender injects reference packets that carry the time at which they were
+// sent. Other packets carry nothing, and only the receiver keeps state: nothing is collected from the sender.
 //
 //	injector, err := rli.NewInjector(rli.InjectorConfig{Every: 100}) // at the sender
 //	if reference, ok := injector.Packet(length, before); ok { // before the packet was written
@@ -15,46 +15,48 @@
 //
 // # Who it is for
 //
-// Use it where packets cannot be stamped, and the two ends cannot compare notes of the packets that they
-// saw. It needs one path that is first come, first served, an injector in line with the traffic, and stamps
-// that are better than 4 % of the wait, with straight lines than 20 %. Where both ends can exchange
+// Use it where packets cannot carry timestamps and the two ends cannot exchange synopses of the packets that
+// they saw. It needs a single path that is first come, first served, an injector in line with the traffic, and
+// timestamps whose errors are below 4 % of the wait, or 20 % with straight lines. Where both ends can exchange
 // synopses, lda, lds and colate assume less.
 //
 // # How it works
 //
-// An [Injector] sends references directly behind packets. A [Receiver] holds packets in a buffer until the
-// next reference, gives each a delay, and adds it to the record of its flow, by one of three methods:
+// An [Injector] sends references directly behind packets. A [Receiver] holds packets in a buffer until the next
+// reference, gives each a delay, and adds it to the record of its flow, by one of three methods:
 //
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line between the packets that
-//     references name, or the references; eq. (1).
-//   - [Auto] interpolates within busy periods of the link. A packet that departs later than the link could
-//     have sent it found the link idle, and did not wait; packets behind it wait for no longer than the
-//     link has been busy. Auto learns the link's rate and base delay, the errors of stamps and the drift
-//     of the clocks, and uses straight lines where these are closer to the references, or they conflict.
+//     references name, or between the references; eq. (1).
+//   - [Auto] interpolates within busy periods of the link. A packet that departs later than the link could have
+//     sent it found the link idle, and did not wait; packets behind it wait for no longer than the link has
+//     been busy. Auto learns the link's rate and base delay, the errors of timestamps and the drift of the
+//     clocks. It uses straight lines where these are closer to the references, or where its assumptions
+//     conflict with them. A packet does not wait for its own size, for which only Auto allows: by the others,
+//     flows with packets larger or smaller than usual miss their intervals more often than these say.
 //
 // # How sure it is
 //
-// The receiver estimates every reference from its neighbours, as if it had not come, and so learns how far
-// off its estimates are. How well its intervals hold: go run ./bench ours-rli-robust.
-// References do not tell some delays: the injector stopped, packets overtake each other, references are lost
-// where packets are not, the sender's software pauses, a clock was stepped. If they are more than one in 20
-// of a flow, its answer is an error that wraps [ErrUntrusted] and says why; else its interval is wider.
+// The receiver estimates every reference from its neighbours, as if it had not arrived, and so learns how far
+// off its estimates are. How well its intervals hold: go run ./bench ours-rli-robust. References do not reveal
+// all delays: the injector may stop, packets may overtake each other, references may be lost where packets are
+// not, the sender's software may pause, a clock may be stepped. If this concerns more than one in 20 of a
+// flow's packets, the answer is an error that wraps [ErrUntrusted] and says why; otherwise the interval is
+// wider.
 //
 // # What it assumes
 //
-// There is one way and one queue, first come, first served. Measure each class with its own references and
-// receiver, and report to that with [Receiver.Pass] all packets that join the queue from elsewhere.
+// There is one path with one queue, first come, first served. Measure each class with its own references and
+// receiver, and report all packets that join the queue from elsewhere to that receiver with [Receiver.Pass].
 //
-// The clocks agree. An offset is added to every mean, exactly, and changes no deviation; package
-// estimate/clock can remove it. A step that is shorter than the time between two references looks like a
-// longer wait. What loss says about delays is not known.
+// The clocks agree. An offset is added to every mean, exactly, and changes no deviation; package estimate/clock
+// can remove it. A step that is shorter than the time between two references looks like a longer wait. Nothing
+// is known of the delays of lost packets.
 //
 // # Source
 //
-// M. Lee, N. Duffield, R. R. Kompella, Not All Microseconds are Equal: Fine-Grained Per-Flow Measurements
-// with Reference Latency Interpolation, SIGCOMM 2010, extended version. Linear is its RLI estimator, eq.
-// (1), section III-C, and Left RLI-L; Config.Rate is l_c, Config.ReferenceBytes b, and InjectorConfig.Rate
-// Algorithm 1, section III-B.1; a record holds c, m and v, eq. (2) to (6). The rest is ours: METHODS.md,
-// section 4.
+// M. Lee, N. Duffield, R. R. Kompella, Not All Microseconds are Equal: Fine-Grained Per-Flow Measurements with
+// Reference Latency Interpolation, SIGCOMM 2010, extended version. Linear is its RLI estimator, eq. (1),
+// section III-C, and Left RLI-L; Config.Rate is l_c, Config.ReferenceBytes b, and InjectorConfig.Rate Algorithm
+// 1, section III-B.1; a record holds c, m and v, eq. (2) to (6). The rest is ours: METHODS.md, section 4.
 package rli

@@ -49,8 +49,8 @@ func add[T uint64 | float64](mine, theirs []*T) {
 // Counts returns what became of the packets and references so far.
 func (r *Receiver) Counts() Counts { return r.counts }
 
-// Estimate returns the delay of flow f. It leaves out packets that wait for a reference. The error
-// wraps [estimate.ErrNoSamples] or [ErrUntrusted].
+// Estimate returns the delay of flow f. It leaves out packets that wait for a reference. The error wraps
+// [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	made(r.tracker != nil, "Receiver")
 	flow := &r.flows.records[r.flows.find(f)]
@@ -78,7 +78,7 @@ func (r *Receiver) Total() (Result, error) {
 	return res, err
 }
 
-// All iterates over the flows that Estimate answers, in any order. Meanwhile, only query the receiver.
+// All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.
 func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 	return func(yield func(hashing.Flow, Result) bool) {
 		for i := range r.flows.records {
@@ -93,8 +93,8 @@ func (r *Receiver) All() iter.Seq2[hashing.Flow, Result] {
 
 // A Result is what is known about the packets of one flow, or of all flows.
 type Result struct {
-	// Delay describes the estimated delays of the packets, eq. (5) and (6). N is their number, and
-	// the divisor of the deviation. A delay includes the time to send the packet itself.
+	// Delay describes the estimated delays of the packets, eq. (5) and (6). N is their number, and the divisor
+	// of the deviation. A delay includes the time to send the packet itself.
 	estimate.Delay
 	error   float64 // deviation of the mean's error
 	spread  float64 // of that of the packets' deviation, √2 times too small
@@ -164,8 +164,8 @@ func (r *Result) half(error, confidence float64) float64 {
 	return -estimate.StudentQuantile((1-confidence)/2, r.degrees) * error
 }
 
-// DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. Errors
-// are missing from StdDev where estimates are smoother than delays, or in it where references are off.
+// DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. StdDev lacks
+// the errors of estimates that are smoother than delays, and includes those of references.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := r.half(math.Sqrt2*r.spread, confidence) + r.apart
 	return estimate.Interval{

@@ -27,8 +27,8 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// TestMergedRecord: what is merged was there last in the stretch in which that is, so that
-// it is not taken for silent since the beginning, and nothing else shares its errors.
+// TestMergedRecord: a merged record counts as last seen in the stretch of the merge, so that it does not seem
+// silent since the beginning, and nothing else shares its errors.
 func TestMergedRecord(t *testing.T) {
 	r, other := record{}, record{tally: 1<<countBits | 3, error: 9}
 	r.merge(other, 7)

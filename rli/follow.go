@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Reference records a reference packet whose last bit departed at time received, and estimates all
-// packets that wait for it. One that came twice, after a later one or from another injector, or that
-// contradicts all others, only counts as a departure: see Counts.
+// Reference records a reference packet whose last bit departed at time received, and estimates all packets that
+// wait for it. One that comes twice, after a later one or from another injector, or that contradicts all
+// others, counts only as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	made(r.tracker != nil, "Receiver")
 	before, size := r.latest, int32(r.config.ReferenceBytes)
@@ -99,8 +99,8 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// pauses takes in how long after its packet a reference was sent. If software is stopped in between, it
-// is so between other packets' stamps and their way, too.
+// pauses takes in how long after its packet a reference was sent. If software is stopped in between, it is so
+// between other packets' stamps and their way, too.
 func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	if p.After == 0 {
 		return
@@ -114,8 +114,8 @@ func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	}
 }
 
-// learn takes in what a reference reveals about busy periods, and estimates the packets before it. It
-// was sent so long after the packet before, if given, and apart if the link was idle in between.
+// learn takes in what a reference reveals about busy periods, and estimates the packets before it. It was sent
+// so long after the packet before, if given, and apart if the link was idle in between.
 func (r *Receiver) learn(own, right mark, before departure, after float64, apart bool) {
 	itself, known := r.place(&own, before, after, apart)
 	if r.link.trusted() {
@@ -129,7 +129,7 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 	if known != itself { // the reference is behind the known packet
 		x.own = r.own()
 		if after == 0 { // it came at the same instant and took no time of its own
-			r.leftAt = point{known.place + x.own, known.wait + x.own}
+			r.leftAt = point{known.place + x.own, known.wait + x.own, 0}
 		}
 	}
 	r.class.probe = probe{witness: x, from: from}
@@ -140,16 +140,16 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 	}
 }
 
-// place confronts the link with a reference. It returns it as a point of its busy period, and the point
-// that becomes known: the reference itself, or the packet before it if that is given.
+// place confronts the link with a reference. It returns it as a point of its busy period, and the point that
+// becomes known: the reference itself, or the packet before it if that is given.
 func (r *Receiver) place(own *mark, before departure, after float64, apart bool) (itself, known point) {
 	l, t, here, behind := &r.link, own.departed, &r.periods[r.current], before.bytes > 0
 	// The base delay is subtracted from the waiting times only at the end.
-	itself = point{here.place(t, r.own()), float64(own.delay) - r.own()}
+	itself = point{here.place(t, r.own()), float64(own.delay) - r.own(), r.lean(r.own())}
 	known = itself
 	if behind {
 		place := here.place(before.time, r.sending(before.bytes))
-		known = point{place, itself.wait - (itself.place - place) + after}
+		known = point{place, itself.wait - (itself.place - place) + after, r.lean(r.sending(before.bytes))}
 	}
 	b := bounds{math.Inf(-1), known.wait}
 	if here.whole {

@@ -8,18 +8,18 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// An InjectorConfig says when references go out (section III-B.1): after Every packets, Interval
-// nanoseconds, or whichever comes first, or by Algorithm 1.
+// An InjectorConfig says when references go out (section III-B.1): after Every packets, after Interval
+// nanoseconds, or after whichever comes first; or by Algorithm 1.
 type InjectorConfig struct {
-	// Every is the n of 1-in-n: the number of packets between references, up to 10^9, give or take
-	// a quarter, so that references keep step with no flow. Zero: not by number.
+	// Every is the n of 1-in-n: the number of packets between references, up to 10^9, give or take a quarter,
+	// so that references do not keep step with any flow. Zero: not by number.
 	Every int
-	// Interval is the τ of 1-in-τ: the nanoseconds between references, up to 10^15, on average: after as
-	// many packets as pass in that time, as the first after a given time waits less. Zero: not by time.
+	// Interval is the τ of 1-in-τ: the mean nanoseconds between references, up to 10^15, counted in packets,
+	// because the first packet after a given time waits less than others. Zero: not by time.
 	Interval int64
-	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If it is not 0,
-	// Algorithm 1 adapts to the utilisation u, over 16 times Sparse packets: Every is the distance
-	// up to 60 % of Rate, 1/r_max, Sparse, Every to 10^6, from 85 % on, 1/r_min, and in between:
+	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If it is not 0, Algorithm 1 adapts
+	// to the utilisation u, over 16 times Sparse packets: Every is the distance up to 60 % of Rate, 1/r_max,
+	// Sparse, Every to 10^6, from 85 % on, 1/r_min, and in between:
 	//
 	//	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
 	Rate     int64
@@ -55,8 +55,8 @@ func (c *InjectorConfig) Validate() error {
 	return nil
 }
 
-// An Injector decides when reference packets go out. It is not safe for concurrent use, and the zero
-// value panics.
+// An Injector decides when reference packets go out. It is not safe for concurrent use, and the zero value
+// panics.
 type Injector struct {
 	config  InjectorConfig
 	n       int     // packets between references at present
@@ -83,8 +83,8 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 	return &Injector{config: c, n: 1}, nil
 }
 
-// Packet reports a packet of the given size that goes out at time t, not before earlier ones. If it
-// returns true, as for the first, send the reference directly behind it: encode it with Append.
+// Packet reports a packet of the given size that goes out at time t, which must not decrease. If it returns
+// true, as for the first packet, send the reference directly behind the packet: encode it with Append.
 func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	made(j.n > 0, "Injector")
 	j.packets++
@@ -159,8 +159,8 @@ func (c *InjectorConfig) adapted(u float64) int {
 // [Receiver.SetKey].
 func (j *Injector) SetKey(secret [16]byte) { j.key = key{hashing.SipHashFromKey(secret), true} }
 
-// Append appends the encoding of a reference that goes out at time now to dst, with a tag if there
-// is a key. In software that is later than its packet: it carries both times.
+// Append appends the encoding of a reference that goes out at time now to dst, with a tag if there is a key. In
+// software that is later than its packet, so the encoding carries both times.
 func (j *Injector) Append(dst []byte, p ReferencePacket, now int64) []byte {
 	if late := now - p.Sent; late > 0 {
 		if late += int64(p.After); late > math.MaxUint32 {

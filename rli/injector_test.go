@@ -11,8 +11,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// distances gives an injector packets some ns apart, and returns how many are from
-// one reference to the next.
+// distances gives an injector packets some ns apart, and returns how many are from one reference to the next.
 func distances(t *testing.T, c rli.InjectorConfig, packets int, apart func(i int) int64) (list []int) {
 	t.Helper()
 	j := must(rli.NewInjector(c))
@@ -34,10 +33,9 @@ func distances(t *testing.T, c rli.InjectorConfig, packets int, apart func(i int
 	return list[1:]
 }
 
-// TestDistances: distances are as many packets as they should be on average, by
-// number or by time, give or take a quarter; and they keep step with nothing: of a
-// hundred flows in turn every one is met. The negative control is a distance of a
-// hundred.
+// TestDistances: distances between references average what they should, by number or by time, give or take a
+// quarter, and do not keep step with anything: of a hundred flows that take turns every one is hit. The
+// negative control is a fixed distance of a hundred.
 func TestDistances(t *testing.T) {
 	even := func(int) int64 { return 1000 }
 	for _, test := range []struct {
@@ -76,8 +74,7 @@ func TestDistances(t *testing.T) {
 	}
 }
 
-// TestAlgorithm1 holds the adaptive injector to the paper's pseudocode, with
-// its names.
+// TestAlgorithm1 holds the adaptive injector to the paper's pseudocode, with its names.
 func TestAlgorithm1(t *testing.T) {
 	c := adaptive()
 	j := must(rli.NewInjector(c))

@@ -20,10 +20,11 @@ func (p *period) place(t int64, size float64) float64 { return float64(t-p.first
 type point struct {
 	place float64 // in its period
 	wait  float64
+	lean  float64 // how much larger a typical packet is
 }
 
-// bounds is the interval that references allow for the base delay, relative to the origin:
-// propagation and the offset of the clocks.
+// bounds is the interval that references allow for the base delay, relative to the origin: propagation and the
+// offset of the clocks.
 type bounds struct{ low, high float64 }
 
 var unbounded = bounds{math.Inf(-1), math.Inf(1)}
@@ -45,8 +46,8 @@ type link struct {
 	recent, before bounds
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
-	// If one clock runs faster, the base delay changes by slope ns per ns since a time. References that
-	// found the link idle reveal it exactly; every fourth is kept, the latest last.
+	// If one clock runs faster, the base delay changes by slope ns per ns since a time. References that found
+	// the link idle reveal it exactly; every fourth is kept, the latest last.
 	slope float64
 	since int64
 	exact int

@@ -10,8 +10,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// shards splits the measured packets of events by flow; each shard is told of
-// the others as cross traffic.
+// shards splits the measured packets of events by flow; each shard is told of the others as cross traffic.
 func shards(events []event, n uint64) [][]event {
 	all := make([][]event, n)
 	for k := range all {
@@ -30,8 +29,7 @@ func same(a, b estimate.Delay) bool {
 	return a.N == b.N && math.Abs(a.Mean-b.Mean) <= 1e-12*math.Abs(b.Mean) && math.Abs(a.StdDev-b.StdDev) <= 1e-6*b.StdDev+1e-3
 }
 
-// TestMerge: receivers that measure parts of the flows say together what each says
-// of its own.
+// TestMerge: receivers that measure parts of the flows give the same answers when merged.
 func TestMerge(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "flows", 0.7, 2), nil)
 	whole := receive(t, config(rli.Auto), events)
@@ -59,8 +57,8 @@ func TestMerge(t *testing.T) {
 		t.Errorf("other configuration: %v", err)
 	}
 	got, _ := merged.Total()
-	// They learn from different packets how packets wait between references, so
-	// that the mean is another, in the interval.
+	// They learn from different packets how packets wait between references, so that the mean is another, in
+	// the interval.
 	want, _ := whole.Total()
 	if n != flowsOf(whole) || got.N != want.N || !want.MeanInterval(0.95).Contains(got.Mean) {
 		t.Errorf("%d flows, total %+v, want %d and %+v", n, got, flowsOf(whole), want)

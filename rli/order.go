@@ -2,11 +2,11 @@ package rli
 
 import "cmp"
 
-// An order follows the numbers and times of one injector's references, so that a late, forged or
-// broken one does no harm: one with a later number that says it was sent earlier, or whose delay is
-// below the smallest of the latest by several times their range. A stepped clock looks the same, so
-// these are left out until a few in a row agree with each other. Tagged ones that were sent before
-// others are left out for good: somebody may replay old ones.
+// An order follows the numbers and times of one injector's references, so that a late, forged or broken one
+// does no harm: one with a later number that says it was sent earlier, or whose delay is below the smallest of
+// the latest by several times their range. A stepped clock looks the same, so these are left out until a few in
+// a row agree with each other. Tagged ones that were sent before others are left out for good: somebody may
+// replay old ones.
 type order struct {
 	begun          bool
 	top            uint64 // the largest number
@@ -120,8 +120,8 @@ func (r *Receiver) forget() {
 	r.link.relax(r.slack)
 }
 
-// An account compares how many packets the injector saw with how many departed. First come, first
-// served, the number missing can only grow. If it shrinks, packets were overtaken.
+// An account compares how many packets the injector saw with how many departed. First come, first served, the
+// number missing can only grow. If it shrinks, packets were overtaken.
 type account struct {
 	told    uint32 // packets that departed
 	begun   bool

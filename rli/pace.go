@@ -32,8 +32,16 @@ const (
 func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + p.extra }
 func (r *tracker) own() float64             { return r.sending(int32(r.config.ReferenceBytes)) }
 
-// perLineByte returns the ns of a byte on straight lines: what references show without a rate, or behind
-// a shaper, too fast for it, if that is more than chance.
+// lean returns how much longer than this a typical packet takes to send.
+func (r *tracker) lean(size float64) float64 {
+	if r.sizes.n == 0 {
+		return 0
+	}
+	return r.sizes.mean - size
+}
+
+// perLineByte returns the ns of a byte on straight lines: what references show without a rate, or behind a
+// shaper, too fast for it, if that is more than chance.
 func (r *tracker) perLineByte() float64 {
 	alone := float64(r.config.ReferenceBytes) * r.perByte
 	l := &r.late
@@ -46,8 +54,8 @@ func (r *tracker) perLineByte() float64 {
 	return 0
 }
 
-// follows reports whether the packet before a reference is the one that it names: the size matches, and
-// no packet was lost since the reference before, or it departed directly behind it.
+// follows reports whether the packet before a reference is the one that it names: the size matches, and no
+// packet was lost since the reference before, or it departed directly behind it.
 func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, lossless bool) bool {
 	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
@@ -61,8 +69,8 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	return near || lossless
 }
 
-// keepPace sets, whenever references have doubled, what the link spends on a packet beside its bytes,
-// such as a preamble, and how far off stamps are: hardly any by six deviations.
+// keepPace sets, whenever references have doubled, what the link spends on a packet beside its bytes, such as a
+// preamble, and how far off stamps are: hardly any by six deviations.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {
@@ -101,9 +109,9 @@ func (r *tracker) grind(received int64) {
 	}
 }
 
-// A meter learns the rate of the link. From when a reference joined the queue, the least delay after
-// it was sent at the latest, packets depart back to back until it departs, in the time that bytes
-// take and an overhead for each, by least squares. If any span is off, the link is not of this kind.
+// A meter learns the rate of the link. From when a reference joined the queue, the least delay after it was
+// sent at the latest, packets depart back to back until it departs, in the time that bytes take and an overhead
+// for each, by least squares. If any span is off, the link is not of this kind.
 type meter struct {
 	spans [64]span
 	n     int
@@ -183,8 +191,8 @@ func (r *Receiver) learnRate(received int64) {
 	r.periods[0] = period{first: received, lead: r.own()}
 }
 
-// Rate returns the rate of the link in bits per second: Config.Rate or, if that is 0 or wrong, what
-// Auto learned. It is 0 if unknown.
+// Rate returns the rate of the link in bits per second: Config.Rate or, if that is 0 or wrong, what Auto
+// learned. It is 0 if unknown.
 func (r *Receiver) Rate() float64 {
 	if r.perByte == 0 {
 		return 0

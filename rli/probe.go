@@ -12,7 +12,12 @@ type witness struct {
 }
 
 // left returns how long the period goes on after it, as if no reference had come.
-func (w *witness) left(end float64) float64 { return max(end-w.place-w.own, 0) }
+func (w *witness) left(end float64) float64 {
+	if rest := end - w.place - w.own; rest > 0 {
+		return max(rest+w.lean, 1)
+	}
+	return 0
+}
 
 // A class holds what is to be learned from the current busy period.
 type class struct {
@@ -37,24 +42,26 @@ func (c *class) end(s *spread, place float64) {
 	c.sample.given, c.offers = false, 0
 }
 
-// compare compares the estimate of one packet of a bridge with what packets wait at that place in the
-// period: at once if its end is known, or else then. A reference takes own ns.
+// compare compares the estimate of one packet of a bridge with what packets wait at that place in the period:
+// at once if its end is known, or else then. A reference takes own ns.
 func (r *Receiver) compare(course *bridge, packets []held, p *period, own float64) {
 	if len(packets) == 0 || course.mend == nil || !p.whole {
 		return
 	}
 	h := &packets[r.random()%uint64(len(packets))]
-	place := p.place(h.time, r.sending(h.bytes))
+	size := r.sending(h.bytes)
+	place, lean := p.place(h.time, size), r.lean(size)
 	since, left, n := place-course.from.place, course.to.place-place, float64(len(packets))
 	if min(place, since, left) <= 0 { // coarse stamps may be before the period
 		return
 	}
+	left, wait := course.typical(place, lean)
 	cell := cellOf(h.mix, since, left)
-	_, wait, variance := course.plain(cell, since, left)
+	_, wait, variance := course.plain(cell, since, left, wait)
 	switch {
 	case variance == 0:
 	case course.to.known: // and as if the reference had not come
-		r.class.sample, r.class.cell = witness{true, point{place, wait}, h.mix, own, n}, cell
+		r.class.sample, r.class.cell = witness{true, point{place, wait, lean}, h.mix, own, n}, cell
 	default: // the packets after it have waited for the reference, too
 		r.spread.after.learn(cell, n*(r.spread.expect(cellOf(h.mix, place, left), place, left)+own), n*wait, 1)
 	}
@@ -79,15 +86,16 @@ func (b *probe) end(s *spread, to end) {
 		to.wait = max(to.wait-b.own, 0)
 	}
 	course, miss := s.bridge(b.from, to), 0
-	b.estimated, b.expected, _, miss = course.at(b.mix, b.place)
+	b.estimated, b.expected, _, miss = course.at(b.mix, b.place, b.lean)
 	since, left := b.place-b.from.place, to.place-b.place
 	if since <= 0 || left <= 0 {
 		return
 	}
+	left, far := course.typical(b.place, b.lean)
 	off, told := b.estimated-b.wait, b.expected/course.miss.at(miss)
 	course.miss.learn(miss, b.packets*off*off, b.packets*told*told, 1)
 	cell := cellOf(b.mix, since, left)
-	line, wait, variance := course.plain(cell, since, left)
+	line, wait, variance := course.plain(cell, since, left, far)
 	switch {
 	case variance <= 0:
 	case course.mend != nil:

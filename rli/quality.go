@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// quality is how far off estimates of references are, each from its neighbours, as if it had not come,
-// on behalf of all packets since the one before. A residual is an error over the predicted one.
+// quality is how far off estimates of references are, each from its neighbours, as if it had not come, on
+// behalf of all packets since the one before. A residual is an error over the predicted one.
 type quality struct {
 	references float64
 	seen       float64 // squares of errors, for each packet
@@ -53,9 +53,12 @@ type trend struct {
 	n    int
 }
 
-func (t *trend) add(x float64) {
-	t.n++
-	t.mean += (x - t.mean) / float64(min(t.n, 256))
+func (t *trend) add(x float64) { t.addAll(x, 1) }
+
+// addAll adds n samples that add up to sum.
+func (t *trend) addAll(sum float64, n int) {
+	t.n += n
+	t.mean += (sum - float64(n)*t.mean) / float64(max(min(t.n, 256), n, 1))
 }
 
 // A twin is what the residuals of a flow add up to.
@@ -85,8 +88,8 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 	t.sum, t.squares, t.n, t.number = t.sum+off, t.squares+off*off, t.n+1, r.gap
 }
 
-// alike returns the part of their errors that a flow's stretches have in common: all, until pairs
-// of residuals tell it within an eighth; then what is sure, within two standard errors.
+// alike returns the part of their errors that a flow's stretches have in common: all, until pairs of residuals
+// tell it within an eighth; then what is sure, within two standard errors.
 func (q *quality) alike() float64 {
 	chance := math.Sqrt(q.commonest)
 	switch {
@@ -98,8 +101,8 @@ func (q *quality) alike() float64 {
 	return min(max(max(q.common, 0)+chance, 0)/q.twins, 1)
 }
 
-// A batch is of references whose errors may go together, as a burst goes on for several. If they do not,
-// those of neighbours cancel out, as each is estimated from the others.
+// A batch is of references whose errors may go together, as a burst goes on for several. If they do not, those
+// of neighbours cancel out, as each is estimated from the others.
 type batch struct {
 	sum, squares float64
 	n            int

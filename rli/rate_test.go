@@ -10,9 +10,8 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestRate: the link's rate is learned where it is not told, or told wrong, also
-// if sizes leave something out, and then the method is as good as if it had been
-// told right.
+// TestRate: the link's rate is learned if the Config lacks it or has a wrong one, even if sizes leave something
+// out, and then the method is as good as with the right one.
 func TestRate(t *testing.T) {
 	long(t)
 	for _, kind := range []string{"poisson", "flows"} {
@@ -45,8 +44,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestNoRate: no rate is believed where no link sends at one all the time, or the
-// receiver does not see all that it sends.
+// TestNoRate: no rate is believed if no link keeps to one, or if the receiver does not see everything that it
+// sends.
 func TestNoRate(t *testing.T) {
 	passed := func(link queue.LinkConfig, cross float64) []event {
 		var other queue.Source
@@ -86,8 +85,8 @@ func TestNoRate(t *testing.T) {
 	}
 }
 
-// TestRateChanges: a link that goes on at a quarter of its rate is not believed at
-// the old one, and then at the new one.
+// TestRateChanges: when a link continues at a quarter of its rate, the old rate is dropped and the new one is
+// learned.
 func TestRateChanges(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 30_000, source(t, "flows", 0.4, 6), nil)
 	slow := queue.RLIConfig
@@ -111,9 +110,9 @@ func TestRateChanges(t *testing.T) {
 	}
 }
 
-// TestRateOfShortSpans: seven senders as regular as clocks, so that packets pile up in one
-// way only, and all that is seen to depart back to back are references of 153.6 ns. Taken
-// for 153 they give a rate at which every large packet seems to find the link idle.
+// TestRateOfShortSpans: seven senders are as regular as clocks, so that packets pile up in one way only, and
+// nothing but references of 153.6 ns is seen to depart back to back. Taken for 153 ns, they give a rate at
+// which every large packet seems to find the link idle.
 func TestRateOfShortSpans(t *testing.T) {
 	link, injector := must(queue.NewLink(queue.LinkConfig{Rate: linkRate / 4})), must(rli.NewInjector(rli.InjectorConfig{Every: 10}))
 	next := []int64{0, 3000, 11_000, 33_000, 42_000, 48_000, 68_000}

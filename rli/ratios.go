@@ -6,9 +6,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// ratios holds ratios of what was seen to what was expected, by the mix of flows and doublings of two
-// times. Coarser cells complete those of little evidence. All are ratios of sums, so that estimates
-// multiplied by them add up to what was seen.
+// ratios holds ratios of what was seen to what was expected, by the mix of flows and doublings of two times.
+// Coarser cells complete those of little evidence. All are ratios of sums, so that estimates multiplied by them
+// add up to what was seen.
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
@@ -120,8 +120,8 @@ func (c *cell) refine(coarser, reluctance, most float64) float64 {
 	return (c.evidence*min(max(c.seen/c.expected, 0), most) + reluctance*coarser) / (c.evidence + reluctance)
 }
 
-// A mix says how flows take turns in a busy period. Where all packets ahead are of its own flow, a
-// packet waits for its own sender only; where flows take turns, they met, and the queue grew.
+// A mix says how flows take turns in a busy period. Where all packets ahead are of its own flow, a packet waits
+// for its own sender only; where flows take turns, they met, and the queue grew.
 type mix int32
 
 // turns counts how often flows took turns in a period so far.

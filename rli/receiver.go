@@ -11,7 +11,7 @@ import (
 )
 
 // A Receiver estimates the delay of every packet that departs from a link, and keeps sums for each flow. It
-// never grows. It is not safe for concurrent use, and the zero value panics but in UnmarshalBinary.
+// never grows. It is not safe for concurrent use, and the zero value panics except in UnmarshalBinary.
 type Receiver struct {
 	*tracker
 	draws uint64
@@ -36,9 +36,9 @@ func NewReceiver(c Config) (*Receiver, error) {
 	}, nil
 }
 
-// NewRotation returns two receivers that take turns, one interval after another, and share what is
-// known about the link, and the packets that wait: call Flush before Rotate to count those. Use what
-// Rotate returns for queries and encoding only. The error wraps [estimate.ErrConfig].
+// NewRotation returns two receivers that take turns, interval by interval, and share what is known about the
+// link and the packets that wait: call Flush before Rotate to count those. Use what Rotate returns for queries
+// and encoding only. The error wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 	var shared *tracker
 	return estimate.NewRotation(func() (*Receiver, error) {
@@ -57,9 +57,9 @@ func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 // Config returns the configuration that the receiver was made with.
 func (r *Receiver) Config() Config { return r.config }
 
-// Update records a packet of flow f with the given size, whose last bit departed at time t, in
-// nanoseconds, between -2^62 and 2^62. Times must not decrease over all calls of Update, Pass and
-// Reference. Sizes are 0 to 2^31-1; others count as the nearest.
+// Update records a packet of flow f with the given size, whose last bit departed at time t, in nanoseconds,
+// between -2^62 and 2^62. Times must not decrease over all calls of Update, Pass and Reference. Sizes are 0 to
+// 2^31-1; others count as the nearest.
 func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	made(r.tracker != nil, "Receiver")
 	k, size := r.tracker, clamp(bytes)
@@ -86,7 +86,8 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 
 func clamp(bytes int) int32 { return int32(min(max(bytes, 0), math.MaxInt32)) }
 
-// Pass records a departure that is not measured as it did not pass the injector. Only Auto needs it.
+// Pass records the departure of a packet that is not measured because it did not pass the injector. Only Auto
+// needs it.
 func (r *Receiver) Pass(bytes int, t int64) {
 	made(r.tracker != nil, "Receiver")
 	r.passed++
@@ -96,14 +97,14 @@ func (r *Receiver) Pass(bytes int, t int64) {
 	}
 }
 
-// Flush estimates the packets that wait for a reference from what was seen so far. Call it at the end
-// of the traffic, or before results that should include them.
+// Flush estimates the packets that wait for a reference from what was seen so far. Call it at the end of the
+// traffic, or before results that should include them.
 func (r *Receiver) Flush() {
 	made(r.tracker != nil, "Receiver")
 	r.settle(nil, nil)
 }
 
-// Reset forgets all measurements, for the next interval, but not what is known about the link, nor the
+// Reset forgets all measurements, for the next interval, but neither what is known about the link nor the
 // packets that wait: call Flush first to count those in this interval.
 func (r *Receiver) Reset() {
 	r.flows.reset()
@@ -111,8 +112,9 @@ func (r *Receiver) Reset() {
 	r.stepFirst, r.stepLast = 0, 0
 }
 
-// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that wait
-// in b. A record without room is shed whole. The error wraps [estimate.ErrMismatch]; r is then unchanged.
+// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that wait in
+// b. A record for which there is no room is shed whole. The error wraps [estimate.ErrMismatch]; r is then
+// unchanged.
 func (r *Receiver) Merge(b *Receiver) error {
 	made(r.tracker != nil && b.tracker != nil, "Receiver")
 	if r.config != b.config {

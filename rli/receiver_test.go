@@ -22,7 +22,7 @@ func ref(sequence int, sent int64) rli.ReferencePacket {
 	return rli.ReferencePacket{Sequence: uint64(sequence), Sent: sent}
 }
 
-// TestOverflow: four packets fill the buffer, the fifth has them estimated.
+// TestOverflow: four packets fill the buffer, and at the fifth they are estimated.
 func TestOverflow(t *testing.T) {
 	r := small(t, nil)
 	r.Reference(ref(0, 0), 100)
@@ -39,7 +39,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestAllocations: nothing allocates but iterators and encoders.
+// TestAllocations: only iterators and encoders allocate.
 func TestAllocations(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "flows", 0.7, 3), nil)
 	c := config(rli.Auto)

@@ -7,9 +7,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A record is what is kept of a flow: eight words, a cache line. Delays are relative to the first
-// packet's. Errors of different stretches, between two references and of one busy period, are taken to
-// be independent, so the square of the sum's error is over pairs of one stretch.
+// A record is what is kept of a flow: eight words, a cache line. Delays are relative to the first packet's.
+// Errors of different stretches, between two references and of one busy period, are taken to be independent, so
+// the square of the sum's error is over pairs of one stretch.
 type record struct {
 	flow    hashing.Flow
 	tally   uint64  // count and stretches
@@ -36,9 +36,9 @@ const (
 func (r *record) count() uint64     { return r.tally & countMask }
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
-// enter counts packets of a stretch, with the sum of their predicted errors. Errors of a stretch go
-// together as places of a Brownian bridge do: those at s and later at t of its length 1 have the
-// correlation √(s/(1−s)) / √(t/(1−t)), which are the packets' tilts.
+// enter counts packets of a stretch, with the sum of their predicted errors. Errors of a stretch go together as
+// places of a Brownian bridge do: those at s and later at t of its length 1 have the correlation √(s/(1−s)) /
+// √(t/(1−t)), which are the packets' tilts.
 func (r *record) enter(n uint64, stretch uint32, errors, tilt float32) {
 	if r.last != stretch {
 		r.last, r.partial = stretch, 0

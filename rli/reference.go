@@ -10,13 +10,13 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A ReferencePacket is what a reference packet carries to the receiver. Set a key if strangers can
-// send to it: see [Injector.SetKey].
+// A ReferencePacket is what a reference packet carries to the receiver. Set a key if strangers can send to it:
+// see [Injector.SetKey].
 type ReferencePacket struct {
 	Sequence uint64 // numbers the references of one injector from 0
 	Sent     int64  // when it was sent, by the sender's clock, in nanoseconds
-	// Behind is the size of the packet sent directly before it, whose delay it reveals (its own is with
-	// the wait for that packet), or 0 if there was none. After is how many ns it was sent after it.
+	// Behind is the size of the packet sent directly before it, whose delay it reveals (its own includes the
+	// wait for that packet), or 0 if there was none. After is how many ns later it was sent.
 	Behind   uint16
 	After    uint32
 	Packets  uint32 // that its injector has seen, modulo 2^32, or 0 if unknown
@@ -30,8 +30,8 @@ const (
 	referenceMagic   = "HREF"
 	referenceVersion = 4
 
-	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket. A tag takes
-	// another 8: see [Injector.SetKey].
+	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket. A tag takes another 8: see
+	// [Injector.SetKey].
 	ReferenceSize = wire.Overhead + 30
 
 	tagSize = 8 // of SipHash, if the injector has a key
@@ -61,7 +61,7 @@ func (p *ReferencePacket) decode(data []byte) error {
 	return nil
 }
 
-// ErrForged says that a reference lacks the tag of the receiver's key.
+// ErrForged means that a reference lacks the tag of the receiver's key.
 var ErrForged = session.ErrForged
 
 // A key tags references.
@@ -84,9 +84,9 @@ func (k *key) open(data []byte) (p ReferencePacket, err error) {
 	return p, p.decode(plain)
 }
 
-// SetKey makes Accept take only references that an Injector with the same secret key has tagged: nobody
-// else can forge or replay one. An injector whose clock goes back is believed again after its earlier
-// time, or another SetKey.
+// SetKey makes Accept take only references that an Injector with the same secret key has tagged: nobody else
+// can forge or replay one. An injector whose clock goes back is believed again once it is past its earlier
+// time, or after another SetKey.
 func (r *Receiver) SetKey(secret [16]byte) {
 	r.key = key{hashing.SipHashFromKey(secret), true}
 	r.order = order{}
@@ -95,7 +95,7 @@ func (r *Receiver) SetKey(secret [16]byte) {
 
 // Accept records the payload of a reference packet whose last bit departed at time received: see
 // [Receiver.Reference]. The error wraps [ErrForged] if the tag does not match the key, or
-// [estimate.ErrEncoding]; it then only counts as a departure, and in Counts.Refused.
+// [estimate.ErrEncoding]; the packet then counts only as a departure, and in Counts.Refused.
 func (r *Receiver) Accept(data []byte, received int64) error {
 	made(r.tracker != nil, "Receiver")
 	p, err := r.key.open(data)

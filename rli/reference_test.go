@@ -55,8 +55,8 @@ func adaptive() rli.InjectorConfig {
 	return c
 }
 
-// pass sends n packets of a source and the references behind them through a
-// link, together with cross traffic if there is any.
+// pass sends n packets of a source and the references behind them through a link, together with cross traffic
+// if there is any.
 func pass(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, src, other queue.Source) []event {
 	t.Helper()
 	return passLossy(t, c, in, n, src, other, 0)
@@ -127,9 +127,8 @@ func receive(t testing.TB, c rli.Config, events []event) *rli.Receiver {
 	return r
 }
 
-// markOf is where a line goes through at a reference: the packet that it was
-// sent with, if that departed right before it, its delay made that of a
-// reference's size, and else the reference itself.
+// markOf is where a line goes through at a reference: the packet that it was sent with, if that departed right
+// before it, its delay made that of a reference's size, and else the reference itself.
 func markOf(events []event, ref int) event {
 	e := events[ref]
 	e.estimate = float64(e.time - e.ref.Sent)
@@ -141,9 +140,8 @@ func markOf(events []event, ref int) event {
 	return event{time: events[ref-1].time, estimate: e.estimate - float64(gap) - math.Round(longer)}
 }
 
-// slowPaper sets the estimates to those of eq. (1), or, if left, of RLI-L,
-// with all packets in memory. Packets outside all references take the delay
-// of the nearest.
+// slowPaper sets the estimates to those of eq. (1), or, if left, of RLI-L, with all packets in memory. Packets
+// outside all references take the delay of the nearest.
 func slowPaper(events []event, left bool) {
 	var refs []int
 	for i := range events {
@@ -177,9 +175,8 @@ func slowPaper(events []event, left bool) {
 	}
 }
 
-// compare holds a receiver's flows to the estimates of a slow reference. Every
-// delay is rounded to a nanosecond, so a mean may differ by half of one, and by
-// the error of its floating-point sum.
+// compare holds a receiver's flows to the estimates of a slow reference. Every delay is rounded to a
+// nanosecond, so a mean may differ by half of one, and by the error of its floating-point sum.
 func compare(t *testing.T, r *rli.Receiver, events []event) {
 	t.Helper()
 	type sums struct{ n, sum, squares float64 }

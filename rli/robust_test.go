@@ -9,8 +9,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// uncounted are departures as told by whoever counts so many bytes of each packet
-// less than the link sends.
+// uncounted are departures as told by whoever counts so many bytes of each packet less than the link sends.
 func uncounted(events []event, bytes int) {
 	for i := range events {
 		e := &events[i]
@@ -21,8 +20,8 @@ func uncounted(events []event, bytes int) {
 	}
 }
 
-// drifting lets the injector's clock gain part of the time, and more so over the
-// first 20 ms; delays are by these clocks.
+// drifting lets the injector's clock gain part of the time, and more so over the first 20 ms; delays are by
+// these clocks.
 func drifting(part, more float64) func(events []event) {
 	gain := func(t int64) int64 {
 		x := float64(t)
@@ -37,9 +36,9 @@ func drifting(part, more float64) func(events []event) {
 	}
 }
 
-// TestRobustBelief: what sizes do not count, and how far off time stamps are, is
-// learned from references; so the busy-aware method goes on where Config tells it
-// too little. The negative control is a link that does not send all the time.
+// TestRobustBelief: what sizes leave out, and how far off timestamps are, is learned from references, so that
+// the busy-aware method works even where Config tells it too little. The negative control is a link that does
+// not send all the time.
 func TestRobustBelief(t *testing.T) {
 	long(t)
 	for _, test := range []struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestRotation: intervals that take turns say what one receiver says that is
-// reset between them, whoever reads them meanwhile.
+// TestRotation: receivers that take turns give the same answers as one receiver that is reset between
+// intervals, whoever reads them meanwhile.
 func TestRotation(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 60000, source(t, "poisson", 0.5, 4), nil)
 	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {

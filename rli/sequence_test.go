@@ -42,8 +42,8 @@ func TestSequence(t *testing.T) {
 	want(rli.Counts{References: 2, Refused: 1})
 }
 
-// TestRestartWithClockBehind: an injector that begins anew with a clock that has
-// not been set yet is believed after some of its references.
+// TestRestartWithClockBehind: an injector that restarts with a clock that has not been set yet is believed
+// after some of its references.
 func TestRestartWithClockBehind(t *testing.T) {
 	r := small(t, nil)
 	for n := range 100 {
@@ -66,8 +66,8 @@ func TestRestartWithClockBehind(t *testing.T) {
 	}
 }
 
-// TestLostReferences: the receiver does with those that are left, unless so many are
-// lost, where packets are not, that it cannot be by chance when.
+// TestLostReferences: the receiver makes do with the references that are left, unless so many are lost where
+// packets are not that it cannot be chance.
 func TestLostReferences(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 2), nil)
 	for _, nth := range []uint64{30, 3} {

@@ -79,8 +79,8 @@ func longer(bytes int32, reference int, perByte float64) float64 {
 	return float64(int(bytes)-reference) * perByte
 }
 
-// settleBusy estimates waiting times by busy periods, from the beginning or the left reference to the new
-// one or the end. If neither has come, the latest packet is taken to wait as long as the left reference.
+// settleBusy estimates waiting times by busy periods, from the beginning or the left reference to the new one
+// or the end. If neither has come, the latest packet is taken to wait as long as the left reference.
 func (r *Receiver) settleBusy(waiting []held, known *point) {
 	r.periods[r.current].end = r.latest.time
 	idle := 0
@@ -106,7 +106,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		if index == r.current && known != nil {
 			to = end{*known, true}
 		} else if index == r.current {
-			to = end{point{to.place, from.wait}, from.known}
+			to = end{point{place: to.place, wait: from.wait}, from.known}
 		}
 		r.settlePeriod(packets, p, from, to, base)
 	}
@@ -117,7 +117,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 // settlePeriod estimates packets of a period.
 func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base float64) {
 	course := r.spread.bridge(from, to)
-	own, behind := r.own(), 0.0
+	own, behind, sizes := r.own(), 0.0, 0.0
 	r.compare(&course, packets, p, own)
 	if from.known && !to.known {
 		behind = own * own / 12 // they waited for the reference, or for part of it
@@ -125,12 +125,14 @@ func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base fl
 	for i := range packets {
 		h := &packets[i]
 		size := r.sending(h.bytes)
-		wait, error, tilt, _ := course.at(h.mix, p.place(h.time, size))
+		sizes += size
+		wait, error, tilt, _ := course.at(h.mix, p.place(h.time, size), r.lean(size))
 		if h.delay = round(base + size + wait); error > 0 {
 			error = math.Sqrt(error*error + behind)
 		}
 		h.error, h.tilt = float32(error), float32(tilt)
 	}
+	r.sizes.addAll(sizes, len(packets)) // for later ones
 }
 
 // record adds the packets' delays to their flows and the total.

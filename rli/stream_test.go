@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// FuzzStream: whatever the departures of a link become on their way to a
-// receiver, every packet is counted once, and answers are numbers.
+// FuzzStream: whatever the departures of a link become on their way to a receiver, every packet is counted
+// once, and answers are numbers.
 func FuzzStream(f *testing.F) {
 	f.Add(uint64(1), byte(0), []byte{})
 	f.Add(uint64(2), byte(7), []byte{0, 1, 0, 200, 3, 0, 9, 1, 0, 80, 0, 2})

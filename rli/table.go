@@ -6,9 +6,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A table holds the records of flows in groups of eight. A flow's search begins at a group drawn by
-// its hash and a secret, so that nobody can choose flows that begin at one, and goes on while groups
-// are full. It compares tags, a byte for each record.
+// A table holds the records of flows in groups of eight. A flow's search begins at a group drawn by its hash
+// and a secret, so that nobody can choose flows that begin at one, and goes on while groups are full. It
+// compares tags, a byte for each record.
 type table struct {
 	records []record
 	tags    []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
@@ -97,8 +97,8 @@ func (t *table) mark(i int, tag uint64) {
 	*tags = *tags&^(0xff<<shift) | tag<<shift
 }
 
-// release empties place i. A flow whose search went past its group is found no more unless the group
-// was not full, or is at once again: see lightest.
+// release empties place i. A flow whose search went past its group is found no more unless the group was not
+// full, or is at once again: see lightest.
 func (t *table) release(i int) {
 	t.used--
 	t.records[i] = record{}
@@ -111,15 +111,15 @@ func (t *table) reset() {
 	t.used = 0
 }
 
-// weight is the number of packets, halved for each time that the record was silent for as long as it
-// lived, 16 stretches at least.
+// weight is the number of packets, halved for each time that the record was silent for as long as it lived, 16
+// stretches at least.
 func (r *record) weight(now uint32) uint64 {
 	life := max(int32(r.last-r.first), 16)
 	return r.count() >> min(max(int32(now-r.last), 0)/life, 63)
 }
 
-// lightest returns the record of least weight, the longest silent of equals, in the first group of the
-// search for f, or the next that has records and is not full. It is -1 if there is none.
+// lightest returns the record of least weight, the longest silent of equals, in the first group of the search
+// for f, or the next that has records and is not full. It is -1 if there is none.
 func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) {
 	place = -1
 	begin := t.mix(f) & t.mask
@@ -141,9 +141,9 @@ func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) 
 	return place, weight
 }
 
-// evict makes room for flow f where all records are in use, with probability 1/(weight+1) for the
-// lightest of its group (random admission, Basat et al., 2017): a flood of small flows keeps nobody out
-// for good. It returns the place, or -1.
+// evict makes room for flow f where all records are in use, with probability 1/(weight+1) for the lightest of
+// its group (random admission, Basat et al., 2017): a flood of small flows keeps nobody out for good. It
+// returns the place, or -1.
 func (r *Receiver) evict(f hashing.Flow) int {
 	place, weight := r.flows.lightest(f, r.stretch)
 	r.draws++

@@ -7,9 +7,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// TestTable does the same to a table and a map, at random, with hashes that
-// collide much, at the end of the array too. A flow that comes when it is full
-// takes the place of the lightest.
+// TestTable applies the same random operations to a table and a map, with hashes that collide often, also at
+// the end of the array. When the table is full, a new flow replaces the lightest.
 func TestTable(t *testing.T) {
 	c := DefaultConfig
 	c.Flows = 12
@@ -55,8 +54,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestShed: of more flows than there is room for, every packet is in one record,
-// in one that gave way, or shed, and the total has those of all.
+// TestShed: with more flows than there is room for, every packet is in one record, in one that was evicted, or
+// shed, and the total has all of them.
 func TestShed(t *testing.T) {
 	c := DefaultConfig
 	c.Method, c.Buffer, c.Flows = Left, 0, 10

@@ -15,24 +15,20 @@ type Verdict string
 
 // The verdicts.
 const (
-	Win         Verdict = "win"           // better than claimed, or than the paper's method in the same run
-	AsGood      Verdict = "as good"       // the claim holds
-	Nearly      Verdict = "nearly"        // it misses by so little that chance explains it, or nobody minds
-	Loss        Verdict = "loss"          // worse than claimed, or than the paper's method in the same run
+	Win         Verdict = "win"           // better than another method in the same run
+	AsGood      Verdict = "as good"       // the claim holds, or two methods have the same error as printed
+	Nearly      Verdict = "nearly"        // it misses by so little that chance explains it
+	Loss        Verdict = "loss"          // worse than claimed, or than another method in the same run
 	DoesNotHold Verdict = "does not hold" // the paper's claim could not be reproduced, although we did as it says
 )
 
-// Judge compares a measured quantity with a claimed one. Both are better the
-// smaller they are. Smaller by a factor of 1 - slack is a win, and larger by a
-// factor of up to 1 + slack nearly as good.
-func Judge(ours, claimed, slack float64) Verdict {
+// Judge compares two errors as they are printed.
+func Judge(ours, theirs float64) Verdict {
 	switch {
-	case ours < claimed*(1-slack):
-		return Win
-	case ours <= claimed:
+	case Percent(ours) == Percent(theirs):
 		return AsGood
-	case ours <= claimed*(1+slack):
-		return Nearly
+	case ours < theirs:
+		return Win
 	}
 	return Loss
 }
@@ -44,8 +40,7 @@ func (r *Run) Claim(what, paper, ours string, v Verdict) *Claim {
 	return c
 }
 
-// Holds adds a claim of a paper that is true or not: as good, or does not
-// hold.
+// Holds adds a claim of a paper that is true or not: as good, or does not hold.
 func (r *Run) Holds(what, paper, ours string, is bool) *Claim {
 	return r.Claim(what, paper, ours, either(is, AsGood, DoesNotHold))
 }
@@ -55,11 +50,6 @@ func (r *Run) Meets(what, paper, ours string, is bool) *Claim {
 	return r.Claim(what, paper, ours, either(is, AsGood, Loss))
 }
 
-// Keeps adds a claim of ours that is true or not: a win or a loss.
-func (r *Run) Keeps(what, paper, ours string, is bool) *Claim {
-	return r.Claim(what, paper, ours, either(is, Win, Loss))
-}
-
 func either(is bool, yes, no Verdict) Verdict {
 	if is {
 		return yes
@@ -67,36 +57,35 @@ func either(is bool, yes, no Verdict) Verdict {
 	return no
 }
 
-// Beats adds a comparison of two errors in one run, ours and that of the
-// paper's method, as Judge sees it.
-func (r *Run) Beats(what string, ours, theirs, slack float64) *Claim {
-	return r.Claim(what, Percent(theirs), Percent(ours), Judge(ours, theirs, slack))
+// Beats adds a comparison of two errors in one run, ours and that of another method, as Judge sees it.
+func (r *Run) Beats(what string, ours, theirs float64) *Claim {
+	return r.Claim(what, Percent(theirs), Percent(ours), Judge(ours, theirs))
 }
 
-// Within adds an error of ours and the limit that the paper claims for it, as
-// Judge sees it.
-func (r *Run) Within(what, paper string, ours, limit, slack float64) *Claim {
-	return r.Claim(what, paper, Percent(ours), Judge(ours, limit, slack))
-}
-
-// Between adds an error of the paper's own method and the range that the paper
-// gives for it, as Fits sees it.
-func (r *Run) Between(what, paper string, got, low, high, slack float64) *Claim {
-	return r.Claim(what, paper, Percent(got), Fits(got, low, high, slack))
-}
-
-// Fits compares a number with a claimed range: as good within it, nearly so
-// within the range widened by a factor of 1 ± slack; otherwise the claim does
-// not hold. Low is 0 if only an upper limit is claimed. If low and high are the
-// same, the claim says "about", and slack is how much that allows.
-func Fits(x, low, high, slack float64) Verdict {
-	switch {
-	case !IsBetween(x, low, high, slack):
-		return DoesNotHold
-	case low == high, IsBetween(x, low, high, 0):
-		return AsGood
+// Within adds an error of ours and the limit that is claimed for it. Nearly is larger by a factor of up to 1 + chance.
+func (r *Run) Within(what, paper string, ours, limit, chance float64) *Claim {
+	v := Fits(ours, 0, limit, chance)
+	if v == DoesNotHold {
+		v = Loss
 	}
-	return Nearly
+	return r.Claim(what, paper, Percent(ours), v)
+}
+
+// Between adds an error of the paper's own method and the range that the paper gives for it, as Fits sees it.
+func (r *Run) Between(what, paper string, got, low, high, chance float64) *Claim {
+	return r.Claim(what, paper, Percent(got), Fits(got, low, high, chance))
+}
+
+// Fits compares a number with a claimed range, whose low end is 0 if only a limit is claimed: as good within it, nearly
+// so within the range widened by a factor of 1 ± chance; otherwise the claim does not hold.
+func Fits(x, low, high, chance float64) Verdict {
+	switch {
+	case x >= low && x <= high:
+		return AsGood
+	case x >= low*(1-chance) && x <= high*(1+chance):
+		return Nearly
+	}
+	return DoesNotHold
 }
 
 // Covers judges intervals by how many of them held the truth. A coverage below
@@ -110,7 +99,3 @@ func Covers(held, all uint64, confidence, sure float64) Verdict {
 	}
 	return Loss
 }
-
-// IsBetween reports whether a number is in a range widened by a factor of 1 ±
-// slack.
-func IsBetween(x, low, high, slack float64) bool { return x >= low*(1-slack) && x <= high*(1+slack) }

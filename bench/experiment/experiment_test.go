@@ -27,11 +27,11 @@ func TestNumber(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
-		ours, claimed float64
-		want          Verdict
-	}{{1, 2, Win}, {1.9, 2, AsGood}, {2.1, 2, Nearly}, {3, 2, Loss}, {math.NaN(), 2, Loss}} {
-		if got := Judge(c.ours, c.claimed, 0.1); got != c.want {
-			t.Errorf("Judge(%v, %v) = %s, want %s", c.ours, c.claimed, got, c.want)
+		ours, theirs float64
+		want         Verdict
+	}{{1, 2, Win}, {0.019, 0.02, Win}, {0.01999, 0.02, AsGood}, {0.02001, 0.02, AsGood}, {3, 2, Loss}, {math.NaN(), 2, Loss}} {
+		if got := Judge(c.ours, c.theirs); got != c.want {
+			t.Errorf("Judge(%v, %v) = %s, want %s", c.ours, c.theirs, got, c.want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestSave(t *testing.T) {
 	dir := t.TempDir()
 	err := Save(dir, e, &Run{Seed: 7, Quick: true}, &Result{
 		Claims: []*Claim{
-			{What: "error of the mean", Paper: "< 4 %", Ours: "3 %", Verdict: Win}, {What: "another", Paper: "ours: none", Ours: "0"},
+			{What: "error of the mean", Paper: "< 4 %", Ours: "3 %", Verdict: AsGood}, {What: "another", Paper: "ours: none", Ours: "0"},
 		},
 		Pictures: []Picture{{Title: "First", Caption: "Caption.", File: "coin-1-a.svg", SVG: []byte("<svg/>")}},
 		Tables:   []*Table{{Title: "Table", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}}},
@@ -64,7 +64,7 @@ func TestSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"coin-1-a.svg": "<svg/>", "coin-1.md": "### Heads\n\n*What was asked.* Half.\n\n" +
-		"- Error of the mean. Paper: < 4 %; here: 3 %. Better.\n- Another. To beat: none; here: 0.\n\n" +
+		"- Error of the mean. Paper: < 4 %; here: 3 %. It holds.\n- Another. To beat: none; here: 0.\n\n" +
 		"<sub>`go run ./bench -seed 7 -quick coin-1`</sub>\n\n![First](coin-1-a.svg)\nCaption.\n\n" +
 		"Table\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nNote.\n"}
 	for name, text := range want {

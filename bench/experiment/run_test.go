@@ -52,14 +52,15 @@ func TestFound(t *testing.T) {
 		first.Row(1, []string{"2"})
 		run.Note("one", "two")
 		run.Note("3")
-		run.Beats("b", 0.1, 0.2, 0.1)
+		run.Beats("b", 0.1, 0.2)
 		run.Within("w", "< 3 %", 0.04, 0.03, 0.1)
 		run.Between("B", "20–50 %", 0.1, 0.2, 0.5, 0.1)
 		run.Between("n", "20–50 %", 0.52, 0.2, 0.5, 0.1)
-		run.Between("a", "about 20 %", 0.21, 0.2, 0.2, 0.1)
+		run.Within("v", "< 3 %", 0.032, 0.03, 0.1)
+		run.Between("a", "about 20 %", 0.21, 0.15, 0.25, 0)
 		run.Between("-", "20–50 %", math.NaN(), 0.2, 0.5, 0.1)
 		run.Holds("h", "yes", "yes", true)
-		run.Keeps("k", "yes", "no", false)
+		run.Meets("k", "yes", "no", false)
 		run.Claim("c", "p", "o", AsGood)
 	}
 	want := Result{
@@ -68,6 +69,7 @@ func TestFound(t *testing.T) {
 			{What: "w", Paper: "< 3 %", Ours: "4 %", Verdict: Loss},
 			{What: "B", Paper: "20–50 %", Ours: "10 %", Verdict: DoesNotHold},
 			{What: "n", Paper: "20–50 %", Ours: "52 %", Verdict: Nearly},
+			{What: "v", Paper: "< 3 %", Ours: "3.2 %", Verdict: Nearly},
 			{What: "a", Paper: "about 20 %", Ours: "21 %", Verdict: AsGood},
 			{What: "-", Paper: "20–50 %", Ours: "-", Verdict: DoesNotHold},
 			{What: "h", Paper: "yes", Ours: "yes", Verdict: AsGood},

@@ -87,14 +87,14 @@ func judge(run *experiment.Run, found map[string][][]outcome, certain, likely pe
 	micro := func(m int) string { return experiment.Number(ns(m)/1e3) + " µs" }
 	beats := func(what string, m int) *experiment.Claim {
 		return run.Claim("error of the offset, bursts, loads of 80 and 20 %, beside "+what, micro(m), micro(ours),
-			experiment.Judge(ns(ours), ns(m), 0.1))
+			experiment.Judge(ns(ours), ns(m)))
 	}
 	beats("means", means)
 	beats("NTP's filter", filter)
 	beats("probes of equal bytes, through the same line", probed)
 	drift := 1e6 * typical(found["window"][3], func(o *outcome) float64 { return o.drift })
-	run.Keeps("error of the drift in 10 s at 80 % load", "≤ 0.1 ppm", experiment.Number(drift)+" ppm", drift <= 0.1)
+	run.Meets("error of the drift in 10 s at 80 % load", "≤ 0.1 ppm", experiment.Number(drift)+" ppm", drift <= 0.1)
 	run.Meets("certain intervals that hold the offset", "all", fmt.Sprintf("%d of %d", certain.Held, certain.All), certain.Held == certain.All)
-	run.Keeps("likely intervals that hold it", "95 %", fmt.Sprintf("%d of %d", likely.Held, likely.All),
+	run.Meets("likely intervals that hold it", "95 %", fmt.Sprintf("%d of %d", likely.Held, likely.All),
 		float64(likely.Held) >= 0.95*float64(likely.All))
 }

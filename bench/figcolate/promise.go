@@ -66,7 +66,7 @@ func (t *traffic) keep(run *experiment.Run, table *experiment.Table, sum *kept, 
 	}
 	if mb == 10 {
 		run.Beats(t.name+", 10 MB: median error of flows of ≥ 1,000 packets, Theorem 2 and joint decoding", joint.Median(large),
-			theorem.Median(large), 0.1)
+			theorem.Median(large))
 	}
 }
 

@@ -69,7 +69,7 @@ func measureRival(run *experiment.Run) {
 				continue // no such flows
 			}
 			where := fmt.Sprintf("%.0f packets/s, flows of %s packets: median error, ", rate, class.Name)
-			run.Beats(where+"one by one, of counters, and of the samples that Plan takes for NoRecords", sampled, of("counters", "Estimate"), 0.1)
+			run.Beats(where+"one by one, of counters, and of the samples that Plan takes for NoRecords", sampled, of("counters", "Estimate"))
 			run.Holds(where+"with the records of all flows, of the better of counters and samples, and of the default (within 10 %)",
 				percent(best), percent(standard), standard <= 1.1*best)
 		}

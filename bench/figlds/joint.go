@@ -102,9 +102,9 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 		for _, m := range []*method{r.known, r.unknown} {
 			before, after := max(1e-6, r.paper.median(fromHundred)), max(1e-6, m.median(fromHundred)) // less is exact
 			run.Claim(fmt.Sprintf("%s: median of Fig. 6 and of %s, %s", r.name, m.Name, classes[fromHundred].Name), percent(before),
-				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before, 0.05))
+				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before))
 			if r == races[1] {
-				run.Keeps(fmt.Sprintf("%s: %s has at most a quarter of Fig. 6's median, %s", r.name, m.Name, classes[fromHundred].Name),
+				run.Meets(fmt.Sprintf("%s: %s has at most a quarter of Fig. 6's median, %s", r.name, m.Name, classes[fromHundred].Name),
 					"ours: ≤ 0.25", number(after/before), after <= before/4)
 			}
 			worst := firstBin
@@ -116,7 +116,7 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 			run.Claim(fmt.Sprintf("%s: median of %s, against the mean of all packets, where it is least good below 500 packets (%s)", r.name,
 				m.Name, classes[worst].Name),
 				"ours: never worse", percent(m.median(worst))+" against "+percent(mean.median(worst)),
-				experiment.Judge(m.median(worst), mean.median(worst), 0.02))
+				experiment.Judge(m.median(worst), mean.median(worst)))
 		}
 	}
 }
@@ -132,8 +132,8 @@ func judgeCovered(run *experiment.Run, races []*race) {
 				}
 			}
 		}
-		run.Meets("95 % intervals, "+name+": lowest coverage of any class ("+where+")", "ours: ≥ 95 %",
+		run.Claim("95 % intervals, "+name+": lowest coverage of any class ("+where+")", "ours: ≥ 95 %",
 			fmt.Sprintf("%.1f %% of %s flows", 100*worst.Share(), number(float64(worst.All))),
-			estimate.ProportionInterval(worst.Held, worst.All, 0.99).High >= confidence)
+			experiment.Covers(worst.Held, worst.All, confidence, 0.99))
 	}
 }

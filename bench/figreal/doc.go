@@ -1,6 +1,5 @@
-// Package figreal tests LDA on real packets: what the program of
-// examples/twopoint says of the captures that ship with it, with the exact answer
-// beside. It runs in the project's root.
+// Package figreal tests LDA on real packets: it compares what examples/twopoint says of the captures that ship
+// with it with the exact answer. It runs in the project's root.
 package figreal
 
 import "github.com/hoplag/hoplag/bench/experiment"

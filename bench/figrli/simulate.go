@@ -20,7 +20,7 @@ var adaptive = rli.PaperInjector
 // everyNth returns an injector of one reference every n packets.
 func everyNth(n int) rli.InjectorConfig { return rli.InjectorConfig{Every: n} }
 
-// everyTau returns an injector of one reference every so many ns.
+// everyTau returns an injector of references with a mean distance of ns nanoseconds.
 func everyTau(ns float64) rli.InjectorConfig { return rli.InjectorConfig{Interval: int64(ns)} }
 
 // A setting is one run of the queue.

@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// attacked follows a clock over paths of at least 500 µs while an attacker
-// changes the samples from the 20th interval on. It counts the readings whose
-// certain and likely intervals exclude the truth, and those without an offset or with a step,
-// and returns the largest error of the others.
+// attacked follows a clock over paths of at least 500 µs while an attacker changes the samples from the 20th
+// interval on. It counts the readings whose certain and likely intervals exclude the truth, and those without
+// an offset or with a step, and returns the largest error of the others.
 func attacked(outliers int, attack func(interval int, s [2][]Sample)) (certain, likely, refused int, off float64) {
 	w := newWorld(8, steady(1e6, 3e-5), [2]float64{5e5, 5e5}, 370, independent(hops(1)), independent(hops(1)))
 	c := DefaultConfig
@@ -35,11 +34,9 @@ func attacked(outliers int, attack func(interval int, s [2][]Sample)) (certain, 
 	return certain, likely, refused, off
 }
 
-// TestFloodMovesHalf: an attacker who knows nothing fills a queue, so that for
-// 40 seconds every packet takes at least 5 ms more. The offset is off by half
-// of that and the likely interval is wrong, as for any path that is longer than
-// the way back; the certain interval holds. A flood that spares a packet a
-// second has no effect.
+// TestFloodMovesHalf: an attacker who knows nothing fills a queue, so that for 40 seconds every packet takes at
+// least 5 ms more. The offset is off by half of that and the likely interval is wrong, as on any path that is
+// longer than the way back; the certain interval holds. A flood that spares one packet a second has no effect.
 func TestFloodMovesHalf(t *testing.T) {
 	flood := func(spared int) func(int, [2][]Sample) {
 		return func(i int, s [2][]Sample) {
@@ -56,13 +53,12 @@ func TestFloodMovesHalf(t *testing.T) {
 	}
 }
 
-// TestForgedSamples: whoever knows the seed or holds the key sends two packets of
-// one digest, each past one point only, and so makes a sample of any delay; a pair
-// that is taken for one packet by chance is such a sample, too. One
-// in a window is left out, of either direction: a tracker that is told of no outliers,
-// the control, takes it. Of more, the offset is off by half of what they say,
-// as long as that is possible on this path; what is not is refused, or a step.
-// The certain interval holds throughout.
+// TestForgedSamples: whoever knows the seed or holds the key can send two packets with the same digest, each
+// past one point only, and so make a sample of any delay; two packets that are taken for one by chance are such
+// a sample, too. One such sample in a window is left out, in either direction: a tracker that allows no
+// outliers, the control, believes it. With more of them the offset is off by half of what they say, as long as
+// that is possible on this path; what is impossible is refused, or taken for a step. The certain interval holds
+// throughout.
 func TestForgedSamples(t *testing.T) {
 	for _, c := range []struct {
 		by      int64

@@ -67,10 +67,9 @@ func (c *tally) add(r Reading, offset, drift float64) {
 	}
 }
 
-// The certain intervals never exclude the truth; the likely ones at most as
-// often as they say, of laws of delay that they were not made for. Readings of
-// one run share samples, so that only every fourth window counts; the tolerance
-// is 4 standard errors.
+// The certain intervals never exclude the truth, and the likely ones no more often than they say, for laws of
+// delay that they were not made for. Readings of one run share samples, so only every fourth window counts; the
+// tolerance is 4 standard errors.
 func TestIntervalsHold(t *testing.T) {
 	config := DefaultConfig
 	config.Window, config.Asymmetry = 4, 0 // the worlds have none
@@ -114,9 +113,8 @@ func must(t *Tracker, err error) *Tracker {
 	return t
 }
 
-// Where the floors differ, the offset is off by half of the difference, no
-// more. The certain interval holds, and so does the likely one if it was told
-// of the difference.
+// Where the least delays differ, the offset is off by half of the difference and no more. The certain interval
+// holds, and so does the likely one if Config.Asymmetry covers the difference.
 func TestAsymmetry(t *testing.T) {
 	for _, told := range []float64{0, 600e3} {
 		config := DefaultConfig

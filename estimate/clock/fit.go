@@ -5,13 +5,11 @@ import (
 	"slices"
 )
 
-// A point is a mark relative to the time of a fit: at x, the offset (or its
-// opposite) is at most y.
+// A point is a mark relative to the time of a fit: at x, the offset (or its opposite) is at most y.
 type point struct{ x, y float64 }
 
-// A fit is what the marks of a window say at one time, its origin: the line
-// offset + drift·x that keeps the greatest margin from the bounds of both
-// directions, and the polygon of all lines that keep a given margin.
+// A fit is what the marks of a window say at one time, its origin: the line offset + drift·x that keeps the
+// greatest margin from the bounds of both directions, and the polygon of all lines that keep a given margin.
 type fit struct {
 	origin        int64
 	hulls         [2][]point // lower convex hulls, by ascending x
@@ -26,13 +24,11 @@ type fit struct {
 	rest   []point    // scratch: those not peeled
 }
 
-// spacings is the number of steps between the lowest residuals that show how
-// densely they lie above the floor. excessFactor says how far below the lowest
-// of them the floor may be, in units of those steps together: for residuals
-// whose number grows as the square of the distance from the floor, it is
-// farther once in 40 times (if the number grows in proportion, once in 600).
-// With r of rank 1 and 1+spacings, (r₁−floor)/(r₁₊ₛ−floor) is the root of a
-// beta variable, (1, s).
+// spacings is the number of steps between the lowest residuals that show how densely they lie above the floor.
+// excessFactor says how far below the lowest of them the floor may be, in units of those steps together: for
+// residuals whose number grows as the square of the distance from the floor, it is farther once in 40 times (if
+// the number grows in proportion, once in 600). With r of rank 1 and 1+spacings, (r₁−floor)/(r₁₊ₛ−floor) is the
+// root of a beta variable, (1, s).
 const spacings = 5
 
 var excessFactor = func() float64 {
@@ -48,8 +44,8 @@ func (f *fit) reset(origin int64, c *Config) {
 	}
 }
 
-// add takes marks of one direction. Bounds far from the origin are looser by
-// as much as the rate may have wandered.
+// add takes marks of one direction. Bounds far from the origin are looser by as much as the rate may have
+// wandered.
 func (f *fit) add(direction int, marks []mark) {
 	for _, m := range marks {
 		if !m.wrong {
@@ -59,10 +55,9 @@ func (f *fit) add(direction int, marks []mark) {
 	}
 }
 
-// solve finds the line after dropping as many layers of hulls as there may be
-// outliers: a wrong bound that cuts off any line is on one of these layers. It
-// reports whether both directions have enough samples and do not contradict
-// each other.
+// solve finds the line after dropping as many layers of hulls as there may be outliers: a wrong bound that cuts
+// off any line is on one of these layers. It reports whether both directions have enough samples and do not
+// contradict each other.
 func (f *fit) solve(outliers int) bool {
 	for d := range f.hulls {
 		slices.SortFunc(f.points[d], byX)
@@ -87,8 +82,7 @@ func (f *fit) solve(outliers int) bool {
 // both reports whether there are bounds of both directions.
 func (f *fit) both() bool { return len(f.hulls[there]) > 0 && len(f.hulls[back]) > 0 }
 
-// outermost returns the hull of points without its outermost layers, reusing
-// an old hull.
+// outermost returns the hull of points without its outermost layers, reusing an old hull.
 func (f *fit) outermost(hull, points []point, layers int) []point {
 	f.rest = append(f.rest[:0], points...)
 	rest := f.rest
@@ -98,8 +92,7 @@ func (f *fit) outermost(hull, points []point, layers int) []point {
 	return lowerHull(hull[:0], rest, f.maxDrift)
 }
 
-// ascend returns where a concave function with the given slope is greatest
-// between low and high.
+// ascend returns where a concave function with the given slope is greatest between low and high.
 func (f *fit) ascend(low, high float64, slope func(float64) float64) float64 {
 	for range 64 {
 		middle := low + (high-low)/2
@@ -112,8 +105,8 @@ func (f *fit) ascend(low, high float64, slope func(float64) float64) float64 {
 	return low + (high-low)/2
 }
 
-// spread returns how far below the lowest bounds of one direction, measured
-// from a line, the floor may be that more samples would show.
+// spread returns how far below the lowest bounds of one direction, measured from a line, the floor may be that
+// more samples would show.
 func (f *fit) spread(direction int, slope float64, outliers int) float64 {
 	var lowest [MaxOutliers + 1 + spacings]float64
 	least := lowest[:outliers+1+spacings]
@@ -162,8 +155,7 @@ func (f *fit) edge(margin, outside float64) float64 {
 	return outside
 }
 
-// offsets returns the range of values at x of the lines that keep the margin,
-// less the tracker's base.
+// offsets returns the range of values at x of the lines that keep the margin, less the tracker's base.
 func (f *fit) offsets(margin, x float64) (low, high float64) {
 	from, to := f.drifts(margin)
 	a := f.ascend(from, to, func(a float64) float64 {

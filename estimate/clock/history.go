@@ -9,18 +9,16 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A History keeps the readings of a clock over a long time, one for each slot
-// of a fixed length, such as an epoch of records that are kept for months and
-// compared when somebody asks. To have it after a restart, store the readings and
-// add them again. The zero value panics. A History is not safe for concurrent use.
+// A History keeps the readings of a clock over a long time, one for each slot of a fixed length, such as an
+// epoch of records that are kept for months and compared when somebody asks. To keep it over a restart, store
+// the readings and add them again. The zero value panics. A History is not safe for concurrent use.
 type History struct {
 	every    int64
 	readings []Reading // by ascending slot, at most one each
 }
 
-// NewHistory returns an empty history with slots of the given length in
-// nanoseconds, which begin at multiples of it. The error wraps
-// [estimate.ErrConfig].
+// NewHistory returns an empty history with slots of the given length in nanoseconds, which begin at multiples
+// of it. The error wraps [estimate.ErrConfig].
 func NewHistory(every int64) (*History, error) {
 	if every < 1 {
 		return nil, estimate.Invalid("clock", "a history's slot", every, "at least 1 ns")
@@ -31,8 +29,8 @@ func NewHistory(every int64) (*History, error) {
 // Len returns the number of slots that have a reading.
 func (h *History) Len() int { return len(h.readings) }
 
-// Span returns when the first slot that has a reading begins and when the last one
-// ends. ok is false without a reading.
+// Span returns when the first slot that has a reading begins and when the last one ends. ok is false without a
+// reading.
 func (h *History) Span() (start, end int64, ok bool) {
 	if len(h.readings) == 0 {
 		return 0, 0, false
@@ -60,9 +58,8 @@ func (h *History) find(slot int64) (int, bool) {
 	return slices.BinarySearchFunc(h.readings, slot, func(r Reading, slot int64) int { return cmp.Compare(h.slot(r.Time), slot) })
 }
 
-// Add adds a reading. Of several in one slot, the history keeps the one closest
-// to the middle; if the clock stepped in the slot, its intervals contain those
-// of all.
+// Add adds a reading. Of several in one slot, the history keeps the one closest to the middle; if the clock
+// stepped in the slot, its intervals contain those of all.
 func (h *History) Add(r Reading) {
 	i, found := h.find(h.slot(r.Time))
 	if !found {
@@ -79,9 +76,8 @@ func (h *History) Add(r Reading) {
 	h.readings[i] = kept
 }
 
-// At returns the reading of a time, from the reading of its slot; the intervals
-// are wider by the uncertainty of the drift. If the slot has no reading, the
-// error wraps [estimate.ErrNoSamples].
+// At returns the reading at a time, from the reading of its slot; the intervals are wider by the uncertainty of
+// the drift. If the slot has no reading, the error wraps [estimate.ErrNoSamples].
 func (h *History) At(at int64) (Reading, error) {
 	i, found := h.find(h.slot(at))
 	if !found {

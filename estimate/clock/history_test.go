@@ -63,8 +63,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A history without readings has no span. Otherwise the span is of whole slots,
-// also before 1970.
+// A history without readings has no span. Otherwise the span consists of whole slots, also before 1970.
 func TestHistorySpan(t *testing.T) {
 	if _, err := NewHistory(0); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("slots of no length: %v", err)

@@ -12,9 +12,8 @@ func byX(p, q point) int {
 	return cmp.Compare(p.y, q.y)
 }
 
-// lowerHull appends to dst the vertices of the lower convex hull of points,
-// which are sorted by x, on which a line with a slope within ±steepest can
-// rest.
+// lowerHull appends to dst the vertices of the lower convex hull of points, which are sorted by x, on which a
+// line with a slope within ±steepest can rest.
 func lowerHull(dst, points []point, steepest float64) []point {
 	first := len(dst)
 	for _, p := range points {
@@ -42,8 +41,7 @@ func turnsLeft(p, q, r point) bool {
 	return (q.x-p.x)*(r.y-p.y) > (r.x-p.x)*(q.y-p.y)
 }
 
-// peel appends the hull of points to dst and returns, in place, the points
-// that are not on it.
+// peel appends the hull of points to dst and returns, in place, the points that are not on it.
 func peel(dst, points []point, steepest float64) (hull, rest []point) {
 	hull = lowerHull(dst, points, steepest)
 	on := hull[len(dst):]
@@ -58,9 +56,8 @@ func peel(dst, points []point, steepest float64) (hull, rest []point) {
 	return hull, rest
 }
 
-// support returns how far the line with a given slope through (0, 0) can be
-// raised until it rests on the hull, and the abscissa of the vertex on which
-// it rests.
+// support returns how far the line with a given slope through (0, 0) can be raised until it rests on the hull,
+// and the abscissa of the vertex on which it rests.
 func support(hull []point, slope float64) (height, x float64) {
 	// The edges' slopes ascend; the vertex is where they exceed the line's.
 	i := sort.Search(len(hull)-1, func(i int) bool {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// somewhere makes a world of any laws, floors, drift and length of intervals,
-// in whose interval number 25 something of a kind happens to the clock.
+// somewhere makes a world of any laws, floors, drift and length of intervals, in whose interval number 25
+// something of a kind happens to the clock.
 func somewhere(seed uint64, kind string) (w *world, length float64) {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	length = math.Pow(10, 8+2*rng.Float64())
@@ -33,9 +33,8 @@ func somewhere(seed uint64, kind string) (w *world, length float64) {
 	return newWorld(seed, theta, floors, rate, law(), law()), length
 }
 
-// Wherever packets come often enough to tell, the certain interval holds the
-// truth at all times, whatever the path and the clock do. A path that gets longer or
-// shorter is no clock that steps.
+// If packets come often enough, the certain interval always holds the truth, whatever the path and the clock
+// do. A path that gets longer or shorter is not taken for a clock that steps.
 func TestCertainAnywhere(t *testing.T) {
 	for _, kind := range []string{"nothing", "step", "slew", "path"} {
 		readings, narrow := 0, 0

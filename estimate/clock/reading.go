@@ -7,43 +7,39 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Reading says how far the far point's clock is ahead of the near point's at
-// a time, and how sure that is.
+// A Reading says how far the far point's clock is ahead of the near point's at a time, and how sure that is.
 type Reading struct {
 	Time   int64   // by the near point's clock
 	Offset float64 // nanoseconds that the far clock is ahead
 	Drift  float64 // by how much faster it runs, as a fraction: 3e-5 is 30 ppm
 
-	// Certain holds the offset whatever the delays were, since none is negative.
-	// It is about as long as the shortest round trip, and Confidence is 1. It
-	// rests on the samples, except for [Config.Outliers] of them; on the limits of
-	// the Config; and on the clock running as before until a sample shows a step:
-	// the first one after it that queues delay by less than the step. If samples
-	// leave open whether there was a step, the interval has no ends.
+	// Certain holds the offset whatever the delays were, since none is negative. It is about as wide as the
+	// shortest round trip, and its Confidence is 1. It relies on all samples but [Config.Outliers] of them, on
+	// the limits of the Config, and on the clock running as before until a sample shows a step, which is the
+	// first one afterwards that queues delay by less than the step. If samples leave open whether there was a
+	// step, the interval is unbounded.
 	//
-	// Likely holds the offset with a probability of at least Confidence if the
-	// least delays of the two directions differ by no more than
-	// [Config.Asymmetry].
+	// Likely holds the offset with a probability of at least Confidence if the least delays of the two
+	// directions differ by no more than [Config.Asymmetry].
 	Certain, Likely estimate.Interval
 
 	// CertainDrift and LikelyDrift are the same for the drift.
 	CertainDrift, LikelyDrift estimate.Interval
 
-	// RoundTrip is the shortest round trip seen, in nanoseconds: the least delay
-	// there plus the least delay back.
+	// RoundTrip is the shortest round trip seen, in nanoseconds: the least delay there plus the least delay
+	// back.
 	RoundTrip float64
 
-	// Stepped says that the clock stepped, or suddenly changed its rate, in the
-	// latest interval, near Time or after it. Certain and Likely then hold the
-	// offsets before and after.
+	// Stepped says that the clock stepped, or suddenly changed its rate, in the latest interval, near Time or
+	// after it. Certain and Likely then hold the offsets before and after.
 	Stepped bool
 }
 
-// At returns the reading at a time by the near point's clock. The farther the
-// time is from the latest interval, the wider the reading's intervals.
+// At returns the reading at a time by the near point's clock. The farther the time is from the latest interval,
+// the wider the reading's intervals.
 //
-// If the offset is not known, for example with samples of one direction only,
-// the error wraps [estimate.ErrNoSamples], and the intervals have no ends.
+// If the offset is not known, for example with samples of one direction only, the error wraps
+// [estimate.ErrNoSamples], and the intervals have no ends.
 func (t *Tracker) At(time int64) (Reading, error) {
 	if !t.known {
 		why := "offset of clocks needs both directions"
@@ -67,9 +63,8 @@ func (t *Tracker) At(time int64) (Reading, error) {
 
 var anywhere = estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
 
-// Between returns the reading of the middle of an interval, for packets whose
-// times in it are not known. If the clock stepped, its intervals hold at any
-// time of the interval.
+// Between returns the reading of the middle of an interval, for packets whose times in it are not known. If the
+// clock stepped, its intervals hold at any time of the interval.
 func (t *Tracker) Between(from, to int64) (Reading, error) {
 	r, err := t.At(from + (to-from)/2)
 	if stepped := t.stepped && t.cut > from && t.cut < to; err != nil || !stepped && to <= t.doubtFrom {
@@ -103,8 +98,8 @@ func (t *Tracker) reading(f *fit, time int64) Reading {
 	strayed := t.config.Wander * math.Abs(x)
 	floor := max(0, f.margin-f.excess-t.config.Asymmetry/2)
 	offset := b + f.offset + f.drift*x
-	// If the samples leave only one line, its two sides meet except for
-	// rounding: an interval contains its estimate in any case.
+	// If the samples leave only one line, its two sides meet except for rounding: an interval contains its
+	// estimate in any case.
 	offsets := func(margin, confidence float64) estimate.Interval {
 		low, high := f.offsets(margin, x)
 		return estimate.Interval{Low: min(b+low-strayed, offset), High: max(b+high+strayed, offset), Confidence: confidence}
@@ -121,8 +116,7 @@ func (t *Tracker) reading(f *fit, time int64) Reading {
 	}
 }
 
-// Reverse returns the same reading as the far point sees it, for delays from
-// there to the near point.
+// Reverse returns the same reading as the far point sees it, for delays from there to the near point.
 func (r Reading) Reverse() Reading {
 	r.Offset, r.Drift = -r.Offset, -r.Drift
 	for _, i := range []*estimate.Interval{&r.Certain, &r.Likely, &r.CertainDrift, &r.LikelyDrift} {
@@ -131,14 +125,12 @@ func (r Reading) Reverse() Reading {
 	return r
 }
 
-// Correct subtracts the reading from a delay that was measured from the near
-// point to the far one; for one measured back, use [Reading.Reverse]. The mean
-// is then as uncertain as the offset is. The reading is to be of the mean time of
-// the packets: the drift between that and the reading's time is an error that no
-// interval has room for, and cells that are corrected one by one do not have
-// ([Reading.NearSum]). spread is the standard deviation of the packets' times, in
-// nanoseconds, by which the drift widened the delays: that of an interval of
-// length T evenly filled is T/√12.
+// Correct subtracts the reading from a delay that was measured from the near point to the far one; for one
+// measured back, use [Reading.Reverse]. The mean is then as uncertain as the offset. The reading must be of the
+// packets' mean time: the drift between that and the reading's time is an error that no interval includes, and
+// that cells corrected one by one do not have ([Reading.NearSum]). spread is the standard deviation of the
+// packets' times, in nanoseconds, over which the drift widened the delays: for an evenly filled interval of
+// length T it is T/√12.
 func (r Reading) Correct(measured estimate.Delay, spread float64) estimate.Delay {
 	variance := measured.StdDev*measured.StdDev - r.Drift*r.Drift*spread*spread
 	measured.Mean -= r.Offset
@@ -146,18 +138,17 @@ func (r Reading) Correct(measured estimate.Delay, spread float64) estimate.Delay
 	return measured
 }
 
-// NearTime returns what the near clock says when the far clock says far. It is
-// for stamps that travel, such as those of RLI's reference packets.
+// NearTime returns what the near clock says when the far clock says far. It is for timestamps that travel, such
+// as those of RLI's reference packets.
 func (r Reading) NearTime(far int64) int64 {
 	return int64(r.NearSum(uint64(far), 1, 64))
 }
 
-// NearSum is what the timestamps of a cell of the far point, which add up to
-// sum modulo 2^bits, would add up to by the near clock, modulo 2^64. It is
-// right for every packet, whenever in the interval it came; and so is all that
-// a synopsis says of delays, once its far point's cells are corrected. The
-// reading is to be of the middle of the interval: the packets' times may differ
-// from it by 2^(bits-1) ns in total, which at 40 bits is nine minutes.
+// NearSum returns what the timestamps of a cell of the far point, which add up to sum modulo 2^bits, would add
+// up to by the near clock, modulo 2^64. It is right for every packet, whenever in the interval it passed; and
+// so is everything that a synopsis says of delays, once its far point's cells are corrected. The reading must
+// be of the middle of the interval: the packets' times may differ from it by 2^(bits-1) ns in total, which at
+// 40 bits is nine minutes.
 func (r Reading) NearSum(sum uint64, packets uint64, bits int) uint64 {
 	whole := math.Floor(r.Offset)
 	early := packets * uint64(r.Time+int64(whole)) // as if all had come at the reading's time

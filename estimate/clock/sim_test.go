@@ -13,8 +13,8 @@ type link struct {
 	last  float64
 }
 
-// queueing is the wait in a queue of Poisson arrivals that are as many to a
-// second as given: by Lindley's recurrence, with service times drawn by serve.
+// queueing is the wait in a queue of Poisson arrivals that are as many to a second as given: by Lindley's
+// recurrence, with service times drawn by serve.
 func queueing(load, packets float64, serve func(*rand.Rand) float64) func(*rand.Rand, float64) float64 {
 	wait := 0.0
 	mean := 1e9 / packets * load

@@ -5,9 +5,8 @@ import "math"
 // minStep is the smallest step, in nanoseconds, to tell from noise.
 const minStep = 1000
 
-// markWrong marks the fresh marks that the window excludes, unless there are
-// more of them than outliers allow or they are most of their direction. In
-// that case the clock has stepped.
+// markWrong marks the fresh marks that the window excludes, unless there are more of them than outliers allow
+// or they are most of their direction. In that case the clock has stepped.
 func (t *Tracker) markWrong() {
 	if !t.known {
 		return
@@ -27,8 +26,8 @@ func (t *Tracker) markWrong() {
 	}
 }
 
-// An expectation is the lowest that the marks of the latest interval can be if
-// the clock went on as before: a line for each direction.
+// An expectation is the lowest that the marks of the latest interval can be if the clock went on as before: a
+// line for each direction.
 type expectation struct {
 	from  int64
 	start [2]float64
@@ -40,9 +39,8 @@ func (e *expectation) least(direction int, at int64) float64 {
 	return e.start[direction] + e.slope[direction]*float64(at-e.from)
 }
 
-// expect predicts the latest interval, for least delays of margin. The
-// polygon's lower edge is concave over time and the upper one convex, so their
-// chords are on the safe side.
+// expect predicts the latest interval, for least delays of margin. The polygon's lower edge is concave over
+// time and the upper one convex, so their chords are on the safe side.
 func (t *Tracker) expect(margin float64) expectation {
 	e := expectation{from: t.latest.from}
 	var ends [2][2]float64
@@ -61,8 +59,8 @@ func (t *Tracker) expect(margin float64) expectation {
 	return e
 }
 
-// solve fits the window with the fresh marks in place of its oldest interval.
-// If the clock has stepped, it forgets what was before.
+// solve fits the window with the fresh marks in place of its oldest interval. If the clock has stepped, it
+// forgets what was before.
 func (t *Tracker) solve() {
 	t.spare.reset(t.latest.middle(), &t.config)
 	for d := range t.fresh {
@@ -84,8 +82,7 @@ func (t *Tracker) solve() {
 		t.spare.short = 2 * max(0, widest-t.spare.margin)
 		t.now, t.spare, t.known = t.spare, t.now, agree
 	case t.known && !agree && violations <= t.config.Outliers:
-		// Too few to tell when the clock stepped, or whether it did: they wait
-		// for more marks.
+		// Too few to tell when the clock stepped, or whether it did: they wait for more marks.
 		t.later = true
 		t.doubtFrom = min(t.doubtFrom, t.latest.to)
 	default:
@@ -93,8 +90,8 @@ func (t *Tracker) solve() {
 	}
 }
 
-// margins returns the widest recent margin of the window, and the widest that
-// was probably true delay. They depend on the path alone, and outlast steps.
+// margins returns the widest recent margin of the window, and the widest that was probably true delay. They
+// depend on the path alone, and outlast steps.
 func (t *Tracker) margins() (floor, widest float64) {
 	floor, widest = math.Inf(-1), math.Inf(-1)
 	for i := range t.slots {
@@ -105,9 +102,8 @@ func (t *Tracker) margins() (floor, widest float64) {
 	return floor, widest
 }
 
-// doubtful returns the time from which on the latest interval may follow a
-// step that shows in too few samples to be told from outliers: the time of the
-// sample before them.
+// doubtful returns the time from which on the latest interval may follow a step that shows in too few samples
+// to be told from outliers: the time of the sample before them.
 func (t *Tracker) doubtful() int64 {
 	from := int64(math.MaxInt64)
 	e := t.expect(max(0, t.now.margin-2*t.now.excess))
@@ -127,13 +123,11 @@ func (t *Tracker) doubtful() int64 {
 	return from
 }
 
-// broken reports whether the fit of the whole window, in t.spare, shows that
-// the clock did not go on as before; floor is the expected margin. A step
-// lowers the bounds of one direction and raises those of the other, so both
-// the time before it and the time after it have a wider margin than the two
-// together. If a path got shorter, only the time before has. An unclear case
-// counts as a step: that costs precision for a while, while the other mistake
-// costs the truth.
+// broken reports whether the fit of the whole window, in t.spare, shows that the clock did not go on as before;
+// floor is the expected margin. A step lowers the bounds of one direction and raises those of the other, so
+// both the time before it and the time after it have a wider margin than the two together. If a path got
+// shorter, only the time before has. An unclear case counts as a step: that costs precision for a while, while
+// the other mistake costs the truth.
 func (t *Tracker) broken(agree bool, floor float64, violations int, cut int64) bool {
 	if agree && (t.spare.margin >= floor-minStep || violations == 0) {
 		return false
@@ -150,8 +144,8 @@ func (t *Tracker) broken(agree bool, floor float64, violations int, cut int64) b
 	return !agree || !shorter || !together
 }
 
-// after appends to dst the marks from a time on. They are of one packet each,
-// because the mean of several may span a step.
+// after appends to dst the marks from a time on. They are of one packet each, because the mean of several may
+// span a step.
 func after(dst, marks list, cut int64) list {
 	for _, m := range marks {
 		if m.t >= cut && m.packets <= 1 {
@@ -161,11 +155,10 @@ func after(dst, marks list, cut int64) list {
 	return dst
 }
 
-// violations looks for fresh marks that are lower than the clock can make them
-// by going on as before. It returns their number and a time from which on all
-// marks are after the step, if they show one. For that it skips as many of the
-// first as there may be outliers, and the time that packets on their way then
-// took. Without violations it returns the beginning of the interval.
+// violations looks for fresh marks that are lower than the clock can make them by going on as before. It
+// returns their number and a time from which on all marks are after the step, if they show one. For that it
+// skips as many of the first as there may be outliers, and the time that packets on their way then took.
+// Without violations it returns the beginning of the interval.
 func (t *Tracker) violations() (count int, cut int64) {
 	if !t.known {
 		return 0, t.latest.from
@@ -198,15 +191,14 @@ func (t *Tracker) violations() (count int, cut int64) {
 	if count <= outliers {
 		return count, t.latest.from
 	}
-	// A packet on its way does no harm if it was too late to be mistaken: only
-	// delays shorter than the step do or, if the step is longer than the round
-	// trip, those that do not contradict what follows.
+	// A packet on its way does no harm if it was too late to be mistaken: only delays shorter than the step do
+	// or, if the step is longer than the round trip, those that do not contradict what follows.
 	underWay := 2 * min(deepest+t.now.margin, 4*t.now.margin+minStep)
 	return count, times[outliers] + int64(underWay)
 }
 
-// step begins a new window with the marks from the cut on, which broken took. If
-// they have a narrower margin than before, the clock may not have run straight since.
+// step begins a new window with the marks from the cut on, which broken took. If they have a narrower margin
+// than before, the clock may not have run straight since.
 func (t *Tracker) step(widest float64, cut int64) {
 	if t.known {
 		t.before, t.now = t.now, t.before

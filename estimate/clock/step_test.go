@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// follow runs a world of a minute through a tracker and checks readings within
-// every interval, up to the last sample of either direction: no tracker can
-// know of a step after that.
+// follow runs a world of a minute through a tracker and checks readings within every interval, up to the last
+// sample of either direction: no tracker can know of a step after that.
 func follow(t *testing.T, w *world, tracker *Tracker, check func(interval int, r Reading, truth float64)) (unknown int) {
 	t.Helper()
 	for i := range 60 {
@@ -32,8 +31,8 @@ func follow(t *testing.T, w *world, tracker *Tracker, check func(interval int, r
 	return unknown
 }
 
-// Whatever the clock does in the middle of an interval, the certain interval
-// holds the truth; the tracker notices what is large and is right soon after.
+// Whatever the clock does in the middle of an interval, the certain interval holds the truth; the tracker
+// notices large changes and is right again soon after.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -83,8 +82,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// A path in whose queue delays grow and fall by 20 ms in 3.7 s again and again is not a clock
-// that steps.
+// A queue whose delays rise and fall by 20 ms every 3.7 s is not taken for a clock that steps.
 func TestQueuesAreNotClocks(t *testing.T) {
 	var w *world
 	queue := func(rng *rand.Rand, _ float64) float64 {
@@ -98,7 +96,7 @@ func TestQueuesAreNotClocks(t *testing.T) {
 	})
 }
 
-// A rate that wanders as much as the Config says, or ten times as much.
+// A rate that wanders as much as the Config says, and one that wanders ten times as much.
 func TestWander(t *testing.T) {
 	for _, c := range []struct{ amplitude, right float64 }{{1e-7, 2e3}, {1e-6, 5e3}} {
 		const period = 100e9
@@ -117,8 +115,8 @@ func TestWander(t *testing.T) {
 	}
 }
 
-// One packet each way in an interval, and pauses: after a step a while goes by
-// in which nothing is certain, and then the offset is right.
+// One packet each way in an interval, and pauses: after a step nothing is certain for a while, and then the
+// offset is right.
 func TestStepOfAnIdleLink(t *testing.T) {
 	for _, jump := range []float64{5e6, -5e6, 1e9} {
 		theta := func(now float64) float64 {

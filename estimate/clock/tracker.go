@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Tracker follows the clock of a far point as the near point's clock sees it,
-// from interval to interval. It is not safe for concurrent use, and the zero value panics.
+// A Tracker follows the clock of a far point as the near point's clock sees it, from interval to interval. It
+// is not safe for concurrent use, and the zero value panics.
 type Tracker struct {
 	config Config
 	base   int64  // kept offsets are relative to this
@@ -27,12 +27,10 @@ type Tracker struct {
 	stepped bool
 	cut     int64
 
-	// From doubtFrom on, the last samples of the latest interval are either
-	// wrong, or the first after a step.
+	// From doubtFrom on, the last samples of the latest interval are either wrong, or the first after a step.
 	doubtFrom int64
 
-	// The marks of the latest interval stay fresh until later ones show what
-	// they mean.
+	// The marks of the latest interval stay fresh until later ones show what they mean.
 	later bool
 
 	scratch, layers []point
@@ -97,13 +95,11 @@ func (t *Tracker) forget() {
 	}
 }
 
-// Add adds the samples of one interval, from the near point to the far one and
-// back, in any order. Either slice may be empty; Add keeps neither. It is O(n
-// log n) and allocates nothing once its buffers have grown.
+// Add adds the samples of one interval, from the near point to the far one and back, in any order. Either slice
+// may be empty; Add keeps neither. It is O(n log n) and allocates nothing once its buffers have grown.
 //
-// If the window has samples of one direction only, or samples that contradict
-// each other, the error wraps [estimate.ErrNoSamples]. If a sample has no packets,
-// it wraps [estimate.ErrConfig] and nothing is added.
+// If the window has samples of one direction only, or samples that contradict each other, the error wraps
+// [estimate.ErrNoSamples]. If a sample has no packets, it wraps [estimate.ErrConfig] and nothing is added.
 func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 	for _, samples := range [2][]Sample{forth, home} {
 		for _, s := range samples {
@@ -123,8 +119,7 @@ func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 	return t.At(t.latest.middle())
 }
 
-// take unwraps the samples into fresh marks, by ascending time, and reports
-// whether any of them count.
+// take unwraps the samples into fresh marks, by ascending time, and reports whether any of them count.
 func (t *Tracker) take(forth, home []Sample) bool {
 	all := span{math.MaxInt64, math.MinInt64}
 	for _, samples := range [2][]Sample{forth, home} {
@@ -161,8 +156,7 @@ func (t *Tracker) take(forth, home []Sample) bool {
 	return true
 }
 
-// maxGap is the longest pause, in nanoseconds, over which the window is kept:
-// a day.
+// maxGap is the longest pause, in nanoseconds, over which the window is kept: a day.
 const maxGap = 86_400e9
 
 // empty reports whether the window is empty.
@@ -171,8 +165,7 @@ func (t *Tracker) empty() bool {
 		!slices.ContainsFunc(t.slots, func(s slot) bool { return len(s.marks[there])+len(s.marks[back]) > 0 })
 }
 
-// firstBase returns a first guess of the offset: that of the sample with the
-// fewest packets.
+// firstBase returns a first guess of the offset: that of the sample with the fewest packets.
 func firstBase(forth, home []Sample) int64 {
 	least, base := uint32(math.MaxUint32), int64(0)
 	for d, samples := range [2][]Sample{forth, home} {
@@ -188,8 +181,7 @@ func firstBase(forth, home []Sample) int64 {
 	return base
 }
 
-// rebase keeps the base within a second of the offset, so that the sums of
-// cells unwrap correctly.
+// rebase keeps the base within a second of the offset, so that the sums of cells unwrap correctly.
 func (t *Tracker) rebase() {
 	if !t.known || math.Abs(t.now.offset) < 1e9 {
 		return
@@ -210,8 +202,7 @@ func (t *Tracker) rebase() {
 	}
 }
 
-// store puts the lowest fresh marks into the ring, in place of the oldest
-// interval's.
+// store puts the lowest fresh marks into the ring, in place of the oldest interval's.
 func (t *Tracker) store() {
 	s := &t.slots[t.next]
 	t.next = (t.next + 1) % len(t.slots)
@@ -225,9 +216,8 @@ func (t *Tracker) store() {
 	}
 }
 
-// lowest appends to dst the marks that can matter later: those on the outer
-// layers of hulls, as many layers as outliers are dropped and residuals
-// ranked.
+// lowest appends to dst the marks that can matter later: those on the outer layers of hulls, as many layers as
+// outliers are dropped and residuals ranked.
 func (t *Tracker) lowest(dst, marks list) list {
 	origin := t.latest.from
 	t.scratch, t.layers = t.scratch[:0], t.layers[:0]

@@ -9,8 +9,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Sums of 40 bits over one packet and over four, of any offset, and a clock that leaves their
-// range.
+// Sums of 40 bits over one packet and over four, with any offset, and a clock that leaves their range.
 func TestSums(t *testing.T) {
 	for _, c := range []struct {
 		offset  float64
@@ -31,8 +30,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// summed adds samples up, so many to a cell. Before their time, packets took so many parts of
-// their delay, and after it the others.
+// summed adds samples up, so many to a cell. Before their time, packets took so many parts of their delay, and
+// after it the others.
 func summed(of func(sent, received uint64, packets uint32, bits int, now int64) Sample, all []Sample, before, after int64,
 	packets int, now int64,
 ) (cells []Sample) {
@@ -47,7 +46,7 @@ func summed(of func(sent, received uint64, packets uint32, bits int, now int64) 
 	return cells
 }
 
-// One direction alone gives no offset, and a reading says so.
+// One direction alone gives no offset, and the reading says so.
 func TestOneDirection(t *testing.T) {
 	for d := range 2 {
 		w := newWorld(11, steady(1e8, 3e-5), [2]float64{5e5, 5e5}, 370, queueing(0.8, 1e5, exponential))

@@ -59,9 +59,8 @@ func storedOf(t *testing.T, c hoplag.Config, seed uint64) (stream []stored, pass
 	return stream, passed
 }
 
-// A collector takes over at any moment, also while what came of a cut network is
-// read: all messages are in its reports or in those that were published before,
-// once.
+// A collector takes over at any moment, even while what came of a cut network is read: all messages are in its
+// reports or in those that were published before, once.
 func TestHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &options{key: testKey, cut: 100 * time.Millisecond, cells: 640}

@@ -3,10 +3,10 @@
 //
 //	collector -listen :8080 -key …
 //
-// A point pushes each of its records to /records/PAIR/1 or, at the other end, to /records/PAIR/2
-// (POST), and sends one again that was not taken; see push. A pair exists once somebody with the
-// key has pushed a record of it. If the collector restarts, pairs begin anew, and their reports say
-// so; examples/broker is for fleets that must not lose one.
+// A point pushes each of its records to /records/PAIR/1 or, at the other end, to /records/PAIR/2 (POST), and
+// sends those again that were not accepted; see push. A pair exists once somebody with the key has pushed a
+// record of it. If the collector restarts, pairs begin anew, and their reports say so; examples/broker is for
+// fleets that must not lose a report.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Mplane plans which routers of a network to upgrade so that they measure, sends
-// packets through the network, makes one router slow, and shows how it is found.
+// Mplane plans which routers of a network to upgrade so that they can measure, sends packets through the
+// network, makes one router slow, and shows how it is found.
 //
 //	go run ./examples/mplane                              # a backbone that ships with it
 //	go run ./examples/mplane -upgrade 4                   # fewer routers measure
@@ -10,10 +10,9 @@
 // server beside them, so that the way between two of them is measured from
 // outside.
 //
-// Packets of many flows take shortest paths, and an LDA counts them at both ends
-// of every segment, by clocks that agree. Every interval the monitors send reports
-// to a station, and one report in a hundred is lost. From half-way on one router
-// holds every packet for 300 µs more. The program prints how many paths miss their
+// Packets of many flows take shortest paths, and an LDA counts them at both ends of every segment, by clocks
+// that agree. Every interval the monitors send reports to a station, and one report in a hundred is lost. From
+// half-way on, one router holds every packet for 300 µs longer. The program prints how many paths miss their
 // target, which segments the station names, and the truth.
 package main
 

@@ -190,12 +190,15 @@ func (w *world) report(interval uint64) error {
 		measured[monitor] = append(measured[monitor], mplane.Measure(id, &r))
 	}
 	for monitor, all := range measured {
-		for part := range slices.Chunk(all, mplane.MaxMeasurements) {
-			data, err := w.plan.AppendReport(nil, mplane.Report{Monitor: mplane.Router(monitor), Interval: interval, Measurements: part}, key)
-			if err == nil && w.random.Float64() >= reportLoss {
-				err = w.station.Receive(int64(interval)*second, data)
+		datagrams, err := w.plan.Datagrams(mplane.Report{Monitor: mplane.Router(monitor), Interval: interval, Measurements: all}, key)
+		if err != nil {
+			return err
+		}
+		for _, data := range datagrams {
+			if w.random.Float64() < reportLoss {
+				continue
 			}
-			if err != nil {
+			if err := w.station.Receive(int64(interval)*second, data); err != nil {
 				return err
 			}
 		}

@@ -21,12 +21,12 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// The demonstration's network takes so long, and in the mean so much longer,
-// each way, and loses this share of the datagrams.
+// The demonstration's network takes this long each way, on average this much longer, and loses this share of
+// the datagrams.
 const networkDelay, networkJitter, networkLoss = 20 * time.Millisecond, 3 * time.Millisecond, 0.01
 
-// TestDemo runs both halves as their users do, a bad network between them, and clients, and prints reports. Their means, and
-// the exact mean of what the network did, are in each other's intervals; and so is the loss.
+// TestDemo runs both halves as their users do, with a bad network between them and clients, and prints reports.
+// The exact means of what the network did are in the reports' certain intervals.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	truth := newTruth()
@@ -77,7 +77,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// lines hands on what is written, line by line.
+// lines passes on what is written, line by line.
 type lines struct {
 	test *testing.T
 	each func(line string)

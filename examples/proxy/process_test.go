@@ -97,7 +97,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Asked to end, both halves take nobody new, let those go on who are there, and end when they have.
+// When asked to end, both halves accept no new connections, let existing ones finish, and then end.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

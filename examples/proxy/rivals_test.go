@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bare is a relay of connections as it is usually written.
+// bare is a relay of connections as they are usually written.
 func bare(to string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,7 +57,7 @@ func bare(to string) {
 	}
 }
 
-// A chain is two relays after each other, each a process.
+// A chain is two relays in a row, each a process.
 type chain struct {
 	address string
 	pids    []int
@@ -176,7 +176,8 @@ func BenchmarkRivals(b *testing.B) {
 	}
 }
 
-// benchmarkEcho sends messages there and back, one after the other, and tells what a unit of them takes of a processor.
+// benchmarkEcho sends messages there and back, one after another, and reports how much CPU a unit of them
+// takes.
 func benchmarkEcho(b *testing.B, c *chain, size int, unit string, perTrip float64) {
 	conn, message := c.dial(b, 500), make([]byte, size)
 	before := c.cpu(b)
@@ -190,7 +191,7 @@ func benchmarkEcho(b *testing.B, c *chain, size int, unit string, perTrip float6
 	b.ReportMetric((c.cpu(b)-before)/float64(b.N)*perTrip, unit)
 }
 
-// hold opens connections that are used once, and returns the resident memory of the larger relay, in MB.
+// hold opens connections that are each used once, and returns the resident memory of the larger relay, in MB.
 func (c *chain) hold(b testing.TB, many int) (most float64) {
 	var opening sync.WaitGroup
 	for range 4 {

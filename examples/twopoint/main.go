@@ -16,10 +16,11 @@
 // the sender ends an interval with a marker packet (section III of the paper). Captures hold none, so
 // the receiver's interval ends with the first packet that was sent after the sender's had ended.
 //
-// If a capture is damaged or cut off, or Ctrl-C ends the reading, the report covers what came before,
-// with every packet that both captures have, and says so, and the exit code is 1; 2 for wrong flags.
+// If a capture is damaged or cut off, or Ctrl-C ends the reading, the report covers what precedes, with every
+// packet that both captures have, and says so, and the exit code is 1. For wrong flags it is 2.
 //
-// record.sh recorded the captures that ship, of web pages, DNS, ping and iperf3 in a queue that overflows.
+// record.sh recorded the captures that ship with the program: web pages, DNS, ping and iperf3 through a queue
+// that overflows.
 package main
 
 import (

@@ -33,8 +33,8 @@ func decoded(t *testing.T, args ...string) report {
 	return r
 }
 
-// tolerance is how far an estimate from a random subset of the packets may be from the mean over all of them, but for one
-// run in 15,000 (four deviations, with the correction for a finite population).
+// tolerance is how far an estimate from a random subset of the packets may be from the mean over all of them,
+// except for one run in 15,000 (four deviations, with the correction for a finite population).
 func tolerance(w row) float64 {
 	n, all := float64(w.EffectiveSample), w.Received.Exact
 	return 4 * w.StdDev.Exact * math.Sqrt((1-n/all)/n)
@@ -126,7 +126,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What comes before the damage is measured, and that there is damage is told beside it and by the exit code.
+// What precedes the damage is measured, and both a message and the exit code report the damage.
 func TestDamagedCapture(t *testing.T) {
 	plain := relay.Must(os.ReadFile(write(t, 96, records(t, "ingress.pcap.gz"))))(t)
 	damaged := filepath.Join(t.TempDir(), "damaged.pcap")

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Wiretap measures from outside how long packets take from one interface of a Linux host to another, how many are lost on the way, and
-// which flows are the slowest. Between the interfaces may be a router, a bridge, a firewall, a container, or anything else with two
-// mirror ports.
+// Wiretap measures from outside how long packets take from one interface of a Linux host to another, how many
+// are lost on the way, and which flows are the slowest. Between the interfaces may be a router, a bridge, a
+// firewall, a container, or anything else with two mirror ports.
 //
 //	sudo wiretap -from eth0 -to eth1                 # in at eth0, out at eth1
 //	sudo wiretap -from eth0 -to eth1:in -promiscuous # two mirror ports
@@ -10,29 +10,32 @@
 //	sudo wiretap -from eth0 -to eth1 -page :8080     # a live page, and /metrics for Prometheus
 //	sudo wiretap -kernel -from eth0 -to guest/eth0:in
 //
-// The kernel stamps every packet and writes its first bytes into a ring (AF_PACKET, TPACKET_V3). The program empties the ring of each
-// interface in its own goroutine. It reports to one point of the library what passed -from, and to another what passed -to, and compares
-// them each second. The kernel counts what a ring had no room for. The program shows it as its own drops, second by second, and takes as
-// much off what the network seems to have lost.
+// The kernel stamps every packet and writes its first bytes into a ring (AF_PACKET, TPACKET_V3). The program
+// empties the ring of each interface in its own goroutine. It reports to one point of the library what passed
+// -from, and to another what passed -to, and compares them each second. The kernel counts the packets for which
+// a ring had no room. The program shows them as its own drops, second by second, and subtracts them from what
+// the network seems to have lost.
 //
 // With -kernel, package lda/kernel counts the packets inside the kernel, and copies none. It sees an outgoing packet before the
 // interface's queue, while a ring sees it after. It does not know the flows.
 //
-// Packets that end in the host, or begin in it, pass only one of the interfaces, and count as lost or extra: -net says which
-// destinations to count. Packets that are rewritten on the way, as by NAT, count as other packets. Bundles of segments (GRO, GSO) are
-// not packets either: rings count them as such and skip them; ethtool -K eth0 gro off gso off tso off prevents them.
+// Packets that end in the host, or begin in it, pass only one of the interfaces, and count as lost or extra:
+// -net says which destinations to count. Packets that are rewritten on the way, as by NAT, count as different
+// packets. Bundles of segments (GRO, GSO) are not packets: rings count and skip them; ethtool -K eth0 gro off
+// gso off tso off prevents them.
 //
-// It needs root, or CAP_NET_RAW (and CAP_BPF and more with -kernel). A demonstration, with namespaces, a queue, traffic, and the exact
-// answer beside: sudo go test -v -run 'Rings|Kernel' ./examples/wiretap
+// It needs root, or CAP_NET_RAW (and CAP_BPF and more with -kernel). For a demonstration with namespaces, a
+// queue, traffic and the exact answer: sudo go test -v -run 'Rings|Kernel' ./examples/wiretap
 //
 // # Performance
 //
-// go test -run '^$' -bench Tap ./examples/wiretap sends frames through a veth from a ring of its own, as fast as they are taken, so that
-// none are dropped. On two busy cores a tap took 137 ns of a processor for a frame of 64 bytes of one flow, and 194 of a thousand flows
-// (149 and 267 with 1,500 bytes); tcpdump -w /dev/null took 253 and 154 (395 and 290), and a reader that only looks at every frame 24
-// and 30 (43 and 31). With all that the sender and the kernel do for a frame, some 2 µs, that is 73 to 92 % of the frames that the bare
-// reader gets per core. Most of a tap's time goes into cells of the points that are not in a cache; identifying a frame and its flow
-// takes an eighth.
+// go test -run '^$' -bench Tap ./examples/wiretap sends frames through a veth from a ring of its own, as fast
+// as they are accepted, so that none are dropped. On two busy cores a tap took 137 ns of CPU for a frame of 64
+// bytes of one flow, and 194 for frames of a thousand flows (149 and 267 with 1,500 bytes); tcpdump -w
+// /dev/null took 253 and 154 (395 and 290), and a reader that only looks at every frame 24 and 30 (43 and 31).
+// Including what the sender and the kernel do for a frame, some 2 µs, that is 73 to 92 % of the frames per core
+// that the bare reader gets. Most of a tap's time goes into cells of the points that are not in a cache;
+// identifying a frame and its flow takes an eighth.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package families has hashes that hardware computes. Use those of package
-// hashing unless a switch or an adapter hashes so already.
+// Package families has the hashes that hardware computes. Use those of package hashing unless a switch or an
+// adapter already computes one of these.
 //
 //	          guarantee over the seed  bits  key, bits  choose it when
 //	H3        3-universal                64   64 a bit  the switch hashes so
@@ -7,18 +7,15 @@
 //
 // Both take several times as long as [hashing.Digest].
 //
-// Pass a hash of fewer than 64 bits, also a CRC of package hash/crc32, through
-// [hashing.Word] before you derive a row, a bank or a sampling decision from it.
+// Pass a hash of fewer than 64 bits, such as a CRC of package hash/crc32, through [hashing.Word] before you
+// derive a row, a bank or a sampling decision from it.
 //
-// Keys come from a seed by SplitMix64, in the order that each constructor says,
-// so that a controller can compute what to program into a switch. The hashes
-// are the same on every machine and in every release. They are read-only after
-// construction; any number of goroutines may share one. Only the constructors
-// allocate.
+// SplitMix64 derives keys from a seed, in the order that each constructor documents, so that a controller can
+// compute what to program into a switch. The hashes are the same on every machine and in every release. They
+// are read-only after construction; any number of goroutines may share one. Only the constructors allocate.
 //
-// None resists packets that are crafted by someone who sees its effects. H3,
-// Toeplitz and any CRC are linear: some hashes, or which packets share a cell,
-// give the key away.
+// None of them resists packets crafted by someone who sees its effects. H3, Toeplitz and all CRCs are linear: a
+// few hashes, or which packets share a cell, give the key away.
 package families
 
 import "github.com/hoplag/hoplag/hashing"

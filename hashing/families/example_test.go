@@ -13,8 +13,8 @@ var (
 	tuple  = hashing.MakeTuple(6, netip.MustParseAddrPort("66.9.149.187:2794"), netip.MustParseAddrPort("161.142.100.80:1766"))
 )
 
-// A switch that hashes by H3: its controller programs the rows that the seed
-// gives, and the point in Go agrees with it.
+// A switch that hashes with H3: its controller programs the rows that the seed gives, and a point in Go agrees
+// with it.
 func ExampleH3() {
 	h3, err := families.NewH3(7, 40)
 	if err != nil {
@@ -26,8 +26,7 @@ func ExampleH3() {
 	// packet cebf82ec157610f3
 }
 
-// The hash in a receive descriptor, recomputed: the first packet of the
-// published verification suite.
+// The hash in a receive descriptor, recomputed: the first packet of the published verification suite.
 func ExampleToeplitz() {
 	rss, err := families.ToeplitzFromKey([]byte(families.RSSKey))
 	if err != nil {

@@ -8,17 +8,16 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxWidth is the largest number of input bytes of an [H3] or [Toeplitz]: more
-// than any header, and their tables still fit a processor's cache.
+// MaxWidth is the largest number of input bytes of an [H3] or [Toeplitz]: more than any header has, and few
+// enough that their tables fit a processor's cache.
 const MaxWidth = 256
 
-// bytewise holds a table of 256 entries for every byte position of an input.
-// A hash is the exclusive or of one entry from each: of a linear family, this
-// is eight input bits at a time.
+// bytewise holds a table of 256 entries for every byte position of an input. A hash is the exclusive or of one
+// entry from each: of a linear family, this is eight input bits at a time.
 type bytewise[T uint32 | uint64] [][256]T
 
-// linear returns the tables of the linear function that maps the input's bit
-// number i, the first byte's most significant bit being 0, to row(i).
+// linear returns the tables of the linear function that maps the input's bit number i, the first byte's most
+// significant bit being 0, to row(i).
 func linear[T uint32 | uint64](width int, row func(i int) T) bytewise[T] {
 	t := make(bytewise[T], width)
 	for i := range t {
@@ -38,19 +37,18 @@ func (t bytewise[T]) bytes(h T, b []byte) T {
 	return h
 }
 
-// H3 is the hash that switches compute in one clock: the exclusive or of one
-// random 64-bit row per input bit that is set, and of a constant. To agree with
-// a switch, load it with these rows: the hash of a single bit, less that of no
-// bit, is its row. Over the choice of seed it is 3-universal, and not
-// 4-universal: four inputs whose exclusive or is zero have such hashes.
+// H3 is the hash that switches compute in one clock: the exclusive or of one random 64-bit row per input bit
+// that is set, and of a constant. To agree with a switch, load it with these rows: the hash of a single bit,
+// less that of no bit, is its row. Over the choice of seed it is 3-universal, but not 4-universal: if the
+// exclusive or of four inputs is zero, so is that of their hashes.
 type H3 struct {
 	constant uint64
 	tables   bytewise[uint64]
 }
 
-// NewH3 returns the H3 hash of inputs of up to width bytes, 8 to [MaxWidth],
-// keyed from seed: its first key word is the constant, the following are the
-// rows, that of the first byte's most significant bit first.
+// NewH3 returns the H3 hash of inputs of up to width bytes, 8 to [MaxWidth], keyed from seed: the first key
+// word is the constant, and the following ones are the rows, beginning with that of the first byte's most
+// significant bit.
 func NewH3(seed uint64, width int) (*H3, error) {
 	if width < 8 || width > MaxWidth {
 		return nil, fmt.Errorf("families: H3 of %d input bytes, want 8 to %d", width, MaxWidth)
@@ -65,26 +63,23 @@ func NewH3(seed uint64, width int) (*H3, error) {
 	return h, nil
 }
 
-// Bytes returns the hash of b. As on wires, a missing byte is a byte of zero,
-// and bytes beyond the width are not connected.
+// Bytes returns the hash of b. As on wires, a missing byte counts as zero, and bytes beyond the width are not
+// connected.
 func (h *H3) Bytes(b []byte) uint64 { return h.tables.bytes(h.constant, b) }
 
-// Toeplitz is the hash that network adapters compute for receive-side scaling
-// (RSS) and leave in the receive descriptor: for every input bit that is set,
-// the exclusive or of the 32 key bits that begin at that bit's number. Zeros
-// always hash to zero.
+// Toeplitz is the hash that network adapters compute for receive-side scaling (RSS) and leave in the receive
+// descriptor: for every input bit that is set, the exclusive or of the 32 key bits that begin at that bit's
+// number. Zeros always hash to zero.
 type Toeplitz struct {
 	tables bytewise[uint32]
 }
 
-// RSSKey is the key of Microsoft's RSS verification suite and the default of
-// many adapters and drivers.
+// RSSKey is the key of Microsoft's RSS verification suite and the default of many adapters and drivers.
 const RSSKey = "\x6d\x5a\x56\xda\x25\x5b\x0e\xc2\x41\x67\x25\x3d\x43\xa3\x8f\xb0\xd0\xca\x2b\xcb" +
 	"\xae\x7b\x30\xb4\x77\xcb\x2d\xa3\x80\x30\xf2\x0c\x6a\x42\xb7\x3b\xbe\xac\x01\xfa"
 
-// ToeplitzFromKey returns the Toeplitz hash with the key that an adapter was
-// given, 40 to MaxWidth+4 bytes, such as [RSSKey], of inputs of up to four
-// bytes less than the key.
+// ToeplitzFromKey returns the Toeplitz hash with the key that an adapter was given, 40 to MaxWidth+4 bytes,
+// such as [RSSKey], of inputs of up to four bytes less than the key.
 func ToeplitzFromKey(key []byte) (*Toeplitz, error) {
 	const least = 36 + 4 // what a tuple needs: two IPv6 addresses and two ports
 	if len(key) < least || len(key) > MaxWidth+4 {
@@ -96,12 +91,12 @@ func ToeplitzFromKey(key []byte) (*Toeplitz, error) {
 	})}, nil
 }
 
-// Bytes returns the hash of b, 32 bits. As on wires, a missing byte is a byte
-// of zero, and bytes beyond the width are not connected.
+// Bytes returns the hash of b, 32 bits. As on wires, a missing byte counts as zero, and bytes beyond the width
+// are not connected.
 func (t *Toeplitz) Bytes(b []byte) uint64 { return uint64(t.tables.bytes(0, b)) }
 
-// Tuple returns what an adapter that hashes addresses and ports computes for a
-// TCP, UDP or SCTP packet of the flow: over 12 bytes for IPv4, 36 for IPv6.
+// Tuple returns what an adapter that hashes addresses and ports computes for a TCP, UDP or SCTP packet of the
+// flow: over 12 bytes for IPv4, 36 for IPv6.
 func (t *Toeplitz) Tuple(tuple *hashing.Tuple) uint64 {
 	var buf [36]byte
 	b := appendAddresses(buf[:0], tuple)
@@ -109,9 +104,8 @@ func (t *Toeplitz) Tuple(tuple *hashing.Tuple) uint64 {
 	return t.Bytes(binary.BigEndian.AppendUint16(b, tuple.DstPort))
 }
 
-// Addresses returns what an adapter that hashes addresses alone computes for a
-// packet of the flow, as adapters do for fragments and for protocols without
-// ports: over 8 bytes for IPv4, 32 for IPv6.
+// Addresses returns what an adapter that hashes addresses alone computes for a packet of the flow, as adapters
+// do for fragments and for protocols without ports: over 8 bytes for IPv4, 32 for IPv6.
 func (t *Toeplitz) Addresses(tuple *hashing.Tuple) uint64 {
 	var buf [36]byte
 	return t.Bytes(appendAddresses(buf[:0], tuple))

@@ -22,8 +22,8 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// vectors reads the published known answers, which do not ship with the
-// project: a few of each are inline in the tests.
+// vectors reads the published known answers, which do not ship with the project: a few of each are inline in
+// the tests.
 func vectors(t *testing.T, into any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "vectors.json"))
@@ -190,8 +190,7 @@ func TestToeplitzRSS(t *testing.T) {
 	}
 }
 
-// A tuple with one IPv4-mapped address is an IPv6 tuple: no packet has it, but
-// it must not be cut short.
+// A tuple with a single IPv4-mapped address is an IPv6 tuple: no packet has it, but it must not be truncated.
 func TestToeplitzMixedFamilies(t *testing.T) {
 	h := must(ToeplitzFromKey([]byte(RSSKey)))
 	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("[2001:db8::1]:1234"))

@@ -1,13 +1,12 @@
-// Package heap is a binary heap of values with the first value at hand. Unlike
-// container/heap it boxes no value, and so allocates only to grow.
+// Package heap is a binary heap of values with the first value at hand. Unlike container/heap it boxes no
+// value, and so allocates only to grow.
 package heap
 
-// A Value knows whether it comes before another. Of two equal values either
-// may be first: give values an order of their own if that matters.
+// A Value knows whether it comes before another. Of two equal values either may be first: give values an order
+// of their own if that matters.
 type Value[T any] interface{ Before(T) bool }
 
-// A Heap holds values. The first one, if there is any, is h[0]. The zero value
-// is empty.
+// A Heap holds values. The first one, if there is any, is h[0]. The zero value is empty.
 type Heap[T Value[T]] []T
 
 // Push adds a value.
@@ -34,8 +33,7 @@ func (h *Heap[T]) Pop() T {
 	return first
 }
 
-// Replace replaces the first value by another, in less time than a Pop and a
-// Push. The heap must not be empty.
+// Replace replaces the first value by another, in less time than a Pop and a Push. The heap must not be empty.
 func (h *Heap[T]) Replace(v T) {
 	s, i := *h, 0
 	for child := 1; child < len(s); child = 2*i + 1 {

@@ -10,7 +10,7 @@ type number int
 
 func (a number) Before(b number) bool { return a < b }
 
-// Whatever the order in which values come and go, the first is the least.
+// In whatever order values come and go, the first is the least.
 func TestHeap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var h Heap[number]

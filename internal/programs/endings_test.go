@@ -17,8 +17,7 @@ import (
 // top is the module's: captures that ship are found from there.
 var top = filepath.Join("..", "..")
 
-// TestEndings builds the programs of the examples once: every one of them ends
-// as a user expects.
+// TestEndings builds the programs of the examples once: every one of them ends as a user expects.
 func TestEndings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all programs")
@@ -55,9 +54,9 @@ func build(t *testing.T) (dir string, names []string) {
 	return dir, names
 }
 
-// testCodes: a mistake in the command line is exit code 2, a line that names it,
-// and nothing on standard output; -h explains, without a mistake; where standard
-// output takes nothing more the code is 1, and why is said.
+// testCodes: a mistake in the command line is exit code 2, a line that names it, and nothing on standard
+// output; -h explains, without a mistake; where standard output takes nothing more the code is 1, and why is
+// said.
 func testCodes(t *testing.T, dir string, names []string) {
 	quick := map[string]string{ // those that need neither root nor a network
 		"twopoint": "", "colate": "", "mplane": "-json", "rli": "-seconds 1",
@@ -98,8 +97,8 @@ func testCodes(t *testing.T, dir string, names []string) {
 	}
 }
 
-// testInterrupted: what programs that run for long have printed before
-// Ctrl-C is whole, line by line, and what was measured until then is told.
+// testInterrupted: what programs that run for long have printed before Ctrl-C is whole, line by line, and what
+// was measured until then is told.
 func testInterrupted(t *testing.T, dir string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no interrupts there")

@@ -11,16 +11,14 @@ import (
 	"time"
 )
 
-// Flags are the flags of a program. What is wrong with a flag is told once, with
-// its value and what it may be.
+// Flags are the flags of a program. What is wrong with a flag is told once, with its value and what it may be.
 type Flags struct {
 	*flag.FlagSet
 	help   func()
 	checks []func() error
 }
 
-// NewFlags returns a program's flags. Its help begins with a sentence about it,
-// and goes to stderr.
+// NewFlags returns a program's flags. Its help begins with a sentence about it, and goes to stderr.
 func NewFlags(name, about string, stderr io.Writer) *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError)}
 	f.SetOutput(io.Discard) // Main prints the error
@@ -33,8 +31,7 @@ func NewFlags(name, about string, stderr io.Writer) *Flags {
 	return f
 }
 
-// Parse parses and checks the flags. The error is [flag.ErrHelp] once help was
-// given, or wraps [ErrUsage].
+// Parse parses and checks the flags. The error is [flag.ErrHelp] once help was given, or wraps [ErrUsage].
 func (f *Flags) Parse(args []string) error {
 	if err := f.FlagSet.Parse(args); errors.Is(err, flag.ErrHelp) {
 		f.help()
@@ -73,8 +70,7 @@ type Number interface {
 	int | float64 | time.Duration
 }
 
-// Range defines a flag whose value is from low to high, or the default, which
-// may stand for something else.
+// Range defines a flag whose value is from low to high, or the default, which may stand for something else.
 func Range[T Number](f *Flags, p *T, name string, value, low, high T, usage string) {
 	usage = fmt.Sprintf("%s, %v to %v", usage, low, high)
 	switch p := any(p).(type) {

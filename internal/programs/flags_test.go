@@ -13,7 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// What is wrong with the command line is told with the value and what it may be.
+// An error in the command line is reported with the value and what it may be.
 func TestFlags(t *testing.T) {
 	t.Setenv("HOPLAG_KEY", "short")
 	parse := func(stderr io.Writer, args ...string) error {

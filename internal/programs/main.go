@@ -1,6 +1,5 @@
-// Package programs is what the programs of examples and bench have in common:
-// how they begin and end, their flags, the rows that they print, the live page,
-// and the names of flows.
+// Package programs is what the programs of examples and bench have in common: how they begin and end, their
+// flags, the rows that they print, the live page, and the names of flows.
 package programs
 
 import (
@@ -14,9 +13,8 @@ import (
 	"syscall"
 )
 
-// Main runs a program and exits: with code 0, with 1 after an error, or with 2
-// if the command line is wrong. Ctrl-C and SIGTERM end the context; the second
-// one ends the program at once.
+// Main runs a program and exits: with code 0, with 1 after an error, or with 2 if the command line is wrong.
+// Ctrl-C and SIGTERM end the context; the second one ends the program at once.
 func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -17,8 +17,8 @@ var setns = map[string]uintptr{
 	"amd64": 308, "386": 346, "arm": 375, "arm64": 268, "loong64": 268, "riscv64": 268, "ppc64le": 350, "s390x": 339,
 }
 
-// In runs f in a network namespace of iproute2, on a thread that ends with it;
-// or here, if no namespace is named.
+// In runs f in a network namespace of iproute2, on a thread that ends with it; or here, if no namespace is
+// named.
 func In(namespace string, f func() error) error {
 	number, ok := setns[runtime.GOARCH]
 	if namespace == "" {
@@ -48,9 +48,8 @@ type Lab struct{ Names []string }
 
 var labs atomic.Int64 // of this process
 
-// NewLab makes namespaces that forward, and have no IPv6, whose own messages
-// would be counted with what a program sends. Then it runs commands of iproute2,
-// in which {0}, {1} and so on stand for the namespaces.
+// NewLab makes namespaces that forward, and have no IPv6, whose own messages would be counted with what a
+// program sends. Then it runs commands of iproute2, in which {0}, {1} and so on stand for the namespaces.
 func NewLab(namespaces int, commands ...string) (l *Lab, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("not root: network namespaces need it")

@@ -53,9 +53,9 @@ func serve(t *testing.T, v *View) string {
 	return regexp.MustCompile(`http://[^/]+/`).FindString(said)
 }
 
-// A browser shows what the reports say: numbers, curves, and no error.
-// One wild interval does not squeeze the curves, values at the axes are round,
-// text has its size on a phone too, and idle seconds do not hide what is known.
+// A browser shows what the reports say: numbers, curves, and no error. One wild interval does not flatten the
+// curves, values at the axes are round, text is legible on a phone too, and idle seconds do not hide what is
+// known.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -147,8 +147,8 @@ func get(t *testing.T, url string) string {
 	return string(body)
 }
 
-// The page needs nothing from outside, asks for what is new only, and an hour
-// of it stays small; the metrics say how old they are and what was dropped here.
+// The page needs nothing from outside, asks only for what is new, and stays small after an hour; the metrics
+// say how old they are and what was dropped here.
 func TestView(t *testing.T) {
 	v := &View{Drops: func() map[string]uint64 { return map[string]uint64{"clients": 3} }}
 	url := serve(t, v)

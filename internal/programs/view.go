@@ -22,11 +22,10 @@ var page []byte
 // kept is the number of reports that the page can show: an hour.
 const kept = 3600
 
-// A View serves reports to people and to Prometheus: a page that draws them as
-// they come, and /metrics.
+// A View serves reports to people and to Prometheus: a page that draws them as they come, and /metrics.
 type View struct {
-	// Drops returns what the program itself dropped, by where: what is lost
-	// there was not lost on the network. It may be nil.
+	// Drops returns what the program itself dropped, by where: what is lost there was not lost on the network.
+	// It may be nil.
 	Drops func() map[string]uint64
 
 	off     bool // nobody looks
@@ -107,8 +106,7 @@ func (v *View) serveReports(w http.ResponseWriter, r *http.Request) {
 	w.Write(data)
 }
 
-// Serve serves the page at an address, unless that is empty, until it is stopped,
-// and says where.
+// Serve serves the page at an address, unless that is empty, until it is stopped, and says where.
 func (v *View) Serve(address string, say func(format string, args ...any)) (stop func(), err error) {
 	if v.off = address == ""; v.off {
 		return func() {}, nil

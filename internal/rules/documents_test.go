@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// TestDocumentsNameTests looks for every test, with its package, and every experiment that
-// the documents name.
+// TestDocumentsNameTests looks for every test, with its package, and every experiment that the documents name.
 func TestDocumentsNameTests(t *testing.T) {
 	there, found := map[string]bool{}, 0
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(|Name:\s+"([a-z]+-[a-z0-9-]+)"`)
@@ -40,8 +39,7 @@ func TestDocumentsNameTests(t *testing.T) {
 	}
 }
 
-// TestREADMEProgram builds the README's program as it stands, and runs it until
-// it has reported twice.
+// TestREADMEProgram builds the README's program as it stands, and runs it until it has reported twice.
 func TestREADMEProgram(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
 	if len(blocks) != 1 || !strings.HasPrefix(blocks[0][1], "package main\n") {
@@ -126,9 +124,8 @@ func TestREADMELinks(t *testing.T) {
 	}
 }
 
-// TestFigures finds what the documents say of accuracy and speed in what is generated: rows
-// of the README in the results and in the comparison with others, and every percentage that
-// METHODS.md says was measured.
+// TestFigures looks up what the documents say of accuracy and speed in the generated pages: rows of the README
+// in the results and in the comparison with others, and every percentage that METHODS.md says was measured.
 func TestFigures(t *testing.T) {
 	results, readme, found := read(t, "bench/RESULTS.md"), read(t, "README.md"), [3]int{}
 	accuracy := regexp.MustCompile("(?m)^\\| .* \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\| `([a-z0-9-]+)` \\|$")
@@ -195,8 +192,8 @@ func holdsBoth(section, theirs, ours string) bool {
 	return false
 }
 
-// TestResultsAreOurOwn looks for what comes from captures and maps that are not
-// part of the project: nobody who has the project alone could repeat it.
+// TestResultsAreOurOwn looks for results from captures and maps that are not part of the project, because
+// nobody else could repeat them.
 func TestResultsAreOurOwn(t *testing.T) {
 	outside := []string{"shared/data", "Sprint:", "hardware switch", "400 Mb/s", "300 Mb/s", "two classes, reordered", "recorded packets,",
 		"seed 1 mplane-9`"}
@@ -215,8 +212,8 @@ func read(t *testing.T, name string) string {
 	return string(must(os.ReadFile(name)))
 }
 
-// Every cell of SECURITY.md's table has a figure and the name of a test or an
-// experiment. That those exist is TestDocumentsNameTests' business.
+// Every cell of SECURITY.md's table has a figure and the name of a test or an experiment.
+// TestDocumentsNameTests checks that those exist.
 func TestEveryCellHasATest(t *testing.T) {
 	rows, cells := 0, 0
 	for line := range strings.Lines(read(t, "SECURITY.md")) {

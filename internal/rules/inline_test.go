@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// inlined are the functions that run for every packet, or for every packet of a full buffer: a call costs as much as the work.
+// inlined are the functions that run for every packet, or for every packet of a full buffer: a call costs as
+// much as the work.
 var inlined = map[string]string{
 	"hashing": "Row Sampled Threshold Mix Word short finish finishFlow mix sipRound isPlain4 isPlain6 plainTCP mix4 mix6 (*Tunnels).mayLead",
 	"lda":     "(*Aggregator).Update add", "lda/control": "(*Sender).Update (*Receiver).Update",
@@ -20,12 +21,12 @@ var inlined = map[string]string{
 		"(*spread).expect octave cellOf (*line).at longer round (*record).add",
 }
 
-// checked are the bounds that functions check, by file and name: lda's Update the index of a cell, which depends on the
-// hash, UpdateBatch that of each of four and of one, and where the rest begins, and Digest none but where it slices, for
-// the length was tested.
+// checked are the bounds that functions check, by file and name: lda's Update the index of a cell, which depends on
+// the hash, UpdateBatch that of each of four and of one, and where the rest begins, and Digest none but where it
+// slices, for the length was tested.
 var checked = map[string]int{"lda/aggregator.go Update": 1, "lda/aggregator.go UpdateBatch": 6, "hashing/digest.go": 0}
 
-// TestInlined asks the compiler. It says that two are calls that are too long.
+// TestInlined asks the compiler. Two functions that are too long must not be inlined, as a control.
 func TestInlined(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("a hash takes two registers, and its operations are calls")

@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// written is a word that only programs have, such as mostNames or NewLink; link
-// is a reference in a doc comment, such as [Link.Send] or [hashing.Frame].
+// written is a word that only programs have, such as mostNames or NewLink; link is a reference in a doc
+// comment, such as [Link.Send] or [hashing.Frame].
 var (
 	written = regexp.MustCompile(`\b(?:[a-z]+|[A-Z][a-z]+)[A-Z][A-Za-z0-9]*\b`)
 	link    = regexp.MustCompile(`\[\*?([A-Za-z][\w.]*)\](?:[^(\[]|$)`)
 )
 
-// foreign are such words that no code here has: protocols, products and
-// interfaces of others, symbols of papers, and variables of examples in comments.
+// foreign are such words that no code here has: protocols, products and interfaces of others, symbols of
+// papers, and variables of examples in comments.
 var foreign = []string{"eBPF", "gRPC", "EtherType", "EtherTypes", "OpenBSD", "QoS", "SplitMix64", "ToN", "WireGuard",
 	"ListenAndServe", "ReverseProxy", "StreamClientInterceptor", "StreamInterceptor", "StreamServerInterceptor", "UnaryInterceptor",
 	"WithStreamInterceptor", "WithUnaryInterceptor", "nD", "nP", "zRk",
@@ -51,8 +51,7 @@ func known(t *testing.T) map[string]bool {
 	return all
 }
 
-// dead returns the names in a text that are none, with what links name if the
-// text is a comment.
+// dead returns the names in a text that are none, with what links name if the text is a comment.
 func dead(known map[string]bool, text string, comment bool) (names []string) {
 	for _, word := range written.FindAllString(text, -1) {
 		if !known[word] && !known[strings.TrimSuffix(word, "s")] && !known["Test"+word] {
@@ -71,8 +70,7 @@ func dead(known map[string]bool, text string, comment bool) (names []string) {
 	return names
 }
 
-// Comments and documents name only what there is. CHANGELOG.md also names what
-// is gone.
+// Comments and documents name only what exists. CHANGELOG.md also names what is gone.
 func TestNamesExist(t *testing.T) {
 	names := known(t)
 	allSources(t, func(s *sourceFile) {

@@ -1,5 +1,5 @@
-// Package rules holds the tree to its rules: what may import what, how long a
-// function may be, and how many lines a package may have. It is all tests.
+// Package rules holds the tree to its rules: what may import what, how long a function may be, and how many
+// lines a package may have. It is all tests.
 package rules
 
 import (
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 
 const module = "github.com/hoplag/hoplag"
 
-// allowed lists, for every library package, which packages of ours its code
-// may import. A package that is not listed is not a library package.
+// allowed lists, for every library package, which packages of ours its code may import. A package that is not
+// listed is not a library package.
 var allowed = map[string][]string{
 	".":                {"hashing", "estimate", "estimate/areas", "estimate/clock", "lda", "lda/lost", "internal/wire"},
 	"hashing":          {},
@@ -68,13 +68,12 @@ const mayUseUnsafe = "lda/kernel"
 // nested are the modules of their own, which may import what they like.
 var nested = []string{"bench/peers", "examples/broker", "examples/embedded"}
 
-// forbidden are packages that no library package imports: it does not read
-// files but through what it is given, log, talk to a network, draw from an
-// unseeded generator, or go behind the language's back.
+// forbidden are packages that no library package imports: it does not read files but through what it is given,
+// log, talk to a network, draw from an unseeded generator, or go behind the language's back.
 var forbidden = []string{"os", "net", "log", "log/slog", "unsafe", "C", "math/rand", "hash/maphash"}
 
-// frontDoor is the one library package that reads clocks, talks to a network
-// and formats for logs, by these packages.
+// frontDoor is the one library package that reads clocks, talks to a network and formats for logs, by these
+// packages.
 const frontDoor = "."
 
 var mayFrontDoor = []string{"net", "net/http", "log/slog"}
@@ -152,8 +151,8 @@ func TestImportRulesBite(t *testing.T) {
 	}
 }
 
-// TestNoClockNoPrinting looks for calls that no library package may make: those
-// that read a clock, print, or use the global random generator.
+// TestNoClockNoPrinting looks for calls that no library package may make: those that read a clock, print, or
+// use the global random generator.
 func TestNoClockNoPrinting(t *testing.T) {
 	sources(t, func(pkg, name string, file *ast.File) {
 		if _, library := allowed[pkg]; library {
@@ -170,8 +169,7 @@ func TestNoClockNoPrinting(t *testing.T) {
 	})
 }
 
-// forbiddenCalls returns the uses of functions that no library package may
-// call.
+// forbiddenCalls returns the uses of functions that no library package may call.
 func forbiddenCalls(file *ast.File) (calls []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -188,8 +186,8 @@ func forbiddenCalls(file *ast.File) (calls []string) {
 			switch {
 			case id.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "Tick", "NewTimer", "NewTicker"}, name),
 				id.Name == "fmt" && strings.HasPrefix(name, "Print"),
-				// What package rand exports beside functions on its own
-				// generator are types and their constructors.
+				// What package rand exports beside functions on its own generator are types and their
+				// constructors.
 				id.Name == "rand" && !strings.HasPrefix(name, "New") && !slices.Contains([]string{"Rand", "PCG", "ChaCha8", "Zipf", "Source"}, name):
 				calls = append(calls, id.Name+"."+name)
 			}

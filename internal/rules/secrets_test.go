@@ -85,8 +85,7 @@ func printed(x any) map[string]string {
 	return texts
 }
 
-// shows reports whether a text has a quarter of the key in it, as a number, as
-// bytes or as text.
+// shows reports whether a text has a quarter of the key in it, as a number, as bytes or as text.
 func shows(text string) bool {
 	plain := strings.ToLower(text)
 	for _, b := range [][]byte{secretKey[:8], secretKey[8:]} {

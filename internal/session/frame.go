@@ -1,9 +1,7 @@
-// Package session frames what one point tells another of its intervals: markers
-// in the stream of packets that say where an interval begins and ends, and the parts
-// of an encoded synopsis, of which it knows nothing.
+// Package session frames what one point tells another of its intervals: markers in the stream of packets that
+// say where an interval begins and ends, and the parts of an encoded synopsis, of which it knows nothing.
 //
-// A point that has a key tags its control packets and accepts only those with
-// the right tag.
+// A point that has a key tags its control packets and accepts only those with the right tag.
 package session
 
 import (
@@ -104,9 +102,8 @@ func (f *Frame) Append(dst []byte, key *Key) []byte {
 	return wire.Seal(dst, start)
 }
 
-// Parse reads a frame. Its payload aliases data. The error wraps
-// [estimate.ErrEncoding], [ErrForged] if its tag is not the key's, or
-// [estimate.ErrMismatch] if it has a tag and there is no key.
+// Parse reads a frame. Its payload aliases data. The error wraps [estimate.ErrEncoding], [ErrForged] if its tag
+// is not the key's, or [estimate.ErrMismatch] if it has a tag and there is no key.
 func (f *Frame) Parse(data []byte, key *Key) error {
 	r, err := wire.Open(data, magic, version)
 	if err != nil {
@@ -140,8 +137,7 @@ func (f *Frame) Parse(data []byte, key *Key) error {
 	return nil
 }
 
-// valid reports whether the fields fit each other. The last possible interval
-// has no next one.
+// valid reports whether the fields fit each other. The last possible interval has no next one.
 func (f *Frame) valid() bool {
 	if f.Kind == Part {
 		return f.Part < f.Parts && len(f.Payload) > 0 && !f.ClockSet && f.Interval < 1<<64-1

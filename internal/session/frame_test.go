@@ -18,8 +18,8 @@ func sample() Frame {
 	return Frame{Kind: Part, Fingerprint: 0x0102030405060708, Session: 9, Interval: 10, Part: 1, Parts: 3, Payload: []byte{0xaa, 0xbb}}
 }
 
-// Without the key no frame can be changed: not by a flipped bit, even under a
-// checksum that is right, not by cutting it, not by another key or none.
+// Without the key no frame can be changed: not by flipping a bit, even with the right checksum, not by cutting
+// it short, and not with another key or none.
 func TestTagsBite(t *testing.T) {
 	f := sample()
 	good := f.Append(nil, &key)

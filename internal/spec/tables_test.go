@@ -49,8 +49,8 @@ func tables(t *testing.T) map[string][]row {
 	return all
 }
 
-// A walk reads a record by its table. named are the numbers that rows name,
-// and what a table leaves to the text.
+// A walk reads a record by its table. named are the numbers that rows name, and what a table leaves to the
+// text.
 type walk struct {
 	data  []byte
 	at    int
@@ -148,8 +148,7 @@ func (w *walk) row(r row, after []row) {
 	}
 }
 
-// A sample is a real record, with the numbers that its table leaves to the
-// text.
+// A sample is a real record, with the numbers that its table leaves to the text.
 type sample struct {
 	magic string
 	data  []byte
@@ -205,8 +204,8 @@ func synopses() []sample {
 		{"HREF", injector.Append(nil, rli.ReferencePacket{Sequence: 2}, 3), map[string]int{"tagged": 1}},
 		{"HCLT", epoch, map[string]int{"blocks": (((600-1)>>epoch[foldAt] + 1) + 255) / 256}},
 		{"HRLI", must(receiver.MarshalBinary()), map[string]int{}},
-		{"HLMS", must(plan.AppendReport(nil, report, mplane.Key{})), map[string]int{"tagged": 0}},
-		{"HLMS", must(plan.AppendReport(nil, report, mplane.NewKey("key"))), map[string]int{"tagged": 1}},
+		{"HLMS", must(plan.Datagrams(report, mplane.Key{}))[0], map[string]int{"tagged": 0}},
+		{"HLMS", must(plan.Datagrams(report, mplane.NewKey("key")))[0], map[string]int{"tagged": 1}},
 	}
 }
 
@@ -277,7 +276,7 @@ func frontDoor(t *testing.T) (all []sample) {
 	return all
 }
 
-// Real records are what the page's tables say, field by field, to their ends.
+// Real records match the page's tables, field by field, to the last byte.
 func TestSpecTables(t *testing.T) {
 	all := tables(t)
 	samples := slices.Concat(synopses(), segment(t), frontDoor(t))
@@ -304,7 +303,7 @@ func TestSpecTables(t *testing.T) {
 	}
 }
 
-// A record that is a byte longer, or has another version, is no record.
+// A record that is a byte too long, or has another version, is refused.
 func TestSpecTablesBite(t *testing.T) {
 	rows := tables(t)["HLDA"]
 	data := synopses()[0].data

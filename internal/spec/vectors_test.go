@@ -40,8 +40,7 @@ type spec struct {
 	Packets []packet
 }
 
-// A packet is an IP packet, and the 72 bytes that identify it, or why it is
-// refused.
+// A packet is an IP packet, and the 72 bytes that identify it, or why it is refused.
 type packet struct{ What, Packet, Bytes, Digest, Refused string }
 
 func word(x uint64) string { return fmt.Sprintf("%016x", x) }
@@ -71,8 +70,8 @@ func (s *spec) compute() {
 	}
 }
 
-// makeLDA updates an aggregator of two small banks, of which the second and
-// third of 16 packets are in the same cell.
+// makeLDA updates an aggregator of two small banks, of which the second and third of 16 packets are in the same
+// cell.
 func (s *spec) makeLDA(seed uint64) {
 	config := lda.Config{
 		Identity: hashing.Fingerprint(seed),
@@ -115,7 +114,7 @@ func (s *spec) makeControl() {
 	}
 }
 
-// The vectors of SPEC.md do not change but with a version.
+// The vectors of SPEC.md change only with a version.
 func TestSpec(t *testing.T) {
 	file := filepath.Join("..", "..", "testdata", "spec.json")
 	var want, got spec

@@ -1,5 +1,4 @@
-// Package traffic makes packets of flows for tests to record at two points,
-// together with the truth about them.
+// Package traffic makes packets of flows for tests to record at two points, together with the truth about them.
 package traffic
 
 import (
@@ -20,8 +19,8 @@ type Passage struct {
 	Lost     bool
 }
 
-// Flows returns interleaved heavy-tailed flows. Each has its own mean delay,
-// and delays that are exponential above half of it.
+// Flows returns interleaved heavy-tailed flows. Each has its own mean delay, and delays that are exponential
+// above half of it.
 func Flows(seed uint64, flows int) []Passage {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var all []Passage
@@ -51,8 +50,7 @@ type Truth struct {
 	Mean, Deviation float64
 }
 
-// Truths returns the truths of all flows with at least the given number of
-// packets, in order of the flows.
+// Truths returns the truths of all flows with at least the given number of packets, in order of the flows.
 func Truths(all []Passage, least uint64) (list []Truth) {
 	moments := map[hashing.Flow]estimate.Moments{}
 	for _, p := range all {

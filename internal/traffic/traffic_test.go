@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The truth about a flow is what its packets say, of flows that are large enough.
+// The truth about a flow that is large enough is what its packets say.
 func TestTruths(t *testing.T) {
 	all := []Passage{{Flow: 9, Sent: 10, At: 20}, {Flow: 2, Sent: 1, At: 2}, {Flow: 9, Sent: 20, At: 50}, {Flow: 4, At: 5}, {Flow: 4, At: 5}}
 	got := Truths(all, 2)

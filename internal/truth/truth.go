@@ -1,5 +1,5 @@
-// Package truth tells from a list of packets what happened between two points,
-// as slowly and literally as can be. Tests hold synopses to it.
+// Package truth tells from a list of packets what happened between two points, as slowly and literally as can
+// be. Tests hold synopses to it.
 package truth
 
 // A Packet is sent by one point and, unless it is Lost, received by another.
@@ -24,8 +24,8 @@ func (w Window) PerPacket() float64 { return w.Way / float64(w.Received) }
 // MeanDelay returns the mean delay of the packets received.
 func (w Window) MeanDelay() float64 { return w.Delays / float64(w.Received) }
 
-// Between returns what happened to packets after a time and up to another, by key:
-// of their cell, their flow or whatever else tells them apart.
+// Between returns what happened to packets after a time and up to another, by key: of their cell, their flow or
+// whatever else tells them apart.
 func Between[K comparable](packets []Packet, from, to int64, key func(Packet) K) map[K]Window {
 	windows := map[K]Window{}
 	for _, p := range packets {

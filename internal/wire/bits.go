@@ -2,8 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// A BitWriter appends fields of any number of bits, one after another, the
-// highest bit of each first.
+// A BitWriter appends fields of any number of bits, one after another, the highest bit of each first.
 type BitWriter struct {
 	dst  []byte
 	word uint64 // bits that are not in dst yet, the first one highest
@@ -13,8 +12,7 @@ type BitWriter struct {
 // NewBitWriter returns a BitWriter that appends to dst.
 func NewBitWriter(dst []byte) BitWriter { return BitWriter{dst: dst} }
 
-// Put appends the low bits of v, 0 to 64 of them. The other bits of v must be
-// 0.
+// Put appends the low bits of v, 0 to 64 of them. The other bits of v must be 0.
 func (w *BitWriter) Put(v uint64, bits int) {
 	if over := w.used + bits - 64; over <= 0 {
 		w.word |= v << -over
@@ -33,9 +31,8 @@ func (w *BitWriter) Bytes() []byte {
 // BitPadding is how many bytes after a field Bits may look at.
 const BitPadding = 8
 
-// Bits returns the field of 0 to 64 bits that begins at bit number first of
-// data; the highest bit of the first byte is number 0. At least BitPadding
-// bytes, of any content, must follow the field.
+// Bits returns the field of 0 to 64 bits that begins at bit number first of data; the highest bit of the first
+// byte is number 0. At least BitPadding bytes, of any content, must follow the field.
 func Bits(data []byte, first, bits int) uint64 {
 	at, skip := first>>3, uint(first)&7
 	v := binary.BigEndian.Uint64(data[at:]) << skip

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Fields of any width are written and read as their binary digits, one behind
-// the other.
+// Fields of any width are written and read as their binary digits, one after another.
 func TestBitsAgainstDigits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 300 {

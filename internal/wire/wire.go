@@ -2,9 +2,8 @@
 //
 //	magic (4 bytes) · version (1 byte) · body · CRC-32C of all before (4 bytes)
 //
-// with big-endian fields of fixed width. Writers use Begin, the Append
-// functions of encoding/binary, AppendUint and Seal. Readers use Open, which
-// checks magic, version and checksum before anything looks at the body, and a
+// with big-endian fields of fixed width. Writers use Begin, the Append functions of encoding/binary, AppendUint
+// and Seal. Readers use Open, which checks magic, version and checksum before anything looks at the body, and a
 // [Reader], which remembers its first error so that a decoder checks once.
 package wire
 
@@ -27,14 +26,13 @@ const (
 // Overhead is the number of bytes in a record besides its body.
 const Overhead = headSize + crcSize
 
-// Begin appends the head of a record. magic has four bytes: H for hoplag, and
-// three capital letters for the kind of record.
+// Begin appends the head of a record. magic has four bytes: H for hoplag, and three capital letters for the
+// kind of record.
 func Begin(dst []byte, magic string, version uint8) []byte {
 	return append(append(dst, magic...), version)
 }
 
-// Seal appends the checksum of dst[start:], where start is the length that
-// dst had before Begin.
+// Seal appends the checksum of dst[start:], where start is the length that dst had before Begin.
 func Seal(dst []byte, start int) []byte {
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
@@ -47,18 +45,16 @@ func AppendUint(dst []byte, v uint64, width int) []byte {
 	return dst
 }
 
-// BytesOf returns the number of bytes that hold a field of the given number of
-// bits.
+// BytesOf returns the number of bytes that hold a field of the given number of bits.
 func BytesOf(bits uint8) int { return (int(bits) + 7) / 8 }
 
-// AppendBits appends the low bits of v, up to 64 of them, in as few bytes as
-// hold them.
+// AppendBits appends the low bits of v, up to 64 of them, in as few bytes as hold them.
 func AppendBits(dst []byte, v uint64, bits uint8) []byte {
 	return AppendUint(dst, v&(1<<bits-1), BytesOf(bits))
 }
 
-// Open checks a whole record's magic, version and checksum and returns a
-// Reader of its body. The error wraps [estimate.ErrEncoding].
+// Open checks a whole record's magic, version and checksum and returns a Reader of its body. The error wraps
+// [estimate.ErrEncoding].
 func Open(data []byte, magic string, version uint8) (Reader, error) {
 	switch {
 	case len(data) < Overhead:
@@ -75,8 +71,8 @@ func Open(data []byte, magic string, version uint8) (Reader, error) {
 	return Reader{b: body[headSize:]}, nil
 }
 
-// A Reader reads the fields of a record's body in order. After a read past
-// the end it returns zeros, and Close reports the error.
+// A Reader reads the fields of a record's body in order. After a read past the end it returns zeros, and Close
+// reports the error.
 type Reader struct {
 	b      []byte
 	short  bool
@@ -86,8 +82,8 @@ type Reader struct {
 // NewReader returns a Reader of data that is no record.
 func NewReader(data []byte) Reader { return Reader{b: data} }
 
-// Len returns the number of bytes left to read. Decoders compare it with the
-// size that a Config promises before they allocate.
+// Len returns the number of bytes left to read. Decoders compare it with the size that a Config promises before
+// they allocate.
 func (r *Reader) Len() int { return len(r.b) }
 
 // Bytes returns the next n bytes, without copying, or nil.
@@ -115,17 +111,16 @@ func (r *Reader) Uint(width int) uint64 {
 	return v
 }
 
-// Bits reads a field that AppendBits appended. Excess bits are an error, which
-// Close reports: equal states have equal bytes.
+// Bits reads a field that AppendBits appended. Excess bits are an error, which Close reports: equal states have
+// equal bytes.
 func (r *Reader) Bits(bits uint8) uint64 {
 	v := r.Uint(BytesOf(bits))
 	r.excess = r.excess || v>>bits != 0
 	return v
 }
 
-// Expect returns an error unless exactly the given number of bytes is left to
-// read. Decoders call it with what a Config promises, before they allocate
-// anything for it.
+// Expect returns an error unless exactly the given number of bytes is left to read. Decoders call it with what
+// a Config promises, before they allocate anything for it.
 func (r *Reader) Expect(bytes int64) error {
 	if int64(len(r.b)) != bytes || r.short {
 		return fmt.Errorf("%w: %d bytes, want %d", estimate.ErrEncoding, len(r.b), bytes)
@@ -142,9 +137,8 @@ func (r *Reader) Uint16() uint16 { return uint16(r.Uint(2)) }
 // Uint32 reads four bytes.
 func (r *Reader) Uint32() uint32 { return uint32(r.Uint(4)) }
 
-// Size reads four bytes as a number of things. A number too large for a 32-bit
-// int becomes the largest int32, so that it is equally out of range on every
-// machine.
+// Size reads four bytes as a number of things. A number too large for a 32-bit int becomes the largest int32,
+// so that it is equally out of range on every machine.
 func (r *Reader) Size() int { return int(min(r.Uint32(), math.MaxInt32)) }
 
 // Uint64 reads eight bytes.
@@ -160,8 +154,7 @@ func (r *Reader) Uvarint() uint64 {
 	return v
 }
 
-// Close reports a body that ended early, has bytes left over, or has excess
-// bits in a field.
+// Close reports a body that ended early, has bytes left over, or has excess bits in a field.
 func (r *Reader) Close() error {
 	switch {
 	case r.short:

@@ -44,8 +44,8 @@ func TestEveryFlippedBitAndTruncationIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, a record is what Begin and Seal make of its body, and
-// no sequence of reads gives more than the body has.
+// Whatever the bytes, a record is what Begin and Seal make of its body, and no sequence of reads gives more
+// than the body has.
 func FuzzOpen(f *testing.F) {
 	f.Add(record(), []byte{8, 1, 2, 4})
 	f.Add(record()[:Overhead], []byte{1})
@@ -81,8 +81,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// A field of some bits is read as it was appended, and one with excess bits is
-// refused.
+// A field of some bits is read as it was appended, and one with excess bits is refused.
 func TestBits(t *testing.T) {
 	for bits := range uint8(65) {
 		want := uint64(0xfedcba9876543210) & (1<<bits - 1)

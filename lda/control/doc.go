@@ -1,7 +1,6 @@
-// Package control carries LDA's intervals from one point to another. A
-// [Sender] marks the beginning and the end of each interval in the stream of
-// packets and sends what it saw; a [Receiver] takes the markers, compares, and
-// reports on every interval once. Both make and take bytes, for any transport.
+// Package control carries LDA's intervals from one point to another. A [Sender] marks where each interval
+// begins and ends in the stream of packets, and sends what it saw; a [Receiver] takes the markers, compares,
+// and reports on every interval once. Both make and take bytes, for any transport.
 //
 //	config := lda.DefaultConfig   // the same at both points
 //	sender, err := control.NewSender(config, uint64(time.Now().UnixNano()), 1500)
@@ -15,10 +14,8 @@
 //	reports, err = receiver.Receive(data, reports)  // at the other point
 //	receiver.Update(packet, now)
 //
-// Give each of many classes of packets a Sender and a Receiver, with Configs of
-// different Identity. Where markers cannot travel among the packets,
-// let clocks cut the intervals, and use an [lda.Accumulator].
+// To measure several classes of packets, give each a Sender and a Receiver, with an Identity of their own.
+// Where markers cannot travel among the packets, let clocks cut the intervals, and use an [lda.Accumulator].
 //
-// A marker or part that is lost, late, damaged or forged costs its interval, and the
-// [Report] says which and why.
+// A control packet that is lost, late or damaged costs its interval; the [Report] says which and why.
 package control

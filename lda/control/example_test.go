@@ -8,8 +8,7 @@ import (
 	"github.com/hoplag/hoplag/lda/control"
 )
 
-// An interval from Start to End, with control packets that are bytes for any
-// transport.
+// An interval from Start to End, with control packets that are bytes for any transport.
 func ExampleSender() {
 	config := lda.DefaultConfig
 	sender, _ := control.NewSender(config, 1, 1500)

@@ -15,8 +15,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Whatever becomes of the control packets of interval 2, it is reported once,
-// usable or with the reason, and all others are right.
+// Whatever happens to the control packets of interval 2, it is reported once, with a result or the reason why
+// not, and all others are right.
 func TestControlPackets(t *testing.T) {
 	hold := func(k session.Kind, release func(f session.Frame) bool) func(uint64, session.Frame, []byte) [][]byte {
 		var held [][]byte
@@ -115,8 +115,8 @@ func TestControlPackets(t *testing.T) {
 	}
 }
 
-// What an interval takes in frames of 1,500 bytes: less than half of the encoding
-// that is not packed. Nothing of it is lost.
+// In frames of 1,500 bytes an interval takes less than half as much as its unpacked encoding, and loses
+// nothing.
 func TestPackedParts(t *testing.T) {
 	for packets, most := range map[uint64]int{0: 1000, 1000: 14_000, 100_000: 30_000, 1_000_000: 36_000} {
 		l := newLink(t, lda.DefaultConfig, lda.DefaultConfig, 1)
@@ -141,8 +141,7 @@ func TestPackedParts(t *testing.T) {
 	}
 }
 
-// Mistakes are named, with the package once. A sender whose synopses nobody took
-// goes on with empty cells.
+// Mistakes are errors that name the package once. A sender whose Parts nobody took goes on with empty cells.
 func TestTurns(t *testing.T) {
 	l := plainLink(t)
 	want := func(err, want error) {
@@ -178,8 +177,7 @@ func TestTurns(t *testing.T) {
 	l.assertAllRight(1)
 }
 
-// One goroutine updates both points while another sends and receives parts;
-// run with the race detector.
+// One goroutine updates both points while another sends and receives parts; run with the race detector.
 func TestReadingDoesNotStopUpdating(t *testing.T) {
 	l := plainLink(t)
 	var parts sync.WaitGroup
@@ -248,8 +246,8 @@ func sealed(data []byte) []byte {
 	return wire.Seal(bytes.Clone(data[:len(data)-4]), 0)
 }
 
-// Packets that cross a marker spoil cells that lost as many as they gained.
-// Without a digest the interval is refused; with one those cells are.
+// Packets that cross a marker spoil cells that lost as many as they gained. Without a digest the interval is
+// refused; with one only those cells are.
 func TestCrossing(t *testing.T) {
 	for _, digest := range []uint8{0, 16} {
 		c := controlConfig()
@@ -277,7 +275,7 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// Packets that overtake a Start count as lost, and the report says how many came so.
+// Packets that overtake a Start count as lost, and the report says how many did.
 func TestLateStart(t *testing.T) {
 	l := plainLink(t)
 	l.run()

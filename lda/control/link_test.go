@@ -19,8 +19,7 @@ func controlConfig() lda.Config {
 	return lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
 }
 
-// link is a Sender and a Receiver, and what the test does to the frames
-// between them.
+// link is a Sender and a Receiver, and what the test does to the frames between them.
 type link struct {
 	t        testing.TB
 	sender   *Sender
@@ -73,8 +72,7 @@ func (l *link) deliver(data []byte) {
 	}
 }
 
-// delayOf is the delay of all packets of an interval, so that an estimate is
-// right if it is exactly that.
+// delayOf is the delay of all packets of an interval, so that an estimate is right if it is exactly that.
 func delayOf(interval uint64) int64 { return int64(1000 + 10*interval) }
 
 // run passes an interval.

@@ -11,24 +11,21 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A Sender is the upstream point. It has two aggregators that take turns, and makes
-// the control packets that tell the downstream [Receiver] which packets belong to
-// an interval and what the Sender saw of them. Sending those bytes is up to the
-// caller. For every interval:
+// A Sender is the upstream point. It has two aggregators that take turns, and makes the control packets that
+// tell the downstream [Receiver] which packets belong to an interval and what the Sender saw of them. Sending
+// those bytes is up to the caller. For every interval:
 //
-//   - call Start, and send its bytes in the stream of packets, before the
-//     interval's first packet;
+//   - call Start, and send its bytes in the stream of packets, before the interval's first packet;
 //   - call Update for every packet;
 //   - call End, and send its bytes in the stream, after the last packet;
 //   - send every frame of Parts before the next End, by any path.
 //
-// The next Start may follow an End at once, unless it may overtake it on the way: then
-// pause for as long. An interval is of the packets received between its markers: those
-// that overtake its Start, or that an End overtakes, count as lost; see [Report.Outside].
-// Start and End take the same time whatever the number of cells.
+// The next Start may follow an End at once, unless it may overtake it on the way; then pause for as long. An
+// interval consists of the packets that arrive between its markers: those that overtake its Start, or that an
+// End overtakes, count as lost; see [Report.Outside]. Start and End take constant time.
 //
-// A Sender is not safe for concurrent use, except that one goroutine may use Parts
-// while another one calls Update, if it finishes before the next End. The zero value panics.
+// A Sender is not safe for concurrent use, with one exception: while one goroutine calls Update, another may
+// use Parts, if it finishes before the next End. The zero value panics.
 type Sender struct {
 	config lda.Config
 	key    session.Key
@@ -49,26 +46,24 @@ type turn struct {
 	packed     []byte // synopsis of a finished interval; empty until Parts needs it
 }
 
-// NewSender returns a Sender of frames of at most mtu bytes. The number of the
-// session tells its frames from those of a Sender before a restart; use the time
-// at which the process started. A Receiver follows a greater number at once. Of
-// any other it follows three markers if it has no key; with a key, which keeps
-// frames that strangers repeat from being followed, it follows none: see [ErrPassed].
-// The error wraps [estimate.ErrConfig].
+// NewSender returns a Sender of frames of at most mtu bytes. The session's number tells its frames from those
+// before a restart: use the time at which the process started. A Receiver follows a greater number at once. If
+// it has no key, it also follows any other after three markers; with a key, which prevents replays, it never
+// does: see [ErrPassed]. The error wraps [estimate.ErrConfig].
 func NewSender(c lda.Config, number uint64, mtu int) (*Sender, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	s := &Sender{config: c, session: number, mtu: mtu}
 	for i := range s.turns {
-		s.turns[i].aggregator = mustNew(c)
+		var err error
+		if s.turns[i].aggregator, err = lda.New(c); err != nil {
+			return nil, err
+		}
 	}
 	return s, s.useKey(session.Key{})
 }
 
-// SetKey makes the Sender tag every control packet with SipHash under a secret key
-// that it shares with the Receiver. Then strangers can neither forge nor replay
-// anything. If the mtu leaves no room for tags, the error wraps [estimate.ErrConfig].
+// SetKey makes the Sender tag every control packet with SipHash under a secret key that it shares with the
+// Receiver. Then strangers can neither forge nor replay anything. If the mtu leaves no room for tags, the error
+// wraps [estimate.ErrConfig].
 func (s *Sender) SetKey(key [16]byte) error { return s.useKey(session.NewKey(key)) }
 
 func (s *Sender) useKey(key session.Key) error {
@@ -83,25 +78,14 @@ func (s *Sender) useKey(key session.Key) error {
 // mostPacked is more than the bytes that a packed synopsis takes.
 func mostPacked(c *lda.Config) int { return 2 * c.MemorySize() }
 
-// mustNew is New for a Config that has been validated.
-func mustNew(c lda.Config) *lda.Aggregator {
-	a, err := lda.New(c)
-	if err != nil {
-		panic(err)
-	}
-	return a
-}
-
-// Update records that packet p passed at time t. Between intervals it does
-// nothing.
+// Update records that packet p passed at time t. Between intervals it does nothing.
 func (s *Sender) Update(p hashing.Packet, t int64) {
 	if s.open != nil {
 		s.open.Update(p, t)
 	}
 }
 
-// ClockSet says that this point's clock was set. The Receiver refuses the open
-// interval, because its sums mix two clocks.
+// ClockSet says that this point's clock was set: the sums of the open interval mix two clocks, and are refused.
 func (s *Sender) ClockSet() { s.clockSet = s.open != nil }
 
 // frame returns a frame of the open interval, or the next.
@@ -124,8 +108,7 @@ func (s *Sender) Start(dst []byte) ([]byte, error) {
 	return f.Append(dst, &s.key), nil
 }
 
-// End ends the interval and appends its marker to dst. The error wraps
-// [ErrTurn].
+// End ends the interval and appends its marker to dst. The error wraps [ErrTurn].
 func (s *Sender) End(dst []byte) ([]byte, error) {
 	if s.open == nil {
 		return dst, fmt.Errorf("control: %w: interval %d has not started", ErrTurn, s.interval)
@@ -137,10 +120,9 @@ func (s *Sender) End(dst []byte) ([]byte, error) {
 	return f.Append(dst, &s.key), nil
 }
 
-// Parts returns the frames that carry the synopsis of the last interval that
-// ended, packed: 6 to 34 KB for 10^3 to 10^6 packets and [lda.DefaultConfig]. A
-// frame is valid until the next one. All have to come: where they may be lost, call
-// Parts again to send them twice, or send them over a reliable connection.
+// Parts returns the frames that carry the packed synopsis of the last interval that ended: 6 to 34 KB for 10^3
+// to 10^6 packets and [lda.DefaultConfig]. A frame is valid until the next one. All must arrive: where some may
+// be lost, send them twice by calling Parts again, or over a reliable connection.
 func (s *Sender) Parts() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		turn := s.closed

@@ -8,8 +8,8 @@ type instruction struct {
 	immediate int32
 }
 
-// The registers: r0 holds the results of calls. Calls take r1 to r5 as
-// arguments and preserve only r6 to r9. fp is the end of the stack.
+// The registers: r0 holds the results of calls. Calls take r1 to r5 as arguments and preserve only r6 to r9. fp
+// is the end of the stack.
 const (
 	r0 = iota
 	r1
@@ -24,8 +24,7 @@ const (
 	fp
 )
 
-// Operations of 64 bits between registers. Without fromRegister, the source is
-// an immediate, sign-extended.
+// Operations of 64 bits between registers. Without fromRegister, the source is an immediate, sign-extended.
 const (
 	fromRegister = 0x08
 
@@ -58,8 +57,8 @@ const (
 	double = 0x18
 )
 
-// Conditions of jumps, unsigned unless they say otherwise, against registers;
-// without fromRegister, against an immediate.
+// Conditions of jumps, unsigned unless they say otherwise, against registers; without fromRegister, against an
+// immediate.
 const (
 	always         = 0x05 // takes no operands
 	ifEqual        = 0x1d
@@ -109,8 +108,7 @@ func (a *assembler) here() label {
 	return l
 }
 
-// assemble returns the instructions. A jump to a label that was never placed
-// is a mistake in the generator.
+// assemble returns the instructions. A jump to a label that was never placed is a mistake in the generator.
 func (a *assembler) assemble() []instruction {
 	for at, l := range a.jumps {
 		if a.places[l] < 0 {
@@ -141,15 +139,14 @@ func (a *assembler) set(dst int, v uint64) {
 	a.emit(0, 0, 0, 0, int32(v>>32))
 }
 
-// setMap sets a register to the descriptor of a map, for a call, or to the
-// address of the first byte of its only value, as kind says.
+// setMap sets a register to the descriptor of a map, for a call, or to the address of the first byte of its
+// only value, as kind says.
 func (a *assembler) setMap(dst, kind, descriptor int) {
 	a.emit(opLoad64, dst, kind, 0, int32(descriptor))
 	a.emit(0, 0, 0, 0, 0)
 }
 
-// swap converts the low bits of a register from big-endian, or to it, and
-// clears the others.
+// swap converts the low bits of a register from big-endian, or to it, and clears the others.
 func (a *assembler) swap(dst int, bits int32) { a.emit(opSwap, dst, 0, 0, bits) }
 
 func (a *assembler) load(size uint8, dst, src int, offset int16) {
@@ -170,8 +167,7 @@ func (a *assembler) jump(condition uint8, dst, src int, l label) {
 	a.emit(condition, dst, src, 0, 0)
 }
 
-// jumpWith goes to a label if the condition holds between a register and an
-// immediate.
+// jumpWith goes to a label if the condition holds between a register and an immediate.
 func (a *assembler) jumpWith(condition uint8, dst int, immediate int32, l label) {
 	a.jumpTo(l)
 	a.emit(condition&^fromRegister, dst, 0, 0, immediate)

@@ -25,19 +25,16 @@ const (
 	beforeOthers = 1 << 3 // BPF_F_BEFORE
 )
 
-// Attach starts counting what passes a hook of an interface in the calling
-// thread's network namespace. It counts until Close or the end of the process.
-// A Point may be attached to several interfaces, such as those of a bond, or
-// every port of a host, if no packet passes more than one of them.
+// Attach starts counting what passes a hook of an interface in the calling thread's network namespace. It
+// counts until Close or the end of the process. A Point may be attached to several interfaces, such as those of
+// a bond or all ports of a host, if no packet passes more than one of them.
 //
-// The Point sees packets before the tcx programs that are there already, any of
-// which may hide packets from those after it. It is not asked about programs
-// that later ask to be first. XDP is the driver's own hook, because the kernel's
-// generic one comes after segments are merged: where the driver has none the
-// error is [ErrKernel].
+// The Point sees packets before the tcx programs that are already there, any of which may hide packets from
+// later ones. Programs that ask later to be first come before it. XDP is the driver's own hook, because the
+// kernel's generic one comes after segments are merged; where the driver has none, the error is [ErrKernel].
 //
-// When an interface goes away, Rotate returns [ErrDetached]. Attach to one that
-// has the same name takes its place.
+// When an interface goes away, Rotate returns [ErrDetached]. A later Attach to an interface of the same name
+// replaces it.
 func (p *Point) Attach(name string, hook Hook) error {
 	if err := p.attach(name, hook); err != nil {
 		return fmt.Errorf("kernel: attaching to %s of %s: %w", hook, name, err)
@@ -122,8 +119,7 @@ func explainXDP(err error) error {
 	return explain("XDP", err)
 }
 
-// program returns a program for a hook and a link layer, and loads the first
-// of its kind.
+// program returns a program for a hook and a link layer, and loads the first of its kind.
 func (p *Point) program(hook Hook, link hashing.LinkType) (int, error) {
 	key := programKind{hook == XDP, link}
 	if descriptor, ok := p.programs[key]; ok {

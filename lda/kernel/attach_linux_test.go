@@ -35,8 +35,8 @@ func (p *Point) count(t testing.TB) uint64 {
 	return n
 }
 
-// The generic hook, which devices without XDP have, comes after segments are
-// merged: a point there would miss packets.
+// The generic hook, which devices without XDP have, comes after segments are merged: a point there would miss
+// packets.
 func TestXDPIsTheDrivers(t *testing.T) {
 	w := newWire(t, "")
 	p := newPoint(t, DefaultConfig)
@@ -49,8 +49,7 @@ func TestXDPIsTheDrivers(t *testing.T) {
 	}
 }
 
-// A program that was there before, and passes packets on past all other
-// programs, hides none.
+// A program that was there before, and passes packets on past all other programs, hides none.
 func TestBeforeOthers(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, "")
@@ -69,8 +68,8 @@ func TestBeforeOthers(t *testing.T) {
 	}
 }
 
-// An interface that goes away is named at every rotation, until the point is
-// attached to another one of that name. What passed before is not lost.
+// An interface that goes away is named at every rotation, until the point is attached to another one of that
+// name. What passed before is not lost.
 func TestInterfaceGone(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"tcx", "XDP"} {

@@ -85,10 +85,9 @@ func stages() []stage {
 	}
 }
 
-// measureStages returns how many ns every stage takes on XDP, in the kernel, of
-// packets that all differ. All are measured by turns, and the best of several
-// turns counts, so that their ratios hold on a busy machine. Matching is the work
-// of one end only.
+// measureStages returns how many ns every stage takes on XDP, in the kernel, of packets that all differ. All
+// are measured by turns, and the best of several turns counts, so that their ratios hold on a busy machine.
+// Matching is the work of one end only.
 func measureStages(b testing.TB, list []stage, rounds, runs int) []float64 {
 	b.Helper()
 	runners := make([]runner, len(list))
@@ -129,9 +128,8 @@ func BenchmarkStages(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkLive is what the stages take where datagrams leave an interface one
-// after the other, as the kernel counts it: with what counting takes, which is most
-// of "return".
+// BenchmarkLive is what the stages take where datagrams leave an interface one after the other, as the kernel
+// counts it: with what counting takes, which is most of "return".
 func BenchmarkLive(b *testing.B) {
 	const enabled = "/proc/sys/kernel/bpf_stats_enabled"
 	before, err := os.ReadFile(enabled)
@@ -176,8 +174,8 @@ func spent(b *testing.B, program int) (ns, runs float64) {
 	return 0, 0
 }
 
-// A packet costs what the clock costs and a third, as the document says; this
-// fails when it is half as much again.
+// A packet costs what the clock costs and a third, as the document says; this fails when it is half as much
+// again.
 func TestStagesCost(t *testing.T) {
 	const written = 1.33
 	var list []stage

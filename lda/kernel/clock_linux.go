@@ -12,10 +12,9 @@ const (
 	systemBoot     = 7
 )
 
-// A clock knows how the stamps of programs differ from the configured clock.
-// The offset of Wall to Boot is constant until somebody sets the wall clock,
-// because daemons that discipline a clock change the speed of both. So one
-// measurement is enough until another one contradicts it.
+// A clock knows how the stamps of programs differ from the configured clock. The offset of Wall to Boot is
+// constant until somebody sets the wall clock, because daemons that discipline a clock change the speed of
+// both. So one measurement is enough until another one contradicts it.
 type clock struct {
 	kind        Clock
 	offset      int64
@@ -41,9 +40,8 @@ func (c *clock) cut() {
 	c.last, _ = now(systemBoot)
 }
 
-// check returns the offset to add to an interval's stamps, and ErrStep if it
-// changed. A better measurement of the same offset is not taken, so that all
-// intervals until a step have one.
+// check returns the offset to add to an interval's stamps, and ErrStep if it changed. A better measurement of
+// the same offset is not taken, so that all intervals until a step have one.
 func (c *clock) check() (offset int64, err error) {
 	offset = c.offset
 	if c.kind == Wall {
@@ -56,9 +54,8 @@ func (c *clock) check() (offset int64, err error) {
 	return offset, err
 }
 
-// measureOffset returns the wall clock's offset to the time since boot, and
-// the error it may have: half of the shortest of several times between two
-// readings of the one clock with a reading of the other in between.
+// measureOffset returns the wall clock's offset to the time since boot, and the error it may have: half of the
+// shortest of several times between two readings of the one clock with a reading of the other in between.
 func measureOffset() (offset, uncertainty int64) {
 	const tries = 16
 	uncertainty = 1<<63 - 1

@@ -9,27 +9,26 @@ import (
 )
 
 var (
-	// ErrUnsupported means that the package does not know the architecture. It
-	// knows little-endian ones: amd64, arm64, riscv64, loong64, 386, arm.
+	// ErrUnsupported means that the package does not support the architecture. It supports little-endian ones:
+	// amd64, arm64, riscv64, loong64, 386, arm.
 	ErrUnsupported = errors.New("not supported on this system")
 
-	// ErrPrivilege means that the process lacks CAP_BPF, CAP_PERFMON or
-	// CAP_NET_ADMIN, which root has.
+	// ErrPrivilege means that the process lacks CAP_BPF, CAP_PERFMON or CAP_NET_ADMIN, which root has.
 	ErrPrivilege = errors.New("not permitted")
 
 	// ErrKernel means that the kernel or the interface lacks a requested feature.
 	ErrKernel = errors.New("not offered by this kernel")
 
-	// ErrOffload means that packets passed in bundles that the point cannot
-	// separate into packets. The interval's other packets were counted.
+	// ErrOffload means that packets passed in bundles that the point cannot separate into packets. The
+	// interval's other packets were counted.
 	ErrOffload = errors.New("bundles of segments that cannot be told apart")
 
-	// ErrDetached means that an interface that the point was attached to went
-	// away. What it counted until then is in the interval.
+	// ErrDetached means that an interface that the point was attached to went away. What it counted until then
+	// is in the interval.
 	ErrDetached = errors.New("interface is gone")
 
-	// ErrStep means that the wall clock was set during the interval, or during an earlier
-	// interval that was not released, so that its times mean nothing.
+	// ErrStep means that the wall clock was set during the interval, or during an earlier one that was not
+	// released, so that its times mean nothing.
 	ErrStep = errors.New("the clock was set during the interval")
 )
 
@@ -37,16 +36,16 @@ var (
 type Hook uint8
 
 const (
-	// Ingress sees packets as they come in from the driver, after the card or
-	// the kernel may have merged them (GRO).
+	// Ingress sees packets as they come in from the driver, after the card or the kernel may have merged them
+	// (GRO).
 	Ingress Hook = iota + 1
 
-	// Egress sees packets on their way out, before the interface's queue (qdisc), so that
-	// the time they wait there is part of the delay to the next point.
+	// Egress sees packets on their way out, before the interface's queue (qdisc), so that the time they wait
+	// there is part of the delay to the next point.
 	Egress
 
-	// XDP sees packets as they come in, before everything else. It is the earliest and the
-	// cheapest hook, and nothing is merged yet. It needs Linux 5.18.
+	// XDP sees packets as they come in, before everything else. It is the earliest and the cheapest hook, and
+	// nothing is merged yet. It needs Linux 5.18.
 	XDP
 )
 
@@ -62,21 +61,19 @@ func (h Hook) String() string {
 type Clock uint8
 
 const (
-	// Wall is the time since 1970 by the system's clock. Packets are stamped
-	// with the time since the machine started. Each rotation measures the
-	// offset between the two, so setting the clock does not go unnoticed: see
-	// ErrStep. Use it for points on two machines.
+	// Wall is the time since 1970 by the system's clock. Packets are stamped with the time since the machine
+	// started, and each rotation measures the offset between the two, so that setting the clock does not go
+	// unnoticed: see ErrStep. Use it for points on two machines.
 	Wall Clock = iota
 
-	// Boot is the time since the machine started, including sleep. Use it for
-	// points on one machine.
+	// Boot is the time since the machine started, including sleep. Use it for points on one machine.
 	Boot
 )
 
 // A Config says what a Point counts, and by which clock.
 type Config struct {
-	// Seed is the seed for hashing packets and flows. It must be the same at
-	// both points, and secret if somebody may craft traffic. See [Digest].
+	// Seed is the seed for hashing packets and flows. It must be the same at both points, and secret if
+	// somebody may craft traffic. See [Digest].
 	Seed uint64
 
 	// LDA configures the cells. Its Identity is zero or [Fingerprint], which New sets.
@@ -120,15 +117,14 @@ const (
 
 func (c *Config) ldaCells() int { return c.LDA.MemorySize() / cellSize }
 
-// laneSize returns the number of bytes that one processor takes for one interval.
-// It is a multiple of a cache line, so that no two processors share one.
+// laneSize returns the number of bytes that one processor takes for one interval. It is a multiple of a cache
+// line, so that no two processors share one.
 func (c *Config) laneSize() int {
 	const line = 64
 	return (countersSize + cellSize*c.ldaCells() + line - 1) / line * line
 }
 
-// Counters counts the frames that a Point skipped, by reason, and the packets
-// that came in bundles.
+// Counters counts the frames that a Point skipped, by reason, and the packets that came in bundles.
 type Counters struct {
 	NotIP     uint64 // frames that carry no IP, such as ARP
 	Truncated uint64 // frames that end inside their headers

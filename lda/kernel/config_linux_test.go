@@ -31,8 +31,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A packet is the same whatever its transport checksum, and another if any
-// other byte of it changes; fragments have no checksum.
+// A packet is the same whatever its transport checksum, and another if any other byte of it changes; fragments
+// have no checksum.
 func TestDigestLeavesOutChecksums(t *testing.T) {
 	frame := make([]byte, 20+24)
 	frame[0], frame[3] = 0x45, byte(len(frame))

@@ -19,8 +19,7 @@ func split(seed, constant uint64) (x, y uint64) {
 	return hi ^ lo, hi
 }
 
-// digest puts in r8 the result of hashing.Digest for the 72 bytes on the
-// stack.
+// digest puts in r8 the result of hashing.Digest for the 72 bytes on the stack.
 func (p *program) digest() {
 	x, y := split(p.config.Seed, key1+2*frameSize)
 	p.absorb(stackDestination, x, bits.RotateLeft64(y, 32))
@@ -55,9 +54,8 @@ func (p *program) absorb(at int16, x, y uint64) {
 	p.fold()
 }
 
-// fold sets r1 to the product of r1 and r2, with its two halves folded into
-// one. There is no multiplication of 128 bits, so it consists of four of 64.
-// It uses r0 and r2 to r5.
+// fold sets r1 to the product of r1 and r2, with its two halves folded into one. There is no multiplication of
+// 128 bits, so it consists of four of 64. It uses r0 and r2 to r5.
 func (p *program) fold() {
 	p.move(r3, r1)
 	p.do(opMul, r3, r2)
@@ -65,8 +63,7 @@ func (p *program) fold() {
 	p.do(opXor, r1, r3)
 }
 
-// upperProduct sets r1 to the upper half of the product of r1 and r2. It uses
-// r0, r2, r4 and r5.
+// upperProduct sets r1 to the upper half of the product of r1 and r2. It uses r0, r2, r4 and r5.
 func (p *program) upperProduct() {
 	p.do(opMove32, r4, r1)
 	p.do(opMove32, r5, r2)

@@ -52,9 +52,8 @@ var encapsulations = map[string]func(number int) []byte{
 	},
 }
 
-// Tags and tunnels pass both ends as the same packets,
-// whether the kernel takes a tag off before the point, which it does at the
-// ingress of tc, or not.
+// Tags and tunnels pass both ends as the same packets, whether the kernel takes a tag off before the point,
+// which it does at the ingress of tc, or not.
 func TestEncapsulations(t *testing.T) {
 	t.Parallel()
 	const packets = 100
@@ -97,8 +96,7 @@ func TestEncapsulations(t *testing.T) {
 	}
 }
 
-// meet waits until a point has counted so many packets, and compares them with
-// those that it should have.
+// meet waits until a point has counted so many packets, and compares them with those that it should have.
 func (w *wire) meet(t *testing.T, p *Point, want *lda.Aggregator, packets uint64) (r lda.Result, c Counters) {
 	t.Helper()
 	all, _ := lda.New(p.Config().LDA)

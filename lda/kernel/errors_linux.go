@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// explain turns an error of the kernel into one that says what it means for
-// the caller.
+// explain turns an error of the kernel into one that says what it means for the caller.
 func explain(what string, err error) error {
 	switch err {
 	case nil:
@@ -27,8 +26,7 @@ const (
 	capabilities = 0x20080522 // version 3: 64 bits
 )
 
-// capable reports whether the calling thread may load programs that work with
-// addresses, if it can be known.
+// capable reports whether the calling thread may load programs that work with addresses, if it can be known.
 func capable() bool {
 	head := struct {
 		version uint32

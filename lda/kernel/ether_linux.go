@@ -11,16 +11,15 @@ const (
 	typeNSH    = 0x894f
 )
 
-// vlanTypes are EtherTypes before a tag of 4 bytes. rareTypes are those of tags
-// that hashing.Frame follows, and the program does not: PPPoE, IEEE 802.1BR,
-// FabricPath, IEEE 802.1ah, MACsec and NSH.
+// vlanTypes are EtherTypes before a tag of 4 bytes. rareTypes are those of tags that hashing.Frame follows, and
+// the program does not: PPPoE, IEEE 802.1BR, FabricPath, IEEE 802.1ah, MACsec and NSH.
 var (
 	vlanTypes = []uint16{0x8100, 0x88a8, 0x9100, 0x9200}
 	rareTypes = []uint16{typePPPoE, 0x8926, 0x8903, 0x88e7, typeMACsec, typeNSH}
 )
 
-// parseEthernet walks over the link layer, by EtherTypes in r2 in the byte
-// order in which they were loaded, to an IP header. r5 counts the tags.
+// parseEthernet walks over the link layer, by EtherTypes in r2 in the byte order in which they were loaded, to
+// an IP header. r5 counts the tags.
 func (p *program) parseEthernet(either, ip4, ip6 label) {
 	tag, labels := p.label(), p.label()
 	p.with(opMove, r5, 0)
@@ -59,8 +58,8 @@ func (p *program) parseEthernet(either, ip4, ip6 label) {
 	p.parseLabels(either)
 }
 
-// parseLabels pops an MPLS label stack, after which comes IP. Ethernet after the
-// control word of a pseudowire, which begins with a nibble of 0, is not followed.
+// parseLabels pops an MPLS label stack, after which comes IP. Ethernet after the control word of a pseudowire,
+// which begins with a nibble of 0, is not followed.
 func (p *program) parseLabels(either label) {
 	bottom := p.label()
 	p.settle()

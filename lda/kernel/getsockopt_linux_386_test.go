@@ -1,5 +1,4 @@
 package kernel
 
-// getsockopt is the system call's number, which package syscall does not have
-// for this machine.
+// getsockopt is the system call's number, which package syscall does not have for this machine.
 const getsockopt = 365

@@ -25,9 +25,8 @@ type wire struct {
 	socketSegments uint64 // that the receiving socket was given
 }
 
-// received closes a connection that the other end has closed, and returns how
-// many segments its socket says it was given, with the acknowledgement of the
-// close: unlike the namespace it looks into bundles.
+// received closes a connection that the other end has closed, and returns how many segments its socket says it
+// was given, with the acknowledgement of the close: unlike the namespace it looks into bundles.
 func received(c *net.TCPConn) (n uint64, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -54,8 +53,7 @@ func received(c *net.TCPConn) (n uint64, err error) {
 	return n, nil
 }
 
-// cable makes a link. Its ends know each other's address, so that what is sent
-// passes at once.
+// cable makes a link. Its ends know each other's address, so that what is sent passes at once.
 var cable = []string{
 	"ip link add eth0 netns {0} address 02:00:00:00:00:01 type veth peer name eth0 netns {1} address 02:00:00:00:00:02",
 	"ip -n {0} addr add 10.99.0.1/24 dev eth0", "ip -n {1} addr add 10.99.0.2/24 dev eth0",
@@ -117,8 +115,8 @@ func (w *wire) attach(t testing.TB, p *Point, namespace string, hook Hook) {
 	}
 }
 
-// drop attaches to end a, behind the point, a program that drops one bundle or
-// packet of IPv4 in 200 (no point counts ARP), and counts the segments that the kernel says it has.
+// drop attaches to end a, behind the point, a program that drops one bundle or packet of IPv4 in 200 (no point
+// counts ARP), and counts the segments that the kernel says it has.
 func (w *wire) drop(t testing.TB, both *pair) {
 	p := both.up
 	var a assembler
@@ -318,9 +316,9 @@ func (p *pair) rotateDuring(f func() error) error {
 	}
 }
 
-// TCP with all offloads on, through queues that cut bundles or leave them, and
-// drop packets: the receiving socket's count of segments, and what was dropped,
-// are met exactly over tens of intervals, and the mean is that of matching packet by packet.
+// TCP with all offloads on, through queues that cut bundles or leave them, and drop packets: the receiving
+// socket's count of segments, and what was dropped, are met exactly over tens of intervals, and the mean is
+// that of matching packet by packet.
 func TestTCPOffloads(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -360,8 +358,8 @@ func TestTCPOffloads(t *testing.T) {
 				}
 				return p.checkMeans(t)
 			}
-			// A close that is acknowledged twice, or a mean that chance has outside
-			// its interval, does not come three times in a row.
+			// A close that is acknowledged twice, or a mean that chance has outside its interval, does not come
+			// three times in a row.
 			var err error
 			for range 3 {
 				if err = try(); err == nil {
@@ -393,8 +391,8 @@ func (p *pair) checkMeans(t *testing.T) (err error) {
 		err = fmt.Errorf("lost %d, want %d; %d packets matched one by one, of %d received",
 			lost, p.sent-p.received, p.exact.totals[1], p.received)
 	}
-	// An Accumulator need not have all packets in the sample where some are
-	// lost, and its doubt is of 99 % only.
+	// An Accumulator need not have all packets in the sample where some are lost, and its doubt is of 99 %
+	// only.
 	i := r.MeanInterval(surely)
 	i.Low, i.High = i.Low-2*r.MeanError, i.High+2*r.MeanError
 	if !i.Contains(exact) || r.N == r.Received && math.Abs(r.Mean-exact) > 1 {

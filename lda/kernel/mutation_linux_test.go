@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// header makes a frame with random contents: Ethernet, some tags, IP of either
-// version, options or extension headers, fragments, and a transport header.
+// header makes a frame with random contents: Ethernet, some tags, IP of either version, options or extension
+// headers, fragments, and a transport header.
 func randomFrame(random *rand.Rand) []byte {
 	be := binary.BigEndian
 	frame := make([]byte, 12)

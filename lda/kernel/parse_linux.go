@@ -1,7 +1,7 @@
 package kernel
 
-// Limits of the number of headers of each kind that the program follows.
-// hashing.Frame follows any number of tags and labels.
+// Limits of the number of headers of each kind that the program follows. hashing.Frame follows any number of
+// tags and labels.
 const (
 	maxTags       = 8
 	maxLabels     = 8
@@ -21,9 +21,8 @@ const (
 	unknownLength = 1<<31 - 1
 )
 
-// parse walks from the first byte of the frame to the transport header, and
-// puts on the stack what identifies the packet. It refuses the same frames as
-// hashing.Frame, for the same reasons and in the same order.
+// parse walks from the first byte of the frame to the transport header, and puts on the stack what identifies
+// the packet. It refuses the same frames as hashing.Frame, for the same reasons and in the same order.
 func (p *program) parse() {
 	either, ip4, ip6, transport := p.label(), p.label(), p.label(), p.label()
 	p.loadEnds()
@@ -53,9 +52,8 @@ func (p *program) parse() {
 	p.parseTransport()
 }
 
-// settle leaves the cursor where it is, but makes the verifier forget how it
-// got there, so that what follows is verified once and not once for each way.
-// It leaves the cursor's offset in r1.
+// settle leaves the cursor where it is, but makes the verifier forget how it got there, so that what follows is
+// verified once and not once for each way. It leaves the cursor's offset in r1.
 func (p *program) settle() {
 	p.move(r1, r8)
 	p.do(opSub, r1, r7)
@@ -75,8 +73,8 @@ func (p *program) version() {
 	p.with(opRight, r1, 4)
 }
 
-// bound puts on the stack where in the frame the IP packet begins, or its
-// payload, from which the length r3 in its header counts; and where it ends.
+// bound puts on the stack where in the frame the IP packet begins, or its payload, from which the length r3 in
+// its header counts; and where it ends.
 func (p *program) bound() {
 	p.move(r1, r8)
 	p.do(opSub, r1, r7)
@@ -85,8 +83,7 @@ func (p *program) bound() {
 	p.store(double, fp, stackEnd, r1)
 }
 
-// rest sets r3 to the number of bytes in the packet after the cursor, whose
-// offset is in r1.
+// rest sets r3 to the number of bytes in the packet after the cursor, whose offset is in r1.
 func (p *program) rest() {
 	p.load(double, r3, fp, stackEnd)
 	p.do(opSub, r3, r1)
@@ -150,8 +147,7 @@ func (p *program) parseIPv4() {
 	p.jump(ifGreater, r8, r9, p.pull)
 }
 
-// parseIPv6 walks over the extension headers and prepares what parseTransport
-// needs. r0 counts them.
+// parseIPv6 walks over the extension headers and prepares what parseTransport needs. r0 counts them.
 func (p *program) parseIPv6() {
 	p.need(40)
 	for i := range int16(4) {
@@ -190,9 +186,8 @@ func (p *program) parseIPv6() {
 	p.place(done)
 }
 
-// parseExtension walks over one extension header of kind r5. r3 is the rest of
-// the packet. If the packet is a fragment after the first, r4 is set to its
-// place.
+// parseExtension walks over one extension header of kind r5. r3 is the rest of the packet. If the packet is a
+// fragment after the first, r4 is set to its place.
 func (p *program) parseExtension() {
 	p.jumpWith(ifEqual, r0, maxExtensions, p.malformed)
 	p.jumpWith(ifLess, r3, 8, p.malformed)
@@ -233,8 +228,7 @@ func (p *program) parseExtension() {
 	p.do(opAdd, r8, r2)
 }
 
-// discount takes a header of r2 bytes off the length, which counts from behind
-// it.
+// discount takes a header of r2 bytes off the length, which counts from behind it.
 func (p *program) discount() {
 	p.load(double, r1, fp, stackNetwork)
 	p.do(opAdd, r1, r2)
@@ -249,8 +243,8 @@ func (p *program) discount() {
 	p.place(unknown)
 }
 
-// setFinal sets the destination to that of the last segment, if a routing
-// header of r2 bytes at the cursor still has segments to visit.
+// setFinal sets the destination to that of the last segment, if a routing header of r2 bytes at the cursor
+// still has segments to visit.
 func (p *program) setFinal(done label) {
 	list, copied := p.label(), p.label()
 	p.load(byte1, r1, r8, 3)

@@ -1,10 +1,9 @@
 package kernel
 
-// plain goes on with count for what nearly every packet is, and otherwise with
-// start, to parse it in full: IPv4 or IPv6 without options or extension headers
-// and not a fragment, UDP with 16 bytes of payload or more, or TCP without
-// options, with time stamps, or without payload. The way is short and straight,
-// because a packet's first cost is to fetch the program.
+// plain goes on with count for what nearly every packet is, and otherwise with start, to parse it in full: IPv4
+// or IPv6 without options or extension headers and not a fragment, UDP with 16 bytes of payload or more, or TCP
+// without options, with timestamps, or without payload. The way is short and straight, because a packet's first
+// cost is to fetch the program.
 func (p *program) plain() {
 	ip4, transport := p.label(), p.label()
 	link := int16(14)
@@ -73,9 +72,8 @@ func (p *program) readable(n int16) {
 	p.jump(ifGreater, r1, r9, p.start)
 }
 
-// plainTransport goes on with the transport header at r8, where 24 bytes can be
-// read, of a packet with r3 bytes from there on. r0 is the word of its
-// identification and length, r5 its protocol.
+// plainTransport goes on with the transport header at r8, where 24 bytes can be read, of a packet with r3 bytes
+// from there on. r0 is the word of its identification and length, r5 its protocol.
 func (p *program) plainTransport() {
 	tcp, bare, done := p.label(), p.label(), p.label()
 	p.store(double, fp, stackID, r0)

@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A Point counts packets in the kernel. Only one goroutine at a time may call
-// Rotate, Attach and Close; another one may call Release.
+// A Point counts packets in the kernel. Only one goroutine at a time may call Rotate, Attach and Close; another
+// one may call Release.
 type Point struct {
 	config  Config
 	lanes   int
@@ -34,8 +34,8 @@ type Point struct {
 	after func(*program) // in tests: see program
 }
 
-// New makes a Point that is not attached yet. The error wraps
-// [estimate.ErrConfig], [ErrPrivilege], [ErrKernel] or [ErrUnsupported].
+// New makes a Point that is not attached yet. The error wraps [estimate.ErrConfig], [ErrPrivilege], [ErrKernel]
+// or [ErrUnsupported].
 func New(c Config) (*Point, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -91,12 +91,11 @@ func (p *Point) openMap(size int) (descriptor int, memory []uint64, err error) {
 	return descriptor, memory, err
 }
 
-// Config returns the Config that the Point was made with, including the
-// Identity that New set.
+// Config returns the Config that the Point was made with, including the Identity that New set.
 func (p *Point) Config() Config { return p.config }
 
-// Close detaches the Point from all hooks and frees its memory in the kernel.
-// What was counted since the last Rotate is lost. A second Close does nothing.
+// Close detaches the Point from all hooks and frees its memory in the kernel. What was counted since the last
+// Rotate is lost. A second Close does nothing.
 func (p *Point) Close() error {
 	for _, a := range p.attachments {
 		syscall.Close(a.link)
@@ -108,21 +107,18 @@ func (p *Point) Close() error {
 	return nil
 }
 
-// An Interval is what a Point counted between two rotations. Its aggregator is an
-// ordinary one: encode, merge and compare it like that of any other point with
-// the same Config.
+// An Interval is what a Point counted between two rotations. Its aggregator is an ordinary one: encode, merge
+// and compare it like that of any other point with the same Config.
 type Interval struct {
 	Aggregator *lda.Aggregator
 	Counters   Counters
 
-	// Start and End are when the interval began and ended, by the Point's
-	// clock. Packets stamped within some microseconds of either may belong to
-	// the neighbouring interval.
+	// Start and End are when the interval began and ended, by the Point's clock. Packets stamped within some
+	// microseconds of either may belong to the neighbouring interval.
 	Start, End int64
 
-	// ClockError is the possible error of the time stamps' offset to the wall
-	// clock, in nanoseconds. It is the same for all stamps, in all intervals,
-	// until the clock is set. It is zero for clocks other than Wall.
+	// ClockError is the possible error of the timestamps' offset to the wall clock, in nanoseconds. It is the
+	// same for all stamps, in all intervals, until the clock is set. It is zero for clocks other than Wall.
 	ClockError int64
 }
 

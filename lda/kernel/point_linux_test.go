@@ -41,8 +41,8 @@ func (w *wire) sendUDP(senders, each int) error {
 	return errors.Join(errs...)
 }
 
-// Rotations lose and double no packet, however many processors send meanwhile, and
-// each is stamped within its interval.
+// Rotations lose and double no packet, however many processors send meanwhile, and each is stamped within its
+// interval.
 func TestRotateLosesNothing(t *testing.T) {
 	w := newWire(t, "")
 	p := newPoint(t, bootConfig())
@@ -96,8 +96,8 @@ func TestRotateLosesNothing(t *testing.T) {
 	t.Logf("%d packets in %d intervals, %d stamps", counted, intervals, stamps)
 }
 
-// A reader that keeps an interval costs nothing but a longer next one; foreign
-// intervals are refused; a closed Point says so.
+// A reader that keeps an interval costs nothing but a longer next one; foreign intervals are refused; a closed
+// Point says so.
 func TestRelease(t *testing.T) {
 	p := newPoint(t, testConfig)
 	w := newTwin(t, p, XDP, 1)

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// processors returns the number of processors that the machine may ever have:
-// their numbers are below it.
+// processors returns the number of processors that the machine may ever have: their numbers are below it.
 func processors() (int, error) {
 	const path = "/sys/devices/system/cpu/possible"
 	text, n := make([]byte, 4096), 0

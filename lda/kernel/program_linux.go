@@ -2,8 +2,8 @@ package kernel
 
 import "math/bits"
 
-// A program runs in the kernel for every packet. It is generated from the
-// Config. It does these things in order; each has its own file:
+// A program runs in the kernel for every packet. It is generated from the Config. It does these things in
+// order; each has its own file:
 //
 //	begin    find this processor's cells of the present interval; the time
 //	parse    walk the headers, as hashing.Frame does
@@ -12,8 +12,8 @@ import "math/bits"
 //	add      the packet to its cell of the LDA
 //	segments of a bundle, go on with the next packet of it
 //
-// A plain packet takes a short way from begin to count. The program keeps these
-// registers throughout parsing, and afterwards only the first.
+// A plain packet takes a short way from begin to count. The program keeps these registers throughout parsing,
+// and afterwards only the first.
 //
 //	r6  the context
 //	r7  the first byte of the packet
@@ -64,9 +64,8 @@ const (
 	stackProto       = stackInvariant + 64
 )
 
-// unlessTCP says that the identification rises by one, but not in segments of
-// TCP: Linux numbers these, so 0 in one that nobody may fragment is of another
-// sender, which has 0 in all of them (RFC 6864, 4.1).
+// unlessTCP says that the identification rises by one, but not in segments of TCP: Linux numbers these, so 0 in
+// one that nobody may fragment is of another sender, which has 0 in all of them (RFC 6864, 4.1).
 const unlessTCP = 2
 
 // The control map: what the reader says to the programs.
@@ -188,8 +187,7 @@ func (p *program) need(n int32) {
 	p.jump(ifGreater, r1, r9, p.pull)
 }
 
-// frameLength sets r0 to the number of bytes in the frame, wherever they lie.
-// It preserves r6 to r9.
+// frameLength sets r0 to the number of bytes in the frame, wherever they lie. It preserves r6 to r9.
 func (p *program) frameLength() {
 	if p.hook == XDP {
 		p.move(r1, r6)
@@ -199,8 +197,8 @@ func (p *program) frameLength() {
 	p.load(word, r0, r6, bufferLength)
 }
 
-// loadBytes copies bytes of the frame to the stack: r4 bytes from offset r2 to
-// the address in r3. It sets r0 to 0 if the frame had them.
+// loadBytes copies bytes of the frame to the stack: r4 bytes from offset r2 to the address in r3. It sets r0 to
+// 0 if the frame had them.
 func (p *program) loadBytes() {
 	p.move(r1, r6)
 	if p.hook == XDP {
@@ -210,9 +208,8 @@ func (p *program) loadBytes() {
 	}
 }
 
-// refusals handles frames that are not counted. A frame that seems truncated
-// may lie in parts of the buffer that a program cannot read: its beginning is
-// gathered once and parsed again.
+// refusals handles frames that are not counted. A frame that seems truncated may lie in parts of the buffer
+// that a program cannot read: its beginning is gathered once and parsed again.
 func (p *program) refusals() {
 	p.place(p.pull)
 	if p.hook != XDP {
@@ -242,8 +239,8 @@ func (p *program) refusals() {
 	}
 }
 
-// The counters of a lane, which are words at its beginning; and facts about a bundle that
-// the verifier need not know, or it would verify each kind of bundle separately.
+// The counters of a lane, which are words at its beginning; and facts about a bundle that the verifier need not
+// know, or it would verify each kind of bundle separately.
 const (
 	counterTruncated = iota
 	counterNotIP
@@ -265,9 +262,8 @@ func (p *program) bump(counter int) {
 	p.store(double, r1, int16(8*counter), r2)
 }
 
-// blind makes the verifier forget where a register's value comes from. So it
-// need not distinguish all ways to get there when it later checks that the
-// value is in range. It uses one other register.
+// blind makes the verifier forget where a register's value comes from. So it need not distinguish all ways to
+// get there when it later checks that the value is in range. It uses one other register.
 func (p *program) blind(r, other int) {
 	p.load(double, other, fp, stackLane)
 	p.store(double, other, 8*laneBlind, r)

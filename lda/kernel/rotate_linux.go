@@ -8,10 +8,9 @@ import (
 	"unsafe"
 )
 
-// Cut ends the interval, and Rotate returns it, which takes some milliseconds. Cut
-// two points right after each other before you rotate either, first the one that
-// packets pass last: those that pass between would seem to come before they are
-// sent. Until Rotate a second Cut does nothing.
+// Cut ends the interval, and Rotate returns it, which takes some milliseconds. If one process has two points,
+// cut both before you rotate either, beginning with the one that packets pass last: otherwise packets that pass
+// in between would seem to arrive before they are sent. A second Cut before Rotate does nothing.
 func (p *Point) Cut() {
 	if p.isCut || p.closed {
 		return
@@ -21,17 +20,15 @@ func (p *Point) Cut() {
 	p.clock.cut()
 }
 
-// Rotate returns what was counted in the interval until Cut, or until now. The
-// interval belongs to the caller until Release. Counting continues, with each packet
-// in exactly one interval: one word switches the programs to other cells, and
-// then Rotate waits until the last program that may have seen the old word has
-// ended, some milliseconds. Reading takes some 20 µs for each processor that
-// saw packets, with the cells of [lda.DefaultConfig].
+// Rotate returns what was counted in the interval until Cut, or until now. The interval belongs to the caller
+// until Release. Counting continues, with each packet in exactly one interval: one word switches the programs
+// to other cells, and then Rotate waits for a few milliseconds until the last program that may have seen the
+// old word has ended. Reading takes some 20 µs for each processor that saw packets, with the cells of
+// [lda.DefaultConfig].
 //
-// If the interval before was not released, the error is [estimate.ErrBusy],
-// and what was counted becomes part of the next interval. [ErrStep],
-// [ErrOffload] and [ErrDetached] come with an interval, which must be released.
-// Its times, or its number of packets, are not reliable.
+// If the interval before was not released, the error is [estimate.ErrBusy], and what was counted becomes part
+// of the next interval. With [ErrStep], [ErrOffload] and [ErrDetached] there is an interval, which must be
+// released, but its times or its number of packets are not reliable.
 func (p *Point) Rotate() (*Interval, error) {
 	if p.closed {
 		return nil, fmt.Errorf("kernel: %w", syscall.EBADF)
@@ -64,8 +61,8 @@ func (p *Point) Rotate() (*Interval, error) {
 	return done, nil
 }
 
-// Release empties an interval that Rotate returned, for reuse. For anything
-// else the error is [estimate.ErrRelease].
+// Release empties an interval that Rotate returned, for reuse. For anything else the error is
+// [estimate.ErrRelease].
 func (p *Point) Release(i *Interval) error {
 	if err := p.rotation.Release(i); err != nil {
 		return fmt.Errorf("kernel: %w", err)
@@ -73,8 +70,7 @@ func (p *Point) Release(i *Interval) error {
 	return nil
 }
 
-// collect adds the lanes of a half to an interval and empties them. It adds
-// offset to each packet's time.
+// collect adds the lanes of a half to an interval and empties them. It adds offset to each packet's time.
 func (p *Point) collect(i *Interval, half int, offset uint64) {
 	stride := p.config.laneSize() / 8
 	clear(p.sum)
@@ -102,9 +98,9 @@ func addCounters(c *Counters, words []uint64) {
 	c.Segments += words[counterSegments]
 }
 
-// A barrier waits for programs. The kernel promises, since 4.20, that after a
-// map in a map has been exchanged no program still runs that may have seen the
-// old one; it promises this to readers of snapshots, such as this one.
+// A barrier waits for programs. The kernel promises, since 4.20, that after a map in a map has been exchanged
+// no program still runs that may have seen the old one; it promises this to readers of snapshots, such as this
+// one.
 type barrier struct {
 	outer int
 	inner [2]int

@@ -1,19 +1,17 @@
 package kernel
 
-// maxSegments is the number of segments of a bundle that the program follows:
-// 64 KiB in segments of 256 bytes, or 370 KiB at an MTU of 1,500. The verifier
-// walks through each of them.
+// maxSegments is the number of segments of a bundle that the program follows: 64 KiB in segments of 256 bytes,
+// or 370 KiB at an MTU of 1,500. The verifier walks through each of them.
 const maxSegments = 256
 
-// tunnelPorts are destination ports of tunnels in UDP: VXLAN, Linux's first choice for it
-// and Cilium's, VXLAN-GPE, Geneve, GTP-U, MPLS. A bundle of theirs is cut inside.
+// tunnelPorts are destination ports of tunnels in UDP: VXLAN, Linux's first choice for it and Cilium's,
+// VXLAN-GPE, Geneve, GTP-U, MPLS. A bundle of theirs is cut inside.
 var tunnelPorts = []uint16{4789, 8472, 8473, 4790, 6081, 2152, 6635}
 
-// bundle turns what is on the stack into the first segment of a bundle (GSO or GRO). r0 is
-// the payload of every segment but the last, r4 tells fragments, and r5 is the protocol.
-// Segments have the headers of the bundle except for lengths, the identification, which
-// rises by one or is always 0, sequence numbers, and flags that only the first or the last
-// one has. Bundles are made and taken apart by just these rules.
+// bundle turns what is on the stack into the first segment of a bundle (GSO or GRO). r0 is the payload of every
+// segment but the last, r4 tells fragments, and r5 is the protocol. Segments have the headers of the bundle
+// except for lengths, the identification, which rises by one or is always 0, sequence numbers, and flags that
+// only the first or the last one has. Bundles are made and taken apart by just these rules.
 func (p *program) bundle() {
 	udp, known := p.label(), p.label()
 	p.storeValue(double, fp, stackFlags, 0)
@@ -108,8 +106,7 @@ func (p *program) segments() {
 	p.goTo(p.segment)
 }
 
-// completeSegment fills in what depends on the segment's length and on whether
-// it is the last one.
+// completeSegment fills in what depends on the segment's length and on whether it is the last one.
 func (p *program) completeSegment() {
 	last, more, tcp, loaded := p.label(), p.label(), p.label(), p.label()
 	p.load(double, r3, fp, stackSegments)

@@ -9,11 +9,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// cut splits a bundle as the kernel's segmentation offload does
-// (inet_gso_segment, tcp_gso_segment), literally. at is where the IP header
-// begins, transport where TCP or UDP does. Segments of TCP of a sender that
-// does not number them, which GRO merges, all have 0 again
-// (SKB_GSO_TCP_FIXEDID).
+// cut splits a bundle as the kernel's segmentation offload does (inet_gso_segment, tcp_gso_segment), literally.
+// at is where the IP header begins, transport where TCP or UDP does. Segments of TCP of a sender that does not
+// number them, which GRO merges, all have 0 again (SKB_GSO_TCP_FIXEDID).
 func cut(bundle []byte, at, transport, size int) (segments [][]byte) {
 	be := binary.BigEndian
 	ipv4 := bundle[at]>>4 == 4

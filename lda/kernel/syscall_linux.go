@@ -18,17 +18,14 @@ const (
 	linkCreate = 28
 )
 
-// numbers holds the number of the system call bpf, for the little-endian
-// architectures that have it.
+// numbers holds the number of the system call bpf, for the little-endian architectures that have it.
 var numbers = map[string]uintptr{"386": 357, "amd64": 321, "arm": 386, "arm64": 280, "loong64": 280, "riscv64": 280}
 
-// maxTries limits how often a call is repeated after a signal interrupted it,
-// such as the signals with which Go's runtime preempts: the verifier gives up
-// on any signal.
+// maxTries limits how often a call is repeated after a signal interrupted it, such as the signals with which
+// Go's runtime preempts: the verifier gives up on any signal.
 const maxTries = 1000
 
-// bpf makes the system call bpf(2). Its attributes are a struct of the
-// kernel's, as far as it is known here.
+// bpf makes the system call bpf(2). Its attributes are a struct of the kernel's, as far as it is known here.
 func bpf(command int, attributes unsafe.Pointer, size uintptr) (int, error) {
 	number := numbers[runtime.GOARCH]
 	if number == 0 {
@@ -46,9 +43,8 @@ func bpf(command int, attributes unsafe.Pointer, size uintptr) (int, error) {
 	}
 }
 
-// pointer returns a pointer as bpf takes it, 64 bits wide everywhere. The
-// caller must keep alive what it points to. That cannot be on the stack, which
-// moves when it grows: the compiler takes it to be stored elsewhere.
+// pointer returns a pointer as bpf takes it, 64 bits wide everywhere. The caller must keep alive what it points
+// to. That cannot be on the stack, which moves when it grows: the compiler takes it to be stored elsewhere.
 func pointer(p unsafe.Pointer) uint64 {
 	if stored != nil { // never
 		stored = p
@@ -118,8 +114,8 @@ func loadProgram(kind, attach, flags uint32, code []instruction) (int, error) {
 	return -1, explain("program", fmt.Errorf("%w; the verifier: %s", err, strings.Join(lines[max(0, len(lines)-4):], "; ")))
 }
 
-// newLink attaches a program to a hook of an interface until the link's
-// descriptor is closed, or until the process ends.
+// newLink attaches a program to a hook of an interface until the link's descriptor is closed, or until the
+// process ends.
 func newLink(program, interfaceIndex int, attach, flags uint32) (int, error) {
 	attributes := struct {
 		program, target, attach, flags uint32

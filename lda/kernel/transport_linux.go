@@ -1,8 +1,8 @@
 package kernel
 
-// parseTransport puts the rest of what identifies a packet on the stack: protocol, and 24
-// bytes from the cursor on. Of the packet's r3 bytes there, fewer may have been captured,
-// and the frame may be longer. r4 tells a fragment after the first, and r5 is the protocol.
+// parseTransport puts the rest of what identifies a packet on the stack: protocol, and 24 bytes from the cursor
+// on. Of the packet's r3 bytes there, fewer may have been captured, and the frame may be longer. r4 tells a
+// fragment after the first, and r5 is the protocol.
 func (p *program) parseTransport() {
 	tcp, ports, plain, copied := p.label(), p.label(), p.label(), p.label()
 	for i := range int16(3) {
@@ -63,9 +63,8 @@ func (p *program) unspill() {
 	}
 }
 
-// copyRest copies to the stack the packet's bytes at the cursor, r3 in all,
-// from the r2-th on, as many as there are but at most the given number. It
-// preserves what unspill restores.
+// copyRest copies to the stack the packet's bytes at the cursor, r3 in all, from the r2-th on, as many as there
+// are but at most the given number. It preserves what unspill restores.
 func (p *program) copyRest(most int32, to int16) {
 	none, few, all := p.label(), p.label(), p.label()
 	p.spill()
@@ -92,8 +91,8 @@ func (p *program) copyRest(most int32, to int16) {
 	p.unspill()
 }
 
-// identify clears the checksum on the stack and stores the rest. Then the packet
-// is counted, unless it is a bundle of segments.
+// identify clears the checksum on the stack and stores the rest. Then the packet is counted, unless it is a
+// bundle of segments.
 func (p *program) identify() {
 	udp, sctp, done := p.label(), p.label(), p.label()
 	p.jumpWith(ifNotEqual, r4, 0, done)

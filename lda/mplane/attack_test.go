@@ -10,10 +10,9 @@ import (
 // forged is the interval of which reports are made up.
 const forged = 12
 
-// TestKeyForgesReports: whoever holds the key makes reports up. Of a segment that
-// is reported truly, too, nothing is believed, whichever report comes first, and
-// its path is said to be incomplete; of one that nobody else reports he is
-// believed. Without the key he changes nothing.
+// TestKeyForgesReports: whoever holds the key can make up reports. If a segment is also reported truthfully,
+// neither report is believed, whichever comes first, and its path is said to be incomplete; if nobody else
+// reports it, the forger is believed. Without the key a forger changes nothing.
 func TestKeyForgesReports(t *testing.T) {
 	for name, c := range map[string]struct {
 		key            string

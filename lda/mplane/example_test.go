@@ -9,8 +9,7 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-// Two monitors of one process compare a segment by LDA, and a station takes the
-// result.
+// Two monitors of one process compare a segment by LDA, and a station takes the result.
 func ExampleStation_Take() {
 	network, _ := mplane.ReadWeights(strings.NewReader("london paris 1\nparis london 1\n"))
 	plan, _ := network.Plan(mplane.Deployment{Upgraded: []mplane.Router{0, 1}})

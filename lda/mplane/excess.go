@@ -8,19 +8,17 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How fast an excess over all past values gets less likely: with the square of
-// the distance from the usual if bursts on all time scales make the value vary,
-// and with the sixth power for what bursts do not explain.
+// How fast an excess over all past values gets less likely: with the square of the distance from the usual if
+// bursts on all time scales make the value vary, and with the sixth power for what bursts do not explain.
 const (
 	bursts = 2
 	steady = 6
 )
 
-// excess compares x with past values. It returns their median, how far x is
-// above it, and the confidence that none of so many comparisons shows as much
-// by chance: by Student's distribution, because the spread, from the median of
-// absolute deviations, is an estimate too, worth some third of the values; and
-// by how far above the usual past values got.
+// excess compares x with past values. It returns their median, how far x is above it, and the confidence that
+// none of so many comparisons shows as much by chance: by Student's distribution, because the spread, from the
+// median of absolute deviations, is an estimate too, worth some third of the values; and by how far above the
+// usual past values got.
 func excess(x float64, past []float64, floor, decay float64, comparisons int) (usual, above, confident float64) {
 	n := float64(len(past))
 	past = slices.Clone(past)
@@ -39,12 +37,11 @@ func excess(x float64, past []float64, floor, decay float64, comparisons int) (u
 	return usual, above, 1 - min(1, float64(comparisons)*chance)
 }
 
-// lasts returns the confidence that none of so many comparisons shows values, the
-// latest first, of which so many of the latest are so great by chance. It assumes
-// no law of the values, only that every order of them is as likely as any other.
-// One alone is never sure: the greatest of n comes last once in n times. So it
-// looks at runs of the latest, from the shortest that can be sure to half of all.
-// The i-th length of run may be wrong in 1/i(i+1) of the cases in which any is.
+// lasts returns the confidence that none of so many comparisons shows values, the latest first, of which so
+// many of the latest are so great by chance. It assumes no law of the values, only that every order of them is
+// as likely as any other. One alone is never sure: the greatest of n comes last once in n times. So it looks at
+// runs of the latest, from the shortest that can be sure to half of all. The i-th length of run may be wrong in
+// 1/i(i+1) of the cases in which any is.
 func lasts(all []float64, comparisons int) (confident float64) {
 	n := len(all)
 	sorted := slices.Sorted(slices.Values(all))
@@ -66,8 +63,8 @@ func lasts(all []float64, comparisons int) (confident float64) {
 	return confident
 }
 
-// together returns the probability that of the latest k of n values at least so
-// many are among the greatest k, by the hypergeometric distribution.
+// together returns the probability that of the latest k of n values at least so many are among the greatest k,
+// by the hypergeometric distribution.
 func together(n, k, great int) (chance float64) {
 	ways := func(n, k int) float64 { // logarithm of how many ways there are to choose k of n
 		all, _ := math.Lgamma(float64(n + 1))
@@ -101,12 +98,10 @@ func tail(t, degrees float64) float64 {
 // few intervals are looked at together, too: what grows shows in some of them.
 const few = 4
 
-// beyondBursts returns how surely the first sample is greater than those
-// before, by the part of the mean that the deviation beside it does not
-// explain, in units of that deviation. When a queue is busier its delays are
-// longer and vary more, in a nearly constant proportion; a router that became
-// slower delays all packets alike. The samples of the intervals that the
-// trouble has lasted do not define what is usual.
+// beyondBursts returns how surely the first sample is greater than those before, by the part of the mean that
+// the deviation beside it does not explain, in units of that deviation. When a queue is busier its delays are
+// longer and vary more, in a nearly constant proportion; a router that became slower delays all packets alike.
+// The samples of the intervals that the trouble has lasted do not define what is usual.
 func beyondBursts(all []sample, lasted, comparisons int) (confident float64) {
 	centre, middle, slope := burstLine(all[1+lasted:])
 	var rest, unit []float64
@@ -133,8 +128,8 @@ func beyondBursts(all []sample, lasted, comparisons int) (confident float64) {
 	return min(max(confident, several), lasting)
 }
 
-// burstLine returns the line that mean delays follow as their deviations vary:
-// through the medians, with the least absolute residuals.
+// burstLine returns the line that mean delays follow as their deviations vary: through the medians, with the
+// least absolute residuals.
 func burstLine(past []sample) (centre, middle, slope float64) {
 	var means, deviations []float64
 	for _, p := range past {
@@ -161,9 +156,8 @@ func burstLine(past []sample) (centre, middle, slope float64) {
 	return centre, middle, slope
 }
 
-// centred returns the median of at least one number, and their spread about it:
-// what the median of absolute deviations implies for the standard deviation of
-// normal values. It sorts the numbers.
+// centred returns the median of at least one number, and their spread about it: what the median of absolute
+// deviations implies for the standard deviation of normal values. It sorts the numbers.
 func centred(xs []float64) (centre, spread float64) {
 	var deviations []float64
 	centre = median(xs)

@@ -10,29 +10,25 @@ import (
 type Suspect struct {
 	Segment SegmentID
 
-	// Usual is the segment's mean delay, the median over the intervals kept,
-	// and Excess is how much longer it took. If Lossy, both are of the fraction of
-	// packets lost instead.
+	// Usual is the segment's mean delay, as the median over the intervals kept, and Excess is how much longer
+	// it took. If Lossy, both are fractions of packets lost instead.
 	Usual, Excess float64
 	Lossy         bool
 
-	// BothWays means that no reading of the clocks tells the segment from the
-	// way back: Usual and Excess are those of the round trip.
+	// BothWays means that no reading of the clocks tells the segment from the way back: Usual and Excess are
+	// those of the round trip.
 	BothWays bool
 
-	// Share is the segment's fraction, 0 to 1, of the total excess delay of
-	// the segments that are surely slow, or of the total excess loss of those
-	// that surely lose.
+	// Share is the segment's fraction, 0 to 1, of the total excess delay of the segments that are certainly
+	// slow, or of the total excess loss of those that certainly lose.
 	Share float64
 
-	// Sure is 1 less the probability that a path which is as usual shows so
-	// great an excess in any of its segments, whatever law its intervals follow
-	// if they are alike and independent. So it takes several: of a path of nine
-	// segments, three after a history of 30, five after one of 12.
+	// Sure is 1 less the probability that a path in its usual state shows so great an excess in any of its
+	// segments, whatever law its intervals follow, if they are alike and independent. So it takes several
+	// intervals: with nine segments, three after a history of 30, five after one of 12.
 	Sure float64
 
-	// Since is the interval in which the excess began. What lasts for half of
-	// the intervals kept becomes usual.
+	// Since is the interval in which the excess began. What lasts for half of the intervals kept becomes usual.
 	Since uint64
 }
 
@@ -40,14 +36,12 @@ type Suspect struct {
 type Verdict struct {
 	Path PathResult
 
-	// Suspects are the segments that took longer or lost more than usual, not
-	// by chance (Sure of at least 0.99), and that are a part of the
-	// explanation (Share of at least 0.05), the greatest share first.
+	// Suspects are the segments that took longer or lost more than usual, beyond chance (Sure of at least
+	// 0.99), and are part of the explanation (Share of at least 0.05), the greatest share first.
 	Suspects []Suspect
 
-	// Unknown lists the segments without a measurement, without a history of
-	// eight intervals, or between two clocks without a reading and without
-	// the way back. The cause may be one of them.
+	// Unknown lists the segments without a measurement, without a history of eight intervals, or without a
+	// reading of the clocks or the way back. The cause may be one of them.
 	Unknown []SegmentID
 }
 
@@ -55,15 +49,14 @@ const (
 	sure = 0.99 // the least Sure of a suspect
 	part = 0.05 // the least Share
 
-	// minHistory is the number of intervals for which a segment must have been
-	// measured before it can be suspected.
+	// minHistory is the number of intervals for which a segment must have been measured before it can be
+	// suspected.
 	minHistory = 8
 )
 
-// Localise compares every segment of a path in an interval with its own
-// history, and names those that are slow or lose. The error wraps
-// [estimate.ErrConfig] if the plan does not have the path; if segments are
-// missing the Verdict says so.
+// Localise compares every segment of a path in an interval with its own history, and names those that are slow
+// or lose. The error wraps [estimate.ErrConfig] if the plan does not have the path; if segments are missing the
+// Verdict says so.
 func (s *Station) Localise(path []Router, interval uint64) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,12 +93,12 @@ func (s *Station) Localise(path []Router, interval uint64) (Verdict, error) {
 	return v, nil
 }
 
-// kinds is in how many ways a segment is compared: by its mean, by what bursts
-// do not explain, and by its losses.
+// kinds is in how many ways a segment is compared: by its mean, by what bursts do not explain, and by its
+// losses.
 const kinds = 3
 
-// history returns the measurements of a segment in an interval and before it,
-// the latest first, or nothing if there are too few.
+// history returns the measurements of a segment in an interval and before it, the latest first, or nothing if
+// there are too few.
 func (s *Station) history(id SegmentID, interval uint64) []*value {
 	var all []*value
 	for k := uint64(0); k < uint64(s.config.History) && k <= interval; k++ {
@@ -125,16 +118,15 @@ func enough[T any](all []T) []T {
 	return all
 }
 
-// A sample is what a measurement says of a segment's delay, whatever the
-// clocks at its ends show.
+// A sample is what a measurement says of a segment's delay, whatever the clocks at its ends show.
 type sample struct {
 	mean, deviation, chance float64 // chance is the standard error of the mean
 	interval                uint64
 }
 
-// samples returns those of an interval and of the ones before, all made in the
-// same way: as measured inside a router; else by readings of the clocks; else
-// there and back together, as in the interval in which a clock was set.
+// samples returns those of an interval and of the ones before, all made in the same way: as measured inside a
+// router; else by readings of the clocks; else there and back together, as in the interval in which a clock was
+// set.
 func (s *Station) samples(all []*value) (of []sample, bothWays bool) {
 	if len(all) == 0 || all[0].Segment.Internal() {
 		return sampled(all, func(v *value) (float64, float64, float64, bool) {
@@ -227,9 +219,9 @@ func loses(all []*value, comparisons int) (p Suspect) {
 	return p
 }
 
-// lasting returns how many values before the first, the latest first, show the
-// same trouble as it, or its growth: at least a share of its excess over the
-// usual. They do not define what is usual while there are enough others.
+// lasting returns how many values before the first, the latest first, show the same trouble as it, or its
+// growth: at least a share of its excess over the usual. They do not define what is usual while there are
+// enough others.
 func lasting(all []float64, share float64) int {
 	x, past := all[0], all[1:]
 	usual := median(slices.Clone(past))

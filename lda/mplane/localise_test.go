@@ -9,9 +9,9 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 )
 
-// A segment that doubles for five intervals is told from a clock that is set in the first of them,
-// at its end: by readings, and without them by the round trip, which also tells
-// nothing of the direction. If only one way is reported, the segment is unknown.
+// A segment whose delay doubles for five intervals is told from a clock at its end that is set in the first of
+// them: by readings, and without them by the round trip, which does not tell the direction. If only one way is
+// reported, the segment is unknown.
 func TestLocaliseClocks(t *testing.T) {
 	for name, c := range map[string]struct{ readings, oneWay bool }{"readings": {true, false}, "round trip": {}, "one way": {false, true}} {
 		for seed := range uint64(20) {
@@ -44,9 +44,9 @@ func TestLocaliseClocks(t *testing.T) {
 	}
 }
 
-// Of segments between clocks 100 ms apart that drift by 50 ppm, a path is put together.
-// Whatever clocks do not show, and however many reports of the first intervals are lost,
-// what is certain of it holds its delay.
+// A path is put together of segments between clocks that are 100 ms apart and drift by 50 ppm. Whichever clocks
+// are unknown, and however many reports of the first intervals are lost, the certain interval holds the path's
+// delay.
 func TestPathCertain(t *testing.T) {
 	for seed := range uint64(30) {
 		w := newWorld(t, seed)
@@ -67,8 +67,8 @@ func TestPathCertain(t *testing.T) {
 			if math.Abs(got.StdDev-math.Sqrt(variance)) > 1 || math.Abs(got.Loss-(1-kept)) > 1e-12 || got.N != 5000 {
 				t.Errorf("deviation %v, loss %v, N %d; want %v, %v, 5000", got.StdDev, got.Loss, got.N, math.Sqrt(variance), 1-kept)
 			}
-			// Both directions are alike within 20 µs each of three links, so half of
-			// the difference finds the offsets to about that.
+			// Both directions are alike within 20 µs each of three links, so half of the difference finds the
+			// offsets to about that.
 			if interval == 11 && math.Abs(got.Mean-want) > 0.1*want {
 				t.Errorf("seed %d: mean %.0f, want %.0f within 10 %%", seed, got.Mean, want)
 			}
@@ -80,7 +80,7 @@ func TestPathCertain(t *testing.T) {
 	}
 }
 
-// What a tracker cannot tell is no reading.
+// A tracker that does not know the offset gives no reading.
 func TestSetClock(t *testing.T) {
 	var m Measurement
 	m.SetClock(clock.Reading{Offset: 5, Likely: estimate.Interval{Low: math.Inf(-1), High: math.Inf(1)}})

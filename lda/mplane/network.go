@@ -21,16 +21,14 @@ const mostRouters = 1 << 20
 // A Router is the number of a router in its Network, from 0.
 type Router int32
 
-// A link leads from one router to another. Its opposite, if there is one, is a
-// separate link.
+// A link leads from one router to another. Its opposite, if there is one, is a separate link.
 type link struct {
 	from, to Router
 	weight   float64 // the routing cost, more than 0
 }
 
-// A Network is a map of routers and weighted links, as in the routers' own
-// link-state protocol. Fill it with AddLink or [ReadWeights]; after that any
-// number of goroutines may read it. Make one with NewNetwork.
+// A Network is a map of routers and weighted links, as in the routers' own link-state protocol. Make one with
+// [ReadWeights], or with NewNetwork and AddLink; after that any number of goroutines may read it.
 type Network struct {
 	names   []string
 	numbers map[string]Router
@@ -43,8 +41,7 @@ func NewNetwork() *Network {
 	return &Network{numbers: map[string]Router{}}
 }
 
-// addRouter adds a router, if it is new, and returns its number. The error
-// wraps [estimate.ErrConfig].
+// addRouter adds a router, if it is new, and returns its number. The error wraps [estimate.ErrConfig].
 func (n *Network) addRouter(name string) (Router, error) {
 	if r, ok := n.numbers[name]; ok {
 		return r, nil
@@ -63,8 +60,7 @@ func (n *Network) addRouter(name string) (Router, error) {
 	return r, nil
 }
 
-// AddLink adds a link, and the routers at its ends if they are new. The error
-// wraps [estimate.ErrConfig].
+// AddLink adds a link, and the routers at its ends if they are new. The error wraps [estimate.ErrConfig].
 func (n *Network) AddLink(from, to string, weight float64) error {
 	if from == to {
 		return invalid("link", fmt.Sprintf("from %q to itself", from), "two routers")
@@ -129,8 +125,8 @@ func invalid(field string, got any, want string) error {
 	return estimate.Invalid("mplane", field, got, want)
 }
 
-// fingerprint returns a digest of the routers' names in order. It
-// distinguishes networks that number routers differently. Links do not matter.
+// fingerprint returns a digest of the routers' names in order. It distinguishes networks that number routers
+// differently. Links do not matter.
 func (n *Network) fingerprint() uint64 {
 	var b []byte
 	for _, name := range n.names {
@@ -140,11 +136,9 @@ func (n *Network) fingerprint() uint64 {
 	return uint64(hashing.Digest(0, b))
 }
 
-// ReadWeights reads a map in Rocketfuel's weights.intra format. Each link has
-// a line with the two routers' names and the link's weight, separated by white
-// space. A plus in a name stands for a space. ReadWeights skips empty lines and
-// those that begin with #. The error wraps [estimate.ErrEncoding] and names the
-// line.
+// ReadWeights reads a map in Rocketfuel's weights.intra format. Each link has a line with the two routers'
+// names and the link's weight, separated by white space. A plus in a name stands for a space. ReadWeights skips
+// empty lines and those that begin with #. The error wraps [estimate.ErrEncoding] and names the line.
 func ReadWeights(r io.Reader) (*Network, error) {
 	n := NewNetwork()
 	lines := bufio.NewScanner(r)

@@ -91,8 +91,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// A ladder of n rungs has 2^n equal-cost paths: they are told apart up to a
-// limit, and soon.
+// A ladder of n rungs has 2^n equal-cost paths: they are enumerated up to a limit, and quickly.
 func TestPathsAreLimited(t *testing.T) {
 	n := NewNetwork()
 	name := func(i int, side string) string { return side + strings.Repeat("x", i) }

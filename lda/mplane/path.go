@@ -9,13 +9,12 @@ import (
 
 // A PathResult is a path's delay and loss, combined from its segments.
 type PathResult struct {
-	// Delay is that of the whole path. Means add up, and so do variances if
-	// what delays a packet on one segment does not delay it on the next. N is
-	// the smallest of the segments'.
+	// Delay is that of the whole path. Means add up, and so do variances if what delays a packet on one segment
+	// does not delay it on the next. N is the smallest of the segments'.
 	estimate.Delay
 
-	// certain contains the samples' mean whatever the clocks show: between routers
-	// no delay is below zero, nor above the round trip, if that is measured.
+	// certain contains the samples' mean whatever the clocks show: between routers no delay is below zero, nor
+	// above the round trip, if that is measured.
 	certain estimate.Interval
 
 	// Loss is the fraction of packets lost on the way: 1 − Π(1 − loss).
@@ -27,9 +26,8 @@ type PathResult struct {
 	roundError float64 // standard error of the ends of certain
 }
 
-// MeanInterval returns an interval that contains the mean delay with at least
-// the given confidence: bounds that hold whatever the clocks show, and the samples' error there
-// and back, by the normal distribution.
+// MeanInterval returns an interval that contains the mean delay with at least the given confidence: bounds that
+// hold whatever the clocks show, and the samples' error there and back, by the normal distribution.
 func (r PathResult) MeanInterval(confidence float64) estimate.Interval {
 	chance := 0.0
 	if r.roundError > 0 {
@@ -38,9 +36,9 @@ func (r PathResult) MeanInterval(confidence float64) estimate.Interval {
 	return estimate.Interval{Low: r.certain.Low - chance, High: r.certain.High + chance, Confidence: confidence}
 }
 
-// Path combines what is known about a path's delay in an interval. The error wraps [estimate.ErrConfig] if the plan does not have
-// the path, or [estimate.ErrNoSamples] if segments are missing; the result then
-// covers the others.
+// Path combines what is known about a path's delay in an interval. The error wraps [estimate.ErrConfig] if the
+// plan does not have the path, or [estimate.ErrNoSamples] if segments are missing; the result then covers the
+// others.
 func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +78,8 @@ func (s *Station) path(path []Router, interval uint64) (PathResult, error) {
 	return r, nil
 }
 
-// mean returns a segment's mean delay, if known: by the reading of its clocks or,
-// without one, half of the round trip.
+// mean returns a segment's mean delay, if known: by the reading of its clocks or, without one, half of the
+// round trip.
 func (s *Station) mean(v *value) (mean float64, known bool) {
 	switch {
 	case v == nil:

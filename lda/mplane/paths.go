@@ -6,17 +6,15 @@ import (
 	"github.com/hoplag/hoplag/internal/heap"
 )
 
-// A pathTree holds every shortest path from one source, including those of
-// equal cost: the routers in the order of their distance, each after those
-// through which it is reached.
+// A pathTree holds every shortest path from one source, including those of equal cost: the routers in the order
+// of their distance, each after those through which it is reached.
 type pathTree struct {
 	routers []Router
 	before  []int32 // positions of the last routers but one, one router's after another's
 	ends    []int32 // of each router's part of before
 }
 
-// into returns the positions of the routers through which one is reached, if it
-// is not the source.
+// into returns the positions of the routers through which one is reached, if it is not the source.
 func (t *pathTree) into(at int32) []int32 {
 	if at == 0 {
 		return nil
@@ -35,8 +33,7 @@ func (d distance) Before(e distance) bool {
 	return d.cost < e.cost || d.cost == e.cost && d.router < e.router
 }
 
-// A pathSearch finds shortest paths by Dijkstra's algorithm, from one source
-// after another.
+// A pathSearch finds shortest paths by Dijkstra's algorithm, from one source after another.
 type pathSearch struct {
 	network  *Network
 	cost     []float64
@@ -78,8 +75,8 @@ func (s *pathSearch) from(source Router) pathTree {
 	return t
 }
 
-// settle makes a router the next of the tree, behind every settled router
-// through which it can be reached at the same cost.
+// settle makes a router the next of the tree, behind every settled router through which it can be reached at
+// the same cost.
 func (s *pathSearch) settle(t *pathTree, d distance) {
 	for _, l := range s.network.into[d.router] {
 		if at := s.position[l.from]; at != unsettled && s.cost[l.from]+l.weight <= d.cost*(1+sameCost) {
@@ -90,13 +87,11 @@ func (s *pathSearch) settle(t *pathTree, d distance) {
 	t.routers, t.ends = append(t.routers, d.router), append(t.ends, int32(len(t.before)))
 }
 
-// maxPaths is the largest number of equal-cost paths between two routers that
-// are told apart.
+// maxPaths is the largest number of equal-cost paths between two routers that are told apart.
 const maxPaths = 64
 
-// Paths returns the shortest paths from one router to another, each with both
-// ends, in the order of their routers' numbers: at most 64 of equal cost,
-// none if to cannot be reached or equals from.
+// Paths returns the shortest paths from one router to another, each with both ends, in the order of their
+// routers' numbers: at most 64 of equal cost, none if to cannot be reached or equals from.
 func (n *Network) Paths(from, to Router) [][]Router {
 	if !n.has(from) || !n.has(to) || from == to {
 		return nil
@@ -109,8 +104,8 @@ func (n *Network) Paths(from, to Router) [][]Router {
 	return t.paths(int32(at), func(Router) bool { return true })
 }
 
-// paths lists the paths to the router at a position whose inner routers all
-// pass, at most maxPaths, in the order of their routers' numbers.
+// paths lists the paths to the router at a position whose inner routers all pass, at most maxPaths, in the
+// order of their routers' numbers.
 func (t *pathTree) paths(at int32, passes func(Router) bool) (paths [][]Router) {
 	var tail []Router
 	var walk func(at int32)

@@ -15,21 +15,20 @@ type Deployment struct {
 	Servers  []Router // routers with a measurement server beside them (m-servers), which probes
 }
 
-// A SegmentID names one stretch of the network in one direction: the way
-// through an m-router, from the neighbour that a packet comes from to the one
-// it goes on to, or the way from one monitor, m-router or m-server, to
-// another.
+// A SegmentID names one stretch of the network in one direction: the way through an m-router, from the
+// neighbour that a packet comes from to the one that it goes to, or the way from one monitor, m-router or
+// m-server, to another.
 type SegmentID struct {
 	From, To Router
-	Via      Router // the m-router that the segment is inside, or Outside
+	Via      Router // the m-router that the segment is inside, or -1
 	Path     uint32 // digest of the routers between From and To; 0 for a link
 }
 
-// Outside is the Via of segments that are not inside a router.
-const Outside Router = -1
+// between is the Via of segments that are not inside a router.
+const between Router = -1
 
 // Internal reports whether the segment is inside an m-router.
-func (id SegmentID) Internal() bool { return id.Via != Outside }
+func (id SegmentID) Internal() bool { return id.Via != between }
 
 // A segment is a stretch between two monitors, with the routers on it.
 type segment struct {
@@ -37,8 +36,7 @@ type segment struct {
 	hops []Router // from From to To, including both: more than two on a virtual link
 }
 
-// A Plan says who measures what. It does not change, so any number of
-// goroutines may read it.
+// A Plan says who measures what. It does not change, so any number of goroutines may read it.
 type Plan struct {
 	fingerprint uint64
 	upgraded    []bool
@@ -47,11 +45,10 @@ type Plan struct {
 	neighbour   [][]Router // by router, those with a link to or from it
 }
 
-// Plan computes every monitor's m-set (section VI): the segments that it
-// probes. It cuts each shortest path to each other monitor at the first
-// m-router on it, which measures the rest. Equal-cost paths are separate
-// segments, at most 64 between two routers. After a change of routing make
-// another: see [Station.Replan]. The error wraps [estimate.ErrConfig].
+// Plan computes every monitor's m-set (section VI): the segments that it probes. It cuts each shortest path to
+// another monitor at the first m-router on it, which measures the rest. Equal-cost paths are separate segments,
+// at most 64 between two routers. After a change of routing make a new Plan: see [Station.Replan]. The error
+// wraps [estimate.ErrConfig].
 func (n *Network) Plan(d Deployment) (*Plan, error) {
 	p := &Plan{fingerprint: n.fingerprint(), sets: map[Router][]segment{}}
 	var err, err2 error
@@ -90,7 +87,7 @@ func (p *Plan) set(t pathTree) []segment {
 
 // outside returns the name of the segment along some routers.
 func outside(hops []Router) SegmentID {
-	id := SegmentID{From: hops[0], To: hops[len(hops)-1], Via: Outside}
+	id := SegmentID{From: hops[0], To: hops[len(hops)-1], Via: between}
 	if between := hops[1 : len(hops)-1]; len(between) > 0 {
 		var b []byte
 		for _, r := range between {
@@ -109,16 +106,15 @@ func (p *Plan) MSet(r Router) (ids []SegmentID) {
 	return ids
 }
 
-// Hops returns the routers on a segment between monitors, with both ends: more than two
-// on a virtual link. Do not change them: they belong to the plan.
+// Hops returns the routers on a segment between monitors, with both ends: more than two on a virtual link. Do
+// not change them: they belong to the plan.
 func (p *Plan) Hops(id SegmentID) []Router {
 	s, _ := p.probed(id)
 	return s.hops
 }
 
-// Internal returns the segments inside an m-router: one for each neighbour
-// that a packet may come from and each that it may go to: Σd² over all
-// m-routers. Other routers have none.
+// Internal returns the segments inside an m-router, one for each pair of neighbours that a packet may come from
+// and go to: Σd² over all m-routers. Other routers have none.
 func (p *Plan) Internal(r Router) []SegmentID {
 	if !p.upgraded[r] {
 		return nil
@@ -152,8 +148,7 @@ func (p *Plan) probed(id SegmentID) (segment, bool) {
 	return segment{}, false
 }
 
-// Opposite returns the segment along the same routers in the other direction,
-// if the plan has it.
+// Opposite returns the segment along the same routers in the other direction, if the plan has it.
 func (p *Plan) Opposite(id SegmentID) (SegmentID, bool) {
 	s, ok := p.probed(id)
 	if !ok {
@@ -165,9 +160,9 @@ func (p *Plan) Opposite(id SegmentID) (SegmentID, bool) {
 	return back.id, ok
 }
 
-// Along cuts a path into its segments, in order: those between monitors, and
-// those inside the m-routers between them. The path must begin and end at monitors and take shortest paths, as [Network.Paths]
-// returns them. The error wraps [estimate.ErrConfig].
+// Along cuts a path into its segments, in order: those between monitors, and those inside the m-routers between
+// them. The path must begin and end at monitors and take shortest paths, as [Network.Paths] returns them. The
+// error wraps [estimate.ErrConfig].
 func (p *Plan) Along(path []Router) ([]SegmentID, error) {
 	if len(path) < 2 || slices.ContainsFunc(path, func(r Router) bool { return r < 0 || int(r) >= len(p.upgraded) }) {
 		return nil, invalid("path", path, fmt.Sprintf("at least two routers from 0 to %d", len(p.upgraded)-1))

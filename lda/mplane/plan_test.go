@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// toy is a network with the shortest paths of Figs. 7 and 8: the figures'
-// costs are not in the text, these give the m-sets that it names.
+// toy is a network with the shortest paths of Figs. 7 and 8: the figures' costs are not in the text, these give
+// the m-sets that it names.
 func toy(t *testing.T) *Network {
 	t.Helper()
 	n := NewNetwork()
@@ -68,11 +68,9 @@ func hops(n *Network, p *Plan, segments []SegmentID) []string {
 	return all
 }
 
-// The m-sets of Fig. 8: A's is {B, F}, C's {F, D, E}, and F's has A, B, E and
-// D₂, the second shortest path to D, which leads through E; the first one,
-// through C, is C's. C itself is in F's set, too: the figure's caption leaves
-// it out, and section VI's rule, that m-routers probe the links between them,
-// does not.
+// The m-sets of Fig. 8: A's is {B, F}, C's {F, D, E}, and F's has A, B, E and D₂, the second shortest path to
+// D, which leads through E; the first one, through C, is C's. C itself is in F's set, too: the figure's caption
+// leaves it out, and section VI's rule, that m-routers probe the links between them, does not.
 func TestToyMSets(t *testing.T) {
 	n := toy(t)
 	p := toyPlan(t, n)
@@ -94,24 +92,23 @@ func TestToyMSets(t *testing.T) {
 	}
 }
 
-// A path is the segments between monitors and the insides of m-routers.
+// A path consists of the segments between monitors and those inside m-routers.
 func TestAlong(t *testing.T) {
 	n := toy(t)
 	p := toyPlan(t, n)
 	r := routers(t, n, "A", "F", "C", "D")
 	got, err := p.Along(r)
 	want := []SegmentID{
-		{From: r[0], To: r[1], Via: Outside},
+		{From: r[0], To: r[1], Via: between},
 		{From: r[0], To: r[2], Via: r[1]},
-		{From: r[1], To: r[2], Via: Outside},
+		{From: r[1], To: r[2], Via: between},
 		{From: r[1], To: r[3], Via: r[2]},
-		{From: r[2], To: r[3], Via: Outside},
+		{From: r[2], To: r[3], Via: between},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	// Every shortest path between any two routers can be cut, and its parts
-	// join up.
+	// Every shortest path between any two routers can be cut, and its parts join up.
 	for from := range Router(n.Routers()) {
 		for to := range Router(n.Routers()) {
 			for _, path := range n.Paths(from, to) {
@@ -129,7 +126,7 @@ func TestAlong(t *testing.T) {
 	}
 }
 
-// What is out of range is named, for whatever is planned.
+// Whatever is planned, an error names what is out of range.
 func TestConfigErrors(t *testing.T) {
 	n := toy(t)
 	p := toyPlan(t, n)

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"unique"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -23,23 +24,21 @@ type Measurement struct {
 
 	Error float64 // standard error of Delay.Mean, in nanoseconds
 
-	// Ahead is how far the clock at the segment's end is ahead of the one at
-	// its beginning, in nanoseconds, and AheadError its standard error: SetClock
-	// sets both. Clocks that something else keeps together are 0 ahead, and
-	// AheadError says how well. Both are 0 if nothing is known, and inside a router.
+	// Ahead is how far the clock at the segment's end is ahead of the one at its beginning, in nanoseconds, and
+	// AheadError its standard error: SetClock sets both. If something else synchronises the clocks, Ahead is 0,
+	// and AheadError says how well. Both are 0 if nothing is known, and inside a router.
 	Ahead, AheadError float64
 }
 
-// Measure returns what a comparison by LDA says of a segment, whose clocks are
-// those of its monitors. Set those with SetClock if they are known.
+// Measure returns what a comparison by LDA says of a segment, by the clocks of its monitors. If it is known how
+// these differ, call SetClock.
 func Measure(id SegmentID, r *lda.Result) Measurement {
 	lost := uint64(math.Round(r.Loss() * float64(r.Sent)))
 	return Measurement{Segment: id, Sent: r.Sent, Lost: lost, Delay: r.Delay, Error: r.MeanError}
 }
 
-// SetClock takes a reading of the clock at the segment's end by the one at its
-// beginning: see [clock.Tracker]. Let [clock.Config.Asymmetry] be 0: what differs
-// between the directions is the same in every interval.
+// SetClock takes a reading of the clock at the segment's end by the one at its beginning: see [clock.Tracker].
+// Set [clock.Config.Asymmetry] to 0: what differs between the directions is the same in every interval.
 func (m *Measurement) SetClock(r clock.Reading) {
 	const widths = 4 // number of standard errors from end to end of Likely
 	if width := r.Likely.High - r.Likely.Low; !math.IsNaN(width) && !math.IsInf(width, 0) {
@@ -65,8 +64,8 @@ func (m *Measurement) check() error {
 	return nil
 }
 
-// A Report is one measurement state packet (MSP, section VI): what a monitor
-// measured of some of its segments in one interval.
+// A Report is one measurement state packet (MSP, section VI): what a monitor measured of some of its segments
+// in one interval.
 type Report struct {
 	Monitor  Router
 	Interval uint64 // numbered alike at all monitors: its start divided by its length
@@ -74,9 +73,9 @@ type Report struct {
 	Measurements []Measurement
 }
 
-// A report is encoded, big-endian, as a reportHead and its encodedMeasurements,
-// between the head and the CRC-32C of package wire. With a key, a tag of 16
-// bytes follows. A report says the same whenever it comes, or comes again.
+// A report is encoded, big-endian, as a reportHead and its encodedMeasurements, between the head and the
+// CRC-32C of package wire. With a key, a tag of 16 bytes follows. A report says the same whenever, and however
+// often, it arrives.
 type reportHead struct {
 	Network, Interval uint64
 	Monitor           Router
@@ -96,13 +95,11 @@ const (
 	measurementSize = 4*4 + 8*8
 	tagSize         = 16
 
-	// MaxMeasurements is the largest number of measurements in a report: what
-	// fits a datagram of 1,400 bytes.
-	MaxMeasurements = (1400 - wire.Overhead - tagSize - reportHeadSize) / measurementSize
+	// maxMeasurements is the largest number of measurements in a report: what fits a datagram of 1,400 bytes.
+	maxMeasurements = (1400 - wire.Overhead - tagSize - reportHeadSize) / measurementSize
 )
 
-// A Key is the secret of the reports' tags. No printer shows it. Without a secret
-// there are no tags.
+// A Key is the secret of the reports' tags. Printing it does not reveal it. Without a secret there are no tags.
 type Key struct{ secret unique.Handle[string] }
 
 // NewKey returns the Key of a secret, such as 16 random bytes.
@@ -110,31 +107,39 @@ func NewKey(secret string) Key { return Key{unique.Make(secret)} }
 
 func (k Key) empty() bool { return k == Key{} || k.secret.Value() == "" }
 
-// AppendReport appends the encoding of a report to dst, with a tag if there is a
-// key. It says which plan it is of. The error wraps [estimate.ErrConfig].
-func (p *Plan) AppendReport(dst []byte, r Report, key Key) ([]byte, error) {
-	if len(r.Measurements) > MaxMeasurements {
-		return dst, invalid("number of measurements", len(r.Measurements), fmt.Sprintf("at most %d", MaxMeasurements))
+// Datagrams returns the encoding of a report in pieces of up to 1,400 bytes, each of which a [Station] takes by itself,
+// with a tag if there is a key. They say to which plan they belong. The error wraps [estimate.ErrConfig].
+func (p *Plan) Datagrams(r Report, key Key) (all [][]byte, err error) {
+	for part := range slices.Chunk(r.Measurements, maxMeasurements) {
+		data, err := p.encode(Report{r.Monitor, r.Interval, part}, key)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data)
 	}
+	return all, nil
+}
+
+// encode returns the encoding of a report that fits a datagram.
+func (p *Plan) encode(r Report, key Key) ([]byte, error) {
 	var all []encodedMeasurement
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
 		if err := m.check(); err != nil {
-			return dst, err
+			return nil, err
 		}
 		all = append(all, encodedMeasurement{m.Segment, m.Sent, m.Lost, m.Delay.N, m.Delay.Mean, m.Delay.StdDev, m.Error, m.Ahead, m.AheadError})
 	}
-	start := len(dst)
-	dst = wire.Begin(dst, magic, version)
+	dst := wire.Begin(nil, magic, version)
 	for _, part := range []any{reportHead{p.fingerprint, r.Interval, r.Monitor, uint16(len(all))}, all} {
 		var err error
 		if dst, err = binary.Append(dst, binary.BigEndian, part); err != nil {
-			return dst[:start], fmt.Errorf("mplane: %w", err)
+			return nil, fmt.Errorf("mplane: %w", err)
 		}
 	}
-	dst = wire.Seal(dst, start)
+	dst = wire.Seal(dst, 0)
 	if !key.empty() {
-		dst = append(dst, key.tag(dst[start:])...)
+		dst = append(dst, key.tag(dst)...)
 	}
 	return dst, nil
 }
@@ -146,8 +151,8 @@ func (k Key) tag(record []byte) []byte {
 	return h.Sum(nil)[:tagSize]
 }
 
-// decodeReport decodes and checks a report that AppendReport encoded with the
-// same key. It also returns which network it is of. The error wraps [ErrForged] or [estimate.ErrEncoding].
+// decodeReport decodes and checks a report that encode encoded with the same key. It also returns which
+// network it is of. The error wraps [ErrForged] or [estimate.ErrEncoding].
 func decodeReport(data []byte, key Key) (r Report, network uint64, err error) {
 	if !key.empty() {
 		record := data[:max(len(data)-tagSize, 0)]
@@ -163,7 +168,7 @@ func decodeReport(data []byte, key Key) (r Report, network uint64, err error) {
 	var head reportHead
 	body := b.Bytes(b.Len())
 	n, err := binary.Decode(body, binary.BigEndian, &head)
-	if err != nil || len(body)-n != int(head.Count)*measurementSize || head.Count > MaxMeasurements {
+	if err != nil || len(body)-n != int(head.Count)*measurementSize || head.Count > maxMeasurements {
 		return Report{}, 0, fmt.Errorf("mplane: %w: %d bytes of %d measurements", estimate.ErrEncoding, len(body), head.Count)
 	}
 	all := make([]encodedMeasurement, head.Count)

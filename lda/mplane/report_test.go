@@ -18,14 +18,14 @@ func someReport() Report {
 	return Report{Monitor: 3, Interval: 1_700_000_000, Measurements: []Measurement{
 		{Segment: SegmentID{From: 1, To: 2, Via: 3}, Sent: 1000, Lost: 3,
 			Delay: estimate.Delay{Mean: 1234.5, StdDev: 67.25, N: 890}, Error: 2.5},
-		{Segment: SegmentID{From: 3, To: 5, Via: Outside, Path: 0xdeadbeef}, Sent: 10,
+		{Segment: SegmentID{From: 3, To: 5, Via: between, Path: 0xdeadbeef}, Sent: 10,
 			Delay: estimate.Delay{Mean: -1e6, N: 10}, Ahead: -2e6, AheadError: 0.5},
 	}}
 }
 
 // The bytes of an encoding do not change from release to release.
 func TestReportGolden(t *testing.T) {
-	data, err := aPlan.AppendReport(nil, someReport(), NewKey("key"))
+	data, err := aPlan.encode(someReport(), NewKey("key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +46,10 @@ func TestReportGolden(t *testing.T) {
 	}
 }
 
-// A report that is cut short or has any bit wrong is refused, with a tag and
-// without.
+// A report that is cut short or has a wrong bit is refused, with a tag and without.
 func TestReportDamage(t *testing.T) {
 	for _, key := range []Key{{}, NewKey("key")} {
-		data, err := aPlan.AppendReport(nil, someReport(), key)
+		data, err := aPlan.encode(someReport(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,17 +71,16 @@ func TestReportDamage(t *testing.T) {
 	}
 }
 
-// A full report fits a datagram; one more measurement, or one that says what
-// cannot be, is refused.
+// A full report fits a datagram; one measurement more takes another. An impossible one is refused.
 func TestReportLimits(t *testing.T) {
-	r := Report{Measurements: make([]Measurement, MaxMeasurements)}
-	data, err := aPlan.AppendReport(nil, r, NewKey("key"))
+	r := Report{Measurements: make([]Measurement, maxMeasurements)}
+	data, err := aPlan.encode(r, NewKey("key"))
 	if err != nil || len(data) > 1400 {
 		t.Errorf("%d bytes, error %v", len(data), err)
 	}
 	r.Measurements = append(r.Measurements, Measurement{})
-	if _, err := aPlan.AppendReport(nil, r, Key{}); !errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("%d measurements: error %v", len(r.Measurements), err)
+	if all, err := aPlan.Datagrams(r, NewKey("key")); err != nil || len(all) != 2 || string(all[0]) != string(data) {
+		t.Errorf("%d measurements in %d datagrams, error %v", len(r.Measurements), len(all), err)
 	}
 	for name, m := range map[string]Measurement{
 		"more lost than sent": {Sent: 1, Lost: 2},
@@ -94,14 +92,14 @@ func TestReportLimits(t *testing.T) {
 		"no clock":            {Ahead: math.NaN(), AheadError: 1},
 		"negative error":      {AheadError: -1},
 	} {
-		if _, err := aPlan.AppendReport(nil, Report{Measurements: []Measurement{m}}, Key{}); !errors.Is(err, estimate.ErrConfig) {
+		if _, err := aPlan.encode(Report{Measurements: []Measurement{m}}, Key{}); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }
 
 func FuzzDecodeReport(f *testing.F) {
-	data, err := aPlan.AppendReport(nil, someReport(), Key{})
+	data, err := aPlan.encode(someReport(), Key{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -112,7 +110,7 @@ func FuzzDecodeReport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := (&Plan{fingerprint: network}).AppendReport(nil, r, Key{})
+		again, err := (&Plan{fingerprint: network}).encode(r, Key{})
 		if err != nil || string(again) != string(data) {
 			t.Errorf("decoded and encoded again: %x, %v; want %x", again, err, data)
 		}

@@ -13,11 +13,10 @@ import (
 
 // Errors of reports that a Station refuses in whole or in part.
 var (
-	// ErrInterval means that the report's interval is no longer kept, or in
-	// the future.
+	// ErrInterval means that the report's interval is no longer kept, or lies in the future.
 	ErrInterval = errors.New("interval not kept")
-	// ErrUnplanned means that the report is about a segment that is not in
-	// the plan, or from a router that does not measure it.
+	// ErrUnplanned means that the report is about a segment that is not in the plan, or from a router that does
+	// not measure it.
 	ErrUnplanned = errors.New("segment not planned")
 	// ErrForged means that the report lacks the tag of the station's key.
 	ErrForged = session.ErrForged
@@ -28,15 +27,15 @@ type StationConfig struct {
 	Plan *Plan
 	Key  Key // of the reports' tags
 
-	// Length is the length of an interval, in nanoseconds. Intervals are
-	// numbered by the clock, so that no report can pretend to be of a later time.
+	// Length is the length of an interval, in nanoseconds. Intervals are numbered by the clock, so that no
+	// report can claim a later time.
 	Length int64
 
 	History int // the number of intervals kept, 8 to 10,000; 0 means 64
 }
 
-// A Station collects the reports of monitors, segment by segment and interval
-// by interval. Any number of goroutines may use it.
+// A Station collects the reports of monitors, segment by segment and interval by interval. Any number of
+// goroutines may use it.
 type Station struct {
 	config StationConfig
 
@@ -47,9 +46,9 @@ type Station struct {
 
 // StationCounts says what became of the reports.
 type StationCounts struct {
-	Refused       uint64 // damaged, forged, of another network or of another time
+	Refused       uint64 // reports that were damaged, forged, or of another network or time
 	Unplanned     uint64 // measurements of segments that were not expected
-	Repeated      uint64 // measurements that came again: a report was duplicated or replayed
+	Repeated      uint64 // measurements that arrived again: a report was duplicated or replayed
 	Contradictory uint64 // measurements that differ from an earlier one of the same
 }
 
@@ -60,8 +59,7 @@ type value struct {
 	known, disputed bool
 }
 
-// NewStation returns a station without history. The error wraps
-// [estimate.ErrConfig].
+// NewStation returns a station without history. The error wraps [estimate.ErrConfig].
 func NewStation(c StationConfig) (*Station, error) {
 	c.History = cmp.Or(c.History, 64)
 	switch {
@@ -75,9 +73,8 @@ func NewStation(c StationConfig) (*Station, error) {
 	return &Station{config: c, segments: map[SegmentID][]value{}}, nil
 }
 
-// Replan puts a new plan in force after a topology change. Segments of both plans
-// keep their history. The error wraps [estimate.ErrMismatch] if the plans number
-// routers differently.
+// Replan puts a new plan in force after a topology change. Segments of both plans keep their history. The error
+// wraps [estimate.ErrMismatch] if the plans number routers differently.
 func (s *Station) Replan(p *Plan) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,11 +86,9 @@ func (s *Station) Replan(p *Plan) error {
 	return nil
 }
 
-// Receive accepts a report at time now, in nanoseconds. It stores what the
-// report says about planned segments, even if it refuses other parts. The
-// error wraps [estimate.ErrEncoding], [ErrForged], [estimate.ErrMismatch] for a
-// report of another network, ErrInterval or ErrUnplanned. A report that comes
-// again changes nothing.
+// Receive accepts a report at time now, in nanoseconds. It stores what the report says about planned segments,
+// even if it refuses other parts. The error wraps [estimate.ErrEncoding], [ErrForged], [estimate.ErrMismatch]
+// for a report of another network, ErrInterval or ErrUnplanned. A report that arrives again changes nothing.
 func (s *Station) Receive(now int64, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +103,8 @@ func (s *Station) Receive(now int64, data []byte) error {
 	return s.take(now, &r)
 }
 
-// Take is Receive for a monitor in this process: [Measure] makes its measurements
-// of the results of package lda. It checks them.
+// Take is Receive for a monitor in this process, whose measurements [Measure] makes from results of package
+// lda. It checks them.
 func (s *Station) Take(now int64, r Report) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +151,7 @@ func (s *Station) planned(id SegmentID, by Router) bool {
 	return s.config.Plan.has(id)
 }
 
-// store keeps a measurement. Of two that differ it keeps neither: both are
-// disputed.
+// store keeps a measurement. Of two that differ it keeps neither: both are disputed.
 func (s *Station) store(m *Measurement, interval uint64) {
 	if s.segments[m.Segment] == nil {
 		s.segments[m.Segment] = make([]value, s.config.History)

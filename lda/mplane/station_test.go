@@ -14,8 +14,7 @@ import (
 
 const second = int64(1e9)
 
-// A world is a network whose segments have delays that are known, measured by
-// routers whose clocks are not.
+// A world is a network whose segments have delays that are known, measured by routers whose clocks are not.
 type world struct {
 	t       *testing.T
 	plan    *Plan
@@ -69,7 +68,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 // report sends the station everything that is measured in an interval.
 func (w *world) report(interval uint64) {
 	for r := range Router(len(w.plan.monitors)) {
-		for part := range slices.Chunk(append(w.plan.MSet(r), w.plan.Internal(r)...), MaxMeasurements) {
+		for part := range slices.Chunk(append(w.plan.MSet(r), w.plan.Internal(r)...), maxMeasurements) {
 			report := Report{Monitor: r, Interval: interval}
 			for _, id := range part {
 				report.Measurements = append(report.Measurements, w.measure(id, interval))
@@ -95,7 +94,7 @@ func (w *world) segment(id SegmentID, interval uint64) (Measurement, bool) {
 // receive gives the station a report, in an interval.
 func (w *world) receive(r Report, key Key, now uint64) error {
 	w.t.Helper()
-	data, err := w.station.config.Plan.AppendReport(nil, r, key)
+	data, err := w.station.config.Plan.encode(r, key)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -130,8 +129,8 @@ func (w *world) ahead(r Router, interval uint64) float64 {
 	return w.offset[r] + w.drift[r]*float64(interval)
 }
 
-// A segment that has become slow is named in every interval from the fourth on,
-// with when it began, and nothing else ever, though clocks drift and one is stepped.
+// A segment that has become slow is named in every interval from the fourth on, with the interval in which it
+// began, and nothing else ever is, although clocks drift and one is stepped.
 func TestLocalise(t *testing.T) {
 	const looks, begins, runs = 17, 20, 40
 	alarms, missed := 0, 0
@@ -165,7 +164,7 @@ func TestLocalise(t *testing.T) {
 	}
 }
 
-// A segment that loses more than it used to for four intervals is named, too.
+// A segment that loses more than usual for four intervals is also named.
 func TestLocaliseLoss(t *testing.T) {
 	w := newWorld(t, 7)
 	for interval := range uint64(24) {
@@ -180,7 +179,7 @@ func TestLocaliseLoss(t *testing.T) {
 	}
 }
 
-// What was not reported is said to be missing, not taken for good.
+// What was not reported is said to be missing, and not assumed to be healthy.
 func TestMissing(t *testing.T) {
 	w := newWorld(t, 1)
 	w.readings = true
@@ -200,8 +199,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Reports that are forged, damaged, of another network, of another time, of
-// what was not planned, that come again or contradict one another.
+// Reports that are forged, damaged, of another network or time, of unplanned segments, repeated, or
+// contradictory.
 func TestBadReports(t *testing.T) {
 	w := newWorld(t, 1)
 	a, f := w.path[0], w.path[1]
@@ -222,7 +221,7 @@ func TestBadReports(t *testing.T) {
 	}
 	try("no tag", good, Key{}, ErrForged)
 	try("another key", good, NewKey("x"), ErrForged)
-	elsewhere, _ := aPlan.AppendReport(nil, good, w.key)
+	elsewhere, _ := aPlan.encode(good, w.key)
 	if err := w.station.Receive(100*second, elsewhere); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("another network: error %v", err)
 	}
@@ -250,7 +249,7 @@ func TestBadReports(t *testing.T) {
 	}
 }
 
-// After a change of topology the new plan's reports are taken, and the old one's are not.
+// After a change of topology the new plan's reports are accepted, and the old one's are not.
 func TestReplan(t *testing.T) {
 	w := newWorld(t, 1)
 	w.report(1)

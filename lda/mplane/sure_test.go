@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A path whose intervals are alike and independent is called slow in no more cases
-// than Sure allows, whatever their law. What tails of single intervals say is false
-// more often, and after a full history a fault that lasts for eight is named.
+// A path whose intervals are alike and independent is called slow in no more cases than Sure allows, whatever
+// their law. Judging by the tails of single intervals, the control, is wrong more often. After a full history a
+// fault that lasts for eight intervals is named.
 func TestSureWhateverLaw(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics that one goroutine makes")

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// load is how a segment's delay and loss vary: each interval brings a burst of
-// Pareto's law, or there is none and a twentieth of the mean is noise.
+// load is how a segment's delay and loss vary: each interval brings a burst of Pareto's law, or there is none
+// and a twentieth of the mean is noise.
 type load float64
 
-// segmentOf returns the measurements of 64 intervals, the latest first. The last
-// 15 may grow by 5 % each, to twice the mean, and 4 may lose a point more.
+// segmentOf returns the measurements of 64 intervals, the latest first. The last 15 may grow by 5 % each, to
+// twice the mean, and 4 may lose a point more.
 func segmentOf(r *rand.Rand, law load, grows, loses bool) []*value {
 	const intervals, growing, usual = 64, 15, 100e3
 	var all []*value
@@ -44,8 +44,8 @@ func segmentOf(r *rand.Rand, law load, grows, loses bool) []*value {
 	return all
 }
 
-// Slow growth does not hide in its own past, a point of loss more is seen, and
-// bursts alone are not named, however heavy.
+// Slow growth does not hide in its own past, one per cent more loss is noticed, and bursts alone are not named,
+// however heavy.
 func TestGrowthLossAndBursts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics that one goroutine makes")

@@ -12,23 +12,23 @@ type UpgradeDemand struct {
 	Count    int      // number of routers to upgrade
 	Upgraded []Router // those already upgraded
 
-	// ByPaths is Algorithm 1 of section VI: it chooses, each time, the router on the most
-	// probed paths. Otherwise that is chosen which removes the most hops from the probes;
-	// [UpgradePlan.Bound] says how close to the best choice that is.
+	// ByPaths is Algorithm 1 of section VI: it chooses, each time, the router on the most probed paths.
+	// Otherwise that is chosen which removes the most hops from the probes; [UpgradePlan.Bound] says how close
+	// to the best choice that is.
 	ByPaths bool
 }
 
-// A Coverage says how much probing and how fine a localisation result from
-// upgrading some routers. A probe runs along each shortest path between two
-// routers that passes no upgraded one: each direction and each equal-cost path.
+// A Coverage says how much probing is left, and how finely faults are located, after some routers are upgraded.
+// A probe runs along each shortest path between two routers that passes no upgraded one, in each direction and
+// on each equal-cost path.
 type Coverage struct {
 	Router Router // that was upgraded last, in a plan's steps
 
 	Probes int64 // probed paths
 	Hops   int64 // of all probes together: the probe hop count of section VI-A
 
-	// MeanSegment and Longest are the numbers of hops in a probed segment: how
-	// precisely a fault is located (Fig. 9b).
+	// MeanSegment and Longest are the numbers of hops in a probed segment: how precisely a fault is located
+	// (Fig. 9b).
 	MeanSegment float64
 	Longest     int
 }
@@ -40,8 +40,8 @@ type UpgradePlan struct {
 	Bound  int64      // of the probe hop count, from below, for any choice of equally many routers
 }
 
-// PlanUpgrades chooses which routers to upgrade, in a few seconds for a map of
-// 1,000 routers. The error wraps [estimate.ErrConfig], or is that of ctx.
+// PlanUpgrades chooses which routers to upgrade, in a few seconds for a map of 1,000 routers. The error wraps
+// [estimate.ErrConfig], or is that of ctx.
 func (n *Network) PlanUpgrades(ctx context.Context, d UpgradeDemand) (UpgradePlan, error) {
 	if want := n.Routers() - len(d.Upgraded); d.Count < 0 || d.Count > want {
 		return UpgradePlan{}, invalid("Count", d.Count, fmt.Sprintf("0 to %d, as many as are not upgraded", want))
@@ -82,10 +82,9 @@ func (n *Network) set(field string, routers []Router) ([]bool, error) {
 	return in, nil
 }
 
-// An upgradeSearch keeps every source's paths and, for every router, what
-// upgrading it would gain. The gain of a set of routers is the weight of the
-// paths that they cut, and so it is submodular: a greedy choice is within 1−1/e
-// of the best, and the best gains of single routers bound what any set adds.
+// An upgradeSearch keeps every source's paths and, for every router, what upgrading it would gain. The gain of
+// a set of routers is the weight of the paths that they cut, and so it is submodular: a greedy choice is within
+// 1−1/e of the best, and the best gains of single routers bound what any set adds.
 type upgradeSearch struct {
 	upgraded []bool
 	trees    []pathTree // by source
@@ -95,8 +94,8 @@ type upgradeSearch struct {
 // probes counts paths and their hops.
 type probes struct{ paths, hops int64 }
 
-// maxCount keeps numbers of paths and hops from overflowing: a map with more
-// equal-cost paths counts as if it had this many.
+// maxCount keeps numbers of paths and hops from overflowing: a map with more equal-cost paths counts as if it
+// had this many.
 const maxCount = math.MaxInt64 >> 24
 
 func (p *probes) add(paths, hops int64) {
@@ -125,9 +124,8 @@ func (s *upgradeSearch) recount(ctx context.Context) {
 	}
 }
 
-// count counts the paths of a source that no upgraded router cuts and, for every
-// router on them, what upgrading it would gain, as J. Brandes counts shortest paths:
-// once along the tree and once back.
+// count counts the paths of a source that no upgraded router cuts and, for every router on them, what upgrading
+// it would gain, as J. Brandes counts shortest paths: once along the tree and once back.
 func (c *counts) count(t *pathTree, upgraded []bool) {
 	n := len(t.routers)
 	c.to, c.from = append(c.to[:0], make([]probes, n)...), append(c.from[:0], make([]probes, n)...)

@@ -83,8 +83,7 @@ func small(t *testing.T, seed uint64, routers int) *Network {
 	return n
 }
 
-// Counting along trees chooses what Algorithm 1 chooses path by path, and
-// finds the same coverage.
+// Counting along trees makes the choices that Algorithm 1 makes path by path, and finds the same coverage.
 func TestUpgradesAgainstAlgorithm1(t *testing.T) {
 	for seed := range uint64(10) {
 		n := small(t, seed, 25)
@@ -113,7 +112,7 @@ func TestUpgradesAgainstAlgorithm1(t *testing.T) {
 	}
 }
 
-// The bound is never less than the paths of one link, which nothing cuts.
+// The bound is never below the paths of one link, which nothing cuts.
 func TestBoundOfManyUpgrades(t *testing.T) {
 	n := small(t, 3, 300)
 	plan, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 100})
@@ -125,8 +124,8 @@ func TestBoundOfManyUpgrades(t *testing.T) {
 	}
 }
 
-// No choice of three routers gets below the bound, and none is more than the
-// promised share better than the greedy one.
+// No choice of three routers gets below the bound, and none is more than the promised share better than the
+// greedy one.
 func TestBound(t *testing.T) {
 	for seed := range uint64(5) {
 		n := small(t, seed, 14)
@@ -153,7 +152,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Planning on from upgraded routers is as going on.
+// Planning from routers that are already upgraded continues the same plan.
 func TestUpgradedBefore(t *testing.T) {
 	n := small(t, 3, 25)
 	whole, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 5})
@@ -181,8 +180,8 @@ func TestUpgradesEnd(t *testing.T) {
 	}
 }
 
-// On the Sprint map 45 of 315 routers cut the probe hop count a hundredfold,
-// and 50 bring the mean segment to 1.5 hops (section VI-A, Fig. 9).
+// On the Sprint map 45 of 315 routers cut the probe hop count a hundredfold, and 50 bring the mean segment to
+// 1.5 hops (section VI-A, Fig. 9).
 func TestSprint(t *testing.T) {
 	f, err := os.Open("../../../shared/data/topology/as1239.weights")
 	if err != nil {

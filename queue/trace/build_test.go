@@ -102,9 +102,8 @@ func zip(t testing.TB, parts ...[]byte) []byte {
 	return b.Bytes()
 }
 
-// read returns all records of src, with Frames of their own, and what ended
-// them: nil at a clean end. A Frame's capacity ends with it, so that appending to
-// it does not write over the packets to come.
+// read returns all records of src, with Frames of their own, and what ended them: nil at a clean end. A Frame's
+// capacity ends with it, so that appending to it does not write over the packets to come.
 func read(src io.Reader) ([]Record, error) {
 	r, err := NewReader(src)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// Poisson packets come independently, so that their numbers in equal times vary
-// by as much as their mean, however long these are. Pareto times on and off make
-// bursts of all lengths: the longer the times, the more the numbers vary.
+// Poisson packets arrive independently, so that the variance of their number in a given time is its mean,
+// however long that is. Pareto times on and off make bursts of all lengths: the longer the time, the more the
+// number varies.
 func TestDispersion(t *testing.T) {
 	heavy(t)
 	const fine, windows, coarse, seeds = 10e6, 1 << 10, 1 << 5, 60

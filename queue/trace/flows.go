@@ -8,33 +8,30 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// A FlowsConfig describes flows that begin at random, have heavy-tailed sizes,
-// and send as TCP does: a window of packets back to back, then nothing until a
-// round-trip time has passed since the first of them. The window begins at 2
-// packets and doubles every round until it first backs off or reaches its
-// maximum; from then on it grows by one packet a round. Backing off happens by
-// chance and halves the window. The loop is not closed: what the queue does to
-// the packets changes nothing.
+// A FlowsConfig describes flows that begin at random, have heavy-tailed sizes, and send as TCP does: a window
+// of packets back to back, then nothing until a round-trip time has passed since the first of them. The window
+// begins at 2 packets and doubles every round until it first backs off or reaches its maximum; from then on it
+// grows by one packet a round. Backing off happens by chance and halves the window. The loop is not closed:
+// what the queue does to the packets changes nothing.
 type FlowsConfig struct {
 	Load  Load
 	Sizes Mix
-	// The number of packets of a flow is Pareto with this shape, above 0, cut
-	// to Least and Most (1 ≤ Least ≤ Most ≤ 2^20) and rounded down.
+	// The number of packets of a flow is Pareto with this shape, above 0, cut to Least and Most (1 ≤ Least ≤
+	// Most ≤ 2^20) and rounded down.
 	Shape       float64
 	Least, Most int
 	RTT         float64 // mean round-trip time, ns, above 0; each flow's is uniform from half of it to three halves
 	Access      int64   // rate at which a window is sent, bits per second, 1 to 10^15
 	Window      int     // the largest, in packets, 1 to 2^20
 	Backoff     float64 // probability that the window is halved after a round, 0 to 1
-	// Warmup is how long before time 0 flows begin, ns, 0 to 10^15. Without it
-	// the load builds up from nothing. NewFlows takes time in proportion to
-	// it.
+	// Warmup is how long before time 0 flows begin, ns, 0 to 10^15. Without it the load builds up from nothing.
+	// NewFlows takes time in proportion to it.
 	Warmup int64
 	Seed   uint64
 }
 
-// DefaultFlows is traffic of a 10 Gb/s link in a data centre: mostly mice, a
-// few elephants, round trips of 1 ms. Set the load and the seed.
+// DefaultFlows is traffic of a 10 Gb/s link in a data centre: mostly mice, a few elephants, round trips of 1
+// ms. Set the load and the seed.
 var DefaultFlows = FlowsConfig{
 	Load:  Load{Rate: 10e9, Utilisation: 0.55},
 	Sizes: IMIX,
@@ -43,10 +40,7 @@ var DefaultFlows = FlowsConfig{
 	Warmup: 50e6,
 }
 
-// Flows is an endless [queue.Source] of such flows. Its memory grows with the
-// number of current flows, which the load bounds, and is reused. It is for a
-// single user and has no locks.
-type Flows struct {
+type flows struct {
 	config FlowsConfig
 	labels labels
 	sizes  sizer
@@ -72,13 +66,14 @@ type flow struct {
 	avoiding bool  // past its first back-off: grows by one
 }
 
-// NewFlows returns a source that has completed the warm-up. The error wraps
-// [estimate.ErrConfig].
-func NewFlows(c FlowsConfig) (*Flows, error) {
+// NewFlows returns an endless source of such flows that has completed the warm-up. Its memory grows with the
+// number of current flows, which the load bounds, and is reused. It is not safe for concurrent use. The error
+// wraps [estimate.ErrConfig].
+func NewFlows(c FlowsConfig) (queue.Source, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	f := &Flows{
+	f := &flows{
 		config: c,
 		labels: labels{seed: c.Seed},
 		sizes:  newSizer(c.Sizes, c.Seed),
@@ -125,9 +120,8 @@ func (c FlowsConfig) validate() error {
 	return nil
 }
 
-// due returns when the next packet is sent, ns since start, once the flow it
-// belongs to has begun.
-func (f *Flows) due() float64 {
+// due returns when the next packet is sent, ns since start, once the flow it belongs to has begun.
+func (f *flows) due() float64 {
 	for len(f.agenda) == 0 || f.begins <= f.agenda[0].at {
 		f.begin()
 	}
@@ -135,7 +129,7 @@ func (f *Flows) due() float64 {
 }
 
 // begin begins a flow.
-func (f *Flows) begin() {
+func (f *flows) begin() {
 	place := int32(len(f.flows))
 	if n := len(f.unused); n > 0 {
 		place = f.unused[n-1]
@@ -158,7 +152,7 @@ func (f *Flows) begin() {
 }
 
 // Next implements [queue.Source]; it always returns true.
-func (f *Flows) Next(p *queue.Packet) bool {
+func (f *flows) Next(p *queue.Packet) bool {
 	now := f.due()
 	place := f.agenda[0].who
 	w := &f.flows[place]
@@ -182,7 +176,7 @@ func (f *Flows) Next(p *queue.Packet) bool {
 }
 
 // adapt sets a flow's window for the next round.
-func (f *Flows) adapt(w *flow) {
+func (f *flows) adapt(w *flow) {
 	most := int32(f.config.Window)
 	switch {
 	case uniform(f.random) < f.config.Backoff:
@@ -195,8 +189,8 @@ func (f *Flows) adapt(w *flow) {
 	w.inRound = w.window
 }
 
-// A packetCount is the distribution of a flow's number of packets: a Pareto
-// variable cut to [least, most+1) and rounded down.
+// A packetCount is the distribution of a flow's number of packets: a Pareto variable cut to [least, most+1) and
+// rounded down.
 type packetCount struct {
 	least, most int
 	shape       float64

@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// The mean is the sum over the distribution, written out by its definition.
+// The mean is the sum over the distribution, written out from its definition.
 func TestPacketCount(t *testing.T) {
 	heavy(t)
 	for _, c := range []struct {
@@ -52,8 +52,8 @@ func TestPacketCount(t *testing.T) {
 	}
 }
 
-// rounds splits each flow's packets into rounds, at gaps of a quarter of the
-// mean round-trip time or more, and returns their sizes and when they begin.
+// rounds splits each flow's packets into rounds, at gaps of a quarter of the mean round-trip time or more, and
+// returns their sizes and when they begin.
 func rounds(c FlowsConfig, t *testing.T) (sizes [][]int, begins [][]int64) {
 	source := must(NewFlows(c))(t)
 	index := map[hashing.Flow]int{}

@@ -38,13 +38,13 @@ func TestPairHoldsSoManyBytes(t *testing.T) {
 		for w.full() {
 			w.take()
 		}
-		w.add(Record{Time: rng.Int64(), Frame: make([]byte, []int{40, MaxFrame}[rng.IntN(2)])})
+		w.add(Record{Time: rng.Int64(), Frame: make([]byte, []int{40, maxFrame}[rng.IntN(2)])})
 	}
 	held := 0
 	for i := range w.heap {
 		held += len(w.heap[i].Frame)
 	}
-	if w.bytes != held || held > maxHeldBytes+MaxFrame {
+	if w.bytes != held || held > maxHeldBytes+maxFrame {
 		t.Errorf("%d bytes are held, counted as %d", held, w.bytes)
 	}
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// An OnOffConfig describes senders that alternate between sending at a
-// constant rate and silence, both for Pareto-distributed times. With shapes
-// below 2 their sum is bursty on every time scale (self-similar with Hurst
-// parameter (3-shape)/2). The length of the silences follows from the load.
+// An OnOffConfig describes senders that alternate between sending at a constant rate and silence, both for
+// Pareto-distributed times. With shapes below 2 their sum is bursty on every time scale (self-similar with
+// Hurst parameter (3-shape)/2). The length of the silences follows from the load.
 type OnOffConfig struct {
 	Load     Load
 	Sizes    Mix
@@ -23,10 +22,7 @@ type OnOffConfig struct {
 	Seed     uint64
 }
 
-// OnOff is an endless [queue.Source] of on–off senders, in their stationary
-// state from the start. It takes about 70 bytes a sender. It is for a single
-// user and has no locks. Next does not allocate.
-type OnOff struct {
+type onOff struct {
 	labels  labels
 	sizes   sizer
 	random  *rand.PCG
@@ -41,13 +37,15 @@ type sender struct {
 	bytes int32   // of its next packet
 }
 
-// NewOnOff returns a source. The error wraps [estimate.ErrConfig].
-func NewOnOff(c OnOffConfig) (*OnOff, error) {
+// NewOnOff returns an endless source of on–off senders, in their stationary state from the start. It takes
+// about 70 bytes a sender, allocates nothing later, and is not safe for concurrent use. The error wraps
+// [estimate.ErrConfig].
+func NewOnOff(c OnOffConfig) (queue.Source, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	share := c.share()
-	s := &OnOff{
+	s := &onOff{
 		labels:  labels{seed: c.Seed},
 		sizes:   newSizer(c.Sizes, c.Seed),
 		random:  generator(c.Seed, 'o'),
@@ -110,11 +108,10 @@ func (c OnOffConfig) validate() error {
 	return nil
 }
 
-// schedule returns when a sender sends its next packet: when it has been on,
-// from now, for as long as this share of the packet takes at the peak rate.
-// What is left of a time on carries over to the next, so that no packet is cut
-// short and the mean rate is exact.
-func (s *OnOff) schedule(from *sender, now, share float64) float64 {
+// schedule returns when a sender sends its next packet: when it has been on, from now, for as long as this
+// share of the packet takes at the peak rate. What is left of a time on carries over to the next, so that no
+// packet is cut short and the mean rate is exact.
+func (s *onOff) schedule(from *sender, now, share float64) float64 {
 	need := float64(from.bytes) * s.perByte * share
 	for now+need > from.until {
 		need -= from.until - now
@@ -125,7 +122,7 @@ func (s *OnOff) schedule(from *sender, now, share float64) float64 {
 }
 
 // Next implements [queue.Source]; it always returns true.
-func (s *OnOff) Next(p *queue.Packet) bool {
+func (s *onOff) Next(p *queue.Packet) bool {
 	next := s.agenda[0]
 	from := &s.senders[next.who]
 	s.labels.fill(p, int64(next.at), uint64(next.who), from.bytes)

@@ -28,30 +28,24 @@ func (s Side) String() string {
 	return fmt.Sprintf("Side(%d)", uint8(s))
 }
 
-// MaxBackstep is the number of nanoseconds by which a packet of a capture may
-// be earlier than one before it: 100 ms. Processors that serve several receive
-// queues write packets to a file slightly out of order, by far less. Setting a
-// clock commonly steps it by more (NTP slews anything below 128 ms), and so do
-// files put together in the wrong order.
-const MaxBackstep = 100_000_000
+// maxBackstep is by how many nanoseconds a packet of a capture may be earlier than one before it. Processors
+// that serve several receive queues write packets to a file slightly out of order, by far less. Setting a clock
+// commonly steps it by more (NTP slews anything below 128 ms), and so do files put together in the wrong order.
+const maxBackstep = 100_000_000
 
-// The errors of a [Pair]. They come wrapped with the capture and the packet.
+// The errors of a [Pair], wrapped with the capture and the packet.
 var (
 	// ErrEmpty means that a capture holds no packet at all.
 	ErrEmpty = errors.New("no packets")
-	// ErrTime means that a packet has no time, or is more than MaxBackstep
-	// earlier than one before it.
+	// ErrTime means that a packet has no time, or is more than 100 ms earlier than one before it.
 	ErrTime = errors.New("unusable time")
-	// ErrLink means that the captures' link types differ and their frames
-	// cannot be compared.
+	// ErrLink means that the captures' link types differ and their frames cannot be compared.
 	ErrLink = errors.New("link types that cannot be compared")
 )
 
-// A Pair merges the captures of two points into one sequence in time order. To
-// do so it holds what each capture has within [MaxBackstep], but at most 2^20
-// packets and 128 MiB of frames of each. Beyond that it returns the earliest
-// packet, and a packet that is earlier still is an [ErrTime]. Only one
-// goroutine at a time may use a Pair.
+// A Pair merges the captures of two points into one sequence in time order. To do so it holds what each capture
+// has within 100 ms, but at most 2^20 packets and 128 MiB of frames of each. Beyond that it returns the
+// earliest packet, and a packet that is earlier still is an [ErrTime]. A Pair is not safe for concurrent use.
 type Pair struct {
 	sides [2]pairSide
 	link  hashing.LinkType // of the first packet
@@ -70,33 +64,29 @@ type pairSide struct {
 	broken   bool  // err is of the reader, after some packets or none
 }
 
-// NewPair returns a Pair of the captures in, of the ingress, and out, of the
-// egress, which must be two different Readers. The Pair reads them from then
-// on.
+// NewPair returns a Pair of the captures in, of the ingress, and out, of the egress, which must be two
+// different Readers. The Pair reads them from then on.
 func NewPair(in, out *Reader) *Pair {
 	return &Pair{sides: [2]pairSide{{reader: in}, {reader: out}}}
 }
 
 // Next returns the next packet and the side that saw it.
 //
-// Packets come in the order of their times. At equal times ingress comes
-// first, so that no packet leaves before it has come, and packets of one
-// capture keep the order of its file. A file may hold a packet behind others
-// whose times are up to [MaxBackstep] later.
+// Packets come in the order of their times. At equal times ingress comes first, so that no packet leaves before
+// it has entered, and packets of one capture keep the order of its file. A file may hold a packet after others
+// whose times are up to 100 ms later.
 //
-// At the end of both captures the error is io.EOF. Any other error names the
-// side and wraps [ErrEmpty], [ErrTime], [ErrLink] or an error of
-// [Reader.Next]. It comes after all earlier packets of its capture, and it is
-// final: every later call returns it again.
+// At the end of both captures the error is io.EOF. Any other error names the side and wraps [ErrEmpty],
+// [ErrTime], [ErrLink] or an error of [Reader.Next]. It comes after all earlier packets of its capture, and it
+// is final: every later call returns it again.
 //
-// A capture that breaks off costs no packet that both captures have. After the
-// end of a broken egress nothing can have been seen leaving, and the sequence
-// ends. After the end of a broken ingress it goes on with the egress, which has
-// packets that were on their way, and others that the ingress no longer tells
-// of: see [Pair.Broken].
+// A capture that breaks off costs no packet that both captures have. After the end of a broken egress nothing
+// can have been seen leaving, and the sequence ends. After the end of a broken ingress it continues with the
+// egress, which has packets that were on their way, and others of which the ingress no longer tells: see
+// [Pair.Broken].
 //
-// Two link types can be compared if [hashing.Frame] understands both, because
-// it looks only at what they carry. A single link type can always be compared.
+// Two link types can be compared if [hashing.Frame] understands both, because it looks only at what they carry.
+// A single link type can always be compared.
 func (p *Pair) Next() (Side, Record, error) {
 	if p.err != nil {
 		return 0, Record{}, p.err
@@ -140,9 +130,8 @@ func (p *Pair) end() error {
 	return io.EOF
 }
 
-// Broken reports whether a side's capture broke off, and all before that
-// was returned. Packets that leave after the ingress broke off, and are not
-// known from before, may have entered then.
+// Broken reports whether a side's capture broke off and all of it has been returned. Packets that leave after
+// the ingress broke off, and were not seen to enter, may have entered after that.
 func (p *Pair) Broken(of Side) bool {
 	side := &p.sides[of]
 	return side.broken && side.ended()
@@ -151,11 +140,11 @@ func (p *Pair) Broken(of Side) bool {
 // ended reports whether there are no more packets.
 func (side *pairSide) ended() bool { return side.err != nil && side.window.empty() }
 
-// settled reports whether no packet that is still to be read comes before the
-// first one held, or no more can be held.
+// settled reports whether no packet that is still to be read comes before the first one held, or no more can be
+// held.
 func (side *pairSide) settled() bool {
 	// The difference of two times may exceed an int64, but not a uint64.
-	return side.window.full() || !side.window.empty() && uint64(side.latest)-uint64(side.window.first().Time) >= MaxBackstep
+	return side.window.full() || !side.window.empty() && uint64(side.latest)-uint64(side.window.first().Time) >= maxBackstep
 }
 
 // load reads a side's next packet and checks that it fits the sequence.
@@ -174,8 +163,8 @@ func (p *Pair) load(side *pairSide) error {
 	}
 	if side.packets == 1 || rec.Time >= side.latest {
 		side.latest = rec.Time
-	} else if back := uint64(side.latest) - uint64(rec.Time); back > MaxBackstep {
-		return fmt.Errorf("packet %d: %w: %d ns earlier than one before it, at most %d", side.packets, ErrTime, back, MaxBackstep)
+	} else if back := uint64(side.latest) - uint64(rec.Time); back > maxBackstep {
+		return fmt.Errorf("packet %d: %w: %d ns earlier than one before it, at most %d", side.packets, ErrTime, back, maxBackstep)
 	}
 	if side.returned && rec.Time < side.passed {
 		return fmt.Errorf("packet %d: %w: %d ns earlier than one that came before all that there is room to hold, %d packets or %d bytes",
@@ -191,9 +180,8 @@ func (p *Pair) load(side *pairSide) error {
 	return nil
 }
 
-// carriesIP reports whether hashing.Frame understands the link type. It tries
-// an empty frame: the frame is refused for its length, or else for its link
-// type.
+// carriesIP reports whether hashing.Frame understands the link type. It tries an empty frame: the frame is
+// refused for its length, or else for its link type.
 func carriesIP(link hashing.LinkType) bool {
 	var f hashing.Frame
 	return !errors.Is(f.Parse(link, nil), hashing.ErrLink)

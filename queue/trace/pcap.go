@@ -16,16 +16,14 @@ import (
 //
 //	seconds (4) · fraction (4) · captured length (4) · original length (4) · frame
 //
-// The magic number tells the byte order and whether fractions are
-// microseconds or nanoseconds.
+// The magic number tells the byte order and whether fractions are microseconds or nanoseconds.
 const (
 	pcapMicros     = 0xa1b2c3d4
 	pcapNanos      = 0xa1b23c4d
 	pcapHeaderSize = 24
 	pcapRecordSize = 16
 
-	// The link type's upper bits say whether frames end with a checksum, and
-	// how long it is.
+	// The link type's upper bits say whether frames end with a checksum, and how long it is.
 	pcapLinkMask = 0x03ffffff
 )
 
@@ -79,13 +77,12 @@ func (r *Reader) nextPcap() (Record, error) {
 		return Record{}, err
 	}
 	captured, length := r.order.Uint32(b[8:]), r.order.Uint32(b[12:])
-	// Before version 2.3 the lengths were the other way round; files of 2.3
-	// have either order.
+	// Before version 2.3 the lengths were the other way round; files of 2.3 have either order.
 	if r.pcap.minor < 3 || r.pcap.minor == 3 && captured > length {
 		captured, length = length, captured
 	}
-	if captured > MaxFrame {
-		return Record{}, fmt.Errorf("%w: captured length %d, at most %d", ErrFormat, captured, MaxFrame)
+	if captured > maxFrame {
+		return Record{}, fmt.Errorf("%w: captured length %d, at most %d", ErrFormat, captured, maxFrame)
 	}
 	size := pcapRecordSize + int(captured)
 	if b, err = r.peek(size); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A pcapng file is a sequence of blocks, in sections. Each section begins with
-// a section header, and has its own byte order and interfaces. A block is
+// A pcapng file is a sequence of blocks, in sections. Each section begins with a section header, and has its
+// own byte order and interfaces. A block is
 //
 //	type (4) · total length (4) · body · total length again (4)
 //
@@ -22,9 +22,8 @@ import (
 //	packet, obsolete  interface (2) · drops (2) · as enhanced
 //	simple packet     original length (4) · frame, padded to 4
 //
-// An option is a code (2), a length (2) and a value padded to 4. All total
-// lengths are multiples of 4, so there is room for the padding if there is
-// room for what is padded.
+// An option is a code (2), a length (2) and a value padded to 4. All total lengths are multiples of 4, so there
+// is room for the padding if there is room for what is padded.
 const (
 	ngSectionHeader  = 0x0a0d0d0a // the same in either byte order
 	ngInterfaceBlock = 1
@@ -44,8 +43,8 @@ const (
 	ngOptionResolution = 9  // if_tsresol
 	ngOptionEpoch      = 14 // if_tsoffset
 
-	// maxInterfaces bounds what a hostile file can make the Reader remember.
-	// It is how many interfaces the obsolete packet block can tell apart.
+	// maxInterfaces bounds what a hostile file can make the Reader remember. It is how many interfaces the
+	// obsolete packet block can tell apart.
 	maxInterfaces = 1 << 16
 )
 
@@ -104,8 +103,8 @@ func (r *Reader) nextNG() (Record, error) {
 	}
 }
 
-// block returns a whole block, including header and trailer. Its length has
-// been checked to be sane but may be large.
+// block returns a whole block, including header and trailer. Its length has been checked to be sane but may be
+// large.
 func (r *Reader) block(length uint32) ([]byte, error) {
 	if length > bufferSize {
 		return nil, fmt.Errorf("%w: block of %d bytes, at most %d", ErrFormat, length, bufferSize)
@@ -229,8 +228,7 @@ func (r *Reader) iface(b []byte) error {
 	return nil
 }
 
-// resolution sets the unit of time: 10^-v seconds, or 2^-(v-128) if the
-// highest bit of v is set.
+// resolution sets the unit of time: 10^-v seconds, or 2^-(v-128) if the highest bit of v is set.
 func (f *ngInterface) resolution(v uint8) error {
 	f.mul, f.div, f.shift = 1, 1, 0
 	if v >= 128 {
@@ -238,8 +236,8 @@ func (f *ngInterface) resolution(v uint8) error {
 		return nil
 	}
 	if v > 28 {
-		// 10^19 is the largest power of ten in 64 bits. A whole 64-bit
-		// timestamp in that unit lasts less than a nanosecond.
+		// 10^19 is the largest power of ten in 64 bits. A whole 64-bit timestamp in that unit lasts less than a
+		// nanosecond.
 		return fmt.Errorf("%w: timestamp resolution of 10^-%d s, finest is 10^-28", ErrFormat, v)
 	}
 	for ; v < 9; v++ {
@@ -291,8 +289,7 @@ func (r *Reader) packet(b []byte, kind uint32) (Record, error) {
 	return r.record(len(b), f.time(units), f.link, r.order.Uint32(b[24:]), frame)
 }
 
-// simplePacket reads a simple packet block, which belongs to the first
-// interface and has no time.
+// simplePacket reads a simple packet block, which belongs to the first interface and has no time.
 func (r *Reader) simplePacket(b []byte) (Record, error) {
 	if len(b) < ngSimpleOffset+ngTrailerSize {
 		return Record{}, tooShort(b)
@@ -322,8 +319,8 @@ func (r *Reader) find(index uint32) (*ngInterface, error) {
 
 // frameOf checks the captured length and returns the frame of a packet block.
 func frameOf(b []byte, offset int, captured uint32) ([]byte, error) {
-	if captured > MaxFrame {
-		return nil, fmt.Errorf("%w: captured length %d, at most %d", ErrFormat, captured, MaxFrame)
+	if captured > maxFrame {
+		return nil, fmt.Errorf("%w: captured length %d, at most %d", ErrFormat, captured, maxFrame)
 	}
 	end := offset + int(captured)
 	if room := len(b) - offset - ngTrailerSize; int(captured) > room {

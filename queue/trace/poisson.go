@@ -16,9 +16,7 @@ type PoissonConfig struct {
 	Seed  uint64
 }
 
-// Poisson is an endless [queue.Source] of Poisson arrivals. It is for a single
-// user and has no locks. Next does not allocate.
-type Poisson struct {
+type poisson struct {
 	labels labels
 	sizes  sizer
 	random *rand.PCG
@@ -28,8 +26,9 @@ type Poisson struct {
 	part   float64 // of a ns, beyond time
 }
 
-// NewPoisson returns a source. The error wraps [estimate.ErrConfig].
-func NewPoisson(c PoissonConfig) (*Poisson, error) {
+// NewPoisson returns an endless source of Poisson arrivals. It allocates nothing later, and is not safe for
+// concurrent use. The error wraps [estimate.ErrConfig].
+func NewPoisson(c PoissonConfig) (queue.Source, error) {
 	if err := c.Load.validate(); err != nil {
 		return nil, err
 	}
@@ -39,7 +38,7 @@ func NewPoisson(c PoissonConfig) (*Poisson, error) {
 	if c.Flows < 1 || c.Flows > math.MaxInt32 {
 		return nil, invalid("Flows", c.Flows, "1 to 2^31-1")
 	}
-	return &Poisson{
+	return &poisson{
 		labels: labels{seed: c.Seed},
 		sizes:  newSizer(c.Sizes, c.Seed),
 		random: generator(c.Seed, 'p'),
@@ -49,7 +48,7 @@ func NewPoisson(c PoissonConfig) (*Poisson, error) {
 }
 
 // Next implements [queue.Source]; it always returns true.
-func (s *Poisson) Next(p *queue.Packet) bool {
+func (s *poisson) Next(p *queue.Packet) bool {
 	s.part += s.gap * exponential(s.random)
 	whole := math.Floor(s.part)
 	s.time += int64(whole)

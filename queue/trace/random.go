@@ -41,8 +41,7 @@ func (p pareto) exceeded(tail float64) float64 {
 
 func (p pareto) draw(r *rand.PCG) float64 { return p.exceeded(uniform(r)) }
 
-// residual draws the rest of a period of this kind, observed at a random
-// moment: its density is P(X > x)/mean.
+// residual draws the rest of a period of this kind, observed at a random moment: its density is P(X > x)/mean.
 func (p pareto) residual(r *rand.PCG) float64 {
 	area := uniform(r) * p.mean()
 	if area <= p.scale {
@@ -53,8 +52,7 @@ func (p pareto) residual(r *rand.PCG) float64 {
 	return p.scale * math.Pow(rest, 1/(1-p.shape))
 }
 
-// An event is the time at which something happens next that an agenda knows by
-// number.
+// An event is the time at which something happens next that an agenda knows by number.
 type event struct {
 	at  float64 // ns since the source's start
 	who int32

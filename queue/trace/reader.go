@@ -13,22 +13,20 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// MaxFrame is the size in bytes of the largest frame that can be read. It is the largest snap length of the usual capture programs.
-const MaxFrame = 256 << 10
+// maxFrame is the size in bytes of the largest frame that can be read. It is the largest snap length of the
+// usual capture programs.
+const maxFrame = 256 << 10
 
-// bufferSize bounds what a record takes in a file: a frame, its header and, in
-// pcapng, its options.
-const bufferSize = 2 * MaxFrame
+// bufferSize bounds what a record takes in a file: a frame, its header and, in pcapng, its options.
+const bufferSize = 2 * maxFrame
 
-// NoTime is the Time of a record without a usable time. The capture may give
-// none, as in a simple packet block of pcapng, or an impossible one: a
-// fraction of a second that is a second or more, or a date beyond the range of
-// int64 nanoseconds.
+// NoTime is the Time of a record without a usable time. The capture may give none, as in a simple packet block
+// of pcapng, or an impossible one: a fraction that is a second or more, or a date beyond the range of int64
+// nanoseconds.
 const NoTime = math.MinInt64
 
-// ErrFormat means that the bytes are not a capture that this package reads, or
-// contradict their own format. If a capture merely ends too early the error is
-// [io.ErrUnexpectedEOF] instead.
+// ErrFormat means that the bytes are not a capture that this package reads, or contradict their own format. If
+// a capture merely ends too early, the error is [io.ErrUnexpectedEOF] instead.
 var ErrFormat = errors.New("malformed capture")
 
 // A Record is one captured packet.
@@ -39,8 +37,7 @@ type Record struct {
 	Frame  []byte           // the captured bytes; valid until the next call
 }
 
-// A Reader streams the packets of one capture. Only one goroutine at a time
-// may use it. The zero value panics.
+// A Reader streams the packets of one capture. It is not safe for concurrent use, and the zero value panics.
 type Reader struct {
 	buf    *bufio.Reader
 	order  binary.ByteOrder
@@ -54,12 +51,11 @@ type Reader struct {
 	err     error // what ended the reading, returned ever after
 }
 
-// NewReader reads the header of the capture in src, which must begin at its
-// first byte, and returns a Reader of the capture. An error wraps [ErrFormat],
-// [io.ErrUnexpectedEOF] if src ends within the header, or the error of src.
+// NewReader reads the header of the capture in src, which must begin at its first byte, and returns a Reader of
+// the capture. An error wraps [ErrFormat], [io.ErrUnexpectedEOF] if src ends within the header, or the error of
+// src.
 //
-// NewReader reads src in large pieces, possibly beyond the last packet
-// returned.
+// NewReader reads src in large pieces, possibly beyond the last packet returned.
 func NewReader(src io.Reader) (*Reader, error) {
 	raw := bufio.NewReader(src)
 	magic, err := raw.Peek(2)
@@ -100,11 +96,10 @@ func (r *Reader) start() error {
 
 // Next returns the next packet. Its Frame is valid until the next call.
 //
-// At the end of the capture the error is io.EOF. Any other error names the
-// packet (the first is 1) and where in the decompressed file its record
-// begins. It wraps [io.ErrUnexpectedEOF] if the file is cut off, [ErrFormat],
-// or the error of the underlying reader. It comes after all earlier packets.
-// An error is final: every later call returns it again.
+// At the end of the capture the error is io.EOF. Any other error names the packet (the first is 1) and where in
+// the decompressed file its record begins. It wraps [io.ErrUnexpectedEOF] if the file is cut off, [ErrFormat],
+// or the error of the underlying reader. It comes after all earlier packets. An error is final: every later
+// call returns it again.
 func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
 		return Record{}, r.err
@@ -131,9 +126,8 @@ func (r *Reader) Next() (Record, error) {
 	return rec, nil
 }
 
-// All returns an iterator over the remaining packets, each valid until the
-// next. It yields an error of [Reader.Next] last, with a zero Record, but not
-// io.EOF.
+// All returns an iterator over the remaining packets, each valid until the next. An error of [Reader.Next]
+// other than io.EOF comes last, with a zero Record.
 func (r *Reader) All() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for {
@@ -151,9 +145,8 @@ func (r *Reader) record(size int, time int64, link hashing.LinkType, length uint
 	return Record{Time: time, Link: link, Length: max(int(min(length, math.MaxInt32)), len(frame)), Frame: frame}, nil
 }
 
-// peek returns the next n bytes of a record, n ≤ bufferSize, and leaves them
-// in the buffer. It returns io.EOF only if no byte is left at all and the
-// file, if compressed, is whole.
+// peek returns the next n bytes of a record, n ≤ bufferSize, and leaves them in the buffer. It returns io.EOF
+// only if no byte is left at all and the file, if compressed, is whole.
 func (r *Reader) peek(n int) ([]byte, error) {
 	b, err := r.buf.Peek(n)
 	if err == io.EOF && len(b) > 0 || err == io.ErrUnexpectedEOF {

@@ -13,8 +13,7 @@ import (
 	"testing/iotest"
 )
 
-// small returns small captures of every format, by name, whose packets are
-// known.
+// small returns small captures of every format, by name, whose packets are known.
 func small(t testing.TB) map[string][]byte {
 	files := map[string][]byte{}
 	for _, o := range byteOrders {
@@ -89,8 +88,8 @@ func TestReadGzip(t *testing.T) {
 	check(t, got, want)
 }
 
-// A capture cut off anywhere gives the packets that are whole, and says that it
-// is cut off unless the cut is where a packet or block ends.
+// A capture cut off anywhere gives the packets that are whole, and says that it is cut off unless the cut is
+// where a packet or block ends.
 func TestReadTruncated(t *testing.T) {
 	for name, file := range small(t) {
 		want := must(read(bytes.NewReader(file)))(t)
@@ -130,7 +129,7 @@ func TestReadErrors(t *testing.T) {
 		{"a link type that is none", wide, "link type 65536"},
 		{"a hostile length", words(o, packet, 0, 0, 1<<32-1, 0), "packet 2, at byte 43: malformed capture: " +
 			"captured length 4294967295"},
-		{"a length of one too many", words(o, packet, 0, 0, MaxFrame+1, 0), "captured length 262145, at most 262144"},
+		{"a length of one too many", words(o, packet, 0, 0, maxFrame+1, 0), "captured length 262145, at most 262144"},
 	})
 	checkRefused(t, gzip.ErrHeader, []refusal{
 		{"a gzip header that is none", []byte("\x1f\x8b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), "gzip header"},
@@ -186,7 +185,7 @@ func TestReadErrorIsFinal(t *testing.T) {
 	}
 }
 
-// A loop over all packets says what ended them, and may be left early.
+// A loop over all packets yields the error that ended it, and may be left early.
 func TestAll(t *testing.T) {
 	file := small(t)["pcap nanos BigEndian"]
 	for cut, want := range []error{nil, io.ErrUnexpectedEOF} {

@@ -35,9 +35,8 @@ func endingOf(err error) ending {
 	return bad
 }
 
-// reference reads a whole capture, uncompressed, as literally as the formats'
-// descriptions can be written down: all of the file at hand, exact rational
-// times, nothing shared with the Reader.
+// reference reads a whole capture, uncompressed, as literally as the formats' descriptions can be written down:
+// all of the file at hand, exact rational times, nothing shared with the Reader.
 func reference(file []byte) ([]Record, ending) {
 	if len(file) < 4 {
 		return nil, cut
@@ -264,8 +263,7 @@ func referencePacket(o binary.ByteOrder, kind uint32, body []byte, ifaces []refe
 	return rec, true
 }
 
-// checkReader holds the Reader to the reference, and to itself when it is fed
-// piecewise.
+// checkReader holds the Reader to the reference, and to itself when it is fed piecewise.
 func checkReader(t *testing.T, file []byte) {
 	t.Helper()
 	got, err := read(bytes.NewReader(file))

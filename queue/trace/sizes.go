@@ -14,8 +14,7 @@ type Size struct {
 // A Mix is a distribution of packet sizes. Unused places are zero.
 type Mix [4]Size
 
-// IMIX is the "simple IMIX" of IP packets: 7 of 40 bytes to 4 of 576 and 1 of
-// 1,500, 340.3 bytes on average.
+// IMIX is the "simple IMIX" of IP packets: 7 of 40 bytes to 4 of 576 and 1 of 1,500, 340.3 bytes on average.
 var IMIX = Mix{{40, 7}, {576, 4}, {1500, 1}}
 
 // Mean returns the average size of a packet, in bytes.

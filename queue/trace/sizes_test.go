@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// chiSquareLimit is what chi-square exceeds with that chance, by Wilson and
-// Hilferty.
+// chiSquareLimit is what chi-square exceeds with that chance, by Wilson and Hilferty.
 func chiSquareLimit(freedom float64) float64 {
 	return freedom * math.Pow(1-2/(9*freedom)+limit*math.Sqrt(2/(9*freedom)), 3)
 }
@@ -31,8 +30,8 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// mixChiSquare draws sizes from one mix and returns their chi-square for another,
-// infinite if that has not all of them, and its limit.
+// mixChiSquare draws sizes from one mix and returns their chi-square for another, infinite if that has not all
+// of them, and its limit.
 func mixChiSquare(from, of Mix) (x, most float64) {
 	const n = 120_000
 	s, seen, total, sizes := newSizer(from, 1), map[int32]float64{}, 0.0, 0.0

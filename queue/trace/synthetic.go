@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// A Load says how much traffic to offer, at least a byte in 10^12 ns.
+// A Load says how much traffic to offer: at least a byte in 10^12 ns.
 type Load struct {
 	Rate        int64   // of the link, bits per second, 1 to 10^15
 	Utilisation float64 // of that rate, above 0, at most 100: above 1 is overload
@@ -39,8 +39,8 @@ func invalid(field string, got any, want string) error {
 // bytesPerNS returns the load in bytes per nanosecond.
 func (l Load) bytesPerNS() float64 { return l.Utilisation * float64(l.Rate) / 8e9 }
 
-// labels numbers the packets of a source and names its flows. Identities are
-// hashes of numbers, scattered like those of real packets.
+// labels numbers the packets of a source and names its flows. Identities are hashes of numbers, scattered like
+// those of real packets.
 type labels struct {
 	seed uint64
 	sent uint64

@@ -7,8 +7,8 @@ import (
 	"github.com/hoplag/hoplag/queue/trace"
 )
 
-// Traffic like TCP's at 70 % of a link, and what it waits for there.
-func ExampleFlows() {
+// Traffic like TCP's at 70 % of a link's rate, and how long it waits there.
+func ExampleNewFlows() {
 	config := trace.DefaultFlows
 	config.Load.Utilisation = 0.7
 	config.Seed = 1

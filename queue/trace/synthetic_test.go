@@ -7,13 +7,11 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// limit is how many standard deviations a normal variable exceeds with a
-// chance of 1 in 10^6.
+// limit is how many standard deviations a normal variable exceeds with a chance of 1 in 10^6.
 const limit = 4.9
 
-// heavy begins a test that does a lot in one goroutine: there the race
-// detector, which runs with -short, has nothing to find, and takes ten times as
-// long.
+// heavy begins a test that does a lot in one goroutine: there the race detector, which runs with -short, has
+// nothing to find, and takes ten times as long.
 func heavy(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -57,8 +55,8 @@ func sources(t testing.TB, seed uint64) map[string]queue.Source {
 	}
 }
 
-// Times never decrease and begin at Start, packets are numbered and named
-// apart, and the same seed gives the same packets.
+// Times never decrease and begin at 0, packets have numbers and identities of their own, and the same seed
+// gives the same packets.
 func TestSourcesAreReproducible(t *testing.T) {
 	first, again, other := sources(t, 1), sources(t, 1), sources(t, 2)
 	for name := range first {

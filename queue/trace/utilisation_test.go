@@ -7,8 +7,8 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// tLimit is the same for Student's t, by the first terms of its expansion in
-// the normal quantile (Abramowitz and Stegun 26.7.5).
+// tLimit is the same for Student's t, by the first terms of its expansion in the normal quantile (Abramowitz
+// and Stegun 26.7.5).
 func tLimit(freedom float64) float64 {
 	z := limit
 	z3, z5 := z*z*z, z*z*z*z*z
@@ -38,13 +38,12 @@ func tScore(x []float64, want float64) float64 {
 	return (mean - want) / math.Sqrt(squares/(n-1)/n)
 }
 
-// The load is the one asked for from the first packet on: many short runs of
-// different seeds average to it.
+// The load is as asked for from the first packet on: many short runs with different seeds average to it.
 func TestUtilisation(t *testing.T) {
 	heavy(t)
 	const seeds, over = 200, 20e6
-	// Times on of a packet or two, looked at for a few packets' time: it would
-	// show if a packet were cut short or the start were not stationary.
+	// Times on of a packet or two, looked at for a few packets' time: it would show if a packet were cut short
+	// or the start were not stationary.
 	const brief, briefSeeds = 200e3, 1500
 	for _, load := range []float64{0.2, 0.88} {
 		runs := map[string]func(seed uint64) queue.Source{

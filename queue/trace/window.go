@@ -6,16 +6,15 @@ import (
 	"github.com/hoplag/hoplag/internal/heap"
 )
 
-// Limits of a window, of packets and of their bytes. Without them, constant
-// times or frames of 256 KiB could take any amount of memory. 10^6 packets in
-// MaxBackstep are 10 million a second.
+// Limits of a window, of packets and of their bytes. Without them, constant times or frames of 256 KiB could
+// take any amount of memory. 10^6 packets in maxBackstep are 10 million a second.
 const (
 	maxHeld      = 1 << 20
 	maxHeldBytes = 128 << 20
 )
 
-// A window holds packets and returns them in the order of their times, and
-// packets of one time in the order in which they were added.
+// A window holds packets and returns them in the order of their times, and packets of one time in the order in
+// which they were added.
 type window struct {
 	heap  heap.Heap[held]
 	added uint64
