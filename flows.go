@@ -169,14 +169,15 @@ type flow struct {
 type flowTotal struct {
 	sent, received uint64
 	exact, lossy   flowTime // of spans that lost none, and of others
+	unknown        flowTime // of which no time is known
 	owed           float64  // by how much the former took longer in all than in the report
 	variance       float64  // of the time of lossy
 	lost           float64  // of the packets of lossy, as expected
 	began, ended   flowAges // of packets on their way when the report began and when it ended, in exact spans
 }
 
-// A flowTime is how long so many packets took.
-type flowTime struct{ packets, time float64 }
+// A flowTime is how long so many packets took, and how long as many of all flows did at the same times.
+type flowTime struct{ packets, time, usual float64 }
 
 // A flowAges is about packets on their way: how many, the squares of that span by span, and
 // what bounds their ages.
@@ -282,15 +283,16 @@ func (t *flowTotal) add(s *areas.Span, losses bool) {
 	t.sent += uint64(s.Sent)
 	t.received += uint64(s.Received)
 	n, a, b := float64(s.Received), &s.Began, &s.Ended
-	if math.IsInf(s.Variance, 1) { // nothing is known
+	if math.IsInf(s.Variance, 1) || s.Joined > 0 { // copies hide some of the time
+		t.unknown.add(n, 0, s.Usual)
 		return
 	}
 	exact := !s.Open && s.Variance == 0 && s.Aged == 0
 	if exact {
 		t.owed += (a.Least + a.Most - b.Least - b.Most) / 2
-		t.exact.add(n, s.Area)
+		t.exact.add(n, s.Area, s.Usual)
 	} else {
-		t.lossy.add(n, s.Area-s.Aged)
+		t.lossy.add(n, s.Area-s.Aged, s.Usual)
 		t.variance += s.Variance
 	}
 	if exact || s.Open && !losses {
@@ -303,9 +305,18 @@ func (t *flowTotal) add(s *areas.Span, losses bool) {
 	t.lost += s.Before + s.Within
 }
 
-func (x *flowTime) add(packets, time float64) {
+func (x *flowTime) add(packets, time, usual float64) {
 	x.packets += packets
 	x.time += time
+	x.usual += usual
+}
+
+// of returns how long others took that are like these, whose mean is given: as much longer as packets of all flows did.
+func (x *flowTime) of(others *flowTime, mean float64) float64 {
+	if x.usual <= 0 {
+		return others.packets * mean
+	}
+	return others.usual * mean * x.packets / x.usual
 }
 
 func (a *flowAges) add(packets, least, most float64) {
@@ -331,7 +342,7 @@ func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	doubt := single/x.packets + sq(min(t.lost/length*single, math.Sqrt(single)))
 	if t.variance > 0 && doubt < math.Inf(1) {
 		part := t.variance / (t.variance + sq(y.packets)*doubt + y.packets*single)
-		y.time += part * (y.packets*like - y.time)
+		y.time += part * (x.of(y, like) - y.time)
 		t.variance *= 1 - part
 	}
 	time, rest, low, high := x.time+y.time, n-x.packets-y.packets, math.Inf(-1), math.Inf(1)
@@ -342,11 +353,13 @@ func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	ended, after := t.ended.age(mean, single, greatest)
 	time, variance := time+began-ended, t.variance+before+after
 	if rest > 0 {
-		time, variance = time+rest*like, variance+rest*single+sq(rest)*doubt
+		hidden := x.of(&t.unknown, like) // exact spans of their times may be the fast ones, as those of all times are
+		time, variance = time+hidden, variance+rest*single+sq(rest)*doubt+sq(hidden-rest*like)
 	}
 	half := deviations * math.Sqrt(variance)
+	time = min(max(time, low), high)
 	low, high = max(low, time-half), min(high, time+half)
-	d.Mean = min(max(time, low), high) / n
+	d.Mean = time / n
 	d.MeanInterval95 = estimate.Interval{Low: low / n, High: high / n, Confidence: sampling}
 	return d
 }
