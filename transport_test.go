@@ -284,3 +284,33 @@ func TestBurstsInPhase(t *testing.T) {
 		}
 	})
 }
+
+// While a message is on its way, a clock that drifts goes on: intervals hold that, however well the offset is known.
+func TestDriftWhileOnTheWay(t *testing.T) {
+	c := Config{Key: testKey, Cut: 500 * time.Millisecond, Report: time.Second}
+	onLink(t, c, 0, func(t *testing.T, l *link) {
+		l.a.Load().Close()
+		l.a.Store(l.newPoint(t, c, "a", newTestClock(time.Second, 9e-4)))
+		l.send(4*time.Second, func(int) time.Duration { return 2 * time.Second }, nil)
+		n, at := 0, func(_ context.Context, request []byte) ([]byte, error) { return l.a.Load().Answer(request) }
+		for r := range l.b.FollowOver(l.ctx, at) {
+			if i := r.Forth.MeanInterval95; r.Forth.Err == nil && !r.Begins && (!i.Contains(2e9) || i.High-i.Low > 10e6) {
+				t.Errorf("%v, certainly %v", r, r.Forth.Certain)
+			}
+			if n++; n == 40 {
+				return
+			}
+		}
+	})
+}
+
+// Where a clock likely is must be where it certainly is.
+func TestCertainCounts(t *testing.T) {
+	between := func(low, high float64) estimate.Interval { return estimate.Interval{Low: low, High: high, Confidence: 0.95} }
+	for _, likely := range []estimate.Interval{between(1, 2), between(1, 4.5), between(4.2, 4.4), between(9, 12)} {
+		k := Clock{Certain: between(4, 5), Likely: likely}
+		if k.narrow(between(3, 6)); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
+			t.Errorf("%v: %+v", likely, k)
+		}
+	}
+}
