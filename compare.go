@@ -461,9 +461,8 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		w.distribute(&d)
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
-		x, y := w.straying(from, to, d.Received), w.apart(from, to, &d)
-		d.MeanInterval95 = within(d.MeanInterval95, x+deviations*y, longest)
-		d.Certain = within(d.Certain, x+surely*y, longest)
+		late := w.straying(from, to, d.Received)
+		d.MeanInterval95, d.Certain = within(d.MeanInterval95, late, longest), within(d.Certain, late, longest)
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		if fresh {
 			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
@@ -482,9 +481,8 @@ const (
 	// of which clocks take the rest, and certainly that of what they add to Delay.Certain.
 	confidence, sampling, certainly = 0.95, 0.975, 0.999
 
-	// deviations is from the middle of a normal distribution's interval to its ends at sampling,
-	// and surely at certainly.
-	deviations, surely = 2.24, 3.29
+	// deviations is from the middle of a normal distribution's interval to its ends at sampling.
+	deviations = 2.24
 
 	// enough is how many packets, in reports, it takes to say that points see unlike ones.
 	enough, reports = 30, 3

@@ -243,16 +243,6 @@ func within(i estimate.Interval, more, most float64) estimate.Interval {
 	return estimate.Interval{Low: min(i.Low-more, most), High: min(i.High+more, most), Confidence: i.Confidence}
 }
 
-// apart returns the deviation of a mean because the first point's cuts end sooner or later than
-// the second's: the packets that it received between are others.
-func (w *way) apart(from, to int64, d *Delay) float64 {
-	if w.direction == forth {
-		return 0
-	}
-	share := math.Abs(float64(w.told.sooner)) / float64((to-from)*int64(w.config.Cut))
-	return d.StdDev * math.Sqrt(2*share/float64(max(d.Received, 1)))
-}
-
 // account fills in how many packets were lost, and how many are extra: those that cells show, and if more
 // have come than were on their way, those that were taken for lost, before cells show it. When a session begins
 // neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the
