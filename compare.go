@@ -297,7 +297,8 @@ type way struct {
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
 	lately  [2]float64            // packets sent, and received though not due, in this report, and less and less of earlier ones
 	extra   uint64                // packets found to be extra, of which earlier reports told no reception
-	joined  uint64                // packets that were on their way when the session began
+	joined  float64               // packets that were on their way when the session began, as far as cells show,
+	before  float64               // and as many as likely were
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent  []single   // nil if clocks agree
@@ -331,7 +332,7 @@ func (w *way) begin() {
 	w.total.Reset()
 	clear(w.sent)
 	w.lately, w.strange, w.unknown, w.given, w.extra, w.joined = [2]float64{}, [2]uint64{}, 0, 0, 0, 0
-	w.out, w.early, w.hidden = 0, 0, 0
+	w.out, w.early, w.hidden, w.before = 0, 0, 0, 0
 	w.tardy = w.tardy[:0]
 	w.late.giveBack()
 	w.late, w.flows, w.hasty = nil, nil, nil
@@ -439,7 +440,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)
-	w.account(&d, &r, fresh)
+	w.account(&d, &r, fresh, float64(to-from)*float64(w.config.Cut))
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
 		w.strange, w.unknown = [2]uint64{}, 0
 	} else if r.Received > 0 {

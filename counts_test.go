@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -121,6 +122,41 @@ func TestFirstReports(t *testing.T) {
 	}
 }
 
+// Cells that always have packets on their way show long after a session's beginning those that were then. They are not
+// extra; copies are, which are found likewise.
+func TestBeginsAmongMany(t *testing.T) {
+	c := Config{Key: testKey, ClocksAgree: true}
+	c.Cells = lda.Config{SumBits: 64, DigestBits: 32}
+	c.Cells.Banks[0], c.Cells.Banks[1] = lda.Bank{Rows: 64}, lda.Bank{Rows: 64, Shift: 3}
+	onLink(t, c, 0, func(t *testing.T, l *link) {
+		const copies = 12 * time.Second
+		delay := func(i int) time.Duration {
+			return time.Duration(-300e6 * math.Log(float64(hashing.Word(1, uint64(i))>>1|1)*0x1p-63))
+		}
+		begin := time.Now()
+		l.each(time.Millisecond, func(i int) {
+			l.a.Load().PassedNumber(uint64(i))
+			time.Sleep(delay(i))
+			l.b.PassedNumber(uint64(i))
+			if time.Since(begin) > copies && i%2 == 0 {
+				l.b.PassedNumber(uint64(i))
+			}
+		})
+		time.Sleep(2 * time.Second)
+		extra := [2]uint64{}
+		for _, r := range l.reports(30) {
+			when := 0
+			if r.Start.Sub(begin) > copies {
+				when = 1
+			}
+			extra[when] += r.Forth.Extra
+		}
+		if extra[0] > 20 || extra[1] < 300 {
+			t.Errorf("%d extra before there were copies, and %d after", extra[0], extra[1])
+		}
+	})
+}
+
 // A first report without losses says so, but not where losses could hide behind what was on its way.
 func TestFirstLossIsKnown(t *testing.T) {
 	for delay, known := range map[time.Duration]bool{5 * time.Millisecond: true, 2 * time.Second: false} {
@@ -203,11 +239,11 @@ func TestLatePacketsWereSentOnce(t *testing.T) {
 // it, they are left for a report that has room: nothing is lost that was not sent.
 func TestLostWereSent(t *testing.T) {
 	w, d := way{}, Delay{}
-	if w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false); d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
+	if w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false, 1e9); d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
 		t.Errorf("%v", d)
 	}
 	d = Delay{Received: 200}
-	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
+	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false, 1e9); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
 		t.Errorf("%v", d)
 	}
 }

@@ -246,8 +246,9 @@ func within(i estimate.Interval, more, most float64) estimate.Interval {
 // account fills in how many packets were lost, and how many are extra: those that cells show, and if more
 // have come than were on their way, those that were taken for lost, before cells show it. When a session begins
 // neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the
-// report before, and are left for one that has room for them, so that counts add up.
-func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
+// report before, and are left for one that has room for them, so that counts add up. Cells that always have packets on
+// their way show those of before the session late: as many as the rate and the mean tell are not extra.
+func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
 	more = max(min(more, int64(w.given)), -min(w.early, seen))
@@ -255,7 +256,8 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	came := float64(seen + more)
 	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
 	if fresh {
-		w.joined += r.Extra
+		w.joined += float64(r.Extra)
+		w.before = max(w.before, r.Mean*float64(r.Received)/length)
 		// A report of which nothing is known has not seen the losses that it does not tell.
 		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
 			d.Lost = r.Lost
@@ -264,7 +266,9 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 	} else {
 		untold := math.Floor(min(w.hidden, came))
 		w.hidden = 0.99 * (w.hidden - untold)
-		w.extra += uint64(came - untold)
+		late := math.Floor(min(came-untold, max(0, w.before-w.joined)))
+		w.joined += late
+		w.extra += uint64(came - untold - late)
 		d.Lost = r.Lost
 	}
 	d.Extra = min(w.extra, d.Received)
@@ -279,7 +283,7 @@ func (w *way) toldBegun(r *lda.Result) bool {
 	if !w.total.Settled() || !w.config.ClocksAgree && !(w.fastest.known && w.fastest.key >= 0) || len(w.tardy) > 0 {
 		return false
 	}
-	return float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
+	return w.joined*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
 // distribute fills in quantiles, the greatest delay and the histogram.

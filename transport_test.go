@@ -306,7 +306,9 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 
 // Where a clock likely is must be where it certainly is.
 func TestCertainCounts(t *testing.T) {
-	between := func(low, high float64) estimate.Interval { return estimate.Interval{Low: low, High: high, Confidence: 0.95} }
+	between := func(low, high float64) estimate.Interval {
+		return estimate.Interval{Low: low, High: high, Confidence: 0.95}
+	}
 	for _, likely := range []estimate.Interval{between(1, 2), between(1, 4.5), between(4.2, 4.4), between(9, 12)} {
 		k := Clock{Certain: between(4, 5), Likely: likely}
 		if k.narrow(between(3, 6)); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
