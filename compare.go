@@ -291,14 +291,13 @@ type way struct {
 	strange [2]uint64             // packets sent and received since the delay of any was known,
 	unknown int                   // and in how many reports
 	given   float64               // packets that were taken for lost and may come yet,
-	hidden  float64               // and those of them that no report told
+	hidden  float64               // those of them that no report told, or those on their way when the session began that no cell showed
 	out     int64                 // packets outstanding when the latest report ended,
 	early   int64                 // and those that were told to be extra before cells showed it
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
 	lately  [2]float64            // packets sent, and received though not due, in this report, and less and less of earlier ones
 	extra   uint64                // packets found to be extra, of which earlier reports told no reception
-	joined  float64               // packets that were on their way when the session began, as far as cells show,
-	before  float64               // and as many as likely were
+	joined  uint64                // packets that were on their way when the session began
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent  []single   // nil if clocks agree
@@ -332,7 +331,7 @@ func (w *way) begin() {
 	w.total.Reset()
 	clear(w.sent)
 	w.lately, w.strange, w.unknown, w.given, w.extra, w.joined = [2]float64{}, [2]uint64{}, 0, 0, 0, 0
-	w.out, w.early, w.hidden, w.before = 0, 0, 0, 0
+	w.out, w.early, w.hidden = 0, 0, 0
 	w.tardy = w.tardy[:0]
 	w.late.giveBack()
 	w.late, w.flows, w.hasty = nil, nil, nil

@@ -129,27 +129,18 @@ func TestBeginsAmongMany(t *testing.T) {
 	c.Cells = lda.Config{SumBits: 64, DigestBits: 32}
 	c.Cells.Banks[0], c.Cells.Banks[1] = lda.Bank{Rows: 64}, lda.Bank{Rows: 64, Shift: 3}
 	onLink(t, c, 0, func(t *testing.T, l *link) {
-		const copies = 12 * time.Second
-		delay := func(i int) time.Duration {
-			return time.Duration(-300e6 * math.Log(float64(hashing.Word(1, uint64(i))>>1|1)*0x1p-63))
-		}
-		begin := time.Now()
+		begin, extra := time.Now(), [2]uint64{}
+		copies := func(at time.Time) int { return map[bool]int{true: 1}[at.Sub(begin) > 12*time.Second] }
 		l.each(time.Millisecond, func(i int) {
 			l.a.Load().PassedNumber(uint64(i))
-			time.Sleep(delay(i))
-			l.b.PassedNumber(uint64(i))
-			if time.Since(begin) > copies && i%2 == 0 {
+			time.Sleep(time.Duration(-300e6 * math.Log(float64(hashing.Word(1, uint64(i))>>1|1)*0x1p-63)))
+			for range 1 + (i+1)%2*copies(time.Now()) {
 				l.b.PassedNumber(uint64(i))
 			}
 		})
 		time.Sleep(2 * time.Second)
-		extra := [2]uint64{}
 		for _, r := range l.reports(30) {
-			when := 0
-			if r.Start.Sub(begin) > copies {
-				when = 1
-			}
-			extra[when] += r.Forth.Extra
+			extra[copies(r.Start)] += r.Forth.Extra
 		}
 		if extra[0] > 20 || extra[1] < 300 {
 			t.Errorf("%d extra before there were copies, and %d after", extra[0], extra[1])

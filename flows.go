@@ -330,31 +330,33 @@ func (a *flowAges) add(packets, least, most float64) {
 // others, and those of lossy spans like exact ones, as far as these tell more.
 func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
-	x, y, n := &t.exact, &t.lossy, float64(t.received)
-	mean := (x.time + t.owed + y.time) / (x.packets + y.packets)
+	x, y, n, rest, hidden := &t.exact, &t.lossy, float64(t.received), t.unknown.packets, 0.0
+	like := (x.time + t.owed) / x.packets
+	if rest > 0 {
+		hidden = x.of(&t.unknown, like)
+	}
+	mean := (x.time + t.owed + y.time + hidden) / n
 	if t.variance > sq(x.time) {
-		mean = (x.time + t.owed) / x.packets
+		mean = (x.time + t.owed + hidden) / (x.packets + rest)
 	}
 	single := scatter * sq(mean) // variance of a packet's delay
 	// Lossy spans are like exact ones. A packet that takes longer is less often in one of
 	// these, by the losses in that time, which makes a bias.
-	like := (x.time + t.owed) / x.packets
 	doubt := single/x.packets + sq(min(t.lost/length*single, math.Sqrt(single)))
 	if t.variance > 0 && doubt < math.Inf(1) {
 		part := t.variance / (t.variance + sq(y.packets)*doubt + y.packets*single)
 		y.time += part * (x.of(y, like) - y.time)
 		t.variance *= 1 - part
 	}
-	time, rest, low, high := x.time+y.time, n-x.packets-y.packets, math.Inf(-1), math.Inf(1)
+	time, low, high := x.time+y.time+hidden, math.Inf(-1), math.Inf(1)
 	if x.packets == n {
 		low, high = time+t.began.least-t.ended.most, time+t.began.most-t.ended.least
 	}
 	began, before := t.began.age(mean, single, greatest)
 	ended, after := t.ended.age(mean, single, greatest)
 	time, variance := time+began-ended, t.variance+before+after
-	if rest > 0 {
-		hidden := x.of(&t.unknown, like) // exact spans of their times may be the fast ones, as those of all times are
-		time, variance = time+hidden, variance+rest*single+sq(rest)*doubt+sq(hidden-rest*like)
+	if rest > 0 { // exact spans of the same times may be the fast ones, as those of all times are
+		variance += rest*single + sq(rest)*doubt + sq(hidden-rest*like)
 	}
 	half := deviations * math.Sqrt(variance)
 	time = min(max(time, low), high)

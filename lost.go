@@ -256,19 +256,16 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
 	came := float64(seen + more)
 	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
 	if fresh {
-		w.joined += float64(r.Extra)
-		w.before = max(w.before, r.Mean*float64(r.Received)/length)
+		w.joined += r.Extra
 		// A report of which nothing is known has not seen the losses that it does not tell.
 		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
 			d.Lost = r.Lost
 		}
-		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came)
+		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came, r.Mean*float64(r.Received)/length-float64(w.joined))
 	} else {
 		untold := math.Floor(min(w.hidden, came))
 		w.hidden = 0.99 * (w.hidden - untold)
-		late := math.Floor(min(came-untold, max(0, w.before-w.joined)))
-		w.joined += late
-		w.extra += uint64(came - untold - late)
+		w.extra += uint64(came - untold)
 		d.Lost = r.Lost
 	}
 	d.Extra = min(w.extra, d.Received)
@@ -283,7 +280,7 @@ func (w *way) toldBegun(r *lda.Result) bool {
 	if !w.total.Settled() || !w.config.ClocksAgree && !(w.fastest.known && w.fastest.key >= 0) || len(w.tardy) > 0 {
 		return false
 	}
-	return w.joined*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
+	return float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
 // distribute fills in quantiles, the greatest delay and the histogram.

@@ -306,12 +306,9 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 
 // Where a clock likely is must be where it certainly is.
 func TestCertainCounts(t *testing.T) {
-	between := func(low, high float64) estimate.Interval {
-		return estimate.Interval{Low: low, High: high, Confidence: 0.95}
-	}
-	for _, likely := range []estimate.Interval{between(1, 2), between(1, 4.5), between(4.2, 4.4), between(9, 12)} {
-		k := Clock{Certain: between(4, 5), Likely: likely}
-		if k.narrow(between(3, 6)); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
+	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
+		k := Clock{Certain: estimate.Interval{Low: 4, High: 5}, Likely: estimate.Interval{Low: likely[0], High: likely[1]}}
+		if k.narrow(k.Certain); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
 			t.Errorf("%v: %+v", likely, k)
 		}
 	}
