@@ -230,7 +230,8 @@ func TestLatePacketsWereSentOnce(t *testing.T) {
 // it, they are left for a report that has room: nothing is lost that was not sent.
 func TestLostWereSent(t *testing.T) {
 	w, d := way{}, Delay{}
-	if w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false, 1e9); d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
+	w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false, 1e9)
+	if d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
 		t.Errorf("%v", d)
 	}
 	d = Delay{Received: 200}

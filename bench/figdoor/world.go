@@ -399,25 +399,21 @@ func (w *world) truth(way int, r *hoplag.Report, received int) (means []float64)
 		}
 		start := r.Start.Add(w.arrived[1][i].shown.Sub(w.arrived[1][i].at))
 		starts = []time.Time{start.Round(cut), start.Round(cut).Add(cut), start.Round(cut).Add(-cut)}
+		starts = slices.DeleteFunc(starts, func(s time.Time) bool { return s.Sub(start).Abs() > 3*cut/4 })
 	}
 	for _, from := range starts {
-		var all []arrival
-		for _, a := range w.arrived[way] {
-			if !a.shown.Before(from) && a.shown.Before(from.Add(r.Length)) {
-				all = append(all, a)
-			}
-		}
+		other := func(a arrival) bool { return a.shown.Before(from) || a.shown.Sub(from) >= r.Length }
+		all := slices.DeleteFunc(slices.Clone(w.arrived[way]), other)
 		if len(all) == 0 {
 			continue
 		}
-		if !r.Begins || received >= len(all) {
-			means = append(means, meanDelay(all))
-		} else {
-			means = append(means, meanDelay(all[len(all)-received:]))
+		if r.Begins && received < len(all) {
 			sent := func(a arrival) time.Time { return a.at.Add(-time.Duration(a.delay)) }
+			means = append(means, meanDelay(all[len(all)-received:]))
 			slices.SortFunc(all, func(a, b arrival) int { return sent(b).Compare(sent(a)) })
-			means = append(means, meanDelay(all[:received]))
+			all = all[:received]
 		}
+		means = append(means, meanDelay(all))
 	}
 	return means
 }
