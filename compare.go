@@ -232,7 +232,7 @@ func (c *comparison) release() Report {
 	guessed := !c.meeting.asks && !c.config.ClocksAgree // when records come tells which cuts belong together
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		w, was := c.ways[d], c.ways[d].told
-		w.told = h.ways[d]
+		w.told, w.ends = h.ways[d], c.waiting != nil && c.waiting.begins
 		*into = w.tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
@@ -284,6 +284,7 @@ type way struct {
 	late    *tally  // those that do
 	placed  bool    // these are valid
 	ending  bool    // the latest report ends after the next pair, for which receptions wait
+	ends    bool    // a session ends with the report that is told
 	tardy   []tardy // packets that points counted late, since the oldest report began
 
 	missing []Missing             // that no report named yet
@@ -466,6 +467,9 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		if fresh {
 			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
+		}
+		if w.ends && !w.total.Settled() {
+			w.unsure(&d, r.Outstanding, min(w.patience(), 1.5*d.Greatest+2*float64(w.config.Cut))) // nobody will know how old they are
 		}
 	}
 	if errors.Is(d.Err, ErrUnlike) {

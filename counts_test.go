@@ -194,8 +194,7 @@ func TestPausesLoseNothing(t *testing.T) {
 	}
 }
 
-// Packets that were given up and come after all count once as sent, whatever
-// report tells of their coming.
+// Packets that were given up and come after all count once as sent, whatever report tells of their coming.
 func TestLatePacketsWereSentOnce(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		const packets, late = 8000, 40
@@ -357,4 +356,45 @@ func TestClockJumps(t *testing.T) {
 			t.Errorf("set by %d cuts: %d reports of 10 intervals", by, silent)
 		}
 	}
+}
+
+// What was on its way when a session ends, because a record is missing, nobody knows of: intervals of the last report hold
+// that it was slower.
+func TestRecordsMissing(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		delay := func(i int) time.Duration {
+			return time.Duration(100e6 - 100e6*math.Log(float64(hashing.Word(2, uint64(i))>>1|1)*0x1p-63))
+		}
+		pair, answered := must(NewPair(l.b.config, "a", "b")), 0
+		begin := time.Now()
+		l.send(3*time.Millisecond, delay, nil)
+		take := func(p *Point, seed uint64, into func(string, []byte) error) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			for r := range p.Records(l.ctx) {
+				if random.IntN(20) > 0 {
+					must0(t, into("", r))
+				}
+			}
+		}
+		go take(l.a.Load(), 1, pair.TakeFirst)
+		go take(l.b, 2, pair.TakeSecond)
+		for time.Sleep(50 * time.Millisecond); time.Since(begin) < 5*time.Minute; time.Sleep(100 * time.Millisecond) {
+			for r, ok := pair.Next(); ok; r, ok = pair.Next() {
+				var truth estimate.Moments
+				for i := range 100_000 {
+					if came := begin.Add(time.Duration(i)*3*time.Millisecond + delay(i)); !came.Before(r.Start) && came.Before(r.Start.Add(r.Length)) {
+						truth.Add(float64(delay(i)))
+					}
+				}
+				if d := &r.Forth; d.Err == nil && !r.Begins {
+					if answered++; !d.Certain.Contains(truth.Mean()) {
+						t.Errorf("%v, certainly %s to %s, mean %s", r, Format(d.Certain.Low), Format(d.Certain.High), Format(truth.Mean()))
+					}
+				}
+			}
+		}
+		if answered < 20 {
+			t.Errorf("%d reports have a mean", answered)
+		}
+	})
 }

@@ -14,18 +14,16 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A flowTable has the packets of flows, each flow in cells of its own. Where there
-// are more flows than it has room for, it keeps those whose places are within a
-// limit: nearly the same ones at both points.
+// A flowTable has the packets of flows, each flow in cells of its own. Where there are more flows than it has
+// room for, it keeps those whose places are within a limit: nearly the same ones at both points.
 type flowTable struct {
 	rows  map[hashing.Flow]*flowRow
 	most  int
 	limit uint64
 }
 
-// A flowRow is the cells of a flow. A packet's hash chooses one, so that a loss
-// spoils one of them; the last one is seldom chosen, for flows that always have
-// packets on their way.
+// A flowRow is the cells of a flow. A packet's hash chooses one, so that a loss spoils one of them; the last
+// one is seldom chosen, for flows that always have packets on their way.
 type flowRow [flowCells]flowCell
 
 type flowCell struct {
@@ -197,8 +195,7 @@ func newFlows(c *Config, begin int64, underWay bool) *flows {
 
 func (w *flows) end() { w.ends = append(w.ends, w.areas.Cuts()) }
 
-// add takes what both points counted in a cut that ends at a time, by the clock of the
-// stamps of what was sent.
+// add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent.
 func (w *flows) add(up, down *flowTable, end int64) {
 	limit := min(up.limit, down.limit)
 	for id := range up.rows {
@@ -276,9 +273,8 @@ func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 	return known, unknown
 }
 
-// add adds a span, where some flows lose packets or none does. Delays of packets received are
-// the time that passed in the report, and the ages when it began of those on their way then, less
-// the ages when it ended.
+// add adds a span, where some flows lose packets or none does. Delays of packets received are the time that
+// passed in the report, and the ages when it began of those on their way then, less the ages when it ended.
 func (t *flowTotal) add(s *areas.Span, losses bool) {
 	t.sent += uint64(s.Sent)
 	t.received += uint64(s.Received)

@@ -87,8 +87,7 @@ func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
 	})
 }
 
-// Where a point has no room for all flows, both keep nearly the same ones, and the
-// answers for these are right.
+// Where a point has no room for all flows, both keep nearly the same ones, and the answers for these are right.
 func TestFewFlowsOfMany(t *testing.T) {
 	onLink(t, Config{Key: testKey, Flows: 64, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		for flow := range 200 {

@@ -231,10 +231,15 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
 		return
 	}
-	least, share := float64(w.told.added), min(1, float64(r.Extra)/float64(r.Received))
+	w.unsure(d, r.Extra, w.patience())
+}
+
+// unsure makes the intervals of a mean hold that so many packets may have taken no time, or the longest.
+func (w *way) unsure(d *Delay, packets uint64, longest float64) {
+	least, share := float64(w.told.added), min(1, float64(packets)/float64(d.Received))
 	for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
 		i.Low -= share * max(0, i.Low-least)
-		i.High += share * max(0, least+w.patience()-i.High)
+		i.High += share * max(0, least+longest-i.High)
 	}
 }
 

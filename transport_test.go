@@ -153,9 +153,8 @@ func TestReplayedMessages(t *testing.T) {
 	}
 }
 
-// TestSeedSignsNothing: whoever found out what a point hashes with cannot sign
-// as it does, whatever of it he takes for the key; nor does a point that hashes
-// alike answer for another.
+// TestSeedSignsNothing: whoever found out what a point hashes with cannot sign as it does, whatever of it he
+// takes for the key; nor does a point that hashes alike answer for another.
 func TestSeedSignsNothing(t *testing.T) {
 	p := newTestPoint(t, quick, "a")
 	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {
@@ -167,9 +166,8 @@ func TestSeedSignsNothing(t *testing.T) {
 	}
 }
 
-// TestRepeatedMessagesLeaveClocks: one message again and again, so that it is on
-// its way at every cut, moves neither the clocks' offset nor the means that are
-// corrected by it.
+// TestRepeatedMessagesLeaveClocks: one message again and again, so that it is on its way at every cut, moves
+// neither the clocks' offset nor the means that are corrected by it.
 func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 	const cut = 100 * time.Millisecond
 	for _, early := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
@@ -191,10 +189,9 @@ func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 	}
 }
 
-// TestReplaysWhileOnTheirWay: a message that passes again while, by the points'
-// clocks, the first one was on its way at a cut is taken for it. Of one in ten, 50
-// ms later, means are off by a tenth of that at most, and the clocks are right or
-// not known; the numbers of extra and lost messages tell.
+// TestReplaysWhileOnTheirWay: a message that passes again while, by the points' clocks, the first one was on
+// its way at a cut is taken for it. Of one in ten, 50 ms later, means are off by a tenth of that at most, and
+// the clocks are right or not known; the numbers of extra and lost messages tell.
 func TestReplaysWhileOnTheirWay(t *testing.T) {
 	off := 0.0
 	for _, r := range attacked(t, false, 8, 10*time.Millisecond, func(l *link, i uint64) {
