@@ -457,6 +457,8 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
 	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports:
 		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
+	case d.Err == nil && d.Extra == d.Received:
+		d.Err = fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
 	}
 	if d.Err == nil {
 		w.distribute(&d)
@@ -468,8 +470,12 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		if fresh {
 			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
 		}
-		if w.ends && !w.total.Settled() {
-			w.unsure(&d, r.Outstanding, min(w.patience(), 1.5*d.Greatest+2*float64(w.config.Cut))) // nobody will know how old they are
+		if w.ends && !w.total.Settled() { // nobody will know how old those are that are on their way
+			least, most := float64(w.told.least), float64(w.told.added)+w.patience()
+			if w.samples.N() > 0 {
+				most = d.Greatest + (d.Greatest-least)/2
+			}
+			d.unsure(r.Outstanding, least, most)
 		}
 	}
 	if errors.Is(d.Err, ErrUnlike) {

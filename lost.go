@@ -231,15 +231,16 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
 		return
 	}
-	w.unsure(d, r.Extra, w.patience())
+	least := float64(w.told.added)
+	d.unsure(r.Extra, least, least+w.patience())
 }
 
-// unsure makes the intervals of a mean hold that so many packets may have taken no time, or the longest.
-func (w *way) unsure(d *Delay, packets uint64, longest float64) {
-	least, share := float64(w.told.added), min(1, float64(packets)/float64(d.Received))
+// unsure makes the intervals of a mean hold that so many packets may have taken the least, or the most.
+func (d *Delay) unsure(packets uint64, least, most float64) {
+	share := min(1, float64(packets)/float64(d.Received))
 	for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
 		i.Low -= share * max(0, i.Low-least)
-		i.High += share * max(0, least+longest-i.High)
+		i.High += share * max(0, most-i.High)
 	}
 }
 

@@ -16,8 +16,7 @@ import (
 	"github.com/hoplag/hoplag/internal/heap"
 )
 
-// A setting is one world: two points, the traffic between them, their clocks and
-// what goes wrong.
+// A setting is one world: two points, the traffic between them, their clocks and what goes wrong.
 type setting struct {
 	Ways   string  // one or two
 	Clock  string  // of the first point
