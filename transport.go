@@ -351,10 +351,12 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout)) // where the server can
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	http.NewResponseController(w).SetReadDeadline(time.Time{})
 	var reply []byte
 	if err == nil {
+		http.NewResponseController(w).SetReadDeadline(time.Time{})
 		reply, err = p.Answer(body)
+	} else {
+		w.Header().Set("Connection", "close") // nobody waits for the rest
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

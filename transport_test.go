@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -310,3 +313,37 @@ func TestCertainCounts(t *testing.T) {
 		}
 	}
 }
+
+// Who sends a part of a request is not waited for.
+func TestSlowRequestsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		l := &oneConn{far, make(chan struct{})}
+		server := &http.Server{Handler: newTestPoint(t, quick, "a")}
+		go server.Serve(l)
+		defer server.Close()
+		begin := time.Now()
+		near.SetReadDeadline(begin.Add(3 * requestTimeout))
+		go near.Write([]byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n12345"))
+		if _, err := io.ReadAll(near); err != nil || time.Since(begin) > 2*requestTimeout {
+			t.Errorf("%v, after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// oneConn listens for one connection.
+type oneConn struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if c := l.Conn; c != nil {
+		l.Conn = nil
+		return c, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+func (l *oneConn) Close() error   { close(l.closed); return nil }
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
