@@ -97,7 +97,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may
 // have. What stands under no other part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4165, 3476},
+	".":              {4174, 3513},
 	"estimate":       {970, 1280},
 	"estimate/areas": {2865, 607},
 	"estimate/joint": {1280, 820},
