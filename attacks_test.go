@@ -32,8 +32,7 @@ func keysOf(seed, constant uint64) (x, y uint64) {
 	return hi ^ lo, hi
 }
 
-// crafted are different packets of 40 bytes that a known seed gives one digest:
-// their first factor is zero.
+// crafted are different packets of 40 bytes that a known seed gives one digest: their first factor is zero.
 func crafted(seed uint64, n int) [][]byte {
 	x, _ := keysOf(seed, 0xbb67ae8584caa73b+2*40)
 	packets := make([][]byte, n)
@@ -82,8 +81,7 @@ func TestReplayedPackets(t *testing.T) {
 	}
 }
 
-// aim measures 100,000 packets that take 50 µs, and slow ones that take 1 ms, of
-// which the first is lost.
+// aim measures 100,000 packets that take 50 µs, and slow ones that take 1 ms, of which the first is lost.
 func aim(t *testing.T, packet func(i int) hashing.Packet, slow []hashing.Packet) (r lda.Result, mean float64) {
 	t.Helper()
 	const honest = 100_000
@@ -203,8 +201,7 @@ func TestFloodOfFlows(t *testing.T) {
 	}
 }
 
-// A passing is a packet of a flow at two points; one that only one of them saw
-// has no time at the other.
+// A passing is a packet of a flow at two points; one that only one of them saw has no time at the other.
 type passing struct {
 	flow           hashing.Flow
 	packet         hashing.Packet
@@ -336,10 +333,9 @@ func attack(t *testing.T, n int, packet func(i int) (hashing.Flow, hashing.Packe
 // flowOf names the honest flows, under a key that nobody knows.
 func flowOf(k uint64) hashing.Flow { return hashing.Flow(hashing.SipHashFromKey(secretKey).Word(k)) }
 
-// TestCopiesHarmOneFlow: someone who knows nothing repeats a packet of a flow of
-// his 50,000 times, and loses one of a thousand. Other flows are answered, right,
-// and COLATE's epoch does not end; the attacker's own flow has no answer but by
-// RLI, which needs none of its packets to be told apart.
+// TestCopiesHarmOneFlow: someone who knows nothing repeats a packet of a flow of his 50,000 times, and loses
+// one of a thousand. Other flows are answered, right, and COLATE's epoch does not end; the attacker's own flow
+// has no answer but by RLI, which needs none of its packets to be told apart.
 func TestCopiesHarmOneFlow(t *testing.T) {
 	own := flowOf(1 << 40)
 	lose := func(all []passing) []passing {
@@ -374,10 +370,9 @@ func TestReplayedFlow(t *testing.T) {
 	})
 }
 
-// TestForgedFlowMixes: whoever makes packets that pass for another's flow, as
-// TestSeedPassesForAFlow does, adds his delays to its own, whatever measures:
-// 100 packets of 1 ms beside 100 of 50 µs make a mean of 525. Others stay right,
-// but COLATE's flows share counters: 2 of 100 intervals may miss.
+// TestForgedFlowMixes: whoever makes packets that pass for another's flow, as TestSeedPassesForAFlow does, adds
+// his delays to its own, whatever measures: 100 packets of 1 ms beside 100 of 50 µs make a mean of 525. Others
+// stay right, but COLATE's flows share counters: 2 of 100 intervals may miss.
 func TestForgedFlowMixes(t *testing.T) {
 	same := func(all []passing) []passing { return all }
 	for forged, want := range map[uint64]float64{0: (usual + slow) / 2, 1 << 40: usual} {

@@ -190,7 +190,8 @@ func (k *Clock) know(r clock.Reading, asymmetry float64) {
 // narrow takes into account where the offset certainly is.
 func (k *Clock) narrow(certain estimate.Interval) {
 	k.Certain = meet(k.Certain, certain)
-	k.Likely = meet(k.Likely, k.Certain)
+	likely := meet(k.Certain, k.Likely) // what is certain, where the other is not in it
+	k.Likely.Low, k.Likely.High = likely.Low, likely.High
 	k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2
 }
 
@@ -217,13 +218,13 @@ func (r *Report) roundTrip(drift, added float64) {
 }
 
 // settle corrects a delay by a reading of the middle of the report. The packets are taken to be spread evenly over it;
-// where they are not, what the clock drifts until its ends is in the intervals.
+// where they are not, what the clock drifts until its ends is in the intervals, and what it does while one is on its way.
 func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
 		return
 	}
-	ends := math.Abs(r.Drift) * float64(length) / 2
+	ends := math.Abs(r.Drift) * (float64(length)/2 + max(0, d.Mean-r.Offset))
 	total := func(i, offset estimate.Interval) estimate.Interval {
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
 	}

@@ -232,7 +232,7 @@ func (c *comparison) release() Report {
 	guessed := !c.meeting.asks && !c.config.ClocksAgree // when records come tells which cuts belong together
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		w, was := c.ways[d], c.ways[d].told
-		w.told = h.ways[d]
+		w.told, w.ends = h.ways[d], c.waiting != nil && c.waiting.begins
 		*into = w.tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
@@ -284,6 +284,7 @@ type way struct {
 	late    *tally  // those that do
 	placed  bool    // these are valid
 	ending  bool    // the latest report ends after the next pair, for which receptions wait
+	ends    bool    // a session ends with the report that is told
 	tardy   []tardy // packets that points counted late, since the oldest report began
 
 	missing []Missing             // that no report named yet
@@ -291,7 +292,7 @@ type way struct {
 	strange [2]uint64             // packets sent and received since the delay of any was known,
 	unknown int                   // and in how many reports
 	given   float64               // packets that were taken for lost and may come yet,
-	hidden  float64               // and those of them that no report told
+	hidden  float64               // those of them that no report told, or those on their way when the session began that no cell showed
 	out     int64                 // packets outstanding when the latest report ended,
 	early   int64                 // and those that were told to be extra before cells showed it
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
@@ -439,7 +440,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)
-	w.account(&d, &r, fresh)
+	w.account(&d, &r, fresh, float64(to-from)*float64(w.config.Cut))
 	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
 		w.strange, w.unknown = [2]uint64{}, 0
 	} else if r.Received > 0 {
@@ -456,17 +457,25 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
 	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports:
 		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
+	case d.Err == nil && d.Extra == d.Received:
+		d.Err = fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
 	}
 	if d.Err == nil {
 		w.distribute(&d)
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
-		x, y := w.straying(from, to, d.Received), w.apart(from, to, &d)
-		d.MeanInterval95 = within(d.MeanInterval95, x+deviations*y, longest)
-		d.Certain = within(d.Certain, x+surely*y, longest)
+		late := w.straying(from, to, d.Received)
+		d.MeanInterval95, d.Certain = within(d.MeanInterval95, late, longest), within(d.Certain, late, longest)
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		if fresh {
 			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
+		}
+		if w.ends && !w.total.Settled() { // nobody will know how old those are that are on their way
+			least, most := float64(w.told.least), float64(w.told.added)+w.patience()
+			if w.samples.N() > 0 {
+				most = d.Greatest + (d.Greatest-least)/2
+			}
+			d.unsure(r.Outstanding, least, most)
 		}
 	}
 	if errors.Is(d.Err, ErrUnlike) {
@@ -482,9 +491,8 @@ const (
 	// of which clocks take the rest, and certainly that of what they add to Delay.Certain.
 	confidence, sampling, certainly = 0.95, 0.975, 0.999
 
-	// deviations is from the middle of a normal distribution's interval to its ends at sampling,
-	// and surely at certainly.
-	deviations, surely = 2.24, 3.29
+	// deviations is from the middle of a normal distribution's interval to its ends at sampling.
+	deviations = 2.24
 
 	// enough is how many packets, in reports, it takes to say that points see unlike ones.
 	enough, reports = 30, 3

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -121,6 +122,32 @@ func TestFirstReports(t *testing.T) {
 	}
 }
 
+// Cells that always have packets on their way show long after a session's beginning those that were then. They are not
+// extra; copies are, which are found likewise.
+func TestBeginsAmongMany(t *testing.T) {
+	c := Config{Key: testKey, ClocksAgree: true}
+	c.Cells = lda.Config{SumBits: 64, DigestBits: 32}
+	c.Cells.Banks[0], c.Cells.Banks[1] = lda.Bank{Rows: 64}, lda.Bank{Rows: 64, Shift: 3}
+	onLink(t, c, 0, func(t *testing.T, l *link) {
+		begin, extra := time.Now(), [2]uint64{}
+		copies := func(at time.Time) int { return map[bool]int{true: 1}[at.Sub(begin) > 12*time.Second] }
+		l.each(time.Millisecond, func(i int) {
+			l.a.Load().PassedNumber(uint64(i))
+			time.Sleep(time.Duration(-300e6 * math.Log(float64(hashing.Word(1, uint64(i))>>1|1)*0x1p-63)))
+			for range 1 + (i+1)%2*copies(time.Now()) {
+				l.b.PassedNumber(uint64(i))
+			}
+		})
+		time.Sleep(2 * time.Second)
+		for _, r := range l.reports(30) {
+			extra[copies(r.Start)] += r.Forth.Extra
+		}
+		if extra[0] > 20 || extra[1] < 300 {
+			t.Errorf("%d extra before there were copies, and %d after", extra[0], extra[1])
+		}
+	})
+}
+
 // A first report without losses says so, but not where losses could hide behind what was on its way.
 func TestFirstLossIsKnown(t *testing.T) {
 	for delay, known := range map[time.Duration]bool{5 * time.Millisecond: true, 2 * time.Second: false} {
@@ -167,8 +194,7 @@ func TestPausesLoseNothing(t *testing.T) {
 	}
 }
 
-// Packets that were given up and come after all count once as sent, whatever
-// report tells of their coming.
+// Packets that were given up and come after all count once as sent, whatever report tells of their coming.
 func TestLatePacketsWereSentOnce(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		const packets, late = 8000, 40
@@ -203,11 +229,12 @@ func TestLatePacketsWereSentOnce(t *testing.T) {
 // it, they are left for a report that has room: nothing is lost that was not sent.
 func TestLostWereSent(t *testing.T) {
 	w, d := way{}, Delay{}
-	if w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false); d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
+	w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false, 1e9)
+	if d.Sent != 186 || d.Lost != 186 || d.Extra != 0 || d.Loss() > 1 {
 		t.Errorf("%v", d)
 	}
 	d = Delay{Received: 200}
-	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
+	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false, 1e9); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
 		t.Errorf("%v", d)
 	}
 }
@@ -329,4 +356,45 @@ func TestClockJumps(t *testing.T) {
 			t.Errorf("set by %d cuts: %d reports of 10 intervals", by, silent)
 		}
 	}
+}
+
+// What was on its way when a session ends, because a record is missing, nobody knows of: intervals of the last report hold
+// that it was slower.
+func TestRecordsMissing(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		delay := func(i int) time.Duration {
+			return time.Duration(100e6 - 100e6*math.Log(float64(hashing.Word(2, uint64(i))>>1|1)*0x1p-63))
+		}
+		pair, answered := must(NewPair(l.b.config, "a", "b")), 0
+		begin := time.Now()
+		l.send(3*time.Millisecond, delay, nil)
+		take := func(p *Point, seed uint64, into func(string, []byte) error) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			for r := range p.Records(l.ctx) {
+				if random.IntN(20) > 0 {
+					must0(t, into("", r))
+				}
+			}
+		}
+		go take(l.a.Load(), 1, pair.TakeFirst)
+		go take(l.b, 2, pair.TakeSecond)
+		for time.Sleep(50 * time.Millisecond); time.Since(begin) < 5*time.Minute; time.Sleep(100 * time.Millisecond) {
+			for r, ok := pair.Next(); ok; r, ok = pair.Next() {
+				var truth estimate.Moments
+				for i := range 100_000 {
+					if came := begin.Add(time.Duration(i)*3*time.Millisecond + delay(i)); !came.Before(r.Start) && came.Before(r.Start.Add(r.Length)) {
+						truth.Add(float64(delay(i)))
+					}
+				}
+				if d := &r.Forth; d.Err == nil && !r.Begins {
+					if answered++; !d.Certain.Contains(truth.Mean()) {
+						t.Errorf("%v, certainly %s to %s, mean %s", r, Format(d.Certain.Low), Format(d.Certain.High), Format(truth.Mean()))
+					}
+				}
+			}
+		}
+		if answered < 20 {
+			t.Errorf("%d reports have a mean", answered)
+		}
+	})
 }

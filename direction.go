@@ -12,19 +12,16 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// A Direction is one way through a [Point]. Its methods say that a packet or a
-// message passed the point that way. They are safe for concurrent use, allocate
-// nothing, and cost some 20 ns besides reading the clock (BenchmarkPassed).
-// They never wait for those who read the point. Call them before the message leaves,
-// and after it has arrived. Only the Directions of a Point work; the zero value panics.
+// A Direction is one way through a [Point]. Its methods say that a packet or a message passed the point that
+// way. They are safe for concurrent use, allocate nothing, and cost some 20 ns besides reading the clock
+// (BenchmarkPassed). They never wait for those who read the point. Call them before the message leaves, and
+// after it has arrived. Only the Directions of a Point work; the zero value panics.
 //
 // # What makes a good id
 //
-// An id is any bytes that are the same at both points and seldom used twice: a
-// trace or request id, a message id, a topic with partition and offset, a
-// sequence number together with the name of what it counts. []byte(s) of a
-// string costs nothing here. Ids need not be random; they are hashed with the
-// key.
+// An id is any bytes that are the same at both points and seldom used twice: a trace or request id, a message
+// id, a topic with partition and offset, a sequence number together with the name of what it counts. []byte(s)
+// of a string costs nothing here. Ids need not be random; they are hashed with the key.
 //
 //   - A message that is sent again is another passage: give it another id (id
 //     and attempt), or report it once. Two passages of one id at one point and
@@ -60,8 +57,7 @@ func newDirection(c *Config, clock *timeline) *Direction {
 // Format prints that it is a direction, and nothing of what it hashes with.
 func (d *Direction) Format(s fmt.State, _ rune) { io.WriteString(s, "hoplag.Direction") }
 
-// Packet returns the identity of the message with this id, for
-// [Direction.Record].
+// Packet returns the identity of the message with this id, for [Direction.Record].
 func (d *Direction) Packet(id []byte) hashing.Packet {
 	if d.sip != nil {
 		return d.sip.Packet(id)
@@ -74,15 +70,13 @@ func (d *Direction) Passed(id []byte) {
 	d.put(entry{time: d.clock.now(), packet: d.Packet(id)})
 }
 
-// PassedNumber is Passed for an id that is a number. It stands for its eight
-// bytes, little-endian.
+// PassedNumber is Passed for an id that is a number. It stands for its eight bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
 	d.put(entry{time: d.clock.now(), packet: d.numbered(id), not: ^id})
 }
 
-// PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a
-// connection, a customer, a topic, or anything else by which you want to
-// distinguish delays. The message also counts among all messages.
+// PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a connection, a customer, a topic, or
+// anything else by which you want to distinguish delays. The message also counts among all messages.
 func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
 	d.put(entry{time: d.clock.now(), packet: d.Packet(id), flow: flow})
 }
@@ -93,10 +87,9 @@ func (d *Direction) put(e entry) {
 	d.pool.Put(h)
 }
 
-// Record says that packets passed together at a known time. Use what
-// [time.Now] returned when a burst came, which is as good as Passed, or a
-// network card's time stamp, which must be of the wall clock or of Config.Clock.
-// [Direction.Packet] and [hashing.Frame] identify packets. Record them within three cuts:
+// Record says that packets passed together at a known time. Use what [time.Now] returned when a burst came,
+// which is as good as Passed, or a network card's time stamp, which must be of the wall clock or of
+// Config.Clock. [Direction.Packet] and [hashing.Frame] identify packets. Record them within three cuts:
 // followers have the cuts before, and much that comes later spoils a report.
 func (d *Direction) Record(at time.Time, packets ...hashing.Packet) { d.RecordIn(0, at, packets...) }
 
@@ -109,10 +102,9 @@ func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing
 	d.pool.Put(h)
 }
 
-// Atomic additions to shared cells cost 50 ns each once two processors want
-// the same cache line. So a packet first goes into a log; a processor usually
-// finds its own in a sync.Pool. Every logSize packets are folded together into
-// one of a few shards that each have a lock.
+// Atomic additions to shared cells cost 50 ns each once two processors want the same cache line. So a packet
+// first goes into a log; a processor usually finds its own in a sync.Pool. Every logSize packets are folded
+// together into one of a few shards that each have a lock.
 const logSize = 128
 
 // An entry is one packet that passed.
@@ -123,9 +115,8 @@ type entry struct {
 	not    uint64 // the complement of the number that it was reported by, or 0
 }
 
-// A log belongs to one goroutine at a time, its writer, who appends to it
-// without a lock. Whoever holds the shard's lock may read the entries below n,
-// and n goes back to 0 only under that lock.
+// A log belongs to one goroutine at a time, its writer, who appends to it without a lock. Whoever holds the
+// shard's lock may read the entries below n, and n goes back to 0 only under that lock.
 type log struct {
 	n       atomic.Uint32
 	entries [logSize]entry
@@ -312,8 +303,7 @@ type tally struct {
 // are, and the processor's cache has them.
 var borrowed sync.Pool
 
-// borrowTally returns an empty tally for a Config that was validated, which is
-// to be given back.
+// borrowTally returns an empty tally for a Config that was validated, which is to be given back.
 func borrowTally(c *Config) *tally {
 	t, ok := borrowed.Get().(*tally)
 	if !ok || t.cells != c.Cells {

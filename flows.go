@@ -14,18 +14,16 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A flowTable has the packets of flows, each flow in cells of its own. Where there
-// are more flows than it has room for, it keeps those whose places are within a
-// limit: nearly the same ones at both points.
+// A flowTable has the packets of flows, each flow in cells of its own. Where there are more flows than it has
+// room for, it keeps those whose places are within a limit: nearly the same ones at both points.
 type flowTable struct {
 	rows  map[hashing.Flow]*flowRow
 	most  int
 	limit uint64
 }
 
-// A flowRow is the cells of a flow. A packet's hash chooses one, so that a loss
-// spoils one of them; the last one is seldom chosen, for flows that always have
-// packets on their way.
+// A flowRow is the cells of a flow. A packet's hash chooses one, so that a loss spoils one of them; the last
+// one is seldom chosen, for flows that always have packets on their way.
 type flowRow [flowCells]flowCell
 
 type flowCell struct {
@@ -169,14 +167,15 @@ type flow struct {
 type flowTotal struct {
 	sent, received uint64
 	exact, lossy   flowTime // of spans that lost none, and of others
+	unknown        flowTime // of which no time is known
 	owed           float64  // by how much the former took longer in all than in the report
 	variance       float64  // of the time of lossy
 	lost           float64  // of the packets of lossy, as expected
 	began, ended   flowAges // of packets on their way when the report began and when it ended, in exact spans
 }
 
-// A flowTime is how long so many packets took.
-type flowTime struct{ packets, time float64 }
+// A flowTime is how long so many packets took, and how long as many of all flows did at the same times.
+type flowTime struct{ packets, time, usual float64 }
 
 // A flowAges is about packets on their way: how many, the squares of that span by span, and
 // what bounds their ages.
@@ -196,8 +195,7 @@ func newFlows(c *Config, begin int64, underWay bool) *flows {
 
 func (w *flows) end() { w.ends = append(w.ends, w.areas.Cuts()) }
 
-// add takes what both points counted in a cut that ends at a time, by the clock of the
-// stamps of what was sent.
+// add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent.
 func (w *flows) add(up, down *flowTable, end int64) {
 	limit := min(up.limit, down.limit)
 	for id := range up.rows {
@@ -275,22 +273,22 @@ func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 	return known, unknown
 }
 
-// add adds a span, where some flows lose packets or none does. Delays of packets received are
-// the time that passed in the report, and the ages when it began of those on their way then, less
-// the ages when it ended.
+// add adds a span, where some flows lose packets or none does. Delays of packets received are the time that
+// passed in the report, and the ages when it began of those on their way then, less the ages when it ended.
 func (t *flowTotal) add(s *areas.Span, losses bool) {
 	t.sent += uint64(s.Sent)
 	t.received += uint64(s.Received)
 	n, a, b := float64(s.Received), &s.Began, &s.Ended
-	if math.IsInf(s.Variance, 1) { // nothing is known
+	if math.IsInf(s.Variance, 1) || s.Joined > 0 { // copies hide some of the time
+		t.unknown.add(n, 0, s.Usual)
 		return
 	}
 	exact := !s.Open && s.Variance == 0 && s.Aged == 0
 	if exact {
 		t.owed += (a.Least + a.Most - b.Least - b.Most) / 2
-		t.exact.add(n, s.Area)
+		t.exact.add(n, s.Area, s.Usual)
 	} else {
-		t.lossy.add(n, s.Area-s.Aged)
+		t.lossy.add(n, s.Area-s.Aged, s.Usual)
 		t.variance += s.Variance
 	}
 	if exact || s.Open && !losses {
@@ -303,9 +301,18 @@ func (t *flowTotal) add(s *areas.Span, losses bool) {
 	t.lost += s.Before + s.Within
 }
 
-func (x *flowTime) add(packets, time float64) {
+func (x *flowTime) add(packets, time, usual float64) {
 	x.packets += packets
 	x.time += time
+	x.usual += usual
+}
+
+// of returns how long others took that are like these, whose mean is given: as much longer as packets of all flows did.
+func (x *flowTime) of(others *flowTime, mean float64) float64 {
+	if x.usual <= 0 {
+		return others.packets * mean
+	}
+	return others.usual * mean * x.packets / x.usual
 }
 
 func (a *flowAges) add(packets, least, most float64) {
@@ -319,34 +326,38 @@ func (a *flowAges) add(packets, least, most float64) {
 // others, and those of lossy spans like exact ones, as far as these tell more.
 func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
-	x, y, n := &t.exact, &t.lossy, float64(t.received)
-	mean := (x.time + t.owed + y.time) / (x.packets + y.packets)
+	x, y, n, rest, hidden := &t.exact, &t.lossy, float64(t.received), t.unknown.packets, 0.0
+	like := (x.time + t.owed) / x.packets
+	if rest > 0 {
+		hidden = x.of(&t.unknown, like)
+	}
+	mean := (x.time + t.owed + y.time + hidden) / n
 	if t.variance > sq(x.time) {
-		mean = (x.time + t.owed) / x.packets
+		mean = (x.time + t.owed + hidden) / (x.packets + rest)
 	}
 	single := scatter * sq(mean) // variance of a packet's delay
 	// Lossy spans are like exact ones. A packet that takes longer is less often in one of
 	// these, by the losses in that time, which makes a bias.
-	like := (x.time + t.owed) / x.packets
 	doubt := single/x.packets + sq(min(t.lost/length*single, math.Sqrt(single)))
 	if t.variance > 0 && doubt < math.Inf(1) {
 		part := t.variance / (t.variance + sq(y.packets)*doubt + y.packets*single)
-		y.time += part * (y.packets*like - y.time)
+		y.time += part * (x.of(y, like) - y.time)
 		t.variance *= 1 - part
 	}
-	time, rest, low, high := x.time+y.time, n-x.packets-y.packets, math.Inf(-1), math.Inf(1)
+	time, low, high := x.time+y.time+hidden, math.Inf(-1), math.Inf(1)
 	if x.packets == n {
 		low, high = time+t.began.least-t.ended.most, time+t.began.most-t.ended.least
 	}
 	began, before := t.began.age(mean, single, greatest)
 	ended, after := t.ended.age(mean, single, greatest)
 	time, variance := time+began-ended, t.variance+before+after
-	if rest > 0 {
-		time, variance = time+rest*like, variance+rest*single+sq(rest)*doubt
+	if rest > 0 { // exact spans of the same times may be the fast ones, as those of all times are
+		variance += rest*single + sq(rest)*doubt + sq(hidden-rest*like)
 	}
 	half := deviations * math.Sqrt(variance)
+	time = min(max(time, low), high)
 	low, high = max(low, time-half), min(high, time+half)
-	d.Mean = min(max(time, low), high) / n
+	d.Mean = time / n
 	d.MeanInterval95 = estimate.Interval{Low: low / n, High: high / n, Confidence: sampling}
 	return d
 }

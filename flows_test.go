@@ -87,8 +87,7 @@ func TestFlowLosesAmongPacketsOnTheirWay(t *testing.T) {
 	})
 }
 
-// Where a point has no room for all flows, both keep nearly the same ones, and the
-// answers for these are right.
+// Where a point has no room for all flows, both keep nearly the same ones, and the answers for these are right.
 func TestFewFlowsOfMany(t *testing.T) {
 	onLink(t, Config{Key: testKey, Flows: 64, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		for flow := range 200 {
@@ -148,7 +147,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 // traceFlows sends packets of flows at random, each flow with delays of its own, and gives
 // visit what is known of a flow in each report, the mean delay of the packets that it
 // received. Reports wait until it is known what was lost.
-func traceFlows(seed uint64, number int, gap, loss, scatter float64, delay func(r *rand.Rand, flow int) float64,
+func traceFlows(seed uint64, number int, gap, loss, copies, scatter float64, delay func(r *rand.Rand, flow int, at float64) float64,
 	visit func(d FlowDelay, mean float64)) {
 	const cuts, length = 160, int64(1e8)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -161,8 +160,8 @@ func traceFlows(seed uint64, number int, gap, loss, scatter float64, delay func(
 		f := 1 + r.IntN(number)
 		e := entry{flow: hashing.Flow(f), packet: hashing.Packet(r.Uint64()), time: int64(at)}
 		up[e.time/length].add(&e)
-		d := int64(delay(r, f))
-		if e.time += d; r.Float64() >= loss && e.time < cuts*length {
+		d, came := int64(delay(r, f, at)), r.Float64() >= loss
+		for e.time += d; came && e.time < cuts*length; came = r.Float64() < copies {
 			down[e.time/length].add(&e)
 			means[e.time/(10*length)][f].Add(float64(d))
 		}
@@ -197,8 +196,10 @@ func TestFlowIntervals(t *testing.T) {
 	} {
 		n, misses, narrow, wide, off := 0.0, 0.0, 0.0, 0.0, 0.0
 		for seed := range uint64(8) {
-			delay := func(r *rand.Rand, f int) float64 { return c.delay * float64(f) * (1.2 + c.random*(r.ExpFloat64()-1)) }
-			traceFlows(seed, c.flows, c.gap, c.loss, 1, delay, func(d FlowDelay, mean float64) {
+			delay := func(r *rand.Rand, f int, _ float64) float64 {
+				return c.delay * float64(f) * (1.2 + c.random*(r.ExpFloat64()-1))
+			}
+			traceFlows(seed, c.flows, c.gap, c.loss, 0, 1, delay, func(d FlowDelay, mean float64) {
 				i, error := d.MeanInterval95, math.Abs(d.Mean-mean)
 				if n++; mean < i.Low-1 || mean > i.High+1 {
 					misses++
@@ -223,33 +224,45 @@ func TestFlowIntervals(t *testing.T) {
 	}
 }
 
+// missed counts the intervals of flows that miss, of so many.
+func missed(gap, loss, copies, scatter float64, delay func(r *rand.Rand, flow int, at float64) float64) (misses, n float64) {
+	for seed := range uint64(4) {
+		traceFlows(seed, 10, gap, loss, copies, scatter, delay, func(d FlowDelay, mean float64) {
+			if n++; mean < d.MeanInterval95.Low-1 || mean > d.MeanInterval95.High+1 {
+				misses++
+			}
+		})
+	}
+	return misses, n
+}
+
 // Where a few packets are far slower than others, which cross cuts and so are hidden more often, intervals hold the
-// mean, too. Taken to scatter like exponential delays, they would miss it.
+// mean, too. Taken to scatter like exponential delays, they would miss it. Where delays are long for a while, and copies
+// come, what copies hide is as slow as what others tell of that time.
 func TestFlowsWithSlowPackets(t *testing.T) {
 	const share, fast, slow = 0.02, 10e6, 400e6
 	mean := share*slow + (1-share)*fast
 	scatter := (share*slow*slow+(1-share)*fast*fast)/(mean*mean) - 1
-	delay := func(r *rand.Rand, _ int) float64 {
+	delay := func(r *rand.Rand, _ int, _ float64) float64 {
 		if r.Float64() < share {
 			return slow
 		}
 		return fast
 	}
 	for _, loss := range []float64{0, 0.01} {
-		missed := func(scatter float64) (misses, n float64) {
-			for seed := range uint64(4) {
-				traceFlows(seed, 10, 1e6, loss, scatter, delay, func(d FlowDelay, mean float64) {
-					if n++; mean < d.MeanInterval95.Low-1 || mean > d.MeanInterval95.High+1 {
-						misses++
-					}
-				})
-			}
-			return misses, n
-		}
-		misses, n := missed(scatter)
-		control, of := missed(1)
+		misses, n := missed(1e6, loss, 0, scatter, delay)
+		control, of := missed(1e6, loss, 0, 1, delay)
 		if most := 0.05*n + 3*math.Sqrt(0.05*n); n < 100 || misses > most || control < 0.05*of+3*math.Sqrt(0.05*of) {
 			t.Errorf("loss %v: %v of %v miss, and %v of %v with the scatter of exponential delays", loss, misses, n, control, of)
 		}
+	}
+	misses, n := missed(0.4e6, 0, 0.025, 1.5, func(r *rand.Rand, _ int, at float64) float64 {
+		if math.Mod(at, 1e9) < 0.3e9 {
+			return 60e6 + 10e6*r.Float64()
+		}
+		return 3e6 + 2e6*r.Float64()
+	})
+	if n < 100 || misses > 0.05*n+3*math.Sqrt(0.05*n) {
+		t.Errorf("with copies %v of %v miss", misses, n)
 	}
 }

@@ -92,8 +92,7 @@ func (l *link) exchange(_ context.Context, request []byte) ([]byte, error) {
 	return reply, err
 }
 
-// each calls f every period until the link is closed, with numbers from 0, each in a
-// goroutine of its own.
+// each calls f every period until the link is closed, with numbers from 0, each in a goroutine of its own.
 func (l *link) each(period time.Duration, f func(i int)) {
 	l.all.Go(func() {
 		for i := 0; l.ctx.Err() == nil; i++ {
@@ -306,20 +305,17 @@ func want(t *testing.T, reports []Report) (begins int) {
 	return begins
 }
 
-// A point that is started again begins a session; what its goroutines put down
-// before and after is never mixed.
+// A point that is started again begins a session; what its goroutines put down before and after is never mixed.
 func TestFollowSurvivesRestart(t *testing.T) {
 	onLink(t, Config{Key: testKey}, 30*time.Millisecond, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))
 		time.AfterFunc(4300*time.Millisecond, func() {
-			// The other process is gone, and with it what it counted. The
-			// new one's clock is elsewhere.
+			// The other process is gone, and with it what it counted. The new one's clock is elsewhere.
 			old := l.a.Swap(l.newPoint(t, Config{Key: testKey}, "a", newTestClock(-5*time.Second, 0)))
 			old.Close()
 		})
 		reports := l.reports(10)
-		// At the beginning and at the restart one to three reports have a session that
-		// begins.
+		// At the beginning and at the restart one to three reports have a session that begins.
 		if n := want(t, reports); n < 2 || n > 6 {
 			t.Errorf("a session begins in %d reports", n)
 		}
@@ -329,8 +325,7 @@ func TestFollowSurvivesRestart(t *testing.T) {
 	})
 }
 
-// A clock that is stepped begins a session, at either point, before it makes a
-// mean that looks right.
+// A clock that is stepped begins a session, at either point, before it makes a mean that looks right.
 func TestFollowSurvivesSteps(t *testing.T) {
 	for name, step := range map[string]struct {
 		here bool

@@ -231,10 +231,16 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
 		return
 	}
-	least, share := float64(w.told.added), min(1, float64(r.Extra)/float64(r.Received))
+	least := float64(w.told.added)
+	d.unsure(r.Extra, least, least+w.patience())
+}
+
+// unsure makes the intervals of a mean hold that so many packets may have taken the least, or the most.
+func (d *Delay) unsure(packets uint64, least, most float64) {
+	share := min(1, float64(packets)/float64(d.Received))
 	for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
 		i.Low -= share * max(0, i.Low-least)
-		i.High += share * max(0, least+w.patience()-i.High)
+		i.High += share * max(0, most-i.High)
 	}
 }
 
@@ -243,21 +249,12 @@ func within(i estimate.Interval, more, most float64) estimate.Interval {
 	return estimate.Interval{Low: min(i.Low-more, most), High: min(i.High+more, most), Confidence: i.Confidence}
 }
 
-// apart returns the deviation of a mean because the first point's cuts end sooner or later than
-// the second's: the packets that it received between are others.
-func (w *way) apart(from, to int64, d *Delay) float64 {
-	if w.direction == forth {
-		return 0
-	}
-	share := math.Abs(float64(w.told.sooner)) / float64((to-from)*int64(w.config.Cut))
-	return d.StdDev * math.Sqrt(2*share/float64(max(d.Received, 1)))
-}
-
 // account fills in how many packets were lost, and how many are extra: those that cells show, and if more
 // have come than were on their way, those that were taken for lost, before cells show it. When a session begins
 // neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the
-// report before, and are left for one that has room for them, so that counts add up.
-func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
+// report before, and are left for one that has room for them, so that counts add up. Cells that always have packets on
+// their way show those of before the session late: as many as the rate and the mean tell are not extra.
+func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
 	more = max(min(more, int64(w.given)), -min(w.early, seen))
@@ -270,7 +267,7 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool) {
 		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
 			d.Lost = r.Lost
 		}
-		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came)
+		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came, r.Mean*float64(r.Received)/length-float64(w.joined))
 	} else {
 		untold := math.Floor(min(w.hidden, came))
 		w.hidden = 0.99 * (w.hidden - untold)

@@ -89,8 +89,7 @@ func TestNamedOnce(t *testing.T) {
 	})
 }
 
-// What went back is remembered by the point that follows. Ids that are no numbers
-// come back as hashes.
+// What went back is remembered by the point that follows. Ids that are no numbers come back as hashes.
 func TestMissingBack(t *testing.T) {
 	for _, remember := range []int{0, -1, 5000} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true, Remember: remember}, 0, func(t *testing.T, l *link) {

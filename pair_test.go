@@ -134,8 +134,7 @@ func TestNegativeDelay(t *testing.T) {
 	}
 }
 
-// A shardedPath is packets that pass two points, each of several shards, any of
-// which a packet may pass.
+// A shardedPath is packets that pass two points, each of several shards, any of which a packet may pass.
 type shardedPath struct {
 	seal   sealer
 	shards [2]int
@@ -263,8 +262,7 @@ func TestShardsComeAndGo(t *testing.T) {
 	c := Config{Key: testKey}.withDefaults()
 	const cuts, joins, restarts, goes = 300, 60, 120, 180
 	p := newShardedPath(c, 3, 3, 1, cuts)
-	// Shard 1 has nothing before it comes, shard 2 nothing after it went: shard 0
-	// has it.
+	// Shard 1 has nothing before it comes, shard 2 nothing after it went: shard 0 has it.
 	move := func(from, cut int) {
 		must0(t, p.parts[first][0][cut].all.Merge(&p.parts[first][from][cut].all.Aggregator))
 		p.parts[first][from][cut].all.Reset()
@@ -320,9 +318,8 @@ func TestShardsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestKeyForgesAnswers: whoever holds the key and answers in the place of the
-// first point makes up whatever he wants: here messages that are sent 3 ms later
-// than they were.
+// TestKeyForgesAnswers: whoever holds the key and answers in the place of the first point makes up whatever he
+// wants: here messages that are sent 3 ms later than they were.
 func TestKeyForgesAnswers(t *testing.T) {
 	for key, believed := range map[Key]bool{testKey: true, NewKey("another secret key"): false} {
 		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
@@ -350,8 +347,7 @@ func TestKeyForgesAnswers(t *testing.T) {
 	}
 }
 
-// Points that look into different tunnels see different packets: no comparison
-// takes records of both.
+// Points that look into different tunnels see different packets: no comparison takes records of both.
 func TestTunnelsMustAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flat, deep := Config{Key: testKey, Tunnels: &hashing.Tunnels{}}, Config{Key: testKey, Tunnels: &hashing.DefaultTunnels}

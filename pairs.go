@@ -408,11 +408,10 @@ func (m *meeting) unpack(p *pair) {
 
 // A placing is how delays of a report were measured.
 type placing struct {
-	idle   bool  // nothing had passed ever
-	lag    int64 // by how much the sender's cuts are ahead of the receiver's of the same numbers, ns
-	added  int64 // to delays, ns
-	sooner int64 // by how much the sender's cuts end sooner than the receiver's, ns
-	least  int64 // delay, with what was added, when it ended
+	idle  bool  // nothing had passed ever
+	lag   int64 // by how much the sender's cuts are ahead of the receiver's of the same numbers, ns
+	added int64 // to delays, ns
+	least int64 // delay, with what was added, when it ended
 }
 
 // place decides, when a report begins, whether receptions wait. What a point has received by one
@@ -437,7 +436,7 @@ func (w *way) place(p *pair) {
 	if w.waits {
 		early = int64(w.config.Cut)
 	}
-	w.added, w.sooner, w.placed = lag+early, sooner, w.total != nil
+	w.added, w.placed = lag+early, w.total != nil
 }
 
 // aligned is by how much cuts may end too soon, in ns: few packets come in between.

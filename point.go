@@ -13,14 +13,12 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Point is a place that packets or messages pass. Its own method Passed is
-// for those on their way from the first point to the last, Back.Passed for
-// those on the way back; see [Direction]. If both directions are reported, the
-// points' clocks need not agree. What passes a point in a direction must all come from,
-// or go to, the same other point: take a Point for each of several.
+// A Point is a place that packets or messages pass. Its own method Passed is for those on their way from the
+// first point to the last, Back.Passed for those on the way back; see [Direction]. If both directions are
+// reported, the points' clocks need not agree. What passes a point in a direction must all come from, or go to,
+// the same other point: take a Point for each of several.
 //
-// Any number of goroutines may call its methods. [NewPoint] makes a Point; the zero
-// value panics.
+// Any number of goroutines may call its methods. [NewPoint] makes a Point; the zero value panics.
 type Point struct {
 	*Direction            // from the first point to the last
 	Back       *Direction // and back
@@ -51,8 +49,7 @@ type Point struct {
 // ErrClosed says that a point was closed.
 var ErrClosed = errors.New("the point is closed")
 
-// NewPoint returns a point that works until [Point.Close]. The error wraps
-// [estimate.ErrConfig].
+// NewPoint returns a point that works until [Point.Close]. The error wraps [estimate.ErrConfig].
 func NewPoint(c Config) (*Point, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -92,13 +89,11 @@ func (p *Point) directions() [2]*Direction { return [2]*Direction{p.Direction, p
 // Format prints the point's name, and no secret.
 func (p *Point) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "hoplag.Point(%q)", p.config.Name) }
 
-// Seed returns the seed that the point hashes with unless Config.SipHash is set,
-// for [hashing.Frame.Digest], [hashing.Tuple.Flow] and the like. Like the Key, it
-// is a secret.
+// Seed returns the seed that the point hashes with unless Config.SipHash is set, for [hashing.Frame.Digest],
+// [hashing.Tuple.Flow] and the like. Like the Key, it is a secret.
 func (p *Point) Seed() uint64 { return p.seed }
 
-// Flow returns the identity of the flow with this name, for
-// [Direction.PassedIn].
+// Flow returns the identity of the flow with this name, for [Direction.PassedIn].
 func (p *Point) Flow(name []byte) hashing.Flow {
 	return hashing.Flow(hashing.Digest(p.seed^flowSeed, name))
 }
@@ -226,9 +221,8 @@ func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 	}
 }
 
-// A timeline tells the time in nanoseconds since 1970. Of the system's clocks it
-// reads the monotonic one, which is cheaper than the wall clock and never steps,
-// and notices when the wall clock is set.
+// A timeline tells the time in nanoseconds since 1970. Of the system's clocks it reads the monotonic one, which
+// is cheaper than the wall clock and never steps, and notices when the wall clock is set.
 type timeline struct {
 	base time.Time
 	wall atomic.Int64 // what the clock said, as far as is known, at base
@@ -236,8 +230,7 @@ type timeline struct {
 	next int64 // when the clock was last followed, since base
 }
 
-// stepLimit is how far a clock may be from where it was, and the time since then,
-// before that counts as a step.
+// stepLimit is how far a clock may be from where it was, and the time since then, before that counts as a step.
 const stepLimit = 100 * time.Microsecond
 
 func newTimeline(user interface{ Now() time.Time }) *timeline {
@@ -263,8 +256,7 @@ func (t *timeline) now() int64 {
 	return t.wall.Load() + t.elapsed()
 }
 
-// of returns the timeline's time for a time.Time; if that came from time.Now,
-// by the monotonic clock as well.
+// of returns the timeline's time for a time.Time; if that came from time.Now, by the monotonic clock as well.
 func (t *timeline) of(at time.Time) int64 {
 	if t.user != nil || at == at.Round(0) { // it has no monotonic reading
 		return at.UnixNano()
@@ -295,9 +287,8 @@ func (t *timeline) strays(since int64) int64 {
 // elapsed returns the time since the timeline began, whatever the clock says.
 func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
 
-// follow sets the timeline to the clock if that was stepped, and returns by how
-// much, or 0. Two clocks are read one after the other, so a single reading may be
-// off because of the scheduler.
+// follow sets the timeline to the clock if that was stepped, and returns by how much, or 0. Two clocks are read
+// one after the other, so a single reading may be off because of the scheduler.
 func (t *timeline) follow() (step int64) {
 	at := t.elapsed()
 	limit := t.strays(at - t.next)

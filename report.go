@@ -37,7 +37,7 @@ type Report struct {
 	From, To string        // Config.Name of the first point, as far as it is known, and of the second
 
 	Forth Delay // of packets that passed the first point and then the second
-	Back  Delay // of those that passed the second and then the first, as Back.Passed said
+	Back  Delay // of those that passed the second and then the first, as Back.Passed said, in the first one's cuts that match
 	Clock Clock // of the first point, as the second one's clock sees it
 
 	// RoundTrip holds the mean delay there plus the mean delay back in 95 of 100 reports, whatever the clocks say. It is

@@ -21,10 +21,9 @@ import (
 // the reply: over HTTP ([HTTP]) or any bus.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
-// Follow compares this point with the one whose ServeHTTP is at the URL. It
-// yields a report for each interval, of packets that passed there first and
-// then here, and of those that came back. Whatever happens to the other point,
-// it continues until the context is done; reports say what is wrong.
+// Follow compares this point with the one whose ServeHTTP is at the URL. It yields a report for each interval,
+// of packets that passed there first and then here, and of those that came back. Whatever happens to the other
+// point, it continues until the context is done; reports say what is wrong.
 func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
 	return p.FollowOver(ctx, HTTP(nil, url))
 }
@@ -68,10 +67,9 @@ type follower struct {
 	err     error  // why the other point could not be reached
 }
 
-// wake returns when to look at the points again: when the current report can
-// be complete, or soon if it should be or nothing was compared yet, and each second, so
-// that histories need not hold a long report. The other point's cuts are up to half a
-// cut later than ours.
+// wake returns when to look at the points again: when the current report can be complete, or soon if it should
+// be or nothing was compared yet, and each second, so that histories need not hold a long report. The other
+// point's cuts are up to half a cut later than ours.
 func (f *follower) wake() int64 {
 	cut := int64(f.point.config.Cut)
 	now := f.point.clock.now()
@@ -131,8 +129,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	if len(r.records) == 0 || r.more { // perhaps it was restarted, and its clock is of another session
 		return r.more, nil
 	}
-	// The other clock was read between before and after, the surer the less time
-	// that took.
+	// The other clock was read between before and after, the surer the less time that took.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
 	if sure && still {
 		x := exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}}
@@ -153,9 +150,8 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 	}
 }
 
-// Answer answers a follower's request, however it arrived. The reply says what
-// passed since the last one, in up to a megabyte. The error wraps [ErrForged],
-// [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
+// Answer answers a follower's request, however it arrived. The reply says what passed since the last one, in up
+// to a megabyte. The error wraps [ErrForged], [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
 	magic := requestMagic
 	if bytes.HasPrefix(request, []byte(whichMagic)) {
@@ -232,10 +228,9 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 	}
 }
 
-// A Pair compares two points that are elsewhere, by the records that
-// [Point.Records] yields. Records of one point must come in order, and may come
-// again. It cannot detect replays of records it never saw; if strangers can send
-// records, use [Point.Follow]. Any number of goroutines may call its methods.
+// A Pair compares two points that are elsewhere, by the records that [Point.Records] yields. Records of one
+// point must come in order, and may come again. It cannot detect replays of records it never saw; if strangers
+// can send records, use [Point.Follow]. Any number of goroutines may call its methods.
 //
 // Unless Config.ClocksAgree is set, when records come tells the Pair which cuts of the points
 // belong together. One point's records may come later than the other's by half a Config.Cut;
@@ -266,10 +261,9 @@ func (p *Pair) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "hoplag.Pair(%q, %q)", p.compare.meeting.ends[first].name, p.compare.meeting.ends[second].name)
 }
 
-// At sets the time that the Pair uses instead of the clock. For records kept
-// in a stream, pass the time at which each of them arrived there; the same
-// records then give the same reports whenever they are read. Time must not go
-// back. Without it, read them in the order in which they arrived.
+// At sets the time that the Pair uses instead of the clock. For records kept in a stream, pass the time at
+// which each of them arrived there; the same records then give the same reports whenever they are read. Time
+// must not go back. Without it, read them in the order in which they arrived.
 func (p *Pair) At(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -287,14 +281,12 @@ func (p *Pair) elapsed() int64 {
 // TakeFirst takes a record of the first point. The error wraps [ErrForged],
 // [estimate.ErrMismatch] or [estimate.ErrEncoding].
 //
-// Several Points may be the first point together: the machines behind one address, each with some of the packets. Each
-// is a shard with a name of its own; the only one may have none.
-// What they counted is added up cut by cut, and is as good as if one had
-// counted all, whichever of them a packet passes. Their clocks must agree, as those
-// of one machine or with PTP do: what they differ by is in no interval. Shards may come and go:
-// reports then say that they begin anew (Report.Begins). What a shard sent before its
-// first record came counts as Extra. A shard that is
-// silent for 5 seconds counts as gone; until then the others wait for it.
+// Several Points may be the first point together: the machines behind one address, each with some of the
+// packets. Each is a shard with a name of its own; the only one may have none. What they counted is added up
+// cut by cut, and is as good as if one had counted all, whichever of them a packet passes. Their clocks must
+// agree, as those of one machine or with PTP do: what they differ by is in no interval. Shards may come and go:
+// reports then say that they begin anew (Report.Begins). What a shard sent before its first record came counts
+// as Extra. A shard that is silent for 5 seconds counts as gone; until then the others wait for it.
 func (p *Pair) TakeFirst(shard string, record []byte) error { return p.take(first, shard, record) }
 
 // TakeSecond takes a record of the second point, or of one of its shards.
@@ -319,10 +311,9 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 	return err
 }
 
-// Next returns the next report, if one is due. Call it until there is none,
-// after each record and regularly: reports of silent points become due by
-// time. Records wait for it, at most 64 of a point that has just begun; older
-// ones are dropped, and the next report says that it begins (Report.Begins).
+// Next returns the next report, if one is due. Call it until there is none, after each record and regularly:
+// reports of silent points become due by time. Records wait for it, at most 64 of a point that has just begun;
+// older ones are dropped, and the next report says that it begins (Report.Begins).
 func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -360,10 +351,12 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout)) // where the server can
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	http.NewResponseController(w).SetReadDeadline(time.Time{})
 	var reply []byte
 	if err == nil {
+		http.NewResponseController(w).SetReadDeadline(time.Time{})
 		reply, err = p.Answer(body)
+	} else {
+		w.Header().Set("Connection", "close") // nobody waits for the rest
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -374,8 +367,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(reply)
 }
 
-// HTTP exchanges with the point whose ServeHTTP is at a URL, by a client, or
-// [http.DefaultClient] for nil.
+// HTTP exchanges with the point whose ServeHTTP is at a URL, by a client, or [http.DefaultClient] for nil.
 func HTTP(client *http.Client, url string) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -153,9 +156,8 @@ func TestReplayedMessages(t *testing.T) {
 	}
 }
 
-// TestSeedSignsNothing: whoever found out what a point hashes with cannot sign
-// as it does, whatever of it he takes for the key; nor does a point that hashes
-// alike answer for another.
+// TestSeedSignsNothing: whoever found out what a point hashes with cannot sign as it does, whatever of it he
+// takes for the key; nor does a point that hashes alike answer for another.
 func TestSeedSignsNothing(t *testing.T) {
 	p := newTestPoint(t, quick, "a")
 	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {
@@ -167,9 +169,8 @@ func TestSeedSignsNothing(t *testing.T) {
 	}
 }
 
-// TestRepeatedMessagesLeaveClocks: one message again and again, so that it is on
-// its way at every cut, moves neither the clocks' offset nor the means that are
-// corrected by it.
+// TestRepeatedMessagesLeaveClocks: one message again and again, so that it is on its way at every cut, moves
+// neither the clocks' offset nor the means that are corrected by it.
 func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 	const cut = 100 * time.Millisecond
 	for _, early := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
@@ -191,10 +192,9 @@ func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 	}
 }
 
-// TestReplaysWhileOnTheirWay: a message that passes again while, by the points'
-// clocks, the first one was on its way at a cut is taken for it. Of one in ten, 50
-// ms later, means are off by a tenth of that at most, and the clocks are right or
-// not known; the numbers of extra and lost messages tell.
+// TestReplaysWhileOnTheirWay: a message that passes again while, by the points' clocks, the first one was on
+// its way at a cut is taken for it. Of one in ten, 50 ms later, means are off by a tenth of that at most, and
+// the clocks are right or not known; the numbers of extra and lost messages tell.
 func TestReplaysWhileOnTheirWay(t *testing.T) {
 	off := 0.0
 	for _, r := range attacked(t, false, 8, 10*time.Millisecond, func(l *link, i uint64) {
@@ -284,3 +284,66 @@ func TestBurstsInPhase(t *testing.T) {
 		}
 	})
 }
+
+// While a message is on its way, a clock that drifts goes on: intervals hold that, however well the offset is known.
+func TestDriftWhileOnTheWay(t *testing.T) {
+	c := Config{Key: testKey, Cut: 500 * time.Millisecond, Report: time.Second}
+	onLink(t, c, 0, func(t *testing.T, l *link) {
+		l.a.Load().Close()
+		l.a.Store(l.newPoint(t, c, "a", newTestClock(time.Second, 9e-4)))
+		l.send(4*time.Second, func(int) time.Duration { return 2 * time.Second }, nil)
+		n, at := 0, func(_ context.Context, request []byte) ([]byte, error) { return l.a.Load().Answer(request) }
+		for r := range l.b.FollowOver(l.ctx, at) {
+			if i := r.Forth.MeanInterval95; r.Forth.Err == nil && !r.Begins && (!i.Contains(2e9) || i.High-i.Low > 10e6) {
+				t.Errorf("%v, certainly %v", r, r.Forth.Certain)
+			}
+			if n++; n == 40 {
+				return
+			}
+		}
+	})
+}
+
+// Where a clock likely is must be where it certainly is.
+func TestCertainCounts(t *testing.T) {
+	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
+		k := Clock{Certain: estimate.Interval{Low: 4, High: 5}, Likely: estimate.Interval{Low: likely[0], High: likely[1]}}
+		if k.narrow(k.Certain); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
+			t.Errorf("%v: %+v", likely, k)
+		}
+	}
+}
+
+// Who sends a part of a request is not waited for.
+func TestSlowRequestsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		l := &oneConn{far, make(chan struct{})}
+		server := &http.Server{Handler: newTestPoint(t, quick, "a")}
+		go server.Serve(l)
+		defer server.Close()
+		begin := time.Now()
+		near.SetReadDeadline(begin.Add(3 * requestTimeout))
+		go near.Write([]byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n12345"))
+		if _, err := io.ReadAll(near); err != nil || time.Since(begin) > 2*requestTimeout {
+			t.Errorf("%v, after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// oneConn listens for one connection.
+type oneConn struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if c := l.Conn; c != nil {
+		l.Conn = nil
+		return c, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+func (l *oneConn) Close() error   { close(l.closed); return nil }
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }

@@ -16,8 +16,7 @@ import (
 	"github.com/hoplag/hoplag/internal/heap"
 )
 
-// A setting is one world: two points, the traffic between them, their clocks and
-// what goes wrong.
+// A setting is one world: two points, the traffic between them, their clocks and what goes wrong.
 type setting struct {
 	Ways   string  // one or two
 	Clock  string  // of the first point
@@ -90,6 +89,7 @@ func (p passage) Before(o passage) bool { return p.at.Before(o.at) }
 // An arrival is the truth about a message.
 type arrival struct {
 	at    time.Time
+	shown time.Time // by the clock of the point that it arrives at
 	delay float64
 }
 
@@ -194,7 +194,7 @@ func (w *world) traffic(ctx context.Context) {
 		if p.far {
 			w.mu.Lock()
 			i := map[bool]int{true: 1}[p.back]
-			w.arrived[i] = append(w.arrived[i], arrival{p.at, float64(p.at.Sub(p.sent))})
+			w.arrived[i] = append(w.arrived[i], arrival{p.at, []*clock{w.near, w.far}[i].Now(), float64(p.at.Sub(p.sent))})
 			w.mu.Unlock()
 			continue
 		}
@@ -385,26 +385,36 @@ func (w *world) apart(o *outcome, r *hoplag.Report, half, off float64) {
 	}
 }
 
-// truth is the mean delay of what arrived in a report's time, by the second point's
-// clock, which is right. Where a point begins, what was sent before is not counted, or
-// what arrived before: then there are two.
+// truth is the mean delay of what arrived in a report's time, by the second point's clock, which is right, or on the way
+// back in the first point's cuts, which end up to three quarters of a cut sooner or later. Where a point begins, what was
+// sent before is not counted, or what arrived before: then there are two.
 func (w *world) truth(way int, r *hoplag.Report, received int) (means []float64) {
-	all, to := w.arrived[way], r.Start.Add(r.Length)
-	from, _ := slices.BinarySearchFunc(all, r.Start, func(a arrival, t time.Time) int { return a.at.Compare(t) })
-	end := from
-	for end < len(all) && all[end].at.Before(to) {
-		end++
+	const cut = 100 * time.Millisecond
+	starts := []time.Time{r.Start}
+	if way == 1 {
+		i, _ := slices.BinarySearchFunc(w.arrived[1], r.Start, func(a arrival, t time.Time) int { return a.at.Compare(t) })
+		if i == len(w.arrived[1]) {
+			return nil
+		}
+		start := r.Start.Add(w.arrived[1][i].shown.Sub(w.arrived[1][i].at))
+		starts = []time.Time{start.Round(cut), start.Round(cut).Add(cut), start.Round(cut).Add(-cut)}
+		starts = slices.DeleteFunc(starts, func(s time.Time) bool { return s.Sub(start).Abs() > 3*cut/4 })
 	}
-	if all = slices.Clone(all[from:end]); len(all) == 0 {
-		return nil
+	for _, from := range starts {
+		other := func(a arrival) bool { return a.shown.Before(from) || a.shown.Sub(from) >= r.Length }
+		all := slices.DeleteFunc(slices.Clone(w.arrived[way]), other)
+		if len(all) == 0 {
+			continue
+		}
+		if r.Begins && received < len(all) {
+			sent := func(a arrival) time.Time { return a.at.Add(-time.Duration(a.delay)) }
+			means = append(means, meanDelay(all[len(all)-received:]))
+			slices.SortFunc(all, func(a, b arrival) int { return sent(b).Compare(sent(a)) })
+			all = all[:received]
+		}
+		means = append(means, meanDelay(all))
 	}
-	if !r.Begins || received >= len(all) {
-		return []float64{meanDelay(all)}
-	}
-	means = append(means, meanDelay(all[len(all)-received:]))
-	sent := func(a arrival) time.Time { return a.at.Add(-time.Duration(a.delay)) }
-	slices.SortFunc(all, func(a, b arrival) int { return sent(b).Compare(sent(a)) })
-	return append(means, meanDelay(all[:received]))
+	return means
 }
 
 func meanDelay(all []arrival) (mean float64) {

@@ -1,6 +1,5 @@
-// Package soak runs two points of the front door that follow each other under
-// hostile load for a given time, and reports what it tried. It fails on a
-// panic, on an answer that is not a number, and on memory that grows.
+// Package soak runs two points of the front door that follow each other under hostile load for a given time,
+// and reports what it tried. It fails on a panic, on an answer that is not a number, and on memory that grows.
 //
 // Messages are lost, repeated or of impossible times, strangers send damaged
 // requests, and one of the points is restarted again and again.
@@ -22,8 +21,7 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// allowance is how much the live heap may grow, in bytes, between the first
-// tenth of a run and its end.
+// allowance is how much the live heap may grow, in bytes, between the first tenth of a run and its end.
 const allowance = 8 << 20
 
 // points are two points of the front door, of which the near one follows the far one.
@@ -144,8 +142,7 @@ func (p *points) round(random *rand.Rand) error {
 	return wrong
 }
 
-// message passes a message, which may be lost, repeated or of an impossible
-// time.
+// message passes a message, which may be lost, repeated or of an impossible time.
 func (p *points) message(random *rand.Rand) {
 	p.messages++
 	far, id := p.far.Load(), random.Uint32()

@@ -64,10 +64,10 @@ func plus(b, o ageBounds, times float64) ageBounds {
 // no delay is negative, the points cut at other times, and only levels tell.
 func (a *Areas) age(t *Transit) {
 	mean := math.Abs(t.Mean)
-	if mean == 0 {
-		return
-	}
 	first, second, third := a.moments(t)
+	if first == 0 {
+		return // no packet took any time
+	}
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
@@ -183,8 +183,11 @@ func (a *Areas) moments(t *Transit) (first, second, third float64) {
 		third += w * d * d * d
 	}
 	if len(a.alone) < fewAlone || first == 0 { // few, or none took any time
-		second = t.Scatter + t.Mean*t.Mean
-		return math.Abs(t.Mean), second, second * a.greatest
+		first, second = math.Abs(t.Mean), t.Scatter+t.Mean*t.Mean
+		if first == 0 { // all came as the window began
+			first, second = a.greatest, a.greatest*a.greatest
+		}
+		return first, second, second * a.greatest
 	}
 	return first / weights, second / weights, third / weights
 }
