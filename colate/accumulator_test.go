@@ -87,14 +87,20 @@ func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []join
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.addAll(t, a.at, epochs)
+	return a
+}
+
+// addAll adds epochs in the order of time.
+func (c *comparison) addAll(t testing.TB, at []uint32, epochs map[int64]*[2]*Recorder) {
+	t.Helper()
 	for _, start := range slices.Sorted(maps.Keys(epochs)) {
 		up, down, s, err := pair(epochs[start][0], epochs[start][1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.add(a.at, up, down, s)
+		c.add(at, up, down, s)
 	}
-	return a
 }
 
 // held scores the intervals of those of these flows that have an answer. None may be wider
