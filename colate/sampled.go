@@ -44,7 +44,7 @@ const (
 	// with the lowest tags, which are as fair.
 	mostKept = 1 << 15
 	// fewest is the smallest number of sampled packets of which their spread is believed.
-	fewest = 10
+	fewest = 3
 	// sure is the confidence at which counters and samples contradict each other.
 	sure = 0.999
 )
