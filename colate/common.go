@@ -273,11 +273,12 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		}
 		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
-		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] {
+		before := !settled && from < 0
+		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] && !(before && e > 0) {
 			continue
 		}
 		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
-		if !settled && from < 0 {
+		if before {
 			l.far.add(more, 0)
 			l.latest = max(l.latest, float64(t.spans[e].end-c.begun))
 			continue
