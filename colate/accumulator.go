@@ -45,6 +45,7 @@ type tally struct {
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
 	came    float64 // packets in the flow's cells
+	least   float64 // the flow's packets, as the emptiest of its cells shows
 	shown   float64 // those that settled cells stand for
 	large   bool    // its cells are too narrow
 	late    crossed
@@ -187,7 +188,8 @@ func (a *accumulator) use(f int) bool {
 		t.read(c.at, &c.sight)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
-	median, own := middle(a.totals), 0.0
+	median, own := middle(a.totals), 0.0 // which sorts them
+	a.tallies[f].least += max(a.totals[0]-a.common.full, 0) * float64(m)
 	if f < len(a.flows) {
 		own = max(median-a.common.full, 0) * float64(m)
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
