@@ -253,13 +253,13 @@ func combine(r *joint.Result, i int, f *sampled) {
 		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
 		if off := other * estimate.StudentQuantile((1+sure)/2, 5); r.Usable[i] > 0 {
 			ok := false
-			if share, ok = f.share(own, other, r.Mean[i], off, off); !ok {
+			if share, ok = f.share(other, r.Mean[i], off, off); !ok {
 				r.Usable[i] = 0
 				return
 			}
 		}
-		if r.StdDev[i] = own; share < 1 {
-			r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
+		if r.StdDev[i] = own; share < 1 { // of two intervals the narrower one
+			r.StdDev[i] = min(math.Hypot(share*own, (1-share)*other), other+share*math.Abs(f.mean-r.Mean[i])/studentQuantile)
 		}
 	}
 	r.Mean[i] = share*f.mean + (1-share)*r.Mean[i]

@@ -24,6 +24,7 @@ type sampled struct {
 	packets, all, unit float64  // how many these are, for how many they stand, and the unit of time
 	lost               float64  // part of the packets
 	mean, error, skew  float64  // standard error and skew of the mean
+	likely             float64  // the error if the flow has no more rare slow packets than its samples
 	deviation, freedom float64
 	drift              float64 // variance that a drift would explain
 	slow               float64 // by how much the mean may be too low, because those lost may have come late
@@ -129,8 +130,10 @@ func (f *sampled) learn(number float64, clocks bool, all *common) {
 	f.deviation = math.Sqrt(variance)
 	kurtosis := all.scatter.kurtosis()
 	f.hidden, f.rare, f.part = all.hidden(n), number/kurtosis, min(n/number, 1)
-	// A packet more or less, and times in units.
-	f.error = math.Sqrt(max(max(variance, f.hidden)/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
+	off := func(variance float64) float64 { // a packet more or less, and times in units
+		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
+	}
+	f.error, f.likely = off(max(variance, f.hidden)), off(max(variance, min(f.hidden, f.mean*f.mean)))
 	if second > 0 {
 		f.skew = third / math.Pow(second, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
@@ -172,10 +175,10 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 
 // share returns the weight of the samples' mean beside another by their standard errors. It reports false if
 // they are farther apart than both may be off: the other too high, or too low, by so much.
-func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok bool) {
+func (f *sampled) share(other, mean, high, low float64) (weight float64, ok bool) {
 	down, up := f.off(sure)
 	ok = mean-f.mean <= math.Hypot(high, up) && f.mean-mean <= math.Hypot(low, down)
-	return other * other / max(own*own+other*other, math.SmallestNonzeroFloat64), ok
+	return other * other / max(f.likely*f.likely+other*other, math.SmallestNonzeroFloat64), ok
 }
 
 // combine adds what the samples say to an answer of the counters.
@@ -183,7 +186,7 @@ func (r *Result) combine(f sampled) {
 	share, ok := 1.0, true
 	if r.Err == nil {
 		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
-		share, ok = f.share(f.error, (one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
+		share, ok = f.share((one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
 	} else {
 		*r = Result{Packets: f.all}
 	}
