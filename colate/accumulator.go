@@ -3,7 +3,6 @@ package colate
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -197,13 +196,16 @@ func (a *accumulator) use(f int) bool {
 	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
 		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
 	})
-	large, settled := 0, 0
+	large, settled := 0.0, 0.0 // packets
 	for j := range a.cells {
 		c := &a.cells[j]
 		c.margin = a.marginOf(f, own*c.share)
 		a.kept += c.share
-		settled += bits.OnesCount32(c.settled)
-		large += bits.OnesCount32(c.large)
+		for e := range t.epochs {
+			n := t.packets(c.at, e)
+			settled += n * float64(c.settled>>e&1)
+			large += n * float64(c.large>>e&1)
+		}
 	}
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	tooMany := own > 0 && a.flows[f].Packets > most*float64(m)

@@ -63,7 +63,7 @@ type difference struct {
 	filled, dark   float32 // packets in epochs in which it is not settled, and in which no counter is
 	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
-	settled, large float32 // epochs in which it is settled, and in which the sum may have wrapped
+	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
 	far, missing   float32 // packets from before a table, and those that never came
 	clean          float32 // packets of which these are some
 }
@@ -122,8 +122,8 @@ func (d *differences) take() {
 			if s.has(e) {
 				d.sums[i] += s.areas[e]
 				g.settle(n, x, s.areas[e]-n*common.mean[e])
-				if c.settled++; s.large>>e&1 != 0 {
-					c.large++
+				if c.settled += float32(n); s.large>>e&1 != 0 {
+					c.large += float32(n)
 				}
 				continue
 			}
