@@ -288,27 +288,22 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 			times[at] -= n * r.Mean[f]
 		}
 	}
-	ratios := make([]float64, 0, len(p.Count))
-	for at, n := range p.Count {
-		if times[at] -= max(packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
-			ratios = append(ratios, p.Sum[at]/n)
-		}
+	for at := range times {
+		times[at] -= max(packets[at], 0) * mean
 	}
-	slices.Sort(ratios)
-	explained, raw := ratios[:0:0], ratios[:0:0] // the flows' means may bend to slow packets that are not theirs
+	explained := make([]float64, 0, len(times))
 	for at, n := range p.Count {
 		if n > 0 && !p.Unusable[at] {
-			off := p.Sum[at]/n - ratios[len(ratios)/2]
-			explained, raw = append(explained, times[at]*times[at]/n), append(raw, off*off*n)
+			explained = append(explained, times[at]*times[at]/n)
 		}
 	}
 	rests := slices.Clone(packets)
-	for _, sorted := range [][]float64{explained, raw, rests} {
+	for _, sorted := range [][]float64{explained, rests} {
 		slices.Sort(sorted)
 	}
 	// The deviations that normal distributions of the same middle would have.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
-	square := min(explained[len(explained)/2], raw[len(raw)/2]) / 0.455
+	square := explained[len(explained)/2] / 0.455
 	all := make([]left, len(d.counters))
 	for at, n := range p.Count {
 		k := &d.counters[at]

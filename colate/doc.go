@@ -43,8 +43,8 @@
 //
 // A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000 that [DefaultConfig]
 // is for, which is 5.4 GB a day at each point (go test ./colate -run TestSizes -v). [Plan] computes the size
-// for a rate and a number of bytes. For as many bytes samples say more about a flow than its counters do;
-// counters win where the records of all flows explain them ([Path.Decode]).
+// for a rate and a number of bytes. For as many bytes samples say more about flows of some hundred packets, and
+// counters about larger ones, most where the records of all flows explain them ([Path.Decode]).
 //
 // # What it assumes
 //

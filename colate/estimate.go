@@ -206,8 +206,7 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	shared := beyond(max(counted-e.alone, 0), e.perFlow*e.alone)
 	if record.Packets == 0 {
 		e.packets, e.counted = counted, 1
-		// A larger flow may hold more of another in a counter than absent flows do.
-		e.excess = max(shared, e.own.margin-e.absent[0].margin)
+		e.excess = shared
 		// Or chance alone may tell which flows have an answer, or others that share most of its counters.
 		return counted > 3*max(e.most-e.count, e.spread) && counted >= 1 && e.own.least > e.alike
 	}

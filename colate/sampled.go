@@ -44,8 +44,9 @@ const (
 	// mostKept is the number of a flow's samples that are kept: of more, those
 	// with the lowest tags, which are as fair.
 	mostKept = 1 << 15
-	// fewest is the smallest number of sampled packets of which their spread is believed.
-	fewest = 3
+	// fewest is the smallest number of sampled packets that tell of a flow, and spread that of which their spread
+	// is believed if nothing else tells of it.
+	fewest, spread = 3, 10
 	// sure is the confidence at which counters and samples contradict each other.
 	sure = 0.999
 )
@@ -78,7 +79,8 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 	}
 	from, to := longer(-math.MaxFloat64), longer(math.Inf(1))
 	n, lost, late, strange := float64(to-from), float64(len(f.kept)-to), float64(to-longer(float64(s.waited)/2)), float64(from)
-	if n < fewest || lost > 0 && late+strange > most*n {
+	alone := all.variance() == 0 && s.pool().packets < spread*spread
+	if n < fewest || alone && n < spread || lost > 0 && late+strange > most*n {
 		return o, false
 	}
 	o = sampled{matched: f.kept[from:to], packets: n, unit: s.config.unit(), all: n * math.Ldexp(1, 32) / float64(max(f.lowest, 1))}
@@ -159,7 +161,8 @@ func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
-	f.error, f.likely = off(max(variance, f.hidden)), off(max(variance, likely.part*f.mean*f.mean, min(f.hidden, all.hidden(likely.packets))))
+	pooled := max(variance, likely.part*f.mean*f.mean)
+	f.error, f.likely = off(max(pooled, f.hidden)), off(max(pooled, min(f.hidden, all.hidden(likely.packets))))
 	if second > 0 {
 		f.skew = third / math.Pow(second, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
