@@ -55,6 +55,9 @@ func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 	}
 	if d.NoRecords {
 		c.Counters = c.PerFlow + 1
+		if bitsPerPacket = c.epochBits(float64(c.Counters), packets) / packets; bitsPerPacket >= allowed {
+			return bad("BytesADay", d.BytesADay, "more, for %g packets a second: an epoch's head takes so many", d.Rate)
+		}
 		sample()
 		return c, bitsPerPacket, c.Validate()
 	}
