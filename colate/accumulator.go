@@ -3,7 +3,6 @@ package colate
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -45,6 +44,7 @@ type tally struct {
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
 	came    float64 // packets in the flow's cells
+	least   float64 // the flow's packets, as the emptiest of its cells shows
 	shown   float64 // those that settled cells stand for
 	large   bool    // its cells are too narrow
 	late    crossed
@@ -187,7 +187,8 @@ func (a *accumulator) use(f int) bool {
 		t.read(c.at, &c.sight)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
-	median, own := middle(a.totals), 0.0
+	median, own := middle(a.totals), 0.0 // which sorts them
+	a.tallies[f].least += max(a.totals[0]-a.common.full, 0) * float64(m)
 	if f < len(a.flows) {
 		own = max(median-a.common.full, 0) * float64(m)
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
@@ -195,13 +196,16 @@ func (a *accumulator) use(f int) bool {
 	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
 		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
 	})
-	large, settled := 0, 0
+	large, settled := 0.0, 0.0 // packets
 	for j := range a.cells {
 		c := &a.cells[j]
 		c.margin = a.marginOf(f, own*c.share)
 		a.kept += c.share
-		settled += bits.OnesCount32(c.settled)
-		large += bits.OnesCount32(c.large)
+		for e := range t.epochs {
+			n := t.packets(c.at, e)
+			settled += n * float64(c.settled>>e&1)
+			large += n * float64(c.large>>e&1)
+		}
 	}
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	tooMany := own > 0 && a.flows[f].Packets > most*float64(m)

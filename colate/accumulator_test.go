@@ -87,14 +87,20 @@ func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []join
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.addAll(t, a.at, epochs)
+	return a
+}
+
+// addAll adds epochs in the order of time.
+func (c *comparison) addAll(t testing.TB, at []uint32, epochs map[int64]*[2]*Recorder) {
+	t.Helper()
 	for _, start := range slices.Sorted(maps.Keys(epochs)) {
 		up, down, s, err := pair(epochs[start][0], epochs[start][1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.add(a.at, up, down, s)
+		c.add(at, up, down, s)
 	}
-	return a
 }
 
 // held scores the intervals of those of these flows that have an answer. None may be wider
@@ -350,12 +356,14 @@ func TestLateThatSetsStandFor(t *testing.T) {
 	}
 }
 
-// Without a record, a flow is told from others only far above what any absent flow has.
+// Without a record, a flow is told from others only far above what any absent flow has, and not by counters that
+// others fill, unless most absent flows have an emptier one.
 func TestFlowsThatCountersCount(t *testing.T) {
-	for counted, want := range map[float64]bool{100: false, 140: false, 160: true} {
-		e := estimator{own: &tally{counted: counted}, absent: make([]tally, 1), spread: 20, most: 50, perFlow: 16, alone: counted}
+	for own, want := range map[tally]bool{{counted: 100, least: 100}: false, {counted: 140, least: 140}: false,
+		{counted: 160, least: 160}: true, {counted: 5000, least: 40}: false} {
+		e := estimator{own: &own, absent: make([]tally, 1), spread: 20, most: 50, alike: 40, perFlow: 16, alone: own.least}
 		if got := e.countPackets(joint.FlowRecord{}); got != want {
-			t.Errorf("%v packets, where others have up to 50: %v", counted, got)
+			t.Errorf("%v packets, where others have up to 50: %v", own.counted, got)
 		}
 	}
 }

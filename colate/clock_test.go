@@ -2,12 +2,15 @@ package colate
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // Months later the delays of flows are what they were, though clocks disagreed, by less than an epoch or by
@@ -77,5 +80,38 @@ func TestPathCorrectsClocks(t *testing.T) {
 				t.Errorf("%s: %+v", name, k)
 			}
 		}
+	}
+}
+
+// Where the second point's clock is known to be ahead by a part of a Period, packets come in the epoch in which they
+// were sent or later, so that what an epoch's counters do not tell others of it do.
+func TestPartOfAPeriodAhead(t *testing.T) {
+	for _, ahead := range []int64{4e8, 6e8, 16e8, -4e8} {
+		var s score
+		for seed := range uint64(4) {
+			w := world{config: cutAt(1e9), offset: ahead, seed: seed}
+			w.config.PerFlow, w.config.Shift = 4, 6
+			epochs, arrived := w.cut(t, crowd(0.003, 0, 1)(rand.New(rand.NewPCG(seed, 8))))
+			path, list := w.stored(t, epochs), traffic.Truths(arrived, 1)
+			path.Clock, _ = clock.NewHistory(1e9)
+			within := func(off, by, sure float64) estimate.Interval {
+				return estimate.Interval{Low: off - by, High: off + by, Confidence: sure}
+			}
+			for k := range int64(12) {
+				x := float64(ahead)
+				path.Clock.Add(clock.Reading{Time: (k-2)*1e9 + 5e8, Offset: x, Certain: within(x, 100, 1), Likely: within(x, 10, 0.95),
+					CertainDrift: within(0, 1e-9, 1), LikelyDrift: within(0, 1e-10, 0.95)})
+			}
+			answers, _, err := path.EstimateAll(t.Context(), recordsOf(list), -5e9, 1e12)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, a := range answers {
+				if a.Err == nil {
+					s.add(a.MeanInterval(0.95), list[i].Mean)
+				}
+			}
+		}
+		s.want(t, fmt.Sprintf("%v ns ahead", ahead), 150)
 	}
 }

@@ -48,20 +48,26 @@ func (c *common) learn(t *cellTable, first, stride int) {
 		}
 	}
 	few := 10*typical < all
-	var came, sent [room]float64
+	var came, sent, used, gone [room]float64
 	for i := first; i*t.size < len(t.counts); i += stride {
 		if !few && t.total(i) > limit {
 			continue
 		}
 		t.typical = append(t.typical, i)
 		for e := range t.epochs {
+			n := t.sent(i, e)
 			came[e] += t.packets(i, e)
-			sent[e] += t.sent(i, e)
+			sent[e] += n
+			if few { // cells count alike, of which one flow has most packets in some
+				n = min(n, 1)
+			}
+			used[e] += n
+			gone[e] += n * t.gone(i, e) / max(t.sent(i, e), 1)
 		}
 	}
 	c.cell, c.sent = [room]float64{}, [room]float64{}
 	for e := range t.epochs {
-		if c.gone[e] = max(1-came[e]/max(sent[e], 1), 0); !few {
+		if c.gone[e] = max(gone[e]/max(used[e], 1), 0); !few {
 			c.cell[e], c.sent[e] = came[e]/float64(len(t.typical)), sent[e]/float64(len(t.typical))
 		}
 	}
@@ -267,21 +273,32 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		}
 		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
-		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] {
+		before := !settled && from < 0
+		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] && !(before && e > 0) {
 			continue
 		}
 		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
-		if !settled && from < 0 {
+		if before {
 			l.far.add(more, 0)
 			l.latest = max(l.latest, float64(t.spans[e].end-c.begun))
 			continue
 		}
 		l.rises.add(more, 0)
+		first := from
 		if settled {
-			l.shown.add(-gone*s.stands[e], float64(t.spans[e].end-t.spans[s.set[e]].start))
+			first = int(s.set[e])
+		}
+		// A packet that takes longer than an epoch comes at any time of it, others within what they take.
+		const chance = 0.05 // of coming in the first twentieth
+		took := float64(t.spans[e].end - t.spans[first].start)
+		if since > 0 && since < chance*float64(t.spans[e].end-t.spans[e].start) {
+			took = min(took, since/chance)
+		}
+		if settled {
+			l.shown.add(-gone*s.stands[e], took)
 			more += gone * s.stands[e]
 		} else {
-			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
+			l.hidden.add(more, took)
 		}
 		l.more.add(more, 0)
 	}

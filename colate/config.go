@@ -26,13 +26,14 @@ type Config struct {
 	// and at most 2^26. Fewer than twice PerFlow are for samples alone, and tell of no flow.
 	Counters int
 
-	// PerFlow is the number of counters that the packets of a flow are spread over (m): 2 to 4,096.
+	// PerFlow is the number of counters that the packets of a flow are spread over (m): 2 to 4,096. With fewer than
+	// 8, packets of another flow in one of them may look like the flow's own if its record is in doubt.
 	PerFlow int
 
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in CountBits, a sum of their digests in
 	// DigestBits, and a sum of their times in the rest, at least 8 bits. All three wrap. If the packets of a
-	// flow's counters spend more time on their way, in one epoch of twenty, than a quarter of what the sum can
-	// hold, these counters give no answer.
+	// flow's counters spend more time on their way in one epoch than a quarter of what the sum can hold, in epochs
+	// with a twentieth of them, these counters give no answer.
 	Bits uint8
 
 	// CountBits is the width of the count, 4 to 24. Of a flow with more than

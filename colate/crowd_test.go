@@ -48,6 +48,17 @@ func slow(flows, packets int, seconds float64, one int, takes int64) func(*rand.
 	}
 }
 
+// atLeast is packets that take so long or longer.
+func atLeast(delay int64, pass func(*rand.Rand) []passage) func(*rand.Rand) []passage {
+	return func(rng *rand.Rand) []passage {
+		all := pass(rng)
+		for i := range all {
+			all[i].At = max(all[i].At, all[i].Sent+delay)
+		}
+		return all
+	}
+}
+
 // inSpells is flows of as many packets over 20 s, which wait alike in each second.
 func inSpells(flows, packets int, wait func(flow, second uint64) float64) func(*rand.Rand) []passage {
 	return func(rng *rand.Rand) (all []passage) {
@@ -148,7 +159,7 @@ func (j jam) pass(rng *rand.Rand) (sent []passage) {
 // are, intervals that do not hold, and means below 0.
 type asked struct {
 	only                      func(truth) bool // these count, if not all
-	from                      int64            // when the window begins
+	from, to                  int64            // the window; 0 is no end
 	flows, negative           int
 	alone, together, unhidden score
 	deviations                score
@@ -159,16 +170,17 @@ type asked struct {
 func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 	t.Helper()
 	epochs, arrived := w.cut(t, all)
-	list := traffic.Truths(slices.DeleteFunc(arrived, func(p passage) bool { return p.At < a.from }), 1)
+	to := cmp.Or(a.to, 1e12)
+	list := traffic.Truths(slices.DeleteFunc(arrived, func(p passage) bool { return p.At < a.from || p.At > to }), 1)
 	path, flows := w.stored(t, epochs), recordsOf(list)
 	for i := range flows {
 		flows[i].Packets = math.Round(flows[i].Packets * factor)
 	}
-	alone, _, err := path.EstimateAll(t.Context(), flows, a.from, 1e12)
+	alone, _, err := path.EstimateAll(t.Context(), flows, a.from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	together, _, err := path.Decode(t.Context(), flows, a.from, 1e12, joint.Options{})
+	together, _, err := path.Decode(t.Context(), flows, a.from, to, joint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,6 +246,7 @@ func TestCrowds(t *testing.T) {
 		"hidden by losses":      {slow(50, 100_000, 10, 500, 1), 0.2, 1, 64, 0, 0, true},
 		"30 periods":            {slow(20, 20_000, 60, 100, 30), 0.01, 1, 64, 0, 0, true},
 		"30 periods, alone":     {slow(1, 1000, 60, 100, 30), 0, 1, 64, 0, 0, true},
+		"30 periods, or 0.3":    {atLeast(3e8, slow(100, 30_000, 60, 33, 30)), 0, 1, 64, 0, 0, false},
 		"spells":                {inSpells(50, 1000, func(_, second uint64) float64 { return spell(7, second) }), 0.01, 1, 64, 0, 0, false},
 		"own spells":            {inSpells(50, 1000, spell), 0.01, 1, 64, 0, 0, false},
 		"none come for 6 s":     {minute(stops), 0, 1, 64, 0, 0, false},
@@ -255,6 +268,9 @@ func TestCrowds(t *testing.T) {
 			w.config.Counters, w.config.CountBits, w.config.Shift = 16384, 14, 6
 		}
 		a := asked{from: map[string]int64{"none come for 6 s": 26e9, "none come, sampled": 26e9}[name]} // as a backlog comes
+		if name == "30 periods, or 0.3" {
+			a.from, a.to = 30e9, 50e9-1
+		}
 		for seed := uint64(0); seed < 3 || a.flows < 3 && c.hides || a.flows < 100 && !c.hides; seed++ {
 			w.seed = seed
 			a.ask(t, w, c.pass(rand.New(rand.NewPCG(seed, 1))), c.records)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -54,15 +55,15 @@ type differences struct {
 	counters []difference
 	sums     []float64 // of the delays of each counter's packets, as far as it is settled
 	packets  []float64 // of each counter
+	gaps     [][4]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
 }
 
 // A difference is what else a counter says about all epochs.
 type difference struct {
-	over           float32 // the part of the sum above the means of all counters
 	filled, dark   float32 // packets in epochs in which it is not settled, and in which no counter is
 	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
-	settled, large float32 // epochs in which it is settled, and in which the sum may have wrapped
+	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
 	far, missing   float32 // packets from before a table, and those that never came
 	clean          float32 // packets of which these are some
 }
@@ -75,7 +76,7 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differen
 	n := c.counters()
 	d = &differences{
 		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
-		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n),
+		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
 	}
 	d.samples, d.flush = &sampling{config: &d.config, least: max(fewest*float64(c.OneIn)/2, fewest)}, d.take
 	d.samples.aim(flows)
@@ -86,8 +87,8 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differen
 	return d, all
 }
 
-// take adds the table's epochs that count. Where a counter is not settled, the
-// mean delay of others in that epoch fills the gap: see accumulator.
+// take adds the table's epochs that count. Where a counter is not settled, the mean delay of others in that epoch
+// fills the gap, and what the counter has above it in epochs that are as full.
 func (d *differences) take() {
 	t := d.table
 	if t.live == 0 {
@@ -108,14 +109,21 @@ func (d *differences) take() {
 		c.clean += float32(late.clean)
 		for e := range t.counting() {
 			n := t.packets(i, e)
+			if c.lost += float32(t.gone(i, e)); n == 0 {
+				continue
+			}
+			g, x := &d.gaps[i][0], n
+			if usual := common.cell[e]; n > usual+margin(usual) {
+				x = n - usual
+				g = &d.gaps[i][min((bits.Len(uint(x/margin(usual)))+1)/2, 3)]
+			}
 			d.packets[i] += n
 			c.likely += float32(n * common.gone[e])
-			c.lost += float32(t.gone(i, e))
 			if s.has(e) {
 				d.sums[i] += s.areas[e]
-				c.over += float32(s.areas[e] - n*common.mean[e])
-				if c.settled++; s.large>>e&1 != 0 {
-					c.large++
+				g.settle(n, x, s.areas[e]-n*common.mean[e])
+				if c.settled += float32(n); s.large>>e&1 != 0 {
+					c.large += float32(n)
 				}
 				continue
 			}
@@ -124,9 +132,36 @@ func (d *differences) take() {
 			}
 			c.filling += float32(n * common.mean[e])
 			c.filled += float32(n)
+			g.packets += float32(n)
+			g.extra += float32(x)
 		}
 	}
 	t.live = 0
+}
+
+// A gap is what some epochs of a counter say about others in which it is not settled. By regression, its delays
+// above those of all, y, are in proportion to x: its packets, or those beyond a typical counter's, which are of
+// flows that have as many more in other epochs.
+type gap struct {
+	known, slope, squares, settled float32 // of settled epochs, Σ x²/n, Σ xy/n, Σ y²/n, and their number
+	packets, extra                 float32 // of others, Σ n and Σ x
+}
+
+func (g *gap) settle(n, x, y float64) {
+	g.known += float32(x * x / n)
+	g.slope += float32(x * y / n)
+	g.squares += float32(y * y / n)
+	g.settled++
+}
+
+// fill returns y of the epochs that are not settled, and its variance, given that of a packet of all. The prior
+// is that flows are as far from the mean as packets are, and weighs as much as one packet.
+func (g *gap) fill(variance float64) (above, off float64) {
+	known, extra := float64(g.known)+1, float64(g.extra)
+	slope := float64(g.slope) / known
+	squares := float64(g.squares) - 2*slope*float64(g.slope) + slope*slope*float64(g.known)
+	own := (max(squares, 0) + variance) / (float64(g.settled) + 1)
+	return slope * extra, own * (float64(g.packets) + extra*extra/known)
 }
 
 // problem returns what all epochs say together.
@@ -135,13 +170,17 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	c := &d.config
 	p := &joint.Problem{
 		Sum: d.sums, Count: d.packets, Unusable: make([]bool, c.counters()), Rows: 1, CellsPerRow: c.PerFlow,
-		Packets: make([]float64, len(flows)), Doubt: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
+		Variance: make([]float64, c.counters()),
+		Packets:  make([]float64, len(flows)), Doubt: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
 	}
 	for i := range d.counters {
-		// Packets in epochs in which this counter is not settled waited longer
-		// than others by as much as those of the rest.
 		k, n := &d.counters[i], p.Count[i]
-		p.Sum[i] += float64(k.filling) + float64(k.filled)*float64(k.over)/max(n-float64(k.filled), 1)
+		p.Sum[i] += float64(k.filling)
+		for g := range d.gaps[i] {
+			above, variance := d.gaps[i][g].fill(d.common.variance())
+			p.Sum[i] += above
+			p.Variance[i] += variance
+		}
 		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
 	read, wrapped := d.read(), slices.ContainsFunc(d.counters, func(k difference) bool { return k.large > 0 })
@@ -171,7 +210,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		return joint.Result{}, fmt.Errorf("colate: %w: no record says how many packets its flow has", estimate.ErrNoSamples)
 	}
 	p := d.problem(flows)
-	d.table = nil
+	d.table, d.gaps = nil, nil
 	r, err := p.Solve(ctx, opts)
 	if err != nil {
 		return joint.Result{}, fmt.Errorf("colate: %w", err)
@@ -214,13 +253,13 @@ func combine(r *joint.Result, i int, f *sampled) {
 		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
 		if off := other * estimate.StudentQuantile((1+sure)/2, 5); r.Usable[i] > 0 {
 			ok := false
-			if share, ok = f.share(own, other, r.Mean[i], off, off); !ok {
+			if share, ok = f.share(other, r.Mean[i], off, off); !ok {
 				r.Usable[i] = 0
 				return
 			}
 		}
-		if r.StdDev[i] = own; share < 1 {
-			r.StdDev[i] = math.Hypot(share*own, (1-share)*other)
+		if r.StdDev[i] = own; share < 1 { // of two intervals the narrower one
+			r.StdDev[i] = min(math.Hypot(share*own, (1-share)*other), other+share*math.Abs(f.mean-r.Mean[i])/studentQuantile)
 		}
 	}
 	r.Mean[i] = share*f.mean + (1-share)*r.Mean[i]
@@ -232,7 +271,7 @@ var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
 // A left is what is not known of a counter once flows are, or of all of a flow's.
 type left struct {
-	all, filled     float32 // packets, and those in epochs in which it is not settled
+	all             float32 // packets
 	beyond, gone    float32 // packets lost, beyond what others lose, and at all
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
 	strange         float32 // times that no mean explains, if most counters have less
@@ -249,31 +288,26 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 			times[at] -= n * r.Mean[f]
 		}
 	}
-	ratios := make([]float64, 0, len(p.Count))
-	for at, n := range p.Count {
-		if times[at] -= max(packets[at], 0) * mean; n > 0 && !p.Unusable[at] {
-			ratios = append(ratios, p.Sum[at]/n)
-		}
+	for at := range times {
+		times[at] -= max(packets[at], 0) * mean
 	}
-	slices.Sort(ratios)
-	explained, raw := ratios[:0:0], ratios[:0:0] // the flows' means may bend to slow packets that are not theirs
+	explained := make([]float64, 0, len(times))
 	for at, n := range p.Count {
 		if n > 0 && !p.Unusable[at] {
-			off := p.Sum[at]/n - ratios[len(ratios)/2]
-			explained, raw = append(explained, times[at]*times[at]/n), append(raw, off*off*n)
+			explained = append(explained, times[at]*times[at]/n)
 		}
 	}
 	rests := slices.Clone(packets)
-	for _, sorted := range [][]float64{explained, raw, rests} {
+	for _, sorted := range [][]float64{explained, rests} {
 		slices.Sort(sorted)
 	}
 	// The deviations that normal distributions of the same middle would have.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
-	square := min(explained[len(explained)/2], raw[len(raw)/2]) / 0.455
+	square := explained[len(explained)/2] / 0.455
 	all := make([]left, len(d.counters))
 	for at, n := range p.Count {
 		k := &d.counters[at]
-		all[at] = left{float32(n), k.filled, k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
+		all[at] = left{float32(n), k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
 			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0, k.far / max(k.clean, 1), k.missing / max(k.clean, 1)}
 		if !p.Unusable[at] && times[at]*times[at] > 16*square*n {
 			all[at].strange = float32(times[at])
@@ -284,8 +318,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 
 // doubt widens the interval of a flow by what is not known of its counters, and refuses
 // one of which too little is. It returns by how much packets from before the tables may raise its mean.
-//   - What was filled in: how much of the flow is in there is chance. One that lost far more
-//     than others is not like them.
+//   - A flow that lost far more than others is not like them: its gaps cannot be filled.
 //   - Packets that were sent before the tables in which they came, long ago.
 //   - Times that no flow's mean explains, beyond what most counters are off: these are of rare
 //     slow packets, and nobody knows whose.
@@ -297,8 +330,6 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	variance, farther, strange := float32(p.Doubt[f]*p.Doubt[f]), float32(0), 0.0
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
-		k.all += c.all
-		k.filled += c.filled
 		k.beyond += c.beyond
 		k.gone += c.gone
 		k.far += c.far
@@ -330,14 +361,8 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	if r.StdDev == nil {
 		return beyond
 	}
-	// How many of the flow's own packets were in what was filled in is
-	// chance; the shorter the flow was present, the more so.
 	n = max(n, 1)
-	part := float64(k.filled / max(k.all, 1))
-	odds := part / max(1-part, 0.01)
-	own := max(math.Sqrt(odds/float64(p.CellsPerRow)), part) * math.Abs(r.Mean[f]-mean)
-	scattered := math.Sqrt(odds / (1 + odds) * all.scatter.variance() / n)
-	filled := max(own, scattered, max(all.late.missed(&all.late), beyond, more)/studentQuantile)
-	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + filled*filled + rounding(d.config.unit())/n + strange/(n*n))
+	slow := max(all.late.missed(&all.late), beyond, more) / studentQuantile
+	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n + strange/(n*n))
 	return beyond
 }

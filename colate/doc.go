@@ -30,7 +30,8 @@
 // that the packets spent on their way: the flow's, and those of others as noise. It is exact however many
 // packets cross the cuts of the clock. Where a packet was lost, the flow's other counters stand for this one.
 // Given the flow's number of packets, as flow records have it, the mean follows. A record that the counters
-// contradict is refused. Answers are about the packets that came in the window. Of those that take more than
+// contradict is refused. Answers are about the packets that came in the window; where one point lacks an epoch,
+// about those that were sent in an epoch that the first has and came in one that the second has. Of those that take more than
 // eight epochs only their number is known, and intervals have upper ends as if they took twice as long as the
 // latest of them shows: choose a Period of at least an eighth of the greatest delay. Intervals also hold what
 // packets that cross the window's ends waited outside of it.
@@ -42,8 +43,8 @@
 //
 // A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000 that [DefaultConfig]
 // is for, which is 5.4 GB a day at each point (go test ./colate -run TestSizes -v). [Plan] computes the size
-// for a rate and a number of bytes. For as many bytes samples say more about a flow than its counters do;
-// counters win where the records of all flows explain them ([Path.Decode]).
+// for a rate and a number of bytes. For as many bytes samples say more about flows of some hundred packets, and
+// counters about larger ones, most where the records of all flows explain them ([Path.Decode]).
 //
 // # What it assumes
 //

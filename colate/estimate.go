@@ -105,6 +105,7 @@ type estimator struct {
 	spread     float64 // standard deviation of the number of packets
 	least      float64 // number of packets of an absent flow, and largest
 	most       float64
+	alike      float64 // packets that the emptiest counters of all but two absent flows show
 	perFlow    float64
 	alone      float64 // the flow's packets, if the emptiest of its counters is its alone
 	excess     float64 // packets in its counters that neither its record nor chance explains
@@ -174,7 +175,7 @@ func (a *accumulator) clocks() string {
 
 // learn learns from absent flows.
 func (e *estimator) learn() {
-	var counts [absentFlows]float64
+	var counts, leasts [absentFlows]float64
 	noise := 0.0
 	for i := range e.absent {
 		t := &e.absent[i]
@@ -185,8 +186,11 @@ func (e *estimator) learn() {
 			e.ends[end] += n / absentFlows
 		}
 		counts[i] = t.counted
+		leasts[i] = t.least
 	}
 	slices.Sort(counts[:])
+	slices.Sort(leasts[:])
+	e.alike = leasts[absentFlows-3]
 	// The deviation that a normal distribution of the same middle would have.
 	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
 	e.sum, e.count = e.noise*e.sum, e.noise*e.count
@@ -202,9 +206,9 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	shared := beyond(max(counted-e.alone, 0), e.perFlow*e.alone)
 	if record.Packets == 0 {
 		e.packets, e.counted = counted, 1
-		// A larger flow may hold more of another in a counter than absent flows do.
-		e.excess = max(shared, e.own.margin-e.absent[0].margin)
-		return counted > 3*max(e.most-e.count, e.spread) && counted >= 1 // or chance alone may tell which flows have an answer
+		e.excess = shared
+		// Or chance alone may tell which flows have an answer, or others that share most of its counters.
+		return counted > 3*max(e.most-e.count, e.spread) && counted >= 1 && e.own.least > e.alike
 	}
 	e.packets = record.Packets * e.read
 	// How many packets were in the epochs that were not read is unknown.

@@ -21,7 +21,8 @@ type Path struct {
 
 	// Clock says how far the second point's clock was ahead of the first's during that time, if that is known.
 	// Queries pair epochs by it, and correct the second point's times, with their drift; an epoch without a
-	// reading is Missing.
+	// reading is Missing. Packets are of the second point's epoch in which they came, which begins up to a Period
+	// before the first's that it is paired with.
 	Clock *clock.History
 }
 
@@ -156,14 +157,14 @@ func newQuery(p Path, from, to int64) (*query, error) {
 	return q, nil
 }
 
-// placed puts an epoch of the second point where its clock says, next to the first point's
-// epoch that it is closest to.
+// placed puts an epoch of the second point where its clock says: with the first point's epoch that begins later by
+// at most 31 parts of 32 of it, so that packets seldom come in an epoch before that in which they are sent.
 func (q *query) placed(point int, e entry) foundEntry {
 	f := foundEntry{entry: e, point: point, near: span{e.start, e.end}}
 	if point == 1 && q.clock != nil {
 		if f.reading, f.unknown = q.clock.At(e.start + (e.end-e.start)/2 - q.later); f.unknown == nil {
 			period := float64(e.end - e.start)
-			later := int64(math.Round(f.reading.Offset/period)) * (e.end - e.start)
+			later := int64(math.Floor(f.reading.Offset/period+1.0/32)) * (e.end - e.start)
 			f.near = span{e.start - later, e.end - later}
 		}
 	}

@@ -24,6 +24,7 @@ type sampled struct {
 	packets, all, unit float64  // how many these are, for how many they stand, and the unit of time
 	lost               float64  // part of the packets
 	mean, error, skew  float64  // standard error and skew of the mean
+	likely             float64  // the error if packets of other flows vary alike
 	deviation, freedom float64
 	drift              float64 // variance that a drift would explain
 	slow               float64 // by how much the mean may be too low, because those lost may have come late
@@ -43,8 +44,9 @@ const (
 	// mostKept is the number of a flow's samples that are kept: of more, those
 	// with the lowest tags, which are as fair.
 	mostKept = 1 << 15
-	// fewest is the smallest number of sampled packets of which their spread is believed.
-	fewest = 10
+	// fewest is the smallest number of sampled packets that tell of a flow, and spread that of which their spread
+	// is believed if nothing else tells of it.
+	fewest, spread = 3, 10
 	// sure is the confidence at which counters and samples contradict each other.
 	sure = 0.999
 )
@@ -77,11 +79,12 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 	}
 	from, to := longer(-math.MaxFloat64), longer(math.Inf(1))
 	n, lost, late, strange := float64(to-from), float64(len(f.kept)-to), float64(to-longer(float64(s.waited)/2)), float64(from)
-	if n < fewest || lost > 0 && late+strange > most*n {
+	alone := all.variance() == 0 && s.pool().packets < spread*spread
+	if n < fewest || alone && n < spread || lost > 0 && late+strange > most*n {
 		return o, false
 	}
 	o = sampled{matched: f.kept[from:to], packets: n, unit: s.config.unit(), all: n * math.Ldexp(1, 32) / float64(max(f.lowest, 1))}
-	o.learn(cmp.Or(r.Packets, o.all), clocks, all)
+	o.learn(cmp.Or(r.Packets, o.all), clocks, all, s.pool())
 	if late > 0 {
 		// Packets grow no more frequent the later they come: so many of those lost may be late ones, and that late.
 		many := min(lost/late, 4)
@@ -109,8 +112,34 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 	return o, true
 }
 
-// learn learns from the matched samples, of so many packets.
-func (f *sampled) learn(number float64, clocks bool, all *common) {
+// A pool is the variance of packets within all flows, as a part of the squares of these flows' means, and how many
+// sampled packets tell of it.
+type pool struct{ part, packets float64 }
+
+func (s *sampling) pool() pool {
+	if s.pooled.packets > 0 {
+		return s.pooled
+	}
+	squares, means := 0.0, 0.0
+	for i := range s.flows {
+		var m estimate.Moments
+		for _, p := range s.flows[i].kept {
+			if !math.IsInf(p.delay, 0) {
+				m.Add(p.delay)
+			}
+		}
+		if n := float64(m.N()); n > 1 {
+			squares += (n - 1) * m.Variance()
+			means += (n - 1) * m.Mean() * m.Mean()
+			s.pooled.packets += n
+		}
+	}
+	s.pooled.part = squares / max(means, math.SmallestNonzeroFloat64)
+	return s.pooled
+}
+
+// learn learns from the matched samples, of so many packets, and the pool of all.
+func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 	n, first := f.packets, f.matched[0]
 	var middle, second, third, fourth, times, slope float64
 	for _, p := range f.matched {
@@ -129,8 +158,11 @@ func (f *sampled) learn(number float64, clocks bool, all *common) {
 	f.deviation = math.Sqrt(variance)
 	kurtosis := all.scatter.kurtosis()
 	f.hidden, f.rare, f.part = all.hidden(n), number/kurtosis, min(n/number, 1)
-	// A packet more or less, and times in units.
-	f.error = math.Sqrt(max(max(variance, f.hidden)/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
+	off := func(variance float64) float64 { // a packet more or less, and times in units
+		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
+	}
+	pooled := max(variance, likely.part*f.mean*f.mean)
+	f.error, f.likely = off(max(pooled, f.hidden)), off(max(pooled, min(f.hidden, all.hidden(likely.packets))))
 	if second > 0 {
 		f.skew = third / math.Pow(second, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
@@ -147,11 +179,11 @@ func (f *sampled) learn(number float64, clocks bool, all *common) {
 // rounding returns the variance of a delay because times are in units, at most.
 func rounding(unit float64) float64 { return (unit*unit - 1) / 4 }
 
-// off returns by how much the mean may be too high, and too low. Where delays are
-// skewed the largest are missing from small samples.
+// off returns by how much the mean may be too high, and too low: rare slow packets that samples do not show make
+// it too low. Where delays are skewed the largest are missing from small samples.
 func (f *sampled) off(confidence float64) (high, low float64) {
-	off := f.error * estimate.StudentQuantile((1+confidence)/2, f.packets-1)
-	return off * (1 + 2*max(-f.skew, 0)), off*(1+2*max(f.skew, 0)) + f.slow
+	t := estimate.StudentQuantile((1+confidence)/2, f.packets-1)
+	return t * f.likely * (1 + 2*max(-f.skew, 0)), t*f.error*(1+2*max(f.skew, 0)) + f.slow
 }
 
 // deviations returns an interval of the deviation. Packets that are rare and far off make most of
@@ -172,10 +204,10 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 
 // share returns the weight of the samples' mean beside another by their standard errors. It reports false if
 // they are farther apart than both may be off: the other too high, or too low, by so much.
-func (f *sampled) share(own, other, mean, high, low float64) (weight float64, ok bool) {
+func (f *sampled) share(other, mean, high, low float64) (weight float64, ok bool) {
 	down, up := f.off(sure)
 	ok = mean-f.mean <= math.Hypot(high, up) && f.mean-mean <= math.Hypot(low, down)
-	return other * other / max(own*own+other*other, math.SmallestNonzeroFloat64), ok
+	return other * other / max(f.likely*f.likely+other*other, math.SmallestNonzeroFloat64), ok
 }
 
 // combine adds what the samples say to an answer of the counters.
@@ -183,7 +215,7 @@ func (r *Result) combine(f sampled) {
 	share, ok := 1.0, true
 	if r.Err == nil {
 		one, all := r.MeanInterval(0.68), r.MeanInterval(sure)
-		share, ok = f.share(f.error, (one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
+		share, ok = f.share((one.High-one.Low)/2, r.Mean, r.Mean-all.Low, all.High-r.Mean)
 	} else {
 		*r = Result{Packets: f.all}
 	}

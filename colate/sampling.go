@@ -22,6 +22,7 @@ type sampling struct {
 	due    int64         // what was sent before this should have come
 	begun  int64         // when the first pair began
 	buffer []sample
+	pooled pool // once it is asked for
 }
 
 // A passing is a sampled packet at one of the points.
@@ -47,7 +48,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	}
 	s.flows = s.flows[:n]
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	s.limit, s.lowest = math.MaxUint32, math.MaxUint32
+	s.limit, s.lowest, s.pooled = math.MaxUint32, math.MaxUint32, pool{}
 	s.open = s.open[:0]
 }
 

@@ -29,12 +29,12 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 		base = math.Inf(1)
 	}
 	for c, n := range expected {
-		if n > 0 && p.usable(c) && p.Variance[c] == 0 {
+		if n > 0 && p.usable(c) {
 			if p.Count != nil {
 				n = p.Count[c]
 			}
 			if n > 0 {
-				base = min(base, p.Sum[c]/n)
+				base = min(base, (p.Sum[c]+2*math.Sqrt(p.Variance[c]))/n)
 			}
 		}
 	}

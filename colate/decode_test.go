@@ -1,0 +1,59 @@
+package colate
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/estimate/joint"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/traffic"
+)
+
+// Large flows that come and go are known by the epochs in which their counters lost nothing, and what these say
+// fills in the others. That others hold packets like all is the negative control.
+func TestFlowsThatComeAndGo(t *testing.T) {
+	var held, alike score
+	for seed := range uint64(3) {
+		w, rng := world{config: cutAt(1e9), loss: 0.002, seed: seed}, rand.New(rand.NewPCG(seed, 6))
+		w.config.Counters, w.config.PerFlow, w.config.Shift = 400, 16, 6
+		var all []passage
+		for i := range 310 {
+			packets, seconds, mean := 300, 30.0, 1e6
+			if i < 10 {
+				packets, seconds, mean = 8000, 5, 5e6
+			}
+			from := (30 - seconds) * rng.Float64()
+			for range packets {
+				p := passage{Flow: hashing.Flow(i), Packet: hashing.Packet(rng.Uint64()), Sent: int64((from + seconds*rng.Float64()) * 1e9)}
+				p.At = p.Sent + int64(mean*rng.ExpFloat64())
+				all = append(all, p)
+			}
+		}
+		epochs, arrived := w.cut(t, all)
+		list := traffic.Truths(arrived, 1)
+		decoded := func(filled bool) joint.Result {
+			d, at := newDifferences(w.config, recordsOf(list), room)
+			d.addAll(t, at, epochs)
+			d.flush()
+			if !filled {
+				clear(d.gaps)
+			}
+			r, err := d.decode(t.Context(), recordsOf(list), joint.Options{}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		r, other := decoded(true), decoded(false)
+		for i, f := range list {
+			if f.Packets > 1000 {
+				held.add(r.MeanInterval(i, 0.95), f.Mean)
+				alike.add(r.MeanInterval(i, 0.95), other.Mean[i])
+			}
+		}
+	}
+	held.want(t, "flows that come and go", 30)
+	if alike.good() {
+		t.Errorf("packets like all in their gaps give %d of %d means that are as good", alike.held, alike.all)
+	}
+}
