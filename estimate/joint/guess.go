@@ -23,19 +23,18 @@ const (
 	sizeCount      = 64  // classes of flow sizes, by powers of two
 )
 
-// least returns the delay that guesses are above, and the smallest guess.
+// least returns the delay that guesses are above, and the smallest guess. A cell's mean is at most what it says
+// and as much as it does not know.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
 	if p.Count != nil {
 		base = math.Inf(1)
 	}
 	for c, n := range expected {
-		if n > 0 && p.usable(c) && p.Variance[c] == 0 {
-			if p.Count != nil {
-				n = p.Count[c]
-			}
-			if n > 0 {
-				base = min(base, p.Sum[c]/n)
-			}
+		if p.Count != nil && n > 0 {
+			n = p.Count[c]
+		}
+		if n > 0 && p.usable(c) {
+			base = min(base, (p.Sum[c]+math.Sqrt(p.Variance[c]))/n)
 		}
 	}
 	base = min(base, mean)

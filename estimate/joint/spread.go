@@ -149,7 +149,7 @@ func (s *solver) sortOf(f int, v float64) uint8 {
 }
 
 // deviations returns the expected errors of the means.
-func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64) []float64 {
+func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float32) []float64 {
 	sort := make([]uint8, len(v))
 	for f, left := range v {
 		if left > 0 {
@@ -167,15 +167,31 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			v[f] = math.Sqrt(s.square(f))
 			continue
 		}
-		// A flow about which cells say little may be any flow of its size.
+		// A flow about which cells say little may be any flow of its size. Where they say more, it may be what they
+		// say if that is bent for no reason.
 		unknown := left / s.variance[f]
-		d := k[sort[f]]*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		by := float64(bent[f]) * (1 - unknown)
+		d := max(k[sort[f]]*left, s.borne(f, left)) + by*by + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
 		v[f] = math.Sqrt(d)
 	}
 	return v
+}
+
+// borne returns the square of how far the errors of sums that the caller knows of move the mean of flow f, of which
+// the variance left is left. That other cells agree with each other does not make them smaller. Cells of one flow
+// lost the same packets, so their errors have one sign.
+func (s *solver) borne(f int, left float64) float64 {
+	off := 0.0
+	for i, c := range s.run(f) {
+		if v := s.Variance[c]; v > 0 {
+			off += s.of(f*s.width+i) * s.trust[c] * math.Sqrt(v)
+		}
+	}
+	off *= left * s.Packets[f]
+	return off * off
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that
