@@ -62,8 +62,9 @@ func (s *solver) guess() {
 			}
 		}
 	}
+	means := s.bySize(sum, held, unit)
 	for f, w := range s.Packets {
-		s.above[f] = max(s.mean-s.base, unit)
+		s.above[f] = means[s.class[f]]
 		s.told[f] = 0
 		if w > 0 {
 			s.told[f] = s.gather(f, held)
@@ -88,6 +89,77 @@ func (s *solver) guess() {
 		}
 	}
 	s.typify()
+}
+
+// bySize returns the mean delay above base of the flows of each class of sizes: the least squares that explain the
+// sums by how many packets of each class are in a cell, which is uncertain by the squares of its flows' packets. A
+// class is taken for no faster than it is uncertain, and for like all as far as cells do not tell it.
+func (s *solver) bySize(sum, held []float64, unit float64) (means [sizeCount]float64) {
+	var index [sizeCount]int
+	used := 0
+	for _, k := range s.class {
+		if index[k] == 0 {
+			used++
+			index[k] = used
+		}
+	}
+	rows, noise := make([]float32, used*len(sum)), make([]float64, len(sum))
+	for f, w := range s.Packets {
+		for i, c := range s.run(f) {
+			n := w * s.of(f*s.width+i) * held[c]
+			rows[int(c)*used+index[s.class[f]]-1] += float32(n)
+			noise[c] += n*n + n
+		}
+	}
+	mean, width := max(s.mean-s.base, unit), 2*used+1
+	m := make([]float64, used*width) // normal equations, what they are equal to, and then the inverse
+	at := func(i, j int) *float64 { return &m[i*width+j] }
+	for i := range used {
+		*at(i, i), *at(i, used), *at(i, used+1+i) = 1, mean, 1
+	}
+	squares, cells, all := 0.0, 0.0, mean
+	for c, y := range sum {
+		if noise[c] > 0 {
+			row := rows[c*used:][:used]
+			for i, x := range row {
+				w := float64(x) / noise[c]
+				for j, z := range row {
+					*at(i, j) += w * float64(z)
+				}
+				*at(i, used) += w * y
+			}
+			squares += y * y / noise[c]
+			all += y
+			cells++
+		}
+	}
+	told := make([]float64, used)
+	for i := range told {
+		told[i] = *at(i, used)
+		squares += mean * mean
+	}
+	for i := range used { // Gauss and Jordan
+		for j := range used {
+			if by := *at(j, i) / *at(i, i); j != i {
+				for k := range width {
+					*at(j, k) -= by * *at(i, k)
+				}
+			}
+		}
+	}
+	for i, x := range told { // what is left of them
+		squares -= x * *at(i, used) / *at(i, i)
+	}
+	for k, i := range index {
+		if means[k] = mean; i > 0 {
+			by := *at(i-1, i-1)
+			x := max(*at(i-1, used)/by, math.Sqrt(max(0, squares)/cells**at(i-1, used+i)/by))
+			if x <= all { // a number
+				means[k] = max(unit, x)
+			}
+		}
+	}
+	return means
 }
 
 // typify sets the typical guess of each class of sizes, a geometric mean.

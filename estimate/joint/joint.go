@@ -143,8 +143,8 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 // from its guess, proportion to it means nothing: a flow that is faster is so by a factor, and one that is slower
 // by no more than it was guessed to take. But no mean is farther from what cells say than the variance that they
 // leave, unless that is below all delays and they do not determine the flow.
-func (s *solver) finish(h, v []float64) (bent []float32) {
-	bent = make([]float32, len(h))
+func (s *solver) finish(h, v []float64) (bent []float64) {
+	bent = make([]float64, len(h))
 	for f, off := range h {
 		if v[f] == 0 {
 			h[f] = s.mean
@@ -160,7 +160,7 @@ func (s *solver) finish(h, v []float64) (bent []float32) {
 		}
 		by := above*min(step, 1) - off
 		h[f] = s.base + above + off + min(max(by, -deviation), max(deviation, below))
-		bent[f] = float32(min(max(by, -deviation), deviation))
+		bent[f] = min(max(by, -deviation), deviation)
 	}
 	return bent
 }

@@ -149,7 +149,7 @@ func (s *solver) sortOf(f int, v float64) uint8 {
 }
 
 // deviations returns the expected errors of the means.
-func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float32) []float64 {
+func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
 	sort := make([]uint8, len(v))
 	for f, left := range v {
 		if left > 0 {
@@ -157,6 +157,13 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		}
 	}
 	k := s.scale(brought, heard, sort)
+	noise := s.cell // of cells, as the scales have it
+	clear(noise)
+	for f := range sort {
+		for i, c := range s.run(f) {
+			noise[c] += k[sort[f]] * float64(brought[f*s.width+i])
+		}
+	}
 	var squares, flows [sizeCount]float64
 	for f, x := range s.above {
 		squares[s.class[f]] += x * x
@@ -170,14 +177,26 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		// A flow about which cells say little may be any flow of its size. Where they say more, it may be what they
 		// say if that is bent for no reason.
 		unknown := left / s.variance[f]
-		by := float64(bent[f]) * (1 - unknown)
-		d := max(k[sort[f]]*left, s.borne(f, left)) + by*by + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		by := bent[f] * (1 - unknown)
+		d := max(k[sort[f]]*left, s.scaled(f, left, k[sort[f]], k[scales], brought, heard, noise), s.borne(f, left)) + by*by + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
 		v[f] = math.Sqrt(d)
 	}
 	return v
+}
+
+// scaled returns the variance of the mean of flow f if its own variance and that of D are wrong by some factors, and
+// its cells have the given noise: of the estimate as it was weighed.
+func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, noise []float64) float64 {
+	w, v := s.Packets[f], own/s.variance[f]
+	for i, c := range s.run(f) {
+		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])
+		said := 1 / (1 + max(0, float64(heard[c].noise)-by))
+		v += a * a * heard[c].trust * said * said * (rest + max(0, noise[c]-own*by))
+	}
+	return left * left * v
 }
 
 // borne returns the square of how far the errors of sums that the caller knows of move the mean of flow f, of which
