@@ -111,55 +111,69 @@ func (s *solver) bySize(sum, held []float64, unit float64) (means [sizeCount]flo
 			noise[c] += n*n + n
 		}
 	}
-	mean, width := max(s.mean-s.base, unit), 2*used+1
-	m := make([]float64, used*width) // normal equations, what they are equal to, and then the inverse
-	at := func(i, j int) *float64 { return &m[i*width+j] }
-	for i := range used {
-		*at(i, i), *at(i, used), *at(i, used+1+i) = 1, mean, 1
+	// Squares of what is left of the sums, and of the prior, by which all are as likely to be the mean of all.
+	mean := max(s.mean-s.base, unit)
+	m, told, squares, cells, all := make([][]float64, used), make([]float64, used), float64(used)*mean*mean, 0.0, mean
+	for i := range m {
+		m[i], told[i] = make([]float64, used), mean
+		m[i][i] = 1
 	}
-	squares, cells, all := 0.0, 0.0, mean
 	for c, y := range sum {
 		if noise[c] > 0 {
 			row := rows[c*used:][:used]
 			for i, x := range row {
 				w := float64(x) / noise[c]
 				for j, z := range row {
-					*at(i, j) += w * float64(z)
+					m[i][j] += w * float64(z)
 				}
-				*at(i, used) += w * y
+				told[i] += w * y
 			}
 			squares += y * y / noise[c]
 			all += y
 			cells++
 		}
 	}
-	told := make([]float64, used)
-	for i := range told {
-		told[i] = *at(i, used)
-		squares += mean * mean
-	}
-	for i := range used { // Gauss and Jordan
-		for j := range used {
-			if by := *at(j, i) / *at(i, i); j != i {
-				for k := range width {
-					*at(j, k) -= by * *at(i, k)
-				}
-			}
+	inverse := invert(m)
+	var x [sizeCount]float64
+	for i := range m {
+		for j, y := range told {
+			x[i] += inverse[i][j] * y
 		}
-	}
-	for i, x := range told { // what is left of them
-		squares -= x * *at(i, used) / *at(i, i)
+		squares -= x[i] * told[i]
 	}
 	for k, i := range index {
 		if means[k] = mean; i > 0 {
-			by := *at(i-1, i-1)
-			x := max(*at(i-1, used)/by, math.Sqrt(max(0, squares)/cells**at(i-1, used+i)/by))
-			if x <= all { // a number
-				means[k] = max(unit, x)
+			deviation := math.Sqrt(max(0, squares) / cells * inverse[i-1][i-1])
+			if x := max(unit, x[i-1], deviation); x <= all { // a number
+				means[k] = x
 			}
 		}
 	}
 	return means
+}
+
+// invert returns the inverse of a positive definite matrix, which it spends (Gauss and Jordan).
+func invert(m [][]float64) (inverse [][]float64) {
+	for i := range m {
+		inverse = append(inverse, make([]float64, len(m)))
+		inverse[i][i] = 1
+	}
+	for i := range m {
+		by := 1 / m[i][i]
+		for k := range m {
+			m[i][k] *= by
+			inverse[i][k] *= by
+		}
+		for j := range m {
+			if by := m[j][i]; j != i {
+				for k := range m {
+					m[j][k] -= by * m[i][k]
+					inverse[j][k] -= by * inverse[i][k]
+				}
+			}
+		}
+	}
+	return inverse
 }
 
 // typify sets the typical guess of each class of sizes, a geometric mean.

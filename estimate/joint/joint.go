@@ -141,26 +141,25 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 
 // finish turns h into means, and returns by how much each differs from what is linear, up to its deviation. Far
 // from its guess, proportion to it means nothing: a flow that is faster is so by a factor, and one that is slower
-// by no more than it was guessed to take. But no mean is farther from what cells say than the variance that they
-// leave, unless that is below all delays and they do not determine the flow.
+// by no more than it was guessed to take. But if cells determine the flow, they are right, and where they do not,
+// no mean is farther from what they say than the variance that they leave, unless that is below all delays.
 func (s *solver) finish(h, v []float64) (bent []float64) {
 	bent = make([]float64, len(h))
 	for f, off := range h {
-		if v[f] == 0 {
+		above, deviation := s.above[f], math.Sqrt(v[f])
+		switch step := off / above; {
+		case v[f] == 0:
 			h[f] = s.mean
 			continue
+		case v[f] > determinedLeft*s.variance[f]:
+			if step < 0 {
+				step = math.Expm1(step)
+			}
+			by := max(above*min(step, 1)-off, -deviation)
+			bent[f] = min(by, deviation)
+			off += min(by, max(deviation, -above-off))
 		}
-		above, deviation, below := s.above[f], math.Sqrt(v[f]), 0.0
-		step := off / above
-		if step < 0 {
-			step = math.Expm1(step)
-		}
-		if v[f] > determinedLeft*s.variance[f] {
-			below = -above - off
-		}
-		by := above*min(step, 1) - off
-		h[f] = s.base + above + off + min(max(by, -deviation), max(deviation, below))
-		bent[f] = min(max(by, -deviation), deviation)
+		h[f] = s.base + above + off
 	}
 	return bent
 }

@@ -177,8 +177,9 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		// A flow about which cells say little may be any flow of its size. Where they say more, it may be what they
 		// say if that is bent for no reason.
 		unknown := left / s.variance[f]
-		by := bent[f] * (1 - unknown)
-		d := max(k[sort[f]]*left, s.scaled(f, left, k[sort[f]], k[scales], brought, heard, noise), s.borne(f, left)) + by*by + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		by, own := bent[f]*(1-unknown), k[sort[f]]
+		d := max(own*left, s.scaled(f, left, own, k[scales], brought, heard, noise), s.borne(f, left))
+		d += by*by + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
