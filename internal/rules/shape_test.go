@@ -107,7 +107,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {575, 404},
 	"lda/mplane":     {1710, 1259},
 	"lda/kernel":     {2422, 1958},
-	"lds":            {2795, 3430},
+	"lds":            {2795, 3470},
 	"colate":         {4260, 3408},
 	"rli":            {2824, 2698},
 	"hashing":        {1649, 2370},
