@@ -104,29 +104,27 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 	return r, nil
 }
 
-// shared returns the error of a flow's mean that the cells themselves do not show: which of its packets rows
-// sampled, and what the lost ones leave in doubt, which rows that see all packets have in common.
+// shared returns the error of a flow's mean that the cells themselves do not show: which of its packets are in
+// rows that sample, or in cells that can be read, and what the lost ones leave in doubt, which rows that have all
+// packets have in common. It is +Inf if it is not known how far packets are apart.
 func (d *decoding) shared(f hashing.Flow, packets float64, p *joint.Problem) float64 {
 	least, precision := math.Inf(1), 0.0
 	for row, rate := range d.Rates[:d.Rows] {
-		own := rate * packets
+		part, variance := 0.0, 0.0
 		for offset := range d.Spread {
-			at := d.Config.at(row, f, offset)
-			if p.Unusable[at] || p.Count[at] == 0 {
-				continue
-			}
-			variance := p.Variance[at] * float64(d.Spread) / sq(own)
-			if rate == 1 {
-				least = min(least, variance)
-			} else {
-				precision += 1 / float64(d.Spread) / (variance + d.single*(1-rate)/own)
+			if at := d.Config.at(row, f, offset); !p.Unusable[at] && (p.Count[at] > 0 || rate == 1) {
+				part += rate
+				variance += p.Variance[at]
 			}
 		}
+		own := part / float64(d.Spread) * packets
+		if left := 1 - part/float64(d.Spread); left == 0 {
+			least = min(least, variance/sq(own))
+		} else if part > 0 {
+			precision += 1 / (variance/sq(own) + d.single*left/own)
+		}
 	}
-	if precision += 1 / least; precision == 0 {
-		return 0
-	}
-	return math.Sqrt(1 / precision)
+	return math.Sqrt(1 / (precision + 1/least))
 }
 
 // cellsOf returns the flows' cells, Rows × Spread for each, or an error if a flow is listed twice.

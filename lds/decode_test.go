@@ -256,3 +256,42 @@ func TestKnownPacketsStay(t *testing.T) {
 		t.Errorf("%+v, %v, %+v, %v", read, fail, r, err)
 	}
 }
+
+// Where there are so few flows that cells do not tell how far packets are apart, a flow of which some cells lost
+// packets has no interval, and not one as if the others were all of it.
+func TestFewFlowsAmongLosses(t *testing.T) {
+	answers, bounded, outside := 0, 0, 0
+	for seed := range uint64(40) {
+		for flows := 1; flows < 4; flows++ {
+			c, r := DefaultConfig, rand.New(rand.NewPCG(seed, 12))
+			c.Columns, c.Spread = 100, 1+4*int(seed%2)
+			up, down := mustNew(t, c), mustNew(t, c)
+			sums, came, list := make([]float64, flows), make([]float64, flows), make([]joint.FlowRecord, flows)
+			for i := range 2000 * flows {
+				f, p, took := i%flows, hashing.Packet(r.Uint64()), int64(1e6*r.ExpFloat64())
+				up.Update(nth(f), p, int64(i))
+				list[f] = joint.FlowRecord{Flow: nth(f), Packets: 2000}
+				if r.IntN(1000) > 0 {
+					down.Update(nth(f), p, int64(i)+took)
+					sums[f], came[f] = sums[f]+float64(took), came[f]+1
+				}
+			}
+			result, err := Decode(t.Context(), up, down, list, joint.Options{})
+			for f := range list {
+				if err != nil || result.Usable[f] == 0 {
+					continue
+				}
+				i := result.MeanInterval(f, 0.999)
+				if answers++; i.Bounded() {
+					bounded++
+				}
+				if mean := sums[f] / came[f]; mean < i.Low-1 || mean > i.High+1 {
+					outside++
+				}
+			}
+		}
+	}
+	if t.Logf("%d answers, %d bounded, %d outside", answers, bounded, outside); outside > answers/50 || bounded < 10 {
+		t.Errorf("%d answers, %d bounded, %d outside 99.9 %%", answers, bounded, outside)
+	}
+}

@@ -14,8 +14,8 @@ import (
 type Demand struct {
 	Flows int // number of flows in an interval (n), at least 1
 
-	// Shape is that of the Pareto distribution of sizes, 0.1 to 10: the fraction x^−Shape of the flows has more
-	// than x packets. The paper's traffic has 0.8.
+	// Shape is that of the Pareto distribution of sizes, 0.1 to 10: the fraction x^−Shape of the flows has x
+	// packets or more. The paper's traffic has 0.8.
 	Shape float64
 	// Large is the size in packets from which on a flow should be measured well (x), at least 1: held by a table,
 	// or in a cell of a sketch to which others bring at most as many packets.
@@ -49,11 +49,11 @@ type Forecast struct {
 const (
 	mostPlannedRows = 4   // with 70,000 cells, more were no better for large flows
 	someSizes       = 256 // quantiles that stand for the sizes of flows
-	someBuckets     = 8   // quantiles that stand for the limits of a table's buckets
+	someBuckets     = 32  // quantiles that stand for the limits of a table's buckets
 )
 
 // Plan returns a sketch, a table, or both in one memory, half for each: the smallest for Failure, or the one
-// with the fewest failures in Memory. Of equals it prefers the table, whose answers are the most accurate. The
+// with the fewest failures in Memory, by flows. Of equals it prefers the table, whose answers are the most accurate. The
 // error wraps [estimate.ErrConfig].
 //
 // For a sketch it tries one to four rows and adds up what others bring to cells. If packets are lost, it also
@@ -80,7 +80,8 @@ func Plan(d Demand) (Forecast, error) {
 	}
 	slices.SortStableFunc(all, func(a, b Forecast) int {
 		if d.Failure == 0 {
-			return cmp.Compare(math.Round(a.Failure*1e9), math.Round(b.Failure*1e9))
+			large := max(1, float64(d.Flows)*math.Pow(math.Ceil(d.Large), -d.Shape))
+			return cmp.Compare(math.Round(a.Failure*large), math.Round(b.Failure*large))
 		}
 		return cmp.Compare(a.Memory, b.Memory)
 	})
@@ -122,7 +123,10 @@ func (d *Demand) smallest(table, sketch bool) (Forecast, error) {
 
 // in returns the best choice of a kind in the given memory, if there is one.
 func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
-	f.Failure = 1
+	var all [someSizes]chances
+	for i, n := range d.sizes(d.Large) {
+		all[i] = chances{packets: n, unheld: 1, unread: 1}
+	}
 	if table && sketch {
 		memory /= 2
 	}
@@ -130,22 +134,31 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 		f.Table = TableConfig{Identity: d.Base.Identity, SumBits: d.Base.SumBits, DigestBits: d.Base.DigestBits}
 		rest := max(0, memory-f.Table.encodedBytes())
 		f.Table.Flows = min(rest/(bucketFlows*f.Table.FlowBytes()+1)*bucketFlows, mostHeld)
-		f.Memory = f.Table.encodedBytes()
-		f.Failure, f.Held = d.tableFailure(f.Table.Flows)
+		f.Memory, f.Held = f.Table.encodedBytes(), d.inTable(f.Table.Flows, all[:])
 	}
 	if sketch {
-		c, failure := d.sketchIn(memory)
-		f.Config = c
-		f.Memory += c.encodedBytes()
-		f.Failure *= failure
+		f.Config = d.sketchIn(memory, all[:])
+		f.Memory += f.Config.encodedBytes()
+	}
+	for i := range all {
+		f.Failure += all[i].failure() / someSizes
 	}
 	return f, (!table || f.Table.Flows > 0) && (!sketch || f.Config.Rows > 0)
 }
 
-// sketchIn returns the sketch with the fewest failures in the given memory, without rows if there is none. Its
-// last rows sample, if packets are lost.
-func (d *Demand) sketchIn(memory int) (best Config, least float64) {
-	least = 2
+// A chances has those of a large flow: that a table does not hold it, that each of its cells there is empty
+// or lost a packet, and that no cell of a sketch is good.
+type chances struct{ packets, unheld, spoilt, unread float64 }
+
+// failure returns the chance that nothing measures the flow well. The same losses spoil a table and a sketch.
+func (x *chances) failure() float64 {
+	return x.unheld*x.unread + (1-x.unheld)*min(x.spoilt, x.unread)
+}
+
+// sketchIn returns the sketch with the fewest failures in the given memory, and sets these. It is without rows
+// if there is none. Its last rows sample, if packets are lost.
+func (d *Demand) sketchIn(memory int, all []chances) (best Config) {
+	least := math.Inf(1)
 	for rows := 1; rows <= mostPlannedRows; rows++ {
 		c := d.Base
 		c.Rows, c.Columns = rows, 0
@@ -162,81 +175,116 @@ func (d *Demand) sketchIn(memory int) (best Config, least float64) {
 				}
 				c.Rates[r] = rate
 			}
-			if f := d.sketchFailure(&c, small); f < least {
-				best, least = c, f
+			var unread [someSizes]float64
+			failed := 0.0
+			for i := range all {
+				unread[i] = d.unread(&c, small, all[i].packets)
+				failed += all[i].unheld * unread[i]
+			}
+			if failed < least {
+				best, least = c, failed
+				for i := range all {
+					all[i].unread = unread[i]
+				}
 			}
 		}
 	}
-	return best, least
+	return best
 }
 
-// over returns the mean of f over the sizes of flows of so many packets and more.
-func (d *Demand) over(least float64, f func(packets float64) float64) (mean float64) {
-	for i := range someSizes {
-		mean += f(math.Ceil(least*math.Pow((float64(i)+0.5)/someSizes, -1/d.Shape))) / someSizes
+// sizes returns quantiles of the sizes of flows of so many packets and more.
+func (d *Demand) sizes(least float64) (sizes [someSizes]float64) {
+	for i := range sizes {
+		sizes[i] = math.Floor(math.Ceil(least) * math.Pow((float64(i)+0.5)/someSizes, -1/d.Shape))
 	}
-	return mean
+	return sizes
 }
 
-// sketchFailure returns the fraction of large flows that have no cell with a small collision and without
-// losses, if cells are independent.
-func (d *Demand) sketchFailure(c *Config, small float64) float64 {
-	return d.over(d.Large, func(packets float64) float64 {
-		none := 1.0
-		for _, rate := range c.Rates[:c.Rows] {
-			own := rate * (packets + d.Large) / float64(c.Spread) // with as many of others as may be
-			whole := math.Exp(-d.Loss * own)
-			sampled := 1.0
-			if rate < 1 {
-				sampled = -math.Expm1(-rate * packets)
-			}
-			none *= math.Pow(1-small*whole*sampled, float64(c.Spread))
+// unread returns the chance that a flow of so many packets has no cell with a small collision and without losses.
+// A row has the flow's packets that rows of higher rates have, or fewer. So the row of the highest rate that lost
+// none of them tells which rows did. What others bring to rows is independent. A row's cells have k neighbours
+// each, where k is the Spread, and 2k − 1 together.
+func (d *Demand) unread(c *Config, small, packets float64) (none float64) {
+	spread, lost := float64(c.Spread), 1.0 // the chance that all rows so far lost one of the flow's packets
+	cells := 2 - 1/spread                  // as many have so many neighbours
+	for r, rate := range c.Rates[:c.Rows] {
+		loses := -math.Expm1(packets / spread * math.Log1p(-d.Loss*rate))
+		good := 1.0
+		for _, rate := range c.Rates[r:c.Rows] {
+			empty := math.Exp(packets / spread * (math.Log1p(-rate) - math.Log1p(-d.Loss*rate)))
+			good *= math.Pow(1-small*(1-empty)*math.Exp(-d.Loss*rate*d.Large/spread), cells)
 		}
-		return none
-	})
+		none += max(0, lost-loses) * good
+		lost = min(lost, loses)
+	}
+	return none + lost
 }
 
-// tableFailure returns the fraction of large flows that a table of some rooms does not hold, of which every
-// cell loses a packet, or which one point holds later because it lost the first, and the fraction of all flows
-// that it holds. The numbers that packets draw are even, so a flow of n packets draws below a limit with
-// probability 1 − (1−limit)^n. Flows fall into buckets at random, so as many are expected below the limit of a
-// bucket as a Gamma distribution of the shape bucketFlows says (here by E. Wilson and M. Hilferty, 1931).
-func (d *Demand) tableFailure(rooms int) (failure, held float64) {
-	below := func(packets, limit float64) float64 { return -math.Expm1(packets * math.Log1p(-min(limit, 1-1e-15))) }
-	share := func(limit float64) float64 {
-		return d.over(1, func(packets float64) float64 { return below(packets, limit) })
+// inTable sets how the large flows fare in a table of some rooms, and returns the fraction of all flows that it
+// holds. The numbers that packets draw are even, so a flow of n packets draws below a limit with probability
+// 1 − (1−limit)^n. Both points hold it from one packet on unless the first that draws low enough is lost. Flows
+// fall into buckets at random, so as many are expected below the limit of a bucket as a Gamma distribution of the
+// shape bucketFlows says (here by E. Wilson and M. Hilferty, 1931).
+func (d *Demand) inTable(rooms int, large []chances) (held float64) {
+	sizes := d.sizes(1)
+	share := func(limit float64) (sum float64) {
+		draws := 0.0
+		for i, n := range sizes {
+			if i == 0 || n != sizes[i-1] { // most flows are of a few packets
+				draws = -math.Expm1(n * math.Log1p(-limit))
+			}
+			sum += draws / someSizes
+		}
+		return sum
+	}
+	for i := range large {
+		large[i].unheld, large[i].spoilt = 0, spoilt(large[i].packets, d.Loss, 0, tableParts[:])
 	}
 	for i := range someBuckets {
 		const ninth = 1.0 / (9 * bucketFlows)
 		normal := math.Sqrt2 * math.Erfinv((2*float64(i)+1)/someBuckets-1)
 		full, limit := math.Pow(1-ninth+normal*math.Sqrt(ninth), 3)*float64(rooms)/float64(d.Flows), 1.0
-		for step := 0.5; full < 1 && step > 1e-12; step /= 2 {
+		if full >= 1 {
+			held += 1.0 / someBuckets
+			continue
+		}
+		for step := 0.5; step > 1e-12; step /= 2 {
 			if share(limit-step) > full {
 				limit -= step
 			}
 		}
-		held += share(limit) / someBuckets
-		failure += d.over(d.Large, func(packets float64) float64 {
-			spoilt := 1.0
-			for _, part := range []float64{0.9, 0.09, 0.01} {
-				spoilt *= -math.Expm1(-d.Loss * part * packets)
-			}
-			return 1 - below(packets, limit)*(1-d.Loss)*(1-spoilt)
-		}) / someBuckets
+		held += full / someBuckets
+		for k := range large {
+			below := -math.Expm1(large[k].packets * math.Log1p(-limit*(1-d.Loss)))
+			large[k].unheld += (1 - below*(1-d.Loss)) / someBuckets
+		}
 	}
-	return failure, held
+	return held
+}
+
+var tableParts = [flowCells]float64{0.9, 0.09, 0.01} // of a flow's packets, by cell
+
+// spoilt returns the chance that each cell of a flow is empty or lost a packet. A cell is good as often as it lost
+// none, but for how often it is empty: the chances of both, of several cells together, add up with their signs. A
+// packet is among those that may not be there with a probability of out.
+func spoilt(packets, loss, out float64, parts []float64) float64 {
+	if len(parts) == 0 {
+		return math.Exp(packets * math.Log1p(-min(1, out)))
+	}
+	rest := parts[1:]
+	return spoilt(packets, loss, out, rest) - spoilt(packets, loss, out+loss*parts[0], rest) + spoilt(packets, loss, out+parts[0], rest)
 }
 
 const latticeSteps = 400 // into which smallSum divides the packets up to large
 
 // smallSum returns the probability that a Poisson number of flows, of the given mean, have at most large
-// packets together, if x^−shape of them have more than x. It follows Panjer's recursion,
+// packets together, if x^−shape of them have x or more. It follows Panjer's recursion,
 //
 //	g(0) = e^−λ,  g(s) = λ/s · Σ j·p(j)·g(s−j),
 //
 // over whole packets, or larger steps beyond latticeSteps, to which sizes are rounded up.
 func smallSum(mean, shape, large float64) float64 {
-	tail := func(x float64) float64 { return math.Pow(max(x, 1), -shape) }
+	tail := func(x float64) float64 { return math.Pow(math.Floor(x)+1, -shape) } // more than x
 	step, steps := max(1, large/latticeSteps), int(min(large, latticeSteps))
 	exactly, sums := make([]float64, steps+1), make([]float64, steps+1) // p(j), times j
 	sums[0] = math.Exp(-mean)

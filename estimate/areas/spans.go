@@ -98,7 +98,7 @@ func (a *Areas) wait(x *span, cut int) float64 {
 func (a *Areas) lostOf(x *span) float64 {
 	if !x.open {
 		return max(0, float64(x.lost))
-	} else if a.losses.share == 0 && a.losses.of >= enough {
+	} else if a.losses.share == 0 && a.losses.of >= enough && !a.losses.crowded {
 		return 0
 	}
 	return max(0, float64(x.most[len(x.most)-1]))

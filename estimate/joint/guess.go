@@ -23,19 +23,18 @@ const (
 	sizeCount      = 64  // classes of flow sizes, by powers of two
 )
 
-// least returns the delay that guesses are above, and the smallest guess.
+// least returns the delay that guesses are above, and the smallest guess. A cell's mean is at most what it says
+// and as much as it does not know.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
 	if p.Count != nil {
 		base = math.Inf(1)
 	}
 	for c, n := range expected {
+		if p.Count != nil && n > 0 {
+			n = p.Count[c]
+		}
 		if n > 0 && p.usable(c) {
-			if p.Count != nil {
-				n = p.Count[c]
-			}
-			if n > 0 {
-				base = min(base, (p.Sum[c]+2*math.Sqrt(p.Variance[c]))/n)
-			}
+			base = min(base, (p.Sum[c]+math.Sqrt(p.Variance[c]))/n)
 		}
 	}
 	base = min(base, mean)
@@ -63,8 +62,9 @@ func (s *solver) guess() {
 			}
 		}
 	}
+	means := s.bySize(sum, held, unit)
 	for f, w := range s.Packets {
-		s.above[f] = max(s.mean-s.base, unit)
+		s.above[f] = means[s.class[f]]
 		s.told[f] = 0
 		if w > 0 {
 			s.told[f] = s.gather(f, held)
@@ -89,6 +89,91 @@ func (s *solver) guess() {
 		}
 	}
 	s.typify()
+}
+
+// bySize returns the mean delay above base of the flows of each class of sizes: the least squares that explain the
+// sums by how many packets of each class are in a cell, which is uncertain by the squares of its flows' packets. A
+// class is taken for no faster than it is uncertain, and for like all as far as cells do not tell it.
+func (s *solver) bySize(sum, held []float64, unit float64) (means [sizeCount]float64) {
+	var index [sizeCount]int
+	used := 0
+	for _, k := range s.class {
+		if index[k] == 0 {
+			used++
+			index[k] = used
+		}
+	}
+	rows, noise := make([]float32, used*len(sum)), make([]float64, len(sum))
+	for f, w := range s.Packets {
+		for i, c := range s.run(f) {
+			n := w * s.of(f*s.width+i) * held[c]
+			rows[int(c)*used+index[s.class[f]]-1] += float32(n)
+			noise[c] += n*n + n
+		}
+	}
+	// Squares of what is left of the sums, and of the prior, by which all are as likely to be the mean of all.
+	mean := max(s.mean-s.base, unit)
+	m, told, squares, cells, all := make([][]float64, used), make([]float64, used), float64(used)*mean*mean, 0.0, mean
+	for i := range m {
+		m[i], told[i] = make([]float64, used), mean
+		m[i][i] = 1
+	}
+	for c, y := range sum {
+		if noise[c] > 0 {
+			row := rows[c*used:][:used]
+			for i, x := range row {
+				w := float64(x) / noise[c]
+				for j, z := range row {
+					m[i][j] += w * float64(z)
+				}
+				told[i] += w * y
+			}
+			squares += y * y / noise[c]
+			all += y
+			cells++
+		}
+	}
+	inverse := invert(m)
+	var x [sizeCount]float64
+	for i := range m {
+		for j, y := range told {
+			x[i] += inverse[i][j] * y
+		}
+		squares -= x[i] * told[i]
+	}
+	for k, i := range index {
+		if means[k] = mean; i > 0 {
+			deviation := math.Sqrt(max(0, squares) / cells * inverse[i-1][i-1])
+			if x := max(unit, x[i-1], deviation); x <= all { // a number
+				means[k] = x
+			}
+		}
+	}
+	return means
+}
+
+// invert returns the inverse of a positive definite matrix, which it spends (Gauss and Jordan).
+func invert(m [][]float64) (inverse [][]float64) {
+	for i := range m {
+		inverse = append(inverse, make([]float64, len(m)))
+		inverse[i][i] = 1
+	}
+	for i := range m {
+		by := 1 / m[i][i]
+		for k := range m {
+			m[i][k] *= by
+			inverse[i][k] *= by
+		}
+		for j := range m {
+			if by := m[j][i]; j != i {
+				for k := range m {
+					m[j][k] -= by * m[i][k]
+					inverse[j][k] -= by * inverse[i][k]
+				}
+			}
+		}
+	}
+	return inverse
 }
 
 // typify sets the typical guess of each class of sizes, a geometric mean.

@@ -131,36 +131,40 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		rounds = fewSweeps
 	}
 	v, brought, heard := s.posterior(rounds)
-	for f := range h {
-		h[f] = s.finished(f, h[f], v[f])
-	}
+	bent := s.finish(h, v)
 	if !opts.MeansOnly {
-		r.StdDev = s.deviations(v, brought, heard, h)
+		r.StdDev = s.deviations(v, brought, heard, h, bent)
 	}
 	s.mark(&r)
 	return r, nil
 }
 
-// finished returns the mean of flow f from h and the variance that is left.
-func (s *solver) finished(f int, h, v float64) float64 {
-	switch {
-	case v == 0:
-		return s.mean
-	case v < determinedLeft*s.variance[f]:
-		return s.base + s.above[f] + h
+// finish turns h into means, and returns by how much each differs from what is linear, up to its deviation. Far
+// from its guess, proportion to it means nothing: a flow that is faster is so by a factor, and one that is slower
+// by no more than it was guessed to take. But if cells determine the flow, they are right, and where they do not,
+// no mean is farther from what they say than the variance that they leave, unless that is below all delays.
+func (s *solver) finish(h, v []float64) (bent []float64) {
+	bent = make([]float64, len(h))
+	for f, off := range h {
+		above, deviation := s.above[f], math.Sqrt(v[f])
+		switch step := off / above; {
+		case v[f] == 0:
+			h[f] = s.mean
+			continue
+		case v[f] > determinedLeft*s.variance[f]:
+			if step < 0 {
+				step = math.Expm1(step)
+			}
+			by := max(above*min(step, 1)-off, -deviation)
+			bent[f] = min(by, deviation)
+			off += min(by, max(deviation, -above-off))
+		}
+		h[f] = s.base + above + off
 	}
-	// Far from its guess, proportion to it means nothing.
-	step := h / s.above[f]
-	if step < 0 {
-		step = math.Expm1(max(step, -mostFall))
-	}
-	return s.base + s.above[f]*(1+min(step, 1))
+	return bent
 }
 
-const (
-	mostFall       = 1.5
-	determinedLeft = 1e-2
-)
+const determinedLeft = 1e-2
 
 // mark fills in from how many cells each flow is known.
 func (s *solver) mark(r *Result) {
@@ -168,7 +172,7 @@ func (s *solver) mark(r *Result) {
 	for f, w := range s.Packets {
 		n := 0
 		for _, c := range s.run(f) {
-			if w > 0 && s.trust[c] > 0 {
+			if w > 0 && s.trust[c] > 0 && s.told[f] > 0 {
 				n++
 			}
 		}

@@ -149,7 +149,7 @@ func (s *solver) sortOf(f int, v float64) uint8 {
 }
 
 // deviations returns the expected errors of the means.
-func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64) []float64 {
+func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
 	sort := make([]uint8, len(v))
 	for f, left := range v {
 		if left > 0 {
@@ -157,6 +157,13 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		}
 	}
 	k := s.scale(brought, heard, sort)
+	noise := s.cell // of cells, as the scales have it
+	clear(noise)
+	for f := range sort {
+		for i, c := range s.run(f) {
+			noise[c] += k[sort[f]] * float64(brought[f*s.width+i])
+		}
+	}
 	var squares, flows [sizeCount]float64
 	for f, x := range s.above {
 		squares[s.class[f]] += x * x
@@ -167,15 +174,44 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			v[f] = math.Sqrt(s.square(f))
 			continue
 		}
-		// A flow about which cells say little may be any flow of its size.
+		// A flow about which cells say little may be any flow of its size. Where they say more, it may be what they
+		// say if that is bent for no reason.
 		unknown := left / s.variance[f]
-		d := k[sort[f]]*left + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		by, own := bent[f]*(1-unknown), k[sort[f]]
+		d := max(own*left, s.scaled(f, left, own, k[scales], brought, heard, noise), s.borne(f, left))
+		d += by*by + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
 		v[f] = math.Sqrt(d)
 	}
 	return v
+}
+
+// scaled returns the variance of the mean of flow f if its own variance and that of D are wrong by some factors, and
+// its cells have the given noise: of the estimate as it was weighed.
+func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, noise []float64) float64 {
+	w, v := s.Packets[f], own/s.variance[f]
+	for i, c := range s.run(f) {
+		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])
+		said := 1 / (1 + max(0, float64(heard[c].noise)-by))
+		v += a * a * heard[c].trust * said * said * (rest + max(0, noise[c]-own*by))
+	}
+	return left * left * v
+}
+
+// borne returns the square of how far the errors of sums that the caller knows of move the mean of flow f, of which
+// the variance left is left. That other cells agree with each other does not make them smaller. Cells of one flow
+// lost the same packets, so their errors have one sign.
+func (s *solver) borne(f int, left float64) float64 {
+	off := 0.0
+	for i, c := range s.run(f) {
+		if v := s.Variance[c]; v > 0 {
+			off += s.of(f*s.width+i) * s.trust[c] * math.Sqrt(v)
+		}
+	}
+	off *= left * s.Packets[f]
+	return off * off
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that
