@@ -142,7 +142,7 @@ func TestBeginsAmongMany(t *testing.T) {
 		for _, r := range l.reports(30) {
 			extra[copies(r.Start)] += r.Forth.Extra
 		}
-		if extra[0] > 20 || extra[1] < 300 {
+		if extra[0] > 20 || extra[1] < 8000 {
 			t.Errorf("%d extra before there were copies, and %d after", extra[0], extra[1])
 		}
 	})

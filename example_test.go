@@ -157,14 +157,14 @@ func Example_sizes() {
 	}
 	fmt.Println("lda:", all.EncodedSize(), "bytes an interval")
 
-	// Flows of 1,000 packets and more, 99 of 100 of them, at 0.1 % loss.
+	// Flows of 1,000 packets and more, 95 of 100 of them, at 0.1 % loss.
 	flows, err := lds.Plan(lds.Demand{
-		Flows: 100_000, Shape: 0.8, Large: 1000, Loss: 0.001, Failure: 0.01, Base: lds.DefaultConfig,
+		Flows: 100_000, Shape: 0.8, Large: 1000, Loss: 0.001, Failure: 0.05, Base: lds.DefaultConfig,
 	})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("lds:", flows.Memory, "bytes,", flows.Table.Flows, "flows in a table")
+	fmt.Println("lds:", flows.Memory, "bytes,", flows.Config.Rows, "rows of", flows.Config.Columns, "cells")
 
 	// 50,000 packets a second, to be kept for months in 3 GB a day.
 	months, bits, err := colate.Plan(colate.Demand{Rate: 50_000, BytesADay: 3e9, Delay: 100e6})
@@ -174,6 +174,6 @@ func Example_sizes() {
 	fmt.Printf("colate: %d counters, %.1f bits a packet\n", months.Counters, bits)
 	// Output:
 	// lda: 28702 bytes an interval
-	// lds: 229396 bytes, 2080 flows in a table
-	// colate: 239829 counters, 5.6 bits a packet
+	// lds: 148549 bytes, 4 rows of 2855 cells
+	// colate: 226249 counters, 5.6 bits a packet
 }

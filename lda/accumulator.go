@@ -59,9 +59,11 @@ type Accumulator struct {
 }
 
 // unsettled is about packets that are outstanding in cells that always have some on
-// their way, and so do not tell which are lost.
+// their way, and so do not tell which are lost, or that some came without being sent.
 type unsettled struct {
 	lost  int     // of them
+	extra int     // of which fewer than none would be outstanding, at this end and at the one before
+	most  int     // the same at this end
 	onWay float64 // most packets that were on their way lately
 }
 
@@ -387,7 +389,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 		outstanding += lost - extra
 	}
 	r.Outstanding = uint64(max(0, outstanding))
-	a.tellUnsettled(&r, whole)
+	a.tellUnsettled(&r, whole, max(0, -outstanding))
 	if whole.clocks != nil {
 		return r, fmt.Errorf("lda: %w", whole.clocks)
 	}
@@ -421,21 +423,23 @@ func (a *Accumulator) Estimate() (Result, error) {
 	return r, nil
 }
 
-// tellUnsettled counts as lost the packets outstanding that are more than can be on
-// their way, which cells that settled tell, and what it counted before no more.
-func (a *Accumulator) tellUnsettled(r *Result, whole *transit) {
-	a.unlike = unsettled{a.before.lost, a.before.onWay}
+// tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that
+// settled tell, and as extra those by which fewer than none are, and what it counted before no more.
+func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
+	was := a.before
+	a.unlike = unsettled{lost: was.lost, extra: min(fewer, was.most), most: fewer, onWay: was.onWay}
 	if whole.received > 0 {
-		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*a.before.onWay)
+		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*was.onWay)
 	}
 	if n := a.unlike.onWay; whole.received > 0 && n > 0 {
 		a.unlike.lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n))
 	}
 	a.unlike.lost = min(max(0, a.unlike.lost), int(r.Outstanding))
 	r.Outstanding -= uint64(a.unlike.lost)
-	more := int(r.Lost) + a.unlike.lost - a.before.lost
+	more := int(r.Lost) + a.unlike.lost - was.lost
 	r.Lost = uint64(max(0, more))
-	r.Extra += uint64(max(0, -more))
+	a.unlike.extra = max(a.unlike.extra, was.extra-int(r.Extra)) // cells showed fewer of them
+	r.Extra += uint64(a.unlike.extra - was.extra + max(0, -more))
 }
 
 // Distribution returns the distribution of the delays of packets that were alone in their cell. The accumulator

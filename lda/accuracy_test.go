@@ -233,4 +233,10 @@ func TestConfidenceOutOfRange(t *testing.T) {
 	if unseen := (&Result{Delay: estimate.Delay{N: 1000}, spoken: 100_000}).unseen(0.98); !near(unseen, 458.2/100_000, 1e-3) {
 		t.Errorf("%v of the packets may be unseen, want 458 of 100,000", unseen)
 	}
+	// Few were alone, and areas say that others took twice as long: the surer, the wider.
+	few := Result{Delay: estimate.Delay{Mean: 2e6, StdDev: 1e6, N: 400}, alone: estimate.Delay{Mean: 1e6, StdDev: 1e6, N: 40},
+		fromAreas: true, deviationDegrees: 3, meanDegrees: 300, sampling: 1e4, greatest: 9e6, spoken: 400}
+	if one, other := few.DeviationInterval(0.95), few.DeviationInterval(0.999); other.High < one.High || one.High < 1e6*math.Sqrt(400) {
+		t.Errorf("deviation %+v at 0.95, %+v at 0.999, though one packet may have taken all", one, other)
+	}
 }

@@ -144,18 +144,24 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// missing returns the greatest mean square of delays that packets that were alone may
-// lack: as far as areas say that the mean of those received may be greater, slow ones
-// were not alone. One that came after it had counted as lost may be slower than any known:
-// then one packet may have taken all of it. Those of which copies came may all be the slowest.
+// enoughAlone is how many packets that were alone tell how their delays vary, rare slow ones, too.
+const enoughAlone = 100
+
+// missing returns the greatest mean square of delays that packets that were alone may lack: as far as areas say that
+// the mean of those received may be greater, slow ones were not alone. They take up to half as long again as any
+// known. Where few were alone, or one came after it had counted as lost, one may be slower than any known: then it may
+// have taken all of that. Those of which copies came may all be the slowest.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas || r.deviationDegrees == 0 {
 		return 0
 	}
-	error := -estimate.NormalQuantile((1-confidence)/2) * r.alone.StdDev / math.Sqrt(float64(r.alone.N))
+	error := 0.0 // by chance, as far as enough of them tell
+	if r.alone.N >= enoughAlone {
+		error = 2 * r.alone.StdDev / math.Sqrt(float64(r.alone.N))
+	}
 	_, received := r.OfReceived(confidence)
-	more, most := max(0, received.High-r.alone.Mean-error), max(0, r.greatest-r.alone.Mean)
-	if r.Extra > 0 {
+	more, most := max(0, received.High-r.alone.Mean-error), max(0, 1.5*r.greatest-r.alone.Mean)
+	if r.Extra > 0 || error == 0 {
 		most = max(most, more*float64(r.spoken))
 	}
 	return more*most + r.copied*sq(most)

@@ -157,7 +157,7 @@ func (a *Accumulator) take(into []total, to int) {
 	if a.slowest = max(a.slowest, t.Greatest); t.Joined == 0 { // where others join, cells that hide them seem far apart
 		a.spread = t.Scatter
 	}
-	if a.late = t.Late > 0; err == nil && t.Mean < 0 { // nothing tells those lost from those to be sent
+	if a.late = t.Late > 0; err == nil && t.Mean < t.Hidden { // nothing tells those lost from those to be sent
 		err = fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 	}
 	if errors.Is(err, estimate.ErrClocks) {

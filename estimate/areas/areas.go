@@ -64,7 +64,7 @@ type Areas struct {
 	passed   []areaEvent
 	states   []areaState
 	span     span
-	joined   [2]share // packets of spans that would show if any joined, and those that did: before the latest Settle and since
+	joined   [2]joiners // before the latest Settle and since
 
 	losses    losses
 	window    window
@@ -74,9 +74,10 @@ type Areas struct {
 	seenAgain []seenAgain
 }
 
-// tallies counts packets: sent and of these lost, where that is known; received; those that were alone, and the
+// tallies counts packets: sent and of these lost, where that is known, in so many cuts, and the squares of by how
+// much more were lost in a cut than on average; received; those that were alone, and the
 // time that these took.
-type tallies struct{ sent, lost, received, alone, took float64 }
+type tallies struct{ sent, lost, cuts, varied, received, alone, took float64 }
 
 // A freshEvent is what passed a cell in an interval, as it came.
 type freshEvent struct {
@@ -145,7 +146,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.index)
 	a.taken = a.taken[:0]
 	a.cells, a.next, a.events, a.fresh, a.judged = a.cells[:0], a.next[:0], a.events[:0], a.fresh[:0], 0
-	a.begun, a.told, a.proven, a.joined = start, 0, 0, [2]share{}
+	a.begun, a.told, a.proven, a.joined = start, 0, 0, [2]joiners{}
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
 }
@@ -425,15 +426,19 @@ func (a *Areas) fade(keep int, passed float64) {
 	for k := 1; k <= keep && k < len(l.sent); k++ {
 		a.now.sent += l.sent[k]
 		a.now.lost += l.lost[k]
+		if l.sent[k] > 0 {
+			a.now.cuts++
+			a.now.varied += sq(l.lost[k] - l.share*l.sent[k])
+		}
 	}
 	p := &a.past
 	*p = tallies{
-		rest*p.sent + a.now.sent, rest*p.lost + a.now.lost, rest*p.received + a.now.received,
-		rest*p.alone + a.now.alone, rest*p.took + a.now.took,
+		rest*p.sent + a.now.sent, rest*p.lost + a.now.lost, rest*p.cuts + a.now.cuts, rest*p.varied + a.now.varied,
+		rest*p.received + a.now.received, rest*p.alone + a.now.alone, rest*p.took + a.now.took,
 	}
 	a.now = tallies{}
-	a.joined[0].n, a.joined[0].a = rest*a.joined[0].n+a.joined[1].n, rest*a.joined[0].a+a.joined[1].a
-	a.joined[1] = share{}
+	a.joined[1].add(a.joined[0], rest)
+	a.joined = [2]joiners{a.joined[1]}
 	for g := range a.window.groups {
 		r := &a.window.groups[g]
 		a.unlike[g] = moment{rest*rest*a.unlike[g].n + r.unlike.n, rest*a.unlike[g].sum + r.unlike.sum, 0}

@@ -16,6 +16,34 @@ type joined struct {
 	all      float64 // packets
 	late     float64 // packets that came late
 	back     float64 // those that may have, of which it is not known
+	hidden   float64 // time that those take from areas which do not show, as always more are on their way,
+	lately   float64 // and how many of these came in the window
+}
+
+// joiners are packets of spans in which some joined, or would show, and those that did; and the same of spans that
+// are over, in which none hides.
+type joiners struct{ came, joined, of, over float64 }
+
+// add adds others, each so many times.
+func (j *joiners) add(o joiners, times float64) {
+	*j = joiners{j.came + times*o.came, j.joined + times*o.joined, j.of + times*o.of, j.over + times*o.over}
+}
+
+// hide adds what may have joined an open span and does not show: on average as many as elsewhere. They came evenly,
+// but in spells, so that twice as many may have, or none.
+func (j *joined) hide(w *window, x *span, n float64) {
+	many := w.areas.unseen(x)
+	if many == 0 {
+		return
+	}
+	begin, end, before := max(x.from, w.from), min(x.to, w.to), x.before
+	for k := x.from; k < begin; k++ {
+		before += float64(x.in[k-x.from])
+	}
+	time, of := float64(w.areas.ends[end]-w.areas.ends[begin]), max(1, x.before+float64(x.received))
+	j.hidden += many * (before + n/2) / of * time
+	j.variance += many * (before + n/3) / of * sq(time)
+	j.lately += many * n / of
 }
 
 // add adds the packets that joined a span within the window, and returns how many.
@@ -43,6 +71,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 
 // doubt returns the variance of the areas of all spans that packets joined.
 func (j *joined) doubt(w *window) float64 {
+	j.variance += sq(j.hidden) / 3
 	if j.within == 0 {
 		return j.variance
 	}

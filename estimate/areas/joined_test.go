@@ -3,6 +3,7 @@ package areas
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/internal/truth"
@@ -54,5 +55,55 @@ func TestCopiesDoNotLinger(t *testing.T) {
 	}
 	if limit := windows / 100; wrong > limit || lingers < 10*limit {
 		t.Errorf("%d of %d reports are wrong, want at most %d; %d if copies linger", wrong, windows, limit, lingers)
+	}
+}
+
+// Copies come in cells that always have packets on their way, where they do not show, and in others, where they do:
+// those that show tell how many hide. The control takes it that none does, and is off by a tenth.
+func TestCopiesThatHide(t *testing.T) {
+	const dense, cells, cuts, window, settling = 100, 2000, 300, 10, 25
+	random := rand.New(rand.NewPCG(3, 9))
+	packets := areaTraffic(random, dense+cells, cuts, 0.4, 0, 0, 0)
+	for i := range packets {
+		p := &packets[i]
+		if p.Received = p.Sent + 5*areaLength + random.Int64N(areaLength); random.IntN(8) > 0 {
+			p.Cell = random.IntN(dense)
+		}
+	}
+	pairs, came := pairsOf(dense+cells, packets, cuts), slices.Clone(packets)
+	for _, p := range packets {
+		if k := p.Received / areaLength; random.IntN(20) == 0 && k < cuts {
+			c := &pairs[k][p.Cell]
+			c.ReceivedSum += uint64(p.Received)
+			c.ReceivedTally += p.Flow<<32 | 1
+			came = append(came, p)
+		}
+	}
+	a, windows, wrong, control := New([]int{dense, cells}, 64, 32), 0, 0, 0
+	a.Begin(0)
+	for k := range pairs {
+		pass(a, pairs[k])
+		from := k + 1 - window - settling
+		if from < 3*window || from%window != 0 {
+			continue
+		}
+		got, err := a.Transit(from, from+window, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &a.pool(from-a.before, from+window-a.before).groups[0]
+		want := truth.Of(came, int64(from)*areaLength, int64(from+window)*areaLength).PerPacket()
+		error := max(2*math.Sqrt(r.variance)/r.received, want/10)
+		windows++
+		if math.Abs(got.Mean-want) > 2*got.Error || math.Abs(r.area/r.received-want) > error {
+			wrong++
+		}
+		if math.Abs((r.area-r.joined.hidden)/r.received-want) > want/10 {
+			control++
+		}
+		a.Settle(from + window)
+	}
+	if 10*wrong > windows || 2*control < windows {
+		t.Errorf("%d of %d wrong, %d if none hides", wrong, windows, control)
 	}
 }

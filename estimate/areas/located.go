@@ -81,15 +81,21 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 }
 
 // unshown returns the mean square of what those take from the area of an open span, in ages of its length, that
-// joined it and do not show, as always more are on their way. They are as many as elsewhere, and their ages
-// count against those on their way.
+// joined it and do not show. Their ages count against those on their way.
 func (a *Areas) unshown(x *span, within float64) float64 {
-	all, before := a.joined[0], max(0, x.before+float64(x.received)-within)
-	if all.add(a.joined[1].n, a.joined[1].a); all.a*all.n == 0 || !x.open {
+	before, rate := max(0, x.before+float64(x.received)-within), a.unseen(x)/max(1, x.before+float64(x.received))
+	return sq(rate*(before+within/2)) + rate*(before+within/3)
+}
+
+// unseen returns how many packets joined an open span and do not show, as always more are on their way: as many as
+// elsewhere.
+func (a *Areas) unseen(x *span) float64 {
+	all := a.joined[0]
+	if all.add(a.joined[1], 1); all.joined == 0 || !x.open {
 		return 0
 	}
-	rate := max(0, x.shown()-float64(x.joined), all.a/all.n*(before+within)-float64(x.joined)) / max(1, before+within)
-	return sq(rate*(before+within/2)) + rate*(before+within/3)
+	rate := max(all.joined/all.came, all.over/max(1, all.of))
+	return max(0, max(x.shown(), rate*(x.before+float64(x.received)))-float64(x.joined))
 }
 
 // shown returns how many packets joined a span, as far as its last two cuts tell.

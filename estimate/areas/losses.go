@@ -13,19 +13,23 @@ type losses struct {
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
+	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
+	apart      float64 // the same beyond chance, less 1
+	even       float64 // shape of the gamma distribution of losses in a cut
 	bursts     float64 // in which packets were lost, as far as is known
 	longest    float64 // delay of a packet
 	crowded    bool    // none is known to be lost, but more packets are outstanding than ever before
 	late       int     // spans in which packets came that had been taken for lost
 	latest     float64 // greatest delay of these
 	groups     []groupLosses
+	most       int        // the group that accounts for the greatest share of its packets
 	usual      []usualCut // by cut
 	after      []float64  // for freeFor
 }
 
 // A usualCut is what all cells tell of a cut: packets that came in spans that lost none, and the time that these
-// took; packets sent in spans of this cut alone, and those of them that were lost.
-type usualCut struct{ packets, time, sent, lost float64 }
+// took.
+type usualCut struct{ packets, time float64 }
 
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
@@ -34,14 +38,9 @@ type groupLosses struct {
 	hazards     []float64 // packets that a cell loses up to each cut, on average
 	stays       []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
 	chances     []chances // by two cuts: the latest asked for of those that share a place
+	edge        float64   // variance of how many of those lost were lost in the window, if each was by itself
 	lengths     []float64 // how many exact spans have so many cuts
 	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
-}
-
-// chances are [losses.weight] and [Areas.weight] of two cuts, or 0 where they are not known yet.
-type chances struct {
-	weight, alone float64
-	to            int
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
@@ -49,13 +48,14 @@ type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
 	sent, gone       float64 // packets sent of which it is not known yet what was lost, and of these, outstanding ever since
 	came             float64 // packets received, but for those that joined
+	others           float64 // of lost, those that were taken out, less those that came after all
 }
 
 // observe takes what all spans tell of losses.
 func (l *losses) observe(a *Areas, from, to int) {
 	cuts := a.latest() + 1
 	l.areas, l.from, l.to, l.longest, l.late, l.latest = a, from, to, 0, 0, 0
-	a.joined[1] = share{}
+	a.joined[1] = joiners{}
 	l.sent, l.lost, l.usual = zeros(l.sent, cuts), zeros(l.lost, cuts), zeros(l.usual, cuts)
 	l.groups = resize(l.groups, len(a.groups)-1)
 	for g := range l.groups {
@@ -68,19 +68,84 @@ func (l *losses) observe(a *Areas, from, to int) {
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
 		c.all += 1
 		c.known += 1
-		c.lost += 1
+		c.others += 1
 	}
 	if l.believed() {
 		l.longest = max(l.longest, l.latest)
 	}
+	l.share, l.apart = 0, 1
+	for round := 0; round < 4 && l.apart > 0; round++ { // if losses are even, the first tells as much
+		l.place()
+	}
+	l.disperse()
+}
+
+// place finds when packets of spans were lost, from one round to the next (expectation and maximization): the
+// likelier in a cut the more other cells lost in it.
+func (l *losses) place() {
+	for g := range l.groups {
+		l.groups[g].edge = 0
+		for k := range l.groups[g].cuts {
+			l.groups[g].cuts[k].lost = l.groups[g].cuts[k].others
+		}
+	}
+	l.areas.walk(0, nil, func(x *span) {
+		if !x.known || x.lost == 0 || x.late > 0 {
+			return
+		}
+		of := &l.groups[x.group]
+		chance := func(k int) float64 { return l.likely(x.from+1+k) * float64(x.out[k]) }
+		all := l.likely(0) * x.before
+		for k := range x.out {
+			all += chance(k)
+		}
+		each := float64(x.lost) / max(all, 1e-300)
+		of.cuts[0].lost += each * l.likely(0) * x.before
+		within := 0.0
+		for k := range x.out {
+			cut, n := x.from+1+k, each*chance(k)
+			if of.cuts[cut].lost += n; cut > l.from && cut <= l.to {
+				within += n
+			}
+		}
+		of.edge += within * (1 - within/float64(x.lost))
+	})
 	l.pool()
-	l.total, l.of = max(0, a.past.lost+sum(l.lost)), a.past.sent+sum(l.sent)
-	l.share = 0
+	l.known()
+}
+
+// likely returns how likely it is that a packet of a cut is lost, in proportion.
+func (l *losses) likely(k int) float64 {
+	if l.share == 0 {
+		return 1
+	}
+	return l.rate(k)
+}
+
+// known adds up what is known of losses, and by how much they vary from cut to cut, now and lately.
+func (l *losses) known() {
+	past := &l.areas.past
+	l.total, l.of, l.share = max(0, past.lost+sum(l.lost)), past.sent+sum(l.sent), 0
 	if l.of > 0 && l.total >= 0.5 {
 		l.share = l.total / l.of
 	}
+	n, varied, squares := past.cuts, past.varied, 0.0
+	for k := 1; k < len(l.sent); k++ {
+		if l.sent[k] > 0 {
+			n++
+			varied += sq(l.lost[k] - l.share*l.sent[k])
+		}
+		squares += sq(l.lost[k])
+	}
+	l.bursts = min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9))
+	l.burst, l.even, l.apart = 1, 1, 0
+	if n > 4 && l.share > 0 {
+		expected, chance := l.share*l.of, math.Sqrt(2/n)
+		l.burst = max(1, varied/expected)
+		l.apart = max(0, l.burst-1-chance)
+		l.even = expected / n / (chance + l.apart)
+	}
 	l.crowded = l.share == 0 && l.crowds()
-	l.disperse()
 }
 
 // crowds reports whether more packets are outstanding at the latest cut than at any other, by more than chance, and
@@ -103,23 +168,7 @@ func (l *losses) believed() bool { return l.late > 2 }
 // disperse finds how sure the share of losses is, of which more come in a cut than independent ones would, and
 // how often cells lose packets.
 func (l *losses) disperse() {
-	varied, expected, n, squares := 0.0, 0.0, 0.0, 0.0
-	for k := 1; k < len(l.sent); k++ {
-		if e := l.share * l.sent[k]; e > 0 {
-			varied += sq(l.lost[k] - e)
-			expected += e
-			n++
-		}
-	}
-	for _, lost := range l.lost {
-		squares += sq(lost)
-	}
-	l.bursts = min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9))
-	burst := 1.0
-	if n > 4 {
-		burst = max(1, varied/expected)
-	}
-	l.doubt = math.Sqrt(burst / max(1, l.total))
+	l.doubt = math.Sqrt(l.burst / max(1, l.total))
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
@@ -133,100 +182,13 @@ func (l *losses) disperse() {
 	}
 }
 
-// awaits finds for how long a cell that lost a packet waits until nothing is on its way in it, by exact spans
-// and their weights.
-func (l *losses) awaits(group int) {
-	of, last := &l.groups[group], float64(len(l.groups[group].hazards)-1)
-	often, times := of.hazards[int(last)]/max(1, last), last*float64(l.areas.size(group))
-	of.wait, of.waits = 0, 0
-	for i := 0; i < 3 && l.share > 0 && len(l.areas.taken) == 0; i++ { // the weight depends on it; what was taken out hides nothing
-		wait, waits, all := 0.0, 0.0, 0.0
-		for cuts, spans := range of.lengths {
-			if n := float64(cuts); spans > 0 {
-				spans *= min(math.Exp(often*n)/l.freeFor(group, 0, int(last), n), 1/leastFree)
-				all += spans * n
-				wait += spans * n * (n - 1) / 2
-				waits += spans * n * n * (n - 1) / 3
-			}
-		}
-		of.wait, of.waits = wait/max(1, times, all), waits/max(1, times, all)
-	}
-}
-
-// places is for how many cuts after each one chances are kept: most spans are short, or as long as others.
-const places = 4
-
-// hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that are kept, and
-// after them, it loses as many as in these.
-func (l *losses) hazardUp(group, k int) float64 {
-	of := &l.groups[group]
-	last := len(of.hazards) - 1
-	in := min(max(k, 0), last)
-	return of.hazards[in] + float64(k-in)*of.hazards[last]/float64(max(last, 1))
-}
-
-// stay returns the chance that a cell loses nothing in cut k.
-func (of *groupLosses) stay(k int) float64 {
-	if k < 1 || k >= len(of.stays) {
-		k = 0 // as in the cuts that are kept, on average
-	}
-	return of.stays[k]
-}
-
-// free returns the chance that a cell loses nothing for a patience around two cuts, if it loses nothing between them.
-func (l *losses) free(group, from, to int) float64 {
-	if l.share == 0 {
-		return 1
-	}
-	return l.freeFor(group, from, to, float64(l.areas.ends[to]-l.areas.ends[from])/max(l.areas.step, 1))
-}
-
-// freeFor is free of cuts so many apart: the time without loss before them and the time after are long enough
-// together. At either end the cell may wait until nothing is on its way: mostly not, or else for one time, so
-// that mean and mean square are right.
-func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
-	rest := math.Ceil(min(l.areas.patience/max(l.areas.step, 1), longestKept) - apart)
-	if rest <= 0 {
-		return 1
-	}
-	of, after := &l.groups[group], append(l.after[:0], 1) // after: that it loses nothing in so many intervals after
-	long, share := of.waits/max(of.wait, 1e-9), min(1, sq(of.wait)/max(of.waits, 1e-9))
-	for ends, times := range [3]float64{sq(1 - share), 2 * share * (1 - share), sq(share)} {
-		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: that it loses nothing in i intervals before
-		for i := 0; i < n && before*times > leastFree; i++ {
-			for len(after) <= n {
-				after = append(after, after[len(after)-1]*of.stay(to+len(after)))
-			}
-			next := before * of.stay(from-i)
-			chance += times * (before - next) * after[n-i]
-			before = next
-		}
-		chance += times * before
-	}
-	l.after = after
-	return max(chance, leastFree)
-}
-
-// chances returns where those of two cuts are kept.
-func (l *losses) chances(group, from, to int) *chances {
-	if from < 0 || to <= from {
-		return new(chances)
-	}
-	kept := &l.groups[group].chances[places*from+to%places]
-	if kept.to != to {
-		*kept = chances{to: to}
-	}
-	return kept
-}
-
 // calm takes an interval in which nothing was lost or on its way at the ends.
 func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bool) {
-	of, usual, sent, received := &l.groups[c.group].cuts[cut], &l.usual[cut], float64(e.sent), float64(e.received)
+	of, sent, received := &l.groups[c.group].cuts[cut], float64(e.sent), float64(e.received)
 	of.came += received
-	usual.add(received, area)
+	l.usual[cut].add(received, area)
 	if cut > l.from {
-		usual.sent += sent
-		l.areas.joined[1].n += received
+		l.areas.joined[1].add(joiners{received, 0, received, 0}, 1)
 	}
 	if of.all += sent; known {
 		of.known += sent
@@ -254,7 +216,10 @@ func (l *losses) took(delay float64) {
 func (l *losses) add(x *span) {
 	cuts := l.groups[x.group].cuts
 	if n := x.shown(); x.to > l.from && (!x.open || n > 0) {
-		l.areas.joined[1].add(x.before+float64(x.received), n)
+		j, came := &l.areas.joined[1], x.before+float64(x.received)
+		if j.add(joiners{came, n, 0, 0}, 1); !x.open {
+			j.add(joiners{0, 0, came, n}, 1)
+		}
 	}
 	switch {
 	case x.late > 0 && x.before == 0:
@@ -269,34 +234,23 @@ func (l *losses) add(x *span) {
 	if x.exact && x.late == 0 && !x.alone() {
 		l.longest = max(l.longest, l.areas.standing(x, l.longest))
 	}
-	if !x.open && x.to == x.from+1 && x.from >= l.from && x.to <= l.to && x.late == 0 && x.joined == 0 && !x.unknown {
-		l.usual[x.to].sent += float64(x.sent)
-		l.usual[x.to].lost += float64(x.lost)
-	}
 	if x.exact && x.late == 0 {
 		mean := sum(x.area) / max(1, float64(x.received))
 		for k, in := range x.in {
 			l.usual[x.from+1+k].add(float64(in), mean*float64(in))
 		}
 	}
-	n := float64(x.sent) + x.before
-	cuts[0].all += x.before
-	if x.late > 0 {
-		n = math.Inf(1)
-		cuts[x.to].lost -= float64(x.late)
-	}
-	if x.known && n > 0 {
+	cuts[x.to].others -= float64(x.late)
+	if cuts[0].all += x.before; x.known {
 		cuts[0].known += x.before
-		cuts[0].lost += float64(x.lost) * x.before / n
 	}
 	came, most := max(0, 1-float64(x.joined)/max(1, float64(x.received))), int32(0)
 	for k, out := range x.out {
 		c := &cuts[x.from+1+k]
 		c.came += came * float64(x.in[k])
 		c.all += float64(out)
-		if x.known && n > 0 {
+		if x.known {
 			c.known += float64(out)
-			c.lost += float64(x.lost) * float64(out) / n
 		} else if x.joined == 0 {
 			c.sent += float64(out)
 			c.gone += float64(max(0, x.most[k]-most))
@@ -333,7 +287,8 @@ func (a *Areas) standing(x *span, least float64) float64 {
 // those that do are a choice. Of what is not known yet as much is lost as was outstanding ever since.
 func (l *losses) pool() {
 	const enough = 100
-	best, which := -1.0, 0
+	best := -1.0
+	l.most = 0
 	for g := range l.groups {
 		of := &l.groups[g]
 		all, known := 0.0, 0.0
@@ -346,20 +301,27 @@ func (l *losses) pool() {
 		}
 		of.covered = known / all
 		if of.covered > best && known > enough {
-			best, which = of.covered, g
+			best, l.most = of.covered, g
 		}
 	}
-	l.count(which, func(c *cutLosses) (sent, lost float64) { return c.known, c.lost })
+	clear(l.sent)
+	clear(l.lost)
+	l.count(func(c *cutLosses) (sent, lost float64) { return c.known, c.lost })
 	if l.areas.past.lost+sum(l.lost) >= 0.5 { // losses are known sooner than receptions
-		l.count(which, func(c *cutLosses) (sent, lost float64) { return c.sent, c.gone })
+		l.count(func(c *cutLosses) (sent, lost float64) { return c.sent, c.gone })
 	}
 }
 
-// count adds packets and losses, by cut, of one group and of those that account for most.
-func (l *losses) count(which int, of func(*cutLosses) (sent, lost float64)) {
+// accounts reports whether a group accounts for most of its packets, or for the most.
+func (l *losses) accounts(group int) bool {
 	const mostOfAll = 0.8 // packets, for which a group accounts if its cells settle often
+	return l.groups[group].covered >= mostOfAll || group == l.most
+}
+
+// count adds packets and losses, by cut, of the groups that account for most.
+func (l *losses) count(of func(*cutLosses) (sent, lost float64)) {
 	for g := range l.groups {
-		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == which); k++ {
+		for k := 0; k < len(l.sent) && l.areas.old(k) && l.accounts(g); k++ {
 			sent, lost := of(&l.groups[g].cuts[k])
 			l.sent[k] += sent
 			l.lost[k] += lost
@@ -374,29 +336,46 @@ func sum(x []float64) (s float64) {
 	return s
 }
 
-// rate returns the share of the packets sent in a cut that was lost. With few losses it is near the share of all.
+// rate returns the share of the packets sent in a cut that was lost, by what all cuts have and by how much they
+// differ: if shares have a gamma distribution.
 func (l *losses) rate(k int) float64 {
 	if l.share == 0 || k == 0 {
 		return l.share
 	}
-	return min(max(0, l.lost[k]+1)/(l.sent[k]+1/l.share), 1)
-}
-
-// weight returns for how many a span between two cuts stands that is known to be exact: one over the chance
-// that of all packets of its cell none was lost in it, nor for so long before and after it that the cell had
-// one level for a patience. Which packets are lost does not depend on those that come, and so not on how many
-// the span has, but on how long it is.
-func (l *losses) weight(group, from, to int) float64 {
-	kept := l.chances(group, from, to)
-	if kept.weight == 0 {
-		lost := l.hazardUp(group, to) - l.hazardUp(group, from)
-		kept.weight = math.Exp(min(lost, -math.Log(leastFree))) / l.free(group, from, to)
-	}
-	return kept.weight
+	return min(max(0, l.lost[k]+l.even)/(l.sent[k]+l.even/l.share), 1)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
 const leastFree = 1.0 / (1 << 12)
+
+// net returns how many more packets are on their way at the end of the window than at its beginning, and
+// the variance of that: of what was lost in cells that do not account for it, and in spans that cross an end, of
+// which as many go together as come in one burst.
+func (l *losses) net() (more, variance float64) {
+	sent, all := 0.0, 0.0
+	for k := l.from + 1; k <= l.to; k++ {
+		packets, rate := 0.0, l.rate(k)
+		for g := range l.groups {
+			packets += l.groups[g].cuts[k].all
+		}
+		more += float64(l.areas.net[k]) - rate*packets
+		variance += rate * packets * (1 + packets/(l.sent[k]+l.even/max(l.share, 1e-9)))
+		sent += l.sent[k]
+		all += packets
+	}
+	for i := range l.areas.taken { // as if they had not been sent
+		if cut := l.areas.taken[i].Cut - l.areas.before; cut > l.from && cut <= l.to {
+			more++
+		}
+	}
+	edge := 1.0 // another one may be lost of those that account for all
+	for g := range l.groups {
+		if l.accounts(g) {
+			edge += l.groups[g].edge
+		}
+	}
+	return more, variance + sq(all/max(1, sent))*edge*(1+edge/(1+l.bursts))
+}
 
 // coming returns for how long packets that count as lost were on their way within the window if they still come.
 func (l *losses) coming() float64 {

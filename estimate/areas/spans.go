@@ -198,14 +198,12 @@ const (
 	mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
 )
 
-// rate returns which share of the packets sent in a cut is lost: by spans of this cut alone, as far as these tell more
-// than what is likely by all.
+// rate returns which share of the packets sent in a cut is lost.
 func (a *Areas) rate(cut int) float64 {
-	rate, u := a.losses.rate(cut), &a.losses.usual[cut]
 	if a.losses.share == 0 {
-		rate = a.share()
+		return a.share()
 	}
-	return (u.lost + 1) * rate / (u.sent*rate + 1)
+	return a.losses.rate(cut)
 }
 
 // share returns which share of packets is lost.

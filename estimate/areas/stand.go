@@ -33,7 +33,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 	// How long cells wait until they are empty is known in mean and mean square: the cube is not.
 	h := l.groups[group].hazards
 	vague := l.doubt + min(1, math.Pow(h[len(h)-1]/max(1, float64(len(h)-1))*math.Sqrt(l.groups[group].waits), 3))
-	r.variance += sq((r.area-usual*r.received)*vague) + sq(r.stale.slower(l, group, rate, stand))
+	r.variance += sq((r.area - usual*r.received) * vague)
 	// Packets slower than all that were seen may have been in spans that are not known. None was seen in so many
 	// windows, so that (of 95 in 100 times) fewer than three would have been.
 	long := l.areas.greatest + l.areas.step
@@ -43,35 +43,12 @@ func (r *groupWindow) finish(l *losses, group int) {
 	r.variance += sq(l.areas.greatest) * unseen * (unseen - 1) * min(1, 3/windows)
 }
 
-// staleSpans are spans that have not settled, though they began more than a patience ago: received and areas,
-// and packets that they may have lost before the oldest cut that is kept.
-type staleSpans struct{ spans, received, area, lost float64 }
-
-// slower returns how much longer packets of stale spans took than those that stand for them, at a rate, at most. Some
-// of these spans lost packets: as many as are lost of packets of which it is not known. The rest have not settled
-// because their packets are slow. They are as many spans as the losses leave, if all are alike, and their areas are
-// what is left when the lost packets' ages are taken away.
-func (s *staleSpans) slower(l *losses, group int, rate, stand float64) float64 {
-	lost := s.lost
-	aged := lost * l.age(0)
-	for k := 1; k <= l.to && l.areas.old(k); k++ {
-		c := &l.groups[group].cuts[k]
-		n := l.rate(k) * max(0, c.all-c.known)
-		lost += n
-		aged += n * l.age(k)
-	}
-	return max(0, min((s.area-rate*s.received)*(1-lost/max(1, s.spans)), s.area-aged-stand*s.received))
-}
-
 // settle adds spans that have not settled yet. Of the packets sent lately in these and in exact ones as many
 // are lost as elsewhere, all of them in these; the others are on their way.
 func (r *groupWindow) settle(l *losses, group int) {
-	if r.fresh.a == 0 {
+	if r.fresh.a+r.still == 0 {
 		return
 	}
-	r.received += r.fresh.n
-	r.exact += r.fresh.n
-	r.area += r.fresh.a
 	of, sent, all := &l.groups[group], 0.0, 0.0
 	for k := range r.cuts {
 		sent += r.cuts[k].sent
@@ -94,10 +71,15 @@ func (r *groupWindow) settle(l *losses, group int) {
 			r.way[k-l.from] += max(0, c.fresh-lost)
 		}
 	}
-	aged = min(aged, r.fresh.a)
-	r.area -= aged
-	r.variance += variance + sq(aged*l.doubt)
 	r.still = min(r.still, ages/(l.of+1)) // one more may be lost of as many as are known
+	if r.fresh.a == 0 {
+		return
+	}
+	aged = min(aged, r.fresh.a)
+	r.received += r.fresh.n
+	r.exact += r.fresh.n
+	r.area += r.fresh.a - aged
+	r.variance += variance + sq(aged*l.doubt)
 }
 
 // A share is what cells hold: packets n and areas a.

@@ -26,6 +26,7 @@ type Transit struct {
 	Received float64 // packets, in all cells
 	Left     float64 // of these, in cells of which nothing is known
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
+	Hidden   float64 // time for each received that those may have taken from areas which do not show
 	Exact    float64 // of these, in spans without losses of groups that are used
 	Negative float64 // share of the exact spans whose areas are negative
 

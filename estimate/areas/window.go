@@ -33,15 +33,14 @@ type groupWindow struct {
 	n, a                   float64 // of the cell at hand
 	each                   share   // areas of whole cells
 
-	others, other float64    // spans that may have lost packets, and packets received in them
-	stale         staleSpans // those that should have settled
-	fresh         share      // spans that have not settled yet: received, and areas if all in them comes
-	left, young   float64    // received where nothing is known, and where packets of before the beginning may have come
-	joined        joined     // packets that came without being sent
-	apart         float64    // left, but received in spans of packets that look alike,
-	alike         share      // and for how long these may have aged that are lost, and the areas of these spans
-	owed, unsure  float64    // ages that packets had when they were told to be lost, and squares of unlikely ones
-	hidden, still float64    // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
+	others, other float64 // spans that may have lost packets, and packets received in them
+	fresh         share   // spans that have not settled yet: received, and areas if all in them comes
+	left, young   float64 // received where nothing is known, and where packets of before the beginning may have come
+	joined        joined  // packets that came without being sent
+	apart         float64 // left, but received in spans of packets that look alike,
+	alike         share   // and for how long these may have aged that are lost, and the areas of these spans
+	owed, unsure  float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
+	hidden, still float64 // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
 	way, aside []float64  // packets on their way, by cut from the first one on, and as exact spans stand for them
@@ -74,7 +73,9 @@ func (a *Areas) pool(from, to int) *window {
 		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
 		r.finish(l, g)
 		r.settle(l, g)
+		r.area += r.joined.hidden
 		r.variance += r.joined.doubt(w)
+		r.change[2] += sq(r.joined.lately) / 3
 		r.busy = append(resize(r.busy, from), r.way...)
 		for k := from; k > 0; k-- {
 			c := &l.groups[g].cuts[k] // so many more came in it than were sent and not lost: they were on their way before it
@@ -174,11 +175,8 @@ func (w *window) take(x *span) {
 	case fresh:
 		r.fresh.n += n
 		r.fresh.a += area
+		r.joined.hide(w, x, n)
 	case !sure:
-		if x.open && x.joined == 0 {
-			s := &r.stale
-			*s = staleSpans{s.spans + 1, s.received + n, s.area + area, s.lost + l.rate(0)*x.before}
-		}
 		r.other += n
 		if x.received > 0 {
 			r.others++
@@ -189,8 +187,9 @@ func (w *window) take(x *span) {
 			r.whole(n, area)
 		}
 		r.ends(w, x, weight)
+		r.joined.hide(w, x, n)
 	}
-	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy), weight)
+	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy) && a.unseen(x) < 0.5, weight)
 }
 
 // ends takes the packets of a span that are on their way at the ends of the window.
@@ -216,8 +215,12 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		n += float64(x.in[at])
 		area += x.area[at]
 		since := float64(w.areas.ends[w.areas.latest()] - w.areas.ends[k+1])
-		if x.open && !fresh && !w.lossy && x.sure < w.to && since >= w.areas.greatest {
-			r.hidden += max(0, float64(x.most[at])) * w.areas.length(k+1)
+		if hides := max(0, float64(x.most[at])) * w.areas.length(k+1); x.open && !fresh && !w.lossy && x.sure < w.to {
+			if since >= w.areas.greatest {
+				r.hidden += hides
+			} else {
+				r.still += hides
+			}
 		}
 		switch {
 		case (x.young || x.unknown) && x.joined == 0 || x.alike && !sure:
@@ -284,7 +287,7 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, early, there, late, joined, young float64
+	var total, counted, way, left, apart, owed, unsure, early, there, late, joined, concealed, young float64
 	var alike share
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -298,6 +301,7 @@ func (w *window) combine() (Transit, error) {
 		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
+		concealed += r.joined.hidden
 		young += r.young
 		counted += r.exact
 		way += math.Abs(r.area)
@@ -316,39 +320,32 @@ func (w *window) combine() (Transit, error) {
 		}
 		return none, errCrowded
 	}
-	if !w.lossy {
-		hidden += w.least(func(r *groupWindow) float64 { return r.still })
-	}
+	hidden += w.least(func(r *groupWindow) float64 { return r.still })
 	t := w.merge(total)
 	if t.Received == 0 { // all that is known is of fast packets
 		return none, estimate.ErrNoSamples
 	}
-	if w.lossy && late+joined+young == 0 {
+	if w.lossy && late+joined+young+float64(w.areas.losses.late) == 0 {
 		w.balance(&t)
 	}
 	// Packets that look alike take as long as others do, as far as what may be lost of them allows it. That is
 	// not known of each, so that errors add up.
 	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
 	hidden = math.Hypot(hidden, max(time-alike.a+alike.n, alike.a-time))
-	t.Left, t.Joined, t.Mean = left, joined, t.Mean+(owed+time-apart*t.Mean)/total
+	t.Left, t.Joined, t.Hidden, t.Mean = left, joined, concealed/total, t.Mean+(owed+time-apart*t.Mean)/total
 	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
 	return t, nil
 }
 
 // balance takes from what was sent and received how many more packets are on their way at one end than at the
-// other. That is known but for how many were lost in between, if it is known better than cells tell it.
+// other. That is known but for how many were lost in between, if it is known better than cells tell it, or
+// contradicts them: those that have not settled are not known.
 func (w *window) balance(t *Transit) {
-	a, more, lost := w.areas, 0.0, 0.0
-	for k := w.from + 1; k <= w.to; k++ {
-		more += float64(a.net[k])
-		for g := range a.losses.groups {
-			lost += a.losses.rate(k) * a.losses.groups[g].cuts[k].all
-		}
-	}
-	if sq(lost) < t.change { // they may have been lost all at once, or before
+	more, variance := w.areas.losses.net()
+	if apart := t.Last.Packets - t.First.Packets - more; variance < t.change || sq(apart) > 9*(variance+t.change) {
 		both := t.First.Packets + t.Last.Packets
-		more = min(max(more-lost, -both), both)
-		t.First.Packets, t.Last.Packets, t.change = (both-more)/2, (both+more)/2, sq(lost)
+		more = min(max(more, -both), both)
+		t.First.Packets, t.Last.Packets, t.change = (both-more)/2, (both+more)/2, variance
 	}
 }
 
@@ -372,7 +369,7 @@ func (w *window) merge(total float64) Transit {
 			}
 			rest.merge(r)
 		}
-		if t := w.transit(rest, total); rest.exact > 0 && (t.Error <= best.Error || g == 0 && !w.lossy) {
+		if t := w.transit(rest, total); rest.exact > 0 && (t.Error <= best.Error || g == 0 && !w.lossy && r.joined.hidden == 0) {
 			best = t
 		}
 	}

@@ -1,0 +1,56 @@
+package areas
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// By how many packets on their way two cuts differ follows from what was sent, received and lost in between. Losses
+// come in bursts, and cells know only to within many cuts when they lost a packet; all of them together know it. The
+// control takes it that as many of those sent were lost in each cut.
+func TestNet(t *testing.T) {
+	const cells, cuts, window, settling = 2000, 300, 10, 40
+	random := rand.New(rand.NewPCG(4, 4))
+	packets, burst := areaTraffic(random, cells, cuts, 0.2, 1, 0, 0), make([]bool, cuts)
+	for k := range burst {
+		burst[k] = random.IntN(12) == 0
+	}
+	onWay := make([]float64, cuts+1)
+	for i := range packets {
+		p := &packets[i]
+		if p.Lost = burst[p.Sent/areaLength] && random.IntN(4) == 0; p.Lost {
+			continue
+		}
+		for k := p.Sent/areaLength + 1; k <= cuts && k*areaLength <= p.Received; k++ {
+			onWay[k]++
+		}
+	}
+	a, windows, wrong, control := New([]int{cells}, 64, 32), 0, 0, 0
+	a.Begin(0)
+	for k, pairs := range pairsOf(cells, packets, cuts) {
+		pass(a, pairs)
+		from := k + 1 - window - settling
+		if from < 4*window || from%window != 0 {
+			continue
+		}
+		if _, err := a.Transit(from, from+window, nil); err != nil {
+			t.Fatal(err)
+		}
+		more, variance := a.losses.net()
+		want, even := onWay[from+window]-onWay[from], 0.0
+		for i := from + 1 - a.before; i <= from+window-a.before; i++ {
+			even += float64(a.net[i]) - a.losses.share*a.losses.groups[0].cuts[i].all
+		}
+		a.Settle(from + window)
+		if windows++; math.Abs(more-want) > 3*math.Sqrt(variance) {
+			wrong++
+		}
+		if math.Abs(even-want) > 3*math.Sqrt(variance) {
+			control++
+		}
+	}
+	if 20*wrong > windows || 4*control < windows {
+		t.Errorf("%d of %d wrong, %d if losses are even", wrong, windows, control)
+	}
+}
