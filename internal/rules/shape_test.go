@@ -123,7 +123,7 @@ var sizes = map[string][2]int{
 	"estimate/joint": {1280, 820},
 	"estimate/clock": {1170, 900},
 	"lda":            {2820, 2960},
-	"lda/control":    {450, 800},
+	"lda/control":    {450, 816},
 	"lda/lost":       {575, 404},
 	"lda/mplane":     {1655, 1250},
 	"lda/kernel":     {2365, 1950},
