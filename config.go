@@ -173,6 +173,8 @@ func (c Config) validate() error {
 		return bad("Cut", c.Cut, "1ms to 1h, or 0 for 100ms")
 	case c.Report < c.Cut || c.Report%c.Cut != 0 || c.Report > 24*time.Hour:
 		return bad("Report", c.Report, fmt.Sprintf("a multiple of Cut, which is %v, of at most 24h, or 0 for ten cuts", c.Cut))
+	case c.Tunnels != nil && (c.Tunnels.Depth < 0 || c.Tunnels.Depth >= 1<<16):
+		return bad("Tunnels.Depth", c.Tunnels.Depth, "0 to 65535")
 	case c.Asymmetry < 0:
 		return bad("Asymmetry", c.Asymmetry, "0 or more")
 	case c.Clock != nil && standsStill(c.Clock):

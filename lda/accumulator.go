@@ -113,9 +113,8 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 }
 
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
-// its clock was set. The accumulator leaves out the packets that were on their way. These
-// arrive without having been sent, and count as Extra. Call it also for an Accumulator that begins while
-// packets are on their way.
+// its clock was set. The accumulator leaves out the packets that were on their way. These arrive without having
+// been sent, and count as Extra. Call it also for an Accumulator that begins while packets are on their way.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	a.before, a.unlike = unsettled{}, unsettled{}

@@ -32,7 +32,7 @@ var largest = map[string][2]int{
 	".":          {25, 119},
 	"hashing":    {26, 57},
 	"lda":        {22, 97},
-	"lda/mplane": {27, 100},
+	"lda/mplane": {25, 98},
 	"lds":        {18, 84},
 }
 

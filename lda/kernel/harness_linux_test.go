@@ -96,7 +96,7 @@ func (r *runner) setBundle(gsoSize, gsoSegments int) {
 	r.size = len(r.context)
 }
 
-// run runs the program so many times, and returns the time of one run in nanoseconds.
+// run runs the program a given number of times, and returns the time of one run in nanoseconds.
 func (r *runner) run(frame []byte, repeat int) (nanoseconds uint32, err error) {
 	attributes := struct {
 		program, result, sizeIn, sizeOut uint32

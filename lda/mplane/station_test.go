@@ -264,6 +264,9 @@ func TestReplan(t *testing.T) {
 		both(t, n, l[:1], l[1:2], float64(l[2]-'0'))
 	}
 	after := toyPlan(t, n)
+	if err := w.station.Replan(nil); !errors.Is(err, estimate.ErrConfig) || after.Internal(99) != nil {
+		t.Errorf("no plan: %v, and a router that does not exist: %v", err, after.Internal(99))
+	}
 	if err := w.station.Replan(after); err != nil {
 		t.Fatal(err)
 	}
