@@ -30,8 +30,8 @@ type Config struct {
 	PerFlow int
 
 	// Bits is the width of a counter (b), 16 to 64: a count of packets in CountBits, a sum of their digests in
-	// DigestBits, and a sum of their times in the rest, at least 8 bits. All three wrap. If, in one epoch of
-	// twenty, the packets of a flow's counters spend more time on their way than a quarter of what the sum can
+	// DigestBits, and a sum of their times in the rest, at least 8 bits. All three wrap. If the packets of a
+	// flow's counters spend more time on their way, in one epoch of twenty, than a quarter of what the sum can
 	// hold, these counters give no answer.
 	Bits uint8
 

@@ -26,23 +26,23 @@
 //
 // A query compares the two points' counters epoch by epoch. If a counter's count and digests change alike at
 // both points over some epochs, nothing was lost in these, and the difference of the sums of times is the time
-// that the packets spent on their way: those of the flow, and those of others as noise. It is exact however
-// many packets cross the cuts of the clock. If a packet was lost, the flow's other counters stand in for this
-// one. The mean follows from the flow's number of packets, as flow records have it. A record that the counters
-// contradict is refused. Answers cover the packets that arrived in the window. Of those that take more than
-// eight epochs only the number is known, and the upper ends of intervals assume that they took twice as long as
-// the latest of them shows: choose a Period of at least an eighth of the greatest delay. Intervals also allow
-// for what packets that cross the window's ends waited outside it.
+// that the packets spent on their way: the flow's, and those of others as noise. It is exact however many
+// packets cross the cuts of the clock. Where a packet was lost, the flow's other counters stand for this one.
+// Given the flow's number of packets, as flow records have it, the mean follows. A record that the counters
+// contradict is refused. Answers are about the packets that came in the window. Of those that take more than
+// eight epochs only their number is known, and intervals have upper ends as if they took twice as long as the
+// latest of them shows: choose a Period of at least an eighth of the greatest delay. Intervals also hold what
+// packets that cross the window's ends waited outside of it.
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer for an elephant that loses
 // packets in all of its counters. A query weighs samples and counters by their variances. There is no answer if
 // they contradict each other, if neither tells of some epochs, which the error names, or if the interval is
 // wider than the window.
 //
-// At 100 packets a second and more, a packet takes 7 to 12 bits of a store: 7.1 at the 70,000 that
-// [DefaultConfig] is for, which is 5.4 GB a day at each point (go test ./colate -run TestSizes -v). [Plan]
-// computes the sizes for a rate and a number of bytes. Byte for byte, samples say more about a flow than its
-// counters do; counters win if the records of all flows explain them ([Path.Decode]).
+// A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000 that [DefaultConfig]
+// is for, which is 5.4 GB a day at each point (go test ./colate -run TestSizes -v). [Plan] computes the size
+// for a rate and a number of bytes. For as many bytes samples say more about a flow than its counters do;
+// counters win where the records of all flows explain them ([Path.Decode]).
 //
 // # What it assumes
 //

@@ -20,8 +20,8 @@ type Path struct {
 	Up, Down *Store
 
 	// Clock says how far the second point's clock was ahead of the first's during that time, if that is known.
-	// Queries pair epochs by it, and correct the second point's times, including their drift; an epoch without
-	// a reading is Missing.
+	// Queries pair epochs by it, and correct the second point's times, with their drift; an epoch without a
+	// reading is Missing.
 	Clock *clock.History
 }
 

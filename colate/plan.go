@@ -21,10 +21,10 @@ type Demand struct {
 const mostOnTheWay = 2.0
 
 // Plan returns the Config that keeps the packets of a Demand as well as its bytes allow, and how many bits a
-// packet then takes. It has as many counters as the bytes allow, beside samples of one packet in 64. If there
-// were more than one counter for six packets, some would be folded, so further bytes go into samples; once all
-// packets are sampled, more bytes buy nothing. Without records of flows, samples say more, and get all bytes.
-// The error wraps [estimate.ErrConfig] if the demand is out of range or no Config meets it.
+// packet then takes. It has as many counters as the bytes pay for, beside samples of one packet in 64. Of more
+// counters than one for six packets some would be folded: the rest pays for more samples, and once all packets
+// are sampled more bytes buy nothing. Without records of flows, samples say more, and get all bytes. The error
+// wraps [estimate.ErrConfig] if the demand is out of range or no Config meets it.
 func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 	bad := func(field string, got any, want string, args ...any) (Config, float64, error) {
 		return Config{}, 0, estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))

@@ -55,9 +55,9 @@ func (c *TableConfig) FlowBytes() int {
 // whatever order packets arrive; large flows, which draw often, nearly always stay. A flow that arrives while
 // there is room is held from its first packet on; any other from the packet that drew low enough.
 //
-// [Table.Hold] reserves room for flows that are known to be large. With room for 16,000 of a million flows, a
-// table holds 90 % of those with 1,000 packets or more, and 99 % after three intervals if it keeps those that
-// had 250 or more in the interval before (TestTableHoldsOnToTheLarge).
+// [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,000 of a million flows, a
+// table holds 90 % of those of 1,000 packets or more, and 99 % after three intervals if it keeps those that had
+// 250 or more in the interval before (TestTableHoldsOnToTheLarge).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and of one. A loss spoils one
 // cell.
