@@ -16,9 +16,10 @@ import (
 // A worker reads one partition and publishes its reports. One that takes over
 // reads again what it needs, so nothing is lost.
 //
-// Nothing is duplicated, because a worker publishes nothing that was published, and the broker accepts a report only after the one that the worker
-// believes to be the pair's latest. If two workers think that a partition is theirs, both read all
-// of it, and one of them is refused and begins anew. It begins anew after any other error too.
+// Nothing is duplicated, because a worker publishes nothing that was published, and the broker accepts a
+// report only after the one that the worker believes to be the pair's latest. If two workers think that a
+// partition is theirs, both read all of it, and one of them is refused and begins anew. It begins anew
+// after any other error too.
 type worker struct {
 	*collector
 	*partition
