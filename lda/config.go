@@ -28,7 +28,7 @@ type Config struct {
 	// and have no Rows.
 	Banks [MaxBanks]Bank
 
-	// SumBits is the width of a sum of time stamps in the encoding, 1 to 64. Estimate
+	// SumBits is the width of a sum of timestamps in the encoding, 1 to 64. Estimate
 	// finds out how often sums wrapped, as long as the delays in the cell with the
 	// fewest packets, including the clocks' offset, add up to less than 2^(SumBits-1)
 	// ns: 549 s at 40, and 292 years at 64.

@@ -21,7 +21,7 @@
 //
 // # The machine
 //
-// Both points keep the same array of cells: sums of time stamps, counts of packets, and digests, which are sums
+// Both points keep the same array of cells: sums of timestamps, counts of packets, and digests, which are sums
 // of hashes. A hash of a packet's bytes chooses its cell. At the end of an interval one point sends its array
 // to the other. If count and digest show that a cell lost no packet, the difference of its two sums is the sum
 // of its packets' delays. A loss spoils one cell, so the more packets are lost, the fewer should be sampled: a

@@ -9,7 +9,7 @@
 //
 // # The machine
 //
-// A [Sketch] has a few rows of cells. A cell is a sum of time stamps, a packet count and a digest of the
+// A [Sketch] has a few rows of cells. A cell is a sum of timestamps, a packet count and a digest of the
 // packets. Each packet is added to one cell of each row. A hash of its flow chooses the cell; if a flow is
 // spread over several neighbouring cells (its virtual LDA), a hash of the packet helps to choose. Both points
 // hash alike, so a cell gets the same packets at both. The difference of its two sums, divided by its count, is

@@ -5,7 +5,7 @@
 //
 // M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow Latency Measurement without Packet
 // Probing and Time Stamping, SIGMETRICS 2014. There counters have 19 bits, in a unit that it does not name: so
-// wide a sum of time stamps shows a delay only if the clock ticks while a packet is on its way.
+// wide a sum of timestamps shows a delay only if the clock ticks while a packet is on its way.
 //
 //	paper        here                                      where
 //	n            Config.Counters                           §3.1
@@ -46,7 +46,7 @@ type Config struct {
 type Recorder struct {
 	config Config
 	sums   []uint64
-	fill   uint64 // the sum of all time stamps (t_X)
+	fill   uint64 // the sum of all timestamps (t_X)
 }
 
 // New returns an empty recorder. The error wraps [estimate.ErrConfig].
@@ -84,7 +84,7 @@ func (r *Recorder) Positions(dst []uint32, f hashing.Flow) []uint32 {
 // Counter returns the sum in counter i.
 func (r *Recorder) Counter(i int) uint64 { return r.sums[i] }
 
-// timeSum estimates the sum of the flow's time stamps (Theorem 2, eq. (4)).
+// timeSum estimates the sum of the flow's timestamps (Theorem 2, eq. (4)).
 func (r *Recorder) timeSum(f hashing.Flow) float64 {
 	n, m := float64(r.config.Counters), float64(r.config.PerFlow)
 	var sum uint64

@@ -14,7 +14,7 @@ import (
 // Call [Areas.Begin] and then, for each interval, [Areas.Cut] for all cells and [Areas.Next]. [Areas.Transit]
 // tells how long packets were on their way between two cuts.
 //
-// With cumulative sums of time stamps, and n packets outstanding in a cell at a cut at time c, received − sent
+// With cumulative sums of timestamps, and n packets outstanding in a cell at a cut at time c, received − sent
 // + n·c is the sum of the delays of all packets that arrived and the ages of all that are outstanding, so that
 // its difference between two cuts is the time that packets spent on their way in between. Only losses disturb
 // it, because a lost packet ages for ever. They show in levels, the number and the digest of what is
@@ -114,7 +114,7 @@ type areaEvent struct {
 	sentSum, delay      uint64
 }
 
-// A CellPair is what a cell holds at both points after an interval: sums of time stamps, of which only the low bits
+// A CellPair is what a cell holds at both points after an interval: sums of timestamps, of which only the low bits
 // count, and tallies. A tally has the count of packets in its low 32 bits and their digest, also a sum, above.
 type CellPair struct {
 	SentSum, SentTally         uint64
