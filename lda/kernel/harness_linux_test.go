@@ -89,7 +89,7 @@ type runner struct {
 	size    int       // of context that is given
 }
 
-// setBundle makes the frames to come bundles of segments of so many bytes.
+// setBundle makes the frames to come bundles of segments of the given size.
 func (r *runner) setBundle(gsoSize, gsoSegments int) {
 	*(*uint32)(unsafe.Pointer(&r.context[164])) = uint32(gsoSegments)
 	*(*uint32)(unsafe.Pointer(&r.context[bufferSegment])) = uint32(gsoSize)

@@ -101,7 +101,7 @@ func (w *world) receive(r Report, key Key, now uint64) error {
 	return w.station.Receive(int64(now)*second, data)
 }
 
-// reports passes so many intervals.
+// reports passes a number of intervals.
 func (w *world) reports(intervals uint64) {
 	for i := range intervals {
 		w.report(i)
