@@ -62,9 +62,9 @@ import (
 // A Config says how a [Point] measures. The zero value is good except for the
 // Key. Points that are compared need the same Key, SipHash, Cut and Cells.
 type Config struct {
-	// Key is the secret that the points share, 16 bytes or more. The secrets that packets are hashed and
-	// records are signed with are derived from it; the Key itself never travels. Use random bytes: whoever has
-	// a record can check guesses at any other Key.
+	// Key is the secret that the points share, 16 bytes or more. It never travels; the secrets that hash
+	// packets and sign records are derived from it. Use random bytes: whoever has a record can check guesses at
+	// any other.
 	Key Key
 
 	// Insecure allows a shorter Key, or none. Without a Key, anyone who can reach
@@ -93,9 +93,8 @@ type Config struct {
 	Report time.Duration
 
 	// ClocksAgree says that the clocks of the points need no correction: both points are on one host, or PTP
-	// synchronises them. If more than one message in a hundred then arrives before it was sent, that is an
-	// error. A step that leaves all delays positive looks like slower messages, and no interval allows for a
-	// difference of the clocks.
+	// synchronises them. More than one message in a hundred that arrives before it was sent is an error. A step
+	// that leaves all delays positive looks like slower messages; no interval allows for clocks that differ.
 	ClocksAgree bool
 
 	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the

@@ -48,8 +48,7 @@ type Report struct {
 	// their way still arrived: it was started, its clock was set, a record of it is missing, or it was
 	// unreachable for longer than its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets
 	// on their way when it began are in Received, but not in the mean. Its intervals allow for them if they
-	// took no longer than packets have since; where they are seen to have been slower, or more, there is no
-	// mean.
+	// took no longer than packets have since; if they are seen to have been slower, or more, there is no mean.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the
@@ -72,15 +71,14 @@ type Delay struct {
 	// point and are neither received nor lost yet; a later report has them.
 	Sent, Received, Lost, Extra, Outstanding uint64
 
-	// LossUnknown says that Lost is 0 only because the report Begins, and packets that were then on their way
-	// may hide losses.
+	// LossUnknown says that Lost is 0 only because packets on their way when it Begins may hide losses.
 	LossUnknown bool `json:",omitempty"`
 
-	// Missing lists messages that were lost, by name and time, as far as the point that sent them remembers
-	// (Config.Remember), at most 4,096; the last ones may count as Lost only in the next report. One name in a
-	// million is false. A message that takes half as long again as any other recently counts as lost, and is
-	// Extra if it arrives after all. Reports with losses wait for the end of a session's first 45 cuts, and
-	// until something arrives again, but for three intervals at most.
+	// Missing lists lost messages by name and time, as far as their sender remembers them (Config.Remember), at
+	// most 4,096; the last ones may count as Lost only in the next report. One name in a million is false. A
+	// message that takes half as long again as any other recently counts as lost, and is Extra if it arrives
+	// after all. Reports with losses wait for a session's first 45 cuts, and until something arrives again, for
+	// at most three intervals.
 	Missing []Missing `json:",omitempty"`
 
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
@@ -98,8 +96,8 @@ type Delay struct {
 	AtMost []float64 `json:",omitempty"`
 
 	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
-	// UnknownFlows is how many flows have a mean that is not known to within its own size, or for which a point
-	// had no room at times.
+	// UnknownFlows counts those whose mean is not known to within its own size, or for which a point lacked
+	// room.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 

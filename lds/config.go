@@ -39,9 +39,8 @@ type Config struct {
 	// different rates are the banks of section 4.2.
 	Rates [MaxRows]float64
 
-	// Tolerance is how many more packets than the least loaded of a flow's cells another cell may hold and
-	// still be used with it, as a fraction (α), 0 to 1,000. With a Spread of 1, 0 is best. The paper uses 0.1
-	// with a Spread of 5.
+	// Tolerance is how many more packets than the least loaded of a flow's cells another cell may hold and be used
+	// with it, as a fraction (α), 0 to 1,000. With a Spread of 1, 0 is best. The paper uses 0.1 with 5.
 	Tolerance float64
 
 	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap. A cell is trusted up to

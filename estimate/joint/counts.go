@@ -77,8 +77,7 @@ type message struct{ weighted, precision float64 }
 type amount struct{ packets, variance float64 }
 
 // Decode returns the records with their packets, decoded where they are 0. It assumes that large sizes are
-// rarer than small ones (Pareto with shape 0.8). A flow has at least one packet, unless the counts prove that
-// it has none.
+// rarer (Pareto with shape 0.8). A flow has at least one packet, unless the counts prove that it has none.
 //
 // Doubt is the standard deviation of the error of Packets. Over all flows, the root mean square error is about
 // that of the doubts. It is greater than they say for large flows if there are dozens of flows in a cell, and
