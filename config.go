@@ -62,9 +62,8 @@ import (
 // A Config says how a [Point] measures. The zero value is good except for the
 // Key. Points that are compared need the same Key, SipHash, Cut and Cells.
 type Config struct {
-	// Key is the secret that the points share, 16 bytes or more. It never travels; the secrets that hash
-	// packets and sign records are derived from it. Use random bytes: whoever has a record can check guesses at
-	// any other.
+	// Key is the secret that the points share, 16 bytes or more. It never travels; what hashes packets and
+	// signs records is derived from it. Use random bytes: whoever has a record can check guesses at others.
 	Key Key
 
 	// Insecure allows a shorter Key, or none. Without a Key, anyone who can reach

@@ -74,19 +74,18 @@ type Delay struct {
 	// LossUnknown says that Lost is 0 only because packets on their way when it Begins may hide losses.
 	LossUnknown bool `json:",omitempty"`
 
-	// Missing lists lost messages by name and time, as far as their sender remembers them (Config.Remember), at
-	// most 4,096; the last ones may count as Lost only in the next report. One name in a million is false. A
-	// message that takes half as long again as any other recently counts as lost, and is Extra if it arrives
-	// after all. Reports with losses wait for a session's first 45 cuts, and until something arrives again, for
-	// at most three intervals.
+	// Missing lists lost messages by name and time, as far as their sender remembers (Config.Remember), at most
+	// 4,096; the last may count as Lost only in the next report. One name in a million is false. A message that
+	// takes half as long again as any recently counts as lost, and is Extra if it still arrives. Reports with
+	// losses wait for a session's first 45 cuts and until something arrives, for at most three intervals.
 	Missing []Missing `json:",omitempty"`
 
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
-	// allow for what the counters left out, for packets on their way at the ends and, if Config.Asymmetry is
-	// true, for the clocks. For the first 45 cuts it is not known how long the slowest packets take, and after
-	// losses the upper end is far above. Certain holds the mean whatever the asymmetry, in 999 of 1,000
-	// reports. Deviations of heavy-tailed delays are outside more often (see
-	// [estimate.Cells.EffectiveDegrees]), and include the drift of two clocks within a report.
+	// allow for what counters left out, packets on their way at the ends and, if Config.Asymmetry is true, the
+	// clocks. In the first 45 cuts it is unknown how long the slowest packets take, and losses leave the upper
+	// end far above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of
+	// heavy-tailed delays are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of
+	// two clocks.
 	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
@@ -96,8 +95,7 @@ type Delay struct {
 	AtMost []float64 `json:",omitempty"`
 
 	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
-	// UnknownFlows counts those whose mean is not known to within its own size, or for which a point lacked
-	// room.
+	// UnknownFlows counts those whose mean is not known to within itself, or that a point had no room for.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
@@ -117,8 +115,8 @@ type FlowDelay struct {
 	Mean float64      // of the packets that passed the second point in the report, in nanoseconds
 
 	// MeanInterval95 contains that mean in 95 of 100 reports. It is exact if no packet of the flow was lost, or
-	// on its way when the report began or ended. Packets whose times losses or a session's beginning hide are
-	// assumed to be like the others.
+	// on its way when the report began or ended. Packets whose times are hidden by losses, or by a session's
+	// beginning, are assumed to be like the others.
 	MeanInterval95 estimate.Interval
 
 	// Sent and Received packets passed the points in the report, and Lost is how many more were sent: lost, or
