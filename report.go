@@ -82,10 +82,9 @@ type Delay struct {
 
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
 	// allow for what counters left out, packets on their way at the ends and, if Config.Asymmetry is true, the
-	// clocks. In the first 45 cuts it is unknown how long the slowest packets take, and losses leave the upper
-	// end far above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of
-	// heavy-tailed delays are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of
-	// two clocks.
+	// clocks. In the first 45 cuts, when it is unknown how long packets take, losses leave the upper end far
+	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy tails
+	// are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of two clocks.
 	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known

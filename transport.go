@@ -371,8 +371,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(reply)
 }
 
-// HTTP returns an Exchange with the point whose ServeHTTP is at a URL, by client, or [http.DefaultClient] if
-// nil.
+// HTTP returns an Exchange with the point whose ServeHTTP is at url, by client, or [http.DefaultClient] if nil.
 func HTTP(client *http.Client, url string) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
