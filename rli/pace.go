@@ -1,6 +1,7 @@
 package rli
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -33,12 +34,7 @@ func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + 
 func (r *tracker) own() float64             { return r.sending(int32(r.config.ReferenceBytes)) }
 
 // lean returns how much longer than this a typical packet takes to send.
-func (r *tracker) lean(size float64) float64 {
-	if r.sizes.n == 0 {
-		return 0
-	}
-	return r.sizes.mean - size
-}
+func (r *tracker) lean(size float64) float64 { return cmp.Or(r.spread.sizes.mean, size) - size }
 
 // perLineByte returns the ns of a byte on straight lines: what references show without a rate, or behind a
 // shaper, too fast for it, if that is more than chance.

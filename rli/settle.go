@@ -132,7 +132,7 @@ func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base fl
 		h.error, h.tilt = float32(error), float32(tilt)
 	}
 	for i := range packets { // for later ones
-		r.sizes.add(r.sending(packets[i].bytes))
+		r.spread.sizes.add(r.sending(packets[i].bytes))
 	}
 }
 

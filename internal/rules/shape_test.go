@@ -129,7 +129,7 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2365, 1950},
 	"lds":            {2760, 3355},
 	"colate":         {4260, 3408},
-	"rli":            {2867, 2741},
+	"rli":            {2867, 2748},
 	"hashing":        {1625, 2365},
 	"queue":          {2000, 2130},
 	"internal":       {1055, 2350},
