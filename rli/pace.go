@@ -181,7 +181,7 @@ func (r *Receiver) learnRate(received int64) {
 	}
 	r.perByte, r.extra, r.busy, r.late = perByte, extra, true, estimate.Moments{}
 	r.slack = r.leastSlack()
-	r.class = class{}
+	r.class, r.spread.sizes = class{}, trend{} // in ns at the new rate
 	r.link.relax(r.slack)
 	r.current, r.leftHere, r.turns = 0, false, turns{}
 	r.periods[0] = period{first: received, lead: r.own()}
