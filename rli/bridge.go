@@ -13,7 +13,12 @@ import "math"
 // (1−u)·a − u·b; this gives the mean within 0.3 %.
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time since the
-// period's beginning and the time left, the packet's own with it: never zero.
+// period's beginning and the time left, that of a typical packet with it: never zero. When packets came is not
+// known in a span of T + a − b, to which the deviation is in proportion.
+//
+// If packets come at random, K of R ns come between one of s ns, which leaves z = w + s to be sent, and the end,
+// for B = z + R, with the probability z/B·(λB)ᴷ/K!·exp(−λB). The larger it is, the less it waited, by its
+// variance V: dw/ds = −V·(1/z² + (K−1)/B²).
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a
 // learned factor, and those between two drawn to the straight line. A predicted error is the bridge's deviation
@@ -23,6 +28,7 @@ type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
 	between               cell
+	sizes                 trend // ns that packets take
 }
 
 const spreadSize = (3*mixes + 3) * square * cellSize
@@ -75,14 +81,17 @@ func (s *spread) bridge(from, to end) bridge {
 	return b
 }
 
-// typical returns the time left at a place, and the wait at the far end, as if a packet of typical size, lean
-// larger, had been there: packets behind it would be sent as much later, and wait as much longer. A packet does
-// not wait for its own size, so its size must not tell.
-func (b *bridge) typical(place, lean float64) (left, wait float64) {
-	if left = max(b.to.place+lean, place+1) - place; b.to.known {
-		return left, max(b.to.wait+lean, 0)
+// typical returns what plain does for a packet of typical size, lean larger, in place of one: those behind it
+// would be sent as much later, and wait as much longer.
+func (b *bridge) typical(m mix, place, lean float64) (cell int, left, line, wait, variance float64) {
+	c, since := *b, place-b.from.place
+	left = max(c.to.place+lean-place, 1)
+	if c.to.known {
+		c.to.wait = max(c.to.wait+lean, 0)
 	}
-	return left, b.to.wait
+	cell = cellOf(m, since, left)
+	line, wait, variance = c.plain(cell, since, left)
+	return cell, left, line, wait, variance
 }
 
 // at returns the mean waiting time of a packet at a place, its predicted error and tilt, and the cell that
@@ -95,9 +104,8 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss
 	case rest <= 0:
 		return b.to.wait, 0, 1, 0
 	}
-	left, last := b.typical(place, lean)
-	cell := cellOf(m, since, left)
-	line, wait, variance := b.plain(cell, since, left, last)
+	cell, left, line, wait, variance := b.typical(m, place, lean)
+	shift := b.shift(left, lean, wait, variance)
 	switch {
 	case b.from.known && b.to.known:
 		wait = line + b.spread.between.refine(1, reluctant, most)*(wait-line)
@@ -106,7 +114,7 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss
 	}
 	// A packet waits no longer than the link has been busy, and arrives between the two ends.
 	low, high := max(b.to.wait-rest, 0), b.from.wait+since
-	wait = max(min(wait, high), low)
+	wait = max(min(wait+shift, high), low)
 	room, deviation := max(high-low, 0), math.Sqrt(variance)
 	strange := 0.2 * room // traffic may not move like a bridge at all
 	all := deviation + strange
@@ -119,30 +127,37 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss
 	return wait, min(all*b.miss.at(miss), room), tilt, miss
 }
 
-// plain returns the straight line, the bridge and its variance v at a place between the ends, where the last
-// one waits so long.
-func (b *bridge) plain(cell int, since, left, last float64) (line, wait, variance float64) {
-	height := b.spread.expect(cell, since, left)
-	if !b.from.known && !b.to.known {
-		wait = min(height, since)
-		return 0, wait, alone * alone * wait * wait
+// shift returns how much longer a packet waits than one of typical size, lean larger, as the end tells.
+func (b *bridge) shift(left, lean, wait, variance float64) float64 {
+	typical := b.spread.sizes.mean
+	rest, usual, itself := left-typical, wait+typical, max(wait+typical-lean, 1)
+	if b.to.known || rest < 1 || typical == 0 { // or nothing came after it
+		return 0
 	}
-	length := since + left
-	mean := (b.from.wait*left + last*since) / length
+	return lean * variance * (1/(usual*itself) + max(rest/typical-1, 0)/((usual+rest)*(itself+rest)))
+}
+
+// plain returns the straight line, the bridge and its variance at a place between the ends.
+func (b *bridge) plain(cell int, since, left float64) (line, wait, variance float64) {
+	height, length := b.spread.expect(cell, since, left), since+left
+	if !b.from.known && !b.to.known {
+		height = min(height, since)
+	}
 	v := height * height * math.Pi / 8
-	near, x := 1.0, 2*b.from.wait*last*since*left/(length*length)
-	switch {
-	case x >= far*v: // or v is 0
-		return mean, mean, v
-	case x > 0:
+	line = (b.from.wait*left + b.to.wait*since) / length
+	near, x := 0.0, 2*b.from.wait*b.to.wait*since*left/(length*length)
+	if x == 0 {
+		near = 1
+	} else if x < far*v {
 		near = x / v / math.Expm1(x/v) * (1 + x/v/24)
 	}
-	return mean, math.Sqrt(mean*mean + near*v*(2+excess*3*v/(mean*mean-2*x+3*v))), v
+	bend := near * excess * 3 * v / max(line*line-2*x+3*v, math.SmallestNonzeroFloat64)
+	span := max(length+b.from.wait-b.to.wait, 0) / length
+	return line, math.Sqrt(line*line + v*(2*near+bend)), v * (1 - bend) * span * span
 }
 
 const (
-	alone     = 0.42202 // √((3 − 8/π)·π/8): the deviation of a bridge from nothing to nothing over its mean
-	far       = 16      // a bridge with x above it is straight within a few parts in a million of v
-	reluctant = 10      // evidence, of what is there to be seen over its variance
+	far       = 16 // a bridge with x above it is straight within a few parts in a million of v
+	reluctant = 10 // evidence, of what is there to be seen over its variance
 	excess    = 8/math.Pi - 2
 )

@@ -32,8 +32,8 @@
 //     sent it found the link idle, and did not wait; packets behind it wait for no longer than the link has
 //     been busy. Auto learns the link's rate and base delay, the errors of timestamps and the drift of the
 //     clocks. It uses straight lines where these are closer to the references, or where its assumptions
-//     conflict with them. A packet does not wait for its own size, for which only Auto allows: by the others,
-//     flows with packets larger or smaller than usual miss their intervals more often than these say.
+//     conflict with them. A packet does not wait for its own size. Flows whose packets are larger or smaller
+//     than usual miss their intervals more often than these say: by Auto a little, by the others much.
 //
 // # How sure it is
 //

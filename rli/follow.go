@@ -125,11 +125,11 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 	r.settle(&right, &known)
 	from := r.start(r.current)
 	r.leftHere, r.leftAt = true, itself
-	x := witness{r.periods[r.current].whole && r.link.trusted(), known, r.turns.mix(), 0, float64(right.packets)}
-	if known != itself { // the reference is behind the known packet
-		x.own = r.own()
+	x := witness{r.periods[r.current].whole && r.link.trusted(), known, r.turns.mix(), float64(right.packets)}
+	if own := r.own(); known != itself { // the reference is behind the known packet, as if that were larger
+		x.lean -= own
 		if after == 0 { // it came at the same instant and took no time of its own
-			r.leftAt = point{known.place + x.own, known.wait + x.own, 0}
+			r.leftAt = point{known.place + own, known.wait + own, 0}
 		}
 	}
 	r.class.probe = probe{witness: x, from: from}

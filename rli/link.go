@@ -20,7 +20,7 @@ func (p *period) place(t int64, size float64) float64 { return float64(t-p.first
 type point struct {
 	place float64 // in its period
 	wait  float64
-	lean  float64 // how much larger a typical packet is
+	lean  float64 // ns that a typical packet takes longer to send
 }
 
 // bounds is the interval that references allow for the base delay, relative to the origin: propagation and the

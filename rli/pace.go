@@ -1,6 +1,7 @@
 package rli
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -33,12 +34,7 @@ func (p *pace) sending(bytes int32) float64 { return float64(bytes)*p.perByte + 
 func (r *tracker) own() float64             { return r.sending(int32(r.config.ReferenceBytes)) }
 
 // lean returns how much longer than this a typical packet takes to send.
-func (r *tracker) lean(size float64) float64 {
-	if r.sizes.n == 0 {
-		return 0
-	}
-	return r.sizes.mean - size
-}
+func (r *tracker) lean(size float64) float64 { return cmp.Or(r.spread.sizes.mean, size) - size }
 
 // perLineByte returns the ns of a byte on straight lines: what references show without a rate, or behind a
 // shaper, too fast for it, if that is more than chance.
@@ -185,7 +181,7 @@ func (r *Receiver) learnRate(received int64) {
 	}
 	r.perByte, r.extra, r.busy, r.late = perByte, extra, true, estimate.Moments{}
 	r.slack = r.leastSlack()
-	r.class = class{}
+	r.class, r.spread.sizes = class{}, trend{} // in ns at the new rate
 	r.link.relax(r.slack)
 	r.current, r.leftHere, r.turns = 0, false, turns{}
 	r.periods[0] = period{first: received, lead: r.own()}

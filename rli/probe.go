@@ -7,16 +7,18 @@ type witness struct {
 	given bool
 	point
 	mix     mix
-	own     float64 // ns that the reference behind it took
 	packets float64 // it stands for
 }
 
-// left returns how long the period goes on after it, as if no reference had come.
-func (w *witness) left(end float64) float64 {
-	if rest := end - w.place - w.own; rest > 0 {
-		return max(rest+w.lean, 1)
+// alone returns what a packet of its size waits if none is known beside it, and the scale of its cell's height.
+func (w *witness) alone(s *spread, place float64) (cell int, scaled, wait float64) {
+	b := s.bridge(end{}, end{point: point{place: place}})
+	cell, left, _, typical, variance := b.typical(w.mix, w.place, w.lean)
+	if scaled = scale(w.place, left); typical > 0 {
+		wait = max(typical+b.shift(left, w.lean, typical, variance), 0)
+		scaled *= wait / typical
 	}
-	return 0
+	return cell, scaled, wait
 }
 
 // A class holds what is to be learned from the current busy period.
@@ -32,12 +34,13 @@ type class struct {
 func (c *class) end(s *spread, place float64) {
 	c.probe.end(s, end{point: point{place: place}})
 	if x := &c.lesson; c.offers > 0 && x.place >= 1 {
-		left, packets := x.left(place), float64(c.offers)*x.packets
-		s.height.learn(cellOf(x.mix, x.place, left), packets*x.wait, packets*scale(x.place, left), 1)
+		cell, scaled, _ := x.alone(s, place)
+		packets := float64(c.offers) * x.packets
+		s.height.learn(cell, packets*x.wait, packets*scaled, 1)
 	}
 	if x := &c.sample; x.given {
-		left := x.left(place)
-		s.before.learn(c.cell, x.packets*s.expect(cellOf(x.mix, x.place, left), x.place, left), x.packets*x.wait, 1)
+		_, _, wait := x.alone(s, place)
+		s.before.learn(c.cell, x.packets*wait, x.packets*x.wait, 1)
 	}
 	c.sample.given, c.offers = false, 0
 }
@@ -49,21 +52,19 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period, own float6
 		return
 	}
 	h := &packets[r.random()%uint64(len(packets))]
-	size := r.sending(h.bytes)
-	place, lean := p.place(h.time, size), r.lean(size)
-	since, left, n := place-course.from.place, course.to.place-place, float64(len(packets))
-	if min(place, since, left) <= 0 { // coarse stamps may be before the period
+	place, lean := p.place(h.time, r.sending(h.bytes)), r.lean(r.sending(h.bytes))
+	if min(place, place-course.from.place, course.to.place-place) <= 0 { // coarse stamps may be before the period
 		return
 	}
-	left, wait := course.typical(place, lean)
-	cell := cellOf(h.mix, since, left)
-	_, wait, variance := course.plain(cell, since, left, wait)
+	n := float64(len(packets))
+	cell, left, _, wait, variance := course.typical(h.mix, place, lean)
 	switch {
 	case variance == 0:
 	case course.to.known: // and as if the reference had not come
-		r.class.sample, r.class.cell = witness{true, point{place, wait, lean}, h.mix, own, n}, cell
-	default: // the packets after it have waited for the reference, too
-		r.spread.after.learn(cell, n*(r.spread.expect(cellOf(h.mix, place, left), place, left)+own), n*wait, 1)
+		r.class.sample, r.class.cell = witness{true, point{place, wait, lean - own}, h.mix, n}, cell
+	default: // the packets after it have waited for the reference, or for part of it: for half
+		place = max(place-own, 1)
+		r.spread.after.learn(cell, n*(r.spread.expect(cellOf(h.mix, place, left), place, left)+own/2), n*wait, 1)
 	}
 }
 
@@ -81,28 +82,21 @@ func (b *probe) end(s *spread, to end) {
 		return
 	}
 	b.given, b.told = false, true
-	to.place -= b.own // as if it had not come
-	if to.known {
-		to.wait = max(to.wait-b.own, 0)
-	}
 	course, miss := s.bridge(b.from, to), 0
 	b.estimated, b.expected, _, miss = course.at(b.mix, b.place, b.lean)
-	since, left := b.place-b.from.place, to.place-b.place
-	if since <= 0 || left <= 0 {
+	if min(b.place-b.from.place, to.place-b.place) <= 0 {
 		return
 	}
-	left, far := course.typical(b.place, b.lean)
 	off, told := b.estimated-b.wait, b.expected/course.miss.at(miss)
 	course.miss.learn(miss, b.packets*off*off, b.packets*told*told, 1)
-	cell := cellOf(b.mix, since, left)
-	line, wait, variance := course.plain(cell, since, left, far)
+	cell, _, line, wait, variance := course.typical(b.mix, b.place, b.lean)
 	switch {
 	case variance <= 0:
 	case course.mend != nil:
 		course.mend.learn(cell, b.packets*b.wait, b.packets*wait, 1)
-	case course.from.known && wait > line: // the slope of a regression through the origin
-		rise := (wait - line) / variance
-		s.between.learn(rise*(b.wait-line), rise*(wait-line), rise*(wait-line))
+	case course.from.known && wait > line:
+		rise := wait - line
+		s.between.learn(b.packets*(b.wait-line), b.packets*rise, rise*rise/variance)
 	}
 }
 

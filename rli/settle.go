@@ -117,7 +117,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 // settlePeriod estimates packets of a period.
 func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base float64) {
 	course := r.spread.bridge(from, to)
-	own, behind, sizes := r.own(), 0.0, 0.0
+	own, behind := r.own(), 0.0
 	r.compare(&course, packets, p, own)
 	if from.known && !to.known {
 		behind = own * own / 12 // they waited for the reference, or for part of it
@@ -125,14 +125,15 @@ func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base fl
 	for i := range packets {
 		h := &packets[i]
 		size := r.sending(h.bytes)
-		sizes += size
 		wait, error, tilt, _ := course.at(h.mix, p.place(h.time, size), r.lean(size))
 		if h.delay = round(base + size + wait); error > 0 {
 			error = math.Sqrt(error*error + behind)
 		}
 		h.error, h.tilt = float32(error), float32(tilt)
 	}
-	r.sizes.addAll(sizes, len(packets)) // for later ones
+	for i := range packets { // for later ones
+		r.spread.sizes.add(r.sending(packets[i].bytes))
+	}
 }
 
 // record adds the packets' delays to their flows and the total.

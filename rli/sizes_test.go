@@ -1,66 +1,72 @@
-package rli
+package rli_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/queue/trace"
+	"github.com/hoplag/hoplag/rli"
 )
 
+// A sized source has packets of the size of their flow.
+type sized struct {
+	queue.Source
+	size func(f hashing.Flow) uint64
+}
+
+func (s sized) Next(p *queue.Packet) bool {
+	ok := s.Source.Next(p)
+	p.Bytes = int32(s.size(p.Flow))
+	return ok
+}
+
+// slow has packets of flows come at random to a link of 100 Mb/s, of 660 bytes on average, with a reference
+// behind one in every.
+func slow(t *testing.T, seed uint64, n, flows, every int, load float64, size func(f hashing.Flow) uint64) (rli.Config, []event) {
+	link, c := queue.RLIConfig, config(rli.Auto)
+	link.Rate, c.Rate = 1e8, 1e8
+	random := trace.PoissonConfig{Load: trace.Load{Rate: 1e8, Utilisation: load}, Flows: flows, Seed: seed}
+	random.Sizes[0] = trace.Size{Bytes: 660, Weight: 1}
+	return c, pass(t, link, rli.InjectorConfig{Every: every}, n, sized{must(trace.NewPoisson(random)), size}, nil)
+}
+
 // TestSizesOfFlows: each flow has packets of a size of its own, and all wait alike. No packet waits for its own
-// size, so intervals hold whatever it is. The negative control estimates waits by the time left with the packet
-// itself in it.
+// size, so intervals hold whatever it is. The negative control is the intervals that hold four times in five.
 func TestSizesOfFlows(t *testing.T) {
-	const packets, flows, rate, load = 150_000, 250, 1e8, 0.8
-	for _, broken := range []bool{false, true} {
-		random := rand.New(rand.NewPCG(1, 1))
-		c := DefaultConfig
-		c.Rate = rate
-		r, err := NewReceiver(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		injector, err := NewInjector(InjectorConfig{Every: 13})
-		if err != nil {
-			t.Fatal(err)
-		}
-		free, now := 0.0, 0.0
-		send := func(bytes int) int64 {
-			free = max(free, now) + float64(bytes)*8e9/rate
-			return int64(free)
-		}
-		sizes, sums, counts := [flows]int{}, [flows]float64{}, [flows]float64{}
-		for f := range sizes {
-			sizes[f] = 60 + 1200*f/flows
-		}
-		for range packets {
-			now += random.ExpFloat64() * 660 * 8e9 / rate / load
-			f := random.IntN(flows)
-			departed := send(sizes[f])
-			r.Update(hashing.Flow(f+1), sizes[f], departed)
-			sums[f], counts[f] = sums[f]+float64(departed)-now, counts[f]+1
-			if p, ok := injector.Packet(sizes[f], int64(now)); ok {
-				r.Reference(p, send(c.ReferenceBytes))
-			}
-			if broken {
-				r.sizes = trend{}
+	const flows = 1000
+	c, events := slow(t, 1, 300_000, flows, 13, 0.6, func(f hashing.Flow) uint64 { return 60 + uint64(f)%1201 })
+	truth, _ := truths(events)
+	outside := map[float64]float64{}
+	for f, res := range receive(t, c, events).All() {
+		for _, confidence := range []float64{0.8, 0.95, 0.999} {
+			if in := res.MeanInterval(confidence); !in.Contains(truth[f].Mean()) {
+				outside[confidence]++
 			}
 		}
-		r.Flush()
-		outside := 0
-		for f := range sizes {
-			got, err := r.Estimate(hashing.Flow(f + 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !got.MeanInterval(0.95).Contains(sums[f] / counts[f]) {
-				outside++
-			}
-		}
-		// Three standard errors above 5 % of independent flows.
-		if most := 0.05*flows + 3*math.Sqrt(0.05*0.95*flows); float64(outside) > most != broken {
-			t.Errorf("broken %v: %d of %d flows outside, want at most %.0f of those that are not", broken, outside, flows, most)
-		}
+	}
+	// Three standard errors above what independent flows have.
+	most := func(p float64) float64 { return p*flows + 3*math.Sqrt(p*(1-p)*flows) }
+	if outside[0.95] > most(0.05) || outside[0.999] > most(0.001) || outside[0.8] <= most(0.05) {
+		t.Errorf("%v flows outside, want %.0f and %.0f at most", outside, most(0.05), most(0.001))
+	}
+}
+
+// TestDenseReferences: where one packet in five has a reference, these add to the queue, and packets wait for
+// them, or for part of them. Neither makes the mean of all packets wrong by more than chance. The negative
+// control is off by a tenth of the time that a reference takes.
+func TestDenseReferences(t *testing.T) {
+	var off estimate.Moments
+	for seed := range uint64(6) {
+		c, events := slow(t, seed, 150_000, 20, 5, 0.6, func(hashing.Flow) uint64 { return 660 })
+		_, truth := truths(events)
+		off.Add(must(receive(t, c, events).Total()).Mean - truth.Mean())
+	}
+	const tenth = referenceBytes * 80 / 10 // ns
+	most := 3 * off.StdDev() / math.Sqrt(float64(off.N()))
+	if math.Abs(off.Mean()) > most || math.Abs(off.Mean()+tenth) <= most {
+		t.Errorf("off by %+.0f ns, want at most %.0f, and less than %d ns", off.Mean(), most, tenth)
 	}
 }

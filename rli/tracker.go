@@ -65,7 +65,6 @@ type tracker struct {
 	after, pause       trend // how long after its packet a reference was sent, and how far off that is
 	beyond             trend // the least delay
 	lineError          trend // mean square
-	sizes              trend // ns that packets take
 	bySize             cell  // of lines' errors: products with, and squares of, differences of sizes
 	origin             int64 // delays are relative to that of a reference
 	link               link

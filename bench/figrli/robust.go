@@ -210,10 +210,11 @@ func measureRobust(run *experiment.Run) {
 	table := run.Table("Flows' means", "trial", "utilisation", "flows", "refused", "in intervals at 95 %", "at 99.9 %",
 		"median error", "median half-width", "over the error", "calibrated", "straight lines' median error", "within busy periods", "all packets")
 	for _, t := range trials() {
+		times := runs
 		if t.packets = packets; !t.often {
-			runs = 1
+			times = 1
 		}
-		v := t.run(run, runs)
+		v := t.run(run, times)
 		where, lines := t.name, v.lines
 		if t.change == nil && t.link == (queue.LinkConfig{}) {
 			where += ", " + percent(t.utilisation)
