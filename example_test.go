@@ -164,7 +164,7 @@ func Example_sizes() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("lds:", flows.Memory, "bytes,", flows.Config.Rows, "rows of", flows.Config.Columns, "cells")
+	fmt.Println("lds:", flows.EncodedSize, "bytes,", flows.Config.Rows, "rows of", flows.Config.Columns, "cells")
 
 	// 50,000 packets a second, to be kept for months in 3 GB a day.
 	months, bits, err := colate.Plan(colate.Demand{Rate: 50_000, BytesADay: 3e9, Delay: 100e6})

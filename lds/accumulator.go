@@ -75,7 +75,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // the last one ended; nothing has changed then. Both points must cut at the same times, to within less than the
 // least delay.
 func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
-	made(a.areas != nil, "Accumulator")
+	made(a != nil && a.areas != nil, "Accumulator")
 	if err := match(up, down, true); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (a *Accumulator) take(into []total, to int) {
 
 // complete adds up the whole report.
 func (a *Accumulator) complete() {
-	if made(a.areas != nil, "Accumulator"); a.current {
+	if made(a != nil && a.areas != nil, "Accumulator"); a.current {
 		return
 	}
 	if copy(a.all, a.whole); a.started && a.areas.Cuts() > a.from {

@@ -53,6 +53,11 @@ func TestZeroValuesPanic(t *testing.T) {
 		"Add":            func() { _ = a.Add(0, 1, &s, &other) },
 		"a.Estimate":     func() { _, _ = a.Estimate(1) },
 		"a.Decode":       func() { _, _ = a.Decode(t.Context(), nil, joint.Options{}) },
+		"nil Estimate":   func() { _, _ = Estimate(nil, mustNew(t, lossless), 1) },
+		"nil Decode":     func() { _, _ = Decode(t.Context(), mustNew(t, lossless), nil, nil, joint.Options{}) },
+		"nil Merge":      func() { _ = mustNew(t, lossless).Merge(nil) },
+		"nil Table":      func() { _, _ = EstimateTable(nil, nil, 1) },
+		"nil Add":        func() { _ = mustAccumulate(t, lossless).Add(0, 1, nil, nil) },
 	} {
 		func() {
 			defer func() {

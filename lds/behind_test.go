@@ -238,7 +238,7 @@ func TestCopies(t *testing.T) {
 				lost++
 			}
 		}
-		if test.loss == 0 && wide > 2 || test.loss > 0 && lost < 10 {
+		if test.loss == 0 && wide > 5 || test.loss > 0 && lost < 10 {
 			t.Errorf("%+v: %d too wide, losses hidden in %d", test, wide, lost)
 		}
 	}

@@ -94,10 +94,10 @@ func within[number int | int64 | uint8 | float64](field string, got, low, high n
 	return estimate.Invalid("lds", field, got, fmt.Sprintf("%v to %v", low, high))
 }
 
-// made panics if something was not made by its constructor: the zero value has no cells.
+// made panics if something was not made by its constructor: nil and the zero value have no cells.
 func made(ok bool, what string) {
 	if !ok {
-		panic("lds: the zero " + what + ", which its constructor did not make")
+		panic("lds: the zero or nil " + what + ", which its constructor did not make")
 	}
 }
 

@@ -36,6 +36,7 @@ type Result struct {
 	// took, only that others did not take as long.
 	Late float64
 
+	far        float64 // how far Mean is off with a confidence of farConfidence
 	less, more float64 // by how much Mean may be less and more, by what the report's ends owe
 
 	// Share is the fraction of the flow's packets behind the answer, as far as counts can tell: 1 unless some
@@ -144,7 +145,7 @@ func (v *view) read(result *Result) bool {
 		result.StdDev = math.Sqrt(squares / float64(result.DegreesOfFreedom))
 	}
 	o := others{view: v, row: purest}
-	result.MeanError = o.meanError(best)
+	result.MeanError, result.far = o.meanError(best)
 	return true
 }
 

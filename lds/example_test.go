@@ -131,7 +131,7 @@ func ExamplePlan() {
 	}
 	for _, f := range append([]lds.Forecast{plan}, plan.Others...) {
 		cells := f.Config.Rows * f.Config.Columns
-		fmt.Printf("%d flows in a table, %d cells in %d rows: %d kB\n", f.Table.Flows, cells, f.Config.Rows, f.Memory/1000)
+		fmt.Printf("%d flows in a table, %d cells in %d rows: %d kB\n", f.Table.Flows, cells, f.Config.Rows, f.EncodedSize/1000)
 	}
 	// Output:
 	// 0 flows in a table, 65496 cells in 3 rows: 851 kB

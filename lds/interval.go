@@ -16,8 +16,11 @@ import (
 // section 8).
 const lengths = 33 // classes of packet counts, by their binary length
 
-// A candidate is an error of a mean, with its likelihood.
-type candidate struct{ off, weight float64 }
+// A candidate is an error of a mean, with its likelihood. One that is rare may be outside intervalOf.
+type candidate struct {
+	off, weight float64
+	rare        bool
+}
 
 // A typical is the median of the means of cells next to the flow's, how far two thirds of them are from it, and
 // of how many packets they are.
@@ -31,16 +34,18 @@ type others struct {
 	density [MaxRows][lengths]float64 // relative likelihood that a cell holds a number of packets
 
 	typical [lengths]typical // by packets: cells of many have larger flows, which may be slower
-	most    float64          // how far the flow is from its cell at most
+	most    float64          // how far cells are from the flow's at most
+	small   float64          // packets of the smallest flow
 	doubt   float64          // variance of how many packets the cell that was read stands for
 
-	list [2 * nearCells * MaxRows]candidate
+	list [2*nearCells*MaxRows + 128]candidate
 	used int
 }
 
 // meanError returns the scale of the error of the mean of the cell that was read, for Student's distribution of
-// intervalDegrees. It is +Inf if there is no candidate.
-func (o *others) meanError(own *content) float64 {
+// intervalDegrees, and how far the mean is off with a confidence of farConfidence. They are +Inf if there is no
+// candidate.
+func (o *others) meanError(own *content) (scale, far float64) {
 	c, n, mean := o.config, own.packets, own.beyond/own.packets
 	part, off, sampled := c.Rates[o.row]/float64(c.Spread), 0.0, 0.0
 	o.doubt = n * (1 - part) / (part * part)
@@ -53,13 +58,15 @@ func (o *others) meanError(own *content) float64 {
 				}
 			}
 		}
-		off = o.quantile()
+		o.unlike(n, part, mean)
+		off, far = o.quantiles()
 	}
 	// Which of the flow's packets are in the cell is chance, and so is how long those took that are not known.
 	if part < 1 {
 		sampled = o.single * (1 - part) / n
 	}
-	return math.Sqrt(off*off+sampled+own.variance/(n*n)) + rounding*math.Abs(mean)
+	rest := sampled + own.variance/(n*n)
+	return math.Sqrt(off*off+rest) + rounding*math.Abs(mean), math.Sqrt(far*far + sq(studentFar)*rest)
 }
 
 // alone reports whether the flow is alone in the cell that was read, because rows that see every packet have
@@ -90,11 +97,17 @@ func (o *others) alone(own *content) bool {
 func (o *others) look(mean float64) {
 	c := o.config
 	var list [2 * nearCells * MaxRows]took
-	cells := list[:0]
+	cells, least, empty := list[:0], math.Inf(1), false
 	for r := range c.Rows {
 		o.least[r] = slices.MinFunc(o.own(r), func(a, b content) int { return cmp.Compare(a.packets, b.packets) })
+		if c.Rates[r] == 1 {
+			least = min(least, o.least[r].packets)
+		}
 		for _, near := range o.near(r) {
 			o.density[r][classOf(near.packets)]++
+			if empty = empty || near.packets == 0 && c.Rates[r] == 1; near.packets > 0 && c.Rates[r] == 1 {
+				least = min(least, near.packets)
+			}
 			if near.usable && near.packets > 0 {
 				cells = append(cells, near.took)
 			}
@@ -102,6 +115,10 @@ func (o *others) look(mean float64) {
 		for b := range lengths { // one cell more may be in any class (W. Perks, 1947)
 			o.density[r][b] = (o.density[r][b] + 1.0/lengths) / math.Ldexp(1, max(0, b-1))
 		}
+	}
+	// Where cells are empty, others have one flow.
+	if o.small = 1; empty {
+		o.small = max(1, least)
 	}
 	if o.most = o.apart; len(cells) == 0 {
 		return
@@ -187,53 +204,104 @@ func (o *others) add(near *content, n, part, mean float64) {
 		if u >= n || !near.usable {
 			return
 		}
-		off = min(math.Abs(sum-u*mean)/(n-u), o.most)
+		off = min(math.Abs(sum-u*mean)/(n-u), o.farthest((n-u)/part))
 	}
-	o.list[o.used] = candidate{off, o.explains((n-u)/part, (n*mean-sum)/part)}
+	o.list[o.used] = candidate{off, o.explains((n-u)/part, (n*mean-sum)/part), false}
 	o.used++
 }
 
-// quantile returns that of the candidates at intervalOf, as a part of Student's.
-func (o *others) quantile() float64 {
-	list, total, squares, mean := o.list[:o.used], 0.0, 0.0, 0.0
+// farthest returns how far the mean of so many packets is from that of the flow's cell at most: as far as cells
+// are, and fewer packets than are in these are farther apart.
+func (o *others) farthest(packets float64) float64 {
+	packets = max(packets, o.small)
+	return o.most * math.Sqrt(max(1, o.typical[classOf(packets)].packets/packets))
+}
+
+// unlike adds that others are like none of the cells next to the flow's, so that it may be as far from its cell
+// as any is. That is one candidate, of all sizes alike, but as likely as others are to bring that much or more.
+func (o *others) unlike(n, part, mean float64) {
+	near := o.near(o.row)
+	for own := n; own >= part*o.small; own /= 2 { // of the cell, the flow's packets
+		as, packets := 1.0, own/part
+		for i := range near {
+			if near[i].packets >= n-own {
+				as++
+			}
+		}
+		likely := as / float64(len(near)+1)
+		weight := likely / float64(2*max(1, classOf(n/part)))
+		for _, off := range [2]float64{o.farthest(packets), -o.farthest(packets)} {
+			o.list[o.used] = candidate{math.Abs(off), weight * o.explains(packets, packets*(mean+off)), likely < 1-intervalOf}
+			o.used++
+		}
+	}
+}
+
+// quantiles return those of the candidates at intervalOf, as a part of Student's, and at farConfidence.
+func (o *others) quantiles() (scale, far float64) {
+	list, total, squares, mean, rare := o.list[:o.used], 0.0, 0.0, 0.0, 0.0
 	for _, c := range list {
+		if c.rare {
+			rare += c.weight
+			continue
+		}
 		total += c.weight
 		squares += c.weight * c.weight
 		mean += c.weight * sq(c.off)
 	}
 	if total == 0 || len(o.near(o.row)) < nearCells { // fewer in a row know too little of what others may bring
-		return math.Inf(1)
+		return math.Inf(1), math.Inf(1)
 	}
 	slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.off, b.off) })
+	within := func(left float64, rare bool) (off float64) {
+		for _, c := range list {
+			if rare || !c.rare {
+				if off, left = c.off, left-c.weight; left <= 0 {
+					break
+				}
+			}
+		}
+		return off
+	}
 	// As many candidates as these are worth miss the next one with a probability of one in as many and one.
 	worth := total * total / squares
-	left, at := min(1, intervalOf*(worth+1)/worth)*total, 0
-	for ; at < len(list)-1 && left > list[at].weight; at++ {
-		left -= list[at].weight
-	}
-	if off := list[at].off; off > 0 {
-		return off / studentAt
+	far = within(farConfidence*(total+rare), true)
+	if off := within(min(1, intervalOf*(worth+1)/worth)*total, false); off > 0 {
+		return off / studentAt, far
 	}
 	// Nearly all are right: what the others are off by, and the next one.
-	return math.Sqrt((worth*mean/total + sq(o.most)) / (worth + 1))
+	return math.Sqrt((worth*mean/total + sq(o.most)) / (worth + 1)), far
 }
 
 // intervalDegrees are the degrees of freedom of the Student distribution behind MeanInterval: its tails are as
 // heavy as those of sizes.
 const intervalDegrees = 4
 
-const intervalOf = 0.95 // of the candidates, within studentAt times MeanError
+const (
+	intervalOf    = 0.95 // of the candidates, within studentAt times MeanError
+	farConfidence = 0.999
+)
 
-var studentAt = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
+var (
+	studentAt  = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
+	studentFar = estimate.StudentQuantile((1+farConfidence)/2, intervalDegrees)
+)
 
 // MeanInterval returns the interval of the flow's mean at the given confidence, between 0 and 1: Student's,
-// from MeanError, and Late above it. That of an [Accumulator] also allows for packets that cross the ends of
-// the report. It is unbounded if MeanError is infinite.
+// from MeanError, and Late above it. Beyond 95 % it is wider if few neighbours tell what others may be like.
+// That of an [Accumulator] also allows for packets that cross the ends of the report. It is unbounded if
+// MeanError is infinite.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.N == 0 || math.IsInf(r.MeanError, 1) {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	}
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.MeanError, N: 1}, intervalDegrees, confidence)
+	if usual := studentAt * r.MeanError; confidence > intervalOf && r.far > usual {
+		// A power of what is outside, as of sizes.
+		power := math.Log((1-intervalOf)/(1-confidence)) / math.Log((1-intervalOf)/(1-farConfidence))
+		half := usual * math.Pow(r.far/usual, power)
+		i.Low, i.High = min(i.Low, r.Mean-half), max(i.High, r.Mean+half)
+	}
 	i.Low -= r.less
 	i.High += r.Late + r.more
 	return i

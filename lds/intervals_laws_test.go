@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -254,4 +255,46 @@ func TestZeroWidthIsExact(t *testing.T) {
 			t.Errorf("%d rows: no answer was wrong", test.c.Rows)
 		}
 	}
+}
+
+// In one row the forty cells on either side are all that is known of others: one flow in 81 is beyond them. Its
+// interval of 99.9 % knows, and Student's from MeanError does not. With eight flows a cell the small ones are
+// farther from their cells than any cell is, and those that half as wide an interval would miss are too many.
+func TestIntervalsWhereOthersAreUnknown(t *testing.T) {
+	one, crowded := lossless, lossless
+	one.Rows, one.Rates, one.Columns, crowded.Columns = 1, [MaxRows]float64{1}, 2000, 500
+	ups, downs := []*Sketch{mustNew(t, one), mustNew(t, crowded)}, []*Sketch{mustNew(t, one), mustNew(t, crowded)}
+	keys, packets, means := law(func(r *rand.Rand) (int, func() float64) {
+		return paretoPackets(r) / 2, func() float64 { return 1e5 * r.ExpFloat64() }
+	}).obey(32, ups, downs, 4000, 0)
+	var far, student, small, half, n float64
+	for i, f := range keys {
+		r, err := Estimate(ups[0], downs[0], f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		far += missed(r.MeanInterval(farConfidence), 1, means[i])
+		r.far = 0
+		student += missed(r.MeanInterval(farConfidence), 1, means[i])
+		if r, err = Estimate(ups[1], downs[1], f); err == nil && packets[i] < 10 {
+			n++
+			small += missed(r.MeanInterval(intervalOf), 1, means[i])
+			half += missed(r.MeanInterval(intervalOf), 0.5, means[i])
+		}
+	}
+	all := float64(len(keys))
+	if most := all/81/2 + 4*math.Sqrt(all/81/2); far > most || student < most {
+		t.Errorf("%v of %v miss at 99.9 %%, and %v by Student's", far, all, student)
+	}
+	if most := (1-intervalOf)*n + 4*math.Sqrt((1-intervalOf)*n); small > most || half < most {
+		t.Errorf("%v of %v miss at 95 %%, and %v if half as wide", small, n, half)
+	}
+}
+
+// missed is 1 if a part of the interval, about its middle, does not hold the mean, beyond rounding.
+func missed(i estimate.Interval, part, mean float64) float64 {
+	if middle := (i.Low + i.High) / 2; math.Abs(mean-middle) > part*(i.High-middle)+1e-9*mean {
+		return 1
+	}
+	return 0
 }

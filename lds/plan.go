@@ -23,10 +23,10 @@ type Demand struct {
 	// Loss is the fraction of packets lost, 0 to 0.5. A flow is measured well only if such a cell loses no packet.
 	Loss float64
 	// Failure is the fraction of the large flows that may be measured badly (ε), above 0 and below 1. Zero means
-	// as few as fit into Memory.
+	// as few as fit into EncodedSize.
 	Failure float64
-	// Memory is the largest size on the wire, in bytes. Zero means as many as Failure requires.
-	Memory int
+	// EncodedSize is the largest size of all encodings together in bytes. Zero means as many as Failure needs.
+	EncodedSize int
 	// All asks for an answer for small flows too. A table alone has none for those that it does not hold.
 	All bool
 	// Base supplies what is not planned of a sketch: identity, spread, widths, tolerance. The table has its
@@ -36,11 +36,11 @@ type Demand struct {
 
 // A Forecast is what was planned and what to expect of it.
 type Forecast struct {
-	Config  Config      // of the sketch; without rows there is none
-	Table   TableConfig // of the table; without flows there is none
-	Failure float64     // fraction of large flows measured badly
-	Held    float64     // fraction of all flows in the table
-	Memory  int         // bytes on the wire, of all encodings
+	Config      Config      // of the sketch; without rows there is none
+	Table       TableConfig // of the table; without flows there is none
+	Failure     float64     // fraction of large flows measured badly
+	Held        float64     // fraction of all flows in the table
+	EncodedSize int         // bytes, of all encodings
 
 	// Others are the choices that were not made: what a table, a sketch or both would give.
 	Others []Forecast
@@ -53,7 +53,7 @@ const (
 )
 
 // Plan returns a sketch, a table, or both in one memory, half for each: the smallest for Failure, or the one
-// with the fewest failures in Memory, by flows. Of equals it prefers the table, whose answers are the most accurate. The
+// with the fewest failures in EncodedSize, by flows. Of equals it prefers the table, whose answers are the most accurate. The
 // error wraps [estimate.ErrConfig].
 //
 // For a sketch it tries one to four rows and adds up what other flows bring to cells. If packets are lost, it
@@ -83,14 +83,14 @@ func Plan(d Demand) (Forecast, error) {
 			large := max(1, float64(d.Flows)*math.Pow(math.Ceil(d.Large), -d.Shape))
 			return cmp.Compare(math.Round(a.Failure*large), math.Round(b.Failure*large))
 		}
-		return cmp.Compare(a.Memory, b.Memory)
+		return cmp.Compare(a.EncodedSize, b.EncodedSize)
 	})
 	all[0].Others = all[1:]
 	return all[0], nil
 }
 
 func (d *Demand) validate() error {
-	least := 0 // of Memory
+	least := 0 // of EncodedSize
 	if d.Failure == 0 {
 		least = 1
 	}
@@ -98,13 +98,13 @@ func (d *Demand) validate() error {
 	one.Rows, one.Columns, one.Rates = 1, maxColumns, [MaxRows]float64{1}
 	return cmp.Or(within("Flows", d.Flows, 1, math.MaxInt), within("Shape", d.Shape, 0.1, 10), within("Large", d.Large, 1, math.Inf(1)),
 		within("Loss", d.Loss, 0, 0.5), within("Failure", d.Failure, 0, math.Nextafter(1, 0)),
-		within("Memory", d.Memory, least, math.MaxInt), one.Validate())
+		within("EncodedSize", d.EncodedSize, least, math.MaxInt), one.Validate())
 }
 
-// smallest returns the smallest choice of a kind that keeps Failure, or the best one in Memory.
+// smallest returns the smallest choice of a kind that keeps Failure, or the best one in EncodedSize.
 func (d *Demand) smallest(table, sketch bool) (Forecast, error) {
 	const largest = 1 << 30
-	memory := cmp.Or(d.Memory, largest)
+	memory := cmp.Or(d.EncodedSize, largest)
 	if d.Failure > 0 {
 		memory = min(memory, sort.Search(memory, func(m int) bool {
 			f, ok := d.in(m, table, sketch)
@@ -114,7 +114,7 @@ func (d *Demand) smallest(table, sketch bool) (Forecast, error) {
 	f, ok := d.in(memory, table, sketch)
 	switch {
 	case !ok:
-		return f, estimate.Invalid("lds", "Memory", d.Memory, "more: not one bucket of flows, or row of cells that has intervals, fits")
+		return f, estimate.Invalid("lds", "EncodedSize", d.EncodedSize, "more: not one bucket of flows, or row of cells that has intervals, fits")
 	case d.Failure > 0 && f.Failure > d.Failure:
 		return f, estimate.Invalid("lds", "Failure", d.Failure, fmt.Sprintf("%.3g or more, of what losses and %d bytes leave", f.Failure, memory))
 	}
@@ -134,11 +134,11 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 		f.Table = TableConfig{Identity: d.Base.Identity, SumBits: d.Base.SumBits, DigestBits: d.Base.DigestBits}
 		rest := max(0, memory-f.Table.encodedBytes())
 		f.Table.Flows = min(rest/(bucketFlows*f.Table.FlowBytes()+1)*bucketFlows, mostHeld)
-		f.Memory, f.Held = f.Table.encodedBytes(), d.inTable(f.Table.Flows, all[:])
+		f.EncodedSize, f.Held = f.Table.encodedBytes(), d.inTable(f.Table.Flows, all[:])
 	}
 	if sketch {
 		f.Config = d.sketchIn(memory, all[:])
-		f.Memory += f.Config.encodedBytes()
+		f.EncodedSize += f.Config.encodedBytes()
 	}
 	for i := range all {
 		f.Failure += all[i].failure() / someSizes

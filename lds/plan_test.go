@@ -31,10 +31,10 @@ func sizeOf(r *rand.Rand, shape float64) float64 {
 func TestPlanKeepsItsPromise(t *testing.T) {
 	skipShort(t)
 	for _, d := range []Demand{
-		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless},
-		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless, Loss: 0.01},
+		{Flows: 14_600, Shape: paperShape, Large: 100, EncodedSize: 91_000, Base: lossless},
+		{Flows: 14_600, Shape: paperShape, Large: 100, EncodedSize: 91_000, Base: lossless, Loss: 0.01},
 		{Flows: 14_600, Shape: paperShape, Large: 300, Failure: 0.05, Base: lossless, Loss: 0.001},
-		{Flows: 14_600, Shape: paperShape, Large: 100, Memory: 91_000, Base: lossless, Loss: 0.2},
+		{Flows: 14_600, Shape: paperShape, Large: 100, EncodedSize: 91_000, Base: lossless, Loss: 0.2},
 	} {
 		best, err := Plan(d)
 		if err != nil || len(best.Others) != 2 {
@@ -47,8 +47,8 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 			} else if d.Loss == 0 && failed/flows < f.Failure/2-chance {
 				t.Errorf("%.4f of %.0f large flows are measured badly, half of what was planned, %.4f", failed/flows, flows, f.Failure)
 			}
-			if f.Config.Rows > 0 && f.Table.Flows == 0 && len(encode(t, mustNew(t, f.Config))) != f.Memory {
-				t.Errorf("an encoding is not of %d bytes", f.Memory)
+			if f.Config.Rows > 0 && f.Table.Flows == 0 && len(encode(t, mustNew(t, f.Config))) != f.EncodedSize {
+				t.Errorf("an encoding is not of %d bytes", f.EncodedSize)
 			}
 		}
 	}
@@ -59,14 +59,14 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 func TestPlansOfAnyDemand(t *testing.T) {
 	var failed, planned, variance [6]float64 // by table, sketch and both, without loss and with
 	r, refused := rand.New(rand.NewPCG(84, 1)), 0
-	const demands = 120
+	const demands = 60
 	for range demands {
 		d := Demand{
 			Flows: 100 + r.IntN(300), Shape: 0.6 + 1.4*r.Float64(), Large: math.Floor(math.Exp(4 * r.Float64())),
 			Loss: []float64{0, 0, 0.01, 0.1, 0.3}[r.IntN(5)], All: r.IntN(2) == 0, Base: lossless,
 		}
 		if d.Failure = 0.99 * math.Exp(-5*r.Float64()); r.IntN(2) == 0 {
-			d.Memory, d.Failure = int(float64(d.Flows)*math.Exp(1+4*r.Float64())), 0
+			d.EncodedSize, d.Failure = int(float64(d.Flows)*math.Exp(1+4*r.Float64())), 0
 		}
 		d.Base.Spread = 1 + 4*(r.IntN(8)/7)
 		best, err := Plan(d)
@@ -83,7 +83,8 @@ func TestPlansOfAnyDemand(t *testing.T) {
 			if d.Loss > 0 {
 				kind += 3
 			}
-			if bad > flows*f.Failure+4*math.Sqrt(deviation)+8 || d.Failure > 0 && f.Failure > d.Failure || d.Memory > 0 && f.Memory > d.Memory {
+			wrong := d.Failure > 0 && f.Failure > d.Failure || d.EncodedSize > 0 && f.EncodedSize > d.EncodedSize
+			if bad > flows*f.Failure+4*math.Sqrt(deviation)+8 || wrong {
 				t.Errorf("%.0f of %.0f large flows are measured badly, planned %.4f: %+v for %+v", bad, flows, f.Failure, f, d)
 			}
 			if d.Base.Spread > 1 { // others are taken for more than they are
@@ -172,11 +173,11 @@ func failures(t *testing.T, r *rand.Rand, d *Demand, f *Forecast) (failed, flows
 // A table is better where the flows that matter fit, and a sketch alone where all flows want an answer and it
 // has no room for both.
 func TestPlanChooses(t *testing.T) {
-	few, err := Plan(Demand{Flows: 10_000, Shape: paperShape, Large: 10, Memory: 910_000, Base: lossless})
+	few, err := Plan(Demand{Flows: 10_000, Shape: paperShape, Large: 10, EncodedSize: 910_000, Base: lossless})
 	if err != nil || few.Table.Flows == 0 || few.Config.Rows != 0 || few.Failure > 0.01 || few.Held < 0.97 {
 		t.Errorf("%+v, %v", few, err)
 	}
-	many, err := Plan(Demand{Flows: 1_000_000, Shape: paperShape, Large: 10, Memory: 910_000, All: true, Base: lossless})
+	many, err := Plan(Demand{Flows: 1_000_000, Shape: paperShape, Large: 10, EncodedSize: 910_000, All: true, Base: lossless})
 	if err != nil || many.Config.Rows == 0 {
 		t.Errorf("%+v, %v", many, err)
 	}
@@ -185,11 +186,11 @@ func TestPlanChooses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, other := range small.Others {
-		if other.Memory < small.Memory || other.Failure > 0.01 {
+		if other.EncodedSize < small.EncodedSize || other.Failure > 0.01 {
 			t.Errorf("%+v is smaller than %+v", other, small)
 		}
 	}
-	d := Demand{Flows: 146_000, Shape: paperShape, Large: 50, Failure: 0.01, Memory: small.Memory - 64, Base: lossless}
+	d := Demand{Flows: 146_000, Shape: paperShape, Large: 50, Failure: 0.01, EncodedSize: small.EncodedSize - 64, Base: lossless}
 	if _, err := Plan(d); err == nil {
 		t.Error("less memory than the smallest")
 	}
@@ -198,21 +199,21 @@ func TestPlanChooses(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	good := Demand{Flows: 1000, Shape: paperShape, Large: 50, Failure: 0.1, Base: lossless}
 	for want, change := range map[string]func(*Demand){
-		"Flows is 0":      func(d *Demand) { d.Flows = 0 },
-		"Shape is NaN":    func(d *Demand) { d.Shape = math.NaN() },
-		"Large is 0":      func(d *Demand) { d.Large = 0 },
-		"Loss is 0.6":     func(d *Demand) { d.Loss = 0.6 },
-		"Loss is NaN":     func(d *Demand) { d.Loss = math.NaN() },
-		"Failure is 1":    func(d *Demand) { d.Failure = 1 },
-		"Failure is NaN":  func(d *Demand) { d.Failure = math.NaN() },
-		"Memory is 0":     func(d *Demand) { d.Failure = 0 },
-		"Memory is -1":    func(d *Demand) { d.Memory = -1 },
-		"Memory is 11":    func(d *Demand) { d.Memory, d.Failure = 11, 0 },
-		"Memory is 500":   func(d *Demand) { d.Memory, d.Failure, d.All = 500, 0, true }, // 33 cells
-		"losses":          func(d *Demand) { d.Loss, d.Large, d.Failure = 0.5, 1, 1e-6 },
-		"Spread is 0":     func(d *Demand) { d.Base = Config{} },
-		"SumBits is 77":   func(d *Demand) { d.Base.SumBits = 77 },
-		"Tolerance is -1": func(d *Demand) { d.Base.Tolerance = -1 },
+		"Flows is 0":         func(d *Demand) { d.Flows = 0 },
+		"Shape is NaN":       func(d *Demand) { d.Shape = math.NaN() },
+		"Large is 0":         func(d *Demand) { d.Large = 0 },
+		"Loss is 0.6":        func(d *Demand) { d.Loss = 0.6 },
+		"Loss is NaN":        func(d *Demand) { d.Loss = math.NaN() },
+		"Failure is 1":       func(d *Demand) { d.Failure = 1 },
+		"Failure is NaN":     func(d *Demand) { d.Failure = math.NaN() },
+		"EncodedSize is 0":   func(d *Demand) { d.Failure = 0 },
+		"EncodedSize is -1":  func(d *Demand) { d.EncodedSize = -1 },
+		"EncodedSize is 11":  func(d *Demand) { d.EncodedSize, d.Failure = 11, 0 },
+		"EncodedSize is 500": func(d *Demand) { d.EncodedSize, d.Failure, d.All = 500, 0, true }, // 33 cells
+		"losses":             func(d *Demand) { d.Loss, d.Large, d.Failure = 0.5, 1, 1e-6 },
+		"Spread is 0":        func(d *Demand) { d.Base = Config{} },
+		"SumBits is 77":      func(d *Demand) { d.Base.SumBits = 77 },
+		"Tolerance is -1":    func(d *Demand) { d.Base.Tolerance = -1 },
 	} {
 		d := good
 		change(&d)

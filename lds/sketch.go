@@ -2,6 +2,7 @@ package lds
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -234,7 +235,7 @@ func (s *Sketch) Reset() {
 // match returns an error if the Configs of two sketches differ, or their intervals and these have to be the
 // same.
 func match(up, down *Sketch, interval bool) error {
-	if made(up.config.Rows > 0 && down.config.Rows > 0, "Sketch"); up.config != down.config {
+	if made(up != nil && down != nil && up.config.Rows > 0 && down.config.Rows > 0, "Sketch"); up.config != down.config {
 		return mismatch(up.config, down.config)
 	} else if interval {
 		return up.stamp.match(down.stamp)
@@ -247,8 +248,11 @@ func mismatch[config Config | TableConfig](a, b config) error {
 }
 
 // Correct corrects the far point's sketch as if its clock had agreed with the near point's, up to the reading's
-// own intervals. The reading must be of the middle of the interval.
+// own intervals. The reading must be of the middle of the interval. It panics if that is not a number.
 func (s *Sketch) Correct(reading clock.Reading) {
+	if math.IsNaN(reading.Offset) || math.IsNaN(reading.Drift) {
+		panic("lds: a reading of a clock that is not a number")
+	}
 	for i := range s.cells {
 		if c := &s.cells[i]; c.count() > 0 {
 			c.sum = reading.NearSum(c.sum, uint64(c.count()), int(s.config.SumBits))

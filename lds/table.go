@@ -217,7 +217,7 @@ func (r *room) packets() (n uint64) {
 // the same number of shards, or some flows seem to have lost packets. The error wraps [estimate.ErrMismatch] if
 // the Configs differ; t is then unchanged.
 func (t *Table) Merge(b *Table) error {
-	made(t.buckets > 0, "Table")
+	made(t != nil && b != nil && t.buckets > 0, "Table")
 	if t.config != b.config {
 		return mismatch(t.config, b.config)
 	}

@@ -23,7 +23,7 @@ var errNotHeld = fmt.Errorf("%w: a table does not hold the flow", errNoSamples)
 // It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or if all of its cells lost
 // packets, and [estimate.ErrMismatch] if the Configs or the intervals differ.
 func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
-	if up.config != down.config {
+	if made(up != nil && down != nil && up.buckets > 0, "Table"); up.config != down.config {
 		return Result{}, mismatch(up.config, down.config)
 	}
 	if err := up.stamp.match(down.stamp); err != nil {

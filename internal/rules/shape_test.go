@@ -127,7 +127,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {575, 404},
 	"lda/mplane":     {1655, 1250},
 	"lda/kernel":     {2365, 1950},
-	"lds":            {2795, 3470},
+	"lds":            {2872, 3515},
 	"colate":         {4377, 3550},
 	"rli":            {2870, 2748},
 	"hashing":        {1625, 2365},
