@@ -145,6 +145,9 @@ func (w *window) take(x *span) {
 		return
 	}
 	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
+	if x.joined == 0 && w.passes(x) { // whatever came before
+		x.young, x.unknown = false, false
+	}
 	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.alike && !x.young && !x.unknown && !a.old(x.from)
 	hides := x.before > 0 && a.told > 0              // what was lost before the cuts that are kept
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
@@ -190,6 +193,16 @@ func (w *window) take(x *span) {
 		r.joined.hide(w, x, n)
 	}
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy) && a.unseen(x) < 0.5, weight)
+}
+
+// passes reports whether nothing of a span came in the window: what is on its way then is throughout.
+func (w *window) passes(x *span) bool {
+	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
+		if x.in[k-x.from] > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // ends takes the packets of a span that are on their way at the ends of the window.
