@@ -190,14 +190,14 @@ func (w *window) take(x *span) {
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy) && a.unseen(x) < 0.5, weight)
 }
 
-// passes reports whether nothing of a span came in the window: what is on its way then is throughout.
+// passes reports whether nothing was sent or came in a span in the window: what is on its way then is throughout.
 func (w *window) passes(x *span) bool {
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		if x.in[k-x.from] > 0 {
+		if x.in[k-x.from]|x.out[k-x.from] > 0 {
 			return false
 		}
 	}
-	return true
+	return x.from < w.from && x.to >= w.to
 }
 
 // ends takes the packets of a span that are on their way at the ends of the window.
