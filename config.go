@@ -1,7 +1,7 @@
-// Package hoplag measures how long packets or messages take between two points, how many are lost, and how far the
-// points' clocks disagree. Packets carry no time stamp, and a packet costs nanoseconds: each point adds times up in a
-// few thousand counters, and one point fetches the other's. Only a sender that is followed remembers its latest
-// packets, to name what was lost ([Config.Remember]).
+// Package hoplag measures how long packets or messages take between two points, how many are lost, and how far
+// the points' clocks disagree. Packets carry no timestamp, and a packet costs nanoseconds: each point adds up
+// times in a few thousand counters, and one point fetches the other's. Only a sender that is followed remembers
+// its latest packets, to name what was lost ([Config.Remember]).
 //
 //	// process A                                          // process B
 //	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})
@@ -10,36 +10,36 @@
 //	                                                      }
 //	                                                      b.Passed(id) // after it has come
 //
-// Each second there is a [Report] with the mean delay and the interval that holds it, quantiles and the loss. The id is
-// whatever both points know a message by; [Direction] says what makes a good one. Package hashing identifies packets
-// and frames.
+// Each second there is a [Report] with the mean delay, an interval that holds it, quantiles and the loss. The
+// id is whatever both points know a message by; [Direction] says what makes a good one. Package hashing
+// identifies packets and frames.
 //
 // # Clocks
 //
-// If the points are on one host, or PTP keeps their clocks, say so ([Config.ClocksAgree]). Otherwise every delay is off
-// by what the clocks differ, and the interval of a mean says by how much that may be. The exchanges of a follower bound
-// it to a round trip. If something comes back, tell the points:
+// If the points are on one host, or PTP synchronises their clocks, say so ([Config.ClocksAgree]). Otherwise
+// every delay is off by the difference of the clocks, and the interval of a mean allows for it. The exchanges
+// of a follower bound it to a round trip. If something travels back, tell the points:
 //
 //	b.Back.Passed(id) // the response leaves B
 //	a.Back.Passed(id) // and arrives at A
 //
-// Then the same counters give the clocks' offset and drift, even if the clocks are days apart, and delays are right to
-// half of what the least delays of the two paths differ by ([Config.Asymmetry]). The points can measure nothing that
-// tells more, but for the round trip, which needs no clocks.
+// Then the same counters give the clocks' offset and drift, even if the clocks are days apart, and delays are
+// right to half the difference between the least delays of the two paths ([Config.Asymmetry]). Nothing that the
+// points can measure tells more. The round trip needs no clocks.
 //
 // # Flows, stores, fleets
 //
-// With [Config.Flows] and [Direction.PassedIn] each report has the delay of every flow, slowest first. To ask for a
-// flow's delay months later, record the same [Point.Flow] and [Direction.Packet] with package colate, too. A [Pair]
-// compares two points by the records that a message bus carries ([Point.Records]). [Metrics] shows reports to
-// Prometheus. [Point.FollowOver] follows over any [Exchange] of bytes.
+// With [Config.Flows] and [Direction.PassedIn] each report has the delay of every flow, slowest first. To ask
+// for a flow's delay months later, also record the same [Point.Flow] and [Direction.Packet] with package
+// colate. A [Pair] compares two points by the records that a message bus carries ([Point.Records]). [Metrics]
+// shows reports to Prometheus. [Point.FollowOver] follows over any [Exchange] of bytes.
 //
 // # When not to use it
 //
-// If you own the message and trust both clocks, put a time stamp into it and keep a histogram at the receiver: that is
-// simpler, and knows every delay. Use hoplag for what you forward unchanged, for many flows, for loss, which a time
-// stamp that never arrives does not show, and for clocks that disagree. A packet that changes on the way is a different
-// packet.
+// If you own the message and trust both clocks, put a timestamp into it and keep a histogram at the receiver:
+// that is simpler, and knows every delay. Use hoplag for what you forward unchanged, for many flows, for loss,
+// which a timestamp that never arrives does not show, and for clocks that disagree. A packet that changes on
+// the way is a different packet.
 //
 // If you have one goroutine and your own clock, as a switch does, use the synopses themselves: packages lda for all
 // packets together, rli for each flow from reference packets, lds for each flow without state per flow, and colate for
@@ -62,8 +62,8 @@ import (
 // A Config says how a [Point] measures. The zero value is good except for the
 // Key. Points that are compared need the same Key, SipHash, Cut and Cells.
 type Config struct {
-	// Key is the secret that the points share, 16 bytes or more. Packets are hashed and records are signed with what is
-	// derived from it; the Key itself never travels. Use random bytes: whoever has a record can try to guess others.
+	// Key is the secret that the points share, 16 bytes or more. It never travels; what hashes packets and
+	// signs records is derived from it. Use random bytes: whoever has a record can check guesses at others.
 	Key Key
 
 	// Insecure allows a shorter Key, or none. Without a Key, anyone who can reach
@@ -82,28 +82,28 @@ type Config struct {
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
 
-	// Cut is how often the point cuts off what it counted and keeps it for followers to fetch: 1 ms to an hour, or 0
-	// for 100 ms. Cuts are aligned to the point's clock. The shorter they are, the less a lost packet spoils, and the
-	// more there is to send. 1 to 10 times the delay is good; with a hundred times the delay, a few losses leave the
-	// mean hardly known. Delays of more than 60 cuts are an error.
+	// Cut is how often the point cuts off what it counted and keeps it for followers to fetch: 1 ms to an hour,
+	// or 0 for 100 ms. Cuts are aligned to the point's clock. The shorter they are, the less a lost packet
+	// spoils, and the more there is to send. Between 1 and 10 times the delay is good; at a hundred times the
+	// delay, a few losses leave the mean hardly known. Delays of more than 60 cuts are an error.
 	Cut time.Duration
 
 	// Report is the length of the intervals of reports: a multiple of Cut, or 0 for ten cuts.
 	Report time.Duration
 
-	// ClocksAgree says that the clocks of the points need no correction: both are of one host, or PTP keeps them. It is
-	// an error if more than one message in a hundred then arrives before it is sent; a step that leaves all delays
-	// positive looks like slower messages, and what the clocks differ by is in no interval.
+	// ClocksAgree says that the clocks of the points need no correction: both points are on one host, or PTP
+	// synchronises them. More than one message in a hundred that arrives before it was sent is an error. A step
+	// that leaves all delays positive looks like slower messages; no interval allows for clocks that differ.
 	ClocksAgree bool
 
-	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the shortest round
-	// trip: one way takes no more than three times as long as the other. Every mean that is corrected for the clocks is
-	// known to half of it, and no better. In a building, 10 µs will do.
+	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the
+	// shortest round trip: one way takes no more than three times as long as the other. Every mean that is
+	// corrected for the clocks is known to half of Asymmetry, and no better. Within a building, 10 µs will do.
 	Asymmetry time.Duration
 
-	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to 0.1 %, and
-	// it is an error if it is seen to stand still between ticks. The system's clock is not looked at, which ticks in
-	// milliseconds on some systems.
+	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to
+	// 0.1 %. One that is seen to stand still between ticks is an error; the system's clock, which ticks in
+	// milliseconds on some systems, is not checked for that.
 	Clock interface{ Now() time.Time }
 
 	// Cells are the sizes of the counters; the zero value stands for [lda.DefaultConfig] with digests of 32 bits.
@@ -117,15 +117,15 @@ type Config struct {
 	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.
 	Flows int
 
-	// History is the number of bytes of cuts to keep for followers that come late, and of records of a point that wait
-	// for the other's: up to 1 GiB, or 0 for 4 MiB. What all followers of the last five minutes have is not kept. It
-	// must hold the cuts of a second: with default Cells each takes 0.8 KiB, 4.4 KiB with 500 packets and 28 KiB with
-	// 50,000 (TestCutsAreSmall).
+	// History is the number of bytes of cuts to keep for followers that come late, and of records of a point
+	// that wait for the other's: up to 1 GiB, or 0 for 4 MiB. What all followers of the last five minutes have
+	// fetched is not kept. It must hold the cuts of a second: with default Cells each takes 0.8 KiB, 4.4 KiB
+	// with 500 packets and 28 KiB with 50,000 (TestCutsAreSmall).
 	History int
 }
 
-// A Key is a secret that does not show itself, wherever it is printed, logged or
-// encoded, within other values too. Keys of one secret are equal.
+// A Key is a secret that does not reveal itself when it is printed, logged or encoded, alone or within other
+// values. Keys of one secret are equal.
 type Key struct {
 	secret unique.Handle[string] // printers show a pointer within a value as an address
 }
@@ -171,6 +171,8 @@ func (c Config) validate() error {
 		return bad("Cut", c.Cut, "1ms to 1h, or 0 for 100ms")
 	case c.Report < c.Cut || c.Report%c.Cut != 0 || c.Report > 24*time.Hour:
 		return bad("Report", c.Report, fmt.Sprintf("a multiple of Cut, which is %v, of at most 24h, or 0 for ten cuts", c.Cut))
+	case c.Tunnels != nil && (c.Tunnels.Depth < 0 || c.Tunnels.Depth >= 1<<16):
+		return bad("Tunnels.Depth", c.Tunnels.Depth, "0 to 65535")
 	case c.Asymmetry < 0:
 		return bad("Asymmetry", c.Asymmetry, "0 or more")
 	case c.Clock != nil && standsStill(c.Clock):

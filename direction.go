@@ -14,8 +14,8 @@ import (
 
 // A Direction is one way through a [Point]. Its methods say that a packet or a message passed the point that
 // way. They are safe for concurrent use, allocate nothing, and cost some 20 ns besides reading the clock
-// (BenchmarkPassed). They never wait for those who read the point. Call them before the message leaves, and
-// after it has arrived. Only the Directions of a Point work; the zero value panics.
+// (BenchmarkPassed). They never wait for readers of the point. Call them before the message leaves, and after
+// it has arrived. Only the Directions of a Point work; the zero value panics.
 //
 // # What makes a good id
 //
@@ -87,10 +87,10 @@ func (d *Direction) put(e entry) {
 	d.pool.Put(h)
 }
 
-// Record says that packets passed together at a known time. Use what [time.Now] returned when a burst came,
-// which is as good as Passed, or a network card's time stamp, which must be of the wall clock or of
-// Config.Clock. [Direction.Packet] and [hashing.Frame] identify packets. Record them within three cuts:
-// followers have the cuts before, and much that comes later spoils a report.
+// Record says that packets passed together at a known time. Use what [time.Now] returned when a burst arrived,
+// which is as good as Passed, or a network card's timestamp, by the wall clock or Config.Clock.
+// [Direction.Packet] and [hashing.Frame] identify packets. Record them within three cuts: followers already
+// have earlier cuts, and many late packets spoil a report.
 func (d *Direction) Record(at time.Time, packets ...hashing.Packet) { d.RecordIn(0, at, packets...) }
 
 // RecordIn is [Direction.Record] for packets of one flow.

@@ -28,7 +28,7 @@ type flowRow [flowCells]flowCell
 
 type flowCell struct {
 	count, digest uint32
-	sum           uint64 // of time stamps
+	sum           uint64 // of timestamps
 }
 
 const flowCells = 3

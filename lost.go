@@ -27,7 +27,7 @@ type Missing struct {
 
 	Sent time.Time // by the clock of the point that sent it
 
-	// Repeated says that other messages of this id came. Which of them is missing is not known.
+	// Repeated says that other messages with this id arrived. Which of them is missing is not known.
 	Repeated bool `json:",omitempty"`
 }
 

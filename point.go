@@ -15,8 +15,8 @@ import (
 
 // A Point is a place that packets or messages pass. Its own method Passed is for those on their way from the
 // first point to the last, Back.Passed for those on the way back; see [Direction]. If both directions are
-// reported, the points' clocks need not agree. What passes a point in a direction must all come from, or go to,
-// the same other point: take a Point for each of several.
+// reported, the points' clocks need not agree. Everything that passes a point in a direction must come from, or
+// go to, the same other point: use a Point for each of several.
 //
 // Any number of goroutines may call its methods. [NewPoint] makes a Point; the zero value panics.
 type Point struct {
@@ -46,7 +46,7 @@ type Point struct {
 	idle    int64 // cuts in a row in which nothing passed
 }
 
-// ErrClosed says that a point was closed.
+// ErrClosed means that a point was closed.
 var ErrClosed = errors.New("the point is closed")
 
 // NewPoint returns a point that works until [Point.Close]. The error wraps [estimate.ErrConfig].

@@ -42,7 +42,7 @@ const (
 	tagSize       = 16
 )
 
-// ErrForged says that bytes were not signed with this point's Key, were changed on the way, or answer another request.
+// ErrForged means that bytes lack the signature of this point's Key, were changed, or answer another request.
 var ErrForged = errors.New("not signed with this point's Key")
 
 // A sealer encodes and signs with a key, and checks and decodes.

@@ -17,15 +17,15 @@ import (
 
 // Why a report, or one direction of it, has no mean.
 var (
-	// ErrIdle says that no packet passed in the interval.
+	// ErrIdle means that no packet passed in the interval.
 	ErrIdle = errors.New("no packets")
-	// ErrSilent says that nothing came from the other point for a whole interval.
+	// ErrSilent means that nothing arrived from the other point for a whole interval.
 	ErrSilent = errors.New("the other point is silent")
-	// ErrStep says that a clock was set in the interval.
+	// ErrStep means that a clock was set in the interval.
 	ErrStep = errors.New("a clock was set")
-	// ErrClocks says that the clocks disagree, by more than the delays.
+	// ErrClocks means that the clocks differ by more than the delays.
 	ErrClocks = estimate.ErrClocks
-	// ErrUnlike says that the points see different packets, or that one of them sees packets more often.
+	// ErrUnlike means that the points see different packets, or that one of them sees packets more often.
 	ErrUnlike = errors.New("the points do not see the same packets")
 )
 
@@ -44,57 +44,58 @@ type Report struct {
 	// zero if that is not known.
 	RoundTrip estimate.Interval
 
-	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets still came that were on
-	// their way then: it was started, its clock was set, a record of it is missing, or it was unreachable for longer than
-	// its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets on their way when it began are in
-	// Received, but not in the mean; its intervals hold them if they took no longer than packets do since, and where
-	// they are seen to have been slower, or more, there is no mean.
+	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets that were then on
+	// their way still arrived: it was started, its clock was set, a record of it is missing, or it was
+	// unreachable for longer than its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets
+	// on their way when it began are in Received, but not in the mean. Its intervals allow for them if they
+	// took no longer than packets have since; if they are seen to have been slower, or more, there is no mean.
 	Begins bool
 
-	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the first
-	// point cannot be reached. The rest of the report covers what could be compared; what comes late counts in a later
-	// report, whose Start and Length say so.
+	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the
+	// first point cannot be reached. The rest of the report covers what could be compared; what arrives late
+	// counts in a later report, whose Start and Length say so.
 	Err error `json:",omitempty"`
 }
 
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds.
 type Delay struct {
-	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if Clock.Known.
-	// Duplicates are left out; packets that had counted as lost are in it with all their time. If the clocks are neither
-	// known nor said to agree, the mean is off by their difference, and its interval has no upper end.
+	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if
+	// Clock.Known. Duplicates are left out; packets that an earlier report counted as lost are in it, with all
+	// their time. If the clocks are neither known nor said to agree, the mean is off by their difference, and its
+	// interval has no upper end.
 	estimate.Delay
 
-	// A report is about the packets whose fate became known in its interval. Received arrived, and Lost were given up.
-	// Extra is that part of Received that was not sent: duplicates, and packets that counted as sent and lost before.
-	// So Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]:
-	// then Sent and Received are what passed the points. Outstanding passed the first point and are neither yet; a
-	// later report has them.
+	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were
+	// given up. Extra are those of Received that were not sent: duplicates, and packets that an earlier report
+	// counted as sent and lost. So Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err
+	// is [ErrUnlike]: then Sent and Received are what passed the points. Outstanding packets passed the first
+	// point and are neither received nor lost yet; a later report has them.
 	Sent, Received, Lost, Extra, Outstanding uint64
 
-	// LossUnknown says that Lost is 0 because the report Begins, and what was on its way then may hide losses.
+	// LossUnknown says that Lost is 0 only because packets on their way when it Begins may hide losses.
 	LossUnknown bool `json:",omitempty"`
 
-	// Missing are messages that were lost, by name and time, as far as the point that sent them remembers
-	// (Config.Remember), at most 4,096; the last may be Lost in the next report. One name in a million is false. A
-	// message that takes half as long again as any lately counts as lost, and is Extra if it comes after all. Reports
-	// that lose some wait for a session's first 45 cuts, and until anything comes again, three intervals at most.
+	// Missing lists lost messages by name and time, as far as their sender remembers (Config.Remember), at most
+	// 4,096; the last may count as Lost only in the next report. One name in a million is false. A message that
+	// takes half as long again as any recently counts as lost, and is Extra if it still arrives. Reports with
+	// losses wait for a session's first 45 cuts and until something arrives, for at most three intervals.
 	Missing []Missing `json:",omitempty"`
 
-	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation: with what
-	// counters left out, packets on their way at the ends, and the clocks, as far as Config.Asymmetry is true. For the
-	// first 45 cuts nobody knows how long the slowest take, and losses leave the upper end far above. Certain holds the
-	// mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy-tailed delays are outside more often
-	// (see [estimate.Cells.EffectiveDegrees]), and hold the drift of two clocks within a report.
+	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
+	// allow for what counters left out, packets on their way at the ends and, if Config.Asymmetry is true, the
+	// clocks. In the first 45 cuts, when it is unknown how long packets take, losses leave the upper end far
+	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy tails
+	// are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of two clocks.
 	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
 	Greatest  float64        // delay seen of a single packet; others may have taken longer
 
-	// AtMost is roughly how many of the packets received took no longer than each of [Bounds], if that is known.
+	// AtMost is roughly how many of the packets received took no longer than each of [Bounds], if known.
 	AtMost []float64 `json:",omitempty"`
 
 	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
-	// UnknownFlows is how many have a mean that is not known to within itself, or had no room at a point at times.
+	// UnknownFlows counts those whose mean is not known to within itself, or that a point had no room for.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
 
@@ -113,13 +114,13 @@ type FlowDelay struct {
 	Flow hashing.Flow `json:",string"` // as [Point.Flow] names it; text in JSON, whose numbers are shorter
 	Mean float64      // of the packets that passed the second point in the report, in nanoseconds
 
-	// MeanInterval95 contains that mean in 95 of 100 reports. It is exact if no packet of
-	// the flow was lost, or on its way when the report began or ended. Packets whose time
-	// is hidden by losses or by a session's beginning are taken to be like the others.
+	// MeanInterval95 contains that mean in 95 of 100 reports. It is exact if no packet of the flow was lost, or
+	// on its way when the report began or ended. Packets whose times are hidden by losses, or by a session's
+	// beginning, are assumed to be like the others.
 	MeanInterval95 estimate.Interval
 
-	// Sent and Received passed the points in the report, and Lost is how many more
-	// were sent: lost, or on their way when it ends and not when it began.
+	// Sent and Received packets passed the points in the report, and Lost is how many more were sent: lost, or
+	// on their way when it ended and not when it began.
 	Sent, Received, Lost uint64
 }
 
@@ -138,10 +139,10 @@ func (d *Delay) Quantile(share float64) (time.Duration, bool) {
 
 // A Clock describes the difference between two points' clocks.
 type Clock struct {
-	// Known says that delays are corrected by Offset and Drift: packets were measured
-	// both ways, or the second point follows the first, and their exchanges bound the
-	// offset. Agree is Config.ClocksAgree. If neither is true, Why says why not, and roughly how far apart the clocks are
-	// if that is much: as far as the time tells that the transport between the points takes.
+	// Known says that delays are corrected by Offset and Drift: packets were measured both ways, or the second
+	// point follows the first, and their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is
+	// true, Why says why not, and roughly how far apart the clocks are if that is far, as judged from the time
+	// that the transport between the points takes.
 	Known, Agree bool
 	Why          string `json:",omitempty"`
 

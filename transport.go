@@ -229,12 +229,12 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 }
 
 // A Pair compares two points that are elsewhere, by the records that [Point.Records] yields. Records of one
-// point must come in order, and may come again. It cannot detect replays of records it never saw; if strangers
-// can send records, use [Point.Follow]. Any number of goroutines may call its methods.
+// point must arrive in order, and may arrive again. It cannot detect replays of records it never saw; if
+// strangers can send records, use [Point.Follow]. Any number of goroutines may call its methods.
 //
-// Unless Config.ClocksAgree is set, when records come tells the Pair which cuts of the points
-// belong together. One point's records may come later than the other's by half a Config.Cut;
-// by more, and packets seem to take longer by as much, or to come before they are sent, which is an error.
+// Unless Config.ClocksAgree is set, the times at which records arrive tell the Pair which cuts of the points
+// belong together. One point's records may arrive later than the other's by half a Config.Cut. If they are
+// later by more, packets seem to take longer by as much, or to arrive before they are sent, which is an error.
 type Pair struct {
 	mu      sync.Mutex
 	clock   *timeline
@@ -283,10 +283,10 @@ func (p *Pair) elapsed() int64 {
 //
 // Several Points may be the first point together: the machines behind one address, each with some of the
 // packets. Each is a shard with a name of its own; the only one may have none. What they counted is added up
-// cut by cut, and is as good as if one had counted all, whichever of them a packet passes. Their clocks must
-// agree, as those of one machine or with PTP do: what they differ by is in no interval. Shards may come and go:
-// reports then say that they begin anew (Report.Begins). What a shard sent before its first record came counts
-// as Extra. A shard that is silent for 5 seconds counts as gone; until then the others wait for it.
+// cut by cut, and is as good as if one had counted everything, whichever of them a packet passes. Their clocks
+// must agree, as on one machine or with PTP: no interval allows for their difference. Shards may come and go:
+// reports then say that they begin anew (Report.Begins). What a shard sent before its first record arrived
+// counts as Extra. A shard that is silent for 5 seconds counts as gone; until then the others wait for it.
 func (p *Pair) TakeFirst(shard string, record []byte) error { return p.take(first, shard, record) }
 
 // TakeSecond takes a record of the second point, or of one of its shards.
@@ -367,7 +367,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(reply)
 }
 
-// HTTP exchanges with the point whose ServeHTTP is at a URL, by a client, or [http.DefaultClient] for nil.
+// HTTP returns an Exchange with the point whose ServeHTTP is at url, by client, or [http.DefaultClient] if nil.
 func HTTP(client *http.Client, url string) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))

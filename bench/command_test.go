@@ -189,8 +189,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Names are unique, fit for files, and everything has a title, a claim and a
-// time.
+// Names are unique and fit for files, and everything has a title, a claim and a time.
 func TestExperiments(t *testing.T) {
 	seen := map[string]bool{}
 	groups := map[string]bool{}

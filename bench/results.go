@@ -20,10 +20,10 @@ that ran it, at full size; the same seed gives the same figures on any machine. 
 
 In each list the first figure is the paper's or, if the text says so, that of the
 paper's estimator in the same run. "To beat" is our own aim, or another method on the
-same input. A limit holds or it does not; "nearly" means that it is missed by no more
-than chance explains. "Better" and "worse" compare two methods as their figures are
-printed. "Does not hold" means that we did what the paper describes and its claim did
-not come out, whether ours is worse or better.
+same input. A limit holds, or it is missed: "nearly" if chance explains by how much,
+otherwise "worse". Between two methods, "better" and "worse" compare the figures as
+they are printed. "Does not hold" means that we did what the paper describes and its
+claim did not come out, whether ours is worse or better.
 `
 
 // writeResults puts what the runs in a directory found into a page, in place of what

@@ -38,7 +38,7 @@ func (c *Config) headSize(samples int) int {
 	return wire.Overhead + fixedSize + 4*(c.blocks()+sampleBlocks(samples))
 }
 
-// AppendBinary appends the encoding of the epoch. The error is nil if New has made the recorder.
+// AppendBinary appends the encoding of the epoch. The error is nil if New made the recorder.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
 	if err := made(r); err != nil {
 		return dst, err

@@ -15,15 +15,15 @@ const (
 	maxFold     = 26
 )
 
-// A Config holds every size of a recorder. Two points can be compared if their
-// Configs differ at most in Period and in what they sample.
+// A Config holds every size of a recorder. Two points can be compared if their Configs differ only in Period
+// and in what they sample.
 type Config struct {
 	// Identity is the fingerprint of the seed or key that flows and packets
 	// are hashed with, and decides where a flow's counters are. It is public.
 	Identity uint64
 
-	// Counters is the number of counters in a recorder (n): more than PerFlow
-	// and at most 2^26. Fewer than twice PerFlow are for samples alone, and tell of no flow.
+	// Counters is the number of counters in a recorder (n): more than PerFlow and at most 2^26. Fewer than
+	// twice PerFlow are for samples alone, and tell nothing of flows.
 	Counters int
 
 	// PerFlow is the number of counters that the packets of a flow are spread over (m): 2 to 4,096. With fewer than
@@ -36,25 +36,25 @@ type Config struct {
 	// with a twentieth of them, these counters give no answer.
 	Bits uint8
 
-	// CountBits is the width of the count, 4 to 24. Of a flow with more than
-	// 2^CountBits × PerFlow / 2 packets in a period only samples tell.
+	// CountBits is the width of the count, 4 to 24. Only samples tell of a flow with more than 2^CountBits ×
+	// PerFlow / 2 packets in a period.
 	CountBits uint8
 
-	// DigestBits is the width of the sum of digests, 4 to 32. Different packets
-	// look alike once in 2^DigestBits times. So with fewer than 16 bits fewer
-	// epochs are compared, and packets that cross their cuts spoil more.
+	// DigestBits is the width of the sum of digests, 4 to 32. Different packets look alike once in
+	// 2^DigestBits. So with fewer than 16 bits fewer epochs are compared at a time, and packets that cross
+	// their cuts spoil more.
 	DigestBits uint8
 
 	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to CountBits + DigestBits. The delay of a packet is
-	// off by less than a unit, by half of one or less in standard deviation, and by nothing on average.
+	// off by less than a unit, with a standard deviation of at most half a unit and a mean of 0.
 	Shift uint8
 
-	// OneIn asks for a sample beside the counters: one packet in so many is kept by itself, by a hash, so that
-	// both points keep the same ones; 0 means none.
+	// OneIn asks for samples beside the counters: one packet in OneIn is kept by itself, chosen by a hash so
+	// that both points keep the same ones. 0 means none.
 	OneIn uint32
 
 	// Samples is the largest number of packets sampled in an epoch, 1 to 2^26, or 0 if OneIn is 0. If there
-	// would be more, half of them are forgotten, and one packet in twice as many is sampled.
+	// would be more, half of them are dropped, and from then on half as many packets are sampled.
 	Samples int
 
 	// Period is the length of an epoch in nanoseconds, 1 to 2^53. Epochs
@@ -64,9 +64,9 @@ type Config struct {
 	fold uint8 // 2^fold counters side by side are added up, in an epoch with few packets
 }
 
-// DefaultConfig keeps a minute of 70,000 packets a second in 3.7 MB of a
-// store, 7.1 bits a packet, and one packet in 64 by itself. The delays in one counter may
-// add up to two minutes in each minute. Identity is 0, the fingerprint of no seed.
+// DefaultConfig keeps a minute of 70,000 packets a second in 3.7 MB of a store, 7.1 bits a packet, and one
+// packet in 64 by itself. The delays in one counter may add up to two minutes in each minute. Identity is 0,
+// the fingerprint of no seed.
 var DefaultConfig = Config{
 	Counters:   455_334,
 	PerFlow:    16,

@@ -17,7 +17,7 @@ import (
 //
 // The result's flows are in the order of the records. A flow has a Usable of 0 if neither counters nor samples
 // tell of it. Its mean is then that of all flows, and its interval as wide as flows are apart. Decode
-// allocates, takes seconds for a million flows, and ends early with ctx.
+// allocates, takes seconds for a million flows, and stops early when ctx is done.
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs differ, and [estimate.ErrNoSamples]
 // if no counter holds the same packets at both points.

@@ -1,6 +1,5 @@
 // Package colate is COLATE. A point records the times of all packets that pass it in a few shared counters, and
-// keeps them for months. Ask for the delays of any flow between two such points later, when you know which flow
-// mattered.
+// keeps them for months. When you know which flow mattered, ask for its delays between two such points.
 //
 //	store, err := colate.OpenStore("kept/ingress", colate.StoreOptions{})
 //	rotation, err := colate.NewRotation(config)
@@ -20,12 +19,12 @@
 //
 // A point has n counters. A flow owns m of them, chosen by its hash, and shares each with all other flows that
 // hash there. A packet chooses one of its flow's m counters by its own digest, so every point chooses alike.
-// The point adds the packet's time, its digest and 1 to that counter: one hash, one memory update, no time
-// stamp in the packet and no state per flow. At each multiple of a period of the clock the counters go to a
-// [Store], and empty ones take over. One packet in 64 is kept by itself as well, chosen by a hash of it, so
-// that both points keep the same ones.
+// The point adds the packet's time, its digest and 1 to that counter: one hash, one memory update, no timestamp
+// in the packet and no state per flow. At each multiple of a period of the clock the counters go to a [Store],
+// and empty ones take over. One packet in 64, chosen by a hash so that both points keep the same ones, is also
+// kept by itself.
 //
-// A query compares the two points' counters epoch by epoch. Where a counter's count and digests change alike at
+// A query compares the two points' counters epoch by epoch. If a counter's count and digests change alike at
 // both points over some epochs, nothing was lost in these, and the difference of the sums of times is the time
 // that the packets spent on their way: the flow's, and those of others as noise. It is exact however many
 // packets cross the cuts of the clock. Where a packet was lost, the flow's other counters stand for this one.
@@ -36,10 +35,10 @@
 // latest of them shows: choose a Period of at least an eighth of the greatest delay. Intervals also hold what
 // packets that cross the window's ends waited outside of it.
 //
-// The samples tell deviations, quantiles and losses, need no records, and answer for an
-// elephant that loses packets in all of its counters. A query weighs them and the counters
-// by their variances; where they contradict each other there is no answer. Nor is there where
-// neither tells of some epochs, and the error names them, or where the interval is wider than the window.
+// The samples tell deviations, quantiles and losses, need no records, and answer for an elephant that loses
+// packets in all of its counters. A query weighs samples and counters by their variances. There is no answer if
+// they contradict each other, if neither tells of some epochs, which the error names, or if the interval is
+// wider than the window.
 //
 // A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000 that [DefaultConfig]
 // is for, which is 5.4 GB a day at each point (go test ./colate -run TestSizes -v). [Plan] computes the size
@@ -51,21 +50,20 @@
 //   - An offset between the points' clocks is added to every mean, unless
 //     [Path].Clock, from package estimate/clock, removes it with its drift.
 //     Deviations are refused where a drift that is not known would explain them.
-//   - Both points compute the same digests (see package hashing) with the same
-//     Config, and there is one at each end of each link: packets that only one
-//     of them sees spoil their counter for an epoch, as losses do.
-//   - The number of a flow's packets that passed both points is known, or its
-//     uncertainty is. A flow large enough for its counters or samples to show needs no record.
-//     A record that is wrong by less than what others put into the flow's counters looks
-//     right: what it is off by in packets, the mean is off by in its distance from all packets'.
+//   - Both points compute the same digests (see package hashing) with the same Config, and there is a point at
+//     each end of each link: packets that only one of them sees spoil their counter for an epoch, as losses do.
+//   - The number of a flow's packets that passed both points is known, or its uncertainty is. A flow that is
+//     large enough to show in its counters or samples needs no record. A record that is wrong by less than what
+//     others put into the flow's counters looks right, and moves the mean towards that of all packets, or away
+//     from it, in the same proportion.
 //
-// It cannot tell the order of packets. Where a small flow's counters hold mostly the delays of others,
-// [Result.MeanInterval] is wide; so it is where heavy loss hides packets that take longer than an epoch.
+// It cannot tell the order of packets. [Result.MeanInterval] is wide where a small flow's counters hold mostly
+// the delays of others, and where heavy loss hides packets that take longer than an epoch.
 //
 // # Source
 //
 // M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow Latency Measurement without Packet
-// Probing and Time Stamping, SIGMETRICS 2014. Package colate/paper is as in the paper, and names its symbols.
+// Probing and Time Stamping, SIGMETRICS 2014. Package colate/paper follows the paper, and names its symbols.
 // SPEC.md describes the files. In a [Config], Counters is the paper's n, PerFlow its m, and Bits its b (§3.1);
 // a flow's counter j is at its H(f, j).
 package colate

@@ -12,22 +12,20 @@ import (
 
 // A Result is what two points say about the delays of one flow.
 type Result struct {
-	// Delay.Mean is the mean delay of the flow's packets. Delay.N is roughly
-	// the number of packets behind it. Delay.StdDev is 0 if too few packets
-	// were sampled, or a drift of the clocks that is not known explains it.
+	// Delay.Mean is the mean delay of the flow's packets. Delay.N is roughly the number of packets behind it.
+	// Delay.StdDev is 0 if too few packets were sampled, or if an unknown drift of the clocks would explain it.
 	estimate.Delay
 
 	// Packets is the number of the flow's packets: as recorded or, if that is
 	// in doubt, with the help of the counters.
 	Packets float64
 	// Sampled is the number of the flow's packets that were sampled at both points, if Config.OneIn asked for
-	// that, and Lost the fraction of those sampled at the first that the second has not seen within eight
-	// Periods, or StoreOptions.Delay if that is longer; where what is stored ends, within one.
+	// that. Lost is the fraction of those sampled at the first point that the second did not see within eight
+	// Periods, or StoreOptions.Delay if that is longer; at the end of what is stored, within one.
 	Sampled uint64
 	Lost    float64
 
-	// Err is why there is no answer, if there is none, in what EstimateAll
-	// returns. It wraps [estimate.ErrNoSamples].
+	// Err says, in what EstimateAll returns, why there is no answer. It wraps [estimate.ErrNoSamples].
 	Err error
 
 	samples sampled
@@ -44,14 +42,14 @@ type Result struct {
 var accumulators sync.Pool
 
 // Estimate returns the mean delay, and more, of a flow's packets in an epoch at two points. The record says how
-// many passed both. A record of 0 packets means that this is unknown; it is then read from the counters, if
+// many passed both. A record of 0 packets means that this is unknown; it is then estimated from the counters if
 // they show it. For stored epochs see [Path.Estimate].
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs differ, and [estimate.ErrNoSamples]
 // if samples and counters contradict each other, or fewer than ten of the flow's packets were sampled and
 //
-//   - some of the flow's packets were in epochs in which each of its counters
-//     lost one: nothing tells how long they took;
+//   - some of the flow's packets were in epochs in which each of its counters lost a packet, so that nothing
+//     tells how long they took;
 //   - the counters contradict the record, or are too narrow for the flow's
 //     delays or packets; or
 //   - the record does not say how many packets the flow has, and the counters
@@ -285,9 +283,9 @@ func (e *estimator) owed(waits, lasted float64) float64 {
 }
 
 // MeanInterval returns an interval that contains the mean delay of the flow's packets with at least the given
-// probability, 0 to 1. It assumes that hashing puts the packets of other flows in the flow's counters as it
-// puts them in those of absent flows, and the flow's own in any of its counters, and nothing about their number
-// or delays. Of a small flow among big ones it is many times wider than the mean.
+// probability, 0 to 1. It assumes that hashing puts the packets of other flows into the flow's counters as it
+// does into those of absent flows, and the flow's own packets into any of its counters, and assumes nothing
+// about their number or delays. For a small flow among large ones it is many times wider than the mean.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	if r.Err != nil || r.Packets == 0 || !(confidence >= 0 && confidence < 1) {
@@ -320,9 +318,9 @@ func tails(errors *[absentFlows]float64, confidence float64) (low, high float64)
 	return min(errors[whole-1], 0) * beyond, max(errors[absentFlows-whole], 0) * beyond
 }
 
-// DeviationInterval returns an interval that contains the standard deviation
-// of the flow's delays with the given probability. It is unbounded without a sample. Where
-// clocks that are not known may have drifted, it begins at what no drift explains.
+// DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the
+// given probability. It is unbounded without a sample. If unknown clocks may have drifted, it begins at what no
+// drift explains.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if r.Sampled == 0 || !(confidence >= 0 && confidence < 1) {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}

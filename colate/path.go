@@ -28,19 +28,20 @@ type Path struct {
 
 // A Coverage says what data a query had, or a store has.
 type Coverage struct {
-	// Start and End are the span of the epochs that overlap the window, which answers and records are about: it
-	// reaches to multiples of the Period of the first point's clock.
+	// Start and End are the span of the epochs that overlap the window, which answers and records refer to.
+	// They are multiples of the Period of the first point's clock.
 	Start, End int64
-	// Epochs is the number of pairs of epochs that were compared. Missing lists what was not, and why, and
-	// epochs of one point alone: the other saw no packet then, or has lost its epoch. What was sent in an epoch that
-	// the second point lacks, and never came, is taken to have come in it, as in an epoch that cannot be read.
+	// Epochs is the number of pairs of epochs that were compared. Missing lists what was not compared, and why,
+	// and epochs that only one point has: the other saw no packet then, or has lost its epoch. Packets that
+	// were sent in an epoch that the second point lacks, and never arrived, are taken to have arrived in it, as
+	// in an epoch that cannot be read.
 	Epochs  int
 	Missing []Missing
 	// Bytes is the number of bytes read from both stores.
 	Bytes int64
 	// Clock is the interval of how much too large the mean of any flow may be because the clock differed from
-	// its reading, in nanoseconds, whenever in the window the flow's packets came. If its Confidence is 0 the
-	// clocks were not known, and means are off by their difference.
+	// its reading, in nanoseconds, whenever in the window the flow's packets arrived. If its Confidence is 0,
+	// the clocks were not known, and means are off by their difference.
 	Clock estimate.Interval
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Recorder holds one point's counters of one epoch (§3.1). Make one with New; it never grows. It has a single
-// writer and no locks: keep one Recorder a goroutine and Merge them.
+// A Recorder holds one point's counters of one epoch (§3.1). Make one with New; it never grows. It is not safe
+// for concurrent use: keep one Recorder per goroutine and Merge them.
 type Recorder struct {
 	// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its digest above them, and its time
 	// above these. One part carries into the next, and off the top: words of two points that saw the same
@@ -38,7 +38,7 @@ type Recorder struct {
 	config Config
 }
 
-// New returns an empty recorder. The zero value is none: its Update panics. The error wraps [estimate.ErrConfig].
+// New returns an empty recorder. The zero value's Update panics. The error wraps [estimate.ErrConfig].
 func New(c Config) (*Recorder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
 }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that all points share.
-// It computes one hash and updates one counter. Before it cuts the time to units it adds a part of a unit that
-// the packet chooses, alike at both points, so that the error of a delay is 0 on average.
+// It computes one hash and updates one counter. Before it truncates the time to units, it adds a part of a unit
+// that the packet's digest chooses alike at both points, so that the error of a delay is 0 on average.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	at := r.place(f, p)
 	r.packets++

@@ -17,13 +17,13 @@ import (
 // StoreOptions tunes a [Store]. The zero value keeps everything.
 type StoreOptions struct {
 	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is appended: the oldest
-	// segments are removed. One holds an eighth of either, or 64 MiB, so that no epoch stays for longer than
-	// 9/8 of Age and two Periods. The age is that of the latest two epochs, so that one from a clock that ran
-	// ahead removes nothing. 0 means no limit.
+	// segments are removed. A segment holds an eighth of either, or 64 MiB, so that no epoch stays for longer
+	// than 9/8 of Age and two Periods. Age counts from the earlier of the latest two epochs, so that one from a
+	// clock that ran ahead removes nothing. 0 means no limit.
 	Age, Bytes int64
-	// Delay is how many nanoseconds packets take, and clocks differ, in all; 0 means a second, or a 60th of a
-	// shorter Period. Append warns if the counters cannot tell such delays. Of samples, those that take longer
-	// than it and than eight Periods count as lost.
+	// Delay is how many nanoseconds packets take and clocks differ in all; 0 means a second, or a 60th of the
+	// Period if that is shorter. Append warns if the counters cannot tell such delays. Sampled packets that
+	// take longer than both Delay and eight Periods count as lost.
 	Delay int64
 	// ReadOnly opens a store that another process may be writing to. Each query finds what has been written and
 	// removed since. Nothing is repaired, and Append and retention fail.
@@ -33,10 +33,10 @@ type StoreOptions struct {
 }
 
 // A Store keeps the epochs of one point in a directory for months. It appends them to segments. Once Append has
-// returned, an epoch survives a crash at any byte. Damage costs only the epochs it is part of, and is reported.
+// returned, an epoch survives a crash at any byte. Damage costs only the epochs that it hits, and is reported.
 //
-// Any number of goroutines may use a Store at the same time. A second writer,
-// in another Store of this process or another, gets [ErrLocked].
+// Any number of goroutines may use a Store at the same time. A second writer, in another Store of this or
+// another process, gets [ErrLocked].
 type Store struct {
 	files   fileSystem
 	options StoreOptions
@@ -55,14 +55,14 @@ type Store struct {
 	fold    uint8
 }
 
-// ErrOverloaded says that an epoch was kept, but that its counters can answer
-// for few flows or none: the Config is too small for its packets or delays.
+// ErrOverloaded means that an epoch was stored, but that its counters can answer for few flows or none: the
+// Config is too small for its packets or delays.
 var ErrOverloaded = errors.New("too much in each counter to be told")
 
 var errUnopened = fmt.Errorf("colate: %w: a Store that OpenStore has not opened", estimate.ErrConfig)
 
-// OpenStore opens the store in a directory, or creates one. It fails if there is another
-// writer or the directory cannot be read. Summary reports what else could not.
+// OpenStore opens the store in a directory, or creates one. It fails if there is another writer or the
+// directory cannot be read. Summary reports what else could not be read.
 func OpenStore(directory string, options StoreOptions) (*Store, error) {
 	return openFiles(dir(directory), options)
 }
@@ -136,8 +136,8 @@ func (s *Store) loadSegment(known *segment) *segment {
 }
 
 // Append adds an epoch, which then survives a crash. An epoch without packets is not kept. On error the epoch
-// is not in the store and may be appended again; or the error is [ErrOverloaded], and it is. If a disk fails to
-// sync, nobody can tell what it has: Append fails until the store is opened again and shows that.
+// is not in the store and may be appended again, unless the error is [ErrOverloaded]: then it is in the store.
+// If a disk fails to sync, its contents are unknown: Append fails until the store is opened again.
 func (s *Store) Append(r *Recorder) error {
 	if err := made(r); err != nil {
 		return err
@@ -273,7 +273,7 @@ func (s *Store) complete() (err error) {
 	return errors.Join(err, s.failed)
 }
 
-// Close allows another writer.
+// Close lets another writer open the store.
 func (s *Store) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -285,7 +285,8 @@ func (s *Store) Close() error {
 }
 
 // DropBefore removes the segments whose epochs all ended by t, in nanoseconds, and returns the number of epochs
-// removed. The segment being written stays. An epoch from a clock that ran ahead keeps only its own segment.
+// removed. The segment being written stays. An epoch from a clock that ran ahead preserves only its own
+// segment.
 func (s *Store) DropBefore(t int64) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -339,9 +340,9 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 	return epochs, err
 }
 
-// Summary describes what is in the store now: its epochs, the span of them, and
-// the bytes of its segments. What is Missing are parts of files in which no whole epoch was
-// found when the store was opened or written. Queries report later damage when they read it.
+// Summary describes what is in the store now: its epochs, their span, and the bytes of its segments. Missing
+// are the parts of files in which no whole epoch was found when the store was opened or written. Queries report
+// later damage when they read it.
 func (s *Store) Summary() (c Coverage) {
 	_ = s.refresh() // or as it was
 	all := s.find(math.MinInt64, math.MaxInt64)
@@ -384,7 +385,7 @@ func (s *Store) refresh() error {
 
 // Epochs returns an iterator over the epochs that overlap the time from from to to, ends included, in
 // nanoseconds, in order of their beginning. It yields nil and an error for an epoch that cannot be read, and
-// continues with the rest. An epoch that retention removes meanwhile is missing.
+// continues with the rest. An epoch that retention removes in the meantime is missing.
 func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 	return func(yield func(*Recorder, error) bool) {
 		if err := s.refresh(); err != nil {

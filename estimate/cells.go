@@ -15,18 +15,17 @@ import (
 //	yᵢ = (Xᵢ − nᵢD)²/nᵢ
 //	σ² = Σ wᵢyᵢ / Σ wᵢ(1 − nᵢ/Σnⱼ)
 //
-// are unbiased for given counts and weights. The variance of yᵢ is σ⁴(2 +
-// κ/nᵢ), with κ the excess kurtosis of the delays, so the best weights are 1/(2
-// + κ/nᵢ): equal weights for light tails, and weights by count for heavy tails,
-// of which a cell of one packet says little. The cells themselves give an
-// estimate of κ, from classes of similar counts.
+// are unbiased for given counts and weights. The variance of yᵢ is σ⁴(2 + κ/nᵢ), with κ the excess kurtosis of
+// the delays, so the best weights are 1/(2 + κ/nᵢ): equal weights for light tails, and weights by count for
+// heavy tails, about which a cell of one packet says little. The cells themselves give an estimate of κ, from
+// classes of similar counts.
 //
 // LDA's eq. (5) squares signed sums instead, which carry the spread of the
 // counts, times D, as well as that of the delays. The zero value is empty and
 // ready to use.
 //
-// A clock's offset shifts the mean and leaves the variance. Delays that depend on one
-// another within a cell break the assumption. Not safe for concurrent use.
+// A clock's offset shifts the mean and does not change the variance. Delays that depend on one another within a
+// cell break the assumption. Cells are not safe for concurrent use.
 type Cells struct {
 	classes [cellClasses]cellClass
 }
@@ -209,14 +208,13 @@ func (c *Cells) Delay() (Delay, error) {
 	return Delay{Mean: c.Mean(), StdDev: c.StdDev(), N: c.N()}, nil
 }
 
-// EffectiveDegrees returns the degrees of freedom with which normal sums would
-// give a variance as uncertain as this one, by Satterthwaite's rule: 2·mean²/variance
-// of the weighted squares, at least 1 if there are two cells, and at most
-// [Cells.DegreesOfFreedom]. Heavy tails in cells of few packets make them fewer, unless
-// the cells hold all packets in question: their share of those is 0 to 1. It is itself an
-// estimate: asked for 95 % with share 0 and 5 delays a cell, [DeviationInterval] covered
-// 93 % with 100 cells and 94 % with 1,000 for exponential delays, but 71 % and 74 % for
-// Pareto delays of index 3, whose fourth moment is infinite.
+// EffectiveDegrees returns the degrees of freedom with which normal sums would give a variance as uncertain as
+// this one, by Satterthwaite's rule: 2·mean²/variance of the weighted squares, at least 1 if there are two
+// cells, and at most [Cells.DegreesOfFreedom]. Heavy tails in cells of few packets make them fewer, unless the
+// cells hold all packets in question; share is the fraction that they hold. The result is itself an estimate:
+// asked for 95 % with share 0 and 5 delays a cell, [DeviationInterval] covered 93 % with 100 cells and 94 %
+// with 1,000 for exponential delays, but 71 % and 74 % for Pareto delays of index 3, whose fourth moment is
+// infinite.
 func (c *Cells) EffectiveDegrees(share float64) uint64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0

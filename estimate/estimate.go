@@ -10,27 +10,25 @@ import (
 // The errors that every synopsis returns, wrapped with what was wrong. Test
 // for them with [errors.Is].
 var (
-	// ErrConfig says that a Config is out of range. Nothing was built.
+	// ErrConfig means that a Config is out of range, and nothing was made.
 	ErrConfig = errors.New("invalid configuration")
-	// ErrMismatch says that two synopses cannot be compared or merged, because
-	// their Configs (sizes, widths or identities) differ.
+	// ErrMismatch means that two synopses cannot be compared or merged, because their Configs (sizes, widths or
+	// identities) differ.
 	ErrMismatch = errors.New("configurations differ")
-	// ErrNoSamples says that the synopses hold nothing to answer the question
-	// from, for example no usable cell.
+	// ErrNoSamples means that the synopses hold nothing from which to answer, for example no usable cell.
 	ErrNoSamples = errors.New("no usable samples")
-	// ErrEncoding says that bytes are truncated, corrupt, or not of the expected
-	// kind. The receiver of the decoding is unchanged.
+	// ErrEncoding means that bytes are truncated, corrupt, or not of the expected kind. What they were to be
+	// decoded into is unchanged.
 	ErrEncoding = errors.New("invalid encoding")
-	// ErrOrder says that an interval does not come after the one before.
+	// ErrOrder means that an interval does not follow the one before.
 	ErrOrder = errors.New("interval out of order")
-	// ErrClocks says that a clock was set, so that delays have become negative or
-	// were so before, or that the points' cuts are so far apart that packets come
-	// before they are sent.
+	// ErrClocks means that a clock was set, so that delays have become negative or were negative before, or
+	// that the points' cuts are so far apart that packets arrive before they are sent.
 	ErrClocks = errors.New("the clocks do not agree")
 )
 
-// Invalid returns an error that says which field of a package's Config is
-// wrong, what it is, and what it may be.
+// Invalid returns an error that says which field of a package's Config is wrong, what its value is, and what it
+// may be.
 //
 //	lda: invalid configuration: Rows is 3, want a power of two from 1 to 16777216
 //

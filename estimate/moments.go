@@ -7,8 +7,7 @@ import "math"
 // smaller than the square of the mean comes out right. The zero value is empty
 // and ready to use. Samples must be finite and below 1e150 in size.
 //
-// Not safe for concurrent use: give each goroutine its own, and merge them
-// ([Moments.Merge]).
+// Moments are not safe for concurrent use: give each goroutine its own, and merge them ([Moments.Merge]).
 type Moments struct {
 	n       uint64
 	mean    float64
@@ -88,11 +87,9 @@ func (m *Moments) Delay() (Delay, error) {
 	return Delay{Mean: m.Mean(), StdDev: m.StdDev(), N: m.n}, nil
 }
 
-// SignExtend returns the low bits of v as a two's-complement number: the value
-// of a register of that width, or of a difference of two of them, which is exact if
-// it fits that width, however both have wrapped. The
-// arithmetic on v may have used any wider register and may have wrapped. bits
-// is 1 to 64.
+// SignExtend returns the low bits of v as a two's-complement number: the value of a register of that width, or
+// of the difference of two, which is exact if it fits that width, however often both have wrapped. The
+// arithmetic on v may have used any wider register and may have wrapped. bits is 1 to 64.
 func SignExtend(v uint64, bits int) int64 {
 	shift := uint(64-bits) & 63
 	return int64(v<<shift) >> shift

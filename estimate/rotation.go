@@ -6,11 +6,11 @@ import (
 )
 
 var (
-	// ErrBusy says that the synopsis of an earlier interval has not been given
-	// back, so that there is none for the next. The present interval continues.
+	// ErrBusy means that the synopsis of an earlier interval has not been released, so that there is none for
+	// the next. The present interval continues.
 	ErrBusy = errors.New("the synopsis of an earlier interval is still in use")
-	// ErrRelease says that no reader has what was released: it belongs to another
-	// Rotation, is being updated, or was released before.
+	// ErrRelease means that no reader has what was released: it belongs to another Rotation, is being updated,
+	// or was released before.
 	ErrRelease = errors.New("released, but not handed out by this rotation")
 )
 
@@ -46,9 +46,8 @@ const (
 	emptying
 )
 
-// NewRotation returns a Rotation of two synopses that make returns, or make's
-// error. Each package of a synopsis has its own NewRotation, which calls this
-// one.
+// NewRotation returns a Rotation of two synopses that make returns, or make's error. Each synopsis's package
+// has its own NewRotation, which calls this one.
 func NewRotation[S resetter](make func() (S, error)) (*Rotation[S], error) {
 	r := new(Rotation[S])
 	for i := range r.synopses {
@@ -72,9 +71,8 @@ func (r *Rotation[S]) Active() S {
 	return s
 }
 
-// Rotate ends the interval. It makes the other synopsis active and returns the
-// one that was active, which the caller owns until releasing it. It takes the
-// same time whatever their size. If the other synopsis is not back yet, the
+// Rotate ends the interval. It makes the other synopsis active and returns the one that was active, which the
+// caller owns until releasing it. It takes constant time. If the other synopsis has not been released, the
 // error is [ErrBusy] and the present interval continues.
 func (r *Rotation[S]) Rotate() (S, error) {
 	r.Active() // panics, if it is the zero value

@@ -7,11 +7,11 @@ import (
 
 // A LinkType is the kind of link-layer header that a frame begins with, by its number in capture files
 // (LINKTYPE_ of tcpdump.org). Frame understands the numbers 0 and 108 (BSD loopback), 1 (Ethernet), 9 (PPP),
-// 101, 228 and 229 (raw IP), 104 (Cisco HDLC), 113 and 276 (Linux cooked captures), 242 (IP over InfiniBand),
-// and 281, 282, 284 and 285 (Ethernet with the tag of a Broadcom or Marvell switch).
+// 101, 228 and 229 (raw IP), 104 (Cisco HDLC), 113 and 276 (Linux cooked captures, v1 and v2), 242 (IP over
+// InfiniBand), and Ethernet with the tag of a switch: 281 and 282 (Broadcom), 284 and 285 (Marvell).
 type LinkType uint16
 
-// The link types of frames that do not come from a capture file.
+// The link types that most frames have.
 const (
 	LinkEthernet LinkType = 1
 	LinkRaw      LinkType = 101 // raw IPv4 or IPv6

@@ -19,7 +19,7 @@ var tunnelPorts = [1 << 8]struct {
 // Tunnels say which tunnels [Frame.ParseWith] looks into. The zero value looks into none: each tunnel is one
 // flow. Points that are compared need the same Tunnels; see [Tunnels.Identity].
 type Tunnels struct {
-	// Depth is how many tunnels to look into, one inside another.
+	// Depth is how many tunnels to look into, one inside another, 0 to 65,535.
 	Depth int
 
 	// VXLAN, Geneve and GTP are each one more UDP port of their kind of tunnel, or 0, besides the ports that

@@ -12,8 +12,8 @@ import (
 )
 
 // An Accumulator adds up what two points saw over many intervals, although packets cross from one to the next.
-// Compare often, so that a loss or a lost report costs little. Report seldom: after as many intervals as a good
-// answer takes. The zero value panics.
+// Compare often, so that a loss or a lost report costs little, and report seldom, after as many intervals as a
+// good answer takes. The zero value panics.
 //
 //	total, err := lda.NewAccumulator(config)
 //	for each interval, in order {
@@ -25,14 +25,14 @@ import (
 //
 // It measures the time that packets spent on their way within the report, for each packet received in it (see
 // [areas.Areas]). [Result.OfReceived] makes that the mean delay of the packets received, as package hoplag
-// reports it. Without losses that is exact once all packets have come, however many cross the ends of
-// intervals; a report waits for them for at most 90 intervals, and packets may take 60 of them on average. Of a
-// cell that lost a packet, all is known but when.
+// reports it. Without losses that is exact once all packets have arrived, however many cross the ends of
+// intervals. A report waits for them for at most 90 intervals, and packets may take 60 on average. Of a cell
+// that lost a packet, only the time of the loss is unknown.
 //
-// Ask for a report a little after its end, when it is known what was on its way and what was lost. If packets may be
-// lost, wait for that: call End, add intervals until Settled, and then Estimate and Reset.
+// Ask for a report a little after its end, when it is known what was on its way and what was lost. If packets
+// may be lost, wait for that: call End, add intervals until Settled, and then call Estimate and Reset.
 //
-// Add allocates room for the packets of as many intervals as the slowest packet takes, and uses it again. An
+// Add allocates room for the packets of as many intervals as the slowest packet takes, and reuses it. An
 // Accumulator is not safe for concurrent use.
 type Accumulator struct {
 	config   Config
@@ -115,8 +115,8 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 }
 
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
-// its clock was set. The accumulator leaves out the packets that were on their way. One that begins while
-// packets are on their way begins with a Gap, too: what comes without having been sent is Extra.
+// its clock was set. The accumulator leaves out the packets that were on their way. These arrive without having
+// been sent, and count as Extra. Call it also for an Accumulator that begins while packets are on their way.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	a.before, a.unlike = unsettled{}, unsettled{}
@@ -138,13 +138,13 @@ func (a *Accumulator) through() int {
 	return a.areas.Cuts()
 }
 
-// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks, which are
-// those that stamp packets. If it does not begin where the last one ended, some are missing, and the packets that
-// were on their way are left out. The error wraps [estimate.ErrMismatch] if a Config differs, and
-// [estimate.ErrOrder] if the interval ends before it begins, or begins before the last one ended; nothing has changed
-// then. One that has no length adds to the last one. Both points have to cut at the same times: to within less than
-// the least delay, or packets come before they are sent, and the interval is wide. If packets are lost besides, and
-// most that cross cuts do so, Estimate refuses the report.
+// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks, which
+// are those that stamp packets. If it does not begin where the last one ended, some are missing, and the
+// packets that were on their way are left out. The error wraps [estimate.ErrMismatch] if a Config differs, and
+// [estimate.ErrOrder] if the interval ends before it begins, or begins before the last one ended; nothing has
+// changed then. An interval of no length is added to the last one. Both points must cut at the same times, to
+// within less than the least delay: otherwise packets arrive before they are sent, and the interval is wide. If
+// packets are also lost, and most that cross cuts arrive too early, Estimate refuses the report.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	if err := cmp.Or(a.config.same(&up.config), a.config.same(&down.config)); err != nil {
 		return err
@@ -217,8 +217,8 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	}
 }
 
-// Settling returns how many more intervals it takes until packets of the one added last have come or are known
-// to be lost, by the greatest delay seen lately. It is at most 90.
+// Settling returns how many more intervals it takes until the packets of the latest one have arrived or are
+// known to be lost, by the greatest recent delay. It is at most 90.
 func (a *Accumulator) Settling() int {
 	if a.areas.Cuts() == 0 {
 		return 0
@@ -226,13 +226,15 @@ func (a *Accumulator) Settling() int {
 	return a.areas.Settling(mostSettling)
 }
 
-// Before returns for how many ns after the latest Gap packets came that were on their way then, as far as is seen.
+// Before returns for how many nanoseconds after the latest Gap packets still arrived that were on their way
+// then, as far as can be seen.
 func (a *Accumulator) Before() float64 { return a.areas.Before() }
 
 // mostSettling bounds for how long a report waits for slow packets.
 const mostSettling = 90
 
-// Trails calls visit for what cells had outstanding that lost packets in the report. Package lost finds out which.
+// Trails calls visit for what the cells that lost packets in the report had outstanding. Package lost finds out
+// which packets these were.
 func (a *Accumulator) Trails(visit func(areas.Trail)) {
 	a.complete() // learns how long packets take
 	if to := a.through(); a.started && to > a.from {
@@ -248,9 +250,9 @@ func (a *Accumulator) TakeOut(lost []areas.Lost) {
 	}
 }
 
-// End ends the report with the interval added last, and begins the next one. Intervals added from now on belong to
-// later reports, but tell what this one has to wait for. Estimate, Distribution and Reset are about the oldest report
-// that has ended.
+// End ends the report with the interval added last, and begins the next one. Intervals added from now on belong
+// to later reports, but tell what this one waits for. Estimate, Distribution and Reset refer to the oldest
+// report that has ended.
 func (a *Accumulator) End() {
 	a.ends = append(a.ends, ending{a.areas.Cuts(), a.counts})
 	a.counts, a.current = counted{}, false
@@ -369,15 +371,15 @@ const unsure = 1.15
 
 func sq(x float64) float64 { return x * x }
 
-// Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets were
-// lost. If no packet was received or nothing is known of any, the error wraps [estimate.ErrNoSamples]; if many delays
-// are negative and hardly any were before, or stamps are more than an interval outside of theirs on average,
-// [estimate.ErrClocks]. The counts are right all the same.
+// Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets
+// were lost. If no packet was received or nothing is known of any, the error wraps [estimate.ErrNoSamples]; if
+// many delays are negative and hardly any were before, or timestamps lie outside their interval by more than
+// its length on average, it wraps [estimate.ErrClocks]. The counts are right all the same.
 //
-// The mean is the time that packets spent on their way within the report, for each that was received in it. Where the
-// report begins and ends, packets are on their way; MeanError allows for the difference to the mean delay of those
-// received. A packet is Outstanding until it comes, or has been outstanding for half as long again as any packet
-// lately. Then it is Lost; if it comes after all, it is Extra.
+// The mean is the time that packets spent on their way within the report, for each that was received in it.
+// Where the report begins and ends, packets are on their way; MeanError allows for the difference to the mean
+// delay of those received. A packet is Outstanding until it arrives, or has been outstanding for half as long
+// again as any recent packet. Then it is Lost; if it arrives after all, it is Extra.
 func (a *Accumulator) Estimate() (Result, error) {
 	of, whole := a.report(), a.complete()
 	r := of.Result
@@ -443,8 +445,8 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 }
 
 // Distribution returns the distribution of the delays of packets that were alone in their cell. The accumulator
-// keeps up to 5,120 of them, chosen at random so that every received packet is represented alike. It has those
-// that Estimate would use.
+// keeps up to 5,120 of them, chosen at random so that all received packets are equally represented. They are
+// those that Estimate would use.
 func (a *Accumulator) Distribution() Distribution {
 	d := Distribution{strays: a.complete().copied(), samples: estimate.NewEmpirical(slices.Clone(a.delays))}
 	r, err := a.Estimate()

@@ -35,9 +35,8 @@ type spans struct{ base, mask [65]uint64 }
 // additions to one address. It is a power of two.
 const unsampled = 16
 
-// An Aggregator is one point's synopsis of an interval. Its size is fixed. It is
-// not safe for concurrent use: give each goroutine its own, and merge them. The
-// zero value is only good for decoding into.
+// An Aggregator is one point's synopsis of an interval. Its size is fixed. It is not safe for concurrent use:
+// give each goroutine its own, and merge them. Use the zero value only to decode into.
 type Aggregator struct {
 	cells  []cell // bank after bank, then the unsampled
 	spans  spans
@@ -110,8 +109,8 @@ func (c *Config) Cell(p hashing.Packet) int {
 	return -1
 }
 
-// UpdateBatch records that the packets passed at one time t, as a burst read
-// from a ring does. It does what Update does for each packet, in one call.
+// UpdateBatch records that the packets passed at the same time t, as a burst read from a ring does. It does
+// what Update does for each packet, in one call.
 func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
 	cells, spans, i := a.cells, &a.spans, 0
 	for ; i < len(packets)-3; i += 4 {
@@ -126,8 +125,8 @@ func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
 	a.touch()
 }
 
-// Merge adds what b saw at the same point: a shard of the traffic, or another
-// interval. The error wraps [estimate.ErrMismatch], and a is then unchanged.
+// Merge adds what b saw at the same point: a shard of the traffic, or another interval. The error wraps
+// [estimate.ErrMismatch]; a is then unchanged.
 func (a *Aggregator) Merge(b *Aggregator) error {
 	if err := sameConfig(a, b); err != nil {
 		return err

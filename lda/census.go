@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// ErrDifferent says that the points saw different packets: something between them changes the bytes that are
+// ErrDifferent means that the points saw different packets: something between them changes the bytes that are
 // hashed, as address translation does; or they hash different bytes, or with different seeds; or the two
 // synopses are of different intervals.
 var ErrDifferent = errors.New("points see different packets")

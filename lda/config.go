@@ -19,25 +19,24 @@ const (
 // digests. Two aggregators can be compared or merged only if their Configs are
 // equal.
 type Config struct {
-	// Identity says how packets are hashed: the [hashing.Fingerprint] of the
-	// seed, or that of a [hashing.SipHash], so that two points that hash differently
-	// get an error. Encodings carry it: never put the secret itself here. 0 says nothing.
+	// Identity says how packets are hashed: the [hashing.Fingerprint] of the seed, or that of a
+	// [hashing.SipHash], so that two points that hash differently get an error. Encodings carry it: never put
+	// the secret itself here. 0 says nothing.
 	Identity uint64
 
 	// Banks are the arrays of cells, by ascending Shift. Unused ones come last
 	// and have no Rows.
 	Banks [MaxBanks]Bank
 
-	// SumBits is the width of a sum of time stamps in the encoding, 1 to 64. Estimate
+	// SumBits is the width of a sum of timestamps in the encoding, 1 to 64. Estimate
 	// finds out how often sums wrapped, as long as the delays in the cell with the
 	// fewest packets, including the clocks' offset, add up to less than 2^(SumBits-1)
 	// ns: 549 s at 40, and 292 years at 64.
 	SumBits uint8
 
-	// DigestBits is the width w of a cell's stream digest, from 0 to 32. One cell in
-	// 2^w that gained as many packets as it lost looks usable. In a bank no more than
-	// 32 less Shift bits differ from packet to packet. With 0 Estimate refuses intervals in which
-	// packets came that were not sent.
+	// DigestBits is the width w of a cell's stream digest, from 0 to 32. One cell in 2^w that gained as many
+	// packets as it lost looks usable. In a bank at most 32 less Shift bits differ from packet to packet. With
+	// 0, Estimate refuses intervals in which packets arrived that were not sent.
 	DigestBits uint8
 }
 
@@ -53,13 +52,11 @@ type Bank struct {
 	Shift uint8
 }
 
-// DefaultConfig suits 10^4 to 10^7 packets an interval, losses of 0 to 30 %,
-// delays of 1 µs to 10 s and any offset between clocks. It takes 70 KiB on the
-// wire. At any of these loads and losses, most cells of some bank are usable, and 220
-// to 460 cells hold a single packet, whose delays give quantiles up to a p97
-// ([Distribute]). A p99 takes two intervals or three, in an [Accumulator], or banks of
-// 1,024, 2,048, 2,048 and 2,048 rows; a Config by [Plan] does better if you know your
-// traffic.
+// DefaultConfig suits 10^4 to 10^7 packets an interval, losses of 0 to 30 %, delays of 1 µs to 10 s and any
+// offset between clocks. It takes 70 KiB on the wire. At any of these loads and losses, most cells of some bank
+// are usable, and 220 to 460 cells hold a single packet, whose delays give quantiles up to p97 ([Distribute]).
+// A p99 takes two or three intervals in an [Accumulator], or banks of 1,024, 2,048, 2,048 and 2,048 rows; a
+// Config from [Plan] does better if you know your traffic.
 var DefaultConfig = Config{
 	Banks:      [MaxBanks]Bank{{Rows: 2048, Shift: 0}, {Rows: 1024, Shift: 4}, {Rows: 1024, Shift: 8}, {Rows: 1024, Shift: 12}},
 	SumBits:    64,

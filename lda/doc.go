@@ -1,7 +1,6 @@
-// Package lda is the Lossy Difference Aggregator. It measures the delay of all
-// packets between two points: its mean, its deviation and its quantiles, and how
-// many packets were lost. Each point keeps a few kilobytes and adds each packet
-// to one cell; nothing is added to packets.
+// Package lda is the Lossy Difference Aggregator. It measures the delay of all packets between two points, as
+// mean, deviation and quantiles, and how many packets were lost. Each point keeps a few kilobytes and adds each
+// packet to one cell; nothing is added to packets.
 //
 //	up, err := lda.New(lda.DefaultConfig) // upstream, and the same downstream
 //	up.Update(hashing.Digest(seed, packet), time.Now().UnixNano())
@@ -17,54 +16,47 @@
 //	Distribute, Distribution                 quantiles
 //	Plan                                     which Config, and what to expect of it
 //
-// Package control beneath this one sends intervals between points, and
-// [AppendClockSamples] finds the offset between clocks.
+// Package control sends intervals between points. [AppendClockSamples] serves to find the offset between
+// clocks.
 //
 // # The machine
 //
-// Both points keep the same array of cells: sums of time stamps, counts of packets,
-// and digests, which are sums of hashes. A hash of a packet's bytes chooses its cell.
-// At the end of an interval one point sends its array to the other. If count and
-// digest show that a cell lost no packet, the difference of its two sums is the sum of
-// its packets' delays. A loss spoils one cell, so where many packets are lost, sample
-// fewer of them: a bank is an array of cells with its own rate of sampling, and several
-// banks stand ready for several rates of loss.
+// Both points keep the same array of cells: sums of timestamps, counts of packets, and digests, which are sums
+// of hashes. A hash of a packet's bytes chooses its cell. At the end of an interval one point sends its array
+// to the other. If count and digest show that a cell lost no packet, the difference of its two sums is the sum
+// of its packets' delays. A loss spoils one cell, so the more packets are lost, the fewer should be sampled: a
+// bank is an array of cells with its own sampling rate, and several banks are ready for several rates of loss.
 //
 // # What is right, and what is refused
 //
-// The hash puts packets into cells whatever their delay, so the usable cells are
-// a fair sample. The interval of the mean shrinks with the share of packets seen,
-// and without losses the mean is exact. If nothing tells how often sums wrapped, or if
-// cells contradict each other, the error is [ErrContradiction]. Too few samples
-// give [estimate.ErrNoSamples], and so does a quantile that they do not bound.
+// The hash puts packets into cells whatever their delay, so the usable cells are a fair sample. The interval of
+// the mean shrinks with the share of packets seen, and without losses the mean is exact. If nothing tells how
+// often sums wrapped, or if cells contradict each other, the error is [ErrContradiction]. If there are too few
+// samples, or too few to bound a quantile, it is [estimate.ErrNoSamples].
 //
 // # What spoils it
 //
-//   - Points that hash different bytes, or with different seeds, differ in
-//     Config.Identity and are refused.
-//   - Clocks that disagree shift the mean by their offset. A clock that is set during an
-//     interval makes the sums meaningless, and they do not show it: call the Sender's or
-//     Receiver's ClockSet, or [Accumulator.Gap].
+//   - Points that hash different bytes, or with different seeds, differ in Config.Identity and are refused.
+//   - Clocks that disagree shift the mean by their offset. A clock that is set during an interval makes the
+//     sums meaningless, which they do not show: call the Sender's or Receiver's ClockSet, or [Accumulator.Gap].
 //   - Packets that cross a cut of the clock, or are overtaken by a marker, are
 //     missing from the cells of one interval; slow packets more often. Estimate
 //     widens its interval for them. An Accumulator uses them, and needs more Rows in
 //     some bank than packets are on their way in it.
-//   - A duplicate spoils its cell, as a loss does, and widens the interval: it may be
-//     slow packets that come twice.
-//   - Identical packets share a cell. Where they overfill it, Result.Repeats counts them.
-//     Smaller groups are seen by their effect, and widen the intervals. Groups
-//     too few to show may move the mean by more than its interval.
-//   - Packets that join hide losses: [Result.Loss] estimates how many.
+//   - A duplicate spoils its cell, as a loss does, and widens the interval, because the packets that arrive
+//     twice may be the slow ones.
+//   - Identical packets share a cell. Where they overfill it, Result.Repeats counts them. Smaller groups show
+//     by their effect, and widen the intervals. Groups that are too few to show may move the mean by more than
+//     its interval.
+//   - Packets that join on the way hide losses: [Result.Loss] estimates how many.
 //   - If something changes all packets on the way, the error is [ErrDifferent].
 //
-// LDA cannot tell the delay of one packet or flow, nor the longest delay. Lost
-// packets have no delay.
+// LDA cannot tell the delay of one packet or flow, nor the longest delay. Lost packets have no delay.
 //
 // # Source
 //
-// R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support
-// for Fine-Grained Latency Measurements (2012), sections III to V. Package paper
-// beneath this one has its formulas where this one uses others.
+// R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support for Fine-Grained Latency
+// Measurements (2012), sections III to V. Package lda/paper has its formulas where this package uses others.
 //
 //	m, n         Bank.Rows, and the number of Config.Banks with rows
 //	p_j          2^-Shift less the next bank's 2^-Shift

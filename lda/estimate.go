@@ -10,24 +10,21 @@ import (
 // A Result says what happened between two points in an interval or, from an
 // [Accumulator], in many.
 type Result struct {
-	// Delay is that of the packets in usable cells: the mean of section III-D
-	// (D, with N = S the effective sample size) and the count-conditioned
-	// deviation of [estimate.Cells]. With fewer than two usable cells the
-	// deviation is not known, and 0; its interval says so.
+	// Delay is that of the packets in usable cells: the mean of section III-D (D, with N = S the effective
+	// sample size) and the count-conditioned deviation of [estimate.Cells]. With fewer than two usable cells
+	// the deviation is unknown, and 0; its interval says so.
 	estimate.Delay
 
 	Sent     uint64 // packets that passed upstream
 	Received uint64 // packets that passed downstream
 
-	// Lost and Extra add up, cell by cell, how many packets fewer or more passed
-	// downstream, so that Lost - Extra = Sent - Received. Extra packets are
-	// duplicates, or were not seen upstream. If a cell has both lost and extra
-	// packets, only the difference counts; Loss estimates how many more were lost.
+	// Lost and Extra add up, cell by cell, how many fewer or more packets passed downstream, so that Lost -
+	// Extra = Sent - Received. Extra packets are duplicates, or were not seen upstream. If a cell has both lost
+	// and extra packets, only the difference counts; Loss estimates how many more were lost.
 	Lost, Extra uint64
 
-	// Outstanding is the number of packets that were sent, and neither received
-	// nor given up for lost: Lost may still grow by as much. It is 0 for one
-	// interval.
+	// Outstanding is the number of packets that were sent and neither received nor given up as lost: Lost may
+	// still grow by as many. It is 0 for one interval.
 	Outstanding uint64
 
 	// MeanError is the standard error of Mean as the mean delay of all packets
@@ -37,8 +34,8 @@ type Result struct {
 	Cells  int // cells that saw a packet at either point
 	Usable int // cells with the same packets at both points, as far as count and digest tell
 
-	// Repeats is how many packets cells hold beyond what chance puts there, at the point
-	// that counted more: copies of others.
+	// Repeats is how many packets cells hold beyond what chance puts there, at the point that counted more:
+	// copies of other packets.
 	Repeats uint64
 
 	// spoken is the number of received packets that mean and deviation speak of: for

@@ -11,23 +11,19 @@ import (
 // seen.
 const tailReach, copyReach = 1000, 10
 
-// MeanInterval returns the interval of the mean delay of the packets that arrived.
-// Its half width is the bound of eq. (1), as in [estimate.HoeffdingInterval], for the
-// packets that were not seen. It is widened by Student's distribution, since the
-// deviation is estimated, and upwards by what the sample may have missed: as many
-// packets as chance allows may all be missing from it, and each may take as long as any
-// in the sample may have or, if that has less than three fifths of all, up to 1,000 times
-// the mean, or the deviation if that is greater. Packets that are far slower than all
-// others, and come about once in an interval, may escape a sample of three fifths, once in
-// five times at worst. Packets that cross the interval's ends widen it both ways, and so
-// do copies. If all packets are in usable cells, the interval is as narrow as rounding.
+// MeanInterval returns the interval of the mean delay of the packets that arrived. Its half width is the bound
+// of eq. (1), as in [estimate.HoeffdingInterval], for the packets that were not seen. It is widened by
+// Student's distribution, since the deviation is estimated, and upwards by what the sample may have missed: as
+// many packets as chance allows may be missing from it, and each may take as long as any in the sample may have
+// or, if the sample has less than three fifths of all, up to 1,000 times the mean or the deviation, whichever
+// is greater. Packets that are far slower than all others, and occur about once in an interval, may escape a
+// sample of three fifths, at worst once in five times. Packets that cross the interval's ends widen it both
+// ways, and so do copies. If all packets are in usable cells, the interval is as narrow as rounding allows.
 //
-// Hashes spread packets over cells whatever their delay, so it does no harm if
-// delays depend on one another in time, or if losses come in bursts or with the
-// longest delays. From an [Accumulator] the interval is wider by what the
-// report's ends owe each other, and losses leave its upper end far above until 45
-// intervals have shown how long the slowest packets take. An offset between the clocks
-// shifts it.
+// Hashes spread packets over cells whatever their delay, so it does no harm if delays depend on one another in
+// time, or if losses come in bursts or with the longest delays. From an [Accumulator] the interval also allows
+// for packets that cross the report's ends, and losses leave its upper end far above until 45 intervals have
+// shown how long the slowest packets take. An offset between the clocks shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := r.studentInterval(confidence)
 	if math.IsInf(i.High, 1) {
@@ -61,10 +57,10 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return r.withCopies(i)
 }
 
-// OfReceived returns the mean delay of the packets received in an [Accumulator]'s
-// report, and its interval: Mean is the time that packets spent on their way, of
-// which some was theirs before the report, and some is that of packets that come
-// later. Before a report has settled the interval holds both.
+// OfReceived returns the mean delay of the packets received in an [Accumulator]'s report, and its interval:
+// Mean, in contrast, is the time that packets spent on their way within the report, including packets that
+// arrive later, and without what earlier packets spent before it. Before a report has settled the interval
+// holds both.
 func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
 	of := *r
 	if of.Mean, of.owed = r.Mean+r.owed, 0; r.settling {
@@ -120,14 +116,13 @@ func (r *Result) unseen(confidence float64) float64 {
 	return min(k/float64(r.spoken), 1-share)
 }
 
-// DeviationInterval returns the chi-square interval of the deviation of the delays
-// of the packets that arrived (see [estimate.Cells.EffectiveDegrees]). It uses
-// half the probability of a miss, and keeps the other half as a margin because its
-// degrees of freedom are estimated, too. Upwards it allows for packets that were not
-// seen, as [Result.MeanInterval] does, for copies, of which at most the sum
-// of their delays is known, and for slow packets that were not alone. Downwards it allows
-// for the deviation of packets that were alone. It does not hold where identical packets travel together in groups
-// of two or three, which are too few to overfill a cell: their cells scatter as those of slower packets do.
+// DeviationInterval returns the chi-square interval of the deviation of the delays of the packets that arrived
+// (see [estimate.Cells.EffectiveDegrees]). It uses half the probability of a miss, and keeps the other half as
+// a margin because its degrees of freedom are estimated, too. Upwards it allows for packets that were not seen,
+// as [Result.MeanInterval] does, for copies, of which at most the sum of their delays is known, and for slow
+// packets that were not alone. Downwards it allows for the deviation of packets that were alone. It does not
+// hold where identical packets travel in groups of two or three, which are too small to overfill a cell: such
+// cells scatter as those of slower packets do.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
 	if !(confidence > 0 && confidence < 1) || i.Confidence == 1 {

@@ -26,8 +26,8 @@ const (
 	packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
 )
 
-// AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the time stamps, as the
-// beginning of the interval is, the fewer bytes it takes; any time will do, and for 0 it looks for one.
+// AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the timestamps, as the
+// beginning of the interval is, the fewer bytes it takes. Any time will do; for 0 it finds one.
 func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	if about == 0 {
 		about = a.someTime()
@@ -42,7 +42,7 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	return dst
 }
 
-// CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked takes it.
+// CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked accepts it.
 // The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (c *Config) CheckPacked(data []byte) error {
 	var buf [8 + 3 + 2*MaxBanks]byte
@@ -70,7 +70,8 @@ func (a *Aggregator) AddPacked(data []byte) error {
 	return err
 }
 
-// AddChecked is AddPacked of what [Config.CheckPacked] found right. It does not check again, and may panic.
+// AddChecked is AddPacked for data that [Config.CheckPacked] has accepted. It does not check again, and may
+// panic.
 func (a *Aggregator) AddChecked(data []byte) {
 	data = data[a.config.headSize()-8:]
 	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(data[8:]))

@@ -7,9 +7,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Demand describes the traffic to expect in an interval whose ends no packet crosses,
-// and what you want to know of it. An [Accumulator] needs more rows than packets are on
-// their way at once, or a bank that samples fewer.
+// A Demand describes the traffic to expect in an interval whose ends no packet crosses, and what you want to
+// know of it. For an [Accumulator], some bank must have more rows than packets that it samples are on their way
+// at once.
 type Demand struct {
 	Packets           float64 // in an interval: 1 to 10^12
 	LowLoss, HighLoss float64 // the range of loss rates, 0 ≤ LowLoss ≤ HighLoss ≤ 0.9
@@ -19,11 +19,10 @@ type Demand struct {
 	// lost packets varies from interval to interval.
 	Burst float64
 
-	// MeanError is the greatest half width of the interval of the mean delay
-	// that you accept at any of these loss rates, relative to the mean, with the
-	// given Confidence, by the central limit theorem. Variation is the
-	// deviation of the delays divided by their mean, as far as you know: 1 for
-	// exponential delays, 1.8 for Weibull delays of shape 0.6.
+	// MeanError is the greatest half width of the interval of the mean delay that you accept at any of these
+	// loss rates, relative to the mean, with the given Confidence, by the central limit theorem. Variation is
+	// the deviation of the delays divided by their mean, as far as you know it: 1 for exponential delays, 1.8
+	// for Weibull delays of shape 0.6.
 	MeanError  float64 // over 0
 	Confidence float64 // 0.5 up to but not including 1
 	Variation  float64 // over 0
@@ -44,13 +43,12 @@ const (
 // splits are the ways to divide rows among banks, as powers of two.
 var splits = [][]int{{0}, {1, 1}, {1, 2, 2}, {2, 2, 2, 2}}
 
-// Plan chooses banks, rows and sampling that meet a demand in 95 of 100 intervals
-// with the fewest cells. Of the ways to use that many cells, it takes the one whose
-// mean is sharpest at its worst loss rate. The Config has identity 0, sums of 64 bits and
-// digests of 16; set them as you like. [Result.MeanInterval], which also allows for rare slow
-// packets that were not seen, is wider than MeanError, several times where few packets are
-// seen. The Expectations are what 95 of 100 intervals give at least, at loss rates that rise
-// from LowLoss to HighLoss.
+// Plan chooses banks, rows and sampling that meet a demand in 95 of 100 intervals with the fewest cells. Of the
+// ways to use that many cells, it takes the one whose mean is sharpest at its worst loss rate. The Config has
+// Identity 0, sums of 64 bits and digests of 16; change these as you like. [Result.MeanInterval], which also
+// allows for rare slow packets that were not seen, is wider than MeanError, several times where few packets are
+// seen. The Expectations are what at least 95 of 100 intervals give, at loss rates that rise from LowLoss to
+// HighLoss.
 //
 // The error wraps [estimate.ErrConfig], also if no Config can meet the demand.
 func Plan(d Demand) (c Config, expect []Expectation, err error) {

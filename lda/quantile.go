@@ -21,16 +21,15 @@ type Distribution struct {
 // wraps [estimate.ErrMismatch], or [ErrContradiction] if sums wrapped and nothing tells
 // how often.
 //
-// A bank with λ packets to a cell on average gives λ·e^−λ samples a cell: 0.37 at
-// best, when λ is 1, 0.27 at 2, 0.30 at ½, and one in 370 cells at 8. A loss of l
-// takes the share l of the samples, no more.
+// A bank with λ packets to a cell on average gives λ·e^−λ samples a cell: 0.37 at best, when λ is 1, 0.27 at 2,
+// 0.30 at ½, and one in 370 cells at 8. A loss rate of l costs only the share l of the samples.
 //
 // 1,024 cells give some 370 samples. The rank of a median is then typically off by
 // 2 percentage points and that of a p99 by 0.4; after a hundred intervals (see
 // [Accumulator]), by a tenth of that.
 //
-// Where cells look as if packets have copies, as chance makes one interval in 20 look, those
-// may all be faster or slower than the samples, and high quantiles are not bounded.
+// Where cells look as if packets had copies, as one interval in 20 does by chance, these may all be faster or
+// slower than the samples, and high quantiles are not bounded.
 func Distribute(up, down *Aggregator) (d Distribution, err error) {
 	if err := sameConfig(up, down); err != nil {
 		return d, err
@@ -71,11 +70,10 @@ type Quantile struct {
 	Samples  int
 }
 
-// Quantile returns the p-quantile of the delays, with the interval that holds it
-// with the given confidence. If the samples are too few to bound it, the error
-// wraps [estimate.ErrNoSamples]: a p99 takes 368 samples at 95 % confidence.
-// Copies, and packets that cross the ends of the interval, may all be faster than that, or
-// slower.
+// Quantile returns the p-quantile of the delays, with the interval that holds it with the given confidence. If
+// the samples are too few to bound it, the error wraps [estimate.ErrNoSamples]: a p99 takes 368 samples at 95 %
+// confidence. The interval allows for copies, and for packets that cross the ends of the interval, all being
+// faster or slower than the quantile.
 func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
 	q := Quantile{P: p, Interval: d.samples.QuantileInterval(p, confidence), Samples: d.samples.N()}
 	if faster, slower := (p-d.strays)/(1-d.strays), p/(1-d.strays); d.strays > 0 {

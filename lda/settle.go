@@ -9,9 +9,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// ErrContradiction says that the cells that look usable cannot all be right: nothing tells how often their sums
-// wrapped, their means differ by more than chance explains, or packets joined and there is no digest. There is
-// no mean.
+// ErrContradiction means that the cells that look usable cannot all be right: nothing tells how often their
+// sums wrapped, their means differ by more than chance explains, or packets joined and there is no digest.
+// There is no mean.
 var ErrContradiction = errors.New("cells contradict each other")
 
 // A settlement is the sum of usable cells, whose low bits alone are known. Sums of delays are relative to base

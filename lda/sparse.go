@@ -7,12 +7,12 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Sparse is an [Aggregator] for intervals of few packets. It remembers which cells they are in, so that packing,
-// merging, comparing and emptying it take as long as there are packets, not cells. Its own Update takes a little
-// longer than the Aggregator's, which does not remember.
+// A Sparse is an [Aggregator] for intervals of few packets. It remembers which cells they are in, so that
+// packing, merging, comparing and emptying it take time in proportion to packets, not cells. For that its
+// Update takes a little longer than the Aggregator's.
 type Sparse struct{ Aggregator }
 
-// NewSparse returns an empty one. The error wraps [estimate.ErrConfig].
+// NewSparse returns an empty Sparse. The error wraps [estimate.ErrConfig].
 func NewSparse(c Config) (*Sparse, error) {
 	a, err := New(c)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *Aggregator) each(cells []cell, f func(i int, c *cell)) {
 	}
 }
 
-// Shift adds to all time stamps. An [Accumulator] does not take them for another clock's then.
+// Shift adds by to all timestamps. An [Accumulator] then does not take them for those of another clock.
 func (a *Aggregator) Shift(by int64) {
 	a.each(a.sampled(), func(_ int, c *cell) {
 		c.sum += uint64(c.count()) * uint64(by)
@@ -65,8 +65,8 @@ func (a *Aggregator) Shift(by int64) {
 	})
 }
 
-// Singles calls f for every cell that holds one packet: with the cell's number, the packet's digest, as wide as the
-// Config says, and its stamp modulo 2^SumBits. Cells are numbered bank by bank.
+// Singles calls f for every cell that holds a single packet, with the cell's number, the packet's digest of
+// Config.DigestBits, and its timestamp modulo 2^SumBits. Cells are numbered bank by bank.
 func (a *Aggregator) Singles(f func(cell int, digest uint32, stamp uint64)) {
 	unknown, mask := 64-a.config.SumBits, a.config.digestMask()
 	a.each(a.sampled(), func(i int, c *cell) {

@@ -23,15 +23,15 @@ import (
 //	r, err := a.Estimate(flow)
 //
 // It measures the time that packets spent on their way, for each packet received (see [areas.Areas]), exactly
-// where nothing is lost. That is the mean delay of those received but for what passed before the report began
-// and after it ended: intervals hold that, so reports should be much longer than packets take. What a lost
-// packet leaves in doubt is when it was sent, between two cuts at which nothing was on its way in its cell. So
-// the oftener points compare, and the fewer packets are on their way in a cell at once, the less a loss costs:
-// rows that sample help. Slow packets are told from lost ones by digests; of 13 bits or less they count as
-// lost.
+// where nothing is lost. That differs from the mean delay of those received by what passed before the report
+// began and after it ended. Intervals allow for that, so reports should be much longer than packets take. What
+// a lost packet leaves in doubt is when it was sent, between two cuts at which nothing was on its way in its
+// cell. So the more often points compare, and the fewer packets are on their way in a cell at once, the less a
+// loss costs: rows that sample help. Digests tell slow packets from lost ones; with 13 bits or fewer, slow
+// packets count as lost.
 //
-// Add allocates room for the packets of as many intervals as the slowest packet takes, and uses it again. An
-// Accumulator has a single writer and no locks.
+// Add allocates room for the packets of as many intervals as the slowest packet takes, and reuses it. An
+// Accumulator is not safe for concurrent use.
 type Accumulator struct {
 	config   Config
 	areas    *areas.Areas
@@ -72,8 +72,8 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 // does not begin where the last one ended, some are missing, and the packets that were on their way are left
 // out. The error wraps [estimate.ErrMismatch] if a sketch has another Config or the two say that they are of
 // different intervals, and [estimate.ErrOrder] if the interval does not end after it begins, or begins before
-// the last one ended; nothing has changed then. Both points have to cut at the same times: to within less than
-// the least delay.
+// the last one ended; nothing has changed then. Both points must cut at the same times, to within less than the
+// least delay.
 func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	made(a.areas != nil, "Accumulator")
 	if err := match(up, down, true); err != nil {
@@ -112,8 +112,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 }
 
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
-// its clock was set. The packets that were on their way are left out, then and if an Accumulator begins with a
-// Gap.
+// its clock was set. The packets that were on their way are left out. So they are if an Accumulator begins with
+// a Gap.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	if !a.started {
@@ -130,7 +130,7 @@ func (a *Accumulator) Gap() {
 	a.from, a.first, a.started, a.current = 0, -1, false, false
 }
 
-// Reset begins the next report. The time that packets are on their way counts in the report in which it passes.
+// Reset begins the next report. The time that a packet is on its way counts in the report in which it passes.
 func (a *Accumulator) Reset() {
 	if a.started {
 		a.fold(a.areas.Cuts())
@@ -232,12 +232,12 @@ var (
 )
 
 // Estimate returns the delay of flow f over all intervals, from its cells as the function [Estimate] reads
-// them. Overdue to Lost packets were lost: those outstanding are lost, or on their way.
+// them. Between Overdue and Lost packets were lost: the outstanding ones are lost, or on their way.
 //
-// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if more of its packets were on
-// their way when the report began and ended than came in it, or if so many come twice that the others hide; and
-// an error that wraps [estimate.ErrClocks] if the points' clocks disagree: if one was set, or packets come
-// before they are sent, on average, which hides what is lost.
+// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, if more of its packets were on
+// their way when the report began and ended than arrived in it, or if so many arrive twice that they hide the
+// others. The error wraps [estimate.ErrClocks] if the points' clocks disagree: if one was set, or packets
+// arrive before they are sent, on average, which hides losses.
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	a.complete()
 	c := &a.config

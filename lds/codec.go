@@ -101,9 +101,9 @@ type stamp struct {
 	began  int64
 }
 
-// SetInterval sets the interval of the sketch: its number, from 1, and when it began by the point's clock, in
-// nanoseconds. Encodings carry both. Sketches with different numbers are not compared. A sketch without
-// SetInterval has the number 0 and compares with any.
+// SetInterval sets the interval's number, from 1, and when it began by the point's clock, in nanoseconds.
+// Encodings carry both. Sketches with different numbers are not compared. Without SetInterval the number is 0,
+// which compares with any.
 func (i *stamp) SetInterval(number uint64, began int64) { *i = stamp{number, began} }
 
 // Interval returns the values passed to SetInterval, or 0 and 0.

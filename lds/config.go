@@ -39,16 +39,16 @@ type Config struct {
 	// different rates are the banks of section 4.2.
 	Rates [MaxRows]float64
 
-	// Tolerance says how many more packets than the least loaded of a flow's cells another cell may hold and still
-	// be used with it, as a fraction (α), 0 to 1,000. With a Spread of 1, 0 is best. The paper takes 0.1 with 5.
+	// Tolerance is how many more packets than the least loaded of a flow's cells another cell may hold and be used
+	// with it, as a fraction (α), 0 to 1,000. With a Spread of 1, 0 is best. The paper uses 0.1 with 5.
 	Tolerance float64
 
-	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap. A cell is believed up to
+	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap. A cell is trusted up to
 	// 2^(SumBits-1) ns ÷ GreatestDelay packets, times their weights: 3.6 million for 10 s at 56 bits, 14,000 at
 	// 48. The clocks may be apart by 2^(SumBits-1) ns divided by the packets of a cell that has few.
 	SumBits uint8
 
-	// GreatestDelay is how far delays may be from each other, in nanoseconds. Zero means 10 s.
+	// GreatestDelay is how far apart delays may be, in nanoseconds. Zero means 10 s.
 	GreatestDelay int64
 
 	// DigestBits is the width of a cell's stream digest on the wire, 0 to 32. A cell with as many packets at both

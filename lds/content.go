@@ -205,7 +205,7 @@ func (c *Config) fits(n uint64) bool {
 // that it may be large. It comes from the cell with the fewest packets, which wraps last.
 type centre struct {
 	delay   int64
-	sent    uint64 // its time stamps upstream, of one packet its time
+	sent    uint64 // its timestamps upstream, of one packet its time
 	packets uint64 // of that cell, 0: none
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // Decode estimates the mean delays of all flows of the interval together, from all usable cells at once
-// ([joint.Problem]). A flow's neighbours in a cell are explained by their other cells, where [Estimate] puts up
+// ([joint.Problem]). It explains a flow's neighbours in a cell by their other cells, where [Estimate] puts up
 // with them. Decode needs the list of flows that were present, each once, as from flow records of either point.
-// Others disturb their neighbours' estimates like noise.
+// Flows that are not listed disturb their neighbours' estimates like noise.
 //
 // If a record has 0 packets, Decode finds their number from the counts ([joint.Counts]), and the result has it.
 // With one flow a cell the estimates are no worse for that; with dozens, [Estimate] is as close to the truth.
@@ -22,10 +22,10 @@ import (
 // law that begins at one packet: where no flow had fewer than 20, three to a cell, 0.3 % missed intervals of 99.9 %.
 //
 // The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one of which
-// many packets came twice, or most were on their way at the ends of an [Accumulator]'s report: its error from
-// Estimate says why, or, of copies, that Received is more than Sent. In one row without a Spread nothing shows
-// how far means are off: there are no intervals. Decode holds about 8·Rows·Spread + 140 bytes a flow and 100
-// bytes a cell.
+// many packets arrived twice, or most were on their way at the ends of an [Accumulator]'s report: the error
+// that Estimate returns for it says why or, for copies, Received is more than Sent. With a single row and no
+// Spread nothing shows how far off means are, and there are no intervals. Decode holds about 8·Rows·Spread +
+// 140 bytes a flow and 100 bytes a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig] if packets or
 // doubts are out of range or a flow is listed twice, [estimate.ErrNoSamples] if no cell is usable, and the

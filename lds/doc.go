@@ -1,6 +1,6 @@
 // Package lds is the Lossy Difference Sketch. It measures the one-way delay of every flow between two points.
-// It needs no state for any flow: each point keeps an array of cells, a megabyte for 150,000 flows. It needs no
-// model of delays either, so it also works if neighbouring packets took different queues or paths.
+// It needs no state per flow: each point keeps an array of cells, a megabyte for 150,000 flows. Nor does it
+// need a model of delays, so it also works if neighbouring packets took different queues or paths.
 //
 //	up, err := lds.New(lds.DefaultConfig) // upstream, and the same downstream
 //	up.Update(tuple.Flow(seed), hashing.Digest(seed, packet), time.Now().UnixNano())
@@ -9,25 +9,26 @@
 //
 // # The machine
 //
-// A [Sketch] has a few rows of cells. A cell is a sum of time stamps, a packet count and a digest of the
+// A [Sketch] has a few rows of cells. A cell is a sum of timestamps, a packet count and a digest of the
 // packets. Each packet is added to one cell of each row. A hash of its flow chooses the cell; if a flow is
 // spread over several neighbouring cells (its virtual LDA), a hash of the packet helps to choose. Both points
 // hash alike, so a cell gets the same packets at both. The difference of its two sums, divided by its count, is
-// then the mean delay of its packets. A loss, or a packet that crossed the interval's boundary, shows in the
+// then the mean delay of its packets. A lost packet, or one that crossed the interval's boundary, shows in the
 // count or the digest, and spoils only its own cells.
 //
 // [Estimate] reads a flow's delay from those of its cells that other flows load least; the larger the flow, the
-// less the others matter. [Decode] takes the keys of all flows of the interval, solves all cells at once, and
-// is several times more accurate. The sketches also report losses and packets.
+// less the others matter. [Decode] takes the keys of all flows of the interval, solves for all cells at once,
+// and is several times more accurate. The sketches also tell losses and numbers of packets.
 //
 // A [Table] holds some flows in cells of their own, and is far more accurate for these. Of 100,000 flows with
-// 53 packets on average, one of 910 kB holds 53 % of those of 10 to 99 packets, 98 % of those of 100 to 999,
-// and all larger ones, with median errors of 0.8, 0.12 and 0.005 %, where the sketch of as many bytes has 16,
-// 2.5 and 0.2 by Estimate, 8, 0.9 and 0.08 by Decode, and an answer for each flow (ours-lds-table of the
-// project's bench). So take a Table if the flows that matter fit, a Sketch if all flows matter, or half of
-// each; [Plan] compares the three.
+// 53 packets on average, a table of 910 kB holds 53 % of those with 10 to 99 packets, 98 % of those with 100 to
+// 999, and all larger ones, with median errors of 0.8, 0.12 and 0.005 %. A sketch of as many bytes has errors
+// of 16, 2.5 and 0.2 % by Estimate, and 8, 0.9 and 0.08 % by Decode, but an answer for each flow (go run
+// ./bench ours-lds-table). So use a Table if the flows that matter fit, a Sketch if all flows matter, or half
+// of each; [Plan] compares the three.
 //
-// An [Accumulator] adds intervals up so that losses cost little. Packets cross from one to the next at no cost.
+// An [Accumulator] adds up intervals, so that losses cost little, and packets that cross from one interval to
+// the next cost nothing.
 //
 // # What it assumes
 //
@@ -39,24 +40,25 @@
 //
 // # What it cannot measure
 //
-// It cannot measure small flows among large ones: below some dozens of packets, a flow's cells mostly hold
-// others, and Estimate returns little more than the mean of all.
+// It cannot measure small flows among large ones: the cells of a flow of fewer than some dozens of packets
+// mostly hold others, and Estimate returns little more than the mean of all.
 //
-// It cannot measure a flow that loses packets in each of its cells, if cuts are much further apart than delays
-// are long: what a cell knows after a loss depends on when the lost packet was sent (TestLossyCellsAreWeighed).
-// Sketches and tables that are compared once take losses to befall fast and slow packets alike.
+// It cannot measure a flow that loses packets in each of its cells if cuts are much further apart than delays
+// are long: what a cell tells after a loss depends on when the lost packet was sent (TestLossyCellsAreWeighed).
+// For sketches and tables that are compared once, losses are assumed to hit fast and slow packets alike.
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
 // With a Spread, Estimate tells it roughly.
 //
 // It cannot tell which of the flows in a cell lost a packet, nor how many are lost in a cell that always has
-// some on their way: an Accumulator gives a range. Packets with equal bytes cost nothing.
+// some on their way: an Accumulator gives a range. Packets with equal bytes do no harm.
 //
 // # Choosing a Config
 //
 // [Plan] chooses a sketch, a table or both from the number and sizes of flows, the loss and the memory. Without
 // losses, rows that see every packet are best. With losses, compare often and use an [Accumulator], and let
-// some rows sample, as [DefaultConfig] does: with fewer packets in a cell it is sooner known when one was lost.
+// some rows sample, as [DefaultConfig] does: the fewer packets in a cell, the sooner it is known when one was
+// lost.
 //
 // # Source
 //
@@ -72,8 +74,8 @@
 //	Demand.Large     x          section 3.1
 //	Failure          ε = 1 − Q  section 3.1
 //
-// This package goes beyond the paper with tables, the joint decoding of delays and counts, lossy cells that are
-// weighed, the comparison of cells that sampled at different rates by bounds, the count-conditioned deviation
-// within rows, and a digest by addition instead of XOR. SDS is in package paper. [Plan] adds up what the
-// formula of section 3.1 approximates by blaming each large collision on one flow.
+// This package goes beyond the paper with tables, joint decoding of delays and counts, weights for lossy cells,
+// bounds to compare cells that sampled at different rates, the count-conditioned deviation within rows, and a
+// digest by addition instead of XOR. SDS is in package paper. [Plan] computes the sums that the formula of
+// section 3.1 approximates by blaming each large collision on one flow.
 package lds

@@ -21,19 +21,19 @@ type Result struct {
 	// contributed most: a packet is in every row and counts once.
 	estimate.Delay
 
-	// DegreesOfFreedom is what StdDev rests on: the number of selected cells beyond the first of each row. With 0,
-	// as always with a Spread of 1, the deviation is unknown. Flows that share the cells add their distance from
-	// this one.
+	// DegreesOfFreedom is what StdDev rests on: the number of selected cells beyond the first of each row. With
+	// 0, as always with a Spread of 1, the deviation is unknown. Flows that share the cells add to it by how
+	// far they are from this one.
 	DegreesOfFreedom uint64
 
-	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is +Inf if cells do not reveal
-	// it, as where rows have only some dozens of columns, and as small as rounding only if equal rows prove that
-	// the flow is alone in its cells.
+	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is +Inf if cells do not
+	// reveal it, as when rows have only some dozens of columns, and no more than rounding only if equal rows
+	// prove that the flow is alone in its cells.
 	MeanError float64
 
-	// Late is by how much Mean may be greater because packets that count as lost may come yet, which an
-	// [Accumulator] says until it has seen 45 intervals, or have come: nobody knows how long those took, but that
-	// others did not take as long.
+	// Late is by how much Mean may be greater because packets that count as lost may still arrive, which an
+	// [Accumulator] allows for until it has seen 45 intervals, or did arrive: it is not known how long those
+	// took, only that others did not take as long.
 	Late float64
 
 	less, more float64 // by how much Mean may be less and more, by what the report's ends owe
@@ -42,14 +42,14 @@ type Result struct {
 	// cells of a spread flow are unusable.
 	Share float64
 
-	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and of some of its neighbours.
-	// Lost is an upper bound of the flow's losses, from the row that shows fewest: neighbours' losses and packets
-	// on their way count. Overdue is a lower bound of what the same cells lost that is not on its way; only an
-	// [Accumulator] knows of any. In one interval of [Estimate] a packet that was on its way when it began, or
-	// that came twice, hides a loss.
+	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and of some of its
+	// neighbours. Lost is an upper bound of the flow's losses, from the row that shows fewest: it includes
+	// losses of neighbours, and packets on their way. Overdue is a lower bound of what the same cells lost for
+	// certain; only an [Accumulator] knows of any. In the single interval of [Estimate] a packet that was on
+	// its way when it began, or that arrived twice, hides a loss.
 	Sent, Received, Lost, Overdue uint64
 
-	// Usable is how many of the flow's Rows × Spread cells tell something.
+	// Usable is how many of the flow's Rows × Spread cells were of use.
 	Usable int
 }
 
@@ -58,16 +58,16 @@ type Result struct {
 //
 // If rows sample at different rates, Estimate compares cells by an upper bound of the packets they stand for,
 // where section 4.2 divides counts by rates, so that a cell that happened to sample few of many packets does
-// not pass for the purest. A cell that lost packets tells the delays of the others but for the times at which
-// the lost ones were sent, which it takes to be like those of all its packets. One whose sum may have wrapped
-// (Config.SumBits) has no part in the answer.
+// not pass for the purest. From a cell that lost packets, it takes the delays of the others as if the lost ones
+// had been sent at the mean time of all its packets. A cell whose sum may have wrapped (Config.SumBits) has no
+// part in the answer.
 //
 // It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if the sketches prove that the
 // flow had no packets; all of the Result but its Delay is valid even then. It returns [estimate.ErrMismatch] if
 // the Configs or the intervals differ.
 //
-// Flows that share the selected cells draw the mean towards theirs; the larger they are beside f, the more.
-// [Decode] tells them apart. An offset between the points' clocks is added to the mean.
+// Flows that share the selected cells draw the mean towards theirs, and the more so the larger they are
+// compared with f. [Decode] tells them apart. An offset between the points' clocks is added to the mean.
 func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	if err := match(up, down, true); err != nil {
 		return Result{}, err
@@ -149,8 +149,8 @@ func (v *view) read(result *Result) bool {
 }
 
 // Packets returns an upper bound of flow f's packets at this point: the count of the least loaded of its rows,
-// which includes flows that share its cells (section 4.3, a count-min sketch). Where that row samples, it is by
-// three deviations. It is 0 if the sketch proves that the flow had no packet.
+// which includes flows that share its cells (section 4.3, a count-min sketch). If that row samples, the bound
+// is three deviations up. It is 0 if the sketch proves that the flow had no packet.
 func (s *Sketch) Packets(f hashing.Flow) uint64 {
 	made(s.config.Rows > 0, "Sketch")
 	least := math.Inf(1)

@@ -227,8 +227,8 @@ const intervalOf = 0.95 // of the candidates, within studentAt times MeanError
 var studentAt = estimate.StudentQuantile((1+intervalOf)/2, intervalDegrees)
 
 // MeanInterval returns the interval of the flow's mean at the given confidence, between 0 and 1: Student's,
-// from MeanError, and Late above it. That of an [Accumulator] also holds what the ends of the report owe it. It
-// is infinite if MeanError is.
+// from MeanError, and Late above it. That of an [Accumulator] also allows for packets that cross the ends of
+// the report. It is unbounded if MeanError is infinite.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.N == 0 || math.IsInf(r.MeanError, 1) {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}

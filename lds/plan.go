@@ -17,15 +17,15 @@ type Demand struct {
 	// Shape is that of the Pareto distribution of sizes, 0.1 to 10: the fraction x^−Shape of the flows has x
 	// packets or more. The paper's traffic has 0.8.
 	Shape float64
-	// Large is the size in packets from which on a flow should be measured well (x), at least 1: held by a table,
-	// or in a cell of a sketch to which others bring at most as many packets.
+	// Large is the size in packets from which a flow should be measured well (x), at least 1: held by a table,
+	// or in a cell of a sketch to which other flows bring no more packets.
 	Large float64
 	// Loss is the fraction of packets lost, 0 to 0.5. A flow is measured well only if such a cell loses no packet.
 	Loss float64
 	// Failure is the fraction of the large flows that may be measured badly (ε), above 0 and below 1. Zero means
 	// as few as fit into Memory.
 	Failure float64
-	// Memory is the largest size on the wire in bytes. Zero means as many as Failure needs.
+	// Memory is the largest size on the wire, in bytes. Zero means as many as Failure requires.
 	Memory int
 	// All asks for an answer for small flows too. A table alone has none for those that it does not hold.
 	All bool
@@ -56,8 +56,8 @@ const (
 // with the fewest failures in Memory, by flows. Of equals it prefers the table, whose answers are the most accurate. The
 // error wraps [estimate.ErrConfig].
 //
-// For a sketch it tries one to four rows and adds up what others bring to cells. If packets are lost, it also
-// tries rows that sample.
+// For a sketch it tries one to four rows and adds up what other flows bring to cells. If packets are lost, it
+// also tries rows that sample.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err

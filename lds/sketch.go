@@ -34,13 +34,13 @@ func tally(p hashing.Packet, weight uint32) uint64 {
 	return uint64(p)<<32 | uint64(weight)
 }
 
-// A Sketch is one point's synopsis of an interval. Make one with New; it never grows. It has a single writer
-// and no locks: keep one sketch a goroutine and Merge them. Functions that only read may run concurrently while
-// nobody writes. The zero value panics, but in UnmarshalBinary.
+// A Sketch is one point's synopsis of an interval. Make one with New; it never grows. It is not safe for
+// concurrent use: keep one sketch per goroutine and Merge them. Methods that only read may run concurrently
+// while nobody writes. The zero value panics except in UnmarshalBinary.
 //
-// An [estimate.Rotation] makes two take turns, at the same time at both points. A packet on its way then is in
-// different intervals, and spoils its cells in both for [Estimate] and [Decode]; an [Accumulator] puts such
-// intervals together.
+// An [estimate.Rotation] makes two take turns, at the same time at both points. A packet that is then on its
+// way falls into different intervals, and spoils its cells in both for [Estimate] and [Decode]; an
+// [Accumulator] puts such intervals together.
 type Sketch struct {
 	cells      []cell          // row after row
 	thresholds [MaxRows]uint64 // for hashing.Sampled

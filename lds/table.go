@@ -50,10 +50,10 @@ func (c *TableConfig) FlowBytes() int {
 //	up.Update(tuple.Flow(seed), hashing.Digest(seed, packet), time.Now().UnixNano())
 //	result, err := lds.EstimateTable(up, down, tuple.Flow(seed))
 //
-// Both points hold the same flows without a marker or an agreement. Every packet of a flow draws a number by
-// its hash, and the lowest counts. Of flows that have no room together, those with the lowest numbers stay, in
-// whatever order packets come; large ones, which draw often, nearly always do. A flow that came when there was
-// room is held from its first packet on; another from the packet that drew low enough.
+// Both points hold the same flows without markers or negotiation. Every packet of a flow draws a number by its
+// hash, and the lowest counts. Of flows that do not fit together, those with the lowest numbers stay, in
+// whatever order packets arrive; large flows, which draw often, nearly always stay. A flow that arrives while
+// there is room is held from its first packet on; any other from the packet that drew low enough.
 //
 // [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,500 of a million flows, a
 // table holds 88 % of those of 1,000 packets or more: the others draw no number that is low enough, and 99 % would
@@ -63,8 +63,8 @@ func (c *TableConfig) FlowBytes() int {
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and of one. A loss spoils one
 // cell.
 //
-// A Table has a single writer and no locks: keep one for each goroutine, give each flow to one, and Merge them.
-// A flow whose hash is 0 is never held. The zero value panics, but in UnmarshalBinary.
+// A Table is not safe for concurrent use: keep one per goroutine, give each flow to one, and Merge them. A flow
+// whose hash is 0 is never held. The zero value panics except in UnmarshalBinary.
 type Table struct {
 	config  TableConfig
 	buckets uint64
@@ -182,10 +182,10 @@ func (t *Table) room(f hashing.Flow) *room {
 	return nil
 }
 
-// Hold empties the table for another interval, and gives rooms to flows that keep them whoever else comes, and
-// are held from their first packet on. At both points these should be the same flows: those that were large in
-// an earlier interval, by [Table.Flows] or [Sketch.Packets]. A flow that only one point holds has no answer.
-// Beyond eight in a bucket, flows get no room.
+// Hold empties the table for another interval, and reserves room for flows, which keep it whatever else arrives
+// and are held from their first packet on. At both points these should be the same flows: those that were large
+// in an earlier interval, by [Table.Flows] or [Sketch.Packets]. A flow that only one point holds has no answer.
+// A bucket has room for eight flows and no more.
 func (t *Table) Hold(flows []hashing.Flow) {
 	t.Reset()
 	for _, f := range flows {
@@ -195,7 +195,7 @@ func (t *Table) Hold(flows []hashing.Flow) {
 	}
 }
 
-// Flows returns the flows that are held and had so many packets or more since.
+// Flows returns the flows that are held and have had at least that many packets since.
 func (t *Table) Flows(packets uint64) (flows []hashing.Flow) {
 	for i, key := range t.keys {
 		if key != 0 && t.rooms[i].packets() >= packets {
@@ -212,10 +212,10 @@ func (r *room) packets() (n uint64) {
 	return n
 }
 
-// Merge adds another shard of the same point, of other flows; t then holds those that one table would hold that
-// saw all packets. Shards are less crowded and admit flows earlier, so both points should have equally many, or
-// some flows seem to have lost packets. The error wraps [estimate.ErrMismatch] if the Configs differ; t is then
-// unchanged.
+// Merge adds another shard of the same point, with other flows; t then holds the flows that a single table
+// would hold that saw all packets. Shards are less crowded and admit flows earlier, so both points should have
+// the same number of shards, or some flows seem to have lost packets. The error wraps [estimate.ErrMismatch] if
+// the Configs differ; t is then unchanged.
 func (t *Table) Merge(b *Table) error {
 	made(t.buckets > 0, "Table")
 	if t.config != b.config {

@@ -11,14 +11,14 @@ import (
 var errNotHeld = fmt.Errorf("%w: a table does not hold the flow", errNoSamples)
 
 // EstimateTable returns the delay of flow f from both points' tables of one interval. Mean is that of the
-// packets in those of the flow's cells that lost none: exact if all are, and otherwise a sample, whose interval
-// rests on how far apart packets and means of the table's flows are. StdDev is count-conditioned over these
-// cells. Share is the part of the flow's packets that came when it was held, 1 if all did; the interval takes
-// the mean of those before to be off as if delays rise steadily.
+// packets in those of the flow's cells that lost none: exact if none did, and otherwise from a sample, whose
+// interval rests on how far apart packets and means of the table's flows are. StdDev is count-conditioned over
+// these cells. Share is the part of the flow's packets that arrived while it was held, 1 if all did; for those
+// before, the interval allows as if delays rose steadily.
 //
-// Packets that cross an end of the interval count as lost at one point or the other, and the slow ones cross
-// more often: the interval should be long beside the delays. It is unbounded if many packets come twice, or too
-// few flows tell how far packets are apart.
+// Packets that cross an end of the interval count as lost at one point or the other, and slow ones cross more
+// often, so the interval should be long compared with the delays. MeanInterval is unbounded if many packets
+// arrive twice, or if too few flows show how far packets are apart.
 //
 // It returns [estimate.ErrNoSamples] if the points do not both hold the flow, or if all of its cells lost
 // packets, and [estimate.ErrMismatch] if the Configs or the intervals differ.

@@ -1,6 +1,10 @@
 package experiment
 
-import "github.com/hoplag/hoplag/estimate"
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
 
 // A Claim compares what was measured with what was claimed.
 type Claim struct {
@@ -22,10 +26,12 @@ const (
 	DoesNotHold Verdict = "does not hold" // the paper's claim could not be reproduced, although we did as it says
 )
 
-// Judge compares two errors as they are printed.
-func Judge(ours, theirs float64) Verdict {
+// Judge compares two errors as they are printed. Without an error of ours it is a loss.
+func Judge(ours, theirs float64, printed func(float64) string) Verdict {
 	switch {
-	case Percent(ours) == Percent(theirs):
+	case math.IsNaN(ours):
+		return Loss
+	case printed(ours) == printed(theirs):
 		return AsGood
 	case ours < theirs:
 		return Win
@@ -59,10 +65,11 @@ func either(is bool, yes, no Verdict) Verdict {
 
 // Beats adds a comparison of two errors in one run, ours and that of another method, as Judge sees it.
 func (r *Run) Beats(what string, ours, theirs float64) *Claim {
-	return r.Claim(what, Percent(theirs), Percent(ours), Judge(ours, theirs))
+	return r.Claim(what, Percent(theirs), Percent(ours), Judge(ours, theirs, Percent))
 }
 
-// Within adds an error of ours and the limit that is claimed for it. Nearly is larger by a factor of up to 1 + chance.
+// Within adds an error of ours and the limit that is claimed for it. Nearly is larger by a factor of at most
+// 1 + chance.
 func (r *Run) Within(what, paper string, ours, limit, chance float64) *Claim {
 	v := Fits(ours, 0, limit, chance)
 	if v == DoesNotHold {
@@ -76,8 +83,8 @@ func (r *Run) Between(what, paper string, got, low, high, chance float64) *Claim
 	return r.Claim(what, paper, Percent(got), Fits(got, low, high, chance))
 }
 
-// Fits compares a number with a claimed range, whose low end is 0 if only a limit is claimed: as good within it, nearly
-// so within the range widened by a factor of 1 ± chance; otherwise the claim does not hold.
+// Fits compares a number with a claimed range, whose low end is 0 if only a limit is claimed: as good within it,
+// nearly so within the range widened by a factor of 1 ± chance; otherwise the claim does not hold.
 func Fits(x, low, high, chance float64) Verdict {
 	switch {
 	case x >= low && x <= high:

@@ -1,7 +1,6 @@
-// Package experiment is the framework for the experiments in this directory.
-// It defines what an experiment is, what it gets, and how it reports what it
-// found. A group of experiments is a package with one function, Experiments,
-// which the command names:
+// Package experiment is the framework for the experiments in this directory. It defines what an experiment is,
+// what it gets, and how it reports what it found. A group of experiments is a package with one function,
+// Experiments, which the command names:
 //
 //	func Experiments() []experiment.Experiment {
 //		return experiment.In("Coins", experiment.Experiment{
@@ -21,15 +20,13 @@
 //			heads += coin.Toss(random)
 //			table.Row(i+1, experiment.Percent(heads/float64(i+1)))
 //		}
-//		run.Between("share of heads", "0.5", heads/100, 0.5, 0.5, 0.1)
+//		run.Between("share of heads", "about 0.5", heads/100, 0.45, 0.55, 0.2)
 //	}
 //
-// The same seed must give the same result, bit for bit. Draw from run.Rand, or
-// give run.Seed to a Config. Never read a clock, and never let the order of a
-// map or of goroutines show. An experiment runs on one core. The command runs
-// as many side by side as there are cores, so experiments must not share
-// mutable state. If several tables show the same runs, make them one
-// experiment with several tables.
+// The same seed must give the same result, bit for bit. Draw from run.Rand, or give run.Seed to a Config. Never
+// read a clock, and never let the order of a map or of goroutines show. An experiment runs on one core. The
+// command runs as many side by side as there are cores, so experiments must not share mutable state. If several
+// tables show the same runs, make them one experiment with several tables.
 package experiment
 
 import (
@@ -39,8 +36,7 @@ import (
 	"strings"
 )
 
-// An Experiment reproduces one figure of a paper, or several that show the
-// same runs.
+// An Experiment reproduces one figure of a paper, or several that show the same runs.
 type Experiment struct {
 	Name  string // on the command line: lower case, "lda-4"; unique
 	Group string // set by In: heading in the list and in the results: the paper
@@ -123,13 +119,11 @@ func (r *Run) Table(title string, columns ...string) *Table {
 	return t
 }
 
-// Note adds paragraphs of plain text: how it was run, where it differs from
-// the paper, what it means.
+// Note adds paragraphs of plain text: how it was run, where it differs from the paper, what it means.
 func (r *Run) Note(paragraphs ...string) { r.found.Notes = append(r.found.Notes, paragraphs...) }
 
-// Save writes what an experiment found into a directory: NAME.md, and its
-// pictures. It says nothing about when and where, so that the same seed gives
-// the same bytes.
+// Save writes what an experiment found into a directory: NAME.md, and its pictures. It says nothing about when
+// and where, so that the same seed gives the same bytes.
 func Save(dir string, e *Experiment, run *Run, result *Result) error {
 	for _, p := range result.Pictures {
 		if err := os.WriteFile(filepath.Join(dir, p.File), p.SVG, 0o644); err != nil {

@@ -28,9 +28,12 @@ func TestNumber(t *testing.T) {
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		ours, theirs float64
+		printed      func(float64) string
 		want         Verdict
-	}{{1, 2, Win}, {0.019, 0.02, Win}, {0.01999, 0.02, AsGood}, {0.02001, 0.02, AsGood}, {3, 2, Loss}, {math.NaN(), 2, Loss}} {
-		if got := Judge(c.ours, c.theirs); got != c.want {
+	}{{1, 2, Percent, Win}, {0.019, 0.02, Percent, Win}, {0.01999, 0.02, Percent, AsGood}, {0.02001, 0.02, Percent, AsGood},
+		{3, 2, Percent, Loss}, {math.NaN(), 2, Percent, Loss}, {math.NaN(), math.NaN(), Percent, Loss},
+		{1204.1, 1204.4, Number, AsGood}, {1204.1, 1204.4, Percent, Win}} {
+		if got := Judge(c.ours, c.theirs, c.printed); got != c.want {
 			t.Errorf("Judge(%v, %v) = %s, want %s", c.ours, c.theirs, got, c.want)
 		}
 	}

@@ -42,8 +42,7 @@ func TestTry(t *testing.T) {
 	execute(Run{}, func(*Run) { panic("a bug") })
 }
 
-// What is found comes in the order in which it is told, and tables may
-// grow after others have begun.
+// Findings keep the order in which they are reported, and tables may grow after others have begun.
 func TestFound(t *testing.T) {
 	measure := func(run *Run) {
 		first := run.Table("Title", "x", "y")

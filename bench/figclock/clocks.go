@@ -84,10 +84,10 @@ func tabulate(run *experiment.Run, a axis, values []float64, found [][]outcome) 
 func judge(run *experiment.Run, found map[string][][]outcome, certain, likely perflow.Coverage) {
 	eighty := found["uneven"][4]
 	ns := func(m int) float64 { return typical(eighty, func(o *outcome) float64 { return o.offset[m] }) }
-	micro := func(m int) string { return experiment.Number(ns(m)/1e3) + " µs" }
+	micro := func(ns float64) string { return experiment.Number(ns/1e3) + " µs" }
 	beats := func(what string, m int) *experiment.Claim {
-		return run.Claim("error of the offset, bursts, loads of 80 and 20 %, beside "+what, micro(m), micro(ours),
-			experiment.Judge(ns(ours), ns(m)))
+		return run.Claim("error of the offset, bursts, loads of 80 and 20 %, beside "+what, micro(ns(m)), micro(ns(ours)),
+			experiment.Judge(ns(ours), ns(m), micro))
 	}
 	beats("means", means)
 	beats("NTP's filter", filter)

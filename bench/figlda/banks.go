@@ -47,7 +47,7 @@ func measureKnownLoss(run *experiment.Run) {
 		"Delays of 200 ± 10 ns are not in the paper: a path on which little varies, where eq. (5) measures the chance in the counts of cells.",
 		"Pareto delays of shape 3 have no fourth moment: the square of a sample's deviation hangs on whether the sample has one of the few "+
 			"longest delays. At high loss, where the sample is small, no estimate from it is good, even with every delay known.",
-		"The claims of averages are judged with a margin of two standard errors of an average of ten.")
+		"Averages are judged with a margin of two standard errors, as if all errors were independent and normal.")
 }
 
 // judgeMeans judges the errors of the mean.

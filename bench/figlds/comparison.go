@@ -128,8 +128,7 @@ func (s *survey) judge(run *experiment.Run) {
 	for b, value := range reported {
 		c := len(classes) - len(reported) + b
 		ours := s.sketches[reference].median(c)
-		run.Claim("median error with 70,000 cells, flows of "+classes[c].Name+" packets", percent(value), percent(ours),
-			experiment.Judge(ours, value))
+		run.Within("median error with 70,000 cells, flows of "+classes[c].Name+" packets", "at most "+percent(value), ours, value, 0)
 	}
 	large, small := s.sketches[0].median(fromThousand), s.mean.median(fromThousand)
 	run.Holds("median error with 7,000 cells, "+classes[fromThousand].Name+", against the mean of all packets", "significantly better",

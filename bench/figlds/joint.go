@@ -102,7 +102,7 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 		for _, m := range []*method{r.known, r.unknown} {
 			before, after := max(1e-6, r.paper.median(fromHundred)), max(1e-6, m.median(fromHundred)) // less is exact
 			run.Claim(fmt.Sprintf("%s: median of Fig. 6 and of %s, %s", r.name, m.Name, classes[fromHundred].Name), percent(before),
-				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before))
+				fmt.Sprintf("%s, %s of it", percent(after), number(after/before)), experiment.Judge(after, before, percent))
 			if r == races[1] {
 				run.Meets(fmt.Sprintf("%s: %s has at most a quarter of Fig. 6's median, %s", r.name, m.Name, classes[fromHundred].Name),
 					"ours: ≤ 0.25", number(after/before), after <= before/4)
@@ -116,7 +116,7 @@ func judgeJoint(run *experiment.Run, races []*race, mean *method) {
 			run.Claim(fmt.Sprintf("%s: median of %s, against the mean of all packets, where it is least good below 500 packets (%s)", r.name,
 				m.Name, classes[worst].Name),
 				"ours: never worse", percent(m.median(worst))+" against "+percent(mean.median(worst)),
-				experiment.Judge(m.median(worst), mean.median(worst)))
+				experiment.Judge(m.median(worst), mean.median(worst), percent))
 		}
 	}
 }

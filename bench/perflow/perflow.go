@@ -5,7 +5,7 @@
 //	for i := range flows {
 //		joint.Add(flows[i].packets, answers[i], flows[i].mean) // NaN is no answer
 //	}
-//	run.Beats("median error, flows of 100 packets and more", joint.Median(large), other.Median(large), 0.1)
+//	run.Beats("median error, flows of 100 packets and more", joint.Median(large), other.Median(large))
 package perflow
 
 import (

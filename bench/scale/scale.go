@@ -113,8 +113,8 @@ func (c costs) by(name string) []any {
 
 func pages(out io.Writer, c costs) {
 	frame := c.of("ns to identify a frame", 0) + c.of("ns to record an identity in a burst", 0)
-	fmt.Fprintf(out, "A tap spends %.0f ns on a frame, %.0f to identify it and %.0f to record it in a burst: %.0f million frames a\n"+
-		"second and core beside what takes them off the wire. A message that a program reports takes %.0f ns.\n\n",
+	fmt.Fprintf(out, "A tap spends %.0f ns on a frame: %.0f to identify it and %.0f to record it in a burst. That is %.0f million frames a\n"+
+		"second and core, without what takes them off the wire. A message that a program reports takes %.0f ns.\n\n",
 		frame, c.of("ns to identify a frame", 0), c.of("ns to record an identity in a burst", 0), 1e3/frame, c.of("ns to record a message", 0))
 	const cpu, records = "ms of a core a second, of a pair", "records a second and core"
 	c[cpu], c[records] = map[float64]float64{}, map[float64]float64{}
@@ -129,8 +129,8 @@ func pages(out io.Writer, c costs) {
 		most *= 1.01
 	}
 	fmt.Fprintf(out, "A report settles the 5,120 cells of each cut: %.0f ns for each at 10⁴ packets a second, when most are empty, and\n"+
-		"%.0f at 10⁷. A loop that reads both points' cells, keeps what passed and adds it up once takes %.1f and %.1f.\n"+
-		"A process on %d cores takes 30,000 records a second where each pair has up to %s packets a second,\nand %s at 10⁴.\n\n",
+		"%.0f at 10⁷. A literal loop, which reads both points' cells and adds up once what passed, takes %.1f and %.1f.\n"+
+		"A process on %d cores takes 30,000 records a second if each pair has at most %s packets a second,\nand %s at 10⁴.\n\n",
 		ns*c.of("µs to report", 1e4), ns*c.of("µs to report", 1e7), c.of("ns of a literal loop", 1e4), c.of("ns of a literal loop", 1e7), cores,
 		number(math.Round(most/100)*100), number(cores*c.of(records, 1e4)))
 	rows := [][]any{{"pairs in one process, 10⁴ packets a second each", "10", "100", "1,000", "5,000"}}

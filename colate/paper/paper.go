@@ -1,11 +1,11 @@
-// Package paper is COLATE as in the paper, to compare with; package colate is for use. A recorder is one epoch,
+// Package paper is COLATE as in the paper, for comparison; package colate is for use. A recorder is one epoch,
 // in which no counter overflows and nothing is lost.
 //
 // # Source
 //
 // M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow Latency Measurement without Packet
 // Probing and Time Stamping, SIGMETRICS 2014. There counters have 19 bits, in a unit that it does not name: so
-// wide a sum of time stamps shows a delay only if the clock ticks while a packet is on its way.
+// wide a sum of timestamps shows a delay only if the clock ticks while a packet is on its way.
 //
 //	paper        here                                      where
 //	n            Config.Counters                           §3.1
@@ -42,11 +42,11 @@ type Config struct {
 	TimeBits uint8
 }
 
-// A Recorder is one point in one epoch (§3.1). It has a single writer and no locks.
+// A Recorder is one point in one epoch (§3.1). It is not safe for concurrent use.
 type Recorder struct {
 	config Config
 	sums   []uint64
-	fill   uint64 // the sum of all time stamps (t_X)
+	fill   uint64 // the sum of all timestamps (t_X)
 }
 
 // New returns an empty recorder. The error wraps [estimate.ErrConfig].
@@ -73,7 +73,7 @@ func (r *Recorder) position(f hashing.Flow, j uint64) uint64 {
 	return hashing.Row(hashing.Mix(uint64(f)^r.config.Identity, j), uint64(r.config.Counters))
 }
 
-// Positions appends to dst where a flow's counters are.
+// Positions appends the positions of a flow's counters to dst.
 func (r *Recorder) Positions(dst []uint32, f hashing.Flow) []uint32 {
 	for j := range uint64(r.config.PerFlow) {
 		dst = append(dst, uint32(r.position(f, j)))
@@ -84,7 +84,7 @@ func (r *Recorder) Positions(dst []uint32, f hashing.Flow) []uint32 {
 // Counter returns the sum in counter i.
 func (r *Recorder) Counter(i int) uint64 { return r.sums[i] }
 
-// timeSum estimates the sum of the flow's time stamps (Theorem 2, eq. (4)).
+// timeSum estimates the sum of the flow's timestamps (Theorem 2, eq. (4)).
 func (r *Recorder) timeSum(f hashing.Flow) float64 {
 	n, m := float64(r.config.Counters), float64(r.config.PerFlow)
 	var sum uint64
@@ -95,7 +95,7 @@ func (r *Recorder) timeSum(f hashing.Flow) float64 {
 }
 
 // Theorem2 returns the paper's mean delay of the flow in nanoseconds, eqs. (3) and (4). If the two points have
-// counters of another number, the noise of others' time stamps does not cancel.
+// different numbers of counters, the noise of others' timestamps does not cancel.
 func Theorem2(up, down *Recorder, f hashing.Flow, packets uint64) float64 {
 	return (down.timeSum(f) - up.timeSum(f)) / float64(packets)
 }
@@ -103,7 +103,7 @@ func Theorem2(up, down *Recorder, f hashing.Flow, packets uint64) float64 {
 // Theorem2Interval returns the interval of [Theorem2] that follows from the paper's reliability analysis (§5,
 // eqs. 11, 12, 21). It assumes that each point's sum has the variance of eq. (2), as if its time units, and not
 // its packets, were spread over the counters one by one. For real traffic it is too narrow by the square root
-// of the number of units in a time stamp; the finer the unit, the worse.
+// of the number of units in a timestamp; the finer the unit, the worse.
 func Theorem2Interval(up, down *Recorder, f hashing.Flow, packets uint64, confidence float64) estimate.Interval {
 	deviations := math.Sqrt2 * math.Erfinv((1+confidence)/2) // eq. (11)
 	mean, half := Theorem2(up, down, f, packets), deviations*(up.unitDeviation(f)+down.unitDeviation(f))/float64(packets)
@@ -123,8 +123,8 @@ func (r *Recorder) unitDeviation(f hashing.Flow) float64 {
 // them. For 0 it takes the limit as their number grows: the average of the squared differences
 // over all pairings is m·S², with S² the sample variance over the flow's counters.
 //
-// Theorem 3, the likeliest of what others brought, takes one number off each counter of a
-// point (eq. (7) has nothing of the counter in it): differences are the same without it.
+// Theorem 3, the most likely contribution of others, subtracts the same number from each counter of a point
+// (eq. (7) does not contain the counter), so differences are the same without it.
 func Deviation(up, down *Recorder, f hashing.Flow, packets uint64, repetitions int, seed uint64) float64 {
 	delays := make([]float64, down.config.PerFlow)
 	var all estimate.Moments

@@ -11,13 +11,13 @@ import (
 // Areas adds up the time that packets spend on their way between two points, by
 // the cuts of the clock at which both points empty their cells.
 //
-// Call [Areas.Begin], and for each interval [Areas.Cut] for all cells and [Areas.Next]. Then
-// [Areas.Transit] tells of the time between two cuts.
+// Call [Areas.Begin] and then, for each interval, [Areas.Cut] for all cells and [Areas.Next]. [Areas.Transit]
+// tells how long packets were on their way between two cuts.
 //
-// With cumulative sums of time stamps, and n packets outstanding in a cell at a cut at time c, received − sent
-// + n·c is the delays of all packets that came plus the ages of all that are outstanding, so that its
-// difference between two cuts is the time that packets spent on their way in between. Only losses disturb it,
-// because a lost packet ages for ever. They are known from levels, the number and the digest of what is
+// With cumulative sums of timestamps, and n packets outstanding in a cell at a cut at time c, received − sent
+// + n·c is the sum of the delays of all packets that arrived and the ages of all that are outstanding, so that
+// its difference between two cuts is the time that packets spent on their way in between. Only losses disturb
+// it, because a lost packet ages for ever. They show in levels, the number and the digest of what is
 // outstanding: METHODS.md, section 3, has the proofs.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
@@ -115,7 +115,7 @@ type areaEvent struct {
 	sentSum, delay      uint64
 }
 
-// A CellPair is what a cell holds at both points after an interval: sums of time stamps, of which only the low bits
+// A CellPair is what a cell holds at both points after an interval: sums of timestamps, of which only the low bits
 // count, and tallies. A tally has the count of packets in its low 32 bits and their digest, also a sum, above.
 type CellPair struct {
 	SentSum, SentTally         uint64
@@ -154,8 +154,8 @@ func (a *Areas) Begin(start int64) {
 // UnderWay says that packets were on their way at the beginning.
 func (a *Areas) UnderWay() { a.underWay = true }
 
-// Before returns for how many ns after the beginning packets came that were on their way then, as far as is seen: 0
-// while no delay was ever seen.
+// Before returns for how many nanoseconds after the beginning packets still arrived that were on their way
+// then, as far as can be seen: 0 as long as no delay has been seen.
 func (a *Areas) Before() float64 {
 	if a.greatest == 0 || !a.underWay {
 		return 0
@@ -164,8 +164,8 @@ func (a *Areas) Before() float64 {
 	return max(0, a.proven)
 }
 
-// Repeats says that cell i holds many copies of one packet. One of them that is on its way at two cuts looks like one
-// that is lost, so for a while such a cell is settled only where it is as empty as before.
+// Repeats says that cell i holds many copies of one packet. A copy that is on its way at two cuts looks like a
+// lost one, so for a while such a cell counts as settled only where it is as empty as before.
 func (a *Areas) Repeats(i int) { a.cells[a.cell(i)].alike = uint32(a.Cuts() + 1) }
 
 // cell returns where the state of cell i is.
@@ -196,8 +196,8 @@ func alike(x, y, mask uint64) bool {
 	return n == 1 && m > 0 && x*m&mask == y || m == 1 && y*n&mask == x
 }
 
-// Next ends the interval, at a time by the clock of the stamps. Both points cut within the least
-// delay of each other, or what the ends owe is known less well.
+// Next ends the interval, at a time by the clock of the timestamps. Both points must cut within the least delay
+// of each other, or less is known of what crosses the ends.
 func (a *Areas) Next(end int64) {
 	if length := float64(end - a.ends[a.latest()]); length > 0 {
 		a.step = length
@@ -212,15 +212,15 @@ func (a *Areas) Cuts() int { return a.before + a.latest() }
 // latest returns the latest cut, counted from the oldest that is kept.
 func (a *Areas) latest() int { return len(a.ends) - 1 }
 
-// Settling returns how many intervals as long as the last one make a patience, but at most so many. A packet
-// counts as lost when it has been on its way for a patience: half as long again as the greatest delay seen lately.
+// Settling returns how many intervals as long as the last one make up the patience, up to most. A packet
+// counts as lost when it has been on its way for the patience: half as long again as the greatest recent delay.
 func (a *Areas) Settling(most int) int {
 	return int(min(float64(most), math.Ceil(a.patience/max(a.step, 1))+1))
 }
 
-// Losses returns how many packets have shown by now to be lost up to cut number to, and how many to be
-// extra, since the last call of Settle. Extra packets came without being sent, or had been taken for lost.
-// Outstanding are those that were sent and not received by then, and are not known to be lost.
+// Losses returns how many packets are now known to have been lost up to cut number to, and how many to be
+// extra, since the last call of Settle. Extra packets arrived without being sent, or had been taken for lost.
+// Outstanding packets were sent and not received by then, and are not known to be lost.
 func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 	lost, extra, outstanding = a.count(to, nil)
 	for i := range a.taken {
@@ -269,8 +269,8 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 // longestKept is the greatest number of cuts that are kept for packets on their way.
 const longestKept = 600.0
 
-// Settle forgets what happened up to cut number to, but for as much as tells of
-// the packets on their way. The next call of Losses begins there.
+// Settle forgets what happened up to cut number to, except what is needed for the packets on their way. The
+// next call of Losses begins there.
 func (a *Areas) Settle(to int) {
 	keep := to - a.before
 	for keep > 0 && float64(a.ends[to-a.before]-a.ends[keep]) < min(a.patience, longestKept*a.step) {

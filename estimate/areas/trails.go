@@ -6,16 +6,16 @@ import (
 )
 
 // A Trail is what a cell had outstanding, cut by cut, where packets may have been lost. Whoever knows what was
-// sent can find out which: see package lda/lost.
+// sent can find out which packets: see package lda/lost.
 type Trail struct {
 	Cell  int
 	From  int64       // when it begins: nothing was outstanding then
 	Steps []TrailStep // the cuts of intervals in which something passed
 	Open  bool        // what was sent after Until may be on its way
 
-	// Until ends what the trail is about. What was sent up to then, and is outstanding after the last step, is
-	// lost. If the trail is not open, that is all of it, and Until is when the last of those that are not lost
-	// came: one that was sent before then may be lost instead of another with the same digest.
+	// Until is where the trail's knowledge ends. What was sent up to then, and is outstanding after the last
+	// step, is lost. If the trail is not open, that is all of it, and Until is when the last of those that are
+	// not lost arrived: one that was sent before then may be lost instead of another with the same digest.
 	Until int64
 }
 
@@ -36,7 +36,7 @@ type Lost struct {
 }
 
 // Trails calls visit for the cells that may have lost packets after cut number from and up to cut number to.
-// Neither is before what was settled last. Call Transit first.
+// Neither may precede the last Settle. Call Transit first.
 func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	if a.losses.total == 0 {
 		return
@@ -89,8 +89,8 @@ func compareTaken(x, y taken) int {
 }
 
 // TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and
-// their cells are exact where they lost nothing else. It returns how many it took for the first time. No
-// interval has been added since the trails were told.
+// their cells are exact where they lost nothing else. It returns how many it took out for the first time. Call
+// it before adding an interval after Trails.
 func (a *Areas) TakeOut(lost []Lost) (n int) {
 	a.named = true
 	a.judge()

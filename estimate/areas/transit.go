@@ -14,11 +14,11 @@ type Transit struct {
 	Mean, Error float64
 	Degrees     uint64 // of freedom of Error
 
-	// Late is by how much the mean may be greater because packets that count as
-	// lost may still come. It is 0 once it is known how long packets take.
+	// Late is by how much the mean may be greater because packets that count as lost may still arrive. It is 0
+	// once it is known how long packets take.
 	Late float64
 
-	// First and Last are about the packets that were on their way at the first and at the last cut.
+	// First and Last describe the packets that were on their way at the first and at the last cut.
 	First, Last OnWay
 
 	Greatest float64 // delay seen lately
@@ -38,7 +38,7 @@ type Transit struct {
 	scale   float64 // packets received for each in the groups that are used
 }
 
-// OnWay is about the packets that are on their way at a cut.
+// An OnWay describes the packets that are on their way at a cut.
 type OnWay struct {
 	Packets  float64
 	Ages     float64 // the sum of their ages, as estimated
@@ -55,14 +55,14 @@ type Alone struct {
 }
 
 // Transit returns how long packets were on their way after cut number from and up to cut number to, by what is
-// known by the latest cut. It is best a patience later: until then, cells whose packets are slow have not
-// settled. It calls alone, if not nil, with the packets that were alone in their cell when they came, until the
-// next call.
+// known at the latest cut. It is at its best a patience later: until then, cells with slow packets have not
+// settled. It calls alone, if not nil, with the packets that were alone in their cell when they arrived; these
+// are valid until the next call.
 //
 // If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps
 // [estimate.ErrClocks] if many delays are negative and hardly any were in the report before, or the reverse,
-// and if packets were lost and most that cross cuts come before they are sent: nothing tells the ones from the
-// others. A clock that is set by less looks like delays that change.
+// and if packets were lost and most that cross cuts arrive before they are sent, because then nothing tells the
+// two apart. A clock that is set by less looks like delays that change.
 func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)

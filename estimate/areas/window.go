@@ -146,7 +146,8 @@ func (w *window) take(x *span) {
 		return
 	}
 	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
-	if x.joined == 0 && w.passes(x) { // whatever came before
+	came, out := w.passed(x)
+	if x.joined == 0 && came+out == 0 && x.from < w.from && x.to >= w.to { // what is on its way is throughout
 		x.young, x.unknown = false, false
 	}
 	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.alike && !x.young && !x.unknown && !a.old(x.from)
@@ -156,7 +157,7 @@ func (w *window) take(x *span) {
 	sure = (sure || x.sure >= w.to && x.sure == a.lastAged) && !back
 	weight := l.weight(x.group, x.from, x.until)
 	if x.late > 0 {
-		w.late(x, r)
+		r.late(w, x, came)
 	}
 	after := x.joined > 0 && x.all <= w.from-x.from // all that may have been on its way at the beginning has come
 	n, area := w.parts(x, r, fresh, sure, weight)
@@ -190,14 +191,13 @@ func (w *window) take(x *span) {
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy) && a.unseen(x) < 0.5, weight)
 }
 
-// passes reports whether nothing was sent or came in a span in the window: what is on its way then is throughout.
-func (w *window) passes(x *span) bool {
+// passed returns how many packets of a span came and were sent in the window.
+func (w *window) passed(x *span) (came, sent int) {
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		if x.in[k-x.from]|x.out[k-x.from] > 0 {
-			return false
-		}
+		came += int(x.in[k-x.from])
+		sent += int(x.out[k-x.from])
 	}
-	return x.from < w.from && x.to >= w.to
+	return came, sent
 }
 
 // ends takes the packets of a span that are on their way at the ends of the window.

@@ -102,7 +102,7 @@ type Sample struct {
 	Packets uint32
 }
 
-// There returns the sample of a cell of the direction from the near point to the far one, whose time stamps add
+// There returns the sample of a cell of the direction from the near point to the far one, whose timestamps add
 // up to sent and received, modulo 2^bits. near is a time close to those of the packets, by the near point's
 // clock: they may differ from it by 2^(bits-1) ns in total, nine minutes at 40 bits.
 func There(sent, received uint64, packets uint32, bits int, near int64) Sample {

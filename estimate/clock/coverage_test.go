@@ -10,7 +10,7 @@ type law = func(*rand.Rand, float64) float64
 
 func exponential(r *rand.Rand) float64 { return r.ExpFloat64() }
 
-// hops returns what so many queues in a row add, 20 µs each on average.
+// hops returns what n queues in a row add, 20 µs each on average.
 func hops(n int) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) (sum float64) {
 		for range n {

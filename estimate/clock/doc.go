@@ -44,12 +44,12 @@
 //
 // # Steps, wander, wrong samples
 //
-// If a clock is set, or begins to run at another rate, as under NTP, upper bounds fall below lower ones. The
-// tracker notices and starts again from there ([Reading.Stepped]). It treats a rate that wanders by more than
-// [Config.Wander] in the same way. A change in one direction only is a change of the path, not of a clock.
-// Between two noticed changes the certain interval is wider than the samples require, by twice what the margin
-// has lost since it was widest, so that a step too small to notice does not make it false. A few samples may be
-// wrong: see [Config.Outliers].
+// If a clock is set, or begins to run at another rate, as under NTP, upper and lower bounds move together, and
+// one line no longer fits before and after. The tracker notices and starts again from there
+// ([Reading.Stepped]). It treats a rate that wanders by more than [Config.Wander] in the same way. A change in
+// one direction only is a change of the path, not of a clock. Between two noticed changes the certain interval
+// is wider than the samples require, by twice what the margin has lost since it was widest, so that a step too
+// small to notice does not make it false. A few samples may be wrong: see [Config.Outliers].
 //
 // If a path and a clock change in the same interval, the tracker cannot tell which did what.
 //

@@ -20,7 +20,7 @@ func queueing(load, packets float64, serve func(*rand.Rand) float64) func(*rand.
 	mean := 1e9 / packets * load
 	return func(rng *rand.Rand, gap float64) float64 {
 		left := gap
-		// The packets that are not sampled come between: at most so many are worth counting.
+		// The packets that are not sampled come in between; beyond 5,000 they are not worth counting.
 		for range 5000 {
 			step := rng.ExpFloat64() * 1e9 / packets
 			if step > left {
@@ -58,7 +58,7 @@ func newWorld(seed uint64, theta func(float64) float64, floors [2]float64, rate 
 // epoch is when the worlds begin, by the near clock: in 2026.
 const epoch = 1_790_000_000_000_000_000
 
-// interval makes the samples of the next interval, of so many nanoseconds.
+// interval makes the samples of the next interval, of the given length in nanoseconds.
 func (w *world) interval(length float64) (samples [2][]Sample) {
 	for d := range w.links {
 		l := &w.links[d]

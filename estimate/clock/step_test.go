@@ -135,7 +135,7 @@ func TestStepOfAnIdleLink(t *testing.T) {
 			if i%8 == 1 {
 				forth, home = nil, nil
 			}
-			// Cells of so many packets have no weight, and do no harm.
+			// Cells of that many packets have no weight, and do no harm.
 			forth = append(forth, Sample{epoch + int64(at), math.MinInt64, MaxPackets + 1})
 			r, err := tracker.Add(forth, home)
 			if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Counts are the packets that the cells of a synopsis hold, from which those of its flows follow. Rows have
-// equally many cells, one after another; the other fields are those of a Problem.
+// Counts are the numbers of packets in the cells of a synopsis, from which those of its flows follow. All rows
+// have the same number of cells, and follow one another; the other fields are those of a Problem.
 //
 // A cell's count is the sum of its flows' packets, so a flow's packets are what its cells hold less what the
-// others had. Expectation propagation (T. Minka, UAI 2001) finds all of them together, in rounds:
+// other flows have. Expectation propagation (T. Minka, UAI 2001) finds all of them together, in rounds:
 //
 //	A row   says to each flow what its cells leave for it once the expected
 //	        packets of the others are subtracted, and with what precision:
@@ -23,8 +23,8 @@ import (
 //	        mean and a variance. A row hears them without its own message,
 //	        or it would take its echo for news.
 //
-// A round goes from flow to flow, and the new belief about one flow counts for the next at once. If cells are
-// farther from their expected counts than the variances allow, as when flows are missing from the list, all
+// A round goes from flow to flow, and the next flow uses the new belief about the one before at once. If cells
+// are farther from their expected counts than the variances allow, as when flows are missing from the list, all
 // variances grow by that factor.
 type Counts struct {
 	Held              []uint64
@@ -77,11 +77,11 @@ type message struct{ weighted, precision float64 }
 type amount struct{ packets, variance float64 }
 
 // Decode returns the records with their packets, decoded where they are 0. It assumes that large sizes are
-// rarer (Pareto with the shape 0.8). A flow has at least one packet, unless the counts prove that it has none.
+// rarer (Pareto with shape 0.8). A flow has at least one packet, unless the counts prove that it has none.
 //
 // Doubt is the standard deviation of the error of Packets. Over all flows, the root mean square error is about
-// that of the doubts. It is larger for large flows if there are dozens of flows a cell, and if flows are
-// missing from the list.
+// that of the doubts. It is greater than they say for large flows if there are dozens of flows in a cell, and
+// if flows are missing from the list.
 //
 // The error is [estimate.ErrConfig] if the sizes do not fit each other, and the context's error once the
 // context is done.

@@ -17,8 +17,8 @@ import (
 // COLATE has one row of m counters. The caller numbers cells of different rows apart (row × columns + column). A cell that
 // occurs more than once in a run gets more than one share.
 //
-// List all flows of the interval. Packets of unlisted flows count as independent packets of unknown flows, which
-// understates what one large unlisted flow does to its cells.
+// List all flows of the interval. Packets of unlisted flows count as independent packets of unknown flows,
+// which understates the effect of one large unlisted flow on its cells.
 //
 // Solving only reads a Problem, so several goroutines may solve it at once.
 type Problem struct {
@@ -28,7 +28,7 @@ type Problem struct {
 	// Count holds, for each cell, the number of its packets. Nil means that cells do not count; the estimates are then
 	// considerably worse.
 	Count []float64
-	// Unusable marks cells that must not be believed, because one of their packets was lost or reordered out of the
+	// Unusable marks cells that must not be used, because one of their packets was lost or reordered out of the
 	// interval. Nil means that all are usable.
 	Unusable []bool
 
@@ -69,7 +69,7 @@ type Result struct {
 	// Usable holds, for each flow, the number of usable cells that hold its packets, up to 65,535. If it is 0 nothing is
 	// known about the flow, and Mean is that of all flows.
 	Usable []uint16
-	// Packets holds those of the Problem, known or decoded.
+	// Packets holds the Problem's Packets, known or decoded.
 	Packets []float64
 }
 
@@ -89,17 +89,17 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 
 // Solve estimates the mean delay of every flow from all cells at once: the linear estimate of least expected square error.
 //
-// It first guesses every flow's delay above the smallest, by letting cells and flows agree on factors. Then it solves with
-// variances in proportion to the squares of the guesses: in captured traffic, where delays are a microsecond for most flows
-// and milliseconds for others, one variance for all would leave errors many times the delay of a fast one. Finally it
-// scales StdDev by how far cells are from what the others say, by the same factor for flows of similar size of which
-// equally much is known.
+// It first guesses every flow's delay above the smallest, by letting cells and flows agree on factors. Then it
+// solves with variances in proportion to the squares of the guesses: in captured traffic, where delays are a
+// microsecond for most flows and milliseconds for others, a single variance would leave errors of many times
+// the delay of a fast flow. Finally it scales StdDev by how far cells are from what the others predict, by the
+// same factor for flows of similar size about which equally much is known.
 //
-// Solve has limits. It guesses a flow of few packets among many in all its cells near the typical delay of its size, with a
-// deviation as wide as delays are apart. A flow without a usable cell gets the mean of all. Flows that lost packets, and so
-// their cells, are often those that waited longest, which no deviation knows. Without counts Solve takes delays to be above
-// 0, so a clock offset must be small. A delay that one packet in thousands has is in no deviation of a flow without such a
-// packet.
+// Solve has limits. A flow of few packets, among many in all its cells, is guessed to be near the typical delay
+// of its size, with a deviation as wide as delays are apart. A flow without a usable cell gets the mean of all.
+// Flows that lost packets, and so their cells, are often those that waited longest, for which no deviation
+// allows. Without counts Solve assumes that delays are positive, so a clock offset must be small. If one packet
+// in thousands is slow, the deviation of a flow without such a packet does not include it.
 //
 // It holds about 10 numbers per flow, 10 per cell, and 8 bytes per entry of Cells, and takes time in proportion to Cells.
 // Nothing is random: the same problem gives the same bits on the same machine.

@@ -14,8 +14,8 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// A collector is one process of the group that works on the partitions. Each says regularly that it
-// is alive, and the living divide the work. They need not agree: see worker.
+// A collector is one process of the group that works on the partitions. Each announces regularly that
+// it is alive, and those alive divide the work. They need not agree: see worker.
 type collector struct {
 	*fleet
 	id                       string
@@ -50,7 +50,7 @@ func (c *collector) run(ctx context.Context) {
 	c.members.Delete(bye, c.id)
 }
 
-// divide works on our share of the partitions, given the names of the living collectors.
+// divide works on our share of the partitions, given the names of the collectors alive.
 func (c *collector) divide(ctx context.Context, names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +70,8 @@ func (c *collector) divide(ctx context.Context, names []string) {
 	}
 }
 
-// owner returns who works on a partition. Few partitions change hands when
-// someone comes or goes (highest random weight).
+// owner returns which collector works on a partition. Few partitions change hands
+// when one comes or goes (highest random weight).
 func owner(partition int, names []string) (best string) {
 	var most uint64
 	for _, name := range names {

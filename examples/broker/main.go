@@ -43,7 +43,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	return o, f.Parse(args)
 }
 
-// check reports what does not go together.
+// check returns what is wrong with the options.
 func (o *options) check() error {
 	switch {
 	case o.role == "":

@@ -7,9 +7,9 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// A partition makes reports of its pairs from records, from the times at which the broker stored
-// them, and from nothing else. So whoever reads the same records makes the same reports, and who
-// takes over may begin in the middle of the stream: where from says.
+// A partition makes the reports of its pairs from records, from the times at which the broker stored
+// them, and from nothing else. So any two workers that read the same records make the same reports,
+// and one that takes over may begin in the middle of the stream: from says where.
 type partition struct {
 	config hoplag.Config
 	pairs  map[string]*tracked
@@ -20,8 +20,8 @@ type partition struct {
 // A tracked is a pair of points.
 type tracked struct {
 	pair   *hoplag.Pair
-	marks  map[string][]time.Time // by end and shard: when some of its latest records came
-	latest time.Time              // when its latest record came
+	marks  map[string][]time.Time // by end and shard: when some of its latest records arrived
+	latest time.Time              // when its latest record arrived
 	due    []hoplag.Report
 }
 
@@ -29,8 +29,8 @@ const (
 	// every is the time between requests for reports.
 	every = 100 * time.Millisecond
 
-	// mostMarks is how many marks of a shard are kept, ten in a warm-up. A silence takes one only:
-	// what a shard kept meanwhile comes all at once, and to compare it takes what came before.
+	// mostMarks is how many marks of a shard are kept, ten in a warm-up. A silence takes only one: what
+	// a shard kept in the meantime arrives all at once, and comparing it takes what arrived before.
 	mostMarks = 12
 )
 
@@ -39,14 +39,14 @@ func newPartition(c hoplag.Config) *partition {
 }
 
 // warmUp is for how long a shard must have been heard before the latest reports:
-// package hoplag waits 30 cuts at most for what is on its way.
+// package hoplag waits at most 30 cuts for packets on their way.
 func (p *partition) warmUp() time.Duration { return max(10*time.Second, 100*p.config.Cut) }
 
 // forget returns how long a silent pair is still reported.
 func (p *partition) forget() time.Duration { return max(time.Minute, 100*p.config.Cut) }
 
-// take takes a record that the broker stored, and reports whether it is of the
-// fleet's Key and Config: no other can start a pair.
+// take takes a record that the broker stored, and reports whether it has the
+// fleet's Key and Config: no other record can start a pair.
 func (p *partition) take(stamp time.Time, subject string, record []byte) bool {
 	p.stamp = stamp
 	name := strings.Split(subject, ".")
@@ -66,7 +66,7 @@ func (p *partition) take(stamp time.Time, subject string, record []byte) bool {
 	if take == nil || take(name[5], record) != nil {
 		return false
 	}
-	t.collect() // now, because many records may have come in no time
+	t.collect() // now, because many records may have arrived at once
 	t.latest, p.pairs[name[3]] = stamp, t
 	shard := name[4] + name[5]
 	if marks := t.marks[shard]; len(marks) == 0 || stamp.Sub(marks[len(marks)-1]) >= p.warmUp()/10 {
@@ -100,8 +100,8 @@ func (p *partition) advance(now time.Time) bool {
 	return true
 }
 
-// from returns the time in the stream from which on whoever continues has to
-// read, the zero time if that is not known.
+// from returns the time in the stream from which a successor has to read, or the
+// zero time if that is not known.
 func (p *partition) from() (start time.Time) {
 	for _, t := range p.pairs {
 		for shard, marks := range t.marks {

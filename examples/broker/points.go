@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A total is what really passed a pair of points.
+// A total counts what really passed a pair of points.
 type total struct {
 	Pair           string
 	Sent, Received uint64
@@ -63,8 +63,8 @@ func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) err
 	return rows.Err
 }
 
-// begun waits until the broker has 25 records of each point of a pair: losses are
-// reported once the first reports have begun.
+// begun waits until the broker has 25 records of each point of a pair: only then
+// do reports count losses.
 func (f *fleet) begun(ctx context.Context, pair string, points int) {
 	filter := jetstream.WithSubjectFilter(fmt.Sprintf("%s%d.%s.>", recordPrefix, f.partition(pair), pair))
 	for ready := 0; ready < points && ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
@@ -80,7 +80,7 @@ func (f *fleet) begun(ctx context.Context, pair string, points int) {
 	}
 }
 
-// pass lets messages pass for a while.
+// pass passes messages for a while.
 func (t *total) pass(ctx context.Context, ends [2][]*hoplag.Point, d time.Duration) {
 	some := func(end int) *hoplag.Point { return ends[end][rand.IntN(len(ends[end]))] }
 	ctx, cancel := context.WithTimeout(ctx, d)

@@ -69,7 +69,7 @@ func (b *broker) close() {
 	}
 }
 
-// connect makes a connection that always tries again, whatever happens to the broker.
+// connect makes a connection that reconnects whatever happens to the broker.
 func connect(url string) (*nats.Conn, error) {
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))

@@ -36,7 +36,7 @@ const (
 	recordPrefix = "hoplag.record."
 	reportPrefix = "hoplag.report."
 
-	// mostPending is how many messages may be on their way to the broker at once:
+	// mostPending is how many messages may be on their way to the broker at once;
 	// publishing more fails.
 	mostPending = 4096
 
@@ -97,8 +97,8 @@ func (f *fleet) recordSubject(pair string, end, shard int) string {
 }
 
 // publish publishes the records of a point, a shard of one end of a pair, until the context is done
-// or the point is closed. It sends again what the broker did not acknowledge; meanwhile the point
-// keeps Config.History of what follows.
+// or the point is closed. It resends what the broker did not acknowledge; in the meantime the point
+// keeps the next records, up to Config.History.
 func (f *fleet) publish(ctx context.Context, p *hoplag.Point, pair string, end, shard int) {
 	subject, failed := f.recordSubject(pair, end, shard), ""
 	for record := range p.Records(ctx) {
@@ -121,8 +121,8 @@ func (f *fleet) send(ctx context.Context, subject string, record []byte) error {
 	return err
 }
 
-// tell says why something fails, once for each reason, and that it works again.
-// It returns what was said.
+// tell logs why something fails, once for each reason, and when it works again.
+// It returns the reason, for the next call.
 func (f *fleet) tell(what, before string, err error) string {
 	if err == nil {
 		if before != "" {

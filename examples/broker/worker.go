@@ -14,11 +14,12 @@ import (
 )
 
 // A worker reads one partition and publishes its reports. One that takes over
-// does not publish again what was published. So nothing is lost.
+// reads again what it needs, so nothing is lost.
 //
-// Nothing is duplicated, because the broker accepts a report only after the one that the worker
-// believes to be the pair's latest. If two workers think that a partition is theirs, both read all
-// of it, and one of them is refused and begins anew. It begins anew after any other error too.
+// Nothing is duplicated, because a worker publishes nothing that was published, and the broker accepts a
+// report only after the one that the worker believes to be the pair's latest. If two workers think that a
+// partition is theirs, both read all of it, and one of them is refused and begins anew. It begins anew
+// after any other error too.
 type worker struct {
 	*collector
 	*partition
@@ -42,7 +43,7 @@ const (
 	// margin is how far behind the broker's time a worker that hears nothing assumes to be.
 	margin = time.Second
 
-	// patience is how long a broker may take to deliver what it has.
+	// patience is how long a broker may take to deliver what it has stored.
 	patience = 5 * time.Second
 )
 
@@ -138,9 +139,9 @@ func (w *worker) take(ctx context.Context, m jetstream.Msg) error {
 	return nil
 }
 
-// rest does what there is to do while no record comes. Time goes on without
-// records only if all that are in the broker have been read: if a busy broker is
-// late, others who read the same records would make other reports.
+// rest does what there is to do while no record arrives. Time passes without records
+// only if all that the broker has were read: otherwise, if a busy broker is late, other
+// readers of the same records would make other reports.
 func (w *worker) rest(ctx context.Context) error {
 	if w.unsaved {
 		if err := w.publish(ctx); err != nil {
@@ -221,7 +222,7 @@ func (w *worker) publish(ctx context.Context) error {
 	return nil
 }
 
-// save saves where whoever continues begins.
+// save saves where a successor begins.
 func (w *worker) save(ctx context.Context) error {
 	start := w.from()
 	if w.saved, w.unsaved = time.Now(), false; start.IsZero() {

@@ -67,13 +67,13 @@ type collector struct {
 	pairs   map[string]*tracked // by name
 }
 
-// A tracked is a pair, and when one of its points was last heard.
+// A tracked is a pair, with the time when one of its points was last heard.
 type tracked struct {
 	*hoplag.Pair
 	heard time.Time
 }
 
-// forget is how long a pair is reported of which nothing is heard.
+// forget is how long a silent pair is still reported.
 const forget = 10 * time.Minute
 
 func newCollector(c hoplag.Config) *collector {
@@ -95,8 +95,8 @@ func (c *collector) handler() http.Handler {
 	return mux
 }
 
-// take takes a record of one end of a pair. Only a record that is signed with our
-// key can begin a pair.
+// take takes a record of one end of a pair. Only a record signed with our key can
+// start a pair.
 func (c *collector) take(name, end string, record []byte) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// push pushes the records of a point to a URL until the context is done. It
-// sends again what was not taken; meanwhile the point keeps Config.History.
+// push pushes the records of a point to a URL until the context is done. It resends
+// what was not accepted; in the meantime the point keeps up to Config.History.
 func push(ctx context.Context, p *hoplag.Point, url string) {
 	for record := range p.Records(ctx) {
 		for ctx.Err() == nil {

@@ -12,8 +12,8 @@ import (
 
 // Streams measures every message of gRPC's streams each way, at the client with
 // grpc.WithStreamInterceptor(s.Client) and at the server with
-// grpc.StreamInterceptor(s.Server). The id of a message is that of its stream,
-// and its number.
+// grpc.StreamInterceptor(s.Server). The id of a message is that of its stream
+// and its number in it.
 type Streams struct{ Point *hoplag.Point }
 
 // Client is a grpc.StreamClientInterceptor.
@@ -33,7 +33,7 @@ func (s Streams) Server(service any, next grpc.ServerStream, _ *grpc.StreamServe
 	return handle(service, serverStream{server{next}, messages{next, number(s.Point.Back, ids[0]), number(s.Point.Direction, ids[0])}})
 }
 
-// number returns what tells that the next message of a stream passes.
+// number returns a function that reports that the next message of a stream passes.
 func number(way *hoplag.Direction, stream string) (next func()) {
 	id, n := []byte(stream), uint64(0)
 	return func() {
@@ -42,19 +42,19 @@ func number(way *hoplag.Direction, stream string) (next func()) {
 	}
 }
 
-// messages tells of the messages of a stream that pass, one by one.
+// messages reports the messages of a stream one by one, as they pass.
 type messages struct {
 	next    grpc.Stream
 	out, in func()
 }
 
-// SendMsg reports a message that goes out.
+// SendMsg reports an outgoing message.
 func (m messages) SendMsg(v any) error {
 	m.out()
 	return m.next.SendMsg(v)
 }
 
-// RecvMsg reports a message that came in.
+// RecvMsg reports an incoming message.
 func (m messages) RecvMsg(v any) error {
 	err := m.next.RecvMsg(v)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// A Transport measures the way of requests to a [Handler], and of responses back:
+// A Transport measures requests on their way to a [Handler], and responses back:
 // give it to httputil.ReverseProxy or http.Client. The id is the trace context
 // that requests carry already (W3C), as it is on this hop. Requests without one
 // are not measured.
@@ -17,7 +17,7 @@ type Transport struct {
 	Point *hoplag.Point
 }
 
-// RoundTrip tells what leaves and what comes back.
+// RoundTrip reports the request when it leaves and the response when it comes back.
 func (t Transport) RoundTrip(q *http.Request) (*http.Response, error) {
 	id := q.Header.Get("Traceparent")
 	if id != "" {
@@ -31,8 +31,8 @@ func (t Transport) RoundTrip(q *http.Request) (*http.Response, error) {
 }
 
 // Handler measures at the other end. Its responses say in their header
-// Traceresponse that they were counted: what a limiter or a cache before it
-// answers was not. A response leaves when it is first written to.
+// Traceresponse that they were counted; those of a limiter or a cache in front of it
+// were not. A response leaves when it is first written to.
 func Handler(point *hoplag.Point, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if id := q.Header.Get("Traceparent"); id != "" {
@@ -54,13 +54,13 @@ type response struct {
 // Unwrap returns what the response is written to.
 func (r response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// Write tells that the response leaves, and writes to it.
+// Write reports that the response leaves, and writes to it.
 func (r response) Write(b []byte) (int, error) {
 	r.leaves()
 	return r.ResponseWriter.Write(b)
 }
 
-// Log returns what logs every report, all of it where the handler writes JSON.
+// Log returns a function that logs every report, in full if the handler writes JSON.
 func Log(l *slog.Logger) func(hoplag.Report) {
 	return func(r hoplag.Report) { l.Info("hop", "report", r) }
 }

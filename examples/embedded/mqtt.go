@@ -7,28 +7,28 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// A Hook measures the way of messages from an MQTT broker to each subscriber.
+// A Hook measures messages on their way from an MQTT broker to each subscriber.
 // Add it with AddHook, and give Subscriber to paho's Subscribe.
 //
 // A packet id has 16 bits, is the broker's own for each subscriber, and is absent
 // at QoS 0, so the id here is the client's, the topic and the payload, which must
-// differ from message to message: with a number or a time in it. Where clients
-// use topic aliases, leave the topic out. What is sent again after a lost
-// connection is not counted again: it was lost.
+// differ from message to message, for example by a number or a time. If clients
+// use topic aliases, leave out the topic. A message that is resent after a lost
+// connection is not counted again: it counts as lost.
 //
 // One message to three subscribers leaves three times. Without the client in the
 // id it would be one message that arrives three times, and reports would say
-// hoplag.ErrUnlike. Each subscriber is a flow, so a report tells their delays
-// apart if Config.Flows is set.
+// hoplag.ErrUnlike. Each subscriber is a flow, so a report has the delay
+// of each if Config.Flows is set.
 type Hook struct {
 	mqtt.HookBase
 	Point *hoplag.Point
 }
 
-// Provides says that the hook is for packets that leave.
+// Provides says that the hook is for outgoing packets.
 func (*Hook) Provides(event byte) bool { return event == mqtt.OnPacketEncode }
 
-// OnPacketEncode tells what leaves for a subscriber.
+// OnPacketEncode reports what leaves for a subscriber.
 func (h *Hook) OnPacketEncode(c *mqtt.Client, p packets.Packet) packets.Packet {
 	if p.FixedHeader.Type == packets.Publish && !p.FixedHeader.Dup {
 		h.Point.PassedIn(h.Point.Flow([]byte(c.ID)), messageID(c.ID, p.TopicName, p.Payload))
@@ -36,8 +36,8 @@ func (h *Hook) OnPacketEncode(c *mqtt.Client, p packets.Packet) packets.Packet {
 	return p
 }
 
-// Subscriber tells what arrives at the client with this id, before handle does
-// what there is to do.
+// Subscriber reports what arrives at the client with this id, and then calls
+// handle.
 func Subscriber(point *hoplag.Point, client string, handle paho.MessageHandler) paho.MessageHandler {
 	return func(c paho.Client, m paho.Message) {
 		if !m.Duplicate() {

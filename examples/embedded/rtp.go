@@ -17,7 +17,7 @@ type RTP struct {
 // NewInterceptor returns the interceptor, for a registry.
 func (r *RTP) NewInterceptor(string) (interceptor.Interceptor, error) { return r, nil }
 
-// BindLocalStream tells what leaves.
+// BindLocalStream reports what leaves.
 func (r *RTP) BindLocalStream(_ *interceptor.StreamInfo, next interceptor.RTPWriter) interceptor.RTPWriter {
 	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
 		r.Out.PassedNumber(packetID(h))
@@ -25,7 +25,7 @@ func (r *RTP) BindLocalStream(_ *interceptor.StreamInfo, next interceptor.RTPWri
 	})
 }
 
-// BindRemoteStream tells what arrives.
+// BindRemoteStream reports what arrives.
 func (r *RTP) BindRemoteStream(_ *interceptor.StreamInfo, next interceptor.RTPReader) interceptor.RTPReader {
 	return interceptor.RTPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
 		n, a, err := next.Read(b, a)

@@ -5,19 +5,19 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// A Bind is a [conn.Bind] of WireGuard that measures the way between two peers:
+// A Bind is a [conn.Bind] of WireGuard that measures the path between two peers:
 // give it to device.NewDevice in place of the Bind within it. An encrypted
-// datagram is the same at both ends and like no other, so it is its own id. Both
+// datagram is the same at both ends and unlike any other, so it is its own id. Both
 // directions are measured, so the clocks need not agree.
 type Bind struct {
 	conn.Bind
 
-	// Peer returns what leaves for a peer and what comes from it: the two
-	// directions of a point that this peer alone has, or nil for strangers.
+	// Peer returns the directions to and from a peer: those of a point that
+	// only this peer has, or nil for strangers.
 	Peer func(conn.Endpoint) (out, in *hoplag.Direction)
 }
 
-// Send tells what leaves.
+// Send reports what leaves.
 func (b Bind) Send(datagrams [][]byte, to conn.Endpoint) error {
 	if out, _ := b.Peer(to); out != nil {
 		for _, d := range datagrams {
@@ -27,7 +27,7 @@ func (b Bind) Send(datagrams [][]byte, to conn.Endpoint) error {
 	return b.Bind.Send(datagrams, to)
 }
 
-// Open returns functions that tell what they receive.
+// Open returns functions that report what they receive.
 func (b Bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 	receivers, port, err := b.Bind.Open(port)
 	for i, receive := range receivers {

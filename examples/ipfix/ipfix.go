@@ -119,7 +119,7 @@ func (e *Exporter) lookup(f hashing.Flow) (hashing.Tuple, bool) {
 	return e.tuple(f)
 }
 
-// fields are a record: what its template says, and its values.
+// fields are a record: its template and its values.
 type fields struct{ template, values []byte }
 
 func (f *fields) field(element, length uint16) {
@@ -144,7 +144,7 @@ func (f *fields) interval(way string, r hoplag.Report, received, lost uint64) {
 	f.number(droppedPacketDeltaCount, 8, lost)
 }
 
-// delay adds a mean that is known, and what goes with it.
+// delay adds a known mean, and what belongs to it.
 func (f *fields) delay(mean float64, within estimate.Interval, greatest float64, packets uint64) {
 	if !(mean >= 0 && mean/1e3 < math.MaxUint32) || math.IsInf(within.High, 0) {
 		return

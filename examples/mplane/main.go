@@ -117,9 +117,9 @@ type suspect struct {
 	Paths    int
 }
 
-// interval lets packets pass, sends reports, and asks the station about every
-// flow's path: first what is usual, then whether the path keeps its target and, if
-// not, what explains that.
+// interval sends packets and reports, and asks the station about every flow's path:
+// first what is usual, then whether the path keeps its target and, if not, what
+// explains that.
 func (w *world) interval(ctx context.Context, interval uint64, slow bool) (found finding, err error) {
 	for _, f := range w.flows {
 		if ctx.Err() != nil {

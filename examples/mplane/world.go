@@ -40,7 +40,7 @@ type meter struct {
 	up, down *lda.Aggregator
 }
 
-// A stretch is a segment on a flow's path. A packet comes to the routers of the path at
+// A stretch is a segment on a flow's path. A packet reaches the routers of the path at
 // the times 0, 2, 4, …, and leaves them at 1, 3, 5, …
 type stretch struct {
 	*meter
@@ -142,7 +142,7 @@ func (w *world) flow(path []mplane.Router) (*flow, error) {
 	return f, nil
 }
 
-// meter returns the meter of a segment, and makes it first if need be.
+// meter returns the meter of a segment, and makes it if there is none.
 func (w *world) meter(id mplane.SegmentID) (*meter, error) {
 	if m := w.meters[id]; m != nil {
 		return m, nil
@@ -154,7 +154,7 @@ func (w *world) meter(id mplane.SegmentID) (*meter, error) {
 	return w.meters[id], errors.Join(err, other)
 }
 
-// pass lets a packet pass the routers of its flow's path.
+// pass sends a packet through the routers of its flow's path.
 func (w *world) pass(f *flow, t float64, slow bool) {
 	id := hashing.Packet(w.random.Uint64())
 	w.times = w.times[:0]

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A peer is somebody who sends us datagrams, with the socket that forwards them.
+// A peer is a sender of datagrams, with the socket that forwards them.
 type peer struct {
 	conn *net.UDPConn
 	flow hashing.Flow // the same at both halves
@@ -25,8 +25,8 @@ type source struct {
 	about [128]byte // what the kernel says about a datagram
 }
 
-// next waits for a datagram and passes it on, with who sent it and when it came: our own queue is not
-// the network.
+// next waits for a datagram and passes it on, with its sender and its time of arrival, because our own
+// queue is not part of the network.
 func (h *half) next(s *source, pass func(datagram []byte, from netip.AddrPort, at time.Time)) error {
 	n, others, _, from, err := s.ReadMsgUDPAddrPort(s.data[:], s.about[:])
 	if err != nil {
@@ -44,8 +44,8 @@ func (h *half) next(s *source, pass func(datagram []byte, from netip.AddrPort, a
 	return nil
 }
 
-// each passes on all that comes, until the socket is closed. Other errors may say
-// no more than that the other end restarts.
+// each passes on all that arrives, until the socket is closed. Other errors may only
+// mean that the other end restarts.
 func (h *half) each(conn *net.UDPConn, way int, pass func(datagram []byte, from netip.AddrPort, at time.Time)) {
 	s := &source{UDPConn: conn, way: way}
 	for {
@@ -72,7 +72,7 @@ func (h *half) relay(datagram []byte, from netip.AddrPort, at time.Time) {
 	}
 }
 
-// peer returns what forwards what comes from an address.
+// peer returns the peer at an address.
 func (h *half) peer(from netip.AddrPort) (*peer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

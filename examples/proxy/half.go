@@ -40,7 +40,7 @@ type half struct {
 	streams sync.WaitGroup // and what accepts them
 }
 
-// newHalf begins to listen, for datagrams and connections at the same port.
+// newHalf starts listening for datagrams and connections at the same port.
 func newHalf(role, key, listen, to string) (*half, error) {
 	point, err := hoplag.NewPoint(hoplag.Config{Key: hoplag.NewKey(key), Name: role, Flows: 1024})
 	if err != nil {
@@ -61,14 +61,14 @@ func newHalf(role, key, listen, to string) (*half, error) {
 	return h, nil
 }
 
-// start begins to forward, once everything is set.
+// start starts forwarding, once everything is set.
 func (h *half) start() {
 	go h.each(h.packets, forth, h.relay)
 	h.streams.Go(h.accept) // counts as one, so that none is added while somebody waits for none
 }
 
-// drain takes no more connections, and waits for those that there are to end, but not for long. It
-// reports whether they have.
+// drain accepts no more connections, and waits for the present ones to end, but not for long. It
+// reports whether they have ended.
 func (h *half) drain(most time.Duration) bool {
 	h.accepts.Close()
 	ended := make(chan bool, 2)
@@ -80,7 +80,7 @@ func (h *half) drain(most time.Duration) bool {
 	return <-ended
 }
 
-// close ends the forwarding and closes everything that is open.
+// close stops forwarding and closes everything that is open.
 func (h *half) close() {
 	h.packets.Close()
 	h.accepts.Close()

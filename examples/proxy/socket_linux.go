@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// tell asks the kernel to say when each datagram came, and how many before it found no room, and to keep
-// little of a connection that was not sent yet: what waits in our own queues does not wait in the network.
+// tell asks the kernel to report when each datagram arrived, and how many before it found no room, and to
+// buffer little of a connection before sending: what waits in our own queues does not wait in the network.
 func tell(c syscall.Conn) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -25,7 +25,7 @@ func tell(c syscall.Conn) {
 	})
 }
 
-// read reads what the kernel says about a datagram. Without a word it came now.
+// read reads what the kernel says about a datagram. If it says nothing, the datagram arrived now.
 func read(about []byte) (at time.Time, drops uint32) {
 	at = time.Now()
 	messages, _ := syscall.ParseSocketControlMessage(about)

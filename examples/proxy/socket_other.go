@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// tell asks nothing of other kernels: our own queues count as the network there.
+// tell asks nothing of other kernels: our own queues count as part of the network there.
 func tell(syscall.Conn) {}
 
-// read says that a datagram came now.
+// read says that a datagram arrived now.
 func read([]byte) (at time.Time, drops uint32) { return time.Now(), 0 }

@@ -12,19 +12,19 @@ import (
 )
 
 // Between the halves a connection begins with random bytes that name it, because addresses may be
-// translated, and continues with frames: a length in head bytes, and so many bytes. Two lengths stand
-// for none: an end, after which the sender's side writes no more, and a break: it is gone, and wants
-// no more. Each half takes all up to that, and hangs up once it has sent and heard one. So nothing
-// that was sent is thrown away on the way, to count as lost.
+// translated, and continues with frames: a length in head bytes, and that many bytes. Two lengths have no
+// bytes: an end, after which the sender's side writes no more, and a break, after which it also reads no
+// more. Each half takes everything up to that, and hangs up once it has sent and received one. So nothing
+// that was sent is thrown away on the way and counted as lost.
 const head, ended, broken = 4, 0, 1<<32 - 1
 
-// every so many bytes of a connection one counts as a packet.
+// every so many bytes of a connection count as one packet.
 const every = 1024
 
-// A connection that waits holds only few bytes to read into; these are for those that are busy.
+// An idle connection holds only a few bytes to read into; these are for busy ones.
 var buffers = sync.Pool{New: func() any { return new([head + 64<<10]byte) }}
 
-// accept forwards connections. An error, as when files run out, passes.
+// accept forwards connections. Errors, as when files run out, are temporary.
 func (h *half) accept() {
 	for {
 		conn, err := h.accepts.Accept()
@@ -55,7 +55,7 @@ type stream struct {
 	gone  bool // outer takes no more
 }
 
-// forward begins to forward a connection, both ways.
+// forward starts forwarding a connection, both ways.
 func (h *half) forward(from *net.TCPConn) {
 	s, err := h.open(from)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *stream) leave() {
 	s.half.streams.Done()
 }
 
-// send sends frames of what comes from outside, and what ended it.
+// send sends frames of what arrives from outside, and then its end or break.
 func (s *stream) send() {
 	defer s.leave()
 	few := make([]byte, head+252)
@@ -151,7 +151,7 @@ func (s *stream) hangUp() {
 	}
 }
 
-// receive passes on what comes in frames, until the other half hangs up.
+// receive passes on what arrives in frames, until the other half hangs up.
 func (s *stream) receive() {
 	defer s.leave()
 	size := make([]byte, head)
@@ -178,8 +178,8 @@ func (s *stream) receive() {
 	}
 }
 
-// take passes on the bytes of a frame, as they come. If nobody wants them, it takes them all the same, and
-// send says that the connection is broken; or take does, if send has seen an end, as after some breaks.
+// take passes on the bytes of a frame as they arrive. If nobody reads them, it takes them all the same, and
+// send reports the connection as broken; or take does, if send has seen an end, as after some breaks.
 func (s *stream) take(left int) {
 	b := buffers.Get().(*[head + 64<<10]byte)
 	defer buffers.Put(b)

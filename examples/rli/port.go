@@ -39,7 +39,7 @@ type port struct {
 	started time.Time
 }
 
-// A flow is the truth about one.
+// A flow is the truth about a flow.
 type flow struct {
 	tuple  hashing.Tuple
 	delays estimate.Moments

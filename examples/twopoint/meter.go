@@ -48,11 +48,11 @@ type interval struct {
 	// sighting belongs to is then a guess, which spoils the deviation.
 	sent          int64
 	delays, clear estimate.Moments
-	crossed       bool // packets sent in it came after the receiver's had ended, or those of another within it
+	crossed       bool // packets sent in it arrived after the receiver's had ended, or those of another within it
 }
 
 // cells are those of the aggregators: the second bank samples one packet in eight,
-// and a digest shows where packets came that had not gone in.
+// and a digest shows where packets arrived that had not gone in.
 var cells = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512}, {Rows: 512, Shift: 3}}, SumBits: 40, DigestBits: 16}
 
 func newMeter(seed uint64, length time.Duration) (*meter, error) {
@@ -93,7 +93,7 @@ func (m *meter) update(side trace.Side, t int64, p hashing.Packet) error {
 		if i.delays.Add(float64(t - all[0].time)); len(all) == 1 {
 			i.clear.Add(float64(t - all[0].time))
 		}
-		for m.receiving < all[0].interval { // the marker would have come by now
+		for m.receiving < all[0].interval { // the marker would have arrived by now
 			m.endInterval()
 		}
 		if m.receiving != all[0].interval {

@@ -19,8 +19,8 @@ const (
 	mostSent   = 1 << 20 // packets sent that are kept for a search
 )
 
-// A namer names the packets that were lost: from counters of its own, and what
-// was sent lately, but not from what came.
+// A namer names the packets that were lost, from counters of its own and what was
+// sent recently, but not from what arrived.
 type namer struct {
 	config lda.Config
 	points [2]*lda.Sparse

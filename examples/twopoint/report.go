@@ -26,7 +26,7 @@ type report struct {
 	Stopped      string `json:",omitempty"`
 	Intervals    []row
 	Named        []named `json:",omitempty"` // packets that were lost
-	NamedWrongly int     // of them, those that came
+	NamedWrongly int     // of them, those that arrived
 }
 
 // A row is one interval. Mean and StdDev are nil if they are unknown.

@@ -19,10 +19,10 @@ type table struct {
 	}
 }
 
-// has reports whether a flow has its place. The caller holds the lock.
+// has reports whether the table has a flow. The caller holds the lock.
 func (t *table) has(id hashing.Flow) bool { return t.latest[id%hashing.Flow(len(t.latest))].id == id }
 
-// add gives a flow its place, which another one may have had.
+// add enters a flow, perhaps in place of another one.
 func (t *table) add(id hashing.Flow, tuple *hashing.Tuple) {
 	f := &t.latest[id%hashing.Flow(len(t.latest))]
 	f.id, f.tuple = id, *tuple

@@ -37,8 +37,8 @@ type second struct {
 	problem error // the latest
 }
 
-// settling is for how many cuts packets that were on their way when the points
-// began may seem extra: twice as many as package lda waits for them.
+// settling is the number of cuts for which packets that were on their way when the
+// points began may seem extra: twice as many as package lda waits for them.
 const settling = 16
 
 // watchKernel measures with points in the kernel.
@@ -53,7 +53,7 @@ func watchKernel(ctx context.Context, o *options, out *output) (err error) {
 	tick := time.NewTicker(o.cut)
 	defer tick.Stop()
 	m.now.began = time.Now()
-	var end time.Time // set once only what becomes of packets on their way is still to be learned
+	var end time.Time // set once only the fate of packets on their way is still open
 	for end.IsZero() || len(m.ended) > 0 && time.Now().Before(end) {
 		select {
 		case <-tick.C:
@@ -104,8 +104,8 @@ func (m *inside) open(key string) (err error) {
 	if m.all, err = lda.NewAccumulator(m.points[0].Config().LDA); err != nil {
 		return err
 	}
-	// Both begin with one rotation: what only one of them has counted until now, because
-	// it was attached first, is nobody's loss.
+	// Both begin with one rotation: what only one of them has counted so far, because
+	// it was attached first, is not a loss.
 	of, errs := m.rotate()
 	m.release(of)
 	m.all.Gap()
@@ -129,7 +129,7 @@ func (m *inside) close() {
 }
 
 // rotate ends an interval at both points, at the second one first, so that no
-// packet that passes meanwhile seems to come before it is sent.
+// packet that passes in between seems to arrive before it is sent.
 func (m *inside) rotate() (of [2]*kernel.Interval, errs []error) {
 	errs = make([]error, len(of))
 	m.points[1].Cut()
@@ -149,7 +149,7 @@ func (m *inside) release(of [2]*kernel.Interval) {
 }
 
 // compare adds an interval to the others. Packets on their way do not count as
-// lost. A place that is gone is looked for again.
+// lost. If a place is gone, it is looked for again.
 func (m *inside) compare() []error {
 	of, errs := m.rotate()
 	defer m.release(of)
@@ -184,7 +184,7 @@ func (m *inside) end() {
 	m.now = second{began: now}
 }
 
-// due reports whether nothing is to be learned of the first second that has ended, or it has waited for long.
+// due reports whether the first second that has ended is fully known, or has waited for long.
 func (m *inside) due() bool {
 	if len(m.ended) == 0 || m.all.Settled() || len(m.ended) > 3 {
 		return len(m.ended) > 0

@@ -92,7 +92,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, f.Parse(args)
 }
 
-// check reports what does not go together.
+// check returns what is wrong with the options.
 func (o *options) check() error {
 	none := place{}
 	switch {

@@ -58,7 +58,7 @@ func (p place) String() string {
 	return s
 }
 
-// permitted adds to an error what the program needs.
+// permitted adds to an error which permissions the program needs.
 func permitted(err error) error {
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, kernel.ErrPrivilege) {
 		return fmt.Errorf("%w; run it as root", err)
@@ -66,7 +66,7 @@ func permitted(err error) error {
 	return err
 }
 
-// turned says that packets pass the first place last: by one clock, so there is no other reason.
+// turned says that packets pass the first place last: with a single clock there is no other explanation.
 func turned(from, to place) error {
 	return fmt.Errorf("packets pass %v before %v: are the places the wrong way round?", to, from)
 }

@@ -76,10 +76,10 @@ type output struct {
 
 	mu      sync.Mutex
 	dropped [2]uint64 // in all
-	own     [2]uint64 // drops that no row has taken for what they are yet
+	own     [2]uint64 // drops that no row has subtracted yet
 }
 
-// say tells the user something that is no row.
+// say prints a message that is not a row.
 func (o *output) say(format string, args ...any) {
 	fmt.Fprintf(o.stderr, "wiretap: "+format+"\n", args...)
 }
@@ -91,8 +91,8 @@ func (o *output) drops() map[string]uint64 {
 	return map[string]uint64{"from": o.dropped[0], "to": o.dropped[1]}
 }
 
-// settle takes the own drops off what seems lost or extra: what the second place had no room for
-// seems lost, and what the first one had none for, extra. They may seem so a second later.
+// settle subtracts our own drops from what seems lost or extra: packets that the second place had no
+// room for seem lost, and those that the first had none for, extra, perhaps only a second later.
 func (o *output) settle(r *row) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -23,7 +23,7 @@ type watch struct {
 	last   seen
 }
 
-// settle is for how long at most the last rows are waited for: some wait for three reports.
+// settle is the longest wait for the last rows: some take three reports.
 const settle = 6 * time.Second
 
 // watchRings measures with rings.
@@ -36,7 +36,7 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 	following, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
 	ctx, end := o.begin(ctx)
-	var over atomic.Int64 // when nothing more was to come
+	var over atomic.Int64 // when nothing more was expected
 	go func() {
 		<-ctx.Done()
 		var both sync.WaitGroup

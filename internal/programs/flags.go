@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Flags are the flags of a program. What is wrong with a flag is told once, with its value and what it may be.
+// Flags are the flags of a program. An error in a flag is reported once, with its value and what it may be.
 type Flags struct {
 	*flag.FlagSet
 	help   func()

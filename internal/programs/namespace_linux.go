@@ -17,7 +17,7 @@ var setns = map[string]uintptr{
 	"amd64": 308, "386": 346, "arm": 375, "arm64": 268, "loong64": 268, "riscv64": 268, "ppc64le": 350, "s390x": 339,
 }
 
-// In runs f in a network namespace of iproute2, on a thread that ends with it; or here, if no namespace is
+// In runs f in a network namespace of iproute2, on a thread that ends with it, or on the calling thread if no namespace is
 // named.
 func In(namespace string, f func() error) error {
 	number, ok := setns[runtime.GOARCH]

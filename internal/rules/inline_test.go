@@ -26,7 +26,7 @@ var inlined = map[string]string{
 // slices, for the length was tested.
 var checked = map[string]int{"lda/aggregator.go Update": 1, "lda/aggregator.go UpdateBatch": 6, "hashing/digest.go": 0}
 
-// TestInlined asks the compiler. Two functions that are too long must not be inlined, as a control.
+// TestInlined asks the compiler. The control: it must say of two functions that are too long that they are not.
 func TestInlined(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("a hash takes two registers, and its operations are calls")

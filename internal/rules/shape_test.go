@@ -32,7 +32,7 @@ var largest = map[string][2]int{
 	".":          {25, 119},
 	"hashing":    {26, 57},
 	"lda":        {22, 97},
-	"lda/mplane": {27, 100},
+	"lda/mplane": {25, 98},
 	"lds":        {18, 84},
 }
 
@@ -117,13 +117,13 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4174, 3559},
+	".":              {4181, 3560},
 	"estimate":       {956, 1280},
-	"estimate/areas": {2985, 714},
+	"estimate/areas": {3009, 714},
 	"estimate/joint": {1395, 910},
 	"estimate/clock": {1170, 900},
 	"lda":            {2830, 2965},
-	"lda/control":    {450, 800},
+	"lda/control":    {450, 816},
 	"lda/lost":       {575, 404},
 	"lda/mplane":     {1655, 1250},
 	"lda/kernel":     {2365, 1950},

@@ -17,5 +17,5 @@
 // To measure several classes of packets, give each a Sender and a Receiver, with an Identity of their own.
 // Where markers cannot travel among the packets, let clocks cut the intervals, and use an [lda.Accumulator].
 //
-// A control packet that is lost, late or damaged costs its interval; the [Report] says which and why.
+// A control packet lost, late, damaged or, without a key, forged costs its interval; its [Report] says why.
 package control

@@ -195,6 +195,30 @@ func TestRestartWithAnyNumber(t *testing.T) {
 	}
 }
 
+// After an outage of more intervals than a marker may be ahead, all of them are reported. A Receiver that has seen
+// no marker misses none, even of session 0.
+func TestOutageIsReported(t *testing.T) {
+	for _, number := range []uint64{testSession, 0} {
+		for before, next := range map[int]uint64{3: 0, 0: 20} {
+			l := newLink(t, controlConfig(), controlConfig(), number)
+			l.runs(before)
+			l.tamper = func(uint64, session.Frame, []byte) [][]byte { return nil }
+			l.runs(20)
+			l.tamper = nil
+			l.runs(8)
+			for _, r := range l.reports {
+				if r.First != next {
+					t.Errorf("session %d, %d before: report on %d to %d, want from %d", number, before, r.First, r.Interval, next)
+				}
+				next = r.Interval + 1
+			}
+			if next != uint64(before+28) || l.reports[len(l.reports)-1].Err != nil {
+				t.Errorf("session %d, %d before: the reports end before %d", number, before, next)
+			}
+		}
+	}
+}
+
 // restart starts the sender anew.
 func (l *link) restart(number uint64, withKey bool) {
 	var err error

@@ -148,14 +148,14 @@ func foreign(f session.Frame, _ []byte) [][]byte {
 	return [][]byte{f.Append(nil, new(session.Key))}
 }
 
-// runs passes so many intervals.
+// runs passes n intervals.
 func (l *link) runs(n int) {
 	for range n {
 		l.run()
 	}
 }
 
-// assertAllRight checks that there are so many reports, and that all are right.
+// assertAllRight checks that there are as many reports as wanted, and that all are right.
 func (l *link) assertAllRight(want int) {
 	l.t.Helper()
 	if len(l.reports) != want {

@@ -24,8 +24,7 @@ var (
 	// ErrForged: a control packet lacks the tag of the key.
 	ErrForged = session.ErrForged
 	// ErrPassed: markers belong to a session or an interval that has passed. Either a stranger replays them, or
-	// the Sender was restarted with a number that is not greater. The Receiver reports it once for every three
-	// markers.
+	// the Sender was restarted with a number that is not greater. It is reported once for every three markers.
 	ErrPassed = errors.New("session or interval has passed")
 	// ErrTurn: Start was called during an interval, or End outside one.
 	ErrTurn = errors.New("out of turn")
@@ -33,8 +32,7 @@ var (
 
 // A Report is the outcome of an interval.
 type Report struct {
-	// Interval is the number of the interval. Intervals of which nothing arrived are reported together, from
-	// First to Interval.
+	// Interval is the interval's number. Those of which nothing arrived are reported together, First to Interval.
 	First, Interval uint64
 
 	Session uint64     // session of the Sender
@@ -47,8 +45,8 @@ type Report struct {
 }
 
 // A Receiver is the downstream point; see [Sender]. Give it the control packets, the markers at their place in
-// the stream of packets. From the first marker that it follows it reports on every interval exactly once, in
-// order: the result, or why there is none. It never holds more than three aggregators and three encodings.
+// the stream of packets. In each session, from the first marker that it follows, it reports on every interval
+// exactly once, in order: the result, or why there is none. It holds at most three aggregators and encodings.
 //
 // Control packets carry a checksum, and a tag if both points have a key. Without a key, anyone who can send a
 // control packet can make up an interval, but cannot silence the Receiver: it returns to a Sender after three
@@ -92,14 +90,13 @@ func (s *slot) whole() bool { return s.came > 0 && s.came == len(s.parts) }
 
 // NewReceiver returns a Receiver for a Sender with an equal Config. The error wraps [estimate.ErrConfig].
 func NewReceiver(c lda.Config) (*Receiver, error) {
-	r := &Receiver{identity: c.Identity, most: mostPacked(&c), open: new(slot), waiting: new(slot)}
-	for _, a := range []**lda.Aggregator{&r.up, &r.open.down, &r.waiting.down} {
-		var err error
-		if *a, err = lda.New(c); err != nil {
-			return nil, err
-		}
+	up, err := lda.New(c)
+	if err != nil {
+		return nil, err
 	}
-	return r, nil
+	one, _ := lda.New(c) // no error: c is valid
+	two, _ := lda.New(c)
+	return &Receiver{identity: c.Identity, most: mostPacked(&c), up: up, open: &slot{down: one}, waiting: &slot{down: two}}, nil
 }
 
 // SetKey makes the Receiver accept only control packets that a Sender with the same secret key has tagged.
@@ -164,14 +161,14 @@ const (
 // follow it, and none of the present session. With a key nobody can make up a marker, only send one again, and
 // a Sender that was restarted with a number that it had before looks the same.
 func (r *Receiver) follow(f *session.Frame) bool {
-	keyed := r.key.Size() > 0
-	switch r.strange++; {
-	case !r.bound:
-	case f.Session == r.session && f.Interval+1 >= r.next && (keyed || f.Interval <= r.next+maxAhead):
+	keyed, same := r.key.Size() > 0, r.bound && f.Session == r.session
+	switch {
+	case same && f.Interval+1 >= r.next && (keyed || f.Interval <= r.next+maxAhead):
 		r.strange = 0
 		return true
-	case f.Session > r.session:
-	case r.strange < convincing:
+	case !r.bound, f.Session > r.session:
+	case r.strange+1 < convincing:
+		r.strange++
 		return false
 	case keyed:
 		r.strange = 0
@@ -179,6 +176,9 @@ func (r *Receiver) follow(f *session.Frame) bool {
 		return false
 	}
 	r.Flush(r.reports)
+	if same {
+		r.skip(f.Interval)
+	}
 	r.bound, r.session, r.next, r.strange = true, f.Session, f.Interval, 0
 	return true
 }

@@ -235,7 +235,7 @@ func TestDifferentialCaptures(t *testing.T) {
 	t.Parallel()
 	p := newPoint(t, testConfig)
 	for link, frames := range captures(t) {
-		if link == 228 || link == 229 {
+		if link == 228 || link == 229 { // raw IPv4 or IPv6
 			link = hashing.LinkRaw
 		}
 		if link != hashing.LinkEthernet && link != hashing.LinkRaw {

@@ -96,7 +96,7 @@ func TestEncapsulations(t *testing.T) {
 	}
 }
 
-// meet waits until a point has counted so many packets, and compares them with those that it should have.
+// meet waits until a point has counted a given number of packets, and compares them with those that it should have.
 func (w *wire) meet(t *testing.T, p *Point, want *lda.Aggregator, packets uint64) (r lda.Result, c Counters) {
 	t.Helper()
 	all, _ := lda.New(p.Config().LDA)

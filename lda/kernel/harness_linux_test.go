@@ -89,14 +89,14 @@ type runner struct {
 	size    int       // of context that is given
 }
 
-// setBundle makes the frames to come bundles of segments of so many bytes.
+// setBundle makes the frames to come bundles of segments of the given size.
 func (r *runner) setBundle(gsoSize, gsoSegments int) {
 	*(*uint32)(unsafe.Pointer(&r.context[164])) = uint32(gsoSegments)
 	*(*uint32)(unsafe.Pointer(&r.context[bufferSegment])) = uint32(gsoSize)
 	r.size = len(r.context)
 }
 
-// run runs the program so many times, and returns the time of one run in nanoseconds.
+// run runs the program a given number of times, and returns the time of one run in nanoseconds.
 func (r *runner) run(frame []byte, repeat int) (nanoseconds uint32, err error) {
 	attributes := struct {
 		program, result, sizeIn, sizeOut uint32

@@ -144,7 +144,7 @@ func (w *wire) drop(t testing.TB, both *pair) {
 	w.attachCode(t, p, program)
 }
 
-// sendTCP sends so many bytes through the link.
+// sendTCP sends a given number of bytes through the link.
 func (w *wire) sendTCP(n int) error {
 	var listener net.Listener
 	err := in(w.b, func() (err error) {

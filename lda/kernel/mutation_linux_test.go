@@ -64,7 +64,7 @@ func randomFrame(random *rand.Rand) []byte {
 	return append(append(append(frame, header...), extensions...), payload...)
 }
 
-// randomIPv4 makes a header with options before a payload of so many bytes.
+// randomIPv4 makes a header with options before a payload of the given size.
 func randomIPv4(random *rand.Rand, proto byte, payload int) []byte {
 	be := binary.BigEndian
 	options := 4 * random.IntN(11)

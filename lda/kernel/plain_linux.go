@@ -65,7 +65,7 @@ func (p *program) plain() {
 	p.plainTransport()
 }
 
-// readable goes on with start unless so many bytes of the packet can be read.
+// readable continues at start unless the given number of the packet's bytes can be read.
 func (p *program) readable(n int16) {
 	p.move(r1, r7)
 	p.with(opAdd, r1, int32(n))

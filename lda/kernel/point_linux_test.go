@@ -15,7 +15,7 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// sendUDP sends so many datagrams from each of some goroutines.
+// sendUDP sends a given number of datagrams from each of several goroutines.
 func (w *wire) sendUDP(senders, each int) error {
 	errs := make([]error, senders)
 	var group sync.WaitGroup

@@ -9,8 +9,9 @@ import (
 )
 
 // Cut ends the interval, and Rotate returns it, which takes some milliseconds. If one process has two points,
-// cut both before you rotate either, beginning with the one that packets pass last: otherwise packets that pass
-// in between would seem to arrive before they are sent. A second Cut before Rotate does nothing.
+// cut both, right after each other, before you rotate either, beginning with the one that packets pass last:
+// otherwise packets that pass in between would seem to arrive before they are sent. A second Cut before Rotate
+// does nothing.
 func (p *Point) Cut() {
 	if p.isCut || p.closed {
 		return

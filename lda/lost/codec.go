@@ -87,7 +87,7 @@ func (c *coder) trail(t *areas.Trail, last *int64, unit int64) bool {
 	return open <= 1 && max(from, -from, until, -until, end) <= min(1<<timeBits, math.MaxInt64/unit)
 }
 
-// AppendTrails appends trails, whose times are multiples of unit.
+// AppendTrails appends the encoding of trails, whose times are multiples of unit, to dst.
 func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
 	c, last := coder{data: dst}, int64(0)
 	for _, t := range trails {
@@ -97,8 +97,8 @@ func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
 	return c.data
 }
 
-// DecodeTrails decodes what AppendTrails appended, but for the numbers of cuts.
-// The error wraps [estimate.ErrEncoding].
+// DecodeTrails decodes what AppendTrails appended, except for the numbers of cuts. The error wraps
+// [estimate.ErrEncoding].
 func DecodeTrails(data []byte, unit int64) (trails []areas.Trail, err error) {
 	c, last, ok := coder{Reader: wire.NewReader(data), reads: true}, int64(0), true
 	for c.Len() > 0 && ok {
@@ -135,7 +135,7 @@ func (c *coder) name(n *Name, last *int, trails []areas.Trail) (number, ok bool)
 	return number, step >= 0 && step < int64(len(t.Steps)) && flags&^(flagRepeated|flagNumber) == 0
 }
 
-// Append appends names of packets of trails.
+// Append appends the encoding of names of packets of trails to dst.
 func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 	c, last := coder{data: dst}, 0
 	c.number(uint64(n.Left))

@@ -1,5 +1,5 @@
-// Package lost names the packets that were lost between two points, from the
-// counters that are there anyway and the sender's memory of what it sent.
+// Package lost names the packets that were lost between two points, from the counters that exist anyway and the
+// sender's memory of what it sent.
 //
 //	var trails []areas.Trail         // where both points are compared, for each report
 //	total.Trails(func(t areas.Trail) { trails = append(trails, t) })
@@ -12,23 +12,20 @@
 //
 // # How
 //
-// A cell's level is the number and the digest of the packets that are
-// outstanding. Follow it from a cut at which nothing is on its way: at the next
-// one, those outstanding are some of those that were, and of those that were
-// sent in between. There are few such packets, few sets of so many of them, and
-// seldom two with one digest. Cut by cut this tells which are outstanding,
-// whether they are lost or on their way. What is outstanding for longer than
-// any packet takes is lost.
+// A cell's level is the number and the digest of the packets that are outstanding. Follow it from a cut at
+// which nothing is on its way: at the next one, those outstanding are some of those that were before, and of
+// those that were sent in between. There are few such packets, few sets of them of the right size, and seldom
+// two sets with the same digest. Cut by cut this tells which are outstanding, whether they are lost or on their
+// way. What is outstanding for longer than any packet takes is lost.
 //
 // # What is not named
 //
-// A name is false only if the level is not that of a set of the packets offered,
-// such as where a duplicate came in the same cell and cut as a loss, and another
-// of s sets has its digest of w bits by chance: s/2^w. Where no set has the digest the
-// trail is given up, and a cut for which that chance is more than [MostChance] is passed
-// over: digests of 32 bits allow 4,294 sets at a cut, those of 20 bits one. Nor is a
-// packet named if the memory lacks one that the cell counted, if several sets fit, or
-// if the budget is used up. One of several packets of one hash is named Repeated.
+// A name is false only if the level is not that of a set of the packets offered, as when a duplicate falls in
+// the same cell and cut as a loss, and if one of s other sets has its digest of w bits by chance: s/2^w. If no
+// set has the digest, the trail is given up, and a cut for which that chance is more than [MostChance] is
+// skipped: digests of 32 bits allow 4,294 sets at a cut, those of 20 bits one. Nor is a packet named if the
+// memory lacks one that the cell counted, if several sets fit, or if the budget is used up. One of several
+// packets with the same hash is named Repeated.
 package lost
 
 import (
@@ -56,8 +53,8 @@ type Name struct {
 	Packet      hashing.Packet
 	Sent        int64 // when, in nanoseconds
 
-	// Repeated says that packets of the same hash passed that were not lost. It is
-	// not known which of them was.
+	// Repeated says that packets with the same hash passed that were not lost. Which of them was lost is not
+	// known.
 	Repeated bool
 }
 
@@ -68,8 +65,8 @@ type Names struct {
 	Spent int // of the budget
 }
 
-// Lost returns what [lda.Accumulator.TakeOut] takes of the names of packets of
-// trails. What is repeated stays, because it is not known when it was lost.
+// Lost returns what [lda.Accumulator.TakeOut] takes of the names of packets of trails. Repeated ones are left
+// out, because it is not known when they were lost.
 func (n *Names) Lost(c lda.Config, trails []areas.Trail) (lost []areas.Lost) {
 	for i := range n.Names {
 		n := &n.Names[i]
@@ -135,7 +132,7 @@ func end(t *areas.Trail) int64 {
 // Wants reports whether a packet that was sent at a time may be in a trail.
 func (f *Finder) Wants(t int64) bool { return t >= f.from && t < f.until }
 
-// Offer says that a packet was sent, which the sender knows by an id.
+// Offer says that a packet, which the sender knows by id, was sent at time t.
 func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 	cell := f.config.Cell(p)
 	if cell < 0 {
@@ -148,8 +145,8 @@ func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 	}
 }
 
-// Names returns the packets that were lost, as many as are found by trying so
-// many sets, and forgets what was offered.
+// Names returns the lost packets that it finds by trying as many sets as the budget allows, and forgets what
+// was offered.
 func (f *Finder) Names(budget int) (all Names) {
 	w := walker{budget: budget}
 	for i := range f.trails {

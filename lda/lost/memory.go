@@ -1,7 +1,7 @@
 package lost
 
-// A Memory is the packets that a point sent last, in 16 bytes each. It grows as
-// packets come. It is not safe for concurrent use.
+// A Memory holds the packets that a point sent last, in 16 bytes each. It grows with their number. It is not
+// safe for concurrent use.
 type Memory struct {
 	ring []Remembered
 	at   int // the next one
@@ -24,8 +24,7 @@ func (r *Remembered) Number() bool { return r.stamp&1 != 0 }
 // leastRing is the first size of a ring.
 const leastRing = 256
 
-// NewMemory returns a Memory of at most so many packets, and of fewer where they
-// go back by as many nanoseconds as keep.
+// NewMemory returns a Memory of at least the last keep nanoseconds, unless these have more than most packets.
 func NewMemory(most int, keep int64) *Memory { return &Memory{most: most, keep: keep} }
 
 // Update records that a packet was sent. Its id is its hash, or a number.
@@ -51,9 +50,8 @@ func (m *Memory) wrap(t int64) {
 	m.at = 0
 }
 
-// Copy copies what is remembered to dst, from place i on in no order, and returns
-// how many there were. Call it for one part after another, so that a lock need
-// not be held for long.
+// Copy copies what is remembered, from place i on and in no particular order, to dst, and returns how many it
+// copied. Call it for one part after another, so that a lock need not be held for long.
 func (m *Memory) Copy(dst []Remembered, i int) int {
 	if i >= len(m.ring) {
 		return 0

@@ -10,7 +10,7 @@
 //	datagrams, err := plan.Datagrams(report, key)            // at each monitor, once an interval
 //
 //	station, err := mplane.NewStation(mplane.StationConfig{Plan: plan, Key: key, Length: 1e9})
-//	err = station.Receive(now, data)                         // at the station, whatever comes
+//	err = station.Receive(now, datagram)                     // at the station, each of them
 //	err = station.Take(now, report)                          // or what is measured in its process
 //	verdict, err := station.Localise(path, interval)
 //

@@ -10,13 +10,10 @@ import (
 
 // How fast an excess over all past values gets less likely: with the square of the distance from the usual if
 // bursts on all time scales make the value vary, and with the sixth power for what bursts do not explain.
-const (
-	bursts = 2
-	steady = 6
-)
+const bursts, steady = 2, 6
 
 // excess compares x with past values. It returns their median, how far x is above it, and the confidence that
-// none of so many comparisons shows as much by chance: by Student's distribution, because the spread, from the
+// none of the comparisons shows as much by chance: by Student's distribution, because the spread, from the
 // median of absolute deviations, is an estimate too, worth some third of the values; and by how far above the
 // usual past values got.
 func excess(x float64, past []float64, floor, decay float64, comparisons int) (usual, above, confident float64) {
@@ -37,11 +34,11 @@ func excess(x float64, past []float64, floor, decay float64, comparisons int) (u
 	return usual, above, 1 - min(1, float64(comparisons)*chance)
 }
 
-// lasts returns the confidence that none of so many comparisons shows values, the latest first, of which so
-// many of the latest are so great by chance. It assumes no law of the values, only that every order of them is
-// as likely as any other. One alone is never sure: the greatest of n comes last once in n times. So it looks at
-// runs of the latest, from the shortest that can be sure to half of all. The i-th length of run may be wrong in
-// 1/i(i+1) of the cases in which any is.
+// lasts returns the confidence that in none of the comparisons as many of the latest values, which come first,
+// are among the greatest by chance. It assumes only that every order of the values is as likely as any other.
+// One alone is never sure: the greatest of n comes last once in n times. So it looks at runs of the latest, from
+// the shortest that can be sure to half of all. The i-th length of run may be wrong in 1/i(i+1) of the cases in
+// which any is.
 func lasts(all []float64, comparisons int) (confident float64) {
 	n := len(all)
 	sorted := slices.Sorted(slices.Values(all))
@@ -63,7 +60,7 @@ func lasts(all []float64, comparisons int) (confident float64) {
 	return confident
 }
 
-// together returns the probability that of the latest k of n values at least so many are among the greatest k,
+// together returns the probability that of the latest k of n values at least great are among the greatest k,
 // by the hypergeometric distribution.
 func together(n, k, great int) (chance float64) {
 	ways := func(n, k int) float64 { // logarithm of how many ways there are to choose k of n

@@ -46,12 +46,9 @@ type Verdict struct {
 }
 
 const (
-	sure = 0.99 // the least Sure of a suspect
-	part = 0.05 // the least Share
-
-	// minHistory is the number of intervals for which a segment must have been measured before it can be
-	// suspected.
-	minHistory = 8
+	sure       = 0.99 // the least Sure of a suspect
+	part       = 0.05 // the least Share
+	minHistory = 8    // the number of earlier intervals that a suspect must have been measured in
 )
 
 // Localise compares every segment of a path in an interval with its own history, and names those that are slow
@@ -93,9 +90,7 @@ func (s *Station) Localise(path []Router, interval uint64) (Verdict, error) {
 	return v, nil
 }
 
-// kinds is in how many ways a segment is compared: by its mean, by what bursts do not explain, and by its
-// losses.
-const kinds = 3
+const kinds = 3 // the ways to compare a segment: by its mean, by what bursts do not explain, and by its losses
 
 // history returns the measurements of a segment in an interval and before it, the latest first, or nothing if
 // there are too few.

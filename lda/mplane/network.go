@@ -37,9 +37,7 @@ type Network struct {
 }
 
 // NewNetwork returns an empty network.
-func NewNetwork() *Network {
-	return &Network{numbers: map[string]Router{}}
-}
+func NewNetwork() *Network { return &Network{numbers: map[string]Router{}} }
 
 // addRouter adds a router, if it is new, and returns its number. The error wraps [estimate.ErrConfig].
 func (n *Network) addRouter(name string) (Router, error) {
@@ -55,8 +53,7 @@ func (n *Network) addRouter(name string) (Router, error) {
 	r := Router(len(n.names))
 	n.names = append(n.names, name)
 	n.numbers[name] = r
-	n.links = append(n.links, nil)
-	n.into = append(n.into, nil)
+	n.links, n.into = append(n.links, nil), append(n.into, nil)
 	return r, nil
 }
 
@@ -93,8 +90,13 @@ func (n *Network) has(r Router) bool { return r >= 0 && int(r) < len(n.names) }
 // Routers returns the number of routers.
 func (n *Network) Routers() int { return len(n.names) }
 
-// Name returns a router's name.
-func (n *Network) Name(r Router) string { return n.names[r] }
+// Name returns a router's name, or "" if the network has no such router.
+func (n *Network) Name(r Router) string {
+	if !n.has(r) {
+		return ""
+	}
+	return n.names[r]
+}
 
 // Router returns the router with a name.
 func (n *Network) Router(name string) (Router, bool) {
@@ -104,8 +106,10 @@ func (n *Network) Router(name string) (Router, bool) {
 
 // Weight returns the routing cost of the link between two routers, or 0 if there is none.
 func (n *Network) Weight(from, to Router) float64 {
-	if at, found := n.find(from, to); found {
-		return n.links[from][at].weight
+	if n.has(from) {
+		if at, found := n.find(from, to); found {
+			return n.links[from][at].weight
+		}
 	}
 	return 0
 }

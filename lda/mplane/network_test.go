@@ -86,8 +86,8 @@ func TestPaths(t *testing.T) {
 	if diff := cmp.Diff([][]Router{{0, 1, 2}, {0, 3, 2}}, n.Paths(0, 2)); diff != "" {
 		t.Error(diff)
 	}
-	if n.Paths(0, 0) != nil || n.Paths(0, 9) != nil || n.Paths(-1, 0) != nil {
-		t.Error("paths to itself, or nowhere")
+	if n.Paths(0, 0) != nil || n.Paths(0, 9) != nil || n.Paths(-1, 0) != nil || n.Name(9) != "" || n.Weight(9, 0)+n.Weight(0, -1) != 0 {
+		t.Error("paths to itself, or what routers have that do not exist")
 	}
 }
 

@@ -20,15 +20,15 @@ type Deployment struct {
 // m-server, to another.
 type SegmentID struct {
 	From, To Router
-	Via      Router // the m-router that the segment is inside, or -1
+	Via      Router // the m-router that the segment is inside, or -1 between monitors
 	Path     uint32 // digest of the routers between From and To; 0 for a link
 }
 
-// between is the Via of segments that are not inside a router.
-const between Router = -1
+// notInside is the Via of segments between monitors.
+const notInside Router = -1
 
 // Internal reports whether the segment is inside an m-router.
-func (id SegmentID) Internal() bool { return id.Via != between }
+func (id SegmentID) Internal() bool { return id.Via != notInside }
 
 // A segment is a stretch between two monitors, with the routers on it.
 type segment struct {
@@ -87,7 +87,7 @@ func (p *Plan) set(t pathTree) []segment {
 
 // outside returns the name of the segment along some routers.
 func outside(hops []Router) SegmentID {
-	id := SegmentID{From: hops[0], To: hops[len(hops)-1], Via: between}
+	id := SegmentID{From: hops[0], To: hops[len(hops)-1], Via: notInside}
 	if between := hops[1 : len(hops)-1]; len(between) > 0 {
 		var b []byte
 		for _, r := range between {
@@ -116,7 +116,7 @@ func (p *Plan) Hops(id SegmentID) []Router {
 // Internal returns the segments inside an m-router, one for each pair of neighbours that a packet may come from
 // and go to: Σd² over all m-routers. Other routers have none.
 func (p *Plan) Internal(r Router) []SegmentID {
-	if !p.upgraded[r] {
+	if !p.measures(r) {
 		return nil
 	}
 	var ids []SegmentID
@@ -128,10 +128,13 @@ func (p *Plan) Internal(r Router) []SegmentID {
 	return ids
 }
 
+// measures reports whether a router is an m-router.
+func (p *Plan) measures(r Router) bool { return r >= 0 && int(r) < len(p.upgraded) && p.upgraded[r] }
+
 // has reports whether the plan has a segment.
 func (p *Plan) has(id SegmentID) bool {
 	if id.Internal() {
-		return id.Via >= 0 && int(id.Via) < len(p.upgraded) && p.upgraded[id.Via] && id.Path == 0 &&
+		return p.measures(id.Via) && id.Path == 0 &&
 			slices.Contains(p.neighbour[id.Via], id.From) && slices.Contains(p.neighbour[id.Via], id.To)
 	}
 	_, ok := p.probed(id)

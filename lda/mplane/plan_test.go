@@ -99,11 +99,11 @@ func TestAlong(t *testing.T) {
 	r := routers(t, n, "A", "F", "C", "D")
 	got, err := p.Along(r)
 	want := []SegmentID{
-		{From: r[0], To: r[1], Via: between},
+		{From: r[0], To: r[1], Via: notInside},
 		{From: r[0], To: r[2], Via: r[1]},
-		{From: r[1], To: r[2], Via: between},
+		{From: r[1], To: r[2], Via: notInside},
 		{From: r[1], To: r[3], Via: r[2]},
-		{From: r[2], To: r[3], Via: between},
+		{From: r[2], To: r[3], Via: notInside},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

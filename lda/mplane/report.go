@@ -74,8 +74,7 @@ type Report struct {
 }
 
 // A report is encoded, big-endian, as a reportHead and its encodedMeasurements, between the head and the
-// CRC-32C of package wire. With a key, a tag of 16 bytes follows. A report says the same whenever, and however
-// often, it arrives.
+// CRC-32C of package wire. With a key, a tag of 16 bytes follows.
 type reportHead struct {
 	Network, Interval uint64
 	Monitor           Router
@@ -107,8 +106,8 @@ func NewKey(secret string) Key { return Key{unique.Make(secret)} }
 
 func (k Key) empty() bool { return k == Key{} || k.secret.Value() == "" }
 
-// Datagrams returns the encoding of a report in pieces of up to 1,400 bytes, each of which a [Station] takes by itself,
-// with a tag if there is a key. They say to which plan they belong. The error wraps [estimate.ErrConfig].
+// Datagrams encodes a report in pieces of up to 1,400 bytes, none if it has no measurements. A [Station] takes
+// each by itself. Each names its plan, and has a tag if there is a key. The error wraps [estimate.ErrConfig].
 func (p *Plan) Datagrams(r Report, key Key) (all [][]byte, err error) {
 	for part := range slices.Chunk(r.Measurements, maxMeasurements) {
 		data, err := p.encode(Report{r.Monitor, r.Interval, part}, key)

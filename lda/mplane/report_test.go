@@ -18,7 +18,7 @@ func someReport() Report {
 	return Report{Monitor: 3, Interval: 1_700_000_000, Measurements: []Measurement{
 		{Segment: SegmentID{From: 1, To: 2, Via: 3}, Sent: 1000, Lost: 3,
 			Delay: estimate.Delay{Mean: 1234.5, StdDev: 67.25, N: 890}, Error: 2.5},
-		{Segment: SegmentID{From: 3, To: 5, Via: between, Path: 0xdeadbeef}, Sent: 10,
+		{Segment: SegmentID{From: 3, To: 5, Via: notInside, Path: 0xdeadbeef}, Sent: 10,
 			Delay: estimate.Delay{Mean: -1e6, N: 10}, Ahead: -2e6, AheadError: 0.5},
 	}}
 }

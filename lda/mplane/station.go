@@ -34,8 +34,8 @@ type StationConfig struct {
 	History int // the number of intervals kept, 8 to 10,000; 0 means 64
 }
 
-// A Station collects the reports of monitors, segment by segment and interval by interval. Any number of
-// goroutines may use it.
+// A Station collects the reports of monitors, segment by segment and interval by interval. Make one with
+// [NewStation]: nil and the zero value panic. Any number of goroutines may use it.
 type Station struct {
 	config StationConfig
 
@@ -74,8 +74,11 @@ func NewStation(c StationConfig) (*Station, error) {
 }
 
 // Replan puts a new plan in force after a topology change. Segments of both plans keep their history. The error
-// wraps [estimate.ErrMismatch] if the plans number routers differently.
+// wraps [estimate.ErrMismatch] if the plans number routers differently, or [estimate.ErrConfig] without a plan.
 func (s *Station) Replan(p *Plan) error {
+	if p == nil {
+		return invalid("plan", "nil", "a plan")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.fingerprint != s.config.Plan.fingerprint {

@@ -101,7 +101,7 @@ func (w *world) receive(r Report, key Key, now uint64) error {
 	return w.station.Receive(int64(now)*second, data)
 }
 
-// reports passes so many intervals.
+// reports passes a number of intervals.
 func (w *world) reports(intervals uint64) {
 	for i := range intervals {
 		w.report(i)
@@ -264,6 +264,9 @@ func TestReplan(t *testing.T) {
 		both(t, n, l[:1], l[1:2], float64(l[2]-'0'))
 	}
 	after := toyPlan(t, n)
+	if err := w.station.Replan(nil); !errors.Is(err, estimate.ErrConfig) || after.Internal(99) != nil {
+		t.Errorf("no plan: %v, and a router that does not exist: %v", err, after.Internal(99))
+	}
 	if err := w.station.Replan(after); err != nil {
 		t.Fatal(err)
 	}

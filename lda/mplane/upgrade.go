@@ -27,8 +27,7 @@ type Coverage struct {
 	Probes int64 // probed paths
 	Hops   int64 // of all probes together: the probe hop count of section VI-A
 
-	// MeanSegment and Longest are the numbers of hops in a probed segment: how precisely a fault is located
-	// (Fig. 9b).
+	// MeanSegment and Longest are hops in a probed segment: how precisely a fault is located (Fig. 9b).
 	MeanSegment float64
 	Longest     int
 }

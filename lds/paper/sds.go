@@ -1,4 +1,4 @@
-// Package paper has SDS, the simple sketch of the paper on LDS, to check the paper.
+// Package paper has SDS, the simple sketch of the LDS paper, to check the paper's claims.
 //
 // Source: J. Sanjuàs-Cuxart, P. Barlet-Ros, N. Duffield and R. Kompella,
 // Sketching the Delay: Tracking Temporally Uncorrelated Flow-Level Latencies,
@@ -12,10 +12,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// SDS is the paper's simple sketch (section 2.2). It is for a receiver that knows
-// each packet's delay because packets carry the time they were sent. It needs no
-// second sketch, no spread and no digest: a lost packet has no delay and touches
-// nothing. It has a single writer and no locks.
+// SDS is the paper's simple sketch (section 2.2). It is for a receiver that knows each packet's delay because
+// packets carry the time they were sent. It needs no second sketch, no spread and no digest: a lost packet has
+// no delay and changes nothing. It is not safe for concurrent use.
 type SDS struct {
 	columns uint64
 	rows    [][]sdsCell

@@ -1,5 +1,5 @@
-// Package relay is what the tests of the examples share: errors that end a test,
-// addresses that nobody uses, and networks that delay, lose and break.
+// Package relay has what the tests of the examples share: errors that end a test,
+// unused addresses, and networks that delay, lose and break.
 package relay
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Must returns a value, or ends the test if there is an error in its place.
+// Must returns a value, or ends the test if there is an error instead.
 func Must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -28,7 +28,7 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// Listen listens at an address that nobody uses, until the test ends.
+// Listen listens at an unused address, until the test ends.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	l := Must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -46,7 +46,7 @@ func ListenPacket(t testing.TB, address string) net.PacketConn {
 
 // Datagrams carries datagrams to an address and back, and returns where it takes
 // them. fate says of each, on its way back or not, how long it takes and whether
-// it comes.
+// it arrives.
 func Datagrams(t testing.TB, to string, fate func(back bool) (time.Duration, bool)) net.Addr {
 	t.Helper()
 	near := ListenPacket(t, "127.0.0.1:0")
@@ -125,7 +125,7 @@ func (w *Wire) carry(from net.Conn) {
 	go carryLater(from, to, w.delay[1])
 }
 
-// Set cuts the wire, or mends it. It closes all connections, with what is on its way.
+// Set cuts the wire, or mends it. It closes all connections, and drops what is on its way.
 func (w *Wire) Set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
