@@ -372,7 +372,10 @@ func TestOnItsWayThroughout(t *testing.T) {
 			})
 			for _, r := range l.reports(40)[15:] {
 				second, i := r.Start.Sub(start)/time.Second, r.Forth.Certain
-				if mean := took[second] / came[second]; r.Forth.Err == nil && (mean < i.Low-10 || mean > i.High+10) {
+				mu.Lock()
+				mean := took[second] / came[second]
+				mu.Unlock()
+				if r.Forth.Err == nil && (mean < i.Low-10 || mean > i.High+10) {
 					t.Errorf("%d: %v, want %s", seed, r, Format(mean))
 				}
 			}

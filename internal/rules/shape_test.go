@@ -117,7 +117,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4181, 3560},
+	".":              {4181, 3563},
 	"estimate":       {956, 1280},
 	"estimate/areas": {3009, 714},
 	"estimate/joint": {1395, 910},
