@@ -251,7 +251,11 @@ func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 	w.ends = append(w.ends[:0], w.ends[1:]...)
 	all, _ := w.areas.Transit(w.from, to, nil) // learns what was lost
 	lost, _, _ := w.areas.Losses(to)
-	w.areas.Spans(w.from, to, func(s areas.Span) { w.numbers[s.Cell/flowCells].told.add(&s, lost > 0) })
+	w.areas.Spans(w.from, to, func(s areas.Span) {
+		if f := w.numbers[s.Cell/flowCells]; f != nil { // or it passed so long ago that it is forgotten
+			f.told.add(&s, lost > 0)
+		}
+	})
 	w.areas.Settle(to)
 	for id, f := range w.all {
 		d := f.told.delay(all.Greatest, scatter, float64(to-w.from)*w.length)

@@ -266,3 +266,17 @@ func TestFlowsWithSlowPackets(t *testing.T) {
 		t.Errorf("with copies %v of %v miss", misses, n)
 	}
 }
+
+// A flow that passed long ago is forgotten, even while one of its packets may be on its way.
+func TestForgottenFlow(t *testing.T) {
+	c := Config{Key: testKey, Flows: 100, ClocksAgree: true, Cut: time.Second, Report: time.Second}
+	onLink(t, c, 0, func(t *testing.T, l *link) {
+		l.each(20*time.Millisecond, func(i int) {
+			delay := time.Duration(3e9 * math.Pow(1-rand.New(rand.NewPCG(0, uint64(i))).Float64(), -1/1.5))
+			if i < 4500 && delay < 400*time.Second {
+				l.passIn(hashing.Flow(1+i%50), i, delay)
+			}
+		})
+		l.reports(480)
+	})
+}

@@ -59,9 +59,10 @@ type Report struct {
 
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds.
 type Delay struct {
-	// Delay has the mean and the deviation of the packets received, without Extra ones, corrected for the
-	// clocks' difference if Clock.Known. If the clocks are neither known nor said to agree, the mean is off by
-	// their difference, and its interval has no upper end.
+	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if
+	// Clock.Known. Duplicates are left out; packets that an earlier report counted as lost are in it, with all
+	// their time. If the clocks are neither known nor said to agree, the mean is off by their difference, and its
+	// interval has no upper end.
 	estimate.Delay
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were

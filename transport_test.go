@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -347,3 +349,36 @@ func (l *oneConn) Accept() (net.Conn, error) {
 }
 func (l *oneConn) Close() error   { close(l.closed); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A packet that is on its way all through a report has the ages at both its ends, and the time between.
+func TestOnItsWayThroughout(t *testing.T) {
+	for _, seed := range []uint64{4, 17, 28} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			var mu sync.Mutex
+			var took, came [90]float64 // by second
+			start := time.Now()
+			l.each(6*time.Millisecond, func(i int) {
+				delay := time.Duration(2e8 * math.Pow(1-rand.New(rand.NewPCG(seed, uint64(i))).Float64(), -1/1.5))
+				if i >= 2667 || delay > time.Minute {
+					return
+				}
+				l.a.Load().PassedNumber(uint64(i))
+				time.Sleep(delay)
+				l.b.PassedNumber(uint64(i))
+				mu.Lock()
+				defer mu.Unlock()
+				took[time.Since(start)/time.Second] += float64(delay)
+				came[time.Since(start)/time.Second]++
+			})
+			for _, r := range l.reports(40)[15:] {
+				second, i := r.Start.Sub(start)/time.Second, r.Forth.Certain
+				mu.Lock()
+				mean := took[second] / came[second]
+				mu.Unlock()
+				if r.Forth.Err == nil && (mean < i.Low-10 || mean > i.High+10) {
+					t.Errorf("%d: %v, want %s", seed, r, Format(mean))
+				}
+			}
+		})
+	}
+}

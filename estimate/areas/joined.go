@@ -111,3 +111,18 @@ func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
 	r.apart += n
 	r.alike.add(lost, area)
 }
+
+// late takes packets that came, and had been taken for lost: all that came in the window of those of a span, or as many
+// as the rest of the span has no room for.
+func (r *groupWindow) late(w *window, x *span, came int) {
+	least, most := float64(max(0, x.late-int(x.received)+came)), float64(min(x.late, came))
+	owed := x.owed / float64(x.late)
+	if !w.areas.losses.believed() {
+		r.unsure += sq(owed * most)
+		return
+	}
+	r.owed += owed * (least + most) / 2
+	r.vague += owed * (most - least) / 2
+	r.unsure += most * sq(w.areas.step) / 3 // they were sent within a cut
+	r.joined.late += (least + most) / 2
+}

@@ -40,6 +40,7 @@ type groupWindow struct {
 	apart         float64 // left, but received in spans of packets that look alike,
 	alike         share   // and for how long these may have aged that are lost, and the areas of these spans
 	owed, unsure  float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
+	vague         float64 // by how much more or less of these if all that may have came in the window, or none
 	hidden, still float64 // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
@@ -145,20 +146,18 @@ func (w *window) take(x *span) {
 		return
 	}
 	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
+	came, out := w.passed(x)
+	if x.joined == 0 && came+out == 0 && x.from < w.from && x.to >= w.to { // what is on its way is throughout
+		x.young, x.unknown = false, false
+	}
 	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.alike && !x.young && !x.unknown && !a.old(x.from)
 	hides := x.before > 0 && a.told > 0              // what was lost before the cuts that are kept
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
 	sure = (sure || x.sure >= w.to && x.sure == a.lastAged) && !back
 	weight := l.weight(x.group, x.from, x.until)
-	if x.late > 0 && x.to <= w.to {
-		if l.believed() {
-			r.owed += x.owed
-			r.unsure += float64(x.late) * sq(a.step) / 3 // they were sent within a cut
-			r.joined.late += float64(x.late)
-		} else {
-			r.unsure += sq(x.owed)
-		}
+	if x.late > 0 {
+		r.late(w, x, came)
 	}
 	after := x.joined > 0 && x.all <= w.from-x.from // all that may have been on its way at the beginning has come
 	n, area := w.parts(x, r, fresh, sure, weight)
@@ -190,6 +189,15 @@ func (w *window) take(x *span) {
 		r.joined.hide(w, x, n)
 	}
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy) && a.unseen(x) < 0.5, weight)
+}
+
+// passed returns how many packets of a span came and were sent in the window.
+func (w *window) passed(x *span) (came, sent int) {
+	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
+		came += int(x.in[k-x.from])
+		sent += int(x.out[k-x.from])
+	}
+	return came, sent
 }
 
 // ends takes the packets of a span that are on their way at the ends of the window.
@@ -287,7 +295,7 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, early, there, late, joined, concealed, young float64
+	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed, young float64
 	var alike share
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -299,6 +307,7 @@ func (w *window) combine() (Transit, error) {
 		alike.add(r.alike.n, r.alike.a)
 		owed += r.owed
 		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
+		vague += r.vague
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
 		concealed += r.joined.hidden
@@ -331,7 +340,7 @@ func (w *window) combine() (Transit, error) {
 	// Packets that look alike take as long as others do, as far as what may be lost of them allows it. That is
 	// not known of each, so that errors add up.
 	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
-	hidden = math.Hypot(hidden, max(time-alike.a+alike.n, alike.a-time))
+	hidden = math.Hypot(math.Hypot(hidden, vague), max(time-alike.a+alike.n, alike.a-time))
 	t.Left, t.Joined, t.Hidden, t.Mean = left, joined, concealed/total, t.Mean+(owed+time-apart*t.Mean)/total
 	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
 	return t, nil

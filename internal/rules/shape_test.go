@@ -117,9 +117,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4176, 3514},
+	".":              {4181, 3563},
 	"estimate":       {956, 1280},
-	"estimate/areas": {2985, 714},
+	"estimate/areas": {3009, 714},
 	"estimate/joint": {1395, 910},
 	"estimate/clock": {1170, 900},
 	"lda":            {2830, 2965},
