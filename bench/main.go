@@ -40,8 +40,7 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// experiments returns all experiments, in the order of the list and the
-// report. A new group is one more line.
+// experiments returns all experiments, in the order of the list and the report. A new group is one more line.
 func experiments() []experiment.Experiment {
 	return slices.Concat(
 		figlda.Experiments(),

@@ -57,8 +57,7 @@ func writeResults(all []experiment.Experiment, file, dir string) error {
 	return os.WriteFile(file, []byte(page), 0o644)
 }
 
-// sections returns the sections of a page by the names of their experiments, with
-// which their last lines end.
+// sections returns the sections of a page by the names of their experiments, with which their last lines end.
 func sections(page string) map[string]string {
 	const end = "`</sub>\n"
 	all := map[string]string{}

@@ -57,9 +57,8 @@ func choose(all []experiment.Experiment, names []string) (chosen []experiment.Ex
 	return chosen, nil
 }
 
-// runAll runs experiments, some side by side, saves each as it ends, and says
-// so. One that fails does not stop the others. Their results depend neither on
-// the order nor on how many run at once.
+// runAll runs experiments, some side by side, saves each as it ends, and says so. One that fails does not stop
+// the others. Their results depend neither on the order nor on how many run at once.
 func runAll(chosen []experiment.Experiment, set settings, stderr io.Writer) error {
 	// Run the longest first, so that no long one is left alone at the end.
 	chosen = slices.SortedStableFunc(slices.Values(chosen), func(a, b experiment.Experiment) int {

@@ -5,11 +5,10 @@ import (
 	"math/bits"
 )
 
-// Cells estimates the mean and deviation of delays of which only sums over
-// groups are known. Each cell is the sum of the delays of count packets, and
-// packets were put into cells without regard to their delays. Whatever the
-// distribution, a cell's sum has mean count·μ and variance count·σ². So with
-// sums Xᵢ and counts nᵢ over M cells
+// Cells estimates the mean and deviation of delays of which only sums over groups are known. Each cell is the
+// sum of the delays of count packets, and packets were put into cells without regard to their delays. Whatever
+// the distribution, a cell's sum has mean count·μ and variance count·σ². So with sums Xᵢ and counts nᵢ over M
+// cells
 //
 //	D  = ΣXᵢ / Σnᵢ
 //	yᵢ = (Xᵢ − nᵢD)²/nᵢ
@@ -20,9 +19,8 @@ import (
 // heavy tails, about which a cell of one packet says little. The cells themselves give an estimate of κ, from
 // classes of similar counts.
 //
-// LDA's eq. (5) squares signed sums instead, which carry the spread of the
-// counts, times D, as well as that of the delays. The zero value is empty and
-// ready to use.
+// LDA's eq. (5) squares signed sums instead, which carry the spread of the counts, times D, as well as that of
+// the delays. The zero value is empty and ready to use.
 //
 // A clock's offset shifts the mean and does not change the variance. Delays that depend on one another within a
 // cell break the assumption. Cells are not safe for concurrent use.
@@ -86,8 +84,7 @@ func (c *Cells) Mean() float64 {
 	return all.mean
 }
 
-// DegreesOfFreedom returns the number of cells beyond the first. If it is 0, the
-// deviation is unknown.
+// DegreesOfFreedom returns the number of cells beyond the first. If it is 0, the deviation is unknown.
 func (c *Cells) DegreesOfFreedom() uint64 { return max(c.Cells(), 1) - 1 }
 
 // A cellFit is what the cells reveal about the variance.
@@ -112,8 +109,7 @@ func (k *cellClass) weight(kurtosis float64) weight {
 	return weight{flat: n/below - slope*n, slope: slope}
 }
 
-// cellSquares holds, for each class, the sums of yᵢ, nᵢyᵢ and yᵢ² about one
-// mean.
+// cellSquares holds, for each class, the sums of yᵢ, nᵢyᵢ and yᵢ² about one mean.
 type cellSquares struct{ plain, counted, quartic float64 }
 
 // squares returns the classes' squares about the overall mean.
@@ -161,9 +157,8 @@ func (c *Cells) fit() cellFit {
 	return f
 }
 
-// satterthwaite compares the variance of the weighted squares with their mean.
-// If the cells hold all packets in question, the variation of tails from
-// sample to sample does not count: the tails are all there.
+// satterthwaite compares the variance of the weighted squares with their mean. If the cells hold all packets in
+// question, the variation of tails from sample to sample does not count: the tails are all there.
 func (c *Cells) satterthwaite(f *cellFit, squares *[cellClasses]cellSquares) (degrees, crossed float64) {
 	most := float64(c.DegreesOfFreedom())
 	var by, variance, cross float64
@@ -224,9 +219,8 @@ func (c *Cells) EffectiveDegrees(share float64) uint64 {
 	return uint64(1 / (share/f.crossed + (1-share)/min(f.degrees, f.crossed)))
 }
 
-// powerSums holds, for k = 0…4, the sums over cells of their count squared
-// times the k-th power of the distance of the cell's mean from a common
-// centre.
+// powerSums holds, for k = 0…4, the sums over cells of their count squared times the k-th power of the distance
+// of the cell's mean from a common centre.
 type powerSums [5]float64
 
 func (s *powerSums) add(distance, count float64) {

@@ -7,8 +7,7 @@ import (
 	"math"
 )
 
-// The errors that every synopsis returns, wrapped with what was wrong. Test
-// for them with [errors.Is].
+// The errors that every synopsis returns, wrapped with what was wrong. Test for them with [errors.Is].
 var (
 	// ErrConfig means that a Config is out of range, and nothing was made.
 	ErrConfig = errors.New("invalid configuration")
@@ -44,9 +43,8 @@ type Delay struct {
 	N      uint64  // effective sample size: how many packets the mean rests on
 }
 
-// An Interval is a confidence interval: it holds the true value with
-// probability at least Confidence, under the assumptions that the function
-// which made it states.
+// An Interval is a confidence interval: it holds the true value with probability at least Confidence, under the
+// assumptions that the function which made it states.
 type Interval struct {
 	Low, High  float64 // of the value, in its unit; infinite where nothing bounds it
 	Confidence float64 // 0 to 1
@@ -78,8 +76,7 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON decodes what MarshalJSON encoded. After an error i is
-// unchanged.
+// UnmarshalJSON decodes what MarshalJSON encoded. After an error i is unchanged.
 func (i *Interval) UnmarshalJSON(data []byte) error {
 	all := Interval{Low: math.Inf(-1), High: math.Inf(1)}
 	j := intervalJSON{&all.Low, &all.High, 0}

@@ -2,11 +2,10 @@ package estimate
 
 import "math"
 
-// Every interval below takes the desired confidence, between 0 and 1, and puts
-// half of the rest on either side. All answer bad arguments alike: if nothing
-// can be said (no samples, a deviation that is negative or not a number, a
-// confidence outside (0, 1)) the interval is the whole range of the quantity,
-// with Confidence 1. It is never NaN, and never silently too narrow.
+// Every interval below takes the desired confidence, between 0 and 1, and puts half of the rest on either side.
+// All answer bad arguments alike: if nothing can be said (no samples, a deviation that is negative or not a
+// number, a confidence outside (0, 1)) the interval is the whole range of the quantity, with Confidence 1. It
+// is never NaN, and never silently too narrow.
 
 var (
 	anywhere    = Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
@@ -35,11 +34,10 @@ func around(d Delay, factor, confidence float64) Interval {
 //
 //	Pr[|D − μ| ≥ εμ] ≤ 2 exp(−ε²Sμ² / 2σ²)
 //
-// with d.Mean for D, d.N for the effective sample size S and d.StdDev for σ: a
-// half width of σ√(2 ln(2/(1−confidence)) / S), wider than the central limit's by 30
-// % at 98 % and more at lower confidence. As an inequality it holds if σ is known and
-// tails are no heavier than those of the normal distribution; for other delays it is a
-// central-limit interval with that margin. If the deviation was estimated from few cells, use
+// with d.Mean for D, d.N for the effective sample size S and d.StdDev for σ: a half width of σ√(2
+// ln(2/(1−confidence)) / S), wider than the central limit's by 30 % at 98 % and more at lower confidence. As an
+// inequality it holds if σ is known and tails are no heavier than those of the normal distribution; for other
+// delays it is a central-limit interval with that margin. If the deviation was estimated from few cells, use
 // [StudentInterval].
 func HoeffdingInterval(d Delay, confidence float64) Interval {
 	if !between0And1(confidence) {
@@ -48,9 +46,8 @@ func HoeffdingInterval(d Delay, confidence float64) Interval {
 	return around(d, math.Sqrt(2*math.Log(2/(1-confidence))), confidence)
 }
 
-// StudentInterval returns the interval of the mean delay if the deviation was
-// itself estimated, with the given degrees of freedom, as from few [Cells]. It
-// is exact for an estimate from normal samples.
+// StudentInterval returns the interval of the mean delay if the deviation was itself estimated, with the given
+// degrees of freedom, as from few [Cells]. It is exact for an estimate from normal samples.
 func StudentInterval(d Delay, degrees uint64, confidence float64) Interval {
 	if !between0And1(confidence) || degrees == 0 {
 		return anywhere
@@ -58,10 +55,9 @@ func StudentInterval(d Delay, degrees uint64, confidence float64) Interval {
 	return around(d, -StudentQuantile((1-confidence)/2, float64(degrees)), confidence)
 }
 
-// DeviationInterval returns the chi-square interval of a deviation of which
-// stdDev is an estimate with the given degrees of freedom. It is exact for an
-// estimate from normal samples, and too narrow for heavier tails, whatever the
-// degrees of freedom.
+// DeviationInterval returns the chi-square interval of a deviation of which stdDev is an estimate with the
+// given degrees of freedom. It is exact for an estimate from normal samples, and too narrow for heavier tails,
+// whatever the degrees of freedom.
 func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Interval {
 	if !between0And1(confidence) || degrees == 0 || !(stdDev >= 0) || !finite(stdDev) {
 		return nonNegative
@@ -84,10 +80,9 @@ func within(whole Interval, low, high, confidence float64) Interval {
 	return Interval{Low: low, High: high, Confidence: confidence}
 }
 
-// ProportionInterval returns the Clopper–Pearson interval of a probability
-// after the given number of successes in independent trials, such as packets
-// lost of packets sent. It holds for every probability and every number of
-// trials. Losses that come in bursts are not independent, and break it.
+// ProportionInterval returns the Clopper–Pearson interval of a probability after the given number of successes
+// in independent trials, such as packets lost of packets sent. It holds for every probability and every number
+// of trials. Losses that come in bursts are not independent, and break it.
 func ProportionInterval(successes, trials uint64, confidence float64) Interval {
 	if !between0And1(confidence) || trials == 0 || successes > trials {
 		return unit

@@ -2,10 +2,9 @@ package estimate
 
 import "math"
 
-// Moments accumulates the count, mean and variance of samples in one pass.
-// Welford's recurrence never subtracts two large sums, so a variance far
-// smaller than the square of the mean comes out right. The zero value is empty
-// and ready to use. Samples must be finite and below 1e150 in size.
+// Moments accumulates the count, mean and variance of samples in one pass. Welford's recurrence never subtracts
+// two large sums, so a variance far smaller than the square of the mean comes out right. The zero value is
+// empty and ready to use. Samples must be finite and below 1e150 in size.
 //
 // Moments are not safe for concurrent use: give each goroutine its own, and merge them ([Moments.Merge]).
 type Moments struct {
@@ -52,13 +51,11 @@ func (m *Moments) Merge(b Moments) {
 // N returns the number of samples.
 func (m *Moments) N() uint64 { return m.n }
 
-// Mean returns the mean of the samples. Without samples it is 0 and means
-// nothing; check [Moments.N] first.
+// Mean returns the mean of the samples. Without samples it is 0 and means nothing; check [Moments.N] first.
 func (m *Moments) Mean() float64 { return m.mean }
 
-// Variance returns the unbiased estimate of the variance of the distribution
-// that the samples come from (divisor N−1). With fewer than two samples it is 0
-// and means nothing.
+// Variance returns the unbiased estimate of the variance of the distribution that the samples come from
+// (divisor N−1). With fewer than two samples it is 0 and means nothing.
 func (m *Moments) Variance() float64 {
 	if m.n < 2 {
 		return 0
@@ -78,8 +75,7 @@ func (m *Moments) PopulationVariance() float64 {
 // StdDev returns the square root of [Moments.Variance].
 func (m *Moments) StdDev() float64 { return math.Sqrt(m.Variance()) }
 
-// Delay returns mean, deviation and count as a result, or ErrNoSamples. Of a
-// single sample the deviation is 0.
+// Delay returns mean, deviation and count as a result, or ErrNoSamples. Of a single sample the deviation is 0.
 func (m *Moments) Delay() (Delay, error) {
 	if m.n == 0 {
 		return Delay{}, ErrNoSamples

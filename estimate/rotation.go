@@ -14,9 +14,8 @@ var (
 	ErrRelease = errors.New("released, but not handed out by this rotation")
 )
 
-// A Rotation measures one interval after another without a pause. It holds two
-// synopses: the writer updates one while a reader has the other, which holds
-// the previous interval.
+// A Rotation measures one interval after another without a pause. It holds two synopses: the writer updates one
+// while a reader has the other, which holds the previous interval.
 //
 //	r, err := lda.NewRotation(config)
 //	r.Active().Update(packet, now) // the writer, for every packet
@@ -61,8 +60,7 @@ func NewRotation[S resetter](make func() (S, error)) (*Rotation[S], error) {
 	return r, nil
 }
 
-// Active returns the synopsis of the present interval, for the writer to
-// update.
+// Active returns the synopsis of the present interval, for the writer to update.
 func (r *Rotation[S]) Active() S {
 	s := r.synopses[r.active]
 	if none := *new(S); s == none {

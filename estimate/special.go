@@ -2,9 +2,8 @@ package estimate
 
 import "math"
 
-// The functions here follow package math: an argument outside the domain gives
-// NaN. They are good to a relative 1e-7 or better, and where parameters are so
-// large that expansions take over to 2/100,000 of a deviation.
+// The functions here follow package math: an argument outside the domain gives NaN. They are good to a relative
+// 1e-7 or better, and where parameters are so large that expansions take over to 2/100,000 of a deviation.
 
 // largeParameter is where expansions take over from iterations, whose number grows
 // with the root of the parameters.
@@ -29,9 +28,8 @@ func NormalQuantile(p float64) float64 {
 	return x
 }
 
-// StudentQuantile returns the p-quantile of Student's distribution with the
-// given degrees of freedom, any positive number: −Inf at p = 0, +Inf at 1, NaN
-// for arguments out of range.
+// StudentQuantile returns the p-quantile of Student's distribution with the given degrees of freedom, any
+// positive number: −Inf at p = 0, +Inf at 1, NaN for arguments out of range.
 func StudentQuantile(p, degrees float64) float64 {
 	switch {
 	case !(p >= 0 && p <= 1) || !(degrees > 0):
@@ -83,11 +81,9 @@ func logOf(x, y float64) float64 {
 	return math.Log(x)
 }
 
-// betaFraction returns the denominator in I(x; a, b) = xᵃyᵇ/B(a,b) ÷ fraction.
-// The fraction is a continued one (the even part of Abramowitz and Stegun,
-// 26.5.8) whose terms are all positive for x below about a/(a+b), evaluated from
-// its front by Lentz's method, in about as many steps as the root of the smaller
-// parameter.
+// betaFraction returns the denominator in I(x; a, b) = xᵃyᵇ/B(a,b) ÷ fraction. The fraction is a continued one
+// (the even part of Abramowitz and Stegun, 26.5.8) whose terms are all positive for x below about a/(a+b),
+// evaluated from its front by Lentz's method, in about as many steps as the root of the smaller parameter.
 func betaFraction(a, b, x, y float64) float64 {
 	const least = 1e-300 // no denominator is 0
 	distance := a - (a+b)*x + 1
@@ -106,9 +102,8 @@ func betaFraction(a, b, x, y float64) float64 {
 	return f
 }
 
-// betaQuantile returns the x below which a beta variable with parameters a, b ≥
-// 1 lies with probability lower, and above which it lies with probability upper
-// = 1 − lower.
+// betaQuantile returns the x below which a beta variable with parameters a, b ≥ 1 lies with probability lower,
+// and above which it lies with probability upper = 1 − lower.
 func betaQuantile(lower, upper, a, b float64) float64 {
 	if a > b {
 		return 1 - betaQuantile(upper, lower, b, a)

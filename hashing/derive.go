@@ -1,14 +1,12 @@
 package hashing
 
-// The derivations below turn one well-mixed 64-bit hash into what a synopsis
-// needs. They have no branch that depends on the hash. Row uses its low half,
-// Sampled the high half, and so should a bank, so that one hash gives a row
-// together with a bank or a decision, independently. For a bank and a decision,
-// take the second from Mix.
+// The derivations below turn one well-mixed 64-bit hash into what a synopsis needs. They have no branch that
+// depends on the hash. Row uses its low half, Sampled the high half, and so should a bank, so that one hash
+// gives a row together with a bank or a decision, independently. For a bank and a decision, take the second
+// from Mix.
 
-// Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by
-// multiply-shift: no row is favoured by more than rows/2^32. If rows
-// is a power of two, a mask of the lowest bits is an instruction or two cheaper.
+// Row maps the low 32 bits of h uniformly to [0, rows), rows ≤ 2^32, by multiply-shift: no row is favoured by
+// more than rows/2^32. If rows is a power of two, a mask of the lowest bits is an instruction or two cheaper.
 func Row(h uint64, rows uint64) uint64 {
 	return uint64(uint32(h)) * rows >> 32
 }
@@ -25,10 +23,9 @@ func Threshold(p float64) uint64 {
 	return uint64(p*(1<<32) + 0.5)
 }
 
-// Sampled decides from h's high 32 bits whether a packet is sampled, with the
-// probability passed to Threshold. The answer is 1 or 0, for use as a mask or
-// an index. A packet that is sampled at one probability is sampled at every
-// higher one.
+// Sampled decides from h's high 32 bits whether a packet is sampled, with the probability passed to Threshold.
+// The answer is 1 or 0, for use as a mask or an index. A packet that is sampled at one probability is sampled
+// at every higher one.
 func Sampled(h, threshold uint64) uint64 {
 	return (h>>32 - threshold) >> 63
 }

@@ -5,14 +5,12 @@ import (
 	"math/bits"
 )
 
-// A Packet is a keyed digest of bytes of a packet that do not change in
-// transit. Two points agree on it when they use the same seed and hash the
-// same bytes; see [Frame] for which bytes those are.
+// A Packet is a keyed digest of bytes of a packet that do not change in transit. Two points agree on it when
+// they use the same seed and hash the same bytes; see [Frame] for which bytes those are.
 type Packet uint64
 
-// The keys are the first 64-bit fractions of the square roots of the primes
-// 2, 3, 5, 7, 11 and 13 (the initial state of SHA-512): nothing up our sleeve,
-// odd, and about half of the bits set.
+// The keys are the first 64-bit fractions of the square roots of the primes 2, 3, 5, 7, 11 and 13 (the initial
+// state of SHA-512): nothing up our sleeve, odd, and about half of the bits set.
 const (
 	key0 = 0x6a09e667f3bcc909
 	key1 = 0xbb67ae8584caa73b
@@ -22,23 +20,20 @@ const (
 	key5 = 0x9b05688c2b3e6c1f
 )
 
-// mix folds the 128-bit product of its arguments. One folding spreads a
-// difference over the word but leaves sequences of inputs recognisable, so
-// everything that enters a digest passes through at least two.
+// mix folds the 128-bit product of its arguments. One folding spreads a difference over the word but leaves
+// sequences of inputs recognisable, so everything that enters a digest passes through at least two.
 func mix(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
 }
 
-// split makes two keys from a seed: one for each factor of a product. Their
-// exclusive or is the low half of the seed's product with an odd constant,
-// which differs for any two seeds but those below: a pair of inputs that
+// split makes two keys from a seed: one for each factor of a product. Their exclusive or is the low half of the
+// seed's product with an odd constant, which differs for any two seeds but those below: a pair of inputs that
 // exchanges the factors collides under one seed only.
 //
-// A product with few bits makes weak keys: of zeros under the seed key0, of
-// ones under its complement, equal ones under seeds that differ from these in a
-// few low or high bits. So the 2^33 seeds that have the middle 32 bits of
-// either have the keys of as many other seeds.
+// A product with few bits makes weak keys: of zeros under the seed key0, of ones under its complement, equal
+// ones under seeds that differ from these in a few low or high bits. So the 2^33 seeds that have the middle 32
+// bits of either have the keys of as many other seeds.
 func split(seed, constant uint64) (x, y uint64) {
 	seed ^= key0
 	hi, lo := bits.Mul64(seed, constant)
@@ -48,19 +43,16 @@ func split(seed, constant uint64) (x, y uint64) {
 	return hi ^ lo, hi
 }
 
-// Digest returns the digest of b under seed, by folded 64×64→128-bit
-// multiplications that each absorb 16 bytes. It is the fast default for traffic
-// that nobody crafts against us. Someone who knows the seed can construct
+// Digest returns the digest of b under seed, by folded 64×64→128-bit multiplications that each absorb 16 bytes.
+// It is the fast default for traffic that nobody crafts against us. Someone who knows the seed can construct
 // collisions at will; use [SipHash] against that.
 //
-// It is stable across processes, machines and releases: the golden values in
-// the tests do not change.
+// It is stable across processes, machines and releases: the golden values in the tests do not change.
 func Digest(seed uint64, b []byte) Packet {
 	le := binary.LittleEndian
 	n := len(b)
-	// The length enters with the seed, where no bytes can cancel it. Every
-	// factor of a product contains a key: a factor of zero would swallow the
-	// other one, and nobody can aim at it without the seed.
+	// The length enters with the seed, where no bytes can cancel it. Every factor of a product contains a key:
+	// a factor of zero would swallow the other one, and nobody can aim at it without the seed.
 	x, y := split(seed, key1+2*uint64(n))
 	if n > 16 {
 		// Two chains, so that a processor can run two multiplications at once.
@@ -118,9 +110,8 @@ func finish(a, b uint64) Packet {
 	return Packet(mix(mix(a, b), key2))
 }
 
-// Word returns the digest of one 64-bit word under seed, which is that of its
-// eight little-endian bytes: for packets that carry an identity of that size,
-// and to widen a shorter hash. It is inlined on 64-bit machines.
+// Word returns the digest of one 64-bit word under seed, which is that of its eight little-endian bytes: for
+// packets that carry an identity of that size, and to widen a shorter hash. It is inlined on 64-bit machines.
 func Word(seed, x uint64) Packet {
 	// This is split and short, in a form that the compiler can inline.
 	if seed ^= key0; uint32(seed>>16+1) <= 1 {

@@ -46,17 +46,15 @@ var (
 //
 // # Fragments
 //
-// A datagram's first fragment has ports and belongs to the datagram's flow.
-// Later fragments have no ports: they belong to the flow with the same
-// addresses and protocol and ports 0, one for each pair of hosts. Their
+// A datagram's first fragment has ports and belongs to the datagram's flow. Later fragments have no ports: they
+// belong to the flow with the same addresses and protocol and ports 0, one for each pair of hosts. Their
 // digests differ by identification, offset, length and first bytes.
 //
 // # Snap length
 //
-// Without a tunnel, the bytes fit a snap length of 96 even with one VLAN tag,
-// IPv6 and TCP timestamps (14+4+40+32+4 = 94), and one of 64 with one tag, IPv4
-// and no options; 128 covers the inner packet of VXLAN over IPv4, and 160 that
-// over IPv6. If a capture ends earlier, Cut is set and the missing bytes count as
+// Without a tunnel, the bytes fit a snap length of 96 even with one VLAN tag, IPv6 and TCP timestamps
+// (14+4+40+32+4 = 94), and one of 64 with one tag, IPv4 and no options; 128 covers the inner packet of VXLAN
+// over IPv4, and 160 that over IPv6. If a capture ends earlier, Cut is set and the missing bytes count as
 // zeros: then two points agree only if both stop at the same byte of the packet.
 //
 // A Frame holds no reference to the bytes that it was parsed from, and can be
@@ -67,9 +65,8 @@ type Frame struct {
 	// addresses and protocol from here: to change the tuple, change a copy.
 	Tuple Tuple
 
-	// Length is the length in bytes of the outermost IP datagram, including its
-	// header, according to that header. It is 0 if the header says 0, as in
-	// captures of segmentation offload and in IPv6 jumbograms.
+	// Length is the length in bytes of the outermost IP datagram, including its header, according to that
+	// header. It is 0 if the header says 0, as in captures of segmentation offload and in IPv6 jumbograms.
 	Length int
 
 	rest [transportSize + 8]byte // bytes 32 to 63 of those that Digest covers
@@ -89,9 +86,8 @@ const (
 	transportSize = 24 // of these, from the transport
 )
 
-// Digest returns the [Digest] under seed of the bytes that do not change in
-// transit. For a Frame that was not parsed, or was refused, it is that of
-// zeros.
+// Digest returns the [Digest] under seed of the bytes that do not change in transit. For a Frame that was not
+// parsed, or was refused, it is that of zeros.
 func (f *Frame) Digest(seed uint64) Packet {
 	// In this order the compiler moves the fewest registers.
 	le := binary.LittleEndian
@@ -110,10 +106,9 @@ func (f *Frame) Append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(f.Tuple.Proto))
 }
 
-// ClearChecksum sets the transport checksum of TCP, UDP, UDP-Lite and SCTP to
-// zero among the bytes that Digest covers. A sending host fills it in last,
-// often in the network card, so that a point inside the host does not see it.
-// Both points do so, or neither.
+// ClearChecksum sets the transport checksum of TCP, UDP, UDP-Lite and SCTP to zero among the bytes that Digest
+// covers. A sending host fills it in last, often in the network card, so that a point inside the host does not
+// see it. Both points do so, or neither.
 func (f *Frame) ClearChecksum() {
 	if binary.BigEndian.Uint16(f.rest[transportSize+4:]) > moreFragments {
 		return // a later fragment has no such header
@@ -128,10 +123,9 @@ func (f *Frame) ClearChecksum() {
 	}
 }
 
-// Parse reads the headers of one frame; b may hold only its first bytes. It
-// looks into tunnels as [DefaultTunnels] say. It never panics and allocates
-// nothing. On error, one of [ErrNotIP], [ErrTruncated], [ErrMalformed] and
-// [ErrLink], f is the zero Frame.
+// Parse reads the headers of one frame; b may hold only its first bytes. It looks into tunnels as
+// [DefaultTunnels] say. It never panics and allocates nothing. On error, one of [ErrNotIP], [ErrTruncated],
+// [ErrMalformed] and [ErrLink], f is the zero Frame.
 func (f *Frame) Parse(link LinkType, b []byte) error {
 	return f.ParseWith(link, b, &DefaultTunnels)
 }

@@ -31,9 +31,8 @@ const (
 	maxExtensions = 16        // headers; RFC 8200 expects seven at most
 )
 
-// parseIP sets f, which is zero, to a packet that begins with an IP header.
-// What remains of w was captured after the IP headers, or is nothing if that
-// cannot be a tunnel.
+// parseIP sets f, which is zero, to a packet that begins with an IP header. What remains of w was captured
+// after the IP headers, or is nothing if that cannot be a tunnel.
 func (f *Frame) parseIP(w *walk) {
 	var id uint64 // bytes 56 to 63 of those that are hashed
 	var length int
@@ -54,8 +53,7 @@ func (f *Frame) parseIP(w *walk) {
 	}
 }
 
-// parseIPv4 returns the word that tells packets apart, and the length of what
-// follows the header.
+// parseIPv4 returns the word that tells packets apart, and the length of what follows the header.
 func (f *Frame) parseIPv4(w *walk) (id uint64, length int) {
 	be, header := binary.BigEndian, w.look(20)
 	size, total := int(header[0]&15)*4, be.Uint16(header[2:])
@@ -124,9 +122,8 @@ func isExtension(next uint8) bool {
 	return false
 }
 
-// setFinal sets the destination to that of the last segment, if a routing
-// header still has segments to visit. A type that is unknown (or whose addresses
-// are compressed) leaves the destination as it is.
+// setFinal sets the destination to that of the last segment, if a routing header still has segments to visit. A
+// type that is unknown (or whose addresses are compressed) leaves the destination as it is.
 func (f *Frame) setFinal(routing []byte) {
 	const address = 16
 	if len(routing) < 8+address || routing[3] == 0 {
@@ -140,10 +137,9 @@ func (f *Frame) setFinal(routing []byte) {
 	}
 }
 
-// parseTransport sets the ports and the bytes that are hashed of what follows
-// the IP headers: length bytes were sent, of which w has the beginning or all.
-// A later fragment has no transport header. It takes what follows the packet
-// off w.
+// parseTransport sets the ports and the bytes that are hashed of what follows the IP headers: length bytes were
+// sent, of which w has the beginning or all. A later fragment has no transport header. It takes what follows
+// the packet off w.
 func (f *Frame) parseTransport(w *walk, length int, later bool) {
 	w.b = w.b[:min(len(w.b), length)] // without Ethernet padding
 	t, data, into := &f.Tuple, w.b, f.rest[:transportSize]

@@ -2,8 +2,7 @@ package hashing
 
 const udpHeaderSize = 8
 
-// tunnelPorts has each UDP destination port of a tunnel, and what it leads to, at
-// the port's lower eight bits.
+// tunnelPorts has each UDP destination port of a tunnel, and what it leads to, at the port's lower eight bits.
 var tunnelPorts = [1 << 8]struct {
 	port uint16
 	kind kind
@@ -65,10 +64,9 @@ func (t *Tunnels) behind(port uint16) kind {
 	return kindNone
 }
 
-// enter replaces f by the packet inside it, up to tunnels.Depth times. w is
-// behind f's IP headers. If there is no packet to enter, f stays as it is. If
-// only captured bytes are missing, f is cut, because a longer capture would be
-// entered.
+// enter replaces f by the packet inside it, up to tunnels.Depth times. w is behind f's IP headers. If there is
+// no packet to enter, f stays as it is. If only captured bytes are missing, f is cut, because a longer capture
+// would be entered.
 func (f *Frame) enter(w *walk, tunnels *Tunnels) {
 	for depth := tunnels.Depth; depth > 0 && !f.Fragment; depth-- {
 		inner := Frame{}

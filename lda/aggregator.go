@@ -8,18 +8,15 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// cell is a timestamp accumulator and its packet counter (T[i,j] and S[i,j]
-// in section III-C).
+// cell is a timestamp accumulator and its packet counter (T[i,j] and S[i,j] in section III-C).
 type cell struct {
 	sum uint64
 
-	// tally has the packet count in its low half and the stream digest, the
-	// sum of the high halves of the packets' hashes, in its high half: one
-	// addition updates both. A sum serves as well as the usual XOR, also
-	// commutes, and does not cancel when one packet comes twice. When the
-	// count wraps it carries into the digest, at both points alike. The digest
-	// uses the high half because the bits of the row, in the low half, are the
-	// same throughout a cell.
+	// tally has the packet count in its low half and the stream digest, the sum of the high halves of the
+	// packets' hashes, in its high half: one addition updates both. A sum serves as well as the usual XOR, also
+	// commutes, and does not cancel when one packet comes twice. When the count wraps it carries into the
+	// digest, at both points alike. The digest uses the high half because the bits of the row, in the low half,
+	// are the same throughout a cell.
 	tally uint64
 }
 
@@ -30,9 +27,8 @@ func (c *cell) count() uint32 { return uint32(c.tally) }
 // hash, so its high half tells, and the 1 spares the processor the case of no bit.
 type spans struct{ base, mask [65]uint64 }
 
-// unsampled is the number of cells that share the packets that no bank
-// samples. There are enough that counting them is not one long chain of
-// additions to one address. It is a power of two.
+// unsampled is the number of cells that share the packets that no bank samples. There are enough that counting
+// them is not one long chain of additions to one address. It is a power of two.
 const unsampled = 16
 
 // An Aggregator is one point's synopsis of an interval. Its size is fixed. It is not safe for concurrent use:
@@ -98,8 +94,7 @@ func add(cells []cell, spans *spans, p hashing.Packet, t int64) uint64 {
 	return i
 }
 
-// Cell returns the number of the cell of packet p, counted through all banks, or
-// -1 if no bank samples it.
+// Cell returns the number of the cell of packet p, counted through all banks, or -1 if no bank samples it.
 func (c *Config) Cell(p hashing.Packet) int {
 	for j := c.banks() - 1; j >= 0; j-- {
 		if b := c.Banks[j]; bits.LeadingZeros64(uint64(p)|1) >= int(b.Shift) {

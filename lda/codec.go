@@ -52,8 +52,7 @@ func (c *Config) append(dst []byte) []byte {
 	return dst
 }
 
-// AppendBinary appends the encoding to dst. Equal states give equal bytes.
-// The error is always nil.
+// AppendBinary appends the encoding to dst. Equal states give equal bytes. The error is always nil.
 func (a *Aggregator) AppendBinary(dst []byte) ([]byte, error) {
 	c := &a.config
 	start := len(dst)
@@ -129,8 +128,7 @@ func checkUnsampled(n uint64) error {
 	return nil
 }
 
-// setUnsampled spreads a count of unsampled packets over their cells, which
-// hold 32 bits each.
+// setUnsampled spreads a count of unsampled packets over their cells, which hold 32 bits each.
 func (a *Aggregator) setUnsampled(n uint64) {
 	rest := a.cells[len(a.cells)-unsampled:]
 	for i := range rest {

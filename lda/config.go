@@ -15,23 +15,20 @@ const (
 	maxShift = 32
 )
 
-// A Config holds every size of an aggregator and the identity of its packet
-// digests. Two aggregators can be compared or merged only if their Configs are
-// equal.
+// A Config holds every size of an aggregator and the identity of its packet digests. Two aggregators can be
+// compared or merged only if their Configs are equal.
 type Config struct {
 	// Identity says how packets are hashed: the [hashing.Fingerprint] of the seed, or that of a
 	// [hashing.SipHash], so that two points that hash differently get an error. Encodings carry it: never put
 	// the secret itself here. 0 says nothing.
 	Identity uint64
 
-	// Banks are the arrays of cells, by ascending Shift. Unused ones come last
-	// and have no Rows.
+	// Banks are the arrays of cells, by ascending Shift. Unused ones come last and have no Rows.
 	Banks [MaxBanks]Bank
 
-	// SumBits is the width of a sum of timestamps in the encoding, 1 to 64. Estimate
-	// finds out how often sums wrapped, as long as the delays in the cell with the
-	// fewest packets, including the clocks' offset, add up to less than 2^(SumBits-1)
-	// ns: 549 s at 40, and 292 years at 64.
+	// SumBits is the width of a sum of timestamps in the encoding, 1 to 64. Estimate finds out how often sums
+	// wrapped, as long as the delays in the cell with the fewest packets, including the clocks' offset, add up
+	// to less than 2^(SumBits-1) ns: 549 s at 40, and 292 years at 64.
 	SumBits uint8
 
 	// DigestBits is the width w of a cell's stream digest, from 0 to 32. One cell in 2^w that gained as many
@@ -114,6 +111,5 @@ func (c *Config) first(bank int) (n int) {
 // allCells also counts the cells of unsampled packets.
 func (c *Config) allCells() int { return c.cells() + unsampled }
 
-// MemorySize returns the number of bytes that the cells of an aggregator take in
-// memory.
+// MemorySize returns the number of bytes that the cells of an aggregator take in memory.
 func (c *Config) MemorySize() int { return 16 * c.allCells() }

@@ -65,8 +65,7 @@
 //	S, D, σ      Delay.N, Delay.Mean, Delay.StdDev
 //	N, R, L      Result.Sent, Received, Lost
 //
-// Rows and rates of sampling are powers of two, as in section V, so that no
-// packet costs a division. Packets that no bank samples are counted outside the
-// banks, so Sent, Received and Lost are exact. A cell can hold 2^32 packets in an
-// interval.
+// Rows and rates of sampling are powers of two, as in section V, so that no packet costs a division. Packets
+// that no bank samples are counted outside the banks, so Sent, Received and Lost are exact. A cell can hold
+// 2^32 packets in an interval.
 package lda

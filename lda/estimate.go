@@ -7,8 +7,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Result says what happened between two points in an interval or, from an
-// [Accumulator], in many.
+// A Result says what happened between two points in an interval or, from an [Accumulator], in many.
 type Result struct {
 	// Delay is that of the packets in usable cells: the mean of section III-D (D, with N = S the effective
 	// sample size) and the count-conditioned deviation of [estimate.Cells]. With fewer than two usable cells
@@ -27,8 +26,7 @@ type Result struct {
 	// still grow by as many. It is 0 for one interval.
 	Outstanding uint64
 
-	// MeanError is the standard error of Mean as the mean delay of all packets
-	// received.
+	// MeanError is the standard error of Mean as the mean delay of all packets received.
 	MeanError float64
 
 	Cells  int // cells that saw a packet at either point
@@ -50,10 +48,9 @@ type Result struct {
 	meanDegrees      uint64  // degrees of freedom of that
 	deviationDegrees uint64  // degrees of freedom of StdDev
 
-	// strays is the greatest number of packets that the sample may lack whatever their
-	// delay, which may be why: that passed the points in different intervals, as slow
-	// packets do, or were copied on the way, or are behind cells that agree in count and
-	// not in digest. An Accumulator knows where they belong.
+	// strays is the greatest number of packets that the sample may lack whatever their delay, which may be why:
+	// that passed the points in different intervals, as slow packets do, or were copied on the way, or are
+	// behind cells that agree in count and not in digest. An Accumulator knows where they belong.
 	strays uint64
 
 	excess  uint64 // packets that may be missing from the sample because a copy of them was lost
@@ -75,12 +72,11 @@ type Result struct {
 	late      float64 // by how much packets that count as lost may raise the mean if they come
 }
 
-// Estimate compares the upstream and the downstream point's aggregators of one
-// interval and changes neither. The error wraps [estimate.ErrMismatch] if their
-// Configs differ, [ErrDifferent] if the points saw different packets,
-// [estimate.ErrNoSamples] if no cell is usable, and [ErrContradiction] if the
-// usable cells cannot all be right. In the last two cases the Result's counts are
-// still right; if the packets differ, only Sent and Received are.
+// Estimate compares the upstream and the downstream point's aggregators of one interval and changes neither.
+// The error wraps [estimate.ErrMismatch] if their Configs differ, [ErrDifferent] if the points saw different
+// packets, [estimate.ErrNoSamples] if no cell is usable, and [ErrContradiction] if the usable cells cannot all
+// be right. In the last two cases the Result's counts are still right; if the packets differ, only Sent and
+// Received are.
 //
 // A mean may be negative: then the clocks disagree, or the points are swapped.
 func Estimate(up, down *Aggregator) (Result, error) {

@@ -17,10 +17,9 @@ type Expectation struct {
 	surely   float64 // number of standard deviations below the average
 }
 
-// Expect returns what an interval gives on average if the share loss of its
-// packets is lost at random. It is exact for random hashes: a packet that arrives
-// is in the sample if no lost packet is in its cell, so a bank of m rows that
-// samples p of the packets adds
+// Expect returns what an interval gives on average if the share loss of its packets is lost at random. It is
+// exact for random hashes: a packet that arrives is in the sample if no lost packet is in its cell, so a bank
+// of m rows that samples p of the packets adds
 //
 //	E[S] = pR·(1 − p/m)^L
 //
@@ -34,9 +33,8 @@ func (c *Config) expect(packets, loss, surely float64) Expectation {
 	var sample, usable, single float64 // variances
 	for j, b := range c.Banks[:c.banks()] {
 		p, m := c.rate(j), float64(b.Rows)
-		// ln of the probability that a packet is not in a given cell. For one
-		// cell that takes all of them it is close enough to -∞, and still
-		// gives 0 times 0.
+		// ln of the probability that a packet is not in a given cell. For one cell that takes all of them it is
+		// close enough to -∞, and still gives 0 times 0.
 		avoid := max(math.Log1p(-p/m), -math.MaxFloat64)
 		unspoilt, density := math.Exp(lost*avoid), p*received/m
 		used := unspoilt * -math.Expm1(received*avoid)
@@ -66,10 +64,9 @@ func (c *Config) rate(j int) float64 {
 // sampledRate returns the share of the packets that all banks together sample.
 func (c *Config) sampledRate() float64 { return math.Ldexp(1, -int(c.Banks[0].Shift)) }
 
-// MeanError returns the half width to expect of the interval of the mean delay
-// with the given confidence by the central limit theorem,
-// relative to the mean, for delays whose deviation is variation times their mean. It is infinite
-// if there will be fewer than two usable cells.
+// MeanError returns the half width to expect of the interval of the mean delay with the given confidence by the
+// central limit theorem, relative to the mean, for delays whose deviation is variation times their mean. It is
+// infinite if there will be fewer than two usable cells.
 func (e Expectation) MeanError(variation, confidence float64) float64 {
 	if !(e.Usable >= 2) {
 		return math.Inf(1)
@@ -80,10 +77,9 @@ func (e Expectation) MeanError(variation, confidence float64) float64 {
 	return width * (1 + e.surely*e.deviationError()*math.Sqrt(1+variation*variation))
 }
 
-// deviationError returns the standard error to expect of the deviation, relative
-// to it, for delays with light tails: 1/√(2(M−1)) from M usable cells. Heavy tails
-// add their excess kurtosis over the packets in a cell, inside the root. It is
-// infinite if there will be fewer than two usable cells.
+// deviationError returns the standard error to expect of the deviation, relative to it, for delays with light
+// tails: 1/√(2(M−1)) from M usable cells. Heavy tails add their excess kurtosis over the packets in a cell,
+// inside the root. It is infinite if there will be fewer than two usable cells.
 func (e Expectation) deviationError() float64 {
 	if !(e.Usable >= 2) {
 		return math.Inf(1)

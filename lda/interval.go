@@ -6,9 +6,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// tailReach is the assumed limit of a delay where few were seen: this many times the mean,
-// or the deviation if that is greater. copyReach is that of copies of which others were
-// seen.
+// tailReach is the assumed limit of a delay where few were seen: this many times the mean, or the deviation if
+// that is greater. copyReach is that of copies of which others were seen.
 const tailReach, copyReach = 1000, 10
 
 // MeanInterval returns the interval of the mean delay of the packets that arrived. Its half width is the bound
@@ -34,10 +33,9 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
-	// Where most packets were seen, others take no longer than one of them may have. If a
-	// share s was seen, and kinds of packets are as rare as is worst, one is there and none
-	// of it was seen with a probability of (1-s)·s^(s/(1-s)): 0.05 for s = 0.87, 0.19 for
-	// three fifths.
+	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, and
+	// kinds of packets are as rare as is worst, one is there and none of it was seen with a probability of
+	// (1-s)·s^(s/(1-s)): 0.05 for s = 0.87, 0.19 for three fifths.
 	//
 	// Strays are, by Little's law, the share of the interval that a delay takes. Where that
 	// is below a tenth, hardly a delay is longer than the interval, and those that cross its
@@ -76,10 +74,9 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// withCopies widens an interval of the mean by the copies of which no delay is
-// known: they may have taken no time at all or, those of which others were seen,
-// copyReach. Those that are unknown are strays, too. Where copies are likely and not sure, they take no less
-// and no longer than one packet may have.
+// withCopies widens an interval of the mean by the copies of which no delay is known: they may have taken no
+// time at all or, those of which others were seen, copyReach. Those that are unknown are strays, too. Where
+// copies are likely and not sure, they take no less and no longer than one packet may have.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 	reach, known := copyReach*r.scale(), max(r.greatest-r.Mean, r.StdDev)
 	if r.fromAreas {
@@ -162,6 +159,5 @@ func (r *Result) missing(confidence float64) float64 {
 	return more*most + r.copied*sq(most)
 }
 
-// Loss returns the share of the packets that were lost, hidden ones too, and 0 if
-// none was sent.
+// Loss returns the share of the packets that were lost, hidden ones too, and 0 if none was sent.
 func (r *Result) Loss() float64 { return min((float64(r.Lost)+r.hidden)/float64(max(r.Sent, 1)), 1) }

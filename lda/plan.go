@@ -14,9 +14,8 @@ type Demand struct {
 	Packets           float64 // in an interval: 1 to 10^12
 	LowLoss, HighLoss float64 // the range of loss rates, 0 ≤ LowLoss ≤ HighLoss ≤ 0.9
 
-	// Burst is the average number of packets lost one after another: 0 or 1 if
-	// they are lost independently. The longer bursts are, the more the number of
-	// lost packets varies from interval to interval.
+	// Burst is the average number of packets lost one after another: 0 or 1 if they are lost independently. The
+	// longer bursts are, the more the number of lost packets varies from interval to interval.
 	Burst float64
 
 	// MeanError is the greatest half width of the interval of the mean delay that you accept at any of these
@@ -108,10 +107,9 @@ func (c *Config) tune(n int, low, high float64) {
 	}
 }
 
-// shiftFor returns the sampling shift that gives a bank of the given rows the
-// greatest effective sample when lost packets are lost: p = m/L, or the nearest
-// power of two below, which costs little of the sample, gains usable cells, and
-// errs on the side that does less harm.
+// shiftFor returns the sampling shift that gives a bank of the given rows the greatest effective sample when
+// lost packets are lost: p = m/L, or the nearest power of two below, which costs little of the sample, gains
+// usable cells, and errs on the side that does less harm.
 func shiftFor(rows int, lost float64) (shift uint8) {
 	for shift < maxShift && math.Ldexp(1, -int(shift)) > float64(rows)/lost {
 		shift++

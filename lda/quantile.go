@@ -8,25 +8,22 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Distribution is the distribution of the delays of packets that were alone
-// in their cell at both points, so that each delay is known exactly. Their
-// hashes chose them, whatever their delay, so they are a sample of all packets
-// that arrived, except of copies of one packet, which are never alone.
+// A Distribution is the distribution of the delays of packets that were alone in their cell at both points, so
+// that each delay is known exactly. Their hashes chose them, whatever their delay, so they are a sample of all
+// packets that arrived, except of copies of one packet, which are never alone.
 type Distribution struct {
 	samples estimate.Empirical
 	strays  float64 // the greatest share of packets that the sample may lack whatever their delay
 }
 
-// Distribute returns the distribution of the delays of an interval. The error
-// wraps [estimate.ErrMismatch], or [ErrContradiction] if sums wrapped and nothing tells
-// how often.
+// Distribute returns the distribution of the delays of an interval. The error wraps [estimate.ErrMismatch], or
+// [ErrContradiction] if sums wrapped and nothing tells how often.
 //
 // A bank with λ packets to a cell on average gives λ·e^−λ samples a cell: 0.37 at best, when λ is 1, 0.27 at 2,
 // 0.30 at ½, and one in 370 cells at 8. A loss rate of l costs only the share l of the samples.
 //
-// 1,024 cells give some 370 samples. The rank of a median is then typically off by
-// 2 percentage points and that of a p99 by 0.4; after a hundred intervals (see
-// [Accumulator]), by a tenth of that.
+// 1,024 cells give some 370 samples. The rank of a median is then typically off by 2 percentage points and that
+// of a p99 by 0.4; after a hundred intervals (see [Accumulator]), by a tenth of that.
 //
 // Where cells look as if packets had copies, as one interval in 20 does by chance, these may all be faster or
 // slower than the samples, and high quantiles are not bounded.
@@ -62,8 +59,7 @@ func Distribute(up, down *Aggregator) (d Distribution, err error) {
 // Empirical returns the samples themselves.
 func (d Distribution) Empirical() estimate.Empirical { return d.samples }
 
-// A Quantile is the delay, in nanoseconds, that a share P of the packets does not
-// exceed.
+// A Quantile is the delay, in nanoseconds, that a share P of the packets does not exceed.
 type Quantile struct {
 	P, Delay float64
 	Interval estimate.Interval // by order statistics: it holds for every distribution

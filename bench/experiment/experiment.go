@@ -47,8 +47,7 @@ type Experiment struct {
 	// seconds. Quick is that of the quick run; 0 means a thirtieth of Weight.
 	Weight, Quick float64
 
-	// Measure runs the experiment and reports to the run what it finds. Try
-	// ends it with an error.
+	// Measure runs the experiment and reports to the run what it finds. Try ends it with an error.
 	Measure func(run *Run)
 }
 

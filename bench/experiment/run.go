@@ -20,8 +20,7 @@ func (r *Run) Rand(purpose string) *rand.Rand {
 	return rand.New(rand.NewPCG(r.Seed, r.SeedOf(purpose)))
 }
 
-// SeedOf returns a seed for one purpose of the run, for users of a seed
-// instead of a generator.
+// SeedOf returns a seed for one purpose of the run, for users of a seed instead of a generator.
 func (r *Run) SeedOf(purpose string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s", r.Seed, purpose)
@@ -58,8 +57,7 @@ func Try[T any](value T, err error) T {
 	return value
 }
 
-// Execute runs the experiment. A quick run has no verdicts: it is too small for
-// them.
+// Execute runs the experiment. A quick run has no verdicts: it is too small for them.
 func (e *Experiment) Execute(run *Run) (result Result, err error) {
 	defer func() {
 		switch p := recover().(type) {

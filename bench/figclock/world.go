@@ -58,8 +58,7 @@ func newRoad(rng *rand.Rand, set *setting, side int) *road {
 	return &road{rng: rng, set: set, side: side, up: up, down: down}
 }
 
-// least returns what a packet takes apart from the queue: the floor, and two
-// hops that are hardly loaded.
+// least returns what a packet takes apart from the queue: the floor, and two hops that are hardly loaded.
 func (r *road) least() float64 {
 	return r.set.floor[r.side] + jitter*(r.rng.ExpFloat64()+r.rng.ExpFloat64())
 }
@@ -78,9 +77,8 @@ func (r *road) gap() float64 {
 	return inBurst * mean * r.rng.ExpFloat64()
 }
 
-// drive sends the packets of a second, and returns how long the queue would
-// have delayed a probe at each of the given ascending times. skew is how far
-// the far clock is ahead.
+// drive sends the packets of a second, and returns how long the queue would have delayed a probe at each of the
+// given ascending times. skew is how far the far clock is ahead.
 func (r *road) drive(end float64, probes []float64, skew func(float64) float64) []float64 {
 	service := second / r.set.packets * r.set.load[r.side]
 	r.up.Reset()
@@ -122,8 +120,7 @@ type exchange struct {
 	sent, there, back float64 // when, and the measured delays
 }
 
-// offset returns NTP's estimate from an exchange, and roundTrip the length by
-// which NTP chooses.
+// offset returns NTP's estimate from an exchange, and roundTrip the length by which NTP chooses.
 func (e *exchange) offset() float64    { return (e.there - e.back) / 2 }
 func (e *exchange) roundTrip() float64 { return e.there + e.back }
 
@@ -237,8 +234,7 @@ func (o *outcome) read(trackers [methods]*clock.Tracker, at int64, truth float64
 	}
 }
 
-// typical returns the median of a method's errors, NaN if half the runs had
-// none.
+// typical returns the median of a method's errors, NaN if half the runs had none.
 func typical(all []outcome, of func(*outcome) float64) float64 {
 	var known []float64
 	for i := range all {

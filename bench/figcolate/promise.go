@@ -77,9 +77,8 @@ const (
 	paperFlows   = 3.01e6
 )
 
-// explainPromises notes how many bits a flow has at the paper's storage, and
-// how many it takes to name a mean: one of a set of means, each larger than
-// the last by twice β, in a range of delays of a thousand to one.
+// explainPromises notes how many bits a flow has at the paper's storage, and how many it takes to name a mean:
+// one of a set of means, each larger than the last by twice β, in a range of delays of a thousand to one.
 func explainPromises(run *experiment.Run) {
 	has := paperBits * paperPackets / paperFlows
 	for _, r := range requirements {

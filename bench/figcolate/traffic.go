@@ -103,8 +103,7 @@ func newTrafficOf(run *experiment.Run, k kind, packets int) *traffic {
 	return t
 }
 
-// ownDelays is traffic whose flows have their own delays, independent of their
-// neighbours in time.
+// ownDelays is traffic whose flows have their own delays, independent of their neighbours in time.
 func ownDelays(run *experiment.Run) *traffic {
 	c := flowsim.Config{Flows: 300_000, Packets: fullPackets, Shape: 1, Seconds: 60, Seed: run.SeedOf("own delays")}
 	if run.Quick {
@@ -211,9 +210,8 @@ func (p plain) decode(records []joint.FlowRecord) joint.Result {
 	return experiment.Try(problem.Solve(context.Background(), joint.Options{}))
 }
 
-// counted lets our recorders see all packets, with as many bits, some of which count
-// packets, in one epoch. It returns their answers for some flows; without samples a
-// mean is NaN.
+// counted lets our recorders see all packets, with as many bits, some of which count packets, in one epoch. It
+// returns their answers for some flows; without samples a mean is NaN.
 func (t *traffic) counted(n int, seed uint64) func([]joint.FlowRecord) []colate.Result {
 	up, down := pair(colate.New, colate.Config{
 		Identity: seed, Counters: n, PerFlow: countersEach, Bits: counterBits,
@@ -245,9 +243,8 @@ func (t *traffic) records(asked []int) []joint.FlowRecord {
 // everyRecord returns what it knows about all flows.
 func (t *traffic) everyRecord() []joint.FlowRecord { return t.records(t.some(every, len(t.flows))) }
 
-// errors returns the errors of a method's means of some flows. answer returns
-// the k-th of these, which is about flow i. A flow without an answer is
-// infinitely off.
+// errors returns the errors of a method's means of some flows. answer returns the k-th of these, which is about
+// flow i. A flow without an answer is infinitely off.
 func (t *traffic) errors(name string, asked []int, answer func(k, i int) float64) *perflow.Errors {
 	e := perflow.New(name, perflow.Infinite)
 	for k, i := range asked {
@@ -256,8 +253,7 @@ func (t *traffic) errors(name string, asked []int, answer func(k, i int) float64
 	return e
 }
 
-// A race is between the paper's estimator and ours, at equal memory, for some
-// flows.
+// A race is between the paper's estimator and ours, at equal memory, for some flows.
 type race struct {
 	theorem, single, joint *perflow.Errors
 }

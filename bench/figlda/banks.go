@@ -81,9 +81,8 @@ func judgeTraces(run *experiment.Run) {
 	run.Between("the same, on average", "about 0.2 %", mean.Mean(), 0.0015, 0.0025, chance(len(errors)))
 }
 
-// judgeDeviations judges the errors of the deviation, by eq. (5) and
-// otherwise. It averages over all loss rates, because the paper finds them
-// independent of the rate.
+// judgeDeviations judges the errors of the deviation, by eq. (5) and otherwise. It averages over all loss
+// rates, because the paper finds them independent of the rate.
 func judgeDeviations(run *experiment.Run, of *sweep) {
 	slack := chance(runs * len(losses))
 	var paper, ours []float64
@@ -141,8 +140,7 @@ func judgeBounds(run *experiment.Run, points []*point) {
 		fmt.Sprintf("%d; the largest error is %s of its bound", outside, percent(most)), outside == 0)
 }
 
-// compareSamples compares the sample with the bound of eq. (2), on average where
-// not all packets are sampled.
+// compareSamples compares the sample with the bound of eq. (2), on average where not all packets are sampled.
 func compareSamples(run *experiment.Run, points []*point) {
 	var ratios estimate.Moments
 	for _, pt := range points {

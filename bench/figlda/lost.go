@@ -86,8 +86,7 @@ func measureLost(run *experiment.Run) {
 	run.Within("error of the mean there", "≤ 0.05 %", worst, 0.0005, 0)
 }
 
-// run passes traffic, names what was lost if name is set, and judges all reports
-// but the first two.
+// run passes traffic, names what was lost if name is set, and judges all reports but the first two.
 func (c *lostCase) run(run *experiment.Run, seconds int, name bool) *lostScore {
 	config, s := lda.DefaultConfig, new(lostScore)
 	config.Banks[0].Rows, config.DigestBits = c.rows, uint8(c.bits)

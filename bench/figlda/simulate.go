@@ -59,9 +59,8 @@ type Trace struct {
 	Delays []int32
 }
 
-// NewTrace draws as many delays as the run's size requires; the same for every
-// experiment with one seed. What rounding leaves goes to the next one, so that
-// their sum is exact to 1 ns.
+// NewTrace draws as many delays as the run's size requires; the same for every experiment with one seed. What
+// rounding leaves goes to the next one, so that their sum is exact to 1 ns.
 func NewTrace(run *experiment.Run, law Law) *Trace {
 	random, part := rand.NewPCG(run.SeedOf("delays "+law.Name), 'd'), 0.0
 	t := &Trace{Law: law, Delays: make([]int32, run.Pick(quickSize, fullSize))}
@@ -102,9 +101,8 @@ func (t *Trace) Lose(run *experiment.Run, share float64) *Passage {
 	return p
 }
 
-// Measure puts an aggregator at each end. Config.Identity distinguishes the
-// runs. The aggregators see only the share presampled of all packets: 1,
-// unless the sampling probability should not be a power of two.
+// Measure puts an aggregator at each end. Config.Identity distinguishes the runs. The aggregators see only the
+// share presampled of all packets: 1, unless the sampling probability should not be a power of two.
 func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggregator) {
 	up = experiment.Try(lda.New(c))
 	down = experiment.Try(lda.New(c))
@@ -174,9 +172,8 @@ func (pt *point) add(d estimate.Delay, p *Passage) {
 	pt.sample.Add(float64(d.N))
 }
 
-// chance returns how far the mean of the absolute errors of a number of runs
-// may be, by chance, from that of very many runs, as a fraction: two standard
-// errors, for normal errors.
+// chance returns how far the mean of the absolute errors of a number of runs may be, by chance, from that of
+// very many runs, as a fraction: two standard errors, for normal errors.
 func chance(runs int) float64 { return 2 * math.Sqrt((math.Pi/2-1)/float64(runs)) }
 
 // narrow is a law that is not in the paper: a path on which delays vary little
@@ -215,8 +212,7 @@ func ofMean(pt *point) float64  { return pt.means.Mean() }
 func ofPaper(pt *point) float64 { return pt.paper.Mean() }
 func ofOurs(pt *point) float64  { return pt.ours.Mean() }
 
-// worst returns the greatest value of one law at the loss rates
-// that count.
+// worst returns the greatest value of one law at the loss rates that count.
 func (s *sweep) worst(k int, counts func(loss float64) bool, value func(*point) float64) float64 {
 	worst := 0.0
 	for i, loss := range losses {

@@ -139,10 +139,9 @@ func (s *survey) judge(run *experiment.Run) {
 		min(fast, slow) > middle && max(fast, slow) <= 1.5*middle)
 }
 
-// interpolated is RLI's linear interpolation: each packet has the delay on the
-// straight line between the references before and after it; there are
-// perSecond references a second. A reference has the delay of a packet drawn
-// at random, because it cannot be of every flow, and takes one of the paths.
+// interpolated is RLI's linear interpolation: each packet has the delay on the straight line between the
+// references before and after it; there are perSecond references a second. A reference has the delay of a
+// packet drawn at random, because it cannot be of every flow, and takes one of the paths.
 func (iv *interval) interpolated(perSecond float64) answer {
 	n := int(iv.Config.Seconds*perSecond) + 2
 	random := rand.New(rand.NewPCG(iv.seed, 1))
@@ -174,10 +173,9 @@ func (iv *interval) interpolated(perSecond float64) answer {
 	}
 }
 
-// multiPoint is the multi-point estimator on what NetFlow keeps of flows whose packets
-// were sampled consistently at a rate, the first and the last sample of each: the mean of
-// these of all flows from the first to the last of this one. As in the paper, flows
-// without a sample have the mean of all packets.
+// multiPoint is the multi-point estimator on what NetFlow keeps of flows whose packets were sampled
+// consistently at a rate, the first and the last sample of each: the mean of these of all flows from the first
+// to the last of this one. As in the paper, flows without a sample have the mean of all packets.
 func (iv *interval) multiPoint(rate float64) answer {
 	threshold := hashing.Threshold(rate)
 	ends := make([][]perflow.Sample, len(iv.Flows))

@@ -19,8 +19,7 @@ var percent, number = experiment.Percent, experiment.Number
 // part is the fraction of the paper's scale in a quick run.
 const part = 0.1
 
-// An interval is one interval's traffic, with its flows as package lds takes
-// them.
+// An interval is one interval's traffic, with its flows as package lds takes them.
 type interval struct {
 	*flowsim.Traffic
 	keys    []hashing.Flow
@@ -92,8 +91,7 @@ var classes = perflow.Classes("all flows", 1, perflow.Unlimited, "≥ 100 packet
 	"1,000–9,999", 1000,
 	9999, "≥ 10,000", 10000, perflow.Unlimited)
 
-// An answer returns a method's mean delay of flow i of an interval, NaN if it
-// has none.
+// An answer returns a method's mean delay of flow i of an interval, NaN if it has none.
 type answer func(i int) float64
 
 // A method is a way to estimate, with the relative errors that it had.
@@ -101,8 +99,7 @@ type method struct{ *perflow.Errors }
 
 func newMethod(name string) *method { return &method{perflow.New(name, perflow.Whole)} }
 
-// add takes the answers about one interval, for the flows that only accepts,
-// or for all if it is nil.
+// add takes the answers about one interval, for the flows that only accepts, or for all if it is nil.
 func (m *method) add(iv *interval, a answer, only func(i int) bool) {
 	m.addOf(iv, a, func(i int) float64 { return iv.Flows[i].Mean }, only)
 }

@@ -50,8 +50,7 @@ func normal(x uint64) float64 {
 
 var tableLoss = []float64{0, 0.001, 0.01}
 
-// A contest has the observers of one law and loss, all of the same bytes, and what
-// is true of each flow.
+// A contest has the observers of one law and loss, all of the same bytes, and what is true of each flow.
 type contest struct {
 	law                *law
 	loss               float64
@@ -203,8 +202,7 @@ func contend(run *experiment.Run, flows int) (all []*contest) {
 	return all
 }
 
-// answered returns the share of a class's flows that have an answer, and the
-// median error of these.
+// answered returns the share of a class's flows that have an answer, and the median error of these.
 func (m *method) answered(least, most int) string {
 	class := classes[all]
 	class.Least, class.Most = least, most

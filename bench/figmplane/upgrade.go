@@ -79,9 +79,8 @@ func judgeUpgrades(run *experiment.Run, n *mplane.Network, plans map[bool]mplane
 		"paths; ours, the router whose paths have most hops together.")
 }
 
-// makeMap draws a map similar to a backbone: routers on a plane, each new one
-// linked to some that are near or already have many links, with weights by
-// distance, in steps of 0.5 so that equal costs are common.
+// makeMap draws a map similar to a backbone: routers on a plane, each new one linked to some that are near or
+// already have many links, with weights by distance, in steps of 0.5 so that equal costs are common.
 func makeMap(random *rand.Rand, routers, linksEach int) *mplane.Network {
 	n := mplane.NewNetwork()
 	type place struct{ x, y, degree float64 }

@@ -41,9 +41,8 @@ type stretch struct {
 	refused  bool
 }
 
-// newStretch draws a segment: a wire of 50 µs to 5 ms, or a queue of 20 to 70 %
-// load; Poisson arrivals or bursts on all scales of time; up to 5 % loss, in
-// bursts.
+// newStretch draws a segment: a wire of 50 µs to 5 ms, or a queue of 20 to 70 % load; Poisson arrivals or
+// bursts on all scales of time; up to 5 % loss, in bursts.
 func newStretch(r *rand.Rand, id mplane.SegmentID) *stretch {
 	s := &stretch{
 		id:   id,
@@ -64,8 +63,7 @@ func newStretch(r *rand.Rand, id mplane.SegmentID) *stretch {
 	return s
 }
 
-// A course is a router's clock in an interval: how far it is ahead at the
-// beginning, and how fast it gains.
+// A course is a router's clock in an interval: how far it is ahead at the beginning, and how fast it gains.
 type course struct{ offset, drift float64 } // ns, and ns a second
 
 // at returns what the clock shows some ns after the beginning of an interval.
@@ -73,8 +71,7 @@ func (c course) at(start int64, after float64) int64 {
 	return start + int64(after+c.offset+c.drift*after/float64(second))
 }
 
-// measure lets packets through in one interval, each later than usual by slow
-// ns, and compares the two ends.
+// measure lets packets through in one interval, each later than usual by slow ns, and compares the two ends.
 func (s *stretch) measure(r *rand.Rand, start int64, packets int, slow float64, from, to course) {
 	s.up.Reset()
 	s.down.Reset()
@@ -107,16 +104,14 @@ func (s *stretch) measure(r *rand.Rand, start int64, packets int, slow float64, 
 // usualMean returns the median so far.
 func (s *stretch) usualMean() float64 { return perflow.Quantile(s.means, 0.5) }
 
-// A wire is the two directions between two monitors of the path, which follow
-// each other's clocks.
+// A wire is the two directions between two monitors of the path, which follow each other's clocks.
 type wire struct {
 	there, back *stretch
 	tracker     *clock.Tracker
 }
 
-// straight is what monitors know about their clocks. How differently long the
-// two directions are does not matter, because it is the same in every
-// interval.
+// straight is what monitors know about their clocks. How differently long the two directions are does not
+// matter, because it is the same in every interval.
 var straight = func() clock.Config {
 	c := clock.DefaultConfig
 	c.Asymmetry = 0
@@ -209,8 +204,7 @@ const (
 	wander    = 10  // ns a second, how much a clock's rate changes from one interval to the next
 )
 
-// report measures everything in one interval and sends it to the station,
-// except for lost reports.
+// report measures everything in one interval and sends it to the station, except for lost reports.
 func (w *world) report(interval uint64, packets int, fault mplane.SegmentID, slow, lostReports float64) {
 	for r := range w.clocks {
 		w.clocks[r].offset += w.clocks[r].drift

@@ -65,8 +65,7 @@ func draw(run *experiment.Run, all []interval) {
 			"those that no cell saw.", period, 100*confidence)})
 }
 
-// judge judges the bars of intervals whose ends no packet crossed and, if nothing
-// was lost, the mean.
+// judge judges the bars of intervals whose ends no packet crossed and, if nothing was lost, the mean.
 func judge(run *experiment.Run, all []interval) {
 	var held, exactly perflow.Coverage
 	for _, w := range all {

@@ -17,8 +17,7 @@ var accuracy = experiment.Experiment{
 	Weight: 30, Quick: 1.5, Measure: measureAccuracy,
 }
 
-// levels are the utilisations of Fig. 7, and what the paper says of the median
-// there.
+// levels are the utilisations of Fig. 7, and what the paper says of the median there.
 var levels = []struct {
 	name                   string
 	utilisation, low, high float64
@@ -65,8 +64,7 @@ func measureAccuracy(run *experiment.Run) {
 	}
 }
 
-// accurate is the result of the methods on one passage, the last of RLI with
-// references ahead.
+// accurate is the result of the methods on one passage, the last of RLI with references ahead.
 type accurate struct {
 	*passage
 	kind kind

@@ -57,8 +57,7 @@ func (p *passage) receive(c rli.Config) *rli.Receiver {
 	return r
 }
 
-// answers holds the flows' relative errors, by flow. NaN means no answer, or
-// no truth to compare it with.
+// answers holds the flows' relative errors, by flow. NaN means no answer, or no truth to compare it with.
 type answers struct{ mean, deviation []float64 }
 
 // judge compares a receiver with the truth.

@@ -88,8 +88,7 @@ func trials() (list []trial) {
 	return list
 }
 
-// overtake lets every other flow's packets depart 20 µs later, in the second
-// half.
+// overtake lets every other flow's packets depart 20 µs later, in the second half.
 func overtake(_ *experiment.Run, p *passage) {
 	half := p.events[len(p.events)/2].out
 	p.later(func(d *departure) int64 {
@@ -161,8 +160,7 @@ func (p *passage) lose(lost func(*departure) bool) {
 	}
 }
 
-// stepped lets the injector's clock go back half-way: delays grow. The truth is
-// by the clock of each packet.
+// stepped lets the injector's clock go back half-way: delays grow. The truth is by the clock of each packet.
 func stepped(step func(*passage) int64) func(*experiment.Run, *passage) {
 	return reclocked(func(p *passage, sent int64) int64 {
 		if sent < p.sent[len(p.sent)/2] {

@@ -10,8 +10,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// referenceBytes is the paper's reference packet: 8 bytes of time after 40 of
-// header (section III-C).
+// referenceBytes is the paper's reference packet: 8 bytes of time after 40 of header (section III-C).
 const referenceBytes = 48
 
 // adaptive is the paper's injector.

@@ -1,22 +1,17 @@
-// Package flowsim provides traffic for experiments that measure delay per
-// flow: an interval of flows of very different sizes, in which a packet's
-// delay is independent of its neighbours in time. It imitates the trace on
-// which section 5 of the LDS paper was measured (J. Sanjuàs-Cuxart, P.
-// Barlet-Ros, N. Duffield and R. Kompella, IMC 2011), which was not published.
+// Package flowsim provides traffic for experiments that measure delay per flow: an interval of flows of very
+// different sizes, in which a packet's delay is independent of its neighbours in time. It imitates the trace on
+// which section 5 of the LDS paper was measured (J. Sanjuàs-Cuxart, P. Barlet-Ros, N. Duffield and R. Kompella,
+// IMC 2011), which was not published.
 //
-// Sizes are Pareto from one packet on, cut off at the size at which they add
-// up to the requested number of packets. A delay has two modes, as in Fig. 8
-// of that paper: a fast path, at 200 µs in the median of the flows, and a slow
-// one, at 800 µs. The modes of a flow are log-normal around these, 30 % apart.
-// Each packet takes one of the two, independently. Three flows of five take
-// the slow one for 5 to 15 % of their packets, the others for 85 to 95 %. An
-// exponential delay of 30 µs on average is added. A flow begins at any time,
-// and sends its packets at even distances for 20 s on average (exponential),
-// or until the interval ends.
+// Sizes are Pareto from one packet on, cut off at the size at which they add up to the requested number of
+// packets. A delay has two modes, as in Fig. 8 of that paper: a fast path, at 200 µs in the median of the
+// flows, and a slow one, at 800 µs. The modes of a flow are log-normal around these, 30 % apart. Each packet
+// takes one of the two, independently. Three flows of five take the slow one for 5 to 15 % of their packets,
+// the others for 85 to 95 %. An exponential delay of 30 µs on average is added. A flow begins at any time, and
+// sends its packets at even distances for 20 s on average (exponential), or until the interval ends.
 //
-// A Traffic holds its flows but not their packets, which are drawn again,
-// always the same ones, each time they are requested. It is read-only after
-// New, and several goroutines may use it.
+// A Traffic holds its flows but not their packets, which are drawn again, always the same ones, each time they
+// are requested. It is read-only after New, and several goroutines may use it.
 package flowsim
 
 import (
@@ -53,8 +48,7 @@ type Config struct {
 // its section 3 fits to it. Set the seed.
 var Paper = Config{Flows: 146_000, Packets: 7_760_000, Shape: 0.8, Seconds: 287}
 
-// Scaled returns a Config with this fraction of the flows and packets, in an
-// interval of the same length.
+// Scaled returns a Config with this fraction of the flows and packets, in an interval of the same length.
 func (c Config) Scaled(part float64) Config {
 	c.Flows = int(math.Round(part * float64(c.Flows)))
 	c.Packets = int(math.Round(part * float64(c.Packets)))
@@ -126,8 +120,7 @@ func New(c Config) *Traffic {
 	return t
 }
 
-// cut returns the largest size of a flow at which all flows together have at
-// most the given number of packets.
+// cut returns the largest size of a flow at which all flows together have at most the given number of packets.
 func cut(sizes []float64, packets int) int {
 	low, high := 1, 1<<31-1 // packets of a flow: fit, and do not
 	for high-low > 1 {
@@ -174,8 +167,7 @@ func (c *cursor) next() Packet {
 
 func (c *cursor) more() bool { return c.sent < c.flow.Size }
 
-// Packets returns the packets of the flow, in the order in which they are
-// sent.
+// Packets returns the packets of the flow, in the order in which they are sent.
 func (f *Flow) Packets() iter.Seq[Packet] {
 	return func(yield func(Packet) bool) {
 		for c := f.cursor(); c.more(); {

@@ -8,10 +8,9 @@ import (
 	"github.com/hoplag/hoplag/internal/heap"
 )
 
-// InOrder returns all packets of all flows, in the order in which they are
-// sent; of those sent at once, the earlier flow's first. It takes some 30
-// times as long as going through the flows one by one, which is enough for
-// anything that only adds.
+// InOrder returns all packets of all flows, in the order in which they are sent; of those sent at once, the
+// earlier flow's first. It takes some 30 times as long as going through the flows one by one, which is enough
+// for anything that only adds.
 func (t *Traffic) InOrder() iter.Seq2[*Flow, Packet] {
 	return func(yield func(*Flow, Packet) bool) {
 		var flows heap.Heap[head]
@@ -19,8 +18,7 @@ func (t *Traffic) InOrder() iter.Seq2[*Flow, Packet] {
 			c := t.Flows[i].cursor()
 			flows = append(flows, head{c.next(), c})
 		}
-		// A sorted slice is a heap, and flows that have not started stay at
-		// its bottom.
+		// A sorted slice is a heap, and flows that have not started stay at its bottom.
 		slices.SortFunc(flows, compare)
 		for len(flows) > 0 {
 			first := flows[0]
@@ -37,8 +35,7 @@ func (t *Traffic) InOrder() iter.Seq2[*Flow, Packet] {
 	}
 }
 
-// A head is a flow's next packet, with the cursor that draws the following
-// ones.
+// A head is a flow's next packet, with the cursor that draws the following ones.
 type head struct {
 	packet Packet
 	cursor

@@ -1,7 +1,6 @@
-// Guard holds the speed of the data paths to what is written in bench/RATIOS.md:
-// multiples of a floor that is measured in the same run, so that they mean the
-// same on any machine. It fails where a path takes more than one and a half times
-// its ratio in each of three runs, or has none.
+// Guard holds the speed of the data paths to what is written in bench/RATIOS.md: multiples of a floor that is
+// measured in the same run, so that they mean the same on any machine. It fails where a path takes more than
+// one and a half times its ratio in each of three runs, or has none.
 package main
 
 import (

@@ -2,8 +2,7 @@ package perflow
 
 import "github.com/hoplag/hoplag/estimate"
 
-// A Coverage counts the intervals that contain the truth, and records their
-// widths.
+// A Coverage counts the intervals that contain the truth, and records their widths.
 type Coverage struct {
 	Held, All uint64
 	halves    []float64 // relative to the truth
@@ -30,10 +29,8 @@ func (c *Coverage) Merge(o *Coverage) {
 	c.halves = append(c.halves, o.halves...)
 }
 
-// Share returns the fraction of the intervals that contain the truth, NaN
-// without any.
+// Share returns the fraction of the intervals that contain the truth, NaN without any.
 func (c *Coverage) Share() float64 { return float64(c.Held) / float64(c.All) }
 
-// HalfWidth returns the median of half the intervals' widths, relative to the
-// truth; NaN without any.
+// HalfWidth returns the median of half the intervals' widths, relative to the truth; NaN without any.
 func (c *Coverage) HalfWidth() float64 { return Quantile(c.halves, 0.5) }

@@ -84,8 +84,7 @@ func (e *Errors) Answered(c Class) []float64 {
 	return of(e.flows, c, func(f *scored) bool { return f.answered })
 }
 
-// Of returns the errors of the flows of a class that count, in the order in
-// which they were added.
+// Of returns the errors of the flows of a class that count, in the order in which they were added.
 func (e *Errors) Of(c Class) []float64 {
 	return of(e.flows, c, func(f *scored) bool { return !math.IsNaN(f.off) })
 }

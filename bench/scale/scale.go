@@ -53,8 +53,7 @@ func read(text string) costs {
 	return c
 }
 
-// of returns a cost at a rate, on a straight line between those measured, on
-// logarithmic scales.
+// of returns a cost at a rate, on a straight line between those measured, on logarithmic scales.
 func (c costs) of(name string, at float64) float64 {
 	known := slices.Sorted(maps.Keys(c[name]))
 	i := min(max(1, slices.IndexFunc(append(known, math.Inf(1)), func(x float64) bool { return x >= at })), len(known)-1)
@@ -178,9 +177,8 @@ func (n network) bounds(c costs) map[string]float64 {
 	}
 }
 
-// networks prints what networks take, and how late the last report of a second is:
-// all of them are due at once, so it is as late as the collector is loaded. Pairs
-// are hashed to collectors, so some have more than others.
+// networks prints what networks take, and how late the last report of a second is: all of them are due at once,
+// so it is as late as the collector is loaded. Pairs are hashed to collectors, so some have more than others.
 func networks(out io.Writer, c costs) {
 	rows := [][]any{{"network", "processor", "memory", "wire", "collectors", "partitions", "GB a second into them",
 		"last report after (s)", "in the fullest", "cores of points"}}

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// A Result is one line of what go test -bench prints: a benchmark and its
-// metrics by unit.
+// A Result is one line of what go test -bench prints: a benchmark and its metrics by unit.
 type Result struct {
 	Name    string // without "Benchmark" and the number of processors
 	Metrics map[string]float64

@@ -1,8 +1,7 @@
-// Package speed measures a loop over packets in multiples of a floor: the
-// least that any such structure could do for a packet, on the same stream of
-// hashes, in the same run. Path and floor take turns, in slices so short that
-// disturbances on the machine mostly fall between them. The result is the
-// median of the slices' ratios, which is steady even if times are not.
+// Package speed measures a loop over packets in multiples of a floor: the least that any such structure could
+// do for a packet, on the same stream of hashes, in the same run. Path and floor take turns, in slices so short
+// that disturbances on the machine mostly fall between them. The result is the median of the slices' ratios,
+// which is steady even if times are not.
 package speed
 
 import (
@@ -36,16 +35,14 @@ const (
 //	x-floor   how many times the floor's time per packet
 //	bar-x     how many it may be; not reported if bar is 0
 //
-// With fewer than three slices, as with -benchtime 1x, it reports nothing
-// except that it runs.
+// With fewer than three slices, as with -benchtime 1x, it reports nothing except that it runs.
 func Compare(b *testing.B, stream int, bar float64, path, floor Loop) {
 	b.Helper()
 	times := make([]float64, 0, b.N/maxSlice+1)
 	ratios := make([]float64, 0, b.N/maxSlice+1)
 	b.ReportAllocs()
 	b.ResetTimer()
-	// The floor is half a stream away, so that neither finds in a cache what
-	// the other has just read.
+	// The floor is half a stream away, so that neither finds in a cache what the other has just read.
 	ours, theirs := reader{path, stream, 0}, reader{floor, stream, stream / 2}
 	n, best := 1<<10, math.Inf(1)
 	for left := b.N; left > 0; {
@@ -74,8 +71,7 @@ type reader struct {
 	stream, at int
 }
 
-// perPacket returns the time in nanoseconds that each of the next n packets
-// takes.
+// perPacket returns the time in nanoseconds that each of the next n packets takes.
 func (r *reader) perPacket(n int) float64 {
 	start := time.Now()
 	for left := n; left > 0; {
@@ -125,9 +121,8 @@ func (c *FloorCell) Add(t uint64) {
 	c.Count++
 }
 
-// Floor adds a timestamp to one cell out of 1,024, chosen by the packet's
-// hash, and counts the packet there. It is not inlined, so that it is the same
-// loop wherever it is called from.
+// Floor adds a timestamp to one cell out of 1,024, chosen by the packet's hash, and counts the packet there. It
+// is not inlined, so that it is the same loop wherever it is called from.
 //
 //go:noinline
 func Floor(packets []hashing.Packet) Loop {

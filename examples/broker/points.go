@@ -63,8 +63,7 @@ func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) err
 	return rows.Err
 }
 
-// begun waits until the broker has 25 records of each point of a pair: only then
-// do reports count losses.
+// begun waits until the broker has 25 records of each point of a pair: only then do reports count losses.
 func (f *fleet) begun(ctx context.Context, pair string, points int) {
 	filter := jetstream.WithSubjectFilter(fmt.Sprintf("%s%d.%s.>", recordPrefix, f.partition(pair), pair))
 	for ready := 0; ready < points && ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {

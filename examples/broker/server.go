@@ -23,8 +23,7 @@ type broker struct {
 	remove string // directory
 }
 
-// newBroker starts a broker that keeps its streams in a directory, or in a
-// temporary one if store is "".
+// newBroker starts a broker that keeps its streams in a directory, or in a temporary one if store is "".
 func newBroker(listen, store string) (*broker, error) {
 	host, text, err := net.SplitHostPort(listen)
 	if err != nil {

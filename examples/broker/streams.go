@@ -36,8 +36,7 @@ const (
 	recordPrefix = "hoplag.record."
 	reportPrefix = "hoplag.report."
 
-	// mostPending is how many messages may be on their way to the broker at once;
-	// publishing more fails.
+	// mostPending is how many messages may be on their way to the broker at once; publishing more fails.
 	mostPending = 4096
 
 	// memberLife is how long a collector counts as alive after its latest message.

@@ -166,8 +166,7 @@ func (w *worker) rest(ctx context.Context) error {
 	return nil
 }
 
-// advance makes reports, publishes them and saves the position, when it is time
-// by the broker's clock.
+// advance makes reports, publishes them and saves the position, when it is time by the broker's clock.
 func (w *worker) advance(ctx context.Context, now time.Time) error {
 	if !w.partition.advance(now) {
 		return nil

@@ -95,8 +95,7 @@ func (c *collector) handler() http.Handler {
 	return mux
 }
 
-// take takes a record of one end of a pair. Only a record signed with our key can
-// start a pair.
+// take takes a record of one end of a pair. Only a record signed with our key can start a pair.
 func (c *collector) take(name, end string, record []byte) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,11 +12,10 @@ import (
 // idKey is the metadata that carries the id of a call or of a stream.
 const idKey = "hoplag-id"
 
-// Calls measures unary calls of gRPC each way, at the client with
-// grpc.WithUnaryInterceptor(c.Client) and at the server with
-// grpc.UnaryInterceptor(c.Server): the requests there, and the responses of calls
-// that succeed back. A call that is refused before it reaches the server's interceptor
-// counts as lost, and so does a response that arrives too late.
+// Calls measures unary calls of gRPC each way, at the client with grpc.WithUnaryInterceptor(c.Client) and at
+// the server with grpc.UnaryInterceptor(c.Server): the requests there, and the responses of calls that succeed
+// back. A call that is refused before it reaches the server's interceptor counts as lost, and so does a
+// response that arrives too late.
 type Calls struct{ Point *hoplag.Point }
 
 // Client is a grpc.UnaryClientInterceptor.

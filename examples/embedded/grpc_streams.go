@@ -11,9 +11,8 @@ import (
 )
 
 // Streams measures every message of gRPC's streams each way, at the client with
-// grpc.WithStreamInterceptor(s.Client) and at the server with
-// grpc.StreamInterceptor(s.Server). The id of a message is that of its stream
-// and its number in it.
+// grpc.WithStreamInterceptor(s.Client) and at the server with grpc.StreamInterceptor(s.Server). The id of a
+// message is that of its stream and its number in it.
 type Streams struct{ Point *hoplag.Point }
 
 // Client is a grpc.StreamClientInterceptor.

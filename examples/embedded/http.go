@@ -8,10 +8,9 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// A Transport measures requests on their way to a [Handler], and responses back:
-// give it to httputil.ReverseProxy or http.Client. The id is the trace context
-// that requests carry already (W3C), as it is on this hop. Requests without one
-// are not measured.
+// A Transport measures requests on their way to a [Handler], and responses back: give it to
+// httputil.ReverseProxy or http.Client. The id is the trace context that requests carry already (W3C), as it is
+// on this hop. Requests without one are not measured.
 type Transport struct {
 	http.RoundTripper
 	Point *hoplag.Point
@@ -30,9 +29,8 @@ func (t Transport) RoundTrip(q *http.Request) (*http.Response, error) {
 	return a, err
 }
 
-// Handler measures at the other end. Its responses say in their header
-// Traceresponse that they were counted; those of a limiter or a cache in front of it
-// were not. A response leaves when it is first written to.
+// Handler measures at the other end. Its responses say in their header Traceresponse that they were counted;
+// those of a limiter or a cache in front of it were not. A response leaves when it is first written to.
 func Handler(point *hoplag.Point, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if id := q.Header.Get("Traceparent"); id != "" {

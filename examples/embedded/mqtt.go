@@ -10,16 +10,14 @@ import (
 // A Hook measures messages on their way from an MQTT broker to each subscriber.
 // Add it with AddHook, and give Subscriber to paho's Subscribe.
 //
-// A packet id has 16 bits, is the broker's own for each subscriber, and is absent
-// at QoS 0, so the id here is the client's, the topic and the payload, which must
-// differ from message to message, for example by a number or a time. If clients
-// use topic aliases, leave out the topic. A message that is resent after a lost
+// A packet id has 16 bits, is the broker's own for each subscriber, and is absent at QoS 0, so the id here is
+// the client's, the topic and the payload, which must differ from message to message, for example by a number
+// or a time. If clients use topic aliases, leave out the topic. A message that is resent after a lost
 // connection is not counted again: it counts as lost.
 //
-// One message to three subscribers leaves three times. Without the client in the
-// id it would be one message that arrives three times, and reports would say
-// hoplag.ErrUnlike. Each subscriber is a flow, so a report has the delay
-// of each if Config.Flows is set.
+// One message to three subscribers leaves three times. Without the client in the id it would be one message
+// that arrives three times, and reports would say hoplag.ErrUnlike. Each subscriber is a flow, so a report has
+// the delay of each if Config.Flows is set.
 type Hook struct {
 	mqtt.HookBase
 	Point *hoplag.Point
@@ -36,8 +34,7 @@ func (h *Hook) OnPacketEncode(c *mqtt.Client, p packets.Packet) packets.Packet {
 	return p
 }
 
-// Subscriber reports what arrives at the client with this id, and then calls
-// handle.
+// Subscriber reports what arrives at the client with this id, and then calls handle.
 func Subscriber(point *hoplag.Point, client string, handle paho.MessageHandler) paho.MessageHandler {
 	return func(c paho.Client, m paho.Message) {
 		if !m.Duplicate() {

@@ -1,6 +1,5 @@
-// Package embedded shows hoplag in other people's programs: WireGuard's tunnel, an
-// MQTT broker, gRPC, a reverse proxy, RTP. Each file is one complete
-// embedding. With [Points] it has at most 30 lines at both ends together,
+// Package embedded shows hoplag in other people's programs: WireGuard's tunnel, an MQTT broker, gRPC, a reverse
+// proxy, RTP. Each file is one complete embedding. With [Points] it has at most 30 lines at both ends together,
 // which TestLines counts. Copy what you need.
 package embedded
 
@@ -13,9 +12,8 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// Points makes the points of two ends. The first answers at the listener; the
-// second follows it and reports every interval. In use, each end is a process of
-// its own with its half of this.
+// Points makes the points of two ends. The first answers at the listener; the second follows it and reports
+// every interval. In use, each end is a process of its own with its half of this.
 func Points(ctx context.Context, l net.Listener, a, b hoplag.Config, tell func(hoplag.Report)) (first, second *hoplag.Point, err error) {
 	first, err = hoplag.NewPoint(a)
 	second, err2 := hoplag.NewPoint(b)

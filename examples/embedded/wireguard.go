@@ -5,10 +5,9 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// A Bind is a [conn.Bind] of WireGuard that measures the path between two peers:
-// give it to device.NewDevice in place of the Bind within it. An encrypted
-// datagram is the same at both ends and unlike any other, so it is its own id. Both
-// directions are measured, so the clocks need not agree.
+// A Bind is a [conn.Bind] of WireGuard that measures the path between two peers: give it to device.NewDevice in
+// place of the Bind within it. An encrypted datagram is the same at both ends and unlike any other, so it is
+// its own id. Both directions are measured, so the clocks need not agree.
 type Bind struct {
 	conn.Bind
 

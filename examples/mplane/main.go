@@ -5,10 +5,9 @@
 //	go run ./examples/mplane -upgrade 4                   # fewer routers measure
 //	go run ./examples/mplane -map as1239.weights -upgrade 45
 //
-// A map is in Rocketfuel's format: a line for each link, with two routers'
-// names and a routing weight. Routers that are not upgraded have a measurement
-// server beside them, so that the way between two of them is measured from
-// outside.
+// A map is in Rocketfuel's format: a line for each link, with two routers' names and a routing weight. Routers
+// that are not upgraded have a measurement server beside them, so that the way between two of them is measured
+// from outside.
 //
 // Packets of many flows take shortest paths, and an LDA counts them at both ends of every segment, by clocks
 // that agree. Every interval the monitors send reports to a station, and one report in a hundred is lost. From
@@ -117,9 +116,8 @@ type suspect struct {
 	Paths    int
 }
 
-// interval sends packets and reports, and asks the station about every flow's path:
-// first what is usual, then whether the path keeps its target and, if not, what
-// explains that.
+// interval sends packets and reports, and asks the station about every flow's path: first what is usual, then
+// whether the path keeps its target and, if not, what explains that.
 func (w *world) interval(ctx context.Context, interval uint64, slow bool) (found finding, err error) {
 	for _, f := range w.flows {
 		if ctx.Err() != nil {

@@ -69,8 +69,7 @@ type world struct {
 	times   []int64            // of a packet
 }
 
-// newWorld builds a world whose flows cross the network at random, there and
-// back.
+// newWorld builds a world whose flows cross the network at random, there and back.
 func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, flows int) (*world, error) {
 	w := &world{network: n, random: rand.New(rand.NewPCG(1, 0)), meters: map[mplane.SegmentID]*meter{}}
 	var d mplane.Deployment
@@ -227,8 +226,7 @@ func ranked(all map[mplane.SegmentID]suspect) []suspect {
 	})
 }
 
-// name formats a segment: a router with where its packets come from and go to,
-// or a way between two routers.
+// name formats a segment: a router with where its packets come from and go to, or a way between two routers.
 func (w *world) name(id mplane.SegmentID) string {
 	from, to := w.network.Name(id.From), w.network.Name(id.To)
 	if id.Internal() {

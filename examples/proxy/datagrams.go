@@ -57,8 +57,7 @@ func (h *half) each(conn *net.UDPConn, way int, pass func(datagram []byte, from 
 	}
 }
 
-// relay forwards a datagram of a peer, each over its own socket, so that replies
-// find the way back.
+// relay forwards a datagram of a peer, each over its own socket, so that replies find the way back.
 func (h *half) relay(datagram []byte, from netip.AddrPort, at time.Time) {
 	p, err := h.peer(from)
 	if err != nil { // no socket, or the target cannot be resolved

@@ -1,6 +1,5 @@
-// Proxy forwards UDP datagrams and TCP connections in two halves with any
-// network between them, and measures that network: delay, loss, the clocks of
-// both halves and the slowest flows, in both directions.
+// Proxy forwards UDP datagrams and TCP connections in two halves with any network between them, and measures
+// that network: delay, loss, the clocks of both halves and the slowest flows, in both directions.
 //
 //	proxy -role egress  -listen :7001 -to server:80 -reports ingress:7002 -page :8080 -key …
 //	proxy -role ingress -listen :7000 -to egress:7001 -reports :7002 -key …

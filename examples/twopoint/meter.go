@@ -43,9 +43,8 @@ type interval struct {
 	result lda.Result
 	err    error
 
-	// The exact answer for the packets sent in it. clear leaves out packets after
-	// an identical one that was not seen to leave: which of the two a later
-	// sighting belongs to is then a guess, which spoils the deviation.
+	// The exact answer for the packets sent in it. clear leaves out packets after an identical one that was not
+	// seen to leave: which of the two a later sighting belongs to is then a guess, which spoils the deviation.
 	sent          int64
 	delays, clear estimate.Moments
 	crossed       bool // packets sent in it arrived after the receiver's had ended, or those of another within it

@@ -12,9 +12,8 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// Trails and names travel without a frame; whatever carries them has a checksum.
-// Numbers are varints, signed ones zigzag, digests and ids big-endian. Section 4.10 of
-// SPEC.md has the fields.
+// Trails and names travel without a frame; whatever carries them has a checksum. Numbers are varints, signed
+// ones zigzag, digests and ids big-endian. Section 4.10 of SPEC.md has the fields.
 const (
 	leastStep = 7 // bytes
 
@@ -23,8 +22,7 @@ const (
 	timeBits = 43 // of a time in units
 )
 
-// A coder appends fields to data, or reads them. Its methods take a value and return what
-// the field then has.
+// A coder appends fields to data, or reads them. Its methods take a value and return what the field then has.
 type coder struct {
 	wire.Reader
 	reads bool

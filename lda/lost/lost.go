@@ -81,8 +81,7 @@ func (n *Names) Lost(c lda.Config, trails []areas.Trail) (lost []areas.Lost) {
 // digest returns what a packet adds to the digest of its cell.
 func digest(c *lda.Config, p hashing.Packet) uint32 { return uint32(p>>32) & (1<<c.DigestBits - 1) }
 
-// A Finder looks among packets that were sent for those that were lost. It is
-// not safe for concurrent use.
+// A Finder looks among packets that were sent for those that were lost. It is not safe for concurrent use.
 type Finder struct {
 	config  lda.Config
 	trails  []areas.Trail

@@ -42,8 +42,7 @@ func (w *walker) begin(all []candidate, c lda.Config, cell int) {
 	w.most = MostChance * math.Exp2(float64(varying))
 }
 
-// follow appends the names of a trail. It returns how many packets are left
-// that it knows nothing of.
+// follow appends the names of a trail. It returns how many packets are left that it knows nothing of.
 func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int) {
 	n, counted, known, possible := 0, 0, false, true
 	w.budget -= len(w.all)
@@ -73,10 +72,9 @@ func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int) {
 	return left
 }
 
-// step finds the set of n candidates with a digest, and reports whether it is
-// known and whether there may be one. A cut with several, or too many to try, is
-// passed over. First it looks for sets with all that have been outstanding for
-// some cuts: most of these are lost.
+// step finds the set of n candidates with a digest, and reports whether it is known and whether there may be
+// one. A cut with several, or too many to try, is passed over. First it looks for sets with all that have been
+// outstanding for some cuts: most of these are lost.
 func (w *walker) step(n int, digest uint32) (known, possible bool) {
 	for _, age := range []uint8{oldAge, math.MaxUint8} {
 		w.fits = 0

@@ -16,13 +16,11 @@ import (
 //	F  = Σ ũ (T̃_B − T̃_A)² / S̃
 //	σ² = F − D²
 //
-// over the pairs of rows that are usable (ũ) because their counts together agree;
-// S̃ is the number of their packets. The paper prints eq. (3) with the square of the
-// mean inside the fraction; the variance is the mean of the squares less the square of
-// the mean. F squares differences between sums of cells whose counts differ by chance:
-// if delays vary little around a large mean, nothing else remains of them, and the
-// result may be negative. A bank of one row has no pairs. The error wraps
-// [estimate.ErrMismatch] or [estimate.ErrNoSamples].
+// over the pairs of rows that are usable (ũ) because their counts together agree; S̃ is the number of their
+// packets. The paper prints eq. (3) with the square of the mean inside the fraction; the variance is the mean
+// of the squares less the square of the mean. F squares differences between sums of cells whose counts differ
+// by chance: if delays vary little around a large mean, nothing else remains of them, and the result may be
+// negative. A bank of one row has no pairs. The error wraps [estimate.ErrMismatch] or [estimate.ErrNoSamples].
 func CollapsedVariance(up, down *lda.Aggregator) (float64, error) {
 	r, err := lda.Estimate(up, down)
 	if err != nil {

@@ -1,8 +1,7 @@
 // Package paper has SDS, the simple sketch of the LDS paper, to check the paper's claims.
 //
-// Source: J. Sanjuàs-Cuxart, P. Barlet-Ros, N. Duffield and R. Kompella,
-// Sketching the Delay: Tracking Temporally Uncorrelated Flow-Level Latencies,
-// IMC 2011, section 2.2.
+// Source: J. Sanjuàs-Cuxart, P. Barlet-Ros, N. Duffield and R. Kompella, Sketching the Delay: Tracking
+// Temporally Uncorrelated Flow-Level Latencies, IMC 2011, section 2.2.
 package paper
 
 import (
@@ -49,9 +48,8 @@ func (s *SDS) cell(r int, f hashing.Flow) *sdsCell {
 	return &s.rows[r][word>>32*s.columns>>32]
 }
 
-// Estimate returns the mean delay of flow f from the least loaded of its cells,
-// and the packets in it (Fig. 3), or [estimate.ErrNoSamples] if the flow had no
-// packet.
+// Estimate returns the mean delay of flow f from the least loaded of its cells, and the packets in it (Fig. 3),
+// or [estimate.ErrNoSamples] if the flow had no packet.
 func (s *SDS) Estimate(f hashing.Flow) (mean float64, packets uint64, err error) {
 	least := s.cell(0, f)
 	for r := range s.rows {

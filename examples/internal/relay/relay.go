@@ -44,9 +44,8 @@ func ListenPacket(t testing.TB, address string) net.PacketConn {
 	return p
 }
 
-// Datagrams carries datagrams to an address and back, and returns where it takes
-// them. fate says of each, on its way back or not, how long it takes and whether
-// it arrives.
+// Datagrams carries datagrams to an address and back, and returns where it takes them. fate says of each, on
+// its way back or not, how long it takes and whether it arrives.
 func Datagrams(t testing.TB, to string, fate func(back bool) (time.Duration, bool)) net.Addr {
 	t.Helper()
 	near := ListenPacket(t, "127.0.0.1:0")
