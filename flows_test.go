@@ -277,6 +277,12 @@ func TestForgottenFlow(t *testing.T) {
 				l.passIn(hashing.Flow(1+i%50), i, delay)
 			}
 		})
-		l.reports(480)
+		for _, r := range l.reports(480) {
+			for _, f := range r.Forth.Flows {
+				if i := f.MeanInterval95; i.Low > f.Mean || i.High < f.Mean {
+					t.Errorf("mean %s, in %s to %s", Format(f.Mean), Format(i.Low), Format(i.High))
+				}
+			}
+		}
 	})
 }
