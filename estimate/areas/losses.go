@@ -350,9 +350,10 @@ const leastFree = 1.0 / (1 << 12)
 
 // net returns how many more packets are on their way at the end of the window than at its beginning, and
 // the variance of that: of what was lost in cells that do not account for it, and in spans that cross an end, of
-// which as many go together as come in one burst.
+// which as many go together as come in one burst. Rates follow all cuts. Where what is known of the window
+// contradicts them, as after losses began, that alone tells.
 func (l *losses) net() (more, variance float64) {
-	sent, all := 0.0, 0.0
+	sent, lost, expected, all := 0.0, 0.0, 0.0, 0.0
 	for k := l.from + 1; k <= l.to; k++ {
 		packets, rate := 0.0, l.rate(k)
 		for g := range l.groups {
@@ -361,7 +362,13 @@ func (l *losses) net() (more, variance float64) {
 		more += float64(l.areas.net[k]) - rate*packets
 		variance += rate * packets * (1 + packets/(l.sent[k]+l.even/max(l.share, 1e-9)))
 		sent += l.sent[k]
+		lost += l.lost[k]
+		expected += rate * l.sent[k]
 		all += packets
+	}
+	if each := all / max(1, sent); sq(lost-expected) > 9*l.burst*(expected+1) {
+		more += (expected - lost) * each
+		variance = max(variance, l.burst*(lost+1)*sq(each))
 	}
 	for i := range l.areas.taken { // as if they had not been sent
 		if cut := l.areas.taken[i].Cut - l.areas.before; cut > l.from && cut <= l.to {
