@@ -117,8 +117,9 @@ func (r *Recorder) of(p hashing.Packet, t int64) uint64 {
 	return (uint64(t)+uint64(p)&r.ditherMask)<<(r.timeShift&63)&r.timeMask + uint64(p)>>(r.digestShift&63)&r.digestMask + 1
 }
 
-// UpdateBatch records that packets passed at one time t, each of the flow at its place, as a burst read from a ring does.
-// It does what Update does for each, in three quarters of the time, because it fetches their counters from memory at once.
+// UpdateBatch records that packets passed at one time t, each of the flow at its place, as a burst read from a
+// ring does. It does what Update does for each, in three quarters of the time, because it fetches their counters
+// from memory at once.
 func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	for len(packets) > 0 {
 		var at [32]uint32

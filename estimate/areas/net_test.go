@@ -54,3 +54,17 @@ func TestNet(t *testing.T) {
 		t.Errorf("%d of %d wrong, %d if losses are even", wrong, windows, control)
 	}
 }
+
+// Where what is known of a window contradicts the rates of all cuts, that alone tells what was lost in it: 16 of 400
+// packets, and so 40 of 1,000, though hardly any were before. Where it does not, rates tell.
+func TestNetAfterLossesBegan(t *testing.T) {
+	for known, want := range map[float64]float64{16: 0, 0: 40} {
+		l := losses{
+			areas: &Areas{net: []int{0, 40}}, to: 1, share: 1e-4, even: 100, burst: 1,
+			sent: []float64{0, 400}, lost: []float64{0, known}, groups: []groupLosses{{cuts: []cutLosses{{}, {all: 1000}}}},
+		}
+		if more, variance := l.net(); math.Abs(more-want) > 3*math.Sqrt(variance) || variance > 400 {
+			t.Errorf("%v known to be lost: %.1f ± %.1f more are on their way, want %v", known, more, math.Sqrt(variance), want)
+		}
+	}
+}
