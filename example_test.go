@@ -148,10 +148,8 @@ func forwardFrames(in, out func([]byte)) {
 // package that has sizes has a Demand, and a Plan that answers with a Config and
 // what to expect of it.
 func Example_sizes() {
-	// All packets' mean to 1 % in 95 of 100 intervals, at up to 1 % loss.
-	all, _, err := lda.Plan(lda.Demand{
-		Packets: 1e6, LowLoss: 0.0001, HighLoss: 0.01, MeanError: 0.01, Confidence: 0.95, Variation: 1,
-	})
+	// All packets' mean with a standard error of 0.5 %, at up to 1 % loss.
+	all, err := lda.Plan(lda.Demand{Packets: 1e6, Loss: 0.01, MeanError: 0.005, Variation: 1})
 	if err != nil {
 		panic(err)
 	}

@@ -72,24 +72,21 @@ func ExampleAggregator_classes() {
 // What to build for a million packets an interval of which up to a fiftieth
 // may be lost, and what to expect of it.
 func ExamplePlan() {
-	demand := lda.Demand{
-		Packets: 1e6, LowLoss: 1e-4, HighLoss: 0.02,
-		MeanError: 0.05, Confidence: 0.98, Variation: 1,
-	}
-	config, expect, err := lda.Plan(demand)
+	demand := lda.Demand{Packets: 1e6, Loss: 0.02, MeanError: 0.02, Variation: 1}
+	config, err := lda.Plan(demand)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(config.Banks[0].Rows, "cells,", config.EncodedSize(), "bytes")
-	for _, e := range expect[len(expect)-2:] {
-		mean := e.MeanError(demand.Variation, demand.Confidence)
-		fmt.Printf("%.3g %% lost: %.0f packets seen, mean ± %.3g %%\n", 100*e.Loss, e.Sample, 100*mean)
+	for _, loss := range []float64{0, 0.02} {
+		sample, _ := config.Expect(demand.Packets, loss)
+		fmt.Printf("%g %% lost: %.0f packets seen\n", 100*loss, sample)
 	}
 	// Output:
 	// 256 cells, 3614 bytes
-	// 1.03 % lost: 5239 packets seen, mean ± 3.64 %
-	// 2 % lost: 3722 packets seen, mean ± 4.43 %
+	// 0 % lost: 7812 packets seen
+	// 2 % lost: 4159 packets seen
 }
 
 // A tap takes frames off a ring in bursts: an Identifier finds the packets among

@@ -58,7 +58,7 @@ func TestSample(t *testing.T) {
 	if off := estimate.RelativeError(pt.sample.Mean(), pt.expected); off > tolerance {
 		t.Errorf("sample %v, expected %v ± %v", pt.sample.Mean(), pt.expected, tolerance)
 	}
-	wrong := pt.config.Expect(pt.presampled*float64(len(p.Delays)), 2*p.LossRate).Sample
+	wrong, _ := pt.config.Expect(pt.presampled*float64(len(p.Delays)), 2*p.LossRate)
 	if estimate.RelativeError(pt.sample.Mean(), wrong) < tolerance {
 		t.Errorf("the sample to expect at twice the loss, %v, passes for %v", wrong, pt.sample.Mean())
 	}

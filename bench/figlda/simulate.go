@@ -150,7 +150,7 @@ type point struct {
 func (p *Passage) measure(run *experiment.Run) *point {
 	c, presampled := config(p.Losses)
 	pt := &point{config: c, presampled: presampled, truth: p.Truth, received: len(p.Delays) - p.Losses}
-	pt.expected = c.Expect(presampled*float64(len(p.Delays)), p.LossRate).Sample
+	pt.expected, _ = c.Expect(presampled*float64(len(p.Delays)), p.LossRate)
 	for r := range runs {
 		c.Identity = run.SeedOf("hash " + number(float64(r)))
 		up, down := p.Measure(c, presampled)
