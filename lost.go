@@ -291,10 +291,9 @@ func (w *way) toldBegun(r *lda.Result) bool {
 
 // distribute fills in quantiles, the greatest delay and the histogram.
 func (w *way) distribute(d *Delay) {
-	samples := w.total.Distribution()
-	w.samples = samples.Empirical()
+	w.samples = w.total.Samples()
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
-		if q, err := samples.Quantile(p, confidence); err == nil {
+		if q, err := w.total.Quantile(p, confidence); err == nil {
 			d.Quantiles = append(d.Quantiles, q)
 		}
 	}

@@ -33,7 +33,7 @@ func sampleReport() Report {
 			Delay: estimate.Delay{Mean: 39.137e6, StdDev: 27.752e6, N: 90}, Sent: 100, Received: 95, Lost: 5,
 			MeanInterval95:      estimate.Interval{Low: 38.9e6, High: 40e6, Confidence: 0.95},
 			DeviationInterval95: estimate.Interval{Low: 27e6, High: math.Inf(1), Confidence: 0.95},
-			Quantiles: []lda.Quantile{{P: 0.99, Delay: 91.2e6, Samples: 50,
+			Quantiles: []lda.Quantile{{P: 0.99, Delay: 91.2e6,
 				Interval: estimate.Interval{Low: 90e6, High: 93e6, Confidence: 0.95}}},
 			AtMost: []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 40, 60, 95, 95, 95, 95, 95, 95, 95},
 			Flows:  []FlowDelay{{Flow: 1 << 60, Mean: 4e6, Sent: 9}},

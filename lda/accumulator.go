@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
@@ -20,7 +19,7 @@ import (
 //		err = total.Add(start, end, up, down)
 //	}
 //	result, err := total.Estimate()
-//	p99, err := total.Distribution().Quantile(0.99, 0.95)
+//	p99, err := total.Quantile(0.99, 0.95)
 //	total.Reset()
 //
 // It measures the time that packets spent on their way within the report, for each packet received in it (see
@@ -44,18 +43,19 @@ type Accumulator struct {
 	from int      // the cut after which what is not in whole begins
 	ends []ending // of reports that wait, the oldest first
 
-	whole   transit   // up to cut from
-	kept    reservoir // of its packets that were alone
-	all     transit   // up to the end, if current
-	sample  reservoir // likewise
-	current bool
-	delays  []float64      // a sample, if current
-	alone   estimate.Delay // of these
-	degrees uint64         // of freedom of its deviation
-	counts  counted        // since the last end
-	pairs   pairs
-	unlike  unsettled // at the end of the report
-	before  unsettled // and at its beginning
+	whole        transit   // up to cut from
+	kept         reservoir // of its packets that were alone
+	all          transit   // up to the end, if current
+	sample       reservoir // likewise
+	current      bool
+	delays       []float64      // a sample, if current
+	distribution *distribution  // of these, if it was asked for
+	alone        estimate.Delay // of these
+	degrees      uint64         // of freedom of its deviation
+	counts       counted        // since the last end
+	pairs        pairs
+	unlike       unsettled // at the end of the report
+	before       unsettled // and at its beginning
 }
 
 // unsettled is about packets that are outstanding in cells that always have some on
@@ -251,7 +251,7 @@ func (a *Accumulator) TakeOut(lost []areas.Lost) {
 }
 
 // End ends the report with the interval added last, and begins the next one. Intervals added from now on belong
-// to later reports, but tell what this one waits for. Estimate, Distribution and Reset refer to the oldest
+// to later reports, but tell what this one waits for. Estimate, Quantile and Reset refer to the oldest
 // report that has ended.
 func (a *Accumulator) End() {
 	a.ends = append(a.ends, ending{a.areas.Cuts(), a.counts})
@@ -361,7 +361,7 @@ func (a *Accumulator) complete() *transit {
 		}
 		a.delays = a.sample.appendDelays(a.delays[:0])
 		a.alone, a.degrees = deviation(a.delays)
-		a.current = true
+		a.current, a.distribution = true, nil
 	}
 	return &a.all
 }
@@ -410,7 +410,10 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
 	r.alone, r.deviationDegrees = a.alone, a.degrees
-	copies := a.pairs.each()
+	copies := 0.0
+	if a.pairs.sure() {
+		copies = a.pairs.each()
+	}
 	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
@@ -442,19 +445,6 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	r.Lost = uint64(max(0, more))
 	a.unlike.extra = max(a.unlike.extra, was.extra-int(r.Extra)) // cells showed fewer of them
 	r.Extra += uint64(a.unlike.extra - was.extra + max(0, -more))
-}
-
-// Distribution returns the distribution of the delays of packets that were alone in their cell. The accumulator
-// keeps up to 5,120 of them, chosen at random so that all received packets are equally represented. They are
-// those that Estimate would use.
-func (a *Accumulator) Distribution() Distribution {
-	d := Distribution{strays: a.complete().copied(), samples: estimate.NewEmpirical(slices.Clone(a.delays))}
-	r, err := a.Estimate()
-	error := surely * math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
-	if err == nil && (r.maybe > 0 || math.Abs(r.Mean+r.owed-r.alone.Mean) > error) {
-		d.strays = r.copied // copies are never alone, and may not be like those that are
-	}
-	return d
 }
 
 // copied returns the share of packets, but for copies, that share their cell with a copy, so that they are not alone.

@@ -20,7 +20,7 @@ type census struct {
 	common         figure  // packets that passed both points
 	hidden         float64 // losses in cells that other packets joined
 	excess         figure  // those arrived that share a cell with a loss, beyond chance
-	pairs          figure  // for each packet, the others that share its cell, beyond chance
+	pairs          pairs
 }
 
 // A figure is an estimate, or the sum of several, and its variance.
@@ -36,7 +36,6 @@ func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*mat
 const (
 	surely    = 4  // standard errors of figures together: chance makes them once in 3,000
 	likely    = 3  // likewise: once in 50 to 200
-	perhaps   = 2  // likewise: once in 10 to 25
 	leastRows = 64 // cells that it takes to know how sure a covariance is
 	leastGood = 5  // cells of a bank that have to be without losses
 )
@@ -73,13 +72,13 @@ func (c *census) count(p *pairing, bank int) {
 			among += min(s, d)
 		}
 	}
-	var together, doubt, pairs, differences float64
+	var together, doubt, squares, differences float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
+		squares += s * s
 		s, d = s-sent/rows, d-received/rows
 		together += s * d
 		doubt += s * s * d * d
-		pairs += s*s - sent/rows*(1-1/rows)
 		differences += (s - d) * (s - d)
 	}
 	if rows < leastRows {
@@ -88,7 +87,7 @@ func (c *census) count(p *pairing, bank int) {
 	c.sent += sent
 	c.received += received
 	c.common.add(together, doubt)
-	c.pairs.add(pairs, 2*sent*sent/rows)
+	c.pairs.see(sent, squares, rows)
 	if extra > 0 && rows > 1 {
 		// The difference of two Poisson variables has as variance the sum of their means.
 		c.hidden += max(0, (rows/(rows-1)*differences+sent-received)/2-lost)
@@ -113,7 +112,7 @@ func (c *census) different() error {
 // figures to show them often move several. Together they are beyond so many errors.
 func (c *census) copies(slope, errors float64) bool {
 	sum := sq(slope)
-	for _, f := range [...]*figure{&c.excess, &c.pairs} {
+	for _, f := range [...]*figure{&c.excess, &c.pairs.figure} {
 		if f.value > 0 {
 			sum += sq(f.value) / f.variance
 		}
@@ -125,9 +124,6 @@ func (c *census) copies(slope, errors float64) bool {
 // sample because copies of them were lost.
 func (c *census) missing() float64 { return c.excess.most(2) / max(c.arrived, 1) }
 
-// copied returns the greatest share of the packets that may be copies of others.
-func (c *census) copied() float64 { return c.pairs.most(2) / max(c.sent, 1) }
-
 // hide says how many losses are behind packets that joined. Those that no bank
 // samples, of which there are so many, are as many as among the others.
 func (r *Result) hide(c *census, outside uint64) {
@@ -136,8 +132,7 @@ func (r *Result) hide(c *census, outside uint64) {
 	}
 }
 
-// pairs are of packets that share a cell and an interval: of those sampled lately, each has
-// others beyond what chance puts there.
+// pairs are of packets that share a cell and an interval, beyond what chance puts there.
 type pairs struct {
 	figure
 	packets float64
@@ -155,12 +150,8 @@ func (p *pairs) fade() {
 	p.value, p.variance, p.packets = less*p.value, less*less*p.variance, less*p.packets
 }
 
-// each returns how many copies a packet has at most, on average, if it is sure that some have any.
-func (p *pairs) each() float64 {
-	of := p.figure
-	of.variance += 4 // one pair more, where there are few
-	if of.value <= surely*math.Sqrt(of.variance) {
-		return 0
-	}
-	return of.most(2) / p.packets
-}
+// each returns how many copies a packet has at most, on average.
+func (p *pairs) each() float64 { return p.most(2) / max(p.packets, 1) }
+
+// sure reports whether it is sure that some have any: they are beyond chance, and one pair more where there are few.
+func (p *pairs) sure() bool { return p.value > surely*math.Sqrt(p.variance+4) }

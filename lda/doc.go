@@ -12,8 +12,7 @@
 //	New, Update, UpdateBatch, Merge, Reset   one point, one interval
 //	NewRotation                              one interval after another
 //	Estimate, Result                         two points, one interval
-//	Accumulator                              two points, many intervals, cut by clocks
-//	Distribute, Distribution                 quantiles
+//	Accumulator                              two points, many intervals, cut by clocks; quantiles
 //	Plan                                     which Config, and what to expect of it
 //
 // Package control sends intervals between points. [AppendClockSamples] serves to find the offset between

@@ -63,17 +63,14 @@ func TestSmallGroups(t *testing.T) {
 			if i := r.DeviationInterval(0.999); !i.Contains(deviation) {
 				t.Errorf("%+v: deviation %.0f in %.0f to %.0f, want %.0f", g, r.StdDev, i.Low, i.High, deviation)
 			}
-			d, err := Distribute(up, down)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := accumulated(t, up, down)
 			// The slowest of all packets are the copies, if there are more than 4 %.
 			p96, _ := late.Quantile(0.96)
 			if q, err := d.Quantile(0.96, 0.999); err == nil && !q.Interval.Contains(p96) {
 				t.Errorf("%+v: p96 in %+v, want %.0f", g, q.Interval, p96)
 			}
 			// Negative control: without what was seen, they miss.
-			r.Repeats, r.excess, r.aloneDegrees, r.maybe, d.strays = 0, 0, 0, 0, 0
+			r.Repeats, r.excess, r.aloneDegrees, r.maybe, d.distribution.strays = 0, 0, 0, 0, 0
 			if i := r.MeanInterval(0.95); !i.Contains(mean) {
 				blindMean++
 			}
@@ -142,11 +139,11 @@ func TestFewSlowGroups(t *testing.T) {
 			}
 		}
 		truth, _ := estimate.NewEmpirical(delays).Quantile(0.95)
-		d, _ := Distribute(up, down)
+		d := accumulated(t, up, down)
 		if q, err := d.Quantile(0.95, 0.999); err == nil && !q.Interval.Contains(truth) {
 			missed++
 		}
-		d.strays = 0
+		d.distribution.strays = 0
 		if q, err := d.Quantile(0.95, 0.999); err == nil && !q.Interval.Contains(truth) {
 			blind++
 		}
@@ -163,11 +160,11 @@ func TestNoFalseRepeats(t *testing.T) {
 		g := grouped{[]int{20, 1000, 20_000, 150_000}[seed%4], 1, 0.05 * float64(seed%2), 0.3, 0.02 * float64(seed%3)}
 		up, down, _, _ := g.pass(t, seed)
 		r, err := Estimate(up, down)
-		d, _ := Distribute(up, down)
+		d := accumulated(t, up, down)
 		if err != nil || r.Repeats > 0 || r.excess > 0 || seed%2 == 0 && r.aloneDegrees > 0 {
 			t.Errorf("%+v: %+v, %v", g, r, err)
 		}
-		if d.strays > 0 {
+		if d.distribute().strays > 0 {
 			open++
 		}
 	}

@@ -63,7 +63,7 @@ func TestCopiesOfSlowPackets(t *testing.T) {
 					width += (i.High - i.Low) / 2 / want / 10
 				}
 				deviation.add(r.DeviationInterval(0.95).Contains(8e6))
-				q, err := a.Distribution().Quantile(0.5, 0.95)
+				q, err := a.Quantile(0.5, 0.95)
 				median.add(err != nil || q.Interval.Contains(5e6+8e6*math.Ln2))
 			})
 		}
@@ -178,7 +178,7 @@ func TestCopiesThatAreLost(t *testing.T) {
 			want := truth.Of(run.packets, from, to).MeanDelay()
 			_, i := r.OfReceived(0.95)
 			mean.add(i.Contains(want))
-			q, err := a.Distribution().Quantile(0.95, 0.95)
+			q, err := a.Quantile(0.95, 0.95)
 			slow.add(err != nil || q.Interval.High > 150e6)
 			r.maybe = 0
 			_, i = r.OfReceived(0.95)

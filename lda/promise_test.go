@@ -15,11 +15,7 @@ func TestPromises(t *testing.T) {
 		missed, open, x := 0, 0, newRun(t, DefaultConfig)
 		for seed := range uint64(runs) {
 			x.pass(rand.New(rand.NewPCG(seed, 21)), packets, losing(0.01, exponentialDelay(delay)))
-			d, err := Distribute(x.up, x.down)
-			if err != nil {
-				t.Fatal(err)
-			}
-			q, err := d.Quantile(quantile, 0.95)
+			q, err := accumulated(t, x.up, x.down).Quantile(quantile, 0.95)
 			if err != nil {
 				open++ // chance looks like copies, once in 10 to 25
 			} else if !q.Interval.Contains(-delay * math.Log(1-quantile)) {

@@ -1,92 +1,83 @@
 package lda
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
-
-// A Distribution is the distribution of the delays of packets that were alone in their cell at both points, so
-// that each delay is known exactly. Their hashes chose them, whatever their delay, so they are a sample of all
-// packets that arrived, except of copies of one packet, which are never alone.
-type Distribution struct {
-	samples estimate.Empirical
-	strays  float64 // the greatest share of packets that the sample may lack whatever their delay
-}
-
-// Distribute returns the distribution of the delays of an interval. The error wraps [estimate.ErrMismatch], or
-// [ErrContradiction] if sums wrapped and nothing tells how often.
-//
-// A bank with λ packets to a cell on average gives λ·e^−λ samples a cell: 0.37 at best, when λ is 1, 0.27 at 2,
-// 0.30 at ½, and one in 370 cells at 8. A loss rate of l costs only the share l of the samples.
-//
-// 1,024 cells give some 370 samples. The rank of a median is then typically off by 2 percentage points and that
-// of a p99 by 0.4; after a hundred intervals (see [Accumulator]), by a tenth of that.
-//
-// Where cells look as if packets had copies, as one interval in 20 does by chance, these may all be faster or
-// slower than the samples, and high quantiles are not bounded.
-func Distribute(up, down *Aggregator) (d Distribution, err error) {
-	if err := sameConfig(up, down); err != nil {
-		return d, err
-	}
-	cells := newPairing(up, down)
-	found, err := settle(&cells)
-	if err != nil && !errors.Is(err, estimate.ErrNoSamples) {
-		return d, fmt.Errorf("lda: %w", err)
-	}
-	var samples []float64
-	for n, sum := range cells.all() {
-		if n == 1 {
-			samples = append(samples, float64(found.base)+found.relative(1, sum))
-		}
-	}
-	d.samples = estimate.NewEmpirical(samples)
-	counts := cells.count()
-	strays := float64(counts.strays)
-	slope := 0.0
-	if err == nil {
-		_, slope, _ = compareCells(&cells, &found)
-	}
-	if c := cells.census(); cells.any || c.copies(slope, perhaps) {
-		strays += float64(counts.Repeats) + c.copied()*float64(counts.Sent)
-	}
-	d.strays = min(1, strays/float64(max(counts.Sent, 1)))
-	return d, nil
-}
-
-// Empirical returns the samples themselves.
-func (d Distribution) Empirical() estimate.Empirical { return d.samples }
 
 // A Quantile is the delay, in nanoseconds, that a share P of the packets does not exceed.
 type Quantile struct {
 	P, Delay float64
 	Interval estimate.Interval // by order statistics: it holds for every distribution
-	Samples  int
 }
 
-// Quantile returns the p-quantile of the delays, with the interval that holds it with the given confidence. If
-// the samples are too few to bound it, the error wraps [estimate.ErrNoSamples]: a p99 takes 368 samples at 95 %
-// confidence. The interval allows for copies, and for packets that cross the ends of the interval, all being
-// faster or slower than the quantile.
-func (d Distribution) Quantile(p, confidence float64) (Quantile, error) {
-	q := Quantile{P: p, Interval: d.samples.QuantileInterval(p, confidence), Samples: d.samples.N()}
+// A distribution is that of the delays of packets that were alone in their cell.
+type distribution struct {
+	estimate.Empirical
+	strays float64 // the greatest share of packets that the sample may lack whatever their delay
+}
+
+// Samples returns the delays, in nanoseconds, of packets of the report that were alone in their cell at both
+// points, so that each is known exactly. Their hashes chose them, whatever their delay, so they are a sample of
+// all packets received, except of copies of one packet, which are never alone. There are up to 5,120, chosen at
+// random so that all packets are equally represented.
+//
+// A bank with λ packets to a cell on average gives λ·e^−λ samples a cell in an interval: 0.37 at best, when λ is
+// 1, 0.27 at 2, 0.30 at ½, and one in 370 cells at 8. A loss rate of l costs only the share l of the samples.
+// 1,024 cells give some 370. The rank of a median is then typically off by 2 percentage points and that of a p99
+// by 0.4; after a hundred intervals, by a tenth of that.
+func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empirical }
+
+// Quantile returns the p-quantile of the delays of packets received, with the interval that holds it with the
+// given confidence. If the samples are too few to bound it, the error wraps [estimate.ErrNoSamples]: a p99 takes
+// 368 samples at 95 % confidence. Where cells look as if packets had copies, these may all be faster or slower
+// than the samples: the interval allows for them, and high quantiles are not bounded.
+func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
+	d := a.distribute()
+	q := Quantile{P: p, Interval: d.QuantileInterval(p, confidence)}
 	if faster, slower := (p-d.strays)/(1-d.strays), p/(1-d.strays); d.strays > 0 {
 		q.Interval.Low, q.Interval.High = math.Inf(-1), math.Inf(1)
 		if faster > 0 && slower < 1 {
-			q.Interval.Low = d.samples.QuantileInterval(faster, confidence).Low
-			q.Interval.High = d.samples.QuantileInterval(slower, confidence).High
+			q.Interval.Low = d.QuantileInterval(faster, confidence).Low
+			q.Interval.High = d.QuantileInterval(slower, confidence).High
 		}
 	}
 	var err error
-	q.Delay, err = d.samples.Quantile(p)
+	q.Delay, err = d.Quantile(p)
 	if err == nil && !q.Interval.Bounded() {
 		err = estimate.ErrNoSamples
 	}
 	if err != nil {
-		return Quantile{P: p, Samples: q.Samples},
-			fmt.Errorf("lda: %w: %d delays do not bound quantile %v with confidence %v", err, q.Samples, p, confidence)
+		return Quantile{P: p}, fmt.Errorf("lda: %w: %d delays do not bound quantile %v with confidence %v", err, d.N(), p, confidence)
 	}
 	return q, nil
+}
+
+// distribute returns the distribution of the delays of the report.
+func (a *Accumulator) distribute() *distribution {
+	whole := a.complete()
+	if a.distribution == nil {
+		a.distribution = &distribution{estimate.NewEmpirical(slices.Clone(a.delays)), a.strays(whole)}
+	}
+	return a.distribution
+}
+
+// strays returns the greatest share of packets that may be copies unlike those that were alone. If the mean is
+// another than theirs, by more than chance, that is as many as counts allow. Else it is as many as are sure and
+// would not show in the mean, were they slower or faster by a deviation.
+func (a *Accumulator) strays(whole *transit) float64 {
+	r, err := a.Estimate()
+	error := surely * math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
+	switch {
+	case err != nil:
+		return whole.copied()
+	case math.Abs(r.Mean+r.owed-r.alone.Mean) > error:
+		return min(1, max(r.copied, whole.copied()+a.pairs.each()))
+	case r.maybe > 0 || r.copied*r.alone.StdDev <= error:
+		return r.copied
+	}
+	return max(whole.copied(), error/r.alone.StdDev)
 }

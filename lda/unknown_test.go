@@ -64,12 +64,10 @@ func TestWhatIsNotKnown(t *testing.T) {
 				held++
 			}
 			errs, halves = append(errs, math.Abs(r.Mean-truth.Mean())), append(halves, (i.High-i.Low)/2)
-			if d, err := Distribute(up, down); err == nil {
-				p90, _ := all.Quantile(0.9)
-				if q, err := d.Quantile(0.9, 0.95); err == nil {
-					if asked++; q.Interval.Contains(p90) {
-						quantiles++
-					}
+			p90, _ := all.Quantile(0.9)
+			if q, err := accumulated(t, up, down).Quantile(0.9, 0.95); err == nil {
+				if asked++; q.Interval.Contains(p90) {
+					quantiles++
 				}
 			}
 			if r.strays, r.maybe, r.excess = 0, 0, 0; !r.MeanInterval(0.95).Contains(truth.Mean()) { // negative control

@@ -211,7 +211,7 @@ func (m *inside) row() *row {
 		d.Mean, d.MeanInterval95, d.Certain = max(0, d.Mean), result.MeanInterval(0.95), certain
 		d.MeanInterval95.Low, d.Certain.Low = max(0, d.MeanInterval95.Low), max(0, d.Certain.Low)
 		for _, p := range []float64{0.5, 0.9, 0.99} {
-			if q, err := m.all.Distribution().Quantile(p, 0.95); err == nil {
+			if q, err := m.all.Quantile(p, 0.95); err == nil {
 				d.Quantiles = append(d.Quantiles, q)
 			}
 		}
