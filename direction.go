@@ -347,7 +347,7 @@ func (t *tally) merge(o *tally) {
 // addPart adds what passed in one direction, from a checked record.
 func (t *tally) addPart(p part) {
 	if p.packed != nil {
-		t.all.AddChecked(p.packed) // when the record came
+		must(0, t.all.AddPacked(p.packed)) // no error: it was checked when the record came
 	}
 	if p.flows != nil {
 		t.flows.merge(p.flows)

@@ -12,7 +12,7 @@ import (
 
 // twoBanks is the aggregator that the speed bars are set for.
 var twoBanks = lda.Config{
-	Banks:   [lda.MaxBanks]lda.Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}},
+	Banks:   [4]lda.Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}},
 	SumBits: 40,
 }
 

@@ -2,7 +2,7 @@
 // keeps them for months. When you know which flow mattered, ask for its delays between two such points.
 //
 //	store, err := colate.OpenStore("kept/ingress", colate.StoreOptions{})
-//	rotation, err := colate.NewRotation(config)
+//	rotation, err := estimate.NewRotation(colate.New, config)
 //	for {                                       // at each of the two points
 //		if rotation.Active().Due(now) {         // every minute
 //			done, err := rotation.Rotate()

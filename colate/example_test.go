@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 
 	"github.com/hoplag/hoplag/colate"
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
 )
 
 // Two points record an epoch, and one flow of it is asked for.
 func Example() {
-	config := colate.DefaultConfig
-	up, err := colate.New(config)
+	up, err := colate.New(colate.DefaultConfig)
 	if err != nil {
 		panic(err)
 	}
-	down, _ := colate.New(config)
+	down, _ := colate.New(colate.DefaultConfig)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range int64(100_000) {
 		flow, packet := hashing.Flow(i%1000), hashing.Packet(rng.Uint64())
@@ -58,7 +58,7 @@ func ExampleStore() {
 		if err != nil {
 			panic(err)
 		}
-		rotation, _ := colate.NewRotation(config)
+		rotation, _ := estimate.NewRotation(colate.New, config)
 		rng := rand.New(rand.NewPCG(1, 2))
 		keep := func() {
 			done, _ := rotation.Rotate()

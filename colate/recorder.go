@@ -66,11 +66,6 @@ func newRecorder(c Config, samples int) *Recorder {
 	}
 }
 
-// NewRotation returns recorders that take turns, for a point that records without a pause.
-func NewRotation(c Config) (*estimate.Rotation[*Recorder], error) {
-	return estimate.NewRotation(func() (*Recorder, error) { return New(c) })
-}
-
 // Config returns the configuration that the recorder was made with.
 func (r *Recorder) Config() Config { return r.config }
 

@@ -17,7 +17,7 @@ var (
 // A Rotation measures one interval after another without a pause. It holds two synopses: the writer updates one
 // while a reader has the other, which holds the previous interval.
 //
-//	r, err := lda.NewRotation(config)
+//	r, err := estimate.NewRotation(lda.New, config)
 //	r.Active().Update(packet, now) // the writer, for every packet
 //	done, err := r.Rotate()        // the writer, at the end of an interval
 //	r.Release(done)                // the reader, when it has sent or compared it
@@ -45,12 +45,11 @@ const (
 	emptying
 )
 
-// NewRotation returns a Rotation of two synopses that make returns, or make's error. Each synopsis's package
-// has its own NewRotation, which calls this one.
-func NewRotation[S resetter](make func() (S, error)) (*Rotation[S], error) {
+// NewRotation returns a Rotation of two synopses, each by create with the config, or create's error.
+func NewRotation[S resetter, C any](create func(C) (S, error), config C) (*Rotation[S], error) {
 	r := new(Rotation[S])
 	for i := range r.synopses {
-		s, err := make()
+		s, err := create(config)
 		if err != nil {
 			return nil, err
 		}

@@ -15,10 +15,10 @@ type tally struct{ n, resets int }
 
 func (t *tally) Reset() { t.n, t.resets = 0, t.resets+1 }
 
-func newTally() (*tally, error) { return new(tally), nil }
+func newTally(int) (*tally, error) { return new(tally), nil }
 
 func TestRotationTakesTurns(t *testing.T) {
-	r, err := estimate.NewRotation(newTally)
+	r, err := estimate.NewRotation(newTally, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func TestRotationTakesTurns(t *testing.T) {
 }
 
 func TestRotationRefusesWhatIsNotOut(t *testing.T) {
-	r, _ := estimate.NewRotation(newTally)
-	other, _ := estimate.NewRotation(newTally)
+	r, _ := estimate.NewRotation(newTally, 0)
+	other, _ := estimate.NewRotation(newTally, 0)
 	done, _ := r.Rotate()
 	foreign, _ := other.Rotate()
 	for name, s := range map[string]*tally{"foreign": foreign, "active": r.Active(), "nil": nil, "unknown": {n: 3}} {
@@ -89,12 +89,12 @@ func TestZeroRotation(t *testing.T) {
 func TestRotationPassesErrorsOn(t *testing.T) {
 	fail := errors.New("no")
 	calls := 0
-	_, err := estimate.NewRotation(func() (*tally, error) {
+	_, err := estimate.NewRotation(func(int) (*tally, error) {
 		if calls++; calls == 2 {
 			return nil, fail
 		}
 		return new(tally), nil
-	})
+	}, 0)
 	if !errors.Is(err, fail) {
 		t.Error(err)
 	}
@@ -103,7 +103,7 @@ func TestRotationPassesErrorsOn(t *testing.T) {
 // One goroutine counts while others read what it hands out; every count is in
 // one interval. The race detector watches.
 func TestRotationLosesNothing(t *testing.T) {
-	r, _ := estimate.NewRotation(newTally)
+	r, _ := estimate.NewRotation(newTally, 0)
 	finished := make(chan *tally)
 	var readers sync.WaitGroup
 	var mu sync.Mutex
@@ -141,7 +141,7 @@ func TestRotationLosesNothing(t *testing.T) {
 }
 
 func TestRotationAllocatesNothing(t *testing.T) {
-	r, _ := estimate.NewRotation(newTally)
+	r, _ := estimate.NewRotation(newTally, 0)
 	if n := testing.AllocsPerRun(100, func() {
 		done, err := r.Rotate()
 		if err == nil {

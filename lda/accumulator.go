@@ -167,7 +167,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	a.areas.Next(end)
 	if len(a.ends) == 0 {
 		// What is settled goes into the whole, from where nobody takes packets out, so that memory stays fixed.
-		if n := a.areas.Cuts() - a.Settling(); n-a.from >= foldedCuts && a.counts.Cells+16*(n-a.from) >= mostKept {
+		if n := a.areas.Cuts() - a.Settling(); n-a.from >= foldedCuts && a.counts.cells+16*(n-a.from) >= mostKept {
 			a.fold(n)
 		}
 	}
@@ -185,7 +185,7 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	counts.Received += down.unsampledCount()
 	counts.stamps[0].shifted += up.shifted
 	counts.stamps[1].shifted += down.shifted
-	var squares [MaxBanks]float64
+	var squares [maxBanks]float64
 	cells.each(func(bank, i int) {
 		s, d := &up.cells[i], &down.cells[i]
 		if s.sum|s.tally|d.sum|d.tally == 0 {
@@ -193,7 +193,7 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 		}
 		cells.see(bank, i)
 		squares[bank] += sq(float64(s.count()))
-		counts.Cells++
+		counts.cells++
 		counts.stamps[0].add(s, &when)
 		counts.stamps[1].add(d, &when)
 		a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
@@ -403,7 +403,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 		return r, fmt.Errorf(none, cmp.Or(whole.unknown, estimate.ErrNoSamples), r.Sent, r.Received)
 	}
 	r.Mean = whole.time / whole.received
-	r.N, r.Usable = uint64(whole.exact), int(whole.exact)
+	r.N = uint64(whole.exact)
 	r.spoken, r.strays, r.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
 	r.meanDegrees = uint64(math.MaxInt32)
 	if whole.fourth > 0 {

@@ -74,7 +74,7 @@ func tuned(rows, n int, loss float64) Config {
 	for math.Ldexp(1, -int(shift)) > float64(rows)/(float64(n)*loss) {
 		shift++
 	}
-	return Config{Banks: [MaxBanks]Bank{{Rows: rows, Shift: shift}}, SumBits: 64}
+	return Config{Banks: [maxBanks]Bank{{Rows: rows, Shift: shift}}, SumBits: 64}
 }
 
 // covered counts intervals that contain the truth.
@@ -148,7 +148,7 @@ func accumulated(t *testing.T, up, down *Aggregator) *Accumulator {
 // less than what is asked.
 func TestQuantiles(t *testing.T) {
 	const n, loss = 1024, 0.02
-	c := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 40}
+	c := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 40}
 	var samples, pairs []float64
 	runs(t, c, "Weibull 0.6", 100, n, loss, func(r *run) {
 		samples = append(samples, samplesOf(t, r.up, r.down)...)
@@ -187,7 +187,7 @@ func TestQuantiles(t *testing.T) {
 // What Expect says is what comes, on average.
 func TestExpect(t *testing.T) {
 	const times, n = 300, 2000
-	c := Config{Banks: [MaxBanks]Bank{{Rows: 64, Shift: 1}, {Rows: 32, Shift: 2}, {Rows: 128, Shift: 5}}, SumBits: 64}
+	c := Config{Banks: [maxBanks]Bank{{Rows: 64, Shift: 1}, {Rows: 32, Shift: 2}, {Rows: 128, Shift: 5}}, SumBits: 64}
 	for _, loss := range []float64{0, 0.01, 0.1, 0.5} {
 		var sample, usable, alone estimate.Moments
 		var eq2 float64
@@ -195,7 +195,7 @@ func TestExpect(t *testing.T) {
 			e, _ := Estimate(r.up, r.down)
 			samples := samplesOf(t, r.up, r.down)
 			sample.Add(float64(e.N))
-			usable.Add(float64(e.Usable))
+			usable.Add(float64(e.usable))
 			alone.Add(float64(len(samples)))
 			eq2 += float64(e.N) / times
 		})

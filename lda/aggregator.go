@@ -52,12 +52,6 @@ func New(c Config) (*Aggregator, error) {
 	return a, nil
 }
 
-// NewRotation returns two aggregators that take turns, so that one interval
-// follows another without a pause. The error wraps [estimate.ErrConfig].
-func NewRotation(c Config) (*estimate.Rotation[*Aggregator], error) {
-	return estimate.NewRotation(func() (*Aggregator, error) { return New(c) })
-}
-
 // configure sets a valid Config with as many cells as there are.
 func (a *Aggregator) configure(c Config) {
 	a.config = c

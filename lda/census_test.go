@@ -13,7 +13,7 @@ import (
 // or without digests, and whatever cells happen to agree.
 func TestAllPacketsChanged(t *testing.T) {
 	translated := func(p hashing.Packet) hashing.Packet { return hashing.Word(9, uint64(p)) }
-	plain := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 64}
+	plain := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 64}
 	for _, c := range []Config{DefaultConfig, plain} {
 		for _, packets := range []int{300, 20_000, 200_000} {
 			up, down := pair(t, c, traffic(1, 1, packets, 0.01, 0), translated)

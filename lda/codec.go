@@ -81,8 +81,8 @@ func (a *Aggregator) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("lda: %w", err)
 	}
 	c, banks := readConfig(&r)
-	if banks > MaxBanks {
-		return fmt.Errorf("lda: %w: %d banks, at most %d", estimate.ErrEncoding, banks, MaxBanks)
+	if banks > maxBanks {
+		return fmt.Errorf("lda: %w: %d banks, at most %d", estimate.ErrEncoding, banks, maxBanks)
 	}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
@@ -114,7 +114,7 @@ func (a *Aggregator) UnmarshalBinary(data []byte) error {
 func readConfig(r *wire.Reader) (c Config, banks int) {
 	c = Config{Identity: r.Uint64(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
 	banks = int(r.Uint8())
-	for j := range min(banks, MaxBanks) {
+	for j := range min(banks, maxBanks) {
 		c.Banks[j] = Bank{Rows: 1 << min(r.Uint8(), 30), Shift: r.Uint8()}
 	}
 	return c, banks
@@ -142,8 +142,8 @@ func (a *Aggregator) setUnsampled(n uint64) {
 }
 
 // AddCells adds the contents of cells that are kept elsewhere, such as in a kernel or on a network card: two
-// words for each of [Config.MemorySize] / 16 cells, bank after bank, the last 16 cells being for packets that
-// no bank samples, chosen by the low bits of the hash. The first word is the sum of timestamps; the second has
+// words for each cell, bank after bank, and then for 16 cells of the packets that no bank samples, chosen by the
+// low bits of the hash. The first word is the sum of timestamps; the second has
 // the count of packets in its low half, and in its high half the sum of the high halves of their hashes. If the
 // number of words is wrong, the error wraps [estimate.ErrMismatch] and a is unchanged.
 func (a *Aggregator) AddCells(words []uint64) error {

@@ -19,7 +19,7 @@ var golden = struct {
 	config Config
 	hex    string
 }{
-	Config{Identity: 0x0102030405060708, Banks: [MaxBanks]Bank{{Rows: 2, Shift: 1}}, SumBits: 20, DigestBits: 12},
+	Config{Identity: 0x0102030405060708, Banks: [maxBanks]Bank{{Rows: 2, Shift: 1}}, SumBits: 20, DigestBits: 12},
 	"484c444102" + // magic, version
 		"0102030405060708" + "14" + "0c" + "01" + "01" + "01" + // identity, sums, digest, banks, log2 of rows, shift
 		"0000000000000001" + // not sampled
@@ -54,8 +54,8 @@ func TestGolden(t *testing.T) {
 		t.Errorf("decoded Config %+v, want %+v", back.Config(), golden.config)
 	}
 	// The paper's size: 1,024 counters of 72 bits.
-	paper := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 40}
-	if cells := paper.EncodedSize() - (&Config{Banks: [MaxBanks]Bank{{Rows: 1}}, SumBits: 40}).EncodedSize(); cells != 1023*9 {
+	paper := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 40}
+	if cells := paper.EncodedSize() - (&Config{Banks: [maxBanks]Bank{{Rows: 1}}, SumBits: 40}).EncodedSize(); cells != 1023*9 {
 		t.Errorf("1,023 cells take %d bytes, want 9 each", cells)
 	}
 }

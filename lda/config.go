@@ -7,10 +7,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// MaxBanks is the greatest number of banks of a Config.
-const MaxBanks = 4
-
 const (
+	maxBanks = len(Config{}.Banks)
 	maxRows  = 1 << 24
 	maxShift = 32
 )
@@ -24,7 +22,7 @@ type Config struct {
 	Identity uint64
 
 	// Banks are the arrays of cells, by ascending Shift. Unused ones come last and have no Rows.
-	Banks [MaxBanks]Bank
+	Banks [4]Bank
 
 	// SumBits is the width of a sum of timestamps in the encoding, 1 to 64. Estimate finds out how often sums
 	// wrapped, as long as the delays in the cell with the fewest packets, including the clocks' offset, add up
@@ -55,7 +53,7 @@ type Bank struct {
 // ([Accumulator.Quantile]). A p99 takes two or three intervals, or banks of 1,024, 2,048, 2,048 and 2,048 rows; a
 // Config from [Plan] does better if you know your traffic.
 var DefaultConfig = Config{
-	Banks:      [MaxBanks]Bank{{Rows: 2048, Shift: 0}, {Rows: 1024, Shift: 4}, {Rows: 1024, Shift: 8}, {Rows: 1024, Shift: 12}},
+	Banks:      [...]Bank{{Rows: 2048, Shift: 0}, {Rows: 1024, Shift: 4}, {Rows: 1024, Shift: 8}, {Rows: 1024, Shift: 12}},
 	SumBits:    64,
 	DigestBits: 16,
 }
@@ -91,14 +89,14 @@ func (c *Config) Validate() error {
 // banks returns the number of banks.
 func (c *Config) banks() int {
 	n := 0
-	for n < MaxBanks && c.Banks[n].Rows > 0 {
+	for n < maxBanks && c.Banks[n].Rows > 0 {
 		n++
 	}
 	return n
 }
 
 // cells returns the number of cells in all banks.
-func (c *Config) cells() int { return c.first(MaxBanks) }
+func (c *Config) cells() int { return c.first(maxBanks) }
 
 // first returns the number of the first cell of a bank.
 func (c *Config) first(bank int) (n int) {

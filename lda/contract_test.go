@@ -12,7 +12,7 @@ import (
 )
 
 func TestConfigSaysWhatIsWrong(t *testing.T) {
-	one := func(b Bank) [MaxBanks]Bank { return [MaxBanks]Bank{b} }
+	one := func(b Bank) [maxBanks]Bank { return [maxBanks]Bank{b} }
 	for _, c := range []struct {
 		config Config
 		want   string
@@ -22,9 +22,9 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{Config{Banks: one(Bank{Rows: -4}), SumBits: 40}, "Banks[0].Rows is -4"},
 		{Config{Banks: one(Bank{Rows: 2 * maxRows}), SumBits: 40}, "Banks[0].Rows is 33554432"},
 		{Config{Banks: one(Bank{Rows: 1, Shift: 33}), SumBits: 40}, "Banks[0].Shift is 33, want 0 to 32"},
-		{Config{Banks: [MaxBanks]Bank{{Rows: 8}, {}, {Rows: 8, Shift: 4}}, SumBits: 40}, "Banks[2].Rows is 8, want 0"},
-		{Config{Banks: [MaxBanks]Bank{{Rows: 8, Shift: 2}, {Rows: 8, Shift: 2}}, SumBits: 40}, "more than Banks[0].Shift, which is 2"},
-		{Config{Banks: [MaxBanks]Bank{{Rows: 8}, {Shift: 2}}, SumBits: 40}, "Banks[1].Rows is 0"},
+		{Config{Banks: [maxBanks]Bank{{Rows: 8}, {}, {Rows: 8, Shift: 4}}, SumBits: 40}, "Banks[2].Rows is 8, want 0"},
+		{Config{Banks: [maxBanks]Bank{{Rows: 8, Shift: 2}, {Rows: 8, Shift: 2}}, SumBits: 40}, "more than Banks[0].Shift, which is 2"},
+		{Config{Banks: [maxBanks]Bank{{Rows: 8}, {Shift: 2}}, SumBits: 40}, "Banks[1].Rows is 0"},
 		{Config{Banks: one(Bank{Rows: 8})}, "SumBits is 0, want 1 to 64"},
 		{Config{Banks: one(Bank{Rows: 8}), SumBits: 65}, "SumBits is 65"},
 		{Config{Banks: one(Bank{Rows: 8, Shift: 6}), SumBits: 40, DigestBits: 33}, "DigestBits is 33, want 0 to 32"},
@@ -188,7 +188,7 @@ func TestAccumulatorAllocatesNothing(t *testing.T) {
 // Cells that something else keeps, by the layout that AddCells documents, make
 // the same aggregator as Update.
 func TestAddCells(t *testing.T) {
-	config := Config{Banks: [MaxBanks]Bank{{Rows: 64, Shift: 1}, {Rows: 32, Shift: 4}}, SumBits: 64, DigestBits: 16}
+	config := Config{Banks: [maxBanks]Bank{{Rows: 64, Shift: 1}, {Rows: 32, Shift: 4}}, SumBits: 64, DigestBits: 16}
 	updated, added := mustNewFor(t, config), mustNewFor(t, config)
 	words := make([]uint64, config.MemorySize()/8)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -10,7 +10,7 @@
 // Start with:
 //
 //	New, Update, UpdateBatch, Merge, Reset   one point, one interval
-//	NewRotation                              one interval after another
+//	estimate.NewRotation(New, config)        one interval after another
 //	Estimate, Result                         two points, one interval
 //	Accumulator                              two points, many intervals, cut by clocks; quantiles
 //	Plan                                     which Config, and what to expect of it
@@ -60,7 +60,7 @@
 //	m, n         Bank.Rows, and the number of Config.Banks with rows
 //	p_j          2^-Shift less the next bank's 2^-Shift
 //	h(x), g(x)   low-order bits and leading zeros of the packet's hash (section V)
-//	T, S[i, j]   sum and count of a cell; Result.Usable counts u_ij
+//	T, S[i, j]   sum and count of a cell
 //	S, D, σ      Delay.N, Delay.Mean, Delay.StdDev
 //	N, R, L      Result.Sent, Received, Lost
 //

@@ -29,9 +29,6 @@ type Result struct {
 	// MeanError is the standard error of Mean as the mean delay of all packets received.
 	MeanError float64
 
-	Cells  int // cells that saw a packet at either point
-	Usable int // cells with the same packets at both points, as far as count and digest tell
-
 	// Repeats is how many packets cells hold beyond what chance puts there, at the point that counted more:
 	// copies of other packets.
 	Repeats uint64
@@ -42,6 +39,9 @@ type Result struct {
 	spoken uint64
 
 	hidden float64 // losses in cells that other packets joined
+
+	cells  int // that saw a packet at either point
+	usable int // with the same packets at both points, as far as count and digest tell
 
 	// The intervals rest on these. Degrees of 0 mean that nothing is known.
 	sampling         float64 // standard error of Mean, of which packets it speaks
@@ -101,7 +101,7 @@ func Estimate(up, down *Aggregator) (Result, error) {
 		alone, slope, err = compareCells(&cells, &found)
 	}
 	if err != nil {
-		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.Usable, r.Cells)
+		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.usable, r.cells)
 	}
 	copies := cells.copies()
 	r.report(&found, r.Received-min(r.Received, copies.received))
@@ -137,10 +137,10 @@ func (p *pairing) count() (r Result) {
 		if sent|received == 0 {
 			return
 		}
-		r.Cells++
+		r.cells++
 		r.add(uint64(sent), uint64(received))
 		if p.usable(i) {
-			r.Usable++
+			r.usable++
 		} else if sent == received {
 			r.strays++
 		}

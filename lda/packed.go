@@ -45,7 +45,7 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 // CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked accepts it.
 // The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (c *Config) CheckPacked(data []byte) error {
-	var buf [8 + 3 + 2*MaxBanks]byte
+	var buf [8 + 3 + 2*maxBanks]byte
 	head := c.append(buf[:0])
 	size := len(head) + 16
 	if len(data) < size {
@@ -63,19 +63,13 @@ func (c *Config) CheckPacked(data []byte) error {
 // except that its cells have lost the bits above those of the Config. The error is that of CheckPacked; a is then
 // unchanged.
 func (a *Aggregator) AddPacked(data []byte) error {
-	err := a.config.CheckPacked(data)
-	if err == nil {
-		a.AddChecked(data)
+	if err := a.config.CheckPacked(data); err != nil {
+		return err
 	}
-	return err
-}
-
-// AddChecked is AddPacked for data that [Config.CheckPacked] has accepted. It does not check again, and may
-// panic.
-func (a *Aggregator) AddChecked(data []byte) {
 	data = data[a.config.headSize()-8:]
 	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(data[8:]))
 	a.addBlocks(data[16:], binary.BigEndian.Uint64(data))
+	return nil
 }
 
 // someTime returns the time of some packet or, if all cells have many, 0.

@@ -111,8 +111,8 @@ func crowd(t testing.TB, c Config, seed uint64, packets int) *Aggregator {
 // what slowUnpack reads, and adding it is merging.
 func TestPackedAgainstBits(t *testing.T) {
 	all := append(configs(), golden.config,
-		Config{Banks: [MaxBanks]Bank{{Rows: 128}}, SumBits: 64, DigestBits: 32},
-		Config{Banks: [MaxBanks]Bank{{Rows: 1}, {Rows: 64, Shift: 1}}, SumBits: 1})
+		Config{Banks: [maxBanks]Bank{{Rows: 128}}, SumBits: 64, DigestBits: 32},
+		Config{Banks: [maxBanks]Bank{{Rows: 1}, {Rows: 64, Shift: 1}}, SumBits: 1})
 	for _, c := range all {
 		for seed, packets := range []int{0, 1, 30, 1000, 50000} {
 			a := crowd(t, c, uint64(seed), packets)

@@ -10,10 +10,10 @@ import (
 // is overfull if it holds more packets at either point than chance puts there.
 type pairing struct {
 	up, down      *Aggregator
-	sum, greatest [2][MaxBanks]uint64 // packets of the cells, by point
+	sum, greatest [2][maxBanks]uint64 // packets of the cells, by point
 	agree         uint64              // bits of the tallies in which the same packets agree
 	any           bool                // some cell is overfull
-	usual         [2][MaxBanks]counts // of the other cells, by point
+	usual         [2][maxBanks]counts // of the other cells, by point
 }
 
 // counts are those of the cells of a bank: the greatest that chance makes, and the mean.

@@ -70,7 +70,7 @@ func (up *reference) compare(down *reference) (r Result) {
 			if sa == 0 && sb == 0 {
 				continue
 			}
-			r.Cells++
+			r.cells++
 			r.Lost += uint64(max(sa-sb, 0))
 			r.Extra += uint64(max(sb-sa, 0))
 			difference := new(big.Int).Sub(zero(up.digest[at]), zero(down.digest[at]))
@@ -79,7 +79,7 @@ func (up *reference) compare(down *reference) (r Result) {
 				replaced++
 			}
 			if sa == sb && same {
-				r.Usable++
+				r.usable++
 				total.Add(&total, sum)
 				r.N += uint64(sa)
 				x, _ := new(big.Float).SetInt(sum).Float64()
@@ -118,17 +118,17 @@ func zero(x *big.Int) *big.Int {
 
 // twoBanks is small enough for cells to be of every kind.
 func twoBanks(seed uint64) Config {
-	return Config{Identity: seed, Banks: [MaxBanks]Bank{{Rows: 64, Shift: 0}, {Rows: 32, Shift: 2}}, SumBits: 40}
+	return Config{Identity: seed, Banks: [maxBanks]Bank{{Rows: 64, Shift: 0}, {Rows: 32, Shift: 2}}, SumBits: 40}
 }
 
 // configs are of every shape.
 func configs() []Config {
 	return []Config{
 		twoBanks(1),
-		{Identity: 2, Banks: [MaxBanks]Bank{{Rows: 128, Shift: 1}}, SumBits: 64, DigestBits: 16},
-		{Identity: 3, Banks: [MaxBanks]Bank{{Rows: 16, Shift: 1}, {Rows: 1, Shift: 3}, {Rows: 32, Shift: 4}, {Rows: 64, Shift: 6}},
+		{Identity: 2, Banks: [maxBanks]Bank{{Rows: 128, Shift: 1}}, SumBits: 64, DigestBits: 16},
+		{Identity: 3, Banks: [maxBanks]Bank{{Rows: 16, Shift: 1}, {Rows: 1, Shift: 3}, {Rows: 32, Shift: 4}, {Rows: 64, Shift: 6}},
 			SumBits: 33, DigestBits: 9},
-		{Identity: 4, Banks: [MaxBanks]Bank{{Rows: 256, Shift: 0}}, SumBits: 48, DigestBits: 32},
+		{Identity: 4, Banks: [maxBanks]Bank{{Rows: 256, Shift: 0}}, SumBits: 48, DigestBits: 32},
 		DefaultConfig,
 	}
 }
@@ -219,7 +219,7 @@ func TestEqualsReference(t *testing.T) {
 			}
 			kinds["replaced"] += int(got.strays - got.Extra)
 			kinds["unsampled"] += int(up.unsampledCount())
-			kinds["unusable"] += got.Cells - got.Usable
+			kinds["unusable"] += got.cells - got.usable
 			got.Mean, got.StdDev, got.least, got.greatest = want.Mean, want.StdDev, 0, 0
 			got.MeanError, got.sampling, got.meanDegrees, got.deviationDegrees, got.hidden = 0, 0, 0, 0, 0
 			if got != want {
@@ -236,7 +236,7 @@ func TestEqualsReference(t *testing.T) {
 
 // Figure 2: four rows, one loss.
 func TestPapersExample(t *testing.T) {
-	c := Config{Banks: [MaxBanks]Bank{{Rows: 4}}, SumBits: 40}
+	c := Config{Banks: [maxBanks]Bank{{Rows: 4}}, SumBits: 40}
 	up, down := mustNewFor(t, c), mustNewFor(t, c)
 	for i, row := range []struct{ sent, nSent, received, nReceived uint64 }{
 		{120, 5, 180, 5}, {234, 10, 348, 9}, {15, 2, 37, 2}, {6, 1, 14, 1},
@@ -245,7 +245,7 @@ func TestPapersExample(t *testing.T) {
 		down.cells[i] = cell{sum: row.received, tally: row.nReceived}
 	}
 	r, err := Estimate(up, down)
-	if err != nil || r.Mean != 11.25 || r.N != 8 || r.Usable != 3 || r.Lost != 1 {
+	if err != nil || r.Mean != 11.25 || r.N != 8 || r.usable != 3 || r.Lost != 1 {
 		t.Errorf("%+v, %v; want mean 11.25 over 8 packets in 3 cells, 1 lost", r, err)
 	}
 }

@@ -47,8 +47,8 @@ func poisson(rng *rand.Rand, mean float64) float64 {
 // Sums of 40 bits wrap after 1,100 s: 10^7 packets of 80 ms wrap in every cell
 // of the first bank, and clocks that are far apart in those of one packet.
 func TestWrappedSumsAreUnwrapped(t *testing.T) {
-	narrow := Config{Banks: [MaxBanks]Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}, {Rows: 1024, Shift: 10}}, SumBits: 40}
-	one := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 40}
+	narrow := Config{Banks: [maxBanks]Bank{{Rows: 1024, Shift: 0}, {Rows: 1024, Shift: 3}, {Rows: 1024, Shift: 10}}, SumBits: 40}
+	one := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 40}
 	const ms, s, day = 1e6, 1e9, 86400e9
 	misled := 0
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestWrappedSumsAreUnwrapped(t *testing.T) {
 
 // Where nothing tells how often sums have wrapped, there is no mean.
 func TestHopelessWrapping(t *testing.T) {
-	one := Config{Banks: [MaxBanks]Bank{{Rows: 1024}}, SumBits: 40}
+	one := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 40}
 	for _, c := range []struct{ packets, mean, deviation float64 }{{1e7, 80e9, 80e9}, {1e7, 1e9, 5e9}, {1e6, 1e12, 1e12}} {
 		for seed := range uint64(5) {
 			up, down := filled(t, one, c.packets, c.mean, c.deviation, seed)

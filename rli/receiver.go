@@ -41,7 +41,7 @@ func NewReceiver(c Config) (*Receiver, error) {
 // and encoding only. The error wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 	var shared *tracker
-	return estimate.NewRotation(func() (*Receiver, error) {
+	return estimate.NewRotation(func(c Config) (*Receiver, error) {
 		r, err := NewReceiver(c)
 		if err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 		}
 		r.tracker = shared
 		return r, nil
-	})
+	}, c)
 }
 
 // Config returns the configuration that the receiver was made with.

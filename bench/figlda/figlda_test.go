@@ -44,17 +44,12 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// The sample is the expected one. Over ten runs it varies by a few per cent at most: whether
-// a cell is usable hardly depends on the others, so the sample's relative deviation is below
-// 1/√(usable cells). The expectation at twice the loss is rejected.
+// The sample is the expected one, to five standard errors of its mean over the runs. The expectation at twice the
+// loss is rejected.
 func TestSample(t *testing.T) {
 	p := passage(t, Laws[0], 0.01)
 	pt := p.measure(quick)
-	usable := 0
-	for _, r := range pt.results {
-		usable += r.Usable
-	}
-	tolerance := 5 / math.Sqrt(float64(usable))
+	tolerance := 5 * pt.sample.StdDev() / math.Sqrt(float64(pt.sample.N())) / pt.sample.Mean()
 	if off := estimate.RelativeError(pt.sample.Mean(), pt.expected); off > tolerance {
 		t.Errorf("sample %v, expected %v ± %v", pt.sample.Mean(), pt.expected, tolerance)
 	}

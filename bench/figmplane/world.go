@@ -19,7 +19,7 @@ const second = int64(1e9)
 
 // small is the synopsis at both ends of every segment: 5 KiB on the wire.
 var small = lda.Config{
-	Banks:   [lda.MaxBanks]lda.Bank{{Rows: 256, Shift: 0}, {Rows: 256, Shift: 3}},
+	Banks:   [4]lda.Bank{{Rows: 256, Shift: 0}, {Rows: 256, Shift: 3}},
 	SumBits: 40, DigestBits: 16,
 }
 

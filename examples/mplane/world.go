@@ -27,7 +27,7 @@ const (
 
 // synopsis is what each end of each segment keeps: 5 KiB on the wire.
 var synopsis = lda.Config{
-	Banks:   [lda.MaxBanks]lda.Bank{{Rows: 256, Shift: 0}, {Rows: 256, Shift: 3}},
+	Banks:   [4]lda.Bank{{Rows: 256, Shift: 0}, {Rows: 256, Shift: 3}},
 	SumBits: 40, DigestBits: 16,
 }
 

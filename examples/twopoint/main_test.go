@@ -76,7 +76,7 @@ func TestIntervals(t *testing.T) {
 
 func TestTextShowsEveryFigure(t *testing.T) {
 	text := output(t)
-	for _, want := range []string{"1,507   109    109", "exact", "mean delay", "deviation", "521 of 625", "bytes at each point", "on the wire",
+	for _, want := range []string{"1,507   109    109", "exact", "mean delay", "deviation", "1,179", "bytes at each point", "on the wire",
 		"lost: 370 of 7,830 packets, 4.725 %; 370 are named, 0 of them wrongly, number 180 at"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -52,7 +52,7 @@ type interval struct {
 
 // cells are those of the aggregators: the second bank samples one packet in eight,
 // and a digest shows where packets arrived that had not gone in.
-var cells = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512}, {Rows: 512, Shift: 3}}, SumBits: 40, DigestBits: 16}
+var cells = lda.Config{Banks: [4]lda.Bank{{Rows: 512}, {Rows: 512, Shift: 3}}, SumBits: 40, DigestBits: 16}
 
 func newMeter(seed uint64, length time.Duration) (*meter, error) {
 	down, err := lda.New(cells)
@@ -169,7 +169,7 @@ func (i *interval) row(m *meter) row {
 		Sent:     figure{float64(r.Sent), float64(i.sent)},
 		Received: figure{float64(r.Received), float64(delays.N())},
 		Lost:     figure{float64(r.Lost), float64(i.sent - int64(delays.N()))},
-		Extra:    r.Extra, Cells: r.Cells, Usable: r.Usable, Crossed: i.crossed,
+		Extra:    r.Extra, Crossed: i.crossed,
 	}
 	switch {
 	case delays.N() == 0:
@@ -181,7 +181,7 @@ func (i *interval) row(m *meter) row {
 		if in := r.MeanInterval(0.95); in.Bounded() {
 			w.MeanInterval95 = &in
 		}
-		if i.clear.N() > 0 && r.Usable > 1 { // otherwise one of the two does not know it
+		if i.clear.N() > 0 && r.DeviationInterval(0.95).Bounded() { // otherwise one of the two does not know it
 			w.StdDev = &figure{r.StdDev, math.Sqrt(i.clear.PopulationVariance())}
 		}
 	}

@@ -151,11 +151,10 @@ func TestNoDeviation(t *testing.T) {
 		passing{trace.Ingress, 3e9, 2}, passing{trace.Egress, 3e9 + 100, 2},
 		passing{trace.Ingress, 3e9 + 100, 3}, passing{trace.Egress, 3e9 + 300, 3},
 		passing{trace.Ingress, 4e9, 3}))(t)
-	if first := r.Intervals[0]; first.Mean == nil || first.Mean.Exact != 16e8 || first.Usable != 2 || first.StdDev != nil {
-		t.Errorf("one packet of each two identical ones: mean %+v, deviation %+v of %d cells, want 1.6 s and none", first.Mean,
-			first.StdDev, first.Usable)
+	if first := r.Intervals[0]; first.Mean == nil || first.Mean.Exact != 16e8 || first.StdDev != nil {
+		t.Errorf("one packet of each two identical ones: mean %+v, deviation %+v, want 1.6 s and none", first.Mean, first.StdDev)
 	}
-	if one := r.Intervals[2]; one.Mean == nil || one.Usable != 1 || one.StdDev != nil {
+	if one := r.Intervals[2]; one.Mean == nil || one.StdDev != nil {
 		t.Errorf("one usable cell: mean %+v, deviation %+v, want a mean and no deviation", one.Mean, one.StdDev)
 	}
 	if known := r.Intervals[3]; known.StdDev == nil || known.StdDev.Exact != 50 {

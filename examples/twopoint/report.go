@@ -38,7 +38,6 @@ type row struct {
 	MeanInterval95 *estimate.Interval `json:",omitempty"`
 
 	Extra, EffectiveSample uint64 // packets
-	Cells, Usable          int
 	Crossed                bool   `json:",omitempty"` // by packets of another interval
 	Problem                string `json:",omitempty"`
 }
@@ -79,11 +78,11 @@ const cutShort = "cut off within the bytes that tell them apart, and both captur
 // writeTable prints a line for each interval.
 func (r *report) writeTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "from\tsent\tlost\texact\tmean delay\texact\terror\tdeviation\texact\terror\tsample\tusable cells\t")
+	fmt.Fprintln(t, "from\tsent\tlost\texact\tmean delay\texact\terror\tdeviation\texact\terror\tsample\t")
 	for i := range r.Intervals {
 		w := &r.Intervals[i]
-		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t  %s\n", w.Start, thousands(w.Sent.LDA), thousands(w.Lost.LDA),
-			thousands(w.Lost.Exact), w.Mean.columns(), w.StdDev.columns(), thousands(w.EffectiveSample), w.Usable, w.Cells, w.Problem)
+		fmt.Fprintf(t, "%.3f s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", w.Start, thousands(w.Sent.LDA), thousands(w.Lost.LDA),
+			thousands(w.Lost.Exact), w.Mean.columns(), w.StdDev.columns(), thousands(w.EffectiveSample), w.Problem)
 	}
 	return t.Flush()
 }

@@ -15,7 +15,7 @@ import (
 // cells count the packets at a place. There are more than in the library's default, because a host has the room. What a
 // burst of losses spoils is proportional to the number of packets that share a cell.
 var cells = lda.Config{
-	Banks:   [lda.MaxBanks]lda.Bank{{Rows: 16384}, {Rows: 4096, Shift: 4}, {Rows: 4096, Shift: 8}, {Rows: 4096, Shift: 12}},
+	Banks:   [4]lda.Bank{{Rows: 16384}, {Rows: 4096, Shift: 4}, {Rows: 4096, Shift: 8}, {Rows: 4096, Shift: 12}},
 	SumBits: 64, DigestBits: 32,
 }
 

@@ -24,7 +24,7 @@ func pageReport(number int64) hoplag.Report {
 	d := hoplag.Delay{
 		Delay: estimate.Delay{Mean: 25e6, StdDev: 1e6, N: 990}, Sent: 1000, Received: 990, Lost: 10,
 		MeanInterval95: estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95},
-		Quantiles:      []lda.Quantile{{P: 0.99, Delay: 31e6, Samples: 500}},
+		Quantiles:      []lda.Quantile{{P: 0.99, Delay: 31e6}},
 		Flows:          []hoplag.FlowDelay{{Flow: 7, Mean: 28e6}},
 	}
 	offset := estimate.Interval{Low: 2e6, High: 5e6}

@@ -28,7 +28,7 @@ import (
 // A secret key, unlike anything that is not made of it.
 var secretKey = [16]byte([]byte("\xc9\x1e\x7b\x53\xa4\x08\xd6\x2f\x91\x3a\xee\x65\x0b\xf7\x48\xdc"))
 
-var smallConfig = lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 16}}, SumBits: 40, DigestBits: 8}
+var smallConfig = lda.Config{Banks: [4]lda.Bank{{Rows: 16}}, SumBits: 40, DigestBits: 8}
 
 // keyed are values that were given the key, of each exported type that takes one.
 func keyed() map[string]any {

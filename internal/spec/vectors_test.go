@@ -75,7 +75,7 @@ func (s *spec) compute() {
 func (s *spec) makeLDA(seed uint64) {
 	config := lda.Config{
 		Identity: hashing.Fingerprint(seed),
-		Banks:    [lda.MaxBanks]lda.Bank{{Rows: 4, Shift: 1}, {Rows: 2, Shift: 3}},
+		Banks:    [4]lda.Bank{{Rows: 4, Shift: 1}, {Rows: 2, Shift: 3}},
 		SumBits:  40, DigestBits: 12,
 	}
 	a := must(lda.New(config))

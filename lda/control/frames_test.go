@@ -269,7 +269,7 @@ func TestCrossing(t *testing.T) {
 		switch {
 		case digest == 0 && !errors.Is(r.Err, lda.ErrContradiction):
 			t.Errorf("no digest: %v, want ErrContradiction", r.Err)
-		case digest > 0 && (r.Err != nil || r.Result.Usable == r.Result.Cells || r.Result.Mean != 1000):
+		case digest > 0 && (r.Err != nil || r.Result.N == r.Result.Received || r.Result.Mean != 1000):
 			t.Errorf("digest: %v, %+v; want mean 1000 and cells replaced", r.Err, r.Result)
 		}
 	}

@@ -16,7 +16,7 @@ const (
 )
 
 func controlConfig() lda.Config {
-	return lda.Config{Identity: 1, Banks: [lda.MaxBanks]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
+	return lda.Config{Identity: 1, Banks: [4]lda.Bank{{Rows: 32, Shift: 0}, {Rows: 32, Shift: 3}}, SumBits: 40, DigestBits: 16}
 }
 
 // link is a Sender and a Receiver, and what the test does to the frames between them.

@@ -29,7 +29,7 @@ var dataDir = filepath.Join("..", "..", "..", "shared", "data")
 var testConfig = Config{
 	Seed:  0x123456789abcdef0,
 	Clock: Boot,
-	LDA: lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 512, Shift: 0}, {Rows: 64, Shift: 2}, {Rows: 32, Shift: 5}}, SumBits: 64,
+	LDA: lda.Config{Banks: [4]lda.Bank{{Rows: 512, Shift: 0}, {Rows: 64, Shift: 2}, {Rows: 32, Shift: 5}}, SumBits: 64,
 		DigestBits: 27},
 }
 
@@ -47,7 +47,7 @@ type twin struct {
 }
 
 func newTwin(t *testing.T, p *Point, hook Hook, link hashing.LinkType) *twin {
-	want, err := p.newInterval()
+	want, err := newInterval(p.config.LDA)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (p *Point) open() (err error) {
 	if size > maxMemory {
 		return fmt.Errorf("%w: %d bytes for %d processors, want at most %d: fewer cells", estimate.ErrConfig, size, p.processor, maxMemory)
 	}
-	if p.rotation, err = estimate.NewRotation(p.newInterval); err != nil {
+	if p.rotation, err = estimate.NewRotation(newInterval, p.config.LDA); err != nil {
 		return err
 	}
 	if p.cells, p.memory, err = p.openMap(size); err != nil {
@@ -128,7 +128,7 @@ func (i *Interval) Reset() {
 	*i = Interval{Aggregator: i.Aggregator}
 }
 
-func (p *Point) newInterval() (*Interval, error) {
-	a, err := lda.New(p.config.LDA)
+func newInterval(c lda.Config) (*Interval, error) {
+	a, err := lda.New(c)
 	return &Interval{Aggregator: a}, err
 }

@@ -64,7 +64,7 @@ func TestRotateLosesNothing(t *testing.T) {
 			t.Errorf("interval from %d to %d after one to %d, rotated from %d to %d", i.Start, i.End, last, before, after)
 		}
 		alone, _ := lda.NewSparse(p.Config().LDA)
-		alone.AddChecked(i.Aggregator.AppendPacked(nil, i.Start))
+		alone.AddPacked(i.Aggregator.AppendPacked(nil, i.Start))
 		alone.Singles(func(_ int, _ uint32, stamp uint64) {
 			if stamps++; int64(stamp) < began || int64(stamp) > after {
 				t.Errorf("a stamp of %d between rotations at %d and %d", stamp, began, after)

@@ -66,7 +66,7 @@ func TestCodec(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	names := someNames()
 	f.Add(AppendTrails(nil, someTrails(), unit), names.Append(nil, someTrails()))
-	config := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 128}}, SumBits: 64, DigestBits: 32}
+	config := lda.Config{Banks: [4]lda.Bank{{Rows: 128}}, SumBits: 64, DigestBits: 32}
 	f.Fuzz(func(t *testing.T, question, answer []byte) {
 		trails, err := DecodeTrails(question, unit)
 		if err != nil {
@@ -92,7 +92,7 @@ func FuzzDecode(f *testing.F) {
 func TestFalseNames(t *testing.T) {
 	const trials, among, n, bits = 40_000, 12, 2, 16
 	random := rand.New(rand.NewPCG(27, 3))
-	config := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1}}, SumBits: 64, DigestBits: bits}
+	config := lda.Config{Banks: [4]lda.Bank{{Rows: 1}}, SumBits: 64, DigestBits: bits}
 	wrong, refused := 0, 0
 	for range trials {
 		step := areas.TrailStep{End: unit, Sent: among, Outstanding: n, Digest: random.Uint32() & (1<<bits - 1)}
@@ -125,7 +125,7 @@ func TestFalseNames(t *testing.T) {
 // Packets of one hash are named as often as they are outstanding, and said to be
 // repeated; no search takes more than its budget.
 func TestRepeatsAndBudget(t *testing.T) {
-	config := lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1}}, SumBits: 64, DigestBits: 32}
+	config := lda.Config{Banks: [4]lda.Bank{{Rows: 1}}, SumBits: 64, DigestBits: 32}
 	packets := []hashing.Packet{hash(1), hash(2), hash(1), hash(3)}
 	trail := areas.Trail{Until: unit, Steps: []areas.TrailStep{{End: unit, Sent: 4, Outstanding: 2}}}
 	for _, p := range []hashing.Packet{hash(1), hash(3)} {

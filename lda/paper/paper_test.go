@@ -12,7 +12,7 @@ import (
 )
 
 func bankOf(rows int) lda.Config {
-	return lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: rows}}, SumBits: 40, DigestBits: 16}
+	return lda.Config{Banks: [4]lda.Bank{{Rows: rows}}, SumBits: 40, DigestBits: 16}
 }
 
 // draw passes packets of one bank and returns what eq. (5) gives, literally.
