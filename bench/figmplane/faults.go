@@ -40,7 +40,7 @@ type outcome struct {
 // watch runs one world, with a fault that adds times the segment's mean delay.
 func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) {
 	w := newWorld(run, seed, share)
-	ids := w.segments()
+	ids := experiment.Try(w.plan.Along(w.path))
 	fault := ids[w.random.IntN(len(ids))]
 	stepped, when := w.random.IntN(len(w.clocks)), uint64(w.random.IntN(2*history))
 	for interval := range uint64(history + late) {

@@ -57,7 +57,7 @@ func newStretch(r *rand.Rand, id mplane.SegmentID) *stretch {
 			OnShape: 1.5, OffShape: 1.5, Seed: r.Uint64()}))
 	}
 	s.queue = experiment.Try(queue.NewLink(queue.LinkConfig{Rate: load.Rate}))
-	if !id.Internal() {
+	if id.Via < 0 {
 		s.wire = 5e4 + 4.95e6*r.Float64()*r.Float64()
 	}
 	return s
@@ -155,16 +155,16 @@ func newWorld(run *experiment.Run, seed uint64, share float64) *world {
 	}
 	count := int(share*float64(n.Routers()) + 0.5)
 	upgrades := experiment.Try(n.PlanUpgrades(context.Background(), mplane.UpgradeDemand{Count: count}))
-	var d mplane.Deployment
+	var upgraded, servers []mplane.Router
 	for _, step := range upgrades.Steps {
-		d.Upgraded = append(d.Upgraded, step.Router)
+		upgraded = append(upgraded, step.Router)
 	}
 	for router := range mplane.Router(n.Routers()) {
-		d.Servers = append(d.Servers, router)
+		servers = append(servers, router)
 	}
-	w := &world{plan: experiment.Try(n.Plan(d)), random: r, path: path, watched: map[mplane.SegmentID]*stretch{}}
+	w := &world{plan: experiment.Try(n.Plan(upgraded, servers)), random: r, path: path, watched: map[mplane.SegmentID]*stretch{}}
 	w.station = experiment.Try(mplane.NewStation(mplane.StationConfig{Plan: w.plan, Length: second}))
-	for _, id := range w.segments() {
+	for _, id := range experiment.Try(w.plan.Along(w.path)) {
 		w.watch(r, id)
 		if back, ok := w.plan.Opposite(id); ok {
 			w.watch(r, back)
@@ -194,11 +194,6 @@ func (w *world) watch(r *rand.Rand, id mplane.SegmentID) {
 	w.watched[id] = newStretch(r, id)
 }
 
-// segments returns those of the path, in order.
-func (w *world) segments() []mplane.SegmentID {
-	return experiment.Try(w.plan.Along(w.path))
-}
-
 const (
 	simulated = 1e7 // ns, roughly the middle of an interval's packets: their links are busy for 20 ms
 	wander    = 10  // ns a second, how much a clock's rate changes from one interval to the next
@@ -225,19 +220,21 @@ func (w *world) report(interval uint64, packets int, fault mplane.SegmentID, slo
 	for router := range mplane.Router(len(w.clocks)) {
 		r := mplane.Report{Monitor: router, Interval: interval}
 		for _, id := range w.ids {
-			if s := w.watched[id]; !s.refused && (id.Via == router || !id.Internal() && id.From == router) {
+			if s := w.watched[id]; !s.refused && (id.Via == router || id.Via < 0 && id.From == router) {
 				r.Measurements = append(r.Measurements, s.found)
 			}
 		}
 		if w.random.Float64() >= lostReports {
-			experiment.Check(w.station.Take(start, r))
+			for _, data := range experiment.Try(w.plan.Datagrams(r, mplane.Key{})) {
+				experiment.Check(w.station.Receive(start, data))
+			}
 		}
 	}
 }
 
 // ends returns the routers whose clocks measure a segment.
 func (w *world) ends(id mplane.SegmentID) (from, to mplane.Router) {
-	if id.Internal() {
+	if id.Via >= 0 {
 		return id.Via, id.Via
 	}
 	return id.From, id.To

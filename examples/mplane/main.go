@@ -90,10 +90,10 @@ func readMap(file string) (*mplane.Network, error) {
 // describe writes the upgrades, their effect, and a heading.
 func (w *world) describe(rows *programs.Rows, p mplane.UpgradePlan) {
 	rows.Printf("map         %d routers\n", w.network.Routers())
-	rows.Printf("upgraded    none: probes of %d hops, segments of %.2f\n", p.Before.Hops, p.Before.MeanSegment)
-	for k, step := range p.Steps {
+	rows.Printf("upgraded    none: probes of %d hops, segments of %.2f\n", p.Before.Hops, float64(p.Before.Hops)/float64(p.Before.Probes))
+	for k, s := range p.Steps {
 		if k < 3 || k == len(p.Steps)-1 {
-			rows.Printf("            %d, with %s: %d hops, %.2f\n", k+1, w.network.Name(step.Router), step.Hops, step.MeanSegment)
+			rows.Printf("            %d, with %s: %d hops, %.2f\n", k+1, w.network.Name(s.Router), s.Hops, float64(s.Hops)/float64(s.Probes))
 		}
 	}
 	rows.Printf("flows       %d, one LDA of %d bytes at each end of %d segments\n", len(w.flows), synopsis.EncodedSize(), len(w.ids))
@@ -132,18 +132,19 @@ func (w *world) interval(ctx context.Context, interval uint64, slow bool) (found
 	}
 	named := map[mplane.SegmentID]suspect{}
 	for _, f := range w.flows {
-		v, err := w.station.Localise(f.path, interval)
-		if err != nil || ctx.Err() != nil {
-			return found, err
-		}
+		path, err := w.station.Path(f.path, interval)
 		if interval < learning {
-			if len(v.Path.Missing) == 0 {
-				f.usual.Add(v.Path.Mean)
+			if err == nil { // no segment is missing
+				f.usual.Add(path.Mean)
 				f.target = f.usual.Mean() + above
 			}
 			continue
 		}
-		if found.Paths++; v.Path.Mean > f.target {
+		if found.Paths++; path.Mean > f.target {
+			v, err := w.station.Localise(f.path, interval)
+			if err != nil {
+				return found, err
+			}
 			found.Missed++
 			for _, s := range v.Suspects {
 				named[s.Segment] = suspect{w.name(s.Segment), s.Excess, s.BothWays, named[s.Segment].Paths + 1}

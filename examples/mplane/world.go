@@ -72,15 +72,15 @@ type world struct {
 // newWorld builds a world whose flows cross the network at random, there and back.
 func newWorld(n *mplane.Network, upgrades mplane.UpgradePlan, flows int) (*world, error) {
 	w := &world{network: n, random: rand.New(rand.NewPCG(1, 0)), meters: map[mplane.SegmentID]*meter{}}
-	var d mplane.Deployment
+	var upgraded, servers []mplane.Router
 	for _, step := range upgrades.Steps {
-		d.Upgraded = append(d.Upgraded, step.Router)
+		upgraded = append(upgraded, step.Router)
 	}
 	for r := range mplane.Router(n.Routers()) {
-		d.Servers = append(d.Servers, r)
+		servers = append(servers, r)
 	}
 	var err error
-	if w.plan, err = n.Plan(d); err != nil {
+	if w.plan, err = n.Plan(upgraded, servers); err != nil {
 		return nil, err
 	}
 	if w.station, err = mplane.NewStation(mplane.StationConfig{Plan: w.plan, Key: key, Length: second}); err != nil {
@@ -133,7 +133,7 @@ func (w *world) flow(path []mplane.Router) (*flow, error) {
 			return nil, err
 		}
 		from := at
-		if at++; !id.Internal() {
+		if at++; id.Via < 0 {
 			at = 2 * slices.Index(path, id.To)
 		}
 		f.segments = append(f.segments, stretch{m, from, at})
@@ -183,7 +183,7 @@ func (w *world) report(interval uint64) error {
 			continue // nothing passed, or too much was lost: the segment is missing
 		}
 		monitor := id.From
-		if id.Internal() {
+		if id.Via >= 0 {
 			monitor = id.Via
 		}
 		measured[monitor] = append(measured[monitor], mplane.Measure(id, &r))
@@ -229,7 +229,7 @@ func ranked(all map[mplane.SegmentID]suspect) []suspect {
 // name formats a segment: a router with where its packets come from and go to, or a way between two routers.
 func (w *world) name(id mplane.SegmentID) string {
 	from, to := w.network.Name(id.From), w.network.Name(id.To)
-	if id.Internal() {
+	if id.Via >= 0 {
 		return w.network.Name(id.Via) + " (" + from + " to " + to + ")"
 	}
 	return from + " … " + to

@@ -44,11 +44,11 @@ func keyed() map[string]any {
 	config := hoplag.Config{Key: hoplag.NewKey(string(secretKey[:])), SipHash: true}
 	point, pair := must(hoplag.NewPoint(config)), must(hoplag.NewPair(config, "a", "b"))
 	point.Close()
-	network := mplane.NewNetwork()
+	network := new(mplane.Network)
 	if network.AddLink("a", "b", 1) != nil {
 		panic("no link")
 	}
-	plan := must(network.Plan(mplane.Deployment{Upgraded: []mplane.Router{0, 1}}))
+	plan := must(network.Plan([]mplane.Router{0, 1}, nil))
 	station := mplane.StationConfig{Plan: plan, Key: mplane.NewKey(string(secretKey[:])), Length: 1e9}
 	return map[string]any{
 		"hoplag.Key": config.Key, "hoplag.Config": config, "hoplag.Point": point, "hoplag.Direction": point.Back, "hoplag.Pair": pair,

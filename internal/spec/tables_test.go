@@ -192,7 +192,7 @@ func synopses() []sample {
 	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 1}))
 	plain := injector.Append(nil, rli.ReferencePacket{Sequence: 1}, 2)
 	injector.SetKey([16]byte{1})
-	plan := must(mplane.NewNetwork().Plan(mplane.Deployment{}))
+	plan := must(new(mplane.Network).Plan(nil, nil))
 	report := mplane.Report{Interval: 2, Monitor: 3, Measurements: make([]mplane.Measurement, 2)}
 	epoch := must(recorder.MarshalBinary())
 	return []sample{

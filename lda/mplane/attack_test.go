@@ -35,7 +35,7 @@ func TestKeyForgesReports(t *testing.T) {
 				key = NewKey(c.key)
 			}
 			r := Report{Monitor: w.path[1], Interval: forged, Measurements: []Measurement{m}}
-			if err := w.receive(r, key, forged); (err == nil) != (c.key == "") {
+			if err := w.receive(r, key, forged); errors.Is(err, ErrForged) != (c.key != "") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -4,14 +4,13 @@
 //
 //	network, err := mplane.ReadWeights(file)                 // the map, with routing weights
 //	upgrades, err := network.PlanUpgrades(ctx, mplane.UpgradeDemand{Count: 45})
-//	plan, err := network.Plan(mplane.Deployment{Upgraded: …, Servers: …})
+//	plan, err := network.Plan(upgraded, servers)
 //	plan.MSet(router), plan.Internal(router)                 // what it measures
 //
 //	datagrams, err := plan.Datagrams(report, key)            // at each monitor, once an interval
 //
 //	station, err := mplane.NewStation(mplane.StationConfig{Plan: plan, Key: key, Length: 1e9})
 //	err = station.Receive(now, datagram)                     // at the station, each of them
-//	err = station.Take(now, report)                          // or what is measured in its process
 //	verdict, err := station.Localise(path, interval)
 //
 // # The machine

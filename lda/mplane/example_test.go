@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-// Two monitors of one process compare a segment by LDA, and a station takes the result.
-func ExampleStation_Take() {
+// Two monitors compare a segment by LDA, and a station receives the result.
+func ExampleStation_Receive() {
 	network, _ := mplane.ReadWeights(strings.NewReader("london paris 1\nparis london 1\n"))
-	plan, _ := network.Plan(mplane.Deployment{Upgraded: []mplane.Router{0, 1}})
+	plan, _ := network.Plan([]mplane.Router{0, 1}, nil)
 	station, _ := mplane.NewStation(mplane.StationConfig{Plan: plan, Length: 1e9})
 
 	up, _ := lda.New(lda.DefaultConfig)
@@ -23,10 +24,12 @@ func ExampleStation_Take() {
 	}
 	result, _ := lda.Estimate(up, down)
 	measurement := mplane.Measure(plan.MSet(0)[0], &result)
-	measurement.AheadError = 1 // one clock stamped both ends
-	err := station.Take(0, mplane.Report{
-		Monitor: 0, Interval: 0, Measurements: []mplane.Measurement{measurement},
-	})
+	measurement.SetClock(clock.Reading{}) // one clock stamped both ends
+	report := mplane.Report{Monitor: 0, Interval: 0, Measurements: []mplane.Measurement{measurement}}
+	datagrams, err := plan.Datagrams(report, mplane.Key{})
+	for _, data := range datagrams {
+		err = station.Receive(0, data)
+	}
 
 	path, _ := station.Path([]mplane.Router{0, 1}, 0)
 	fmt.Println(err, path.Mean, path.N, path.Loss)

@@ -23,10 +23,7 @@ type Suspect struct {
 	// slow, or of the total excess loss of those that certainly lose.
 	Share float64
 
-	// Sure is 1 less the probability that a path in its usual state shows so great an excess in any of its
-	// segments, whatever law its intervals follow, if they are alike and independent. So it takes several
-	// intervals: with nine segments, three after a history of 30, five after one of 12.
-	Sure float64
+	sure float64 // 1 less the probability that chance makes any segment's excess as great
 
 	// Since is the interval in which the excess began. What lasts for half of the intervals kept becomes usual.
 	Since uint64
@@ -34,10 +31,10 @@ type Suspect struct {
 
 // A Verdict says what makes a path slow or lossy.
 type Verdict struct {
-	Path PathResult
-
-	// Suspects are the segments that took longer or lost more than usual, beyond chance (Sure of at least
-	// 0.99), and are part of the explanation (Share of at least 0.05), the greatest share first.
+	// Suspects are the segments that took longer or lost more than usual, and are part of the explanation (Share
+	// of at least 0.05), the greatest share first. A path in its usual state shows so great an excess in any of
+	// its segments at most once in 100 intervals, whatever law these follow, if they are alike and independent.
+	// So it takes several intervals: with nine segments, three after a history of 30, five after one of 12.
 	Suspects []Suspect
 
 	// Unknown lists the segments without a measurement, without a history of eight intervals, or without a
@@ -46,7 +43,7 @@ type Verdict struct {
 }
 
 const (
-	sure       = 0.99 // the least Sure of a suspect
+	sure       = 0.99 // that a suspect is one, at least
 	part       = 0.05 // the least Share
 	minHistory = 8    // the number of earlier intervals that a suspect must have been measured in
 )
@@ -57,21 +54,21 @@ const (
 func (s *Station) Localise(path []Router, interval uint64) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.path(path, interval)
-	if len(r.Segments) == 0 {
+	ids, err := s.config.Plan.Along(path)
+	if err != nil {
 		return Verdict{}, err
 	}
-	v := Verdict{Path: r}
+	var v Verdict
 	var slow, lossy []Suspect
-	for _, id := range r.Segments {
+	for _, id := range ids {
 		all := s.history(id, interval)
-		delay, ok := s.slow(all, kinds*len(r.Segments))
+		delay, ok := s.slow(all, kinds*len(ids))
 		if !ok {
 			v.Unknown = append(v.Unknown, id)
-		} else if delay.Sure >= sure {
+		} else if delay.sure >= sure {
 			slow = append(slow, delay)
 		}
-		if loss := loses(all, kinds*len(r.Segments)); loss.Sure >= sure {
+		if loss := loses(all, kinds*len(ids)); loss.sure >= sure {
 			lossy = append(lossy, loss)
 		}
 	}
@@ -123,14 +120,14 @@ type sample struct {
 // router; else by readings of the clocks; else there and back together, as in the interval in which a clock was
 // set.
 func (s *Station) samples(all []*value) (of []sample, bothWays bool) {
-	if len(all) == 0 || all[0].Segment.Internal() {
+	if len(all) == 0 || all[0].Segment.internal() {
 		return sampled(all, func(v *value) (float64, float64, float64, bool) {
 			return v.Delay.Mean, v.Delay.StdDev, v.Error, true
 		}), false
 	}
 	good := good(all)
 	of = sampled(all, func(v *value) (float64, float64, float64, bool) {
-		return v.Delay.Mean - v.Ahead, v.Delay.StdDev, math.Hypot(v.Error, v.AheadError), v.AheadError > 0 && v.AheadError <= good
+		return v.Delay.Mean - v.ahead, v.Delay.StdDev, math.Hypot(v.Error, v.aheadError), v.aheadError > 0 && v.aheadError <= good
 	})
 	if of != nil {
 		return of, false
@@ -162,8 +159,8 @@ func good(all []*value) float64 {
 	const worse = 10
 	var errors []float64
 	for _, v := range all {
-		if v.AheadError > 0 {
-			errors = append(errors, v.AheadError)
+		if v.aheadError > 0 {
+			errors = append(errors, v.aheadError)
 		}
 	}
 	if len(errors) == 0 {
@@ -189,10 +186,10 @@ func (s *Station) slow(all []*value, comparisons int) (p Suspect, ok bool) {
 	}
 	lasted := lasting(means, onset)
 	p = Suspect{Segment: all[0].Segment, Since: of[lasting(means, half)].interval, BothWays: bothWays}
-	p.Usual, p.Excess, p.Sure = excess(means[0], means[1+lasted:], of[0].chance, bursts, comparisons)
-	p.Sure = min(p.Sure, lasts(means, comparisons))
+	p.Usual, p.Excess, p.sure = excess(means[0], means[1+lasted:], of[0].chance, bursts, comparisons)
+	p.sure = min(p.sure, lasts(means, comparisons))
 	if p.Excess > 0 {
-		p.Sure = max(p.Sure, beyondBursts(of, lasted, comparisons))
+		p.sure = max(p.sure, beyondBursts(of, lasted, comparisons))
 	}
 	return p, true
 }
@@ -209,8 +206,8 @@ func loses(all []*value, comparisons int) (p Suspect) {
 	sent, lasted := float64(all[0].Sent), lasting(losses, onset)
 	rate := (float64(all[0].Lost) + 1) / (sent + 2)
 	p = Suspect{Segment: all[0].Segment, Since: all[lasting(losses, half)].interval, Lossy: true}
-	p.Usual, p.Excess, p.Sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), steady, comparisons)
-	p.Sure = min(p.Sure, lasts(losses, comparisons))
+	p.Usual, p.Excess, p.sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), steady, comparisons)
+	p.sure = min(p.sure, lasts(losses, comparisons))
 	return p
 }
 

@@ -58,7 +58,7 @@ func TestPathCertain(t *testing.T) {
 				continue // a segment is missing
 			}
 			want, variance, kept := 0.0, 0.0, 1.0
-			for _, id := range got.Segments {
+			for _, id := range w.ids {
 				want += w.truth(id)
 				variance += math.Pow(0.5*w.usual[id], 2)
 				m, _ := w.segment(id, interval)
@@ -84,11 +84,11 @@ func TestPathCertain(t *testing.T) {
 func TestSetClock(t *testing.T) {
 	var m Measurement
 	m.SetClock(clock.Reading{Offset: 5, Likely: estimate.Interval{Low: math.Inf(-1), High: math.Inf(1)}})
-	if m.Ahead != 0 || m.AheadError != 0 {
+	if m.ahead != 0 || m.aheadError != 0 {
 		t.Errorf("%+v of an interval without ends", m)
 	}
 	m.SetClock(clock.Reading{Offset: 5, Likely: estimate.Interval{Low: -35, High: 45}})
-	if m.Ahead != 5 || m.AheadError != 20 {
+	if m.ahead != 5 || m.aheadError != 20 {
 		t.Errorf("%+v, want 5 ± 20", m)
 	}
 }

@@ -28,16 +28,13 @@ type link struct {
 }
 
 // A Network is a map of routers and weighted links, as in the routers' own link-state protocol. Make one with
-// [ReadWeights], or with NewNetwork and AddLink; after that any number of goroutines may read it.
+// [ReadWeights], or by AddLink from the zero value, which is empty; after that any number of goroutines may read it.
 type Network struct {
 	names   []string
 	numbers map[string]Router
 	links   [][]link // by the router that they leave, then by the router that they lead to
 	into    [][]link // by the router that they lead to, in any order
 }
-
-// NewNetwork returns an empty network.
-func NewNetwork() *Network { return &Network{numbers: map[string]Router{}} }
 
 // addRouter adds a router, if it is new, and returns its number. The error wraps [estimate.ErrConfig].
 func (n *Network) addRouter(name string) (Router, error) {
@@ -49,6 +46,9 @@ func (n *Network) addRouter(name string) (Router, error) {
 	}
 	if len(n.names) == mostRouters {
 		return 0, invalid("number of routers", mostRouters+1, fmt.Sprintf("at most %d", mostRouters))
+	}
+	if n.numbers == nil {
+		n.numbers = map[string]Router{}
 	}
 	r := Router(len(n.names))
 	n.names = append(n.names, name)
@@ -144,7 +144,7 @@ func (n *Network) fingerprint() uint64 {
 // names and the link's weight, separated by white space. A plus in a name stands for a space. ReadWeights skips
 // empty lines and those that begin with #. The error wraps [estimate.ErrEncoding] and names the line.
 func ReadWeights(r io.Reader) (*Network, error) {
-	n := NewNetwork()
+	n := new(Network)
 	lines := bufio.NewScanner(r)
 	for number := 1; lines.Scan(); number++ {
 		if err := n.readLink(lines.Text()); err != nil {

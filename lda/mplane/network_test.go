@@ -77,7 +77,7 @@ func FuzzReadWeights(f *testing.F) {
 }
 
 func TestPaths(t *testing.T) {
-	n := NewNetwork()
+	n := new(Network)
 	both(t, n, "a", "b", 1)
 	both(t, n, "b", "d", 1)
 	both(t, n, "a", "c", 0.1)
@@ -93,7 +93,7 @@ func TestPaths(t *testing.T) {
 
 // A ladder of n rungs has 2^n equal-cost paths: they are enumerated up to a limit, and quickly.
 func TestPathsAreLimited(t *testing.T) {
-	n := NewNetwork()
+	n := new(Network)
 	name := func(i int, side string) string { return side + strings.Repeat("x", i) }
 	for i := range 40 {
 		for _, side := range []string{"l", "r"} {

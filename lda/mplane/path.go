@@ -20,8 +20,7 @@ type PathResult struct {
 	// Loss is the fraction of packets lost on the way: 1 − Π(1 − loss).
 	Loss float64
 
-	Segments []SegmentID // of the path, in order
-	Missing  []SegmentID // those whose delay is not known; the result then describes only a part of the path
+	Missing []SegmentID // segments whose delay is not known; the result then describes only a part of the path
 
 	roundError float64 // standard error of the ends of certain
 }
@@ -42,15 +41,11 @@ func (r PathResult) MeanInterval(confidence float64) estimate.Interval {
 func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.path(path, interval)
-}
-
-func (s *Station) path(path []Router, interval uint64) (PathResult, error) {
 	ids, err := s.config.Plan.Along(path)
 	if err != nil {
 		return PathResult{}, err
 	}
-	r := PathResult{Segments: ids, certain: estimate.Interval{Confidence: 1}}
+	r := PathResult{certain: estimate.Interval{Confidence: 1}}
 	kept := 1.0
 	for _, id := range ids {
 		v := s.at(id, interval)
@@ -84,10 +79,10 @@ func (s *Station) mean(v *value) (mean float64, known bool) {
 	switch {
 	case v == nil:
 		return 0, false
-	case v.Segment.Internal():
+	case v.Segment.internal():
 		return v.Delay.Mean, true
-	case v.AheadError > 0:
-		return v.Delay.Mean - v.Ahead, true
+	case v.aheadError > 0:
+		return v.Delay.Mean - v.ahead, true
 	}
 	if back := s.back(v); back != nil {
 		return (v.Delay.Mean + back.Delay.Mean) / 2, true
@@ -98,7 +93,7 @@ func (s *Station) mean(v *value) (mean float64, known bool) {
 // certain adds a segment to the certain interval of a path. In a router is one clock.
 func (s *Station) certain(r *PathResult, v *value) {
 	chance := v.Error
-	if v.Segment.Internal() {
+	if v.Segment.internal() {
 		r.certain.Low += v.Delay.Mean
 		r.certain.High += v.Delay.Mean
 	} else if back := s.back(v); back != nil {

@@ -9,12 +9,6 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Deployment says what can measure in a network.
-type Deployment struct {
-	Upgraded []Router // m-routers: they measure inside themselves by LDA, and probe
-	Servers  []Router // routers with a measurement server beside them (m-servers), which probes
-}
-
 // A SegmentID names one stretch of the network in one direction: the way through an m-router, from the
 // neighbour that a packet comes from to the one that it goes to, or the way from one monitor, m-router or
 // m-server, to another.
@@ -27,8 +21,8 @@ type SegmentID struct {
 // notInside is the Via of segments between monitors.
 const notInside Router = -1
 
-// Internal reports whether the segment is inside an m-router.
-func (id SegmentID) Internal() bool { return id.Via != notInside }
+// internal reports whether the segment is inside an m-router.
+func (id SegmentID) internal() bool { return id.Via != notInside }
 
 // A segment is a stretch between two monitors, with the routers on it.
 type segment struct {
@@ -45,19 +39,20 @@ type Plan struct {
 	neighbour   [][]Router // by router, those with a link to or from it
 }
 
-// Plan computes every monitor's m-set (section VI): the segments that it probes. It cuts each shortest path to
+// Plan computes every monitor's m-set (section VI): the segments that it probes. Upgraded routers (m-routers)
+// measure inside themselves by LDA, and probe; others may have a server beside them that probes (m-server). It cuts each shortest path to
 // another monitor at the first m-router on it, which measures the rest. Equal-cost paths are separate segments,
 // at most 64 between two routers. After a change of routing make a new Plan: see [Station.Replan]. The error
 // wraps [estimate.ErrConfig].
-func (n *Network) Plan(d Deployment) (*Plan, error) {
+func (n *Network) Plan(upgraded, servers []Router) (*Plan, error) {
 	p := &Plan{fingerprint: n.fingerprint(), sets: map[Router][]segment{}}
 	var err, err2 error
-	p.upgraded, err = n.set("Upgraded", d.Upgraded)
-	p.monitors, err2 = n.set("Servers", d.Servers)
+	p.upgraded, err = n.set("upgraded", upgraded)
+	p.monitors, err2 = n.set("servers", servers)
 	if err = cmp.Or(err, err2); err != nil {
 		return nil, err
 	}
-	for _, r := range d.Upgraded {
+	for _, r := range upgraded {
 		p.monitors[r] = true
 	}
 	search := newPathSearch(n)
@@ -133,7 +128,7 @@ func (p *Plan) measures(r Router) bool { return r >= 0 && int(r) < len(p.upgrade
 
 // has reports whether the plan has a segment.
 func (p *Plan) has(id SegmentID) bool {
-	if id.Internal() {
+	if id.internal() {
 		return p.measures(id.Via) && id.Path == 0 &&
 			slices.Contains(p.neighbour[id.Via], id.From) && slices.Contains(p.neighbour[id.Via], id.To)
 	}

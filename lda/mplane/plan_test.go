@@ -14,7 +14,7 @@ import (
 // the m-sets that it names.
 func toy(t *testing.T) *Network {
 	t.Helper()
-	n := NewNetwork()
+	n := new(Network)
 	for _, l := range []struct {
 		a, b   string
 		weight float64
@@ -47,7 +47,7 @@ func routers(t *testing.T, n *Network, names ...string) []Router {
 // toyPlan upgrades C and F, as Fig. 7(b) does; the others have servers.
 func toyPlan(t *testing.T, n *Network) *Plan {
 	t.Helper()
-	p, err := n.Plan(Deployment{Upgraded: routers(t, n, "C", "F"), Servers: routers(t, n, "A", "B", "D", "E")})
+	p, err := n.Plan(routers(t, n, "C", "F"), routers(t, n, "A", "B", "D", "E"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestToyMSets(t *testing.T) {
 	}
 	for name, want := range map[string]int{"F": 16, "C": 4, "A": 0} { // d² inside
 		ids := p.Internal(routers(t, n, name)[0])
-		if len(ids) != want || slices.ContainsFunc(ids, func(id SegmentID) bool { return !p.has(id) || !id.Internal() }) {
+		if len(ids) != want || slices.ContainsFunc(ids, func(id SegmentID) bool { return !p.has(id) || !id.internal() }) {
 			t.Errorf("%+v inside %s, want %d", ids, name, want)
 		}
 	}
@@ -130,13 +130,13 @@ func TestAlong(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	n := toy(t)
 	p := toyPlan(t, n)
-	plan := func(d Deployment) error { _, err := n.Plan(d); return err }
+	plan := func(upgraded, servers []Router) error { _, err := n.Plan(upgraded, servers); return err }
 	upgrades := func(d UpgradeDemand) error { _, err := n.PlanUpgrades(t.Context(), d); return err }
 	station := func(c StationConfig) error { _, err := NewStation(c); return err }
 	for name, err := range map[string]error{
-		"a router that is not there": plan(Deployment{Upgraded: []Router{6}}),
-		"a negative router":          plan(Deployment{Servers: []Router{-1}}),
-		"a router twice":             plan(Deployment{Upgraded: []Router{1, 1}}),
+		"a router that is not there": plan([]Router{6}, nil),
+		"a negative router":          plan(nil, []Router{-1}),
+		"a router twice":             plan([]Router{1, 1}, nil),
 		"too many":                   upgrades(UpgradeDemand{Count: 7}),
 		"too many more":              upgrades(UpgradeDemand{Count: 6, Upgraded: []Router{1}}),
 		"negative":                   upgrades(UpgradeDemand{Count: -1}),

@@ -24,10 +24,9 @@ type Measurement struct {
 
 	Error float64 // standard error of Delay.Mean, in nanoseconds
 
-	// Ahead is how far the clock at the segment's end is ahead of the one at its beginning, in nanoseconds, and
-	// AheadError its standard error: SetClock sets both. If something else synchronises the clocks, Ahead is 0,
-	// and AheadError says how well. Both are 0 if nothing is known, and inside a router.
-	Ahead, AheadError float64
+	// ahead is how far the clock at the segment's end is ahead of the one at its beginning, in nanoseconds, and
+	// aheadError its standard error. Both are 0 if nothing is known, and inside a router.
+	ahead, aheadError float64
 }
 
 // Measure returns what a comparison by LDA says of a segment, by the clocks of its monitors. If it is known how
@@ -38,28 +37,29 @@ func Measure(id SegmentID, r *lda.Result) Measurement {
 }
 
 // SetClock takes a reading of the clock at the segment's end by the one at its beginning: see [clock.Tracker].
-// Set [clock.Config.Asymmetry] to 0: what differs between the directions is the same in every interval.
+// Set [clock.Config.Asymmetry] to 0: what differs between the directions is the same in every interval. If
+// something else synchronises the clocks, the zero Reading says that they agree.
 func (m *Measurement) SetClock(r clock.Reading) {
 	const widths = 4 // number of standard errors from end to end of Likely
 	if width := r.Likely.High - r.Likely.Low; !math.IsNaN(width) && !math.IsInf(width, 0) {
-		m.Ahead, m.AheadError = r.Offset, max(width/widths, 1)
+		m.ahead, m.aheadError = r.Offset, max(width/widths, 1)
 	}
 }
 
 // check reports what is wrong with a measurement.
 func (m *Measurement) check() error {
-	for _, x := range []float64{m.Delay.Mean, m.Delay.StdDev, m.Error, m.Ahead, m.AheadError} {
+	for _, x := range []float64{m.Delay.Mean, m.Delay.StdDev, m.Error, m.ahead, m.aheadError} {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return invalid("a number of the measurement", x, "finite")
 		}
 	}
 	switch {
-	case min(m.Delay.StdDev, m.Error, m.AheadError) < 0:
-		return invalid("StdDev, Error or AheadError", min(m.Delay.StdDev, m.Error, m.AheadError), "at least 0")
+	case min(m.Delay.StdDev, m.Error, m.aheadError) < 0:
+		return invalid("StdDev, Error or the clock's error", min(m.Delay.StdDev, m.Error, m.aheadError), "at least 0")
 	case m.Lost > m.Sent:
 		return invalid("Lost", m.Lost, fmt.Sprintf("at most Sent, which is %d", m.Sent))
-	case m.AheadError == 0 && m.Ahead != 0:
-		return invalid("Ahead", m.Ahead, "0 if AheadError is")
+	case m.aheadError == 0 && m.ahead != 0:
+		return invalid("the clock's offset", m.ahead, "0 if its error is")
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (p *Plan) encode(r Report, key Key) ([]byte, error) {
 		if err := m.check(); err != nil {
 			return nil, err
 		}
-		all = append(all, encodedMeasurement{m.Segment, m.Sent, m.Lost, m.Delay.N, m.Delay.Mean, m.Delay.StdDev, m.Error, m.Ahead, m.AheadError})
+		all = append(all, encodedMeasurement{m.Segment, m.Sent, m.Lost, m.Delay.N, m.Delay.Mean, m.Delay.StdDev, m.Error, m.ahead, m.aheadError})
 	}
 	dst := wire.Begin(nil, magic, version)
 	for _, part := range []any{reportHead{p.fingerprint, r.Interval, r.Monitor, uint16(len(all))}, all} {
@@ -175,7 +175,7 @@ func decodeReport(data []byte, key Key) (r Report, network uint64, err error) {
 	r = Report{Interval: head.Interval, Monitor: head.Monitor}
 	for _, e := range all {
 		m := Measurement{Segment: e.Segment, Sent: e.Sent, Lost: e.Lost, Delay: estimate.Delay{Mean: e.Mean, StdDev: e.StdDev, N: e.Packets},
-			Error: e.Error, Ahead: e.Ahead, AheadError: e.AheadErr}
+			Error: e.Error, ahead: e.Ahead, aheadError: e.AheadErr}
 		err = cmp.Or(err, m.check())
 		r.Measurements = append(r.Measurements, m)
 	}

@@ -15,9 +15,8 @@ import (
 var (
 	// ErrInterval means that the report's interval is no longer kept, or lies in the future.
 	ErrInterval = errors.New("interval not kept")
-	// ErrUnplanned means that the report is about a segment that is not in the plan, or from a router that does
-	// not measure it.
-	ErrUnplanned = errors.New("segment not planned")
+	// ErrDisputed means that another report says something else of a segment. Neither is believed.
+	ErrDisputed = errors.New("reports of a segment differ")
 	// ErrForged means that the report lacks the tag of the station's key.
 	ErrForged = session.ErrForged
 )
@@ -41,15 +40,6 @@ type Station struct {
 
 	mu       sync.Mutex
 	segments map[SegmentID][]value // by interval modulo History
-	counts   StationCounts
-}
-
-// StationCounts says what became of the reports.
-type StationCounts struct {
-	Refused       uint64 // reports that were damaged, forged, or of another network or time
-	Unplanned     uint64 // measurements of segments that were not expected
-	Repeated      uint64 // measurements that arrived again: a report was duplicated or replayed
-	Contradictory uint64 // measurements that differ from an earlier one of the same
 }
 
 // A value is a segment's measurement in an interval.
@@ -90,8 +80,9 @@ func (s *Station) Replan(p *Plan) error {
 }
 
 // Receive accepts a report at time now, in nanoseconds. It stores what the report says about planned segments,
-// even if it refuses other parts. The error wraps [estimate.ErrEncoding], [ErrForged], [estimate.ErrMismatch]
-// for a report of another network, ErrInterval or ErrUnplanned. A report that arrives again changes nothing.
+// even if it refuses other parts. The error wraps [estimate.ErrEncoding], [ErrForged], ErrInterval, ErrDisputed,
+// or [estimate.ErrMismatch] for a report of another network, of a segment that is not in the plan, or from a
+// router that does not measure it. A report that arrives again changes nothing.
 func (s *Station) Receive(now int64, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,36 +90,18 @@ func (s *Station) Receive(now int64, data []byte) error {
 	if want := s.config.Plan.fingerprint; err == nil && network != want {
 		err = fmt.Errorf("mplane: %w: report of network %#x, the plan's is %#x", estimate.ErrMismatch, network, want)
 	}
-	if err != nil {
-		s.counts.Refused++
-		return err
-	}
-	return s.take(now, &r)
-}
-
-// Take is Receive for a monitor in this process, whose measurements [Measure] makes from results of package
-// lda. It checks them.
-func (s *Station) Take(now int64, r Report) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.take(now, &r)
-}
-
-func (s *Station) take(now int64, r *Report) error {
-	err := s.admit(now, r)
-	for i := range r.Measurements {
-		err = cmp.Or(err, r.Measurements[i].check())
+	if err == nil {
+		err = s.admit(now, &r)
 	}
 	if err != nil {
-		s.counts.Refused++
 		return err
 	}
 	for i := range r.Measurements {
-		if m := &r.Measurements[i]; s.planned(m.Segment, r.Monitor) {
-			s.store(m, r.Interval)
-		} else {
-			s.counts.Unplanned++
-			err = fmt.Errorf("mplane: %w: %+v, among others, by router %d", ErrUnplanned, m.Segment, r.Monitor)
+		m := &r.Measurements[i]
+		if !s.planned(m.Segment, r.Monitor) {
+			err = fmt.Errorf("mplane: %w: segment %+v, among others, not planned for router %d", estimate.ErrMismatch, m.Segment, r.Monitor)
+		} else if !s.store(m, r.Interval) {
+			err = fmt.Errorf("mplane: %w: %+v, among others, in interval %d", ErrDisputed, m.Segment, r.Interval)
 		}
 	}
 	return err
@@ -148,14 +121,14 @@ func (s *Station) admit(now int64, r *Report) error {
 
 // planned reports whether a monitor may measure a segment.
 func (s *Station) planned(id SegmentID, by Router) bool {
-	if id.Internal() && by != id.Via || !id.Internal() && by != id.From && by != id.To {
+	if id.internal() && by != id.Via || !id.internal() && by != id.From && by != id.To {
 		return false
 	}
 	return s.config.Plan.has(id)
 }
 
-// store keeps a measurement. Of two that differ it keeps neither: both are disputed.
-func (s *Station) store(m *Measurement, interval uint64) {
+// store keeps a measurement, and reports whether there is no other. Of two that differ it keeps neither.
+func (s *Station) store(m *Measurement, interval uint64) bool {
 	if s.segments[m.Segment] == nil {
 		s.segments[m.Segment] = make([]value, s.config.History)
 	}
@@ -163,12 +136,10 @@ func (s *Station) store(m *Measurement, interval uint64) {
 	switch {
 	case !v.known || v.interval != interval:
 		*v = value{Measurement: *m, interval: interval, known: true}
-	case v.Measurement == *m:
-		s.counts.Repeated++
-	default:
+	case v.Measurement != *m:
 		v.disputed = true
-		s.counts.Contradictory++
 	}
+	return !v.disputed
 }
 
 // at returns what is known about a segment in an interval.
@@ -187,11 +158,4 @@ func (s *Station) back(v *value) *value {
 		return s.at(back, v.interval)
 	}
 	return nil
-}
-
-// Counts returns what became of the reports so far.
-func (s *Station) Counts() StationCounts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.counts
 }

@@ -42,7 +42,7 @@ func TestSureWhateverLaw(t *testing.T) {
 					means = append(means, mean+chance*r.NormFloat64())
 					all = append(all, inside(means[len(means)-1], deviation, chance))
 				}
-				if p, _ := new(Station).slow(all, kinds*segments); p.Sure >= sure {
+				if p, _ := new(Station).slow(all, kinds*segments); p.sure >= sure {
 					untrue[call] = true
 				}
 				if _, _, student := excess(means[0], means[1:], chance, steady, kinds*segments); student >= sure {
@@ -54,7 +54,7 @@ func TestSureWhateverLaw(t *testing.T) {
 				for _, v := range all[:8] {
 					v.Delay.Mean += fault
 				}
-				if p, _ := new(Station).slow(all, kinds*segments); p.Sure >= sure {
+				if p, _ := new(Station).slow(all, kinds*segments); p.sure >= sure {
 					named++
 				}
 			}

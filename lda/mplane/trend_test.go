@@ -71,7 +71,7 @@ func TestGrowthLossAndBursts(t *testing.T) {
 			all := segmentOf(rand.New(rand.NewPCG(seed, 4)), c.law, c.grows, c.loses)
 			slow, _ := s.slow(all, kinds*pathSegments)
 			lossy := loses(all, kinds*pathSegments)
-			if (!c.loses && slow.Sure >= sure) || (!c.grows && lossy.Sure >= sure) {
+			if (!c.loses && slow.sure >= sure) || (!c.grows && lossy.sure >= sure) {
 				named++
 			}
 		}

@@ -27,9 +27,9 @@ type Coverage struct {
 	Probes int64 // probed paths
 	Hops   int64 // of all probes together: the probe hop count of section VI-A
 
-	// MeanSegment and Longest are hops in a probed segment: how precisely a fault is located (Fig. 9b).
-	MeanSegment float64
-	Longest     int
+	// Longest is the number of hops in the longest probed segment, as Hops/Probes is in a typical one: how
+	// precisely a fault is located (Fig. 9b).
+	Longest int
 }
 
 // An UpgradePlan lists routers in the order in which to upgrade them.
@@ -206,9 +206,5 @@ func (s *upgradeSearch) bound(count int) int64 {
 }
 
 func (s *upgradeSearch) coverage() Coverage {
-	c := Coverage{Probes: s.total.paths, Hops: s.total.hops, Longest: int(s.longest)}
-	if c.Probes > 0 {
-		c.MeanSegment = float64(c.Hops) / float64(c.Probes)
-	}
-	return c
+	return Coverage{Probes: s.total.paths, Hops: s.total.hops, Longest: int(s.longest)}
 }

@@ -50,7 +50,6 @@ func (s slowPaths) coverage() Coverage {
 		c.Hops += int64(hops)
 		c.Longest = max(c.Longest, hops)
 	}
-	c.MeanSegment = float64(c.Hops) / float64(c.Probes)
 	return c
 }
 
@@ -69,7 +68,7 @@ func (s slowPaths) most(routers int, weight func(p []Router) int) Router {
 func small(t *testing.T, seed uint64, routers int) *Network {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
-	n := NewNetwork()
+	n := new(Network)
 	for i := 1; i < routers; i++ {
 		for _, j := range []int{r.IntN(i), r.IntN(i)} {
 			w := float64(1 + r.IntN(3))
@@ -175,7 +174,7 @@ func TestUpgradesEnd(t *testing.T) {
 	if _, err := n.PlanUpgrades(ctx, UpgradeDemand{Count: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v after cancelling", err)
 	}
-	if plan, err := NewNetwork().PlanUpgrades(t.Context(), UpgradeDemand{}); err != nil || plan.Before != (Coverage{}) {
+	if plan, err := new(Network).PlanUpgrades(t.Context(), UpgradeDemand{}); err != nil || plan.Before != (Coverage{}) {
 		t.Errorf("an empty network: %+v, %v", plan, err)
 	}
 }
@@ -203,7 +202,7 @@ func TestSprint(t *testing.T) {
 		if before, after := p.Before.Hops, p.Steps[44].Hops; after*100 > before {
 			t.Errorf("by paths %v: probe hop count from %d to %d", byPaths, before, after)
 		}
-		if mean := p.Steps[49].MeanSegment; mean > 1.5 {
+		if mean := float64(p.Steps[49].Hops) / float64(p.Steps[49].Probes); mean > 1.5 {
 			t.Errorf("by paths %v: mean segment %.2f hops with 50 upgrades", byPaths, mean)
 		}
 	}
