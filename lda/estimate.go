@@ -18,8 +18,9 @@ type Result struct {
 	Received uint64 // packets that passed downstream
 
 	// Lost and Extra add up, cell by cell, how many fewer or more packets passed downstream, so that Lost -
-	// Extra = Sent - Received. Extra packets are duplicates, or were not seen upstream. If a cell has both lost
-	// and extra packets, only the difference counts; Loss estimates how many more were lost.
+	// Extra = Sent - Received, less by how many more are Outstanding than before. Extra packets are duplicates,
+	// or were not seen upstream. If a cell has both lost and extra packets, only the difference counts; Loss
+	// estimates how many more were lost.
 	Lost, Extra uint64
 
 	// Outstanding is the number of packets that were sent and neither received nor given up as lost: Lost may

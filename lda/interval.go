@@ -139,24 +139,24 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 // enoughAlone is how many packets that were alone tell how their delays vary, rare slow ones, too.
 const enoughAlone = 100
 
-// missing returns the greatest mean square of delays that packets that were alone may lack: as far as areas say that
-// the mean of those received may be greater, slow ones were not alone. They take up to half as long again as any
+// missing returns the greatest mean square of delays that packets that were alone may lack. As far as areas say that
+// the mean of those received is greater, beyond chance, slow ones were not alone. As far as it may be greater by
+// chance, they may be so rare that none was. They take up to half as long again as any
 // known. Where few were alone, or one came after it had counted as lost, one may be slower than any known: then it may
 // have taken all of that. Those of which copies came may all be the slowest.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas || r.deviationDegrees == 0 {
 		return 0
 	}
-	error := 0.0 // by chance, as far as enough of them tell
-	if r.alone.N >= enoughAlone {
-		error = 2 * r.alone.StdDev / math.Sqrt(float64(r.alone.N))
-	}
+	n := float64(r.alone.N)
 	_, received := r.OfReceived(confidence)
-	more, most := max(0, received.High-r.alone.Mean-error), max(0, 1.5*r.greatest-r.alone.Mean)
-	if r.Extra > 0 || error == 0 {
-		most = max(most, more*float64(r.spoken))
+	slower, most := received.High-r.alone.Mean, max(0, 1.5*r.greatest-r.alone.Mean)
+	if more := max(0, slower); r.Extra > 0 || n < enoughAlone {
+		return more*max(most, more*float64(r.spoken)) + r.copied*sq(most)
 	}
-	return more*most + r.copied*sq(most)
+	chance := estimate.NormalQuantile(confidence) * r.alone.StdDev / math.Sqrt(n)
+	rare := -math.Log(1-confidence) / n // none of n packets is of a share as rare as that
+	return min(max(0, slower+chance)*most, max(0, slower-chance)*most+rare*sq(r.greatest-r.alone.Mean)) + r.copied*sq(most)
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if none was sent.
