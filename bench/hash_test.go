@@ -39,26 +39,14 @@ func BenchmarkDigest40(b *testing.B) {
 		packets[i] = hashing.Digest(7, headers[i][:40])
 	}
 	floor := cellFloor(packets)
-	b.Run("Digest", func(b *testing.B) {
-		compare(b, headerCount, 5, func(from, to int) {
-			var sum uint64
-			some := headers[from:to]
-			for i := range some {
-				sum += uint64(hashing.Digest(7, some[i][:40]))
-			}
-			hashed = sum
-		}, floor)
-	})
-	b.Run("Digest40", func(b *testing.B) {
-		compare(b, headerCount, 5, func(from, to int) {
-			var sum uint64
-			some := headers[from:to]
-			for i := range some {
-				sum += uint64(hashing.Digest40(7, (*[40]byte)(some[i][:])))
-			}
-			hashed = sum
-		}, floor)
-	})
+	compare(b, headerCount, 5, func(from, to int) {
+		var sum uint64
+		some := headers[from:to]
+		for i := range some {
+			sum += uint64(hashing.Digest(7, some[i][:40]))
+		}
+		hashed = sum
+	}, floor)
 }
 
 // BenchmarkFlow hashes 5-tuples: 4,096 of them, 152 KiB.

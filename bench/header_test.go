@@ -40,7 +40,7 @@ func BenchmarkHeaderToLDA(b *testing.B) {
 				t := int64(from)
 				some := headers[from:to]
 				for i := range some {
-					a.Update(hashing.Digest40(7, &some[i]), t+int64(i))
+					a.Update(hashing.Digest(7, some[i][:]), t+int64(i))
 				}
 			}, cellFloor(packets))
 		})

@@ -87,18 +87,6 @@ func Digest(seed uint64, b []byte) Packet {
 	return short(first, last, x, y)
 }
 
-// Digest40 is [Digest] of 40 bytes, such as an IPv4 header and the 20 bytes of
-// transport after it: the same value, faster because the length is known.
-func Digest40(seed uint64, b *[40]byte) Packet {
-	le := binary.LittleEndian
-	// All loads come first, so that cache misses overlap.
-	b0, b1, b2, b3, b4 := le.Uint64(b[:8]), le.Uint64(b[8:16]), le.Uint64(b[16:24]), le.Uint64(b[24:32]), le.Uint64(b[32:])
-	x, y := split(seed, key1+2*uint64(len(b)))
-	first := mix(b0^x, b1^y)
-	second := mix(b2^x, b3^bits.RotateLeft64(y, 32))
-	return finish(b3^first, b4^second)
-}
-
 // short absorbs two words. The rotation keeps one word given twice from
 // entering a symmetric product, which would map two inputs to one value.
 func short(first, last, x, y uint64) Packet {

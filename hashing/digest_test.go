@@ -131,14 +131,10 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Digest40 and Word are Digest.
-func TestDigestOfKnownLength(t *testing.T) {
+// Word is Digest.
+func TestDigestOfWord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 1000 {
-		b := [40]byte(randomBytes(rng, 40))
-		if seed := rng.Uint64(); hashing.Digest40(seed, &b) != hashing.Digest(seed, b[:]) {
-			t.Fatalf("Digest40 of %x under %d is not its Digest", b, seed)
-		}
 		seed, x := root2^rng.Uint64()<<rng.IntN(64), rng.Uint64()
 		if got, want := hashing.Word(seed, x), hashing.Digest(seed, binary.LittleEndian.AppendUint64(nil, x)); got != want {
 			t.Fatalf("Word(%#x, %#x) = %#x, Digest of its bytes %#x", seed, x, uint64(got), uint64(want))
