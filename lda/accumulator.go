@@ -369,8 +369,6 @@ func (a *Accumulator) complete() *transit {
 // unsure is by how much errors are greater than estimated, because they are estimates themselves.
 const unsure = 1.15
 
-func sq(x float64) float64 { return x * x }
-
 // Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets
 // were lost. If no packet was received or nothing is known of any, the error wraps [estimate.ErrNoSamples]; if
 // many delays are negative and hardly any were before, or timestamps lie outside their interval by more than

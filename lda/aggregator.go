@@ -1,10 +1,9 @@
 package lda
 
 import (
-	"fmt"
+	"math"
 	"math/bits"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -27,9 +26,8 @@ func (c *cell) count() uint32 { return uint32(c.tally) }
 // hash, so its high half tells, and the 1 spares the processor the case of no bit.
 type spans struct{ base, mask [65]uint64 }
 
-// unsampled is the number of cells that share the packets that no bank samples. There are enough that counting
-// them is not one long chain of additions to one address. It is a power of two.
-const unsampled = 16
+// packedBlock is how many cells share a word of bits.
+const packedBlock = 64
 
 // An Aggregator is one point's synopsis of an interval. Its size is fixed. It is not safe for concurrent use:
 // give each goroutine its own, and merge them. Use the zero value only to decode into. Where the Config is known
@@ -89,16 +87,6 @@ func add(cells []cell, spans *spans, p hashing.Packet, t int64) uint64 {
 	return i
 }
 
-// Cell returns the number of the cell of packet p, counted through all banks, or -1 if no bank samples it.
-func (c *Config) Cell(p hashing.Packet) int {
-	for j := c.banks() - 1; j >= 0; j-- {
-		if b := c.Banks[j]; bits.LeadingZeros64(uint64(p)|1) >= int(b.Shift) {
-			return c.first(j) + int(p)&(b.Rows-1)
-		}
-	}
-	return -1
-}
-
 // UpdateBatch records that the packets passed at the same time t, as a burst read from a ring does. It does
 // what Update does for each packet, in one call.
 func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
@@ -151,6 +139,33 @@ func (a *Aggregator) Reset() {
 	clear(a.which)
 }
 
+// some returns the cells of a block that may not be empty, the first one highest.
+func (a *Aggregator) some(block int) uint64 {
+	if a.which == nil {
+		return math.MaxUint64
+	}
+	return a.which[block]
+}
+
+// touch says that no cell may be empty.
+func (a *Aggregator) touch() {
+	which := a.which
+	for i := range which {
+		which[i] = math.MaxUint64
+	}
+}
+
+// each calls f for those of its first cells that may not be empty.
+func (a *Aggregator) each(cells []cell, f func(i int, c *cell)) {
+	for block := range (len(cells) + packedBlock - 1) / packedBlock {
+		for some := a.some(block); some != 0; some &= some - 1 {
+			if i := packedBlock*block + 63 - bits.TrailingZeros64(some); i < len(cells) {
+				f(i, &cells[i])
+			}
+		}
+	}
+}
+
 // sampled returns the cells of all banks.
 func (a *Aggregator) sampled() []cell { return a.cells[:len(a.cells)-unsampled] }
 
@@ -170,24 +185,3 @@ func (a *Aggregator) Packets() (n uint64) {
 }
 
 func sameConfig(here, there *Aggregator) error { return here.config.same(&there.config) }
-
-// same returns an error that says what another Config has that is not as in this one.
-func (c *Config) same(other *Config) error {
-	if *c == *other {
-		return nil
-	}
-	field, there, here := "Identity", any(other.Identity), any(c.Identity)
-	for i, b := range c.Banks {
-		if o := other.Banks[i]; o.Rows != b.Rows {
-			field, there, here = fmt.Sprintf("Banks[%d].Rows", i), o.Rows, b.Rows
-		} else if o.Shift != b.Shift {
-			field, there, here = fmt.Sprintf("Banks[%d].Shift", i), o.Shift, b.Shift
-		}
-	}
-	if other.SumBits != c.SumBits {
-		field, there, here = "SumBits", other.SumBits, c.SumBits
-	} else if other.DigestBits != c.DigestBits {
-		field, there, here = "DigestBits", other.DigestBits, c.DigestBits
-	}
-	return fmt.Errorf("lda: %w: %s is %v there, %v here", estimate.ErrMismatch, field, there, here)
-}

@@ -2,9 +2,11 @@ package lda
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 )
 
 const (
@@ -12,6 +14,10 @@ const (
 	maxRows  = 1 << 24
 	maxShift = 32
 )
+
+// unsampled is the number of cells that share the packets that no bank samples. There are enough that counting
+// them is not one long chain of additions to one address. It is a power of two.
+const unsampled = 16
 
 // A Config holds every size of an aggregator and the identity of its packet digests. Two aggregators can be
 // compared or merged only if their Configs are equal.
@@ -111,3 +117,51 @@ func (c *Config) allCells() int { return c.cells() + unsampled }
 
 // MemorySize returns the number of bytes that the cells of an aggregator take in memory.
 func (c *Config) MemorySize() int { return 16 * c.allCells() }
+
+// rate returns the share of the packets that bank j samples (p).
+func (c *Config) rate(j int) float64 {
+	p := math.Ldexp(1, -int(c.Banks[j].Shift))
+	if j+1 < c.banks() {
+		p -= math.Ldexp(1, -int(c.Banks[j+1].Shift))
+	}
+	return p
+}
+
+// sampledRate returns the share of the packets that all banks together sample.
+func (c *Config) sampledRate() float64 { return math.Ldexp(1, -int(c.Banks[0].Shift)) }
+
+// Cell returns the number of the cell of packet p, counted through all banks, or -1 if no bank samples it.
+func (c *Config) Cell(p hashing.Packet) int {
+	for j := c.banks() - 1; j >= 0; j-- {
+		if b := c.Banks[j]; bits.LeadingZeros64(uint64(p)|1) >= int(b.Shift) {
+			return c.first(j) + int(p)&(b.Rows-1)
+		}
+	}
+	return -1
+}
+
+// digestMask returns the bits of a tally that hold the stream digest.
+func (c *Config) digestMask() uint64 {
+	return (1<<c.DigestBits - 1) << 32
+}
+
+// same returns an error that says what another Config has that is not as in this one.
+func (c *Config) same(other *Config) error {
+	if *c == *other {
+		return nil
+	}
+	field, there, here := "Identity", any(other.Identity), any(c.Identity)
+	for i, b := range c.Banks {
+		if o := other.Banks[i]; o.Rows != b.Rows {
+			field, there, here = fmt.Sprintf("Banks[%d].Rows", i), o.Rows, b.Rows
+		} else if o.Shift != b.Shift {
+			field, there, here = fmt.Sprintf("Banks[%d].Shift", i), o.Shift, b.Shift
+		}
+	}
+	if other.SumBits != c.SumBits {
+		field, there, here = "SumBits", other.SumBits, c.SumBits
+	} else if other.DigestBits != c.DigestBits {
+		field, there, here = "DigestBits", other.DigestBits, c.DigestBits
+	}
+	return fmt.Errorf("lda: %w: %s is %v there, %v here", estimate.ErrMismatch, field, there, here)
+}

@@ -158,8 +158,3 @@ func (r *Result) add(sent, received uint64) {
 	r.Lost += sent - min(sent, received)
 	r.Extra += received - min(sent, received)
 }
-
-// digestMask returns the bits of a tally that hold the stream digest.
-func (c *Config) digestMask() uint64 {
-	return (1<<c.DigestBits - 1) << 32
-}

@@ -49,18 +49,6 @@ func (c *Config) expect(packets, loss, surely float64) expectation {
 	return e
 }
 
-// rate returns the share of the packets that bank j samples (p).
-func (c *Config) rate(j int) float64 {
-	p := math.Ldexp(1, -int(c.Banks[j].Shift))
-	if j+1 < c.banks() {
-		p -= math.Ldexp(1, -int(c.Banks[j+1].Shift))
-	}
-	return p
-}
-
-// sampledRate returns the share of the packets that all banks together sample.
-func (c *Config) sampledRate() float64 { return math.Ldexp(1, -int(c.Banks[0].Shift)) }
-
 // meanError returns the standard error to expect of the mean delay, relative to it, for delays whose deviation
 // is variation times their mean. It is infinite if there will be fewer than two usable cells.
 func (e *expectation) meanError(variation float64) float64 {

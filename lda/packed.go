@@ -21,10 +21,7 @@ import (
 //	         unless that is 0: bits of counts 1, bits of sums 1, and for each such cell
 //	         count · digest · sum less count × about, zigzag, of the low sum bits;
 //	         filled up to a byte with zeros
-const (
-	packedBlock  = 64
-	packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
-)
+const packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
 
 // AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the timestamps, as the
 // beginning of the interval is, the fewer bytes it takes. Any time will do; for 0 it finds one.

@@ -91,3 +91,5 @@ func deviation(delays []float64) (d estimate.Delay, degrees uint64) {
 	}
 	return estimate.Delay{Mean: mean, StdDev: math.Sqrt(square / (n - 1)), N: uint64(n)}, degrees
 }
+
+func sq(x float64) float64 { return x * x }

@@ -2,7 +2,6 @@ package lda
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/hoplag/hoplag/hashing"
 )
@@ -27,33 +26,6 @@ func (s *Sparse) Update(p hashing.Packet, t int64) {
 	i := add(s.cells, &s.spans, p, t)
 	if s.which != nil { // it is not after UnmarshalBinary
 		s.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
-	}
-}
-
-// some returns the cells of a block that may not be empty, the first one highest.
-func (a *Aggregator) some(block int) uint64 {
-	if a.which == nil {
-		return math.MaxUint64
-	}
-	return a.which[block]
-}
-
-// touch says that no cell may be empty.
-func (a *Aggregator) touch() {
-	which := a.which
-	for i := range which {
-		which[i] = math.MaxUint64
-	}
-}
-
-// each calls f for those of its first cells that may not be empty.
-func (a *Aggregator) each(cells []cell, f func(i int, c *cell)) {
-	for block := range (len(cells) + packedBlock - 1) / packedBlock {
-		for some := a.some(block); some != 0; some &= some - 1 {
-			if i := packedBlock*block + 63 - bits.TrailingZeros64(some); i < len(cells) {
-				f(i, &cells[i])
-			}
-		}
 	}
 }
 
