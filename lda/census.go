@@ -150,8 +150,14 @@ func (p *pairs) fade() {
 	p.value, p.variance, p.packets = less*p.value, less*less*p.variance, less*p.packets
 }
 
-// each returns how many copies a packet has at most, on average.
-func (p *pairs) each() float64 { return p.most(2) / max(p.packets, 1) }
+// each returns how many copies a packet has at most, on average, if it is sure that some have any: there are more pairs
+// than by chance, and one more where there are few.
+func (p *pairs) each() float64 {
+	if p.value <= surely*math.Sqrt(p.variance+4) {
+		return 0
+	}
+	return p.atMost()
+}
 
-// sure reports whether it is sure that some have any: they are beyond chance, and one pair more where there are few.
-func (p *pairs) sure() bool { return p.value > surely*math.Sqrt(p.variance+4) }
+// atMost returns how many copies a packet has at most, on average, if it has any.
+func (p *pairs) atMost() float64 { return p.most(2) / max(p.packets, 1) }

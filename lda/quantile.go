@@ -75,7 +75,7 @@ func (a *Accumulator) strays(whole *transit) float64 {
 	case err != nil:
 		return whole.copied()
 	case math.Abs(r.Mean+r.owed-r.alone.Mean) > error:
-		return min(1, max(r.copied, whole.copied()+a.pairs.each()))
+		return min(1, max(r.copied, whole.copied()+a.pairs.atMost()))
 	case r.maybe > 0 || r.copied*r.alone.StdDev <= error:
 		return r.copied
 	}

@@ -120,7 +120,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {3016, 728},
 	"estimate/joint": {1395, 910},
 	"estimate/clock": {1166, 900},
-	"lda":            {2649, 2953},
+	"lda":            {2652, 2953},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 402},
 	"lda/mplane":     {1601, 1245},
