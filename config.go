@@ -5,8 +5,9 @@
 //
 //	// process A                                          // process B
 //	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})
-//	http.Handle("/hoplag", a)                             for r := range b.Follow(ctx, "http://a/hoplag") {
-//	a.Passed(id) // in any goroutine, before it leaves        slog.Info("delay", "a→b", r)
+//	http.Handle("/hoplag", a)                             ask := hoplag.HTTP(nil, "http://a/hoplag")
+//	a.Passed(id) // in any goroutine, before it leaves    for r := range b.Follow(ctx, ask) {
+//	                                                          slog.Info("delay", "a→b", r)
 //	                                                      }
 //	                                                      b.Passed(id) // after it has come
 //
@@ -32,7 +33,7 @@
 // With [Config.Flows] and [Direction.PassedIn] each report has the delay of every flow, slowest first. To ask
 // for a flow's delay months later, also record the same [Point.Flow] and [Direction.Packet] with package
 // colate. A [Pair] compares two points by the records that a message bus carries ([Point.Records]). [Metrics]
-// shows reports to Prometheus. [Point.FollowOver] follows over any [Exchange] of bytes.
+// shows reports to Prometheus. An [Exchange] carries bytes between points over anything else than HTTP.
 //
 // # When not to use it
 //

@@ -28,7 +28,7 @@ func TestMissing(t *testing.T) {
 			}
 			l.send(time.Millisecond, drop, func(i int) time.Duration { return 4 * time.Millisecond })
 			n, named, ids := 0, uint64(0), map[uint64]bool{}
-			for r := range l.b.FollowOver(l.ctx, l.exchange) {
+			for r := range l.b.Follow(l.ctx, l.exchange) {
 				named += uint64(len(r.Forth.Missing))
 				unnamed := int(r.Forth.Lost) - len(r.Forth.Missing)
 				if n++; r.Err != nil || unnamed > 0 && n > 4 || unnamed > 9 || n > 3 && (r.Forth.Lost < 80 || r.Forth.Mean == 0) {

@@ -332,7 +332,7 @@ func TestKeyForgesAnswers(t *testing.T) {
 			}, nil)
 			ask := func(_ context.Context, request []byte) ([]byte, error) { return forger.Answer(request) }
 			n := 0
-			for r := range l.b.FollowOver(l.ctx, ask) {
+			for r := range l.b.Follow(l.ctx, ask) {
 				if n++; n <= 2 {
 					continue
 				}
@@ -357,7 +357,7 @@ func TestTunnelsMustAgree(t *testing.T) {
 		}{{flat, flat, nil}, {flat, deep, estimate.ErrMismatch}, {deep, flat, estimate.ErrMismatch}, {deep, Config{Key: testKey}, nil}} {
 			point, pair := must(NewPoint(c.point)), must(NewPair(c.pair, "a", "b"))
 			go func() {
-				point.Record(time.Now(), point.Packet([]byte("id")))
+				point.Record(0, time.Now(), point.Packet([]byte("id")))
 				time.Sleep(time.Second)
 				point.Close()
 			}()

@@ -21,15 +21,10 @@ import (
 // the reply: over HTTP ([HTTP]) or any bus.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
-// Follow compares this point with the one whose ServeHTTP is at the URL. It yields a report for each interval,
-// of packets that passed there first and then here, and of those that came back. Whatever happens to the other
-// point, it continues until the context is done; reports say what is wrong.
-func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
-	return p.FollowOver(ctx, HTTP(nil, url))
-}
-
-// FollowOver is [Point.Follow] over any transport.
-func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
+// Follow compares this point with the one that ask reaches, such as [HTTP] at a URL. It yields a report for each
+// interval, of packets that passed there first and then here, and of those that came back. Whatever happens to the
+// other point, it continues until the context is done; reports say what is wrong.
+func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()

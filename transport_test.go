@@ -38,7 +38,7 @@ func measure(t *testing.T, a, b *Point, ask Exchange) {
 	defer cancel()
 	var latest Report
 	n := uint64(0)
-	for latest = range b.FollowOver(ctx, ask) {
+	for latest = range b.Follow(ctx, ask) {
 		for range 100 {
 			a.PassedNumber(n)
 			b.PassedNumber(n)
@@ -60,7 +60,7 @@ func TestServeHTTP(t *testing.T) {
 	other := quick
 	other.Key = NewKey("another secret key")
 	stranger := newTestPoint(t, other, "s")
-	for r := range stranger.Follow(context.Background(), server.URL) {
+	for r := range stranger.Follow(context.Background(), HTTP(nil, server.URL)) {
 		if r.Err == nil {
 			t.Errorf("a stranger gets %v", r)
 		}
@@ -295,7 +295,7 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 		l.a.Store(l.newPoint(t, c, "a", newTestClock(time.Second, 9e-4)))
 		l.send(4*time.Second, func(int) time.Duration { return 2 * time.Second }, nil)
 		n, at := 0, func(_ context.Context, request []byte) ([]byte, error) { return l.a.Load().Answer(request) }
-		for r := range l.b.FollowOver(l.ctx, at) {
+		for r := range l.b.Follow(l.ctx, at) {
 			if i := r.Forth.MeanInterval95; r.Forth.Err == nil && !r.Begins && (!i.Contains(2e9) || i.High-i.Low > 10e6) {
 				t.Errorf("%v, certainly %v", r, r.Forth.Certain)
 			}

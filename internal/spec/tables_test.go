@@ -254,10 +254,10 @@ func frontDoor(t *testing.T) (all []sample) {
 		go func() {
 			for i := range 800 {
 				id := binary.BigEndian.AppendUint64(nil, uint64(i))
-				b.Record(time.Now(), b.Packet(id))
+				b.Record(0, time.Now(), b.Packet(id))
 				time.Sleep(10 * time.Millisecond)
 				if i%10 != 7 { // others are lost
-					a.Record(time.Now(), a.Packet(id))
+					a.Record(0, time.Now(), a.Packet(id))
 				}
 			}
 			cancel()
@@ -269,7 +269,7 @@ func frontDoor(t *testing.T) (all []sample) {
 				mu.Unlock()
 			}
 		}()
-		for range a.FollowOver(ctx, ask) {
+		for range a.Follow(ctx, ask) {
 		}
 		synctest.Wait()
 	})
