@@ -124,19 +124,6 @@ type FlowDelay struct {
 	Sent, Received, Lost uint64
 }
 
-// Loss returns the share of the packets that were lost.
-func (d *Delay) Loss() float64 { return float64(d.Lost) / float64(max(d.Sent, 1)) }
-
-// Quantile returns the quantile for a share, and whether it is known.
-func (d *Delay) Quantile(share float64) (time.Duration, bool) {
-	for _, q := range d.Quantiles {
-		if q.P == share {
-			return time.Duration(q.Delay), true
-		}
-	}
-	return 0, false
-}
-
 // A Clock describes the difference between two points' clocks.
 type Clock struct {
 	// Known says that delays are corrected by Offset and Drift: packets were measured both ways, or the second
@@ -195,13 +182,15 @@ func (d Delay) String() string {
 	default:
 		fmt.Fprintf(&b, "%s (%s to %s)", Format(d.Mean), Format(i.Low), Format(i.High))
 	}
-	if q, ok := d.Quantile(0.99); ok && d.Err == nil {
-		fmt.Fprintf(&b, ", p99 %s", Format(float64(q)))
+	for _, q := range d.Quantiles {
+		if q.P == 0.99 && d.Err == nil {
+			fmt.Fprintf(&b, ", p99 %s", Format(q.Delay))
+		}
 	}
 	if d.LossUnknown && d.Received > 0 {
 		fmt.Fprintf(&b, ", received %d, loss not known yet", d.Received)
 	} else if d.Sent+d.Received > 0 {
-		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*d.Loss())
+		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*float64(d.Lost)/float64(max(d.Sent, 1)))
 	}
 	if d.Extra > 0 {
 		fmt.Fprintf(&b, ", extra %d", d.Extra)
@@ -238,7 +227,9 @@ func Format(ns float64) string {
 // MarshalJSON encodes the whole report. Durations and delays are in nanoseconds, and errors are text.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type plain Report
-	r.Err = inText(r.Err)
+	for _, err := range r.errors() {
+		*err = inText(*err)
+	}
 	return json.Marshal(plain(r))
 }
 
@@ -246,33 +237,23 @@ func (r Report) MarshalJSON() ([]byte, error) {
 // [errors.Is] recognizes those that it names.
 func (r *Report) UnmarshalJSON(data []byte) error {
 	type plain Report
-	var text told
-	p := plain{Err: &text}
-	err := json.Unmarshal(data, &p)
-	if p.Err = inText(text); err == nil {
-		*r = Report(p)
+	var decoded Report
+	var texts [3]told
+	for i, err := range decoded.errors() {
+		*err = &texts[i]
+	}
+	err := json.Unmarshal(data, (*plain)(&decoded))
+	for i, err := range decoded.errors() {
+		*err = inText(texts[i])
+	}
+	if err == nil {
+		*r = decoded
 	}
 	return err
 }
 
-// MarshalJSON encodes the whole delay, with its error as text.
-func (d Delay) MarshalJSON() ([]byte, error) {
-	type plain Delay
-	d.Err = inText(d.Err)
-	return json.Marshal(plain(d))
-}
-
-// UnmarshalJSON decodes what MarshalJSON encoded.
-func (d *Delay) UnmarshalJSON(data []byte) error {
-	type plain Delay
-	var text told
-	p := plain{Err: &text}
-	err := json.Unmarshal(data, &p)
-	if p.Err = inText(text); err == nil {
-		*d = Delay(p)
-	}
-	return err
-}
+// errors returns where a report has errors.
+func (r *Report) errors() [3]*error { return [3]*error{&r.Err, &r.Forth.Err, &r.Back.Err} }
 
 // told is the text of an error.
 type told string
