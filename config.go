@@ -1,7 +1,7 @@
 // Package hoplag measures how long packets or messages take between two points, how many are lost, and how far
 // the points' clocks disagree. Packets carry no timestamp, and a packet costs nanoseconds: each point adds up
 // times in a few thousand counters, and one point fetches the other's. Only a sender that is followed remembers
-// its latest packets, to name what was lost ([Config.Remember]).
+// its latest packets, to name what was lost ([Delay.Missing]).
 //
 //	// process A                                          // process B
 //	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})
@@ -67,10 +67,6 @@ type Config struct {
 	// signs records is derived from it. Use random bytes: whoever has a record can check guesses at others.
 	Key Key
 
-	// Insecure allows a shorter Key, or none. Without a Key, anyone who can reach
-	// a point can read it and answer in its place.
-	Insecure bool
-
 	// SipHash hashes packets with SipHash-2-4, so that nobody without the Key can aim them at a counter. Hashing 8 to
 	// 40 bytes takes four to six times as long as without, 13 to 24 ns (BenchmarkHash in bench/peers). Without it, keep
 	// [Point.Seed] as secret as the Key.
@@ -109,11 +105,6 @@ type Config struct {
 
 	// Cells are the sizes of the counters; the zero value stands for [lda.DefaultConfig] with digests of 32 bits.
 	Cells lda.Config
-
-	// Remember is how many of the messages that it sent a followed point remembers, in
-	// 16 bytes each, so that reports can name what was lost ([Delay.Missing]): up to
-	// 2^26, 0 for those of four reports but no more than 65,536, or -1 for none.
-	Remember int
 
 	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.
 	Flows int
@@ -164,8 +155,8 @@ func (c Config) validate() error {
 	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
 	least := 1024 * int(max(4, time.Second/max(c.Cut, time.Millisecond))) // what nearly empty cuts of a second take
 	switch key := len(c.Key.text()); {
-	case key < leastKey && !c.Insecure:
-		return bad("Key", fmt.Sprintf("%d bytes long", key), "at least 16, or Insecure")
+	case key < leastKey:
+		return bad("Key", fmt.Sprintf("%d bytes long", key), "at least 16")
 	case len(c.Name) > 255:
 		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")
 	case c.Cut < time.Millisecond || c.Cut > time.Hour:
@@ -178,8 +169,6 @@ func (c Config) validate() error {
 		return bad("Asymmetry", c.Asymmetry, "0 or more")
 	case c.Clock != nil && standsStill(c.Clock):
 		return bad("Clock", "one that stands still for microseconds", "one that ticks more often")
-	case c.Remember < -1 || c.Remember > 1<<26:
-		return bad("Remember", c.Remember, "-1 to 67108864")
 	case c.Flows < 0 || c.Flows > maxFlows:
 		return bad("Flows", c.Flows, "0 to 1048576")
 	case c.History < least || c.History > 1<<30:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // A Direction is one way through a [Point]. Its methods say that a packet or a message passed the point that
@@ -41,7 +42,7 @@ type Direction struct {
 	shards []*shard
 	next   atomic.Uint32 // counts logs, to spread them over the shards
 	pool   sync.Pool     // of *handle
-	memory atomic.Pointer[memory]
+	memory atomic.Pointer[lost.Memory]
 }
 
 // newDirection returns a direction with shards of its own, at most eight.
@@ -190,9 +191,7 @@ func (s *shard) newHandle() *handle {
 
 // add adds each entry to the cut that it passed in. The caller holds the lock.
 func (s *shard) add(entries []entry) {
-	if m := s.of.memory.Load(); m != nil {
-		m.add(entries)
-	}
+	s.of.memorize(entries)
 	length := int64(s.of.config.Cut)
 	for len(entries) > 0 {
 		cut := floorDiv(entries[0].time, length)

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -42,34 +41,28 @@ func (d *Direction) numbered(id uint64) hashing.Packet {
 // A point remembers what it sent once it is known to send: the first point when
 // it is first asked, the second one, which sends back, when it follows.
 const (
-	defaultRemember = 1 << 16 // messages: 1 MiB
-	rememberReports = 4       // as many intervals at most, by default: a report waits for three, and is asked about then
+	mostRemembered  = 1 << 18 // messages: 4 MiB
+	rememberReports = 4       // as many intervals at most: a report waits for three, and is asked about then
 
 	// mostMissing is how many messages a report names.
 	mostMissing = 4096
 )
 
-// A memory is what a direction remembers.
-type memory struct {
-	mu sync.Mutex
-	lost.Memory
-}
-
 // remember makes the direction remember what passes from now on.
 func (d *Direction) remember() {
-	most, keep := d.config.Remember, int64(math.MaxInt64)
-	if most < 0 || d.memory.Load() != nil {
-		return
+	if d.memory.Load() == nil {
+		d.memory.CompareAndSwap(nil, lost.NewMemory(mostRemembered, rememberReports*int64(d.config.Report)))
 	}
-	if most == 0 {
-		most, keep = defaultRemember, rememberReports*int64(d.config.Report)
-	}
-	d.memory.CompareAndSwap(nil, &memory{Memory: *lost.NewMemory(most, keep)})
 }
 
-func (m *memory) add(entries []entry) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// memorize remembers what passed, if anybody may ask.
+func (d *Direction) memorize(entries []entry) {
+	m := d.memory.Load()
+	if m == nil {
+		return
+	}
+	m.Lock()
+	defer m.Unlock()
 	for i := range entries {
 		if e := &entries[i]; e.not != 0 {
 			m.Update(^e.not, true, e.time)
@@ -79,35 +72,14 @@ func (m *memory) add(entries []entry) {
 	}
 }
 
-func (m *memory) copy(part []lost.Remembered, i int) int {
-	if m == nil {
-		return 0
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.Copy(part, i)
-}
-
 // find finds among what a direction remembers what was lost in trails.
 func (d *Direction) find(trails []areas.Trail) (lost.Names, error) {
 	f, err := lost.NewFinder(d.config.Cells, trails)
-	if err != nil {
+	m := d.memory.Load()
+	if err != nil || m == nil {
 		return lost.Names{}, err
 	}
-	part, memory := make([]lost.Remembered, 512), d.memory.Load()
-	for i, n := 0, memory.copy(part, 0); n > 0; n = memory.copy(part, i) {
-		for j := range part[:n] {
-			m := &part[j]
-			if t := m.Sent(); !f.Wants(t) {
-				continue
-			} else if m.Number() {
-				f.Offer(d.numbered(m.ID), m.ID, t)
-			} else {
-				f.Offer(hashing.Packet(m.ID), m.ID, t)
-			}
-		}
-		i += n
-	}
+	m.Offer(f, d.numbered)
 	return f.Names(lost.Budget), nil
 }
 

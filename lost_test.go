@@ -91,44 +91,38 @@ func TestNamedOnce(t *testing.T) {
 
 // What went back is remembered by the point that follows. Ids that are no numbers come back as hashes.
 func TestMissingBack(t *testing.T) {
-	for _, remember := range []int{0, -1, 5000} {
-		onLink(t, Config{Key: testKey, ClocksAgree: true, Remember: remember}, 0, func(t *testing.T, l *link) {
-			id := func(i int) []byte { return fmt.Appendf(nil, "message %d", i) }
-			l.all.Go(func() {
-				for i := 0; l.ctx.Err() == nil; i++ {
-					l.b.Back.Passed(id(i))
-					time.Sleep(time.Millisecond)
-					if i%50 != 3 {
-						l.a.Load().Back.Passed(id(i))
-					}
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		id := func(i int) []byte { return fmt.Appendf(nil, "message %d", i) }
+		l.all.Go(func() {
+			for i := 0; l.ctx.Err() == nil; i++ {
+				l.b.Back.Passed(id(i))
+				time.Sleep(time.Millisecond)
+				if i%50 != 3 {
+					l.a.Load().Back.Passed(id(i))
 				}
-			})
-			gone := map[uint64]bool{}
-			for i := 3; i < 8000; i += 50 {
-				gone[uint64(l.b.Back.Packet(id(i)))] = true
-			}
-			lost, named := 0, 0
-			for i, r := range l.reports(6) {
-				if i < 2 {
-					continue
-				}
-				lost += int(r.Back.Lost)
-				named += len(r.Back.Missing)
-				for _, m := range r.Back.Missing {
-					if m.Number || !gone[m.ID] {
-						t.Errorf("%+v", m)
-					}
-				}
-			}
-			want := lost
-			if remember < 0 {
-				want = 0
-			}
-			if lost < 60 || named != want {
-				t.Errorf("remembering %d: %d lost, %d named", remember, lost, named)
 			}
 		})
-	}
+		gone := map[uint64]bool{}
+		for i := 3; i < 8000; i += 50 {
+			gone[uint64(l.b.Back.Packet(id(i)))] = true
+		}
+		lost, named := 0, 0
+		for i, r := range l.reports(6) {
+			if i < 2 {
+				continue
+			}
+			lost += int(r.Back.Lost)
+			named += len(r.Back.Missing)
+			for _, m := range r.Back.Missing {
+				if m.Number || !gone[m.ID] {
+					t.Errorf("%+v", m)
+				}
+			}
+		}
+		if lost < 60 || named != lost {
+			t.Errorf("%d lost, %d named", lost, named)
+		}
+	})
 }
 
 // A point answers those who have the Key, in time, and nobody else learns an id.
@@ -186,9 +180,9 @@ func TestRememberAllocates(t *testing.T) {
 	if raceEnabled() {
 		t.Skip("the race detector makes a sync.Pool drop what it holds")
 	}
-	p := must(NewPoint(Config{Key: testKey, Cut: time.Hour, Remember: 1000}))
+	p := must(NewPoint(Config{Key: testKey, Cut: time.Hour}))
 	defer p.Close()
-	p.Direction.remember()
+	p.Direction.memory.Store(lost.NewMemory(1000, math.MaxInt64))
 	for i := range uint64(5000) {
 		p.PassedNumber(i)
 	}

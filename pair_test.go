@@ -323,7 +323,7 @@ func TestShardsComeAndGo(t *testing.T) {
 func TestKeyForgesAnswers(t *testing.T) {
 	for key, believed := range map[Key]bool{testKey: true, NewKey("another secret key"): false} {
 		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
-			forger := must(NewPoint(Config{Key: key, Insecure: true}))
+			forger := must(NewPoint(Config{Key: key}))
 			defer forger.Close()
 			l.send(time.Millisecond, func(i int) time.Duration {
 				time.Sleep(3 * time.Millisecond)

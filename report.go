@@ -75,10 +75,11 @@ type Delay struct {
 	// LossUnknown says that Lost is 0 only because packets on their way when it Begins may hide losses.
 	LossUnknown bool `json:",omitempty"`
 
-	// Missing lists lost messages by name and time, as far as their sender remembers (Config.Remember), at most
-	// 4,096; the last may count as Lost only in the next report. One name in a million is false. A message that
-	// takes half as long again as any recently counts as lost, and is Extra if it still arrives. Reports with
-	// losses wait for a session's first 45 cuts and until something arrives, for at most three intervals.
+	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may count as
+	// Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name in a million
+	// is false. A message that takes half as long again as any recently counts as lost, and is Extra if it still
+	// arrives. Reports with losses wait for a session's first 45 cuts and until something arrives, for at most three
+	// intervals.
 	Missing []Missing `json:",omitempty"`
 
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They

@@ -390,15 +390,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A Key that can be found by trial is refused, unless it is said to be insecure, and so are impossible Tunnels.
+// A Key that can be found by trial is refused, and so are impossible Tunnels.
 func TestKeysAreLong(t *testing.T) {
 	for _, c := range []struct {
 		config Config
 		ok     bool
 	}{
 		{Config{}, false}, {Config{Key: NewKey("fifteen bytes..")}, false}, {Config{Key: testKey}, true},
-		{Config{Insecure: true}, true}, {Config{Key: NewKey("short"), Insecure: true}, true},
-		{Config{Insecure: true, Tunnels: &hashing.Tunnels{Depth: 1 << 16}}, false},
+		{Config{Key: testKey, Tunnels: &hashing.Tunnels{Depth: 1 << 16}}, false},
 	} {
 		if err := c.config.validate(); (err == nil) != c.ok || err != nil && !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%+v: %v", c.config, err)

@@ -163,9 +163,9 @@ func TestReplayedMessages(t *testing.T) {
 func TestSeedSignsNothing(t *testing.T) {
 	p := newTestPoint(t, quick, "a")
 	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {
-		forger := newTestPoint(t, Config{Key: NewKey(key), Insecure: true}, "f")
-		forger.seal.identity = p.seal.identity
-		if _, err := p.Answer(forger.seal.request(newRequest(1, position{}))); !errors.Is(err, ErrForged) {
+		forger := newSealer(Config{Key: NewKey(key)})
+		forger.identity = p.seal.identity
+		if _, err := p.Answer(forger.request(newRequest(1, position{}))); !errors.Is(err, ErrForged) {
 			t.Errorf("a request signed with %q: %v", key, err)
 		}
 	}

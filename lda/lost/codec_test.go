@@ -166,17 +166,16 @@ func TestMemory(t *testing.T) {
 		for i := range 5000 {
 			m.Update(uint64(i), i%2 == 1, int64(i))
 		}
-		part, seen := make([]Remembered, 77), map[uint64]bool{}
-		for i := 0; ; {
-			n := m.Copy(part, i)
-			if n == 0 {
-				break
-			}
-			i += n
-			for _, r := range part[:n] {
-				if seen[r.ID] = true; r.Sent() != int64(r.ID) || r.Number() != (r.ID%2 == 1) || int(r.ID) < 5000-c.want {
-					t.Errorf("%+v", r)
-				}
+		f, err := NewFinder(lda.Config{Banks: [lda.MaxBanks]lda.Bank{{Rows: 1}}, SumBits: 64}, []areas.Trail{{Steps: []areas.TrailStep{{End: 5000}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Offer(f, func(number uint64) hashing.Packet { return hashing.Packet(number + 1<<32) })
+		seen := map[uint64]bool{}
+		for _, x := range f.offered[0] {
+			seen[x.id] = true
+			if x.sent != int64(x.id) || (x.packet != hashing.Packet(x.id)) != (x.id%2 == 1) || int(x.id) < 5000-c.want {
+				t.Errorf("%+v", x)
 			}
 		}
 		if len(seen) != c.want {

@@ -4,9 +4,7 @@
 //	var trails []areas.Trail         // where both points are compared, for each report
 //	total.Trails(func(t areas.Trail) { trails = append(trails, t) })
 //	f, err := lost.NewFinder(config, trails)
-//	for each packet that was sent, as a [Memory] remembers it {
-//		f.Offer(packet, id, t)
-//	}
+//	memory.Offer(f, hash) // what a [Memory] remembers, or f.Offer for each packet that was sent
 //	names := f.Names(lost.Budget)
 //	total.TakeOut(names.Lost(config, trails)) // so that losses do not spoil delays
 //
