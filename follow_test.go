@@ -389,12 +389,12 @@ func TestReplays(t *testing.T) {
 		time.Sleep(time.Second)
 		a := l.a.Load()
 		seal := a.seal
-		q := newRequest(1, position{})
+		q := newRequest(1, position{}, nil)
 		answer, err := a.Answer(seal.request(q))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := seal.answered(newRequest(1, position{}), answer); !errors.Is(err, ErrForged) {
+		if _, err := seal.answered(newRequest(1, position{}, nil), answer); !errors.Is(err, ErrForged) {
 			t.Errorf("a reply to another request: %v", err)
 		}
 		r, err := seal.answered(q, answer)
@@ -402,7 +402,7 @@ func TestReplays(t *testing.T) {
 			t.Fatal(err, len(r.records))
 		}
 		p := newMeeting(a.config)
-		other := &record{session: 1, after: 5, through: 6}
+		other := &record{interval: interval{session: 1, after: 5, through: 6}}
 		for _, step := range []struct {
 			record *record
 			queued int
@@ -414,7 +414,7 @@ func TestReplays(t *testing.T) {
 				t.Fatalf("%d records wait, want %d", n, step.queued)
 			}
 		}
-		if _, err := p.take(first, "", &record{session: 1, after: 5, through: 9}); err == nil {
+		if _, err := p.take(first, "", &record{interval: interval{session: 1, after: 5, through: 9}}); err == nil {
 			t.Error("a record that overlaps the one before is taken")
 		}
 	})

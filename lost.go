@@ -83,18 +83,14 @@ func (d *Direction) find(trails []areas.Trail) (lost.Names, error) {
 	return f.Names(lost.Budget), nil
 }
 
-// A follower asks the first point which of the messages that it sent into some cells are missing (SPEC.md, section
-// 4.10). Names are encrypted with AES-256 in counter mode, by a key of their own, so that nobody else learns an id.
-const (
-	whichMagic = "HLPW"
-	namesMagic = "HLPN"
-)
-
+// crypt encrypts names, or decrypts them, with AES-256 in counter mode, by a key of their own, so that nobody else
+// learns an id (SPEC.md, section 4.10).
 func (s *sealer) crypt(data, counter []byte) {
 	cipher.NewCTR(must(aes.NewCipher(s.config.derive("names"))), counter).XORKeyStream(data, data)
 }
 
-func (p *Point) which(nonce, question []byte) ([]byte, error) {
+// which returns the names, encrypted, of what is missing of the messages that the point sent.
+func (p *Point) which(question []byte) ([]byte, error) {
 	trails, err := lost.DecodeTrails(question, int64(p.config.Cut))
 	if err != nil {
 		return nil, err
@@ -103,25 +99,21 @@ func (p *Point) which(nonce, question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	counter := make([]byte, aes.BlockSize)
-	rand.Read(counter) // never fails
-	data := names.Append(nil, trails)
-	p.seal.crypt(data, counter)
-	return p.seal.seal(slices.Concat(p.seal.begin(namesMagic), nonce, counter, data)), nil
+	data := make([]byte, aes.BlockSize)
+	rand.Read(data) // never fails
+	data = names.Append(data, trails)
+	p.seal.crypt(data[aes.BlockSize:], data[:aes.BlockSize])
+	return data, nil
 }
 
-func (s *sealer) names(q request, answer []byte, trails []areas.Trail, d *Direction) (lost.Names, error) {
-	r, err := s.answerTo(q, answer, namesMagic)
-	if err != nil {
-		return lost.Names{}, err
+// names decrypts what which returned.
+func (s *sealer) names(data []byte, trails []areas.Trail, d *Direction) (lost.Names, error) {
+	if len(data) < aes.BlockSize {
+		return lost.Names{}, fmt.Errorf("hoplag: %w: %d bytes of names", estimate.ErrEncoding, len(data))
 	}
-	counter := r.Bytes(aes.BlockSize)
-	data := slices.Clone(r.Bytes(r.Len()))
-	if err := r.Close(); err != nil {
-		return lost.Names{}, inMessage(namesMagic, err)
-	}
-	s.crypt(data, counter)
-	return lost.DecodeNames(data, trails, d.numbered)
+	names := slices.Clone(data[aes.BlockSize:])
+	s.crypt(names, data[:aes.BlockSize])
+	return lost.DecodeNames(names, trails, d.numbered)
 }
 
 // A whichFunc asks the sender of a direction what is missing in trails, and returns of which of them it learned that.
@@ -324,10 +316,11 @@ func (f *follower) which(ctx context.Context, direction int, trails []areas.Trai
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second)/2)
 	defer cancel()
-	q := newRequest(f.name, position{})
-	question := append(p.seal.begin(whichMagic), q.nonce[:]...)
-	if answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails, unit))); err == nil {
-		names, _ = p.seal.names(q, answer, trails, p.Direction) // or none
+	q := newRequest(f.name, position{}, lost.AppendTrails(nil, trails, unit))
+	if data, err := f.ask(ctx, p.seal.request(q)); err == nil {
+		if r, err := p.seal.answered(q, data); err == nil {
+			names, _ = p.seal.names(r.names, trails, p.Direction) // or none
+		}
 	}
 	return trails, names
 }

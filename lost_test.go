@@ -141,15 +141,13 @@ func TestWhichIsSecret(t *testing.T) {
 	end := at.Truncate(time.Hour).Add(time.Hour).UnixNano()
 	trails := []areas.Trail{{Cell: cell, From: end - int64(time.Hour), Until: end,
 		Steps: []areas.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.numbered(id) >> 32)}}}}
-	ask := func(p *Point) []byte {
-		q := newRequest(1, position{})
-		return p.seal.seal(lost.AppendTrails(append(p.seal.begin(whichMagic), q.nonce[:]...), trails, int64(time.Hour)))
-	}
-	question := ask(p)
+	q := newRequest(1, position{}, lost.AppendTrails(nil, trails, int64(time.Hour)))
+	question := p.seal.request(q)
 	answer, err := p.Answer(question)
 	must0(t, err)
-	q := request{nonce: [nonceSize]byte(question[5+8:])}
-	names, err := p.seal.names(q, answer, trails, p.Direction)
+	reply, err := p.seal.answered(q, answer)
+	must0(t, err)
+	names, err := p.seal.names(reply.names, trails, p.Direction)
 	if err != nil || len(names.Names) != 1 || names.Names[0].ID != id || names.Names[0].Sent != at.UnixNano() {
 		t.Errorf("%+v, %v", names, err)
 	}
@@ -158,7 +156,7 @@ func TestWhichIsSecret(t *testing.T) {
 			t.Error("the answer shows an id")
 		}
 	}
-	if _, err := p.seal.names(newRequest(1, position{}), answer, trails, p.Direction); !errors.Is(err, ErrForged) {
+	if _, err := p.seal.answered(newRequest(1, position{}, q.trails), answer); !errors.Is(err, ErrForged) {
 		t.Errorf("an answer to another question: %v", err)
 	}
 	for i := range question {
@@ -170,7 +168,7 @@ func TestWhichIsSecret(t *testing.T) {
 	}
 	stranger := must(NewPoint(Config{Key: NewKey("another key of 16")}))
 	defer stranger.Close()
-	if _, err := p.Answer(ask(stranger)); err == nil {
+	if _, err := p.Answer(stranger.seal.request(q)); err == nil {
 		t.Error("a stranger is answered")
 	}
 }

@@ -185,7 +185,7 @@ func (p *shardedPath) count(point int, at int64, packet hashing.Packet, r *rand.
 // record is that of a cut.
 func (p *shardedPath) record(session uint64, cut int, t *tally) []byte {
 	at := pathBegin + int64(cut)
-	return p.seal.signed(&stored{session: session, after: at - 1, through: at}, [2]*tally{t, nil})
+	return p.seal.signed(&interval{session: session, after: at - 1, through: at}, [2]*tally{t, nil})
 }
 
 // ended is a moment after a cut.
@@ -237,7 +237,7 @@ func TestShardsAreOne(t *testing.T) {
 				must0(t, pair.TakeSecond(string('a'+rune(s)), p.record(uint64(20+s), cut, p.parts[second][s][cut])))
 			}
 			if at := pathBegin + int64(cut); (at+1)%10 == 0 { // a standby, which cuts seldom
-				must0(t, pair.TakeFirst("idle", p.seal.signed(&stored{session: 30, after: at - 10, through: at}, [2]*tally{})))
+				must0(t, pair.TakeFirst("idle", p.seal.signed(&interval{session: 30, after: at - 10, through: at}, [2]*tally{})))
 			}
 		})
 	}

@@ -111,8 +111,8 @@ func (s *source) accept(r *record) (isNew bool, err error) {
 	case same && r.through <= s.at.through, slices.Contains(s.retired, r.session):
 		return false, nil
 	case same && r.after < s.at.through:
-		return false, inMessage(recordMagic, fmt.Errorf("%w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
-			r.after, r.through, s.at.through))
+		return false, fmt.Errorf("hoplag: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
+			r.after, r.through, s.at.through)
 	case !same && s.at != (position{}):
 		s.retired = append(s.retired, s.at.session)
 		s.retired = s.retired[max(0, len(s.retired)-maxRetired):]

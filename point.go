@@ -202,10 +202,9 @@ func (p *Point) cut() {
 }
 
 func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
-	s := stored{session: p.session, step: p.step, after: p.through, through: ended, late: late}
-	s.wall, s.at = p.clock.wall.Load(), p.clock.next
+	s := stored{interval: interval{p.session, p.step, p.through, ended, late}, wall: p.clock.wall.Load(), at: p.clock.next}
 	if total != [2]*tally{} {
-		s.data = p.seal.record(&s, total)
+		s.data = p.seal.record(&s.interval, total)
 	}
 	for _, t := range total {
 		t.giveBack()

@@ -210,7 +210,7 @@ func TestCutsAreSmall(t *testing.T) {
 		for i := range packets {
 			counted.add([]entry{{packet: hashing.Word(1, uint64(i)), time: int64(i%500) * 2e5}})
 		}
-		if size := float64(len(s.record(&stored{through: 1}, [2]*tally{counted}))) / 1024; math.Abs(size/kib-1) > 0.1 {
+		if size := float64(len(s.record(&interval{through: 1}, [2]*tally{counted}))) / 1024; math.Abs(size/kib-1) > 0.1 {
 			t.Errorf("%d packets take %.2f KiB, want %.1f", packets, size, kib)
 		}
 	}
@@ -235,10 +235,10 @@ func someTallies(c *Config) [2]*tally {
 }
 
 func (s *sealer) someRecord() []byte {
-	return s.signed(&stored{session: 77, after: -3, through: 9}, someTallies(&s.config))
+	return s.signed(&interval{session: 77, after: -3, through: 9}, someTallies(&s.config))
 }
 
-func (s *sealer) signed(of *stored, counted [2]*tally) []byte {
+func (s *sealer) signed(of *interval, counted [2]*tally) []byte {
 	record := s.record(of, counted)
 	return append(record, s.tag(record)...)
 }
@@ -270,7 +270,7 @@ func TestRecordSurvivesTheWire(t *testing.T) {
 			t.Errorf("direction %d: flows differ", i)
 		}
 	}
-	if !bytes.Equal(seal.signed(&stored{session: 77, after: -3, through: 9}, tallies), data) {
+	if !bytes.Equal(seal.signed(&interval{session: 77, after: -3, through: 9}, tallies), data) {
 		t.Error("encoded again it is another record")
 	}
 }
@@ -302,7 +302,7 @@ func TestRecordsAreSealed(t *testing.T) {
 	// The right identity, which is no secret, without the key.
 	forger := other
 	forger.identity = seal.identity
-	if _, err := seal.decode(forger.signed(&stored{session: 1, through: 1}, [2]*tally{})); !errors.Is(err, ErrForged) {
+	if _, err := seal.decode(forger.signed(&interval{session: 1, through: 1}, [2]*tally{})); !errors.Is(err, ErrForged) {
 		t.Errorf("a forged record: %v", err)
 	}
 }
@@ -357,8 +357,8 @@ func FuzzDecode(f *testing.F) {
 	p := &Point{config: c, open: f.Context(), clock: newTimeline(nil), seal: seal, Direction: newDirection(&c, newTimeline(nil))}
 	p.history.limit = 1 << 20
 	record := seal.someRecord()
-	p.history.add(stored{session: 77, after: -3, through: 9, data: record[:len(record)-tagSize]}, 0)
-	q := newRequest(1, position{77, 3})
+	p.history.add(stored{interval: interval{session: 77, after: -3, through: 9}, data: record[:len(record)-tagSize]}, 0)
+	q := newRequest(1, position{77, 3}, nil)
 	request := seal.request(q)
 	reply, err := p.Answer(request)
 	if err != nil {
@@ -373,8 +373,7 @@ func FuzzDecode(f *testing.F) {
 			data = seal.seal(slices.Clone(data)) // by someone who has the key
 		}
 		if r, err := seal.decode(data); err == nil {
-			of := &stored{session: r.session, step: r.step, after: r.after, through: r.through}
-			again := seal.signed(of, [2]*tally{seal.unpack(r.parts[forth]), seal.unpack(r.parts[back])})
+			again := seal.signed(&r.interval, [2]*tally{seal.unpack(r.parts[forth]), seal.unpack(r.parts[back])})
 			if !sign && !bytes.Equal(again, data) {
 				t.Error("a record has two encodings")
 			}

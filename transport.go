@@ -104,7 +104,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	if len(feed.shards) > 0 {
 		at = feed.shards[0].at
 	}
-	q := newRequest(f.name, at)
+	q := newRequest(f.name, at, nil)
 	sent, before, sure := p.clock.nowAs(&f.local)
 	data, err := f.ask(ctx, p.seal.request(q))
 	if err != nil {
@@ -148,36 +148,30 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 // Answer answers a follower's request, however it arrived. The reply says what passed since the last one, in up
 // to a megabyte. The error wraps [ErrForged], [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
-	magic := requestMagic
-	if bytes.HasPrefix(request, []byte(whichMagic)) {
-		magic = whichMagic
-	}
-	r, err := p.seal.open(request, magic)
+	r, err := p.seal.open(request, requestMagic)
 	if err == nil && p.open.Err() != nil {
 		err = fmt.Errorf("hoplag: %w", ErrClosed)
 	}
 	if err != nil {
 		return nil, err
 	}
-	nonce := r.Bytes(nonceSize)
-	if magic == whichMagic {
-		data := r.Bytes(r.Len())
-		if err = r.Close(); err == nil {
-			data, err = p.which(nonce, data)
-		}
-		return data, inMessage(magic, err)
+	nonce, at := r.Bytes(nonceSize), position{r.Uint64(), int64(r.Uint64())}
+	trails := r.Bytes(r.Len())
+	if err = r.Close(); err != nil {
+		return nil, fmt.Errorf("hoplag: %w", err)
 	}
-	at := position{r.Uint64(), int64(r.Uint64())}
-	if err := r.Close(); err != nil {
-		return nil, inMessage(magic, err)
+	a, cuts := reply{name: p.config.Name}, []stored(nil)
+	if len(trails) > 0 {
+		if a.names, err = p.which(trails); err != nil {
+			return nil, fmt.Errorf("hoplag: %w", err)
+		}
+		return p.seal.reply(nonce, a, nil), nil
 	}
 	p.Direction.remember()
 	p.mu.Lock()
-	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
+	cuts, a.more = p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
 	latest := p.history.latest()
 	p.mu.Unlock()
-
-	a := reply{name: p.config.Name, more: more}
 	var sure bool
 	if a.now, _, sure = p.clock.nowAs(&latest); !sure { // cuts come with one of a session that has the clock as it is now
 		cuts, a.more = nil, false

@@ -77,7 +77,7 @@ func TestServeHTTP(t *testing.T) {
 // A stranger gets no answer, and a closed point gives none.
 func TestStrangersGetNothing(t *testing.T) {
 	p := newTestPoint(t, quick, "a")
-	request := p.seal.request(newRequest(1, position{}))
+	request := p.seal.request(newRequest(1, position{}, nil))
 	changed := slices.Clone(request)
 	changed[20] ^= 1
 	for name, message := range map[string][]byte{
@@ -165,7 +165,7 @@ func TestSeedSignsNothing(t *testing.T) {
 	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {
 		forger := newSealer(Config{Key: NewKey(key)})
 		forger.identity = p.seal.identity
-		if _, err := p.Answer(forger.request(newRequest(1, position{}))); !errors.Is(err, ErrForged) {
+		if _, err := p.Answer(forger.request(newRequest(1, position{}, nil))); !errors.Is(err, ErrForged) {
 			t.Errorf("a request signed with %q: %v", key, err)
 		}
 	}

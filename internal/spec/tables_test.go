@@ -245,9 +245,9 @@ func frontDoor(t *testing.T) (all []sample) {
 			reply, err := b.Answer(request)
 			mu.Lock()
 			defer mu.Unlock()
-			if magic := string(request[:4]); len(all) < 40 || magic != "HLPQ" {
-				all = append(all, sample{magic, bytes.Clone(request), map[string]int{}},
-					sample{string(reply[:4]), bytes.Clone(reply), map[string]int{}})
+			if asks := len(request) > 65; len(all) < 40 || asks { // for names
+				all = append(all, sample{"HLPQ", bytes.Clone(request), map[string]int{}},
+					sample{"HLPA", bytes.Clone(reply), map[string]int{}})
 			}
 			return reply, err
 		}

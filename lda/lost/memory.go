@@ -24,9 +24,6 @@ type remembered struct {
 
 func (r *remembered) sent() int64 { return int64(r.stamp) >> 1 }
 
-// leastRing is the first size of a ring.
-const leastRing = 256
-
 // NewMemory returns a Memory of at least the last keep nanoseconds, unless these have more than most packets.
 func NewMemory(most int, keep int64) *Memory { return &Memory{most: most, keep: keep} }
 
@@ -47,7 +44,7 @@ func (m *Memory) Update(id uint64, number bool, t int64) {
 func (m *Memory) wrap(t int64) {
 	n := len(m.ring)
 	if n == 0 || n < m.most && t-m.ring[n-(n+3)/4].sent() < m.keep/4 { // by the latest rate
-		m.ring = append(m.ring, make([]remembered, max(1, min(max(leastRing, n/8), m.most-n)))...)
+		m.ring = append(m.ring, make([]remembered, max(1, min(max(256, n/8), m.most-n)))...)
 		return
 	}
 	m.at = 0
@@ -56,23 +53,18 @@ func (m *Memory) wrap(t int64) {
 // Offer offers a Finder what is remembered. Ids that are numbers are hashed with hash.
 func (m *Memory) Offer(f *Finder, hash func(number uint64) hashing.Packet) {
 	var part [512]remembered
-	for i, n := 0, m.copy(part[:], 0); n > 0; n = m.copy(part[:], i) {
+	for i, n := 0, len(part); n == len(part); i += n {
+		m.Lock()
+		n = copy(part[:], m.ring[min(i, len(m.ring)):])
+		m.Unlock()
 		for j := range part[:n] {
-			switch r := &part[j]; {
-			case !f.Wants(r.sent()):
-			case r.stamp&1 != 0:
-				f.Offer(hash(r.id), r.id, r.sent())
-			default:
-				f.Offer(hashing.Packet(r.id), r.id, r.sent())
+			r := &part[j]
+			if p := hashing.Packet(r.id); f.wants(r.sent()) {
+				if r.stamp&1 != 0 {
+					p = hash(r.id)
+				}
+				f.Offer(p, r.id, r.sent())
 			}
 		}
-		i += n
 	}
-}
-
-// copy copies what is remembered, from place i on and in no particular order, and returns how many it copied.
-func (m *Memory) copy(dst []remembered, i int) int {
-	m.Lock()
-	defer m.Unlock()
-	return copy(dst, m.ring[min(i, len(m.ring)):])
 }
