@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -125,20 +126,17 @@ type FlowDelay struct {
 	Sent, Received, Lost uint64
 }
 
-// A Clock describes the difference between two points' clocks.
+// A Clock says how far the first point's clock is ahead of the second's.
 type Clock struct {
-	// Known says that delays are corrected by Offset and Drift: packets were measured both ways, or the second
-	// point follows the first, and their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is
-	// true, Why says why not, and roughly how far apart the clocks are if that is far, as judged from the time
-	// that the transport between the points takes.
+	// Known says that delays are corrected by the Reading: packets were measured both ways, or the second point
+	// follows the first, and their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is true, Why
+	// says why not, and roughly how far apart the clocks are if that is far, as judged from the time that the
+	// transport between the points takes.
 	Known, Agree bool
 	Why          string `json:",omitempty"`
 
-	Offset    float64           // nanoseconds by which the first point's clock is ahead of the second's
-	Drift     float64           // how much faster it runs: 3e-5 is 30 ppm
-	Certain   estimate.Interval // interval of the offset, whatever the delays were
-	Likely    estimate.Interval // interval of the offset if the least delays differ by no more than Config.Asymmetry
-	RoundTrip float64           // nanoseconds: the shortest seen
+	// Reading is of the middle of the report, by the second point's clock. Its Likely allows for Config.Asymmetry.
+	clock.Reading
 }
 
 // String formats the report in one line:

@@ -38,9 +38,10 @@ func sampleReport() Report {
 			AtMost: []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 40, 60, 95, 95, 95, 95, 95, 95, 95},
 			Flows:  []FlowDelay{{Flow: 1 << 60, Mean: 4e6, Sent: 9}},
 		},
-		Back:  Delay{Err: ErrIdle},
-		Clock: Clock{Known: true, Offset: -1e6, Drift: 3e-5, Likely: estimate.Interval{Low: -1.001e6, High: -0.999e6, Confidence: 0.95}},
-		Err:   fmt.Errorf("%w: no route", ErrSilent),
+		Back: Delay{Err: ErrIdle},
+		Clock: Clock{Known: true, Reading: clock.Reading{Offset: -1e6, Drift: 3e-5,
+			Likely: estimate.Interval{Low: -1.001e6, High: -0.999e6, Confidence: 0.95}}},
+		Err: fmt.Errorf("%w: no route", ErrSilent),
 	}
 }
 

@@ -309,7 +309,8 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 // Where a clock likely is must be where it certainly is.
 func TestCertainCounts(t *testing.T) {
 	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
-		k := Clock{Certain: estimate.Interval{Low: 4, High: 5}, Likely: estimate.Interval{Low: likely[0], High: likely[1]}}
+		var k Clock
+		k.Certain.Low, k.Certain.High, k.Likely.Low, k.Likely.High = 4, 5, likely[0], likely[1]
 		if k.narrow(k.Certain); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
 			t.Errorf("%v: %+v", likely, k)
 		}

@@ -245,10 +245,7 @@ func frontDoor(t *testing.T) (all []sample) {
 			reply, err := b.Answer(request)
 			mu.Lock()
 			defer mu.Unlock()
-			if asks := len(request) > 65; len(all) < 40 || asks { // for names
-				all = append(all, sample{"HLPQ", bytes.Clone(request), map[string]int{}},
-					sample{"HLPA", bytes.Clone(reply), map[string]int{}})
-			}
+			all = append(all, sample{"HLPQ", bytes.Clone(request), map[string]int{}}, sample{"HLPA", bytes.Clone(reply), map[string]int{}})
 			return reply, err
 		}
 		go func() {
