@@ -263,16 +263,12 @@ func (t *timeline) of(at time.Time) int64 {
 	return t.wall.Load() + int64(at.Sub(t.base))
 }
 
-// nowAs returns the time by the clock that a cut's session has, and the time since the timeline began. They are
-// not sure if a clock of the user's may have been set since: before the point has noticed, or in between.
+// nowAs returns the time, and that since the timeline began, and whether the clock is surely the one that a cut was made
+// with: it may have been set since, and the point has not noticed yet, or makes its first cut.
 func (t *timeline) nowAs(of *stored) (now, elapsed int64, sure bool) {
-	elapsed = t.elapsed()
-	now = of.wall + elapsed
-	if t.user == nil {
-		return now, elapsed, true
-	}
-	user := t.now()
-	return user, elapsed, max(user-now, now-user) <= t.strays(elapsed-of.at)
+	now, elapsed = t.now(), t.elapsed()
+	was := of.wall + elapsed
+	return now, elapsed, max(now-was, was-now) <= t.strays(elapsed-of.at)
 }
 
 // strays returns how far a clock may stray in a time, in ns, before that counts as a step.
