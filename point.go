@@ -26,17 +26,16 @@ type Point struct {
 	config Config
 	clock  *timeline
 	seal   sealer
-	open   context.Context // until Close
+	open   context.Context // until the last cut is made
 	shut   context.CancelFunc
-	ended  chan struct{} // closed once the last cut is made
 
 	mu      sync.Mutex
-	timer   *time.Timer
 	history history
 	waiting chan struct{} // closed at the next cut, nil while nobody waits
 
 	// Used by whoever cuts, under cutting.
 	cutting sync.Mutex
+	timer   *time.Timer
 	session uint64
 	step    int64 // by how much the clock was set when the session began, ns
 	through int64 // the latest cut
@@ -57,12 +56,11 @@ func NewPoint(c Config) (*Point, error) {
 	c = c.withDefaults()
 	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: history{limit: c.History}}
 	p.open, p.shut = context.WithCancel(context.Background())
-	p.ended = make(chan struct{})
 	p.Direction, p.Back = newDirection(&p.config, p.clock), newDirection(&p.config, p.clock)
+	p.cutting.Lock()
+	defer p.cutting.Unlock()
 	p.begin(0)
 	p.discard = false
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.timer = time.AfterFunc(p.untilCut(), p.work)
 	return p, nil
 }
@@ -72,15 +70,11 @@ func NewPoint(c Config) (*Point, error) {
 func (p *Point) Close() error {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
-	if p.open.Err() != nil {
-		return nil // closed before
+	if p.open.Err() == nil { // not closed before
+		p.timer.Stop()
+		p.cut(true)
+		p.shut()
 	}
-	p.shut()
-	p.mu.Lock()
-	p.timer.Stop()
-	p.mu.Unlock()
-	p.cut()
-	close(p.ended)
 	return nil
 }
 
@@ -159,26 +153,21 @@ func (p *Point) untilCut() time.Duration { return time.Duration(p.end()-p.clock.
 func (p *Point) work() {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
-	if p.open.Err() != nil {
-		return
-	}
-	p.cut()
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.open.Err() == nil {
+		p.cut(false)
 		p.timer.Reset(p.untilCut())
 	}
 }
 
-// cut ends a cut, if it is time, and keeps what was counted. If it is late, the
+// cut ends a cut, if it is time or the last one, and keeps what was counted. If it is late, the
 // next one holds all that passed since.
-func (p *Point) cut() {
+func (p *Point) cut(last bool) {
 	if step := p.clock.follow(); step != 0 {
 		p.begin(step)
 		return
 	}
 	now, ended := p.clock.now(), p.current
-	if now < p.end() && p.open.Err() == nil {
+	if now < p.end() && !last {
 		return // the timer was early
 	}
 	var total [2]*tally

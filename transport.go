@@ -209,7 +209,7 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 			select {
 			case <-ctx.Done():
 				return
-			case <-p.ended:
+			case <-p.open.Done():
 				open = false
 			case <-waiting:
 			}
