@@ -58,13 +58,25 @@ type Report struct {
 	Err error `json:",omitempty"`
 }
 
-// A Delay is the one-way delay of the packets of one direction, in nanoseconds.
+// A Delay is the one-way delay of the packets of one direction, in nanoseconds. Err, Mean, MeanInterval95, Received and
+// Lost are what an operator looks at; the rest tells more of the same packets.
 type Delay struct {
+	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
+	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
+	Err error `json:",omitempty"`
+
 	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if
 	// Clock.Known. Duplicates are left out; packets that an earlier report counted as lost are in it, with all
 	// their time. If the clocks are neither known nor said to agree, the mean is off by their difference, and its
 	// interval has no upper end.
 	estimate.Delay
+
+	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
+	// allow for what counters left out, packets on their way at the ends and, if Config.Asymmetry is true, the
+	// clocks. In the first 45 cuts, when it is unknown how long packets take, losses leave the upper end far
+	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy tails
+	// are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of two clocks.
+	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were
 	// given up. Extra are those of Received that were not sent: duplicates, and packets that an earlier report
@@ -83,13 +95,6 @@ type Delay struct {
 	// intervals.
 	Missing []Missing `json:",omitempty"`
 
-	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
-	// allow for what counters left out, packets on their way at the ends and, if Config.Asymmetry is true, the
-	// clocks. In the first 45 cuts, when it is unknown how long packets take, losses leave the upper end far
-	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy tails
-	// are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of two clocks.
-	MeanInterval95, DeviationInterval95, Certain estimate.Interval
-
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
 	Greatest  float64        // delay seen of a single packet; others may have taken longer
 
@@ -100,10 +105,6 @@ type Delay struct {
 	// UnknownFlows counts those whose mean is not known to within itself, or that a point had no room for.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
-
-	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
-	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
-	Err error `json:",omitempty"`
 }
 
 // Bounds are the upper ends of [Delay.AtMost], in nanoseconds.
