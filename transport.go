@@ -245,11 +245,6 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 	return p, nil
 }
 
-// Format prints the names of the points, and no secret.
-func (p *Pair) Format(s fmt.State, _ rune) {
-	fmt.Fprintf(s, "hoplag.Pair(%q, %q)", p.compare.meeting.ends[first].name, p.compare.meeting.ends[second].name)
-}
-
 // At sets the time that the Pair uses instead of the clock. For records kept in a stream, pass the time at
 // which each of them arrived there; the same records then give the same reports whenever they are read. Time
 // must not go back. Without it, read them in the order in which they arrived.
