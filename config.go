@@ -195,23 +195,43 @@ func standsStill(clock interface{ Now() time.Time }) bool {
 	return false
 }
 
-// seed returns the seed that packets and flows are hashed with.
-func (c Config) seed() uint64 { return binary.BigEndian.Uint64(c.derive("packets")) }
+// A hasher hashes packets with a seed, or with SipHash if that is not nil. Flows are hashed with the seed.
+type hasher struct {
+	seed uint64
+	sip  *hashing.SipHash
+}
 
-// sip returns what hashes packets in place of the seed, or nil.
-func (c Config) sip() *hashing.SipHash {
-	if !c.SipHash {
-		return nil
+func (c Config) hasher() *hasher {
+	h := &hasher{seed: binary.BigEndian.Uint64(c.derive("packets"))}
+	if c.SipHash {
+		s := hashing.SipHashFromKey([16]byte(c.derive("siphash")))
+		h.sip = &s
 	}
-	s := hashing.SipHashFromKey([16]byte(c.derive("siphash")))
-	return &s
+	return h
+}
+
+// packet returns the identity of the message with an id.
+func (h *hasher) packet(id []byte) hashing.Packet {
+	if h.sip != nil {
+		return h.sip.Packet(id)
+	}
+	return hashing.Digest(h.seed, id)
+}
+
+// number returns that of the message whose id is a number.
+func (h *hasher) number(id uint64) hashing.Packet {
+	if h.sip != nil {
+		return hashing.Packet(h.sip.Word(id))
+	}
+	return hashing.Word(h.seed, id)
 }
 
 // identity is what records tell of what packets are hashed with.
 func (c Config) identity() uint64 {
-	id := hashing.Fingerprint(c.seed())
-	if s := c.sip(); s != nil {
-		id = s.Fingerprint()
+	h := c.hasher()
+	id := hashing.Fingerprint(h.seed)
+	if h.sip != nil {
+		id = h.sip.Fingerprint()
 	}
 	if c.Tunnels != nil {
 		id = c.Tunnels.Identity(id)

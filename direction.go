@@ -1,8 +1,6 @@
 package hoplag
 
 import (
-	"fmt"
-	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -37,8 +35,7 @@ import (
 type Direction struct {
 	config *Config
 	clock  *timeline
-	seed   uint64
-	sip    *hashing.SipHash // hashes packets, if it is not nil
+	hash   *hasher // printers show a pointer within a value as an address
 	shards []*shard
 	next   atomic.Uint32 // counts logs, to spread them over the shards
 	pool   sync.Pool     // of *handle
@@ -47,7 +44,7 @@ type Direction struct {
 
 // newDirection returns a direction with shards of its own, at most eight.
 func newDirection(c *Config, clock *timeline) *Direction {
-	d := &Direction{config: c, clock: clock, seed: c.seed(), sip: c.sip()}
+	d := &Direction{config: c, clock: clock, hash: c.hasher()}
 	for range min(runtime.GOMAXPROCS(0), 8) {
 		d.shards = append(d.shards, &shard{of: d})
 	}
@@ -55,31 +52,23 @@ func newDirection(c *Config, clock *timeline) *Direction {
 	return d
 }
 
-// Format prints that it is a direction, and nothing of what it hashes with.
-func (d *Direction) Format(s fmt.State, _ rune) { io.WriteString(s, "hoplag.Direction") }
-
 // Packet returns the identity of the message with this id, for [Direction.Record].
-func (d *Direction) Packet(id []byte) hashing.Packet {
-	if d.sip != nil {
-		return d.sip.Packet(id)
-	}
-	return hashing.Digest(d.seed, id)
-}
+func (d *Direction) Packet(id []byte) hashing.Packet { return d.hash.packet(id) }
 
 // Passed says that the message with this id passes now.
 func (d *Direction) Passed(id []byte) {
-	d.put(entry{time: d.clock.now(), packet: d.Packet(id)})
+	d.put(entry{time: d.clock.now(), packet: d.hash.packet(id)})
 }
 
 // PassedNumber is Passed for an id that is a number. It stands for its eight bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
-	d.put(entry{time: d.clock.now(), packet: d.numbered(id), not: ^id})
+	d.put(entry{time: d.clock.now(), packet: d.hash.number(id), not: ^id})
 }
 
 // PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a connection, a customer, a topic, or
 // anything else by which you want to distinguish delays. The message also counts among all messages.
 func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
-	d.put(entry{time: d.clock.now(), packet: d.Packet(id), flow: flow})
+	d.put(entry{time: d.clock.now(), packet: d.hash.packet(id), flow: flow})
 }
 
 func (d *Direction) put(e entry) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
 )
@@ -28,14 +27,6 @@ type Missing struct {
 
 	// Repeated says that other messages with this id arrived. Which of them is missing is not known.
 	Repeated bool `json:",omitempty"`
-}
-
-// numbered returns the identity of a message whose id is a number.
-func (d *Direction) numbered(id uint64) hashing.Packet {
-	if d.sip != nil {
-		return hashing.Packet(d.sip.Word(id))
-	}
-	return hashing.Word(d.seed, id)
 }
 
 // A point remembers what it sent once it is known to send: the first point when
@@ -79,7 +70,7 @@ func (d *Direction) find(trails []areas.Trail) (lost.Names, error) {
 	if err != nil || m == nil {
 		return lost.Names{}, err
 	}
-	m.Offer(f, d.numbered)
+	m.Offer(f, d.hash.number)
 	return f.Names(lost.Budget), nil
 }
 
@@ -113,7 +104,7 @@ func (s *sealer) names(data []byte, trails []areas.Trail, d *Direction) (lost.Na
 	}
 	names := slices.Clone(data[aes.BlockSize:])
 	s.crypt(names, data[:aes.BlockSize])
-	return lost.DecodeNames(names, trails, d.numbered)
+	return lost.DecodeNames(names, trails, d.hash.number)
 }
 
 // A whichFunc asks the sender of a direction what is missing in trails, and returns of which of them it learned that.

@@ -134,13 +134,13 @@ func TestWhichIsSecret(t *testing.T) {
 	at := time.Unix(3600*400_000, 5)
 	p.pool.Put(p.shards[0].newHandle())
 	h := p.shards[0].newHandle()
-	h.log.append(entry{packet: p.numbered(id), not: ^uint64(id), time: at.UnixNano()})
+	h.log.append(entry{packet: p.hash.number(id), not: ^uint64(id), time: at.UnixNano()})
 	p.rotate(farthest)
 	config := p.config.Cells
-	cell := config.Cell(p.numbered(id))
+	cell := config.Cell(p.hash.number(id))
 	end := at.Truncate(time.Hour).Add(time.Hour).UnixNano()
 	trails := []areas.Trail{{Cell: cell, From: end - int64(time.Hour), Until: end,
-		Steps: []areas.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.numbered(id) >> 32)}}}}
+		Steps: []areas.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.hash.number(id) >> 32)}}}}
 	q := newRequest(1, position{}, lost.AppendTrails(nil, trails, int64(time.Hour)))
 	question := p.seal.request(q)
 	answer, err := p.Answer(question)
@@ -152,7 +152,7 @@ func TestWhichIsSecret(t *testing.T) {
 		t.Errorf("%+v, %v", names, err)
 	}
 	for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
-		if bytes.Contains(answer, order.AppendUint64(nil, id)) || bytes.Contains(answer, order.AppendUint64(nil, uint64(p.numbered(id)))) {
+		if bytes.Contains(answer, order.AppendUint64(nil, id)) || bytes.Contains(answer, order.AppendUint64(nil, uint64(p.hash.number(id)))) {
 			t.Error("the answer shows an id")
 		}
 	}

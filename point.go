@@ -85,11 +85,11 @@ func (p *Point) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "hoplag.Point(%q)",
 
 // Seed returns the seed that the point hashes with unless Config.SipHash is set, for [hashing.Frame.Digest],
 // [hashing.Tuple.Flow] and the like. Like the Key, it is a secret.
-func (p *Point) Seed() uint64 { return p.seed }
+func (p *Point) Seed() uint64 { return p.hash.seed }
 
 // Flow returns the identity of the flow with this name, for [Direction.PassedIn].
 func (p *Point) Flow(name []byte) hashing.Flow {
-	return hashing.Flow(hashing.Digest(p.seed^flowSeed, name))
+	return hashing.Flow(hashing.Digest(p.hash.seed^flowSeed, name))
 }
 
 // flowSeed separates flows from packets of the same name.
