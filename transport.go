@@ -226,7 +226,7 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 // later by more, packets seem to take longer by as much, or to arrive before they are sent, which is an error.
 type Pair struct {
 	mu      sync.Mutex
-	clock   *timeline
+	began   time.Time
 	compare *comparison
 	at      time.Time // zero: use the clock
 	ahead   *least    // of the second point, when Next was last called
@@ -239,7 +239,7 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	p := &Pair{clock: newTimeline(nil), compare: newComparison(c.withDefaults())}
+	p := &Pair{began: time.Now(), compare: newComparison(c.withDefaults())}
 	p.compare.meeting.ends[first].name = from
 	p.compare.meeting.ends[second].name = to
 	return p, nil
@@ -257,7 +257,7 @@ func (p *Pair) At(t time.Time) {
 // elapsed returns the time since some fixed moment.
 func (p *Pair) elapsed() int64 {
 	if p.at.IsZero() {
-		return p.clock.elapsed()
+		return int64(time.Since(p.began))
 	}
 	return p.at.UnixNano()
 }
