@@ -77,10 +77,10 @@ func (d *Direction) put(e entry) {
 	d.pool.Put(h)
 }
 
-// Record says that packets of a flow, or of none that is named if flow is 0, passed together at a known time. Use
-// what [time.Now] returned when a burst arrived, which is as good as Passed, or a network card's timestamp, by the
-// wall clock or Config.Clock. [Direction.Packet] and [hashing.Frame] identify packets. Record them within three
-// cuts: followers already have earlier cuts, and many late packets spoil a report.
+// Record says that packets of a flow, or of none that is named if flow is 0, passed together at a known time.
+// Use what [time.Now] returned when a burst arrived, which is as good as Passed, or a network card's timestamp,
+// by the wall clock or Config.Clock. [Direction.Packet] and [hashing.Frame] identify packets. Record them
+// within three cuts: followers already have earlier cuts, and many late packets spoil a report.
 func (d *Direction) Record(flow hashing.Flow, at time.Time, packets ...hashing.Packet) {
 	h, t := d.pool.Get().(*handle), d.clock.of(at)
 	for _, p := range packets {

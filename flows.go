@@ -241,9 +241,9 @@ func (w *flows) enter(id hashing.Flow) *flow {
 	return f
 }
 
-// report tells the oldest report that ended: the flows of which packets came and whose mean
-// is known to within itself, slowest first, and how many more there were. Scatter is the variance of delays by the
-// square of their mean, of all packets or of exponential ones if that is more.
+// report tells the oldest report that ended: the flows of which packets came and whose mean is known to within
+// itself, slowest first, and how many more there were. Scatter is the variance of delays by the square of their
+// mean, of all packets or of exponential ones if that is more.
 func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 	to := w.ends[0]
 	w.ends = append(w.ends[:0], w.ends[1:]...)
@@ -308,7 +308,8 @@ func (x *flowTime) add(packets, time, variance, usual float64) {
 	x.usual += usual
 }
 
-// of returns how long others took that are like these, whose mean is given: as much longer as packets of all flows did.
+// of returns how long others took that are like these, whose mean is given: as much longer as packets of all
+// flows did.
 func (x *flowTime) of(others *flowTime, mean float64) float64 {
 	if x.usual <= 0 {
 		return others.packets * mean
@@ -323,8 +324,8 @@ func (a *flowAges) add(packets, least, most float64) {
 	a.most += most
 }
 
-// delay says what is known of a flow. Packets of which nothing is known are taken to be like others, and those of lossy
-// spans like exact ones, as far as these tell more.
+// delay says what is known of a flow. Packets of which nothing is known are taken to be like others, and those
+// of lossy spans like exact ones, as far as these tell more.
 func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
 	x, y, z, n := &t.exact, &t.lossy, &t.unknown, float64(t.received)
@@ -337,8 +338,8 @@ func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 		mean = (x.time + t.owed + z.time) / (x.packets + z.packets)
 	}
 	single := scatter * sq(mean) // variance of a packet's delay
-	// A packet that takes longer is less often in an exact span, by the losses in that time, which makes a bias. Exact
-	// spans of the same times may be the fast ones, as those of all times are.
+	// A packet that takes longer is less often in an exact span, by the losses in that time, which makes a
+	// bias. Exact spans of the same times may be the fast ones, as those of all times are.
 	doubt := single/x.packets + sq(min(t.lost/length*single, math.Sqrt(single)))
 	for _, o := range [...]*flowTime{y, z} {
 		guess := x.of(o, like)

@@ -74,8 +74,8 @@ func (d *Direction) find(trails []areas.Trail) (lost.Names, error) {
 	return f.Names(lost.Budget), nil
 }
 
-// crypt encrypts names, or decrypts them, with AES-256 in counter mode, by a key of their own, so that nobody else
-// learns an id (SPEC.md, section 4.10).
+// crypt encrypts names, or decrypts them, with AES-256 in counter mode, by a key of their own, so that nobody
+// else learns an id (SPEC.md, section 4.10).
 func (s *sealer) crypt(data, counter []byte) {
 	cipher.NewCTR(must(aes.NewCipher(s.config.derive("names"))), counter).XORKeyStream(data, data)
 }

@@ -252,8 +252,8 @@ func (t *timeline) of(at time.Time) int64 {
 	return t.wall.Load() + int64(at.Sub(t.base))
 }
 
-// nowAs returns the time, and that since the timeline began, and whether the clock is surely the one that a cut was made
-// with: it may have been set since, and the point has not noticed yet, or makes its first cut.
+// nowAs returns the time, and that since the timeline began, and whether the clock is surely the one that a cut
+// was made with: it may have been set since, and the point has not noticed yet, or makes its first cut.
 func (t *timeline) nowAs(of *stored) (now, elapsed int64, sure bool) {
 	now, elapsed = t.now(), t.elapsed()
 	was := of.wall + elapsed

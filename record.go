@@ -175,8 +175,8 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 // farthest bounds the numbers of cuts: with the shortest, three centuries from 1970.
 const farthest = 1 << 43
 
-// A history is the latest cuts of a point. It keeps what any of its readers has not read, and some more for readers
-// that are about to begin.
+// A history is the latest cuts of a point. It keeps what any of its readers has not read, and some more for
+// readers that are about to begin.
 type history struct {
 	limit, size int // bytes
 	cuts        []stored
@@ -278,9 +278,10 @@ func (h *history) forget(now int64) {
 	}
 }
 
-// A follower asks a point for the cuts after those that it has, or which of the messages that the point sent into some
-// cells are missing, and the point answers at once (SPEC.md, section 4.9). The nonce makes every reply an answer to one
-// request, so that no reply can be used twice: a random number of the follower's own, and a random number.
+// A follower asks a point for the cuts after those that it has, or which of the messages that the point sent
+// into some cells are missing, and the point answers at once (SPEC.md, section 4.9). The nonce makes every
+// reply an answer to one request, so that no reply can be used twice: a random number of the follower's own,
+// and a random number.
 const (
 	requestMagic = "HLPQ"
 	replyMagic   = "HLPA"

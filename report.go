@@ -41,8 +41,8 @@ type Report struct {
 	Back  Delay // of those that passed the second and then the first, as Back.Passed said, in the first one's cuts that match
 	Clock Clock // of the first point, as the second one's clock sees it
 
-	// RoundTrip holds the mean delay there plus the mean delay back in 95 of 100 reports, whatever the clocks say. It is
-	// zero if that is not known.
+	// RoundTrip holds the mean delay there plus the mean delay back in 95 of 100 reports, whatever the clocks
+	// say. It is zero if that is not known.
 	RoundTrip estimate.Interval
 
 	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets that were then on
@@ -58,8 +58,8 @@ type Report struct {
 	Err error `json:",omitempty"`
 }
 
-// A Delay is the one-way delay of the packets of one direction, in nanoseconds. Err, Mean, MeanInterval95, Received and
-// Lost are what an operator looks at; the rest tells more of the same packets.
+// A Delay is the one-way delay of the packets of one direction, in nanoseconds. Err, Mean, MeanInterval95,
+// Received and Lost are what an operator looks at; the rest tells more of the same packets.
 type Delay struct {
 	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
 	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
@@ -67,8 +67,8 @@ type Delay struct {
 
 	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if
 	// Clock.Known. Duplicates are left out; packets that an earlier report counted as lost are in it, with all
-	// their time. If the clocks are neither known nor said to agree, the mean is off by their difference, and its
-	// interval has no upper end.
+	// their time. If the clocks are neither known nor said to agree, the mean is off by their difference, and
+	// its interval has no upper end.
 	estimate.Delay
 
 	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
@@ -88,11 +88,11 @@ type Delay struct {
 	// LossUnknown says that Lost is 0 only because packets on their way when it Begins may hide losses.
 	LossUnknown bool `json:",omitempty"`
 
-	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may count as
-	// Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name in a million
-	// is false. A message that takes half as long again as any recently counts as lost, and is Extra if it still
-	// arrives. Reports with losses wait for a session's first 45 cuts and until something arrives, for at most three
-	// intervals.
+	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may
+	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
+	// in a million is false. A message that takes half as long again as any recently counts as lost, and is
+	// Extra if it still arrives. Reports with losses wait for a session's first 45 cuts and until something
+	// arrives, for at most three intervals.
 	Missing []Missing `json:",omitempty"`
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
@@ -130,13 +130,14 @@ type FlowDelay struct {
 // A Clock says how far the first point's clock is ahead of the second's.
 type Clock struct {
 	// Known says that delays are corrected by the Reading: packets were measured both ways, or the second point
-	// follows the first, and their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is true, Why
-	// says why not, and roughly how far apart the clocks are if that is far, as judged from the time that the
-	// transport between the points takes.
+	// follows the first, and their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is true,
+	// Why says why not, and roughly how far apart the clocks are if that is far, as judged from the time that
+	// the transport between the points takes.
 	Known, Agree bool
 	Why          string `json:",omitempty"`
 
-	// Reading is of the middle of the report, by the second point's clock. Its Likely allows for Config.Asymmetry.
+	// Reading is of the middle of the report, by the second point's clock. Its Likely allows for
+	// Config.Asymmetry.
 	clock.Reading
 }
 
