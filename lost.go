@@ -107,9 +107,6 @@ func (s *sealer) names(data []byte, trails []areas.Trail, d *Direction) (lost.Na
 	return lost.DecodeNames(names, trails, d.hash.number)
 }
 
-// A whichFunc asks the sender of a direction what is missing in trails, and returns of which of them it learned that.
-type whichFunc func(direction int, trails []areas.Trail) ([]areas.Trail, lost.Names)
-
 // tell says what is known of the report of the cuts after one and up to another, and which messages
 // it lost. It may be the last that ended.
 func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
@@ -277,22 +274,24 @@ func (w *way) forget(now int64) {
 
 // name finds out which messages were lost, some perhaps after the report, and takes them out of the areas.
 func (w *way) name(m *meeting) {
-	var trails []areas.Trail
-	if m.which != nil {
-		w.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
+	if m.asks == nil {
+		return
 	}
+	var trails []areas.Trail
+	w.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
 	if len(trails) == 0 {
 		return
 	}
-	trails, names := m.which(w.direction, trails)
+	trails, names := m.asks.which(w.direction, trails)
 	for _, n := range names.Names {
 		w.missing = append(w.missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
 	}
 	w.total.TakeOut(names.Lost(w.config.Cells, trails))
 }
 
-// which asks the first point, or this one for messages that went back. A question that is too long has fewer trails.
-func (f *follower) which(ctx context.Context, direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
+// which asks the first point what is missing in trails, or this one for messages that went back, and returns of
+// which of them it learned that: a question that is too long has fewer.
+func (f *follower) which(direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
 	p := f.point
 	if direction == back {
 		names, _ = p.Back.find(trails) // or none
@@ -305,7 +304,7 @@ func (f *follower) which(ctx context.Context, direction int, trails []areas.Trai
 	for len(lost.AppendTrails(nil, trails, unit)) > maxRequest-100 {
 		trails = trails[:len(trails)*3/4]
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second)/2)
+	ctx, cancel := context.WithTimeout(f.ctx, max(p.config.Report, time.Second)/2)
 	defer cancel()
 	q := newRequest(f.name, position{}, lost.AppendTrails(nil, trails, unit))
 	if data, err := f.ask(ctx, p.seal.request(q)); err == nil {

@@ -12,9 +12,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/hoplag/hoplag/estimate/areas"
-	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // An Exchange carries a request to another point's [Point.Answer] and returns
@@ -26,16 +23,13 @@ type Exchange func(ctx context.Context, request []byte) (reply []byte, err error
 // happens to the other point, it continues until the context is done; reports say what is wrong.
 func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
-		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
+		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()
-		f.compare.meeting.which = func(direction int, trails []areas.Trail) ([]areas.Trail, lost.Names) {
-			return f.which(ctx, direction, trails)
-		}
-		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, true
+		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, &f
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
 			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
-			f.fetch(ctx)
+			f.fetch()
 			for ctx.Err() == nil {
 				r, ok := f.compare.next(now)
 				if !ok {
@@ -54,6 +48,7 @@ func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 
 // A follower is one run of Follow.
 type follower struct {
+	ctx     context.Context
 	point   *Point
 	ask     Exchange
 	compare *comparison
@@ -75,7 +70,7 @@ func (f *follower) wake() int64 {
 	return min(max(due, now+cut), now+max(cut, int64(time.Second)))
 }
 
-func (f *follower) fetch(ctx context.Context) {
+func (f *follower) fetch() {
 	p, here := f.point, &f.compare.meeting.ends[second]
 	p.mu.Lock()
 	cuts, _ := p.history.read(f.name, f.local.end(), p.config.History, p.clock.elapsed())
@@ -88,7 +83,7 @@ func (f *follower) fetch(ctx context.Context) {
 		here.ahead.add(0, -cuts[i].wall, 0)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second))
+	ctx, cancel := context.WithTimeout(f.ctx, max(p.config.Report, time.Second))
 	defer cancel()
 	for more := true; more; {
 		if more, f.err = f.fetchOnce(ctx); f.err != nil {
