@@ -225,7 +225,8 @@ func Format(ns float64) string {
 	return strconv.FormatFloat(ns, 'f', decimals, 64) + [...]string{" ns", " µs", " ms", " s"}[unit]
 }
 
-// MarshalJSON encodes the whole report. Durations and delays are in nanoseconds, and errors are text.
+// MarshalJSON encodes the whole report. Durations and delays are in nanoseconds, and errors are text, which they
+// are not where a Delay is encoded by itself.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type plain Report
 	for _, err := range r.errors() {

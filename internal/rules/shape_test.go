@@ -115,14 +115,14 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4181, 3569},
+	".":              {4073, 3557},
 	"estimate":       {917, 1280},
 	"estimate/areas": {3016, 728},
 	"estimate/joint": {1395, 910},
 	"estimate/clock": {1166, 900},
 	"lda":            {2774, 2965},
 	"lda/control":    {450, 816},
-	"lda/lost":       {565, 402},
+	"lda/lost":       {565, 390},
 	"lda/mplane":     {1655, 1249},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2870, 3515},
@@ -130,9 +130,9 @@ var sizes = map[string][2]int{
 	"rli":            {2870, 2748},
 	"hashing":        {1595, 2362},
 	"queue":          {1994, 2127},
-	"internal":       {1050, 2348},
-	"examples":       {5534, 4366},
-	"bench":          {7687, 3020},
+	"internal":       {1050, 2346},
+	"examples":       {5533, 4366},
+	"bench":          {7684, 3020},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
