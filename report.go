@@ -49,7 +49,8 @@ type Report struct {
 	// their way still arrived: it was started, its clock was set, a record of it is missing, or it was
 	// unreachable for longer than its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets
 	// on their way when it began are in Received, but not in the mean. Its intervals allow for them if they
-	// took no longer than packets have since; if they are seen to have been slower, or more, there is no mean.
+	// took no longer than packets have since. There is no mean if they are seen to have been slower, or to have
+	// been more than the rate since then explains.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the
@@ -91,8 +92,8 @@ type Delay struct {
 	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may
 	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
 	// in a million is false. A message that takes half as long again as any recently counts as lost, and is
-	// Extra if it still arrives. Reports with losses wait for a session's first 45 cuts and until something
-	// arrives, for at most three intervals.
+	// Extra if it still arrives. So a report with losses comes later, by at most three times its length: in a
+	// session's first 45 cuts, and while nothing arrives.
 	Missing []Missing `json:",omitempty"`
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known

@@ -115,7 +115,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4073, 3557},
+	".":              {4074, 3557},
 	"estimate":       {917, 1280},
 	"estimate/areas": {3016, 728},
 	"estimate/joint": {1395, 910},
