@@ -147,8 +147,7 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}
 	r.roundTrip(max(math.Abs(k.Drift), quartz), added)
-	reading := clock.Reading{Offset: k.Offset, Drift: k.Drift, Certain: k.Certain, Likely: k.Likely}
-	readings := [2]clock.Reading{reading.Reverse(), reading}
+	readings := [2]clock.Reading{k.Reverse(), k.Reading}
 	for i, d := range delays {
 		if k.Known {
 			d.settle(shifted(readings[i], ways[i].told.added), r.Length, ways[i].samples)
@@ -182,8 +181,8 @@ func shifted(r clock.Reading, added int64) clock.Reading {
 
 // know takes over a reading. Infinite asymmetry leaves what is certain.
 func (k *Clock) know(r clock.Reading, asymmetry float64) {
-	k.Known, k.Drift, k.RoundTrip, k.Certain = true, r.Drift, r.RoundTrip, r.Certain
-	k.Likely = estimate.Interval{Low: r.Likely.Low - asymmetry/2, High: r.Likely.High + asymmetry/2, Confidence: r.Likely.Confidence}
+	k.Known, k.Reading = true, r
+	k.Likely.Low, k.Likely.High = r.Likely.Low-asymmetry/2, r.Likely.High+asymmetry/2
 	k.narrow(r.Certain)
 }
 

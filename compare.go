@@ -229,7 +229,7 @@ func (c *comparison) release() Report {
 	r := h.Report
 	r.Begins = h.after < c.since+c.begins()
 	c.held = append(c.held[:0], c.held[1:]...)
-	guessed := !c.meeting.asks && !c.config.ClocksAgree // when records come tells which cuts belong together
+	guessed := c.meeting.asks == nil && !c.config.ClocksAgree // when records come tells which cuts belong together
 	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
 		w, was := c.ways[d], c.ways[d].told
 		w.told, w.ends = h.ways[d], c.waiting != nil && c.waiting.begins

@@ -1,12 +1,13 @@
 // Package hoplag measures how long packets or messages take between two points, how many are lost, and how far
 // the points' clocks disagree. Packets carry no timestamp, and a packet costs nanoseconds: each point adds up
 // times in a few thousand counters, and one point fetches the other's. Only a sender that is followed remembers
-// its latest packets, to name what was lost ([Config.Remember]).
+// its latest packets, to name what was lost ([Delay.Missing]).
 //
 //	// process A                                          // process B
 //	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})
-//	http.Handle("/hoplag", a)                             for r := range b.Follow(ctx, "http://a/hoplag") {
-//	a.Passed(id) // in any goroutine, before it leaves        slog.Info("delay", "a→b", r)
+//	http.Handle("/hoplag", a)                             ask := hoplag.HTTP(nil, "http://a/hoplag")
+//	a.Passed(id) // in any goroutine, before it leaves    for r := range b.Follow(ctx, ask) {
+//	                                                          slog.Info("delay", "a→b", r)
 //	                                                      }
 //	                                                      b.Passed(id) // after it has come
 //
@@ -32,7 +33,7 @@
 // With [Config.Flows] and [Direction.PassedIn] each report has the delay of every flow, slowest first. To ask
 // for a flow's delay months later, also record the same [Point.Flow] and [Direction.Packet] with package
 // colate. A [Pair] compares two points by the records that a message bus carries ([Point.Records]). [Metrics]
-// shows reports to Prometheus. [Point.FollowOver] follows over any [Exchange] of bytes.
+// shows reports to Prometheus. An [Exchange] carries bytes between points over anything else than HTTP.
 //
 // # When not to use it
 //
@@ -65,10 +66,6 @@ type Config struct {
 	// Key is the secret that the points share, 16 bytes or more. It never travels; what hashes packets and
 	// signs records is derived from it. Use random bytes: whoever has a record can check guesses at others.
 	Key Key
-
-	// Insecure allows a shorter Key, or none. Without a Key, anyone who can reach
-	// a point can read it and answer in its place.
-	Insecure bool
 
 	// SipHash hashes packets with SipHash-2-4, so that nobody without the Key can aim them at a counter. Hashing 8 to
 	// 40 bytes takes four to six times as long as without, 13 to 24 ns (BenchmarkHash in bench/peers). Without it, keep
@@ -108,11 +105,6 @@ type Config struct {
 
 	// Cells are the sizes of the counters; the zero value stands for [lda.DefaultConfig] with digests of 32 bits.
 	Cells lda.Config
-
-	// Remember is how many of the messages that it sent a followed point remembers, in
-	// 16 bytes each, so that reports can name what was lost ([Delay.Missing]): up to
-	// 2^26, 0 for those of four reports but no more than 65,536, or -1 for none.
-	Remember int
 
 	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.
 	Flows int
@@ -163,8 +155,8 @@ func (c Config) validate() error {
 	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
 	least := 1024 * int(max(4, time.Second/max(c.Cut, time.Millisecond))) // what nearly empty cuts of a second take
 	switch key := len(c.Key.text()); {
-	case key < leastKey && !c.Insecure:
-		return bad("Key", fmt.Sprintf("%d bytes long", key), "at least 16, or Insecure")
+	case key < leastKey:
+		return bad("Key", fmt.Sprintf("%d bytes long", key), "at least 16")
 	case len(c.Name) > 255:
 		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")
 	case c.Cut < time.Millisecond || c.Cut > time.Hour:
@@ -177,8 +169,6 @@ func (c Config) validate() error {
 		return bad("Asymmetry", c.Asymmetry, "0 or more")
 	case c.Clock != nil && standsStill(c.Clock):
 		return bad("Clock", "one that stands still for microseconds", "one that ticks more often")
-	case c.Remember < -1 || c.Remember > 1<<26:
-		return bad("Remember", c.Remember, "-1 to 67108864")
 	case c.Flows < 0 || c.Flows > maxFlows:
 		return bad("Flows", c.Flows, "0 to 1048576")
 	case c.History < least || c.History > 1<<30:
@@ -205,23 +195,43 @@ func standsStill(clock interface{ Now() time.Time }) bool {
 	return false
 }
 
-// seed returns the seed that packets and flows are hashed with.
-func (c Config) seed() uint64 { return binary.BigEndian.Uint64(c.derive("packets")) }
+// A hasher hashes packets with a seed, or with SipHash if that is not nil. Flows are hashed with the seed.
+type hasher struct {
+	seed uint64
+	sip  *hashing.SipHash
+}
 
-// sip returns what hashes packets in place of the seed, or nil.
-func (c Config) sip() *hashing.SipHash {
-	if !c.SipHash {
-		return nil
+func (c Config) hasher() *hasher {
+	h := &hasher{seed: binary.BigEndian.Uint64(c.derive("packets"))}
+	if c.SipHash {
+		s := hashing.SipHashFromKey([16]byte(c.derive("siphash")))
+		h.sip = &s
 	}
-	s := hashing.SipHashFromKey([16]byte(c.derive("siphash")))
-	return &s
+	return h
+}
+
+// packet returns the identity of the message with an id.
+func (h *hasher) packet(id []byte) hashing.Packet {
+	if h.sip != nil {
+		return h.sip.Packet(id)
+	}
+	return hashing.Digest(h.seed, id)
+}
+
+// number returns that of the message whose id is a number.
+func (h *hasher) number(id uint64) hashing.Packet {
+	if h.sip != nil {
+		return hashing.Packet(h.sip.Word(id))
+	}
+	return hashing.Word(h.seed, id)
 }
 
 // identity is what records tell of what packets are hashed with.
 func (c Config) identity() uint64 {
-	id := hashing.Fingerprint(c.seed())
-	if s := c.sip(); s != nil {
-		id = s.Fingerprint()
+	h := c.hasher()
+	id := hashing.Fingerprint(h.seed)
+	if h.sip != nil {
+		id = h.sip.Fingerprint()
 	}
 	if c.Tunnels != nil {
 		id = c.Tunnels.Identity(id)

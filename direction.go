@@ -1,8 +1,6 @@
 package hoplag
 
 import (
-	"fmt"
-	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -10,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // A Direction is one way through a [Point]. Its methods say that a packet or a message passed the point that
@@ -36,17 +35,16 @@ import (
 type Direction struct {
 	config *Config
 	clock  *timeline
-	seed   uint64
-	sip    *hashing.SipHash // hashes packets, if it is not nil
+	hash   *hasher // printers show a pointer within a value as an address
 	shards []*shard
 	next   atomic.Uint32 // counts logs, to spread them over the shards
 	pool   sync.Pool     // of *handle
-	memory atomic.Pointer[memory]
+	memory atomic.Pointer[lost.Memory]
 }
 
 // newDirection returns a direction with shards of its own, at most eight.
 func newDirection(c *Config, clock *timeline) *Direction {
-	d := &Direction{config: c, clock: clock, seed: c.seed(), sip: c.sip()}
+	d := &Direction{config: c, clock: clock, hash: c.hasher()}
 	for range min(runtime.GOMAXPROCS(0), 8) {
 		d.shards = append(d.shards, &shard{of: d})
 	}
@@ -54,31 +52,23 @@ func newDirection(c *Config, clock *timeline) *Direction {
 	return d
 }
 
-// Format prints that it is a direction, and nothing of what it hashes with.
-func (d *Direction) Format(s fmt.State, _ rune) { io.WriteString(s, "hoplag.Direction") }
-
 // Packet returns the identity of the message with this id, for [Direction.Record].
-func (d *Direction) Packet(id []byte) hashing.Packet {
-	if d.sip != nil {
-		return d.sip.Packet(id)
-	}
-	return hashing.Digest(d.seed, id)
-}
+func (d *Direction) Packet(id []byte) hashing.Packet { return d.hash.packet(id) }
 
 // Passed says that the message with this id passes now.
 func (d *Direction) Passed(id []byte) {
-	d.put(entry{time: d.clock.now(), packet: d.Packet(id)})
+	d.put(entry{time: d.clock.now(), packet: d.hash.packet(id)})
 }
 
 // PassedNumber is Passed for an id that is a number. It stands for its eight bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
-	d.put(entry{time: d.clock.now(), packet: d.numbered(id), not: ^id})
+	d.put(entry{time: d.clock.now(), packet: d.hash.number(id), not: ^id})
 }
 
 // PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a connection, a customer, a topic, or
 // anything else by which you want to distinguish delays. The message also counts among all messages.
 func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
-	d.put(entry{time: d.clock.now(), packet: d.Packet(id), flow: flow})
+	d.put(entry{time: d.clock.now(), packet: d.hash.packet(id), flow: flow})
 }
 
 func (d *Direction) put(e entry) {
@@ -87,14 +77,11 @@ func (d *Direction) put(e entry) {
 	d.pool.Put(h)
 }
 
-// Record says that packets passed together at a known time. Use what [time.Now] returned when a burst arrived,
-// which is as good as Passed, or a network card's timestamp, by the wall clock or Config.Clock.
-// [Direction.Packet] and [hashing.Frame] identify packets. Record them within three cuts: followers already
-// have earlier cuts, and many late packets spoil a report.
-func (d *Direction) Record(at time.Time, packets ...hashing.Packet) { d.RecordIn(0, at, packets...) }
-
-// RecordIn is [Direction.Record] for packets of one flow.
-func (d *Direction) RecordIn(flow hashing.Flow, at time.Time, packets ...hashing.Packet) {
+// Record says that packets of a flow, or of none that is named if flow is 0, passed together at a known time.
+// Use what [time.Now] returned when a burst arrived, which is as good as Passed, or a network card's timestamp,
+// by the wall clock or Config.Clock. [Direction.Packet] and [hashing.Frame] identify packets. Record them
+// within three cuts: followers already have earlier cuts, and many late packets spoil a report.
+func (d *Direction) Record(flow hashing.Flow, at time.Time, packets ...hashing.Packet) {
 	h, t := d.pool.Get().(*handle), d.clock.of(at)
 	for _, p := range packets {
 		h.log.append(entry{time: t, packet: p, flow: flow})
@@ -193,9 +180,7 @@ func (s *shard) newHandle() *handle {
 
 // add adds each entry to the cut that it passed in. The caller holds the lock.
 func (s *shard) add(entries []entry) {
-	if m := s.of.memory.Load(); m != nil {
-		m.add(entries)
-	}
+	s.of.memorize(entries)
 	length := int64(s.of.config.Cut)
 	for len(entries) > 0 {
 		cut := floorDiv(entries[0].time, length)

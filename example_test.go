@@ -39,7 +39,7 @@ func Example() {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	for r := range b.Follow(context.Background(), server.URL) {
+	for r := range b.Follow(context.Background(), hoplag.HTTP(nil, server.URL)) {
 		if i := r.Forth.MeanInterval95; r.Forth.Err != nil || i.High-i.Low > 1e6 {
 			continue // nothing has passed yet, or it is not known to a millisecond, as on a busy host
 		}
@@ -82,7 +82,7 @@ func Example_httpServices() {
 			}
 		}
 	}()
-	for r := range callee.Follow(ctx, reports.URL) {
+	for r := range callee.Follow(ctx, hoplag.HTTP(nil, reports.URL)) {
 		if r.Clock.Known && r.Forth.Err == nil && r.Back.Err == nil { // on a busy host that may take a while
 			fmt.Println("requests and responses are measured")
 			break
@@ -105,13 +105,13 @@ func Example_softwareSwitch() {
 	pass := func(port *hoplag.Direction, bytes []byte) {
 		var frame hashing.Frame
 		if frame.Parse(hashing.LinkEthernet, bytes) == nil {
-			port.RecordIn(frame.Tuple.Flow(ingress.Seed()), time.Now(), frame.Digest(ingress.Seed()))
+			port.Record(frame.Tuple.Flow(ingress.Seed()), time.Now(), frame.Digest(ingress.Seed()))
 		}
 	}
 	go forwardFrames(func(bytes []byte) { pass(ingress.Direction, bytes) }, func(bytes []byte) { pass(egress.Direction, bytes) })
 
 	ask := func(_ context.Context, request []byte) ([]byte, error) { return ingress.Answer(request) }
-	for r := range egress.FollowOver(context.Background(), ask) {
+	for r := range egress.Follow(context.Background(), ask) {
 		if len(r.Forth.Flows) == 8 {
 			tuple := hashing.MakeTuple(17, netip.MustParseAddrPort("10.0.0.7:1000"), netip.MustParseAddrPort("10.1.0.1:53"))
 			fmt.Println("the slow flow is the slowest:", r.Forth.Flows[0].Flow == tuple.Flow(egress.Seed()))

@@ -27,20 +27,23 @@ type flowTable struct {
 type flowRow [flowCells]flowCell
 
 type flowCell struct {
-	count, digest uint32
-	sum           uint64 // of timestamps
+	sum   uint64 // of timestamps
+	tally uint64 // count, and above it the sum of digests
 }
+
+func (c *flowCell) count() uint64 { return c.tally & math.MaxUint32 }
 
 const flowCells = 3
 
-func flowCellOf(p hashing.Packet) int {
+// cell returns the cell of a packet.
+func (r *flowRow) cell(p hashing.Packet) *flowCell {
 	switch n := p % 64; {
 	case n == 0:
-		return 2
+		return &r[2]
 	case n < 12:
-		return 1
+		return &r[1]
 	}
-	return 0
+	return &r[0]
 }
 
 func newFlowTable(most int) *flowTable {
@@ -79,10 +82,9 @@ func (t *flowTable) narrow(limit uint64) {
 
 func (t *flowTable) add(e *entry) {
 	if r := t.row(e.flow); r != nil {
-		c := &r[flowCellOf(e.packet)]
-		c.count++
-		c.digest += uint32(e.packet >> 32)
+		c := r.cell(e.packet)
 		c.sum += uint64(e.time)
+		c.tally += uint64(e.packet>>32)<<32 + 1
 	}
 }
 
@@ -91,9 +93,8 @@ func (t *flowTable) merge(o *flowTable) {
 	for f, from := range o.rows {
 		if r := t.row(f); r != nil {
 			for i := range r {
-				r[i].count += from[i].count
-				r[i].digest += from[i].digest
 				r[i].sum += from[i].sum
+				r[i].tally += from[i].tally
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func (t *flowTable) merge(o *flowTable) {
 func (t *flowTable) shift(by int64) {
 	for _, r := range t.rows {
 		for i := range r {
-			r[i].sum += uint64(r[i].count) * uint64(by)
+			r[i].sum += r[i].count() * uint64(by)
 		}
 	}
 }
@@ -113,9 +114,9 @@ func (t *flowTable) append(b []byte, begin int64) []byte {
 	for _, f := range slices.Sorted(maps.Keys(t.rows)) {
 		b = binary.BigEndian.AppendUint64(b, uint64(f))
 		for _, c := range t.rows[f] {
-			if b = binary.AppendUvarint(b, uint64(c.count)); c.count > 0 {
-				b = binary.BigEndian.AppendUint32(b, c.digest)
-				b = binary.AppendVarint(b, int64(c.sum-uint64(c.count)*uint64(begin)))
+			if b = binary.AppendUvarint(b, c.count()); c.count() > 0 {
+				b = binary.BigEndian.AppendUint32(b, uint32(c.tally>>32))
+				b = binary.AppendVarint(b, int64(c.sum-c.count()*uint64(begin)))
 			}
 		}
 	}
@@ -131,10 +132,10 @@ func decodeFlows(data []byte, begin int64) (*flowTable, error) {
 		bad = f <= last || placeOf(f) > t.limit
 		last, t.rows[f] = f, new(flowRow)
 		for i := range t.rows[f] {
-			c, count := &t.rows[f][i], r.Uvarint()
-			if c.count, bad = uint32(count), bad || count > math.MaxUint32; count > 0 {
-				c.digest = r.Uint32()
-				c.sum = uint64(wire.Unzigzag(r.Uvarint())) + count*uint64(begin)
+			count := r.Uvarint()
+			if bad = bad || count > math.MaxUint32; count > 0 {
+				t.rows[f][i].tally = uint64(r.Uint32())<<32 + count
+				t.rows[f][i].sum = uint64(wire.Unzigzag(r.Uvarint())) + count*uint64(begin)
 			}
 		}
 	}
@@ -169,13 +170,12 @@ type flowTotal struct {
 	exact, lossy   flowTime // of spans that lost none, and of others
 	unknown        flowTime // of which no time is known
 	owed           float64  // by how much the former took longer in all than in the report
-	variance       float64  // of the time of lossy
 	lost           float64  // of the packets of lossy, as expected
 	began, ended   flowAges // of packets on their way when the report began and when it ended, in exact spans
 }
 
 // A flowTime is how long so many packets took, and how long as many of all flows did at the same times.
-type flowTime struct{ packets, time, usual float64 }
+type flowTime struct{ packets, time, variance, usual float64 }
 
 // A flowAges is about packets on their way: how many, the squares of that span by span, and
 // what bounds their ages.
@@ -224,13 +224,11 @@ func (w *flows) cut(id hashing.Flow, up, down *flowTable, limit uint64) {
 	var none flowRow
 	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
 	for k := range sent {
-		if s, r := &sent[k], &received[k]; s.count|r.count != 0 {
-			w.areas.Cut(flowCells*f.number+k, areas.CellPair{SentSum: s.sum, SentTally: s.tally(), ReceivedSum: r.sum, ReceivedTally: r.tally()})
+		if s, r := &sent[k], &received[k]; s.tally|r.tally != 0 {
+			w.areas.Cut(flowCells*f.number+k, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: r.sum, ReceivedTally: r.tally})
 		}
 	}
 }
-
-func (c *flowCell) tally() uint64 { return uint64(c.digest)<<32 + uint64(c.count) }
 
 // enter gives a flow a number, for which there is room.
 func (w *flows) enter(id hashing.Flow) *flow {
@@ -243,9 +241,9 @@ func (w *flows) enter(id hashing.Flow) *flow {
 	return f
 }
 
-// report tells the oldest report that ended: the flows of which packets came and whose mean
-// is known to within itself, slowest first, and how many more there were. Scatter is the variance of delays by the
-// square of their mean, of all packets or of exponential ones if that is more.
+// report tells the oldest report that ended: the flows of which packets came and whose mean is known to within
+// itself, slowest first, and how many more there were. Scatter is the variance of delays by the square of their
+// mean, of all packets or of exponential ones if that is more.
 func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 	to := w.ends[0]
 	w.ends = append(w.ends[:0], w.ends[1:]...)
@@ -284,34 +282,34 @@ func (t *flowTotal) add(s *areas.Span, losses bool) {
 	t.received += uint64(s.Received)
 	n, a, b := float64(s.Received), &s.Began, &s.Ended
 	if math.IsInf(s.Variance, 1) || s.Joined > 0 { // copies hide some of the time
-		t.unknown.add(n, 0, s.Usual)
+		t.unknown.add(n, 0, math.Inf(1), s.Usual)
 		return
 	}
 	exact := !s.Open && s.Variance == 0 && s.Aged == 0
 	if exact {
 		t.owed += (a.Least + a.Most - b.Least - b.Most) / 2
-		t.exact.add(n, s.Area, s.Usual)
+		t.exact.add(n, s.Area, 0, s.Usual)
 	} else {
-		t.lossy.add(n, s.Area-s.Aged, s.Usual)
-		t.variance += s.Variance
+		t.lossy.add(n, s.Area-s.Aged, s.Variance, s.Usual)
 	}
 	if exact || s.Open && !losses {
 		t.began.add(a.Packets, a.Least, a.Most)
 		t.ended.add(b.Packets, b.Least, b.Most)
 		return
 	}
-	t.lossy.time += (a.Least+a.Most)/2 - (b.Least+b.Most)/2
-	t.variance += sq(a.Most-a.Least)/4 + sq(b.Most-b.Least)/4
+	t.lossy.add(0, (a.Least+a.Most-b.Least-b.Most)/2, sq(a.Most-a.Least)/4+sq(b.Most-b.Least)/4, 0)
 	t.lost += s.Before + s.Within
 }
 
-func (x *flowTime) add(packets, time, usual float64) {
+func (x *flowTime) add(packets, time, variance, usual float64) {
 	x.packets += packets
 	x.time += time
+	x.variance += variance
 	x.usual += usual
 }
 
-// of returns how long others took that are like these, whose mean is given: as much longer as packets of all flows did.
+// of returns how long others took that are like these, whose mean is given: as much longer as packets of all
+// flows did.
 func (x *flowTime) of(others *flowTime, mean float64) float64 {
 	if x.usual <= 0 {
 		return others.packets * mean
@@ -326,40 +324,40 @@ func (a *flowAges) add(packets, least, most float64) {
 	a.most += most
 }
 
-// delay says what is known of a flow. Packets of which nothing is known are taken to be like
-// others, and those of lossy spans like exact ones, as far as these tell more.
+// delay says what is known of a flow. Packets of which nothing is known are taken to be like others, and those
+// of lossy spans like exact ones, as far as these tell more.
 func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
-	x, y, n, rest, hidden := &t.exact, &t.lossy, float64(t.received), t.unknown.packets, 0.0
+	x, y, z, n := &t.exact, &t.lossy, &t.unknown, float64(t.received)
 	like := (x.time + t.owed) / x.packets
-	if rest > 0 {
-		hidden = x.of(&t.unknown, like)
+	if z.packets > 0 {
+		z.time = x.of(z, like)
 	}
-	mean := (x.time + t.owed + y.time + hidden) / n
-	if t.variance > sq(x.time) {
-		mean = (x.time + t.owed + hidden) / (x.packets + rest)
+	mean := (x.time + t.owed + y.time + z.time) / n
+	if y.variance > sq(x.time) {
+		mean = (x.time + t.owed + z.time) / (x.packets + z.packets)
 	}
 	single := scatter * sq(mean) // variance of a packet's delay
-	// Lossy spans are like exact ones. A packet that takes longer is less often in one of
-	// these, by the losses in that time, which makes a bias.
+	// A packet that takes longer is less often in an exact span, by the losses in that time, which makes a
+	// bias. Exact spans of the same times may be the fast ones, as those of all times are.
 	doubt := single/x.packets + sq(min(t.lost/length*single, math.Sqrt(single)))
-	if t.variance > 0 && doubt < math.Inf(1) {
-		part := t.variance / (t.variance + sq(y.packets)*doubt + y.packets*single)
-		y.time += part * (x.of(y, like) - y.time)
-		t.variance *= 1 - part
+	for _, o := range [...]*flowTime{y, z} {
+		guess := x.of(o, like)
+		variance := o.packets*single + sq(o.packets)*doubt + sq(guess-o.packets*like)
+		if o.variance > 0 && variance < math.Inf(1) {
+			part := 1 / (1 + variance/o.variance)
+			o.time += part * (guess - o.time)
+			o.variance = part * variance
+		}
 	}
-	time, low, high := x.time+y.time+hidden, math.Inf(-1), math.Inf(1)
+	time, low, high := x.time+y.time+z.time, math.Inf(-1), math.Inf(1)
 	if x.packets == n {
 		low, high = time+t.began.least-t.ended.most, time+t.began.most-t.ended.least
 	}
 	began, before := t.began.age(mean, single, greatest)
 	ended, after := t.ended.age(mean, single, greatest)
-	time, variance := time+began-ended, t.variance+before+after
-	if rest > 0 { // exact spans of the same times may be the fast ones, as those of all times are
-		variance += rest*single + sq(rest)*doubt + sq(hidden-rest*like)
-	}
-	half := deviations * math.Sqrt(variance)
-	time = min(max(time, low), high)
+	half := deviations * math.Sqrt(y.variance+z.variance+before+after)
+	time = min(max(time+began-ended, low), high)
 	low, high = max(low, time-half), min(high, time+half)
 	d.Mean = time / n
 	d.MeanInterval95 = estimate.Interval{Low: low / n, High: high / n, Confidence: sampling}

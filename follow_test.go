@@ -123,7 +123,7 @@ func (l *link) send(period time.Duration, forth, back func(i int) time.Duration)
 // reports returns n reports, by whatever point follows.
 func (l *link) reports(n int) []Report {
 	var all []Report
-	for r := range l.b.FollowOver(l.ctx, l.exchange) {
+	for r := range l.b.Follow(l.ctx, l.exchange) {
 		if all = append(all, r); len(all) == n {
 			break
 		}
@@ -221,7 +221,7 @@ func TestFollowCountsLoss(t *testing.T) {
 func TestClockOfAnUnknownPoint(t *testing.T) {
 	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 		never := func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no route") }
-		for r := range l.b.FollowOver(l.ctx, never) {
+		for r := range l.b.Follow(l.ctx, never) {
 			if r.Clock.Known || strings.Contains(r.Clock.Why, "apart") || !errors.Is(r.Err, ErrSilent) {
 				t.Errorf("%v, error %v", r.Clock, r.Err)
 			}
@@ -246,7 +246,7 @@ func TestFollowSurvivesSilence(t *testing.T) {
 		var silent, received uint64
 		var last int64
 		n := uint64(0)
-		for r := range l.b.FollowOver(l.ctx, exchange) {
+		for r := range l.b.Follow(l.ctx, exchange) {
 			if n > 0 && r.Number != last+1 {
 				t.Errorf("report %d after %d", r.Number, last)
 			}
@@ -389,12 +389,12 @@ func TestReplays(t *testing.T) {
 		time.Sleep(time.Second)
 		a := l.a.Load()
 		seal := a.seal
-		q := newRequest(1, position{})
+		q := newRequest(1, position{}, nil)
 		answer, err := a.Answer(seal.request(q))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := seal.answered(newRequest(1, position{}), answer); !errors.Is(err, ErrForged) {
+		if _, err := seal.answered(newRequest(1, position{}, nil), answer); !errors.Is(err, ErrForged) {
 			t.Errorf("a reply to another request: %v", err)
 		}
 		r, err := seal.answered(q, answer)
@@ -402,7 +402,7 @@ func TestReplays(t *testing.T) {
 			t.Fatal(err, len(r.records))
 		}
 		p := newMeeting(a.config)
-		other := &record{session: 1, after: 5, through: 6}
+		other := &record{interval: interval{session: 1, after: 5, through: 6}}
 		for _, step := range []struct {
 			record *record
 			queued int
@@ -414,7 +414,7 @@ func TestReplays(t *testing.T) {
 				t.Fatalf("%d records wait, want %d", n, step.queued)
 			}
 		}
-		if _, err := p.take(first, "", &record{session: 1, after: 5, through: 9}); err == nil {
+		if _, err := p.take(first, "", &record{interval: interval{session: 1, after: 5, through: 9}}); err == nil {
 			t.Error("a record that overlaps the one before is taken")
 		}
 	})
@@ -427,7 +427,7 @@ func TestFollowBeyondHistory(t *testing.T) {
 		l.send(time.Millisecond, both(1), both(2))
 		began := time.Now()
 		var reports []Report
-		for r := range l.b.FollowOver(l.ctx, func(ctx context.Context, request []byte) ([]byte, error) {
+		for r := range l.b.Follow(l.ctx, func(ctx context.Context, request []byte) ([]byte, error) {
 			if s := time.Since(began).Seconds(); s > 4 && s < 11 {
 				return nil, errors.New("away")
 			}
@@ -458,7 +458,7 @@ func TestSlowExchangesWiden(t *testing.T) {
 			return reply, err
 		}
 		n := 0
-		for r := range l.b.FollowOver(l.ctx, slow) {
+		for r := range l.b.Follow(l.ctx, slow) {
 			f := &r.Forth
 			n++
 			wide := n > 9 && f.MeanInterval95.High > 1e9

@@ -9,12 +9,10 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
 )
@@ -31,45 +29,31 @@ type Missing struct {
 	Repeated bool `json:",omitempty"`
 }
 
-// numbered returns the identity of a message whose id is a number.
-func (d *Direction) numbered(id uint64) hashing.Packet {
-	if d.sip != nil {
-		return hashing.Packet(d.sip.Word(id))
-	}
-	return hashing.Word(d.seed, id)
-}
-
 // A point remembers what it sent once it is known to send: the first point when
 // it is first asked, the second one, which sends back, when it follows.
 const (
-	defaultRemember = 1 << 16 // messages: 1 MiB
-	rememberReports = 4       // as many intervals at most, by default: a report waits for three, and is asked about then
+	mostRemembered  = 1 << 18 // messages: 4 MiB
+	rememberReports = 4       // as many intervals at most: a report waits for three, and is asked about then
 
 	// mostMissing is how many messages a report names.
 	mostMissing = 4096
 )
 
-// A memory is what a direction remembers.
-type memory struct {
-	mu sync.Mutex
-	lost.Memory
-}
-
 // remember makes the direction remember what passes from now on.
 func (d *Direction) remember() {
-	most, keep := d.config.Remember, int64(math.MaxInt64)
-	if most < 0 || d.memory.Load() != nil {
-		return
+	if d.memory.Load() == nil {
+		d.memory.CompareAndSwap(nil, lost.NewMemory(mostRemembered, rememberReports*int64(d.config.Report)))
 	}
-	if most == 0 {
-		most, keep = defaultRemember, rememberReports*int64(d.config.Report)
-	}
-	d.memory.CompareAndSwap(nil, &memory{Memory: *lost.NewMemory(most, keep)})
 }
 
-func (m *memory) add(entries []entry) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// memorize remembers what passed, if anybody may ask.
+func (d *Direction) memorize(entries []entry) {
+	m := d.memory.Load()
+	if m == nil {
+		return
+	}
+	m.Lock()
+	defer m.Unlock()
 	for i := range entries {
 		if e := &entries[i]; e.not != 0 {
 			m.Update(^e.not, true, e.time)
@@ -79,50 +63,25 @@ func (m *memory) add(entries []entry) {
 	}
 }
 
-func (m *memory) copy(part []lost.Remembered, i int) int {
-	if m == nil {
-		return 0
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.Copy(part, i)
-}
-
 // find finds among what a direction remembers what was lost in trails.
 func (d *Direction) find(trails []areas.Trail) (lost.Names, error) {
 	f, err := lost.NewFinder(d.config.Cells, trails)
-	if err != nil {
+	m := d.memory.Load()
+	if err != nil || m == nil {
 		return lost.Names{}, err
 	}
-	part, memory := make([]lost.Remembered, 512), d.memory.Load()
-	for i, n := 0, memory.copy(part, 0); n > 0; n = memory.copy(part, i) {
-		for j := range part[:n] {
-			m := &part[j]
-			if t := m.Sent(); !f.Wants(t) {
-				continue
-			} else if m.Number() {
-				f.Offer(d.numbered(m.ID), m.ID, t)
-			} else {
-				f.Offer(hashing.Packet(m.ID), m.ID, t)
-			}
-		}
-		i += n
-	}
+	m.Offer(f, d.hash.number)
 	return f.Names(lost.Budget), nil
 }
 
-// A follower asks the first point which of the messages that it sent into some cells are missing (SPEC.md, section
-// 4.10). Names are encrypted with AES-256 in counter mode, by a key of their own, so that nobody else learns an id.
-const (
-	whichMagic = "HLPW"
-	namesMagic = "HLPN"
-)
-
+// crypt encrypts names, or decrypts them, with AES-256 in counter mode, by a key of their own, so that nobody
+// else learns an id (SPEC.md, section 4.10).
 func (s *sealer) crypt(data, counter []byte) {
 	cipher.NewCTR(must(aes.NewCipher(s.config.derive("names"))), counter).XORKeyStream(data, data)
 }
 
-func (p *Point) which(nonce, question []byte) ([]byte, error) {
+// which returns the names, encrypted, of what is missing of the messages that the point sent.
+func (p *Point) which(question []byte) ([]byte, error) {
 	trails, err := lost.DecodeTrails(question, int64(p.config.Cut))
 	if err != nil {
 		return nil, err
@@ -131,29 +90,22 @@ func (p *Point) which(nonce, question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	counter := make([]byte, aes.BlockSize)
-	rand.Read(counter) // never fails
-	data := names.Append(nil, trails)
-	p.seal.crypt(data, counter)
-	return p.seal.seal(slices.Concat(p.seal.begin(namesMagic), nonce, counter, data)), nil
+	data := make([]byte, aes.BlockSize)
+	rand.Read(data) // never fails
+	data = names.Append(data, trails)
+	p.seal.crypt(data[aes.BlockSize:], data[:aes.BlockSize])
+	return data, nil
 }
 
-func (s *sealer) names(q request, answer []byte, trails []areas.Trail, d *Direction) (lost.Names, error) {
-	r, err := s.answerTo(q, answer, namesMagic)
-	if err != nil {
-		return lost.Names{}, err
+// names decrypts what which returned.
+func (s *sealer) names(data []byte, trails []areas.Trail, d *Direction) (lost.Names, error) {
+	if len(data) < aes.BlockSize {
+		return lost.Names{}, fmt.Errorf("hoplag: %w: %d bytes of names", estimate.ErrEncoding, len(data))
 	}
-	counter := r.Bytes(aes.BlockSize)
-	data := slices.Clone(r.Bytes(r.Len()))
-	if err := r.Close(); err != nil {
-		return lost.Names{}, inMessage(namesMagic, err)
-	}
-	s.crypt(data, counter)
-	return lost.DecodeNames(data, trails, d.numbered)
+	names := slices.Clone(data[aes.BlockSize:])
+	s.crypt(names, data[:aes.BlockSize])
+	return lost.DecodeNames(names, trails, d.hash.number)
 }
-
-// A whichFunc asks the sender of a direction what is missing in trails, and returns of which of them it learned that.
-type whichFunc func(direction int, trails []areas.Trail) ([]areas.Trail, lost.Names)
 
 // tell says what is known of the report of the cuts after one and up to another, and which messages
 // it lost. It may be the last that ended.
@@ -321,22 +273,24 @@ func (w *way) forget(now int64) {
 
 // name finds out which messages were lost, some perhaps after the report, and takes them out of the areas.
 func (w *way) name(m *meeting) {
-	var trails []areas.Trail
-	if m.which != nil {
-		w.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
+	if m.asks == nil {
+		return
 	}
+	var trails []areas.Trail
+	w.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
 	if len(trails) == 0 {
 		return
 	}
-	trails, names := m.which(w.direction, trails)
+	trails, names := m.asks.which(w.direction, trails)
 	for _, n := range names.Names {
 		w.missing = append(w.missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
 	}
 	w.total.TakeOut(names.Lost(w.config.Cells, trails))
 }
 
-// which asks the first point, or this one for messages that went back. A question that is too long has fewer trails.
-func (f *follower) which(ctx context.Context, direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
+// which asks the first point what is missing in trails, or this one for messages that went back, and returns of
+// which of them it learned that: a question that is too long has fewer.
+func (f *follower) which(direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
 	p := f.point
 	if direction == back {
 		names, _ = p.Back.find(trails) // or none
@@ -349,12 +303,13 @@ func (f *follower) which(ctx context.Context, direction int, trails []areas.Trai
 	for len(lost.AppendTrails(nil, trails, unit)) > maxRequest-100 {
 		trails = trails[:len(trails)*3/4]
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second)/2)
+	ctx, cancel := context.WithTimeout(f.ctx, max(p.config.Report, time.Second)/2)
 	defer cancel()
-	q := newRequest(f.name, position{})
-	question := append(p.seal.begin(whichMagic), q.nonce[:]...)
-	if answer, err := f.ask(ctx, p.seal.seal(lost.AppendTrails(question, trails, unit))); err == nil {
-		names, _ = p.seal.names(q, answer, trails, p.Direction) // or none
+	q := newRequest(f.name, position{}, lost.AppendTrails(nil, trails, unit))
+	if data, err := f.ask(ctx, p.seal.request(q)); err == nil {
+		if r, err := p.seal.answered(q, data); err == nil {
+			names, _ = p.seal.names(r.names, trails, p.Direction) // or none
+		}
 	}
 	return trails, names
 }

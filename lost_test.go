@@ -28,7 +28,7 @@ func TestMissing(t *testing.T) {
 			}
 			l.send(time.Millisecond, drop, func(i int) time.Duration { return 4 * time.Millisecond })
 			n, named, ids := 0, uint64(0), map[uint64]bool{}
-			for r := range l.b.FollowOver(l.ctx, l.exchange) {
+			for r := range l.b.Follow(l.ctx, l.exchange) {
 				named += uint64(len(r.Forth.Missing))
 				unnamed := int(r.Forth.Lost) - len(r.Forth.Missing)
 				if n++; r.Err != nil || unnamed > 0 && n > 4 || unnamed > 9 || n > 3 && (r.Forth.Lost < 80 || r.Forth.Mean == 0) {
@@ -91,44 +91,38 @@ func TestNamedOnce(t *testing.T) {
 
 // What went back is remembered by the point that follows. Ids that are no numbers come back as hashes.
 func TestMissingBack(t *testing.T) {
-	for _, remember := range []int{0, -1, 5000} {
-		onLink(t, Config{Key: testKey, ClocksAgree: true, Remember: remember}, 0, func(t *testing.T, l *link) {
-			id := func(i int) []byte { return fmt.Appendf(nil, "message %d", i) }
-			l.all.Go(func() {
-				for i := 0; l.ctx.Err() == nil; i++ {
-					l.b.Back.Passed(id(i))
-					time.Sleep(time.Millisecond)
-					if i%50 != 3 {
-						l.a.Load().Back.Passed(id(i))
-					}
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		id := func(i int) []byte { return fmt.Appendf(nil, "message %d", i) }
+		l.all.Go(func() {
+			for i := 0; l.ctx.Err() == nil; i++ {
+				l.b.Back.Passed(id(i))
+				time.Sleep(time.Millisecond)
+				if i%50 != 3 {
+					l.a.Load().Back.Passed(id(i))
 				}
-			})
-			gone := map[uint64]bool{}
-			for i := 3; i < 8000; i += 50 {
-				gone[uint64(l.b.Back.Packet(id(i)))] = true
-			}
-			lost, named := 0, 0
-			for i, r := range l.reports(6) {
-				if i < 2 {
-					continue
-				}
-				lost += int(r.Back.Lost)
-				named += len(r.Back.Missing)
-				for _, m := range r.Back.Missing {
-					if m.Number || !gone[m.ID] {
-						t.Errorf("%+v", m)
-					}
-				}
-			}
-			want := lost
-			if remember < 0 {
-				want = 0
-			}
-			if lost < 60 || named != want {
-				t.Errorf("remembering %d: %d lost, %d named", remember, lost, named)
 			}
 		})
-	}
+		gone := map[uint64]bool{}
+		for i := 3; i < 8000; i += 50 {
+			gone[uint64(l.b.Back.Packet(id(i)))] = true
+		}
+		lost, named := 0, 0
+		for i, r := range l.reports(6) {
+			if i < 2 {
+				continue
+			}
+			lost += int(r.Back.Lost)
+			named += len(r.Back.Missing)
+			for _, m := range r.Back.Missing {
+				if m.Number || !gone[m.ID] {
+					t.Errorf("%+v", m)
+				}
+			}
+		}
+		if lost < 60 || named != lost {
+			t.Errorf("%d lost, %d named", lost, named)
+		}
+	})
 }
 
 // A point answers those who have the Key, in time, and nobody else learns an id.
@@ -140,31 +134,29 @@ func TestWhichIsSecret(t *testing.T) {
 	at := time.Unix(3600*400_000, 5)
 	p.pool.Put(p.shards[0].newHandle())
 	h := p.shards[0].newHandle()
-	h.log.append(entry{packet: p.numbered(id), not: ^uint64(id), time: at.UnixNano()})
+	h.log.append(entry{packet: p.hash.number(id), not: ^uint64(id), time: at.UnixNano()})
 	p.rotate(farthest)
 	config := p.config.Cells
-	cell := config.Cell(p.numbered(id))
+	cell := config.Cell(p.hash.number(id))
 	end := at.Truncate(time.Hour).Add(time.Hour).UnixNano()
 	trails := []areas.Trail{{Cell: cell, From: end - int64(time.Hour), Until: end,
-		Steps: []areas.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.numbered(id) >> 32)}}}}
-	ask := func(p *Point) []byte {
-		q := newRequest(1, position{})
-		return p.seal.seal(lost.AppendTrails(append(p.seal.begin(whichMagic), q.nonce[:]...), trails, int64(time.Hour)))
-	}
-	question := ask(p)
+		Steps: []areas.TrailStep{{End: end, Sent: 1, Outstanding: 1, Digest: uint32(p.hash.number(id) >> 32)}}}}
+	q := newRequest(1, position{}, lost.AppendTrails(nil, trails, int64(time.Hour)))
+	question := p.seal.request(q)
 	answer, err := p.Answer(question)
 	must0(t, err)
-	q := request{nonce: [nonceSize]byte(question[5+8:])}
-	names, err := p.seal.names(q, answer, trails, p.Direction)
+	reply, err := p.seal.answered(q, answer)
+	must0(t, err)
+	names, err := p.seal.names(reply.names, trails, p.Direction)
 	if err != nil || len(names.Names) != 1 || names.Names[0].ID != id || names.Names[0].Sent != at.UnixNano() {
 		t.Errorf("%+v, %v", names, err)
 	}
 	for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
-		if bytes.Contains(answer, order.AppendUint64(nil, id)) || bytes.Contains(answer, order.AppendUint64(nil, uint64(p.numbered(id)))) {
+		if bytes.Contains(answer, order.AppendUint64(nil, id)) || bytes.Contains(answer, order.AppendUint64(nil, uint64(p.hash.number(id)))) {
 			t.Error("the answer shows an id")
 		}
 	}
-	if _, err := p.seal.names(newRequest(1, position{}), answer, trails, p.Direction); !errors.Is(err, ErrForged) {
+	if _, err := p.seal.answered(newRequest(1, position{}, q.trails), answer); !errors.Is(err, ErrForged) {
 		t.Errorf("an answer to another question: %v", err)
 	}
 	for i := range question {
@@ -176,7 +168,7 @@ func TestWhichIsSecret(t *testing.T) {
 	}
 	stranger := must(NewPoint(Config{Key: NewKey("another key of 16")}))
 	defer stranger.Close()
-	if _, err := p.Answer(ask(stranger)); err == nil {
+	if _, err := p.Answer(stranger.seal.request(q)); err == nil {
 		t.Error("a stranger is answered")
 	}
 }
@@ -186,9 +178,9 @@ func TestRememberAllocates(t *testing.T) {
 	if raceEnabled() {
 		t.Skip("the race detector makes a sync.Pool drop what it holds")
 	}
-	p := must(NewPoint(Config{Key: testKey, Cut: time.Hour, Remember: 1000}))
+	p := must(NewPoint(Config{Key: testKey, Cut: time.Hour}))
 	defer p.Close()
-	p.Direction.remember()
+	p.Direction.memory.Store(lost.NewMemory(1000, math.MaxInt64))
 	for i := range uint64(5000) {
 		p.PassedNumber(i)
 	}

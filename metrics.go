@@ -16,7 +16,7 @@ import (
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
-//	for r := range b.Follow(ctx, url) {
+//	for r := range b.Follow(ctx, ask) {
 //		metrics.Add(r)
 //	}
 type Metrics struct {

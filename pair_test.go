@@ -185,7 +185,7 @@ func (p *shardedPath) count(point int, at int64, packet hashing.Packet, r *rand.
 // record is that of a cut.
 func (p *shardedPath) record(session uint64, cut int, t *tally) []byte {
 	at := pathBegin + int64(cut)
-	return p.seal.signed(&stored{session: session, after: at - 1, through: at}, [2]*tally{t, nil})
+	return p.seal.signed(&interval{session: session, after: at - 1, through: at}, [2]*tally{t, nil})
 }
 
 // ended is a moment after a cut.
@@ -237,7 +237,7 @@ func TestShardsAreOne(t *testing.T) {
 				must0(t, pair.TakeSecond(string('a'+rune(s)), p.record(uint64(20+s), cut, p.parts[second][s][cut])))
 			}
 			if at := pathBegin + int64(cut); (at+1)%10 == 0 { // a standby, which cuts seldom
-				must0(t, pair.TakeFirst("idle", p.seal.signed(&stored{session: 30, after: at - 10, through: at}, [2]*tally{})))
+				must0(t, pair.TakeFirst("idle", p.seal.signed(&interval{session: 30, after: at - 10, through: at}, [2]*tally{})))
 			}
 		})
 	}
@@ -323,7 +323,7 @@ func TestShardsComeAndGo(t *testing.T) {
 func TestKeyForgesAnswers(t *testing.T) {
 	for key, believed := range map[Key]bool{testKey: true, NewKey("another secret key"): false} {
 		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
-			forger := must(NewPoint(Config{Key: key, Insecure: true}))
+			forger := must(NewPoint(Config{Key: key}))
 			defer forger.Close()
 			l.send(time.Millisecond, func(i int) time.Duration {
 				time.Sleep(3 * time.Millisecond)
@@ -332,7 +332,7 @@ func TestKeyForgesAnswers(t *testing.T) {
 			}, nil)
 			ask := func(_ context.Context, request []byte) ([]byte, error) { return forger.Answer(request) }
 			n := 0
-			for r := range l.b.FollowOver(l.ctx, ask) {
+			for r := range l.b.Follow(l.ctx, ask) {
 				if n++; n <= 2 {
 					continue
 				}
@@ -357,7 +357,7 @@ func TestTunnelsMustAgree(t *testing.T) {
 		}{{flat, flat, nil}, {flat, deep, estimate.ErrMismatch}, {deep, flat, estimate.ErrMismatch}, {deep, Config{Key: testKey}, nil}} {
 			point, pair := must(NewPoint(c.point)), must(NewPair(c.pair, "a", "b"))
 			go func() {
-				point.Record(time.Now(), point.Packet([]byte("id")))
+				point.Record(0, time.Now(), point.Packet([]byte("id")))
 				time.Sleep(time.Second)
 				point.Close()
 			}()

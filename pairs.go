@@ -17,8 +17,7 @@ type meeting struct {
 	seal  sealer
 	cut   int64 // length, ns
 	ends  [2]end
-	which whichFunc // asks for messages that were lost, if it is not nil
-	asks  bool      // the first point is asked, so that round trips are known
+	asks  *follower // who asks the first point, so that round trips are known, or nil
 	limit int64     // a pair does not go beyond this moment if nothing passed there
 
 	warm    bool         // the next pair begins at a moment that both points know
@@ -111,8 +110,8 @@ func (s *source) accept(r *record) (isNew bool, err error) {
 	case same && r.through <= s.at.through, slices.Contains(s.retired, r.session):
 		return false, nil
 	case same && r.after < s.at.through:
-		return false, inMessage(recordMagic, fmt.Errorf("%w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
-			r.after, r.through, s.at.through))
+		return false, fmt.Errorf("hoplag: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
+			r.after, r.through, s.at.through)
 	case !same && s.at != (position{}):
 		s.retired = append(s.retired, s.at.session)
 		s.retired = s.retired[max(0, len(s.retired)-maxRetired):]
@@ -158,7 +157,7 @@ func (m *meeting) apart() (apart, doubt int64) {
 		return 0, 0
 	}
 	a, b := m.ends[first].used, m.ends[second].used
-	if doubt = m.cut / 2; m.asks {
+	if doubt = m.cut / 2; m.asks != nil {
 		doubt = a.key / 2
 	}
 	return a.x - b.x, doubt
@@ -177,7 +176,7 @@ func (m *meeting) silent() error {
 func (m *meeting) align() {
 	apart, _ := m.apart()
 	clear := 0.75
-	if !m.asks { // records of many cuts that come at once tell little of clocks
+	if m.asks == nil { // records of many cuts that come at once tell little of clocks
 		clear += float64(m.ends[first].used.fell+m.ends[second].used.fell) / float64(m.cut)
 	}
 	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.ends[first].lag)) > clear {

@@ -53,7 +53,7 @@ func TestPassedAddsUp(t *testing.T) {
 		go func() {
 			defer writers.Done()
 			for i := range each {
-				d.Record(at(g, i), hashing.Packet(hashing.Mix(uint64(g), uint64(i))))
+				d.Record(0, at(g, i), hashing.Packet(hashing.Mix(uint64(g), uint64(i))))
 			}
 		}()
 	}
@@ -100,7 +100,7 @@ func TestPassedAlike(t *testing.T) {
 	p.Passed(id)
 	p.PassedNumber(0x1234567890abcdef)
 	p.PassedIn(p.Flow([]byte("f")), id)
-	p.Record(time.Now(), p.Packet(id))
+	p.Record(0, time.Now(), p.Packet(id))
 	if packets := logged(t, p); len(packets) != 4 || len(slices.Compact(packets)) != 1 {
 		t.Errorf("one message is %x", packets)
 	}
@@ -134,7 +134,7 @@ func TestPassedAllocatesNothing(t *testing.T) {
 		p.Passed([]byte(text))
 		p.PassedNumber(7)
 		p.PassedIn(flow, []byte(text))
-		p.Record(time.Time{}, 1, 2, 3)
+		p.Record(0, time.Time{}, 1, 2, 3)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -222,7 +222,7 @@ func TestTimelineOf(t *testing.T) {
 
 // Exchanges that take up to ten seconds, one in ten, and of which nine in ten fail, delay reports and make nothing up; what
 // comes late is in a report that says which time it covers.
-func TestFollowOverBadTransport(t *testing.T) {
+func TestFollowBadTransport(t *testing.T) {
 	for name, ask := range map[string]func(l *link, random *rand.Rand) Exchange{
 		"slow": func(l *link, random *rand.Rand) Exchange {
 			return func(ctx context.Context, request []byte) ([]byte, error) {
@@ -250,7 +250,7 @@ func TestFollowOverBadTransport(t *testing.T) {
 			}, nil)
 			var received, lost uint64
 			var end time.Time
-			for r := range l.b.FollowOver(l.ctx, ask(l, rand.New(rand.NewPCG(7, 8)))) {
+			for r := range l.b.Follow(l.ctx, ask(l, rand.New(rand.NewPCG(7, 8)))) {
 				if r.Err == nil && (!r.Forth.near(5e6) || r.Start.Before(end)) {
 					t.Errorf("%s: %v, starts %v after the end of the one before", name, r, r.Start.Sub(end))
 				}
@@ -401,7 +401,7 @@ func TestRecordedLate(t *testing.T) {
 				time.Sleep(7 * time.Millisecond)
 				at, packet := l.clocks[l.b].Now(), l.b.Packet(binary.LittleEndian.AppendUint64(nil, uint64(i)))
 				time.Sleep(late)
-				l.b.Record(at, packet)
+				l.b.Record(0, at, packet)
 			})
 			named := 0
 			for _, r := range l.reports(9)[3:] {

@@ -26,17 +26,16 @@ type Point struct {
 	config Config
 	clock  *timeline
 	seal   sealer
-	open   context.Context // until Close
+	open   context.Context // until the last cut is made
 	shut   context.CancelFunc
-	ended  chan struct{} // closed once the last cut is made
 
 	mu      sync.Mutex
-	timer   *time.Timer
 	history history
 	waiting chan struct{} // closed at the next cut, nil while nobody waits
 
 	// Used by whoever cuts, under cutting.
 	cutting sync.Mutex
+	timer   *time.Timer
 	session uint64
 	step    int64 // by how much the clock was set when the session began, ns
 	through int64 // the latest cut
@@ -57,12 +56,11 @@ func NewPoint(c Config) (*Point, error) {
 	c = c.withDefaults()
 	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: history{limit: c.History}}
 	p.open, p.shut = context.WithCancel(context.Background())
-	p.ended = make(chan struct{})
 	p.Direction, p.Back = newDirection(&p.config, p.clock), newDirection(&p.config, p.clock)
+	p.cutting.Lock()
+	defer p.cutting.Unlock()
 	p.begin(0)
 	p.discard = false
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.timer = time.AfterFunc(p.untilCut(), p.work)
 	return p, nil
 }
@@ -72,15 +70,11 @@ func NewPoint(c Config) (*Point, error) {
 func (p *Point) Close() error {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
-	if p.open.Err() != nil {
-		return nil // closed before
+	if p.open.Err() == nil { // not closed before
+		p.timer.Stop()
+		p.cut(true)
+		p.shut()
 	}
-	p.shut()
-	p.mu.Lock()
-	p.timer.Stop()
-	p.mu.Unlock()
-	p.cut()
-	close(p.ended)
 	return nil
 }
 
@@ -91,11 +85,11 @@ func (p *Point) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "hoplag.Point(%q)",
 
 // Seed returns the seed that the point hashes with unless Config.SipHash is set, for [hashing.Frame.Digest],
 // [hashing.Tuple.Flow] and the like. Like the Key, it is a secret.
-func (p *Point) Seed() uint64 { return p.seed }
+func (p *Point) Seed() uint64 { return p.hash.seed }
 
 // Flow returns the identity of the flow with this name, for [Direction.PassedIn].
 func (p *Point) Flow(name []byte) hashing.Flow {
-	return hashing.Flow(hashing.Digest(p.seed^flowSeed, name))
+	return hashing.Flow(hashing.Digest(p.hash.seed^flowSeed, name))
 }
 
 // flowSeed separates flows from packets of the same name.
@@ -159,26 +153,21 @@ func (p *Point) untilCut() time.Duration { return time.Duration(p.end()-p.clock.
 func (p *Point) work() {
 	p.cutting.Lock()
 	defer p.cutting.Unlock()
-	if p.open.Err() != nil {
-		return
-	}
-	p.cut()
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.open.Err() == nil {
+		p.cut(false)
 		p.timer.Reset(p.untilCut())
 	}
 }
 
-// cut ends a cut, if it is time, and keeps what was counted. If it is late, the
+// cut ends a cut, if it is time or the last one, and keeps what was counted. If it is late, the
 // next one holds all that passed since.
-func (p *Point) cut() {
+func (p *Point) cut(last bool) {
 	if step := p.clock.follow(); step != 0 {
 		p.begin(step)
 		return
 	}
 	now, ended := p.clock.now(), p.current
-	if now < p.end() && p.open.Err() == nil {
+	if now < p.end() && !last {
 		return // the timer was early
 	}
 	var total [2]*tally
@@ -202,10 +191,9 @@ func (p *Point) cut() {
 }
 
 func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
-	s := stored{session: p.session, step: p.step, after: p.through, through: ended, late: late}
-	s.wall, s.at = p.clock.wall.Load(), p.clock.next
+	s := stored{interval: interval{p.session, p.step, p.through, ended, late}, wall: p.clock.wall.Load(), at: p.clock.next}
 	if total != [2]*tally{} {
-		s.data = p.seal.record(&s, total)
+		s.data = p.seal.record(&s.interval, total)
 	}
 	for _, t := range total {
 		t.giveBack()
@@ -264,16 +252,12 @@ func (t *timeline) of(at time.Time) int64 {
 	return t.wall.Load() + int64(at.Sub(t.base))
 }
 
-// nowAs returns the time by the clock that a cut's session has, and the time since the timeline began. They are
-// not sure if a clock of the user's may have been set since: before the point has noticed, or in between.
+// nowAs returns the time, and that since the timeline began, and whether the clock is surely the one that a cut
+// was made with: it may have been set since, and the point has not noticed yet, or makes its first cut.
 func (t *timeline) nowAs(of *stored) (now, elapsed int64, sure bool) {
-	elapsed = t.elapsed()
-	now = of.wall + elapsed
-	if t.user == nil {
-		return now, elapsed, true
-	}
-	user := t.now()
-	return user, elapsed, max(user-now, now-user) <= t.strays(elapsed-of.at)
+	now, elapsed = t.now(), t.elapsed()
+	was := of.wall + elapsed
+	return now, elapsed, max(now-was, was-now) <= t.strays(elapsed-of.at)
 }
 
 // strays returns how far a clock may stray in a time, in ns, before that counts as a step.

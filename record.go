@@ -16,15 +16,20 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
+// An interval is what a point says of the time between two of its cuts, beside what it counted.
+type interval struct {
+	session        uint64
+	step           int64 // by how much the clock was set when the session began, ns
+	after, through int64
+	late           [2]uint32 // packets of cuts before, by direction
+}
+
 // A record is what a point counted between two cuts, signed with the first tagSize bytes of an
 // HMAC-SHA256. Section 4.8 of SPEC.md has its bytes.
 type record struct {
-	session        uint64
-	step           int64
-	after, through int64
-	late           [2]uint32 // packets of cuts before, by direction
-	parts          [2]part   // likewise
-	size           int       // of the encoding, and what a cut takes beside it
+	interval
+	parts [2]part // by direction
+	size  int     // of the encoding, and what a cut takes beside it
 
 	fresh bool   // it does not continue the record before
 	ahead *least // how far a clock of ours is ahead of the point's in this session
@@ -38,7 +43,7 @@ type part struct {
 
 const (
 	recordMagic   = "HLPC"
-	recordVersion = 6
+	recordVersion = 7
 	tagSize       = 16
 )
 
@@ -66,32 +71,24 @@ func (s *sealer) tag(message []byte) []byte {
 func (s *sealer) open(data []byte, magic string) (r wire.Reader, err error) {
 	n := len(data) - tagSize
 	if n < 0 {
-		return r, inMessage(magic, fmt.Errorf("%w: %d bytes", estimate.ErrEncoding, len(data)))
+		return r, fmt.Errorf("hoplag: %w: %d bytes", estimate.ErrEncoding, len(data))
 	}
 	if r, err = s.head(data[:n], magic); err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
-		err = inMessage(magic, ErrForged)
+		err = fmt.Errorf("hoplag: %w", ErrForged)
 	}
 	return r, err
 }
 
 // head checks all of a message but its tag, and returns its body.
-func (s *sealer) head(message []byte, magic string) (r wire.Reader, err error) {
-	if r, err = wire.Open(message, magic, recordVersion); err == nil && r.Uint64() != s.identity {
+func (s *sealer) head(message []byte, magic string) (wire.Reader, error) {
+	r, err := wire.Open(message, magic, recordVersion)
+	if err == nil && r.Uint64() != s.identity {
 		err = fmt.Errorf("%w: the other point has another Key or other Tunnels, or SipHash is set at one of them", estimate.ErrMismatch)
 	}
-	return r, inMessage(magic, err)
-}
-
-// inMessage says in which message there was an error, if it is not nil.
-func inMessage(magic string, err error) error {
-	if err == nil {
-		return nil
+	if err != nil {
+		err = fmt.Errorf("hoplag: %w", err)
 	}
-	return fmt.Errorf("hoplag: %s: %w", kinds[magic], err)
-}
-
-var kinds = map[string]string{
-	recordMagic: "record", requestMagic: "request", replyMagic: "reply", whichMagic: "question", namesMagic: "answer",
+	return r, err
 }
 
 func (s *sealer) begin(magic string) []byte {
@@ -107,7 +104,7 @@ func (s *sealer) seal(message []byte) []byte {
 var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
 // record encodes what was counted in each direction in a cut. It is signed when it is handed out.
-func (s *sealer) record(of *stored, counted [2]*tally) []byte {
+func (s *sealer) record(of *interval, counted [2]*tally) []byte {
 	room := rooms.Get().(*[]byte)
 	defer rooms.Put(room)
 	b := binary.BigEndian.AppendUint64(append((*room)[:0], s.begin(recordMagic)...), of.session)
@@ -146,8 +143,8 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec := &record{size: storedSize + r.Len(), session: r.Uint64(), step: int64(r.Uint64())}
-	cut := time.Duration(r.Uint64())
+	rec := &record{size: storedSize + r.Len(), interval: interval{session: r.Uint64(), step: int64(r.Uint64())}}
+	length := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
 	rec.late = [2]uint32{r.Uint32(), r.Uint32()}
 	var sizes [4]int
@@ -156,8 +153,8 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 	}
 	packed := [2][]byte{r.Bytes(sizes[0]), r.Bytes(sizes[2])}
 	flows := [2][]byte{r.Bytes(sizes[1]), r.Bytes(sizes[3])}
-	if err = r.Close(); err == nil && cut != s.config.Cut {
-		err = fmt.Errorf("%w: Cut is %v at the other point and %v here", estimate.ErrMismatch, cut, s.config.Cut)
+	if err = r.Close(); err == nil && length != s.config.Cut {
+		err = fmt.Errorf("%w: Cut is %v at the other point and %v here", estimate.ErrMismatch, length, s.config.Cut)
 	} else if err == nil && (rec.after >= rec.through || rec.after < -farthest || rec.through > farthest) {
 		err = fmt.Errorf("%w: from cut %d to %d", estimate.ErrEncoding, rec.after, rec.through)
 	}
@@ -170,7 +167,7 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 		}
 	}
 	if err != nil {
-		return nil, inMessage(recordMagic, err)
+		return nil, fmt.Errorf("hoplag: %w", err)
 	}
 	return rec, nil
 }
@@ -178,8 +175,8 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 // farthest bounds the numbers of cuts: with the shortest, three centuries from 1970.
 const farthest = 1 << 43
 
-// A history is the latest cuts of a point. It keeps what any of its readers has not read, and some more for readers
-// that are about to begin.
+// A history is the latest cuts of a point. It keeps what any of its readers has not read, and some more for
+// readers that are about to begin.
 type history struct {
 	limit, size int // bytes
 	cuts        []stored
@@ -187,15 +184,12 @@ type history struct {
 }
 
 type stored struct {
-	session        uint64
-	step           int64
-	after, through int64
-	late           [2]uint32
-	wall, at       int64  // timeline.wall in the session, and when it was followed
-	data           []byte // the record, nil if nothing passed
+	interval
+	wall, at int64  // timeline.wall in the session, and when it was followed
+	data     []byte // the record, nil if nothing passed
 }
 
-func (s *stored) end() position { return position{s.session, s.through} }
+func (i *interval) end() position { return position{i.session, i.through} }
 
 // A position says how far a reader has a point's cuts. The zero value means that it has none.
 type position struct {
@@ -284,9 +278,10 @@ func (h *history) forget(now int64) {
 	}
 }
 
-// A follower asks a point for the cuts after those that it has, and the point
-// answers at once (SPEC.md, section 4.9). The nonce makes every reply an answer to one request, so that no
-// reply can be used twice: a random number of the follower's own, and a random number.
+// A follower asks a point for the cuts after those that it has, or which of the messages that the point sent
+// into some cells are missing, and the point answers at once (SPEC.md, section 4.9). The nonce makes every
+// reply an answer to one request, so that no reply can be used twice: a random number of the follower's own,
+// and a random number.
 const (
 	requestMagic = "HLPQ"
 	replyMagic   = "HLPA"
@@ -294,12 +289,13 @@ const (
 )
 
 type request struct {
-	nonce [nonceSize]byte
-	at    position
+	nonce  [nonceSize]byte
+	at     position
+	trails []byte // of cells that lost something, or nothing
 }
 
-func newRequest(reader uint64, at position) request {
-	q := request{at: at}
+func newRequest(reader uint64, at position, trails []byte) request {
+	q := request{at: at, trails: trails}
 	binary.BigEndian.PutUint64(q.nonce[:], reader)
 	binary.BigEndian.PutUint64(q.nonce[8:], randomNumber())
 	return q
@@ -308,30 +304,32 @@ func newRequest(reader uint64, at position) request {
 func (s *sealer) request(q request) []byte {
 	b := append(s.begin(requestMagic), q.nonce[:]...)
 	b = binary.BigEndian.AppendUint64(b, q.at.session)
-	return s.seal(binary.BigEndian.AppendUint64(b, uint64(q.at.through)))
+	b = binary.BigEndian.AppendUint64(b, uint64(q.at.through))
+	return s.seal(append(b, q.trails...))
 }
 
-// A reply holds the cuts that a request asked for.
+// A reply holds the cuts that a request asked for, or the names.
 type reply struct {
 	now     int64  // by the point's clock, as in its latest session
 	name    string // of the point
 	records []*record
-	more    bool // there are more
+	more    bool   // there are more
+	names   []byte // of what is missing, encrypted
 }
 
 // maxReply bounds the records of a reply, in bytes.
 const maxReply = 1 << 20
 
 // of returns the record of a cut, not signed.
-func (s *sealer) of(cut *stored) []byte {
-	if cut.data != nil {
-		return cut.data
+func (s *sealer) of(x *stored) []byte {
+	if x.data != nil {
+		return x.data
 	}
-	return s.record(cut, [2]*tally{})
+	return s.record(&x.interval, [2]*tally{})
 }
 
 func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
-	size := 512
+	size := 512 + len(a.names)
 	for i := range cuts {
 		size += len(cuts[i].data) + 2*storedSize
 	}
@@ -346,19 +344,15 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(record)))
 		b = append(b, record...)
 	}
-	return s.seal(b)
+	return s.seal(append(b, a.names...))
 }
 
-func (s *sealer) answerTo(q request, data []byte, magic string) (wire.Reader, error) {
-	r, err := s.open(data, magic)
-	if err == nil && string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
-		err = inMessage(magic, fmt.Errorf("%w: it answers another one", ErrForged))
-	}
-	return r, err
-}
-
+// answered decodes and checks the reply to a request.
 func (s *sealer) answered(q request, data []byte) (reply, error) {
-	r, err := s.answerTo(q, data, replyMagic)
+	r, err := s.open(data, replyMagic)
+	if err == nil && string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
+		err = fmt.Errorf("hoplag: %w: it answers another request", ErrForged)
+	}
 	if err != nil {
 		return reply{}, err
 	}
@@ -376,5 +370,11 @@ func (s *sealer) answered(q request, data []byte) (reply, error) {
 		}
 		a.records = append(a.records, record)
 	}
-	return a, inMessage(replyMagic, r.Close())
+	if q.trails != nil {
+		a.names = r.Bytes(r.Len())
+	}
+	if err = r.Close(); err != nil {
+		return reply{}, fmt.Errorf("hoplag: %w", err)
+	}
+	return a, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -40,15 +41,16 @@ type Report struct {
 	Back  Delay // of those that passed the second and then the first, as Back.Passed said, in the first one's cuts that match
 	Clock Clock // of the first point, as the second one's clock sees it
 
-	// RoundTrip holds the mean delay there plus the mean delay back in 95 of 100 reports, whatever the clocks say. It is
-	// zero if that is not known.
+	// RoundTrip holds the mean delay there plus the mean delay back in 95 of 100 reports, whatever the clocks
+	// say. It is zero if that is not known.
 	RoundTrip estimate.Interval
 
 	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets that were then on
 	// their way still arrived: it was started, its clock was set, a record of it is missing, or it was
 	// unreachable for longer than its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets
 	// on their way when it began are in Received, but not in the mean. Its intervals allow for them if they
-	// took no longer than packets have since; if they are seen to have been slower, or more, there is no mean.
+	// took no longer than packets have since. There is no mean if they are seen to have been slower, or to have
+	// been more than the rate since then explains.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the
@@ -57,13 +59,25 @@ type Report struct {
 	Err error `json:",omitempty"`
 }
 
-// A Delay is the one-way delay of the packets of one direction, in nanoseconds.
+// A Delay is the one-way delay of the packets of one direction, in nanoseconds. Err, Mean, MeanInterval95,
+// Received and Lost are what an operator looks at; the rest tells more of the same packets.
 type Delay struct {
+	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
+	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
+	Err error `json:",omitempty"`
+
 	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if
 	// Clock.Known. Duplicates are left out; packets that an earlier report counted as lost are in it, with all
-	// their time. If the clocks are neither known nor said to agree, the mean is off by their difference, and its
-	// interval has no upper end.
+	// their time. If the clocks are neither known nor said to agree, the mean is off by their difference, and
+	// its interval has no upper end.
 	estimate.Delay
+
+	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
+	// allow for what counters left out, packets on their way at the ends and, if Config.Asymmetry is true, the
+	// clocks. In the first 45 cuts, when it is unknown how long packets take, losses leave the upper end far
+	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy tails
+	// are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of two clocks.
+	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were
 	// given up. Extra are those of Received that were not sent: duplicates, and packets that an earlier report
@@ -75,18 +89,12 @@ type Delay struct {
 	// LossUnknown says that Lost is 0 only because packets on their way when it Begins may hide losses.
 	LossUnknown bool `json:",omitempty"`
 
-	// Missing lists lost messages by name and time, as far as their sender remembers (Config.Remember), at most
-	// 4,096; the last may count as Lost only in the next report. One name in a million is false. A message that
-	// takes half as long again as any recently counts as lost, and is Extra if it still arrives. Reports with
-	// losses wait for a session's first 45 cuts and until something arrives, for at most three intervals.
+	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may
+	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
+	// in a million is false. A message that takes half as long again as any recently counts as lost, and is
+	// Extra if it still arrives. So a report with losses comes later, by at most three times its length: in a
+	// session's first 45 cuts, and while nothing arrives.
 	Missing []Missing `json:",omitempty"`
-
-	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
-	// allow for what counters left out, packets on their way at the ends and, if Config.Asymmetry is true, the
-	// clocks. In the first 45 cuts, when it is unknown how long packets take, losses leave the upper end far
-	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy tails
-	// are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of two clocks.
-	MeanInterval95, DeviationInterval95, Certain estimate.Interval
 
 	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
 	Greatest  float64        // delay seen of a single packet; others may have taken longer
@@ -98,10 +106,6 @@ type Delay struct {
 	// UnknownFlows counts those whose mean is not known to within itself, or that a point had no room for.
 	Flows        []FlowDelay `json:",omitempty"`
 	UnknownFlows int         `json:",omitempty"`
-
-	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
-	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
-	Err error `json:",omitempty"`
 }
 
 // Bounds are the upper ends of [Delay.AtMost], in nanoseconds.
@@ -124,33 +128,18 @@ type FlowDelay struct {
 	Sent, Received, Lost uint64
 }
 
-// Loss returns the share of the packets that were lost.
-func (d *Delay) Loss() float64 { return float64(d.Lost) / float64(max(d.Sent, 1)) }
-
-// Quantile returns the quantile for a share, and whether it is known.
-func (d *Delay) Quantile(share float64) (time.Duration, bool) {
-	for _, q := range d.Quantiles {
-		if q.P == share {
-			return time.Duration(q.Delay), true
-		}
-	}
-	return 0, false
-}
-
-// A Clock describes the difference between two points' clocks.
+// A Clock says how far the first point's clock is ahead of the second's.
 type Clock struct {
-	// Known says that delays are corrected by Offset and Drift: packets were measured both ways, or the second
-	// point follows the first, and their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is
-	// true, Why says why not, and roughly how far apart the clocks are if that is far, as judged from the time
-	// that the transport between the points takes.
+	// Known says that delays are corrected by the Reading: packets were measured both ways, or the second point
+	// follows the first, and their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is true,
+	// Why says why not, and roughly how far apart the clocks are if that is far, as judged from the time that
+	// the transport between the points takes.
 	Known, Agree bool
 	Why          string `json:",omitempty"`
 
-	Offset    float64           // nanoseconds by which the first point's clock is ahead of the second's
-	Drift     float64           // how much faster it runs: 3e-5 is 30 ppm
-	Certain   estimate.Interval // interval of the offset, whatever the delays were
-	Likely    estimate.Interval // interval of the offset if the least delays differ by no more than Config.Asymmetry
-	RoundTrip float64           // nanoseconds: the shortest seen
+	// Reading is of the middle of the report, by the second point's clock. Its Likely allows for
+	// Config.Asymmetry.
+	clock.Reading
 }
 
 // String formats the report in one line:
@@ -195,13 +184,15 @@ func (d Delay) String() string {
 	default:
 		fmt.Fprintf(&b, "%s (%s to %s)", Format(d.Mean), Format(i.Low), Format(i.High))
 	}
-	if q, ok := d.Quantile(0.99); ok && d.Err == nil {
-		fmt.Fprintf(&b, ", p99 %s", Format(float64(q)))
+	for _, q := range d.Quantiles {
+		if q.P == 0.99 && d.Err == nil {
+			fmt.Fprintf(&b, ", p99 %s", Format(q.Delay))
+		}
 	}
 	if d.LossUnknown && d.Received > 0 {
 		fmt.Fprintf(&b, ", received %d, loss not known yet", d.Received)
 	} else if d.Sent+d.Received > 0 {
-		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*d.Loss())
+		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*float64(d.Lost)/float64(max(d.Sent, 1)))
 	}
 	if d.Extra > 0 {
 		fmt.Fprintf(&b, ", extra %d", d.Extra)
@@ -235,10 +226,13 @@ func Format(ns float64) string {
 	return strconv.FormatFloat(ns, 'f', decimals, 64) + [...]string{" ns", " µs", " ms", " s"}[unit]
 }
 
-// MarshalJSON encodes the whole report. Durations and delays are in nanoseconds, and errors are text.
+// MarshalJSON encodes the whole report. Durations and delays are in nanoseconds, and errors are text, which they
+// are not where a Delay is encoded by itself.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type plain Report
-	r.Err = inText(r.Err)
+	for _, err := range r.errors() {
+		*err = inText(*err)
+	}
 	return json.Marshal(plain(r))
 }
 
@@ -246,33 +240,23 @@ func (r Report) MarshalJSON() ([]byte, error) {
 // [errors.Is] recognizes those that it names.
 func (r *Report) UnmarshalJSON(data []byte) error {
 	type plain Report
-	var text told
-	p := plain{Err: &text}
-	err := json.Unmarshal(data, &p)
-	if p.Err = inText(text); err == nil {
-		*r = Report(p)
+	var decoded Report
+	var texts [3]told
+	for i, err := range decoded.errors() {
+		*err = &texts[i]
+	}
+	err := json.Unmarshal(data, (*plain)(&decoded))
+	for i, err := range decoded.errors() {
+		*err = inText(texts[i])
+	}
+	if err == nil {
+		*r = decoded
 	}
 	return err
 }
 
-// MarshalJSON encodes the whole delay, with its error as text.
-func (d Delay) MarshalJSON() ([]byte, error) {
-	type plain Delay
-	d.Err = inText(d.Err)
-	return json.Marshal(plain(d))
-}
-
-// UnmarshalJSON decodes what MarshalJSON encoded.
-func (d *Delay) UnmarshalJSON(data []byte) error {
-	type plain Delay
-	var text told
-	p := plain{Err: &text}
-	err := json.Unmarshal(data, &p)
-	if p.Err = inText(text); err == nil {
-		*d = Delay(p)
-	}
-	return err
-}
+// errors returns where a report has errors.
+func (r *Report) errors() [3]*error { return [3]*error{&r.Err, &r.Forth.Err, &r.Back.Err} }
 
 // told is the text of an error.
 type told string

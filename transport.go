@@ -12,35 +12,24 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/hoplag/hoplag/estimate/areas"
-	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // An Exchange carries a request to another point's [Point.Answer] and returns
 // the reply: over HTTP ([HTTP]) or any bus.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
-// Follow compares this point with the one whose ServeHTTP is at the URL. It yields a report for each interval,
-// of packets that passed there first and then here, and of those that came back. Whatever happens to the other
-// point, it continues until the context is done; reports say what is wrong.
-func (p *Point) Follow(ctx context.Context, url string) iter.Seq[Report] {
-	return p.FollowOver(ctx, HTTP(nil, url))
-}
-
-// FollowOver is [Point.Follow] over any transport.
-func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
+// Follow compares this point with the one that ask reaches, such as [HTTP] at a URL. It yields a report for
+// each interval, of packets that passed there first and then here, and of those that came back. Whatever
+// happens to the other point, it continues until the context is done; reports say what is wrong.
+func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
-		f := follower{point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
+		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()
-		f.compare.meeting.which = func(direction int, trails []areas.Trail) ([]areas.Trail, lost.Names) {
-			return f.which(ctx, direction, trails)
-		}
-		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, true
+		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, &f
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
 			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
-			f.fetch(ctx)
+			f.fetch()
 			for ctx.Err() == nil {
 				r, ok := f.compare.next(now)
 				if !ok {
@@ -59,6 +48,7 @@ func (p *Point) FollowOver(ctx context.Context, ask Exchange) iter.Seq[Report] {
 
 // A follower is one run of Follow.
 type follower struct {
+	ctx     context.Context
 	point   *Point
 	ask     Exchange
 	compare *comparison
@@ -80,7 +70,7 @@ func (f *follower) wake() int64 {
 	return min(max(due, now+cut), now+max(cut, int64(time.Second)))
 }
 
-func (f *follower) fetch(ctx context.Context) {
+func (f *follower) fetch() {
 	p, here := f.point, &f.compare.meeting.ends[second]
 	p.mu.Lock()
 	cuts, _ := p.history.read(f.name, f.local.end(), p.config.History, p.clock.elapsed())
@@ -93,7 +83,7 @@ func (f *follower) fetch(ctx context.Context) {
 		here.ahead.add(0, -cuts[i].wall, 0)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, max(p.config.Report, time.Second))
+	ctx, cancel := context.WithTimeout(f.ctx, max(p.config.Report, time.Second))
 	defer cancel()
 	for more := true; more; {
 		if more, f.err = f.fetchOnce(ctx); f.err != nil {
@@ -109,7 +99,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	if len(feed.shards) > 0 {
 		at = feed.shards[0].at
 	}
-	q := newRequest(f.name, at)
+	q := newRequest(f.name, at, nil)
 	sent, before, sure := p.clock.nowAs(&f.local)
 	data, err := f.ask(ctx, p.seal.request(q))
 	if err != nil {
@@ -153,36 +143,30 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 // Answer answers a follower's request, however it arrived. The reply says what passed since the last one, in up
 // to a megabyte. The error wraps [ErrForged], [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
-	magic := requestMagic
-	if bytes.HasPrefix(request, []byte(whichMagic)) {
-		magic = whichMagic
-	}
-	r, err := p.seal.open(request, magic)
+	r, err := p.seal.open(request, requestMagic)
 	if err == nil && p.open.Err() != nil {
 		err = fmt.Errorf("hoplag: %w", ErrClosed)
 	}
 	if err != nil {
 		return nil, err
 	}
-	nonce := r.Bytes(nonceSize)
-	if magic == whichMagic {
-		data := r.Bytes(r.Len())
-		if err = r.Close(); err == nil {
-			data, err = p.which(nonce, data)
-		}
-		return data, inMessage(magic, err)
+	nonce, at := r.Bytes(nonceSize), position{r.Uint64(), int64(r.Uint64())}
+	trails := r.Bytes(r.Len())
+	if err = r.Close(); err != nil {
+		return nil, fmt.Errorf("hoplag: %w", err)
 	}
-	at := position{r.Uint64(), int64(r.Uint64())}
-	if err := r.Close(); err != nil {
-		return nil, inMessage(magic, err)
+	a, cuts := reply{name: p.config.Name}, []stored(nil)
+	if len(trails) > 0 {
+		if a.names, err = p.which(trails); err != nil {
+			return nil, fmt.Errorf("hoplag: %w", err)
+		}
+		return p.seal.reply(nonce, a, nil), nil
 	}
 	p.Direction.remember()
 	p.mu.Lock()
-	cuts, more := p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
+	cuts, a.more = p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
 	latest := p.history.latest()
 	p.mu.Unlock()
-
-	a := reply{name: p.config.Name, more: more}
 	var sure bool
 	if a.now, _, sure = p.clock.nowAs(&latest); !sure { // cuts come with one of a session that has the clock as it is now
 		cuts, a.more = nil, false
@@ -220,7 +204,7 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 			select {
 			case <-ctx.Done():
 				return
-			case <-p.ended:
+			case <-p.open.Done():
 				open = false
 			case <-waiting:
 			}
@@ -237,7 +221,7 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 // later by more, packets seem to take longer by as much, or to arrive before they are sent, which is an error.
 type Pair struct {
 	mu      sync.Mutex
-	clock   *timeline
+	began   time.Time
 	compare *comparison
 	at      time.Time // zero: use the clock
 	ahead   *least    // of the second point, when Next was last called
@@ -250,15 +234,10 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	p := &Pair{clock: newTimeline(nil), compare: newComparison(c.withDefaults())}
+	p := &Pair{began: time.Now(), compare: newComparison(c.withDefaults())}
 	p.compare.meeting.ends[first].name = from
 	p.compare.meeting.ends[second].name = to
 	return p, nil
-}
-
-// Format prints the names of the points, and no secret.
-func (p *Pair) Format(s fmt.State, _ rune) {
-	fmt.Fprintf(s, "hoplag.Pair(%q, %q)", p.compare.meeting.ends[first].name, p.compare.meeting.ends[second].name)
 }
 
 // At sets the time that the Pair uses instead of the clock. For records kept in a stream, pass the time at
@@ -273,7 +252,7 @@ func (p *Pair) At(t time.Time) {
 // elapsed returns the time since some fixed moment.
 func (p *Pair) elapsed() int64 {
 	if p.at.IsZero() {
-		return p.clock.elapsed()
+		return int64(time.Since(p.began))
 	}
 	return p.at.UnixNano()
 }

@@ -38,7 +38,7 @@ func measure(t *testing.T, a, b *Point, ask Exchange) {
 	defer cancel()
 	var latest Report
 	n := uint64(0)
-	for latest = range b.FollowOver(ctx, ask) {
+	for latest = range b.Follow(ctx, ask) {
 		for range 100 {
 			a.PassedNumber(n)
 			b.PassedNumber(n)
@@ -60,7 +60,7 @@ func TestServeHTTP(t *testing.T) {
 	other := quick
 	other.Key = NewKey("another secret key")
 	stranger := newTestPoint(t, other, "s")
-	for r := range stranger.Follow(context.Background(), server.URL) {
+	for r := range stranger.Follow(context.Background(), HTTP(nil, server.URL)) {
 		if r.Err == nil {
 			t.Errorf("a stranger gets %v", r)
 		}
@@ -77,7 +77,7 @@ func TestServeHTTP(t *testing.T) {
 // A stranger gets no answer, and a closed point gives none.
 func TestStrangersGetNothing(t *testing.T) {
 	p := newTestPoint(t, quick, "a")
-	request := p.seal.request(newRequest(1, position{}))
+	request := p.seal.request(newRequest(1, position{}, nil))
 	changed := slices.Clone(request)
 	changed[20] ^= 1
 	for name, message := range map[string][]byte{
@@ -163,9 +163,9 @@ func TestReplayedMessages(t *testing.T) {
 func TestSeedSignsNothing(t *testing.T) {
 	p := newTestPoint(t, quick, "a")
 	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {
-		forger := newTestPoint(t, Config{Key: NewKey(key), Insecure: true}, "f")
-		forger.seal.identity = p.seal.identity
-		if _, err := p.Answer(forger.seal.request(newRequest(1, position{}))); !errors.Is(err, ErrForged) {
+		forger := newSealer(Config{Key: NewKey(key)})
+		forger.identity = p.seal.identity
+		if _, err := p.Answer(forger.request(newRequest(1, position{}, nil))); !errors.Is(err, ErrForged) {
 			t.Errorf("a request signed with %q: %v", key, err)
 		}
 	}
@@ -295,7 +295,7 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 		l.a.Store(l.newPoint(t, c, "a", newTestClock(time.Second, 9e-4)))
 		l.send(4*time.Second, func(int) time.Duration { return 2 * time.Second }, nil)
 		n, at := 0, func(_ context.Context, request []byte) ([]byte, error) { return l.a.Load().Answer(request) }
-		for r := range l.b.FollowOver(l.ctx, at) {
+		for r := range l.b.Follow(l.ctx, at) {
 			if i := r.Forth.MeanInterval95; r.Forth.Err == nil && !r.Begins && (!i.Contains(2e9) || i.High-i.Low > 10e6) {
 				t.Errorf("%v, certainly %v", r, r.Forth.Certain)
 			}
@@ -309,7 +309,8 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 // Where a clock likely is must be where it certainly is.
 func TestCertainCounts(t *testing.T) {
 	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
-		k := Clock{Certain: estimate.Interval{Low: 4, High: 5}, Likely: estimate.Interval{Low: likely[0], High: likely[1]}}
+		var k Clock
+		k.Certain.Low, k.Certain.High, k.Likely.Low, k.Likely.High = 4, 5, likely[0], likely[1]
 		if k.narrow(k.Certain); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
 			t.Errorf("%v: %+v", likely, k)
 		}

@@ -44,7 +44,7 @@ func cost(t *testing.T, pairs int, period time.Duration, points bool) (processor
 				passed = [2]func(uint64){a.PassedNumber, b.PassedNumber}
 				if period > 0 {
 					go func() {
-						for range b.FollowOver(ctx, func(_ context.Context, q []byte) ([]byte, error) { return a.Answer(q) }) {
+						for range b.Follow(ctx, func(_ context.Context, q []byte) ([]byte, error) { return a.Answer(q) }) {
 						}
 					}()
 				}

@@ -224,7 +224,7 @@ func (w *world) pass(p *passage) {
 		return
 	}
 	stamp, packet := clock.Now(), direction.Packet(binary.LittleEndian.AppendUint64(nil, p.id))
-	time.AfterFunc(time.Duration(w.random.ExpFloat64()*50e6), func() { direction.Record(stamp, packet) })
+	time.AfterFunc(time.Duration(w.random.ExpFloat64()*50e6), func() { direction.Record(0, stamp, packet) })
 }
 
 // exchange carries a request to the first point.
@@ -283,7 +283,7 @@ func run(s setting) outcome {
 	follow := func(ctx context.Context) {
 		body := 0
 		random := rand.New(rand.NewPCG(s.Seed, 78))
-		for r := range w.second.Load().FollowOver(ctx, w.exchange(random)) {
+		for r := range w.second.Load().Follow(ctx, w.exchange(random)) {
 			reports = append(reports, r)
 			body++
 			switch {

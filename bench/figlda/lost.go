@@ -132,9 +132,6 @@ func (s *lostScore) name(config lda.Config, total *lda.Accumulator, sent [][]are
 	total.Trails(func(one areas.Trail) { trails = append(trails, one) })
 	f := experiment.Try(lost.NewFinder(config, trails))
 	for _, cut := range sent {
-		if len(cut) == 0 || !f.Wants(cut[0].t) && !f.Wants(cut[len(cut)-1].t) {
-			continue
-		}
 		for _, x := range cut {
 			f.Offer(x.p, uint64(x.p), x.t)
 		}

@@ -95,7 +95,7 @@ func (m *meter) frames(bursts int) {
 				f[18], f[19] = byte(number>>8), byte(number)
 			}
 			if identifier.Frames(batch, packets, flows, at); record {
-				p.Record(time.Now(), packets...)
+				p.Record(0, time.Now(), packets...)
 			}
 		}
 		return (processor() - begin) / float64(bursts) / 32 * 1e9
@@ -155,13 +155,13 @@ func (m *meter) points(t *testing.T, rate float64, seconds int) (records []kept)
 				burst = append(burst, hashing.Packet(random.Uint64()))
 			}
 			way[i%len(way)] = burst
-			ends[0].Record(time.Now(), burst...)
+			ends[0].Record(0, time.Now(), burst...)
 			arrived := way[(i+1)%len(way)]
 			if lost += float64(len(arrived)) / 1000; lost >= 1 { // one in a thousand, all of a tick at once
 				n := min(len(arrived), int(lost))
 				arrived, lost = arrived[n:], lost-float64(n)
 			}
-			ends[1].Record(time.Now(), arrived...)
+			ends[1].Record(0, time.Now(), arrived...)
 		}
 		used := processor() - begin
 		m.row("KiB of a point", rate, (heap()-free)/2/1024)

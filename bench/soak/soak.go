@@ -45,7 +45,7 @@ func Run(ctx context.Context, duration time.Duration, seed uint64, out, log io.W
 	p.far.Store(newPoint())
 	var follower sync.WaitGroup
 	follower.Go(func() {
-		for r := range p.near.FollowOver(ctx, p.answer) {
+		for r := range p.near.Follow(ctx, p.answer) {
 			p.report(&r)
 		}
 	})
@@ -157,7 +157,7 @@ func (p *points) message(random *rand.Rand) {
 		p.near.Passed(name)
 	case 2:
 		at := []int64{math.MinInt64, math.MaxInt64, int64(random.Uint64()), time.Now().UnixNano()}[min(3, random.IntN(1000))]
-		far.Record(time.Unix(0, at), far.Packet(name))
+		far.Record(0, time.Unix(0, at), far.Packet(name))
 	default:
 		far.PassedIn(flow, name)
 		p.near.PassedIn(flow, name)

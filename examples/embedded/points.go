@@ -22,7 +22,7 @@ func Points(ctx context.Context, l net.Listener, a, b hoplag.Config, tell func(h
 	}
 	go http.Serve(l, first)
 	go func() {
-		for r := range second.Follow(ctx, "http://"+l.Addr().String()) {
+		for r := range second.Follow(ctx, hoplag.HTTP(nil, "http://"+l.Addr().String())) {
 			tell(r)
 		}
 	}()

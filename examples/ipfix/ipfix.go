@@ -3,7 +3,7 @@
 //
 //	conn, err := net.Dial("udp", "collector:4739")
 //	exporter := ipfix.New(conn, 1, nil)
-//	for r := range point.Follow(ctx, url) {
+//	for r := range point.Follow(ctx, hoplag.HTTP(nil, url)) {
 //		err := exporter.Export(r)
 //	}
 //

@@ -102,7 +102,7 @@ func (h *half) leaves(way int) bool { return h.ingress == (way == forth) }
 // passed reports something that passes between the halves.
 func (h *half) passed(way int, flow hashing.Flow, at time.Time, id []byte) {
 	d := [...]*hoplag.Direction{h.point.Direction, h.point.Back}[way]
-	d.RecordIn(flow, at, d.Packet(id))
+	d.Record(flow, at, d.Packet(id))
 	h.watch(way, at, id)
 }
 

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -91,7 +92,7 @@ func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (fail
 		return err
 	}
 	defer stop()
-	for r := range h.point.Follow(ctx, "http://"+o.reports) {
+	for r := range h.point.Follow(ctx, hoplag.HTTP(nil, "http://"+o.reports)) {
 		if view.Add(r); o.json {
 			rows.Object(r)
 		} else {

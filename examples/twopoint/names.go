@@ -95,9 +95,7 @@ func (n *namer) search() {
 		return
 	}
 	for _, s := range n.sent {
-		if f.Wants(s.time) {
-			f.Offer(s.packet, uint64(s.number), s.time)
-		}
+		f.Offer(s.packet, uint64(s.number), s.time)
 	}
 	names := f.Names(lost.Budget)
 	for _, one := range names.Names {

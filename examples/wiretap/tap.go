@@ -53,7 +53,7 @@ func openTap(p place, o *options, point *hoplag.Point) (*tap, error) {
 func newTap(p place, o *options, point *hoplag.Point) *tap {
 	seed := point.Seed()
 	return &tap{
-		place: p, record: point.RecordIn, seed: seed, to: o.net,
+		place: p, record: point.Record, seed: seed, to: o.net,
 		identify: hashing.NewIdentifier(seed, hashing.LinkEthernet, hashing.Tunnels{}),
 	}
 }

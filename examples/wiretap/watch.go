@@ -52,7 +52,7 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 		close(stopped)
 	}()
 	ask := func(_ context.Context, request []byte) ([]byte, error) { return w.points[0].Answer(request) }
-	for r := range w.points[1].FollowOver(following, ask) {
+	for r := range w.points[1].Follow(following, ask) {
 		err = out.row(w.row(r))
 		if at := over.Load(); err != nil || at > 0 && r.Start.Add(r.Length).UnixNano() >= at {
 			cancel()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/lda"
 )
 
@@ -31,7 +32,7 @@ func pageReport(number int64) hoplag.Report {
 	return hoplag.Report{
 		Number: number, Start: time.Unix(1e9+number, 0).UTC(), Length: time.Second, From: "here", To: "there",
 		Forth: d, Back: d,
-		Clock: hoplag.Clock{Known: true, Offset: 3e6, Certain: offset, Likely: offset},
+		Clock: hoplag.Clock{Known: true, Reading: clock.Reading{Offset: 3e6, Certain: offset, Likely: offset}},
 	}
 }
 

@@ -136,7 +136,6 @@ func (c *coder) name(n *Name, last *int, trails []areas.Trail) (number, ok bool)
 // Append appends the encoding of names of packets of trails to dst.
 func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 	c, last := coder{data: dst}, 0
-	c.number(uint64(n.Left))
 	for _, name := range n.Names {
 		c.name(&name, &last, trails)
 	}
@@ -147,10 +146,8 @@ func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 // hashed with hash. The error wraps [estimate.ErrEncoding].
 func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) hashing.Packet) (all Names, err error) {
 	c, last, ok := coder{Reader: wire.NewReader(data), reads: true}, 0, true
-	all.Left = int(c.number(0) & math.MaxInt32)
 	for c.Len() > 0 && ok {
-		var n Name
-		var number bool
+		n, number := Name{}, false
 		if number, ok = c.name(&n, &last, trails); number && ok {
 			n.Packet = hash(n.ID)
 		}

@@ -26,7 +26,7 @@ func someTrails() []areas.Trail {
 }
 
 func someNames() Names {
-	return Names{Left: 300, Names: []Name{
+	return Names{Names: []Name{
 		{Trail: 0, Step: 1, ID: 1, Packet: hashing.Packet(hashing.Word(1, 1)), Sent: 4*unit + 7},
 		{Trail: 1, Step: 0, ID: 1 << 63, Packet: 1 << 63, Sent: 8*unit + 1},
 		{Trail: 2, Step: 0, ID: 5, Packet: 5, Sent: 7, Repeated: true},
@@ -141,7 +141,7 @@ func TestRepeatsAndBudget(t *testing.T) {
 		}
 		all := f.Names(budget)
 		if budget == 1 {
-			if len(all.Names) > 0 || all.Left != 2 {
+			if len(all.Names) > 0 {
 				t.Errorf("without budget: %+v", all)
 			}
 			continue
@@ -166,17 +166,17 @@ func TestMemory(t *testing.T) {
 		for i := range 5000 {
 			m.Update(uint64(i), i%2 == 1, int64(i))
 		}
-		part, seen := make([]Remembered, 77), map[uint64]bool{}
-		for i := 0; ; {
-			n := m.Copy(part, i)
-			if n == 0 {
-				break
-			}
-			i += n
-			for _, r := range part[:n] {
-				if seen[r.ID] = true; r.Sent() != int64(r.ID) || r.Number() != (r.ID%2 == 1) || int(r.ID) < 5000-c.want {
-					t.Errorf("%+v", r)
-				}
+		trail := areas.Trail{Steps: []areas.TrailStep{{End: 5000}}}
+		f, err := NewFinder(lda.Config{Banks: [4]lda.Bank{{Rows: 1}}, SumBits: 64}, []areas.Trail{trail})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Offer(f, func(number uint64) hashing.Packet { return hashing.Packet(number + 1<<32) })
+		seen := map[uint64]bool{}
+		for _, x := range f.offered[0] {
+			seen[x.id] = true
+			if x.sent != int64(x.id) || (x.packet != hashing.Packet(x.id)) != (x.id%2 == 1) || int(x.id) < 5000-c.want {
+				t.Errorf("%+v", x)
 			}
 		}
 		if len(seen) != c.want {

@@ -4,9 +4,7 @@
 //	var trails []areas.Trail         // where both points are compared, for each report
 //	total.Trails(func(t areas.Trail) { trails = append(trails, t) })
 //	f, err := lost.NewFinder(config, trails)
-//	for each packet that was sent, as a [Memory] remembers it {
-//		f.Offer(packet, id, t)
-//	}
+//	memory.Offer(f, hash) // what a [Memory] remembers, or f.Offer for each packet that was sent
 //	names := f.Names(lost.Budget)
 //	total.TakeOut(names.Lost(config, trails)) // so that losses do not spoil delays
 //
@@ -61,7 +59,6 @@ type Name struct {
 // Names are packets that were lost.
 type Names struct {
 	Names []Name
-	Left  int // packets that are outstanding at the end of trails, and are not known
 	Spent int // of the budget
 }
 
@@ -128,13 +125,12 @@ func end(t *areas.Trail) int64 {
 	return max(t.Until, t.Steps[len(t.Steps)-1].End)
 }
 
-// Wants reports whether a packet that was sent at a time may be in a trail.
-func (f *Finder) Wants(t int64) bool { return t >= f.from && t < f.until }
+func (f *Finder) wants(t int64) bool { return t >= f.from && t < f.until }
 
 // Offer says that a packet, which the sender knows by id, was sent at time t.
 func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 	cell := f.config.Cell(p)
-	if cell < 0 {
+	if cell < 0 || !f.wants(t) {
 		return
 	}
 	for _, i := range f.cells[cell] {
@@ -150,7 +146,7 @@ func (f *Finder) Names(budget int) (all Names) {
 	w := walker{budget: budget}
 	for i := range f.trails {
 		w.begin(f.offered[i], f.config, f.trails[i].Cell)
-		all.Left += w.follow(i, &f.trails[i], &all.Names)
+		w.follow(i, &f.trails[i], &all.Names)
 	}
 	clear(f.offered)
 	all.Spent = budget - w.budget

@@ -115,19 +115,7 @@ func (w *world) name(t testing.TB, total *lda.Accumulator, memory *lost.Memory, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	var part [1000]lost.Remembered
-	for i := 0; ; {
-		n := memory.Copy(part[:], i)
-		if n == 0 {
-			break
-		}
-		for _, r := range part[:n] {
-			if f.Wants(r.Sent()) {
-				f.Offer(hashing.Packet(r.ID), r.ID, r.Sent())
-			}
-		}
-		i += n
-	}
+	memory.Offer(f, nil)
 	names := f.Names(lost.Budget)
 	for _, n := range names.Names {
 		x := passing{n.Packet, n.Sent}

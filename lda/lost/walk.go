@@ -42,34 +42,31 @@ func (w *walker) begin(all []candidate, c lda.Config, cell int) {
 	w.most = MostChance * math.Exp2(float64(varying))
 }
 
-// follow appends the names of a trail. It returns how many packets are left that it knows nothing of.
-func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) (left int) {
+// follow appends the names of a trail.
+func (w *walker) follow(trail int, t *areas.Trail, names *[]Name) {
 	n, counted, known, possible := 0, 0, false, true
 	w.budget -= len(w.all)
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		left = int(s.Outstanding)
 		for ; n < len(w.all) && w.all[n].sent < s.End; n++ {
 			w.sent = append(w.sent, n)
 		}
 		counted += int(s.Sent)
 		if known = false; counted == n && possible {
-			known, possible = w.step(left, s.Digest)
+			known, possible = w.step(int(s.Outstanding), s.Digest)
 		}
 	}
 	cost := len(w.kept) * len(w.all) / 8
 	if !known || cost > w.budget {
-		return left
+		return
 	}
 	w.budget -= cost
 	for _, i := range w.kept {
-		left--
 		if c := &w.all[i]; !t.Open || c.sent < t.Until { // or it is on its way
 			step := sort.Search(len(t.Steps), func(i int) bool { return t.Steps[i].End > c.sent })
 			*names = append(*names, Name{trail, step, c.id, c.packet, c.sent, w.repeated(i)})
 		}
 	}
-	return left
 }
 
 // step finds the set of n candidates with a digest, and reports whether it is known and whether there may be
@@ -174,11 +171,11 @@ func (w *walker) copies(of []int, one int) (n int) {
 
 // repeated reports whether others of the hash of one that is kept are not.
 func (w *walker) repeated(one int) bool {
-	n := 0
+	n := w.copies(w.kept, one)
 	for i := range w.all {
 		if w.all[i].packet == w.all[one].packet {
-			n++
+			n--
 		}
 	}
-	return n > w.copies(w.kept, one)
+	return n < 0
 }
