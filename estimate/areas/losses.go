@@ -182,22 +182,34 @@ func (l *losses) disperse() {
 	}
 }
 
-// calm takes an interval in which nothing was lost or on its way at the ends.
-func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bool) {
-	of, sent, received := &l.groups[c.group].cuts[cut], float64(e.sent), float64(e.received)
-	of.came += received
-	l.usual[cut].add(received, area)
-	if cut > l.from {
-		l.areas.joined[1].add(joiners{received, 0, received, 0}, 1)
-	}
-	if of.all += sent; known {
-		of.known += sent
-	} else {
-		of.sent += sent
-	}
-	if e.sent == 1 {
-		l.took(area)
-	}
+// calm takes intervals in which nothing was lost or on its way at the ends.
+func (l *losses) calm(cut int, all []calmEvent) {
+	a := l.areas
+	a.calmGroups(all, func(group int, all []calmEvent) {
+		packets, known, time, longest := 0.0, 0.0, 0.0, math.Inf(-1)
+		for i := range all {
+			e := &all[i]
+			n, area := float64(e.packets), a.near(e.delay, e.packets)
+			packets += n
+			time += area
+			if e.packets == 1 {
+				longest = max(longest, area)
+			}
+			if cut <= a.lastAged && a.knows(e.cell, cut) {
+				known += n
+			}
+		}
+		of := &l.groups[group].cuts[cut]
+		of.came += packets
+		of.all += packets
+		of.known += known
+		of.sent += packets - known
+		l.usual[cut].add(packets, time)
+		l.took(longest)
+		if cut > l.from {
+			a.joined[1].add(joiners{packets, 0, packets, 0}, 1)
+		}
+	})
 }
 
 func (u *usualCut) add(packets, time float64) {

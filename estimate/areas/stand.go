@@ -85,15 +85,22 @@ func (r *groupWindow) settle(l *losses, group int) {
 // A share is what cells hold: packets n and areas a.
 type share struct{ n, a, nn, na, aa float64 }
 
-func (s *share) add(n, a float64) { s.weigh(1, n, a) }
+// add adds a cell.
+func (s *share) add(n, a float64) {
+	s.n += n
+	s.a += a
+	s.nn += n * n
+	s.na += n * a
+	s.aa += a * a
+}
 
-// weigh adds a cell with a weight.
-func (s *share) weigh(weight, n, a float64) {
-	s.n += weight * n
-	s.a += weight * a
-	s.nn += weight * n * n
-	s.na += weight * n * a
-	s.aa += weight * a * a
+// weigh adds cells with a weight.
+func (s *share) weigh(weight float64, o *share) {
+	s.n += weight * o.n
+	s.a += weight * o.a
+	s.nn += weight * o.nn
+	s.na += weight * o.na
+	s.aa += weight * o.aa
 }
 
 // about returns the sum of the squared distances from a ratio.

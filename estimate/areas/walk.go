@@ -11,6 +11,7 @@ type areaState struct {
 	from, to int // cuts
 	level    uint64
 	judged   judgement
+	aged     int // if known, the latest of its cuts of which that would be so
 }
 
 // A judgement is what is known of a state.
@@ -19,14 +20,14 @@ type judgement uint8
 const (
 	settled judgement = 1 << iota
 	over              // a lower level came back after it
-	known             // it or a later one is settled by what was seen a patience later, as it would be after a loss
+	known             // it is settled by what was seen a patience later, as it would be after a loss
 )
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
 
 // state returns a state of a cell: that at the oldest cut, or the one after an event.
 func (a *Areas) state(c *areaCell, j int) areaState {
-	s, at := areaState{0, a.latest(), c.oldest, c.judged}, int(c.first)+j
+	s, at := areaState{to: a.latest(), level: c.oldest, judged: c.judged}, int(c.first)+j
 	if j > 0 {
 		e := &a.events[at-1]
 		s.from, s.level, s.judged = int(e.cut)-a.before, e.level, judgement(e.note)
@@ -82,17 +83,20 @@ func (x *span) alone() bool {
 // cell by cell and in order of time. The span is valid during the call. For exact spans of one interval it
 // calls calm instead, and leaves out all exact ones if that is nil.
 func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
-	a.judge()
+	if a.judge(); calm != nil {
+		a.calmly(after, calm)
+	}
+	a.tellAll(after, calm, visit)
+}
+
+// tellAll is walk but for calm events.
+func (a *Areas) tellAll(after int, calm calmFunc, visit func(*span)) {
 	for i := range a.cells {
-		if c := &a.cells[i]; calm != nil || !c.quiet && !c.whole {
+		if c := &a.cells[i]; calm != nil || !c.whole {
 			a.tell(c, after, calm, visit)
 		}
 	}
 }
-
-// A calmFunc takes what passed a cell in an interval at both ends of which it was
-// settled at one level. It is known if it would be by now also after a loss.
-type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known bool)
 
 // judge finds the cuts at which cells are settled, unless that is known.
 func (a *Areas) judge() {
@@ -102,11 +106,8 @@ func (a *Areas) judge() {
 		return
 	}
 	a.judged, a.lastAged = a.patience, a.latest()
-	for a.lastAged > 0 && !a.old(a.lastAged) {
-		a.lastAged--
-	}
+	a.lastAged = a.agedBefore(0, a.latest(), a.ends[a.latest()])
 	for i := range a.cells {
-		a.arrive(i)
 		a.settle(&a.cells[i])
 	}
 }
@@ -128,10 +129,7 @@ func (a *Areas) between(one, other float64) bool {
 // settle finds the cuts at which a cell is settled.
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
-	if c.quiet = c.calm && c.oldest == c.anchor && c.level == c.told && c.since == 0; c.quiet {
-		return
-	}
-	a.states = resize(a.states, len(a.passed)+1)
+	a.states, c.aged = resize(a.states, len(a.passed)+1), 0
 	s, alike := a.states, a.alike(c)
 	for j := range s {
 		s[j] = a.state(c, j)
@@ -164,16 +162,30 @@ func (a *Areas) settle(c *areaCell) {
 			} else if long || s[k].is(settled) {
 				if s[k].judged = s[k].judged&over | settled; float64(end-a.ends[s[k].from]) >= a.patience {
 					s[k].judged |= known
+					s[k].aged = a.agedBefore(s[k].from, s[k].to, end)
 				}
 			}
 		}
 	}
 	c.judged, c.whole = s[0].judged, s[len(s)-1].is(settled) && (s[0].level == c.anchor || !s[0].is(settled))
-	for j, later := len(s)-1, judgement(0); j > 0; j-- {
-		later |= s[j].judged & known
-		a.passed[j-1].note = uint32(s[j].judged | later)
+	for j := len(s) - 1; j >= 0; j-- {
+		if s[j].is(known) {
+			c.aged = max(c.aged, uint32(a.before+s[j].aged))
+		}
+		if j == 0 {
+			break
+		}
+		a.passed[j-1].note = uint32(s[j].judged)
 		c.whole = c.whole && (s[j].level == c.anchor || !s[j].is(settled))
 	}
+}
+
+// agedBefore returns the latest cut from one up to another that is a patience before a time, or the first.
+func (a *Areas) agedBefore(from, to int, end int64) int {
+	for to > from && float64(end-a.ends[to]) < a.patience {
+		to--
+	}
+	return to
 }
 
 // alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
@@ -182,15 +194,6 @@ func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a
 // tell is walk for one cell.
 func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 	a.passed = a.events[c.first:c.end]
-	if c.quiet {
-		for i := range a.passed {
-			e := &a.passed[i]
-			if cut := int(e.cut) - a.before; cut > after {
-				calm(c, cut, e, a.near(e.delay, e.received), cut <= a.lastAged)
-			}
-		}
-		return
-	}
 	x, at := &a.span, 0
 	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
@@ -201,11 +204,12 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 			to = int(a.passed[j].cut) - a.before - 1
 		}
 		if judged&settled != 0 {
-			switch x.to, x.known = from, judged&known != 0; {
+			switch x.to, x.known = from, a.before+from <= int(c.aged); {
 			case x.to <= after || calm == nil && level == x.level:
-			case level == x.level && x.to == x.from+1 && x.before == 0:
+			case level == x.level && x.to == x.from+1 && x.before == 0 && level == a.state(c, at).level:
 				e := &a.passed[at]
-				calm(c, x.to, e, a.near(e.delay, e.received), x.known)
+				a.one[0] = calmEvent{c.number, e.received, e.sentSum, e.delay}
+				calm(x.to, a.one[:])
 			default:
 				a.fill(c, at, true, level)
 				visit(x)

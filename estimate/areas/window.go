@@ -3,6 +3,7 @@ package areas
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -11,7 +12,7 @@ import (
 type window struct {
 	areas    *Areas
 	from, to int
-	cell     int // at hand
+	cells    []cellSum
 	groups   []groupWindow
 	lossy    bool
 	scatter  float64 // variance of the time of one packet
@@ -30,7 +31,6 @@ type groupWindow struct {
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
 	stands, squares        share   // exact spans, each as often as it stands for others, and by the square of that
 	by                     float64 // how many times that often it does
-	n, a                   float64 // of the cell at hand
 	each                   share   // areas of whole cells
 
 	others, other float64 // spans that may have lost packets, and packets received in them
@@ -49,13 +49,22 @@ type groupWindow struct {
 	busy       []float64  // the former, before groups are merged, and by all cuts before the first one
 }
 
+// A cellSum is what a cell received in exact spans, and their area.
+type cellSum struct{ received, area float64 }
+
+// cellSums has room for those of all cells.
+var cellSums = sync.Pool{New: func() any { return new([]cellSum) }}
+
 // pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came
 // in the window, and those that were on their way at its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
 	a.crossing[0], a.crossing[1] = a.crossing[0][:0], a.crossing[1][:0]
-	w.areas, w.cell, w.young = a, -1, 0
+	w.areas, w.young = a, 0
+	room := cellSums.Get().(*[]cellSum)
+	*room = zeros(*room, len(a.places))
+	w.cells = *room
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -66,8 +75,11 @@ func (a *Areas) pool(from, to int) *window {
 	}
 	a.walk(from, w.calm, w.take)
 	for g := range w.groups {
-		w.groups[g].next()
+		for _, c := range w.cells[a.groups[g]:a.groups[g+1]] {
+			w.groups[g].each.add(c.received, c.area)
+		}
 	}
+	cellSums.Put(room)
 	w.scatters()
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -89,52 +101,45 @@ func (a *Areas) pool(from, to int) *window {
 	return w
 }
 
-// group returns the group of a cell, which is now at hand.
-func (w *window) group(group, cell int) *groupWindow {
-	r := &w.groups[group]
-	if cell != w.cell {
-		w.cell = cell
-		r.next()
-	}
-	return r
-}
-
-// calm takes an interval at both ends of which a cell was settled at one level.
-func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
+// calm takes intervals at both ends of which cells were settled at one level.
+func (w *window) calm(cut int, all []calmEvent) {
 	if cut > w.to {
 		return
 	}
-	a, group, n := w.areas, int(c.group), float64(e.received)
-	r := w.group(group, int(c.number))
-	passed := &r.cuts[cut-1-w.from]
-	r.add(passed.weight, n, area)
-	r.whole(n, area)
-	passed.sent += float64(e.sent)
-	if e.sent == 1 {
-		a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
-	}
+	a := w.areas
+	a.calmGroups(all, func(group int, all []calmEvent) {
+		var sum share
+		r := &w.groups[group]
+		for i := range all {
+			e := &all[i]
+			n, area := float64(e.packets), a.near(e.delay, e.packets)
+			sum.add(n, area)
+			w.whole(r, int(e.cell), n, area)
+			if e.packets == 1 {
+				a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
+			}
+		}
+		passed := &r.cuts[cut-1-w.from]
+		passed.sent += sum.n
+		r.add(passed.weight, float64(len(all)), &sum)
+	})
 }
 
-// next ends a cell.
-func (r *groupWindow) next() {
-	r.each.add(r.n, r.a)
-	r.n, r.a = 0, 0
+// add adds exact spans.
+func (r *groupWindow) add(weight, spans float64, sum *share) {
+	r.stands.weigh(weight-1, sum)
+	r.squares.weigh(sq(weight-1), sum)
+	r.received += sum.n
+	r.area += sum.a
+	r.exact += sum.n
+	r.cells += spans
 }
 
-// add adds an exact span.
-func (r *groupWindow) add(weight, n, area float64) {
-	r.stands.weigh(weight-1, n, area)
-	r.squares.weigh(sq(weight-1), n, area)
-	r.received += n
-	r.area += area
-	r.exact += n
-	r.cells += 1
-}
-
-// whole takes the area of a span that tells how areas scatter.
-func (r *groupWindow) whole(n, area float64) {
-	r.n += n
-	r.a += area
+// whole takes the area of a cell's span, which tells how areas scatter.
+func (w *window) whole(r *groupWindow, cell int, n, area float64) {
+	c := &w.cells[cell]
+	c.received += n
+	c.area += area
 	if area < 0 {
 		r.negative++
 	}
@@ -145,7 +150,7 @@ func (w *window) take(x *span) {
 	if x.from >= w.to {
 		return
 	}
-	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
+	a, l, r := w.areas, &w.areas.losses, &w.groups[x.group]
 	came, out := w.passed(x)
 	if x.joined == 0 && came+out == 0 && x.from < w.from && x.to >= w.to { // what is on its way is throughout
 		x.young, x.unknown = false, false
@@ -181,9 +186,9 @@ func (w *window) take(x *span) {
 			r.others++
 		}
 	default:
-		r.add(weight, n, area)
+		r.add(weight, 1, &share{n, area, n * n, n * area, area * area})
 		if x.open || x.joined == 0 {
-			r.whole(n, area)
+			w.whole(r, x.cell, n, area)
 		}
 		r.ends(w, x, weight)
 		r.joined.hide(w, x, n)
