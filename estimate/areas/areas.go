@@ -63,8 +63,6 @@ type Areas struct {
 
 	// For a walk, of one cell at a time.
 	lastAged int // cut that is a patience before the latest
-	one      [1]calmEvent
-	ordered  calmOrder
 	passed   []areaEvent
 	states   []areaState
 	span     span
@@ -165,7 +163,6 @@ func (a *Areas) Before() float64 {
 	if a.greatest == 0 || !a.underWay {
 		return 0
 	}
-	a.judge()
 	return max(0, a.proven)
 }
 

@@ -7,12 +7,10 @@ type calmEvent struct {
 	sentSum, delay uint64
 }
 
-// A calmFunc takes what passed cells in an interval at both ends of which they were settled at one level.
-type calmFunc = func(cut int, all []calmEvent)
-
-// calmly calls f for the calm events after a cut, cut by cut.
-func (a *Areas) calmly(after int, f calmFunc) {
-	for cut := after + 1; cut <= a.latest(); cut++ {
+// calmly calls f for the calm events after a cut and up to another, cut by cut.
+func (a *Areas) calmly(after, to int, f func(cut int, all []calmEvent)) {
+	a.judge()
+	for cut := after + 1; cut <= to; cut++ {
 		f(cut, a.calm[a.calmTo[cut-1]:a.calmTo[cut]])
 	}
 }
@@ -46,43 +44,5 @@ func (a *Areas) forgetCalm(oldest int) {
 	a.calm, a.calmTo = append(room, a.calm[gone:]...), append(a.calmTo[:0], a.calmTo[oldest:]...)
 	for k := range a.calmTo {
 		a.calmTo[k] -= gone
-	}
-}
-
-// A calmOrder has the calm events of each cell in order of time.
-type calmOrder struct {
-	all  []struct{ at, cut uint32 }
-	next []uint32 // by cell: the first of its events that is left
-}
-
-// order takes the calm events after cut from and up to cut to.
-func (o *calmOrder) order(a *Areas, from, to int) {
-	some, sum := a.calm[a.calmTo[from]:a.calmTo[to]], uint32(0)
-	o.next, o.all = zeros(o.next, len(a.places)), resize(o.all, len(some))
-	for i := range some {
-		o.next[some[i].cell]++
-	}
-	for cell, n := range o.next {
-		o.next[cell], sum = sum, sum+n
-	}
-	for at, cut := a.calmTo[from], from+1; cut <= to; cut++ {
-		for ; at < a.calmTo[cut]; at++ {
-			x := &o.next[a.calm[at].cell]
-			o.all[*x].at, o.all[*x].cut = uint32(at), uint32(cut)
-			*x++
-		}
-	}
-	copy(o.next[1:], o.next) // each is where the next cell's begin
-	o.next[0] = 0
-}
-
-// take calls f for those events of a cell that are left up to a cut.
-func (o *calmOrder) take(a *Areas, cell, cut int, f calmFunc) {
-	for ; int(o.next[cell]) < len(o.all); o.next[cell]++ {
-		x := o.all[o.next[cell]]
-		if int(a.calm[x.at].cell) != cell || int(x.cut) > cut {
-			return
-		}
-		f(int(x.cut), a.calm[x.at:x.at+1])
 	}
 }

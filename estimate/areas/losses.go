@@ -62,7 +62,8 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of := &l.groups[g]
 		of.covered, of.cuts, of.lengths = 0, zeros(of.cuts, cuts), zeros(of.lengths, cuts)
 	}
-	a.walk(0, l.calm, l.add)
+	a.calmly(0, a.latest(), l.calm)
+	a.walk(0, false, l.add)
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
@@ -89,7 +90,7 @@ func (l *losses) place() {
 			l.groups[g].cuts[k].lost = l.groups[g].cuts[k].others
 		}
 	}
-	l.areas.walk(0, nil, func(x *span) {
+	l.areas.walk(0, true, func(x *span) {
 		if !x.known || x.lost == 0 || x.late > 0 {
 			return
 		}
@@ -240,7 +241,7 @@ func (l *losses) add(x *span) {
 	case x.alone():
 		l.took(float64(x.sum))
 	}
-	if x.exact && x.late == 0 {
+	if x.exact && x.late == 0 && (x.to > x.from+1 || x.before > 0) {
 		l.groups[x.group].lengths[x.to-x.from]++
 	}
 	if x.exact && x.late == 0 && !x.alone() {

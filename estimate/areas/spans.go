@@ -34,9 +34,9 @@ type Span struct {
 // ageBounds is the least and the most that the ages of packets on their way add up to.
 type ageBounds = struct{ Packets, Least, Most float64 }
 
-// Spans calls visit for the spans of all cells, those of each in order of time, after cut number from and up to cut
-// number to. Call [Areas.Transit] first. Unlike that, Spans does not assume that the cells of a group are alike, so it
-// serves cells of flows.
+// Spans calls visit for the spans of all cells after cut number from and up to cut number to: those of each in order of
+// time, but for intervals at whose ends it was empty. Call [Areas.Transit] first. Unlike that, Spans does not assume
+// that the cells of a group are alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
 	var all usualCut
@@ -48,24 +48,16 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		u := a.losses.usual[cut]
 		return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
 	}
-	calm := func(cut int, all []calmEvent) {
+	a.calmly(from, to, func(cut int, all []calmEvent) {
 		for _, e := range all {
 			area, as := a.near(e.delay, e.packets), usual(cut)*float64(e.packets)
 			visit(Span{Cell: int(e.cell), Sent: e.packets, Received: e.packets, Area: area, Usual: as})
 		}
-	}
-	a.judge()
-	a.ordered.order(a, from, to)
-	a.tellAll(from, func(cut int, one []calmEvent) {
-		if cut <= to {
-			a.ordered.take(a, int(one[0].cell), cut, calm)
-			calm(cut, one)
-		}
-	}, func(x *span) {
+	})
+	a.walk(from, false, func(x *span) {
 		if x.from >= to {
 			return
 		}
-		a.ordered.take(a, x.cell, x.from, calm)
 		begin, end := max(x.from, from), min(x.to, to)
 		s := Span{Cell: x.cell, Open: x.open || x.to > to && !x.exact, Late: x.from < from || x.before > 0, Joined: x.joined}
 		for k := begin - x.from; k < end-x.from; k++ {
@@ -90,9 +82,6 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		}
 		visit(s)
 	})
-	for cell := range a.places {
-		a.ordered.take(a, cell, to, calm)
-	}
 }
 
 // wait returns how long packets of a span take at most that are on their way at a cut: longer than all known if

@@ -80,20 +80,13 @@ func (x *span) alone() bool {
 }
 
 // walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after,
-// cell by cell and in order of time. The span is valid during the call. For exact spans of one interval it
-// calls calm instead, and leaves out all exact ones if that is nil.
-func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
-	if a.judge(); calm != nil {
-		a.calmly(after, calm)
-	}
-	a.tellAll(after, calm, visit)
-}
-
-// tellAll is walk but for calm events.
-func (a *Areas) tellAll(after int, calm calmFunc, visit func(*span)) {
+// cell by cell and in order of time, and all exact ones if only others count. The span is valid during the call.
+// Calm events are no part of it.
+func (a *Areas) walk(after int, others bool, visit func(*span)) {
+	a.judge()
 	for i := range a.cells {
-		if c := &a.cells[i]; calm != nil || !c.whole {
-			a.tell(c, after, calm, visit)
+		if c := &a.cells[i]; !others || !c.whole {
+			a.tell(c, after, others, visit)
 		}
 	}
 }
@@ -130,10 +123,14 @@ func (a *Areas) between(one, other float64) bool {
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
 	a.states, c.aged = resize(a.states, len(a.passed)+1), 0
-	s, alike := a.states, a.alike(c)
+	s, alike, from, level := a.states, a.alike(c), 0, c.oldest
 	for j := range s {
-		s[j] = a.state(c, j)
-		if s[j].judged = 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
+		s[j] = areaState{from: from, to: a.latest(), level: level}
+		if j < len(a.passed) {
+			from, level = int(a.passed[j].cut)-a.before, a.passed[j].level
+			s[j].to = from - 1
+		}
+		if s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
 		}
 	}
@@ -192,7 +189,7 @@ func (a *Areas) agedBefore(from, to int, end int64) int {
 func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
 
 // tell is walk for one cell.
-func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
+func (a *Areas) tell(c *areaCell, after int, others bool, visit func(*span)) {
 	a.passed = a.events[c.first:c.end]
 	x, at := &a.span, 0
 	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
@@ -204,13 +201,7 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 			to = int(a.passed[j].cut) - a.before - 1
 		}
 		if judged&settled != 0 {
-			switch x.to, x.known = from, a.before+from <= int(c.aged); {
-			case x.to <= after || calm == nil && level == x.level:
-			case level == x.level && x.to == x.from+1 && x.before == 0 && level == a.state(c, at).level:
-				e := &a.passed[at]
-				a.one[0] = calmEvent{c.number, e.received, e.sentSum, e.delay}
-				calm(x.to, a.one[:])
-			default:
+			if x.to, x.known = from, a.before+from <= int(c.aged); x.to > after && !(others && level == x.level) {
 				a.fill(c, at, true, level)
 				visit(x)
 			}
@@ -239,7 +230,10 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x.unknown = x.young
 	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
-	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.state(c, at).level
+	x.sent, x.received, x.sentSum, now = 0, 0, 0, c.oldest
+	if at > 0 {
+		now = a.passed[at-1].level
+	}
 	lost, was, sum := outstanding(x.level), outstanding(now), uint64(0)
 	x.start = was - lost
 	for k := range n {

@@ -73,7 +73,8 @@ func (a *Areas) pool(from, to int) *window {
 			r.cuts[k].weight = l.weight(g, from+k, from+k+1)
 		}
 	}
-	a.walk(from, w.calm, w.take)
+	a.calmly(from, to, w.calm)
+	a.walk(from, false, w.take)
 	for g := range w.groups {
 		for _, c := range w.cells[a.groups[g]:a.groups[g+1]] {
 			w.groups[g].each.add(c.received, c.area)
@@ -103,9 +104,6 @@ func (a *Areas) pool(from, to int) *window {
 
 // calm takes intervals at both ends of which cells were settled at one level.
 func (w *window) calm(cut int, all []calmEvent) {
-	if cut > w.to {
-		return
-	}
 	a := w.areas
 	a.calmGroups(all, func(group int, all []calmEvent) {
 		var sum share
