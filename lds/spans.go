@@ -69,15 +69,14 @@ func (t *total) settle(exact bool) {
 // add adds a span. If it is one of the first, it tells what was on its way when the report began.
 func (t *total) add(s *areas.Span, c *Config, first bool) {
 	own := took{float64(s.Received), s.Area, s.Usual}
+	t.sent, t.received = t.sent+uint64(s.Sent), t.received+uint64(s.Received)
 	if *s == (areas.Span{Cell: s.Cell, Sent: s.Sent, Received: s.Received, Area: s.Area, Usual: s.Usual}) && c.fits(uint64(s.Received)) {
-		t.sent, t.received = t.sent+uint64(s.Sent), t.received+uint64(s.Received)
 		t.exact.add(own, 0)
 		return // it tells nothing of others, and may come before them
 	}
 	if t.ended = t.ended.plus(s.Ended); first {
 		t.began = t.began.plus(s.Began)
 	}
-	t.sent, t.received = t.sent+uint64(s.Sent), t.received+uint64(s.Received)
 	if s.Open {
 		t.left += s.Lost
 	} else {

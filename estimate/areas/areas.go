@@ -103,7 +103,6 @@ type areaCell struct {
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
 	aged       uint32    // the latest cut at which it is known that nothing was lost
-	whole      bool      // nothing was lost in between, nor is on its way at the latest cut
 	unsent     bool      // nothing was sent since the beginning, when packets were on their way
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
@@ -284,7 +283,7 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 		if c.judged&settled != 0 {
 			level = c.oldest
 		}
-		for k := c.first; !(c.whole && level == c.anchor) && k < c.end && int(a.events[k].cut) <= to; k++ {
+		for k := c.first; k < c.end && int(a.events[k].cut) <= to; k++ {
 			if e := &a.events[k]; judgement(e.note)&settled != 0 {
 				level = e.level
 			}

@@ -85,17 +85,13 @@ func (x *span) alone() bool {
 func (a *Areas) walk(after int, others bool, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
-		if c := &a.cells[i]; !others || !c.whole {
-			a.tell(c, after, others, visit)
-		}
+		a.tell(&a.cells[i], after, others, visit)
 	}
 }
 
 // judge finds the cuts at which cells are settled, unless that is known.
 func (a *Areas) judge() {
-	a.place()
-	if a.judged != 0 && !a.between(min(a.judged, a.patience), max(a.judged, a.patience)) {
-		a.judged = a.patience
+	if a.place(); a.judged == a.patience {
 		return
 	}
 	a.judged, a.lastAged = a.patience, a.latest()
@@ -103,20 +99,6 @@ func (a *Areas) judge() {
 	for i := range a.cells {
 		a.settle(&a.cells[i])
 	}
-}
-
-// between reports whether two cuts are as far apart as one time and less than another, so that it matters which
-// of them is the patience.
-func (a *Areas) between(one, other float64) bool {
-	for from, to := 0, 0; one < other && from < len(a.ends); from++ {
-		for to < len(a.ends) && float64(a.ends[to]-a.ends[from]) < one {
-			to++
-		}
-		if to < len(a.ends) && float64(a.ends[to]-a.ends[from]) < other {
-			return true
-		}
-	}
-	return false
 }
 
 // settle finds the cuts at which a cell is settled.
@@ -164,16 +146,14 @@ func (a *Areas) settle(c *areaCell) {
 			}
 		}
 	}
-	c.judged, c.whole = s[0].judged, s[len(s)-1].is(settled) && (s[0].level == c.anchor || !s[0].is(settled))
-	for j := len(s) - 1; j >= 0; j-- {
+	c.judged = s[0].judged
+	for j := range s {
+		if j > 0 {
+			a.passed[j-1].note = uint32(s[j].judged)
+		}
 		if s[j].is(known) {
-			c.aged = max(c.aged, uint32(a.before+s[j].aged))
+			c.aged = uint32(a.before + s[j].aged)
 		}
-		if j == 0 {
-			break
-		}
-		a.passed[j-1].note = uint32(s[j].judged)
-		c.whole = c.whole && (s[j].level == c.anchor || !s[j].is(settled))
 	}
 }
 
