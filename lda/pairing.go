@@ -82,9 +82,8 @@ func (p *pairing) each(f func(bank, i int)) {
 	end, cells := config.first(1), config.cells()
 	for block := range (cells + packedBlock - 1) / packedBlock {
 		for some := p.up.some(block) | p.down.some(block); some != 0; {
-			first := bits.LeadingZeros64(some)
-			i := packedBlock*block + first
-			some &^= 1 << 63 >> (first % packedBlock)
+			i := packedBlock*block + bits.LeadingZeros64(some)
+			some &^= 1 << 63 >> (uint(i) % packedBlock)
 			if i >= cells {
 				break
 			}

@@ -271,7 +271,7 @@ func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 
 // count adds up by how much the settled levels have risen or fallen up to cut number to, and what is
 // outstanding beside, and calls visit, if not nil, for each cell that may have, settled.
-func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
+func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extra, out int) {
 	a.judge()
 	for _, n := range a.net[to-a.before+1:] {
 		out -= n
@@ -292,7 +292,7 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 		lost += max(moved, 0)
 		extra += max(-moved, 0)
 		if visit != nil {
-			visit(c)
+			visit(c, level)
 		}
 	}
 	return lost, extra, out - lost + extra
@@ -311,7 +311,10 @@ func (a *Areas) Settle(to int) {
 	if a.named {
 		keep = max(0, keep-4) // to find what was lost in spans that began before a report
 	}
-	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
+	lost, extra, _ := a.count(to, func(c *areaCell, level uint64) {
+		c.told = level
+		a.advance(c, keep)
+	})
 	a.told += lost - extra
 	a.fade(keep, float64(a.ends[keep]-a.ends[0]))
 	a.keep(keep)
@@ -323,10 +326,7 @@ func (a *Areas) Settle(to int) {
 
 // keep forgets what passed before cut oldest.
 func (a *Areas) keep(oldest int) {
-	cells, events, n := a.cells[:0], a.own[:0], len(a.cells)
-	if cap(cells) > n+n/4 {
-		cells = make([]areaCell, 0, n+n/8)
-	}
+	cells, events := rest(a.cells, len(a.cells)), a.own[:0]
 	for i := range a.cells {
 		c := &a.cells[i]
 		from := c.end
@@ -343,16 +343,27 @@ func (a *Areas) keep(oldest int) {
 			*p = place{(c.level - c.anchor) & a.mask, uint32(len(cells)), c.young || c.unsent || a.alike(c) || a.wasBelow(c, events[c.first:])}
 		}
 	}
-	if cap(events) > 2*len(events) { // reports that waited had more
-		events = append([]areaEvent(nil), events...)
-	}
+	events = rest(events, 0)
 	if a.lent != nil {
 		spares.Put(a.lent)
 	}
 	a.cells, a.next, a.events, a.own, a.lent, a.judged = cells, a.next[:len(cells)], events, events, nil, 0
-	a.ends, a.net = append(a.ends[:0], a.ends[oldest:]...), append(a.net[:0], a.net[oldest:]...)
+	a.ends, a.net = rest(a.ends, oldest), rest(a.net, oldest)
 	a.before += oldest
-	a.forgetCalm(oldest)
+	gone := a.calmTo[oldest]
+	a.calm, a.calmTo = rest(a.calm, gone), rest(a.calmTo, oldest)
+	for k := range a.calmTo {
+		a.calmTo[k] -= gone
+	}
+}
+
+// rest returns what follows n elements, in the same room, or in less if reports that waited had more.
+func rest[T any](s []T, n int) []T {
+	to := s[:0]
+	if cap(s) > len(s)+len(s)/2 {
+		to = make([]T, 0, len(s)+len(s)/8)
+	}
+	return append(to, s[n:]...)
 }
 
 // wasBelow reports whether a cell was below its anchor's level at a cut that is kept.
@@ -394,34 +405,28 @@ func (a *Areas) place() {
 	if a.lent != nil {
 		spares.Put(a.lent)
 	}
-	if a.events, a.lent, a.fresh = to, room, a.fresh[:0]; cap(a.fresh) > n+n/4 { // reports that waited had more
-		a.fresh = make([]areaEvent, 0, n+n/8)
-	}
-	a.judged = 0
+	a.events, a.lent, a.fresh, a.judged = to, room, rest(a.fresh, n), 0
 }
 
-// advance moves a cell's oldest cut to number keep, and the settled level up to which losses have been told to
-// cut number to.
-func (a *Areas) advance(c *areaCell, keep, to int) {
-	for j := range int(c.end-c.first) + 1 {
-		s := a.state(c, j)
-		if s.is(settled) && s.from <= to {
-			c.told = s.level
+// advance moves a cell's oldest cut to number keep.
+func (a *Areas) advance(c *areaCell, keep int) {
+	for from, k := 0, c.first; ; k++ { // states
+		to := a.latest()
+		if k < c.end {
+			to = int(a.events[k].cut) - a.before - 1
 		}
-		if s.from > keep {
-			continue
-		}
-		if j > 0 {
-			c.since += a.events[int(c.first)+j-1].sent
-		}
-		if c.oldest = s.level; s.is(settled) {
-			if s.level != c.anchor {
-				c.losses = outstanding(s.level) > outstanding(c.anchor)
-				c.former, c.moved = c.anchor, a.ends[s.from]
+		if c.judged&settled != 0 {
+			if c.oldest != c.anchor {
+				c.losses = outstanding(c.oldest) > outstanding(c.anchor)
+				c.former, c.moved = c.anchor, a.ends[from]
 			}
-			c.anchor, c.since = s.level, 0
-			c.young = a.early(s.to)
+			c.anchor, c.since, c.young = c.oldest, 0, a.early(to)
 		}
+		if from = to + 1; from > keep || k == c.end {
+			return
+		}
+		e := &a.events[k]
+		c.oldest, c.judged, c.since = e.level, judgement(e.note), c.since+e.sent
 	}
 }
 

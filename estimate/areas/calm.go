@@ -7,23 +7,18 @@ type calmEvent struct {
 	sentSum, delay uint64
 }
 
-// calmly calls f for the calm events after a cut and up to another, cut by cut.
-func (a *Areas) calmly(after, to int, f func(cut int, all []calmEvent)) {
+// calmly calls f for the calm events after a cut and up to another, cut by cut, with those of one group at a time.
+func (a *Areas) calmly(after, to int, f func(group, cut int, all []calmEvent)) {
 	a.judge()
 	for cut := after + 1; cut <= to; cut++ {
-		f(cut, a.calm[a.calmTo[cut-1]:a.calmTo[cut]])
-	}
-}
-
-// calmGroups calls f for a sequence of events of each group, with the group's number.
-func (a *Areas) calmGroups(all []calmEvent, f func(group int, all []calmEvent)) {
-	for len(all) > 0 {
-		g, n := int(a.groupOf(int(all[0].cell))), 1
-		for first, size := uint32(a.groups[g]), uint32(a.size(g)); n < len(all) && all[n].cell-first < size; {
-			n++
+		for all := a.calm[a.calmTo[cut-1]:a.calmTo[cut]]; len(all) > 0; {
+			g, n := int(a.groupOf(int(all[0].cell))), 1
+			for first, size := uint32(a.groups[g]), uint32(a.size(g)); n < len(all) && all[n].cell-first < size; {
+				n++
+			}
+			f(g, cut, all[:n])
+			all = all[n:]
 		}
-		f(g, all[:n])
-		all = all[n:]
 	}
 }
 
@@ -33,16 +28,4 @@ func (a *Areas) knows(cell uint32, cut int) bool {
 		return cut <= int(a.cells[i-1].aged)-a.before
 	}
 	return cut <= a.lastAged
-}
-
-// forgetCalm forgets the calm events before cut oldest.
-func (a *Areas) forgetCalm(oldest int) {
-	n, gone, room := len(a.calm), a.calmTo[oldest], a.calm[:0]
-	if cap(room) > 2*n { // reports that waited had more
-		room = make([]calmEvent, 0, n+n/8)
-	}
-	a.calm, a.calmTo = append(room, a.calm[gone:]...), append(a.calmTo[:0], a.calmTo[oldest:]...)
-	for k := range a.calmTo {
-		a.calmTo[k] -= gone
-	}
 }

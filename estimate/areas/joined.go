@@ -93,7 +93,7 @@ func (w *window) phased() float64 {
 		e := &a.events[i]
 		add(int(e.cut)-a.before, e.received, e.sentSum+e.delay)
 	}
-	a.calmly(w.from, w.to, func(cut int, all []calmEvent) {
+	a.calmly(w.from, w.to, func(_, cut int, all []calmEvent) {
 		for i := range all {
 			add(cut, all[i].packets, all[i].sentSum+all[i].delay)
 		}

@@ -184,33 +184,30 @@ func (l *losses) disperse() {
 }
 
 // calm takes intervals in which nothing was lost or on its way at the ends.
-func (l *losses) calm(cut int, all []calmEvent) {
-	a := l.areas
-	a.calmGroups(all, func(group int, all []calmEvent) {
-		packets, known, time, longest := 0.0, 0.0, 0.0, math.Inf(-1)
-		for i := range all {
-			e := &all[i]
-			n, area := float64(e.packets), a.near(e.delay, e.packets)
-			packets += n
-			time += area
-			if e.packets == 1 {
-				longest = max(longest, area)
-			}
-			if cut <= a.lastAged && a.knows(e.cell, cut) {
-				known += n
-			}
+func (l *losses) calm(group, cut int, all []calmEvent) {
+	a, packets, known, time, longest := l.areas, 0.0, 0.0, 0.0, math.Inf(-1)
+	for i := range all {
+		e := &all[i]
+		n, area := float64(e.packets), a.near(e.delay, e.packets)
+		packets += n
+		time += area
+		if e.packets == 1 {
+			longest = max(longest, area)
 		}
-		of := &l.groups[group].cuts[cut]
-		of.came += packets
-		of.all += packets
-		of.known += known
-		of.sent += packets - known
-		l.usual[cut].add(packets, time)
-		l.took(longest)
-		if cut > l.from {
-			a.joined[1].add(joiners{packets, 0, packets, 0}, 1)
+		if cut <= a.lastAged && a.knows(e.cell, cut) {
+			known += n
 		}
-	})
+	}
+	of := &l.groups[group].cuts[cut]
+	of.came += packets
+	of.all += packets
+	of.known += known
+	of.sent += packets - known
+	l.usual[cut].add(packets, time)
+	l.took(longest)
+	if cut > l.from {
+		a.joined[1].add(joiners{packets, 0, packets, 0}, 1)
+	}
 }
 
 func (u *usualCut) add(packets, time float64) {

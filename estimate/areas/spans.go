@@ -48,7 +48,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		u := a.losses.usual[cut]
 		return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
 	}
-	a.calmly(from, to, func(cut int, all []calmEvent) {
+	a.calmly(from, to, func(_, cut int, all []calmEvent) {
 		for _, e := range all {
 			area, as := a.near(e.delay, e.packets), usual(cut)*float64(e.packets)
 			visit(Span{Cell: int(e.cell), Sent: e.packets, Received: e.packets, Area: area, Usual: as})

@@ -127,7 +127,7 @@ func (a *Areas) takeOut(x *Lost) int {
 	for k := at; k < len(rest); k++ {
 		rest[k].level = (rest[k].level - x.tally()) & a.mask
 	}
-	if e.sent|e.received == 0 && e.level == a.state(c, at).level { // nothing passed
+	if e.sent|e.received == 0 && e.level == a.levelBefore(c, at) { // nothing passed
 		c.end = c.first + uint32(len(slices.Delete(rest, at, at+1)))
 	}
 	p := &a.places[x.Cell]

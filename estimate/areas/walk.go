@@ -2,6 +2,7 @@ package areas
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -25,17 +26,12 @@ const (
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
 
-// state returns a state of a cell: that at the oldest cut, or the one after an event.
-func (a *Areas) state(c *areaCell, j int) areaState {
-	s, at := areaState{to: a.latest(), level: c.oldest, judged: c.judged}, int(c.first)+j
-	if j > 0 {
-		e := &a.events[at-1]
-		s.from, s.level, s.judged = int(e.cut)-a.before, e.level, judgement(e.note)
+// levelBefore returns a cell's level before one of its events.
+func (a *Areas) levelBefore(c *areaCell, at int) uint64 {
+	if at == 0 {
+		return c.oldest
 	}
-	if at < int(c.end) {
-		s.to = int(a.events[at].cut) - a.before - 1
-	}
-	return s
+	return a.events[int(c.first)+at-1].level
 }
 
 // A span is the time between two cuts at which a cell is settled, or from the last such cut on.
@@ -210,10 +206,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x.unknown = x.young
 	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
-	x.sent, x.received, x.sentSum, now = 0, 0, 0, c.oldest
-	if at > 0 {
-		now = a.passed[at-1].level
-	}
+	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.levelBefore(c, at)
 	lost, was, sum := outstanding(x.level), outstanding(now), uint64(0)
 	x.start = was - lost
 	for k := range n {
@@ -357,9 +350,4 @@ func (a *Areas) leastJoined(x *span, from, to int) int {
 }
 
 // resize returns a slice of n elements, which is s if there is room.
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n, 2*n)
-	}
-	return s[:n]
-}
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }

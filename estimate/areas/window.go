@@ -12,7 +12,7 @@ import (
 type window struct {
 	areas    *Areas
 	from, to int
-	cells    []cellSum
+	cells    []usualCut // of each: received in exact spans, and their area
 	groups   []groupWindow
 	lossy    bool
 	scatter  float64 // variance of the time of one packet
@@ -49,11 +49,8 @@ type groupWindow struct {
 	busy       []float64  // the former, before groups are merged, and by all cuts before the first one
 }
 
-// A cellSum is what a cell received in exact spans, and their area.
-type cellSum struct{ received, area float64 }
-
-// cellSums has room for those of all cells.
-var cellSums = sync.Pool{New: func() any { return new([]cellSum) }}
+// cellSums has room for what each cell received.
+var cellSums = sync.Pool{New: func() any { return new([]usualCut) }}
 
 // pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came
 // in the window, and those that were on their way at its ends.
@@ -62,7 +59,7 @@ func (a *Areas) pool(from, to int) *window {
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
 	a.crossing[0], a.crossing[1] = a.crossing[0][:0], a.crossing[1][:0]
 	w.areas, w.young = a, 0
-	room := cellSums.Get().(*[]cellSum)
+	room := cellSums.Get().(*[]usualCut)
 	*room = zeros(*room, len(a.places))
 	w.cells = *room
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
@@ -77,7 +74,7 @@ func (a *Areas) pool(from, to int) *window {
 	a.walk(from, false, w.take)
 	for g := range w.groups {
 		for _, c := range w.cells[a.groups[g]:a.groups[g+1]] {
-			w.groups[g].each.add(c.received, c.area)
+			w.groups[g].each.add(c.packets, c.time)
 		}
 	}
 	cellSums.Put(room)
@@ -103,24 +100,21 @@ func (a *Areas) pool(from, to int) *window {
 }
 
 // calm takes intervals at both ends of which cells were settled at one level.
-func (w *window) calm(cut int, all []calmEvent) {
-	a := w.areas
-	a.calmGroups(all, func(group int, all []calmEvent) {
-		var sum share
-		r := &w.groups[group]
-		for i := range all {
-			e := &all[i]
-			n, area := float64(e.packets), a.near(e.delay, e.packets)
-			sum.add(n, area)
-			w.whole(r, int(e.cell), n, area)
-			if e.packets == 1 {
-				a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
-			}
+func (w *window) calm(group, cut int, all []calmEvent) {
+	var sum share
+	a, r := w.areas, &w.groups[group]
+	for i := range all {
+		e := &all[i]
+		n, area := float64(e.packets), a.near(e.delay, e.packets)
+		sum.add(n, area)
+		w.whole(r, int(e.cell), n, area)
+		if e.packets == 1 {
+			a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
 		}
-		passed := &r.cuts[cut-1-w.from]
-		passed.sent += sum.n
-		r.add(passed.weight, float64(len(all)), &sum)
-	})
+	}
+	passed := &r.cuts[cut-1-w.from]
+	passed.sent += sum.n
+	r.add(passed.weight, float64(len(all)), &sum)
 }
 
 // add adds exact spans.
@@ -135,10 +129,7 @@ func (r *groupWindow) add(weight, spans float64, sum *share) {
 
 // whole takes the area of a cell's span, which tells how areas scatter.
 func (w *window) whole(r *groupWindow, cell int, n, area float64) {
-	c := &w.cells[cell]
-	c.received += n
-	c.area += area
-	if area < 0 {
+	if w.cells[cell].add(n, area); area < 0 {
 		r.negative++
 	}
 }
