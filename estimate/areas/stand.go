@@ -71,15 +71,21 @@ func (r *groupWindow) settle(l *losses, group int) {
 			r.way[k-l.from] += max(0, c.fresh-lost)
 		}
 	}
+	variance += sq(aged * l.doubt)
+	// No more are lost than the fewest that were outstanding since. Cut off below its mean, the tail of a normal
+	// distribution is an exponential one.
+	if most := min(r.fresh.a, r.still); aged > most {
+		variance *= variance / (variance + sq(aged-most))
+		aged = most
+	}
 	r.still = min(r.still, ages/(l.of+1)) // one more may be lost of as many as are known
 	if r.fresh.a == 0 {
 		return
 	}
-	aged = min(aged, r.fresh.a)
 	r.received += r.fresh.n
 	r.exact += r.fresh.n
 	r.area += r.fresh.a - aged
-	r.variance += variance + sq(aged*l.doubt)
+	r.variance += variance
 }
 
 // A share is what cells hold: packets n and areas a.
