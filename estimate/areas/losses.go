@@ -64,6 +64,9 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of.covered, of.cuts, of.lengths = 0, zeros(of.cuts, cuts), zeros(of.lengths, cuts)
 	}
 	a.walk(0, l.calm, l.add)
+	for _, u := range l.usual[1:] {
+		l.usual[0].add(u.packets, u.time)
+	}
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
@@ -206,6 +209,13 @@ func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bo
 	if e.sent == 1 {
 		l.took(area)
 	}
+}
+
+// usually returns the time that a packet took that came in a cut; but few tell little of others.
+func (l *losses) usually(cut int) float64 {
+	const few = 10
+	u, all := &l.usual[cut], &l.usual[0] // nothing came in the first one
+	return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
 }
 
 func (u *usualCut) add(packets, time float64) {

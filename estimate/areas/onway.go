@@ -148,8 +148,12 @@ func owedVariance(ends *[2]OnWay) float64 {
 // from cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
 func (e *endAges) levels(other *endAges, o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
-	if rest := n - e.bounds.Packets; rest > 0 && e.others.Packets > 0 {
-		like, share := e.others, e.weights/sq(e.others.Packets)
+	like, squares := e.others, e.weights
+	if like.Packets == 0 { // nothing is known to be lost: others have not settled
+		like, squares = e.bounds, e.bounds.Packets
+	}
+	if rest := n - e.bounds.Packets; rest > 0 && like.Packets > 0 {
+		share := squares / sq(like.Packets)
 		if both := plus(like, other.others, 1); other.others.Packets > 0 {
 			apart, age := e.middles.sum/e.middles.n-other.middles.sum/other.middles.n, (both.Least+both.Most)/2/both.Packets
 			chance := spread * (share + other.weights/sq(other.others.Packets))

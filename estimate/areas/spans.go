@@ -39,18 +39,10 @@ type ageBounds = struct{ Packets, Least, Most float64 }
 // alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
-	var all usualCut
-	for _, u := range a.losses.usual {
-		all.add(u.packets, u.time)
-	}
-	usual := func(cut int) float64 { // by a packet, in a cut; but few tell little of others
-		const few = 10
-		u := a.losses.usual[cut]
-		return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
-	}
+	l := &a.losses
 	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
 		if cut <= to {
-			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: usual(cut) * float64(e.received)})
+			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: l.usually(cut) * float64(e.received)})
 		}
 	}
 	a.walk(from, calm, func(x *span) {
@@ -63,7 +55,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			s.Area += x.area[k]
 			s.Sent += x.out[k]
 			s.Received += x.in[k]
-			s.Usual += usual(x.from+1+k) * float64(x.in[k])
+			s.Usual += l.usually(x.from+1+k) * float64(x.in[k])
 		}
 		if s.Open {
 			s.Lost = int(x.on[end-1-x.from])
