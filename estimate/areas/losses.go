@@ -218,6 +218,18 @@ func (l *losses) usually(cut int) float64 {
 	return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
 }
 
+// uneven returns the variance of the times that packets take between the cuts in which they came.
+func (l *losses) uneven(from, to int) float64 {
+	var m moment
+	for k := from + 1; k <= to; k++ {
+		m.add(l.usual[k].packets, l.usually(k))
+	}
+	if m.n == 0 {
+		return 0
+	}
+	return m.spread()
+}
+
 func (u *usualCut) add(packets, time float64) {
 	u.packets += packets
 	u.time += time

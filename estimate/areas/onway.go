@@ -154,15 +154,6 @@ func (e *endAges) levels(other *endAges, o *OnWay, n, spread, greatest float64, 
 	}
 	if rest := n - e.bounds.Packets; rest > 0 && like.Packets > 0 {
 		share := squares / sq(like.Packets)
-		if both := plus(like, other.others, 1); other.others.Packets > 0 {
-			apart, age := e.middles.sum/e.middles.n-other.middles.sum/other.middles.n, (both.Least+both.Most)/2/both.Packets
-			chance := spread * (share + other.weights/sq(other.others.Packets))
-			if sq(apart) <= 9*chance && t.uneven*sq(age) < chance {
-				like, share = both, 0
-				o.Variance += sq(rest*age) * t.uneven
-				o.Shared = sq(rest) * spread * (e.weights + other.weights) / sq(both.Packets)
-			}
-		}
 		least += rest * like.Least / like.Packets
 		most += rest * like.Most / like.Packets
 		stand := e.bounds.Packets + e.others.Packets + 2*math.Sqrt(e.weights+e.others.Packets)

@@ -101,7 +101,8 @@ func (a *Areas) digestsShow() bool { return a.mask>>(32+16-1) != 0 }
 
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from there,
 // as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by levels that come
-// again, and by areas. None is older than the greatest delay, nor than the beginning.
+// again, and by areas. None is older than the greatest delay, but for those that were there already, nor than the
+// beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
@@ -131,8 +132,11 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
 	lost := a.lostOf(x)
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
-	for k := cut; k > x.from && oldest > 0; k-- {
-		at, length := k-x.from-1, min(a.length(k), oldest)
+	for k := cut; k > x.from && (known > 0 || oldest > 0); k-- {
+		at, length := k-x.from-1, a.length(k)
+		if known == 0 {
+			length = min(length, oldest)
+		}
 		sent += float64(x.out[at])
 		for len(seen) > 0 && seen[0].cut >= k {
 			seen = seen[1:]
@@ -152,7 +156,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		oldest -= length
 		fewest, known = min(fewest, on(k-1)), before
 	}
-	ages.Most += max(0, fewest) * oldest
+	ages.Most += max(0, fewest) * max(0, oldest)
 	return ages
 }
 

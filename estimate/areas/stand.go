@@ -5,15 +5,13 @@ import "math"
 // A cutSpan is about the parts of spans in a cut.
 type cutSpan struct {
 	weight float64 // of a span of this cut
-	other  float64 // packets received in spans that may have lost some, and for how many exact ones stand
-	stands float64
 	sent   float64 // packets, in spans that lost nothing before they were sent
 	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet
 }
 
 // finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others
 // as it stands for, times as much as it takes to make all that came.
-func (r *groupWindow) finish(l *losses, group int, scatter float64) {
+func (r *groupWindow) finish(l *losses, group int) {
 	if r.others == 0 || r.exact == 0 {
 		return
 	}
@@ -30,21 +28,17 @@ func (r *groupWindow) finish(l *losses, group int, scatter float64) {
 	const few = 30 // spans tell little of how many there were; the number of times x that one counts varies like x(x−1)
 	rate, most := r.area/r.received, max(r.by, (r.other+few)/(r.stands.n+few))
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
-	// Packets of one cut take alike. Where more of them are unknown than others stand for, they take as long as those
-	// of their cut do, as far as these tell.
-	for k := range r.cuts {
-		apart := r.cuts[k].other - r.by*r.cuts[k].stands
-		r.area += apart * (l.usually(l.from+1+k) - usual)
-		r.variance += sq(apart) * scatter / max(1, l.usual[l.from+1+k].packets)
-	}
 	r.change[0] += r.by * r.change[1]
 	r.change[2] = most*most*r.change[2] + most*r.change[1]
 	// How long cells wait until they are empty is known in mean and mean square: the cube is not.
 	h := l.groups[group].hazards
-	// As many are unknown as others stand for, but for chance, or weights are wrong.
-	wrong := math.Sqrt(max(0, sq(r.other-r.stands.n)-r.squares.nn-r.stands.nn)) / max(r.stands.n, 1)
-	vague := l.doubt + wrong + min(1, math.Pow(h[len(h)-1]/max(1, float64(len(h)-1))*math.Sqrt(l.groups[group].waits), 3))
-	r.variance += sq((r.area - usual*r.received) * vague)
+	// As many are unknown as exact spans stand for, but for chance. Others are as unlike these as packets of one cut
+	// are unlike those of another.
+	unlike := math.Sqrt(max(0, sq(r.other-r.stands.n)-r.squares.nn-r.stands.nn))
+	r.variance += sq(unlike) * l.uneven(l.from, l.to)
+	vague := l.doubt + min(1, math.Pow(h[len(h)-1]/max(1, float64(len(h)-1))*math.Sqrt(l.groups[group].waits), 3))
+	most = unlike / max(r.stands.n, 1)
+	r.variance += sq(r.area-usual*r.received) * (sq(vague) + sq(most)/3)
 	// Packets slower than all that were seen may have been in spans that are not known. None was seen in so many
 	// windows, so that (of 95 in 100 times) fewer than three would have been.
 	long := l.areas.greatest + l.areas.step

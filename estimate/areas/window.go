@@ -72,7 +72,7 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
-		r.finish(l, g, w.scatter)
+		r.finish(l, g)
 		r.settle(l, g)
 		r.area += r.joined.hidden
 		r.variance += r.joined.doubt(w)
@@ -110,7 +110,6 @@ func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) 
 	r.add(passed.weight, n, area)
 	r.whole(n, area)
 	passed.sent += float64(e.sent)
-	passed.stands += (passed.weight - 1) * n
 	if e.sent == 1 {
 		a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
 	}
@@ -241,10 +240,7 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 			r.early += max(0, -on)
 			r.there += math.Abs(on)
 			cut.sent += float64(x.out[at])
-			cut.stands += (weight - 1) * float64(x.in[at])
 			r.cross(k+1-w.from, weight, on)
-		default:
-			cut.other += float64(x.in[at])
 		}
 	}
 	return n, area
