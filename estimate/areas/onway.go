@@ -87,7 +87,7 @@ func (a *Areas) age(t *Transit) {
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
 		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
-		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*t.uneven, n*math.Abs(mean-first)/2
+		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}

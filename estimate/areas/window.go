@@ -397,7 +397,7 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale},
 		Scatter:  w.scatter,
 		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
-		uneven: uneven(r.way), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
+		uneven: w.uneven(r), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
 		change: scale*scale*r.change[2] + scale*(scale-1)*r.change[0],
 	}
 }
@@ -444,14 +444,15 @@ func (w *window) scatters() {
 	}
 }
 
-// uneven returns the relative variance of numbers beyond twice that of Poisson ones.
-func uneven(numbers []float64) float64 {
-	var m estimate.Moments
-	for _, n := range numbers {
-		m.Add(n)
+// uneven returns the variance of the numbers on their way about their mean in time, beyond twice that of Poisson ones,
+// relative to its square.
+func (w *window) uneven(r *groupWindow) float64 {
+	mean, squares := r.area/float64(w.areas.ends[w.to]-w.areas.ends[w.from]), 0.0
+	for _, n := range r.way {
+		squares += sq(n - mean)
 	}
-	mean := max(m.Mean(), 1)
-	return max(0, m.Variance()-2*mean) / sq(mean)
+	mean = max(math.Abs(mean), 1)
+	return max(0, squares/float64(len(r.way))-2*mean) / sq(mean)
 }
 
 // contradicts returns by how much a group differs from sparser ones, and whether that is beyond chance. They
