@@ -78,14 +78,14 @@ func (l *losses) observe(a *Areas, from, to int) {
 		l.longest = max(l.longest, l.latest)
 	}
 	l.share, l.apart = 0, 1
-	for round := 0; round < 4 && l.apart > 0; round++ { // if losses are even, the first tells as much
+	for round := 0; round < 2 && l.apart > 0; round++ { // if losses are even, the first tells as much
 		l.place()
 	}
 	l.disperse()
 }
 
-// place finds when packets of spans were lost, from one round to the next (expectation and maximization): the
-// likelier in a cut the more other cells lost in it.
+// place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier in a cut
+// the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
 func (l *losses) place() {
 	for g := range l.groups {
 		l.groups[g].edge = 0

@@ -134,9 +134,6 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
 	for k := cut; k > x.from && (known > 0 || oldest > 0); k-- {
 		at, length := k-x.from-1, a.length(k)
-		if known == 0 {
-			length = min(length, oldest)
-		}
 		sent += float64(x.out[at])
 		for len(seen) > 0 && seen[0].cut >= k {
 			seen = seen[1:]
@@ -144,6 +141,9 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		before := max(0, min(ages.Packets-sent, on(k-1))-lost)
 		if len(seen) > 0 {
 			before = max(before, seen[0].on-lost)
+		}
+		if before == 0 && (known == 0 || k == cut) {
+			length = min(length, oldest)
 		}
 		least, most := before*length, max(0, fewest)*length
 		if length == a.length(k) && x.joined == 0 {

@@ -35,10 +35,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 	// those known, packets differ as they do from cut to cut.
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.squares.nn-r.stands.nn))
 	r.variance += sq(unlike) * l.uneven(l.from, l.to)
-	// How long cells wait until they are empty is known in mean and mean square: the cube is not.
-	h := l.groups[group].hazards
-	vague := l.doubt + min(1, math.Pow(h[len(h)-1]/max(1, float64(len(h)-1))*math.Sqrt(l.groups[group].waits), 3))
-	r.variance += sq(r.area-usual*r.received) * (sq(vague) + sq(unlike/max(known, 1))/3)
+	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
 	// Packets slower than all that were seen may have been in spans that are not known. None was seen in so many
 	// windows, so that (of 95 in 100 times) fewer than three would have been.
 	long := l.areas.greatest + l.areas.step
