@@ -30,15 +30,14 @@ type Areas struct {
 	mask      uint64 // of the bits of a tally that are known
 	bits      int    // width of a sum
 	patience  float64
-	greatest  float64  // delay seen lately
-	center    float64  // mean delay, about which narrow sums are unwrapped
-	negative  float64  // share of exact spans whose areas were negative up to the oldest cut, or -1
-	seen      float64  // since
-	skewed    bool     // packets have come before they were sent
-	unlike    []moment // by how much groups were apart lately: see [window.contradicts]
-	now, past tallies  // of packets, in the latest report and lately
-	watched   float64  // time, in all
-	told      int      // packets that were told to be lost since the beginning
+	greatest  float64 // delay seen lately
+	center    float64 // mean delay, about which narrow sums are unwrapped
+	negative  float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
+	seen      float64 // since
+	skewed    bool    // packets have come before they were sent
+	now, past tallies // of packets, in the latest report and lately
+	watched   float64 // time, in all
+	told      int     // packets that were told to be lost since the beginning
 
 	taken []taken // in the cuts that are kept
 	named bool    // TakeOut has been used
@@ -136,7 +135,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.places, a.unlike = make([]place, total), make([]moment, len(groups))
+	a.places = make([]place, total)
 	a.Begin(0)
 	return a
 }
@@ -458,11 +457,6 @@ func (a *Areas) fade(keep int, passed float64) {
 	a.now = tallies{}
 	a.joined[1].add(a.joined[0], rest)
 	a.joined = [2]joiners{a.joined[1]}
-	for g := range a.window.groups {
-		r := &a.window.groups[g]
-		a.unlike[g] = moment{rest*rest*a.unlike[g].n + r.unlike.n, rest*a.unlike[g].sum + r.unlike.sum, 0}
-		r.unlike = moment{}
-	}
 	l.sent, l.lost = l.sent[:0], l.lost[:0]
 }
 

@@ -13,6 +13,7 @@ type losses struct {
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
+	noise      float64 // mean square of what was sent in a cut and has not come, less what was lost
 	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
 	apart      float64 // the same beyond chance, less 1
 	even       float64 // shape of the gamma distribution of losses in a cut
@@ -64,6 +65,9 @@ func (l *losses) observe(a *Areas, from, to int) {
 	}
 	a.calmly(0, a.latest(), l.calm)
 	a.walk(0, false, l.add)
+	for _, u := range l.usual[1:] {
+		l.usual[0].add(u.packets, u.time)
+	}
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
@@ -75,14 +79,14 @@ func (l *losses) observe(a *Areas, from, to int) {
 		l.longest = max(l.longest, l.latest)
 	}
 	l.share, l.apart = 0, 1
-	for round := 0; round < 4 && l.apart > 0; round++ { // if losses are even, the first tells as much
+	for round := 0; round < 2 && l.apart > 0; round++ { // if losses are even, the first tells as much
 		l.place()
 	}
 	l.disperse()
 }
 
-// place finds when packets of spans were lost, from one round to the next (expectation and maximization): the
-// likelier in a cut the more other cells lost in it.
+// place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier in a cut
+// the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
 func (l *losses) place() {
 	for g := range l.groups {
 		l.groups[g].edge = 0
@@ -170,12 +174,19 @@ func (l *losses) believed() bool { return l.late > 2 }
 // how often cells lose packets.
 func (l *losses) disperse() {
 	l.doubt = math.Sqrt(l.burst / max(1, l.total))
+	var noise moment
+	for k, sent := range l.sent {
+		if sent > 0 {
+			noise.add(1, float64(l.areas.net[k])-l.lost[k]*l.all(k)/sent)
+		}
+	}
+	l.noise = noise.squares / max(1, noise.n)
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + l.soon(k)*of.cuts[k].all/float64(l.areas.size(g))
 			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
 		of.stays[0] = math.Exp(l.hazardUp(g, -1))
@@ -208,6 +219,25 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 	if cut > l.from {
 		a.joined[1].add(joiners{packets, 0, packets, 0}, 1)
 	}
+}
+
+// usually returns the time that a packet took that came in a cut; but few tell little of others.
+func (l *losses) usually(cut int) float64 {
+	const few = 10
+	u, all := &l.usual[cut], &l.usual[0] // nothing came in the first one
+	return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
+}
+
+// uneven returns the variance of the times that packets take between the cuts in which they came.
+func (l *losses) uneven(from, to int) float64 {
+	var m moment
+	for k := from + 1; k <= to; k++ {
+		m.add(l.usual[k].packets, l.usually(k))
+	}
+	if m.n == 0 {
+		return 0
+	}
+	return m.spread()
 }
 
 func (u *usualCut) add(packets, time float64) {
@@ -353,6 +383,25 @@ func (l *losses) rate(k int) float64 {
 		return l.share
 	}
 	return min(max(0, l.lost[k]+l.even)/(l.sent[k]+l.even/l.share), 1)
+}
+
+// all returns how many packets were sent in a cut.
+func (l *losses) all(k int) (n float64) {
+	for g := range l.groups {
+		n += l.groups[g].cuts[k].all
+	}
+	return n
+}
+
+// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it, by how
+// much better that told it in other cuts than their average does.
+func (l *losses) soon(k int) float64 {
+	all := l.all(k)
+	if l.sent[k] > 0 || all == 0 || l.share == 0 || len(l.areas.taken) > 0 {
+		return l.rate(k)
+	}
+	varies := sq(l.share*all) / l.even
+	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.

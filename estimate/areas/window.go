@@ -27,7 +27,6 @@ type groupWindow struct {
 	sent           float64 // received in all spans
 
 	exact, cells           float64 // exact spans: packets received, and how many
-	unlike                 moment  // from sparser groups, in standard errors
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
 	stands, squares        share   // exact spans, each as often as it stands for others, and by the square of that
 	by                     float64 // how many times that often it does
@@ -352,10 +351,9 @@ func (w *window) balance(t *Transit) {
 	}
 }
 
-// merge merges the groups, the sparsest first, as long as that adds knowledge. It leaves out those that
-// contradict sparser ones: what they hold is known from the others. Which of them is wrong is not known.
+// merge merges the groups, the sparsest first, as long as that adds knowledge.
 func (w *window) merge(total float64) Transit {
-	best, wrong := Transit{Error: math.Inf(1)}, 0.0
+	best := Transit{Error: math.Inf(1)}
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
@@ -366,17 +364,12 @@ func (w *window) merge(total float64) Transit {
 			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
 		}
 		if r != rest {
-			if apart, does := w.contradicts(g, rest); does {
-				wrong = max(wrong, math.Abs(apart))
-				continue
-			}
 			rest.merge(r)
 		}
 		if t := w.transit(rest, total); rest.exact > 0 && (t.Error <= best.Error || g == 0 && !w.lossy && r.joined.hidden == 0) {
 			best = t
 		}
 	}
-	best.Error = math.Hypot(best.Error, wrong/2)
 	return best
 }
 
@@ -391,7 +384,7 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale},
 		Scatter:  w.scatter,
 		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
-		uneven: uneven(r.way), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
+		uneven: w.uneven(r), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
 		change: scale*scale*r.change[2] + scale*(scale-1)*r.change[0],
 	}
 }
@@ -438,31 +431,15 @@ func (w *window) scatters() {
 	}
 }
 
-// uneven returns the relative variance of numbers beyond twice that of Poisson ones.
-func uneven(numbers []float64) float64 {
-	var m estimate.Moments
-	for _, n := range numbers {
-		m.Add(n)
+// uneven returns the variance of the numbers on their way about their mean in time, beyond twice that of Poisson ones,
+// relative to its square.
+func (w *window) uneven(r *groupWindow) float64 {
+	mean, squares := r.area/float64(w.areas.ends[w.to]-w.areas.ends[w.from]), 0.0
+	for _, n := range r.way {
+		squares += sq(n - mean)
 	}
-	mean := max(m.Mean(), 1)
-	return max(0, m.Variance()-2*mean) / sq(mean)
-}
-
-// contradicts returns by how much a group differs from sparser ones, and whether that is beyond chance. They
-// are samples of the same packets, so in the denser one fewer slow packets are known than their weights stand
-// for. A group that lost nothing is exact. Of many reports some differ by chance, so that reports of late have
-// to bear out what is not plain. Of sparse groups a few slow packets by chance do so, too.
-func (w *window) contradicts(g int, rest *groupWindow) (apart float64, does bool) {
-	r := &w.groups[g]
-	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
-		return 0, false
-	}
-	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
-	apart = r.area/r.received - rest.area/rest.received
-	r.unlike.add(1, apart/math.Sqrt(chance))
-	all := w.areas.unlike[g]
-	all.add(1, r.unlike.sum)
-	return apart, r.unlike.squares > 6.25 && sq(all.sum) > 6.25*all.n || r.unlike.squares > 16
+	mean = max(math.Abs(mean), 1)
+	return max(0, squares/float64(len(r.way))-2*mean) / sq(mean)
 }
 
 // merge adds up what two groups know.
