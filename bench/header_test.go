@@ -69,17 +69,22 @@ func BenchmarkFrame(b *testing.B) {
 			bar, vxlan float64
 		}{
 			{"parse", s.parse, 0, 0},
-			{"parse+digest", s.digest, 15.5, 32},
+			{"parse+digest", s.digest, 14, 32},
 			{"parse+digest+flow", s.flow, 18, 0},
 			{"stored+digest", s.stored(false), 0, 0},
 			{"stored+digest+flow", s.stored(true), 0, 0},
-			{"batch", s.bursts(nil, nil), 12.5, 0},
+			{"batch", s.bursts(nil, nil), 12, 0},
 			{"batch+flow", s.bursts(make([]hashing.Flow, burst), nil), 15, 0},
 			{"batch+cells", s.bursts(nil, must(lda.New(twoBanks))), 0, 0},
 		} {
 			bar := path.bar
-			if kind.tunnel {
+			switch name := kind.name + "/" + path.name; {
+			case kind.tunnel:
 				bar = path.vxlan
+			case name == "ipv4-udp/parse+digest": // whose ports may lead into tunnels
+				bar = 15.5
+			case name == "vlan-ipv6-tcp/batch": // which looks twice for the type
+				bar = 12.5
 			}
 			b.Run(fmt.Sprintf("%s/%s", kind.name, path.name), func(b *testing.B) {
 				compare(b, headerCount, bar, path.loop, cellFloor(s.packets))
