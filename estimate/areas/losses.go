@@ -89,7 +89,6 @@ func (l *losses) observe(a *Areas, from, to int) {
 // the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
 func (l *losses) place() {
 	for g := range l.groups {
-		l.groups[g].edge = 0
 		for k := range l.groups[g].cuts {
 			l.groups[g].cuts[k].lost = l.groups[g].cuts[k].others
 		}
@@ -106,14 +105,9 @@ func (l *losses) place() {
 		}
 		each := float64(x.lost) / max(all, 1e-300)
 		of.cuts[0].lost += each * l.likely(0) * x.before
-		within := 0.0
 		for k := range x.out {
-			cut, n := x.from+1+k, each*chance(k)
-			if of.cuts[cut].lost += n; cut > l.from && cut <= l.to {
-				within += n
-			}
+			of.cuts[x.from+1+k].lost += each * chance(k)
 		}
-		of.edge += within * (1 - within/float64(x.lost))
 	})
 	l.pool()
 	l.known()
@@ -406,42 +400,6 @@ func (l *losses) soon(k int) float64 {
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
 const leastFree = 1.0 / (1 << 12)
-
-// net returns how many more packets are on their way at the end of the window than at its beginning, and
-// the variance of that: of what was lost in cells that do not account for it, and in spans that cross an end, of
-// which as many go together as come in one burst. Rates follow all cuts. Where what is known of the window
-// contradicts them, as after losses began, that alone tells.
-func (l *losses) net() (more, variance float64) {
-	sent, lost, expected, all := 0.0, 0.0, 0.0, 0.0
-	for k := l.from + 1; k <= l.to; k++ {
-		packets, rate := 0.0, l.rate(k)
-		for g := range l.groups {
-			packets += l.groups[g].cuts[k].all
-		}
-		more += float64(l.areas.net[k]) - rate*packets
-		variance += rate * packets * (1 + packets/(l.sent[k]+l.even/max(l.share, 1e-9)))
-		sent += l.sent[k]
-		lost += l.lost[k]
-		expected += rate * l.sent[k]
-		all += packets
-	}
-	if each := all / max(1, sent); sq(lost-expected) > 9*l.burst*(expected+1) {
-		more += (expected - lost) * each
-		variance = max(variance, l.burst*(lost+1)*sq(each))
-	}
-	for i := range l.areas.taken { // as if they had not been sent
-		if cut := l.areas.taken[i].Cut - l.areas.before; cut > l.from && cut <= l.to {
-			more++
-		}
-	}
-	edge := 1.0 // another one may be lost of those that account for all
-	for g := range l.groups {
-		if l.accounts(g) {
-			edge += l.groups[g].edge
-		}
-	}
-	return more, variance + sq(all/max(1, sent))*edge*(1+edge/(1+l.bursts))
-}
 
 // coming returns for how long packets that count as lost were on their way within the window if they still come.
 func (l *losses) coming() float64 {

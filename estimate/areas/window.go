@@ -288,7 +288,7 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed, young float64
+	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed float64
 	var alike share
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -304,7 +304,6 @@ func (w *window) combine() (Transit, error) {
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
 		concealed += r.joined.hidden
-		young += r.young
 		counted += r.exact
 		way += math.Abs(r.area)
 	}
@@ -327,9 +326,6 @@ func (w *window) combine() (Transit, error) {
 	if t.Received == 0 { // all that is known is of fast packets
 		return none, estimate.ErrNoSamples
 	}
-	if w.lossy && late+joined+young+float64(w.areas.losses.late) == 0 {
-		w.balance(&t)
-	}
 	// Packets that look alike take as long as others do, as far as what may be lost of them allows it. That is
 	// not known of each, so that errors add up.
 	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
@@ -337,18 +333,6 @@ func (w *window) combine() (Transit, error) {
 	t.Left, t.Joined, t.Hidden, t.Mean = left, joined, concealed/total, t.Mean+(owed+time-apart*t.Mean)/total
 	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
 	return t, nil
-}
-
-// balance takes from what was sent and received how many more packets are on their way at one end than at the
-// other. That is known but for how many were lost in between, if it is known better than cells tell it, or
-// contradicts them: those that have not settled are not known.
-func (w *window) balance(t *Transit) {
-	more, variance := w.areas.losses.net()
-	if apart := t.Last.Packets - t.First.Packets - more; variance < t.change || sq(apart) > 9*(variance+t.change) {
-		both := t.First.Packets + t.Last.Packets
-		more = min(max(more, -both), both)
-		t.First.Packets, t.Last.Packets, t.change = (both-more)/2, (both+more)/2, variance
-	}
 }
 
 // merge merges the groups, the sparsest first, as long as that adds knowledge.
