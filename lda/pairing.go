@@ -83,7 +83,7 @@ func (p *pairing) each(f func(bank, i int)) {
 	for block := range (cells + packedBlock - 1) / packedBlock {
 		for some := p.up.some(block) | p.down.some(block); some != 0; {
 			i := packedBlock*block + bits.LeadingZeros64(some)
-			some &^= 1 << (63 - i%packedBlock)
+			some &^= 1 << 63 >> (uint(i) % packedBlock)
 			if i >= cells {
 				break
 			}

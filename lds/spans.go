@@ -68,10 +68,15 @@ func (t *total) settle(exact bool) {
 
 // add adds a span. If it is one of the first, it tells what was on its way when the report began.
 func (t *total) add(s *areas.Span, c *Config, first bool) {
+	own := took{float64(s.Received), s.Area, s.Usual}
+	t.sent, t.received = t.sent+uint64(s.Sent), t.received+uint64(s.Received)
+	if *s == (areas.Span{Cell: s.Cell, Sent: s.Sent, Received: s.Received, Area: s.Area, Usual: s.Usual}) && c.fits(uint64(s.Received)) {
+		t.exact.add(own, 0)
+		return // it tells nothing of others, and may come before them
+	}
 	if t.ended = t.ended.plus(s.Ended); first {
 		t.began = t.began.plus(s.Began)
 	}
-	t.sent, t.received = t.sent+uint64(s.Sent), t.received+uint64(s.Received)
 	if s.Open {
 		t.left += s.Lost
 	} else {
@@ -88,7 +93,6 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	if s.Joined > 0 || !s.Open && s.Lost == 0 && s.Variance > 0 {
 		t.hidden += uint64(s.Sent)
 	}
-	own := took{float64(s.Received), s.Area, s.Usual}
 	switch {
 	case s.Received == 0 && s.Lost > 0 && !s.Open: // all were lost, and the time was theirs
 	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):

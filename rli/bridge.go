@@ -84,13 +84,13 @@ func (s *spread) bridge(from, to end) bridge {
 // typical returns what plain does for a packet of typical size, lean larger, in place of one: those behind it
 // would be sent as much later, and wait as much longer.
 func (b *bridge) typical(m mix, place, lean float64) (cell int, left, line, wait, variance float64) {
-	c, since := *b, place-b.from.place
-	left = max(c.to.place+lean-place, 1)
-	if c.to.known {
-		c.to.wait = max(c.to.wait+lean, 0)
+	since, end := place-b.from.place, b.to.wait
+	left = max(b.to.place+lean-place, 1)
+	if b.to.known {
+		end = max(end+lean, 0)
 	}
 	cell = cellOf(m, since, left)
-	line, wait, variance = c.plain(cell, since, left)
+	line, wait, variance = b.plain(cell, since, left, end)
 	return cell, left, line, wait, variance
 }
 
@@ -137,22 +137,22 @@ func (b *bridge) shift(left, lean, wait, variance float64) float64 {
 	return lean * variance * (1/(usual*itself) + max(rest/typical-1, 0)/((usual+rest)*(itself+rest)))
 }
 
-// plain returns the straight line, the bridge and its variance at a place between the ends.
-func (b *bridge) plain(cell int, since, left float64) (line, wait, variance float64) {
+// plain returns the straight line, the bridge and its variance at a place between the ends, of which the second has a wait.
+func (b *bridge) plain(cell int, since, left, end float64) (line, wait, variance float64) {
 	height, length := b.spread.expect(cell, since, left), since+left
 	if !b.from.known && !b.to.known {
 		height = min(height, since)
 	}
 	v := height * height * math.Pi / 8
-	line = (b.from.wait*left + b.to.wait*since) / length
-	near, x := 0.0, 2*b.from.wait*b.to.wait*since*left/(length*length)
+	line = (b.from.wait*left + end*since) / length
+	near, x := 0.0, 2*b.from.wait*end*since*left/(length*length)
 	if x == 0 {
 		near = 1
 	} else if x < far*v {
 		near = x / v / math.Expm1(x/v) * (1 + x/v/24)
 	}
 	bend := near * excess * 3 * v / max(line*line-2*x+3*v, math.SmallestNonzeroFloat64)
-	span := max(length+b.from.wait-b.to.wait, 0) / length
+	span := max(length+b.from.wait-end, 0) / length
 	return line, math.Sqrt(line*line + v*(2*near+bend)), v * (1 - bend) * span * span
 }
 

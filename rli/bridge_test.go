@@ -15,7 +15,7 @@ func TestBridge(t *testing.T) {
 	} {
 		b := s.bridge(end{point{wait: c.from}, true}, end{point{place: 1000, wait: c.to}, true})
 		since, left := 1000*c.at, 1000*(1-c.at)
-		line, plain, known := b.plain(cellOf(0, since, left), since, left)
+		line, plain, known := b.plain(cellOf(0, since, left), since, left, b.to.wait)
 		v := math.Pow(s.expect(cellOf(0, since, left), since, left), 2) * math.Pi / 8
 		if mean := exactMean(&b, since, left, v); math.Abs(plain-mean) > 0.003*mean || math.Abs(line-mean) <= 0.003*mean {
 			t.Errorf("%+v: the bridge says %v, the line %v, its mean is %v", c, plain, line, mean)

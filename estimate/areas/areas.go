@@ -30,26 +30,27 @@ type Areas struct {
 	mask      uint64 // of the bits of a tally that are known
 	bits      int    // width of a sum
 	patience  float64
-	greatest  float64  // delay seen lately
-	center    float64  // mean delay, about which narrow sums are unwrapped
-	negative  float64  // share of exact spans whose areas were negative up to the oldest cut, or -1
-	seen      float64  // since
-	skewed    bool     // packets have come before they were sent
-	unlike    []moment // by how much groups were apart lately: see [window.contradicts]
-	now, past tallies  // of packets, in the latest report and lately
-	watched   float64  // time, in all
-	told      int      // packets that were told to be lost since the beginning
+	greatest  float64 // delay seen lately
+	center    float64 // mean delay, about which narrow sums are unwrapped
+	negative  float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
+	seen      float64 // since
+	skewed    bool    // packets have come before they were sent
+	now, past tallies // of packets, in the latest report and lately
+	watched   float64 // time, in all
+	told      int     // packets that were told to be lost since the beginning
 
 	taken []taken // in the cuts that are kept
 	named bool    // TakeOut has been used
 
-	index    []uint32     // where each cell's state is, in cells, plus 1, or 0 if nothing passes it
-	cells    []areaCell   // those that packets pass
-	next     []uint32     // where the next event of each of these goes; otherwise 0
+	places   []place      // of all cells
+	calm     []calmEvent  // in order of time, which left cells as they were
+	calmTo   []int        // how many of them precede each cut that is kept
+	cells    []areaCell   // those that others pass
+	next     []uint32     // where the next event of each of these goes; otherwise how many are fresh
 	events   []areaEvent  // of each cell those in order of time
 	own      []areaEvent  // room for those that are kept from report to report,
 	lent     *[]areaEvent // and that of others meanwhile, if not nil
-	fresh    []freshEvent // in order of time, which are not placed yet
+	fresh    []areaEvent  // in order of time, which are not placed yet
 	judged   float64      // patience with which cells were settled at the latest cut, or 0
 	ends     []int64      // of the cuts that are kept
 	net      []int        // packets sent less those received in the intervals that end there, and since
@@ -79,10 +80,11 @@ type Areas struct {
 // time that these took.
 type tallies struct{ sent, lost, cuts, varied, received, alone, took float64 }
 
-// A freshEvent is what passed a cell in an interval, as it came.
-type freshEvent struct {
-	CellPair
-	cut, cell uint32 // when it is placed, the cell is where its state is
+// A place says what the latest event left in a cell.
+type place struct {
+	beyond uint64 // its level, less the anchor's
+	state  uint32 // where its state is, in cells, plus 1, or 0 if only calm events pass it
+	slow   bool   // none is calm
 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which nothing was on its way.
@@ -99,9 +101,7 @@ type areaCell struct {
 	alike      uint32 // the latest cut at which copies of a packet were seen to cross, or 0
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
-	calm       bool      // each event left it at the anchor's level
-	quiet      bool      // nothing was on its way at any cut that is kept, nor lost in between or before
-	whole      bool      // nothing was lost in between, nor is on its way at the latest cut
+	aged       uint32    // the latest cut at which it is known that nothing was lost
 	unsent     bool      // nothing was sent since the beginning, when packets were on their way
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
@@ -110,8 +110,8 @@ type areaCell struct {
 // An areaEvent is what passed a cell in one interval.
 type areaEvent struct {
 	cut, sent, received uint32
-	note                uint32 // what it is judged to be; when it is placed, the digest of what was sent
-	level               uint64 // after it; when it is placed, by how much it rose
+	note                uint32 // what it is judged to be; until it is placed, where its cell's state is
+	level               uint64 // after it
 	sentSum, delay      uint64
 }
 
@@ -135,7 +135,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.index, a.unlike = make([]uint32, total), make([]moment, len(groups))
+	a.places = make([]place, total)
 	a.Begin(0)
 	return a
 }
@@ -143,7 +143,8 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 // Begin says that an interval begins at a time, and that what was outstanding
 // before it is unknown, on its way or lost. The next cut has number 1.
 func (a *Areas) Begin(start int64) {
-	clear(a.index)
+	clear(a.places)
+	a.calm, a.calmTo = a.calm[:0], append(a.calmTo[:0], 0)
 	a.taken = a.taken[:0]
 	a.cells, a.next, a.events, a.fresh, a.judged = a.cells[:0], a.next[:0], a.events[:0], a.fresh[:0], 0
 	a.begun, a.told, a.proven, a.joined = start, 0, 0, [2]joiners{}
@@ -160,33 +161,69 @@ func (a *Areas) Before() float64 {
 	if a.greatest == 0 || !a.underWay {
 		return 0
 	}
-	a.judge()
 	return max(0, a.proven)
 }
 
 // Repeats says that cell i holds many copies of one packet. A copy that is on its way at two cuts looks like a
 // lost one, so for a while such a cell counts as settled only where it is as empty as before.
-func (a *Areas) Repeats(i int) { a.cells[a.cell(i)].alike = uint32(a.Cuts() + 1) }
+func (a *Areas) Repeats(i int) {
+	a.cells[a.cell(i)].alike = uint32(a.Cuts() + 1)
+	a.places[i].slow = true
+}
 
 // cell returns where the state of cell i is.
 func (a *Areas) cell(i int) uint32 {
-	if a.index[i] == 0 {
-		young := a.underWay && a.before == 0
-		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), calm: true, young: young, unsent: young})
+	if a.places[i].state == 0 {
+		young := a.beginning()
+		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young})
 		a.next = append(a.next, 0)
-		a.index[i] = uint32(len(a.cells))
+		a.places[i] = place{0, uint32(len(a.cells)), young}
 	}
-	return a.index[i] - 1
+	return a.places[i].state - 1
 }
 
 // Cut takes what cell i holds at both points of the interval that ends now.
 // Call it once per cell and interval; you may skip cells that are empty.
 func (a *Areas) Cut(i int, pair CellPair) {
-	if (pair.SentTally^pair.ReceivedTally)&a.mask == 0 && uint32(pair.SentTally) == 0 {
+	p, rose, sent := &a.places[i], (pair.SentTally-pair.ReceivedTally)&a.mask, uint32(pair.SentTally)
+	if rose == 0 && sent == 0 {
 		return // nothing passed
 	}
-	a.net[len(a.ends)] += int(uint32(pair.SentTally)) - int(uint32(pair.ReceivedTally))
-	a.fresh = append(a.fresh, freshEvent{pair, uint32(a.before + len(a.ends)), uint32(i)})
+	if rose|p.beyond == 0 && !p.slow && !a.beginning() {
+		a.calm = append(a.calm, calmEvent{uint32(i), sent, pair.SentSum, pair.ReceivedSum - pair.SentSum})
+		return
+	}
+	a.pass(i, areaEvent{
+		cut: uint32(a.before + len(a.ends)), sent: sent, received: uint32(pair.ReceivedTally), level: rose,
+		sentSum: pair.SentSum, delay: pair.ReceivedSum - pair.SentSum,
+	}, pair.SentTally)
+}
+
+// beginning reports whether packets were on their way at the oldest cut that is kept, because that is the beginning.
+func (a *Areas) beginning() bool { return a.underWay && a.before == 0 }
+
+// below reports whether a level is another one than the anchor's, and has no more packets outstanding.
+func below(beyond uint64) bool { return beyond != 0 && outstanding(beyond) <= 0 }
+
+// pass takes an event, whose level is by how much it rose.
+func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
+	at := a.cell(i)
+	c, p, was := &a.cells[at], &a.places[i], a.cells[at].level
+	if on := p.beyond; outstanding(on) > 0 && a.mask>>(32+digestsTell-1) != 0 && alike(on, sentTally&a.mask, a.mask) {
+		c.alike = e.cut
+	}
+	c.level = (was + e.level) & a.mask
+	p.beyond = (c.level - c.anchor) & a.mask
+	if c.unsent = c.unsent && e.sent == 0; c.unsent && e.received > 0 && a.proven >= 0 {
+		a.proven = max(a.proven, float64(a.ends[a.latest()]-a.begun))
+	} else if c.young && outstanding(was) < 0 && c.level == 0 {
+		a.proven = -1
+	}
+	p.slow = p.slow || c.alike == e.cut || below(p.beyond)
+	a.net[len(a.ends)] += int(e.sent) - int(e.received)
+	e.level, e.note = c.level, at
+	a.next[at]++
+	a.fresh = append(a.fresh, e)
 }
 
 // alike reports whether a packet looks like each of several, as copies of one do: of the two tallies one has a
@@ -203,7 +240,7 @@ func (a *Areas) Next(end int64) {
 		a.step = length
 		a.watched += length
 	}
-	a.ends, a.net, a.judged = append(a.ends, end), append(a.net, 0), 0
+	a.ends, a.net, a.calmTo, a.judged = append(a.ends, end), append(a.net, 0), append(a.calmTo, len(a.calm)), 0
 }
 
 // Cuts returns the number of the latest cut.
@@ -233,7 +270,7 @@ func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 
 // count adds up by how much the settled levels have risen or fallen up to cut number to, and what is
 // outstanding beside, and calls visit, if not nil, for each cell that may have, settled.
-func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
+func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extra, out int) {
 	a.judge()
 	for _, n := range a.net[to-a.before+1:] {
 		out -= n
@@ -241,17 +278,11 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 	for j := range a.cells {
 		c := &a.cells[j]
 		out += outstanding(c.level) - outstanding(c.told)
-		if c.quiet {
-			if c.first < c.end {
-				c.young = a.early(int(a.events[c.end-1].cut) - a.before)
-			}
-			continue
-		}
 		level := c.told
 		if c.judged&settled != 0 {
 			level = c.oldest
 		}
-		for k := c.first; !(c.whole && level == c.anchor) && k < c.end && int(a.events[k].cut) <= to; k++ {
+		for k := c.first; k < c.end && int(a.events[k].cut) <= to; k++ {
 			if e := &a.events[k]; judgement(e.note)&settled != 0 {
 				level = e.level
 			}
@@ -260,7 +291,7 @@ func (a *Areas) count(to int, visit func(*areaCell)) (lost, extra, out int) {
 		lost += max(moved, 0)
 		extra += max(-moved, 0)
 		if visit != nil {
-			visit(c)
+			visit(c, level)
 		}
 	}
 	return lost, extra, out - lost + extra
@@ -279,7 +310,10 @@ func (a *Areas) Settle(to int) {
 	if a.named {
 		keep = max(0, keep-4) // to find what was lost in spans that began before a report
 	}
-	lost, extra, _ := a.count(to, func(c *areaCell) { a.advance(c, keep, to-a.before) })
+	lost, extra, _ := a.count(to, func(c *areaCell, level uint64) {
+		c.told = level
+		a.advance(c, keep)
+	})
 	a.told += lost - extra
 	a.fade(keep, float64(a.ends[keep]-a.ends[0]))
 	a.keep(keep)
@@ -291,10 +325,7 @@ func (a *Areas) Settle(to int) {
 
 // keep forgets what passed before cut oldest.
 func (a *Areas) keep(oldest int) {
-	cells, events, n := a.cells[:0], a.own[:0], len(a.cells)
-	if cap(cells) > n+n/4 {
-		cells = make([]areaCell, 0, n+n/8)
-	}
+	cells, events := rest(a.cells, len(a.cells)), a.own[:0]
 	for i := range a.cells {
 		c := &a.cells[i]
 		from := c.end
@@ -303,23 +334,41 @@ func (a *Areas) keep(oldest int) {
 		}
 		c.first, events = uint32(len(events)), append(events, a.events[from:c.end]...)
 		c.end = uint32(len(events))
-		c.calm = c.calm || !slices.ContainsFunc(events[c.first:], func(e areaEvent) bool { return e.level != c.anchor })
 		late := c.losses && float64(a.ends[oldest]-c.moved) < longestKept*a.step // packets may still come
-		a.index[c.number] = 0
+		p := &a.places[c.number]
+		*p = place{}
 		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
 			cells = append(cells, *c)
-			a.index[c.number] = uint32(len(cells))
+			*p = place{(c.level - c.anchor) & a.mask, uint32(len(cells)), c.young || c.unsent || a.alike(c) || a.wasBelow(c, events[c.first:])}
 		}
 	}
-	if cap(events) > 2*len(events) { // reports that waited had more
-		events = append([]areaEvent(nil), events...)
-	}
+	events = rest(events, 0)
 	if a.lent != nil {
 		spares.Put(a.lent)
 	}
 	a.cells, a.next, a.events, a.own, a.lent, a.judged = cells, a.next[:len(cells)], events, events, nil, 0
-	a.ends, a.net = append(a.ends[:0], a.ends[oldest:]...), append(a.net[:0], a.net[oldest:]...)
+	a.ends, a.net = rest(a.ends, oldest), rest(a.net, oldest)
 	a.before += oldest
+	gone := a.calmTo[oldest]
+	a.calm, a.calmTo = rest(a.calm, gone), rest(a.calmTo, oldest)
+	for k := range a.calmTo {
+		a.calmTo[k] -= gone
+	}
+}
+
+// rest returns what follows n elements, in the same room, or in less if reports that waited had more.
+func rest[T any](s []T, n int) []T {
+	to := s[:0]
+	if cap(s) > len(s)+len(s)/2 {
+		to = make([]T, 0, len(s)+len(s)/8)
+	}
+	return append(to, s[n:]...)
+}
+
+// wasBelow reports whether a cell was below its anchor's level at a cut that is kept.
+func (a *Areas) wasBelow(c *areaCell, events []areaEvent) bool {
+	return below((c.oldest-c.anchor)&a.mask) ||
+		slices.ContainsFunc(events, func(e areaEvent) bool { return below((e.level - c.anchor) & a.mask) })
 }
 
 // spares has room for events until they are settled.
@@ -330,11 +379,6 @@ func (a *Areas) place() {
 	n := len(a.fresh)
 	if n == 0 {
 		return
-	}
-	for i := range a.fresh {
-		e := &a.fresh[i]
-		e.cell = a.cell(int(e.cell))
-		a.next[e.cell]++
 	}
 	room, all, end := spares.Get().(*[]areaEvent), len(a.events)+n, uint32(0)
 	if cap(*room) < all {
@@ -349,65 +393,39 @@ func (a *Areas) place() {
 	}
 	for i := range a.fresh {
 		e := &a.fresh[i]
-		at := &a.next[e.cell]
-		to[*at] = areaEvent{
-			cut: e.cut, sent: uint32(e.SentTally), received: uint32(e.ReceivedTally), note: uint32(e.SentTally >> 32),
-			level: e.SentTally - e.ReceivedTally, sentSum: e.SentSum, delay: e.ReceivedSum - e.SentSum,
-		}
+		at := &a.next[e.note]
+		to[*at] = *e
+		to[*at].note = 0
 		*at++
+	}
+	for j := range a.cells {
+		a.cells[j].end, a.next[j] = a.next[j], 0
 	}
 	if a.lent != nil {
 		spares.Put(a.lent)
 	}
-	if a.events, a.lent, a.fresh = to, room, a.fresh[:0]; cap(a.fresh) > n+n/4 { // reports that waited had more
-		a.fresh = make([]freshEvent, 0, n+n/8)
-	}
-	a.judged = 0
+	a.events, a.lent, a.fresh, a.judged = to, room, rest(a.fresh, n), 0
 }
 
-// arrive tells a cell what was placed.
-func (a *Areas) arrive(i int) {
-	c, end, tell := &a.cells[i], a.next[i], a.mask>>(32+digestsTell-1) != 0
-	for ; c.end < end; c.end++ {
-		e, was := &a.events[c.end], c.level
-		on, sent := (was-c.anchor)&a.mask, uint64(e.note)<<32|uint64(e.sent)
-		if outstanding(on) > 0 && tell && alike(on, sent, a.mask) {
-			c.alike = e.cut
+// advance moves a cell's oldest cut to number keep.
+func (a *Areas) advance(c *areaCell, keep int) {
+	for from, k := 0, c.first; ; k++ { // states
+		to := a.latest()
+		if k < c.end {
+			to = int(a.events[k].cut) - a.before - 1
 		}
-		c.level = (was + e.level) & a.mask
-		e.level, e.note, c.calm = c.level, 0, c.calm && c.level == c.anchor
-		if c.unsent = c.unsent && e.sent == 0; c.unsent && e.received > 0 && a.proven >= 0 {
-			a.proven = max(a.proven, float64(a.ends[int(e.cut)-a.before-1]-a.begun))
-		} else if c.young && outstanding(was) < 0 && c.level == 0 {
-			a.proven = -1
-		}
-	}
-	a.next[i] = 0
-}
-
-// advance moves a cell's oldest cut to number keep, and the settled level up to which losses have been told to
-// cut number to.
-func (a *Areas) advance(c *areaCell, keep, to int) {
-	for j := range int(c.end-c.first) + 1 {
-		s := a.state(c, j)
-		if s.is(settled) && s.from <= to {
-			c.told = s.level
-		}
-		if s.from > keep {
-			continue
-		}
-		if j > 0 {
-			c.since += a.events[int(c.first)+j-1].sent
-		}
-		if c.oldest = s.level; s.is(settled) {
-			if s.level != c.anchor {
-				c.losses = outstanding(s.level) > outstanding(c.anchor)
-				c.former, c.moved = c.anchor, a.ends[s.from]
+		if c.judged&settled != 0 {
+			if c.oldest != c.anchor {
+				c.losses = outstanding(c.oldest) > outstanding(c.anchor)
+				c.former, c.moved = c.anchor, a.ends[from]
 			}
-			c.calm = c.calm && s.level == c.anchor // or keep looks
-			c.anchor, c.since = s.level, 0
-			c.young = a.early(s.to)
+			c.anchor, c.since, c.young = c.oldest, 0, a.early(to)
 		}
+		if from = to + 1; from > keep || k == c.end {
+			return
+		}
+		e := &a.events[k]
+		c.oldest, c.judged, c.since = e.level, judgement(e.note), c.since+e.sent
 	}
 }
 
@@ -439,11 +457,6 @@ func (a *Areas) fade(keep int, passed float64) {
 	a.now = tallies{}
 	a.joined[1].add(a.joined[0], rest)
 	a.joined = [2]joiners{a.joined[1]}
-	for g := range a.window.groups {
-		r := &a.window.groups[g]
-		a.unlike[g] = moment{rest*rest*a.unlike[g].n + r.unlike.n, rest*a.unlike[g].sum + r.unlike.sum, 0}
-		r.unlike = moment{}
-	}
 	l.sent, l.lost = l.sent[:0], l.lost[:0]
 }
 

@@ -83,13 +83,21 @@ func (j *joined) doubt(w *window) float64 {
 func (w *window) phased() float64 {
 	a := w.areas
 	var phase moment
-	for i := range a.events {
-		e := &a.events[i]
-		if cut := int(e.cut) - a.before; e.received == 1 && cut > w.from && cut <= w.to && a.ends[cut] > a.ends[cut-1] {
-			age := estimate.SignExtend(uint64(a.ends[cut])-e.sentSum-e.delay, a.bits)
+	add := func(cut int, received uint32, sum uint64) {
+		if received == 1 && cut > w.from && cut <= w.to && a.ends[cut] > a.ends[cut-1] {
+			age := estimate.SignExtend(uint64(a.ends[cut])-sum, a.bits)
 			phase.add(1, min(max(float64(age)/a.length(cut), 0), 1))
 		}
 	}
+	for i := range a.events {
+		e := &a.events[i]
+		add(int(e.cut)-a.before, e.received, e.sentSum+e.delay)
+	}
+	a.calmly(w.from, w.to, func(_, cut int, all []calmEvent) {
+		for i := range all {
+			add(cut, all[i].packets, all[i].sentSum+all[i].delay)
+		}
+	})
 	if phase.n < manyCells {
 		return 0.5
 	}

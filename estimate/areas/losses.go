@@ -13,6 +13,7 @@ type losses struct {
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
+	noise      float64 // mean square of what was sent in a cut and has not come, less what was lost
 	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
 	apart      float64 // the same beyond chance, less 1
 	even       float64 // shape of the gamma distribution of losses in a cut
@@ -62,7 +63,11 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of := &l.groups[g]
 		of.covered, of.cuts, of.lengths = 0, zeros(of.cuts, cuts), zeros(of.lengths, cuts)
 	}
-	a.walk(0, l.calm, l.add)
+	a.calmly(0, a.latest(), l.calm)
+	a.walk(0, false, l.add)
+	for _, u := range l.usual[1:] {
+		l.usual[0].add(u.packets, u.time)
+	}
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
@@ -74,22 +79,21 @@ func (l *losses) observe(a *Areas, from, to int) {
 		l.longest = max(l.longest, l.latest)
 	}
 	l.share, l.apart = 0, 1
-	for round := 0; round < 4 && l.apart > 0; round++ { // if losses are even, the first tells as much
+	for round := 0; round < 2 && l.apart > 0; round++ { // if losses are even, the first tells as much
 		l.place()
 	}
 	l.disperse()
 }
 
-// place finds when packets of spans were lost, from one round to the next (expectation and maximization): the
-// likelier in a cut the more other cells lost in it.
+// place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier in a cut
+// the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
 func (l *losses) place() {
 	for g := range l.groups {
-		l.groups[g].edge = 0
 		for k := range l.groups[g].cuts {
 			l.groups[g].cuts[k].lost = l.groups[g].cuts[k].others
 		}
 	}
-	l.areas.walk(0, nil, func(x *span) {
+	l.areas.walk(0, true, func(x *span) {
 		if !x.known || x.lost == 0 || x.late > 0 {
 			return
 		}
@@ -101,14 +105,9 @@ func (l *losses) place() {
 		}
 		each := float64(x.lost) / max(all, 1e-300)
 		of.cuts[0].lost += each * l.likely(0) * x.before
-		within := 0.0
 		for k := range x.out {
-			cut, n := x.from+1+k, each*chance(k)
-			if of.cuts[cut].lost += n; cut > l.from && cut <= l.to {
-				within += n
-			}
+			of.cuts[x.from+1+k].lost += each * chance(k)
 		}
-		of.edge += within * (1 - within/float64(x.lost))
 	})
 	l.pool()
 	l.known()
@@ -169,12 +168,19 @@ func (l *losses) believed() bool { return l.late > 2 }
 // how often cells lose packets.
 func (l *losses) disperse() {
 	l.doubt = math.Sqrt(l.burst / max(1, l.total))
+	var noise moment
+	for k, sent := range l.sent {
+		if sent > 0 {
+			noise.add(1, float64(l.areas.net[k])-l.lost[k]*l.all(k)/sent)
+		}
+	}
+	l.noise = noise.squares / max(1, noise.n)
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + l.soon(k)*of.cuts[k].all/float64(l.areas.size(g))
 			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
 		of.stays[0] = math.Exp(l.hazardUp(g, -1))
@@ -182,22 +188,50 @@ func (l *losses) disperse() {
 	}
 }
 
-// calm takes an interval in which nothing was lost or on its way at the ends.
-func (l *losses) calm(c *areaCell, cut int, e *areaEvent, area float64, known bool) {
-	of, sent, received := &l.groups[c.group].cuts[cut], float64(e.sent), float64(e.received)
-	of.came += received
-	l.usual[cut].add(received, area)
+// calm takes intervals in which nothing was lost or on its way at the ends.
+func (l *losses) calm(group, cut int, all []calmEvent) {
+	a, packets, known, time, longest := l.areas, 0.0, 0.0, 0.0, math.Inf(-1)
+	for i := range all {
+		e := &all[i]
+		n, area := float64(e.packets), a.near(e.delay, e.packets)
+		packets += n
+		time += area
+		if e.packets == 1 {
+			longest = max(longest, area)
+		}
+		if cut <= a.lastAged && a.knows(e.cell, cut) {
+			known += n
+		}
+	}
+	of := &l.groups[group].cuts[cut]
+	of.came += packets
+	of.all += packets
+	of.known += known
+	of.sent += packets - known
+	l.usual[cut].add(packets, time)
+	l.took(longest)
 	if cut > l.from {
-		l.areas.joined[1].add(joiners{received, 0, received, 0}, 1)
+		a.joined[1].add(joiners{packets, 0, packets, 0}, 1)
 	}
-	if of.all += sent; known {
-		of.known += sent
-	} else {
-		of.sent += sent
+}
+
+// usually returns the time that a packet took that came in a cut; but few tell little of others.
+func (l *losses) usually(cut int) float64 {
+	const few = 10
+	u, all := &l.usual[cut], &l.usual[0] // nothing came in the first one
+	return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
+}
+
+// uneven returns the variance of the times that packets take between the cuts in which they came.
+func (l *losses) uneven(from, to int) float64 {
+	var m moment
+	for k := from + 1; k <= to; k++ {
+		m.add(l.usual[k].packets, l.usually(k))
 	}
-	if e.sent == 1 {
-		l.took(area)
+	if m.n == 0 {
+		return 0
 	}
+	return m.spread()
 }
 
 func (u *usualCut) add(packets, time float64) {
@@ -228,7 +262,7 @@ func (l *losses) add(x *span) {
 	case x.alone():
 		l.took(float64(x.sum))
 	}
-	if x.exact && x.late == 0 {
+	if x.exact && x.late == 0 && (x.to > x.from+1 || x.before > 0) {
 		l.groups[x.group].lengths[x.to-x.from]++
 	}
 	if x.exact && x.late == 0 && !x.alone() {
@@ -345,44 +379,27 @@ func (l *losses) rate(k int) float64 {
 	return min(max(0, l.lost[k]+l.even)/(l.sent[k]+l.even/l.share), 1)
 }
 
+// all returns how many packets were sent in a cut.
+func (l *losses) all(k int) (n float64) {
+	for g := range l.groups {
+		n += l.groups[g].cuts[k].all
+	}
+	return n
+}
+
+// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it, by how
+// much better that told it in other cuts than their average does.
+func (l *losses) soon(k int) float64 {
+	all := l.all(k)
+	if l.sent[k] > 0 || all == 0 || l.share == 0 || len(l.areas.taken) > 0 {
+		return l.rate(k)
+	}
+	varies := sq(l.share*all) / l.even
+	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
+}
+
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
 const leastFree = 1.0 / (1 << 12)
-
-// net returns how many more packets are on their way at the end of the window than at its beginning, and
-// the variance of that: of what was lost in cells that do not account for it, and in spans that cross an end, of
-// which as many go together as come in one burst. Rates follow all cuts. Where what is known of the window
-// contradicts them, as after losses began, that alone tells.
-func (l *losses) net() (more, variance float64) {
-	sent, lost, expected, all := 0.0, 0.0, 0.0, 0.0
-	for k := l.from + 1; k <= l.to; k++ {
-		packets, rate := 0.0, l.rate(k)
-		for g := range l.groups {
-			packets += l.groups[g].cuts[k].all
-		}
-		more += float64(l.areas.net[k]) - rate*packets
-		variance += rate * packets * (1 + packets/(l.sent[k]+l.even/max(l.share, 1e-9)))
-		sent += l.sent[k]
-		lost += l.lost[k]
-		expected += rate * l.sent[k]
-		all += packets
-	}
-	if each := all / max(1, sent); sq(lost-expected) > 9*l.burst*(expected+1) {
-		more += (expected - lost) * each
-		variance = max(variance, l.burst*(lost+1)*sq(each))
-	}
-	for i := range l.areas.taken { // as if they had not been sent
-		if cut := l.areas.taken[i].Cut - l.areas.before; cut > l.from && cut <= l.to {
-			more++
-		}
-	}
-	edge := 1.0 // another one may be lost of those that account for all
-	for g := range l.groups {
-		if l.accounts(g) {
-			edge += l.groups[g].edge
-		}
-	}
-	return more, variance + sq(all/max(1, sent))*edge*(1+edge/(1+l.bursts))
-}
 
 // coming returns for how long packets that count as lost were on their way within the window if they still come.
 func (l *losses) coming() float64 {

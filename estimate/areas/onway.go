@@ -8,10 +8,10 @@ type endAges struct {
 	stands moment // the same, each as often as it stands for others that were not alone
 	spread float64
 
-	bounds, weighted ageBounds // of packets of which levels tell, and the same by weight
-	middles          moment    // of bounds of a packet, by weight
-	widths           float64   // squares of the distances between the bounds of cells
-	weights          float64   // squares of weights, by packets
+	bounds, others ageBounds // of packets of which levels tell, and the same, each as often as it stands for others
+	middles        moment    // of bounds of a packet that stand for others, likewise
+	widths         float64   // squares of the distances between the bounds of cells
+	weights        float64   // squares of how often each stands for others, by packets
 
 	alike ageBounds // of packets of which copies are in the cell: what others tell is not of them
 	doubt float64   // variance of their ages
@@ -41,12 +41,13 @@ func (m *moment) together(o *moment, least float64) float64 {
 // bound adds packets of a span whose ages are bounded, and which stand for weight.
 func (e *endAges) bound(ages ageBounds, weight float64) {
 	e.bounds = plus(e.bounds, ages, 1)
-	e.weighted = plus(e.weighted, ages, weight)
-	if n := math.Abs(ages.Packets); n > 0 {
-		e.middles.add(weight*n, (ages.Least+ages.Most)/2/n)
+	e.others = plus(e.others, ages, weight-1)
+	n := math.Abs(ages.Packets)
+	if n > 0 {
+		e.middles.add((weight-1)*n, (ages.Least+ages.Most)/2/n)
 	}
 	e.widths += sq(ages.Most - ages.Least)
-	e.weights += weight * weight * math.Abs(ages.Packets)
+	e.weights += sq(weight-1) * n
 }
 
 // plus adds others, each so many times.
@@ -86,7 +87,7 @@ func (a *Areas) age(t *Transit) {
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
 		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
-		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*t.uneven, n*math.Abs(mean-first)/2
+		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
@@ -147,20 +148,16 @@ func owedVariance(ends *[2]OnWay) float64 {
 // from cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
 func (e *endAges) levels(other *endAges, o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
-	if rest := n - e.bounds.Packets; rest > 0 && e.weighted.Packets > 0 {
-		like, share := e.weighted, e.weights/sq(e.weighted.Packets)
-		if both := plus(like, other.weighted, 1); other.weighted.Packets > 0 {
-			apart, age := e.middles.sum/e.middles.n-other.middles.sum/other.middles.n, (both.Least+both.Most)/2/both.Packets
-			chance := spread * (share + other.weights/sq(other.weighted.Packets))
-			if sq(apart) <= 9*chance && t.uneven*sq(age) < chance {
-				like, share = both, 0
-				o.Variance += sq(rest*age) * t.uneven
-				o.Shared = sq(rest) * spread * (e.weights + other.weights) / sq(both.Packets)
-			}
-		}
+	like, squares := e.others, e.weights
+	if like.Packets == 0 { // nothing is known to be lost: others have not settled
+		like, squares = e.bounds, e.bounds.Packets
+	}
+	if rest := n - e.bounds.Packets; rest > 0 && like.Packets > 0 {
+		share := squares / sq(like.Packets)
 		least += rest * like.Least / like.Packets
 		most += rest * like.Most / like.Packets
-		missing := max(0, n-t.scale*(e.weighted.Packets+2*math.Sqrt(max(0, e.weights-e.weighted.Packets)))) // have not come yet
+		stand := e.bounds.Packets + e.others.Packets + 2*math.Sqrt(e.weights+e.others.Packets)
+		missing := max(0, n-t.scale*stand) // have not come yet
 		o.Variance += spread*rest*(1+rest*share) + sq(missing*greatest)/3
 	} else if rest > 0 {
 		most += rest * greatest

@@ -34,26 +34,19 @@ type Span struct {
 // ageBounds is the least and the most that the ages of packets on their way add up to.
 type ageBounds = struct{ Packets, Least, Most float64 }
 
-// Spans calls visit for the spans of all cells, one cell after another, after cut number from and up to cut
-// number to. Call [Areas.Transit] first. Unlike that, Spans does not assume that the cells of a group are
-// alike, so it serves cells of flows.
+// Spans calls visit for the spans of all cells after cut number from and up to cut number to: those of each in order of
+// time, but for intervals at whose ends it was empty. Call [Areas.Transit] first. Unlike that, Spans does not assume
+// that the cells of a group are alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
-	var all usualCut
-	for _, u := range a.losses.usual {
-		all.add(u.packets, u.time)
-	}
-	usual := func(cut int) float64 { // by a packet, in a cut; but few tell little of others
-		const few = 10
-		u := a.losses.usual[cut]
-		return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
-	}
-	calm := func(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
-		if cut <= to {
-			visit(Span{Cell: int(c.number), Sent: e.sent, Received: e.received, Area: area, Usual: usual(cut) * float64(e.received)})
+	l := &a.losses
+	a.calmly(from, to, func(_, cut int, all []calmEvent) {
+		for _, e := range all {
+			area, as := a.near(e.delay, e.packets), l.usually(cut)*float64(e.packets)
+			visit(Span{Cell: int(e.cell), Sent: e.packets, Received: e.packets, Area: area, Usual: as})
 		}
-	}
-	a.walk(from, calm, func(x *span) {
+	})
+	a.walk(from, false, func(x *span) {
 		if x.from >= to {
 			return
 		}
@@ -63,7 +56,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			s.Area += x.area[k]
 			s.Sent += x.out[k]
 			s.Received += x.in[k]
-			s.Usual += usual(x.from+1+k) * float64(x.in[k])
+			s.Usual += l.usually(x.from+1+k) * float64(x.in[k])
 		}
 		if s.Open {
 			s.Lost = int(x.on[end-1-x.from])
@@ -109,7 +102,8 @@ func (a *Areas) digestsShow() bool { return a.mask>>(32+16-1) != 0 }
 
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from there,
 // as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by levels that come
-// again, and by areas. None is older than the greatest delay, nor than the beginning.
+// again, and by areas. None is older than the greatest delay, but for those that were there already, nor than the
+// beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
@@ -139,8 +133,8 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
 	lost := a.lostOf(x)
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
-	for k := cut; k > x.from && oldest > 0; k-- {
-		at, length := k-x.from-1, min(a.length(k), oldest)
+	for k := cut; k > x.from && (known > 0 || oldest > 0); k-- {
+		at, length := k-x.from-1, a.length(k)
 		sent += float64(x.out[at])
 		for len(seen) > 0 && seen[0].cut >= k {
 			seen = seen[1:]
@@ -148,6 +142,9 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		before := max(0, min(ages.Packets-sent, on(k-1))-lost)
 		if len(seen) > 0 {
 			before = max(before, seen[0].on-lost)
+		}
+		if before == 0 && (known == 0 || k == cut) {
+			length = min(length, oldest)
 		}
 		least, most := before*length, max(0, fewest)*length
 		if length == a.length(k) && x.joined == 0 {
@@ -160,7 +157,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		oldest -= length
 		fewest, known = min(fewest, on(k-1)), before
 	}
-	ages.Most += max(0, fewest) * oldest
+	ages.Most += max(0, fewest) * max(0, oldest)
 	return ages
 }
 

@@ -15,25 +15,27 @@ func (r *groupWindow) finish(l *losses, group int) {
 	if r.others == 0 || r.exact == 0 {
 		return
 	}
-	usual := r.area / r.exact
-	stand := usual // for a packet in the others
-	if r.stands.n > 0 {
-		r.by, stand = r.other/r.stands.n, r.stands.a/r.stands.n
+	usual, known := r.area/r.exact, r.stands.n // packets that others are known to stand for
+	if known == 0 {                            // no loss is known: all are alike
+		r.stands.n, r.stands.a, r.change[1] = r.exact, r.area, r.change[0]
+		copy(r.aside, r.way)
 	}
+	r.by = r.other / r.stands.n
 	r.received = r.exact + r.other
-	r.area += r.other * stand
+	r.area += r.by * r.stands.a
 	for k := range r.way {
 		r.way[k] += r.by * r.aside[k]
 	}
 	const few = 30 // spans tell little of how many there were; the number of times x that one counts varies like x(x−1)
-	rate, most := r.area/r.received, max(r.by, (r.other+few)/(r.stands.n+few))
+	rate, most := r.area/r.received, max(r.by, (r.other+few)/(known+few))
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
 	r.change[0] += r.by * r.change[1]
 	r.change[2] = most*most*r.change[2] + most*r.change[1]
-	// How long cells wait until they are empty is known in mean and mean square: the cube is not.
-	h := l.groups[group].hazards
-	vague := l.doubt + min(1, math.Pow(h[len(h)-1]/max(1, float64(len(h)-1))*math.Sqrt(l.groups[group].waits), 3))
-	r.variance += sq((r.area - usual*r.received) * vague)
+	// As many are unknown as others stand for, but for chance, or else these stand for none or twice as many. So unlike
+	// those known, packets differ as they do from cut to cut.
+	unlike := math.Sqrt(max(0, sq(r.other-known)-r.squares.nn-r.stands.nn))
+	r.variance += sq(unlike) * l.uneven(l.from, l.to)
+	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
 	// Packets slower than all that were seen may have been in spans that are not known. None was seen in so many
 	// windows, so that (of 95 in 100 times) fewer than three would have been.
 	long := l.areas.greatest + l.areas.step
@@ -71,29 +73,42 @@ func (r *groupWindow) settle(l *losses, group int) {
 			r.way[k-l.from] += max(0, c.fresh-lost)
 		}
 	}
+	variance += sq(aged * l.doubt)
+	// No more are lost than the fewest that were outstanding since. Cut off below its mean, the tail of a normal
+	// distribution is an exponential one.
+	if most := min(r.fresh.a, r.still); aged > most {
+		variance *= variance / (variance + sq(aged-most))
+		aged = most
+	}
 	r.still = min(r.still, ages/(l.of+1)) // one more may be lost of as many as are known
 	if r.fresh.a == 0 {
 		return
 	}
-	aged = min(aged, r.fresh.a)
 	r.received += r.fresh.n
 	r.exact += r.fresh.n
 	r.area += r.fresh.a - aged
-	r.variance += variance + sq(aged*l.doubt)
+	r.variance += variance
 }
 
 // A share is what cells hold: packets n and areas a.
 type share struct{ n, a, nn, na, aa float64 }
 
-func (s *share) add(n, a float64) { s.weigh(1, n, a) }
+// add adds a cell.
+func (s *share) add(n, a float64) {
+	s.n += n
+	s.a += a
+	s.nn += n * n
+	s.na += n * a
+	s.aa += a * a
+}
 
-// weigh adds a cell with a weight.
-func (s *share) weigh(weight, n, a float64) {
-	s.n += weight * n
-	s.a += weight * a
-	s.nn += weight * n * n
-	s.na += weight * n * a
-	s.aa += weight * a * a
+// weigh adds cells with a weight.
+func (s *share) weigh(weight float64, o *share) {
+	s.n += weight * o.n
+	s.a += weight * o.a
+	s.nn += weight * o.nn
+	s.na += weight * o.na
+	s.aa += weight * o.aa
 }
 
 // about returns the sum of the squared distances from a ratio.

@@ -41,7 +41,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	if a.losses.total == 0 {
 		return
 	}
-	a.walk(from-a.before, nil, func(x *span) {
+	a.walk(from-a.before, true, func(x *span) {
 		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 || x.alike {
 			return
 		}
@@ -109,7 +109,7 @@ func (a *Areas) TakeOut(lost []Lost) (n int) {
 
 // takeOut takes a packet out, and returns 1 if it was there.
 func (a *Areas) takeOut(x *Lost) int {
-	if a.index[x.Cell] == 0 {
+	if a.places[x.Cell].state == 0 {
 		return 0
 	}
 	c := &a.cells[a.cell(x.Cell)]
@@ -127,10 +127,11 @@ func (a *Areas) takeOut(x *Lost) int {
 	for k := at; k < len(rest); k++ {
 		rest[k].level = (rest[k].level - x.tally()) & a.mask
 	}
-	if e.sent|e.received == 0 && e.level == a.state(c, at).level { // nothing passed
+	if e.sent|e.received == 0 && e.level == a.levelBefore(c, at) { // nothing passed
 		c.end = c.first + uint32(len(slices.Delete(rest, at, at+1)))
 	}
-	c.calm = !slices.ContainsFunc(a.events[c.first:c.end], func(e areaEvent) bool { return e.level != c.anchor })
+	p := &a.places[x.Cell]
+	p.beyond, p.slow = (c.level-c.anchor)&a.mask, p.slow || a.wasBelow(c, a.events[c.first:c.end])
 	a.settle(c)
 	return 1
 }

@@ -2,6 +2,7 @@ package areas
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -11,6 +12,7 @@ type areaState struct {
 	from, to int // cuts
 	level    uint64
 	judged   judgement
+	aged     int // if known, the latest of its cuts of which that would be so
 }
 
 // A judgement is what is known of a state.
@@ -19,22 +21,17 @@ type judgement uint8
 const (
 	settled judgement = 1 << iota
 	over              // a lower level came back after it
-	known             // it or a later one is settled by what was seen a patience later, as it would be after a loss
+	known             // it is settled by what was seen a patience later, as it would be after a loss
 )
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
 
-// state returns a state of a cell: that at the oldest cut, or the one after an event.
-func (a *Areas) state(c *areaCell, j int) areaState {
-	s, at := areaState{0, a.latest(), c.oldest, c.judged}, int(c.first)+j
-	if j > 0 {
-		e := &a.events[at-1]
-		s.from, s.level, s.judged = int(e.cut)-a.before, e.level, judgement(e.note)
+// levelBefore returns a cell's level before one of its events.
+func (a *Areas) levelBefore(c *areaCell, at int) uint64 {
+	if at == 0 {
+		return c.oldest
 	}
-	if at < int(c.end) {
-		s.to = int(a.events[at].cut) - a.before - 1
-	}
-	return s
+	return a.events[int(c.first)+at-1].level
 }
 
 // A span is the time between two cuts at which a cell is settled, or from the last such cut on.
@@ -79,63 +76,39 @@ func (x *span) alone() bool {
 }
 
 // walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after,
-// cell by cell and in order of time. The span is valid during the call. For exact spans of one interval it
-// calls calm instead, and leaves out all exact ones if that is nil.
-func (a *Areas) walk(after int, calm calmFunc, visit func(*span)) {
+// cell by cell and in order of time, and all exact ones if only others count. The span is valid during the call.
+// Calm events are no part of it.
+func (a *Areas) walk(after int, others bool, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
-		if c := &a.cells[i]; calm != nil || !c.quiet && !c.whole {
-			a.tell(c, after, calm, visit)
-		}
+		a.tell(&a.cells[i], after, others, visit)
 	}
 }
-
-// A calmFunc takes what passed a cell in an interval at both ends of which it was
-// settled at one level. It is known if it would be by now also after a loss.
-type calmFunc = func(c *areaCell, cut int, e *areaEvent, area float64, known bool)
 
 // judge finds the cuts at which cells are settled, unless that is known.
 func (a *Areas) judge() {
-	a.place()
-	if a.judged != 0 && !a.between(min(a.judged, a.patience), max(a.judged, a.patience)) {
-		a.judged = a.patience
+	if a.place(); a.judged == a.patience {
 		return
 	}
 	a.judged, a.lastAged = a.patience, a.latest()
-	for a.lastAged > 0 && !a.old(a.lastAged) {
-		a.lastAged--
-	}
+	a.lastAged = a.agedBefore(0, a.latest(), a.ends[a.latest()])
 	for i := range a.cells {
-		a.arrive(i)
 		a.settle(&a.cells[i])
 	}
-}
-
-// between reports whether two cuts are as far apart as one time and less than another, so that it matters which
-// of them is the patience.
-func (a *Areas) between(one, other float64) bool {
-	for from, to := 0, 0; one < other && from < len(a.ends); from++ {
-		for to < len(a.ends) && float64(a.ends[to]-a.ends[from]) < one {
-			to++
-		}
-		if to < len(a.ends) && float64(a.ends[to]-a.ends[from]) < other {
-			return true
-		}
-	}
-	return false
 }
 
 // settle finds the cuts at which a cell is settled.
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
-	if c.quiet = c.calm && c.oldest == c.anchor && c.level == c.told && c.since == 0; c.quiet {
-		return
-	}
-	a.states = resize(a.states, len(a.passed)+1)
-	s, alike := a.states, a.alike(c)
+	a.states, c.aged = resize(a.states, len(a.passed)+1), 0
+	s, alike, from, level := a.states, a.alike(c), 0, c.oldest
 	for j := range s {
-		s[j] = a.state(c, j)
-		if s[j].judged = 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
+		s[j] = areaState{from: from, to: a.latest(), level: level}
+		if j < len(a.passed) {
+			from, level = int(a.passed[j].cut)-a.before, a.passed[j].level
+			s[j].to = from - 1
+		}
+		if s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
 		}
 	}
@@ -164,33 +137,36 @@ func (a *Areas) settle(c *areaCell) {
 			} else if long || s[k].is(settled) {
 				if s[k].judged = s[k].judged&over | settled; float64(end-a.ends[s[k].from]) >= a.patience {
 					s[k].judged |= known
+					s[k].aged = a.agedBefore(s[k].from, s[k].to, end)
 				}
 			}
 		}
 	}
-	c.judged, c.whole = s[0].judged, s[len(s)-1].is(settled) && (s[0].level == c.anchor || !s[0].is(settled))
-	for j, later := len(s)-1, judgement(0); j > 0; j-- {
-		later |= s[j].judged & known
-		a.passed[j-1].note = uint32(s[j].judged | later)
-		c.whole = c.whole && (s[j].level == c.anchor || !s[j].is(settled))
+	c.judged = s[0].judged
+	for j := range s {
+		if j > 0 {
+			a.passed[j-1].note = uint32(s[j].judged)
+		}
+		if s[j].is(known) {
+			c.aged = uint32(a.before + s[j].aged)
+		}
 	}
+}
+
+// agedBefore returns the latest cut from one up to another that is a patience before a time, or the first.
+func (a *Areas) agedBefore(from, to int, end int64) int {
+	for to > from && float64(end-a.ends[to]) < a.patience {
+		to--
+	}
+	return to
 }
 
 // alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
 func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
 
 // tell is walk for one cell.
-func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
+func (a *Areas) tell(c *areaCell, after int, others bool, visit func(*span)) {
 	a.passed = a.events[c.first:c.end]
-	if c.quiet {
-		for i := range a.passed {
-			e := &a.passed[i]
-			if cut := int(e.cut) - a.before; cut > after {
-				calm(c, cut, e, a.near(e.delay, e.received), cut <= a.lastAged)
-			}
-		}
-		return
-	}
 	x, at := &a.span, 0
 	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
@@ -201,12 +177,7 @@ func (a *Areas) tell(c *areaCell, after int, calm calmFunc, visit func(*span)) {
 			to = int(a.passed[j].cut) - a.before - 1
 		}
 		if judged&settled != 0 {
-			switch x.to, x.known = from, judged&known != 0; {
-			case x.to <= after || calm == nil && level == x.level:
-			case level == x.level && x.to == x.from+1 && x.before == 0:
-				e := &a.passed[at]
-				calm(c, x.to, e, a.near(e.delay, e.received), x.known)
-			default:
+			if x.to, x.known = from, a.before+from <= int(c.aged); x.to > after && !(others && level == x.level) {
 				a.fill(c, at, true, level)
 				visit(x)
 			}
@@ -235,7 +206,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x.unknown = x.young
 	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
-	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.state(c, at).level
+	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.levelBefore(c, at)
 	lost, was, sum := outstanding(x.level), outstanding(now), uint64(0)
 	x.start = was - lost
 	for k := range n {
@@ -379,9 +350,4 @@ func (a *Areas) leastJoined(x *span, from, to int) int {
 }
 
 // resize returns a slice of n elements, which is s if there is room.
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n, 2*n)
-	}
-	return s[:n]
-}
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }

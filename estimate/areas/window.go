@@ -3,6 +3,7 @@ package areas
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -11,7 +12,7 @@ import (
 type window struct {
 	areas    *Areas
 	from, to int
-	cell     int // at hand
+	cells    []usualCut // of each: received in exact spans, and their area
 	groups   []groupWindow
 	lossy    bool
 	scatter  float64 // variance of the time of one packet
@@ -26,11 +27,9 @@ type groupWindow struct {
 	sent           float64 // received in all spans
 
 	exact, cells           float64 // exact spans: packets received, and how many
-	unlike                 moment  // from sparser groups, in standard errors
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
 	stands, squares        share   // exact spans, each as often as it stands for others, and by the square of that
 	by                     float64 // how many times that often it does
-	n, a                   float64 // of the cell at hand
 	each                   share   // areas of whole cells
 
 	others, other float64 // spans that may have lost packets, and packets received in them
@@ -49,13 +48,19 @@ type groupWindow struct {
 	busy       []float64  // the former, before groups are merged, and by all cuts before the first one
 }
 
+// cellSums has room for what each cell received.
+var cellSums = sync.Pool{New: func() any { return new([]usualCut) }}
+
 // pool adds up the spans of the window by group. It collects the packets that were alone in their cell and came
 // in the window, and those that were on their way at its ends.
 func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
 	a.crossing[0], a.crossing[1] = a.crossing[0][:0], a.crossing[1][:0]
-	w.areas, w.cell, w.young = a, -1, 0
+	w.areas, w.young = a, 0
+	room := cellSums.Get().(*[]usualCut)
+	*room = zeros(*room, len(a.places))
+	w.cells = *room
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -64,10 +69,14 @@ func (a *Areas) pool(from, to int) *window {
 			r.cuts[k].weight = l.weight(g, from+k, from+k+1)
 		}
 	}
-	a.walk(from, w.calm, w.take)
+	a.calmly(from, to, w.calm)
+	a.walk(from, false, w.take)
 	for g := range w.groups {
-		w.groups[g].next()
+		for _, c := range w.cells[a.groups[g]:a.groups[g+1]] {
+			w.groups[g].each.add(c.packets, c.time)
+		}
 	}
+	cellSums.Put(room)
 	w.scatters()
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -89,53 +98,37 @@ func (a *Areas) pool(from, to int) *window {
 	return w
 }
 
-// group returns the group of a cell, which is now at hand.
-func (w *window) group(group, cell int) *groupWindow {
-	r := &w.groups[group]
-	if cell != w.cell {
-		w.cell = cell
-		r.next()
+// calm takes intervals at both ends of which cells were settled at one level.
+func (w *window) calm(group, cut int, all []calmEvent) {
+	var sum share
+	a, r := w.areas, &w.groups[group]
+	for i := range all {
+		e := &all[i]
+		n, area := float64(e.packets), a.near(e.delay, e.packets)
+		sum.add(n, area)
+		w.whole(r, int(e.cell), n, area)
+		if e.packets == 1 {
+			a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
+		}
 	}
-	return r
-}
-
-// calm takes an interval at both ends of which a cell was settled at one level.
-func (w *window) calm(c *areaCell, cut int, e *areaEvent, area float64, _ bool) {
-	if cut > w.to {
-		return
-	}
-	a, group, n := w.areas, int(c.group), float64(e.received)
-	r := w.group(group, int(c.number))
 	passed := &r.cuts[cut-1-w.from]
-	r.add(passed.weight, n, area)
-	r.whole(n, area)
-	passed.sent += float64(e.sent)
-	if e.sent == 1 {
-		a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
-	}
+	passed.sent += sum.n
+	r.add(passed.weight, float64(len(all)), &sum)
 }
 
-// next ends a cell.
-func (r *groupWindow) next() {
-	r.each.add(r.n, r.a)
-	r.n, r.a = 0, 0
+// add adds exact spans.
+func (r *groupWindow) add(weight, spans float64, sum *share) {
+	r.stands.weigh(weight-1, sum)
+	r.squares.weigh(sq(weight-1), sum)
+	r.received += sum.n
+	r.area += sum.a
+	r.exact += sum.n
+	r.cells += spans
 }
 
-// add adds an exact span.
-func (r *groupWindow) add(weight, n, area float64) {
-	r.stands.weigh(weight-1, n, area)
-	r.squares.weigh(sq(weight-1), n, area)
-	r.received += n
-	r.area += area
-	r.exact += n
-	r.cells += 1
-}
-
-// whole takes the area of a span that tells how areas scatter.
-func (r *groupWindow) whole(n, area float64) {
-	r.n += n
-	r.a += area
-	if area < 0 {
+// whole takes the area of a cell's span, which tells how areas scatter.
+func (w *window) whole(r *groupWindow, cell int, n, area float64) {
+	if w.cells[cell].add(n, area); area < 0 {
 		r.negative++
 	}
 }
@@ -145,7 +138,7 @@ func (w *window) take(x *span) {
 	if x.from >= w.to {
 		return
 	}
-	a, l, r := w.areas, &w.areas.losses, w.group(x.group, x.cell)
+	a, l, r := w.areas, &w.areas.losses, &w.groups[x.group]
 	came, out := w.passed(x)
 	if x.joined == 0 && came+out == 0 && x.from < w.from && x.to >= w.to { // what is on its way is throughout
 		x.young, x.unknown = false, false
@@ -181,9 +174,9 @@ func (w *window) take(x *span) {
 			r.others++
 		}
 	default:
-		r.add(weight, n, area)
+		r.add(weight, 1, &share{n, area, n * n, n * area, area * area})
 		if x.open || x.joined == 0 {
-			r.whole(n, area)
+			w.whole(r, x.cell, n, area)
 		}
 		r.ends(w, x, weight)
 		r.joined.hide(w, x, n)
@@ -295,7 +288,7 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed, young float64
+	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed float64
 	var alike share
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -311,7 +304,6 @@ func (w *window) combine() (Transit, error) {
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
 		concealed += r.joined.hidden
-		young += r.young
 		counted += r.exact
 		way += math.Abs(r.area)
 	}
@@ -334,9 +326,6 @@ func (w *window) combine() (Transit, error) {
 	if t.Received == 0 { // all that is known is of fast packets
 		return none, estimate.ErrNoSamples
 	}
-	if w.lossy && late+joined+young+float64(w.areas.losses.late) == 0 {
-		w.balance(&t)
-	}
 	// Packets that look alike take as long as others do, as far as what may be lost of them allows it. That is
 	// not known of each, so that errors add up.
 	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
@@ -346,22 +335,9 @@ func (w *window) combine() (Transit, error) {
 	return t, nil
 }
 
-// balance takes from what was sent and received how many more packets are on their way at one end than at the
-// other. That is known but for how many were lost in between, if it is known better than cells tell it, or
-// contradicts them: those that have not settled are not known.
-func (w *window) balance(t *Transit) {
-	more, variance := w.areas.losses.net()
-	if apart := t.Last.Packets - t.First.Packets - more; variance < t.change || sq(apart) > 9*(variance+t.change) {
-		both := t.First.Packets + t.Last.Packets
-		more = min(max(more, -both), both)
-		t.First.Packets, t.Last.Packets, t.change = (both-more)/2, (both+more)/2, variance
-	}
-}
-
-// merge merges the groups, the sparsest first, as long as that adds knowledge. It leaves out those that
-// contradict sparser ones: what they hold is known from the others. Which of them is wrong is not known.
+// merge merges the groups, the sparsest first, as long as that adds knowledge.
 func (w *window) merge(total float64) Transit {
-	best, wrong := Transit{Error: math.Inf(1)}, 0.0
+	best := Transit{Error: math.Inf(1)}
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
@@ -372,17 +348,12 @@ func (w *window) merge(total float64) Transit {
 			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
 		}
 		if r != rest {
-			if apart, does := w.contradicts(g, rest); does {
-				wrong = max(wrong, math.Abs(apart))
-				continue
-			}
 			rest.merge(r)
 		}
 		if t := w.transit(rest, total); rest.exact > 0 && (t.Error <= best.Error || g == 0 && !w.lossy && r.joined.hidden == 0) {
 			best = t
 		}
 	}
-	best.Error = math.Hypot(best.Error, wrong/2)
 	return best
 }
 
@@ -397,7 +368,7 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale},
 		Scatter:  w.scatter,
 		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
-		uneven: uneven(r.way), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
+		uneven: w.uneven(r), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
 		change: scale*scale*r.change[2] + scale*(scale-1)*r.change[0],
 	}
 }
@@ -444,31 +415,15 @@ func (w *window) scatters() {
 	}
 }
 
-// uneven returns the relative variance of numbers beyond twice that of Poisson ones.
-func uneven(numbers []float64) float64 {
-	var m estimate.Moments
-	for _, n := range numbers {
-		m.Add(n)
+// uneven returns the variance of the numbers on their way about their mean in time, beyond twice that of Poisson ones,
+// relative to its square.
+func (w *window) uneven(r *groupWindow) float64 {
+	mean, squares := r.area/float64(w.areas.ends[w.to]-w.areas.ends[w.from]), 0.0
+	for _, n := range r.way {
+		squares += sq(n - mean)
 	}
-	mean := max(m.Mean(), 1)
-	return max(0, m.Variance()-2*mean) / sq(mean)
-}
-
-// contradicts returns by how much a group differs from sparser ones, and whether that is beyond chance. They
-// are samples of the same packets, so in the denser one fewer slow packets are known than their weights stand
-// for. A group that lost nothing is exact. Of many reports some differ by chance, so that reports of late have
-// to bear out what is not plain. Of sparse groups a few slow packets by chance do so, too.
-func (w *window) contradicts(g int, rest *groupWindow) (apart float64, does bool) {
-	r := &w.groups[g]
-	if r.received == 0 || r.variance == 0 || rest.cells < manyCells || rest.exact < manyCells {
-		return 0, false
-	}
-	chance := w.scatter*(1/r.received+1/rest.received) + r.variance/sq(r.received) + rest.variance/sq(rest.received)
-	apart = r.area/r.received - rest.area/rest.received
-	r.unlike.add(1, apart/math.Sqrt(chance))
-	all := w.areas.unlike[g]
-	all.add(1, r.unlike.sum)
-	return apart, r.unlike.squares > 6.25 && sq(all.sum) > 6.25*all.n || r.unlike.squares > 16
+	mean = max(math.Abs(mean), 1)
+	return max(0, squares/float64(len(r.way))-2*mean) / sq(mean)
 }
 
 // merge adds up what two groups know.

@@ -1,0 +1,56 @@
+package areas
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// What passes calm cells is taken apart from spans. Where all cells are slow it is not, and the results are the same,
+// also with losses, copies, and packets on their way at the beginning. Where no cell is slow, some differ.
+func TestCalmIntervals(t *testing.T) {
+	const cells, cuts, window = 24, 40, 8
+	wrong := 0
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 11))
+		packets := areaTraffic(random, cells, cuts, []float64{0.5, 2}[seed%2], []float64{0.1, 0.5}[seed/2%2], 0.02, 0.02)
+		for _, p := range packets { // arrive twice
+			if p.Sent = math.MaxInt64; random.IntN(5) == 0 {
+				packets = append(packets, p)
+			}
+		}
+		var all [3]*Areas
+		for i := range all {
+			all[i] = New([]int{cells / 2, cells / 2}, 64, []uint8{0, 16, 32}[seed%3])
+			if all[i].Begin(0); seed%4 == 3 {
+				all[i].UnderWay()
+			}
+		}
+		for k, pairs := range pairsOf(cells, packets, cuts) {
+			for i := range pairs {
+				all[1].places[i].slow, all[2].places[i].slow = true, false
+			}
+			var got [3]Transit
+			var lost [3]int
+			for i, a := range all {
+				if pass(a, pairs); k%window == window-1 {
+					got[i], _ = a.Transit(k+1-window, k+1, nil)
+					lost[i], _, _ = a.Losses(k + 1)
+					a.Settle(k + 1)
+				}
+			}
+			apart := func(i int) bool {
+				return lost[i] != lost[0] || math.Abs(got[i].Mean-got[0].Mean)+math.Abs(got[i].Error-got[0].Error) > 1e-9*got[0].Error
+			}
+			if apart(1) {
+				t.Errorf("seed %d, cut %d: %+v, %d lost; where all are slow %+v, %d", seed, k, got[0], lost[0], got[1], lost[1])
+			}
+			if apart(2) {
+				wrong++
+			}
+		}
+	}
+	if wrong == 0 {
+		t.Error("slow cells make no difference")
+	}
+}
