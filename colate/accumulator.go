@@ -31,6 +31,7 @@ type accumulator struct {
 	kept   float64    // the flow's packets in them, as a part of all
 	totals []float64  // of all of a flow's cells
 	margin float64    // of the flows' cells, on average
+	spread float64    // and the deviation of their packets
 }
 
 // A tally adds up what a flow's cells say, epoch by epoch: the delays of its packets above the reference, with
@@ -134,7 +135,7 @@ func (a *accumulator) tell() {
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
-	a.margin = 0
+	a.margin, a.spread = 0, 0
 	for f := range a.tallies {
 		a.tally(f)
 	}
@@ -187,14 +188,23 @@ func (a *accumulator) use(f int) bool {
 		t.read(c.at, &c.sight)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
-	median, own := middle(a.totals), 0.0 // which sorts them
-	a.tallies[f].least += max(a.totals[0]-a.common.full, 0) * float64(m)
+	own := max(middle(a.totals)-a.common.full, 0) * float64(m) // which sorts them
+	least := max(a.totals[0]-a.common.full, 0) * float64(m)
+	a.tallies[f].least += least
+	if f >= len(a.flows) { // like a flow, one that shares all of its cells looks like others
+		own = least
+	}
 	if f < len(a.flows) {
-		own = max(median-a.common.full, 0) * float64(m)
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
+		a.spread += math.Sqrt(own/float64(m)) / float64(len(a.flows))
 	}
 	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
-		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
+		few := 0.0 // by how much fewer of its own packets a flow may have there
+		if f >= len(a.flows) {
+			_, u := math.Modf(float64(c.at) * math.Phi)
+			few = a.spread * estimate.NormalQuantile(u)
+		}
+		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)+few
 	})
 	large, settled := 0.0, 0.0 // packets
 	for j := range a.cells {
@@ -208,14 +218,14 @@ func (a *accumulator) use(f int) bool {
 		}
 	}
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
-	tooMany := own > 0 && a.flows[f].Packets > most*float64(m)
+	tooMany := f < len(a.flows) && own > 0 && a.flows[f].Packets > most*float64(m)
 	return len(a.cells) > 0 && !tooMany && 20*large <= settled
 }
 
 // marginOf returns by how many packets a cell may be fuller than expected with so many of flow f.
 func (a *accumulator) marginOf(f int, own float64) float64 {
 	if f >= len(a.flows) {
-		return a.margin
+		return max(a.margin, margin(a.common.full+own))
 	}
 	return margin(a.common.full + own)
 }

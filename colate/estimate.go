@@ -101,7 +101,7 @@ type estimator struct {
 	ends       [2]float64
 	noise      float64 // how many times theirs the flow's noise is
 	spread     float64 // standard deviation of the number of packets
-	least      float64 // number of packets of an absent flow, and largest
+	least      float64 // number of packets of an absent flow, and largest, but for two of each
 	most       float64
 	alike      float64 // packets that the emptiest counters of all but two absent flows show
 	perFlow    float64
@@ -193,7 +193,7 @@ func (e *estimator) learn() {
 	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
 	e.sum, e.count = e.noise*e.sum, e.noise*e.count
 	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
-	e.least, e.most = min(e.noise*counts[0], e.count), max(e.noise*counts[absentFlows-1], e.count)
+	e.least, e.most = min(e.noise*counts[2], e.count), max(e.noise*counts[absentFlows-3], e.count)
 }
 
 // countPackets weighs the recorded number of the flow's packets against the counters, each by its precision.
