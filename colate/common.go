@@ -23,8 +23,10 @@ type common struct {
 	begun   int64      // when the first began
 	lasted  float64    // those that count, ns
 	epochs  [3]float64 // packets of epochs that count, × their mean, × its square
-	seen    [4]float64 // packets of these, those that settled and as many more as these stand for, and losses expected
-	long    [2]float64 // of these, those in sets of ahead epochs and more, and their time
+	settled float64    // packets of these that settled
+	others  float64    // as many more as these stand for
+	long    float64    // those in sets of ahead epochs and more
+	losses  float64    // expected
 }
 
 // learn learns from every stride-th cell from first on: from those with no more
@@ -99,7 +101,7 @@ func (t *cellTable) hazards(came, sent *[room]float64) {
 
 // means learns delays from typical cells.
 func (c *common) means(t *cellTable) {
-	var area, count, stood, stands, all [room]float64
+	var area, count, stood, stands, all, long, losses [room]float64
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
@@ -110,8 +112,11 @@ func (c *common) means(t *cellTable) {
 				count[e] += n
 				stood[e] += s.stands[e] * s.areas[e]
 				stands[e] += s.stands[e] * n
+				if s.length[e] >= ahead {
+					long[e] += n
+				}
 			}
-			c.see(t, &s, i, e)
+			losses[e] += t.hazard[e] * t.sent(i, e)
 		}
 	}
 	total, counts := 0.0, 0.0
@@ -131,6 +136,10 @@ func (c *common) means(t *cellTable) {
 			c.mean[e] = c.usual
 		}
 		if t.live>>e&1 != 0 {
+			c.settled += count[e]
+			c.others += stands[e] - count[e]
+			c.long += long[e]
+			c.losses += losses[e]
 			c.epochs[0] += all[e]
 			c.epochs[1] += all[e] * c.mean[e]
 			c.epochs[2] += all[e] * c.mean[e] * c.mean[e]
@@ -138,33 +147,12 @@ func (c *common) means(t *cellTable) {
 	}
 }
 
-// see adds what a cell shows of the packets that came in an epoch.
-func (c *common) see(t *cellTable, s *sight, i, e int) {
-	if t.live>>e&1 == 0 {
-		return
-	}
-	n := t.packets(i, e)
-	c.seen[0] += n
-	c.seen[3] += t.hazard[e] * t.sent(i, e)
-	if s.has(e) {
-		c.seen[1] += n
-		c.seen[2] += (s.stands[e] - 1) * n
-		if s.length[e] >= ahead {
-			c.long[0] += n
-			c.long[1] += s.areas[e]
-		}
-	}
-}
-
-// open returns by how much packets that no cell settles may raise the mean, given what part of a flow's these
-// are, beside those that losses explain: some cells have so many on their way that none of a table's cuts is free
-// of them. The more there are the more of those that settle do so late. They take up to three times as long as
-// these: in a grid of laws and loads, no longer while they are half or less. ok is false if they are more.
-func (c *common) open(part float64) (more float64, ok bool) {
-	lost := min(max(c.late.sent-c.late.packets, 0)/max(c.seen[3], 1), 1)
-	settled := c.seen[1] + lost*c.seen[2]
-	part = max(part, 1-(settled+2*math.Sqrt(settled))/max(c.seen[0], 1), 0) * min(10*c.long[0]/max(c.seen[1], 1), 1)
-	return 3 * part * math.Abs(c.long[1]) / max(c.long[0], 1), part <= 0.5
+// settles reports whether most packets are in sets that settle, or in as many as these stand for because of
+// losses, if more than a tenth of these sets are long. Else so many are on their way in each cell that only fast
+// ones settle.
+func (c *common) settles() bool {
+	lost := min(max(c.late.sent-c.late.packets, 0)/max(c.losses, 1), 1)
+	return 2*(c.settled+lost*c.others) >= c.epochs[0] || 10*c.long < c.settled
 }
 
 // variance returns the variance of a packet's delay, whenever it came.

@@ -354,15 +354,14 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	}
 	parts := max(all.late.part(), float64(k.missing/max(k.far, k.missing, 1e-30)))
 	beyond = 2 * all.late.latest * parts * float64(k.far+2*float32(math.Sqrt(float64(farther)))) / float64(m)
-	more, ok := all.open(0)
-	if !ok { // nothing tells of any flow
-		r.Usable[f], more = 0, math.Inf(1)
+	if !all.settles() { // nothing tells of any flow
+		r.Usable[f] = 0
 	}
 	if r.StdDev == nil {
 		return beyond
 	}
 	n = max(n, 1)
-	slow := max(all.late.missed(&all.late), beyond, more) / studentQuantile
+	slow := max(all.late.missed(&all.late), beyond) / studentQuantile
 	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n + strange/(n*n))
 	return beyond
 }

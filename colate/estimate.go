@@ -137,13 +137,12 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("in epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
-	more, ok := a.common.open(1 - (own.shown+2*math.Sqrt(max(own.sampled, 0)+1))/own.came)
-	if !ok {
+	if !a.common.settles() {
 		return none("too many packets are on their way in each counter: more Counters or a longer Period settle them%s", a.clocks())
 	}
 	e.learn()
 	all := &a.common.late
-	r.hidden = max(all.missed(all), own.late.missed(all), more)
+	r.hidden = max(all.missed(all), own.late.missed(all))
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
