@@ -230,19 +230,15 @@ func (a *accumulator) marginOf(f int, own float64) float64 {
 	return margin(a.common.full + own)
 }
 
-// A flowEpoch is what a flow's cells hold in an epoch: packets that came and were sent;
-// and in settled cells, as often as they stand for some, packets, their times, and Σ
-// packets × the square of how many each stands for.
+// A flowEpoch is what a flow's cells hold in an epoch: packets that came and were sent, and in settled cells those
+// that came, and their times.
 type flowEpoch struct {
-	n, sent, open     float64 // open: sent to cells that are not settled
-	in, area, squares float64
-	settled, stands   float64 // cells
+	n, sent, open float64 // open: sent to cells that are not settled
+	in, area      float64
+	settled       float64 // cells
 }
 
 func (a *accumulator) gather(e int) (x flowEpoch) {
-	for j := range a.cells {
-		x.settled += float64(a.cells[j].settled >> e & 1)
-	}
 	for j := range a.cells {
 		c := &a.cells[j]
 		n := a.table.packets(c.at, e)
@@ -252,13 +248,9 @@ func (a *accumulator) gather(e int) (x flowEpoch) {
 			x.open += a.table.sent(c.at, e)
 			continue
 		}
-		if int(x.settled) == len(a.cells) { // none stands for others
-			c.stands[e] = 1
-		}
-		x.stands += c.stands[e]
-		x.in += c.stands[e] * n
-		x.squares += c.stands[e] * c.stands[e] * n
-		x.area += c.stands[e] * c.areas[e]
+		x.settled++
+		x.in += n
+		x.area += c.areas[e]
 	}
 	return x
 }
@@ -291,20 +283,19 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 		return false
 	}
 	// Cells hold alike, but of many packets it is known how many they hold.
-	stand := (x.n + some) / (x.in + some*x.stands/cells)
+	stand := (x.n + some) / (x.in + some*x.settled/cells)
 	scale := stand / a.kept
 	own.shown += x.in
 	*mean = x.area / max(x.in, 1)
 	own.sum += (stand*(x.area-x.in*a.reference) - cells*typical*(a.common.mean[e]-a.reference)) / a.kept
 	// Each packet in a settled cell stands for so many.
-	own.sampled += max(counted, 0) * max(x.squares*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
+	own.sampled += max(counted, 0) * max(x.in*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
 	own.between += (left + unsure*unsure) * (*mean - a.reference) * (*mean - a.reference)
 	own.degrees--
 	for j := range a.cells {
 		if c := &a.cells[j]; c.has(e) {
-			w := scale * c.stands[e]
-			own.noise += w * w * c.margin
+			own.noise += scale * scale * c.margin
 		}
 	}
 	return true
