@@ -191,9 +191,6 @@ func (a *accumulator) use(f int) bool {
 	own := max(middle(a.totals)-a.common.full, 0) * float64(m) // which sorts them
 	least := max(a.totals[0]-a.common.full, 0) * float64(m)
 	a.tallies[f].least += least
-	if f >= len(a.flows) { // like a flow, one that shares all of its cells looks like others
-		own = least
-	}
 	if f < len(a.flows) {
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
 		a.spread += math.Sqrt(own/float64(m)) / float64(len(a.flows))

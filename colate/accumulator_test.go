@@ -357,14 +357,14 @@ func TestLateWithoutSets(t *testing.T) {
 	}
 }
 
-// Without a record, a flow is told from others only far above what any absent flow has, and not by counters that
-// others fill, unless most absent flows have an emptier one.
+// Without a record, a flow is told from others only far above what chance brings, and if its emptiest counter has
+// far more than those of most absent flows.
 func TestFlowsThatCountersCount(t *testing.T) {
-	for own, want := range map[tally]bool{{counted: 100, least: 100}: false, {counted: 140, least: 140}: false,
-		{counted: 160, least: 160}: true, {counted: 5000, least: 40}: false} {
+	for own, want := range map[tally]bool{{counted: 140, least: 140}: true, {counted: 100, least: 100}: false,
+		{counted: 5000, least: 110}: false, {counted: 50, least: 500}: false} {
 		e := estimator{own: &own, absent: make([]tally, 1), spread: 20, most: 50, alike: 40, perFlow: 16, alone: own.least}
 		if got := e.countPackets(joint.FlowRecord{}); got != want {
-			t.Errorf("%v packets, where others have up to 50: %v", own.counted, got)
+			t.Errorf("%v packets, %v in the emptiest: %v", own.counted, own.least, got)
 		}
 	}
 }

@@ -338,7 +338,7 @@ func TestFewFlows(t *testing.T) {
 }
 
 // Where flows share most of their counters with one other each, an exact record is not taken for one of other
-// packets; and one of half of a flow's is, whose emptiest counter says so, and how many packets may be others'.
+// packets, one of half of a flow's is, or its interval says so, and most flows show without one.
 func TestSharedCounters(t *testing.T) {
 	c := testConfig
 	c.Counters, c.PerFlow, c.Shift = 625, 16, 10
@@ -357,9 +357,6 @@ func TestSharedCounters(t *testing.T) {
 	exact.want(t, "exact records", 198)
 	halved.want(t, "records of half the packets", 0)
 	none.want(t, "no records", 160)
-	if halved.all > 120 {
-		t.Errorf("of 200 records of half the packets %d are refused", 200-halved.all)
-	}
 }
 
 // A flow that alone has packets which take longer than the table of its epochs is not told

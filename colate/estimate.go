@@ -205,7 +205,7 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 		e.packets, e.counted = counted, 1
 		e.excess = shared
 		// Or chance alone may tell which flows have an answer, or others that share most of its counters.
-		return counted > 3*max(e.most-e.count, e.spread) && counted >= 1 && e.own.least > e.alike
+		return counted > 3*e.spread && counted >= 1 && e.own.least > 3*e.alike
 	}
 	e.packets = record.Packets * e.read
 	// How many packets were in the epochs that were not read is unknown.
