@@ -188,3 +188,25 @@ func TestFewCounters(t *testing.T) {
 		}
 	}
 }
+
+// A flow of which no slow packet was sampled may have as many as others: where only samples tell, too. By its own
+// samples a third of the intervals hold none of them.
+func TestSlowPacketsOfOthers(t *testing.T) {
+	var s score
+	for seed := range uint64(8) {
+		w := world{config: cutAt(1e9), loss: 0.05, seed: seed}
+		w.config.Counters, w.config.OneIn, w.config.Samples, w.config.Shift = 21, 4, 8000, 6
+		epochs, arrived := w.cut(t, crowd(0.01, 0.02, 300)(rand.New(rand.NewPCG(seed, 9))))
+		list := traffic.Truths(arrived, 1)
+		answers, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(list), 0, 1e12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range answers {
+			if a.Err == nil {
+				s.add(a.MeanInterval(0.95), list[i].Mean)
+			}
+		}
+	}
+	s.want(t, "samples alone", 400)
+}
