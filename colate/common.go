@@ -246,12 +246,7 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		if settled {
 			first = int(s.set[e])
 		}
-		// A packet that takes longer than an epoch comes at any time of it, others within what they take.
-		const chance = 0.05 // of coming in the first twentieth
 		took := float64(t.spans[e].end - t.spans[first].start)
-		if since > 0 && since < chance*float64(t.spans[e].end-t.spans[e].start) {
-			took = min(took, since/chance)
-		}
 		if settled {
 			l.shown.add(more, took)
 		} else {
