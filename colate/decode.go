@@ -66,6 +66,7 @@ type difference struct {
 	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
 	far, missing   float32 // packets from before a table, and those that never came
 	clean          float32 // packets of which these are some
+	hidden         float32 // packets that came late where no set explains them
 }
 
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
@@ -107,6 +108,7 @@ func (d *differences) take() {
 		c.missing += float32(late.missing)
 		common.late.latest = max(common.late.latest, late.latest)
 		c.clean += float32(late.clean)
+		c.hidden += float32(late.hidden.n)
 		for e := range t.counting() {
 			n := t.packets(i, e)
 			if c.lost += float32(t.gone(i, e)); n == 0 {
@@ -276,6 +278,7 @@ type left struct {
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
 	strange         float32 // times that no mean explains, if most counters have less
 	far, missing    float32 // packets from before a table, and those that never came, for each packet
+	hidden          float32 // packets that came late where no set explains them
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all counters alike.
@@ -308,7 +311,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 	for at, n := range p.Count {
 		k := &d.counters[at]
 		all[at] = left{float32(n), k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
-			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0, k.far / max(k.clean, 1), k.missing / max(k.clean, 1)}
+			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0, k.far / max(k.clean, 1), k.missing / max(k.clean, 1), k.hidden}
 		if !p.Unusable[at] && times[at]*times[at] > 16*square*n {
 			all[at].strange = float32(times[at])
 		}
@@ -334,6 +337,8 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 		k.gone += c.gone
 		k.far += c.far
 		k.missing += c.missing
+		k.all += c.all
+		k.hidden += c.hidden
 		farther += c.far * c.far
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
@@ -361,7 +366,8 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 		return beyond
 	}
 	n = max(n, 1)
-	slow := max(all.late.missed(&all.late), beyond) / studentQuantile
+	own := crossed{hidden: crossing{n: float64(k.hidden), squares: float64(k.hidden)}, shown: all.late.shown, packets: float64(k.all)}
+	slow := max(all.late.missed(&all.late), own.missed(&own), beyond) / studentQuantile
 	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n + strange/(n*n))
 	return beyond
 }
