@@ -39,7 +39,6 @@ type accumulator struct {
 type tally struct {
 	sum     float64 // delays above the reference
 	noise   float64 // Σ weights of cells, squared, × margins: the variance of others' noise goes with it
-	margin  float64 // packets of another flow that a cell may hold without being left out
 	counted float64 // the flow's packets, less what a typical cell has
 	passed  float64 // the same at the first point, with what was lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
@@ -144,15 +143,11 @@ func (a *accumulator) tell() {
 
 // tally adds the epochs of the table to flow f.
 func (a *accumulator) tally(f int) {
-	t, own, widest := a.table, &a.tallies[f], 0.0
+	t, own := a.table, &a.tallies[f]
 	if !a.use(f) {
 		own.large = true
 		return
 	}
-	for _, c := range a.cells {
-		widest = max(widest, c.margin)
-	}
-	own.margin += widest
 	told, mean := uint32(0), [room]float64{} // of its packets
 	for e := range t.counting() {
 		if a.tallyEpoch(own, e, &mean[e]) {

@@ -235,8 +235,7 @@ func beyond(difference, variance float64) float64 {
 // which numbers they do. A flow whose counters are all shared but the emptiest has no more than that one says.
 func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
 	off := 5 * math.Sqrt(max(e.own.counted/10, e.own.sampled, 0)+1+record.Doubt*record.Doubt)
-	// Four large flows may share a counter each, none of them too large for it.
-	low = min(e.own.counted-e.count-max(1.5*(e.most-e.count), 4*e.own.margin), e.alone) - off
+	low = min(e.own.counted-e.count-1.5*(e.most-e.count), e.alone) - off
 	high = max(e.own.passed, e.own.counted) - e.count + off + 1.5*(e.count-e.least)
 	missed := record.Packets * (1 - e.read)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
