@@ -44,9 +44,8 @@ const (
 	// mostKept is the number of a flow's samples that are kept: of more, those
 	// with the lowest tags, which are as fair.
 	mostKept = 1 << 15
-	// fewest is the smallest number of sampled packets that tell of a flow, and spread that of which their spread
-	// is believed if nothing else tells of it.
-	fewest, spread = 3, 10
+	// fewest is the smallest number of sampled packets that tell of a flow.
+	fewest = 3
 	// sure is the confidence at which counters and samples contradict each other.
 	sure = 0.999
 )
@@ -79,8 +78,7 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 	}
 	from, to := longer(-math.MaxFloat64), longer(math.Inf(1))
 	n, lost, late, strange := float64(to-from), float64(len(f.kept)-to), float64(to-longer(float64(s.waited)/2)), float64(from)
-	alone := all.variance() == 0 && s.pool().packets < spread*spread
-	if n < fewest || alone && n < spread || lost > 0 && late+strange > most*n {
+	if n < fewest || lost > 0 && late+strange > most*n {
 		return o, false
 	}
 	o = sampled{matched: f.kept[from:to], packets: n, unit: s.config.unit(), all: n * math.Ldexp(1, 32) / float64(max(f.lowest, 1))}
