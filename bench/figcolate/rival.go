@@ -78,7 +78,7 @@ func measureRival(run *experiment.Run) {
 		}
 	}
 	run.Holds("worst lag of the default behind the better of both, with all records", "at most 10 %", percent(worst-1), worst <= 1.1)
-	run.Note(fmt.Sprintf("The stores hold the same packets in equally many bits. No split of the bytes is within 10 %% of the better: with a "+
+	run.Note(fmt.Sprintf("Stores hold the same packets in about as many bits. No split of the bytes is within 10 %% of the better: with a "+
 		"part s of them, samples are off by 1/√s times as much, and counters by up to 1/(1−s), as all together tell flows apart. The "+
 		"default's counters alone, the fewer ones, are off by up to %.2f times as much as all. More samples would help small flows only.", fewer))
 }
