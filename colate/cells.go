@@ -205,6 +205,16 @@ func (t *cellTable) read(i int, s *sight) {
 	}
 }
 
+// sentIn returns how many packets of cell i were sent in the set that an epoch is in, up to it.
+func (t *cellTable) sentIn(i int, s *sight, e int) (n float64) {
+	for k := int(s.set[e]); k <= e; k++ {
+		if s.has(k) && s.set[k] == s.set[e] {
+			n += t.sent(i, k)
+		}
+	}
+	return n
+}
+
 // settle sets what a cell shows of a set of epochs.
 func (t *cellTable) settle(i int, s *sight, set []int) {
 	change, before, waited := uint64(0), uint64(0), 0.0

@@ -13,6 +13,7 @@ type common struct {
 	cell  [room]float64 // packets that came in one cell, and that were sent
 	sent  [room]float64
 	usual float64 // delay over all epochs
+	lost  float64 // part of the packets over all epochs
 
 	full float64 // packets in a typical cell, in epochs that count
 
@@ -66,11 +67,15 @@ func (c *common) learn(t *cellTable, first, stride int) {
 		}
 	}
 	c.cell, c.sent = [room]float64{}, [room]float64{}
+	left, arrived := 0.0, 0.0
 	for e := range t.epochs {
+		left += sent[e]
+		arrived += came[e]
 		if c.gone[e] = max(gone[e]/max(used[e], 1), 0); !few {
 			c.cell[e], c.sent[e] = came[e]/float64(len(t.typical)), sent[e]/float64(len(t.typical))
 		}
 	}
+	c.lost = max(1-arrived/max(left, 1), 0)
 	c.cells += float64(len(t.typical))
 	c.means(t)
 	var s sight
@@ -193,7 +198,8 @@ func (s *scatter) like(all *scatter) float64 {
 }
 
 // A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
-// losses hide because no set explains them, those in sets, and those from before the table, as nothing had left in it.
+// losses hide because no set explains them, or sets like those that do lost a packet; those in sets; and those from
+// before the table, as nothing had left in it.
 type crossed struct {
 	hidden, shown, far crossing
 	packets, clean     float64 // all, and those in epochs before which nothing had left
@@ -247,8 +253,9 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 			first = int(s.set[e])
 		}
 		took := float64(t.spans[e].end - t.spans[first].start)
-		if settled {
+		if settled { // others like it lost a packet, and hide theirs
 			l.shown.add(more, took)
+			l.hidden.add(more*math.Expm1(min(c.lost*t.sentIn(i, s, e), 5)), took)
 		} else {
 			l.hidden.add(more, took)
 		}
