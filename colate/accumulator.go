@@ -31,6 +31,7 @@ type accumulator struct {
 	kept   float64    // the flow's packets in them, as a part of all
 	totals []float64  // of all of a flow's cells
 	margin float64    // of the flows' cells, on average
+	spread float64    // and the deviation of their packets
 }
 
 // A tally adds up what a flow's cells say, epoch by epoch: the delays of its packets above the reference, with
@@ -38,7 +39,6 @@ type accumulator struct {
 type tally struct {
 	sum     float64 // delays above the reference
 	noise   float64 // Σ weights of cells, squared, × margins: the variance of others' noise goes with it
-	margin  float64 // packets of another flow that a cell may hold without being left out
 	counted float64 // the flow's packets, less what a typical cell has
 	passed  float64 // the same at the first point, with what was lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
@@ -134,7 +134,7 @@ func (a *accumulator) tell() {
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
-	a.margin = 0
+	a.margin, a.spread = 0, 0
 	for f := range a.tallies {
 		a.tally(f)
 	}
@@ -143,15 +143,11 @@ func (a *accumulator) tell() {
 
 // tally adds the epochs of the table to flow f.
 func (a *accumulator) tally(f int) {
-	t, own, widest := a.table, &a.tallies[f], 0.0
+	t, own := a.table, &a.tallies[f]
 	if !a.use(f) {
 		own.large = true
 		return
 	}
-	for _, c := range a.cells {
-		widest = max(widest, c.margin)
-	}
-	own.margin += widest
 	told, mean := uint32(0), [room]float64{} // of its packets
 	for e := range t.counting() {
 		if a.tallyEpoch(own, e, &mean[e]) {
@@ -187,14 +183,20 @@ func (a *accumulator) use(f int) bool {
 		t.read(c.at, &c.sight)
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
-	median, own := middle(a.totals), 0.0 // which sorts them
-	a.tallies[f].least += max(a.totals[0]-a.common.full, 0) * float64(m)
+	own := max(middle(a.totals)-a.common.full, 0) * float64(m) // which sorts them
+	least := max(a.totals[0]-a.common.full, 0) * float64(m)
+	a.tallies[f].least += least
 	if f < len(a.flows) {
-		own = max(median-a.common.full, 0) * float64(m)
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
+		a.spread += math.Sqrt(own/float64(m)) / float64(len(a.flows))
 	}
 	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
-		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
+		few := 0.0 // by how much fewer of its own packets a flow may have there
+		if f >= len(a.flows) {
+			_, u := math.Modf(float64(c.at) * math.Phi)
+			few = a.spread * estimate.NormalQuantile(u)
+		}
+		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)+few
 	})
 	large, settled := 0.0, 0.0 // packets
 	for j := range a.cells {
@@ -208,31 +210,27 @@ func (a *accumulator) use(f int) bool {
 		}
 	}
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
-	tooMany := own > 0 && a.flows[f].Packets > most*float64(m)
+	tooMany := f < len(a.flows) && own > 0 && a.flows[f].Packets > most*float64(m)
 	return len(a.cells) > 0 && !tooMany && 20*large <= settled
 }
 
 // marginOf returns by how many packets a cell may be fuller than expected with so many of flow f.
 func (a *accumulator) marginOf(f int, own float64) float64 {
 	if f >= len(a.flows) {
-		return a.margin
+		return max(a.margin, margin(a.common.full+own))
 	}
 	return margin(a.common.full + own)
 }
 
-// A flowEpoch is what a flow's cells hold in an epoch: packets that came and were sent;
-// and in settled cells, as often as they stand for some, packets, their times, and Σ
-// packets × the square of how many each stands for.
+// A flowEpoch is what a flow's cells hold in an epoch: packets that came and were sent, and in settled cells those
+// that came, and their times.
 type flowEpoch struct {
-	n, sent, open     float64 // open: sent to cells that are not settled
-	in, area, squares float64
-	settled, stands   float64 // cells
+	n, sent, open float64 // open: sent to cells that are not settled
+	in, area      float64
+	settled       float64 // cells
 }
 
 func (a *accumulator) gather(e int) (x flowEpoch) {
-	for j := range a.cells {
-		x.settled += float64(a.cells[j].settled >> e & 1)
-	}
 	for j := range a.cells {
 		c := &a.cells[j]
 		n := a.table.packets(c.at, e)
@@ -242,13 +240,9 @@ func (a *accumulator) gather(e int) (x flowEpoch) {
 			x.open += a.table.sent(c.at, e)
 			continue
 		}
-		if int(x.settled) == len(a.cells) { // none stands for others
-			c.stands[e] = 1
-		}
-		x.stands += c.stands[e]
-		x.in += c.stands[e] * n
-		x.squares += c.stands[e] * c.stands[e] * n
-		x.area += c.stands[e] * c.areas[e]
+		x.settled++
+		x.in += n
+		x.area += c.areas[e]
 	}
 	return x
 }
@@ -281,20 +275,19 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 		return false
 	}
 	// Cells hold alike, but of many packets it is known how many they hold.
-	stand := (x.n + some) / (x.in + some*x.stands/cells)
+	stand := (x.n + some) / (x.in + some*x.settled/cells)
 	scale := stand / a.kept
 	own.shown += x.in
 	*mean = x.area / max(x.in, 1)
 	own.sum += (stand*(x.area-x.in*a.reference) - cells*typical*(a.common.mean[e]-a.reference)) / a.kept
 	// Each packet in a settled cell stands for so many.
-	own.sampled += max(counted, 0) * max(x.squares*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
+	own.sampled += max(counted, 0) * max(x.in*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
 	own.between += (left + unsure*unsure) * (*mean - a.reference) * (*mean - a.reference)
 	own.degrees--
 	for j := range a.cells {
 		if c := &a.cells[j]; c.has(e) {
-			w := scale * c.stands[e]
-			own.noise += w * w * c.margin
+			own.noise += scale * scale * c.margin
 		}
 	}
 	return true

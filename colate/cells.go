@@ -32,11 +32,10 @@ type cellTable struct {
 	blank   uint32 // epochs of which the second point has nothing, and the first has
 	inside  bool   // the last epoch is in the window
 	spans   [room]span
-	changes []uint64      // for each cell and epoch: the second point's word less the first's
-	counts  []uint32      // and packets at the second point
-	hazard  [room]float64 // of a packet, to be lost
-	totals  []float64     // packets in cells
-	typical []int         // cells
+	changes []uint64  // for each cell and epoch: the second point's word less the first's
+	counts  []uint32  // and packets at the second point
+	totals  []float64 // packets in cells
+	typical []int     // cells
 }
 
 func newCellTable(c Config, cells, size int) *cellTable {
@@ -159,7 +158,6 @@ type sight struct {
 	set     [room]uint8   // of a settled epoch: the first of its set
 	length  [room]uint8   // and from there to the last
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
-	stands  [room]float64 // how many sets like an epoch's are expected for one that is settled
 }
 
 // has reports whether the cell is settled in an epoch.
@@ -207,9 +205,19 @@ func (t *cellTable) read(i int, s *sight) {
 	}
 }
 
+// sentIn returns how many packets of cell i were sent in the set that an epoch is in, up to it.
+func (t *cellTable) sentIn(i int, s *sight, e int) (n float64) {
+	for k := int(s.set[e]); k <= e; k++ {
+		if s.has(k) && s.set[k] == s.set[e] {
+			n += t.sent(i, k)
+		}
+	}
+	return n
+}
+
 // settle sets what a cell shows of a set of epochs.
 func (t *cellTable) settle(i int, s *sight, set []int) {
-	change, before, waited, hazard := uint64(0), uint64(0), 0.0, 0.0
+	change, before, waited := uint64(0), uint64(0), 0.0
 	for _, e := range set {
 		change += t.changes[i*t.size+e]
 		area := t.area(change, t.spans[e].end)
@@ -222,15 +230,7 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 			s.areas[e], waited = waited, 0
 		}
 		s.settled |= 1 << e
-		s.set[e] = uint8(set[0])
-		hazard += t.hazard[e] * t.sent(i, e)
-	}
-	stands := 1.0
-	if hazard > 0 {
-		stands = math.Exp(min(hazard, 20))
-	}
-	for _, e := range set {
-		s.stands[e], s.length[e] = stands, uint8(set[len(set)-1]-set[0]+1)
+		s.set[e], s.length[e] = uint8(set[0]), uint8(set[len(set)-1]-set[0]+1)
 	}
 }
 

@@ -5,8 +5,7 @@ import "math"
 // A common is what typical cells say about the epochs in a table: how all packets fared.
 //
 // Which cells lose a packet in an epoch is chance, because hashes spread packets over them. So those that lose
-// none stand for the others: each for as many as are expected for one that loses none of the packets of its
-// set, because one with packets that take many epochs is the likelier to lose one.
+// none stand for the others.
 type common struct {
 	mean  [room]float64 // delay, ns
 	known [room]bool    // whether there is a settled cell
@@ -14,6 +13,7 @@ type common struct {
 	cell  [room]float64 // packets that came in one cell, and that were sent
 	sent  [room]float64
 	usual float64 // delay over all epochs
+	lost  float64 // part of the packets over all epochs
 
 	full float64 // packets in a typical cell, in epochs that count
 
@@ -23,8 +23,9 @@ type common struct {
 	begun   int64      // when the first began
 	lasted  float64    // those that count, ns
 	epochs  [3]float64 // packets of epochs that count, × their mean, × its square
-	seen    [4]float64 // packets of these, those that settled and as many more as these stand for, and losses expected
-	long    [2]float64 // of these, those in sets of ahead epochs and more, and their time
+	settled float64    // packets of these that settled
+	long    float64    // those in sets of ahead epochs and more
+	cells   float64    // in all tables
 }
 
 // learn learns from every stride-th cell from first on: from those with no more
@@ -66,12 +67,16 @@ func (c *common) learn(t *cellTable, first, stride int) {
 		}
 	}
 	c.cell, c.sent = [room]float64{}, [room]float64{}
+	left, arrived := 0.0, 0.0
 	for e := range t.epochs {
+		left += sent[e]
+		arrived += came[e]
 		if c.gone[e] = max(gone[e]/max(used[e], 1), 0); !few {
 			c.cell[e], c.sent[e] = came[e]/float64(len(t.typical)), sent[e]/float64(len(t.typical))
 		}
 	}
-	t.hazards(&came, &sent)
+	c.lost = max(1-arrived/max(left, 1), 0)
+	c.cells += float64(len(t.typical))
 	c.means(t)
 	var s sight
 	for _, i := range t.typical {
@@ -81,25 +86,9 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	}
 }
 
-// hazards learns what part of the packets is lost. At most as many are lost before a cut as
-// are gone at a later one.
-func (t *cellTable) hazards(came, sent *[room]float64) {
-	all := 0.0
-	for e := range t.epochs {
-		all += sent[e] - came[e]
-	}
-	least := max(all, 0)
-	for e := t.epochs - 1; e >= 0; e-- {
-		all -= sent[e] - came[e]
-		before := min(max(all, 0), least)
-		t.hazard[e] = -math.Log1p(-min((least-before)/max(sent[e], 1), 0.9))
-		least = before
-	}
-}
-
 // means learns delays from typical cells.
 func (c *common) means(t *cellTable) {
-	var area, count, stood, stands, all [room]float64
+	var area, count, all, long [room]float64
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
@@ -108,10 +97,10 @@ func (c *common) means(t *cellTable) {
 			if all[e] += n; s.has(e) {
 				area[e] += s.areas[e]
 				count[e] += n
-				stood[e] += s.stands[e] * s.areas[e]
-				stands[e] += s.stands[e] * n
+				if s.length[e] >= ahead {
+					long[e] += n
+				}
 			}
-			c.see(t, &s, i, e)
 		}
 	}
 	total, counts := 0.0, 0.0
@@ -119,9 +108,7 @@ func (c *common) means(t *cellTable) {
 		if c.known[e] = count[e] > 0; !c.known[e] {
 			continue
 		}
-		if c.mean[e] = area[e] / count[e]; all[e] > count[e] {
-			c.mean[e] = stood[e] / stands[e]
-		}
+		c.mean[e] = area[e] / count[e]
 		total += c.mean[e] * all[e]
 		counts += all[e]
 	}
@@ -131,6 +118,8 @@ func (c *common) means(t *cellTable) {
 			c.mean[e] = c.usual
 		}
 		if t.live>>e&1 != 0 {
+			c.settled += count[e]
+			c.long += long[e]
 			c.epochs[0] += all[e]
 			c.epochs[1] += all[e] * c.mean[e]
 			c.epochs[2] += all[e] * c.mean[e] * c.mean[e]
@@ -138,33 +127,12 @@ func (c *common) means(t *cellTable) {
 	}
 }
 
-// see adds what a cell shows of the packets that came in an epoch.
-func (c *common) see(t *cellTable, s *sight, i, e int) {
-	if t.live>>e&1 == 0 {
-		return
-	}
-	n := t.packets(i, e)
-	c.seen[0] += n
-	c.seen[3] += t.hazard[e] * t.sent(i, e)
-	if s.has(e) {
-		c.seen[1] += n
-		c.seen[2] += (s.stands[e] - 1) * n
-		if s.length[e] >= ahead {
-			c.long[0] += n
-			c.long[1] += s.areas[e]
-		}
-	}
-}
-
-// open returns by how much packets that no cell settles may raise the mean, given what part of a flow's these
-// are, beside those that losses explain: some cells have so many on their way that none of a table's cuts is free
-// of them. The more there are the more of those that settle do so late. They take up to three times as long as
-// these: in a grid of laws and loads, no longer while they are half or less. ok is false if they are more.
-func (c *common) open(part float64) (more float64, ok bool) {
-	lost := min(max(c.late.sent-c.late.packets, 0)/max(c.seen[3], 1), 1)
-	settled := c.seen[1] + lost*c.seen[2]
-	part = max(part, 1-(settled+2*math.Sqrt(settled))/max(c.seen[0], 1), 0) * min(10*c.long[0]/max(c.seen[1], 1), 1)
-	return 3 * part * math.Abs(c.long[1]) / max(c.long[0], 1), part <= 0.5
+// settles reports whether most packets settle, beside as many as losses explain, each of which may spoil all that
+// passes its cell in a table; or whether few of those that settle are in long sets. Else so many are on their way in
+// each cell that only fast ones settle.
+func (c *common) settles() bool {
+	spoiled := max(c.late.sent-c.late.packets, 0) * c.epochs[0] / max(c.cells, 1)
+	return 2*(c.settled+spoiled) >= c.epochs[0] || 10*c.long < c.settled
 }
 
 // variance returns the variance of a packet's delay, whenever it came.
@@ -173,17 +141,17 @@ func (c *common) variance() float64 {
 	return c.scatter.variance() + max(c.epochs[2]/n-c.epochs[1]/n*c.epochs[1]/n, 0)
 }
 
-// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, each as often
-// as it stands for some, Σ of these squared, and their degrees of freedom.
+// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, Σ of these
+// squared, and their degrees of freedom.
 type scatter struct {
-	squares, fourths, weights, packets float64
-	epochs, degrees                    float64
+	squares, fourths, packets float64
+	epochs, degrees           float64
 }
 
 // add adds how far a cell's areas are from those of such means in some epochs. A set answers
 // for all of its epochs together.
 func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room]float64) {
-	var apart [room]struct{ off, packets, epochs, stands float64 }
+	var apart [room]struct{ off, packets, epochs float64 }
 	for e := range t.epochs {
 		if of.settled&epochs>>e&1 != 0 {
 			o := &apart[of.set[e]]
@@ -191,25 +159,23 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 			o.off += of.areas[e] - n*mean[e]
 			o.packets += n
 			o.epochs++
-			o.stands = of.stands[e]
 		}
 	}
 	for _, o := range apart[:t.epochs] {
 		if o.packets > 0 {
-			square := o.off * o.off / o.packets * o.epochs * o.stands
+			square := o.off * o.off / o.packets * o.epochs
 			s.squares += square
 			s.fourths += square * square
-			s.weights += o.epochs * o.stands
 			s.epochs += o.epochs
 			s.degrees += o.epochs
-			s.packets += o.packets * o.stands
+			s.packets += o.packets
 		}
 	}
 }
 
 // variance returns the variance of a packet's delay.
 func (s *scatter) variance() float64 {
-	return s.squares / max(s.weights, 1) * s.epochs / max(s.degrees, 1)
+	return s.squares / max(s.degrees, 1)
 }
 
 // freedom returns the degrees of freedom of the variance, as Satterthwaite has them: few
@@ -220,7 +186,7 @@ func (s *scatter) freedom() float64 {
 
 // kurtosis returns that of a packet's delay: sums of the packets in a cell have less.
 func (s *scatter) kurtosis() float64 {
-	return 3 + s.packets/max(s.weights, 1)*max(s.fourths*s.epochs/max(s.squares*s.squares, 1)-3, 0)
+	return 3 + s.packets/max(s.epochs, 1)*max(s.fourths*s.epochs/max(s.squares*s.squares, 1)-3, 0)
 }
 
 // like returns the variance of a flow's delays, given the scatter of all: the flow's own, and as much of that
@@ -231,15 +197,14 @@ func (s *scatter) like(all *scatter) float64 {
 	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
 }
 
-// A crossed is about packets that came in epochs after they were sent: all by rises of counts,
-// those that losses hide because no set explains them, those in sets, and those from before the
-// table, as nothing had left in it.
+// A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
+// losses hide because no set explains them, or sets like those that do lost a packet; those in sets; and those from
+// before the table, as nothing had left in it.
 type crossed struct {
-	rises, hidden, shown, far crossing
-	more                      crossing // those of which rises tell, less those that sets stand for
-	packets, clean            float64  // all, and those in epochs before which nothing had left
-	latest                    float64  // of those from before the table: how long after the first epoch it came
-	sent, missing             float64  // packets sent, and those of them that never came
+	hidden, shown, far crossing
+	packets, clean     float64 // all, and those in epochs before which nothing had left
+	latest             float64 // of those from before the table: how long after the first epoch it came
+	sent, missing      float64 // packets sent, and those of them that never came
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in all.
@@ -251,8 +216,8 @@ func (c *crossing) add(n, time float64) {
 	c.time += n * time
 }
 
-// add adds what a cell says: how many more packets came in an epoch than were sent, each as often as it stands
-// for some that lost, and not so early in the epoch that any packet may have been on its way when it began.
+// add adds what a cell says: how many more packets came in an epoch than were sent, and not so early in it that any
+// packet may have been on its way when it began.
 func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 	from, missing := -1, 0.0
 	for e := range t.epochs {
@@ -277,30 +242,23 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] && !(before && e > 0) {
 			continue
 		}
-		more := -gone * math.Exp(t.hazard[e]*t.sent(i, e))
+		more := -gone
 		if before {
 			l.far.add(more, 0)
 			l.latest = max(l.latest, float64(t.spans[e].end-c.begun))
 			continue
 		}
-		l.rises.add(more, 0)
 		first := from
 		if settled {
 			first = int(s.set[e])
 		}
-		// A packet that takes longer than an epoch comes at any time of it, others within what they take.
-		const chance = 0.05 // of coming in the first twentieth
 		took := float64(t.spans[e].end - t.spans[first].start)
-		if since > 0 && since < chance*float64(t.spans[e].end-t.spans[e].start) {
-			took = min(took, since/chance)
-		}
-		if settled {
-			l.shown.add(-gone*s.stands[e], took)
-			more += gone * s.stands[e]
+		if settled { // others like it lost a packet, and hide theirs
+			l.shown.add(more, took)
+			l.hidden.add(more*math.Expm1(min(c.lost*t.sentIn(i, s, e), 5)), took)
 		} else {
 			l.hidden.add(more, took)
 		}
-		l.more.add(more, 0)
 	}
 	l.missing += missing
 }
@@ -309,12 +267,12 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 // rises show, or they were sent before the table.
 func (l *crossed) missed(all *crossed) float64 {
 	const some = 5 // in sets tell how many there are, and how long they take
-	late, long, beyond := l.more, &l.shown, l.farther(all)
-	if l.shown.n*l.shown.n <= some*l.shown.squares {
-		late, long = l.rises, &l.hidden
-	}
-	if late.n*late.n < 0.99*late.squares || late.n <= 0 || l.hidden.n == 0 {
+	late, long, beyond := l.hidden, &l.shown, l.farther(all)
+	if late.n == 0 {
 		return beyond
+	}
+	if long.n*long.n <= some*long.squares {
+		long = &l.hidden
 	}
 	late.time = late.n * long.time / long.n
 	return beyond + late.most(l.packets)

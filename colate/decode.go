@@ -66,6 +66,16 @@ type difference struct {
 	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
 	far, missing   float32 // packets from before a table, and those that never came
 	clean          float32 // packets of which these are some
+	hidden         float32 // packets that came late where no set explains them
+}
+
+// addTo adds what a counter of so many packets says of those that came late.
+func (k *difference) addTo(l *crossed, packets float64) {
+	l.far.add(float64(k.far), 0)
+	l.hidden.add(float64(k.hidden), 0)
+	l.missing += float64(k.missing)
+	l.clean += float64(k.clean)
+	l.packets += packets
 }
 
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
@@ -107,6 +117,7 @@ func (d *differences) take() {
 		c.missing += float32(late.missing)
 		common.late.latest = max(common.late.latest, late.latest)
 		c.clean += float32(late.clean)
+		c.hidden += float32(late.hidden.n)
 		for e := range t.counting() {
 			n := t.packets(i, e)
 			if c.lost += float32(t.gone(i, e)); n == 0 {
@@ -275,7 +286,6 @@ type left struct {
 	beyond, gone    float32 // packets lost, beyond what others lose, and at all
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
 	strange         float32 // times that no mean explains, if most counters have less
-	far, missing    float32 // packets from before a table, and those that never came, for each packet
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all counters alike.
@@ -308,7 +318,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 	for at, n := range p.Count {
 		k := &d.counters[at]
 		all[at] = left{float32(n), k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
-			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0, k.far / max(k.clean, 1), k.missing / max(k.clean, 1)}
+			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0}
 		if !p.Unusable[at] && times[at]*times[at] > 16*square*n {
 			all[at].strange = float32(times[at])
 		}
@@ -327,14 +337,13 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean float64) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
-	variance, farther, strange := float32(p.Doubt[f]*p.Doubt[f]), float32(0), 0.0
+	variance, strange := float32(p.Doubt[f]*p.Doubt[f]), 0.0
+	own := crossed{shown: all.late.shown}
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
 		k.beyond += c.beyond
 		k.gone += c.gone
-		k.far += c.far
-		k.missing += c.missing
-		farther += c.far * c.far
+		d.counters[at].addTo(&own, p.Count[at])
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
@@ -352,17 +361,15 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	if k.more > 0 && k.more*k.more > 16*variance {
 		r.Usable[f], r.Mean[f] = 0, mean
 	}
-	parts := max(all.late.part(), float64(k.missing/max(k.far, k.missing, 1e-30)))
-	beyond = 2 * all.late.latest * parts * float64(k.far+2*float32(math.Sqrt(float64(farther)))) / float64(m)
-	more, ok := all.open(0)
-	if !ok { // nothing tells of any flow
-		r.Usable[f], more = 0, math.Inf(1)
+	beyond = own.farther(&all.late)
+	if !all.settles() { // nothing tells of any flow
+		r.Usable[f] = 0
 	}
 	if r.StdDev == nil {
 		return beyond
 	}
 	n = max(n, 1)
-	slow := max(all.late.missed(&all.late), beyond, more) / studentQuantile
+	slow := max(all.late.missed(&all.late), own.missed(&all.late)) / studentQuantile
 	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n + strange/(n*n))
 	return beyond
 }

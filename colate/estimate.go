@@ -101,7 +101,7 @@ type estimator struct {
 	ends       [2]float64
 	noise      float64 // how many times theirs the flow's noise is
 	spread     float64 // standard deviation of the number of packets
-	least      float64 // number of packets of an absent flow, and largest
+	least      float64 // number of packets of an absent flow, and largest, but for two of each
 	most       float64
 	alike      float64 // packets that the emptiest counters of all but two absent flows show
 	perFlow    float64
@@ -137,13 +137,12 @@ func (a *accumulator) estimate(i int, r *Result) error {
 		return none("in epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
 	}
-	more, ok := a.common.open(1 - (own.shown+2*math.Sqrt(max(own.sampled, 0)+1))/own.came)
-	if !ok {
+	if !a.common.settles() {
 		return none("too many packets are on their way in each counter: more Counters or a longer Period settle them%s", a.clocks())
 	}
 	e.learn()
 	all := &a.common.late
-	r.hidden = max(all.missed(all), own.late.missed(all), more)
+	r.hidden = max(all.missed(all), own.late.missed(all))
 	if !e.countPackets(a.flows[i]) {
 		return none("the counters do not tell the flow's packets from others'")
 	}
@@ -193,7 +192,7 @@ func (e *estimator) learn() {
 	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
 	e.sum, e.count = e.noise*e.sum, e.noise*e.count
 	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
-	e.least, e.most = min(e.noise*counts[0], e.count), max(e.noise*counts[absentFlows-1], e.count)
+	e.least, e.most = min(e.noise*counts[2], e.count), max(e.noise*counts[absentFlows-3], e.count)
 }
 
 // countPackets weighs the recorded number of the flow's packets against the counters, each by its precision.
@@ -206,7 +205,7 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 		e.packets, e.counted = counted, 1
 		e.excess = shared
 		// Or chance alone may tell which flows have an answer, or others that share most of its counters.
-		return counted > 3*max(e.most-e.count, e.spread) && counted >= 1 && e.own.least > e.alike
+		return counted > 3*e.spread && counted >= 1 && e.own.least > 3*e.alike
 	}
 	e.packets = record.Packets * e.read
 	// How many packets were in the epochs that were not read is unknown.
@@ -236,8 +235,7 @@ func beyond(difference, variance float64) float64 {
 // which numbers they do. A flow whose counters are all shared but the emptiest has no more than that one says.
 func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool) {
 	off := 5 * math.Sqrt(max(e.own.counted/10, e.own.sampled, 0)+1+record.Doubt*record.Doubt)
-	// Four large flows may share a counter each, none of them too large for it.
-	low = min(e.own.counted-e.count-max(1.5*(e.most-e.count), 4*e.own.margin), e.alone) - off
+	low = min(e.own.counted-e.count-1.5*(e.most-e.count), e.alone) - off
 	high = max(e.own.passed, e.own.counted) - e.count + off + 1.5*(e.count-e.least)
 	missed := record.Packets * (1 - e.read)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high

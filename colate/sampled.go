@@ -27,9 +27,9 @@ type sampled struct {
 	likely             float64  // the error if packets of other flows vary alike
 	deviation, freedom float64
 	drift              float64 // variance that a drift would explain
-	slow               float64 // by how much the mean may be too low, because those lost may have come late
+	slow               float64 // by how much the mean may be too low, because packets take longer than samples wait
 	hidden, rare       float64 // variance that the flow may have without its samples showing it, and how many packets make it
-	beyond             float64 // the same, because packets take longer than samples wait for their other half
+	beyond             float64 // the same of the variance
 	part               float64 // of the flow's packets that are sampled
 }
 
@@ -44,9 +44,8 @@ const (
 	// mostKept is the number of a flow's samples that are kept: of more, those
 	// with the lowest tags, which are as fair.
 	mostKept = 1 << 15
-	// fewest is the smallest number of sampled packets that tell of a flow, and spread that of which their spread
-	// is believed if nothing else tells of it.
-	fewest, spread = 3, 10
+	// fewest is the smallest number of sampled packets that tell of a flow.
+	fewest = 3
 	// sure is the confidence at which counters and samples contradict each other.
 	sure = 0.999
 )
@@ -79,23 +78,17 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 	}
 	from, to := longer(-math.MaxFloat64), longer(math.Inf(1))
 	n, lost, late, strange := float64(to-from), float64(len(f.kept)-to), float64(to-longer(float64(s.waited)/2)), float64(from)
-	alone := all.variance() == 0 && s.pool().packets < spread*spread
-	if n < fewest || alone && n < spread || lost > 0 && late+strange > most*n {
+	if n < fewest || lost > 0 && late+strange > most*n {
 		return o, false
 	}
 	o = sampled{matched: f.kept[from:to], packets: n, unit: s.config.unit(), all: n * math.Ldexp(1, 32) / float64(max(f.lowest, 1))}
 	o.learn(cmp.Or(r.Packets, o.all), clocks, all, s.pool())
-	if late > 0 {
-		// Packets grow no more frequent the later they come: so many of those lost may be late ones, and that late.
-		many := min(lost/late, 4)
-		o.slow = float64(s.waited) * late / n * many * (1 + many/2)
-	}
 	latest := 0.0
 	for _, p := range f.kept[:from] {
 		latest = max(latest, float64(p.at-s.begun))
 	}
 	beyond = max(beyond, all.late.farther(&all.late), (strange+2*math.Sqrt(strange))/max(strange, n)*2*latest)
-	o.slow, o.beyond = o.slow+beyond, beyond*2*max(all.late.latest, latest)
+	o.slow, o.beyond = beyond, beyond*2*max(all.late.latest, latest)
 	seen := 0.0 // of those that should have come by now
 	for _, p := range o.matched {
 		if p.at < s.due {
@@ -112,29 +105,40 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 	return o, true
 }
 
-// A pool is the variance of packets within all flows, as a part of the squares of these flows' means, and how many
-// sampled packets tell of it.
-type pool struct{ part, packets float64 }
+// A pool is how packets vary within all flows, by so many that were sampled: their variance as a part of the squares
+// of these flows' means, that of a flow with the mean of all flows' means, and its kurtosis.
+type pool struct{ part, variance, kurtosis, packets float64 }
 
 func (s *sampling) pool() pool {
 	if s.pooled.packets > 0 {
 		return s.pooled
 	}
-	squares, means := 0.0, 0.0
+	squares, fourths, means, all, typical, flows := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for i := range s.flows {
 		var m estimate.Moments
-		for _, p := range s.flows[i].kept {
-			if !math.IsInf(p.delay, 0) {
-				m.Add(p.delay)
+		each := func(take func(delay float64)) {
+			for _, p := range s.flows[i].kept {
+				if !math.IsInf(p.delay, 0) {
+					take(p.delay)
+				}
 			}
 		}
-		if n := float64(m.N()); n > 1 {
-			squares += (n - 1) * m.Variance()
-			means += (n - 1) * m.Mean() * m.Mean()
-			s.pooled.packets += n
+		each(m.Add)
+		n := float64(m.N())
+		if n < 2 {
+			continue
 		}
+		each(func(delay float64) { fourths += math.Pow(delay-m.Mean(), 4) })
+		squares += (n - 1) * m.Variance()
+		means += (n - 1) * m.Mean() * m.Mean()
+		s.pooled.packets += n
+		all += n - 1
+		typical += m.Mean()
+		flows++
 	}
 	s.pooled.part = squares / max(means, math.SmallestNonzeroFloat64)
+	s.pooled.variance = s.pooled.part * math.Pow(typical/max(flows, 1), 2)
+	s.pooled.kurtosis = fourths * all / max(squares*squares, math.SmallestNonzeroFloat64)
 	return s.pooled
 }
 
@@ -157,7 +161,7 @@ func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
 	kurtosis := all.scatter.kurtosis()
-	f.hidden, f.rare, f.part = all.hidden(n), number/kurtosis, min(n/number, 1)
+	f.hidden, f.rare, f.part = max(all.hidden(n), hidden(likely.variance, likely.kurtosis, n)), number/kurtosis, min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}

@@ -147,8 +147,13 @@ func pairOf(same []passing) (sent, came passing, ok bool) {
 }
 
 // hidden returns the variance that a flow may have of which so many samples show nothing: its few
-// samples may hold none of its rare slow packets, but the counters of all do. It is all of
-// theirs where the samples are three or fewer of the packets that make it, as the kurtosis tells.
+// samples may hold none of its rare slow packets, but the counters of all do.
 func (c *common) hidden(samples float64) float64 {
-	return c.variance() * min(1, 3*c.scatter.kurtosis()/max(samples, 1))
+	return hidden(c.variance(), c.scatter.kurtosis(), samples)
+}
+
+// hidden returns what so many samples may not show of a variance: all of it where they are three or fewer of the
+// packets that make it, as the kurtosis tells.
+func hidden(variance, kurtosis, samples float64) float64 {
+	return variance * min(1, 3*kurtosis/max(samples, 1))
 }

@@ -20,7 +20,7 @@ const (
 	hourElephant  = 0.3 // of the packets a second
 	hourLoad      = 9.0 // packets to a counter and minute
 	hourLoss      = 0.001
-	hourAsked     = 1000
+	hourAsked     = 4000
 	burstSeconds  = 0.02 // of all seconds, with half of the losses and threefold delays
 	burstSlowness = 3.0
 )

@@ -15,14 +15,13 @@
 //	t_X          Recorder.fill                             §3.2
 //	t̃_f,X        Recorder.timeSum, eq. (4)                 §4.1
 //	μ̃_f          [Theorem2], eq. (3)                       §4.1
-//	w̃_f,X        see [Deviation], eq. (7)                  §4.2.1
-//	γ            repetitions of [Deviation]                §4.2.2
+//
+// The paper's deviation (§4.2) is not here: no experiment asks for it.
 package paper
 
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -115,34 +114,4 @@ func (r *Recorder) unitDeviation(f hashing.Flow) float64 {
 	n, m, total := float64(r.config.Counters), float64(r.config.PerFlow), float64(r.fill)
 	own := min(max(r.timeSum(f), 0), total)
 	return math.Sqrt(m*(own/m*(1-1/m)+(total-own)/n*(1-1/n))) * n / (n - m)
-}
-
-// Deviation returns the paper's deviation of the flow's delays in nanoseconds, eq. (5), or NaN
-// where its square comes out negative. It draws the given number of random pairings of the
-// flow's counters (virtual repetitions, §4.2.3) from seed, and takes the mean of eq. (10) over
-// them. For 0 it takes the limit as their number grows: the average of the squared differences
-// over all pairings is m·S², with S² the sample variance over the flow's counters.
-//
-// Theorem 3, the most likely contribution of others, subtracts the same number from each counter of a point
-// (eq. (7) does not contain the counter), so differences are the same without it.
-func Deviation(up, down *Recorder, f hashing.Flow, packets uint64, repetitions int, seed uint64) float64 {
-	delays := make([]float64, down.config.PerFlow)
-	var all estimate.Moments
-	for j := range delays {
-		delays[j] = float64(down.sums[down.position(f, uint64(j))]) - float64(up.sums[up.position(f, uint64(j))])
-		all.Add(delays[j])
-	}
-	squares := all.Variance() * float64(len(delays))
-	if repetitions > 0 {
-		rng, sum := rand.New(rand.NewPCG(seed, 0)), 0.0
-		for range repetitions {
-			rng.Shuffle(len(delays), func(i, j int) { delays[i], delays[j] = delays[j], delays[i] })
-			for l := 0; l+1 < len(delays); l += 2 {
-				sum += (delays[l+1] - delays[l]) * (delays[l+1] - delays[l])
-			}
-		}
-		squares = sum / float64(repetitions)
-	}
-	mean := Theorem2(up, down, f, packets)
-	return math.Sqrt(squares/float64(packets) - mean*mean)
 }

@@ -3,7 +3,6 @@ package paper
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -58,31 +57,6 @@ func TestTheorem2(t *testing.T) {
 	want := (sum(down) - sum(up)) / float64(f.Packets)
 	if got := Theorem2(up, down, f.Flow, f.Packets); math.Abs(got-want) > 1e-6*math.Abs(want) {
 		t.Errorf("%v, want %v", got, want)
-	}
-}
-
-// The average of eq. (10) over all pairings is m·S²: more nearly the more random ones there are.
-func TestVirtualRepetitions(t *testing.T) {
-	rng := rand.New(rand.NewPCG(14, 1))
-	up, down := recorded(t, paperConfig, lone(300, func(int) int64 { return int64(1e5 * rng.ExpFloat64()) }))
-	want := Deviation(up, down, 7, 300, 0, 0)
-	previous := math.Inf(1)
-	for _, repetitions := range []int{1, 100, 10_000} {
-		worst := 0.0
-		for seed := range uint64(5) {
-			got := Deviation(up, down, 7, 300, repetitions, seed)
-			if math.IsNaN(got) {
-				got = 0 // the variance came out negative, as it may
-			}
-			worst = max(worst, math.Abs(got-want)/want)
-		}
-		if worst > previous/2 {
-			t.Errorf("%d repetitions: off by %v, with fewer by %v", repetitions, worst, previous)
-		}
-		previous = worst
-	}
-	if previous > 0.02 {
-		t.Errorf("10,000 repetitions are %v off their limit", previous)
 	}
 }
 
