@@ -48,8 +48,7 @@
 // For sketches and tables that are compared once, losses are assumed to hit fast and slow packets alike.
 //
 // It cannot measure flows of which one packet in a hundred takes hundreds of the intervals that an Accumulator
-// adds up: one in five intervals of 95 % missed, and one in twenty of 99.9 %. Nor are there more than guesses
-// where dozens of flows share each cell.
+// adds up: one in five intervals of 95 % missed, and one in twenty of 99.9 %.
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
 // With a Spread, Estimate tells it roughly.

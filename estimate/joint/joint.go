@@ -117,7 +117,7 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 			opts.tolerance = enoughExact
 		}
 	}
-	s, err := newSolver(q)
+	s, err := newSolver(q, opts.MeansOnly)
 	if err != nil {
 		return Result{}, err
 	}
