@@ -10,6 +10,7 @@ import (
 type areaState struct {
 	from, to int // cuts
 	level    uint64
+	least    int // packets outstanding there and later
 	judged   judgement
 }
 
@@ -26,7 +27,7 @@ func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
 
 // state returns a state of a cell: that at the oldest cut, or the one after an event.
 func (a *Areas) state(c *areaCell, j int) areaState {
-	s, at := areaState{0, a.latest(), c.oldest, c.judged}, int(c.first)+j
+	s, at := areaState{to: a.latest(), level: c.oldest, judged: c.judged}, int(c.first)+j
 	if j > 0 {
 		e := &a.events[at-1]
 		s.from, s.level, s.judged = int(e.cut)-a.before, e.level, judgement(e.note)
@@ -133,8 +134,10 @@ func (a *Areas) settle(c *areaCell) {
 	}
 	a.states = resize(a.states, len(a.passed)+1)
 	s, alike := a.states, a.alike(c)
-	for j := range s {
+	for j, least := len(s)-1, math.MaxInt; j >= 0; j-- {
 		s[j] = a.state(c, j)
+		least = min(least, outstanding(s[j].level))
+		s[j].least = least
 		if s[j].judged = 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
 		}
@@ -146,7 +149,7 @@ func (a *Areas) settle(c *areaCell) {
 		// Where what is outstanding is lost, later cuts have as many only if they have the same
 		// level, or a copy came after another loss; but then more than one has the same.
 		last, least, same, others := j, outstanding(s[j].level), 0, false
-		for k := j + 1; k < len(s) && outstanding(s[k].level) >= least && !(alike && a.passed[k-1].sent > 0); k++ {
+		for k := j + 1; k < len(s) && s[k].least <= least && outstanding(s[k].level) >= least && !(alike && a.passed[k-1].sent > 0); k++ {
 			if s[k].level == s[j].level {
 				last, same = k, same+1
 			} else if outstanding(s[k].level) == least {
