@@ -179,7 +179,7 @@ func (s *solver) differ(sum, held, noise []float64) {
 		squares[c] = x * x
 		of[c*parts+parts-1] = noise[c]
 	}
-	copy(s.differs[:], fit(of, squares, parts, manyRounds))
+	copy(s.differs[:], fit(of, squares, parts))
 }
 
 // usual returns the variance of the mean of a flow like f, if no more is known than its packets.

@@ -58,7 +58,6 @@ type solver struct {
 	trust     []float64               // by cell: D⁻¹, 0 if it says nothing
 	rest      []float64               // by cell: y, and then what the solution leaves of it
 	cell      []float64               // by cell: scratch
-	flows     int                     // that have an equation
 }
 
 // newSolver guesses, and sets up the equations.
@@ -128,7 +127,6 @@ func (s *solver) equations() {
 		}
 		if s.told[f] > 0 {
 			s.variance[f] = guessVariance*s.square(f) + own/max(w, 1)
-			s.flows++
 		}
 	}
 	usual := (s.mean - s.base) * (s.mean - s.base)

@@ -10,18 +10,12 @@ import (
 // of their cells leaves it. That is a fixed point, belief propagation for a normal model, and right to a per
 // cent if few flows meet twice.
 const (
-	sweeps    = 4 // of messages
-	fewSweeps = 1 // enough to see which flows are known well
-	// Classes of flows for scaling: by size, in powers of 16, and by how much is known about a flow, in powers of
-	// 16 of the part of its variance that is left.
-	sizeScales  = 3
-	knownScales = 4
-	scales      = sizeScales * knownScales
-	rounds      = 10   // of scaling
-	manyRounds  = 50   // where the parts of flows and packets have to be told apart
-	distant     = 25   // times their variance that squares count at most
-	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
-	shrink      = 1    // squares as all cells have them that every class has besides its own
+	sweeps     = 4    // of messages
+	fewSweeps  = 1    // enough to see which flows are known well
+	sizeScales = 3    // classes of flows for scaling, by size, in powers of 16
+	rounds     = 50   // of scaling, to tell the parts of flows and of packets apart
+	distant    = 25   // times their variance that squares count at most
+	mostNoise  = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
 )
 
 // A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it, as a part of D, and
@@ -90,8 +84,8 @@ func without(v, told float64) float64 {
 // shared out among the classes by their parts of V, and every class's factor becomes the mean of what its cells
 // say (expectation maximisation for components of variance).
 //
-// fit returns the factors after some rounds, where each cell has n parts.
-func fit(parts, square []float64, n, rounds int) []float64 {
+// fit returns the factors, where each cell has n parts.
+func fit(parts, square []float64, n int) []float64 {
 	k := slices.Repeat([]float64{1}, n)
 	for range rounds {
 		squares, weight := make([]float64, n), make([]float64, n)
@@ -100,55 +94,43 @@ func fit(parts, square []float64, n, rounds int) []float64 {
 			for i, part := range of {
 				now += k[i] * part
 			}
-			if now < 1e-300 {
-				continue
+			if ratio, by := min(x/now, distant), 1/now; now > 1e-300 {
+				for i, part := range of {
+					squares[i] += part * by * ratio
+					weight[i] += part * by
+				}
 			}
-			ratio, by := min(x/now, distant), 1/now
-			for i, part := range of {
-				squares[i] += part * by * ratio
-				weight[i] += part * by
-			}
-		}
-		var all, of float64
-		for i, x := range k {
-			squares[i], weight[i] = x*squares[i], x*weight[i]
-			all += squares[i]
-			of += weight[i]
 		}
 		for i := range k {
-			k[i] *= max(1e-6, (squares[i]+shrink*all/max(of, 1))/(weight[i]+shrink))
+			if weight[i] > 0 {
+				k[i] *= max(1e-6, squares[i]/weight[i])
+			}
 		}
 	}
 	return k
 }
 
-// parts returns, for each cell, the parts of V, by class and last that of D, and the square of its distance in units
-// of V.
-func (s *solver) parts(brought []float32, heard []hearing, sort []uint8) (parts, square []float64) {
-	const n = scales + 1
+// parts returns each cell's parts of V, by class and last that of D, and the square of its distance in units of V.
+func (s *solver) parts(brought []float32, heard []hearing) (parts, square []float64) {
+	const n = sizeScales + 1
 	parts, square = make([]float64, n*len(heard)), s.cell
 	for c, h := range heard {
 		square[c] = 0
 		if h.trust > 0 {
 			square[c] = s.rest[c] * s.rest[c] * h.trust * float64(1+h.noise)
-			parts[c*n+scales] = 1 / float64(1+h.noise)
+			parts[c*n+sizeScales] = 1 / float64(1+h.noise)
 		}
 	}
-	for f := range sort {
+	for f := range s.Packets {
 		for i, c := range s.run(f) {
-			parts[int(c)*n+int(sort[f])] += float64(brought[f*s.width+i]) * parts[int(c)*n+scales]
+			parts[int(c)*n+s.sizeScale(f)] += float64(brought[f*s.width+i]) * parts[int(c)*n+sizeScales]
 		}
 	}
 	return parts, square
 }
 
-// sizeScale returns the class of flow f's size for scaling, and sortOf its class.
+// sizeScale returns the class of flow f's size for scaling.
 func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales-1) }
-
-func (s *solver) sortOf(f int, v float64) uint8 {
-	known := int(math.Log2(s.variance[f]/v+1e-9) / 4)
-	return uint8(s.sizeScale(f)*knownScales + min(known, knownScales-1))
-}
 
 // A mistake is what a cell has of the errors of its flows: the variance of those that are independent, as a part of
 // D, and the sum of those that are not: flows of a size have some in common, and cells of one flow lost the same
@@ -157,18 +139,12 @@ type mistake struct{ variance, common float64 }
 
 // deviations returns the expected errors of the means.
 func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
-	sort := make([]uint8, len(v))
-	for f, left := range v {
-		if left > 0 {
-			sort[f] = s.sortOf(f, left)
-		}
-	}
-	parts, square := s.parts(brought, heard, sort)
-	k := fit(parts, square, scales+1, rounds)
+	parts, square := s.parts(brought, heard)
+	k := fit(parts, square, sizeScales+1)
 	// A flow about which cells say little may be any flow of its size.
 	scale := func(f int) (own, unknown float64) {
 		unknown = v[f] / s.variance[f]
-		return max(k[sort[f]], unknown*s.usual(f)/s.variance[f]), unknown
+		return max(k[s.sizeScale(f)], unknown*s.usual(f)/s.variance[f]), unknown
 	}
 	others := make([]mistake, len(heard))
 	for c, v := range s.Variance {
@@ -191,7 +167,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		// Where cells say more, it may be what they say if that is bent for no reason.
 		own, unknown := scale(f)
 		by := bent[f] * (1 - unknown)
-		d := by*by + s.scaled(f, left, own, k[scales], brought, heard, others)
+		d := by*by + s.scaled(f, left, own, k[sizeScales], brought, heard, others)
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
