@@ -118,10 +118,9 @@ func quantile(share float64, all []told, of func(told) float64) float64 {
 	return x[int(share*float64(len(x)))]
 }
 
-// Intervals hold in each law with eight flows a cell. For each class of sizes, how many times the median error they
-// are wide is logged, by law, and what the best rule gives that knows of an answer the flow's size and what Solve says
-// of its mean, so that 95 % hold in each law, in each fifth of the answers by width. For small flows in two rows no such
-// rule does better in all laws.
+// Intervals hold in each law with eight flows a cell. How many times the median error they are wide is logged, and what
+// the best rule gives that knows a flow's size and what Solve says of it, so that 95 % hold in each law, in each fifth
+// of the answers by width. For small flows in two rows none is better in all laws.
 func TestNoNarrowerIntervalsHold(t *testing.T) {
 	heavy(t)
 	const enough = 40 // of a fifth
@@ -146,9 +145,9 @@ func TestNoNarrowerIntervalsHold(t *testing.T) {
 					t.Errorf("%s, %d rows: intervals of %g to %g packets cover %.4f of %d", name, rows, class[0], class[1], covered, n)
 				}
 			}
+			var rule [5]float64
 			slices.Sort(widths)
 			fifth := func(x told) int { return 5 * sort.SearchFloat64s(widths, x.width) / len(widths) }
-			var rule [5]float64
 			for _, of := range answers {
 				for k := range rule {
 					if in := slices.DeleteFunc(slices.Clone(of), func(x told) bool { return fifth(x) != k }); len(in) >= enough {

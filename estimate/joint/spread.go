@@ -101,10 +101,8 @@ func fit(parts, square []float64, n int) []float64 {
 				}
 			}
 		}
-		for i := range k {
-			if weight[i] > 0 {
-				k[i] *= max(1e-6, squares[i]/weight[i])
-			}
+		for i, x := range k { // and one square as it should be, for classes that have none
+			k[i] *= (1 + x*squares[i]) / (1 + x*weight[i])
 		}
 	}
 	return k
