@@ -92,9 +92,8 @@ var otherLaws = map[string]func(rng *rand.Rand, packets float64) float64{
 	"fast":       func(_ *rand.Rand, packets float64) float64 { return 1e6 * math.Pow(packets, -0.4) },
 }
 
-// Where dozens of flows share each cell, a flow about which cells say little may be any flow of its size, and what
-// flows of a size have in common moves the others: small flows' intervals hold, though guesses explain such cells
-// with next to nothing left. The controls are intervals a fiftieth as wide.
+// Where dozens of flows share each cell, those about which cells say little may be any flow of their size, though
+// guesses explain such cells with next to nothing left. The controls are intervals a fiftieth as wide.
 func TestCrowds(t *testing.T) {
 	heavy(t)
 	for name, of := range otherLaws {
@@ -118,9 +117,9 @@ func quantile(share float64, all []told, of func(told) float64) float64 {
 	return x[int(share*float64(len(x)))]
 }
 
-// Intervals hold in each law with eight flows a cell. How many times the median error they are wide is logged, and what
-// the best rule gives that knows a flow's size and what Solve says of it, so that 95 % hold in each law, in each fifth
-// of the answers by width. For small flows in two rows none is better in all laws.
+// Intervals hold in each law with eight flows a cell. How many times the median error they are wide is logged, and
+// what the best rule gives that knows sizes and widths, so that 95 % hold in each law, in each fifth of the answers
+// by width. For small flows in two rows none is better in all laws.
 func TestNoNarrowerIntervalsHold(t *testing.T) {
 	heavy(t)
 	const enough = 40 // of a fifth
