@@ -8,10 +8,9 @@ import (
 
 // An areaState is a run of cuts at which a cell has one level.
 type areaState struct {
-	from, to int // cuts
-	level    uint64
-	least    int // packets outstanding there and later
-	judged   judgement
+	from, to, least int // cuts, and packets outstanding there or later
+	level           uint64
+	judged          judgement
 }
 
 // A judgement is what is known of a state.
@@ -132,13 +131,11 @@ func (a *Areas) settle(c *areaCell) {
 	if c.quiet = c.calm && c.oldest == c.anchor && c.level == c.told && c.since == 0; c.quiet {
 		return
 	}
-	a.states = resize(a.states, len(a.passed)+1)
-	s, alike := a.states, a.alike(c)
-	for j, least := len(s)-1, math.MaxInt; j >= 0; j-- {
+	s, alike := resize(a.states, len(a.passed)+1), a.alike(c)
+	for j, later := len(s)-1, math.MaxInt; j >= 0; j, later = j-1, s[j].least {
 		s[j] = a.state(c, j)
-		least = min(least, outstanding(s[j].level))
-		s[j].least = least
-		if s[j].judged = 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
+		s[j].judged, s[j].least = 0, min(later, outstanding(s[j].level))
+		if s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
 		}
 	}
@@ -171,7 +168,7 @@ func (a *Areas) settle(c *areaCell) {
 			}
 		}
 	}
-	c.judged, c.whole = s[0].judged, s[len(s)-1].is(settled) && (s[0].level == c.anchor || !s[0].is(settled))
+	a.states, c.judged, c.whole = s, s[0].judged, s[len(s)-1].is(settled) && (s[0].level == c.anchor || !s[0].is(settled))
 	for j, later := len(s)-1, judgement(0); j > 0; j-- {
 		later |= s[j].judged & known
 		a.passed[j-1].note = uint32(s[j].judged | later)

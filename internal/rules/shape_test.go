@@ -31,7 +31,7 @@ const (
 
 // largest are the packages that have more names, and how many. They may only fall.
 var largest = map[string][2]int{
-	".": {25, 119}, "hashing": {26, 57}, "lda": {22, 97}, "lda/mplane": {25, 98}, "lds": {18, 84},
+	".": {25, 119}, "hashing": {26, 57}, "lda": {22, 97}, "lda/mplane": {25, 98}, "lds": {18, 83},
 }
 
 // A sourceFile is a Go file, parsed, and its text.
