@@ -165,7 +165,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		// Where cells say more, it may be what they say if that is bent for no reason.
 		own, unknown := scale(f)
 		by := bent[f] * (1 - unknown)
-		d := by*by + s.scaled(f, left, own, k[sizeScales], brought, heard, others)
+		d := by*by + max(own*left, s.scaled(f, left, own, k[sizeScales], brought, heard, others))
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
