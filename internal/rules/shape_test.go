@@ -118,7 +118,7 @@ var sizes = map[string][2]int{
 	".":              {4181, 3569},
 	"estimate":       {917, 1280},
 	"estimate/areas": {3016, 728},
-	"estimate/joint": {1395, 910},
+	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
 	"lda":            {2774, 2965},
 	"lda/control":    {450, 816},
