@@ -162,9 +162,9 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			v[f] = math.Sqrt(s.square(f))
 			continue
 		}
-		// Where cells say more, it may be what they say if that is bent for no reason.
+		// It may be what cells say, if that is bent for no reason, and its size's mean where they say little.
 		own, unknown := scale(f)
-		by := bent[f] * (1 - unknown)
+		by := math.Hypot(bent[f]*(1-unknown), (s.means[s.class[f]]-s.above[f])*unknown)
 		d := by*by + max(own*left, s.scaled(f, left, own, k[sizeScales], brought, heard, others))
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
@@ -177,7 +177,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 // scaled returns the variance of the mean of flow f, of the estimate as it was weighed, if its own variance and that
 // of D are wrong by some factors, and others in its cells by so much.
 func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, others []mistake) float64 {
-	w, v, common := s.Packets[f], own/s.variance[f], 0.0
+	w, v, common := s.Packets[f], max(own, s.usual(f)/s.variance[f])/s.variance[f], 0.0
 	doubt := left / s.variance[f] * s.doubt[s.class[f]]
 	for i, c := range s.run(f) {
 		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])
