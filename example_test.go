@@ -173,5 +173,5 @@ func Example_sizes() {
 	// Output:
 	// lda: 28702 bytes an interval
 	// lds: 148549 bytes, 4 rows of 2855 cells
-	// colate: 226249 counters, 5.6 bits a packet
+	// colate: 241921 counters, 5.5 bits a packet
 }

@@ -46,7 +46,7 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // encodedBytes returns the size of a sketch's encoding.
-func (c *Config) encodedBytes() int { return 57 + 8*c.Rows + c.Rows*c.Columns*c.CellBytes() }
+func (c *Config) encodedBytes() int { return 57 + 8*c.Rows + c.Rows*c.Columns*c.cellBytes() }
 
 // appendTo appends a cell: its sum, count and digest.
 func (c *cell) appendTo(b []byte, sumBits, digestBits uint8) []byte {
@@ -80,7 +80,7 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", err, estimate.ErrEncoding)
 	}
-	if err := r.Expect(int64(c.Rows) * int64(c.Columns) * int64(c.CellBytes())); err != nil {
+	if err := r.Expect(int64(c.Rows) * int64(c.Columns) * int64(c.cellBytes())); err != nil {
 		return fmt.Errorf("lds: cells: %w", err)
 	}
 	decoded := newSketch(c)

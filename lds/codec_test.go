@@ -84,7 +84,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(prefixed, append([]byte("before"), b...)) {
 			t.Errorf("%s: AppendBinary does not append", name)
 		}
-		if want := 5 + 16 + 14 + 8*c.Rows + 8 + 8 + 2 + c.Rows*c.Columns*c.CellBytes() + 4; len(b) != want {
+		if want := 5 + 16 + 14 + 8*c.Rows + 8 + 8 + 2 + c.Rows*c.Columns*c.cellBytes() + 4; len(b) != want {
 			t.Errorf("%s: %d bytes, want %d", name, len(b), want)
 		}
 	}

@@ -101,7 +101,7 @@ func made(ok bool, what string) {
 	}
 }
 
-// CellBytes returns the size of a cell on the wire: 13 for DefaultConfig.
-func (c *Config) CellBytes() int {
+// cellBytes returns the size of a cell on the wire: 13 for DefaultConfig.
+func (c *Config) cellBytes() int {
 	return wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
 }

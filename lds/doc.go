@@ -41,15 +41,15 @@
 // # What it cannot measure
 //
 // It cannot measure small flows among large ones: the cells of a flow of fewer than some dozens of packets
-// mostly hold others, and Estimate returns little more than the mean of all.
+// mostly hold others, and Estimate returns little more than the mean of all. In one row, one in six may miss.
 //
 // It cannot measure a flow that loses packets in each of its cells if cuts are much further apart than delays
 // are long: what a cell tells after a loss depends on when the lost packet was sent (TestLossyCellsAreWeighed).
 // For sketches and tables that are compared once, losses are assumed to hit fast and slow packets alike.
 //
 // It cannot measure flows of which one packet in a hundred takes hundreds of the intervals that an Accumulator
-// adds up: one in five intervals of 95 % missed, and one in twenty of 99.9 %. Nor are there more than guesses
-// where dozens of flows share each cell.
+// adds up: one in four intervals of 95 % missed, and one in fourteen of 99.9 %. Nor does it see that packets are
+// copied on their way, if its cells are never empty: of one in 10,000, one interval in fifty missed.
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
 // With a Spread, Estimate tells it roughly.

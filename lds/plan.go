@@ -162,7 +162,7 @@ func (d *Demand) sketchIn(memory int, all []chances) (best Config) {
 	for rows := 1; rows <= mostPlannedRows; rows++ {
 		c := d.Base
 		c.Rows, c.Columns = rows, 0
-		c.Columns = min((memory-c.encodedBytes())/c.CellBytes()/rows, maxColumns)
+		c.Columns = min((memory-c.encodedBytes())/c.cellBytes()/rows, maxColumns)
 		if c.Columns < c.Spread+nearCells { // there would be no intervals
 			continue
 		}

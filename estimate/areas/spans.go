@@ -179,7 +179,7 @@ func (a *Areas) again(x *span, cut int) []seenAgain {
 			continue
 		}
 		fewest = x.on[k]
-		for later := last; later < len(x.on) && x.on[later] >= fewest && fewest > 0; later++ {
+		for later := last; later < len(x.on) && x.most[later] <= fewest && fewest <= x.on[later] && fewest > 0; later++ {
 			if x.levels[later] == x.levels[k] {
 				seen = append(seen, seenAgain{k + x.from + 1, float64(fewest)})
 				break

@@ -11,6 +11,7 @@ import (
 type areaState struct {
 	from, to int // cuts
 	level    uint64
+	least    int // packets outstanding there or later
 	judged   judgement
 	aged     int // if known, the latest of its cuts of which that would be so
 }
@@ -112,6 +113,9 @@ func (a *Areas) settle(c *areaCell) {
 			s[j].judged = settled
 		}
 	}
+	for j, later := len(s)-1, math.MaxInt; j >= 0; j, later = j-1, s[j].least {
+		s[j].least = min(later, outstanding(s[j].level))
+	}
 	for j := range s {
 		if s[j].is(over|known) || j > 0 && !s[j-1].is(over) && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
 			continue // is judged
@@ -119,7 +123,7 @@ func (a *Areas) settle(c *areaCell) {
 		// Where what is outstanding is lost, later cuts have as many only if they have the same
 		// level, or a copy came after another loss; but then more than one has the same.
 		last, least, same, others := j, outstanding(s[j].level), 0, false
-		for k := j + 1; k < len(s) && outstanding(s[k].level) >= least && !(alike && a.passed[k-1].sent > 0); k++ {
+		for k := j + 1; k < len(s) && s[k].least <= least && outstanding(s[k].level) >= least && !(alike && a.passed[k-1].sent > 0); k++ {
 			if s[k].level == s[j].level {
 				last, same = k, same+1
 			} else if outstanding(s[k].level) == least {

@@ -16,8 +16,7 @@ func offBy(got, want Result) (median, most float64) {
 	return off[len(off)/2], off[len(off)-1]
 }
 
-// The iteration ends when it adds little to the error of the means, where they
-// are known to a millionth and where they are hardly known.
+// The iteration ends when it adds little to the error of means that are known to a millionth, or hardly at all.
 func TestIterationEndsInTheNoise(t *testing.T) {
 	worlds := map[string]*world{"determined": determinedWorld(3200, 11, 3), "crowded": determinedWorld(9000, 12, 30)}
 	for name := range shapes {

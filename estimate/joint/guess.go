@@ -1,6 +1,9 @@
 package joint
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Delays are uneven: in a queue most flows wait a microsecond, and a few wait tens of milliseconds. A small
 // error for the second kind is a thousand times the delay of the first. So one variance for all flows is far
@@ -47,7 +50,8 @@ func (s *solver) guess() {
 	unit := 0.0
 	s.base, unit = s.least(s.mean, s.expected)
 	// held is a cell's packets for each expected one; sum is the sum of their delays above base.
-	held, sum, factor := make([]float64, len(s.Sum)), make([]float64, len(s.Sum)), s.cell
+	cells := func() []float64 { return make([]float64, len(s.Sum)) }
+	held, sum, noise, factor := cells(), cells(), cells(), s.cell
 	for c, n := range s.expected {
 		if n > 0 && s.usable(c) {
 			held[c] = 1
@@ -58,13 +62,16 @@ func (s *solver) guess() {
 			if v := s.Variance[c]; v > 0 { // a cell that knows less than what is usual says next to nothing
 				usual := held[c] * n * (s.mean - s.base)
 				trust := usual * usual / (usual*usual + v)
-				held[c], sum[c] = held[c]*trust, sum[c]*trust
+				held[c], sum[c], noise[c] = held[c]*trust, sum[c]*trust, v*trust*trust
 			}
 		}
 	}
-	means := s.bySize(sum, held, unit)
+	s.bySize(sum, held, unit)
+	if !s.meansOnly {
+		s.differ(sum, held, noise)
+	}
 	for f, w := range s.Packets {
-		s.above[f] = means[s.class[f]]
+		s.above[f] = s.means[s.class[f]]
 		s.told[f] = 0
 		if w > 0 {
 			s.told[f] = s.gather(f, held)
@@ -91,10 +98,11 @@ func (s *solver) guess() {
 	s.typify()
 }
 
-// bySize returns the mean delay above base of the flows of each class of sizes: the least squares that explain the
+// bySize finds the mean delay above base of the flows of each class of sizes: the least squares that explain the
 // sums by how many packets of each class are in a cell, which is uncertain by the squares of its flows' packets. A
-// class is taken for no faster than it is uncertain, and for like all as far as cells do not tell it.
-func (s *solver) bySize(sum, held []float64, unit float64) (means [sizeCount]float64) {
+// class is taken for no faster than it is uncertain, and for like all as far as cells do not tell it: that pulls it
+// by the part that the prior has in its mean.
+func (s *solver) bySize(sum, held []float64, unit float64) {
 	var index [sizeCount]int
 	used := 0
 	for _, k := range s.class {
@@ -142,14 +150,43 @@ func (s *solver) bySize(sum, held []float64, unit float64) (means [sizeCount]flo
 		squares -= x[i] * told[i]
 	}
 	for k, i := range index {
-		if means[k] = mean; i > 0 {
-			deviation := math.Sqrt(max(0, squares) / cells * inverse[i-1][i-1])
-			if x := max(unit, x[i-1], deviation); x <= all { // a number
-				means[k] = x
+		if s.means[k] = mean; i > 0 {
+			x, prior := x[i-1], inverse[i-1][i-1]
+			deviation := math.Sqrt(max(0, squares) / cells * prior)
+			s.doubt[k] = math.Hypot(deviation, (x-mean)*prior/max(1-prior, 1e-9))
+			if x = max(unit, x, deviation); x <= all { // a number
+				s.means[k] = x
 			}
 		}
 	}
-	return means
+}
+
+// differ sets by how much flows of a class of sizes differ, and the packets of a flow: in proportion to the square of
+// the class's mean, by the factors that fit the squares of what these means leave of the cells' sums.
+func (s *solver) differ(sum, held, noise []float64) {
+	const parts = sizeScales + 2
+	squares, of := slices.Clone(sum), make([]float64, parts*len(sum))
+	for f, w := range s.Packets {
+		mean := s.means[s.class[f]]
+		for i, c := range s.run(f) {
+			n, part := w*s.of(f*s.width+i)*held[c], of[int(c)*parts:][:parts]
+			squares[c] -= n * mean
+			part[s.sizeScale(f)] += n * n * mean * mean
+			part[sizeScales] += n * mean * mean
+		}
+	}
+	for c, x := range squares {
+		squares[c] = x * x
+		of[c*parts+parts-1] = noise[c]
+	}
+	copy(s.differs[:], fit(of, squares, parts))
+}
+
+// usual returns the variance of the mean of a flow like f, if no more is known than its packets.
+func (s *solver) usual(f int) float64 {
+	k := s.class[f]
+	by := s.differs[s.sizeScale(f)] + s.differs[sizeScales]/max(1, s.Packets[f])
+	return by*s.means[k]*s.means[k] + s.doubt[k]*s.doubt[k]
 }
 
 // invert returns the inverse of a positive definite matrix, which it spends (Gauss and Jordan).

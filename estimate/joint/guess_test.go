@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"testing"
 )
 
@@ -81,48 +82,86 @@ func TestDelaysGoWithSizes(t *testing.T) {
 	}
 }
 
-// How wide intervals are, by the median error of flows of 10 to 99 packets and of 100 and more, in laws of delays
-// that nothing was fitted to. In each they hold, and in some they would not if all were four fifths as wide.
+// otherLaws are delays that nothing was fitted to, by flows' packets.
+var otherLaws = map[string]func(rng *rand.Rand, packets float64) float64{
+	"alike":      func(*rand.Rand, float64) float64 { return 1e5 },
+	"log-normal": func(rng *rand.Rand, _ float64) float64 { return 1e5 * math.Exp(1.15*rng.NormFloat64()) },
+	"two modes":  func(rng *rand.Rand, _ float64) float64 { return 1e5 * float64(1+3*rng.IntN(2)) },
+	"rare":       func(rng *rand.Rand, _ float64) float64 { return 1e5 * float64(1+49*max(0, 1-rng.IntN(50))) },
+	"slow":       func(_ *rand.Rand, packets float64) float64 { return 1e5 * math.Pow(packets, 0.4) },
+	"fast":       func(_ *rand.Rand, packets float64) float64 { return 1e6 * math.Pow(packets, -0.4) },
+}
+
+// Where dozens of flows share each cell, those about which cells say little may be any flow of their size, though
+// guesses explain such cells with next to nothing left. The controls are intervals a fiftieth as wide.
+func TestCrowds(t *testing.T) {
+	heavy(t)
+	for name, of := range otherLaws {
+		for _, rows := range []int{2, 4} {
+			w := waiting(shape{flows: 8000, columns: 266, rows: rows, perRow: 1, counted: true}, 53, of)
+			w.holds(t, fmt.Sprintf("%s, %d rows", name, rows), w.solve(t, Options{}), 1.0/50)
+		}
+	}
+}
+
+// A told is the half-width of an interval for the mean that is told and for the true one, and the error for that.
+type told struct{ width, half, err float64 }
+
+// quantile returns the value of which a share is below.
+func quantile(share float64, all []told, of func(told) float64) float64 {
+	var x []float64
+	for _, y := range all {
+		x = append(x, of(y))
+	}
+	slices.Sort(x)
+	return x[int(share*float64(len(x)))]
+}
+
+// Intervals hold in each law with eight flows a cell. How many times the median error they are wide is logged, and
+// what the best rule gives that knows sizes and widths, so that 95 % hold in each law, in each fifth of the answers
+// by width. For small flows in two rows none is better in all laws.
 func TestNoNarrowerIntervalsHold(t *testing.T) {
 	heavy(t)
-	narrower := 1.0 // the lowest coverage, by as much as chance makes
-	for name, of := range map[string]func(rng *rand.Rand, packets float64) float64{
-		"alike":      func(*rand.Rand, float64) float64 { return 1e5 },
-		"log-normal": func(rng *rand.Rand, _ float64) float64 { return 1e5 * math.Exp(1.15*rng.NormFloat64()) },
-		"two modes":  func(rng *rand.Rand, _ float64) float64 { return 1e5 * float64(1+3*rng.IntN(2)) },
-		"rare":       func(rng *rand.Rand, _ float64) float64 { return 1e5 * float64(1+49*max(0, 1-rng.IntN(50))) },
-		"by size":    func(_ *rand.Rand, packets float64) float64 { return 1e5 * math.Pow(packets, 0.4) },
-	} {
-		for _, rows := range []int{2, 4} {
-			w := waiting(shape{flows: 8000, columns: 1000, rows: rows, perRow: 1, counted: true}, 47, of)
-			r := w.solve(t, Options{})
-			for _, class := range sizeClasses {
-				var errors, halves []float64
+	const enough = 40 // of a fifth
+	for _, rows := range []int{2, 4} {
+		worlds, results := map[string]*world{}, map[string]Result{}
+		for name, law := range otherLaws {
+			worlds[name] = waiting(shape{flows: 8000, columns: 1000, rows: rows, perRow: 1, counted: true}, 47, law)
+			results[name] = worlds[name].solve(t, Options{})
+		}
+		for _, class := range sizeClasses[1:] {
+			answers, widths := map[string][]told{}, []float64(nil)
+			for name, r := range results {
+				w := worlds[name]
 				for f, packets := range w.Packets {
 					if packets >= class[0] && packets <= class[1] {
-						errors = append(errors, math.Abs(r.Mean[f]-w.truth[f])/w.truth[f])
-						halves = append(halves, (r.Mean[f]-r.MeanInterval(f, 0.95).Low)/w.truth[f])
+						by := r.Mean[f] - r.MeanInterval(f, 0.95).Low
+						x := told{by / r.Mean[f], by / w.truth[f], math.Abs(r.Mean[f]-w.truth[f]) / w.truth[f]}
+						answers[name], widths = append(answers[name], x), append(widths, x.width)
 					}
 				}
-				slices.Sort(errors)
-				slices.Sort(halves)
-				t.Logf("%s, %d rows, %g to %g packets: %.1f times", name, rows, class[0], class[1], halves[len(halves)/2]/errors[len(errors)/2])
-				covered, n := w.covered(r, class[0], class[1])
-				if covered < lowestCoverage(n) {
+				if covered, n := w.covered(r, class[0], class[1]); covered < lowestCoverage(n) {
 					t.Errorf("%s, %d rows: intervals of %g to %g packets cover %.4f of %d", name, rows, class[0], class[1], covered, n)
 				}
-				for f := range r.StdDev {
-					r.StdDev[f] *= 0.8
+			}
+			var rule [5]float64
+			slices.Sort(widths)
+			fifth := func(x told) int { return 5 * sort.SearchFloat64s(widths, x.width) / len(widths) }
+			for _, of := range answers {
+				for k := range rule {
+					if in := slices.DeleteFunc(slices.Clone(of), func(x told) bool { return fifth(x) != k }); len(in) >= enough {
+						rule[k] = max(rule[k], quantile(0.95, in, func(x told) float64 { return x.err / x.half }))
+					}
 				}
-				covered, n = w.covered(r, class[0], class[1])
-				narrower = min(narrower, covered-lowestCoverage(n))
-				for f := range r.StdDev {
-					r.StdDev[f] /= 0.8
+			}
+			for name, of := range answers {
+				now, e := quantile(0.5, of, func(x told) float64 { return x.half }), quantile(0.5, of, func(x told) float64 { return x.err })
+				best := quantile(0.5, of, func(x told) float64 { return rule[fifth(x)] * x.half })
+				t.Logf("%s, %d rows, %g to %g packets: %.1f times, %.1f by the best rule", name, rows, class[0], class[1], now/e, best/e)
+				if tight := rows == 2 && class[1] < 100 && slices.Max(rule[:]) < 1; tight || now > 2.5*best && name != "rare" {
+					t.Errorf("%s, %d rows: intervals of %g to %g packets are too wide, %.2f would do", name, rows, class[0], class[1], rule)
 				}
 			}
 		}
-	}
-	if narrower >= 0 {
-		t.Error("all may be four fifths as wide")
 	}
 }

@@ -90,10 +90,9 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 // Solve estimates the mean delay of every flow from all cells at once: the linear estimate of least expected square error.
 //
 // It first guesses every flow's delay above the smallest, by letting cells and flows agree on factors. Then it
-// solves with variances in proportion to the squares of the guesses: in captured traffic, where delays are a
-// microsecond for most flows and milliseconds for others, a single variance would leave errors of many times
-// the delay of a fast flow. Finally it scales StdDev by how far cells are from what the others predict, by the
-// same factor for flows of similar size about which equally much is known.
+// solves with variances in proportion to the squares of the guesses: where delays are a microsecond for most
+// flows and milliseconds for others, one variance would leave errors of many times the delay of a fast flow.
+// Finally it scales StdDev by how far cells are from what the others predict.
 //
 // Solve has limits. A flow of few packets, among many in all its cells, is guessed to be near the typical delay
 // of its size, with a deviation as wide as delays are apart. A flow without a usable cell gets the mean of all.
@@ -117,7 +116,7 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 			opts.tolerance = enoughExact
 		}
 	}
-	s, err := newSolver(q)
+	s, err := newSolver(q, opts.MeansOnly)
 	if err != nil {
 		return Result{}, err
 	}

@@ -44,24 +44,27 @@ const (
 // A solver has the equations of a problem.
 type solver struct {
 	*weighted
-	mean     float64            // of all packets in usable cells
-	base     float64            // what guesses are above
-	expected []float64          // by cell: packets of the listed flows
-	above    []float64          // by flow: its guess
-	told     []float64          // by flow: the fraction of its packets in usable cells, 0: none
-	typical  [sizeCount]float64 // by size: a guess
-	variance []float64          // by flow: s, 0 if it has no equation
-	trust    []float64          // by cell: D⁻¹, 0 if it says nothing
-	rest     []float64          // by cell: y, and then what the solution leaves of it
-	cell     []float64          // by cell: scratch
-	flows    int                // that have an equation
+	meansOnly bool
+	mean      float64            // of all packets in usable cells
+	base      float64            // what guesses are above
+	expected  []float64          // by cell: packets of the listed flows
+	above     []float64          // by flow: its guess
+	told      []float64          // by flow: the fraction of its packets in usable cells, 0: none
+	typical   [sizeCount]float64 // by size: a guess
+	means     [sizeCount]float64 // by size: the first guess, and how far it may be off
+	doubt     [sizeCount]float64
+	differs   [sizeScales + 1]float64 // see differ
+	variance  []float64               // by flow: s, 0 if it has no equation
+	trust     []float64               // by cell: D⁻¹, 0 if it says nothing
+	rest      []float64               // by cell: y, and then what the solution leaves of it
+	cell      []float64               // by cell: scratch
 }
 
 // newSolver guesses, and sets up the equations.
-func newSolver(p *weighted) (*solver, error) {
+func newSolver(p *weighted, meansOnly bool) (*solver, error) {
 	flows := func() []float64 { return make([]float64, len(p.Packets)) }
 	s := &solver{
-		weighted: p, expected: p.expected(), above: flows(), told: flows(), variance: flows(),
+		weighted: p, meansOnly: meansOnly, expected: p.expected(), above: flows(), told: flows(), variance: flows(),
 		trust: make([]float64, len(p.Sum)), rest: make([]float64, len(p.Sum)), cell: make([]float64, len(p.Sum)),
 	}
 	var sum, packets float64
@@ -124,7 +127,6 @@ func (s *solver) equations() {
 		}
 		if s.told[f] > 0 {
 			s.variance[f] = guessVariance*s.square(f) + own/max(w, 1)
-			s.flows++
 		}
 	}
 	usual := (s.mean - s.base) * (s.mean - s.base)

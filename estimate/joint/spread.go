@@ -1,23 +1,21 @@
 package joint
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // What the cells leave of the flows' variances is the diagonal of the inverse of S⁻¹ + AᵀD⁻¹A. Messages find
 // it: the noise that flow f sees in a cell is D, plus a²v for every other flow there, with their v as the rest
 // of their cells leaves it. That is a fixed point, belief propagation for a normal model, and right to a per
 // cent if few flows meet twice.
 const (
-	sweeps    = 4 // of messages
-	fewSweeps = 1 // enough to see which flows are known well
-	// Classes of flows for scaling: by size, in powers of 16, and by how much is known about a flow, in powers of
-	// 16 of the part of its variance that is left.
-	sizeScales  = 3
-	knownScales = 4
-	scales      = sizeScales * knownScales
-	rounds      = 10   // of scaling
-	distant     = 25   // times their variance that squares count at most
-	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
-	shrink      = 20   // squares as all cells have them that every class has besides its own
+	sweeps     = 4    // of messages
+	fewSweeps  = 1    // enough to see which flows are known well
+	sizeScales = 3    // classes of flows for scaling, by size, in powers of 16
+	rounds     = 50   // of scaling, to tell the parts of flows and of packets apart
+	distant    = 25   // times their variance that squares count at most
+	mostNoise  = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
 )
 
 // A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it, as a part of D, and
@@ -85,101 +83,89 @@ func without(v, told float64) float64 {
 // leave; the square of what the solution leaves of the cell, times V²/D², is that of the distance. Squares are
 // shared out among the classes by their parts of V, and every class's factor becomes the mean of what its cells
 // say (expectation maximisation for components of variance).
-type scaling [scales + 1]float64
-
-// scalingParts are the parts of a cell's V, by class, and last that of D.
-type scalingParts [scales + 1]float32
-
-func (s *solver) scale(brought []float32, heard []hearing, sort []uint8) (k scaling) {
-	parts, square := s.parts(brought, heard, sort)
-	for i := range k {
-		k[i] = 1
-	}
+//
+// fit returns the factors, where each cell has n parts.
+func fit(parts, square []float64, n int) []float64 {
+	k := slices.Repeat([]float64{1}, n)
 	for range rounds {
-		var squares, weight scaling
-		for c := range parts {
-			now := 0.0
-			for i, part := range parts[c] {
-				now += k[i] * float64(part)
+		squares, weight := make([]float64, n), make([]float64, n)
+		for c, x := range square {
+			now, of := 0.0, parts[c*n:][:n]
+			for i, part := range of {
+				now += k[i] * part
 			}
-			if now == 0 {
-				continue
-			}
-			ratio := min(square[c]/now, distant)
-			for i, part := range parts[c] {
-				x := k[i] * float64(part) / now
-				squares[i] += x * ratio
-				weight[i] += x
+			if ratio, by := min(x/now, distant), 1/now; now > 1e-300 {
+				for i, part := range of {
+					squares[i] += part * by * ratio
+					weight[i] += part * by
+				}
 			}
 		}
-		var all, of float64
-		for i := range k {
-			all += squares[i]
-			of += weight[i]
-		}
-		for i := range k {
-			k[i] *= max(1e-6, (squares[i]+shrink*all/of)/(weight[i]+shrink))
+		for i, x := range k { // and one square as it should be, for classes that have none
+			k[i] *= (1 + x*squares[i]) / (1 + x*weight[i])
 		}
 	}
 	return k
 }
 
-// parts returns, for each cell, the parts of V, and the square of its distance in units of V.
-func (s *solver) parts(brought []float32, heard []hearing, sort []uint8) (parts []scalingParts, square []float64) {
-	parts, square = make([]scalingParts, len(heard)), s.cell
+// parts returns each cell's parts of V, by class and last that of D, and the square of its distance in units of V.
+func (s *solver) parts(brought []float32, heard []hearing) (parts, square []float64) {
+	const n = sizeScales + 1
+	parts, square = make([]float64, n*len(heard)), s.cell
 	for c, h := range heard {
 		square[c] = 0
 		if h.trust > 0 {
 			square[c] = s.rest[c] * s.rest[c] * h.trust * float64(1+h.noise)
-			parts[c][scales] = 1 / (1 + h.noise)
+			parts[c*n+sizeScales] = 1 / float64(1+h.noise)
 		}
 	}
-	for f := range sort {
+	for f := range s.Packets {
 		for i, c := range s.run(f) {
-			parts[c][sort[f]] += brought[f*s.width+i] * parts[c][scales]
+			parts[int(c)*n+s.sizeScale(f)] += float64(brought[f*s.width+i]) * parts[int(c)*n+sizeScales]
 		}
 	}
 	return parts, square
 }
 
-// sortOf returns the class of flow f for scaling.
-func (s *solver) sortOf(f int, v float64) uint8 {
-	known := int(math.Log2(s.variance[f]/v+1e-9) / 4)
-	return uint8(min(int(s.class[f])/4, sizeScales-1)*knownScales + min(known, knownScales-1))
-}
+// sizeScale returns the class of flow f's size for scaling.
+func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales-1) }
+
+// A mistake is what a cell has of the errors of its flows: the variance of those that are independent, as a part of
+// D, and the sum of those that are not: flows of a size have some in common, and cells of one flow lost the same
+// packets.
+type mistake struct{ variance, common float64 }
 
 // deviations returns the expected errors of the means.
 func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
-	sort := make([]uint8, len(v))
+	parts, square := s.parts(brought, heard)
+	k := fit(parts, square, sizeScales+1)
+	// A flow about which cells say little may be any flow of its size.
+	scale := func(f int) (own, unknown float64) {
+		unknown = v[f] / s.variance[f]
+		return max(k[s.sizeScale(f)], unknown*s.usual(f)/s.variance[f]), unknown
+	}
+	others := make([]mistake, len(heard))
+	for c, v := range s.Variance {
+		others[c].common = math.Sqrt(v)
+	}
 	for f, left := range v {
 		if left > 0 {
-			sort[f] = s.sortOf(f, left)
+			own, unknown := scale(f)
+			for i, c := range s.run(f) {
+				others[c].variance += own * float64(brought[f*s.width+i])
+				others[c].common += unknown * s.doubt[s.class[f]] * s.Packets[f] * s.of(f*s.width+i)
+			}
 		}
-	}
-	k := s.scale(brought, heard, sort)
-	noise := s.cell // of cells, as the scales have it
-	clear(noise)
-	for f := range sort {
-		for i, c := range s.run(f) {
-			noise[c] += k[sort[f]] * float64(brought[f*s.width+i])
-		}
-	}
-	var squares, flows [sizeCount]float64
-	for f, x := range s.above {
-		squares[s.class[f]] += x * x
-		flows[s.class[f]]++
 	}
 	for f, left := range v {
 		if left == 0 {
 			v[f] = math.Sqrt(s.square(f))
 			continue
 		}
-		// A flow about which cells say little may be any flow of its size. Where they say more, it may be what they
-		// say if that is bent for no reason.
-		unknown := left / s.variance[f]
-		by, own := bent[f]*(1-unknown), k[sort[f]]
-		d := max(own*left, s.scaled(f, left, own, k[scales], brought, heard, noise), s.borne(f, left))
-		d += by*by + unknown*unknown*squares[s.class[f]]/flows[s.class[f]]
+		// It may be what cells say, if that is bent for no reason, and its size's mean where they say little.
+		own, unknown := scale(f)
+		by := math.Hypot(bent[f]*(1-unknown), (s.means[s.class[f]]-s.above[f])*unknown)
+		d := by*by + max(own*left, s.scaled(f, left, own, k[sizeScales], brought, heard, others))
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
@@ -188,30 +174,19 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 	return v
 }
 
-// scaled returns the variance of the mean of flow f if its own variance and that of D are wrong by some factors, and
-// its cells have the given noise: of the estimate as it was weighed.
-func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, noise []float64) float64 {
-	w, v := s.Packets[f], own/s.variance[f]
+// scaled returns the variance of the mean of flow f, of the estimate as it was weighed, if its own variance and that
+// of D are wrong by some factors, and others in its cells by so much.
+func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, others []mistake) float64 {
+	w, v, common := s.Packets[f], max(own, s.usual(f)/s.variance[f])/s.variance[f], 0.0
+	doubt := left / s.variance[f] * s.doubt[s.class[f]]
 	for i, c := range s.run(f) {
 		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])
 		said := 1 / (1 + max(0, float64(heard[c].noise)-by))
-		v += a * a * heard[c].trust * said * said * (rest + max(0, noise[c]-own*by))
+		v += a * a * heard[c].trust * said * said * (rest + max(0, others[c].variance-own*by))
+		common += a * heard[c].trust * said * max(0, others[c].common-doubt*a)
 	}
-	return left * left * v
-}
-
-// borne returns the square of how far the errors of sums that the caller knows of move the mean of flow f, of which
-// the variance left is left. That other cells agree with each other does not make them smaller. Cells of one flow
-// lost the same packets, so their errors have one sign.
-func (s *solver) borne(f int, left float64) float64 {
-	off := 0.0
-	for i, c := range s.run(f) {
-		if v := s.Variance[c]; v > 0 {
-			off += s.of(f*s.width+i) * s.trust[c] * math.Sqrt(v)
-		}
-	}
-	off *= left * s.Packets[f]
-	return off * off
+	common *= left
+	return left*left*v + common*common
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that

@@ -83,50 +83,35 @@ func (p *weighted) run(f int) []uint32 { return p.Cells[f*p.width : (f+1)*p.widt
 
 // scatter adds to each cell the weights of the flows in it, times x of each flow, or times 1 if x is nil.
 func (p *weighted) scatter(u, x []float64) {
-	cells, part := p.Cells, p.part
 	for f, w := range p.Packets {
 		if x != nil {
 			w *= x[f]
 		}
-		run := cells[:p.width]
-		cells = cells[p.width:]
-		if part == nil {
+		if p.part == nil {
 			w *= p.uniform
-			if len(run) == 4 {
-				four := (*[4]uint32)(run)
-				u[four[0]] += w
-				u[four[1]] += w
-				u[four[2]] += w
-				u[four[3]] += w
-				continue
-			}
-			for _, c := range run {
+			for _, c := range p.run(f) {
 				u[c] += w
 			}
 			continue
 		}
-		for i, c := range run {
+		part := p.part[f*p.width:]
+		for i, c := range p.run(f) {
 			u[c] += w * float64(part[i])
 		}
-		part = part[p.width:]
 	}
 }
 
 // gather returns the weighted sum of the values in flow f's cells.
-func (p *weighted) gather(f int, of []float64) float64 {
-	cells, total := p.run(f), 0.0
+func (p *weighted) gather(f int, of []float64) (total float64) {
 	if p.part == nil {
-		if len(cells) == 4 {
-			c := (*[4]uint32)(cells)
-			return (of[c[0]] + of[c[1]] + of[c[2]] + of[c[3]]) * p.uniform
-		}
-		for _, c := range cells {
+		for _, c := range p.run(f) {
 			total += of[c]
 		}
 		return total * p.uniform
 	}
-	for i, part := range p.part[f*p.width : (f+1)*p.width] {
-		total += float64(part) * of[cells[i]]
+	part := p.part[f*p.width:]
+	for i, c := range p.run(f) {
+		total += float64(part[i]) * of[c]
 	}
 	return total
 }

@@ -31,7 +31,7 @@ const (
 
 // largest are the packages that have more names, and how many. They may only fall.
 var largest = map[string][2]int{
-	".": {25, 105}, "lds": {18, 84},
+	".": {25, 105}, "lds": {18, 83},
 }
 
 // A sourceFile is a Go file, parsed, and its text.
@@ -117,8 +117,8 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4073, 3555},
 	"estimate":       {916, 1280},
-	"estimate/areas": {3016, 714},
-	"estimate/joint": {1395, 910},
+	"estimate/areas": {3020, 714},
+	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
 	"lda":            {2652, 2953},
 	"lda/control":    {450, 816},
