@@ -92,11 +92,7 @@ func (a *Areas) age(t *Transit) {
 			s.Variance += sq(n * age)
 		}
 		alone[i].Ages, alone[i].Variance = of.stand(n, of.stands.together(&a.onWay[1-i].stands, spread), a.greatest)
-		other := &a.onWay[1-i]
-		if float64(a.ends[a.losses.from]-a.begun) < a.greatest { // the slowest were not sent before the first end
-			other = new(endAges)
-		}
-		least, most := of.levels(other, &levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
+		least, most := of.levels(&levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
 		for j, way := range [2]*OnWay{s, &alone[i]} {
 			outside[j] = outside[j] || way.Ages < least || way.Ages > most
 		}
@@ -143,10 +139,10 @@ func owedVariance(ends *[2]OnWay) float64 {
 	return ends[0].Variance + ends[1].Variance + sq(ends[0].Shared-ends[1].Shared)
 }
 
-// levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like
-// those that have, at both ends unless these differ beyond chance. How far between their bounds ages are differs
-// from cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
-func (e *endAges) levels(other *endAges, o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
+// levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like those
+// that have, each as often as it stands for others. How far between their bounds ages are differs from cell to cell.
+// On average it is the same at both ends, but for as much as traffic is uneven.
+func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	like, squares := e.others, e.weights
 	if like.Packets == 0 { // nothing is known to be lost: others have not settled
@@ -164,7 +160,7 @@ func (e *endAges) levels(other *endAges, o *OnWay, n, spread, greatest float64, 
 	}
 	o.Ages = (least + most) / 2
 	o.Variance += e.widths/12 + sq(most-least)/12*min(1, t.uneven)
-	o.Shared = math.Sqrt(o.Shared + sq(most-least)/12)
+	o.Shared = math.Sqrt(sq(most-least) / 12)
 	return least, most
 }
 
