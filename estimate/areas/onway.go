@@ -86,7 +86,9 @@ func (a *Areas) age(t *Transit) {
 		cut := [2]int{a.losses.from, a.losses.to}[i]
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
-		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
+		// As far as areas say that packets take longer than those that were alone, slow ones were not.
+		missing := max(0, mean-first) * sq(a.greatest)
+		spread, s := max((third+missing)/(3*first)-age*age, 0), &steady[i]
 		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
