@@ -139,10 +139,10 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 // enoughAlone is how many packets that were alone tell how their delays vary, rare slow ones, too.
 const enoughAlone = 100
 
-// missing returns the greatest mean square of delays that packets that were alone may lack: as far as areas say that
-// the mean of those received may be greater, slow ones were not alone. They take up to half as long again as any
-// known. Where few were alone, or one came after it had counted as lost, one may be slower than any known: then it may
-// have taken all of that. Those of which copies came may all be the slowest.
+// missing returns the greatest mean square of delays that packets that were alone may lack: as far as areas do
+// not rule out that the mean of those received is greater, slow ones were not alone. They take up to half as
+// long again as any known. Where few were alone, or one came after it had counted as lost, one may be slower
+// than any known: then it may have taken all of that. Those of which copies came may all be the slowest.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas || r.deviationDegrees == 0 {
 		return 0
@@ -152,7 +152,7 @@ func (r *Result) missing(confidence float64) float64 {
 		error = 2 * r.alone.StdDev / math.Sqrt(float64(r.alone.N))
 	}
 	_, received := r.OfReceived(confidence)
-	more, most := max(0, received.High-r.alone.Mean-error), max(0, 1.5*r.greatest-r.alone.Mean)
+	more, most := max(0, received.High-r.alone.Mean+error), max(0, 1.5*r.greatest-r.alone.Mean)
 	if r.Extra > 0 || error == 0 {
 		most = max(most, more*float64(r.spoken))
 	}

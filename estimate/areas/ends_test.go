@@ -8,8 +8,9 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Of the packets on their way at an end, those of which levels do not tell are like those that stand for others. After
-// a burst of losses these are the slow ones: half of 20, but none of 100 fast ones. The control takes all alike.
+// Of the packets on their way at an end, those of which levels do not tell are like those that stand for
+// others. After a burst of losses these are the slow ones: half of 20, but none of 100 fast ones. The control
+// takes all alike.
 func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
 	var e endAges
 	var o OnWay
@@ -24,8 +25,8 @@ func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
 	}
 }
 
-// A packet that is slower than all seen lately, in a cell with others, is at a report's end as old as levels show it
-// to be. The control takes it that none is older than the greatest delay seen by then.
+// A packet that is slower than all seen lately, in a cell with others, is at a report's end as old as levels
+// show it to be. The control takes it that none is older than the greatest delay seen by then.
 func TestStragglerAtAnEnd(t *testing.T) {
 	const cells, cuts, end, deviations = 500, 60, 10, 3
 	random := rand.New(rand.NewPCG(8, 1))

@@ -87,9 +87,9 @@ func (a *Areas) age(t *Transit) {
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
 		// As far as areas say that packets take longer than those that were alone, slow ones were not.
-		missing := max(0, mean-first) * sq(a.greatest)
-		spread, s := max((third+missing)/(3*first)-age*age, 0), &steady[i]
-		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
+		missing := max(0, mean-first) / first * sq(a.greatest) / 3
+		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
+		s.Ages, s.Variance, s.Shared = n*age, n*(spread+missing)+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
@@ -141,9 +141,9 @@ func owedVariance(ends *[2]OnWay) float64 {
 	return ends[0].Variance + ends[1].Variance + sq(ends[0].Shared-ends[1].Shared)
 }
 
-// levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like those
-// that have, each as often as it stands for others. How far between their bounds ages are differs from cell to cell.
-// On average it is the same at both ends, but for as much as traffic is uneven.
+// levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like
+// those that have, each as often as it stands for others. How far between their bounds ages are differs from
+// cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
 func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	like, squares := e.others, e.weights
