@@ -94,6 +94,7 @@ func (a *Areas) age(t *Transit) {
 			s.Variance += sq(n * age)
 		}
 		alone[i].Ages, alone[i].Variance = of.stand(n, of.stands.together(&a.onWay[1-i].stands, spread), a.greatest)
+		alone[i].Variance += max(0, n-of.seen.n) * missing
 		least, most := of.levels(&levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
 		for j, way := range [2]*OnWay{s, &alone[i]} {
 			outside[j] = outside[j] || way.Ages < least || way.Ages > most
