@@ -85,8 +85,8 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.disperse()
 }
 
-// place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier in a cut
-// the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
+// place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier
+// in a cut the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
 func (l *losses) place() {
 	for g := range l.groups {
 		for k := range l.groups[g].cuts {
@@ -387,8 +387,8 @@ func (l *losses) all(k int) (n float64) {
 	return n
 }
 
-// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it, by how
-// much better that told it in other cuts than their average does.
+// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it,
+// by how much better that told it in other cuts than their average does.
 func (l *losses) soon(k int) float64 {
 	all := l.all(k)
 	if l.sent[k] > 0 || all == 0 || l.share == 0 || len(l.areas.taken) > 0 {

@@ -86,17 +86,16 @@ func (a *Areas) age(t *Transit) {
 		cut := [2]int{a.losses.from, a.losses.to}[i]
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
+		// As far as areas say that packets take longer than those that were alone, slow ones were not.
+		missing := max(0, mean-first) / first * sq(a.greatest) / 3
 		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
-		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
+		s.Ages, s.Variance, s.Shared = n*age, n*(spread+missing)+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
 		alone[i].Ages, alone[i].Variance = of.stand(n, of.stands.together(&a.onWay[1-i].stands, spread), a.greatest)
-		other := &a.onWay[1-i]
-		if float64(a.ends[a.losses.from]-a.begun) < a.greatest { // the slowest were not sent before the first end
-			other = new(endAges)
-		}
-		least, most := of.levels(other, &levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
+		alone[i].Variance += max(0, n-of.seen.n) * missing
+		least, most := of.levels(&levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
 		for j, way := range [2]*OnWay{s, &alone[i]} {
 			outside[j] = outside[j] || way.Ages < least || way.Ages > most
 		}
@@ -144,9 +143,9 @@ func owedVariance(ends *[2]OnWay) float64 {
 }
 
 // levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like
-// those that have, at both ends unless these differ beyond chance. How far between their bounds ages are differs
-// from cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
-func (e *endAges) levels(other *endAges, o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
+// those that have, each as often as it stands for others. How far between their bounds ages are differs from
+// cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
+func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	like, squares := e.others, e.weights
 	if like.Packets == 0 { // nothing is known to be lost: others have not settled
@@ -164,7 +163,7 @@ func (e *endAges) levels(other *endAges, o *OnWay, n, spread, greatest float64, 
 	}
 	o.Ages = (least + most) / 2
 	o.Variance += e.widths/12 + sq(most-least)/12*min(1, t.uneven)
-	o.Shared = math.Sqrt(o.Shared + sq(most-least)/12)
+	o.Shared = math.Sqrt(sq(most-least) / 12)
 	return least, most
 }
 

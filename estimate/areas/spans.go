@@ -100,10 +100,10 @@ func (a *Areas) lostOf(x *span) float64 {
 // digestsShow reports whether digests are so wide that the same packets are outstanding at two cuts of one level.
 func (a *Areas) digestsShow() bool { return a.mask>>(32+16-1) != 0 }
 
-// ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from there,
-// as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by levels that come
-// again, and by areas. None is older than the greatest delay, but for those that were there already, nor than the
-// beginning.
+// ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from
+// there, as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by
+// levels that come again, and by areas. None is older than the greatest delay, but for those that were there
+// already, nor than the beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages

@@ -415,8 +415,8 @@ func (w *window) scatters() {
 	}
 }
 
-// uneven returns the variance of the numbers on their way about their mean in time, beyond twice that of Poisson ones,
-// relative to its square.
+// uneven returns the variance of the numbers on their way about their mean in time, beyond twice that of
+// Poisson ones, relative to its square.
 func (w *window) uneven(r *groupWindow) float64 {
 	mean, squares := r.area/float64(w.areas.ends[w.to]-w.areas.ends[w.from]), 0.0
 	for _, n := range r.way {

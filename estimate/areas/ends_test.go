@@ -1,0 +1,65 @@
+package areas
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hoplag/hoplag/internal/truth"
+)
+
+// Of the packets on their way at an end, those of which levels do not tell are like those that stand for
+// others. After a burst of losses these are the slow ones: half of 20, but none of 100 fast ones. The control
+// takes all alike.
+func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
+	var e endAges
+	var o OnWay
+	e.bound(ageBounds{Packets: 100, Least: 1, Most: 1}, 1)
+	for range 10 {
+		e.bound(ageBounds{Packets: 1, Least: 1000, Most: 1000}, 2)
+	}
+	e.levels(&o, 120, 0, 1000, &Transit{scale: 1})
+	const want, control = 20*1000 + 1, 10*1000 + 1 + 10*(20*1000+1)/120
+	if error := 1e-9 * want; math.Abs(o.Ages-want) > error || math.Abs(control-want) < error {
+		t.Errorf("ages are %v, want %v; %v if all are alike", o.Ages, float64(want), float64(control))
+	}
+}
+
+// A packet that is slower than all seen lately, in a cell with others, is at a report's end as old as levels
+// show it to be. The control takes it that none is older than the greatest delay seen by then.
+func TestStragglerAtAnEnd(t *testing.T) {
+	const cells, cuts, end, deviations = 500, 60, 10, 3
+	random := rand.New(rand.NewPCG(8, 1))
+	outside, capped := 0, 0
+	for range 20 {
+		var packets []truth.Packet
+		for range 3 * cells {
+			sent := random.Int64N(areaLength / 10)
+			packets = append(packets, truth.Packet{
+				Cell: random.IntN(cells), Flow: uint64(random.Uint32()), Sent: sent, Received: sent + areaLength*3/2 + random.Int64N(3*areaLength),
+			})
+		}
+		slow := &packets[0]
+		slow.Received = slow.Sent + 10*areaLength + random.Int64N(areaLength)
+		a := New([]int{cells}, 64, 16)
+		passAreas(a, cells, packets, cuts)
+		got, err := a.Transit(0, end, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		age := float64(end*areaLength - slow.Sent)
+		if slow.Received <= end*areaLength {
+			age = 0
+		}
+		error := deviations*math.Sqrt(owedVariance(&[2]OnWay{got.First, got.Last})) + 1e-6*age
+		if math.Abs(got.Last.Ages-got.First.Ages-age) > error {
+			outside++
+		}
+		if math.Abs(min(age, 6*areaLength)-age) > error {
+			capped++
+		}
+	}
+	if outside > 1 || capped < 10 {
+		t.Errorf("%d of 20 are outside, %d if none is older than the others", outside, capped)
+	}
+}
