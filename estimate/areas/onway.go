@@ -1,6 +1,10 @@
 package areas
 
-import "math"
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
 
 // endAges is what spans tell of the packets on their way at an end of the window.
 type endAges struct {
@@ -71,6 +75,7 @@ func (a *Areas) age(t *Transit) {
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
+	uneven := t.uneven + a.unsteady(second-first*first)
 	var steady, alone, levels [2]OnWay
 	var outside [2]bool // the bounds: steady and alone
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
@@ -86,7 +91,7 @@ func (a *Areas) age(t *Transit) {
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
 		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
-		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*t.uneven, n*math.Abs(mean-first)/2
+		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
@@ -121,6 +126,23 @@ func (a *Areas) age(t *Transit) {
 		best[i].Variance += of.doubt
 		*end = best[i]
 	}
+}
+
+// unsteady returns the relative variance of delays between the ends of the window, as their means differ from cut to cut
+// by more than twice as much as by chance. Where they rise or fall, the ends are √3 deviations from the middle.
+func (a *Areas) unsteady(spread float64) float64 {
+	var means estimate.Moments
+	chance := 0.0
+	for _, u := range a.losses.usual[a.losses.from+1 : a.losses.to+1] {
+		if u.packets > 0 {
+			means.Add(u.time / u.packets)
+			chance += spread / u.packets
+		}
+	}
+	if means.N() < 2 {
+		return 0
+	}
+	return 3 * max(0, means.Variance()-2*chance/float64(means.N())) / sq(means.Mean())
 }
 
 // cutApart reports whether packets come before they are sent though no delay is negative.
