@@ -17,8 +17,7 @@ type endAges struct {
 	widths           float64   // squares of the distances between the bounds of cells
 	weights          float64   // squares of weights, by packets
 
-	alike ageBounds // of packets of which copies are in the cell: what others tell is not of them
-	doubt float64   // variance of their ages
+	alike ageBounds // of packets of which copies are in the cell: what others tell is not of them, but they may be alike
 }
 
 // A moment adds up numbers and their squares.
@@ -123,7 +122,7 @@ func (a *Areas) age(t *Transit) {
 		of := &a.onWay[i]
 		best[i].Packets = end.Packets
 		best[i].Ages += (of.alike.Least + of.alike.Most) / 2
-		best[i].Variance += of.doubt
+		best[i].Variance += sq(of.alike.Most-of.alike.Least) / 12
 		*end = best[i]
 	}
 }
