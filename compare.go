@@ -289,8 +289,9 @@ type way struct {
 
 	missing []Missing             // that no report named yet
 	samples estimate.Empirical    // of the latest report, as measured
-	strange [2]uint64             // packets sent and received since the delay of any was known,
-	unknown int                   // and in how many reports
+	strange [3]uint64             // packets sent, received and lost since the delay of any was known,
+	unknown int                   // in how many reports,
+	met     bool                  // and whether it ever was
 	given   float64               // packets that were taken for lost and may come yet,
 	hidden  float64               // those of them that no report told, or those on their way when the session began that no cell showed
 	out     int64                 // packets outstanding when the latest report ended,
@@ -331,7 +332,7 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
-	w.lately, w.strange, w.unknown, w.given, w.extra, w.joined = [2]float64{}, [2]uint64{}, 0, 0, 0, 0
+	w.lately, w.strange, w.unknown, w.met, w.given, w.extra, w.joined = [2]float64{}, [3]uint64{}, 0, false, 0, 0, 0
 	w.out, w.early, w.hidden = 0, 0, 0
 	w.tardy = w.tardy[:0]
 	w.late.giveBack()
@@ -441,8 +442,9 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)
 	w.account(&d, &r, fresh, float64(to-from)*float64(w.config.Cut))
-	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
-		w.strange, w.unknown = [2]uint64{}, 0
+	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
+	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, ErrClocks) {
+		w.strange, w.unknown = [3]uint64{}, 0
 	} else if r.Received > 0 {
 		w.unknown++
 	}
@@ -455,7 +457,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 			ErrUnlike, r.Received, r.Sent)
 	case 1000*r.Repeats > r.Received+r.Sent:
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
-	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports:
+	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports && (!w.met || 2*w.strange[2] > w.strange[0]):
 		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
 	case d.Err == nil && d.Extra == d.Received:
 		d.Err = fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)

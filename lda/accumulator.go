@@ -80,6 +80,7 @@ type ending struct {
 type counted struct {
 	Result
 	stamps [2]stamping
+	length float64 // of its intervals
 }
 
 // A transit adds up parts of a report.
@@ -181,6 +182,7 @@ const foldedCuts, mostKept = 32, 1 << 15
 func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	counts, cells, width := &a.counts, pairing{up: up, down: down}, int(a.config.SumBits)
 	when := interval{uint64(start) + uint64(a.end-start)/2, float64(a.end - start), math.Ldexp(1, width-1), width}
+	counts.length += when.length
 	counts.Sent += up.unsampledCount()
 	counts.Received += down.unsampledCount()
 	counts.stamps[0].shifted += up.shifted
@@ -425,7 +427,19 @@ func (a *Accumulator) Estimate() (Result, error) {
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
+	r.aged = r.beyond(of.length) * of.length / whole.received
 	return r, nil
+}
+
+// beyond returns how many more packets are outstanding, beyond chance, than are on their way by Little's law where
+// packets that were alone take as long as others. They may be lost, which is known only when they have settled.
+func (r *Result) beyond(length float64) float64 {
+	usual := r.alone.Mean * float64(max(r.Sent, r.Received)) / length
+	more, chance := float64(r.Outstanding)-usual, usual+sq(usual*r.alone.StdDev/r.alone.Mean)/float64(r.alone.N)
+	if !r.settling || !(usual > 0) || more <= surely*math.Sqrt(chance) {
+		return 0
+	}
+	return more
 }
 
 // tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that
