@@ -428,6 +428,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	r.aged = r.beyond(of.length) * of.length / whole.received
+	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
+		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
+	}
 	return r, nil
 }
 
