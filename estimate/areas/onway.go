@@ -74,7 +74,7 @@ func (a *Areas) age(t *Transit) {
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
-	uneven := t.uneven + a.unsteady(second-first*first)
+	uneven, bursts := t.uneven+a.unsteady(second-first*first), a.bursts()
 	var steady, alone, levels [2]OnWay
 	var outside [2]bool // the bounds: steady and alone
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
@@ -93,6 +93,9 @@ func (a *Areas) age(t *Transit) {
 		s.Ages, s.Variance, s.Shared = n*age, n*spread+sq(n*age)*uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
+		}
+		if bursts { // which left them behind
+			s.Variance = max(s.Variance, sq(n*a.greatest)/3)
 		}
 		alone[i].Ages, alone[i].Variance = of.stand(n, of.stands.together(&a.onWay[1-i].stands, spread), a.greatest)
 		other := &a.onWay[1-i]
@@ -142,6 +145,21 @@ func (a *Areas) unsteady(spread float64) float64 {
 		return 0
 	}
 	return 3 * max(0, means.Variance()-2*chance/float64(means.N())) / sq(means.Mean())
+}
+
+// bursts reports whether the rate of what was sent differs from cut to cut by more than itself, beyond chance.
+func (a *Areas) bursts() bool {
+	var rates estimate.Moments
+	sent := 0.0
+	for k := 1; k < len(a.ends); k++ {
+		n := 0.0
+		for g := range a.losses.groups {
+			n += a.losses.groups[g].cuts[k].all
+		}
+		sent += n
+		rates.Add(n / max(1, a.length(k)))
+	}
+	return rates.Variance() > sq(rates.Mean())*(1+2*float64(rates.N())/max(1, sent))
 }
 
 // cutApart reports whether packets come before they are sent though no delay is negative.

@@ -109,7 +109,7 @@ func (a *Areas) digestsShow() bool { return a.mask>>(32+16-1) != 0 }
 
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from there,
 // as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by levels that come
-// again, and by areas. None is older than the greatest delay, nor than the beginning.
+// again, and by areas. None is older than the greatest delay, unless it is known to be, nor than the beginning.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
@@ -139,7 +139,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
 	lost := a.lostOf(x)
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
-	for k := cut; k > x.from && oldest > 0; k-- {
+	for k := cut; k > x.from && (oldest > 0 || known > 0); k-- {
 		at, length := k-x.from-1, min(a.length(k), oldest)
 		sent += float64(x.out[at])
 		for len(seen) > 0 && seen[0].cut >= k {
@@ -149,14 +149,16 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		if len(seen) > 0 {
 			before = max(before, seen[0].on-lost)
 		}
-		least, most := before*length, max(0, fewest)*length
+		// Those that were sent in the interval did not age before: no stamp is later than all are after its beginning.
+		new, late := max(0, known-before), min(max(0, a.length(k)-x.after[at]), a.length(k))
+		least, most := before*a.length(k)+new*late, max(fewest*length, known*a.length(k))
 		if length == a.length(k) && x.joined == 0 {
 			others := max(0, on(k-1)) + float64(x.out[at]) - known
 			least = max(least, x.area[at]-others*length)
 			most = min(most, max(x.area[at], least))
 		}
 		ages.Least += least
-		ages.Most += most
+		ages.Most += max(least, most)
 		oldest -= length
 		fewest, known = min(fewest, on(k-1)), before
 	}
