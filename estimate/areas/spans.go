@@ -151,7 +151,10 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		}
 		// Those that were sent in the interval did not age before: no stamp is later than all are after its beginning.
 		new, late := max(0, known-before), min(max(0, a.length(k)-x.after[at]), a.length(k))
-		least, most := before*a.length(k)+new*late, max(fewest*length, known*a.length(k))
+		least, most := before*a.length(k)+new*late, max(0, fewest)*length
+		if oldest == 0 {
+			most = known * a.length(k)
+		}
 		if length == a.length(k) && x.joined == 0 {
 			others := max(0, on(k-1)) + float64(x.out[at]) - known
 			least = max(least, x.area[at]-others*length)
