@@ -477,7 +477,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 			if w.samples.N() > 0 {
 				most = d.Greatest + (d.Greatest-least)/2
 			}
-			d.unsure(r.Outstanding, least, most)
+			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
 	if errors.Is(d.Err, ErrUnlike) {
