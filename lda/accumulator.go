@@ -394,6 +394,10 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Outstanding = uint64(max(0, outstanding))
 	a.tellUnsettled(&r, whole, max(0, -outstanding))
+	copies := a.pairs.each()
+	if copies >= 1 { // ids are so few that nothing tells which packets are on their way
+		r.Repeats = max(r.Repeats, uint64(copies/(1+copies)*float64(r.Sent)))
+	}
 	if whole.clocks != nil {
 		return r, fmt.Errorf("lda: %w", whole.clocks)
 	}
@@ -412,10 +416,6 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
 	r.alone, r.deviationDegrees = a.alone, a.degrees
-	copies := a.pairs.each()
-	if copies >= 1 { // ids are so few that nothing tells which packets are on their way
-		r.Repeats = max(r.Repeats, uint64(copies/(1+copies)*float64(r.Sent)))
-	}
 	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
