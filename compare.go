@@ -334,9 +334,8 @@ func (w *way) begin() {
 	clear(w.sent)
 	w.lately, w.strange, w.unknown, w.met, w.given, w.extra, w.joined = [2]float64{}, [3]uint64{}, 0, false, 0, 0, 0
 	w.out, w.early, w.hidden = 0, 0, 0
-	w.tardy = w.tardy[:0]
 	w.late.giveBack()
-	w.late, w.flows, w.hasty = nil, nil, nil
+	w.tardy, w.late, w.flows, w.hasty = w.tardy[:0], nil, nil, nil
 }
 
 // endReport ends a report with the pair compared last.
@@ -467,7 +466,9 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
 		late := w.straying(from, to, d.Received)
-		d.MeanInterval95, d.Certain = within(d.MeanInterval95, late, longest), within(d.Certain, late, longest)
+		for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
+			i.Low, i.High = min(i.Low-late, longest), min(i.High+late, longest)
+		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		if fresh {
 			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))

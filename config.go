@@ -153,9 +153,7 @@ func (c Config) withDefaults() Config {
 	if c.Cells == (lda.Config{}) {
 		c.Cells = lda.DefaultConfig
 		c.Cells.DigestBits = 32
-		for i, shift := range [...]uint8{0, 2, 4, 8} {
-			c.Cells.Banks[i].Shift = shift
-		}
+		c.Cells.Banks[1].Shift, c.Cells.Banks[2].Shift, c.Cells.Banks[3].Shift = 2, 4, 8
 	}
 	c.Cells.Identity = 0
 	return c

@@ -244,11 +244,6 @@ func (d *Delay) unsure(packets uint64, least, most float64) {
 	}
 }
 
-// within returns an interval with so much more at both ends, but none above the most.
-func within(i estimate.Interval, more, most float64) estimate.Interval {
-	return estimate.Interval{Low: min(i.Low-more, most), High: min(i.High+more, most), Confidence: i.Confidence}
-}
-
 // account fills in how many packets were lost, and how many are extra: those that cells show, and if more
 // have come than were on their way, those that were taken for lost, before cells show it. When a session begins
 // neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the

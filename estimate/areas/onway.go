@@ -141,10 +141,7 @@ func (a *Areas) unsteady(spread float64) float64 {
 			chance += spread / u.packets
 		}
 	}
-	if means.N() < 2 {
-		return 0
-	}
-	return 3 * max(0, means.Variance()-2*chance/float64(means.N())) / sq(means.Mean())
+	return 3 * max(0, means.Variance()-2*chance/float64(max(1, means.N()))) / max(1, sq(means.Mean()))
 }
 
 // bursts reports whether the rate of what was sent differs from cut to cut by more than itself, beyond chance.
