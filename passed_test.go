@@ -455,7 +455,7 @@ func TestStrangePackets(t *testing.T) {
 				c.strays(l, i)
 			})
 			named := 0
-			for _, r := range l.reports(14) {
+			for _, r := range l.reports(17) {
 				if d := &r.Forth; d.Err == nil && !d.Certain.Contains(float64(usual)) {
 					t.Errorf("%v, certainly %s to %s", r, Format(d.Certain.Low), Format(d.Certain.High))
 				} else if c.want != "" && d.Err != nil && strings.Contains(d.Err.Error(), c.want) {
