@@ -481,10 +481,10 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
-	if errors.Is(d.Err, ErrUnlike) {
+	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
+		w.total.Gap() // what seems to be on its way would be looked for as long as longestDelay, report by report
 	}
-	w.total.Reset()
 	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return d
 }
