@@ -143,7 +143,7 @@ func (c *comparison) begins() int64 {
 	cuts := int64(1)
 	for _, w := range c.ways {
 		if w.total != nil {
-			cuts = max(cuts, min(settling, int64(w.total.Settling())*w.cuts), int64(w.total.Before())/int64(c.config.Cut)+1)
+			cuts = max(cuts, min(settling, int64(w.total.Settling())*w.cuts), min(unsettled, int64(w.total.Before())/int64(c.config.Cut)+1))
 		}
 	}
 	return cuts
