@@ -138,17 +138,6 @@ func (c *comparison) hold() (cuts int64) {
 	return cuts
 }
 
-// begins is for how many cuts, after a session has begun, packets come that were on their way.
-func (c *comparison) begins() int64 {
-	cuts := int64(1)
-	for _, w := range c.ways {
-		if w.total != nil {
-			cuts = max(cuts, min(settling, int64(w.total.Settling())*w.cuts), min(unsettled, int64(w.total.Before())/int64(c.config.Cut)+1))
-		}
-	}
-	return cuts
-}
-
 // due is the cut at which the next report can be released.
 func (c *comparison) due() int64 {
 	if len(c.held) > 0 {
@@ -290,8 +279,8 @@ type way struct {
 	missing []Missing             // that no report named yet
 	samples estimate.Empirical    // of the latest report, as measured
 	strange [3]uint64             // packets sent, received and lost since the delay of any was known,
-	unknown int                   // in how many reports,
-	met     bool                  // and whether it ever was
+	unknown int                   // and in how many reports
+	met     bool                  // the delay of one was known
 	given   float64               // packets that were taken for lost and may come yet,
 	hidden  float64               // those of them that no report told, or those on their way when the session began that no cell showed
 	out     int64                 // packets outstanding when the latest report ended,
@@ -483,7 +472,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	}
 	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
-		w.total.Gap() // what seems to be on its way would be looked for as long as longestDelay, report by report
+		w.total.Gap() // or what seems to be on its way is looked for in every report
 	}
 	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return d

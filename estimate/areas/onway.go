@@ -74,17 +74,16 @@ func (a *Areas) age(t *Transit) {
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
+	if skewed {
+		a.skew(t, second, third)
+		return
+	}
 	uneven, bursts := t.uneven+a.unsteady(second-first*first), a.bursts()
 	var steady, alone, levels [2]OnWay
 	var outside [2]bool // the bounds: steady and alone
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
 		if unlike { // in one cell a packet may be on its way and another have come too early
 			levels[i].Variance = mean * mean
-		}
-		if skewed {
-			rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
-			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
-			continue
 		}
 		cut := [2]int{a.losses.from, a.losses.to}[i]
 		age, of := second/(2*first), &a.onWay[i]
@@ -110,9 +109,6 @@ func (a *Areas) age(t *Transit) {
 			way.Variance += t.change / 2 * sq(way.Ages/max(n, 1))
 		}
 	}
-	if skewed {
-		return
-	}
 	best, variance := &steady, owedVariance(&steady)
 	apart := steady[0].Ages - steady[1].Ages - alone[0].Ages + alone[1].Ages
 	if v := owedVariance(&alone); v < variance || sq(apart) > 9*(v+variance) {
@@ -127,6 +123,14 @@ func (a *Areas) age(t *Transit) {
 		best[i].Ages += (of.alike.Least + of.alike.Most) / 2
 		best[i].Variance += sq(of.alike.Most-of.alike.Least) / 12
 		*end = best[i]
+	}
+}
+
+// skew estimates ages where clocks make packets come before they are sent.
+func (a *Areas) skew(t *Transit, second, third float64) {
+	rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
+	for _, end := range [2]*OnWay{&t.First, &t.Last} {
+		end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
 	}
 }
 
