@@ -157,11 +157,9 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	}
 }
 
-// quartz is the greatest drift that clocks are taken to have that are not known.
-const quartz = 1e-4
-
-// mostDrift is how far the rates of clocks may differ. Trackers look farther, to see it where they do.
-const mostDrift = 1e-3
+// mostDrift is how far the rates of clocks may differ, and quartz how far they are taken to where that is not known.
+// Trackers look farther, to see it where they do.
+const mostDrift, quartz = 1e-3, 1e-4
 
 // tooSteep reports whether the clock certainly drifts more than it may.
 func (t *tracked) tooSteep() bool {

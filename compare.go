@@ -138,17 +138,6 @@ func (c *comparison) hold() (cuts int64) {
 	return cuts
 }
 
-// begins is for how many cuts, after a session has begun, packets come that were on their way.
-func (c *comparison) begins() int64 {
-	cuts := int64(1)
-	for _, w := range c.ways {
-		if w.total != nil {
-			cuts = max(cuts, min(settling, int64(w.total.Settling())*w.cuts), int64(w.total.Before())/int64(c.config.Cut)+1)
-		}
-	}
-	return cuts
-}
-
 // due is the cut at which the next report can be released.
 func (c *comparison) due() int64 {
 	if len(c.held) > 0 {
@@ -289,8 +278,9 @@ type way struct {
 
 	missing []Missing             // that no report named yet
 	samples estimate.Empirical    // of the latest report, as measured
-	strange [2]uint64             // packets sent and received since the delay of any was known,
+	strange [3]uint64             // packets sent, received and lost since the delay of any was known,
 	unknown int                   // and in how many reports
+	met     bool                  // the delay of one was known
 	given   float64               // packets that were taken for lost and may come yet,
 	hidden  float64               // those of them that no report told, or those on their way when the session began that no cell showed
 	out     int64                 // packets outstanding when the latest report ended,
@@ -331,11 +321,10 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
-	w.lately, w.strange, w.unknown, w.given, w.extra, w.joined = [2]float64{}, [2]uint64{}, 0, 0, 0, 0
+	w.lately, w.strange, w.unknown, w.met, w.given, w.extra, w.joined = [2]float64{}, [3]uint64{}, 0, false, 0, 0, 0
 	w.out, w.early, w.hidden = 0, 0, 0
-	w.tardy = w.tardy[:0]
 	w.late.giveBack()
-	w.late, w.flows, w.hasty = nil, nil, nil
+	w.tardy, w.late, w.flows, w.hasty = w.tardy[:0], nil, nil, nil
 }
 
 // endReport ends a report with the pair compared last.
@@ -441,8 +430,9 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due := w.given + float64(w.out)
 	w.account(&d, &r, fresh, float64(to-from)*float64(w.config.Cut))
-	if w.strange = [2]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received}; r.N > 0 || errors.Is(err, ErrClocks) {
-		w.strange, w.unknown = [2]uint64{}, 0
+	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
+	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, ErrClocks) {
+		w.strange, w.unknown = [3]uint64{}, 0
 	} else if r.Received > 0 {
 		w.unknown++
 	}
@@ -455,7 +445,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 			ErrUnlike, r.Received, r.Sent)
 	case 1000*r.Repeats > r.Received+r.Sent:
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
-	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports:
+	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports && (!w.met || 2*w.strange[2] > w.strange[0]):
 		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
 	case d.Err == nil && d.Extra == d.Received:
 		d.Err = fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
@@ -465,7 +455,9 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
 		late := w.straying(from, to, d.Received)
-		d.MeanInterval95, d.Certain = within(d.MeanInterval95, late, longest), within(d.Certain, late, longest)
+		for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
+			i.Low, i.High = min(i.Low-late, longest), min(i.High+late, longest)
+		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		if fresh {
 			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
@@ -475,13 +467,13 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 			if w.samples.N() > 0 {
 				most = d.Greatest + (d.Greatest-least)/2
 			}
-			d.unsure(r.Outstanding, least, most)
+			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
-	if errors.Is(d.Err, ErrUnlike) {
+	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
 		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
+		w.total.Gap() // or what seems to be on its way is looked for in every report
 	}
-	w.total.Reset()
 	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return d
 }

@@ -82,17 +82,12 @@ func TestSlowWhenItBegins(t *testing.T) {
 	} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 			begin, answered, begins := time.Now(), 0, 0
-			l.send(c.period, func(i int) time.Duration { return c.delay(time.Duration(i)*c.period, i) }, nil)
+			sent := func(i int) time.Duration { return time.Duration(i) * c.period }
+			delay := func(i int) time.Duration { return c.delay(sent(i), i) }
+			l.send(c.period, delay, nil)
 			time.Sleep(c.wait)
 			for _, r := range l.reports(7) {
-				var truth estimate.Moments
-				for i := range int(15 * time.Second / c.period) {
-					at := time.Duration(i) * c.period
-					if came := begin.Add(at + c.delay(at, i)); !came.Before(r.Start) && came.Before(r.Start.Add(r.Length)) {
-						truth.Add(float64(c.delay(at, i)))
-					}
-				}
-				d := &r.Forth
+				d, truth := &r.Forth, r.came(begin, int(15*time.Second/c.period), sent, delay)
 				if begins += map[bool]int{true: 1}[r.Begins]; d.Err == nil && d.Certain.High-d.Certain.Low > 3.2e9 {
 					t.Errorf("%s: %v is no narrower than all delays", name, r)
 				}
@@ -105,6 +100,68 @@ func TestSlowWhenItBegins(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Traffic that tempts reports to be sure of what they do not know. Each holds the mean, and some none that is a tenth less.
+func TestReportsHold(t *testing.T) {
+	chance := func(i int) float64 { return float64(hashing.Word(5, uint64(i))>>1|1) * 0x1p-63 }
+	each := func(period time.Duration) func(int) time.Duration {
+		return func(i int) time.Duration { return time.Duration(i) * period }
+	}
+	for name, c := range map[string]struct {
+		messages    int
+		sent, delay func(i int) time.Duration // negative delays are losses
+	}{
+		"bursts left them": {45_000, func(i int) time.Duration { return time.Duration(3*(i/5000)*1e9 + 15e7 + i%5000*2e3) },
+			func(i int) time.Duration { return time.Duration(-1e8 * math.Log(chance(i))) }},
+		"delays rise": {60_000, each(150_000), func(i int) time.Duration { return time.Duration(5e7 + 4e8*math.Mod(float64(i)/2533, 1)) }},
+		"a burst is lost while one is slow": {1500, each(20 * time.Millisecond), func(i int) time.Duration {
+			if i == 350 {
+				return 7 * time.Second
+			} else if i >= 700 && i <= 780 {
+				return -1
+			}
+			return time.Duration(5e8 / math.Sqrt(chance(i)))
+		}},
+	} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			begin, answered, sharp := time.Now(), 0, 0
+			l.all.Go(func() {
+				for i := range c.messages {
+					time.Sleep(time.Until(begin.Add(c.sent(i))))
+					if l.a.Load().PassedNumber(uint64(i)); c.delay(i) >= 0 {
+						l.all.Go(func() { time.Sleep(c.delay(i)); l.b.PassedNumber(uint64(i)) })
+					}
+				}
+			})
+			for _, r := range l.reports(int(c.sent(c.messages)/time.Second) + 4) {
+				d, truth := &r.Forth, r.came(begin, c.messages, c.sent, c.delay)
+				if d.Err != nil {
+					continue
+				}
+				if answered++; !d.Certain.Contains(truth.Mean()) {
+					t.Errorf("%s: %v, certainly %s to %s, mean %s", name, r, Format(d.Certain.Low), Format(d.Certain.High), Format(truth.Mean()))
+				}
+				if !d.Certain.Contains(0.9 * truth.Mean()) {
+					sharp++
+				}
+			}
+			if answered < 5 || sharp == 0 {
+				t.Errorf("%s: %d reports have a mean, %d of them not one that is a tenth less", name, answered, sharp)
+			}
+		})
+	}
+}
+
+// came returns the delays of messages that came in a report, each sent so long after the first.
+func (r *Report) came(begin time.Time, messages int, sent, delay func(i int) time.Duration) (m estimate.Moments) {
+	for i := range messages {
+		d := delay(i)
+		if at := begin.Add(sent(i) + d); d >= 0 && !at.Before(r.Start) && at.Before(r.Start.Add(r.Length)) {
+			m.Add(float64(d))
+		}
+	}
+	return m
 }
 
 // Reports hold from the first one on, whichever clock is ahead by more or less than messages take.
@@ -380,12 +437,7 @@ func TestRecordsMissing(t *testing.T) {
 		go take(l.b, 2, pair.TakeSecond)
 		for time.Sleep(50 * time.Millisecond); time.Since(begin) < 5*time.Minute; time.Sleep(100 * time.Millisecond) {
 			for r, ok := pair.Next(); ok; r, ok = pair.Next() {
-				var truth estimate.Moments
-				for i := range 100_000 {
-					if came := begin.Add(time.Duration(i)*3*time.Millisecond + delay(i)); !came.Before(r.Start) && came.Before(r.Start.Add(r.Length)) {
-						truth.Add(float64(delay(i)))
-					}
-				}
+				truth := r.came(begin, 100_000, func(i int) time.Duration { return time.Duration(i) * 3 * time.Millisecond }, delay)
 				if d := &r.Forth; d.Err == nil && !r.Begins {
 					if answered++; !d.Certain.Contains(truth.Mean()) {
 						t.Errorf("%v, certainly %s to %s, mean %s", r, Format(d.Certain.Low), Format(d.Certain.High), Format(truth.Mean()))

@@ -168,6 +168,17 @@ func (w *way) loses(cut, every int64) bool {
 // patience is for how long packets are waited for.
 func (w *way) patience() float64 { return float64(w.total.Settling()) * float64(w.config.Cut) }
 
+// begins is for how many cuts, after a session has begun, packets come that were on their way.
+func (c *comparison) begins() int64 {
+	cuts := int64(1)
+	for _, w := range c.ways {
+		if w.total != nil {
+			cuts = max(cuts, min(settling, int64(w.total.Settling())*w.cuts), min(unsettled, int64(w.total.Before())/int64(c.config.Cut)+1))
+		}
+	}
+	return cuts
+}
+
 // begun makes the intervals of a mean hold what a share of the packets may have taken, of which nothing is
 // known: they were on their way when the session began. There is none if these were more than can be at the
 // rate since, or came later, than if they had taken no longer than packets do since.
@@ -194,11 +205,6 @@ func (d *Delay) unsure(packets uint64, least, most float64) {
 		i.Low -= share * max(0, i.Low-least)
 		i.High += share * max(0, most-i.High)
 	}
-}
-
-// within returns an interval with so much more at both ends, but none above the most.
-func within(i estimate.Interval, more, most float64) estimate.Interval {
-	return estimate.Interval{Low: min(i.Low-more, most), High: min(i.High+more, most), Confidence: i.Confidence}
 }
 
 // account fills in how many packets were lost, and how many are extra: those that cells show, and if more

@@ -434,6 +434,8 @@ func (w *way) place(p *pair) {
 	}
 	if w.waits {
 		early = int64(w.config.Cut)
+	} else if w.fastest.known && !w.config.ClocksAgree { // delays stay above 0 while clocks drift, or one would seem to be set
+		early = max(early, int64(mostDrift*float64(w.config.Report))-w.fastest.key)
 	}
 	w.added, w.placed = lag+early, w.total != nil
 }

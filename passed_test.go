@@ -417,3 +417,54 @@ func TestRecordedLate(t *testing.T) {
 		})
 	}
 }
+
+// A stamp of another time, ids that most packets share, and packets that alone came after they had counted as lost: a
+// report holds the mean, or says why it has none.
+func TestStrangePackets(t *testing.T) {
+	const usual = 7 * time.Millisecond
+	record := func(ahead time.Duration) func(l *link, i int) {
+		return func(l *link, i int) {
+			if i == 1000 {
+				l.b.Record(0, l.clocks[l.b].Now().Add(ahead), 1)
+			}
+		}
+	}
+	none := func(*link, int) {}
+	for _, c := range []struct {
+		messages int
+		ids      uint64
+		strays   func(l *link, i int)
+		delay    func(i int) time.Duration
+		want     string // an error
+	}{
+		{5000, math.MaxUint64, record(-250 * time.Millisecond), func(int) time.Duration { return usual }, ""},
+		{5000, math.MaxUint64, record(10 * time.Second), func(int) time.Duration { return usual }, ""},
+		{5000, 8, none, func(int) time.Duration { return 158 * time.Millisecond }, "repeat an id"},
+		{1400, math.MaxUint64, none, func(i int) time.Duration {
+			return usual + time.Duration(max(0, i-1397))*3500*time.Millisecond
+		}, "all 1 packets that came"},
+	} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			l.each(5*time.Millisecond, func(i int) {
+				if i >= c.messages {
+					return
+				}
+				l.a.Load().PassedNumber(uint64(i) % c.ids)
+				time.Sleep(c.delay(i))
+				l.b.PassedNumber(uint64(i) % c.ids)
+				c.strays(l, i)
+			})
+			named := 0
+			for _, r := range l.reports(17) {
+				if d := &r.Forth; d.Err == nil && !d.Certain.Contains(float64(usual)) {
+					t.Errorf("%v, certainly %s to %s", r, Format(d.Certain.Low), Format(d.Certain.High))
+				} else if c.want != "" && d.Err != nil && strings.Contains(d.Err.Error(), c.want) {
+					named++
+				}
+			}
+			if named == 0 && c.want != "" {
+				t.Errorf("no report says: %s", c.want)
+			}
+		})
+	}
+}

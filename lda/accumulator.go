@@ -80,6 +80,7 @@ type ending struct {
 type counted struct {
 	Result
 	stamps [2]stamping
+	length float64 // of its intervals
 }
 
 // A transit adds up parts of a report.
@@ -181,6 +182,7 @@ const foldedCuts, mostKept = 32, 1 << 15
 func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	counts, cells, width := &a.counts, pairing{up: up, down: down}, int(a.config.SumBits)
 	when := interval{uint64(start) + uint64(a.end-start)/2, float64(a.end - start), math.Ldexp(1, width-1), width}
+	counts.length += when.length
 	counts.Sent += up.unsampledCount()
 	counts.Received += down.unsampledCount()
 	counts.stamps[0].shifted += up.shifted
@@ -390,6 +392,10 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Outstanding = uint64(max(0, outstanding))
 	a.tellUnsettled(&r, whole, max(0, -outstanding))
+	copies := a.pairs.each()
+	if copies >= 1 { // ids are so few that nothing tells which packets are on their way
+		r.Repeats = max(r.Repeats, uint64(copies/(1+copies)*float64(r.Sent)))
+	}
 	if whole.clocks != nil {
 		return r, fmt.Errorf("lda: %w", whole.clocks)
 	}
@@ -408,7 +414,6 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
 	r.alone, r.deviationDegrees = a.alone, a.degrees
-	copies := a.pairs.each()
 	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
@@ -420,7 +425,22 @@ func (a *Accumulator) Estimate() (Result, error) {
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
+	r.aged = r.beyond(of.length) * of.length / whole.received
+	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
+		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
+	}
 	return r, nil
+}
+
+// beyond returns how many more packets are outstanding, beyond chance, than are on their way by Little's law where
+// packets that were alone take as long as others. They may be lost, which is known only when they have settled.
+func (r *Result) beyond(length float64) float64 {
+	usual := r.alone.Mean * float64(max(r.Sent, r.Received)) / length
+	more, chance := float64(r.Outstanding)-usual, usual+sq(usual*r.alone.StdDev/r.alone.Mean)/float64(r.alone.N)
+	if !r.settling || !(usual > 0) || more <= surely*math.Sqrt(chance) {
+		return 0
+	}
+	return more
 }
 
 // tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that

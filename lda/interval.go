@@ -69,8 +69,8 @@ func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interv
 
 func (r *Result) studentInterval(confidence float64) estimate.Interval {
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.sampling, N: min(r.N, 1)}, r.meanDegrees, confidence)
-	i.Low += min(r.owed, 0) - r.rounding()
-	i.High += max(r.owed, 0) + r.late + r.rounding()
+	i.Low += min(r.owed, 0) - r.aged - r.stray - r.rounding()
+	i.High += max(r.owed, 0) + r.late + r.stray + r.rounding()
 	return i
 }
 

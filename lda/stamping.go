@@ -8,8 +8,9 @@ import (
 )
 
 // A stamping adds up how far packets' stamps are from the middle of the interval in which they
-// passed, the lengths of these intervals, and by how much they were shifted on purpose.
-type stamping struct{ packets, off, length, shifted float64 }
+// passed, the lengths of these intervals, by how much they were shifted on purpose, and how far those are off in all
+// that cannot have passed then.
+type stamping struct{ packets, off, length, shifted, stray float64 }
 
 // An interval is what stamps are held to, in sums of so many bits.
 type interval struct {
@@ -26,8 +27,12 @@ func (s *stamping) add(c *cell, of *interval) {
 		return
 	}
 	s.packets += n
-	s.off += float64(estimate.SignExtend(c.sum-uint64(c.count())*of.middle, of.bits))
+	off, most := float64(estimate.SignExtend(c.sum-uint64(c.count())*of.middle, of.bits)), n*of.length/2
+	s.off += off
 	s.length += n * of.length
+	if math.Abs(off) > most+min(s.shifted, 1)*n*of.length { // by up to an interval
+		s.stray += math.Abs(off) + most
+	}
 }
 
 // check reports stamps that are on average more than an interval outside of their own, unless they

@@ -1,6 +1,10 @@
 package areas
 
-import "math"
+import (
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+)
 
 // endAges is what spans tell of the packets on their way at an end of the window.
 type endAges struct {
@@ -14,7 +18,6 @@ type endAges struct {
 	weights        float64   // squares of how often each stands for others, by packets
 
 	alike ageBounds // of packets of which copies are in the cell: what others tell is not of them
-	doubt float64   // variance of their ages
 }
 
 // A moment adds up numbers and their squares.
@@ -72,6 +75,7 @@ func (a *Areas) age(t *Transit) {
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
+	bursts := a.bursts()
 	var steady, alone, levels [2]OnWay
 	var outside [2]bool // the bounds: steady and alone
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
@@ -93,6 +97,9 @@ func (a *Areas) age(t *Transit) {
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
+		if bursts { // which left them behind
+			s.Variance = max(s.Variance, sq(n*a.greatest)/3)
+		}
 		alone[i].Ages, alone[i].Variance = of.stand(n, of.stands.together(&a.onWay[1-i].stands, spread), a.greatest)
 		alone[i].Variance += max(0, n-of.seen.n) * missing
 		least, most := of.levels(&levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
@@ -103,24 +110,43 @@ func (a *Areas) age(t *Transit) {
 			way.Variance += t.change / 2 * sq(way.Ages/max(n, 1))
 		}
 	}
-	if skewed {
-		return
+	if !skewed {
+		a.choose(t, &steady, &alone, &levels, outside, unlike)
 	}
-	best, variance := &steady, owedVariance(&steady)
+}
+
+// choose takes the ages that one of three ways tells: that of the smallest variance, unless bounds exclude it.
+func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]bool, unlike bool) {
+	best, variance := steady, owedVariance(steady)
 	apart := steady[0].Ages - steady[1].Ages - alone[0].Ages + alone[1].Ages
-	if v := owedVariance(&alone); v < variance || sq(apart) > 9*(v+variance) {
-		best, variance = &alone, v
+	if v := owedVariance(alone); v < variance || sq(apart) > 9*(v+variance) {
+		best, variance = alone, v
 	}
-	if unlike || owedVariance(&levels) < variance || outside[0] && best == &steady || outside[1] && best == &alone {
-		best = &levels
+	if unlike || owedVariance(levels) < variance || outside[0] && best == steady || outside[1] && best == alone {
+		best = levels
 	}
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
 		of := &a.onWay[i]
 		best[i].Packets = end.Packets
 		best[i].Ages += (of.alike.Least + of.alike.Most) / 2
-		best[i].Variance += of.doubt
+		best[i].Variance += sq(of.alike.Most-of.alike.Least) / 12 // they may be alike
 		*end = best[i]
 	}
+}
+
+// bursts reports whether the rate of what was sent differs from cut to cut by more than itself, beyond chance.
+func (a *Areas) bursts() bool {
+	var rates estimate.Moments
+	sent := 0.0
+	for k := 1; k < len(a.ends); k++ {
+		n := 0.0
+		for g := range a.losses.groups {
+			n += a.losses.groups[g].cuts[k].all
+		}
+		sent += n
+		rates.Add(n / max(1, a.length(k)))
+	}
+	return rates.Variance() > sq(rates.Mean())*(1+2*float64(rates.N())/max(1, sent))
 }
 
 // cutApart reports whether packets come before they are sent though no delay is negative.

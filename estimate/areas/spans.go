@@ -146,14 +146,16 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		if before == 0 && (known == 0 || k == cut) {
 			length = min(length, oldest)
 		}
-		least, most := before*length, max(0, fewest)*length
+		// Those that were sent in the interval did not age before: no stamp is later than all are after its beginning.
+		new, late := max(0, known-before), min(max(0, length-x.after[at]), length)
+		least, most := before*length+new*late, max(0, fewest)*length
 		if length == a.length(k) && x.joined == 0 {
 			others := max(0, on(k-1)) + float64(x.out[at]) - known
 			least = max(least, x.area[at]-others*length)
 			most = min(most, max(x.area[at], least))
 		}
 		ages.Least += least
-		ages.Most += most
+		ages.Most += max(least, most)
 		oldest -= length
 		fewest, known = min(fewest, on(k-1)), before
 	}

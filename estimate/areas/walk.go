@@ -63,6 +63,7 @@ type span struct {
 	// By cut, from the one after from on.
 	area    []float64 // less the ages of what was lost before the span
 	in, out []uint32  // received and sent
+	after   []float64 // how long after the cut's beginning these were sent, added up
 	on      []int32   // outstanding at the cut, less what was lost before
 	most    []int32   // the least number outstanding from then on: the most that may be lost
 	levels  []uint64
@@ -208,7 +209,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	}
 	x.young = !x.exact && (x.from == 0 && c.young || x.from > 0 && a.early(x.from))
 	x.unknown = x.young
-	x.area, x.in, x.out = resize(x.area, n), resize(x.in, n), resize(x.out, n)
+	x.area, x.in, x.out, x.after = resize(x.area, n), resize(x.in, n), resize(x.out, n), resize(x.after, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
 	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.levelBefore(c, at)
 	lost, was, sum := outstanding(x.level), outstanding(now), uint64(0)
@@ -216,13 +217,14 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	for k := range n {
 		cut := x.from + 1 + k
 		if at == len(a.passed) || int(a.passed[at].cut)-a.before != cut {
-			x.area[k], x.in[k], x.out[k] = float64(was-lost)*a.length(cut), 0, 0
+			x.area[k], x.in[k], x.out[k], x.after[k] = float64(was-lost)*a.length(cut), 0, 0, 0
 		} else {
 			e := &a.passed[at]
 			at++
 			now = e.level
 			moved := e.delay + uint64(outstanding(now)-lost)*uint64(a.ends[cut]) - uint64(was-lost)*uint64(a.ends[cut-1])
 			x.area[k], x.in[k], x.out[k] = a.near(moved, e.received), e.received, e.sent
+			x.after[k] = float64(estimate.SignExtend(e.sentSum-uint64(e.sent)*uint64(a.ends[cut-1]), a.bits))
 			x.sent += e.sent
 			x.received += e.received
 			x.sentSum += e.sentSum

@@ -261,7 +261,7 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 			continue
 		}
 		if x.alike {
-			of.alike, of.doubt = plus(of.alike, ages, 1), of.doubt+sq(ages.Most-ages.Least)/12
+			of.alike = plus(of.alike, ages, 1)
 			continue
 		}
 		if alone {

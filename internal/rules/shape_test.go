@@ -115,12 +115,12 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4073, 3555},
+	".":              {4073, 3658},
 	"estimate":       {916, 1280},
-	"estimate/areas": {2978, 714},
+	"estimate/areas": {3051, 779},
 	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
-	"lda":            {2652, 2953},
+	"lda":            {2679, 2953},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 390},
 	"lda/mplane":     {1601, 1245},
