@@ -76,9 +76,9 @@ type Areas struct {
 }
 
 // tallies counts packets: sent and of these lost, where that is known, in so many cuts, and the squares of by how
-// much more were lost in a cut than on average; received; those that were alone, and the
+// much more were lost in a cut than on average; received, and the time on the way; those that were alone, and the
 // time that these took.
-type tallies struct{ sent, lost, cuts, varied, received, alone, took float64 }
+type tallies struct{ sent, lost, cuts, varied, received, way, alone, took float64 }
 
 // A place says what the latest event left in a cell.
 type place struct {
@@ -452,7 +452,7 @@ func (a *Areas) fade(keep int, passed float64) {
 	p := &a.past
 	*p = tallies{
 		rest*p.sent + a.now.sent, rest*p.lost + a.now.lost, rest*p.cuts + a.now.cuts, rest*p.varied + a.now.varied,
-		rest*p.received + a.now.received, rest*p.alone + a.now.alone, rest*p.took + a.now.took,
+		rest*p.received + a.now.received, rest*p.way + a.now.way, rest*p.alone + a.now.alone, rest*p.took + a.now.took,
 	}
 	a.now = tallies{}
 	a.joined[1].add(a.joined[0], rest)

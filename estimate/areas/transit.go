@@ -120,7 +120,7 @@ func (a *Areas) tooSlow(t *Transit) error {
 	if all > 0 {
 		mean = max(mean, time/all)
 	}
-	if mean <= mostDelay*a.step {
+	if mean = min(mean, a.greatest); mean <= mostDelay*a.step {
 		return nil
 	}
 	return fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
@@ -145,13 +145,15 @@ const (
 // or they are few of those received. In cells that always have packets on their way, fast ones are alone.
 func (a *Areas) tail(t *Transit) float64 {
 	n := &a.now
-	n.received, n.alone, n.took = t.Received, float64(len(a.alone)), 0
+	n.received, n.way, n.alone, n.took = t.Received, math.Abs(t.Mean)*t.Received, float64(len(a.alone)), 0
 	for i := range a.alone {
 		n.took += math.Abs(float64(a.alone[i].Delay))
 	}
 	switch lately := n.alone + a.past.alone; {
 	case n.alone < fewAlone && lately < (n.received+a.past.received)/2:
-		return longTail * math.Abs(t.Mean)
+		// Those on their way at the end took part of the time, and after a burst nearly all of it.
+		return longTail * max(n.way/(n.received+t.Last.Packets),
+			(n.way+a.past.way)/(n.received+a.past.received+t.Last.Packets))
 	case lately < fewAlone:
 		return longTail * (n.took + a.past.took) / max(lately, 1)
 	}
