@@ -42,6 +42,43 @@ func TestFewPackets(t *testing.T) {
 	}
 }
 
+// Bursts cross the end of a report, which receives a few packets of them, and one burst is lost: it is told after a
+// few intervals. The control takes the time on the way of all for that of the few, and waits for longer than the test.
+func TestPatienceAfterBursts(t *testing.T) {
+	const cells, cuts, window, each, burst = 500, 300, 10, 30, 3000
+	random := rand.New(rand.NewPCG(18, 1))
+	var packets []truth.Packet
+	for start := int64(96 * areaLength / 10); start < (cuts-each)*areaLength; start += each * areaLength {
+		for i := range burst {
+			sent := start + random.Int64N(areaLength/10)
+			p := truth.Packet{
+				Cell: random.IntN(cells), Flow: uint64(random.Uint32()), Sent: sent, Received: sent + areaLength/2 + random.Int64N(areaLength),
+				Lost: start/areaLength/each == 2,
+			}
+			if i < 2 && !p.Lost { // so that the report receives some
+				p.Received = sent + areaLength/10
+			}
+			packets = append(packets, p)
+		}
+	}
+	a, next, lost, control := New([]int{cells}, 64, 32), 0, 0, 0.0
+	for k, pairs := range pairsOf(cells, packets, cuts) {
+		pass(a, pairs)
+		for ; k+1-next-window >= min(a.Settling(60), 60); next += window {
+			got, err := a.Transit(next, next+window, nil)
+			if err == nil && next == 0 {
+				control = patienceFactor * longTail * got.Mean
+			}
+			l, extra, _ := a.Losses(next + window)
+			lost += l - extra
+			a.Settle(next + window)
+		}
+	}
+	if lost != burst || control < cuts*areaLength {
+		t.Errorf("%d lost, want %d; the control waits for %.0f intervals", lost, burst, control/areaLength)
+	}
+}
+
 // A patience of years, as a clock that was set may make it, takes no longer to weigh.
 func TestPatienceIsBounded(t *testing.T) {
 	const cells, cuts = 20, 30

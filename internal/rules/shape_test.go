@@ -117,7 +117,7 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4073, 3658},
 	"estimate":       {916, 1280},
-	"estimate/areas": {3051, 779},
+	"estimate/areas": {3051, 816},
 	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
 	"lda":            {2679, 2953},
