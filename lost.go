@@ -225,7 +225,11 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
 		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
 			d.Lost = r.Lost
 		}
-		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came, r.Mean*float64(r.Received)/length-float64(w.joined))
+		begun := r.Mean*float64(r.Received)/length - float64(w.joined)
+		if w.joined == 0 && w.total.Before() == 0 && r.Received*uint64(w.config.Cut) < uint64(length)*uint64(w.config.Cells.Banks[0].Rows) {
+			begun = 0 // cells to which nothing was sent would have shown some
+		}
+		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came, begun)
 	} else {
 		untold := math.Floor(min(w.hidden, came))
 		w.hidden = 0.99 * (w.hidden - untold)
