@@ -27,15 +27,6 @@ func recorded(t testing.TB, c Config, all []traffic.Passage) (up, down *Recorder
 	return up, down
 }
 
-// lone makes a single flow of n packets with the given delays.
-func lone(packets int, delay func(i int) int64) (all []traffic.Passage) {
-	for i := range packets {
-		sent := int64(i) * 1000
-		all = append(all, traffic.Passage{Flow: 7, Packet: hashing.Word(1, uint64(i)), Sent: sent, At: sent + delay(i)})
-	}
-	return all
-}
-
 // Theorem 2, eqs. (3) and (4), from single counters and by hand.
 func TestTheorem2(t *testing.T) {
 	all := traffic.Flows(11, 500)

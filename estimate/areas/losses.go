@@ -39,7 +39,6 @@ type groupLosses struct {
 	hazards     []float64 // packets that a cell loses up to each cut, on average
 	stays       []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
 	chances     []chances // by two cuts: the latest asked for of those that share a place
-	edge        float64   // variance of how many of those lost were lost in the window, if each was by itself
 	lengths     []float64 // how many exact spans have so many cuts
 	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
 }

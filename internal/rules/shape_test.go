@@ -115,9 +115,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4073, 3658},
+	".":              {4077, 3658},
 	"estimate":       {916, 1280},
-	"estimate/areas": {3051, 816},
+	"estimate/areas": {3050, 816},
 	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
 	"lda":            {2679, 2953},
@@ -126,7 +126,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2874, 3515},
-	"colate":         {4304, 3528},
+	"colate":         {4304, 3519},
 	"rli":            {2870, 2748},
 	"hashing":        {1583, 2358},
 	"queue":          {1994, 2127},
