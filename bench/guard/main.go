@@ -24,7 +24,7 @@ import (
 const (
 	file = "bench/RATIOS.md"
 	// guarded are the benchmarks whose floors do the same kind of work as they.
-	guarded = "^Benchmark(LDA(Update|Batch|Sender|Accumulator)|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate|RLIUpdate|Passed)$"
+	guarded = "^Benchmark(LDA(Update|Batch|Sender|Accumulator)|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate|Passed)$"
 	slack   = 1.5
 	tries   = 3
 )
@@ -138,7 +138,7 @@ cell would take its former bar of 6.5; of a frame, to copy what was found before
 it; a log for each processor. COLATE's bar was 2.5: hash and word take more. Its ` + "`bursts`" + `
 fetch counters at once. Other floors: for ` + "`Passed`" + ` a clock's reading, an atomic, a hash and
 a store, about 30 ns; for ` + "`LDAAccumulator`" + `, by cell and cut, a loop that reads the same cells,
-and keeps and reads twice what passed; for RLI an update of a Go map of the same counters.
+and keeps and reads twice what passed.
 
 | benchmark | floors | bar |
 |---|---:|---:|
