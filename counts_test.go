@@ -450,3 +450,24 @@ func TestRecordsMissing(t *testing.T) {
 		}
 	})
 }
+
+// Messages that counted as lost and come after all are extra, so that losses add up to none, if nothing was on its way
+// when the session began. The control is what reports say is lost until then.
+func TestLateMessagesAreExtra(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		l.send(300*time.Microsecond, func(i int) time.Duration {
+			if i%20_000 == 19_999 {
+				return 3 * time.Second
+			}
+			return 30 * time.Millisecond
+		}, nil)
+		var lost, extra uint64
+		for _, r := range l.reports(20) {
+			lost += r.Forth.Lost
+			extra += r.Forth.Extra
+		}
+		if lost == 0 || lost-extra > 1 {
+			t.Errorf("%d lost, %d extra, want some, and as many, but for one on its way", lost, extra)
+		}
+	})
+}

@@ -139,10 +139,7 @@ func (a *Areas) bursts() bool {
 	var rates estimate.Moments
 	sent := 0.0
 	for k := 1; k < len(a.ends); k++ {
-		n := 0.0
-		for g := range a.losses.groups {
-			n += a.losses.groups[g].cuts[k].all
-		}
+		n := a.losses.all(k)
 		sent += n
 		rates.Add(n / max(1, a.length(k)))
 	}
@@ -189,7 +186,7 @@ func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (lea
 	}
 	o.Ages = (least + most) / 2
 	o.Variance += e.widths/12 + sq(most-least)/12*min(1, t.uneven)
-	o.Shared = math.Sqrt(sq(most-least) / 12)
+	o.Shared = math.Abs(most-least) / math.Sqrt(12)
 	return least, most
 }
 

@@ -115,9 +115,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4077, 3658},
+	".":              {4077, 3679},
 	"estimate":       {916, 1280},
-	"estimate/areas": {3050, 816},
+	"estimate/areas": {3047, 816},
 	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
 	"lda":            {2679, 2953},
