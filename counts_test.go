@@ -451,8 +451,8 @@ func TestRecordsMissing(t *testing.T) {
 	})
 }
 
-// Messages that counted as lost and come after all are extra, so that losses add up to none, if nothing was on its way
-// when the session began. The control is what reports say is lost until then.
+// Messages that counted as lost and come after all are extra, so that losses add up to none, but for one that is on its
+// way at the end, and one that may have been so when the session began.
 func TestLateMessagesAreExtra(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(300*time.Microsecond, func(i int) time.Duration {
@@ -462,12 +462,12 @@ func TestLateMessagesAreExtra(t *testing.T) {
 			return 30 * time.Millisecond
 		}, nil)
 		var lost, extra uint64
-		for _, r := range l.reports(20) {
+		for _, r := range l.reports(40) {
 			lost += r.Forth.Lost
 			extra += r.Forth.Extra
 		}
-		if lost == 0 || lost-extra > 1 {
-			t.Errorf("%d lost, %d extra, want some, and as many, but for one on its way", lost, extra)
+		if lost < 5 || lost-extra > 2 {
+			t.Errorf("%d lost, %d extra, want at least 5, and as many, but for two", lost, extra)
 		}
 	})
 }
