@@ -129,6 +129,7 @@ func (a *Accumulator) Gap() {
 		a.ends[i].to = 0
 	}
 	a.from, a.started = 0, false
+	a.areas.Begin(a.end) // reports that end before the next interval have none
 }
 
 // through returns the last cut of the report so far.
