@@ -2,11 +2,6 @@ package estimate
 
 import "math"
 
-// Every interval below takes the desired confidence, between 0 and 1, and puts half of the rest on either side.
-// All answer bad arguments alike: if nothing can be said (no samples, a deviation that is negative or not a
-// number, a confidence outside (0, 1)) the interval is the whole range of the quantity, with Confidence 1. It
-// is never NaN, and never silently too narrow.
-
 var (
 	anywhere    = Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
 	nonNegative = Interval{Low: 0, High: math.Inf(1), Confidence: 1}

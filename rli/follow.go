@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Reference records a reference packet whose last bit departed at time received, and estimates all packets that
-// wait for it. One that comes twice, after a later one or from another injector, or that contradicts all
-// others, counts only as a departure: see Counts.
+// Reference records a reference packet whose last bit departed at time received, in nanoseconds, and estimates
+// all packets that wait for it. One that comes twice, after a later one or from another injector, or that
+// contradicts all others, counts only as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	made(r.tracker != nil, "Receiver")
 	before, size := r.latest, int32(r.config.ReferenceBytes)

@@ -127,7 +127,7 @@ func end(t *areas.Trail) int64 {
 
 func (f *Finder) wants(t int64) bool { return t >= f.from && t < f.until }
 
-// Offer says that a packet, which the sender knows by id, was sent at time t.
+// Offer says that a packet, which the sender knows by id, was sent at time t, in nanoseconds.
 func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 	cell := f.config.Cell(p)
 	if cell < 0 || !f.wants(t) {
