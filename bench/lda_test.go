@@ -43,8 +43,8 @@ func BenchmarkLDAUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkLDABatch is UpdateBatch, and what is left of it where there is one bank, in an array whose size the compiler
-// knows. To choose the bank takes four instructions of 13 for a packet, and two check bounds; the floor has nine, and
+// BenchmarkLDABatch is UpdateBatch, and a version of it for a single bank whose size the compiler knows. To
+// choose the bank takes four instructions of 13 for a packet, and two check bounds; the floor has nine, and
 // processors take as many a cycle of one kind as of the other.
 func BenchmarkLDABatch(b *testing.B) {
 	inBursts(b, 1.6, must(lda.New(twoBanks)).UpdateBatch)
@@ -60,7 +60,7 @@ func BenchmarkLDABatch(b *testing.B) {
 	})
 }
 
-// inBursts is bursts of 32 packets with one timestamp, and so is the floor.
+// inBursts updates with bursts of 32 packets and one timestamp, as the floor does.
 func inBursts(b *testing.B, bar float64, update func([]hashing.Packet, int64)) {
 	streams(b, func(b *testing.B, packets []hashing.Packet) {
 		floor := cellFloor(packets)
@@ -126,8 +126,8 @@ func (l *literal) report() (sum uint64) {
 	return sum
 }
 
-// A crossing is what two points see of a report's packets. Delays are a twentieth of a cut, and one packet in a thousand is
-// lost.
+// A crossing holds what two points see of a report's packets. Delays are a twentieth of a cut, and one packet
+// in a thousand is lost.
 type crossing struct {
 	points [2][reported]*lda.Sparse
 	same   literal // the same

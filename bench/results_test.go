@@ -68,7 +68,8 @@ func TestVerdictsAreNoKinder(t *testing.T) {
 	}
 }
 
-// A bar is a limit and what is said to keep to it; a replicated figure comes out with references behind or ahead.
+// bar matches a figure that is said to keep to a limit, replicated one that is said to be lower than the
+// paper's.
 var (
 	bar        = regexp.MustCompile(`(at most|≤|<|at least|≥|>) ([\d.]+) %.*; here: ([\d.]+) %.*\. (Better|It holds)\.$`)
 	replicated = regexp.MustCompile(`(Paper): (?:about )?([\d.]+)(?:–[\d.]+)? %; here: ([\d.]+) %(?: / ([\d.]+) %)?\. Differs: lower\.$`)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever Append returned for is there after a crash that left any number of
-// bytes of what it did not, and one that left none.
+// What Append acknowledged survives a crash, whether that left some bytes of what it did not acknowledge, or
+// none.
 func TestCrash(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{segmentBytes: int64(sizeOf(t, 0, 2))})

@@ -21,7 +21,7 @@ var inFlight = []struct {
 	{"1M", 1 << 20},
 }
 
-// benchmarkPipeline fills the pipeline once and goes on with it. The floor adds a packet to a cell at both of
+// benchmarkPipeline fills the pipeline once and keeps using it. The floor adds a packet to a cell at both of
 // its ends, which lie as far apart in the stream.
 func benchmarkPipeline(b *testing.B, name string, make func(*traffic) pipeline) {
 	for _, size := range inFlight {

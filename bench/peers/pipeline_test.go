@@ -66,7 +66,7 @@ func TestPipelinesReject(t *testing.T) {
 	}
 }
 
-// check compares the means that p tells of a trace with the true ones.
+// check compares p's means of a trace with the true ones.
 func check(p pipeline, s *traffic) error {
 	all, flows := &truth{}, map[hashing.Flow]*truth{}
 	for i := range tracePackets {

@@ -83,7 +83,7 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// captures are the two that ship, and others where they are.
+// captures are the two that ship, and others where there are any.
 func captures(t *testing.T) []string {
 	shipped := filepath.Join("..", "twopoint", "testdata")
 	others, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "twopoint", "*", "*gress.pcap.gz"))
