@@ -68,8 +68,7 @@ func TestVerdictsAreNoKinder(t *testing.T) {
 	}
 }
 
-// bar matches a figure that is said to keep to a limit, replicated one that is said to be lower than the
-// paper's.
+// bar matches a figure that is said to keep to a limit, and replicated one said to be lower than the paper's.
 var (
 	bar        = regexp.MustCompile(`(at most|≤|<|at least|≥|>) ([\d.]+) %.*; here: ([\d.]+) %.*\. (Better|It holds)\.$`)
 	replicated = regexp.MustCompile(`(Paper): (?:about )?([\d.]+)(?:–[\d.]+)? %; here: ([\d.]+) %(?: / ([\d.]+) %)?\. Differs: lower\.$`)

@@ -100,7 +100,7 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// The numbers below are promised: two points that run different releases must agree, and fingerprints are
+// The numbers below are a promise: two points that run different releases must agree, and fingerprints are
 // stored. They never change, nor do the vectors of SPEC.md, which has more digests and fingerprints.
 func TestGolden(t *testing.T) {
 	flow := func(proto uint8, from, to string) uint64 {

@@ -398,7 +398,7 @@ type slowPacket struct {
 }
 
 // wholePacket returns the packet as it was sent, zeros in place of what the capture cut, and without what
-// follows it in the frame. One of unknown length, 0, goes on far enough for anything that could be looked at.
+// follows it in the frame. One of unknown length, 0, is long enough for anything that could be looked at.
 func wholePacket(captured []byte, length int) []byte {
 	if length == 0 {
 		length = len(captured) + 100

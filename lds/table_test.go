@@ -52,8 +52,8 @@ func observeTable(t testing.TB, c TableConfig, all []passed, offset int64) (up, 
 
 func newTable(_ testing.TB, c TableConfig) *Table { return must(NewTable(c)) }
 
-// While there is room every flow is held from its first packet on, and its mean is exact, whatever the clocks
-// are apart.
+// While there is room every flow is held from its first packet on, and its mean is exact, however far apart the
+// clocks are.
 func TestTableIsExactWithRoom(t *testing.T) {
 	all, means := tableTraffic(1, 300, 512, 0)
 	for _, offset := range []int64{0, -3.6e12, 3e15} {
@@ -226,8 +226,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// Of sixty times as many flows as it has rooms, a table that holds on to the large ones of the interval before
-// has 99 % of those of 1,000 packets and more from the fourth one on.
+// With sixty times as many flows as room, a table that keeps the large ones of the interval before holds 99 %
+// of those of 1,000 packets and more from the fourth interval on.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
 	skipShort(t)
 	r := rand.New(rand.NewPCG(5, 5))

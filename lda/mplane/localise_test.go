@@ -44,7 +44,7 @@ func TestLocaliseClocks(t *testing.T) {
 	}
 }
 
-// A path is put together of segments between clocks that are 100 ms apart and drift by 50 ppm. Whichever clocks
+// A path is combined from segments between clocks that are 100 ms apart and drift by 50 ppm. Whichever clocks
 // are unknown, and however many reports of the first intervals are lost, the certain interval holds the path's
 // delay.
 func TestPathCertain(t *testing.T) {
