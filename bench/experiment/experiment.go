@@ -85,8 +85,8 @@ type Picture struct {
 	SVG            []byte
 }
 
-// A Table is what was measured, for who wants to know more than the claims say. Cells are text; format numbers
-// in them with Number and Percent.
+// A Table is what was measured, for readers who want to know more than the claims say. Cells are text; format
+// numbers in them with Number and Percent.
 type Table struct {
 	Title   string
 	Columns []string

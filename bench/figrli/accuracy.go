@@ -76,7 +76,7 @@ type accurate struct {
 func ofMean(a answers) []float64      { return a.mean }
 func ofDeviation(a answers) []float64 { return a.deviation }
 
-// says judges what the paper says about RLI, wherever it has its references: it is lower if it is so with both.
+// says judges RLI by the nearer of its figures with references behind and ahead; it is lower only if both are.
 func (w *accurate) says(run *experiment.Run, what, paper string, low, high float64, of func(answers) float64) {
 	behind, ahead := of(w.of[1]), of(w.of[3])
 	verdict, other := experiment.Fits(behind, low, high, 0), experiment.Fits(ahead, low, high, 0)

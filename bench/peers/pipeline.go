@@ -34,8 +34,8 @@ func newTraffic(flows, inFlight int) *traffic {
 	return s
 }
 
-// gap is the time in nanoseconds between arrivals, delayOf a packet's delay, 0.05 to 1.1 ms, and leaves when
-// number i of a burst leaves that came from t on.
+// gap is the time in nanoseconds between arrivals, delayOf a packet's delay, 0.05 to 1.1 ms, and leaves the
+// time at which packet i of a burst leaves that began to arrive at t.
 const gap = 100
 
 func delayOf(p hashing.Packet) int64                { return 50_000 + int64(p>>20&(1<<20-1)) }
@@ -44,7 +44,7 @@ func leaves(p hashing.Packet, t int64, i int) int64 { return t + int64(i)*gap + 
 // burst is how many packets arrive, or leave, before one does the other.
 const burst = 64
 
-// A point takes a burst of packets with their flows, of which the first came at t and the others gap apart.
+// A point takes a burst of packets with their flows, the first at t and the others gap apart.
 type point func(packets []hashing.Packet, flows []hashing.Flow, t int64)
 
 // step lets n more packets arrive, and those leave that came inFlight before.

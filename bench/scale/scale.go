@@ -167,7 +167,7 @@ const (
 	partition = 4     // partitions of the stream of records to each core
 )
 
-// bounds returns how many collectors a network takes by each of what they have.
+// bounds returns how many collectors a network takes by each of their resources.
 func (n network) bounds(c costs) map[string]float64 {
 	pairs := float64(n.pairs) / busy
 	return map[string]float64{
@@ -200,7 +200,7 @@ func networks(out io.Writer, c costs) {
 	table(out, rows...)
 }
 
-// fullest returns how many pairs the collector with most of them has, of the mean.
+// fullest returns how many pairs the fullest collector has, as a multiple of the mean.
 func (n network) fullest(collectors int) float64 {
 	pairs := make([]int, collectors)
 	for p := range n.pairs {
