@@ -228,7 +228,7 @@ func (h *hasher) number(id uint64) hashing.Packet {
 	return hashing.Word(h.seed, id)
 }
 
-// identity is what records tell of what packets are hashed with.
+// identity is what records reveal of the secret that packets are hashed with.
 func (c Config) identity() uint64 {
 	h := c.hasher()
 	id := hashing.Fingerprint(h.seed)
@@ -241,7 +241,7 @@ func (c Config) identity() uint64 {
 	return id
 }
 
-// derive derives from the Key 32 bytes that reveal nothing of what it derives for other purposes.
+// derive derives 32 bytes from the Key that reveal nothing of those for other purposes.
 func (c Config) derive(purpose string) []byte {
 	sum := sha256.Sum256([]byte("hoplag 1 " + purpose + "\x00" + c.Key.text()))
 	return sum[:]

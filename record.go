@@ -207,7 +207,7 @@ const (
 	storedSize = 64 // what a cut takes beside its record
 	keptCuts   = 4  // at least, whoever has read them
 
-	// A reader that did not ask for so long, in ns, is not waited for.
+	// A reader that has not asked for this long, in ns, is not waited for.
 	readerPatience = 300e9
 )
 

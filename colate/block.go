@@ -23,12 +23,12 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A row is a number that is small, packets or the distance of a flow from the one before, a
-// digest or a tag, and a time near 0.
+// A row is a small number (of packets, or the distance of a flow from the one before), a digest or a tag, and a
+// time near 0.
 type row struct{ number, digest, time uint64 }
 
-// A blockCodec knows the widths of rows. Of counters, those without packets have a number
-// alone, and the time grows with it.
+// A blockCodec knows the widths of rows. A counter without packets has the number alone, and the time grows
+// with the number.
 type blockCodec struct {
 	counters                         bool
 	numberBits, digestBits, timeBits uint

@@ -19,8 +19,8 @@ func (c *Config) key(f hashing.Flow) uint32 {
 	return uint32(hashing.Mix(uint64(f)^c.Identity, 1<<32) >> 32)
 }
 
-// tagOf returns the bits of a packet that decide whether it is sampled, and tell
-// it from others: both points sample alike.
+// tagOf returns the bits of a packet that decide whether it is sampled and distinguish it from others: both
+// points sample alike.
 func tagOf(p hashing.Packet) uint32 { return uint32(p >> 32) }
 
 // limit returns the tag from which on packets are not sampled.

@@ -63,8 +63,8 @@ func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Inter
 	return within(nonNegative, stdDev*math.Sqrt(df/upper), stdDev*math.Sqrt(df/lower), confidence)
 }
 
-// within returns the interval from low to high. Where a quantile is too far out to be
-// found, as that of a tail that is next to no float, the end is that of the range.
+// within returns the interval from low to high. Where a quantile is too far out to be found, such as that of a
+// tail too small for a float, the end is that of the range.
 func within(whole Interval, low, high, confidence float64) Interval {
 	if !(low >= whole.Low && low <= whole.High) {
 		low = whole.Low

@@ -69,7 +69,7 @@ func TestSmallGroups(t *testing.T) {
 			if q, err := d.Quantile(0.96, 0.999); err == nil && !q.Interval.Contains(p96) {
 				t.Errorf("%+v: p96 in %+v, want %.0f", g, q.Interval, p96)
 			}
-			// Negative control: without what counts reveal, they miss.
+			// Negative control: without what was seen, they miss.
 			r.Repeats, r.excess, r.aloneDegrees, r.maybe, d.distribution.strays = 0, 0, 0, 0, 0
 			if i := r.MeanInterval(0.95); !i.Contains(mean) {
 				blindMean++

@@ -88,7 +88,7 @@ func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 	return i
 }
 
-// share returns a number of packets as a share of those spoken of.
+// share returns a number of packets as a share of those that mean and deviation describe.
 func (r *Result) share(packets uint64) float64 { return float64(packets) / float64(max(r.spoken, 1)) }
 
 // scale is what the limits of delays are multiples of.
@@ -136,7 +136,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// enoughAlone is how many packets that were alone tell how their delays vary, rare slow ones, too.
+// enoughAlone is how many packets that were alone show how delays vary, rare slow ones included.
 const enoughAlone = 100
 
 // missing returns the greatest mean square of delays that packets that were alone may lack. As far as areas say that

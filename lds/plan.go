@@ -146,7 +146,7 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 	return f, (!table || f.Table.Flows > 0) && (!sketch || f.Config.Rows > 0)
 }
 
-// A chances has those of a large flow: that a table does not hold it, that each of its cells there is empty
+// A chances holds a large flow's chances: that a table does not hold it, that each of its cells there is empty
 // or lost a packet, and that no cell of a sketch is good.
 type chances struct{ packets, unheld, spoilt, unread float64 }
 

@@ -170,8 +170,8 @@ func failures(t *testing.T, r *rand.Rand, d *Demand, f *Forecast) (failed, flows
 	return failed, flows
 }
 
-// A table is better where the flows that matter fit, and a sketch alone where all flows need an answer and
-// there is no room for both.
+// A table is better where the flows that matter fit, and a sketch alone where all flows want an answer and it
+// has no room for both.
 func TestPlanChooses(t *testing.T) {
 	few, err := Plan(Demand{Flows: 10_000, Shape: paperShape, Large: 10, EncodedSize: 910_000, Base: lossless})
 	if err != nil || few.Table.Flows == 0 || few.Config.Rows != 0 || few.Failure > 0.01 || few.Held < 0.97 {

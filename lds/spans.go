@@ -30,8 +30,8 @@ func (x ages) plus(y ages) ages {
 	return ages{x.Packets + y.Packets, x.Least + y.Least, x.Most + y.Most}
 }
 
-// A pending is what is known of a span that goes on. Its parts lack the same packets, so their deviations add
-// up. If it turns out to have lost none, it is exact.
+// A pending is what is known of a span that has not ended. Its parts lack the same packets, so their deviations
+// add up. If it turns out to have lost none, it is exact.
 type pending struct {
 	took
 	aged, deviation, common float64

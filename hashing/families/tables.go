@@ -13,7 +13,7 @@ import (
 const MaxWidth = 256
 
 // bytewise holds a table of 256 entries for every byte position of an input. A hash is the exclusive or of one
-// entry from each: of a linear family, this is eight input bits at a time.
+// entry from each: a linear family handles eight input bits at a time.
 type bytewise[T uint32 | uint64] [][256]T
 
 // linear returns the tables of the linear function that maps the input's bit number i, the first byte's most

@@ -198,7 +198,7 @@ func (r *Receiver) start(f *session.Frame) {
 	r.outside = 0
 }
 
-// end closes an interval. If the one before it still waits for its synopsis, it waits in vain.
+// end closes an interval. If the one before it still waits for its synopsis, that will not come.
 func (r *Receiver) end(f *session.Frame) {
 	s := r.open
 	switch {

@@ -54,7 +54,7 @@ func flag(set bool, flag uint64) uint64 {
 	return 0
 }
 
-// steps returns room for so many steps that follow. If they cannot, the reading has failed.
+// steps returns room for the steps that follow. If they cannot, the reading has failed.
 func (c *coder) steps(n uint64) (all []areas.TrailStep) {
 	if n > uint64(c.Len()/leastStep) {
 		c.Bytes(-1)

@@ -117,7 +117,7 @@ func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 	return f, nil
 }
 
-// end returns when the last packet was sent that a trail is about.
+// end returns when the last packet of a trail was sent.
 func end(t *areas.Trail) int64 {
 	if len(t.Steps) == 0 {
 		return t.From
