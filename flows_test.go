@@ -144,9 +144,9 @@ func TestFlowWithLatePackets(t *testing.T) {
 	}
 }
 
-// traceFlows sends packets of flows at random, each flow with delays of its own, and passes to visit what each
-// report says of a flow and the true mean delay of the packets received. Reports wait until it is known what
-// was lost.
+// traceFlows sends packets of flows at random, each flow with delays of its own, and gives
+// visit what is known of a flow in each report, the mean delay of the packets that it
+// received. Reports wait until it is known what was lost.
 func traceFlows(seed uint64, number int, gap, loss, copies, scatter float64, delay func(r *rand.Rand, flow int, at float64) float64,
 	visit func(d FlowDelay, mean float64)) {
 	const cuts, length = 160, int64(1e8)

@@ -88,7 +88,7 @@ func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 	return i
 }
 
-// share returns a number of packets as a share of those that mean and deviation describe.
+// share returns a number of packets as a share of those spoken of.
 func (r *Result) share(packets uint64) float64 { return float64(packets) / float64(max(r.spoken, 1)) }
 
 // scale is what the limits of delays are multiples of.
