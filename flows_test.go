@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// passIn sends a message of a flow with a delay, or loses it if that is negative.
+// passIn sends a message of a flow, with so much delay, or loses it if that is negative.
 func (l *link) passIn(flow hashing.Flow, number int, delay time.Duration) {
 	id := binary.BigEndian.AppendUint32(nil, uint32(number))
 	if l.a.Load().PassedIn(flow, id); delay >= 0 {
@@ -45,7 +45,7 @@ func TestFollowFlows(t *testing.T) {
 					t.Errorf("flow %d comes after a faster one", i)
 				}
 			}
-			// One packet more at one end than at the other, out of 143, is 0.7 %.
+			// One packet more at an end than at the other, of 143, is 0.7 %.
 			if right < 36 {
 				t.Errorf("%d of 40 flows are right to 5 %%", right)
 			}
@@ -224,7 +224,7 @@ func TestFlowIntervals(t *testing.T) {
 	}
 }
 
-// missed returns how many intervals of flows miss, and how many there are.
+// missed counts the intervals of flows that miss, of so many.
 func missed(gap, loss, copies, scatter float64, delay func(r *rand.Rand, flow int, at float64) float64) (misses, n float64) {
 	for seed := range uint64(4) {
 		traceFlows(seed, 10, gap, loss, copies, scatter, delay, func(d FlowDelay, mean float64) {
@@ -236,9 +236,9 @@ func missed(gap, loss, copies, scatter float64, delay func(r *rand.Rand, flow in
 	return misses, n
 }
 
-// Where a few packets are far slower than others, which cross cuts and so are hidden more often, intervals hold
-// the mean, too. If these were taken to scatter like exponential delays, they would miss it. Where delays are
-// long for a while, and copies come, what copies hide is as slow as what others tell of that time.
+// Where a few packets are far slower than others, which cross cuts and so are hidden more often, intervals hold the
+// mean, too. Taken to scatter like exponential delays, they would miss it. Where delays are long for a while, and copies
+// come, what copies hide is as slow as what others tell of that time.
 func TestFlowsWithSlowPackets(t *testing.T) {
 	const share, fast, slow = 0.02, 10e6, 400e6
 	mean := share*slow + (1-share)*fast

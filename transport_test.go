@@ -194,9 +194,9 @@ func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 	}
 }
 
-// TestReplaysWhileOnTheirWay: a message that passes again while, by the points' clocks, the first one was on
-// its way at a cut is taken for it. Of one in ten, 50 ms later, means are off by a tenth of that at most, and
-// the clocks are right or not known; the numbers of extra and lost messages tell.
+// TestReplaysWhileOnTheirWay: a message that is replayed while the original, by the points' clocks, was on its
+// way at a cut is taken for it. Of one in ten, 50 ms later, means are off by a tenth of that at most, and the
+// clocks are right or not known; the numbers of extra and lost messages tell.
 func TestReplaysWhileOnTheirWay(t *testing.T) {
 	off := 0.0
 	for _, r := range attacked(t, false, 8, 10*time.Millisecond, func(l *link, i uint64) {

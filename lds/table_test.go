@@ -266,10 +266,9 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 	}
 }
 
-// A flow that lost packets is known by a sample of its packets, and one that was admitted late by those that
-// came since. Its interval holds although one packet in thirty is slow, in a table for few flows, for many,
-// and for a tenth of them; and where only flows lose that take ten times as long as the others, and are
-// farther apart.
+// A flow that lost packets is known by a sample of them, and one that was admitted late by those that came
+// since. Its interval holds although one packet in thirty is slow, in a table for few flows, for many, and for
+// a tenth of them; and where only flows lose that take ten times as long as the others, and are farther apart.
 func TestTableIntervalsHold(t *testing.T) {
 	for _, test := range []struct {
 		flows  int

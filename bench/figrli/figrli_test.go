@@ -35,8 +35,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// A setting gives the same passage again. What is sent does not depend on the references, and what arrives is
-// as true as the flows say.
+// A setting gives the same passage again. What is sent does not depend on the references, and what arrives
+// agrees with the flows' truth.
 func TestSimulate(t *testing.T) {
 	for _, kind := range drawn {
 		s := setting{kind: kind, utilisation: 0.55, packets: 5000, injector: everyNth(10)}
