@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// TestDocumentsNameTests looks for every test, with its package, every experiment and every file that the documents
-// name.
+// TestDocumentsNameTests looks for every test, with its package, experiment and file that the documents name.
 func TestDocumentsNameTests(t *testing.T) {
 	there, found, linked := map[string]bool{}, 0, 0
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(|Name:\s+"([a-z]+-[a-z0-9-]+)"`)
@@ -212,8 +211,7 @@ func read(t *testing.T, name string) string {
 	return string(must(os.ReadFile(name)))
 }
 
-// Every cell of SECURITY.md's table has a figure and the name of a test or an experiment.
-// TestDocumentsNameTests checks that those exist.
+// Every cell of SECURITY.md's table has a figure and the name of a test or an experiment, which must exist.
 func TestEveryCellHasATest(t *testing.T) {
 	rows, cells := 0, 0
 	for line := range strings.Lines(read(t, "SECURITY.md")) {

@@ -51,6 +51,8 @@ func allSources(t *testing.T, f func(*sourceFile)) {
 			return err
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
 			return filepath.SkipDir
+		case path.Ext(name) == ".orig" || path.Ext(name) == ".rej":
+			return fmt.Errorf("%s was left behind", name)
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil
 		}
