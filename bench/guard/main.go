@@ -31,7 +31,7 @@ const (
 
 func main() {
 	programs.Main("guard", func(_ context.Context, args []string, stdout, stderr io.Writer) error {
-		f := programs.NewFlags("guard", "Guard fails where a path takes 1.5 times the floors in "+file+". Run it in the root.", stderr)
+		f := programs.NewFlags("guard", "Guard fails where a path takes over 1.5 times its ratio in "+file+". Run it in the root.", stderr)
 		write := f.Bool("write", false, "measure for three minutes, and write that file")
 		if err := f.Parse(args); err != nil {
 			return err

@@ -25,7 +25,7 @@ var measured string
 
 func main() {
 	programs.Main("scale", func(_ context.Context, args []string, stdout, stderr io.Writer) error {
-		f := programs.NewFlags("scale", "Scale prints the tables of docs/SCALE.md, by costs.csv beside it. It has no flags.", stderr)
+		f := programs.NewFlags("scale", "Scale prints the tables of docs/SCALE.md, from costs.csv beside it. It has no flags.", stderr)
 		if err := f.Parse(args); err != nil {
 			return err
 		}
