@@ -81,7 +81,7 @@ func TestReplayedPackets(t *testing.T) {
 	}
 }
 
-// aim measures 100,000 packets that take 50 µs, and slow ones that take 1 ms, of which the first is lost.
+// aim measures 100,000 packets that take 50 µs, and slow ones that take 1 ms, the first of which is lost.
 func aim(t *testing.T, packet func(i int) hashing.Packet, slow []hashing.Packet) (r lda.Result, mean float64) {
 	t.Helper()
 	const honest = 100_000

@@ -337,7 +337,7 @@ func (w *way) endReport() placing {
 	return ended
 }
 
-// finish ends a report of which all receptions were compared.
+// finish ends a report once all its receptions have been compared.
 func (w *way) finish() {
 	if w.ending = false; w.total == nil {
 		return

@@ -220,8 +220,8 @@ func TestTimelineOf(t *testing.T) {
 	}
 }
 
-// Exchanges of which one in ten takes up to ten seconds, and nine in ten fail, delay reports and falsify none.
-// What comes late is in a report that says which time it covers.
+// Exchanges that fail nine times in ten, and one in ten of which takes up to ten seconds, delay reports but
+// falsify none. What comes late is in a report that says which time it covers.
 func TestFollowBadTransport(t *testing.T) {
 	for name, ask := range map[string]func(l *link, random *rand.Rand) Exchange{
 		"slow": func(l *link, random *rand.Rand) Exchange {

@@ -18,8 +18,8 @@ func streams(b *testing.B, f func(b *testing.B, packets []hashing.Packet)) {
 	b.Run("stream-64KiB", func(b *testing.B) { f(b, packetStream()[:1<<13]) })
 }
 
-// BenchmarkLDAUpdate is one packet at a time, with its own timestamp. The aggregator is 32 KiB with two banks of 1,024
-// cells, 80 KiB with the default's four, of which the first takes most packets.
+// BenchmarkLDAUpdate is one packet at a time, with its own timestamp. The aggregator is 32 KiB with two banks
+// of 1,024 cells, 80 KiB with the default's four, the first of which takes most packets.
 func BenchmarkLDAUpdate(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -92,9 +92,9 @@ func BenchmarkLDASender(b *testing.B) {
 
 const reported, cutLength = 10, int64(1e8) // cuts, and ns of each
 
-// A literal holds what two points count in the cells of each cut. Its report is the least that one takes: it reads the
-// cells, keeps what passed, and reads that twice, by cut and by cell, since for how many others a packet stands depends on
-// what all lost.
+// A literal holds what two points count in the cells of each cut. Its report is the least that one takes: it
+// reads the cells, keeps what passed, and reads that twice, by cut and by cell, since what a packet stands for
+// depends on what all lost.
 type literal struct {
 	cells  [reported][5120][2]floorCell
 	events []literalEvent

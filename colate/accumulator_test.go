@@ -103,7 +103,7 @@ func (c *comparison) addAll(t testing.TB, at []uint32, epochs map[int64]*[2]*Rec
 	}
 }
 
-// held scores the intervals of those flows that have an answer. None may be wider than so many times the mean.
+// held scores the intervals of those flows that have an answer. None may be wider than a multiple of the mean.
 func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (s score) {
 	t.Helper()
 	for i, f := range list {

@@ -71,7 +71,8 @@ func (b *blockCodec) append(dst []byte, rows []row) []byte {
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
 }
 
-// read reads a block of so many rows, and checks its checksum. The error wraps [estimate.ErrEncoding].
+// read reads a block of the given number of rows, and checks its checksum. The error wraps
+// [estimate.ErrEncoding].
 func (b *blockCodec) read(to *blockReader, data []byte, least, most int) error {
 	end := len(data) - 4
 	if end < blockHead || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {

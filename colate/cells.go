@@ -50,7 +50,7 @@ func (t *cellTable) put(i int, up, down uint64) {
 }
 
 // end finishes an epoch, in the window or not. An epoch that does not count helps to settle others. If the
-// table is full, end calls flush and keeps the last epochs, of which some count only then.
+// table is full, end calls flush and keeps the last epochs, some of which count only then.
 func (t *cellTable) end(s span, inside, counts bool, flush func()) {
 	t.spans[t.epochs] = s
 	if counts {

@@ -33,7 +33,7 @@ func (c *Config) blockOf(i int) (from, to int) {
 	return min(i*size, c.counters()), min((i+1)*size, c.counters())
 }
 
-// headSize returns the size of the head of an epoch with so many samples.
+// headSize returns the size of the head of an epoch with a number of samples.
 func (c *Config) headSize(samples int) int {
 	return wire.Overhead + fixedSize + 4*(c.blocks()+sampleBlocks(samples))
 }

@@ -159,8 +159,8 @@ func (s *Store) Append(r *Recorder) error {
 	return s.warn(r)
 }
 
-// warn returns an error if an epoch has so many packets that next to none of
-// its counters can be read, except for samples.
+// warn returns an error if an epoch has so many packets that hardly any of its counters can be read, except for
+// samples.
 func (s *Store) warn(r *Recorder) error {
 	const second = 1_000_000_000
 	c := &r.config

@@ -37,8 +37,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A store of which any byte was changed, or that was cut anywhere, gives back
-// every epoch but the one that was hit, or those behind the cut, and says so.
+// A store with any byte changed, or cut anywhere, gives back every epoch but the one that was hit, or those
+// behind the cut, and says so.
 func TestEveryByte(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{})

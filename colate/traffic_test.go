@@ -34,7 +34,7 @@ func recorded(t testing.TB, c Config, all []passage) (up, down *Recorder) {
 	return up, down
 }
 
-// crowded is an epoch of so many packets, each of a flow of its own.
+// crowded is an epoch of a number of packets, each of a flow of its own.
 func crowded(t testing.TB, c Config, packets int) *Recorder {
 	t.Helper()
 	r, err := New(c)

@@ -31,7 +31,7 @@ func slowSplit(seed, constant uint64) (first, second uint64) {
 }
 
 // slowDigest is the digest in arbitrary-precision arithmetic, written for reading: the message is cut into
-// blocks of two words, of which the last may overlap the one before.
+// blocks of two words, the last of which may overlap the one before.
 func slowDigest(seed uint64, message []byte) uint64 {
 	word := func(at int) uint64 {
 		var w [8]byte

@@ -408,7 +408,7 @@ func wholePacket(captured []byte, length int) []byte {
 	return whole
 }
 
-// transport completes the frame with what begins at whole[at:], of which the first captured bytes of whole are
+// transport completes the frame with what begins at whole[at:]; only the first captured bytes of whole are
 // real.
 func (p slowPacket) transport(proto int, whole []byte, at, captured int) slowFrame {
 	f := slowFrame{length: p.total, fragment: p.offset > 0 || p.more > 0}

@@ -175,7 +175,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	return nil
 }
 
-// foldedCuts is how many settled intervals are added up at once, in reports of so many cells.
+// foldedCuts is how many settled intervals are added up at once, in reports of a number of cells.
 const foldedCuts, mostKept = 32, 1 << 15
 
 // cut compares the cells at the end of an interval.
@@ -228,8 +228,8 @@ func (a *Accumulator) Settling() int {
 	return a.areas.Settling(mostSettling)
 }
 
-// Before returns for how many nanoseconds after the latest Gap packets still arrived that were on their way
-// then, as far as can be seen.
+// Before returns how many nanoseconds after the latest Gap packets still arrived that were on their way then,
+// as far as can be seen.
 func (a *Accumulator) Before() float64 { return a.areas.Before() }
 
 // mostSettling bounds how long a report waits for slow packets.

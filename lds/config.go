@@ -56,7 +56,7 @@ type Config struct {
 	DigestBits uint8
 }
 
-// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500 cells of 13 bytes, of which two
+// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500 cells of 13 bytes, two of which
 // sample, for losses. Without these the paper's is slightly more accurate.
 var DefaultConfig = Config{
 	Rows:       4,

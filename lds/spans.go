@@ -40,7 +40,7 @@ type pending struct {
 	outstanding int     // at the end, in a span of any kind
 }
 
-// end adds a span that went on, and lost so many packets, as shows where it ended.
+// end adds a span that went on, and lost a number of packets, as its end shows.
 func (t *total) end(lost int) {
 	t.lost += lost
 	t.open.correct(float64(lost))
@@ -128,7 +128,7 @@ func (t *total) owes(rate float64) (less, more float64) {
 // of that from cell to cell, beyond what chance makes of single packets.
 type borrowing struct{ longer, variance, single, apart float64 }
 
-// chance returns the variance of the mean of so many packets of a cell.
+// chance returns the variance of the mean of a number of a cell's packets.
 func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
 // borrow compares the lossy spans of all cells with their exact ones. Without evidence it takes them to be

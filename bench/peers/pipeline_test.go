@@ -106,7 +106,7 @@ func (a *truth) add(d float64) {
 }
 
 // check allows an estimate its tolerance, and where it rests on a part of the packets, drawn by their hashes,
-// five standard deviations of the mean of so many out of all: one false alarm in 10^6.
+// five standard deviations of the mean of a sample that size: one false alarm in 10^6.
 func (a *truth) check(got estimate.Delay, err error, tolerance float64) error {
 	mean := a.sum / a.n
 	n := float64(got.N)

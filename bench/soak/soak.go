@@ -24,7 +24,7 @@ import (
 // allowance is how much the live heap may grow, in bytes, between the first tenth of a run and its end.
 const allowance = 8 << 20
 
-// points are two points of the front door, of which the near one follows the far one.
+// points are two points of the front door, the near one of which follows the far one.
 type points struct {
 	near *hoplag.Point
 	far  atomic.Pointer[hoplag.Point]

@@ -64,7 +64,7 @@ func (c *coder) steps(n uint64) (all []areas.TrailStep) {
 	return all
 }
 
-// trail codes a trail that begins so many units after another, and reports whether it can be.
+// trail codes a trail that begins some units after another, and reports whether it can be.
 func (c *coder) trail(t *areas.Trail, last *int64, unit int64) bool {
 	t.Cell = int(c.number(uint64(t.Cell)) & math.MaxInt32)
 	from := *last + c.signed(t.From/unit-*last)
