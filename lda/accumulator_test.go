@@ -23,7 +23,7 @@ type cutRun struct {
 	later    int64 // cuts of the point downstream, by so much
 }
 
-// cutTraffic passes a number of packets in each interval, and lets the last ones come.
+// cutTraffic passes so many packets an interval, and lets the last ones come.
 func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*rand.Rand) float64, loss float64) *cutRun {
 	t.Helper()
 	run := new(cutRun)
@@ -49,7 +49,7 @@ func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*r
 	}
 }
 
-// reports calls visit for each report of a number of intervals, some time after its end.
+// reports calls visit for each report of so many intervals, once it is due so long after its end.
 func (run *cutRun) reports(t *testing.T, length int, due func(a *Accumulator, since int64) bool,
 	visit func(a *Accumulator, from, to int64)) {
 	t.Helper()
@@ -143,9 +143,10 @@ func TestAccumulator(t *testing.T) {
 	}
 }
 
-// Reports that end and wait say of their ten intervals what a list of the packets says: the time on the way
-// exactly without loss, and within its interval with losses; and the counts of packets. If slow packets that
-// cross from one report to the next were forgotten, none would.
+// Reports that end and wait say of their ten intervals what a list of the packets
+// says: the time on the way exactly without loss, and within its interval with
+// losses; and the counts of packets. Were the slow ones forgotten that cross from
+// one to the next, none would.
 func TestAccumulatorReports(t *testing.T) {
 	for _, c := range []struct{ delay, loss float64 }{{6e7, 0}, {3e8, 0}, {5e6, 0.01}, {6e7, 0.05}} {
 		run := cutTraffic(t, 5, 110, 1000, exponentialDelay(c.delay), c.loss)
@@ -170,9 +171,9 @@ func TestAccumulatorReports(t *testing.T) {
 	}
 }
 
-// Where few packets are slow and some are lost, the intervals of the first reports include what is not known
-// yet: early, that all that seem lost may still come, and later the slow ones. If what may come were left out,
-// the early ones would be wrong.
+// Where few packets are slow and some are lost, the first reports hold what is not
+// known yet: those asked for early that any that seem lost may come, and those that
+// waited the slow ones. Were what may come left out, the early ones would be wrong.
 func TestAccumulatorSlowFirst(t *testing.T) {
 	slow := func(r *rand.Rand) float64 {
 		if r.IntN(500) == 0 {
@@ -214,8 +215,8 @@ func TestAccumulatorSlowFirst(t *testing.T) {
 	}
 }
 
-// Copies of a few packets spoil no mean without loss, nor the deviation, which is of packets that are alone.
-// Nor do they spoil quantiles, except those so high that all packets above may be copies.
+// Copies of a few packets spoil no mean without loss, nor the deviation, which is of packets that are alone. Nor
+// do they spoil quantiles but those so high that copies may be all that is above.
 func TestAccumulatorCopies(t *testing.T) {
 	run := cutTraffic(t, 6, 40, 2000, exponentialDelay(5e6), 0)
 	random := rand.New(rand.NewPCG(6, 2))
@@ -287,8 +288,41 @@ func TestAccumulatorGap(t *testing.T) {
 	}
 }
 
-// Of packets on their way at the beginning, only the arrival is counted. However crowded the cells are, so that
-// they are seldom empty, intervals hold the mean, and are narrow a patience later.
+// Reports may end behind a gap, and before an interval follows: nothing is known of them, and nothing is
+// outstanding in them.
+func TestAccumulatorEndsBehindGap(t *testing.T) {
+	run, a := cutTraffic(t, 7, 160, 300, exponentialDelay(1e8), 0), accumulate(t, new(cutRun))
+	silent := func() {
+		t.Helper()
+		r, err := a.Estimate()
+		if r.Outstanding+r.Lost+r.Extra != 0 || !errors.Is(err, estimate.ErrNoSamples) || !a.Settled() {
+			t.Errorf("behind a gap: %+v, %v", r, err)
+		}
+	}
+	for k := range 100 {
+		if run.add(t, a, k); k%20 == 19 {
+			a.Reset() // forgets the oldest cuts
+		}
+	}
+	a.End()
+	a.Gap()
+	a.End()
+	silent()
+	for k := 100; k < 160; k++ {
+		run.add(t, a, k)
+		silent()
+	}
+	a.Reset()
+	silent()
+	a.Reset()
+	if r, err := a.Estimate(); err != nil || r.Extra == 0 || math.Abs(r.Mean-1e8) > 4e8/math.Sqrt(float64(r.N)) {
+		t.Errorf("after the gap: %+v, %v", r, err)
+	}
+}
+
+// Of packets on their way at the beginning only the coming is counted. However
+// crowded the cells are, so that they are seldom empty, intervals hold the mean, and
+// are narrow a patience later.
 func TestAccumulatorBeginsUnderWay(t *testing.T) {
 	const begins, cuts = 10, 140
 	run := cutTraffic(t, 1, cuts+10, 2000, func(r *rand.Rand) float64 { return 1e8 + 2e8*r.ExpFloat64() }, 0)
@@ -406,8 +440,8 @@ func TestAccumulatorSlowQuantiles(t *testing.T) {
 	}
 }
 
-// Stamps of a clock other than the cuts' make areas meaningless: whatever the width of sums, the report is
-// refused and says at which point. Stamps that are off by less than an interval are not.
+// Stamps of another clock than the cuts' make areas of nothing: the report is refused and says
+// at which point, whatever the width of sums. Stamps that are off by less than an interval are not.
 func TestAccumulatorStampsOfAnotherClock(t *testing.T) {
 	run := cutTraffic(t, 12, 20, 500, exponentialDelay(2e7), 0.01)
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// tick adds an interval of a millisecond in which packets of a flow pass, each taking 100 ns, except for the
+// tick adds an interval of a millisecond in which so many packets of a flow pass, each for 100 ns, but for the
 // first ones, which are lost.
 func tick(t testing.TB, a *Accumulator, k, packets, lost int64) {
 	t.Helper()
@@ -57,8 +57,9 @@ func (x *timeline) add(t testing.TB, a *Accumulator, k int) {
 	}
 }
 
-// What is outstanding may be lost, and counts as lost after a patience: half as long again as packets take, and
-// not some number of intervals. After a Reset it is not counted again; and a Gap forgets what was on its way.
+// What is outstanding may be lost, and is once a patience has passed: half as long again as packets take, by
+// cuts, and not some number of intervals. After a Reset it is not counted again; and a Gap forgets what was on
+// its way.
 func TestLossesAreTold(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	holds := func(what string, sent, overdue, lost uint64) {
@@ -125,10 +126,10 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 	}
 }
 
-// Packets that are lost among slow ones are known to be only long after, when what was sent then has been added
-// up. They still count, and a span that lost some does not pass for exact. Where hardly any slow packet comes
-// before its cell loses another one, all slow ones pass for lost. That some came shows, and widens intervals;
-// the control, without that, misses.
+// Packets that are lost among slow ones are known to be only long after, when what was sent then has been
+// added up. They still count, and what lost some does not pass for exact. Where hardly any slow packet comes
+// before its cell loses another one, all slow ones pass for lost: that some came shows, and widens intervals,
+// which would miss otherwise, the control.
 func TestLossesThatShowLater(t *testing.T) {
 	skipShort(t)
 	c := DefaultConfig
@@ -169,8 +170,8 @@ func TestLossesThatShowLater(t *testing.T) {
 	}
 }
 
-// An Accumulator refuses intervals that are out of order, of other sizes, or added twice, and stays as it was;
-// without packets it has no answer.
+// What an Accumulator was told in another order, or of other sizes, or twice, it refuses, and is as before;
+// and without packets it has no answer.
 func TestAccumulatorRefuses(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	if _, err := a.Estimate(7); !errors.Is(err, errAbsent) {
