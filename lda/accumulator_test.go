@@ -288,38 +288,6 @@ func TestAccumulatorGap(t *testing.T) {
 	}
 }
 
-// Reports may end behind a gap, and before an interval follows: nothing is known of them, and nothing is
-// outstanding in them.
-func TestAccumulatorEndsBehindGap(t *testing.T) {
-	run, a := cutTraffic(t, 7, 160, 300, exponentialDelay(1e8), 0), accumulate(t, new(cutRun))
-	silent := func() {
-		t.Helper()
-		r, err := a.Estimate()
-		if r.Outstanding+r.Lost+r.Extra != 0 || !errors.Is(err, estimate.ErrNoSamples) || !a.Settled() {
-			t.Errorf("behind a gap: %+v, %v", r, err)
-		}
-	}
-	for k := range 100 {
-		if run.add(t, a, k); k%20 == 19 {
-			a.Reset() // forgets the oldest cuts
-		}
-	}
-	a.End()
-	a.Gap()
-	a.End()
-	silent()
-	for k := 100; k < 160; k++ {
-		run.add(t, a, k)
-		silent()
-	}
-	a.Reset()
-	silent()
-	a.Reset()
-	if r, err := a.Estimate(); err != nil || r.Extra == 0 || math.Abs(r.Mean-1e8) > 4e8/math.Sqrt(float64(r.N)) {
-		t.Errorf("after the gap: %+v, %v", r, err)
-	}
-}
-
 // Of packets on their way at the beginning only the coming is counted. However
 // crowded the cells are, so that they are seldom empty, intervals hold the mean, and
 // are narrow a patience later.

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// grouped is traffic a share of which comes in groups of identical packets.
+// grouped is traffic of which a share comes in groups of identical packets.
 type grouped struct {
 	packets, group         int
 	share, loss, otherLoss float64

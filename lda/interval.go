@@ -136,7 +136,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// enoughAlone is how many packets that were alone show how delays vary, rare slow ones included.
+// enoughAlone is how many packets that were alone tell how their delays vary, rare slow ones, too.
 const enoughAlone = 100
 
 // missing returns the greatest mean square of delays that packets that were alone may lack. As far as areas say that

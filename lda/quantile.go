@@ -66,8 +66,8 @@ func (a *Accumulator) distribute() *distribution {
 }
 
 // strays returns the greatest share of packets that may be copies unlike those that were alone. If the mean is
-// another than theirs, by more than chance, that is as many as counts allow. Otherwise it is as many as are
-// sure and would not show in the mean if they were slower or faster by a deviation.
+// another than theirs, by more than chance, that is as many as counts allow. Else it is as many as are sure and
+// would not show in the mean, were they slower or faster by a deviation.
 func (a *Accumulator) strays(whole *transit) float64 {
 	r, err := a.Estimate()
 	error := surely * math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))

@@ -74,10 +74,10 @@ const (
 	leastAlone = 20 // packets
 )
 
-// compareCells compares the usable cells of a settlement. It returns the packets that are alone, and by how
-// many standard errors fuller cells are slower per packet. The error wraps ErrContradiction if the means of
-// banks differ so much that they cannot both be right: copies that share cells, however slow they are, are in
-// every bank alike.
+// compareCells compares the usable cells of a settlement, and returns the packets that are alone, and how many
+// standard errors fuller cells are slower per packet. The error wraps ErrContradiction if the means of banks
+// differ so much that they cannot both be right: copies that share cells, however slow they are, are in every
+// bank alike.
 func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64, err error) {
 	mean, variance := found.sum/float64(found.packets), found.cells.Variance()
 	var sum, squares float64

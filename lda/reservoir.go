@@ -7,8 +7,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A reservoir keeps a sample of weighted delays, in which none stands for less than the bar: lighter ones are
-// kept with a probability in proportion to their weight. Its random numbers are the same in every run.
+// A reservoir keeps a sample of weighted delays, in which none stands for less than the bar: of those with less
+// weight as many are kept as their weights are of it. Its random numbers are the same in every run.
 type reservoir struct {
 	samples []weighted
 	bar     float64

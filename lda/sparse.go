@@ -29,7 +29,7 @@ func (s *Sparse) Update(p hashing.Packet, t int64) {
 	}
 }
 
-// Shift adds by, in nanoseconds, to all timestamps. An [Accumulator] does not take that for a clock that was set.
+// Shift adds by to all timestamps. An [Accumulator] then does not take them for those of another clock.
 func (a *Aggregator) Shift(by int64) {
 	a.each(a.sampled(), func(_ int, c *cell) {
 		c.sum += uint64(c.count()) * uint64(by)

@@ -12,7 +12,7 @@ import (
 // that cannot have passed then.
 type stamping struct{ packets, off, length, shifted, stray float64 }
 
-// An interval is what stamps must lie in, for sums of a given width.
+// An interval is what stamps are held to, in sums of so many bits.
 type interval struct {
 	middle       uint64
 	length, most float64 // and what sums hold to either side
