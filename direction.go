@@ -141,7 +141,7 @@ func (l *log) fold() {
 // collector sees fit; the log, which the shard holds too, is then used again.
 type handle struct{ log *log }
 
-// A shard has what some of the logs had, cut by cut.
+// A shard holds what came from some of the logs, cut by cut.
 type shard struct {
 	mu      sync.Mutex
 	of      *Direction

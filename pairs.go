@@ -193,8 +193,8 @@ type pair struct {
 	step           int64  // if so, by how much a clock was set
 	whose          string
 
-	// How far the second point's clock is ahead, give or take doubt, and by how much
-	// the numbers of its cuts are, in ns.
+	// How far the second point's clock is ahead, give or take doubt, and how far the numbers of its cuts are,
+	// in ns.
 	apart, doubt, lag int64
 	of                sessions
 }

@@ -191,7 +191,7 @@ type stored struct {
 
 func (i *interval) end() position { return position{i.session, i.through} }
 
-// A position says how far a reader has a point's cuts. The zero value means that it has none.
+// A position says up to where a reader has a point's cuts. The zero value means that it has none.
 type position struct {
 	session uint64
 	through int64

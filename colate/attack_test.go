@@ -47,7 +47,7 @@ func TestCopiesAreRefused(t *testing.T) {
 }
 
 // TestKeyAimsAtCounters: whoever holds the key that flows are hashed with finds flows that share a counter with
-// another, by some trials each, and packets that fall in it. As many packets as the flow itself has contradict
+// another, in some trials each, and packets that fall in it. As many packets as the flow itself has contradict
 // its record, and leave it without an answer. Flows that anyone may name change its mean by less than its
 // interval.
 func TestKeyAimsAtCounters(t *testing.T) {

@@ -83,8 +83,8 @@ func TestPathCorrectsClocks(t *testing.T) {
 	}
 }
 
-// Where the second point's clock is known to be ahead by a part of a Period, packets come in the epoch in which they
-// were sent or later, so that what an epoch's counters do not tell others of it do.
+// Where the second point's clock is known to be ahead by a part of a Period, packets come in the epoch in which
+// they were sent or later. So what some counters do not tell of an epoch, others do.
 func TestPartOfAPeriodAhead(t *testing.T) {
 	for _, ahead := range []int64{4e8, 6e8, 16e8, -4e8} {
 		var s score

@@ -23,7 +23,7 @@ import (
 
 const (
 	file = "bench/RATIOS.md"
-	// guarded are the benchmarks whose floors do the same kind of work as they.
+	// guarded are the benchmarks whose floors do the same kind of work as they do.
 	guarded = "^Benchmark(LDA(Update|Batch|Sender|Accumulator)|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate|Passed)$"
 	slack   = 1.5
 	tries   = 3
