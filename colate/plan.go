@@ -20,10 +20,9 @@ type Demand struct {
 // their way when the clock cuts: with more it is rarely settled.
 const mostOnTheWay = 2.0
 
-// sampleShare is the part of the bytes that samples get beside counters. With a part s of them samples are 1/√s
-// times as far off. Counters of flows of 1,000 to 9,999 packets are 1/(1-s) times, because all counters
-// together tell flows apart. Small flows may lose as much as these where s is a fifth to a quarter: up to two
-// fifths.
+// sampleShare is the part of the bytes that samples get beside counters. With a part s of them samples are 1/√s times as
+// far off. Counters of flows of 1,000 to 9,999 packets are 1/(1-s) times, because flows are told apart by all counters
+// together. Small flows may lose as much as these where s is a fifth to a quarter: up to two fifths.
 const sampleShare = 0.2
 
 // Plan returns the Config that keeps the packets of a Demand as well as its bytes allow, and how many bits a

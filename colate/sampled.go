@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// flowSamples are those of a flow: a fair sample of its packets, some of which the second point has not seen (a
-// delay of +Inf), and others the first (-Inf).
+// flowSamples are those of a flow: a fair sample of its packets, of which the second point has not
+// seen some (a delay of +Inf), and the first others (-Inf).
 type flowSamples struct {
 	key    uint32
 	lowest uint32   // tag from which on others are forgotten
@@ -62,7 +62,7 @@ func (f *flowSamples) add(p passing, delay float64) {
 }
 
 // of returns what samples say of a flow, of which packets that take longer than any sample waits may raise the
-// mean. It reports false if they are too few, or if lost ones may have taken long, because others did.
+// mean. It reports false if they are too few, or those lost may have taken long, because others did.
 func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float64) (o sampled, ok bool) {
 	const most = 0.05
 	f := s.find(s.config.key(r.Flow))

@@ -25,8 +25,8 @@ type rivalStore struct {
 	joint  bool // it is asked by joint decoding, too
 }
 
-// rivals returns counters alone, what Plan makes of equally many bits a packet with and without records, and
-// the counters of the former by themselves.
+// rivals returns counters alone, what Plan makes of as many bits a packet, with records and without, and the
+// counters of that with records alone.
 func rivals(run *experiment.Run, rate float64, dir string) []rivalStore {
 	counters := colate.DefaultConfig
 	counters.Identity, counters.Counters, counters.OneIn, counters.Samples = run.SeedOf("hour"), int(rate*60/hourLoad), 0, 0
