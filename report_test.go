@@ -149,8 +149,8 @@ func TestReportLogs(t *testing.T) {
 	}
 }
 
-// Packets that come twice hide no loss, and those that come after they were given up are extra: no counter
-// falls, and the counters add up.
+// Packets that come twice hide no loss, and those that come after they were
+// given up are extra: no counter falls, and they add up.
 func TestCountersNeverFall(t *testing.T) {
 	var m Metrics
 	for i, c := range []struct{ lost, extra, want uint64 }{{5, 0, 5}, {0, 3, 5}, {2, 2, 7}, {4, 0, 11}} {
@@ -202,7 +202,7 @@ func TestDeviationIsInItsInterval(t *testing.T) {
 	}
 }
 
-// A cut takes as many bytes as the documentation of Config.History says.
+// A cut takes as much as the documentation of Config.History says.
 func TestCutsAreSmall(t *testing.T) {
 	c := Config{Key: testKey}.withDefaults()
 	s := newSealer(c)
@@ -308,7 +308,7 @@ func TestRecordsAreSealed(t *testing.T) {
 	}
 }
 
-// A follower that does not ask for flows works with a point that has them.
+// Who does not ask for flows can do with a point that knows them.
 func TestRecordsWithoutFlows(t *testing.T) {
 	c := small()
 	seal := newSealer(c)
@@ -319,7 +319,8 @@ func TestRecordsWithoutFlows(t *testing.T) {
 	}
 }
 
-// Someone with the key may send nonsense by mistake: it is an error, and takes no more memory than a record.
+// Whoever has the key can still send nonsense, by mistake: it is an error, and
+// takes no more memory than a record.
 func TestSignedNonsense(t *testing.T) {
 	c := small()
 	seal := newSealer(c)
@@ -404,7 +405,7 @@ func TestKeysAreLong(t *testing.T) {
 	}
 }
 
-// Each mistake of a user has an error message of its own.
+// What a user does wrong is told in words, and each mistake in others.
 func TestMistakesAreNamed(t *testing.T) {
 	base := Config{Key: testKey, ClocksAgree: true}
 	with := func(change func(*Config)) Config {
