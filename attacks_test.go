@@ -25,8 +25,8 @@ var secretKey = [16]byte([]byte("\xc9\x1e\x7b\x53\xa4\x08\xd6\x2f\x91\x3a\xee\x6
 
 // The attacks of SECURITY.md, by what the attacker knows.
 
-// keysOf is what whoever knows a seed knows of its digests: the keys that the
-// factors of their first product have added.
+// keysOf returns what someone who knows a seed can compute of its digests: the keys added to the factors of
+// their first product.
 func keysOf(seed, constant uint64) (x, y uint64) {
 	hi, lo := bits.Mul64(seed^0x6a09e667f3bcc909, constant) // but for a few seeds
 	return hi ^ lo, hi
@@ -44,8 +44,8 @@ func crafted(seed uint64, n int) [][]byte {
 	return packets
 }
 
-// Whoever sees the traffic sends packets again behind the first point: their
-// cells are not usable any more, and the others stay right.
+// Whoever sees the traffic sends packets again behind the first point: their cells become unusable, and the
+// others stay right.
 func TestReplayedPackets(t *testing.T) {
 	const packets, replayed = 200_000, 300
 	up, down := must(lda.New(lda.DefaultConfig)), must(lda.New(lda.DefaultConfig))
@@ -65,8 +65,8 @@ func TestReplayedPackets(t *testing.T) {
 		math.Abs(r.StdDev-20_000/math.Sqrt(12)) > 800 {
 		t.Errorf("%+v, %v, mean %v", r, err, mean)
 	}
-	// Of half as many packets as there are, the cells of the deepest bank are
-	// left; of a hundred times as many, nothing, and nothing is said.
+	// With half as many packets as there are, the cells of the deepest bank are left; with a hundred times as
+	// many none are, and there is no answer.
 	flood := func(packets int) (lda.Result, error) {
 		for i := range packets {
 			down.Update(hashing.Packet(rng.Uint64()), int64(i))
@@ -81,7 +81,7 @@ func TestReplayedPackets(t *testing.T) {
 	}
 }
 
-// aim measures 100,000 packets that take 50 µs, and slow ones that take 1 ms, of which the first is lost.
+// aim measures 100,000 packets that take 50 µs, and slow ones that take 1 ms, the first of which is lost.
 func aim(t *testing.T, packet func(i int) hashing.Packet, slow []hashing.Packet) (r lda.Result, mean float64) {
 	t.Helper()
 	const honest = 100_000
@@ -140,8 +140,8 @@ func TestKeyAimsAtOneCell(t *testing.T) {
 	}
 }
 
-// Whoever knows the seed of Tuple.Flow writes addresses down that pass for
-// another's flow: synopses by flow then mix the two. A key keeps them apart.
+// Whoever knows the seed of Tuple.Flow can find addresses that pass for another's flow: synopses by flow then
+// mix the two. A key keeps them apart.
 func TestSeedPassesForAFlow(t *testing.T) {
 	const seed = 77
 	x, y := keysOf(seed, 0xa54ff53a5f1d36f1)
@@ -237,7 +237,7 @@ func passBoth(up, down updater, all []passing) map[hashing.Flow]float64 {
 	return packets
 }
 
-// byFlow are what measures flows, and answers for any.
+// byFlow are the synopses that answer for a flow.
 var byFlow = map[string]func(t *testing.T, all []passing) func(hashing.Flow) answer{
 	"LDS": func(t *testing.T, all []passing) func(hashing.Flow) answer {
 		up, down := must(lds.New(lds.DefaultConfig)), must(lds.New(lds.DefaultConfig))
@@ -291,9 +291,9 @@ const (
 	victims = 500
 )
 
-// attack sends so many slow packets of the attacker's a while after 100 packets of each of 500 flows,
-// when the queue is long, and changes what passed. Each synopsis answers for all flows but the first, wrong
-// for at most so many, and check sees what it says of any.
+// attack sends the attacker's slow packets after 100 packets of each of 500 flows, while the queue is long, and
+// changes what passed. Each synopsis must answer for all flows but the first, wrongly for at most a given
+// number, and check sees each answer.
 func attack(t *testing.T, n int, packet func(i int) (hashing.Flow, hashing.Packet), change func([]passing) []passing,
 	mayBeWrong int, check func(name string, ask func(hashing.Flow) answer)) {
 	t.Helper()
@@ -334,8 +334,8 @@ func attack(t *testing.T, n int, packet func(i int) (hashing.Flow, hashing.Packe
 func flowOf(k uint64) hashing.Flow { return hashing.Flow(hashing.SipHashFromKey(secretKey).Word(k)) }
 
 // TestCopiesHarmOneFlow: someone who knows nothing repeats a packet of a flow of his 50,000 times, and loses
-// one of a thousand. Other flows are answered, right, and COLATE's epoch does not end; the attacker's own flow
-// has no answer but by RLI, which needs none of its packets to be told apart.
+// one of a thousand. Other flows have right answers, and COLATE's epoch does not end. The attacker's own flow
+// has an answer by RLI alone, which need not tell its packets apart.
 func TestCopiesHarmOneFlow(t *testing.T) {
 	own := flowOf(1 << 40)
 	lose := func(all []passing) []passing {
@@ -353,9 +353,8 @@ func TestCopiesHarmOneFlow(t *testing.T) {
 	})
 }
 
-// TestReplayedFlow: whoever sees the traffic sends ten packets of a flow again
-// behind the first point. The cells that they are in do not count any more; the
-// flow is answered right by what is left, or not at all, and all others are.
+// TestReplayedFlow: whoever sees the traffic sends ten packets of a flow again behind the first point. Their
+// cells no longer count; the flow gets a right answer from what is left, or none, and all others are right.
 func TestReplayedFlow(t *testing.T) {
 	replay := func(all []passing) []passing {
 		for i := range 10 {

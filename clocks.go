@@ -46,7 +46,7 @@ type exchange struct {
 	of                   sessions
 }
 
-// sessions are those of both points that a clock of theirs belongs to.
+// sessions are the sessions of both points that an exchange or a clock belongs to.
 type sessions [2]*least
 
 // leastSamples is how many of each direction's samples, those of the least delay, are kept in a report for each cut.
@@ -88,7 +88,7 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	}
 }
 
-// exchange takes the exchanges of the sessions that a report is of.
+// exchange takes the exchanges of a report's sessions.
 func (c *clocks) exchange(of sessions) {
 	later := c.exchanged[:0]
 	for _, x := range c.exchanged {
@@ -102,7 +102,7 @@ func (c *clocks) exchange(of sessions) {
 	c.exchanged = later
 }
 
-// apply corrects a report for what is known of the clocks, and says what that is.
+// apply corrects a report by what is known of the clocks, and says what that is.
 //
 // Delays of each way were measured with so much added.
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
@@ -157,8 +157,8 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	}
 }
 
-// mostDrift is how far the rates of clocks may differ, and quartz how far they are taken to where that is not known.
-// Trackers look farther, to see it where they do.
+// mostDrift is how far the rates of clocks may differ, and quartz how far they are assumed to where that is
+// unknown. Trackers look farther, to notice it where they differ by more.
 const mostDrift, quartz = 1e-3, 1e-4
 
 // tooSteep reports whether the clock certainly drifts more than it may.
@@ -286,7 +286,7 @@ func (d *Delay) unsettle(why string, w *way) {
 	}
 }
 
-// A single is a packet that was alone in its cell, as long as its cut is not 0.
+// A single is a packet that was alone in its cell, unless its cut is 0.
 type single struct {
 	stamp  uint64 // ambiguous if several packets look alike
 	cut    uint32 // its lowest bits

@@ -97,7 +97,7 @@ func (c *comparison) next(cut int64) (Report, bool) {
 		return c.release(), true
 	}
 	if jump := floorDiv(cut, c.cuts) - c.current; jump < -1 && (c.paired > cut || cut-c.paired > 2*c.cuts) || jump > maxBehind {
-		// The clock was stepped, not reports ended early: there are none for the time between.
+		// The clock was stepped; reports did not end early, and there are none for the time between.
 		if c.paired > c.covered {
 			c.end(nil)
 			return c.release(), true
@@ -113,8 +113,8 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	return c.release(), true
 }
 
-// hold is for how many cuts a report waits until it is known what was on its way when it ended, and whether what
-// seems lost is just slow: in a young session, and while nothing has come since.
+// hold returns how many cuts a report waits until it is known what was on its way when it ended, and whether
+// what seems lost is just slow: in a young session, and while nothing has come since.
 func (c *comparison) hold() (cuts int64) {
 	for _, w := range c.ways {
 		if w.total == nil {
@@ -147,18 +147,18 @@ func (c *comparison) due() int64 {
 }
 
 const (
-	// unsettled is the number of cuts, that it takes packets to settle, which says
-	// that it is not known, and longestHold for how many intervals a report waits then.
+	// unsettled stands for an unknown number of cuts that packets take to settle, and longestHold is how many
+	// intervals a report waits then.
 	unsettled, longestHold = 90, 3
 
-	// learning is for how many cuts at most a session is watched before packets that are late are told to be lost.
+	// learning is the most cuts that a session is watched before late packets count as lost.
 	learning = 45
 
 	// maxBehind is the number of missing reports after which they are given up.
 	maxBehind = 60
 
-	// settling is for how many cuts at most, after a session has begun, packets may still come that
-	// were on their way, or seem lost because only one point counted them.
+	// settling is the most cuts after a session's beginning in which packets may still come that were on their
+	// way, or seem lost because only one point counted them.
 	settling = 10
 )
 
@@ -337,7 +337,7 @@ func (w *way) endReport() placing {
 	return ended
 }
 
-// finish ends a report of which all receptions were compared.
+// finish ends a report once all its receptions have been compared.
 func (w *way) finish() {
 	if w.ending = false; w.total == nil {
 		return
@@ -483,9 +483,9 @@ const (
 	// of which clocks take the rest, and certainly that of what they add to Delay.Certain.
 	confidence, sampling, certainly = 0.95, 0.975, 0.999
 
-	// deviations is from the middle of a normal distribution's interval to its ends at sampling.
+	// deviations is the distance from the middle of a normal distribution's interval to its ends, at sampling.
 	deviations = 2.24
 
-	// enough is how many packets, in reports, it takes to say that points see unlike ones.
+	// enough is how many packets, in reports, it takes to say that the points see different ones.
 	enough, reports = 30, 3
 )

@@ -3,13 +3,13 @@
 // times in a few thousand counters, and one point fetches the other's. Only a sender that is followed remembers
 // its latest packets, to name what was lost ([Delay.Missing]).
 //
-//	// process A                                          // process B
-//	a, err := hoplag.NewPoint(hoplag.Config{Key: k})      b, err := hoplag.NewPoint(hoplag.Config{Key: k})
-//	http.Handle("/hoplag", a)                             ask := hoplag.HTTP(nil, "http://a/hoplag")
-//	a.Passed(id) // in any goroutine, before it leaves    for r := range b.Follow(ctx, ask) {
-//	                                                          slog.Info("delay", "a→b", r)
-//	                                                      }
-//	                                                      b.Passed(id) // after it has come
+//	config := hoplag.Config{Key: key} // the same in both processes
+//	a, err := hoplag.NewPoint(config)    b, err := hoplag.NewPoint(config)
+//	http.Handle("/hoplag", a)            ask := hoplag.HTTP(nil, "http://a/hoplag")
+//	a.Passed(id) // before it leaves     b.Passed(id) // after it has come, in any goroutine
+//	                                     for r := range b.Follow(ctx, ask) {
+//	                                         slog.Info("delay", "a→b", r)
+//	                                     }
 //
 // Each second there is a [Report] with the mean delay, an interval that holds it, quantiles and the loss. The
 // id is whatever both points know a message by; [Direction] says what makes a good one. Package hashing
@@ -228,7 +228,7 @@ func (h *hasher) number(id uint64) hashing.Packet {
 	return hashing.Word(h.seed, id)
 }
 
-// identity is what records tell of what packets are hashed with.
+// identity is what records reveal of the secret that packets are hashed with.
 func (c Config) identity() uint64 {
 	h := c.hasher()
 	id := hashing.Fingerprint(h.seed)
@@ -241,7 +241,7 @@ func (c Config) identity() uint64 {
 	return id
 }
 
-// derive derives from the Key 32 bytes that reveal nothing of what it derives for other purposes.
+// derive derives 32 bytes from the Key that reveal nothing of those for other purposes.
 func (c Config) derive(purpose string) []byte {
 	sum := sha256.Sum256([]byte("hoplag 1 " + purpose + "\x00" + c.Key.text()))
 	return sum[:]

@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Traffic that ends early in an interval leaves more to arrive than to send there:
-// those are no copies. Copies are.
+// Packets that arrive in an interval after its traffic ended are no copies. Copies are.
 func TestLastPacketsAreNoCopies(t *testing.T) {
 	for _, copies := range []int{1, 2} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
@@ -39,8 +38,7 @@ func TestLastPacketsAreNoCopies(t *testing.T) {
 	}
 }
 
-// A session begins in one report or two, as far as messages take, and not in as
-// many as it takes to fill ten cuts.
+// A session begins in one report or two, by how long messages take, and not in as many as ten cuts fill.
 func TestBeginsIsShort(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true, Cut: time.Second, Report: time.Second}, 0, func(t *testing.T, l *link) {
 		l.send(4*time.Second, func(int) time.Duration { return 5 * time.Millisecond }, nil)
@@ -56,7 +54,8 @@ func TestBeginsIsShort(t *testing.T) {
 	})
 }
 
-// Messages that take far longer than those before are not told as lost, nor others as all: reports hold them, or have no mean.
+// Messages that take far longer than those before are not reported as lost, and the others do not pass for all:
+// reports hold them, or have no mean.
 func TestSlowWhenItBegins(t *testing.T) {
 	const fast = 5 * time.Millisecond
 	fifth := func(_ time.Duration, i int) time.Duration {
@@ -102,7 +101,8 @@ func TestSlowWhenItBegins(t *testing.T) {
 	}
 }
 
-// Traffic that tempts reports to be sure of what they do not know. Each holds the mean, and some none that is a tenth less.
+// Traffic that tempts reports to be sure of what they do not know. Each interval holds the mean, and some do
+// not hold a mean that is a tenth lower.
 func TestReportsHold(t *testing.T) {
 	chance := func(i int) float64 { return float64(hashing.Word(5, uint64(i))>>1|1) * 0x1p-63 }
 	each := func(period time.Duration) func(int) time.Duration {
@@ -153,7 +153,7 @@ func TestReportsHold(t *testing.T) {
 	}
 }
 
-// came returns the delays of messages that came in a report, each sent so long after the first.
+// came returns the delays of the messages that came in a report, each sent a given time after the first.
 func (r *Report) came(begin time.Time, messages int, sent, delay func(i int) time.Duration) (m estimate.Moments) {
 	for i := range messages {
 		d := delay(i)
@@ -164,7 +164,8 @@ func (r *Report) came(begin time.Time, messages int, sent, delay func(i int) tim
 	return m
 }
 
-// Reports hold from the first one on, whichever clock is ahead by more or less than messages take.
+// Reports hold from the first one on, whichever clock is ahead, and whether by more or by less than messages
+// take.
 func TestFirstReports(t *testing.T) {
 	const slow = 20
 	for _, ahead := range []time.Duration{-30, -12, 3, 12, 30} {
@@ -179,8 +180,8 @@ func TestFirstReports(t *testing.T) {
 	}
 }
 
-// Cells that always have packets on their way show long after a session's beginning those that were then. They are not
-// extra; copies are, which are found likewise.
+// Cells that always have packets on their way reveal only long after a session began which were on their way
+// then. These are not extra; copies, which are found in the same way, are.
 func TestBeginsAmongMany(t *testing.T) {
 	c := Config{Key: testKey, ClocksAgree: true}
 	c.Cells = lda.Config{SumBits: 64, DigestBits: 32}
@@ -218,7 +219,7 @@ func TestFirstLossIsKnown(t *testing.T) {
 	}
 }
 
-// Traffic that pauses for so long that points cut seldom, each by its clock, loses nothing, and neither
+// Where traffic pauses for so long that points, each by its clock, cut seldom, nothing is lost, and neither
 // point is silent. The sender's cuts end sooner than the receiver's: by more than packets take, so that
 // receptions wait, or by less. Or they end later. The deviation is sharp, once it is known which.
 func TestPausesLoseNothing(t *testing.T) {
@@ -251,7 +252,7 @@ func TestPausesLoseNothing(t *testing.T) {
 	}
 }
 
-// Packets that were given up and come after all count once as sent, whatever report tells of their coming.
+// Packets that were given up and come after all count once as sent, whichever report says so.
 func TestLatePacketsWereSentOnce(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		const packets, late = 8000, 40
@@ -275,15 +276,15 @@ func TestLatePacketsWereSentOnce(t *testing.T) {
 			}
 			sent, received, lost, extra = sent+d.Sent, received+d.Received, lost+d.Lost, extra+d.Extra
 		}
-		// Of two in one cell, the extra one may be told in a report without room for it.
+		// Of two in one cell, the extra one may show in a report without room for it.
 		if sent < packets || sent > packets+3 || received != packets || sent-packets != lost-extra || lost > late {
 			t.Errorf("%d sent, %d received, %d lost, %d extra, want %d sent and received", sent, received, lost, extra, packets)
 		}
 	})
 }
 
-// Where a report learns that packets came that counted as lost, and none came in
-// it, they are left for a report that has room: nothing is lost that was not sent.
+// Packets that counted as lost and come after all are left for a report with room: nothing is lost that was not
+// sent.
 func TestLostWereSent(t *testing.T) {
 	w, d := way{}, Delay{}
 	w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false, 1e9)
@@ -296,7 +297,7 @@ func TestLostWereSent(t *testing.T) {
 	}
 }
 
-// Points that see different ids are told so also where messages are few.
+// Points that see different ids learn that, also where messages are few.
 func TestFewUnlikePackets(t *testing.T) {
 	for _, other := range []uint64{0, 1 << 40} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
@@ -343,8 +344,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// Reports of 21 ms forget how long packets took no sooner than longer ones do: of a message every
-// two seconds none is told as lost for being slower than the one before.
+// Reports of 21 ms forget how long packets took no sooner than longer ones do: of one message every two
+// seconds, none counts as lost for being slower than the one before.
 func TestShortReportsTakeNoneForLost(t *testing.T) {
 	c := Config{Key: testKey, ClocksAgree: true, Cut: 7 * time.Millisecond, Report: 21 * time.Millisecond}
 	onLink(t, c, 0, func(t *testing.T, l *link) {
@@ -415,8 +416,8 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// What was on its way when a session ends, because a record is missing, nobody knows of: intervals of the last report hold
-// that it was slower.
+// Nobody knows what was on its way when a missing record ends a session: the last report's intervals allow for
+// slower packets.
 func TestRecordsMissing(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		delay := func(i int) time.Duration {

@@ -141,7 +141,7 @@ func (l *log) fold() {
 // collector sees fit; the log, which the shard holds too, is then used again.
 type handle struct{ log *log }
 
-// A shard has what some of the logs had, cut by cut.
+// A shard holds what came from some of the logs, cut by cut.
 type shard struct {
 	mu      sync.Mutex
 	of      *Direction
@@ -154,8 +154,8 @@ type shard struct {
 	_       [64]byte
 }
 
-// mostPiles is how many cuts are counted at a time: those that wait for who was
-// interrupted, and the present one.
+// mostPiles is how many cuts are counted at a time: those that wait for interrupted writers, and the present
+// one.
 const mostPiles = 32
 
 // newHandle returns a handle of a log without a writer.
@@ -255,7 +255,7 @@ func (d *Direction) drop(cut int64) {
 	}
 }
 
-// A pile is packets of one cut: a list while they are few, then counters.
+// A pile holds packets of one cut: in a list while they are few, then in counters.
 type pile struct {
 	few  []entry
 	many *tally

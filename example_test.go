@@ -123,8 +123,7 @@ func Example_softwareSwitch() {
 
 // What follows is not about measuring.
 
-// forwardFrames makes UDP frames of eight flows, of which the last is delayed
-// by twenty milliseconds.
+// forwardFrames makes UDP frames of eight flows, the last of which is delayed by twenty milliseconds.
 func forwardFrames(in, out func([]byte)) {
 	for i := range 4000 {
 		b := make([]byte, 14+20+8+8)

@@ -55,7 +55,7 @@ func (t *flowTable) reset() {
 	t.limit = math.MaxUint64
 }
 
-// placeOf is a number by which flows are chosen, whatever they are named.
+// placeOf returns a number by which flows are chosen, whatever their names.
 func placeOf(f hashing.Flow) uint64 { return uint64(hashing.Word(flowSeed, uint64(f))) }
 
 // row returns the row of a flow, or nil if there is no room.
@@ -174,7 +174,7 @@ type flowTotal struct {
 	began, ended   flowAges // of packets on their way when the report began and when it ended, in exact spans
 }
 
-// A flowTime is how long so many packets took, and how long as many of all flows did at the same times.
+// A flowTime is how long some packets took, and how long equally many of all flows did at the same times.
 type flowTime struct{ packets, time, variance, usual float64 }
 
 // A flowAges is about packets on their way: how many, the squares of that span by span, and
@@ -308,8 +308,7 @@ func (x *flowTime) add(packets, time, variance, usual float64) {
 	x.usual += usual
 }
 
-// of returns how long others took that are like these, whose mean is given: as much longer as packets of all
-// flows did.
+// of returns how long other packets took, given the mean of these: as much longer as packets of all flows did.
 func (x *flowTime) of(others *flowTime, mean float64) float64 {
 	if x.usual <= 0 {
 		return others.packets * mean

@@ -18,7 +18,7 @@ import (
 // testKey is long enough.
 var testKey = NewKey("0123456789abcdef")
 
-// A testClock is a machine's clock: so much ahead, so much faster, or coarse, and it may be set.
+// A testClock is a machine's clock, which may be ahead, fast or coarse, and may be set.
 type testClock struct {
 	since time.Time
 	rate  float64
@@ -210,7 +210,8 @@ func TestFollowCountsLoss(t *testing.T) {
 				t.Errorf("%v", r)
 			}
 		}
-		// They are told from the first report on, and named but for those that were sent before anybody asked.
+		// They are counted from the first report on, and named except for those that were sent before anybody
+		// asked.
 		if want := sent / 100; lost > want+1 || lost+1 < want || named+3 < lost {
 			t.Errorf("%d lost of %d, want %d, %d named", lost, sent, want, named)
 		}
@@ -280,8 +281,7 @@ func both(seed uint64) func(int) time.Duration {
 	}
 }
 
-// want holds reports to means of 2.5 ms both ways, but for those in which a
-// session begins, and to their being consecutive.
+// want expects consecutive reports with means of 2.5 ms both ways, except for those in which a session begins.
 func want(t *testing.T, reports []Report) (begins int) {
 	t.Helper()
 	for i, r := range reports {
@@ -381,8 +381,7 @@ func TestFollowSurvivesSteps(t *testing.T) {
 	}
 }
 
-// What was answered once is no answer to another request, and a record that
-// was taken counts once, whatever session came since.
+// A used answer does not answer another request, and a record counts once, whatever sessions have begun since.
 func TestReplays(t *testing.T) {
 	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))

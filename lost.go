@@ -137,7 +137,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
 	return d
 }
 
-// tardy is how many packets of a pair are of cuts before.
+// tardy returns how many packets of a pair belong to earlier cuts.
 type tardy struct {
 	after int64
 	n     int
@@ -155,8 +155,8 @@ func (w *way) straying(from, to int64, received uint64) float64 {
 	return float64(n) * w.patience() / float64(max(received, 1))
 }
 
-// loses reports whether packets seem to be lost, up to a cut, that may just be late. Where they did, it is
-// asked again once in so many cuts, for it takes an estimate.
+// loses reports whether packets seem to be lost, up to a cut, that may just be late. Where they did, it looks
+// again only once in some cuts, for it takes an estimate.
 func (w *way) loses(cut, every int64) bool {
 	if w.total != nil && w.asked != cut && !(w.losing && cut > w.asked && cut < w.asked+every) {
 		r, _ := w.total.Estimate()
@@ -165,10 +165,10 @@ func (w *way) loses(cut, every int64) bool {
 	return w.total != nil && w.losing
 }
 
-// patience is for how long packets are waited for.
+// patience returns how long packets are waited for.
 func (w *way) patience() float64 { return float64(w.total.Settling()) * float64(w.config.Cut) }
 
-// begins is for how many cuts, after a session has begun, packets come that were on their way.
+// begins returns for how many cuts after a session's beginning packets come that were on their way then.
 func (c *comparison) begins() int64 {
 	cuts := int64(1)
 	for _, w := range c.ways {
@@ -221,7 +221,7 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
 	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
 	if fresh {
 		w.joined += r.Extra
-		// A report of which nothing is known has not seen the losses that it does not tell.
+		// A report of which nothing is known has seen no losses.
 		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
 			d.Lost = r.Lost
 		}
@@ -276,7 +276,7 @@ func (w *way) namedBefore(m Missing) (before bool) {
 	return before
 }
 
-// forget forgets names that are so old when a report ends, by the sender's clock, that no trail goes back to them.
+// forget forgets names so old, by the sender's clock, that no trail goes back to them when a report ends.
 func (w *way) forget(now int64) {
 	maps.DeleteFunc(w.names, func(n namedMessage, _ bool) bool { return now-n.sent > longestDelay*int64(w.config.Cut) })
 }

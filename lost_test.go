@@ -15,8 +15,8 @@ import (
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
-// Of a thousand messages a second each way, what is lost is named both ways, by
-// number and time, whatever the clocks say and however many cuts a report has; and nothing else is.
+// With a thousand messages a second each way, lost ones are named in both directions, by number and time,
+// whatever the clocks say and however many cuts a report has, and no others are.
 func TestMissing(t *testing.T) {
 	for _, ahead := range []time.Duration{0, -40 * time.Millisecond, 72 * time.Hour} {
 		onLink(t, Config{Key: testKey, ClocksAgree: ahead == 0, Cut: time.Second / 50, Report: time.Second}, ahead, func(t *testing.T, l *link) {

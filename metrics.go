@@ -70,9 +70,9 @@ func (m *Metrics) Add(r Report) {
 	}
 }
 
-// ServeHTTP writes the metrics in the text format that Prometheus reads. Delays appear as a histogram of all
-// that were measured, which can be added up over points, and as quantiles of the latest interval. What is not
-// known has no line.
+// ServeHTTP writes the metrics, named hoplag_…, in the text format that Prometheus reads. Delays appear as a
+// histogram of all that were measured, hoplag_delay_seconds, which can be added up over points, and as
+// quantiles of the latest interval. What is not known has no line.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	m.mu.Lock()
 	p, byName := page{}, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }

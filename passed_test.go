@@ -22,8 +22,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// What a thousand goroutines put down, while a reader cuts it all the time and
-// the garbage collector empties the pools, is what one alone adds up.
+// What a thousand goroutines record, while a reader keeps cutting and the garbage collector empties the pools,
+// equals what a single one adds up.
 func TestPassedAddsUp(t *testing.T) {
 	const goroutines, each = 1000, 200
 	config := Config{Key: testKey}.withDefaults()
@@ -74,7 +74,7 @@ func TestPassedAddsUp(t *testing.T) {
 	}
 }
 
-// A log is used again once its pool let go of it.
+// A log is used again once its pool has dropped it.
 func TestLogsAreUsedAgain(t *testing.T) {
 	config := Config{}.withDefaults()
 	d := newDirection(&config, newTimeline(nil))
@@ -220,8 +220,8 @@ func TestTimelineOf(t *testing.T) {
 	}
 }
 
-// Exchanges that take up to ten seconds, one in ten, and of which nine in ten fail, delay reports and make nothing up; what
-// comes late is in a report that says which time it covers.
+// Exchanges that fail nine times in ten, and one in ten of which takes up to ten seconds, delay reports but
+// falsify none. What comes late is in a report that says which time it covers.
 func TestFollowBadTransport(t *testing.T) {
 	for name, ask := range map[string]func(l *link, random *rand.Rand) Exchange{
 		"slow": func(l *link, random *rand.Rand) Exchange {
@@ -353,7 +353,7 @@ func TestUnknownClocks(t *testing.T) {
 	}
 }
 
-// An idle point cuts once a report, and at each cut again once something passes.
+// An idle point cuts once a report; once something passes, it resumes cutting at each Cut.
 func TestIdlePointCutsSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := must(NewPoint(Config{Key: testKey}))
@@ -379,7 +379,7 @@ func TestIdlePointCutsSeldom(t *testing.T) {
 	})
 }
 
-// A clock that stands still between ticks is refused, for what it stamps is wrong by as much.
+// A clock that stands still between ticks is refused, because its stamps are off by up to a tick.
 func TestCoarseClock(t *testing.T) {
 	for tick, ok := range map[time.Duration]bool{0: true, 1: true, 100 * time.Microsecond: false, 15625 * time.Microsecond: false} {
 		clock := newTestClock(0, 0)

@@ -126,7 +126,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// long returns the last cut of the one that begins with a cut. A point that was idle
+// long returns the last of the cuts that are made as one, which begins with a given cut. A point that was idle
 // for a report makes one cut of all of a report, or of a second if that is shorter.
 func (c *Config) long(cut, idle int64) int64 {
 	report, many := int64(c.Report/c.Cut), max(1, int64(time.Second/c.Cut))

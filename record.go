@@ -191,7 +191,7 @@ type stored struct {
 
 func (i *interval) end() position { return position{i.session, i.through} }
 
-// A position says how far a reader has a point's cuts. The zero value means that it has none.
+// A position says up to where a reader has a point's cuts. The zero value means that it has none.
 type position struct {
 	session uint64
 	through int64
@@ -207,7 +207,7 @@ const (
 	storedSize = 64 // what a cut takes beside its record
 	keptCuts   = 4  // at least, whoever has read them
 
-	// A reader that did not ask for so long, in ns, is not waited for.
+	// A reader that has not asked for this long, in ns, is not waited for.
 	readerPatience = 300e9
 )
 

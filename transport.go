@@ -119,7 +119,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	if len(r.records) == 0 || r.more { // perhaps it was restarted, and its clock is of another session
 		return r.more, nil
 	}
-	// The other clock was read between before and after, the surer the less time that took.
+	// The other clock was read between before and after: the less time that took, the more certain it is.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
 	if sure && still {
 		x := exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}}

@@ -99,8 +99,8 @@ func TestStrangersGetNothing(t *testing.T) {
 	}
 }
 
-// attacked reports on messages, beside which someone does his work every period: one way, of 5 ms,
-// if clocks agree, and both ways, of 2.5 ms, if they are 30 ms apart.
+// attacked reports on messages while an attacker acts every period: one way, of 5 ms, if clocks agree, and both
+// ways, of 2.5 ms, if they are 30 ms apart.
 func attacked(t *testing.T, agree bool, n int, period time.Duration, attacker func(l *link, i uint64)) (reports []Report) {
 	t.Helper()
 	ahead := 30 * time.Millisecond
@@ -159,7 +159,7 @@ func TestReplayedMessages(t *testing.T) {
 }
 
 // TestSeedSignsNothing: whoever found out what a point hashes with cannot sign as it does, whatever of it he
-// takes for the key; nor does a point that hashes alike answer for another.
+// takes for the key; nor does a point that hashes in the same way answer for another.
 func TestSeedSignsNothing(t *testing.T) {
 	p := newTestPoint(t, quick, "a")
 	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {
@@ -194,9 +194,9 @@ func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 	}
 }
 
-// TestReplaysWhileOnTheirWay: a message that passes again while, by the points' clocks, the first one was on
-// its way at a cut is taken for it. Of one in ten, 50 ms later, means are off by a tenth of that at most, and
-// the clocks are right or not known; the numbers of extra and lost messages tell.
+// TestReplaysWhileOnTheirWay: a message that is replayed while the original, by the points' clocks, was on its
+// way at a cut is taken for it. Of one in ten, 50 ms later, means are off by a tenth of that at most, and the
+// clocks are right or not known; the numbers of extra and lost messages tell.
 func TestReplaysWhileOnTheirWay(t *testing.T) {
 	off := 0.0
 	for _, r := range attacked(t, false, 8, 10*time.Millisecond, func(l *link, i uint64) {
@@ -219,8 +219,9 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 	}
 }
 
-// A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports
-// say that they do not: nobody is silent. Nor does one that is set by less, while a follower asks, spoil reports of a cut.
+// A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports say that
+// they do not, and not that a point is silent. Nor does one that is set by less, while a follower asks, spoil
+// reports of a cut.
 func TestClockSetByADay(t *testing.T) {
 	for i, by := range []time.Duration{24 * time.Hour, 24 * time.Hour, -24 * time.Hour, -2600 * time.Millisecond, -500 * time.Millisecond} {
 		agree := i == 0
@@ -267,7 +268,7 @@ func TestStepWhileQuiet(t *testing.T) {
 	}
 }
 
-// The fastest of these bursts come in an earlier pair of cuts than they are sent in.
+// The fastest of these bursts arrive in an earlier pair of cuts than they are sent in.
 func TestBurstsInPhase(t *testing.T) {
 	onLink(t, Config{Key: testKey}, 50*time.Millisecond, func(t *testing.T, l *link) {
 		l.each(100*time.Microsecond, func(i int) {
@@ -287,7 +288,8 @@ func TestBurstsInPhase(t *testing.T) {
 	})
 }
 
-// While a message is on its way, a clock that drifts goes on: intervals hold that, however well the offset is known.
+// A clock goes on drifting while a message is on its way: intervals allow for that, however well the offset is
+// known.
 func TestDriftWhileOnTheWay(t *testing.T) {
 	c := Config{Key: testKey, Cut: 500 * time.Millisecond, Report: time.Second}
 	onLink(t, c, 0, func(t *testing.T, l *link) {
@@ -317,7 +319,7 @@ func TestCertainCounts(t *testing.T) {
 	}
 }
 
-// Who sends a part of a request is not waited for.
+// Nobody waits for a client that sends only a part of a request.
 func TestSlowRequestsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

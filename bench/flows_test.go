@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// BenchmarkLDSUpdate updates one cell in each of 4 rows of 17,500 cells, 1.1
-// MiB. The floor updates four of as many cells, by the same hashes.
+// BenchmarkLDSUpdate updates one cell in each of 4 rows of 17,500 cells, 1.1 MiB. The floor updates four among
+// as many cells, by the same hashes.
 func BenchmarkLDSUpdate(b *testing.B) {
 	packets, flows := packetStream(), flowStream()
 	cells := make([]floorCell, lds.DefaultConfig.Rows*lds.DefaultConfig.Columns)
@@ -62,7 +62,7 @@ func BenchmarkLDSUpdate(b *testing.B) {
 	}
 }
 
-// fourCells is Update on rows whose number and size are known when it is compiled, which samples nothing.
+// fourCells is Update without sampling, on rows whose number and size the compiler knows.
 //
 //go:noinline
 func fourCells(cells *[4][17_500]floorCell, f hashing.Flow, p hashing.Packet, t uint64) {
@@ -78,11 +78,11 @@ func fourCells(cells *[4][17_500]floorCell, f hashing.Flow, p hashing.Packet, t 
 	z.Sum, z.Count = z.Sum+t, z.Count+tally
 }
 
-// BenchmarkCOLATEUpdate: 455,334 counters, 16 of them a flow's. The floor updates one of as many counters of the same bytes
-// in memory, by the same hashes. Whether the epoch is over is asked for each packet, or burst. What Update adds to hash and word,
-// a count, epoch, samples, and widths that are no constants, makes no measurable difference if any one is left out: most of the
-// time goes into counters that are in no near cache, of which a processor reads fewer at once the more instructions there are
-// between. UpdateBatch reads those of 32 packets first.
+// BenchmarkCOLATEUpdate: 455,334 counters, 16 of them a flow's. The floor updates one among as many counters of
+// the same size, by the same hashes. Each packet, or burst, checks whether the epoch is over. What Update adds
+// to hash and word, a count, epoch, samples, and widths that are no constants, makes no measurable difference
+// if any one is left out: most of the time goes into counters that are in no near cache, of which a processor
+// reads fewer at once the more instructions there are between. UpdateBatch reads those of 32 packets first.
 func BenchmarkCOLATEUpdate(b *testing.B) {
 	packets, flows := packetStream(), flowStream()
 	floor := counterFloor[uint64](packets, flows)

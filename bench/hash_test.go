@@ -14,7 +14,8 @@ import (
 // hashed keeps the compiler from leaving hashes out.
 var hashed uint64
 
-// headerCount inputs of up to 64 bytes take 256 KiB: too many for a first-level cache, as few as a data path has in hand.
+// headerCount inputs of up to 64 bytes take 256 KiB: too many for a first-level cache, and no more than a data
+// path has at hand.
 const headerCount = 1 << 12
 
 var headerStream = sync.OnceValue(func() *[headerCount][64]byte {
@@ -33,8 +34,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// products is the least that Digest takes for 40 bytes: its five products, one after another, without what keeps
-// keys from being weak, and chains and blocks from cancelling each other out.
+// products is the least that Digest does for 40 bytes: five products in turn, without the steps against weak
+// keys and against blocks that cancel each other.
 //
 //go:noinline
 func products(seed uint64, b *[40]byte) hashing.Packet {

@@ -16,9 +16,9 @@ var twoBanks = lda.Config{
 	SumBits: 40,
 }
 
-// BenchmarkHeaderToLDA is all that a data path does for a packet whose header it has in hand: IP and TCP headers of 40 bytes
-// → digest → update. The floor reads the digests from an array of their own. There are as few headers as a receive ring
-// holds, or 80 MiB of them in a row.
+// BenchmarkHeaderToLDA is all that a data path does for a packet whose header it has in hand: IP and TCP
+// headers of 40 bytes → digest → update. The floor reads the digests from an array of their own. There are only
+// as many headers as a receive ring holds, or 80 MiB of them.
 func BenchmarkHeaderToLDA(b *testing.B) {
 	for _, set := range []struct {
 		name  string
@@ -95,7 +95,7 @@ func BenchmarkFrame(b *testing.B) {
 
 const burst = 32
 
-// A frameStream is frames of one kind, and what to do with them.
+// A frameStream holds frames of one kind and what to do with them.
 type frameStream struct {
 	frames     [][]byte
 	packets    []hashing.Packet // of the frames
@@ -145,7 +145,7 @@ func (s *frameStream) flow(from, to int) {
 	}
 }
 
-// stored copies and hashes frames that were parsed: finding costs nothing.
+// stored copies frames that were parsed before, and hashes them: parsing costs nothing.
 func (s *frameStream) stored(flow bool) loop {
 	return func(from, to int) {
 		for i := range s.parsed[from:to] { // by value would copy twice

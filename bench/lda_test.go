@@ -18,8 +18,8 @@ func streams(b *testing.B, f func(b *testing.B, packets []hashing.Packet)) {
 	b.Run("stream-64KiB", func(b *testing.B) { f(b, packetStream()[:1<<13]) })
 }
 
-// BenchmarkLDAUpdate is one packet at a time, with its own timestamp. The aggregator is 32 KiB with two banks of 1,024
-// cells, 80 KiB with the default's four, of which the first takes most packets.
+// BenchmarkLDAUpdate is one packet at a time, with its own timestamp. The aggregator is 32 KiB with two banks
+// of 1,024 cells, 80 KiB with the default's four, the first of which takes most packets.
 func BenchmarkLDAUpdate(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -43,8 +43,8 @@ func BenchmarkLDAUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkLDABatch is UpdateBatch, and what is left of it where there is one bank, in an array whose size the compiler
-// knows. To choose the bank takes four instructions of 13 for a packet, and two check bounds; the floor has nine, and
+// BenchmarkLDABatch is UpdateBatch, and a version of it for a single bank whose size the compiler knows. To
+// choose the bank takes four instructions of 13 for a packet, and two check bounds; the floor has nine, and
 // processors take as many a cycle of one kind as of the other.
 func BenchmarkLDABatch(b *testing.B) {
 	inBursts(b, 1.6, must(lda.New(twoBanks)).UpdateBatch)
@@ -60,7 +60,7 @@ func BenchmarkLDABatch(b *testing.B) {
 	})
 }
 
-// inBursts is bursts of 32 packets with one timestamp, and so is the floor.
+// inBursts updates with bursts of 32 packets and one timestamp, as the floor does.
 func inBursts(b *testing.B, bar float64, update func([]hashing.Packet, int64)) {
 	streams(b, func(b *testing.B, packets []hashing.Packet) {
 		floor := cellFloor(packets)
@@ -92,9 +92,9 @@ func BenchmarkLDASender(b *testing.B) {
 
 const reported, cutLength = 10, int64(1e8) // cuts, and ns of each
 
-// A literal holds what two points count in the cells of each cut. Its report is the least that one takes: it reads the
-// cells, keeps what passed, and reads that twice, by cut and by cell, since for how many others a packet stands depends on
-// what all lost.
+// A literal holds what two points count in the cells of each cut. Its report is the least that one takes: it
+// reads the cells, keeps what passed, and reads that twice, by cut and by cell, since what a packet stands for
+// depends on what all lost.
 type literal struct {
 	cells  [reported][5120][2]floorCell
 	events []literalEvent
@@ -126,8 +126,8 @@ func (l *literal) report() (sum uint64) {
 	return sum
 }
 
-// A crossing is what two points see of a report's packets. Delays are a twentieth of a cut, and one packet in a thousand is
-// lost.
+// A crossing holds what two points see of a report's packets. Delays are a twentieth of a cut, and one packet
+// in a thousand is lost.
 type crossing struct {
 	points [2][reported]*lda.Sparse
 	same   literal // the same

@@ -23,11 +23,12 @@ paper's estimator in the same run. "To beat" is our own aim, or another method o
 same input. A limit holds, or it is missed: "nearly" if chance explains by how much,
 otherwise "worse". Between two methods, "better" and "worse" compare the figures as
 they are printed. "Does not hold" means that we did what the paper describes and its
-claim did not come out, whether ours is worse or better.
+claim did not come out. "Differs: lower" means that the paper gives a figure for its own
+method's error, and that this error came out smaller here: a difference, not a success.
 `
 
-// writeResults puts what the runs in a directory found into a page, in place of what
-// the page has of the same experiments. It refuses quick runs.
+// writeResults puts what the runs in a directory found into a page, in place of what the page has of the same
+// experiments. It refuses quick runs.
 func writeResults(all []experiment.Experiment, file, dir string) error {
 	old, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

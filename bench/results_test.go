@@ -52,35 +52,44 @@ func TestResultsRefused(t *testing.T) {
 	}
 }
 
-// A verdict is no kinder than its figures: what is said to hold, or to be
-// better, is within the bar beside it.
+// A verdict is no kinder than its figures: what is said to hold, or to be better, is within the bar beside it.
 func TestVerdictsAreNoKinder(t *testing.T) {
 	text, err := os.ReadFile("RESULTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n, wrong := kinder(string(text)); n < 50 || len(wrong) > 0 || strings.Contains(string(text), "NaN") {
-		t.Errorf("of %d bars these are passed by, and said to hold:\n%s", n, strings.Join(wrong, "\n"))
+		t.Errorf("of %d verdicts these are kinder than their figures:\n%s", n, strings.Join(wrong, "\n"))
 	}
 	if _, wrong := kinder("- Error. Paper: < 3 %; here: 3.2 %. It holds.\n- Share. To beat: at least 95 %; here: 91 %. Better.\n" +
-		"- Error; our aim: at most 3 %. To beat: 8 %; here: 3.2 %. It holds.\n"); len(wrong) != 3 {
-		t.Errorf("%d of 3 verdicts that are too kind are found", len(wrong))
+		"- Error; our aim: at most 3 %. To beat: 8 %; here: 3.2 %. It holds.\n- Error. Paper: 10–12 %; here: 9 % / 11 %. Differs: lower.\n" +
+		"- Flows above 100. Paper: about 3 %; here: 3.2 %. Differs: lower.\n"); len(wrong) != 5 {
+		t.Errorf("%d of 5 verdicts that are too kind are found", len(wrong))
 	}
 }
 
-var bar = regexp.MustCompile(`(at most|≤|<|at least|≥|>) ([\d.]+) %.*; here: ([\d.]+) %.*\. (Better|It holds)\.$`)
+// bar matches a figure that is said to keep to a limit, and replicated one said to be lower than the paper's.
+var (
+	bar        = regexp.MustCompile(`(at most|≤|<|at least|≥|>) ([\d.]+) %.*; here: ([\d.]+) %.*\. (Better|It holds)\.$`)
+	replicated = regexp.MustCompile(`(Paper): (?:about )?([\d.]+)(?:–[\d.]+)? %; here: ([\d.]+) %(?: / ([\d.]+) %)?\. Differs: lower\.$`)
+)
 
-// kinder returns the number of lines with a bar, and those whose verdict is
-// kinder than their figures.
+// kinder returns the number of lines with a bar, and those whose verdict is kinder than their figures.
 func kinder(text string) (bars int, wrong []string) {
 	for line := range strings.Lines(text) {
 		m := bar.FindStringSubmatch(strings.TrimSpace(line))
+		if lower := replicated.FindStringSubmatch(strings.TrimSpace(line)); lower != nil {
+			m = lower
+		}
 		if m == nil || strings.Contains(m[0], " against ") || strings.Contains(m[0], " of it)") {
 			continue
 		}
 		bars++
 		want, _ := strconv.ParseFloat(m[2], 64)
 		got, _ := strconv.ParseFloat(m[3], 64)
+		if ahead, err := strconv.ParseFloat(m[4], 64); err == nil {
+			got = max(got, ahead)
+		}
 		if least := strings.Contains("at least ≥ >", m[1]); least && got < want || !least && got > want {
 			wrong = append(wrong, strings.TrimSpace(line))
 		}

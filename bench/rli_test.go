@@ -65,7 +65,7 @@ func (l *link) again() {
 	}
 }
 
-// to tells a receiver of packets from to to-1, and of the references behind them.
+// to passes a receiver the packets from to to-1, and the references behind them.
 func (l *link) to(r *rli.Receiver) loop {
 	return func(from, to int) {
 		if from == 0 && l.sequence > 0 {
@@ -87,7 +87,7 @@ func (l *link) to(r *rli.Receiver) loop {
 	}
 }
 
-// some returns the flow of every packet, one of a number of flows.
+// some returns a flow for every packet, one of a given number.
 func some(flows int) []hashing.Flow {
 	all := make([]hashing.Flow, streamLength)
 	for i, p := range packetStream() {
@@ -143,7 +143,7 @@ func receive(b *testing.B, c rli.Config, flows []hashing.Flow, bar float64, floo
 	}
 }
 
-// counters are what a receiver keeps of a flow, at the least.
+// counters is the least that a receiver keeps of a flow.
 type counters struct {
 	count       uint64
 	sum, square int64

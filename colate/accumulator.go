@@ -83,7 +83,7 @@ func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 	return a, a.aim(flows)
 }
 
-// aim empties the accumulator, which then follows as many other flows.
+// aim empties the accumulator, which then follows the same number of other flows.
 func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	c, m := &a.config, a.config.PerFlow
 	for i, f := range flows {
@@ -214,7 +214,7 @@ func (a *accumulator) use(f int) bool {
 	return len(a.cells) > 0 && !tooMany && 20*large <= settled
 }
 
-// marginOf returns by how many packets a cell may be fuller than expected with so many of flow f.
+// marginOf returns by how many packets a cell may be fuller than expected with a number of flow f's.
 func (a *accumulator) marginOf(f int, own float64) float64 {
 	if f >= len(a.flows) {
 		return max(a.margin, margin(a.common.full+own))
@@ -280,7 +280,7 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	own.shown += x.in
 	*mean = x.area / max(x.in, 1)
 	own.sum += (stand*(x.area-x.in*a.reference) - cells*typical*(a.common.mean[e]-a.reference)) / a.kept
-	// Each packet in a settled cell stands for so many.
+	// Each packet in a settled cell stands for this many.
 	own.sampled += max(counted, 0) * max(x.in*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
 	own.between += (left + unsure*unsure) * (*mean - a.reference) * (*mean - a.reference)

@@ -41,7 +41,7 @@ type world struct {
 	delay  int64 // that its stores are told
 }
 
-// cut lets both points record, and returns their epochs by start, and who arrived.
+// cut lets both points record, and returns their epochs by start, and the packets that arrived.
 func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder, arrived []passage) {
 	rng := rand.New(rand.NewPCG(w.seed, 9))
 	epochs, arrived = map[int64]*[2]*Recorder{}, make([]passage, 0, len(all))
@@ -103,8 +103,7 @@ func (c *comparison) addAll(t testing.TB, at []uint32, epochs map[int64]*[2]*Rec
 	}
 }
 
-// held scores the intervals of those of these flows that have an answer. None may be wider
-// than so many times the mean.
+// held scores the intervals of those flows that have an answer. None may be wider than a multiple of the mean.
 func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (s score) {
 	t.Helper()
 	for i, f := range list {
@@ -194,9 +193,9 @@ func believe(pair *[2]*Recorder) {
 	}
 }
 
-// The areas of a set of epochs are the time that its packets spent on their way, whatever
-// crossed its cuts, and without loss they are known for nearly every epoch. Of one cell,
-// packet by packet: none of a set was lost, or comes in another.
+// The areas of a set of epochs are the time that its packets spent on their way, whatever crossed its cuts, and
+// without loss they are known for nearly every epoch. Within one cell, packet by packet, no packet of a set was
+// lost or arrived in another set.
 func TestAreas(t *testing.T) {
 	c := Config{Counters: 4, PerFlow: 2, Bits: 64, CountBits: 8, DigestBits: 24, Period: 1}
 	rng := rand.New(rand.NewPCG(8, 8))
@@ -258,7 +257,7 @@ func TestAreas(t *testing.T) {
 }
 
 // A flow of most of the packets, whose counts wrap many times in each epoch, neither ends an epoch nor spoils
-// others; its own mean is right where the record of it can be checked, and else refused.
+// others; its own mean is right where its record can be checked, and otherwise refused.
 func TestElephant(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	all := traffic.Flows(4, 6000)
@@ -341,8 +340,8 @@ func TestEstimateAllocations(t *testing.T) {
 	}
 }
 
-// A flow all of whose few counters are another's, too, is not told from a larger one by them. With its record in
-// doubt the interval holds that; without one, of two hundred small flows one has an answer at most.
+// A flow that shares all of its few counters with another cannot be told from a larger flow by them. With its
+// record in doubt the interval holds that; without one, of two hundred small flows one has an answer at most.
 func TestSharedByChance(t *testing.T) {
 	for _, c := range []struct{ counters, perFlow, flows, least, shape, known float64 }{{2000, 2, 400, 150, 2, 1}, {51, 8, 3000, 1, 0.8, 0}} {
 		answered, asked, missed := 0, 0, 0

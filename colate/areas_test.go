@@ -14,7 +14,7 @@ import (
 	"github.com/hoplag/hoplag/internal/traffic"
 )
 
-// A scene is some minutes of flow 1 among others, of which each has a rate and a law of delays.
+// A scene is some minutes of flow 1 among others, each with a rate and a law of delays.
 type scene struct {
 	config  Config
 	seconds float64
@@ -105,8 +105,9 @@ func TestHoursAreRight(t *testing.T) {
 	}
 }
 
-// Part of what is stored is right, too, of flows that are alone in their counters: their intervals hold what
-// the ends of the window owe each other, alike for packets that wait alike. Without it 127 of 320 hold.
+// A part of what is stored gives right answers, too, for flows that are alone in their counters: their
+// intervals hold what the ends of the window owe each other, also where packets wait alike. Without it 127 of
+// 320 hold.
 func TestWindows(t *testing.T) {
 	spells := func(rng *rand.Rand, at float64) (float64, bool) {
 		if math.Mod(at+0.05, 1) < 0.1 {
@@ -188,8 +189,8 @@ func TestDarkMinutes(t *testing.T) {
 	}
 }
 
-// A drift of the clocks looks like delays that vary: the deviation is not taken
-// for known, and its interval begins where it would without.
+// A drift of the clocks looks like delays that vary: the deviation counts as unknown, and its interval begins
+// where it would without the drift.
 func TestDriftAndDeviations(t *testing.T) {
 	for _, drift := range []float64{0, 5e-5, -5e-5} {
 		law := func(rng *rand.Rand, _ float64) (float64, bool) { return 0.2 + 0.0005*rng.ExpFloat64(), false }

@@ -11,18 +11,18 @@ import (
 // A span is a time from start to end, in nanoseconds.
 type span struct{ start, end int64 }
 
-// room is the largest number of epochs that a cellTable can hold: the number of bits in a mask. Those of a
-// quarter of it are seen again with the next ones: ahead epochs settle what was on its way.
+// room is the largest number of epochs that a cellTable can hold: the number of bits in a mask. A quarter of
+// them are seen again with the next ones: ahead epochs settle what was on its way.
 const room, ahead = 32, 8
 
 // A cellTable holds what some counters of both points say over some epochs, and makes areas of it, as
 // [areas.Areas] does, of which it needs a fraction of the memory and time: an epoch of a cell takes 12 bytes.
 //
 // A counter's count and digests at the second point less the first are its change. It stands for the packets
-// that are on their way or lost. Over epochs whose changes add up to nothing whatever was sent has come. With n
-// packets on their way at a cut at time c, let F be the times received less those sent, plus n·c: from one cut
-// to the next F grows by the time that packets spent on their way. That is small whatever the times are, so
-// that it is taken near zero before its width is extended: no window wraps, only an epoch whose delays do.
+// that are on their way or lost. Over epochs whose changes add up to nothing, all that was sent has come. With
+// n packets on their way at a cut at time c, let F be the times received less those sent, plus n·c: from one
+// cut to the next F grows by the time that packets spent on their way. That is small whatever the times are, so
+// it is taken to be near zero before its width is extended: no window wraps, only an epoch whose delays do.
 type cellTable struct {
 	config  Config
 	size    int // epochs that it can hold
@@ -49,8 +49,8 @@ func (t *cellTable) put(i int, up, down uint64) {
 	t.counts[at] = uint32(down & (1<<t.config.CountBits - 1))
 }
 
-// end finishes an epoch, in the window or not. One that does not count helps to settle others. If the
-// table is full, end calls flush and keeps the last epochs, of which some count only then.
+// end finishes an epoch, in the window or not. An epoch that does not count helps to settle others. If the
+// table is full, end calls flush and keeps the last epochs, some of which count only then.
 func (t *cellTable) end(s span, inside, counts bool, flush func()) {
 	t.spans[t.epochs] = s
 	if counts {
@@ -146,9 +146,9 @@ func (t *cellTable) time(area uint64) float64 {
 	return float64(estimate.SignExtend(area, int(t.config.sumBits()))) * t.config.unit()
 }
 
-// A sight is what a cell shows: the epochs in which it is settled, because no packet
-// was lost. These come in sets: an epoch in which nothing came that was not sent, or
-// all epochs in which packets were sent and came that crossed cuts.
+// A sight is what a cell shows: the epochs in which it is settled because no packet was lost. These come in
+// sets: an epoch in which nothing came that was not sent, or all epochs in which packets were sent and came
+// that crossed cuts.
 //
 // Time in an epoch in which none came goes to the next of the set in which some did: so
 // areas are of packets that came, whenever they were sent.

@@ -14,8 +14,8 @@ import (
 )
 
 // Months later the delays of flows are what they were, though clocks disagreed, by less than an epoch or by
-// hours, gained and were set: epochs are compared that are the same. Those of which the clock is not known are
-// left out. Without Path.Clock the mean is off, or the clocks are named.
+// hours, gained and were set: epochs are compared that are the same. Those whose clock is not known are left
+// out. Without Path.Clock the mean is off, or the clocks are named.
 func TestPathCorrectsClocks(t *testing.T) {
 	const epochs, base = 10, 9960e9 // so that no time is below 0
 	for name, c := range map[string]struct{ offset, drift, set float64 }{
@@ -83,8 +83,8 @@ func TestPathCorrectsClocks(t *testing.T) {
 	}
 }
 
-// Where the second point's clock is known to be ahead by a part of a Period, packets come in the epoch in which they
-// were sent or later, so that what an epoch's counters do not tell others of it do.
+// Where the second point's clock is known to be ahead by a part of a Period, packets come in the epoch in which
+// they were sent or later. So what some counters do not tell of an epoch, others do.
 func TestPartOfAPeriodAhead(t *testing.T) {
 	for _, ahead := range []int64{4e8, 6e8, 16e8, -4e8} {
 		var s score

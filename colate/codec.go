@@ -33,7 +33,7 @@ func (c *Config) blockOf(i int) (from, to int) {
 	return min(i*size, c.counters()), min((i+1)*size, c.counters())
 }
 
-// headSize returns the size of the head of an epoch with so many samples.
+// headSize returns the size of the head of an epoch with a number of samples.
 func (c *Config) headSize(samples int) int {
 	return wire.Overhead + fixedSize + 4*(c.blocks()+sampleBlocks(samples))
 }
@@ -208,7 +208,7 @@ func (h *epochHead) codecs() {
 	h.samples = blockCodec{false, 32, uint(bits.Len32(max(h.limit, 1) - 1)), 64}
 }
 
-// split splits a counter's word into its count as encoded, its digest, and the rest of its sum.
+// split splits a counter's word into its count as encoded, its digest, and what is left of its sum.
 func (h *epochHead) split(word uint64) (r row) {
 	c := &h.config
 	if word == 0 {
@@ -249,8 +249,8 @@ func headLength(data []byte) int {
 	return c.headSize(samples)
 }
 
-// openHead reads the head of an encoded epoch. The error says too if blocks are
-// too short for what they hold, before anything is allocated for it.
+// openHead reads the head of an encoded epoch. Blocks that are too short for what they hold are an error, too,
+// before anything is allocated for it.
 func openHead(data []byte) (*epochHead, error) {
 	r, err := wire.Open(data, epochMagic, epochVersion)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// malformed are encodings of which each is wrong in one way.
+// malformed are encodings, each wrong in one way.
 func malformed(t testing.TB) map[string][]byte {
 	c := Config{Counters: 5, PerFlow: 2, Bits: 24, CountBits: 4, DigestBits: 4, Period: 1000}
 	r, _ := New(c)

@@ -28,8 +28,8 @@ type common struct {
 	cells   float64    // in all tables
 }
 
-// learn learns from every stride-th cell from first on: from those with no more
-// packets than typical, or delays from all if these have next to none.
+// learn learns from every stride-th cell from first on that has no more packets than typical; about delays from
+// all, if these have next to none.
 func (c *common) learn(t *cellTable, first, stride int) {
 	if c.late.packets == 0 {
 		c.begun = t.spans[0].start
@@ -127,9 +127,9 @@ func (c *common) means(t *cellTable) {
 	}
 }
 
-// settles reports whether most packets settle, beside as many as losses explain, each of which may spoil all that
-// passes its cell in a table; or whether few of those that settle are in long sets. Else so many are on their way in
-// each cell that only fast ones settle.
+// settles reports whether most packets settle, apart from those that losses explain, each of which may spoil
+// all that passes its cell in a table; or whether few of those that settle are in long sets. Otherwise so many
+// are on their way in each cell that only fast ones settle.
 func (c *common) settles() bool {
 	spoiled := max(c.late.sent-c.late.packets, 0) * c.epochs[0] / max(c.cells, 1)
 	return 2*(c.settled+spoiled) >= c.epochs[0] || 10*c.long < c.settled
@@ -178,8 +178,7 @@ func (s *scatter) variance() float64 {
 	return s.squares / max(s.degrees, 1)
 }
 
-// freedom returns the degrees of freedom of the variance, as Satterthwaite has them: few
-// where few cells make it.
+// freedom returns the variance's degrees of freedom by Satterthwaite's rule: few where few cells make it.
 func (s *scatter) freedom() float64 {
 	return min(max(2*s.squares*s.squares/max(s.fourths, math.SmallestNonzeroFloat64), 1), 1e6)
 }

@@ -35,7 +35,7 @@ func crowd(delay, chance, factor float64) func(*rand.Rand) []passage {
 	}
 }
 
-// slow is packets of 5 ms over some seconds, of which one in so many takes as many seconds.
+// slow has packets of 5 ms over some seconds, one in n of which takes as many seconds.
 func slow(flows, packets int, seconds float64, one int, takes int64) func(*rand.Rand) []passage {
 	return func(rng *rand.Rand) (all []passage) {
 		for range packets {
@@ -49,7 +49,7 @@ func slow(flows, packets int, seconds float64, one int, takes int64) func(*rand.
 	}
 }
 
-// atLeast is packets that take so long or longer.
+// atLeast has packets that take a given time or longer.
 func atLeast(delay int64, pass func(*rand.Rand) []passage) func(*rand.Rand) []passage {
 	return func(rng *rand.Rand) []passage {
 		all := pass(rng)
@@ -60,7 +60,7 @@ func atLeast(delay int64, pass func(*rand.Rand) []passage) func(*rand.Rand) []pa
 	}
 }
 
-// inSpells is flows of as many packets over 20 s, which wait alike in each second.
+// inSpells has flows of equally many packets over 20 s, which wait alike in each second.
 func inSpells(flows, packets int, wait func(flow, second uint64) float64) func(*rand.Rand) []passage {
 	return func(rng *rand.Rand) (all []passage) {
 		first := rng.IntN(1e6)
@@ -156,8 +156,8 @@ func (j jam) pass(rng *rand.Rand) (sent []passage) {
 	return sent
 }
 
-// An asked is what a path says of all flows, one by one and together: how many answers there
-// are, intervals that do not hold, and means below 0.
+// An asked counts what a path says of all flows, one by one and together: answers, intervals that do not hold,
+// and means below 0.
 type asked struct {
 	only                      func(truth) bool // these count, if not all
 	from, to                  int64            // the window; 0 is no end
@@ -294,7 +294,7 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// few is 20 flows of very different sizes, and of mean delays as different.
+// few has 20 flows whose sizes and mean delays differ widely.
 func few(rng *rand.Rand) (all []passage) {
 	for range 20 {
 		f, mean := hashing.Flow(hashing.Word(9, rng.Uint64())), 20e6*math.Exp(rng.NormFloat64())
@@ -307,8 +307,8 @@ func few(rng *rand.Rand) (all []passage) {
 	return all
 }
 
-// Where flows are few, one that shares a counter is in none of the absent flows'. Intervals hold of the largest
-// flows, too, whose packets are on record or read from the counters, and none is refused.
+// Where flows are few, one that shares a counter is in none of the absent flows'. Intervals of the largest
+// flows hold, too, whether their packets are on record or read from the counters, and none is refused.
 func TestFewFlows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")

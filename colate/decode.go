@@ -58,7 +58,7 @@ type differences struct {
 	gaps     [][4]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
 }
 
-// A difference is what else a counter says about all epochs.
+// A difference holds the rest of what a counter says about all epochs.
 type difference struct {
 	filled, dark   float32 // packets in epochs in which it is not settled, and in which no counter is
 	filling        float32 // the assumed delays of those filled
@@ -81,7 +81,7 @@ func (k *difference) addTo(l *crossed, packets float64) {
 // differencesRoom is the number of epochs, times counters, in a table of 75 MB.
 const differencesRoom = 6 << 20
 
-// newDifferences returns differences of so many epochs in a table, and all counters.
+// newDifferences returns differences of all counters, for a number of epochs in a table.
 func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differences, all []uint32) {
 	n := c.counters()
 	d = &differences{
@@ -165,8 +165,8 @@ func (g *gap) settle(n, x, y float64) {
 	g.settled++
 }
 
-// fill returns y of the epochs that are not settled, and its variance, given that of a packet of all. The prior
-// is that flows are as far from the mean as packets are, and weighs as much as one packet.
+// fill returns y of the epochs that are not settled, and its variance, given that of a packet of all. The
+// prior, that flows are as far from the mean as packets are, weighs as much as one packet.
 func (g *gap) fill(variance float64) (above, off float64) {
 	known, extra := float64(g.known)+1, float64(g.extra)
 	slope := float64(g.slope) / known
@@ -311,7 +311,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 	for _, sorted := range [][]float64{explained, rests} {
 		slices.Sort(sorted)
 	}
-	// The deviations that normal distributions of the same middle would have.
+	// The deviations of normal distributions with the same median distance.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
 	square := explained[len(explained)/2] / 0.455
 	all := make([]left, len(d.counters))

@@ -10,7 +10,7 @@ import (
 )
 
 // Large flows that come and go are known by the epochs in which their counters lost nothing, and what these say
-// fills in the others. That others hold packets like all is the negative control.
+// fills in the others. The negative control assumes that other counters hold packets like all.
 func TestFlowsThatComeAndGo(t *testing.T) {
 	var held, alike score
 	for seed := range uint64(3) {

@@ -76,7 +76,7 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 	return r, r.Err
 }
 
-// answer returns what the epochs so far say about flow i, of which the samples may be corrected by clocks.
+// answer returns what the epochs so far say about flow i, whose samples may be corrected by clocks.
 func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	a.flush()
 	if why := a.estimate(i, &r); why != nil {
@@ -241,7 +241,7 @@ func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
 }
 
-// fill fills in the result of tallies that tell of the flow.
+// fill fills in the result from tallies that tell of the flow.
 func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	own := e.own
 	above := (own.sum - e.sum) / e.packets

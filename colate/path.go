@@ -294,7 +294,7 @@ func (q *query) add(e *foundEntry, at, order []uint32, counts bool) (*epochHead,
 	return h, q.samples.read(r, e, h, e.point == 1, counts, correct)
 }
 
-// zeros returns so many, in a slice that is used again.
+// zeros returns a number of zeros, in a slice that is reused.
 func zeros(s []uint64, n int) []uint64 {
 	s = slices.Grow(s[:0], n)[:n]
 	clear(s)

@@ -62,8 +62,8 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// Two epochs of a point that was restarted, or one of a Period twice as long, are compared with the other's. Where
-// a point has nothing, or another Config, that is told, and its packets are not taken for none.
+// Two epochs of a point that was restarted, or one of a Period twice as long, are compared with the other's. If
+// a point has nothing, or another Config, the answer says so, and does not take that for an absence of packets.
 func TestUnevenEpochs(t *testing.T) {
 	all := traffic.Flows(12, 3000)
 	w := world{config: cutAt(2e6)}

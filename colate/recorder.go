@@ -203,7 +203,7 @@ func (r *Recorder) Reset() {
 // word returns counter i as it is in hardware.
 func (r *Recorder) word(i int) uint64 { return r.words[i] & r.config.widthMask() }
 
-// made returns why there are no such recorders, if New has not made them.
+// made returns an error if New has not made the recorders.
 func made(all ...*Recorder) error {
 	for _, r := range all {
 		if r == nil || len(r.words) == 0 {

@@ -89,8 +89,8 @@ func TestCopiesAreNotSampled(t *testing.T) {
 	}
 }
 
-// Packets that take up to three periods are not lost, and up to twenty where the stores'
-// options say so; samples do not speak where these do not.
+// Packets that take up to three periods are not lost, and up to twenty where the stores' options say so; where
+// they do not, samples give no answer.
 func TestSamplesOfLongDelays(t *testing.T) {
 	const packets = 4000
 	for most, delay := range map[int64]int64{3: 0, 20: 20 * 60e9, 21: 0} { // periods
@@ -114,8 +114,8 @@ func TestSamplesOfLongDelays(t *testing.T) {
 	}
 }
 
-// A packet that comes twice has a delay, and an epoch of which more were sampled does not
-// count the more: quantiles are those of all packets.
+// A packet that comes twice has one delay, and an epoch does not count for more because more of it was sampled:
+// quantiles are those of all packets.
 func TestUnevenSamples(t *testing.T) {
 	c := cutAt(1e9)
 	c.OneIn, c.Samples = 1, 300
@@ -171,8 +171,9 @@ func TestSamplesContradictCounters(t *testing.T) {
 	}
 }
 
-// Counters that are few are for samples alone: they do not answer for a flow with the delays of others. A flow of
-// which no slow packet was sampled may have as many as others. By its own samples a quarter of the intervals fail.
+// A Config with few counters relies on samples alone: it does not answer for a flow with the delays of others.
+// A flow of which no slow packet was sampled may have as many as others. By its own samples a quarter of the
+// intervals fail.
 func TestFewCounters(t *testing.T) {
 	for oneIn, least := range map[uint32]int{0: 0, 4: 400} {
 		a := asked{}

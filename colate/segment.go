@@ -13,8 +13,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A segment is a file of frames, one after the other: a head of fixed size, and an encoded epoch. Whoever opens
-// it goes from head to head, without the payloads, which have checksums of their own.
+// A segment is a file of frames, one after the other: a head of fixed size, and an encoded epoch. Opening it
+// means going from head to head, without the payloads, which have checksums of their own.
 const (
 	frameMagic = "HCLG"
 	frameSize  = 32
@@ -67,7 +67,7 @@ func (s *segment) spoil(bytes int64, reason error) {
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
 
-// numberOf returns the number in a name that segmentName made.
+// numberOf returns the number in a name from segmentName.
 func numberOf(name string) (uint64, bool) {
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, segmentSuffix), 16, 64)
 	return number, err == nil && name == segmentName(number)

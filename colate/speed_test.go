@@ -14,8 +14,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// BenchmarkQuery is the answer about one flow from two stores of an hour, of which all is in
-// the system's cache.
+// BenchmarkQuery answers for one flow from two stores of an hour, all in the system's cache.
 func BenchmarkQuery(b *testing.B) {
 	flows, packets := speed.Flows(), speed.Packets()
 	c := DefaultConfig
@@ -64,7 +63,7 @@ func BenchmarkDecode(b *testing.B) {
 			down.Update(f, p, at+int64(mean*rng.ExpFloat64()))
 		}
 	}
-	// What it holds beside that, as the collector sees it, which often looks.
+	// What it holds besides, as sampled by a garbage collector that runs often.
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	live := func() float64 {
 		s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}

@@ -159,8 +159,8 @@ func (s *Store) Append(r *Recorder) error {
 	return s.warn(r)
 }
 
-// warn returns an error if an epoch has so many packets that next to none of
-// its counters can be read, except for samples.
+// warn returns an error if an epoch has so many packets that hardly any of its counters can be read, except for
+// samples.
 func (s *Store) warn(r *Recorder) error {
 	const second = 1_000_000_000
 	c := &r.config
@@ -174,7 +174,7 @@ func (s *Store) warn(r *Recorder) error {
 		ErrOverloaded, r.start, load, way, delay/1e9)
 }
 
-// write removes what is too old, or too much, and adds the frame in the buffer, which then survives a crash.
+// write removes what is too old or too much, and appends the frame in the buffer, which then survives a crash.
 func (s *Store) write(e entry) error {
 	if s.failed != nil {
 		return s.failed
@@ -224,7 +224,7 @@ func (s *Store) full(e entry) bool {
 	return seg.size >= s.options.segmentBytes || age > 0 && max(apart, -apart) > age/8
 }
 
-// synced returns err. If it is not nil, nobody can tell what the disk has.
+// synced returns err. If it is not nil, the contents of the disk are unknown.
 func (s *Store) synced(err error) error {
 	if err != nil {
 		s.failed = fmt.Errorf("syncing: %w", err)
@@ -308,8 +308,7 @@ func (s *Store) check() error {
 	return s.closed
 }
 
-// drop removes the segments whose epochs all ended by a time, and the oldest
-// ones of those that take more than so many bytes.
+// drop removes the segments whose epochs all ended by a time, and the oldest ones beyond a number of bytes.
 func (s *Store) drop(before, most int64) (epochs int, err error) {
 	total := int64(0)
 	for _, seg := range s.segments {

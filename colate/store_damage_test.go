@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever Append returned for is there after a crash that left any number of
-// bytes of what it did not, and one that left none.
+// What Append acknowledged survives a crash, whether that left some bytes of what it did not acknowledge, or
+// none.
 func TestCrash(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{segmentBytes: int64(sizeOf(t, 0, 2))})
@@ -37,8 +37,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A store of which any byte was changed, or that was cut anywhere, gives back
-// every epoch but the one that was hit, or those behind the cut, and says so.
+// A store with any byte changed, or cut anywhere, gives back every epoch but the one that was hit, or those
+// behind the cut, and says so.
 func TestEveryByte(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{})

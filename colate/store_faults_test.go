@@ -50,7 +50,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// One segment that cannot be read does not stop the rest, and is told.
+// A segment that cannot be read is reported, and does not stop the rest.
 func TestUnreadableSegment(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{segmentBytes: 1})
@@ -112,8 +112,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What goes wrong when two stores are asked is told, with the place, and the rest is answered, and as well
-// wherever in an epoch the damage is: in what says how often its counters are folded, too.
+// What goes wrong when two stores are asked is reported with its place, and the rest is answered, wherever in
+// an epoch the damage is, also in how often its counters are folded.
 func TestQueryDamage(t *testing.T) {
 	from, to := int64(sizeOf(t, 0, 1)), int64(sizeOf(t, 0, 2))
 	for _, at := range []int64{from + frameSize + 58, from + frameSize + foldAt} {

@@ -102,8 +102,7 @@ func (m *memory) sync() error {
 	return m.change(func() error { m.synced = maps.Clone(m.names); return nil })
 }
 
-// crash returns what a disk would hold after one: of what was not synced,
-// nothing but, in the files, keep bytes more each.
+// crash returns what a disk would hold after one: what was synced and, in each file, keep bytes more.
 func (m *memory) crash(keep int) *memory {
 	after := newMemory()
 	for name, f := range m.synced {

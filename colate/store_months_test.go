@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// What is old is removed without being told, by age and by size, and by neither
-// because of one epoch from a clock that ran ahead.
+// What is old is removed unasked, by age and by size, but not because of one epoch from a clock that ran ahead.
 func TestRetentionByItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		options StoreOptions

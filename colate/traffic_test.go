@@ -34,7 +34,7 @@ func recorded(t testing.TB, c Config, all []passage) (up, down *Recorder) {
 	return up, down
 }
 
-// crowded is an epoch of so many packets, each of a flow of its own.
+// crowded is an epoch of a number of packets, each of a flow of its own.
 func crowded(t testing.TB, c Config, packets int) *Recorder {
 	t.Helper()
 	r, err := New(c)
@@ -62,10 +62,10 @@ func (s *score) add(in estimate.Interval, is float64) {
 	}
 }
 
-// good reports whether as many hold as they say.
+// good reports whether as many intervals hold as should.
 func (s score) good() bool { return float64(s.held) >= 0.95*float64(s.all)-shortfall(s.all, 0.95) }
 
-// want wants a good score of so many answers at least.
+// want fails the test without a good score of at least a given number of answers.
 func (s score) want(t testing.TB, what string, least int) {
 	t.Helper()
 	if t.Logf("%s: %d of %d intervals hold", what, s.held, s.all); !s.good() || s.all < least {

@@ -144,8 +144,8 @@ func (c *Cells) fit() cellFit {
 		f.kurtosis = 0
 		for i := range c.classes {
 			if k := &c.classes[i]; k.cells >= 2 && f.variance > 0 {
-				// The kurtosis of which this class is nearly sure: less twice
-				// its standard error if tails are light.
+				// The kurtosis that this class is nearly sure of: less twice its standard error if tails are
+				// light.
 				m := float64(k.cells)
 				excess := squares[i].quartic/(f.variance*f.variance) - 3*m - 2*math.Sqrt(96*m)
 				f.kurtosis = max(f.kurtosis, excess/k.inverse)

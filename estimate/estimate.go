@@ -44,7 +44,9 @@ type Delay struct {
 }
 
 // An Interval is a confidence interval: it holds the true value with probability at least Confidence, under the
-// assumptions that the function which made it states.
+// assumptions that the function which made it states. These functions take the confidence, above 0 and below 1,
+// and put half of the rest on either side. If nothing can be said (no samples, a confidence out of range) the
+// interval is the whole range of the quantity, with Confidence 1. Its ends are never NaN.
 type Interval struct {
 	Low, High  float64 // of the value, in its unit; infinite where nothing bounds it
 	Confidence float64 // 0 to 1

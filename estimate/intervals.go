@@ -2,11 +2,6 @@ package estimate
 
 import "math"
 
-// Every interval below takes the desired confidence, between 0 and 1, and puts half of the rest on either side.
-// All answer bad arguments alike: if nothing can be said (no samples, a deviation that is negative or not a
-// number, a confidence outside (0, 1)) the interval is the whole range of the quantity, with Confidence 1. It
-// is never NaN, and never silently too narrow.
-
 var (
 	anywhere    = Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
 	nonNegative = Interval{Low: 0, High: math.Inf(1), Confidence: 1}
@@ -68,8 +63,8 @@ func DeviationInterval(stdDev float64, degrees uint64, confidence float64) Inter
 	return within(nonNegative, stdDev*math.Sqrt(df/upper), stdDev*math.Sqrt(df/lower), confidence)
 }
 
-// within returns the interval from low to high. Where a quantile is too far out to be
-// found, as that of a tail that is next to no float, the end is that of the range.
+// within returns the interval from low to high. Where a quantile is too far out to be found, such as that of a
+// tail too small for a float, the end is that of the range.
 func within(whole Interval, low, high, confidence float64) Interval {
 	if !(low >= whole.Low && low <= whole.High) {
 		low = whole.Low

@@ -31,7 +31,7 @@ func slowSplit(seed, constant uint64) (first, second uint64) {
 }
 
 // slowDigest is the digest in arbitrary-precision arithmetic, written for reading: the message is cut into
-// blocks of two words, of which the last may overlap the one before.
+// blocks of two words, the last of which may overlap the one before.
 func slowDigest(seed uint64, message []byte) uint64 {
 	word := func(at int) uint64 {
 		var w [8]byte
@@ -100,7 +100,7 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// The numbers below are promised: two points that run different releases must agree, and fingerprints are
+// The numbers below are a promise: two points that run different releases must agree, and fingerprints are
 // stored. They never change, nor do the vectors of SPEC.md, which has more digests and fingerprints.
 func TestGolden(t *testing.T) {
 	flow := func(proto uint8, from, to string) uint64 {

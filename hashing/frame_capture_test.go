@@ -22,7 +22,7 @@ type record struct {
 }
 
 // strangeCaptures returns every frame of the captures made to break dissectors, as far as their files are pcap:
-// they break readers, too. This package knows no reader, and must not learn of the one that is built on it.
+// they break readers, too. This package has no reader, and must not import the one that is built on it.
 func strangeCaptures(t testing.TB) (records []record) {
 	t.Helper()
 	filepath.WalkDir(filepath.Join(dataDir, "encapsulation"), func(path string, entry fs.DirEntry, err error) error {

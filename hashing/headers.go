@@ -75,8 +75,8 @@ const (
 	kindEthernet      = kindLink + kind(LinkEthernet)
 )
 
-// A walk goes from header to header. Nothing that it returns counts once it has an error, which is the first
-// reason why it cannot go on.
+// A walk goes from header to header. Nothing that it returns counts once it has an error: the first reason why
+// it cannot go on.
 type walk struct {
 	b   []byte // what follows
 	err error

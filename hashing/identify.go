@@ -12,8 +12,8 @@ type Identifier struct {
 	link    LinkType
 	tunnels Tunnels
 
-	// What split makes of the seed, for a digest and for a flow, of IPv4 with the
-	// prefix of its addresses; a digest turns the second key for the destination.
+	// What split makes of the seed for a digest and for a flow, those of IPv4 with the prefix of its addresses;
+	// a digest rotates the second key for the destination.
 	x, y, y4, turned, turned4, flowX, flowY, flowY4 uint64
 }
 

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// Nearly every packet is plain: Ethernet, perhaps with tags, IPv4 without options or IPv6 without extension headers, not a
-// fragment, with TCP, UDP or ICMP, and captured as far as Digest reads. This file has the quick way for those. Whatever it
-// does not know takes the way of Frame.parse, and a fuzz target holds the two equal. Numbers are little-endian loads of what
-// the wire has big-endian.
+// Nearly every packet is plain: Ethernet, perhaps with tags, IPv4 without options or IPv6 without extension
+// headers, not a fragment, with TCP, UDP or ICMP, and captured as far as Digest reads. This file has the quick
+// way for those. Whatever it does not know takes the way of Frame.parse, and a fuzz target holds the two equal.
+// Numbers are little-endian loads of big-endian fields.
 const (
 	etherIPv4 = uint16(typeIPv4>>8 | typeIPv4&0xff<<8)
 	etherIPv6 = uint16(typeIPv6>>8 | typeIPv6&0xff<<8)
@@ -123,7 +123,7 @@ func (f *Frame) parseUntagged(b []byte, tunnels *Tunnels) error {
 	return f.parse(LinkEthernet, b, tunnels)
 }
 
-// parseInside parses the frame inside b, a plain one of UDP, or if it can't, b.
+// parseInside parses the frame inside b, a plain one of UDP, or b itself if it cannot.
 func (f *Frame) parseInside(b, udp []byte, length int, tunnels *Tunnels) error {
 	inner, whole, less := tunnels.inside(udp, length), f.Length, *tunnels
 	less.Depth--

@@ -59,10 +59,10 @@ func chiSquare(counts []int) float64 {
 	return sum
 }
 
-// worstAvalanche flips bits of trials random inputs of n bytes, all of short ones and every seventh of long
-// ones, beginning at another for each length, and returns the largest distance from one half of the rate at
-// which a bit of the hash, or for rotations above 0 the exclusive or of two bits that many places apart, flips
-// with it, and how many rates it looked at.
+// worstAvalanche flips bits of random inputs of n bytes: all bits of short inputs, and every seventh of long
+// ones, from a different one for each length. It looks at how often a bit of the hash flips with it or, for
+// rotations above 0, the exclusive or of two bits that many places apart. It returns the rate farthest from one
+// half, by its distance, and the number of rates.
 func worstAvalanche(rng *rand.Rand, n, trials, rotations int, hash func(trial int, b []byte) uint64) (worst float64, cells int) {
 	first, step := 0, 1
 	if n > 17 {
@@ -134,8 +134,8 @@ func fnv1a(b []byte) uint64 {
 	return h
 }
 
-// foldOnce folds one product of the last word and a factor that depends on all others, well mixed but the same
-// for a whole counter: what a digest without a last step does. The second negative control.
+// foldOnce folds one product of the last word and a factor that depends on all others, which is well mixed but
+// constant while the last word counts, as in a digest without a last step. The second negative control.
 func foldOnce(b []byte) uint64 {
 	n := len(b) - 8
 	factor := uint64(hashing.Digest(1, b[:n]))

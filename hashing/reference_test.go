@@ -398,7 +398,7 @@ type slowPacket struct {
 }
 
 // wholePacket returns the packet as it was sent, zeros in place of what the capture cut, and without what
-// follows it in the frame. One of unknown length, 0, goes on far enough for anything that could be looked at.
+// follows it in the frame. One of unknown length, 0, is long enough for anything that could be looked at.
 func wholePacket(captured []byte, length int) []byte {
 	if length == 0 {
 		length = len(captured) + 100
@@ -408,7 +408,7 @@ func wholePacket(captured []byte, length int) []byte {
 	return whole
 }
 
-// transport completes the frame with what begins at whole[at:], of which the first captured bytes of whole are
+// transport completes the frame with what begins at whole[at:]; only the first captured bytes of whole are
 // real.
 func (p slowPacket) transport(proto int, whole []byte, at, captured int) slowFrame {
 	f := slowFrame{length: p.total, fragment: p.offset > 0 || p.more > 0}

@@ -35,8 +35,8 @@ func TestClockBehindIsRefused(t *testing.T) {
 }
 
 // Flows that send a packet just before each cut always have one on its way, in cells of their own. Some of
-// their digests are alike by chance, and nothing is lost: taken for lost, those packets left means of minus 90
-// ms, or clocks that seemed not to agree.
+// their digests are equal by chance, and nothing is lost. When such packets were taken for lost, means were
+// minus 90 ms, or clocks seemed not to agree.
 func TestDigestsAlikeByChance(t *testing.T) {
 	const intervals, length, flows = 250, int64(1e8), 50
 	c := DefaultConfig
@@ -80,7 +80,7 @@ type flowTruth struct {
 
 func (f *flowTruth) mean() float64 { return f.took / f.came }
 
-// watch passes packets of 50 flows, so far apart on average, for so many intervals of 100 ms, and looks at some more.
+// watch passes packets of 50 flows, at a mean distance, for some intervals of 100 ms, and looks at some more.
 func watch(
 	t *testing.T, c Config, random *rand.Rand, gap float64, intervals, more int, way fate,
 ) (*Accumulator, map[hashing.Flow]*flowTruth) {
@@ -138,9 +138,9 @@ func TestHiddenCopies(t *testing.T) {
 }
 
 // How long others took in the same intervals is told by whole spans: areas of intervals are delays only where
-// nothing crosses cuts. Where a fifth is lost, some flows are in uncertain cells alone. Decode once guessed their
-// delays by these cells' sums, as if they were certain, and was sure of what it guessed: 37 of 200 missed. Nor are
-// they sure where many packets are on their way at once, because other cells agree: there 10 of 100 missed.
+// nothing crosses cuts. Where a fifth is lost, some flows are in uncertain cells alone. Decode once guessed
+// their delays from these cells' sums, as if they were certain, and trusted its guesses: 37 of 200 missed. Nor
+// are they sure where many packets are on their way at once because cells agree: there 10 of 100 missed.
 func TestConstantDelaysAmongLosses(t *testing.T) {
 	c, answers, decoded := DefaultConfig, 0.0, 0.0
 	for i, took := range []int64{5e7, 1e8, 2e8, 3e8, 6e8, 1e8, 2e8} {
@@ -163,8 +163,8 @@ func TestConstantDelaysAmongLosses(t *testing.T) {
 	}
 }
 
-// What is lost in the last interval of a report is outstanding like what is on its way. Where none is known to be
-// lost, nothing but the number tells the one from the other; all may have been sent at any time.
+// What is lost in the last interval of a report is outstanding like what is on its way. Where none is known to
+// be lost, only the number tells the two apart; all may have been sent at any time.
 func TestLossesAtTheEnd(t *testing.T) {
 	for _, intervals := range []int64{3, 10, 30} {
 		random, answers, held := rand.New(rand.NewPCG(8, 7)), 0.0, 0.0
@@ -205,8 +205,8 @@ func holding(t *testing.T, a *Accumulator, flows map[hashing.Flow]*flowTruth) (o
 }
 
 // Where slow packets come twice, cells receive more than was sent. If nothing was lost, each may be as slow as
-// any that is known, and not as the report is long, and no more intervals are wide than copies come after the next
-// cut. Where as many are lost, Lost allows for it. Where a third come twice, there is no answer for that reason.
+// any that is known, not as the report is long, and no more intervals are wide than copies come after the next
+// cut. Where as many are lost, Lost allows for it. Where a third come twice, there is no answer.
 func TestCopies(t *testing.T) {
 	c := DefaultConfig
 	c.Columns = 500

@@ -153,7 +153,7 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// With the right checksum, so that what is behind it is reached.
+		// With the right checksum, so that decoding gets past it.
 		if len(b) >= 4 {
 			b = reseal(bytes.Clone(b))
 		}

@@ -28,15 +28,15 @@ type Config struct {
 	// Rows is the number of rows (R in the paper), 1 to MaxRows. Each packet updates one cell in each row.
 	Rows int
 
-	// Columns is the number of cells in each row (C in section 2, C/R in section 3), 1 to maxColumns.
+	// Columns is the number of cells in each row (C in section 2, C/R in section 3), 1 to 2^22.
 	Columns int
 
-	// Spread is the number of neighbouring cells in a row over which a flow's packets are scattered (k, the length
-	// of the virtual LDA), 1 to maxSpread and at most Columns.
+	// Spread is the number of neighbouring cells in a row over which a flow's packets are scattered (k, the
+	// length of the virtual LDA), 1 to 64 and at most Columns.
 	Spread int
 
-	// Rates holds the fraction of packets that each row samples, minRate to 1. Entries past Rows are zero. Rows of
-	// different rates are the banks of section 4.2.
+	// Rates holds the fraction of packets that each row samples, 2^-20 to 1. Entries past Rows are zero. Rows
+	// of different rates are the banks of section 4.2.
 	Rates [MaxRows]float64
 
 	// Tolerance is how many more packets than the least loaded of a flow's cells another cell may hold and be used
@@ -56,7 +56,7 @@ type Config struct {
 	DigestBits uint8
 }
 
-// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500 cells of 13 bytes, of which two
+// DefaultConfig suits about 150,000 flows an interval. It has 4 rows of 17,500 cells of 13 bytes, two of which
 // sample, for losses. Without these the paper's is slightly more accurate.
 var DefaultConfig = Config{
 	Rows:       4,

@@ -12,13 +12,13 @@ import (
 // others took that came in the same intervals.
 type took struct{ packets, beyond, usual float64 }
 
-// add adds others, of whose time so much is not theirs.
+// add adds others, part of whose time is not theirs.
 func (x *took) add(y took, aged float64) {
 	*x = took{x.packets + y.packets, x.beyond + y.beyond - aged, x.usual + y.usual}
 }
 
-// A content is what is known about a cell, with the variance of what is not known of the time. A cell that is
-// not usable tells its packets alone.
+// A content is what is known about a cell, with the variance of what is not known of the time. Of a cell that
+// is not usable only its packets are known.
 type content struct {
 	took
 	variance float64
@@ -57,7 +57,7 @@ func (s *scatter) variance() float64 {
 	return max(0, s.squares-s.sum*s.sum/s.packets-s.noise) / (s.cells - 1)
 }
 
-// nearCells are so many on either side of a flow's cells.
+// nearCells is the number of cells on either side of a flow's.
 const nearCells = 40
 
 // nearby lists flow f's cells and those next to them, row after row.

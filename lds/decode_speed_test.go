@@ -15,7 +15,7 @@ import (
 
 // BenchmarkDecode decodes a million flows over 4 × 120,000 cells, and 146,000 over 4 × 17,500. plain-s is how
 // long a plain conjugate gradient over the same equations takes. The other figures are how many times as long
-// decoding takes: of means alone, and of means with deviations. Each is the least of all rounds. With -short
+// decoding takes, for means alone and for means with deviations. Each is the least of all rounds. With -short
 // there is a tenth of the million.
 //
 //	go test -run '^$' -bench Decode -benchtime 3x ./lds

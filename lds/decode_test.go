@@ -78,8 +78,8 @@ func (v interval) median(means []float64, low, high float64) float64 {
 	return at(0.5, errs)
 }
 
-// coverage is how many deviations fewer than 95 % of the flows' means are in their intervals, when those are
-// widened by a factor; below 0 if more are.
+// coverage returns by how many deviations the share of flows whose means are in their intervals, widened by a
+// factor, is below 95 %: below 0 if it is above.
 func (v interval) uncovered(r joint.Result, factor float64) float64 {
 	missed := 0.0
 	for i, mean := range v.means {
@@ -156,8 +156,8 @@ func TestDecode(t *testing.T) {
 }
 
 // Packets that no record has are decoded, far better than by the least loaded cell; a flow of dozens is not
-// taken for one of few, and one that had none has none. With two flows to a cell, the rows leave next to
-// nothing open, though half of all flows share every cell of theirs.
+// taken for one of a few, and one that had none is given none. With two flows to a cell, the rows leave almost
+// nothing open, although half of all flows share each of their cells.
 func TestDecodePackets(t *testing.T) {
 	skipShort(t)
 	for name, c := range decodeShapes() {

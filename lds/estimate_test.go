@@ -39,8 +39,8 @@ func slowEstimate(up, down *slowSketch, f hashing.Flow) (mean float64, ok bool) 
 	return S / N, N > 0
 }
 
-// Estimates are those of Fig. 6, also where a clock that is behind makes delays negative, and a flow that is
-// in no packet of a row has none.
+// Estimates are those of Fig. 6, also where a clock that is behind makes delays negative, and a flow without a
+// sampled packet in a row has none there.
 func TestEstimateIsFigure6(t *testing.T) {
 	for name, c := range shapes() {
 		t.Run(name, func(t *testing.T) {
@@ -111,8 +111,8 @@ func TestSumsWrapAtAnyWidth(t *testing.T) {
 	}
 }
 
-// A cell of more packets than its sum is wide enough for has no part in an answer, and where no other has,
-// there is none; clocks may be an hour apart.
+// A cell with more packets than its sum is wide enough for does not count; without another there is no answer.
+// Clocks may be an hour apart.
 func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 	c := lossless
 	c.SumBits = 48
@@ -142,7 +142,7 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 }
 
 func TestLossIsNamed(t *testing.T) {
-	// One lost packet of a flow alone, spread over five cells: it spoils one of five in each row, and the rest
+	// A flow alone, spread over five cells, loses a packet: that spoils one of five in each row, and the rest
 	// are exact.
 	c := shapes()["spread"]
 	stream := alone(1000, func(int) int64 { return 777 })
@@ -205,7 +205,7 @@ func TestDeviation(t *testing.T) {
 		}
 		ratio += got.StdDev * got.StdDev / (sigma * sigma) / runs
 	}
-	// The rows tell of the same packets and are dependent; count one. 5 deviations: a false alarm in 1.7 million.
+	// The rows hold the same packets: they count as one. 5 deviations: a false alarm in 1.7 million.
 	z := func(ratio float64) float64 { return math.Abs(ratio-1) / math.Sqrt(2.0/63/runs) }
 	if z(ratio) > 5 || z(1.15*1.15*ratio) <= 5 {
 		t.Errorf("the variance is off by %.1f of its deviations; if 15 %% larger by %.1f", z(ratio), z(1.15*1.15*ratio))

@@ -72,7 +72,7 @@ func (o *others) meanError(own *content) (scale, far float64) {
 // alone reports whether the flow is alone in the cell that was read, because rows that see every packet have
 // the same packets in its cells. If so, another flow is in all of them as well, or none is in any, which is as
 // likely once other cells are free of those: the odds are the flows there are times the chance that one falls
-// into all of these cells. They are at most what intervals of 99.9 % leave.
+// into all of these cells. They are at most what intervals of 99.9 % leave out.
 func (o *others) alone(own *content) bool {
 	const most = 1e-3
 	columns := float64(o.config.Columns)
@@ -263,7 +263,7 @@ func (o *others) quantiles() (scale, far float64) {
 		}
 		return off
 	}
-	// As many candidates as these are worth miss the next one with a probability of one in as many and one.
+	// Where the candidates are worth m, one more is beyond them all with probability 1/(m + 1).
 	worth := total * total / squares
 	far = within(farConfidence*(total+rare), true)
 	if off := within(min(1, intervalOf*(worth+1)/worth)*total, false); off > 0 {

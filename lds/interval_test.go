@@ -31,7 +31,7 @@ func TestIntervalTravels(t *testing.T) {
 }
 
 // Sketches that say that they are of different intervals are not compared, and those that say nothing are.
-// Those of another identity are not, as forged by who knows a key that was changed.
+// Those of another identity are not, such as those that someone forges with a key that has since been changed.
 func TestIntervalsAreNotMixed(t *testing.T) {
 	stream := alone(10, func(i int) int64 { return int64(i) })
 	for _, test := range []struct {

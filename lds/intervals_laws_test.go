@@ -59,7 +59,7 @@ var laws = map[string]law{
 	},
 }
 
-// obey fills sketches with flows by a law, and returns their packets and the means of those that arrived.
+// obey fills sketches with flows by a law, and returns their packets and the mean delays of those received.
 func (l law) obey(seed uint64, up, down []*Sketch, flows int, loss float64) (keys []hashing.Flow, packets []int, means []float64) {
 	r := rand.New(rand.NewPCG(seed, 77))
 	for i := range flows {
@@ -87,8 +87,8 @@ func (l law) obey(seed uint64, up, down []*Sketch, flows int, loss float64) (key
 	return keys, packets, means
 }
 
-// A width is what the intervals of a class of flows were: how many held, and of those that are bounded the
-// errors and half-widths by the mean, and the former by the latter.
+// A width says how many intervals of a class of flows held and, if they are bounded, errors and half-widths
+// relative to the mean, and errors relative to half-widths.
 type width struct {
 	flows, held          float64
 	errs, halves, ratios []float64
@@ -105,7 +105,7 @@ func (w *width) add(r *Result, mean float64) {
 	}
 }
 
-// at returns the value of which a share is below.
+// at returns the value that a share of all is below.
 func at(share float64, x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
 	return x[int(share*float64(len(x)))]
@@ -166,7 +166,7 @@ func (w *width) judge(t *testing.T, name string, large bool) {
 	}
 	wide, rest := at(0.5, w.halves)/at(0.5, w.errs), at(0.95, w.ratios)
 	t.Logf("%s: half-width %.3g times the error, %.2f of it would do", name, wide, rest)
-	// Where few flows are slow, hardly a mean is off, and some are by much.
+	// Where few flows are slow, hardly any mean is off, but some are off by much.
 	if rest < 0.1 && !strings.Contains(name, "spread") && !strings.Contains(name, "one flow in twenty is slow") {
 		t.Errorf("%s: a tenth of the interval would do", name)
 	}
@@ -259,7 +259,7 @@ func TestZeroWidthIsExact(t *testing.T) {
 
 // In one row the forty cells on either side are all that is known of others: one flow in 81 is beyond them. Its
 // interval of 99.9 % knows, and Student's from MeanError does not. With eight flows a cell the small ones are
-// farther from their cells than any cell is, and those that half as wide an interval would miss are too many.
+// farther from their cells than any neighbour is, and intervals half as wide would miss too many.
 func TestIntervalsWhereOthersAreUnknown(t *testing.T) {
 	one, crowded := lossless, lossless
 	one.Rows, one.Rates, one.Columns, crowded.Columns = 1, [MaxRows]float64{1}, 2000, 500

@@ -146,7 +146,7 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 	return f, (!table || f.Table.Flows > 0) && (!sketch || f.Config.Rows > 0)
 }
 
-// A chances has those of a large flow: that a table does not hold it, that each of its cells there is empty
+// A chances holds a large flow's chances: that a table does not hold it, that each of its cells there is empty
 // or lost a packet, and that no cell of a sketch is good.
 type chances struct{ packets, unheld, spoilt, unread float64 }
 
@@ -192,7 +192,7 @@ func (d *Demand) sketchIn(memory int, all []chances) (best Config) {
 	return best
 }
 
-// sizes returns quantiles of the sizes of flows of so many packets and more.
+// sizes returns quantiles of the sizes of flows of a number of packets and more.
 func (d *Demand) sizes(least float64) (sizes [someSizes]float64) {
 	for i := range sizes {
 		sizes[i] = math.Floor(math.Ceil(least) * math.Pow((float64(i)+0.5)/someSizes, -1/d.Shape))
@@ -200,10 +200,10 @@ func (d *Demand) sizes(least float64) (sizes [someSizes]float64) {
 	return sizes
 }
 
-// unread returns the chance that a flow of so many packets has no cell with a small collision and without losses.
-// A row has the flow's packets that rows of higher rates have, or fewer. So the row of the highest rate that lost
-// none of them tells which rows did. What others bring to rows is independent. A row's cells have k neighbours
-// each, where k is the Spread, and 2k − 1 together.
+// unread returns the chance that a flow of a number of packets has no cell with a small collision and without
+// losses. A row has the flow's packets that rows of higher rates have, or fewer. So the row of the highest rate
+// that lost none of them tells which rows did. What others bring to rows is independent. A row's cells have k
+// neighbours each, where k is the Spread, and 2k − 1 together.
 func (d *Demand) unread(c *Config, small, packets float64) (none float64) {
 	spread, lost := float64(c.Spread), 1.0 // the chance that all rows so far lost one of the flow's packets
 	cells := 2 - 1/spread                  // as many have so many neighbours

@@ -26,8 +26,8 @@ func sizeOf(r *rand.Rand, shape float64) float64 {
 	return min(math.Floor(math.Pow(1-r.Float64(), -1/shape)), 1e6)
 }
 
-// What a plan promises it keeps: of the large flows, which are of all sizes from Large on, no more are measured
-// badly than it says, whether a table, a sketch or both measure them; and a half fewer is not what it says.
+// A plan keeps its promise: of the large flows, which have all sizes from Large on, no more are measured badly
+// than it says, by a table, a sketch or both, and more than half as many are.
 func TestPlanKeepsItsPromise(t *testing.T) {
 	skipShort(t)
 	for _, d := range []Demand{
@@ -54,7 +54,7 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// So it does for demands that nobody chose: each for itself, and all of a kind together, where six tenths of
+// That holds for random demands, too: for each by itself, and for all of a kind together, where six tenths of
 // what it promises would be too little. Of eight flows that share a bucket, as many may fail at once.
 func TestPlansOfAnyDemand(t *testing.T) {
 	var failed, planned, variance [6]float64 // by table, sketch and both, without loss and with

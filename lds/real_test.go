@@ -37,7 +37,7 @@ type seen struct {
 	delays estimate.Moments
 }
 
-// replay shows the two points the packets of a set, and returns what is true of its flows, and of all.
+// replay passes a set's packets by the two points, and returns the truth about its flows and about all packets.
 func replay(t *testing.T, set string) (up, down *lds.Sketch, flows map[hashing.Flow]*seen, all estimate.Moments) {
 	pair := trace.NewPair(capture(t, set, "ingress.pcap.gz"), capture(t, set, "egress.pcap.gz"))
 	up, down = must(lds.New(lds.DefaultConfig)), must(lds.New(lds.DefaultConfig))

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// of returns a flow's packets of a delay, of which the first ones are lost.
+// of returns a flow's packets with a given delay, the first of which are lost.
 func of(f hashing.Flow, packets int, delay int64, lost int) []passed {
 	stream := make([]passed, packets)
 	for i := range stream {
@@ -19,9 +19,9 @@ func of(f hashing.Flow, packets int, delay int64, lost int) []passed {
 }
 
 // TestKeyAimsAtCells: whoever holds the key that flows are hashed with finds, by some 17,500 trials a row,
-// flows that share a cell with another in every row. Their packets are in its mean, which the interval tells;
-// and if half of them are lost, the cells that see every packet are. Flows that anyone may name are in none of
-// its cells.
+// flows that share a cell with another in every row. Their packets are in its mean, for which the interval
+// allows; and if half of them are lost, so are the cells that see every packet. Flows that anyone may name are
+// in none of its cells.
 func TestKeyAimsAtCells(t *testing.T) {
 	const packets, usual, slow = 100, 50_000, 1_000_000
 	key, c := hashing.SipHashFromKey([16]byte{7, 1}), DefaultConfig

@@ -30,8 +30,8 @@ func (x ages) plus(y ages) ages {
 	return ages{x.Packets + y.Packets, x.Least + y.Least, x.Most + y.Most}
 }
 
-// A pending is what is known of a span that goes on. Its parts lack the same packets, so their deviations add
-// up. If it turns out to have lost none, it is exact.
+// A pending is what is known of a span that has not ended. Its parts lack the same packets, so their deviations
+// add up. If it turns out to have lost none, it is exact.
 type pending struct {
 	took
 	aged, deviation, common float64
@@ -40,7 +40,7 @@ type pending struct {
 	outstanding int     // at the end, in a span of any kind
 }
 
-// end adds a span that went on, and lost so many packets, as shows where it ended.
+// end adds a span that went on, and lost a number of packets, as its end shows.
 func (t *total) end(lost int) {
 	t.lost += lost
 	t.open.correct(float64(lost))
@@ -128,7 +128,7 @@ func (t *total) owes(rate float64) (less, more float64) {
 // of that from cell to cell, beyond what chance makes of single packets.
 type borrowing struct{ longer, variance, single, apart float64 }
 
-// chance returns the variance of the mean of so many packets of a cell.
+// chance returns the variance of the mean of a number of a cell's packets.
 func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
 // borrow compares the lossy spans of all cells with their exact ones. Without evidence it takes them to be

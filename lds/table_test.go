@@ -52,8 +52,8 @@ func observeTable(t testing.TB, c TableConfig, all []passed, offset int64) (up, 
 
 func newTable(_ testing.TB, c TableConfig) *Table { return must(NewTable(c)) }
 
-// While there is room every flow is held from its first packet on, and its mean is exact, whatever the clocks
-// are apart.
+// While there is room every flow is held from its first packet on, and its mean is exact, however far apart the
+// clocks are.
 func TestTableIsExactWithRoom(t *testing.T) {
 	all, means := tableTraffic(1, 300, 512, 0)
 	for _, offset := range []int64{0, -3.6e12, 3e15} {
@@ -226,8 +226,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// Of sixty times as many flows as it has rooms, a table that holds on to the large ones of the interval before
-// has 99 % of those of 1,000 packets and more from the fourth one on.
+// With sixty times as many flows as room, a table that keeps the large ones of the interval before holds 99 %
+// of those of 1,000 packets and more from the fourth interval on.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
 	skipShort(t)
 	r := rand.New(rand.NewPCG(5, 5))
@@ -266,10 +266,9 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 	}
 }
 
-// A flow that lost packets is known by a sample of its packets, and one that was admitted late by those that
-// came since. Its interval holds although one packet in thirty is slow, in a table for few flows, for many,
-// and for a tenth of them; and where only flows lose that take ten times as long as the others, and are
-// farther apart.
+// A flow that lost packets is known by a sample of them, and one that was admitted late by those that came
+// since. Its interval holds although one packet in thirty is slow, in a table for few flows, for many, and for
+// a tenth of them; and where only flows lose that take ten times as long as the others, and are farther apart.
 func TestTableIntervalsHold(t *testing.T) {
 	for _, test := range []struct {
 		flows  int

@@ -87,8 +87,8 @@ func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
 	}
 }
 
-// each calls do for the flows of the bucket and those that follow, until that was enough at the end of a
-// bucket.
+// each calls do for the flows of the bucket and of those that follow, until a bucket ends at which they are
+// enough.
 func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 	for i, n := 0, len(b.up.keys); i < n; i++ {
 		if do(b.up.keys[(b.first+i)%n]) && i%bucketFlows == bucketFlows-1 {
@@ -126,11 +126,11 @@ func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
 // Degrees of freedom that tell a variance where one packet in thirty is slow, and where one in five hundred is.
 const nearDegrees, farDegrees = 128, 2048
 
-// variance returns so much of that of the delays of the packets of flow f, by so many degrees. Its own cells
-// are at most three, so other flows tell it, of its bucket and those that follow, and its own cells only if
-// they say more. If hardly any flow has two cells, the flows' means tell it: they are as far apart as means of
-// so few packets, or farther. The packets of a flow that differs from others may be as far from each other as
-// it is from them. It is infinite if there is too little to go by.
+// variance returns a part of the variance of the delays of flow f's packets, and its degrees of freedom. Its
+// own cells are at most three, so other flows tell it, of its bucket and those that follow, and its own cells
+// only if they say more. If hardly any flow has two cells, the flows' means tell it: they are as far apart as
+// means of so few packets, or farther. The packets of a flow that differs from others may be as far from each
+// other as it is from them. It is infinite if there is too little to go by.
 func (b *tableBucket) variance(f hashing.Flow, own *heldSum, enough, part float64) float64 {
 	if part == 0 {
 		return 0

@@ -33,8 +33,8 @@ func TestAccumulatorIsTheTruth(t *testing.T) {
 	}
 }
 
-// A way says how many intervals a packet takes that is sent so long after the one before, in parts of the
-// usual time, and how long it takes until the next one is sent.
+// A way says how many intervals a packet takes, by how long after the one before it is sent, in parts of the
+// usual time, and when the next one is sent.
 type way func(r *rand.Rand, step float64) (took, next float64, lost bool)
 
 func ways() map[string]way {
@@ -134,8 +134,8 @@ func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint
 
 // Reports of ten intervals hold the mean delays of the packets that were received in them, however much of
 // their time passed before, and however much passed of the time of others that come later; and they are not
-// much wider than delays are long. Were this left out, the control, constant delays would be missed. Reports
-// that receive fewer packets than were on their way at their ends are refused.
+// much wider than delays are long. Without this, the control, constant delays would be missed. Reports that
+// receive fewer packets than were on their way at their ends are refused.
 func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
 	skipShort(t)
 	missed := 0
@@ -161,8 +161,8 @@ func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
 	}
 }
 
-// The ends of a report owe more where a flow takes seconds in the last 0.3 s of each second, while others are
-// silent, who are all fast.
+// The ends of a report owe more where a flow takes seconds in the last 0.3 s of each second, while the others,
+// which are all fast, are silent.
 func TestEndsOweMoreThanOthersTake(t *testing.T) {
 	const intervals, length = 40, int64(3e8)
 	random, c, f := rand.New(rand.NewPCG(3, 7)), lossless, nth(0)
@@ -194,7 +194,7 @@ func TestEndsOweMoreThanOthersTake(t *testing.T) {
 	}
 }
 
-// An owing counts the answers, and those that are in their intervals.
+// An owing counts answers, and those whose intervals hold.
 type owing struct {
 	answers, read, decoded, without float64
 	wide                            []float64

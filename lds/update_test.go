@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// shapes are Configs that take every path of the code: the unrolled one and the general one, with and without
-// wrapping, sampling, odd rows.
+// shapes are Configs that together take every path of the code: the unrolled one and the general one, with and
+// without wrapping, sampling, odd rows.
 func shapes() map[string]Config {
 	base := Config{Rows: 4, Columns: 97, Spread: 1, Rates: [MaxRows]float64{1, 1, 1, 1}, Tolerance: 0.1, SumBits: 48, DigestBits: 16}
 	with := func(change func(*Config)) Config { c := base; change(&c); return c }
@@ -203,7 +203,7 @@ func sharedRows(columnOf func(r int, f hashing.Flow) uint64, columns, base, rows
 	return shared, float64(pairs) / float64(columns)
 }
 
-// tooMany reports a count beyond 5 deviations of a Poisson variable, which one of 56 of them exceeds in 30,000 runs.
+// tooMany reports a count beyond 5 deviations of a Poisson variable, as one of 56 is once in 30,000 runs.
 func tooMany(n int, expected float64) bool {
 	return (float64(n)-expected)*(float64(n)-expected) > 25*expected
 }

@@ -33,7 +33,7 @@ func TestLossRates(t *testing.T) {
 		{Probability: 0.01, Burst: 1}, {Probability: 0.02, Burst: 10}, {Probability: 0.1, Burst: 100},
 		{Probability: 0.5, Burst: 2}, {Probability: 0.9, Burst: 9},
 	} {
-		// A two-state chain of correlation r has 1+r over 1-r times the variance of independent draws. It goes
+		// A two-state chain of correlation r has (1+r)/(1-r) times the variance of independent draws. It goes
 		// on losing with probability 1-1/burst and begins to with probability p/(burst(1-p)).
 		p, burst := c.Probability, c.Burst
 		mean := burst

@@ -7,8 +7,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestMissing: lost packets are counted, and duplicates and packets of which the injector was not told are
-// noticed.
+// TestMissing: lost packets are counted, and duplicates and packets that the injector did not see are noticed.
 func TestMissing(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 4), nil)
 	for events[len(events)-1].kind != reference {

@@ -45,7 +45,7 @@ func medianError(t testing.TB, r *rli.Receiver, events []event) float64 {
 	return must(estimate.NewEmpirical(relative).Quantile(0.5))
 }
 
-// long skips statistics that one goroutine makes, as for the race detector.
+// long skips long statistics of a single goroutine, as under the race detector.
 func long(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

@@ -14,7 +14,7 @@ import "math"
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time since the
 // period's beginning and the time left, that of a typical packet with it: never zero. When packets came is not
-// known in a span of T + a − b, to which the deviation is in proportion.
+// known within a span of T + a − b; the deviation is in proportion to it.
 //
 // If packets come at random, K of R ns come between one of s ns, which leaves z = w + s to be sent, and the end,
 // for B = z + R, with the probability z/B·(λB)ᴷ/K!·exp(−λB). The larger it is, the less it waited, by its
@@ -22,8 +22,8 @@ import "math"
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a
 // learned factor, and those between two drawn to the straight line. A predicted error is the bridge's deviation
-// and a part of what is possible at all, times how far off references are that are estimated from the others,
-// by doublings of both.
+// and a part of what is possible at all, times how far off references are when estimated from the others, by
+// doublings of both.
 type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
@@ -82,7 +82,7 @@ func (s *spread) bridge(from, to end) bridge {
 }
 
 // typical returns what plain does for a packet of typical size, lean larger, in place of one: those behind it
-// would be sent as much later, and wait as much longer.
+// would be sent that much later, and wait that much longer.
 func (b *bridge) typical(m mix, place, lean float64) (cell int, left, line, wait, variance float64) {
 	since, end := place-b.from.place, b.to.wait
 	left = max(b.to.place+lean-place, 1)
@@ -137,7 +137,7 @@ func (b *bridge) shift(left, lean, wait, variance float64) float64 {
 	return lean * variance * (1/(usual*itself) + max(rest/typical-1, 0)/((usual+rest)*(itself+rest)))
 }
 
-// plain returns the straight line, the bridge and its variance at a place between the ends, of which the second has a wait.
+// plain returns the straight line, the bridge and its variance at a place between ends, the second with a wait.
 func (b *bridge) plain(cell int, since, left, end float64) (line, wait, variance float64) {
 	height, length := b.spread.expect(cell, since, left), since+left
 	if !b.from.known && !b.to.known {

@@ -33,7 +33,7 @@ func TestBridge(t *testing.T) {
 }
 
 // TestBeforeThePeriod: coarse timestamps may put a packet before the busy period that it belongs to. Nothing is
-// learned from such a packet, which once made all estimates NaN.
+// learned from such packets, one of which once made all estimates NaN.
 func TestBeforeThePeriod(t *testing.T) {
 	c := DefaultConfig
 	c.Rate = 1e9

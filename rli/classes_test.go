@@ -12,7 +12,7 @@ import (
 const high, low = 0, 1 // classes
 
 // twoClasses are departures of a link on which packets of one class always go first, of a flow for each.
-// References are of one class, and their injector is told of that one, or of both.
+// References are of one class, and their injector sees packets of that one, or of both.
 func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossConfig) (events []event) {
 	t.Helper()
 	wire, injector := must(queue.NewLoss(loss, 7)), must(rli.NewInjector(rli.InjectorConfig{Every: 50}))
@@ -56,10 +56,10 @@ func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossCo
 }
 
 // TestTwoClasses: if packets of two classes are reported by Update, no wrong answer has a bounded interval,
-// whichever class the references belong to and whatever the injector is told, with the defaults or with the
-// rate, with or without loss, in one long interval or in short ones. There are two negative controls:
-// references that do not tell how many packets were sent give wrong answers, and if the other class is reported
-// by Pass, as it should be, answers are bounded.
+// whichever class the references belong to and whatever the injector sees, with the defaults or with the rate,
+// with or without loss, in one long interval or in short ones. There are two negative controls: references that
+// do not tell how many packets were sent give wrong answers, and if the other class is reported by Pass, as it
+// should be, answers are bounded.
 func TestTwoClasses(t *testing.T) {
 	long(t)
 	silent, passed := 0, 0
@@ -107,8 +107,8 @@ func TestTwoClasses(t *testing.T) {
 	}
 }
 
-// judgeIntervals asks a receiver for both flows after every so many departures. It returns how many answers
-// have a bounded interval, and how many of those are wrong.
+// judgeIntervals asks a receiver for both flows after every few departures. It returns how many answers have a
+// bounded interval, and how many of those are wrong.
 func judgeIntervals(t *testing.T, c rli.Config, events []event, length int) (bounded, wrong int) {
 	r := newReceiver(t, c)
 	for len(events) > 0 {

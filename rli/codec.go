@@ -103,7 +103,7 @@ func (r *Receiver) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// decode returns a receiver that takes at most so many bytes of memory.
+// decode returns a receiver that takes no more than most bytes of memory.
 func decode(data []byte, most int64) (*Receiver, error) {
 	d, err := wire.Open(data, magic, version)
 	if err != nil {

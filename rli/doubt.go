@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrUntrusted means, and says why, that an answer would rest on packets whose delays references do not tell.
+// ErrUntrusted means that an answer would rest on packets whose delays references do not reveal. It says why.
 var ErrUntrusted = errors.New("references do not tell the delays")
 
 // doubts are reasons not to trust what references say about packets.

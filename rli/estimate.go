@@ -111,7 +111,7 @@ const (
 	untestedErrors = 3   // typical ones that packets may be off by which no reference tested
 )
 
-// result returns the estimate of a record, and of others that were not estimated.
+// result returns the estimate of a record, together with packets that were not estimated.
 func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	doubtful, err := r.doubtful(f, others)
 	if err != nil {
@@ -156,7 +156,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
 }
 
-// half returns how far off something may be whose error has that deviation.
+// half returns how far off something may be, given the deviation of its error.
 func (r *Result) half(error, confidence float64) float64 {
 	if r.degrees == 0 || math.IsInf(error, 1) {
 		return math.Inf(1)

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Reference records a reference packet whose last bit departed at time received, and estimates all packets that
-// wait for it. One that comes twice, after a later one or from another injector, or that contradicts all
-// others, counts only as a departure: see Counts.
+// Reference records a reference packet whose last bit departed at time received, in nanoseconds, and estimates
+// all packets that wait for it. One that comes twice, after a later one or from another injector, or that
+// contradicts all others, counts only as a departure: see Counts.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	made(r.tracker != nil, "Receiver")
 	before, size := r.latest, int32(r.config.ReferenceBytes)
@@ -63,7 +63,7 @@ const (
 	fewTests     = 4        // of references: fewer do not tell how far off estimates are
 )
 
-// read returns what a reference says of itself and, if it names the packet before it, of that.
+// read returns what a reference says of itself and of the packet before it, if it names that.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
 	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, told: r.account.told,
 		number: cmp.Or(p.Packets, r.account.told), passed: r.passed, bytes: int64(r.config.ReferenceBytes)}
@@ -99,8 +99,8 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// pauses takes in how long after its packet a reference was sent. If software is stopped in between, it is so
-// between other packets' stamps and their way, too.
+// pauses takes in how long after its packet a reference was sent. If software pauses there, it also pauses
+// between other packets' stamps and their departure.
 func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	if p.After == 0 {
 		return

@@ -83,8 +83,8 @@ func NewInjector(c InjectorConfig) (*Injector, error) {
 	return &Injector{config: c, n: 1}, nil
 }
 
-// Packet reports a packet of the given size that goes out at time t, which must not decrease. If it returns
-// true, as for the first packet, send the reference directly behind the packet: encode it with Append.
+// Packet reports a packet that goes out at time t, in nanoseconds, which must not decrease. If it returns true,
+// as for the first packet, send the reference directly behind the packet: encode it with Append.
 func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	made(j.n > 0, "Injector")
 	j.packets++

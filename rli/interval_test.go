@@ -132,7 +132,7 @@ func TestBeforeReferences(t *testing.T) {
 		last[events[i].flow] = i
 	}
 	r, bounded := receive(t, config(rli.Auto), events), [2]int{}
-	// They are 1 in 60 of all packets: as far off as the longest delay, these would make it 0.19.
+	// They are 1 in 60 of all packets; if they were off by the longest delay, the error would be 0.19.
 	total, err := r.Total()
 	if in := total.MeanInterval(0.95); err != nil || in.High-total.Mean > 0.175*total.Mean {
 		t.Errorf("a mean of %.0f, in %.0f, %v", total.Mean, in, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// shards splits the measured packets of events by flow; each shard is told of the others as cross traffic.
+// shards splits the measured packets of events by flow; each shard sees the others' as cross traffic.
 func shards(events []event, n uint64) [][]event {
 	all := make([][]event, n)
 	for k := range all {

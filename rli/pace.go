@@ -65,8 +65,8 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	return near || lossless
 }
 
-// keepPace sets, whenever references have doubled, what the link spends on a packet beside its bytes, such as a
-// preamble, and how far off stamps are: hardly any by six deviations.
+// keepPace sets, whenever references have doubled in number, what the link spends on a packet besides its
+// bytes, such as a preamble, and how far off stamps are: hardly any by six deviations.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {

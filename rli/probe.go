@@ -76,7 +76,7 @@ type probe struct {
 	estimated, expected float64
 }
 
-// end estimates the probe, and teaches the spread how far it is off.
+// end estimates the probe, and tells the spread how far it is off.
 func (b *probe) end(s *spread, to end) {
 	if !b.given {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// quality is how far off estimates of references are, each from its neighbours, as if it had not come, on
+// quality records how far off estimates of references are, each from its neighbours as if it had not come, on
 // behalf of all packets since the one before. A residual is an error over the predicted one.
 type quality struct {
 	references float64
@@ -101,7 +101,7 @@ func (q *quality) alike() float64 {
 	return min(max(max(q.common, 0)+chance, 0)/q.twins, 1)
 }
 
-// A batch is of references whose errors may go together, as a burst goes on for several. If they do not, those
+// A batch holds references whose errors may go together, since a burst lasts for several. If they do not, those
 // of neighbours cancel out, as each is estimated from the others.
 type batch struct {
 	sum, squares float64

@@ -7,8 +7,8 @@ import (
 )
 
 // ratios holds ratios of what was seen to what was expected, by the mix of flows and doublings of two times.
-// Coarser cells complete those of little evidence. All are ratios of sums, so that estimates multiplied by them
-// add up to what was seen.
+// Coarser cells complete those with little evidence. All are ratios of sums, so that estimates multiplied by
+// them add up to what was seen.
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it

@@ -93,8 +93,8 @@ func (r *Receiver) SetKey(secret [16]byte) {
 	r.forget()
 }
 
-// Accept records the payload of a reference packet whose last bit departed at time received: see
-// [Receiver.Reference]. The error wraps [ErrForged] if the tag does not match the key, or
+// Accept records the payload of a reference packet whose last bit departed at time received, in nanoseconds:
+// see [Receiver.Reference]. The error wraps [ErrForged] if the tag does not match the key, or
 // [estimate.ErrEncoding]; the packet then counts only as a departure, and in Counts.Refused.
 func (r *Receiver) Accept(data []byte, received int64) error {
 	made(r.tracker != nil, "Receiver")

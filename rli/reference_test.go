@@ -127,8 +127,8 @@ func receive(t testing.TB, c rli.Config, events []event) *rli.Receiver {
 	return r
 }
 
-// markOf is where a line goes through at a reference: the packet that it was sent with, if that departed right
-// before it, its delay made that of a reference's size, and else the reference itself.
+// markOf is the point that a line passes at a reference: the packet that it was sent behind, if that departed
+// right before it, with the delay of a packet of the reference's size, and otherwise the reference itself.
 func markOf(events []event, ref int) event {
 	e := events[ref]
 	e.estimate = float64(e.time - e.ref.Sent)

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// uncounted are departures as told by whoever counts so many bytes of each packet less than the link sends.
+// uncounted returns departures as reported by someone who counts some bytes of each packet too few.
 func uncounted(events []event, bytes int) {
 	for i := range events {
 		e := &events[i]

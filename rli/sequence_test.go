@@ -66,8 +66,8 @@ func TestRestartWithClockBehind(t *testing.T) {
 	}
 }
 
-// TestLostReferences: the receiver makes do with the references that are left, unless so many are lost where
-// packets are not that it cannot be chance.
+// TestLostReferences: the receiver makes do with the references that are left, unless more are lost than chance
+// explains where no packets are.
 func TestLostReferences(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 2), nil)
 	for _, nth := range []uint64{30, 3} {

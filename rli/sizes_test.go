@@ -23,8 +23,8 @@ func (s sized) Next(p *queue.Packet) bool {
 	return ok
 }
 
-// slow has packets of flows come at random to a link of 100 Mb/s, of 660 bytes on average, with a reference
-// behind one in every.
+// slow sends packets of 660 bytes on average at random over a link of 100 Mb/s, with a reference behind one in
+// every.
 func slow(t *testing.T, seed uint64, n, flows, every int, load float64, size func(f hashing.Flow) uint64) (rli.Config, []event) {
 	link, c := queue.RLIConfig, config(rli.Auto)
 	link.Rate, c.Rate = 1e8, 1e8

@@ -38,7 +38,7 @@ func (t *table) mix(f hashing.Flow) uint64 {
 // tag returns the tag of a mixed hash, never 0, from the high bits: neighbours share the low ones.
 func tag(mixed uint64) uint64 { return mixed>>57 | 0x80 }
 
-// matches returns the highest bits of tags in a group that match a hash, and perhaps one behind.
+// matches returns the highest bits of tags in a group that match a hash, and perhaps of one behind a match.
 func matches(tags, mixed uint64) uint64 {
 	x := tags ^ tag(mixed)*lows
 	return (x - lows) &^ x & highs
@@ -97,8 +97,8 @@ func (t *table) mark(i int, tag uint64) {
 	*tags = *tags&^(0xff<<shift) | tag<<shift
 }
 
-// release empties place i. A flow whose search went past its group is found no more unless the group was not
-// full, or is at once again: see lightest.
+// release empties place i. A flow whose search went past a full group can no longer be found unless the group
+// is full again at once: see lightest.
 func (t *table) release(i int) {
 	t.used--
 	t.records[i] = record{}

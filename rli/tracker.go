@@ -94,7 +94,7 @@ func newTracker(c Config) *tracker {
 	return t
 }
 
-// depart takes in a departure of what is not measured, and reports whether it found the link idle.
+// depart takes in the departure of a packet that is not measured, and reports whether it found the link idle.
 func (r *Receiver) depart(bytes int32, t int64) (idle bool) {
 	if r.busy && math.Abs(r.excess(bytes, t)) > r.slack {
 		idle = r.interrupt(bytes, t)

@@ -23,6 +23,7 @@ const (
 	AsGood      Verdict = "as good"       // the claim holds, or two methods have the same error as printed
 	Nearly      Verdict = "nearly"        // it misses by so little that chance explains it
 	Loss        Verdict = "loss"          // worse than claimed, or than another method in the same run
+	Lower       Verdict = "lower"         // the paper's own method errs less here than the paper says
 	DoesNotHold Verdict = "does not hold" // the paper's claim could not be reproduced, although we did as it says
 )
 
@@ -68,8 +69,8 @@ func (r *Run) Beats(what string, ours, theirs float64) *Claim {
 	return r.Claim(what, Percent(theirs), Percent(ours), Judge(ours, theirs, Percent))
 }
 
-// Within adds an error of ours and the limit that is claimed for it. Nearly is larger by a factor of at most
-// 1 + chance.
+// Within adds an error of ours and the limit that is claimed for it, which it nearly meets if it is larger by a
+// factor of at most 1 + chance.
 func (r *Run) Within(what, paper string, ours, limit, chance float64) *Claim {
 	v := Fits(ours, 0, limit, chance)
 	if v == DoesNotHold {
@@ -78,25 +79,28 @@ func (r *Run) Within(what, paper string, ours, limit, chance float64) *Claim {
 	return r.Claim(what, paper, Percent(ours), v)
 }
 
-// Between adds an error of the paper's own method and the range that the paper gives for it, as Fits sees it.
+// Between adds an error of the paper's own method and the range that the paper gives for it, judged by Fits.
 func (r *Run) Between(what, paper string, got, low, high, chance float64) *Claim {
 	return r.Claim(what, paper, Percent(got), Fits(got, low, high, chance))
 }
 
-// Fits compares a number with a claimed range, whose low end is 0 if only a limit is claimed: as good within it,
-// nearly so within the range widened by a factor of 1 ± chance; otherwise the claim does not hold.
+// Fits compares an error with a claimed range, whose low end is 0 if only a limit is claimed. It is as good
+// within the range, nearly so within one wider by a factor of 1 ± chance, and lower below that. Above it, or if
+// there is no error, the claim does not hold.
 func Fits(x, low, high, chance float64) Verdict {
 	switch {
 	case x >= low && x <= high:
 		return AsGood
 	case x >= low*(1-chance) && x <= high*(1+chance):
 		return Nearly
+	case x < low:
+		return Lower
 	}
 	return DoesNotHold
 }
 
-// Covers judges intervals by how many of them held the truth. A coverage below
-// their confidence is nearly enough if chance explains it, at the level sure.
+// Covers judges intervals by how many of them held the truth. A coverage below their confidence is nearly
+// enough if chance explains it, at the level sure.
 func Covers(held, all uint64, confidence, sure float64) Verdict {
 	switch {
 	case float64(held) >= confidence*float64(all):

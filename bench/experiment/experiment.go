@@ -43,8 +43,8 @@ type Experiment struct {
 	Title string
 	Claim string // what the paper claims, with section and figure, in our words
 
-	// Weight is the approximate duration of the full run on one core in
-	// seconds. Quick is that of the quick run; 0 means a thirtieth of Weight.
+	// Weight is the approximate duration of the full run on one core in seconds. Quick is that of the quick
+	// run; 0 means a thirtieth of Weight.
 	Weight, Quick float64
 
 	// Measure runs the experiment and reports to the run what it finds. Try ends it with an error.
@@ -85,8 +85,8 @@ type Picture struct {
 	SVG            []byte
 }
 
-// A Table is what was measured, for who wants to know more than the claims say.
-// Cells are text; format numbers in them with Number and Percent.
+// A Table is what was measured, for readers who want to know more than the claims say. Cells are text; format
+// numbers in them with Number and Percent.
 type Table struct {
 	Title   string
 	Columns []string
@@ -134,7 +134,7 @@ func Save(dir string, e *Experiment, run *Run, result *Result) error {
 
 // words are the verdicts at the end of a sentence.
 var words = map[Verdict]string{
-	Win: "Better.", AsGood: "It holds.", Nearly: "Nearly.", Loss: "**Worse.**", DoesNotHold: "**Does not hold.**",
+	Win: "Better.", AsGood: "It holds.", Nearly: "Nearly.", Loss: "**Worse.**", Lower: "Differs: lower.", DoesNotHold: "**Does not hold.**",
 }
 
 // section returns the question, a line for each claim, and the command.

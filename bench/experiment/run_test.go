@@ -66,7 +66,7 @@ func TestFound(t *testing.T) {
 		Claims: []*Claim{
 			{What: "b", Paper: "20 %", Ours: "10 %", Verdict: Win},
 			{What: "w", Paper: "< 3 %", Ours: "4 %", Verdict: Loss},
-			{What: "B", Paper: "20–50 %", Ours: "10 %", Verdict: DoesNotHold},
+			{What: "B", Paper: "20–50 %", Ours: "10 %", Verdict: Lower},
 			{What: "n", Paper: "20–50 %", Ours: "52 %", Verdict: Nearly},
 			{What: "v", Paper: "< 3 %", Ours: "3.2 %", Verdict: Nearly},
 			{What: "a", Paper: "about 20 %", Ours: "21 %", Verdict: AsGood},

@@ -67,7 +67,7 @@ func measureClocks(run *experiment.Run) {
 		"The error of the drift stays near 0.05 ppm however long the window is, since the rate is granted to wander by 0.1 ppm.")
 }
 
-// tabulate shows the methods' errors along one axis, and how far our intervals reach.
+// tabulate shows the methods' errors along one axis, and how wide our intervals are.
 func tabulate(run *experiment.Run, a axis, values []float64, found [][]outcome) {
 	table := run.Table("Error of the offset", append(append([]string{a.title}, names[:]...),
 		"half the certain interval", "half the likely one")...)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The simulated queue agrees with theory: with Poisson arrivals and
-// exponential service, a packet waits load/(1−load) service times on average.
+// The simulated queue agrees with theory: with Poisson arrivals and exponential service, a packet waits
+// load/(1−load) service times on average.
 func TestQueue(t *testing.T) {
 	set := usual
 	set.load[0], set.loss = 0.5, 0
@@ -36,8 +36,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Means are off by half the difference of the queues, and cells are not. On an
-// asymmetric path both are.
+// Means are off by half the difference of the queues, and cells are not. On an asymmetric path both are.
 func TestMethods(t *testing.T) {
 	set := usual
 	set.load, set.packets, set.seconds, set.bursts = [2]float64{0.8, 0.2}, 2e4, 3, true

@@ -124,7 +124,7 @@ type exchange struct {
 func (e *exchange) offset() float64    { return (e.there - e.back) / 2 }
 func (e *exchange) roundTrip() float64 { return e.there + e.back }
 
-// exchanges drives both roads for a second, with a number of probes.
+// exchanges drives both directions for a second, with a number of probes.
 func exchanges(roads [2]*road, end float64, count int, skew func(float64) float64) []exchange {
 	sent := make([]float64, count)
 	for i := range sent {

@@ -176,7 +176,7 @@ func pair[C, T any](make func(C) (T, error), c C) (up, down T) {
 	return experiment.Try(make(c)), experiment.Try(make(c))
 }
 
-// pass lets two recorders of a kind see all packets.
+// pass passes all packets to two recorders of a kind.
 func (t *traffic) pass(up, down interface {
 	Update(f hashing.Flow, p hashing.Packet, t int64)
 }) {
@@ -253,7 +253,7 @@ func (t *traffic) errors(name string, asked []int, answer func(k, i int) float64
 	return e
 }
 
-// A race is between the paper's estimator and ours, at equal memory, for some flows.
+// A race compares the paper's estimator with ours, at equal memory, for some flows.
 type race struct {
 	theorem, single, joint *perflow.Errors
 }

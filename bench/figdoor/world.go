@@ -49,7 +49,7 @@ type outcome struct {
 	Unlike                             int // reports whose loss is beyond chance, where losses are even
 }
 
-// widths are half widths, and how far what they are of is off.
+// widths are half widths, and the errors of what they belong to.
 type widths [][2]float64
 
 // sharp is the median width over the median error, or over 1 ns if that is more.
@@ -208,8 +208,8 @@ func (w *world) traffic(ctx context.Context) {
 	}
 }
 
-// pass tells the point that a message passes. On a busy host every other goroutine that
-// has read the clock waits before it goes on.
+// pass tells the point that a message passes. On a busy host every other goroutine waits after reading the
+// clock.
 func (w *world) pass(p *passage) {
 	here, clock := w.first.Load(), w.far
 	if p.far != p.back {
@@ -367,7 +367,8 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 	return o
 }
 
-// apart tells what of a half width sampling adds, and what the clock does: also by what it drifts up to a report's ends.
+// apart returns what sampling adds to a half width and what the clock adds, including its drift up to a
+// report's ends.
 func (w *world) apart(o *outcome, r *hoplag.Report, half, off float64) {
 	k, middle := &r.Clock, r.Start.Add(r.Length/2)
 	switch {
@@ -385,9 +386,9 @@ func (w *world) apart(o *outcome, r *hoplag.Report, half, off float64) {
 	}
 }
 
-// truth is the mean delay of what arrived in a report's time, by the second point's clock, which is right, or on the way
-// back in the first point's cuts, which end up to three quarters of a cut sooner or later. Where a point begins, what was
-// sent before is not counted, or what arrived before: then there are two.
+// truth is the mean delay of what arrived in a report's time, by the second point's clock, which is right, or
+// on the way back in the first point's cuts, which end up to three quarters of a cut sooner or later. Where a
+// point begins, what was sent or what arrived before is not counted: then there are two truths.
 func (w *world) truth(way int, r *hoplag.Report, received int) (means []float64) {
 	const cut = 100 * time.Millisecond
 	starts := []time.Time{r.Start}

@@ -15,7 +15,7 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// The flows that per-flow synopses are asked for, and what they have for them.
+// The flows that per-flow synopses are asked for, and the cells they have for them.
 const (
 	areaFlows  = 50
 	areaRate   = 1e4 // packets a second, of all flows

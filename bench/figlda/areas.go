@@ -132,7 +132,7 @@ type areaScore struct {
 	ofOutside                               int
 }
 
-// runAreas passes so many seconds of traffic, so many times, and judges each report.
+// runAreas passes some seconds of traffic, several times, and judges each report.
 func runAreas(run *experiment.Run, law areaLaw, loss areaLoss, rate float64, seconds, times int) *areaScore {
 	s := new(areaScore)
 	for k := range times {
@@ -179,8 +179,8 @@ func (s *areaScore) judge(total *lda.Accumulator, truth *areaTruth) {
 // counted reports whether intervals should be narrow: at 10⁵ packets a second and losses up to 1 %.
 func counted(rate float64, loss areaLoss) bool { return rate == 1e5 && loss.share <= 0.01 }
 
-// areaSeconds is for how long traffic passes, and how often, and areaLossesAt what is lost of it: the highest rate
-// takes longest. The median of n normal errors varies by 1.17/√n: 140 tell it to 10 %.
+// areaSeconds returns how long traffic passes, and how often, and areaLossesAt what is lost of it: the highest
+// rate takes longest. The median of n normal errors varies by 1.17/√n: 140 determine it to 10 %.
 func areaSeconds(run *experiment.Run, rate float64, loss areaLoss) (seconds, times int) {
 	if rate == 1e6 {
 		return 10, 1
@@ -207,8 +207,8 @@ func (t *areaTally) add(s *areaScore) {
 	}
 }
 
-// An areaTable is what LDA tells: of both means how many are outside, and how narrow their
-// intervals are at 10⁵ packets a second and losses up to 1 %.
+// An areaTable is what LDA says: how many of either mean are outside, and how narrow their intervals are at 10⁵
+// packets a second and losses up to 1 %.
 type areaTable struct {
 	table                  *experiment.Table
 	all, received          areaTally

@@ -24,8 +24,8 @@ type areaTraffic struct {
 	truth    []areaTruth
 }
 
-// newAreaTraffic simulates so many seconds. It tells each of every packet, when it
-// came and whether it was lost instead; each may be nil.
+// newAreaTraffic simulates so many seconds. It passes each of these every packet, with the time at which it
+// came or its loss; each may be nil.
 func newAreaTraffic(random *rand.Rand, law areaLaw, loss areaLoss, rate float64, seconds int,
 	each func(x areaPassing, came int64, lost bool)) *areaTraffic {
 	delay, lost := law.make(random), loss.make(random)
@@ -54,9 +54,9 @@ func newAreaTraffic(random *rand.Rand, law areaLaw, loss areaLoss, rate float64,
 	return t
 }
 
-// pass lets an LDA at each point see the traffic, and calls report for each report
-// as it settles, with its number and the number of cuts so far. If early is set, an
-// estimate at its end tells the Accumulator how long packets take.
+// pass passes the traffic to an LDA at each point, and calls report for each report as it settles, with its
+// number and the number of cuts so far. If early is set, an estimate at its end tells the Accumulator how long
+// packets take.
 func (t *areaTraffic) pass(config lda.Config, early bool, report func(total *lda.Accumulator, number, cuts int)) {
 	total := experiment.Try(lda.NewAccumulator(config))
 	a, b := experiment.Try(lda.New(config)), experiment.Try(lda.New(config))

@@ -102,7 +102,7 @@ func (t *Trace) Lose(run *experiment.Run, share float64) *Passage {
 }
 
 // Measure puts an aggregator at each end. Config.Identity distinguishes the runs. The aggregators see only the
-// share presampled of all packets: 1, unless the sampling probability should not be a power of two.
+// share presampled of all packets: 1, unless the sampling probability is not to be a power of two.
 func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggregator) {
 	up = experiment.Try(lda.New(c))
 	down = experiment.Try(lda.New(c))
@@ -122,8 +122,8 @@ func (p *Passage) Measure(c lda.Config, presampled float64) (up, down *lda.Aggre
 	return up, down
 }
 
-// config returns one bank for a number of packets lost, and the fraction of all packets
-// to show it: exactly p = αm/(L+1).
+// config returns one bank for a number of packets lost, and the fraction of all packets that it is to see, so
+// that p is exactly αm/(L+1).
 func config(lost int) (c lda.Config, presampled float64) {
 	c.SumBits = sumBits
 	c.Banks[0].Rows = rows

@@ -39,7 +39,7 @@ var comparison = experiment.Experiment{
 	Weight: 14, Quick: 1.5, Measure: measureComparison,
 }
 
-// A survey has all methods, and the reference sketch again by flows' delays.
+// A survey holds the errors of all methods, and those of the reference sketch by flows' delays.
 type survey struct {
 	mean, rli        *method
 	multiPoint       [2]*method // sampling 1 and 10 %
@@ -174,8 +174,8 @@ func (iv *interval) interpolated(perSecond float64) answer {
 }
 
 // multiPoint is the multi-point estimator on what NetFlow keeps of flows whose packets were sampled
-// consistently at a rate, the first and the last sample of each: the mean of these of all flows from the first
-// to the last of this one. As in the paper, flows without a sample have the mean of all packets.
+// consistently at a rate, the first and the last sample of each: the mean of these over all flows, from this
+// flow's first to its last. As in the paper, flows without a sample have the mean of all packets.
 func (iv *interval) multiPoint(rate float64) answer {
 	threshold := hashing.Threshold(rate)
 	ends := make([][]perflow.Sample, len(iv.Flows))

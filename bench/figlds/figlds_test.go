@@ -13,8 +13,8 @@ func oneInterval(t *testing.T) *interval {
 	return newInterval(&experiment.Run{Seed: 7, Quick: true}, 0)
 }
 
-// Sketches so large that next to no flow shares all of its cells are exact, and
-// what is lost is lost at the far end alone.
+// Sketches in which hardly any flow shares all of its cells are exact, and lost packets are missing at the far
+// end alone.
 func TestObserve(t *testing.T) {
 	iv := oneInterval(t)
 	c := lds.DefaultConfig

@@ -19,7 +19,7 @@ var jointDecoding = experiment.Experiment{
 const confidence = 0.95 // of the intervals whose coverage is measured
 var coverings = []string{"Fig. 6", "counts known", "counts decoded"}
 
-// A race is between the estimators on one of the paper's sketches.
+// A race compares the estimators on one of the paper's sketches.
 type race struct {
 	name                  string
 	paper, known, unknown *method

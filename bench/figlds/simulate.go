@@ -40,7 +40,7 @@ func newInterval(run *experiment.Run, number int) *interval {
 	return iv
 }
 
-// shape is a sketch of four rows of all packets, with a number of columns at the paper's scale.
+// shape returns a sketch of four rows that see all packets, with a number of columns at the paper's scale.
 func shape(run *experiment.Run, columns int) lds.Config {
 	c := lds.DefaultConfig
 	c.Columns, c.Rows, c.Rates = run.Pick(int(part*float64(columns)), columns), 4, [lds.MaxRows]float64{1, 1, 1, 1}
@@ -50,8 +50,8 @@ func shape(run *experiment.Run, columns int) lds.Config {
 // points are the sketches at the two ends.
 type points struct{ up, down *lds.Sketch }
 
-// observe lets all sketches see the interval's packets. The fraction lost does
-// not arrive, each packet independently.
+// observe passes the interval's packets to all sketches. The fraction lost does not arrive, each packet
+// independently.
 func (iv *interval) observe(lost float64, configs ...lds.Config) []points {
 	sketches := make([]points, len(configs))
 	for i, c := range configs {

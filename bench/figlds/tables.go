@@ -50,7 +50,8 @@ func normal(x uint64) float64 {
 
 var tableLoss = []float64{0, 0.001, 0.01}
 
-// A contest has the observers of one law and loss, all of the same bytes, and what is true of each flow.
+// A contest has the observers of one law and loss, all of the same size in bytes, and the truth about each
+// flow.
 type contest struct {
 	law                *law
 	loss               float64
@@ -89,7 +90,7 @@ func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *
 	return c
 }
 
-// pass lets all observers see a packet of flow i.
+// pass passes a packet of flow i to all observers.
 func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) {
 	c.sketch.up.Update(f.Key, p.ID, p.Sent)
 	c.part.up.Update(f.Key, p.ID, p.Sent)
@@ -159,8 +160,8 @@ func measureTables(run *experiment.Run) {
 			"`(cd bench/peers && go test -run '^$' -bench FlowsHeld .)` says how many flows fit into the same bytes.")
 }
 
-// contend lets traffic of so many flows pass, under all laws and losses; of a
-// million flows under the first law only, with no loss and the most.
+// contend passes traffic of a number of flows, under all laws and losses; of a million flows only under the
+// first law, with no loss and the most.
 func contend(run *experiment.Run, flows int) (all []*contest) {
 	config := flowsim.Paper
 	config.Packets = int(float64(flows) / float64(config.Flows) * float64(config.Packets))

@@ -17,7 +17,7 @@ var faults = experiment.Experiment{
 	Weight: 300, Quick: 6, Measure: measureFaults,
 }
 
-// Every run watches a path for history intervals, and then something gets slow.
+// Every run watches a path for history intervals, and then something becomes slow.
 const (
 	history     = 48 // intervals
 	packetsEach = 6000
@@ -37,7 +37,7 @@ type outcome struct {
 	bursts  int // and how many named what a burst had made slow
 }
 
-// watch runs one world, with a fault that adds times the segment's mean delay.
+// watch runs one world, with a fault that adds a multiple of the segment's mean delay.
 func (o *outcome) watch(run *experiment.Run, seed uint64, share, times float64) {
 	w := newWorld(run, seed, share)
 	ids := experiment.Try(w.plan.Along(w.path))

@@ -8,8 +8,7 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-// A world whose packets all take as long names nothing, and names the one
-// segment that then takes twice as long.
+// Where all packets take equally long nothing is named; then the one segment that takes twice as long is.
 func TestWatch(t *testing.T) {
 	var o outcome
 	e := experiment.Experiment{Name: "watch", Measure: func(run *experiment.Run) {

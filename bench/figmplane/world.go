@@ -71,7 +71,7 @@ func (c course) at(start int64, after float64) int64 {
 	return start + int64(after+c.offset+c.drift*after/float64(second))
 }
 
-// measure lets packets through in one interval, each later than usual by slow ns, and compares the two ends.
+// measure passes packets in one interval, each slower than usual by slow ns, and compares the two ends.
 func (s *stretch) measure(r *rand.Rand, start int64, packets int, slow float64, from, to course) {
 	s.up.Reset()
 	s.down.Reset()
@@ -110,7 +110,7 @@ type wire struct {
 	tracker     *clock.Tracker
 }
 
-// straight is what monitors know about their clocks. How differently long the two directions are does not
+// straight is what monitors know about their clocks. A difference in length between the two directions does not
 // matter, because it is the same in every interval.
 var straight = func() clock.Config {
 	c := clock.DefaultConfig

@@ -11,8 +11,7 @@ import (
 
 var quick = &experiment.Run{Seed: 1, Quick: true}
 
-// A receiver that is told every delay knows every flow's mean and deviation;
-// one that interpolates does not.
+// A receiver that is told every delay knows every flow's mean and deviation; one that interpolates does not.
 func TestExact(t *testing.T) {
 	p := simulate(quick, setting{kind: heavyTailed, utilisation: 0.7, packets: 20000, injector: adaptive})
 	c := p.config(byLeft)
@@ -36,8 +35,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// A setting gives the same passage again. What is sent does not depend on the
-// references, and what arrives is as true as the flows say.
+// A setting gives the same passage again. What is sent does not depend on the references, and what arrives
+// agrees with the flows' truth.
 func TestSimulate(t *testing.T) {
 	for _, kind := range drawn {
 		s := setting{kind: kind, utilisation: 0.55, packets: 5000, injector: everyNth(10)}

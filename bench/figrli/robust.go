@@ -260,7 +260,7 @@ func (t *trial) run(run *experiment.Run, runs int) (all verdict) {
 	return all
 }
 
-// A verdict is what is true of a receiver's answers about flows' means.
+// A verdict sums up a receiver's answers about flows' means.
 type verdict struct {
 	flows                           int
 	refused, off, half, lines, busy float64    // lines are straight ones' error, busy the share of packets within busy periods
@@ -347,7 +347,7 @@ func leastHalf(off, half []float64) float64 {
 	return median(list)
 }
 
-// held formats how often intervals hold, so that 99.7 and 100 % differ; NaN is that there are none.
+// held formats how often intervals hold, so that 99.7 and 100 % differ; NaN means that there are none.
 func held(share float64) string {
 	return strings.Replace(fmt.Sprintf("%.2f %%", 100*share), "NaN %", "–", 1)
 }

@@ -55,7 +55,7 @@ var paced = kind{name: "paced senders", slug: "paced", make: func(load trace.Loa
 	return p, nil
 }}
 
-// A pacing has when the senders send next, in order from turn on.
+// A pacing has the times at which the senders send next, in order from turn on.
 type pacing struct {
 	next   []int64
 	period int64

@@ -23,7 +23,7 @@ import (
 
 const (
 	file = "bench/RATIOS.md"
-	// guarded are the benchmarks whose floors do the same kind of work as they.
+	// guarded are the benchmarks whose floors do the same kind of work as they do.
 	guarded = "^Benchmark(LDA(Update|Batch|Sender|Accumulator)|HeaderToLDA|Frame|Digest40|Flow|LDSUpdate|COLATEUpdate|Passed)$"
 	slack   = 1.5
 	tries   = 3
@@ -31,7 +31,7 @@ const (
 
 func main() {
 	programs.Main("guard", func(_ context.Context, args []string, stdout, stderr io.Writer) error {
-		f := programs.NewFlags("guard", "Guard fails where a path takes 1.5 times the floors in "+file+". Run it in the root.", stderr)
+		f := programs.NewFlags("guard", "Guard fails where a path takes over 1.5 times its ratio in "+file+". Run it in the root.", stderr)
 		write := f.Bool("write", false, "measure for three minutes, and write that file")
 		if err := f.Parse(args); err != nil {
 			return err

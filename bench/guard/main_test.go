@@ -37,8 +37,7 @@ func TestRatios(t *testing.T) {
 	}
 }
 
-// A path that is slow three times fails, one that is slow once does not, and
-// one that is not written fails.
+// A path that is slow three times fails, one that is slow once does not, and one that is not written fails.
 func TestGuardBites(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {

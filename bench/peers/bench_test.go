@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// inFlight are how many packets are on their way at a time: a thousand, as on
-// a short path, and a million, as on 100 Gb/s for 100 ms.
+// inFlight are how many packets are on their way at a time: a thousand, as on a short path, and a million, as
+// on 100 Gb/s for 100 ms.
 var inFlight = []struct {
 	name  string
 	count int
@@ -21,9 +21,8 @@ var inFlight = []struct {
 	{"1M", 1 << 20},
 }
 
-// benchmarkPipeline fills the pipeline once and goes on with it. The floor
-// adds a packet to a cell at both of its ends, which lie as far apart in the
-// stream.
+// benchmarkPipeline fills the pipeline once and keeps using it. The floor adds a packet to a cell at both of
+// its ends, which lie as far apart in the stream.
 func benchmarkPipeline(b *testing.B, name string, make func(*traffic) pipeline) {
 	for _, size := range inFlight {
 		var p pipeline
@@ -45,8 +44,8 @@ func benchmarkPipeline(b *testing.B, name string, make func(*traffic) pipeline) 
 	}
 }
 
-// BenchmarkPipeline is one packet's arrival and departure, for the delay of
-// all packets: matching then recording, against updates at both ends.
+// BenchmarkPipeline is one packet's arrival and departure, for the delay of all packets: matching then
+// recording, against updates at both ends.
 func BenchmarkPipeline(b *testing.B) {
 	benchmarkPipeline(b, "lda", ldaPipeline)
 	for i, r := range recorders() {
@@ -69,10 +68,9 @@ func BenchmarkFlowPipeline(b *testing.B) {
 	benchmarkPipeline(b, "map+map", mapFlowPipeline)
 }
 
-// BenchmarkMemory reports how many bytes of the heap a million packets in
-// flight keep, both ends together, and how many bytes one end has to tell the
-// other, if they are apart, of a million packets: an identity of 8 bytes and a
-// time of 8 for each, or the encoded synopsis.
+// BenchmarkMemory reports how many bytes of the heap a million packets in flight keep, both ends together, and
+// how many bytes one end has to tell the other, if they are apart, of a million packets: an identity of 8 bytes
+// and a time of 8 for each, or the encoded synopsis.
 func BenchmarkMemory(b *testing.B) {
 	const million = 1_000_000
 	packets, flows := speed.Packets()[:million], speed.Flows()[:million]

@@ -9,9 +9,9 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// BenchmarkFlowsHeld reports how many flows fit into the bytes of the
-// experiment ours-lds-table: of a table of package lds at a point, and of a
-// DDSketch a flow with its key, for packets that carry the time they were sent.
+// BenchmarkFlowsHeld reports how many flows fit into the bytes of the experiment ours-lds-table: of a table of
+// package lds at a point, and of a DDSketch a flow with its key, for packets that carry the time they were
+// sent.
 func BenchmarkFlowsHeld(b *testing.B) {
 	const bytes, key = 910_000, 8
 	for _, packets := range []int{10, 100, 1000} {

@@ -18,8 +18,8 @@ import (
 // hashed keeps the compiler from leaving hashes out.
 var hashed uint64
 
-// BenchmarkHash hashes 4,096 inputs (256 KiB) of a word, an IPv4 5-tuple, IP
-// and TCP headers, and a cache line, all through a function value.
+// BenchmarkHash hashes 4,096 inputs (256 KiB) of a word, an IPv4 5-tuple, IP and TCP headers, and a cache line,
+// all through a function value.
 func BenchmarkHash(b *testing.B) {
 	const count = 1 << 12
 	inputs := new([count][64]byte)

@@ -14,17 +14,16 @@ import (
 	"github.com/hoplag/hoplag"
 )
 
-// A rival measures the delay of messages between two points, from any
-// goroutine, clocks included: pass is what both points do with one message.
+// A rival measures the delay of messages between two points, from any goroutine, clocks included: pass is what
+// both points do with one message.
 type rival struct {
 	name string
 	pass func(message []byte)
 }
 
-// rivals are the front door, and what most people do if they own the message and
-// trust both clocks: put a time stamp in it and keep a histogram at the receiver.
-// Neither can do without reading the clock at both points, which is measured
-// alone, too.
+// rivals are the front door, and what most people do if they own the message and trust both clocks: put a time
+// stamp in it and keep a histogram at the receiver. Neither can do without reading the clock at both points,
+// which is measured alone, too.
 func rivals(b testing.TB) []rival {
 	config := hoplag.Config{Key: hoplag.NewKey("a key of sixteen bytes")}
 	sender, receiver := must(hoplag.NewPoint(config)), must(hoplag.NewPoint(config))
@@ -62,8 +61,8 @@ func rivals(b testing.TB) []rival {
 	}
 }
 
-// BenchmarkLive is one message at both points, in turns in one run: the wall
-// time, and the processor's time, which others on the machine do not add to.
+// BenchmarkLive is one message at both points, in turns in one run: the wall time, and the processor's time,
+// which others on the machine do not add to.
 func BenchmarkLive(b *testing.B) {
 	all := rivals(b)
 	for _, goroutines := range []int{1, 2, 1000} {

@@ -1,6 +1,5 @@
-// Peers compares hoplag with what people use today to measure the delay of
-// packets within a process: match every packet that leaves with its arrival,
-// then record the delay. It is a module of its own.
+// Peers compares hoplag with what people use today to measure the delay of packets within a process: match
+// every packet that leaves with its arrival, then record the delay. It is a module of its own.
 //
 //	go test -run '^$' -bench . -benchtime 0.5s . | tee ../../out/peers.txt
 //	go run . ../../out/peers.txt    # rewrite the tables in README.md from that

@@ -2,9 +2,8 @@ package main
 
 import "github.com/hoplag/hoplag/hashing"
 
-// A matcher matches packets that leave with their arrivals, burst by burst: the
-// first of a burst came at t, and the others [gap] apart. It forgets arrivals that
-// it found.
+// A matcher matches packets that leave with their arrivals, burst by burst: the first of a burst came at t, and
+// the others [gap] apart. It forgets arrivals that it found.
 type matcher interface {
 	ingress(packets []hashing.Packet, t int64)
 	// egress appends the delays of those whose arrivals were found.
@@ -30,9 +29,8 @@ func (m mapMatcher) egress(packets []hashing.Packet, t int64, delays []int64) []
 	return delays
 }
 
-// lossyTable is direct-mapped: a packet has one slot, and a later packet with
-// the same slot takes it over. It never grows, and matches only a part of the
-// packets. It is for one goroutine.
+// lossyTable is direct-mapped: a packet has one slot, and a later packet with the same slot takes it over. It
+// never grows, and matches only a part of the packets. It is for one goroutine.
 type lossyTable struct {
 	slots []arrival
 	mask  uint64
@@ -43,8 +41,7 @@ type arrival struct {
 	sent   int64
 }
 
-// newLossyTable returns a table with at least twice as many slots as packets
-// expected in flight.
+// newLossyTable returns a table with at least twice as many slots as packets expected in flight.
 func newLossyTable(inFlight int) *lossyTable {
 	size := 1
 	for size < 2*inFlight {

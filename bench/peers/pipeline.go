@@ -12,9 +12,8 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// A traffic is a stream of packets that repeats endlessly, with a given number
-// of them in flight: while a burst of packets arrives, the one that came that many
-// packets before leaves.
+// A traffic is a stream of packets that repeats endlessly, with a given number of them in flight: while a burst
+// of packets arrives, the one that came that many packets before leaves.
 type traffic struct {
 	packets  []hashing.Packet // a power of two
 	flows    []hashing.Flow   // one for each packet
@@ -24,8 +23,8 @@ type traffic struct {
 	now int // packets so far
 }
 
-// newTraffic returns an endless stream of 2^21 scattered packets of random
-// flows; the number of flows is a power of two.
+// newTraffic returns an endless stream of 2^21 scattered packets of random flows; the number of flows is a
+// power of two.
 func newTraffic(flows, inFlight int) *traffic {
 	s := &traffic{packets: speed.Packets(), inFlight: inFlight, last: math.MaxInt}
 	s.flows = make([]hashing.Flow, len(s.packets))
@@ -35,8 +34,8 @@ func newTraffic(flows, inFlight int) *traffic {
 	return s
 }
 
-// gap is the time in nanoseconds between arrivals, delayOf a packet's delay, 0.05
-// to 1.1 ms, and leaves when number i of a burst leaves that came from t on.
+// gap is the time in nanoseconds between arrivals, delayOf a packet's delay, 0.05 to 1.1 ms, and leaves the
+// time at which packet i of a burst leaves that began to arrive at t.
 const gap = 100
 
 func delayOf(p hashing.Packet) int64                { return 50_000 + int64(p>>20&(1<<20-1)) }
@@ -45,8 +44,7 @@ func leaves(p hashing.Packet, t int64, i int) int64 { return t + int64(i)*gap + 
 // burst is how many packets arrive, or leave, before one does the other.
 const burst = 64
 
-// A point takes a burst of packets with their flows, of which the first came at t
-// and the others gap apart.
+// A point takes a burst of packets with their flows, the first at t and the others gap apart.
 type point func(packets []hashing.Packet, flows []hashing.Flow, t int64)
 
 // step lets n more packets arrive, and those leave that came inFlight before.
@@ -73,17 +71,16 @@ func (s *traffic) each(from, to int, pass point) {
 type pipeline struct {
 	name          string
 	arrive, leave point
-	// mean returns the mean of the delays, and flowMean that of a flow's if
-	// the pipeline distinguishes flows; otherwise it is nil. N is the number
-	// of packets behind it.
+	// mean returns the mean of the delays, and flowMean that of a flow's if the pipeline distinguishes flows;
+	// otherwise it is nil. N is the number of packets behind it.
 	mean     func() (estimate.Delay, error)
 	flowMean func(hashing.Flow) (estimate.Delay, error)
 	// tolerance is the allowed relative error of the mean of those packets.
 	tolerance float64
 }
 
-// matching matches packets and records each delay. The recorder is called
-// through a function value, which costs it about a nanosecond.
+// matching matches packets and records each delay. The recorder is called through a function value, which costs
+// it about a nanosecond.
 func matching(name string, m matcher, r recorder) pipeline {
 	count, delays := 0, make([]int64, 0, burst)
 	return pipeline{
@@ -180,8 +177,8 @@ func ldsPipeline(*traffic) pipeline {
 	}
 }
 
-// colatePipeline updates a recorder at each end. When an epoch is over, the
-// counters are emptied as if they had been stored.
+// colatePipeline updates a recorder at each end. When an epoch is over, the counters are emptied as if they had
+// been stored.
 func colatePipeline(s *traffic) pipeline {
 	up, down := must(colate.New(colate.DefaultConfig)), must(colate.New(colate.DefaultConfig))
 	update := func(r *colate.Recorder, f hashing.Flow, p hashing.Packet, t int64) {

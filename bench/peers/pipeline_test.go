@@ -32,8 +32,7 @@ func pipelines() []func(*traffic) pipeline {
 	return all
 }
 
-// Every pipeline finds the mean delay of a short trace and, if it tells flows
-// apart, of each flow.
+// Every pipeline finds the mean delay of a short trace and, if it tells flows apart, of each flow.
 func TestPipelines(t *testing.T) {
 	for _, make := range pipelines() {
 		s := trace()
@@ -67,7 +66,7 @@ func TestPipelinesReject(t *testing.T) {
 	}
 }
 
-// check compares the means that p tells of a trace with the true ones.
+// check compares p's means of a trace with the true ones.
 func check(p pipeline, s *traffic) error {
 	all, flows := &truth{}, map[hashing.Flow]*truth{}
 	for i := range tracePackets {
@@ -106,9 +105,8 @@ func (a *truth) add(d float64) {
 	a.square += d * d
 }
 
-// check allows an estimate its tolerance, and where it rests on a part of the
-// packets, drawn by their hashes, five standard deviations of the mean of so
-// many out of all: one false alarm in 10^6.
+// check allows an estimate its tolerance, and where it rests on a part of the packets, drawn by their hashes,
+// five standard deviations of the mean of a sample that size: one false alarm in 10^6.
 func (a *truth) check(got estimate.Delay, err error, tolerance float64) error {
 	mean := a.sum / a.n
 	n := float64(got.N)

@@ -7,9 +7,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A recorder takes delays in nanoseconds, each as its makers document, and
-// returns their mean. Its tolerance is the allowed relative error of that
-// mean.
+// A recorder takes delays in nanoseconds, each as its makers document, and returns their mean. Its tolerance is
+// the allowed relative error of that mean.
 type recorder struct {
 	name      string
 	record    func(delay int64)
@@ -22,8 +21,7 @@ func recorders() []recorder {
 	return []recorder{newSum(), newHDR(), newDD(), newPrometheus()}
 }
 
-// newSum returns a recorder without a distribution: the least that one can do
-// with a delay.
+// newSum returns a recorder without a distribution: the least that one can do with a delay.
 func newSum() recorder {
 	var sum, count int64
 	return recorder{
@@ -64,8 +62,7 @@ func newDD() recorder {
 	}
 }
 
-// newPrometheus returns a recorder with 20 buckets, each twice as wide as the
-// last, from 1 µs.
+// newPrometheus returns a recorder with 20 buckets, each twice as wide as the last, from 1 µs.
 func newPrometheus() recorder {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "delay_seconds", Buckets: prometheus.ExponentialBuckets(1e-6, 2, 20)})
 	return recorder{

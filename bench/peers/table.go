@@ -13,16 +13,15 @@ import (
 //
 //	<!-- table NAME UNIT... --> … <!-- end -->
 //
-// for a benchmark, or <!-- system --> … <!-- end --> for what it was measured on. A row
-// is the second part of a benchmark's name. There is a column for each value of the
-// third part, if there is one, and unit.
+// for a benchmark, or <!-- system --> … <!-- end --> for what it was measured on. A row is the second part of a
+// benchmark's name. There is a column for each value of the third part, if there is one, and unit.
 var (
 	block  = regexp.MustCompile(`(?s)(<!-- (?:table (\S+) ([^>]+)|system) -->\n).*?(<!-- end -->)`)
 	system = regexp.MustCompile(`(?m)^(?:goos|goarch|cpu): (.*)$`)
 )
 
-// fill replaces what the blocks of a page hold by the output of go test -bench. Tables of
-// benchmarks that did not run stay.
+// fill replaces what the blocks of a page hold by the output of go test -bench. Tables of benchmarks that did
+// not run stay.
 func fill(page, output, goVersion string) string {
 	results := speed.Parse(output)
 	return block.ReplaceAllStringFunc(page, func(old string) string {
@@ -42,8 +41,7 @@ func fill(page, output, goVersion string) string {
 	})
 }
 
-// table returns the lines of a table of the benchmark's results, nil if it has
-// none.
+// table returns the lines of a table of the benchmark's results, nil if it has none.
 func table(results []speed.Result, benchmark string, units []string) (lines []string) {
 	var rows, columns []string
 	cells := map[[2]string]map[string]float64{}
@@ -85,8 +83,7 @@ func table(results []speed.Result, benchmark string, units []string) (lines []st
 	return lines
 }
 
-// threeDigits formats x with three significant digits, or more before the
-// point.
+// threeDigits formats x with three significant digits, or more before the point.
 func threeDigits(x float64) string {
 	for digits, limit := 0, 100.0; digits < 4; digits, limit = digits+1, limit/10 {
 		if x >= limit {

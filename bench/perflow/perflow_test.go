@@ -15,7 +15,7 @@ var (
 	both  = Classes("1–9", 1, 9, "≥ 10", 10, Unlimited)
 )
 
-// scoredBy adds the same flows to a method for which no answer counts as none.
+// scoredBy adds the same flows to a method that scores a missing answer as none.
 func scoredBy(none float64) *Errors {
 	e := New("method", none)
 	e.Add(1, 11, 10)

@@ -62,7 +62,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A meter writes costs, each with its name, the rate or number that it is at, and its value.
+// A meter writes costs, each with its name, the rate or number that it was measured at, and its value.
 type meter struct{ bytes.Buffer }
 
 func (m *meter) row(name string, at, value float64) { fmt.Fprintf(m, "%s,%g,%.4g\n", name, at, value) }
@@ -183,8 +183,8 @@ func heap() float64 {
 	return float64(s.HeapAlloc)
 }
 
-// pairs measures what a collector spends on each of some pairs that see the same traffic: on a record, and on a
-// report, in the second half of the time, when losses are told.
+// pairs measures what a collector spends on a record and on a report of each of several pairs that see the same
+// traffic, in the second half of the time, when losses are reported.
 func (m *meter) pairs(t *testing.T, rate float64, pairs, seconds int) {
 	var discard meter
 	records := discard.points(t, rate, seconds)

@@ -25,7 +25,7 @@ var measured string
 
 func main() {
 	programs.Main("scale", func(_ context.Context, args []string, stdout, stderr io.Writer) error {
-		f := programs.NewFlags("scale", "Scale prints the tables of docs/SCALE.md, by costs.csv beside it. It has no flags.", stderr)
+		f := programs.NewFlags("scale", "Scale prints the tables of docs/SCALE.md, from costs.csv beside it. It has no flags.", stderr)
 		if err := f.Parse(args); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ const (
 	partition = 4     // partitions of the stream of records to each core
 )
 
-// bounds returns how many collectors a network takes by each of what they have.
+// bounds returns how many collectors a network takes by each of their resources.
 func (n network) bounds(c costs) map[string]float64 {
 	pairs := float64(n.pairs) / busy
 	return map[string]float64{
@@ -200,7 +200,7 @@ func networks(out io.Writer, c costs) {
 	table(out, rows...)
 }
 
-// fullest returns how many pairs the collector with most of them has, of the mean.
+// fullest returns how many pairs the fullest collector has, as a multiple of the mean.
 func (n network) fullest(collectors int) float64 {
 	pairs := make([]int, collectors)
 	for p := range n.pairs {

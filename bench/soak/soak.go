@@ -24,7 +24,7 @@ import (
 // allowance is how much the live heap may grow, in bytes, between the first tenth of a run and its end.
 const allowance = 8 << 20
 
-// points are two points of the front door, of which the near one follows the far one.
+// points are two points of the front door, the near one of which follows the far one.
 type points struct {
 	near *hoplag.Point
 	far  atomic.Pointer[hoplag.Point]
@@ -37,8 +37,8 @@ type points struct {
 	wrong    error // in a report
 }
 
-// Run runs for the duration, or until the context ends, prints to log now and
-// then how far it is, and to out what it tried.
+// Run runs for the duration, or until the context ends. It logs its progress now and then, and prints to out
+// what it tried.
 func Run(ctx context.Context, duration time.Duration, seed uint64, out, log io.Writer) (err error) {
 	ctx, stop := context.WithTimeout(ctx, duration)
 	p := &points{near: newPoint()}
@@ -120,8 +120,8 @@ func (p *points) answer(_ context.Context, request []byte) ([]byte, error) {
 	return p.far.Load().Answer(request)
 }
 
-// round passes messages and sends damaged requests. At every 200th the far point
-// is restarted, and then knows nothing.
+// round passes messages and sends damaged requests. At every 200th message the far point is restarted, and then
+// knows nothing.
 func (p *points) round(random *rand.Rand) error {
 	if p.rounds++; p.rounds%200 == 0 {
 		p.restarts++

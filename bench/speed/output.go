@@ -14,7 +14,7 @@ type Result struct {
 
 var processors = regexp.MustCompile(`-\d+$`)
 
-// Parse reads the output of go test -bench, and leaves out what is no result.
+// Parse reads the output of go test -bench, and skips lines that are not results.
 func Parse(output string) []Result {
 	var all []Result
 	for line := range strings.Lines(output) {

@@ -20,8 +20,7 @@ func TestReaderGoesRound(t *testing.T) {
 	}
 }
 
-// The path runs as often as the benchmark says it did, and the floor enough to
-// be timed.
+// The path runs as often as the benchmark says it did, and the floor enough to be timed.
 func BenchmarkCounts(b *testing.B) {
 	var path, floor int
 	Compare(b, 1000, 0,

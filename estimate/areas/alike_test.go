@@ -20,7 +20,7 @@ func TestAlikePackets(t *testing.T) {
 	}
 }
 
-// allowedOutside is more than 60 reports have outside of 97.5 % once in 1,000 times.
+// allowedOutside is a number that 60 reports exceed once in 1,000 times if 97.5 % of them hold.
 const allowedOutside = 6
 
 // alikeReports returns how many reports of one second were outside, of how many. Packets of each tenth of a

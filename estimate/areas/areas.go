@@ -122,8 +122,8 @@ type CellPair struct {
 	ReceivedSum, ReceivedTally uint64
 }
 
-// New returns Areas for groups of so many cells, with sums of sumBits and digests of digestBits. It panics if sumBits
-// is not in 1 to 64 or digestBits not in 0 to 32.
+// New returns Areas for groups with these numbers of cells, sums of sumBits and digests of digestBits. It
+// panics if sumBits is not in 1 to 64 or digestBits not in 0 to 32.
 func New(groups []int, sumBits, digestBits uint8) *Areas {
 	if sumBits < 1 || sumBits > 64 || digestBits > 32 {
 		panic("areas: a width out of range")
@@ -155,8 +155,8 @@ func (a *Areas) Begin(start int64) {
 // UnderWay says that packets were on their way at the beginning.
 func (a *Areas) UnderWay() { a.underWay = true }
 
-// Before returns for how many nanoseconds after the beginning packets still arrived that were on their way
-// then, as far as can be seen: 0 as long as no delay has been seen.
+// Before returns how many nanoseconds after the beginning packets still arrived that were on their way then, as
+// far as can be seen: 0 as long as no delay has been seen.
 func (a *Areas) Before() float64 {
 	if a.greatest == 0 || !a.underWay {
 		return 0

@@ -91,10 +91,10 @@ func TestAreasAreExact(t *testing.T) {
 	}
 }
 
-// With losses, the mean is inside its interval about as often as it says, and has no bias beyond its error. Were lost
-// packets left to age, or cells that lost some left out with what they hold, it would not be so. Spans that lost
-// nothing are a choice of the short ones, and those near to others that lost nothing: weighed by their chance they
-// stand for all, and all alike, the control where most spans lose some, they do not.
+// With losses, the mean is inside its interval about as often as it says, and has no bias beyond its error. If
+// lost packets were left to age, or cells that lost some were left out with what they hold, this would fail.
+// Spans that lost nothing are a choice of the short ones, and those near to others that lost nothing: weighed
+// by their chance they stand for all, and all alike, the control where most spans lose some, they do not.
 func TestAreasUnderLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, for long under the race detector")
@@ -105,8 +105,8 @@ func TestAreasUnderLoss(t *testing.T) {
 		{3, 0.05, 0, 0.01}, {3, 0.05, 0, 0.05}, {0.5, 1, 0, 0.01}, {0.5, 1, 0.01, 0.01}, {0.05, 3, 0, 0.05}, {1, 0.2, 0.02, 0.1},
 		{0.4, 2, 0, 0.05}, {0.3, 2, 0, 0.2}, {6, 0.22, 0, 0.01}, {0.09, 3, -1, 0.2},
 	} {
-		// Few cells, in which mostly some packets are on their way, which take much the same; and reports as soon as
-		// may be.
+		// Few cells, most with packets on their way that take about equally long, and reports as early as
+		// possible.
 		cells, few, wait := 200, c.each > 3, settling
 		switch {
 		case few:
@@ -154,8 +154,8 @@ func TestAreasUnderLoss(t *testing.T) {
 		n, error := float64(all[0]), bias.StdDev()/math.Sqrt(float64(all[0]))
 		t.Logf("%+v: %v, bias %+.2f %%, without weights %+.2f %%, each ± %.2f %%, half-width %.2f %%",
 			c, all, 100*bias.Mean(), 100*plain.Mean(), 100*error, 100*width.Mean())
-		// Errors by few slow packets are skew. Losses are known before receptions: alone they make twice as much seem
-		// lost.
+		// Errors by few slow packets are skew. Losses are known before receptions; on their own they would make
+		// twice as much seem lost.
 		if math.Abs(bias.Mean()) > limit*error && c.slow <= 0 || math.Abs(rate.Mean()-c.loss) > 0.05 && wait < settling {
 			t.Errorf("%+v: a bias of %+.4f ± %.4f, and %.2f of those sent last seem lost", c, bias.Mean(), error, rate.Mean())
 		}

@@ -21,8 +21,8 @@ func (l *losses) weight(group, from, to int) float64 {
 	return kept.weight
 }
 
-// awaits finds for how long a cell that lost a packet waits until nothing is on its way in it, by exact spans
-// and their weights.
+// awaits finds how long a cell that lost a packet waits until nothing is on its way in it, by exact spans and
+// their weights.
 func (l *losses) awaits(group int) {
 	of, last := &l.groups[group], float64(len(l.groups[group].hazards)-1)
 	often, times := of.hazards[int(last)]/max(1, last), last*float64(l.areas.size(group))
@@ -41,7 +41,7 @@ func (l *losses) awaits(group int) {
 	}
 }
 
-// places is for how many cuts after each one chances are kept: most spans are short, or as long as others.
+// places is how many cuts after each one chances are kept for: most spans are short, or as long as others.
 const places = 4
 
 // hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that are kept, and
@@ -69,7 +69,7 @@ func (l *losses) free(group, from, to int) float64 {
 	return l.freeFor(group, from, to, float64(l.areas.ends[to]-l.areas.ends[from])/max(l.areas.step, 1))
 }
 
-// freeFor is free of cuts so many apart: the time without loss before them and the time after are long enough
+// freeFor is free of cuts at a distance: the time without loss before them and the time after are long enough
 // together. At either end the cell may wait until nothing is on its way: mostly not, or else for one time, so
 // that mean and mean square are right.
 func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {

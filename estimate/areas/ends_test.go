@@ -26,7 +26,7 @@ func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
 }
 
 // A packet that is slower than all seen lately, in a cell with others, is at a report's end as old as levels
-// show it to be. The control takes it that none is older than the greatest delay seen by then.
+// show it to be. The control assumes that none is older than the greatest delay seen by then.
 func TestStragglerAtAnEnd(t *testing.T) {
 	const cells, cuts, end, deviations = 500, 60, 10, 3
 	random := rand.New(rand.NewPCG(8, 1))

@@ -42,8 +42,8 @@ func TestFewPackets(t *testing.T) {
 	}
 }
 
-// Bursts cross the end of a report, which receives a few packets of them, and one burst is lost: it is told after a
-// few intervals. The control takes the time on the way of all for that of the few, and waits for longer than the test.
+// Bursts cross the end of a report, which receives a few packets of them, and one burst is lost: that is soon
+// known. The control takes the time on the way of all for that of the few, and waits for longer than the test.
 func TestPatienceAfterBursts(t *testing.T) {
 	const cells, cuts, window, each, burst = 500, 300, 10, 30, 3000
 	random := rand.New(rand.NewPCG(18, 1))
@@ -79,7 +79,7 @@ func TestPatienceAfterBursts(t *testing.T) {
 	}
 }
 
-// A patience of years, as a clock that was set may make it, takes no longer to weigh.
+// A patience of years, which a clock that was set may cause, takes no longer to weigh.
 func TestPatienceIsBounded(t *testing.T) {
 	const cells, cuts = 20, 30
 	a := New([]int{cells}, 64, 32)
@@ -93,8 +93,8 @@ func TestPatienceIsBounded(t *testing.T) {
 }
 
 // Cells wait for slow packets, before they lose a packet and after. Spans that are known to be exact stand for
-// slow packets as for fast ones, if their weights allow for that. The control, which does not, makes slow ones
-// too many.
+// slow packets as for fast ones, if their weights allow for that. The control does not allow for that, and
+// counts too many slow ones.
 func TestWeightsAllowForWaiting(t *testing.T) {
 	const cells, cuts, from, to, error = 8000, 260, 100, 200, 0.04 // three standard errors: 5,000 slow packets are known
 	packets, got := areaTraffic(rand.New(rand.NewPCG(8, 1)), cells, cuts, 0.35, 0.05, 0, 0.2), [2]float64{}

@@ -58,8 +58,8 @@ func TestCopiesDoNotLinger(t *testing.T) {
 	}
 }
 
-// Copies come in cells that always have packets on their way, where they do not show, and in others, where they do:
-// those that show tell how many hide. The control takes it that none does, and is off by a tenth.
+// Copies come in cells that always have packets on their way, where they do not show, and in others, where they
+// do: those that show tell how many hide. The control assumes that none does, and is off by a tenth.
 func TestCopiesThatHide(t *testing.T) {
 	const dense, cells, cuts, window, settling = 100, 2000, 300, 10, 25
 	random := rand.New(rand.NewPCG(3, 9))

@@ -7,7 +7,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// sentAge returns the mean age of so many packets when the interval ends in which they were sent.
+// sentAge returns the mean age of a number of packets when the interval ends in which they were sent.
 func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
 	if sent == 0 {
 		return a.length(cut) / 2

@@ -296,7 +296,7 @@ func (l *losses) add(x *span) {
 // are narrower, three and half of all have to be.
 const digestsTell = 24
 
-// standing returns for how long the same packets, which came later, were outstanding, if longer than least.
+// standing returns how long the same packets, which came later, were outstanding, if longer than least.
 func (a *Areas) standing(x *span, least float64) float64 {
 	wide, last := a.mask>>(32+digestsTell) != 0, len(x.levels)-1
 	for i, level := range x.levels {
@@ -400,7 +400,7 @@ func (l *losses) soon(k int) float64 {
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
 const leastFree = 1.0 / (1 << 12)
 
-// coming returns for how long packets that count as lost were on their way within the window if they still come.
+// coming returns how long packets that count as lost were on their way within the window if they still come.
 func (l *losses) coming() float64 {
 	ends := l.areas.ends
 	window := float64(ends[l.to] - ends[l.from])
@@ -414,7 +414,7 @@ func (l *losses) coming() float64 {
 	return late
 }
 
-// age returns for how long a packet ages within the window that was lost in cut k.
+// age returns how long a packet lost in cut k ages within the window.
 func (l *losses) age(k int) float64 {
 	ends := l.areas.ends
 	age := float64(ends[l.to] - ends[max(k, l.from)])

@@ -277,7 +277,7 @@ func (x *span) gone(cut int) int {
 	return x.from + 1 + k
 }
 
-// near returns a sum of delays of so many packets, which is known but for its high bits.
+// near returns a sum of delays of a number of packets, which is known but for its high bits.
 func (a *Areas) near(sum uint64, packets uint32) float64 {
 	expected := int64(a.center * float64(packets))
 	return float64(estimate.SignExtend(sum-uint64(expected), a.bits)) + float64(expected)

@@ -64,7 +64,7 @@ func (t *Tracker) At(time int64) (Reading, error) {
 var anywhere = estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
 
 // Between returns the reading of the middle of an interval, for packets whose times in it are not known. If the
-// clock stepped, its intervals hold at any time of the interval.
+// clock stepped, its intervals hold at any time of the interval. The error is that of [Tracker.At].
 func (t *Tracker) Between(from, to int64) (Reading, error) {
 	r, err := t.At(from + (to-from)/2)
 	if stepped := t.stepped && t.cut > from && t.cut < to; err != nil || !stepped && to <= t.doubtFrom {

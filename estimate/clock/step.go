@@ -197,8 +197,8 @@ func (t *Tracker) violations() (count int, cut int64) {
 	return count, times[outliers] + int64(underWay)
 }
 
-// step begins a new window with the marks from the cut on, which broken took. If they have a narrower margin
-// than before, the clock may not have run straight since.
+// step begins a new window with the marks from the cut on, which broken collected. If they have a narrower
+// margin than before, the clock may not have run straight since.
 func (t *Tracker) step(widest float64, cut int64) {
 	if t.known {
 		t.before, t.now = t.now, t.before

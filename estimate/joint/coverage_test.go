@@ -7,8 +7,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// covered is the part of the flows of low to high packets whose truth is in
-// the 95 % interval, and how many there are.
+// covered returns the share of flows of low to high packets whose 95 % interval holds the truth, and their
+// number.
 func (w *world) covered(r Result, low, high float64) (part float64, n int) {
 	for f, packets := range w.Packets {
 		if packets >= low && packets <= high {
@@ -24,14 +24,13 @@ func (w *world) covered(r Result, low, high float64) (part float64, n int) {
 // sizeClasses are the sizes of flows that intervals must cover alike.
 var sizeClasses = [][2]float64{{1, math.Inf(1)}, {1, 9}, {10, 99}, {100, math.Inf(1)}}
 
-// lowestCoverage is what n flows that are covered with 95 % fall below with a
-// probability of 1e-6.
+// lowestCoverage is a coverage that n flows with 95 % intervals fall below with a probability of 1e-6.
 func lowestCoverage(n int) float64 {
 	return 0.95 + estimate.NormalQuantile(1e-6)*math.Sqrt(0.95*0.05/float64(n))
 }
 
-// holds reports flows of a class of sizes whose intervals do not cover, and tells if those with
-// a part of their width, the control, do.
+// holds reports classes of sizes whose intervals do not cover, and whether the control, with narrower ones,
+// does.
 func (w *world) holds(t *testing.T, name string, r Result, part float64) {
 	t.Helper()
 	for _, class := range sizeClasses {

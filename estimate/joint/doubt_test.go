@@ -22,7 +22,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// Cells of which none is certain: intervals hold whether cells say something or next to nothing. Where they say
+// Cells none of which is certain: intervals hold whether cells say something or next to nothing. Where they say
 // nothing of a flow, it has no interval, and not the mean of all as if that were known.
 func TestUncertainSums(t *testing.T) {
 	heavy(t)

@@ -66,8 +66,8 @@ func TestMeansOnly(t *testing.T) {
 	}
 }
 
-// A cell counts for less, the larger the variance of its sum: cells that are
-// wrong by what Variance says spoil what others know, but not if it says so.
+// The larger the variance of its sum, the less a cell counts: wrong cells spoil what others know, but not if
+// Variance says how wrong they are.
 func TestVarianceWeighsCells(t *testing.T) {
 	w := determinedWorld(3000, 7, 3)
 	rng := rand.New(rand.NewPCG(7, 7))

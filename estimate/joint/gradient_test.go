@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// offBy is how far means are from others, in deviations: the median and the most.
+// offBy returns how far means are from others, in deviations: the median and the greatest.
 func offBy(got, want Result) (median, most float64) {
 	off := make([]float64, len(got.Mean))
 	for f, mean := range got.Mean {

@@ -27,7 +27,7 @@ const (
 )
 
 // least returns the delay that guesses are above, and the smallest guess. A cell's mean is at most what it says
-// and as much as it does not know.
+// plus its uncertainty.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
 	if p.Count != nil {
 		base = math.Inf(1)
@@ -98,10 +98,10 @@ func (s *solver) guess() {
 	s.typify()
 }
 
-// bySize finds the mean delay above base of the flows of each class of sizes: the least squares that explain the
-// sums by how many packets of each class are in a cell, which is uncertain by the squares of its flows' packets. A
-// class is taken for no faster than it is uncertain, and for like all as far as cells do not tell it: that pulls it
-// by the part that the prior has in its mean.
+// bySize finds the mean delay above base of the flows of each class of sizes: the least squares that explain
+// the sums by how many packets of each class are in a cell, which is uncertain by the squares of its flows'
+// packets. A class is taken to be no faster than it is uncertain, and like all as far as cells do not show it:
+// that pulls it by the prior's part in its mean.
 func (s *solver) bySize(sum, held []float64, unit float64) {
 	var index [sizeCount]int
 	used := 0
@@ -119,7 +119,7 @@ func (s *solver) bySize(sum, held []float64, unit float64) {
 			noise[c] += n*n + n
 		}
 	}
-	// Squares of what is left of the sums, and of the prior, by which all are as likely to be the mean of all.
+	// Squares of what is left of the sums, and of the prior, by which any class may have the mean of all.
 	mean := max(s.mean-s.base, unit)
 	m, told, squares, cells, all := make([][]float64, used), make([]float64, used), float64(used)*mean*mean, 0.0, mean
 	for i := range m {
@@ -161,8 +161,8 @@ func (s *solver) bySize(sum, held []float64, unit float64) {
 	}
 }
 
-// differ sets by how much flows of a class of sizes differ, and the packets of a flow: in proportion to the square of
-// the class's mean, by the factors that fit the squares of what these means leave of the cells' sums.
+// differ sets how much the flows of a class of sizes differ, and the packets of a flow: in proportion to the
+// square of the class's mean, by factors that fit the squares of what these means leave of the cells' sums.
 func (s *solver) differ(sum, held, noise []float64) {
 	const parts = sizeScales + 2
 	squares, of := slices.Clone(sum), make([]float64, parts*len(sum))
@@ -182,7 +182,7 @@ func (s *solver) differ(sum, held, noise []float64) {
 	copy(s.differs[:], fit(of, squares, parts))
 }
 
-// usual returns the variance of the mean of a flow like f, if no more is known than its packets.
+// usual returns the variance of the mean of a flow like f, if only its number of packets is known.
 func (s *solver) usual(f int) float64 {
 	k := s.class[f]
 	by := s.differs[s.sizeScale(f)] + s.differs[sizeScales]/max(1, s.Packets[f])

@@ -104,10 +104,11 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// A told is the half-width of an interval for the mean that is told and for the true one, and the error for that.
+// A told has the half-width of an interval relative to the estimated mean and to the true one, and the error
+// relative to the latter.
 type told struct{ width, half, err float64 }
 
-// quantile returns the value of which a share is below.
+// quantile returns the value that a share of all is below.
 func quantile(share float64, all []told, of func(told) float64) float64 {
 	var x []float64
 	for _, y := range all {
@@ -117,9 +118,9 @@ func quantile(share float64, all []told, of func(told) float64) float64 {
 	return x[int(share*float64(len(x)))]
 }
 
-// Intervals hold in each law with eight flows a cell. How many times the median error they are wide is logged, and
-// what the best rule gives that knows sizes and widths, so that 95 % hold in each law, in each fifth of the answers
-// by width. For small flows in two rows none is better in all laws.
+// Intervals hold in each law with eight flows a cell. How many times the median error they are wide is logged,
+// and what the best rule gives that knows sizes and widths, so that 95 % hold in each law, in each fifth of the
+// answers by width. For small flows in two rows no rule is better in all laws.
 func TestNoNarrowerIntervalsHold(t *testing.T) {
 	heavy(t)
 	const enough = 40 // of a fifth

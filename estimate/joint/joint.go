@@ -139,9 +139,9 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 }
 
 // finish turns h into means, and returns by how much each differs from what is linear, up to its deviation. Far
-// from its guess, proportion to it means nothing: a flow that is faster is so by a factor, and one that is slower
-// by no more than it was guessed to take. But if cells determine the flow, they are right, and where they do not,
-// no mean is farther from what they say than the variance that they leave, unless that is below all delays.
+// from its guess a flow is not linear: it is faster by a factor, and slower by no more than it was guessed to
+// take. But if cells determine the flow, they are right, and where they do not, no mean is farther from what
+// they say than the variance that they leave, unless that is below all delays.
 func (s *solver) finish(h, v []float64) (bent []float64) {
 	bent = make([]float64, len(h))
 	for f, off := range h {
@@ -179,7 +179,7 @@ func (s *solver) mark(r *Result) {
 	}
 }
 
-// The fourth powers of numbers beyond these need not fit a float64. No sum of delays of 64 bits, and no count, comes near.
+// Fourth powers of numbers beyond these may not fit a float64. No sum of 64 bits, nor count, comes near.
 const (
 	mostSum      = 1e30 // ns
 	mostPackets  = 1e18

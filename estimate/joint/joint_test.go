@@ -118,7 +118,7 @@ func (w *world) solve(t testing.TB, opts Options) Result {
 	return r
 }
 
-// medianError is the median relative error of flows of at least so many packets.
+// medianError is the median relative error of flows of at least a given number of packets.
 func (w *world) medianError(mean []float64, least float64) float64 {
 	var e []float64
 	for f, packets := range w.Packets {

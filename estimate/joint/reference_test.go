@@ -99,8 +99,7 @@ func TestIsTheDenseSolution(t *testing.T) {
 	}
 }
 
-// Where no two flows meet in more than one cell and none in a ring, messages
-// are exact.
+// Where no two flows meet in more than one cell, and none form a ring, messages are exact.
 func TestMessagesOnATree(t *testing.T) {
 	p := Problem{
 		Sum: []float64{900, 5000, 800, 700, 3000}, Count: []float64{9, 45, 8, 6, 32},

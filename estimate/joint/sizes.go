@@ -9,7 +9,7 @@ import (
 // probability.
 type sizePrior struct{ middle, likely [steps]float64 }
 
-// sizeShape is the shape of the Pareto distribution of sizes, of which flows have the whole packets.
+// sizeShape is the shape of the Pareto distribution of sizes, which are rounded down to whole packets.
 const sizeShape = 0.8
 
 func newSizePrior() *sizePrior {

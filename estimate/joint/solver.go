@@ -86,8 +86,8 @@ func newSolver(p *weighted, meansOnly bool) (*solver, error) {
 	return s, nil
 }
 
-// square returns that of a delay that goes with flow f's guess. It is not as small as the guess if that is
-// below what is typical.
+// square returns the square of the delay that goes with flow f's guess. It is not as small as the guess if that
+// is below what is typical.
 func (s *solver) square(f int) float64 {
 	x, typical := s.above[f], s.typical[s.class[f]]
 	return x*x + typical*typical

@@ -26,7 +26,7 @@ type hearing struct {
 }
 
 // posterior returns the variance that the cells leave every flow. It also returns the noise that each entry of
-// Cells brings to its cell, and what the cells hear in all.
+// Cells brings to its cell, and what each cell hears in all.
 func (s *solver) posterior(rounds int) (v []float64, brought []float32, heard []hearing) {
 	v, brought, heard = append([]float64(nil), s.variance...), make([]float32, len(s.Cells)), make([]hearing, len(s.trust))
 	for c, trust := range s.trust {
@@ -130,9 +130,9 @@ func (s *solver) parts(brought []float32, heard []hearing) (parts, square []floa
 // sizeScale returns the class of flow f's size for scaling.
 func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales-1) }
 
-// A mistake is what a cell has of the errors of its flows: the variance of those that are independent, as a part of
-// D, and the sum of those that are not: flows of a size have some in common, and cells of one flow lost the same
-// packets.
+// A mistake is a cell's part in the errors of its flows: the variance of those that are independent, as a part
+// of D, and the sum of those that are not: flows of a size have some in common, and cells of one flow lost the
+// same packets.
 type mistake struct{ variance, common float64 }
 
 // deviations returns the expected errors of the means.
@@ -162,7 +162,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			v[f] = math.Sqrt(s.square(f))
 			continue
 		}
-		// It may be what cells say, if that is bent for no reason, and its size's mean where they say little.
+		// It may be what cells say, or the mean of its size where they say little.
 		own, unknown := scale(f)
 		by := math.Hypot(bent[f]*(1-unknown), (s.means[s.class[f]]-s.above[f])*unknown)
 		d := by*by + max(own*left, s.scaled(f, left, own, k[sizeScales], brought, heard, others))
@@ -174,8 +174,8 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 	return v
 }
 
-// scaled returns the variance of the mean of flow f, of the estimate as it was weighed, if its own variance and that
-// of D are wrong by some factors, and others in its cells by so much.
+// scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D and of
+// others in its cells are off by factors.
 func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, others []mistake) float64 {
 	w, v, common := s.Packets[f], max(own, s.usual(f)/s.variance[f])/s.variance[f], 0.0
 	doubt := left / s.variance[f] * s.doubt[s.class[f]]

@@ -11,9 +11,8 @@ import (
 	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
-// Records of another key, of another cut, under names that are none, and what
-// are none, are counted; nobody is followed for them, and those of the fleet
-// are collected beside them.
+// Records of another key or another cut, under bad names, and bytes that are no records are counted and
+// followed by nobody, while those of the fleet are collected.
 func TestForeignSenders(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t)
@@ -50,7 +49,7 @@ func TestForeignSenders(t *testing.T) {
 	}
 }
 
-// Whoever fails says why, once for each reason, and that it works again.
+// A program that fails says why, once for each reason, and when it works again.
 func TestTell(t *testing.T) {
 	var log strings.Builder
 	f, said := &fleet{log: &log}, ""

@@ -107,7 +107,7 @@ func (c *collector) add(r hoplag.Report) {
 	c.metrics.Add(r)
 }
 
-// behind notes how far a partition is behind, if it is still ours.
+// behind records how far a partition is behind, if it is still ours.
 func (c *collector) behind(partition int, records uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process is a child, and what its first line of output says after "at ".
+// A process is a child, with what its first line of output says after "at ".
 type process struct {
 	*exec.Cmd
 	at string
@@ -88,9 +88,8 @@ func fleetAt(t *testing.T, url, flags string) (f *fleet, o *options) {
 	return relay.Must(openFleet(t.Context(), conn, o))(t), o
 }
 
-// Collectors and the broker are killed and come again while points publish, and
-// then the network is cut for ten seconds. Every message is in exactly one
-// report, and every loss too.
+// Collectors and the broker are killed and started again while points publish, and then the network is cut for
+// ten seconds. Every message is in exactly one report, and every loss too.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -141,8 +140,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// Two collectors that both think that all partitions are theirs, as when one
-// was cut off for a while, give one report of each interval all the same.
+// Two collectors that both claim all partitions, as when one was cut off for a while, still give one report of
+// each interval.
 func TestTwoOwners(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -267,8 +266,8 @@ func (t *total) check(reports []hoplag.Report) error {
 	return nil
 }
 
-// What is lost or doubled is seen: reports that are right are refused once one
-// of them is missing, there twice, or says a message more.
+// The audit notices what is lost or doubled: it refuses good reports once one of them is missing, repeated, or
+// a message off.
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	report := func(number int64, sent, received, lost uint64) (r hoplag.Report) {
 		r.Number, r.Forth.Sent, r.Forth.Received, r.Forth.Lost = number, sent, received, lost

@@ -38,8 +38,8 @@ func newPartition(c hoplag.Config) *partition {
 	return &partition{config: c, pairs: map[string]*tracked{}}
 }
 
-// warmUp is for how long a shard must have been heard before the latest reports:
-// package hoplag waits at most 30 cuts for packets on their way.
+// warmUp is how long a shard must have been heard before the latest reports: package hoplag waits at most 30
+// cuts for packets on their way.
 func (p *partition) warmUp() time.Duration { return max(10*time.Second, 100*p.config.Cut) }
 
 // forget returns how long a silent pair is still reported.

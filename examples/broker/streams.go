@@ -22,7 +22,7 @@ import (
 //	hoplag.record.PARTITION.PAIR.END.SHARD   records of a shard of one end, 1 or 2, of a pair
 //	hoplag.report.PARTITION.PAIR             JSON arrays of reports
 //
-// and two buckets: which collectors are alive, and how far each partition is.
+// and two buckets: which collectors are alive, and how far each partition has got.
 type fleet struct {
 	js                 jetstream.JetStream
 	records, reports   jetstream.Stream

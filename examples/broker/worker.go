@@ -33,7 +33,7 @@ type worker struct {
 	unsaved bool                 // a record has come since
 }
 
-// A published is what the broker has of a pair's reports.
+// A published says which of a pair's reports the broker has.
 type published struct {
 	sequence uint64 // of the latest message
 	number   int64  // of the latest report
@@ -139,9 +139,9 @@ func (w *worker) take(ctx context.Context, m jetstream.Msg) error {
 	return nil
 }
 
-// rest does what there is to do while no record arrives. Time passes without records
-// only if all that the broker has were read: otherwise, if a busy broker is late, other
-// readers of the same records would make other reports.
+// rest does what remains to be done while no record arrives. Time passes without records only if all that the
+// broker has were read: otherwise, if a busy broker is late, other readers of the same records would make other
+// reports.
 func (w *worker) rest(ctx context.Context) error {
 	if w.unsaved {
 		if err := w.publish(ctx); err != nil {

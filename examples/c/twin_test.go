@@ -83,7 +83,7 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// captures are the two that ship, and others where they are.
+// captures are the two that ship, and others where there are any.
 func captures(t *testing.T) []string {
 	shipped := filepath.Join("..", "twopoint", "testdata")
 	others, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "twopoint", "*", "*gress.pcap.gz"))
@@ -145,8 +145,8 @@ func compare(t *testing.T, want []string, told io.Reader) {
 	}
 }
 
-// A stream that is cut off gives what came before, and says so; a seed that is no
-// number is a mistake; and an output that takes nothing is told.
+// A stream that is cut off gives what came before, and says so; a seed that is no number is an error; and so is
+// an output that cannot be written.
 func TestEndings(t *testing.T) {
 	point := compile(t)
 	frames, _, _ := measure(t, captures(t)[0], 7, lda.DefaultConfig)

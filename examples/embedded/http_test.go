@@ -23,8 +23,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// TestHTTP runs a reverse proxy and the service behind it, which has a limiter
-// before it that refuses requests, and answers with more than a buffer holds.
+// TestHTTP runs a reverse proxy before a service whose limiter refuses requests, and whose answers exceed a
+// buffer.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer // the bench has a lock

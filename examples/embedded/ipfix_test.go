@@ -18,7 +18,7 @@ import (
 	"github.com/netsampler/goflow2/v2/decoders/netflow"
 )
 
-// A collector is goflow2's decoder, and what it was told.
+// A collector is goflow2's decoder, with what it received.
 type collector struct {
 	templates netflow.NetFlowTemplateSystem
 	total     map[uint16]float64 // of numbers in records of all packets, by element

@@ -10,9 +10,8 @@ import (
 	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
-// TestLines counts what each embedding does at both ends together: every line
-// with a word on it in the functions of its file and of points.go. Signatures
-// and structs, which what it is embedded in dictates, do not count.
+// TestLines counts what each embedding does at both ends together: every line with a word on it in the
+// functions of its file and of points.go. Signatures and structs that the host library dictates do not count.
 func TestLines(t *testing.T) {
 	points := codeLines(t, "points.go")
 	for _, name := range []string{"wireguard.go", "mqtt.go", "grpc.go", "grpc_streams.go", "http.go", "rtp.go"} {

@@ -30,8 +30,8 @@ func (h *hookTruth) OnPacketEncode(c *mqtt.Client, p packets.Packet) packets.Pac
 	return p
 }
 
-// TestMQTT runs a broker with three subscribers, of which one is far away and
-// loses its connection, with what is on its way.
+// TestMQTT runs a broker with three subscribers, one of which is far away and loses its connection and what is
+// on its way.
 func TestMQTT(t *testing.T) {
 	t.Parallel()
 	config := testConfig
@@ -79,7 +79,7 @@ func broker(t *testing.T, hooks ...mqtt.Hook) (*mqtt.Server, string) {
 	return server, l.Addr().String()
 }
 
-// subscribe connects a client, and again when its connection is lost.
+// subscribe connects a client, and reconnects it when its connection is lost.
 func subscribe(t *testing.T, client, address string, connected *atomic.Int64, handle paho.MessageHandler) {
 	t.Helper()
 	ready := make(chan error, 1)

@@ -13,7 +13,7 @@ import (
 )
 
 // Points makes the points of two ends. The first answers at the listener; the second follows it and reports
-// every interval. In use, each end is a process of its own with its half of this.
+// every interval. In real use, each end is a process of its own with its half of this.
 func Points(ctx context.Context, l net.Listener, a, b hoplag.Config, tell func(hoplag.Report)) (first, second *hoplag.Point, err error) {
 	first, err = hoplag.NewPoint(a)
 	second, err2 := hoplag.NewPoint(b)

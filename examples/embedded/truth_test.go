@@ -13,8 +13,8 @@ import (
 	"github.com/hoplag/hoplag/examples/internal/relay"
 )
 
-// A truth is the exact delay of every message, from two clock readings each, next
-// to where the embedding reports it.
+// A truth is the exact delay of every message, from two clock readings taken next to where the embedding
+// reports it.
 type truth struct {
 	mu       sync.Mutex
 	sent     map[string]time.Time

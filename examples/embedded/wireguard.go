@@ -6,8 +6,8 @@ import (
 )
 
 // A Bind is a [conn.Bind] of WireGuard that measures the path between two peers: give it to device.NewDevice in
-// place of the Bind within it. An encrypted datagram is the same at both ends and unlike any other, so it is
-// its own id. Both directions are measured, so the clocks need not agree.
+// place of the Bind that it wraps. An encrypted datagram is the same at both ends and unlike any other, so it
+// is its own id. Both directions are measured, so the clocks need not agree.
 type Bind struct {
 	conn.Bind
 

@@ -8,9 +8,9 @@
 //	}
 //
 // A record has the names of the points, the interval, the packets received and lost, and the mean, the greatest
-// (of those seen one by one) and the sum of the delays in microseconds. A flow's has its 5-tuple as well, or
-// the flow's hash where that is not known. What is not known has no element: a mean without clocks that agree,
-// or of more than an hour, is left out. IPFIX has no element for the interval of a mean.
+// (of those seen one by one) and the sum of the delays in microseconds. A flow's record has its 5-tuple as
+// well, or the flow's hash where that is not known. What is not known has no element: a mean is left out if
+// clocks do not agree, or beyond an hour. IPFIX has no element for the interval of a mean.
 package ipfix
 
 import (

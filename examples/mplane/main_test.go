@@ -19,8 +19,8 @@ func outputOf(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// In every interval from when a router is slow, the station names segments of
-// that router alone, and before it names none.
+// From when a router becomes slow, the station names only segments of that router in every interval; before,
+// none.
 func TestSlowRouterIsFound(t *testing.T) {
 	for _, args := range [][]string{{"-json"}, {"-json", "-upgrade", "8"}} {
 		named := 0

@@ -105,7 +105,7 @@ func chat(ctx context.Context, to string, client int) {
 	}
 }
 
-// fate is that of a datagram of the demonstration. They overtake each other.
+// fate returns the fate of a datagram of the demonstration. They overtake each other.
 func fate(bool) (delay time.Duration, comes bool) {
 	return networkDelay + time.Duration(rand.ExpFloat64()*float64(networkJitter)), rand.Float64() >= networkLoss
 }

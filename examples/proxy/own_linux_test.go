@@ -55,7 +55,8 @@ func TestOwnQueue(t *testing.T) {
 	}
 }
 
-// Ten thousand connections that wait take each half less than 100 MB: as many as the files that may be open allow, two each.
+// Ten thousand waiting connections, or as many as the limit on open files allows at two each, take each half
+// less than 100 MB.
 func TestTenThousandConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

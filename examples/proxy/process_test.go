@@ -69,7 +69,7 @@ func halves(ctx context.Context, t *testing.T, to string, stdout io.Writer, stde
 	return "", ends
 }
 
-// A full disk does not stop what is forwarded: it is told, and is the error at the end.
+// A full disk does not stop the forwarding: it is reported, and is the error at the end.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -209,7 +209,7 @@ func (c *chain) hold(b testing.TB, many int) (most float64) {
 	return most
 }
 
-// once answers one byte of each connection, which takes one file.
+// once answers one byte on each connection, which takes one file.
 func once(b testing.TB) string {
 	return serverOf(b, "127.0.0.1:0", func(c *net.TCPConn) {
 		defer c.Close()

@@ -18,7 +18,7 @@ import (
 // that was sent is thrown away on the way and counted as lost.
 const head, ended, broken = 4, 0, 1<<32 - 1
 
-// every so many bytes of a connection count as one packet.
+// every is how many bytes of a connection count as one packet.
 const every = 1024
 
 // An idle connection holds only a few bytes to read into; these are for busy ones.
@@ -72,7 +72,7 @@ func (h *half) forward(from *net.TCPConn) {
 	go s.send()
 }
 
-// open connects to where a connection goes, and agrees on its name with the other half.
+// open connects to a connection's destination, and agrees on its name with the other half.
 func (h *half) open(from *net.TCPConn) (*stream, error) {
 	s := &stream{half: h, inner: from}
 	if !h.ingress {

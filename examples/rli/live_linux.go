@@ -15,9 +15,8 @@ import (
 	"github.com/hoplag/hoplag/queue"
 )
 
-// A wire is a veth pair between two namespaces, with a token bucket at its entrance if wanted.
-// Packets, and references behind them, are sent into it by a socket of AF_PACKET; one at its far
-// end sees them arrive, with the kernel's time.
+// A wire is a veth pair between two namespaces, behind a token bucket if wanted. Packets, and references behind
+// them, are sent into it by a socket of AF_PACKET; one at its far end sees them arrive, with the kernel's time.
 type wire struct {
 	*programs.Lab
 	out, in int // sockets

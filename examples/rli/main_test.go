@@ -83,9 +83,9 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// Real packets through a veth pair, where a program pauses for longer than packets
-// take: that is refused. And through a token bucket: nearly all arrive, and the mean
-// of all packets is in its interval in most seconds, however busy the machine is.
+// Real packets through a veth pair, where the program pauses for longer than packets take, give no answer. And
+// through a token bucket: nearly all arrive, and the mean of all packets is in its interval in most seconds,
+// however busy the machine is.
 func TestLive(t *testing.T) {
 	for _, live := range []string{"veth", "tbf"} {
 		o, err := parse(strings.Fields("-traffic poisson -rate 10 -load 60 -live "+live), io.Discard)
@@ -130,8 +130,8 @@ func liveWrong(t *testing.T, live string) string {
 	return ""
 }
 
-// Where there is nothing to say, it says nothing. A slow link that is nearly full has a
-// reference every 6 ms, not one in 300 packets: enough for intervals.
+// Where there is nothing to say, it says nothing. A slow link that is nearly full gets a reference every 6 ms,
+// not for one in 300 packets: enough for intervals.
 func TestSlowLink(t *testing.T) {
 	if list, _ := measured(t, "-traffic poisson -rate 10 -load 95 -seconds 3"); list[2].References < 128 {
 		t.Errorf("%d references in a second", list[2].References)

@@ -126,7 +126,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What precedes the damage is measured, and both a message and the exit code report the damage.
+// What precedes the damage is measured; a message and the exit code report the damage.
 func TestDamagedCapture(t *testing.T) {
 	plain := relay.Must(os.ReadFile(write(t, 96, records(t, "ingress.pcap.gz"))))(t)
 	damaged := filepath.Join(t.TempDir(), "damaged.pcap")

@@ -79,7 +79,7 @@ func TestClocksApartAreNoHarm(t *testing.T) {
 	}
 }
 
-// Packets that a capture does not hold enough of are told.
+// Packets that are cut too short in a capture are reported.
 func TestSnapLengths(t *testing.T) {
 	in, out := records(t, "ingress.pcap.gz"), records(t, "egress.pcap.gz")
 	short := decoded(t, "-before", write(t, 64, in), "-after", write(t, 64, out))
@@ -100,7 +100,7 @@ func TestSnapLengths(t *testing.T) {
 	}
 }
 
-// Packets that came out without having gone in are told.
+// Packets that came out without having gone in are reported.
 func TestNotes(t *testing.T) {
 	in, b := records(t, "ingress.pcap.gz"), write(t, 96, records(t, "egress.pcap.gz"))
 	for _, began := range []int{0, 1000} {
@@ -140,8 +140,8 @@ func TestTimesBeforeTheEpoch(t *testing.T) {
 	}
 }
 
-// Where it is not known of any packet which of several it is, there is no
-// exact deviation, and from one usable cell none by LDA; zero is not one.
+// Where no packet can be told from its copies there is no exact deviation, and from a single usable cell LDA
+// has none; neither is printed as zero.
 func TestNoDeviation(t *testing.T) {
 	r := relay.Must(meterOf(t,
 		passing{trace.Ingress, 0, 1}, passing{trace.Ingress, 0, 7},

@@ -97,7 +97,7 @@ func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all tot
 	return rows, all, truth
 }
 
-// longestPause sleeps for so long, and returns the longest time that it got no processor meanwhile.
+// longestPause sleeps for a given time, and returns the longest time that it got no processor meanwhile.
 func longestPause(ctx context.Context, d time.Duration) (longest time.Duration) {
 	const nap = 5 * time.Millisecond
 	for end := time.Now().Add(d); ctx.Err() == nil && time.Now().Before(end); {
@@ -155,7 +155,7 @@ func connect(t *testing.T, sender, receiver string) (flows []*net.UDPConn) {
 	return flows
 }
 
-// send sends bursts of 1 to 63 numbered datagrams at exponential distances; the first flows get the most.
+// send sends bursts of 1 to 63 numbered datagrams at exponential intervals; the first flows get the most.
 func send(ctx context.Context, flows []*net.UDPConn, rate float64) {
 	const behind = 100 * time.Millisecond // do not make up for what a busy machine delayed by more than this
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))

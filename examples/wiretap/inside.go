@@ -184,7 +184,7 @@ func (m *inside) end() {
 	m.now = second{began: now}
 }
 
-// due reports whether the first second that has ended is fully known, or has waited for long.
+// due reports whether the first second that has ended is fully known, or has waited for too long.
 func (m *inside) due() bool {
 	if len(m.ended) == 0 || m.all.Settled() || len(m.ended) > 3 {
 		return len(m.ended) > 0

@@ -47,8 +47,8 @@ func TestWrongWayRound(t *testing.T) {
 	}
 }
 
-// Points in the kernel begin with one rotation, though one was attached before the other while packets passed; and they go
-// on when an interface went away and came again.
+// Points in the kernel begin with one rotation, though one was attached before the other while packets passed;
+// and they continue after an interface goes away and returns.
 func TestInsideBegins(t *testing.T) {
 	t.Parallel()
 	needsLab(t)

@@ -66,7 +66,7 @@ func permitted(err error) error {
 	return err
 }
 
-// turned says that packets pass the first place last: with a single clock there is no other explanation.
+// turned says that packets pass the first place last: on a single clock there is no other explanation.
 func turned(from, to place) error {
 	return fmt.Errorf("packets pass %v before %v: are the places the wrong way round?", to, from)
 }

@@ -110,7 +110,7 @@ func (s *blaster) send() error {
 	return nil
 }
 
-// A meter has what it cost to take frames off a ring.
+// A meter holds what it cost to take frames off a ring.
 type meter struct {
 	frames  uint64
 	elapsed time.Duration

@@ -23,7 +23,7 @@ type watch struct {
 	last   seen
 }
 
-// settle is the longest wait for the last rows: some take three reports.
+// settle is the longest wait for the last rows, some of which take three reports.
 const settle = 6 * time.Second
 
 // watchRings measures with rings.

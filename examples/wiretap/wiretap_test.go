@@ -57,7 +57,7 @@ func checkExact(t *testing.T, rows []row, all totals, exact *truth) {
 			t.Errorf("%d packets received: %v", r.Received, err)
 		}
 	}
-	// Rows in which the points begin tell no losses.
+	// Rows in which the points begin report no losses.
 	if net := int64(lost) - int64(extra); net < 0 || net > all.Missing {
 		t.Errorf("rows have %d lost and %d extra, want a difference of %d at most", lost, extra, all.Missing)
 	}

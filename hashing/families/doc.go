@@ -5,7 +5,7 @@
 //	H3        3-universal                64   64 a bit  the switch hashes so
 //	Toeplitz  universal                  32    1 a bit  the adapter hashes so
 //
-// Both take several times as long as [hashing.Digest].
+// H3 is of Carter and Wegman (1979), Toeplitz of Microsoft's RSS. Both take several times a [hashing.Digest].
 //
 // Pass a hash of fewer than 64 bits, such as a CRC of package hash/crc32, through [hashing.Word] before you
 // derive a row, a bank or a sampling decision from it.

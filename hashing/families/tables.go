@@ -13,7 +13,7 @@ import (
 const MaxWidth = 256
 
 // bytewise holds a table of 256 entries for every byte position of an input. A hash is the exclusive or of one
-// entry from each: of a linear family, this is eight input bits at a time.
+// entry from each: a linear family handles eight input bits at a time.
 type bytewise[T uint32 | uint64] [][256]T
 
 // linear returns the tables of the linear function that maps the input's bit number i, the first byte's most
@@ -46,9 +46,9 @@ type H3 struct {
 	tables   bytewise[uint64]
 }
 
-// NewH3 returns the H3 hash of inputs of up to width bytes, 8 to [MaxWidth], keyed from seed: the first key
-// word is the constant, and the following ones are the rows, beginning with that of the first byte's most
-// significant bit.
+// NewH3 returns the H3 hash of inputs of up to width bytes, 8 to [MaxWidth], keyed from seed; another width is
+// an error. The first key word is the constant, and the following ones are the rows, beginning with that of the
+// first byte's most significant bit.
 func NewH3(seed uint64, width int) (*H3, error) {
 	if width < 8 || width > MaxWidth {
 		return nil, fmt.Errorf("families: H3 of %d input bytes, want 8 to %d", width, MaxWidth)
@@ -79,7 +79,7 @@ const RSSKey = "\x6d\x5a\x56\xda\x25\x5b\x0e\xc2\x41\x67\x25\x3d\x43\xa3\x8f\xb0
 	"\xae\x7b\x30\xb4\x77\xcb\x2d\xa3\x80\x30\xf2\x0c\x6a\x42\xb7\x3b\xbe\xac\x01\xfa"
 
 // ToeplitzFromKey returns the Toeplitz hash with the key that an adapter was given, 40 to MaxWidth+4 bytes,
-// such as [RSSKey], of inputs of up to four bytes less than the key.
+// such as [RSSKey], of inputs of up to four bytes less than the key. A key of another length is an error.
 func ToeplitzFromKey(key []byte) (*Toeplitz, error) {
 	const least = 36 + 4 // what a tuple needs: two IPv6 addresses and two ports
 	if len(key) < least || len(key) > MaxWidth+4 {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// top is the module's: captures that ship are found from there.
+// top is the module's directory, from which the programs find the captures that ship.
 var top = filepath.Join("..", "..")
 
 // TestEndings builds the programs of the examples once: every one of them ends as a user expects.
@@ -55,8 +55,8 @@ func build(t *testing.T) (dir string, names []string) {
 }
 
 // testCodes: a mistake in the command line is exit code 2, a line that names it, and nothing on standard
-// output; -h explains, without a mistake; where standard output takes nothing more the code is 1, and why is
-// said.
+// output; -h explains, without a mistake; where standard output takes nothing more, the code is 1, and a line
+// says why.
 func testCodes(t *testing.T, dir string, names []string) {
 	quick := map[string]string{ // those that need neither root nor a network
 		"twopoint": "", "colate": "", "mplane": "-json", "rli": "-seconds 1",
@@ -97,8 +97,8 @@ func testCodes(t *testing.T, dir string, names []string) {
 	}
 }
 
-// testInterrupted: what programs that run for long have printed before Ctrl-C is whole, line by line, and what
-// was measured until then is told.
+// testInterrupted: what long-running programs printed before Ctrl-C is whole, line by line, and includes what
+// was measured until then.
 func testInterrupted(t *testing.T, dir string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no interrupts there")

@@ -89,7 +89,7 @@ func Range[T Number](f *Flags, p *T, name string, value, low, high T, usage stri
 	})
 }
 
-// Choice defines a flag whose value is one of some words.
+// Choice defines a flag whose value is one of a few words.
 func (f *Flags) Choice(p *string, name, value, usage string, words ...string) {
 	all := strings.Join(words, ", ")
 	f.StringVar(p, name, value, usage+": "+all)

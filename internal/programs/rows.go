@@ -58,7 +58,7 @@ func Missing(d *hoplag.Delay) string {
 	return strings.Join(parts, ", ")
 }
 
-// Lost is a line for each direction of which messages that were lost are known.
+// Lost has a line for each direction in which lost messages are known.
 func Lost(r *hoplag.Report) (lines string) {
 	for i, d := range [2]*hoplag.Delay{&r.Forth, &r.Back} {
 		if missing := Missing(d); missing != "" {

@@ -10,14 +10,15 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestDocumentsNameTests looks for every test, with its package, and every experiment that the documents name.
+// TestDocumentsNameTests looks for every test, with its package, experiment and file that the documents name.
 func TestDocumentsNameTests(t *testing.T) {
-	there, found := map[string]bool{}, 0
+	there, found, linked := map[string]bool{}, 0, 0
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(|Name:\s+"([a-z]+-[a-z0-9-]+)"`)
 	allSources(t, func(s *sourceFile) {
 		for _, m := range declared.FindAllStringSubmatch(s.text, -1) {
@@ -25,17 +26,24 @@ func TestDocumentsNameTests(t *testing.T) {
 		}
 	})
 	named := regexp.MustCompile("`(?:([a-z/]+)\\.)?(Test\\w+)`|`((?:ours|real|lda|rli|lds|colate|mplane)-[a-z0-9-]+)`")
-	for _, name := range []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "METHODS.md", "SPEC.md", "CHANGELOG.md"} {
+	links := regexp.MustCompile(`\]\(([^):#]+)[^):]*\)`)
+	for _, name := range slices.Concat(must(filepath.Glob("*.md")), must(filepath.Glob("docs/*.md")), must(filepath.Glob("*/*/*.md"))) {
+		for _, link := range links.FindAllStringSubmatch(read(t, name), -1) {
+			linked++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), link[1])); err != nil {
+				t.Errorf("%s has a link to nothing: %v", name, err)
+			}
+		}
 		for _, m := range named.FindAllStringSubmatch(read(t, name), -1) {
 			found++
-			inRoot := m[1] == "" && (there[".."+m[2]] || there["internal/rules."+m[2]])
-			if m[2] != "" && !there[m[1]+"."+m[2]] && !inRoot || !there[m[3]] {
+			beside := m[1] == "" && (there[path.Dir(filepath.ToSlash(name))+"."+m[2]] || there["internal/rules."+m[2]])
+			if m[2] != "" && !there[m[1]+"."+m[2]] && !beside || !there[m[3]] {
 				t.Errorf("%s names %s, which is not there", name, m[0])
 			}
 		}
 	}
-	if found < 20 {
-		t.Errorf("the documents name %d tests and experiments: they are not found", found)
+	if found < 20 || linked < 10 {
+		t.Errorf("the documents name %d tests and experiments, and %d files: they are not found", found, linked)
 	}
 }
 
@@ -86,18 +94,9 @@ func TestREADMEProgram(t *testing.T) {
 	}
 }
 
-// TestREADMELinks looks for the files that the README shows and names.
-func TestREADMELinks(t *testing.T) {
+// TestREADME looks for the programs that the README names, and how long it is.
+func TestREADME(t *testing.T) {
 	text := read(t, "README.md")
-	links := regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(text, -1)
-	if len(links) < 5 {
-		t.Errorf("the README has %d links to files", len(links))
-	}
-	for _, link := range links {
-		if _, err := os.Stat(link[1]); err != nil {
-			t.Errorf("the README has a link to nothing: %v", err)
-		}
-	}
 	_, programs, _ := strings.Cut(text, "**Programs** in `examples`: ")
 	programs, _, _ = strings.Cut(programs, ". Each")
 	all := must(filepath.Glob("examples/*"))
@@ -212,8 +211,7 @@ func read(t *testing.T, name string) string {
 	return string(must(os.ReadFile(name)))
 }
 
-// Every cell of SECURITY.md's table has a figure and the name of a test or an experiment.
-// TestDocumentsNameTests checks that those exist.
+// Every cell of SECURITY.md's table has a figure and the name of a test or an experiment, which must exist.
 func TestEveryCellHasATest(t *testing.T) {
 	rows, cells := 0, 0
 	for line := range strings.Lines(read(t, "SECURITY.md")) {

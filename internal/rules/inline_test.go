@@ -21,12 +21,12 @@ var inlined = map[string]string{
 		"(*spread).expect octave cellOf (*line).at longer round (*record).add",
 }
 
-// checked are the bounds that functions check, by file and name: lda's Update the index of a cell, which depends on
-// the hash, UpdateBatch that of each of four and of one, and where the rest begins, and Digest none but where it
-// slices, for the length was tested.
+// checked counts the bounds checks of functions, by file and name. In lda, Update checks the index of a cell,
+// which depends on the hash, and UpdateBatch that of each of four cells, of one, and where the rest begins.
+// Digest checks only where it slices, for it has tested the length.
 var checked = map[string]int{"lda/aggregator.go Update": 1, "lda/aggregator.go UpdateBatch": 6, "hashing/digest.go": 0}
 
-// TestInlined asks the compiler. The control: it must say of two functions that are too long that they are not.
+// TestInlined asks the compiler. The control: two functions that are too long must be found not to be inlined.
 func TestInlined(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("a hash takes two registers, and its operations are calls")

@@ -24,7 +24,7 @@ var foreign = []string{"eBPF", "gRPC", "EtherType", "EtherTypes", "OpenBSD", "Qo
 	"WithStreamInterceptor", "WithUnaryInterceptor", "nD", "nP", "zRk",
 	"farSent", "nearReceived", "lossAxis", "TenThousand"}
 
-// known are the identifiers of all code, and such words of its strings.
+// known returns the identifiers of all code, and such words in its strings.
 func known(t *testing.T) map[string]bool {
 	all := map[string]bool{}
 	for _, word := range foreign {
@@ -51,7 +51,7 @@ func known(t *testing.T) map[string]bool {
 	return all
 }
 
-// dead returns the names in a text that are none, with what links name if the text is a comment.
+// dead returns the names in a text that do not exist, including those in links if the text is a comment.
 func dead(known map[string]bool, text string, comment bool) (names []string) {
 	for _, word := range written.FindAllString(text, -1) {
 		if !known[word] && !known[strings.TrimSuffix(word, "s")] && !known["Test"+word] {

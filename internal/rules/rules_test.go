@@ -68,8 +68,8 @@ const mayUseUnsafe = "lda/kernel"
 // nested are the modules of their own, which may import what they like.
 var nested = []string{"bench/peers", "examples/broker", "examples/embedded"}
 
-// forbidden are packages that no library package imports: it does not read files but through what it is given,
-// log, talk to a network, draw from an unseeded generator, or go behind the language's back.
+// forbidden are packages that no library package imports: it does not log, talk to a network, draw from an
+// unseeded generator, use package unsafe, or read files that it was not given.
 var forbidden = []string{"os", "net", "log", "log/slog", "unsafe", "C", "math/rand", "hash/maphash"}
 
 // frontDoor is the one library package that reads clocks, talks to a network and formats for logs, by these

@@ -30,7 +30,7 @@ var secretKey = [16]byte([]byte("\xc9\x1e\x7b\x53\xa4\x08\xd6\x2f\x91\x3a\xee\x6
 
 var smallConfig = lda.Config{Banks: [4]lda.Bank{{Rows: 16}}, SumBits: 40, DigestBits: 8}
 
-// keyed are values that were given the key, of each exported type that takes one.
+// keyed returns a value that was given the key, for each exported type that takes one.
 func keyed() map[string]any {
 	injector := must(rli.NewInjector(rli.InjectorConfig{Every: 10}))
 	receiver := must(rli.NewReceiver(rli.Config{ReferenceBytes: 64, Buffer: 8, Flows: 8}))
@@ -145,7 +145,7 @@ func TestNoPrinterShowsTheKey(t *testing.T) {
 	}
 }
 
-// must returns a value that cannot fail to be made.
+// must returns a value whose making cannot fail.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

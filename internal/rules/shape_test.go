@@ -51,6 +51,8 @@ func allSources(t *testing.T, f func(*sourceFile)) {
 			return err
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
 			return filepath.SkipDir
+		case path.Ext(name) == ".orig" || path.Ext(name) == ".rej":
+			return fmt.Errorf("%s was left behind", name)
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil
 		}
@@ -112,8 +114,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
-// part counts for the one above it.
+// sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
+// counts for the part above it.
 var sizes = map[string][2]int{
 	".":              {4077, 3679},
 	"estimate":       {916, 1280},
@@ -200,7 +202,7 @@ func (s *sourceFile) problems() (all []string) {
 }
 
 // exported returns the names that a file's package gets from it, with the methods and fields of its types as
-// T.M. What an embedded type has of its own counts where that type is.
+// T.M. What an embedded type has counts where that type is declared.
 func (s *sourceFile) exported() (names []string) {
 	declared(s.file, func(name *ast.Ident, of string, _ bool) {
 		switch {

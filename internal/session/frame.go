@@ -1,5 +1,5 @@
-// Package session frames what one point tells another of its intervals: markers in the stream of packets that
-// say where an interval begins and ends, and the parts of an encoded synopsis, of which it knows nothing.
+// Package session frames what one point tells another about its intervals: markers in the stream of packets
+// that say where an interval begins and ends, and the parts of an encoded synopsis, of which it knows nothing.
 //
 // A point that has a key tags its control packets and accepts only those with the right tag.
 package session

@@ -70,8 +70,8 @@ func (s *spec) compute() {
 	}
 }
 
-// makeLDA updates an aggregator of two small banks, of which the second and third of 16 packets are in the same
-// cell.
+// makeLDA updates an aggregator of two small banks with 16 packets, of which the second and third are in the
+// same cell.
 func (s *spec) makeLDA(seed uint64) {
 	config := lda.Config{
 		Identity: hashing.Fingerprint(seed),

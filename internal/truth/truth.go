@@ -1,5 +1,5 @@
-// Package truth tells from a list of packets what happened between two points, as slowly and literally as can
-// be. Tests hold synopses to it.
+// Package truth works out from a list of packets what happened between two points, as literally as possible.
+// Tests hold synopses to it.
 package truth
 
 // A Packet is sent by one point and, unless it is Lost, received by another.
@@ -10,7 +10,7 @@ type Packet struct {
 	Flow           uint64
 }
 
-// A Window is what happened from a time up to another.
+// A Window is what happened between two times.
 type Window struct {
 	Sent, Received int     // packets, in it
 	Lost           int     // of those sent in it

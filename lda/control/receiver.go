@@ -102,7 +102,7 @@ func NewReceiver(c lda.Config) (*Receiver, error) {
 // SetKey makes the Receiver accept only control packets that a Sender with the same secret key has tagged.
 func (r *Receiver) SetKey(key [16]byte) { r.key = session.NewKey(key) }
 
-// Update records that packet p passed at time t. Between intervals it only counts it, for [Report.Outside].
+// Update does what that of [lda.Aggregator] does. Between intervals it only counts it, for [Report.Outside].
 func (r *Receiver) Update(p hashing.Packet, t int64) {
 	if r.open.used {
 		r.open.down.Update(p, t)
@@ -198,7 +198,7 @@ func (r *Receiver) start(f *session.Frame) {
 	r.outside = 0
 }
 
-// end closes an interval. If the one before it still waits for its synopsis, it waits in vain.
+// end closes an interval. If the one before it still waits for its synopsis, that will not come.
 func (r *Receiver) end(f *session.Frame) {
 	s := r.open
 	switch {

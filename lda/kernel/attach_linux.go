@@ -155,7 +155,7 @@ type interfaceRequest struct {
 	data [24]byte
 }
 
-// lookInterface returns an interface's index, and what its packets begin with.
+// lookInterface returns an interface's index, and what its frames begin with.
 func lookInterface(name string) (index int, link hashing.LinkType, err error) {
 	var request interfaceRequest
 	if len(name) == 0 || len(name) >= len(request.name) {

@@ -25,7 +25,7 @@ type stage struct {
 	build func(p *program, times int) []instruction // in whose map packets are remembered
 }
 
-// number changes the packet before all else, as many packets differ.
+// number changes the packet first, so that packets differ as in real traffic.
 func (p *program) number() {
 	short := p.label()
 	p.load(word, r2, r1, xdpData)
@@ -174,7 +174,7 @@ func spent(b *testing.B, program int) (ns, runs float64) {
 	return 0, 0
 }
 
-// A packet costs what the clock costs and a third, as the document says; this fails when it is half as much
+// A packet costs a third more than the clock, as the documentation says; this fails if it costs half as much
 // again.
 func TestStagesCost(t *testing.T) {
 	const written = 1.33

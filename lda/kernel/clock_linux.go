@@ -41,7 +41,7 @@ func (c *clock) cut() {
 }
 
 // check returns the offset to add to an interval's stamps, and ErrStep if it changed. A better measurement of
-// the same offset is not taken, so that all intervals until a step have one.
+// the same offset is ignored, so that all intervals until a step have the same one.
 func (c *clock) check() (offset int64, err error) {
 	offset = c.offset
 	if c.kind == Wall {

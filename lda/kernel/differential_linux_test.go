@@ -136,7 +136,7 @@ func (w *twin) compare(t *testing.T) (differs bool) {
 	return differs
 }
 
-// check gives frames to both, and finds one that they take for something else.
+// check gives frames to both, and finds one that they identify differently.
 func (w *twin) check(t *testing.T, frames [][]byte) {
 	t.Helper()
 	const batch = 50000
@@ -157,7 +157,7 @@ func (w *twin) check(t *testing.T, frames [][]byte) {
 	}
 }
 
-// differ gives frames to both, and tells whether they come to differ.
+// differ gives frames to both, and reports whether their results differ.
 func (w *twin) differ(t *testing.T, frames [][]byte) bool {
 	t.Helper()
 	for _, frame := range frames {

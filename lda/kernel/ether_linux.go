@@ -11,7 +11,7 @@ const (
 	typeNSH    = 0x894f
 )
 
-// vlanTypes are EtherTypes before a tag of 4 bytes. rareTypes are those of tags that hashing.Frame follows, and
+// vlanTypes are EtherTypes before a tag of 4 bytes. rareTypes are those of tags that hashing.Frame follows but
 // the program does not: PPPoE, IEEE 802.1BR, FabricPath, IEEE 802.1ah, MACsec and NSH.
 var (
 	vlanTypes = []uint16{0x8100, 0x88a8, 0x9100, 0x9200}

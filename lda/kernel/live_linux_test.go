@@ -316,8 +316,8 @@ func (p *pair) rotateDuring(f func() error) error {
 	}
 }
 
-// TCP with all offloads on, through queues that cut bundles or leave them, and drop packets: the receiving
-// socket's count of segments, and what was dropped, are met exactly over tens of intervals, and the mean is
+// TCP with all offloads on, through queues that cut bundles or leave them, and drop packets. Over tens of
+// intervals the counts equal the receiving socket's count of segments plus what was dropped, and the mean is
 // that of matching packet by packet.
 func TestTCPOffloads(t *testing.T) {
 	t.Parallel()
@@ -358,7 +358,7 @@ func TestTCPOffloads(t *testing.T) {
 				}
 				return p.checkMeans(t)
 			}
-			// A close that is acknowledged twice, or a mean that chance has outside its interval, does not come
+			// A close that is acknowledged twice, or a mean outside its interval by chance, does not happen
 			// three times in a row.
 			var err error
 			for range 3 {

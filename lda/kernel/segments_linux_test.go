@@ -140,7 +140,7 @@ func TestSegments(t *testing.T) {
 	t.Logf("%d segments in 5000 bundles", total)
 }
 
-// What cannot be taken apart is refused, and said.
+// What cannot be taken apart is refused and reported.
 func TestBundlesRefused(t *testing.T) {
 	t.Parallel()
 	p := newPoint(t, testConfig)

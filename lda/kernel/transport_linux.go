@@ -50,7 +50,7 @@ func (p *program) parseTransport() {
 	p.identify()
 }
 
-// spill saves across a call what parsing knows, and unspill restores it.
+// spill saves the state of parsing across a call, and unspill restores it.
 func (p *program) spill() {
 	for i, r := range []int{r3, r4, r5} {
 		p.store(double, fp, int16(stackSpill+8*i), r)

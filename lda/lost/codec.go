@@ -54,7 +54,7 @@ func flag(set bool, flag uint64) uint64 {
 	return 0
 }
 
-// steps returns room for so many steps that follow. If they cannot, the reading has failed.
+// steps returns room for the steps that follow. If they cannot, the reading has failed.
 func (c *coder) steps(n uint64) (all []areas.TrailStep) {
 	if n > uint64(c.Len()/leastStep) {
 		c.Bytes(-1)
@@ -64,7 +64,7 @@ func (c *coder) steps(n uint64) (all []areas.TrailStep) {
 	return all
 }
 
-// trail codes a trail that begins so many units after another, and reports whether it can be.
+// trail codes a trail that begins some units after another, and reports whether it can be.
 func (c *coder) trail(t *areas.Trail, last *int64, unit int64) bool {
 	t.Cell = int(c.number(uint64(t.Cell)) & math.MaxInt32)
 	from := *last + c.signed(t.From/unit-*last)

@@ -117,7 +117,7 @@ func NewFinder(c lda.Config, trails []areas.Trail) (*Finder, error) {
 	return f, nil
 }
 
-// end returns when the last packet was sent that a trail is about.
+// end returns when the last packet of a trail was sent.
 func end(t *areas.Trail) int64 {
 	if len(t.Steps) == 0 {
 		return t.From
@@ -127,7 +127,7 @@ func end(t *areas.Trail) int64 {
 
 func (f *Finder) wants(t int64) bool { return t >= f.from && t < f.until }
 
-// Offer says that a packet, which the sender knows by id, was sent at time t.
+// Offer says that a packet, which the sender knows by id, was sent at time t, in nanoseconds.
 func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 	cell := f.config.Cell(p)
 	if cell < 0 || !f.wants(t) {

@@ -27,7 +27,7 @@ func (r *remembered) sent() int64 { return int64(r.stamp) >> 1 }
 // NewMemory returns a Memory of at least the last keep nanoseconds, unless these have more than most packets.
 func NewMemory(most int, keep int64) *Memory { return &Memory{most: most, keep: keep} }
 
-// Update records that a packet was sent. Its id is its hash, or a number.
+// Update records that a packet was sent at time t, in nanoseconds. Its id is its hash, or a number.
 func (m *Memory) Update(id uint64, number bool, t int64) {
 	if m.at == len(m.ring) {
 		m.wrap(t)

@@ -101,11 +101,11 @@ func (w *walker) step(n int, digest uint32) (known, possible bool) {
 	return true, true
 }
 
-// oldAge is for how many cuts a candidate has been outstanding that may be lost.
+// oldAge is how many cuts a candidate must have been outstanding to be taken for lost first.
 const oldAge = 2
 
-// split chooses of those kept the ones of an age, and puts the others among those
-// to be chosen. It returns the digest of the former.
+// split chooses those of an age among the kept ones, and puts the others among those to be chosen. It returns
+// the digest of the former.
 func (w *walker) split(age uint8) (digest uint32) {
 	w.among, w.chosen, w.digests = w.among[:0], w.chosen[:0], w.digests[:0]
 	for _, i := range w.kept {
@@ -169,7 +169,7 @@ func (w *walker) copies(of []int, one int) (n int) {
 	return n
 }
 
-// repeated reports whether others of the hash of one that is kept are not.
+// repeated reports whether some packets with the hash of a kept one are not kept.
 func (w *walker) repeated(one int) bool {
 	n := w.copies(w.kept, one)
 	for i := range w.all {

@@ -92,13 +92,13 @@ func tail(t, degrees float64) float64 {
 	return 1 - low
 }
 
-// few intervals are looked at together, too: what grows shows in some of them.
+// few is how many intervals are also looked at together: growth shows in several of them.
 const few = 4
 
 // beyondBursts returns how surely the first sample is greater than those before, by the part of the mean that
 // the deviation beside it does not explain, in units of that deviation. When a queue is busier its delays are
 // longer and vary more, in a nearly constant proportion; a router that became slower delays all packets alike.
-// The samples of the intervals that the trouble has lasted do not define what is usual.
+// Samples from while the trouble has lasted do not define what is usual.
 func beyondBursts(all []sample, lasted, comparisons int) (confident float64) {
 	centre, middle, slope := burstLine(all[1+lasted:])
 	var rest, unit []float64

@@ -9,9 +9,9 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 )
 
-// A segment whose delay doubles for five intervals is told from a clock at its end that is set in the first of
-// them: by readings, and without them by the round trip, which does not tell the direction. If only one way is
-// reported, the segment is unknown.
+// A segment whose delay doubles for five intervals is distinguished from a clock at its end that is set in the
+// first of them: by readings or, without them, by the round trip, which does not reveal the direction. If only
+// one way is reported, the segment is unknown.
 func TestLocaliseClocks(t *testing.T) {
 	for name, c := range map[string]struct{ readings, oneWay bool }{"readings": {true, false}, "round trip": {}, "one way": {false, true}} {
 		for seed := range uint64(20) {
@@ -44,7 +44,7 @@ func TestLocaliseClocks(t *testing.T) {
 	}
 }
 
-// A path is put together of segments between clocks that are 100 ms apart and drift by 50 ppm. Whichever clocks
+// A path is combined from segments between clocks that are 100 ms apart and drift by 50 ppm. Whichever clocks
 // are unknown, and however many reports of the first intervals are lost, the certain interval holds the path's
 // delay.
 func TestPathCertain(t *testing.T) {

@@ -57,7 +57,7 @@ func (n *Network) addRouter(name string) (Router, error) {
 	return r, nil
 }
 
-// AddLink adds a link, and the routers at its ends if they are new. The error wraps [estimate.ErrConfig].
+// AddLink adds a link of a finite weight above 0, and routers that are new. The error wraps [estimate.ErrConfig].
 func (n *Network) AddLink(from, to string, weight float64) error {
 	if from == to {
 		return invalid("link", fmt.Sprintf("from %q to itself", from), "two routers")

@@ -13,8 +13,8 @@ type UpgradeDemand struct {
 	Upgraded []Router // those already upgraded
 
 	// ByPaths is Algorithm 1 of section VI: it chooses, each time, the router on the most probed paths.
-	// Otherwise that is chosen which removes the most hops from the probes; [UpgradePlan.Bound] says how close
-	// to the best choice that is.
+	// Otherwise it chooses the one that removes the most hops from the probes; [UpgradePlan.Bound] says how
+	// close to the best choice that is.
 	ByPaths bool
 }
 

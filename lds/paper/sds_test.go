@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Figs. 2 and 3: the mean of a flow is that of its least loaded cell, of a flow
-// by itself its own, and of one that had no packet there is none.
+// Figs. 2 and 3: the mean of a flow is that of its least loaded cell, which is its own for a flow by itself. A
+// flow without a packet has none.
 func TestSDS(t *testing.T) {
 	s, err := NewSDS(4, 500)
 	if err != nil {

@@ -82,7 +82,7 @@ func NewPair(in, out *Reader) *Pair {
 //
 // A capture that breaks off costs no packet that both captures have. After the end of a broken egress nothing
 // can have been seen leaving, and the sequence ends. After the end of a broken ingress it continues with the
-// egress, which has packets that were on their way, and others of which the ingress no longer tells: see
+// egress, which has packets that were on their way, and others that the ingress no longer shows: see
 // [Pair.Broken].
 //
 // Two link types can be compared if [hashing.Frame] understands both, because it looks only at what they carry.

@@ -103,8 +103,7 @@ func (r *Reader) nextNG() (Record, error) {
 	}
 }
 
-// block returns a whole block, including header and trailer. Its length has been checked to be sane but may be
-// large.
+// block returns a whole block, including header and trailer. Its length has been found sane but may be large.
 func (r *Reader) block(length uint32) ([]byte, error) {
 	if length > bufferSize {
 		return nil, fmt.Errorf("%w: block of %d bytes, at most %d", ErrFormat, length, bufferSize)

@@ -25,7 +25,7 @@ func utilisation(source queue.Source, over int64) float64 {
 	return bytes * 8 / float64(over)
 }
 
-// tScore is by how many of its own standard errors the mean of x is off.
+// tScore returns by how many of its own standard errors the mean of x is off.
 func tScore(x []float64, want float64) float64 {
 	mean, squares := 0.0, 0.0
 	for _, v := range x {
