@@ -46,7 +46,7 @@ func BenchmarkLDSUpdate(b *testing.B) {
 		config lds.Config
 		bar    float64
 	}{
-		{"4x17500-1MiB", plain, 1.7},
+		{"4x17500-1MiB", plain, 1.8},
 		{"4x17500-1MiB-banks", banks, 1.5},
 		{"4x17500-1MiB-spread5-banks", spread, 2.5},
 	} {
@@ -62,8 +62,7 @@ func BenchmarkLDSUpdate(b *testing.B) {
 	}
 }
 
-// fourCells is Update on four rows, which samples nothing: two multiplications for each pair of columns, and four cells
-// of a size that is known when it runs, each within bounds. A Sketch reads from memory what is in registers here.
+// fourCells is Update without sampling, on four rows of which only the program that runs knows the size.
 //
 //go:noinline
 func fourCells(cells []floorCell, columns uint64, f hashing.Flow, p hashing.Packet, t uint64) {
