@@ -76,6 +76,9 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	}
 	a.weigh()
 	a.center, a.seen = t.Mean, -1
+	for i := 0; i < len(a.calm) && a.bits < 64; i++ { // narrow sums are read about another mean
+		a.calm[i].area = a.near(uint64(int64(a.calm[i].area)), a.calm[i].packets)
+	}
 	if t.Degrees >= manyCells {
 		a.seen = t.Negative
 	}
