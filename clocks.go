@@ -61,13 +61,13 @@ func (t *tracked) add(config *Config, direction int, sent, received uint64, near
 	if direction == forth {
 		s = clock.Back(sent, received, 1, bits, near)
 	}
-	all := t.samples[direction]
-	all = append(all, s)
-	if most := 2 * leastSamples * int(config.Report/config.Cut); len(all) > 2*max(most, 64) {
-		slices.SortFunc(all, func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
-		all = all[:max(most, 64)]
+	all, most := t.samples[direction], max(2*leastSamples*int(config.Report/config.Cut), 64) // by delay
+	if len(all) == most && s.Delay >= all[most-1].Delay {
+		return
 	}
-	t.samples[direction] = all
+	at, _ := slices.BinarySearchFunc(all, s, func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
+	all = slices.Insert(all, at, s)
+	t.samples[direction] = all[:min(len(all), most)]
 }
 
 // read ends a report.

@@ -34,18 +34,23 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// products is the least that Digest does for 40 bytes: five products in turn, without the steps against weak
-// keys and against blocks that cancel each other.
+// digest40 is Digest of 40 bytes, the least that gives the same: it knows their number when it is compiled.
 //
 //go:noinline
-func products(seed uint64, b *[40]byte) hashing.Packet {
-	le := binary.LittleEndian
-	y, x := bits.Mul64(seed, 3)
-	h1, l1 := bits.Mul64(le.Uint64(b[:8])^x, le.Uint64(b[8:16])^y)
-	h2, l2 := bits.Mul64(le.Uint64(b[16:24])^x, le.Uint64(b[24:32])^y)
-	h3, l3 := bits.Mul64(le.Uint64(b[24:32])^h1^l1, le.Uint64(b[32:40])^h2^l2)
-	h4, l4 := bits.Mul64(h3^l3, 5)
-	return hashing.Packet(h4 ^ l4)
+func digest40(seed uint64, b *[40]byte) hashing.Packet {
+	const key0, key1, key2, key4 = 0x6a09e667f3bcc909, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0x510e527fade682d1
+	le, mix := binary.LittleEndian, func(a, b uint64) uint64 {
+		hi, lo := bits.Mul64(a, b)
+		return hi ^ lo
+	}
+	if seed ^= key0; uint32(seed>>16+1) <= 1 {
+		seed ^= key4
+	}
+	y, lo := bits.Mul64(seed, key1+2*40)
+	s := y ^ lo
+	x := mix(le.Uint64(b[:8])^s, le.Uint64(b[8:16])^y)
+	y = mix(le.Uint64(b[16:24])^s, le.Uint64(b[24:32])^bits.RotateLeft64(y, 32))
+	return hashing.Packet(mix(mix(le.Uint64(b[24:32])^x, le.Uint64(b[32:40])^y), key2))
 }
 
 // BenchmarkDigest40 hashes IP and TCP headers, called directly.
@@ -53,21 +58,23 @@ func BenchmarkDigest40(b *testing.B) {
 	headers := headerStream()
 	packets := make([]hashing.Packet, headerCount)
 	for i := range packets {
-		packets[i] = hashing.Digest(7, headers[i][:40])
+		if packets[i] = hashing.Digest(7, headers[i][:40]); packets[i] != digest40(7, (*[40]byte)(headers[i][:])) {
+			b.Fatal("another digest")
+		}
 	}
 	floor := cellFloor(packets)
-	b.Run("products-alone", func(b *testing.B) {
+	b.Run("40-bytes-alone", func(b *testing.B) {
 		compare(b, headerCount, 0, func(from, to int) {
 			var sum uint64
 			some := headers[from:to]
 			for i := range some {
-				sum += uint64(products(7, (*[40]byte)(some[i][:])))
+				sum += uint64(digest40(7, (*[40]byte)(some[i][:])))
 			}
 			hashed = sum
 		}, floor)
 	})
 	b.Run("Digest", func(b *testing.B) {
-		compare(b, headerCount, 5.5, func(from, to int) {
+		compare(b, headerCount, 5.6, func(from, to int) {
 			var sum uint64
 			some := headers[from:to]
 			for i := range some {

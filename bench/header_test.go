@@ -36,17 +36,8 @@ func BenchmarkHeaderToLDA(b *testing.B) {
 				packets[i] = hashing.Digest(7, headers[i][:])
 			}
 			a := must(lda.New(twoBanks))
-			b.Run("products-alone", func(b *testing.B) {
-				compare(b, set.count, 0, func(from, to int) {
-					t := int64(from)
-					some := headers[from:to]
-					for i := range some {
-						a.Update(products(7, &some[i]), t+int64(i))
-					}
-				}, cellFloor(packets))
-			})
 			b.Run("Digest", func(b *testing.B) {
-				compare(b, set.count, 7.5, func(from, to int) {
+				compare(b, set.count, 7.7, func(from, to int) {
 					t := int64(from)
 					some := headers[from:to]
 					for i := range some {

@@ -312,15 +312,15 @@ func (a *Accumulator) fold(to int) {
 func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	var singles []areas.Alone
 	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { singles = all })
+	rate := a.config.sampledRate()
+	into.left += t.Left / rate
 	if errors.Is(err, estimate.ErrClocks) {
 		into.clocks = err
 	}
 	if err != nil {
 		into.unknown = err
-		into.left += t.Left / a.config.sampledRate()
 		return
 	}
-	rate := a.config.sampledRate()
 	received := t.Received / rate
 	left := received - t.Received // packets that no bank samples
 	variance := sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
@@ -337,16 +337,7 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.last = whole(t.Last, rate)
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
-	into.left += t.Left / rate
-	weight := 0.0
-	for i := range singles {
-		weight += singles[i].Weight
-	}
-	sample.makeRoom(len(singles), received)
-	for i := range singles { // every packet received is represented alike
-		x := &singles[i]
-		sample.add(float64(x.Delay), x.Weight/weight*received)
-	}
+	sample.add(singles, received)
 }
 
 // whole is about all packets on their way, of which a share was sampled.
@@ -358,7 +349,8 @@ func whole(o areas.OnWay, rate float64) areas.OnWay {
 func (a *Accumulator) complete() *transit {
 	if !a.current {
 		a.all = a.whole
-		a.sample.copy(&a.kept)
+		of := &a.kept
+		a.sample = reservoir{append(a.sample.samples[:0], of.samples...), of.packets, of.bar, of.random}
 		if to := a.through(); a.started && to > a.from {
 			a.take(&a.all, &a.sample, to)
 		}

@@ -32,10 +32,11 @@ func newPairing(up, down *Aggregator) pairing {
 
 // see takes the packets of a cell.
 func (p *pairing) see(bank, i int) {
-	for point, n := range [2]uint32{p.up.cells[i].count(), p.down.cells[i].count()} {
-		p.sum[point][bank] += uint64(n)
-		p.greatest[point][bank] = max(p.greatest[point][bank], uint64(n))
-	}
+	s, d := uint64(p.up.cells[i].count()), uint64(p.down.cells[i].count())
+	p.sum[0][bank] += s
+	p.sum[1][bank] += d
+	p.greatest[0][bank] = max(p.greatest[0][bank], s)
+	p.greatest[1][bank] = max(p.greatest[1][bank], d)
 }
 
 // judge finds out what is usual, when all cells were seen.

@@ -5,12 +5,14 @@ import (
 	"math/rand/v2"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 )
 
 // A reservoir keeps a sample of weighted delays, in which none stands for less than the bar: of those with less
 // weight as many are kept as their weights are of it. Its random numbers are the same in every run.
 type reservoir struct {
 	samples []weighted
+	packets float64 // that they represent
 	bar     float64
 	random  rand.PCG
 }
@@ -20,50 +22,51 @@ type weighted struct{ delay, weight float64 }
 // reservoirSize is the greatest size of a sample.
 const reservoirSize = 5120
 
-func (r *reservoir) reset() { r.samples, r.bar = r.samples[:0], 0 }
+func (r *reservoir) reset() { r.samples, r.packets, r.bar = r.samples[:0], 0, 0 }
 
-// copy makes r a copy of another one.
-func (r *reservoir) copy(from *reservoir) {
-	r.samples, r.bar, r.random = append(r.samples[:0], from.samples...), from.bar, from.random
+// chosen is 1 if a weight is as much as the bar or makes up for it by chance, and otherwise 0: no branch tells.
+func chosen(random *rand.PCG, weight, bar float64) int {
+	if weight >= bar {
+		return 1
+	}
+	return int(weight/bar + float64(^random.Uint64()>>11)*0x1p-53)
 }
 
-// chosen reports, by chance, whether a weight is as much as the bar or makes up for it.
-func chosen(random *rand.PCG, weight, bar float64) bool {
-	return weight >= bar || float64(random.Uint64()>>11+1)*0x1p-53*bar <= weight
-}
-
-// makeRoom raises the bar for so many more samples, if they have to be chosen from, that stand for so many packets.
-func (r *reservoir) makeRoom(more int, packets float64) {
-	if len(r.samples)+more <= reservoirSize {
-		return
+// add adds delays, which represent so many packets, all alike. If there are too many, the bar is raised.
+func (r *reservoir) add(all []areas.Alone, packets float64) {
+	weight, n := 0.0, 0
+	for i := range all {
+		weight += all[i].Weight
 	}
-	for _, s := range r.samples {
-		packets += s.weight
+	each := packets / weight
+	r.packets += packets
+	for i := range all {
+		r.samples = append(r.samples, weighted{float64(all[i].Delay), all[i].Weight * each})
 	}
-	r.bar = max(r.bar, packets/(reservoirSize*5/6)) // chance makes them more, and hardly a fifth more
-	all := r.samples
-	r.samples = all[:0]
-	for _, s := range all {
-		r.add(s.delay, s.weight)
+	if len(r.samples) > reservoirSize {
+		r.bar = max(r.bar, r.packets/(reservoirSize*5/6)) // chance makes them more, and hardly a fifth more
 	}
-}
-
-// add adds a sample, if there is room or by chance.
-func (r *reservoir) add(delay, weight float64) {
-	if chosen(&r.random, weight, r.bar) {
-		r.samples = append(r.samples, weighted{delay, max(weight, r.bar)})
+	for i := range r.samples {
+		s := r.samples[i]
+		if r.samples[n] = s; s.weight < r.bar {
+			r.samples[n].weight = r.bar
+		}
+		n += chosen(&r.random, s.weight, r.bar)
 	}
+	r.samples = r.samples[:n]
 }
 
 // appendDelays appends a sample in which every packet is represented alike: of
 // those that stand for less than others a part is left out.
 func (r *reservoir) appendDelays(delays []float64) []float64 {
 	most, random := 0.0, r.random
-	for _, s := range r.samples {
-		most = max(most, s.weight)
+	for i := range r.samples {
+		if w := r.samples[i].weight; w > most { // max is slow
+			most = w
+		}
 	}
 	for _, s := range r.samples {
-		if chosen(&random, s.weight, most) {
+		if chosen(&random, s.weight, most) > 0 {
 			delays = append(delays, s.delay)
 		}
 	}

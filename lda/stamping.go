@@ -23,15 +23,16 @@ type interval struct {
 // before, or their sum is too narrow to tell.
 func (s *stamping) add(c *cell, of *interval) {
 	n := float64(c.count())
-	if n == 0 || of.length == 0 || 2*n*of.length > of.most {
+	length := n * of.length
+	if length == 0 || 2*length > of.most {
 		return
 	}
+	off := float64(estimate.SignExtend(c.sum-uint64(c.count())*of.middle, of.bits))
 	s.packets += n
-	off, most := float64(estimate.SignExtend(c.sum-uint64(c.count())*of.middle, of.bits)), n*of.length/2
 	s.off += off
-	s.length += n * of.length
-	if math.Abs(off) > most+min(s.shifted, 1)*n*of.length { // by up to an interval
-		s.stray += math.Abs(off) + most
+	s.length += length
+	if far := math.Abs(off) - length/2; far > 0 && far > min(s.shifted, 1)*length { // by up to an interval
+		s.stray += far + length
 	}
 }
 

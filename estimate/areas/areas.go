@@ -61,7 +61,8 @@ type Areas struct {
 	proven   float64      // and took longer than this, or -1: some came before they were sent
 
 	// For a walk, of one cell at a time.
-	lastAged int // cut that is a patience before the latest
+	lastAged int      // cut that is a patience before the latest
+	younger  []uint64 // a bit for each cell of which it is known only up to an earlier one that nothing was lost
 	passed   []areaEvent
 	states   []areaState
 	span     span
@@ -105,6 +106,7 @@ type areaCell struct {
 	unsent     bool      // nothing was sent since the beginning, when packets were on their way
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
+	moves      bool      // not all its settled levels are the anchor's
 }
 
 // An areaEvent is what passed a cell in one interval.
@@ -190,7 +192,7 @@ func (a *Areas) Cut(i int, pair CellPair) {
 		return // nothing passed
 	}
 	if rose|p.beyond == 0 && !p.slow && !a.beginning() {
-		a.calm = append(a.calm, calmEvent{uint32(i), sent, pair.SentSum, pair.ReceivedSum - pair.SentSum})
+		a.calm = append(a.calm, calmEvent{uint32(i), sent, pair.ReceivedSum, a.near(pair.ReceivedSum-pair.SentSum, sent)})
 		return
 	}
 	a.pass(i, areaEvent{
@@ -381,10 +383,8 @@ func (a *Areas) place() {
 		return
 	}
 	room, all, end := spares.Get().(*[]areaEvent), len(a.events)+n, uint32(0)
-	if cap(*room) < all {
-		*room = make([]areaEvent, all+all/4)
-	}
-	to := (*room)[:all]
+	to := resize(*room, all)
+	*room = to
 	for j := range a.cells {
 		c := &a.cells[j]
 		old := copy(to[end:], a.events[c.first:c.end])

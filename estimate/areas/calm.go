@@ -3,8 +3,9 @@ package areas
 // A calmEvent is what passed a cell in an interval at both ends of which its level was the anchor's. As many packets
 // were sent as received. Levels below the anchor's may return to it otherwise, so after one no event is calm.
 type calmEvent struct {
-	cell, packets  uint32
-	sentSum, delay uint64
+	cell, packets uint32
+	came          uint64  // sum of the times of reception
+	area          float64 // by the mean delay that was known, about which narrow sums are unwrapped
 }
 
 // calmly calls f for the calm events after a cut and up to another, cut by cut, with those of one group at a time.
@@ -20,12 +21,4 @@ func (a *Areas) calmly(after, to int, f func(group, cut int, all []calmEvent)) {
 			all = all[n:]
 		}
 	}
-}
-
-// knows reports whether it is known that a calm cell lost nothing in an interval, as it would be after a loss.
-func (a *Areas) knows(cell uint32, cut int) bool {
-	if i := a.places[cell].state; i > 0 {
-		return cut <= int(a.cells[i-1].aged)-a.before
-	}
-	return cut <= a.lastAged
 }

@@ -95,7 +95,7 @@ func (w *window) phased() float64 {
 	}
 	a.calmly(w.from, w.to, func(_, cut int, all []calmEvent) {
 		for i := range all {
-			add(cut, all[i].packets, all[i].sentSum+all[i].delay)
+			add(cut, all[i].packets, all[i].came)
 		}
 	})
 	if phase.n < manyCells {

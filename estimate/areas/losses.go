@@ -92,7 +92,7 @@ func (l *losses) place() {
 			l.groups[g].cuts[k].lost = l.groups[g].cuts[k].others
 		}
 	}
-	l.areas.walk(0, true, func(x *span) {
+	visit := func(x *span) {
 		if !x.known || x.lost == 0 || x.late > 0 {
 			return
 		}
@@ -107,7 +107,12 @@ func (l *losses) place() {
 		for k := range x.out {
 			of.cuts[x.from+1+k].lost += each * chance(k)
 		}
-	})
+	}
+	for i := range l.areas.cells { // most settle at one level only, or not at all
+		if c := &l.areas.cells[i]; c.moves {
+			l.areas.tell(c, 0, true, visit)
+		}
+	}
 	l.pool()
 	l.known()
 }
@@ -189,16 +194,16 @@ func (l *losses) disperse() {
 
 // calm takes intervals in which nothing was lost or on its way at the ends.
 func (l *losses) calm(group, cut int, all []calmEvent) {
-	a, packets, known, time, longest := l.areas, 0.0, 0.0, 0.0, math.Inf(-1)
+	a, old, packets, known, time, longest := l.areas, cut <= l.areas.lastAged, 0.0, 0.0, 0.0, math.Inf(-1)
 	for i := range all {
 		e := &all[i]
-		n, area := float64(e.packets), a.near(e.delay, e.packets)
+		n := float64(e.packets)
 		packets += n
-		time += area
-		if e.packets == 1 {
-			longest = max(longest, area)
+		time += e.area
+		if e.packets == 1 && e.area > longest {
+			longest = e.area
 		}
-		if cut <= a.lastAged && a.knows(e.cell, cut) {
+		if old && (a.younger[e.cell/64]>>(e.cell%64)&1 == 0 || cut <= int(a.cells[a.places[e.cell].state-1].aged)-a.before) {
 			known += n
 		}
 	}
@@ -345,16 +350,11 @@ func (l *losses) pool() {
 	}
 }
 
-// accounts reports whether a group accounts for most of its packets, or for the most.
-func (l *losses) accounts(group int) bool {
-	const mostOfAll = 0.8 // packets, for which a group accounts if its cells settle often
-	return l.groups[group].covered >= mostOfAll || group == l.most
-}
-
-// count adds packets and losses, by cut, of the groups that account for most.
+// count adds packets and losses, by cut, of the groups that account for most of their packets, or for the most.
 func (l *losses) count(of func(*cutLosses) (sent, lost float64)) {
+	const mostOfAll = 0.8 // packets, for which a group accounts if its cells settle often
 	for g := range l.groups {
-		for k := 0; k < len(l.sent) && l.areas.old(k) && l.accounts(g); k++ {
+		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == l.most); k++ {
 			sent, lost := of(&l.groups[g].cuts[k])
 			l.sent[k] += sent
 			l.lost[k] += lost

@@ -65,12 +65,12 @@ func plus(b, o ageBounds, times float64) ageBounds {
 //
 // Where clocks make packets come before they are sent, the time until then takes the place of an age, and as
 // many of both as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where
-// no delay is negative, the points cut at other times, and only levels tell.
-func (a *Areas) age(t *Transit) {
+// no delay is negative, the points cut at other times, and only levels tell. It returns the first moment.
+func (a *Areas) age(t *Transit) (first float64) {
 	mean := math.Abs(t.Mean)
 	first, second, third := a.moments(t)
 	if first == 0 {
-		return // no packet took any time
+		return 0 // no packet took any time
 	}
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
@@ -113,6 +113,7 @@ func (a *Areas) age(t *Transit) {
 	if !skewed {
 		a.choose(t, &steady, &alone, &levels, outside, unlike)
 	}
+	return first
 }
 
 // choose takes the ages that one of three ways tells: that of the smallest variance, unless bounds exclude it.

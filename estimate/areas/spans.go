@@ -42,8 +42,8 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 	l := &a.losses
 	a.calmly(from, to, func(_, cut int, all []calmEvent) {
 		for _, e := range all {
-			area, as := a.near(e.delay, e.packets), l.usually(cut)*float64(e.packets)
-			visit(Span{Cell: int(e.cell), Sent: e.packets, Received: e.packets, Area: area, Usual: as})
+			as := l.usually(cut) * float64(e.packets)
+			visit(Span{Cell: int(e.cell), Sent: e.packets, Received: e.packets, Area: e.area, Usual: as})
 		}
 	})
 	a.walk(from, false, func(x *span) {

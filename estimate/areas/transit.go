@@ -76,6 +76,9 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	}
 	a.weigh()
 	a.center, a.seen = t.Mean, -1
+	for i := 0; i < len(a.calm) && a.bits < 64; i++ { // narrow sums are read about another mean
+		a.calm[i].area = a.near(uint64(int64(a.calm[i].area)), a.calm[i].packets)
+	}
 	if t.Degrees >= manyCells {
 		a.seen = t.Negative
 	}
@@ -91,8 +94,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if alone != nil {
 		alone(a.alone)
 	}
-	a.age(&t)
-	if err := a.tooSlow(&t); err != nil {
+	if err := a.tooSlow(&t, a.age(&t)); err != nil {
 		return t, err
 	}
 	if t.Greatest = a.greatest; t.Joined > 0 { // of packets of which copies came it is known to within an interval
@@ -108,19 +110,11 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 // slower ones neither the ages at the end of a report nor the losses are known in time.
 const mostDelay = 90 / patienceFactor
 
-// tooSlow reports packets that take longer, by areas or by those that were alone: where most count as
+// tooSlow reports packets that take longer, by areas or by those that were alone, if these tell: where most count as
 // lost before they come, areas are too small.
-func (a *Areas) tooSlow(t *Transit) error {
-	time, all := 0.0, 0.0
-	for i := range a.alone {
-		time += a.alone[i].Weight * float64(a.alone[i].Delay)
-		all += a.alone[i].Weight
-	}
-	mean := t.Mean + (t.First.Ages-t.Last.Ages)/t.Received
-	if all > 0 {
-		mean = max(mean, time/all)
-	}
-	if mean = min(mean, a.greatest); mean <= mostDelay*a.step {
+func (a *Areas) tooSlow(t *Transit, alone float64) error {
+	mean := min(max(t.Mean+(t.First.Ages-t.Last.Ages)/t.Received, alone), a.greatest)
+	if mean <= mostDelay*a.step {
 		return nil
 	}
 	return fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
@@ -145,10 +139,7 @@ const (
 // or they are few of those received. In cells that always have packets on their way, fast ones are alone.
 func (a *Areas) tail(t *Transit) float64 {
 	n := &a.now
-	n.received, n.way, n.alone, n.took = t.Received, math.Abs(t.Mean)*t.Received, float64(len(a.alone)), 0
-	for i := range a.alone {
-		n.took += math.Abs(float64(a.alone[i].Delay))
-	}
+	n.received, n.way, n.alone, n.took = t.Received, math.Abs(t.Mean)*t.Received, float64(len(a.alone)), a.window.took
 	switch lately := n.alone + a.past.alone; {
 	case n.alone < fewAlone && lately < (n.received+a.past.received)/2:
 		// Those on their way at the end took part of the time, and after a burst nearly all of it.
@@ -189,8 +180,11 @@ func (a *Areas) weigh() {
 			of.spread += others * (others + 1)
 		}
 	}
-	for i, x := range a.alone {
-		a.alone[i].Weight = a.weight(int(x.from), int(x.to))
+	for i, last := 0, (Alone{}); i < len(a.alone); i++ { // most follow others of the same cut
+		if x := &a.alone[i]; x.from != last.from || x.to != last.to {
+			last = Alone{0, a.weight(int(x.from), int(x.to)), x.from, x.to}
+		}
+		a.alone[i].Weight = last.Weight
 	}
 }
 

@@ -92,8 +92,8 @@ func (a *Areas) judge() {
 	if a.place(); a.judged == a.patience {
 		return
 	}
-	a.judged, a.lastAged = a.patience, a.latest()
-	a.lastAged = a.agedBefore(0, a.latest(), a.ends[a.latest()])
+	a.judged, a.lastAged = a.patience, a.agedBefore(0, a.latest(), a.ends[a.latest()])
+	a.younger = zeros(a.younger, len(a.places)/64+1)
 	for i := range a.cells {
 		a.settle(&a.cells[i])
 	}
@@ -147,14 +147,23 @@ func (a *Areas) settle(c *areaCell) {
 			}
 		}
 	}
-	c.judged = s[0].judged
+	a.note(c, s)
+}
+
+// note keeps what a cell's states are judged to be.
+func (a *Areas) note(c *areaCell, s []areaState) {
+	c.judged, c.moves = s[0].judged, false
 	for j := range s {
+		c.moves = c.moves || s[j].is(settled) && s[j].level != c.anchor
 		if j > 0 {
 			a.passed[j-1].note = uint32(s[j].judged)
 		}
 		if s[j].is(known) {
 			c.aged = uint32(a.before + s[j].aged)
 		}
+	}
+	if int(c.aged) < a.before+a.lastAged {
+		a.younger[c.number/64] |= 1 << (c.number % 64)
 	}
 }
 

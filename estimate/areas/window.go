@@ -17,6 +17,7 @@ type window struct {
 	lossy    bool
 	scatter  float64 // variance of the time of one packet
 	young    float64 // packets received that may be of before the beginning
+	took     float64 // time of those that were alone
 }
 
 // A groupWindow adds up the spans of a group. Those that lost nothing are exact. They stand for the others,
@@ -57,7 +58,7 @@ func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
 	a.crossing[0], a.crossing[1] = a.crossing[0][:0], a.crossing[1][:0]
-	w.areas, w.young = a, 0
+	w.areas, w.young, w.took = a, 0, 0
 	room := cellSums.Get().(*[]usualCut)
 	*room = zeros(*room, len(a.places))
 	w.cells = *room
@@ -104,11 +105,12 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 	a, r := w.areas, &w.groups[group]
 	for i := range all {
 		e := &all[i]
-		n, area := float64(e.packets), a.near(e.delay, e.packets)
-		sum.add(n, area)
-		w.whole(r, int(e.cell), n, area)
+		n := float64(e.packets)
+		sum.add(n, e.area)
+		w.whole(r, int(e.cell), n, e.area)
 		if e.packets == 1 {
-			a.alone = append(a.alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
+			a.alone = append(a.alone, Alone{int64(e.area), 0, uint32(cut - 1), uint32(cut)})
+			w.took += math.Abs(e.area)
 		}
 	}
 	passed := &r.cuts[cut-1-w.from]
@@ -250,6 +252,7 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 	a, alone := w.areas, x.alone()
 	if alone && x.to <= w.to {
 		a.alone = append(a.alone, Alone{x.sum, 0, uint32(x.from), uint32(x.to)})
+		w.took += math.Abs(float64(x.sum))
 	}
 	for i, cut := range [2]int{w.from, w.to} {
 		if !known || cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {

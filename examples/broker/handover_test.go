@@ -52,7 +52,7 @@ func storedOf(t *testing.T, c hoplag.Config, seed uint64) (stream []stored, pass
 	}
 	time.Sleep(begin)
 	passed.Pair = "pair"
-	passed.pass(ctx, ends, mended)
+	passed.pass(ctx, ends, mended, 500)
 	time.Sleep(5 * time.Second)
 	cancel()
 	recording.Wait()

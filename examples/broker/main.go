@@ -17,9 +17,9 @@ func main() { programs.Main("broker", run) }
 
 // options are the options of the command line.
 type options struct {
-	role, url, key, listen, store, page string
-	keep, cut, duration                 time.Duration
-	partitions, cells, pairs, shards    int
+	role, url, key, listen, store, page    string
+	keep, cut, duration                    time.Duration
+	partitions, cells, pairs, shards, rate int
 }
 
 func parse(args []string, stderr io.Writer) (*options, error) {
@@ -37,6 +37,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		"how often a point publishes a record; ten are a report")
 	programs.Range(f, &o.cells, "cells", 5120, 20, 1<<20, "number of cells of a point each way; fewer for many pairs")
 	programs.Range(f, &o.duration, "duration", 10*time.Second, time.Second, 24*time.Hour, "points: how long")
+	programs.Range(f, &o.rate, "rate", 500, 1, 100_000, "points: messages a second of each pair")
 	programs.Range(f, &o.pairs, "pairs", 4, 1, 10_000, "points: pairs of points")
 	programs.Range(f, &o.shards, "shards", 1, 1, 64, "points: number of points at each end of a pair")
 	f.Check(o.check)

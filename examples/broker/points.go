@@ -20,10 +20,7 @@ type total struct {
 }
 
 // pointsDelay is the mean delay with -role points, and one message in pointsLoss is lost.
-const (
-	pointsDelay = 5 * time.Millisecond
-	pointsLoss  = 100
-)
+const pointsDelay, pointsLoss = 5 * time.Millisecond, 100
 
 // points plays pairs of points that messages pass, publishes what they record, and finally prints
 // what really passed. Each end consists of -shards points, and a message passes any of them.
@@ -52,7 +49,7 @@ func (f *fleet) points(ctx context.Context, o *options, rows *programs.Rows) err
 				}
 			}
 			f.begun(ctx, totals[i].Pair, 2*o.shards)
-			totals[i].pass(ctx, ends, o.duration)
+			totals[i].pass(ctx, ends, o.duration, o.rate)
 			sleep(ctx, 5*time.Second+10*o.cut) // for the last reports
 		})
 	}
@@ -79,24 +76,26 @@ func (f *fleet) begun(ctx context.Context, pair string, points int) {
 	}
 }
 
-// pass passes messages for a while.
-func (t *total) pass(ctx context.Context, ends [2][]*hoplag.Point, d time.Duration) {
+// pass passes messages for a while, so many a second.
+func (t *total) pass(ctx context.Context, ends [2][]*hoplag.Point, d time.Duration, rate int) {
 	some := func(end int) *hoplag.Point { return ends[end][rand.IntN(len(ends[end]))] }
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var received atomic.Uint64
 	var under sync.WaitGroup
-	for ; ctx.Err() == nil; sleep(ctx, 2*time.Millisecond) {
-		t.Sent++
-		number := t.Sent
-		some(0).PassedNumber(number)
-		if number%pointsLoss != 0 {
-			under.Add(1)
-			time.AfterFunc(time.Duration(rand.ExpFloat64()*float64(pointsDelay)), func() {
-				defer under.Done()
-				some(1).PassedNumber(number)
-				received.Add(1)
-			})
+	for begin := time.Now(); ctx.Err() == nil; sleep(ctx, 2*time.Millisecond) {
+		for due := uint64(time.Since(begin).Seconds() * float64(rate)); t.Sent < due; {
+			t.Sent++
+			number := t.Sent
+			some(0).PassedNumber(number)
+			if number%pointsLoss != 0 {
+				under.Add(1)
+				time.AfterFunc(time.Duration(rand.ExpFloat64()*float64(pointsDelay)), func() {
+					defer under.Done()
+					some(1).PassedNumber(number)
+					received.Add(1)
+				})
+			}
 		}
 	}
 	under.Wait()
