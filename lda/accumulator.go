@@ -440,7 +440,11 @@ func (r *Result) beyond(length float64) float64 {
 // settled tell, and as extra those by which fewer than none are, and what it counted before no more.
 func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	was := a.before
-	a.unlike = unsettled{lost: was.lost, extra: min(fewer, was.most), most: fewer, onWay: was.onWay}
+	extra := max(min(fewer, was.most), was.extra-int(r.Extra)) // cells showed fewer of them
+	// Others were lost in cells that do not show an extra packet, and show neither.
+	hidden := max(0, extra-fewer)
+	r.Outstanding += uint64(hidden)
+	a.unlike = unsettled{lost: was.lost, most: fewer, onWay: was.onWay}
 	if whole.received > 0 {
 		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*was.onWay)
 	}
@@ -451,8 +455,9 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	r.Outstanding -= uint64(a.unlike.lost)
 	more := int(r.Lost) + a.unlike.lost - was.lost
 	r.Lost = uint64(max(0, more))
-	a.unlike.extra = max(a.unlike.extra, was.extra-int(r.Extra)) // cells showed fewer of them
-	r.Extra += uint64(a.unlike.extra - was.extra + max(0, -more))
+	r.Extra += uint64(extra - was.extra + max(0, -more))
+	hidden = min(hidden, a.unlike.lost) // both are told
+	a.unlike.lost, a.unlike.extra = a.unlike.lost-hidden, extra-hidden
 }
 
 // copied returns the share of packets, but for copies, that share their cell with a copy, so that they are not alone.

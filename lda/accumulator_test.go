@@ -373,6 +373,37 @@ func TestAccumulatorTellsLossesOnce(t *testing.T) {
 	}
 }
 
+// Packets that are held for 100 intervals count as lost, and as extra when they come, long before cells show that.
+// What is lost meanwhile is told all the same, and soon.
+func TestAccumulatorLossesAfterStall(t *testing.T) {
+	const packets, begins, ends = 100, 200 * 100, 300 * 100
+	n, last := 0, int64(0)
+	run := cutTraffic(t, 5, 600, packets, func(*rand.Rand) float64 {
+		if n++; n > begins && n < ends {
+			return float64(ends-n) / packets * cutInterval
+		}
+		return 5e6
+	}, 0.01)
+	told, soon := 0, 0
+	run.reports(t, 10, func(_ *Accumulator, since int64) bool { return since >= 45*cutInterval }, func(a *Accumulator, _, to int64) {
+		r, _ := a.Estimate()
+		told += int(r.Lost) - int(r.Extra)
+		if last = to / cutInterval; last > 310 && last <= 400 {
+			soon += int(r.Lost) - int(r.Extra)
+		}
+	})
+	want := 0
+	for _, p := range run.packets {
+		if p.Lost && p.Sent < last*cutInterval {
+			want++
+		}
+	}
+	// Fewer than 1.25 n + 4√n are taken to be on their way, where n = 5 are.
+	if want-told < 0 || want-told > 30 || soon < packets*90/100-40 {
+		t.Errorf("%d lost, of %d; %d of some %d soon after the stall", told, want, soon, packets*90/100)
+	}
+}
+
 // A report of no interval, because points are silent, leaves what is outstanding to the next one.
 func TestAccumulatorSilentReports(t *testing.T) {
 	for seed := range uint64(20) {

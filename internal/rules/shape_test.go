@@ -117,24 +117,24 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {4077, 3679},
-	"estimate":       {916, 1280},
+	".":              {4076, 3679},
+	"estimate":       {913, 1280},
 	"estimate/areas": {3047, 816},
-	"estimate/joint": {1393, 910},
+	"estimate/joint": {1393, 909},
 	"estimate/clock": {1166, 900},
-	"lda":            {2680, 2985},
+	"lda":            {2682, 3016},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 390},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2874, 3515},
-	"colate":         {4304, 3519},
-	"rli":            {2870, 2748},
+	"lds":            {2874, 3514},
+	"colate":         {4303, 3517},
+	"rli":            {2870, 2747},
 	"hashing":        {1583, 2358},
-	"queue":          {1994, 2127},
+	"queue":          {1993, 2127},
 	"internal":       {1050, 2346},
-	"examples":       {5533, 4365},
-	"bench":          {7686, 3203},
+	"examples":       {5532, 4363},
+	"bench":          {7683, 3201},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
