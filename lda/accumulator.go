@@ -392,7 +392,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Outstanding = uint64(max(0, outstanding))
 	a.tellUnsettled(&r, whole, max(0, -outstanding))
-	copies := a.pairs.each()
+	copies := a.pairs.copies()
 	if copies >= 1 { // ids are so few that nothing tells which packets are on their way
 		r.Repeats = max(r.Repeats, uint64(copies/(1+copies)*float64(r.Sent)))
 	}
@@ -417,7 +417,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
-	r.maybe = uint64(min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1)))) * float64(r.spoken))
+	r.behind.value = min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1))))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received

@@ -16,11 +16,11 @@ var ErrDifferent = errors.New("points see different packets")
 // cells with losses as in others. Copies of a packet break that.
 type census struct {
 	sent, received float64
-	arrived        float64 // in banks where some cells lost packets and some did not
 	common         figure  // packets that passed both points
 	hidden         float64 // losses in cells that other packets joined
-	excess         figure  // those arrived that share a cell with a loss, beyond chance
-	pairs          pairs
+	pairs          pairs   // of packets that were sent,
+	losses         pairs   // of those lost,
+	excess         pairs   // and of one that arrived and one lost
 }
 
 // A figure is an estimate, or the sum of several, and its variance.
@@ -34,10 +34,9 @@ func (f *figure) add(value, variance float64) {
 func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (
-	surely    = 4  // standard errors of figures together: chance makes them once in 3,000
-	likely    = 3  // likewise: once in 50 to 200
+	surely    = 4  // standard errors of figures together: chance makes them once in 1,000
+	likely    = 3  // likewise: once in 40
 	leastRows = 64 // cells that it takes to know how sure a covariance is
-	leastGood = 5  // cells of a bank that have to be without losses
 )
 
 // census counts the packets of two points, but those of overfull cells.
@@ -59,23 +58,20 @@ func (p *pairing) counts(bank, i int) (sent, received float64) {
 // count counts the packets of a bank.
 func (c *census) count(p *pairing, bank int) {
 	from, to, rows := p.up.config.first(bank), p.up.config.first(bank+1), float64(p.up.config.Banks[bank].Rows)
-	var sent, received, lost, extra, spoilt, arrived, among float64 // among: of those that arrived, in spoilt cells
+	var sent, received, lost, extra float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
 		sent += s
 		received += d
-		arrived += min(s, d)
 		lost += max(s-d, 0)
 		extra += max(d-s, 0)
-		if s != d {
-			spoilt++
-			among += min(s, d)
-		}
 	}
-	var together, doubt, squares, differences float64
+	var together, doubt, squares, differences, losses, excess float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
 		squares += s * s
+		losses += sq(max(s-d, 0))
+		excess += min(s, d) * max(s-d, 0)
 		s, d = s-sent/rows, d-received/rows
 		together += s * d
 		doubt += s * s * d * d
@@ -87,14 +83,13 @@ func (c *census) count(p *pairing, bank int) {
 	c.sent += sent
 	c.received += received
 	c.common.add(together, doubt)
+	arrived := sent - lost
 	c.pairs.see(sent, squares, rows)
+	c.losses.see(lost, losses, rows)
+	c.excess.add(arrived, lost, excess-arrived*lost/rows, 1, rows)
 	if extra > 0 && rows > 1 {
 		// The difference of two Poisson variables has as variance the sum of their means.
 		c.hidden += max(0, (rows/(rows-1)*differences+sent-received)/2-lost)
-	}
-	if share := spoilt / rows; spoilt > 0 && rows-spoilt >= leastGood {
-		c.arrived += arrived
-		c.excess.add((among-arrived*share)/(1-share), arrived*share/(1-share))
 	}
 }
 
@@ -112,17 +107,11 @@ func (c *census) different() error {
 // figures to show them often move several. Together they are beyond so many errors.
 func (c *census) copies(slope, errors float64) bool {
 	sum := sq(slope)
-	for _, f := range [...]*figure{&c.excess, &c.pairs.figure} {
-		if f.value > 0 {
-			sum += sq(f.value) / f.variance
-		}
+	for _, p := range [...]*pairs{&c.pairs, &c.losses, &c.excess} {
+		sum += sq(max(0, p.value) / p.doubt())
 	}
 	return sum > errors*errors
 }
-
-// missing returns the share of the packets that arrived that may be missing from the
-// sample because copies of them were lost.
-func (c *census) missing() float64 { return c.excess.most(2) / max(c.arrived, 1) }
 
 // hide says how many losses are behind packets that joined. Those that no bank
 // samples, of which there are so many, are as many as among the others.
@@ -140,8 +129,26 @@ type pairs struct {
 
 // see adds the packets of a bank's cells, by the sum of their counts and of the squares.
 func (p *pairs) see(packets, squares, rows float64) {
-	p.add(squares-packets-packets*(packets-1)/rows, 2*packets*packets/rows)
-	p.packets += packets
+	p.add(packets, packets, squares-packets-packets*(packets-1)/rows, 2, rows)
+}
+
+// add adds pairs of one of so many packets with one of the others, beyond chance. Chance makes as many per packet as
+// there are others in a cell. A bank counts by the inverse of these and of as many copies as just show, so that it
+// counts where its cells are sparse, but a pair for no more than one.
+func (p *pairs) add(packets, others, beyond, orders, rows float64) {
+	show := surely * math.Sqrt(2/rows)
+	weight := show / (others/rows + show)
+	p.figure.add(weight*beyond, sq(weight)*orders*packets*others/rows)
+	p.packets += weight * packets
+}
+
+// doubt returns the standard error of pairs by chance, and one pair, where there are few.
+func (p *pairs) doubt() float64 { return math.Sqrt(p.variance + 4) }
+
+// each returns how many of the others a packet pairs with on average.
+func (p *pairs) each() figure {
+	n := max(p.packets, 1)
+	return figure{p.value / n, sq(p.doubt() / n)}
 }
 
 // fade makes what was seen before the next report count less.
@@ -150,14 +157,16 @@ func (p *pairs) fade() {
 	p.value, p.variance, p.packets = less*p.value, less*less*p.variance, less*p.packets
 }
 
-// each returns how many copies a packet has at most, on average, if it is sure that some have any: there are more pairs
-// than by chance, and one more where there are few.
-func (p *pairs) each() float64 {
-	if p.value <= surely*math.Sqrt(p.variance+4) {
+// copies returns how many copies a packet has at most, on average, if it is sure that some have any.
+func (p *pairs) copies() float64 {
+	if p.value <= surely*p.doubt() {
 		return 0
 	}
 	return p.atMost()
 }
 
 // atMost returns how many copies a packet has at most, on average, if it has any.
-func (p *pairs) atMost() float64 { return p.most(2) / max(p.packets, 1) }
+func (p *pairs) atMost() float64 {
+	each := p.each()
+	return each.most(2)
+}

@@ -54,8 +54,8 @@ type Result struct {
 	// behind cells that agree in count and not in digest. An Accumulator knows where they belong.
 	strays uint64
 
-	excess  uint64 // packets that may be missing from the sample because a copy of them was lost
-	maybe   uint64 // what excess would be, if copies are likely and not sure
+	behind  figure // share of those received that are not in the sample because a copy of them was lost
+	sure    bool   // that there are copies, and not only likely
 	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
 
 	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance, fuller cells

@@ -75,17 +75,33 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 }
 
 // withCopies widens an interval of the mean by the copies of which no delay is known: they may have taken no
-// time at all or, those of which others were seen, copyReach. Those that are unknown are strays, too. Where
+// time at all, or copyReach, or as long as one packet may have. Those that are unknown are strays, too. Where
 // copies are likely and not sure, they take no less and no longer than one packet may have.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
+	if i.Confidence == 1 {
+		return i
+	}
 	reach, known := copyReach*r.scale(), max(r.greatest-r.Mean, r.StdDev)
 	if r.fromAreas {
 		known = max(0, r.greatest-r.Mean)
 		reach = min(reach, known)
 	}
-	i.Low -= r.share(r.excess+r.unknown)*r.scale() + r.share(r.maybe)*min(r.scale(), max(r.Mean-r.least, r.StdDev))
-	i.High += r.share(r.excess)*reach + r.share(r.maybe)*min(reach, known)
+	down, missing, unknown := r.scale(), r.lacking(i.Confidence), r.share(r.unknown)
+	i.Low -= unknown * down
+	if r.sure {
+		reach = max(reach, known)
+	} else {
+		down, reach = min(down, max(r.Mean-r.least, r.StdDev)), min(reach, known)
+	}
+	i.Low -= missing * down
+	i.High += missing * reach
 	return i
+}
+
+// lacking returns the greatest share of the packets received, with the given confidence, that is not in the sample
+// because copies of them were lost.
+func (r *Result) lacking(confidence float64) float64 {
+	return min(1, r.behind.most(-estimate.NormalQuantile((1-confidence)/2)))
 }
 
 // share returns a number of packets as a share of those spoken of.
@@ -126,7 +142,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
 	}
 	i.Confidence = confidence
-	copies := r.share(r.excess + r.maybe + r.Repeats)
+	copies := r.lacking(confidence) + r.share(r.Repeats)
 	more := min(1, r.unseen(confidence)+r.share(r.strays))*sq(tailReach*r.scale()) + min(1, copies)*sq(copyReach*r.scale())
 	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
 	if r.aloneDegrees > 0 {

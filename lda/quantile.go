@@ -76,7 +76,7 @@ func (a *Accumulator) strays(whole *transit) float64 {
 		return whole.copied()
 	case math.Abs(r.Mean+r.owed-r.alone.Mean) > error:
 		return min(1, max(r.copied, whole.copied()+a.pairs.atMost()))
-	case r.maybe > 0 || r.copied*r.alone.StdDev <= error:
+	case r.behind.value > 0 || r.copied*r.alone.StdDev <= error:
 		return r.copied
 	}
 	return max(whole.copied(), error/r.alone.StdDev)

@@ -110,16 +110,12 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 }
 
 // seeRepeats looks for copies in groups too small to overfill a cell, by their effects. Cells that lost a
-// packet lost more than one, and hold more of those that arrived, than they should: the copies of the lost one.
+// packet lost more than one, and hold more of those that arrived, than they should: copies of the lost one.
 // Fuller cells are slower or faster per packet, for a cell is full because of its copies. And full cells
 // scatter more than packets that are alone.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
-	missing := uint64(c.missing() * float64(r.spoken))
-	switch {
-	case c.copies(slope, surely):
-		r.excess = missing
-	case c.copies(slope, likely):
-		r.maybe = missing
+	if c.copies(slope, likely) {
+		r.behind, r.sure = c.excess.each(), c.copies(slope, surely)
 	}
 	if alone.Cells() < leastAlone {
 		return
