@@ -66,6 +66,7 @@ type Result struct {
 	greatest float64        // delay that is known, or may be
 	least    float64        // likewise, of one interval
 
+	twice     float64 // greatest delay known of a packet that came twice
 	fromAreas bool    // by an Accumulator
 	copied    float64 // share of packets that were not alone because copies of them came
 	owed      float64 // by how much the mean delay of those received exceeds the time on the way
@@ -142,10 +143,14 @@ func (p *pairing) count() (r Result) {
 		}
 		r.cells++
 		r.add(uint64(sent), uint64(received))
-		if p.usable(i) {
+		switch {
+		case p.usable(i):
 			r.usable++
-		} else if sent == received {
+		case sent == received:
 			r.strays++
+		case sent == 1 && received == 2 && p.down.cells[i].tally&p.agree == 2*p.up.cells[i].tally&p.agree:
+			twice := p.down.cells[i].sum - 2*p.up.cells[i].sum
+			r.twice = max(r.twice, float64(estimate.SignExtend(twice, int(p.up.config.SumBits)))/2)
 		}
 		r.see(p, bank, i)
 	})

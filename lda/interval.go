@@ -40,14 +40,15 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	// Strays are, by Little's law, the share of the interval that a delay takes. Where that
 	// is below a tenth, hardly a delay is longer than the interval, and those that cross its
 	// ends take 1 + (deviation/mean)² times the mean: within the reach of copies up to a
-	// deviation of three means. Copies in an overfull cell have no such limit.
+	// deviation of three means. Packets that came twice take as long as those do of which
+	// that is known. Copies in an overfull cell have no such limit.
 	reach, straysReach, strays := tailReach*r.scale(), tailReach*r.scale(), min(r.share(r.strays), 1)
 	if !r.fromAreas {
 		if r.share(r.N) >= 0.6 {
 			reach = max(r.greatest-r.Mean, r.StdDev)
 		}
 		if strays < 0.1 && r.unknown == 0 {
-			straysReach = copyReach * r.scale()
+			straysReach = max(copyReach*r.scale(), r.twice-r.Mean)
 		}
 		i.Low -= strays * max(0, r.Mean-r.least)
 	}
