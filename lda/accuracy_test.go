@@ -15,9 +15,8 @@ const falseAlarm = 1e-5
 
 var sigmas = -estimate.NormalQuantile(falseAlarm / 2)
 
-// The delays that the paper evaluates with, all of mean 0.2 µs, here in units
-// of 1 ps so that rounding does not show; and its hardest case for eq. (5).
-// They are quantiles.
+// The delays that the paper evaluates with, all of mean 0.2 µs, here in units of 1 ps so that rounding does not
+// show; and its hardest case for eq. (5). They are quantiles.
 var delayLaws = map[string]func(u float64) float64{
 	"Weibull 0.6": func(u float64) float64 { return 200_000 / math.Gamma(1+1/0.6) * math.Pow(-math.Log1p(-u), 1/0.6) },
 	"200±10":      func(u float64) float64 { return 200_000 + 10_000*(2*u-1) },
@@ -143,9 +142,8 @@ func accumulated(t *testing.T, up, down *Aggregator) *Accumulator {
 	return a
 }
 
-// A hundred intervals of a bank of 1,024 cells with a packet to a cell give
-// quantiles whose rank is off by what as many independent samples give, and by
-// less than what is asked.
+// A hundred intervals of a bank of 1,024 cells with a packet to a cell give quantiles whose rank is off by what
+// as many independent samples give, and by less than what is asked.
 func TestQuantiles(t *testing.T) {
 	const n, loss = 1024, 0.02
 	c := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 40}
@@ -160,8 +158,7 @@ func TestQuantiles(t *testing.T) {
 			}
 		}
 	})
-	// rankError is how far the empirical quantile is from the true one, in
-	// rank; both are of whole numbers.
+	// rankError is how far the empirical quantile is from the true one, in rank; both are of whole numbers.
 	rankError := func(e estimate.Empirical, p float64) float64 {
 		return math.Abs(e.CDF(delayLaws["Weibull 0.6"](p)) - p)
 	}
@@ -204,9 +201,8 @@ func TestExpect(t *testing.T) {
 			got  estimate.Moments
 			want float64
 		}{"sample": {sample, want.sample}, "usable": {usable, want.usable}, "alone": {alone, want.alone}} {
-			// The number lost is random here and fixed in the expectation,
-			// which is convex in it: half its second difference is below
-			// 0.2 % of anything.
+			// The number lost is random here and fixed in the expectation, which is convex in it: half its
+			// second difference is below 0.2 % of anything.
 			tolerance := sigmas*math.Sqrt(f.got.Variance()/times) + 0.002*f.want
 			if math.Abs(f.got.Mean()-f.want) > tolerance {
 				t.Errorf("loss %v: %s %v, expected %v ± %v", loss, name, f.got.Mean(), f.want, tolerance)
@@ -219,8 +215,7 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// Where the confidence asked for is none, an interval is the whole range and
-// says so.
+// Where the confidence asked for is none, an interval is the whole range and says so.
 func TestConfidenceOutOfRange(t *testing.T) {
 	up, down := pair(t, twoBanks(1), traffic(3, 1, 3000, 0.01, 0), same)
 	r, err := Estimate(up, down)

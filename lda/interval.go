@@ -37,11 +37,10 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	// kinds of packets are as rare as is worst, one is there and none of it was seen with a probability of
 	// (1-s)·s^(s/(1-s)): 0.05 for s = 0.87, 0.19 for three fifths.
 	//
-	// Strays are, by Little's law, the share of the interval that a delay takes. Where that
-	// is below a tenth, hardly a delay is longer than the interval, and those that cross its
-	// ends take 1 + (deviation/mean)² times the mean: within the reach of copies up to a
-	// deviation of three means. Packets that came twice take as long as those do of which
-	// that is known. Copies in an overfull cell have no such limit.
+	// Strays are, by Little's law, the share of the interval that a delay takes. Where that is below a tenth,
+	// hardly a delay is longer than the interval, and those that cross its ends take 1 + (deviation/mean)²
+	// times the mean: within the reach of copies up to a deviation of three means. Packets that came twice take
+	// as long as those do of which that is known. Copies in an overfull cell have no such limit.
 	reach, straysReach, strays := tailReach*r.scale(), tailReach*r.scale(), min(r.share(r.strays), 1)
 	if !r.fromAreas {
 		if r.share(r.N) >= 0.6 {

@@ -11,8 +11,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// reference is the update procedure of section III-C, step by step, with
-// numbers that do not overflow.
+// reference is the update procedure of section III-C, step by step, with numbers that do not overflow.
 type reference struct {
 	config Config
 	t      map[[2]int]*big.Int // T[i, j]: sums of timestamps
@@ -142,8 +141,7 @@ type packet struct {
 	lost, born bool
 }
 
-// traffic is packets with exponential delays around 20 µs, of which some are
-// lost and some appear.
+// traffic is packets with exponential delays around 20 µs, of which some are lost and some appear.
 func traffic(seed, hashSeed uint64, n int, loss, birth float64) []packet {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	all := make([]packet, n)
