@@ -145,7 +145,7 @@ func (s *Station) samples(all []*value) (of []sample, bothWays bool) {
 func sampled(all []*value, by func(*value) (mean, deviation, chance float64, ok bool)) []sample {
 	var of []sample
 	for i, v := range all {
-		if mean, deviation, chance, ok := by(v); ok {
+		if mean, deviation, chance, ok := by(v); ok && v.Delay.N > 0 {
 			of = append(of, sample{mean, deviation, chance, v.interval})
 		} else if i == 0 {
 			return nil
@@ -199,9 +199,13 @@ func loses(all []*value, comparisons int) (p Suspect) {
 	if len(all) == 0 || all[0].Sent == 0 {
 		return p
 	}
+	all = enough(slices.DeleteFunc(all, func(v *value) bool { return v.Sent == 0 }))
+	if all == nil {
+		return p
+	}
 	var losses []float64
 	for _, v := range all {
-		losses = append(losses, float64(v.Lost)/float64(max(v.Sent, 1)))
+		losses = append(losses, float64(v.Lost)/float64(v.Sent))
 	}
 	sent, lasted := float64(all[0].Sent), lasting(losses, onset)
 	rate := (float64(all[0].Lost) + 1) / (sent + 2)

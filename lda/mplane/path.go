@@ -49,6 +49,9 @@ func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 	kept := 1.0
 	for _, id := range ids {
 		v := s.at(id, interval)
+		if v != nil && v.Sent > 0 {
+			kept *= 1 - float64(v.Lost)/float64(v.Sent)
+		}
 		mean, known := s.mean(v)
 		if !known {
 			r.Missing = append(r.Missing, id)
@@ -57,9 +60,6 @@ func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 		r.Mean += mean
 		r.StdDev = math.Hypot(r.StdDev, v.Delay.StdDev)
 		s.certain(&r, v)
-		if v.Sent > 0 {
-			kept *= 1 - float64(v.Lost)/float64(v.Sent)
-		}
 		if r.N == 0 || v.Delay.N < r.N {
 			r.N = v.Delay.N
 		}
@@ -77,7 +77,7 @@ func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 // round trip.
 func (s *Station) mean(v *value) (mean float64, known bool) {
 	switch {
-	case v == nil:
+	case v == nil || v.Delay.N == 0:
 		return 0, false
 	case v.Segment.internal():
 		return v.Delay.Mean, true

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/lda"
 )
 
 const second = int64(1e9)
@@ -28,6 +29,7 @@ type world struct {
 	lossy         map[SegmentID]float64 // share of packets
 	dropReport    func(Report) bool
 	readings      bool // monitors read each other's clocks, to 1 µs
+	change        func(*Measurement, uint64)
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -118,6 +120,9 @@ func (w *world) measure(id SegmentID, interval uint64) Measurement {
 		m.ahead, m.aheadError = w.ahead(id.To, interval)-w.ahead(id.From, interval)+1e3*w.random.NormFloat64(), 1e3
 	}
 	m.Lost = uint64(float64(m.Sent) * (0.002*w.random.Float64() + w.lossy[id]))
+	if w.change != nil {
+		w.change(&m, interval)
+	}
 	return m
 }
 
@@ -194,6 +199,33 @@ func TestMissing(t *testing.T) {
 	}
 	if _, err := w.station.Path(w.path[:1], 12); !errors.Is(err, estimate.ErrConfig) {
 		t.Errorf("a path of one router: error %v", err)
+	}
+}
+
+// Where nothing came nothing is known of delays, and a segment that has traffic again is neither slow nor lossy for
+// it; where all was lost, that is known.
+func TestNothingCame(t *testing.T) {
+	for _, sent := range []uint64{0, 1000} {
+		w := newWorld(t, 5)
+		w.lossy[w.ids[1]] = 0.05
+		w.change = func(m *Measurement, interval uint64) {
+			if m.Segment == w.ids[1] && interval < 30 {
+				*m = Measure(m.Segment, &lda.Result{Sent: sent, Lost: sent})
+			}
+		}
+		for interval := range uint64(45) {
+			w.report(interval)
+			p, err := w.station.Path(w.path, interval)
+			v, err2 := w.station.Localise(w.path, interval)
+			if came := interval >= 30; err2 != nil || came != (err == nil) || !came && !slices.Equal(p.Missing, w.ids[1:2]) {
+				t.Fatalf("interval %d of %d sent: %+v, %v, %v", interval, sent, p, err, err2)
+			} else if !came && (p.Loss == 1) != (sent > 0) {
+				t.Errorf("interval %d of %d sent: loss %v", interval, sent, p.Loss)
+			}
+			if sent == 0 && len(v.Suspects) > 0 || slices.Contains(v.Unknown, w.ids[1]) != (interval < 38) {
+				t.Errorf("interval %d of %d sent: %+v", interval, sent, v)
+			}
+		}
 	}
 }
 
