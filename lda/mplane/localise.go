@@ -196,20 +196,17 @@ func (s *Station) slow(all []*value, comparisons int) (p Suspect, ok bool) {
 
 // loses compares a segment's losses with those before.
 func loses(all []*value, comparisons int) (p Suspect) {
-	if len(all) == 0 || all[0].Sent == 0 {
-		return p
-	}
-	all = enough(slices.DeleteFunc(all, func(v *value) bool { return v.Sent == 0 }))
-	if all == nil {
+	used := enough(slices.DeleteFunc(slices.Clone(all), func(v *value) bool { return v.Sent == 0 }))
+	if used == nil || used[0] != all[0] {
 		return p
 	}
 	var losses []float64
-	for _, v := range all {
+	for _, v := range used {
 		losses = append(losses, float64(v.Lost)/float64(v.Sent))
 	}
-	sent, lasted := float64(all[0].Sent), lasting(losses, onset)
-	rate := (float64(all[0].Lost) + 1) / (sent + 2)
-	p = Suspect{Segment: all[0].Segment, Since: all[lasting(losses, half)].interval, Lossy: true}
+	sent, lasted := float64(used[0].Sent), lasting(losses, onset)
+	rate := (float64(used[0].Lost) + 1) / (sent + 2)
+	p = Suspect{Segment: used[0].Segment, Since: used[lasting(losses, half)].interval, Lossy: true}
 	p.Usual, p.Excess, p.sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), steady, comparisons)
 	p.sure = min(p.sure, lasts(losses, comparisons))
 	return p

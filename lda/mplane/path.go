@@ -67,8 +67,7 @@ func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 	r.Loss = 1 - kept
 	r.Mean = min(max(r.Mean, r.certain.Low), r.certain.High)
 	if len(r.Missing) > 0 {
-		return r, fmt.Errorf("mplane: %w: %d of %d segments of the path in interval %d", estimate.ErrNoSamples, len(r.Missing), len(ids),
-			interval)
+		return r, fmt.Errorf("mplane: %w: %d of %d segments in interval %d", estimate.ErrNoSamples, len(r.Missing), len(ids), interval)
 	}
 	return r, nil
 }
@@ -79,9 +78,7 @@ func (s *Station) mean(v *value) (mean float64, known bool) {
 	switch {
 	case v == nil || v.Delay.N == 0:
 		return 0, false
-	case v.Segment.internal():
-		return v.Delay.Mean, true
-	case v.aheadError > 0:
+	case v.Segment.internal() || v.aheadError > 0:
 		return v.Delay.Mean - v.ahead, true
 	}
 	if back := s.back(v); back != nil {
