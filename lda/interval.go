@@ -125,7 +125,7 @@ func (r *Result) unseen(confidence float64) float64 {
 		return 0
 	}
 	// None of k packets is in a usable cell with probability (1-share)^k.
-	k := math.Log((1-confidence)/2) / math.Log1p(-share)
+	k := math.Floor(math.Log((1-confidence)/2) / math.Log1p(-share))
 	return min(k/float64(r.spoken), 1-share)
 }
 
