@@ -18,11 +18,11 @@ var ErrDifferent = errors.New("points see different packets")
 // cells with losses as in others. Copies of a packet break that.
 type census struct {
 	sent, received float64
-	common         figure  // packets that passed both points
-	hidden         float64 // losses in cells that other packets joined
-	pairs          pairs   // of packets that were sent,
-	losses         pairs   // of those lost,
-	excess         pairs   // and of one that arrived and one lost
+	common         figure // packets that passed both points
+	hidden         figure // losses in cells that other packets joined
+	pairs          pairs  // of packets that were sent,
+	losses         pairs  // of those lost,
+	excess         pairs  // and of one that arrived and one lost
 }
 
 // A figure is an estimate, or the sum of several, and its variance.
@@ -91,7 +91,8 @@ func (c *census) count(p *pairing, bank int) {
 	c.excess.add(arrived, lost, excess-arrived*lost/rows, 1, rows)
 	if extra > 0 && rows > 1 {
 		// The difference of two Poisson variables has as variance the sum of their means.
-		c.hidden += max(0, (rows/(rows-1)*differences+sent-received)/2-lost)
+		v := differences / (rows - 1)
+		c.hidden.add(max(0, (rows*v+sent-received)/2-lost), rows*(v+2*v*v)/4)
 	}
 }
 
@@ -119,7 +120,9 @@ func (c *census) copies(slope, errors float64) bool {
 // samples, of which there are so many, are as many as among the others.
 func (r *Result) hide(c *census, outside uint64) {
 	if r.Extra > 0 && c.sent > 0 {
-		r.hidden = c.hidden * (1 + float64(outside)/c.sent)
+		all := 1 + float64(outside)/c.sent
+		r.hidden = c.hidden.value * all
+		r.strays = max(r.strays, r.Extra+uint64(c.hidden.most(2)*all)) // as many joined
 	}
 }
 

@@ -66,6 +66,8 @@ type Result struct {
 	greatest float64        // delay that is known, or may be
 	least    float64        // likewise, of one interval
 
+	length    float64 // of the interval, from the first to the last packet
+	crossing  float64 // from its first packet to the last arrival of one that was not sent in it
 	twice     float64 // greatest delay known of a packet that came twice
 	fromAreas bool    // by an Accumulator
 	copied    float64 // share of packets that were not alone because copies of them came
@@ -135,6 +137,7 @@ func (r *Result) report(found *settlement, received uint64) {
 
 // count compares the numbers of packets.
 func (p *pairing) count() (r Result) {
+	var stamps passing
 	r.add(p.up.unsampledCount(), p.down.unsampledCount())
 	p.each(func(bank, i int) {
 		sent, received := p.up.cells[i].count(), p.down.cells[i].count()
@@ -142,6 +145,7 @@ func (p *pairing) count() (r Result) {
 			return
 		}
 		r.cells++
+		stamps.see(&p.up.cells[i], &p.down.cells[i], int(p.up.config.SumBits))
 		r.add(uint64(sent), uint64(received))
 		switch {
 		case p.usable(i):
@@ -155,7 +159,29 @@ func (p *pairing) count() (r Result) {
 		r.see(p, bank, i)
 	})
 	r.strays += r.Extra
+	r.length, r.crossing = stamps.last-stamps.first, stamps.late-stamps.first
 	return r
+}
+
+// A passing is when packets passed, by the sums of stamps of the cells to which the fewest were sent: of one, mostly.
+type passing struct {
+	packets           uint32
+	base              uint64  // one of the sums
+	first, last, late float64 // from base to the least sum, the greatest, and the last arrival of packets that were not sent
+}
+
+// see takes a cell.
+func (a *passing) see(s, d *cell, bits int) {
+	if n := s.count(); n > 0 && (a.packets == 0 || n < a.packets) {
+		*a = passing{packets: n, base: s.sum, late: math.Inf(-1)}
+	}
+	switch n := uint64(d.count()); {
+	case s.count() == a.packets && a.packets > 0:
+		x := float64(estimate.SignExtend(s.sum-a.base, bits))
+		a.first, a.last = min(a.first, x), max(a.last, x)
+	case s.count() == 0 && a.packets == 1:
+		a.late = max(a.late, float64(estimate.SignExtend(d.sum-n*a.base, bits))/float64(n))
+	}
 }
 
 // add accounts for a group of packets.

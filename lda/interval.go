@@ -36,23 +36,26 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, and
 	// kinds of packets are as rare as is worst, one is there and none of it was seen with a probability of
 	// (1-s)·s^(s/(1-s)): 0.05 for s = 0.87, 0.19 for three fifths.
-	//
-	// Strays are, by Little's law, the share of the interval that a delay takes. Where that is below a tenth,
-	// hardly a delay is longer than the interval, and those that cross its ends take 1 + (deviation/mean)²
-	// times the mean: within the reach of copies up to a deviation of three means. Packets that came twice take
-	// as long as those do of which that is known. Copies in an overfull cell have no such limit.
-	reach, straysReach, strays := tailReach*r.scale(), tailReach*r.scale(), min(r.share(r.strays), 1)
+	reach, strays := tailReach*r.scale(), min(r.share(r.strays), 1)
 	if !r.fromAreas {
 		if r.share(r.N) >= 0.6 {
 			reach = max(r.greatest-r.Mean, r.StdDev)
 		}
-		if strays < 0.1 && r.unknown == 0 {
-			straysReach = max(copyReach*r.scale(), r.twice-r.Mean)
-		}
 		i.Low -= strays * max(0, r.Mean-r.least)
 	}
-	i.High += r.unseen(confidence)*reach + strays*straysReach
+	i.High += r.unseen(confidence)*reach + strays*r.straysReach()
 	return r.withCopies(i)
+}
+
+// straysReach returns by how much longer strays may take than the mean. Those that cross an interval's ends are, by
+// Little's law, the share of it that their delay takes. If they take longer since lately, they arrive as late after its
+// beginning. Packets that came twice take as long as those of which that is known, and none less than others
+// may. Copies in an overfull cell have no such limit.
+func (r *Result) straysReach() float64 {
+	if r.fromAreas || r.unknown > 0 || r.length == 0 {
+		return tailReach * r.scale()
+	}
+	return max(r.share(r.strays)*r.length, r.crossing-r.Mean, r.twice-r.Mean, r.greatest-r.Mean, r.StdDev)
 }
 
 // OfReceived returns the mean delay of the packets received in an [Accumulator]'s report, and its interval:
@@ -143,7 +146,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	}
 	i.Confidence = confidence
 	copies := r.lacking(confidence) + r.share(r.Repeats)
-	more := min(1, r.unseen(confidence)+r.share(r.strays))*sq(tailReach*r.scale()) + min(1, copies)*sq(copyReach*r.scale())
+	more := r.unseen(confidence)*sq(tailReach*r.scale()) + min(1, r.share(r.strays))*sq(r.straysReach()) + min(1, copies)*sq(copyReach*r.scale())
 	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
 	if r.aloneDegrees > 0 {
 		i.Low = min(i.Low, estimate.DeviationInterval(r.alone.StdDev, r.aloneDegrees, confidence).Low)
