@@ -6,18 +6,19 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// tailReach is the assumed limit of a delay where few were seen: this many times the mean, or the deviation if
+// mostScales is the assumed limit of a delay where few were seen: this many times the mean, or the deviation if
 // that is greater. copyReach is that of copies of which others were seen.
-const tailReach, copyReach = 1000, 10
+const mostScales, copyReach = 1000, 10
 
 // MeanInterval returns the interval of the mean delay of the packets that arrived. Its half width is the bound
 // of eq. (1), as in [estimate.HoeffdingInterval], for the packets that were not seen. It is widened by
 // Student's distribution, since the deviation is estimated, and upwards by what the sample may have missed: as
 // many packets as chance allows may be missing from it, and each may take as long as any in the sample may have
-// or, if the sample has less than three fifths of all, up to 1,000 times the mean or the deviation, whichever
-// is greater. Packets that are far slower than all others, and occur about once in an interval, may escape a
-// sample of three fifths, at worst once in five times. Packets that cross the interval's ends widen it both
-// ways, and so do copies. If all packets are in usable cells, the interval is as narrow as rounding allows.
+// or, if the sample has less than three fifths of all, as the interval lasts, up to 1,000 times the mean or the
+// deviation, whichever is greater. Packets that are far slower than all others, and occur about once in an
+// interval, may escape a sample of three fifths, at worst once in five times. Packets that cross the interval's
+// ends widen it both ways, and so do copies. If all packets are in usable cells, the interval is as narrow as
+// rounding allows.
 //
 // Hashes spread packets over cells whatever their delay, so it does no harm if delays depend on one another in
 // time, or if losses come in bursts or with the longest delays. From an [Accumulator] the interval also allows
@@ -36,7 +37,7 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, and
 	// kinds of packets are as rare as is worst, one is there and none of it was seen with a probability of
 	// (1-s)·s^(s/(1-s)): 0.05 for s = 0.87, 0.19 for three fifths.
-	reach, strays := tailReach*r.scale(), min(r.share(r.strays), 1)
+	reach, strays := r.tailReach(), min(r.share(r.strays), 1)
 	if !r.fromAreas {
 		if r.share(r.N) >= 0.6 {
 			reach = max(r.greatest-r.Mean, r.StdDev)
@@ -47,13 +48,22 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return r.withCopies(i)
 }
 
+// tailReach returns by how much longer than the mean a packet may take where few were seen. It was sent and came in its
+// interval.
+func (r *Result) tailReach() float64 {
+	if r.length == 0 {
+		return mostScales * r.scale()
+	}
+	return min(mostScales*r.scale(), max(r.length, r.scale()))
+}
+
 // straysReach returns by how much longer strays may take than the mean. Those that cross an interval's ends are, by
 // Little's law, the share of it that their delay takes. If they take longer since lately, they arrive as late after its
 // beginning. Packets that came twice take as long as those of which that is known, and none less than others
 // may. Copies in an overfull cell have no such limit.
 func (r *Result) straysReach() float64 {
 	if r.fromAreas || r.unknown > 0 || r.length == 0 {
-		return tailReach * r.scale()
+		return r.tailReach()
 	}
 	return max(r.share(r.strays)*r.length, r.crossing-r.Mean, r.twice-r.Mean, r.greatest-r.Mean, r.StdDev)
 }
@@ -145,8 +155,8 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
 	}
 	i.Confidence = confidence
-	copies := r.lacking(confidence) + r.share(r.Repeats)
-	more := r.unseen(confidence)*sq(tailReach*r.scale()) + min(1, r.share(r.strays))*sq(r.straysReach()) + min(1, copies)*sq(copyReach*r.scale())
+	copies, strays := min(1, r.lacking(confidence)+r.share(r.Repeats)), min(1, r.share(r.strays))
+	more := r.unseen(confidence)*sq(r.tailReach()) + strays*sq(r.straysReach()) + copies*sq(copyReach*r.scale())
 	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
 	if r.aloneDegrees > 0 {
 		i.Low = min(i.Low, estimate.DeviationInterval(r.alone.StdDev, r.aloneDegrees, confidence).Low)
