@@ -52,6 +52,8 @@ type Accumulator struct {
 	distribution *distribution  // of these, if it was asked for
 	alone        estimate.Delay // of these
 	degrees      uint64         // of freedom of its deviation
+	calm         estimate.Delay // of all but the farthest,
+	calmDegrees  uint64         // and those of its deviation
 	counts       counted        // since the last end
 	pairs        pairs
 	unlike       unsettled // at the end of the report
@@ -362,7 +364,9 @@ func (a *Accumulator) complete() *transit {
 			a.take(&a.all, &a.sample, to)
 		}
 		a.delays = a.sample.appendDelays(a.delays[:0])
-		a.alone, a.degrees = deviation(a.delays)
+		if a.alone, a.degrees = deviation(a.delays); a.degrees > 0 {
+			a.calm, a.calmDegrees = deviation(withoutFarthest(a.delays, a.alone.Mean))
+		}
 		a.current, a.distribution = true, nil
 	}
 	return &a.all
@@ -414,6 +418,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
 	}
 	r.alone, r.deviationDegrees = a.alone, a.degrees
+	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
 	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.

@@ -181,6 +181,21 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
+// One very slow packet of many is alone in its cell by chance, and stands for many: the deviation may be that of all others.
+func TestSlowAlone(t *testing.T) {
+	x := newRun(t, DefaultConfig)
+	x.pass(rand.New(rand.NewPCG(1, 3)), 60_000, losing(0, func(r *rand.Rand) float64 { return 5e6 * r.ExpFloat64() }))
+	x.up.Update(1, 0) // in the thinnest bank
+	x.down.Update(1, 2e9)
+	x.truth.Add(2e9)
+	r, err := accumulated(t, x.up, x.down).Estimate()
+	if i, blind := r.DeviationInterval(0.999), r; err != nil || !i.Contains(x.truth.StdDev()) {
+		t.Errorf("deviation %v in %+v, want %v, %v", r.StdDev, i, x.truth.StdDev(), err)
+	} else if blind.calmDegrees = 0; blind.DeviationInterval(0.999).Contains(x.truth.StdDev()) { // negative control
+		t.Error("an interval of all that were alone holds, too")
+	}
+}
+
 // What Expect says is what comes, on average.
 func TestExpect(t *testing.T) {
 	const times, n = 300, 2000
@@ -239,9 +254,9 @@ func TestConfidenceOutOfRange(t *testing.T) {
 	if unseen := (&Result{Delay: estimate.Delay{N: 1000}, spoken: 100_000}).unseen(0.98); !near(unseen, 458.2/100_000, 1e-3) {
 		t.Errorf("%v of the packets may be unseen, want 458 of 100,000", unseen)
 	}
-	// Few were alone, and areas say that others took twice as long: the surer, the wider.
+	// One was slower than any known, and areas say that others took twice as long: the surer, the wider.
 	few := Result{Delay: estimate.Delay{Mean: 2e6, StdDev: 1e6, N: 400}, alone: estimate.Delay{Mean: 1e6, StdDev: 1e6, N: 40},
-		fromAreas: true, deviationDegrees: 3, meanDegrees: 300, sampling: 1e4, greatest: 9e6, spoken: 400}
+		fromAreas: true, Extra: 1, deviationDegrees: 3, meanDegrees: 300, sampling: 1e4, greatest: 9e6, spoken: 400}
 	if one, other := few.DeviationInterval(0.95), few.DeviationInterval(0.999); other.High < one.High || one.High < 1e6*math.Sqrt(400) {
 		t.Errorf("deviation %+v at 0.95, %+v at 0.999, though one packet may have taken all", one, other)
 	}

@@ -293,6 +293,6 @@ func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
 	// Heavier tails err more, and are taken for copies: all that costs is width.
 	variance := alone.Variance()
 	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(alone.Cells())) {
-		r.alone.StdDev, r.aloneDegrees = math.Sqrt(variance), alone.EffectiveDegrees(0)
+		r.calm, r.calmDegrees = math.Sqrt(variance), alone.EffectiveDegrees(0)
 	}
 }

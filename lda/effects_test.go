@@ -70,7 +70,7 @@ func TestSmallGroups(t *testing.T) {
 				t.Errorf("%+v: p96 in %+v, want %.0f", g, q.Interval, p96)
 			}
 			// Negative control: without what was seen, they miss.
-			r.Repeats, r.behind, r.aloneDegrees, d.distribution.strays = 0, figure{}, 0, 0
+			r.Repeats, r.behind, r.calmDegrees, d.distribution.strays = 0, figure{}, 0, 0
 			if i := r.MeanInterval(0.95); !i.Contains(mean) {
 				blindMean++
 			}
@@ -161,7 +161,7 @@ func TestNoFalseRepeats(t *testing.T) {
 		up, down, _, _ := g.pass(t, seed)
 		r, err := Estimate(up, down)
 		d := accumulated(t, up, down)
-		if err != nil || r.Repeats > 0 || r.sure || seed%2 == 0 && r.aloneDegrees > 0 {
+		if err != nil || r.Repeats > 0 || r.sure || seed%2 == 0 && r.calmDegrees > 0 {
 			t.Errorf("%+v: %+v, %v", g, r, err)
 		}
 		if d.distribute().strays > 0 {

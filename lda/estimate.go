@@ -58,9 +58,11 @@ type Result struct {
 	sure    bool   // that there are copies, and not only likely
 	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
 
-	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance, fuller cells
-	// scatter more: because copies share a cell, or because of delays too rare to be alone.
-	aloneDegrees uint64
+	// calm is the deviation, and calmDegrees are its degrees of freedom, without what may be there by chance: of
+	// all packets alone but the farthest or, in one interval, of those alone if fuller cells scatter more beyond
+	// chance, because copies share a cell or because of delays too rare to be alone.
+	calm        float64
+	calmDegrees uint64
 
 	alone    estimate.Delay // of packets that were alone
 	greatest float64        // delay that is known, or may be

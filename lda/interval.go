@@ -158,21 +158,17 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	copies, strays := min(1, r.lacking(confidence)+r.share(r.Repeats)), min(1, r.share(r.strays))
 	more := r.unseen(confidence)*sq(r.tailReach()) + strays*sq(r.straysReach()) + copies*sq(copyReach*r.scale())
 	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
-	if r.aloneDegrees > 0 {
-		i.Low = min(i.Low, estimate.DeviationInterval(r.alone.StdDev, r.aloneDegrees, confidence).Low)
+	if r.calmDegrees > 0 {
+		i.Low = min(i.Low, estimate.DeviationInterval(r.calm, r.calmDegrees, confidence).Low)
 	}
 	i.Low = max(0, i.Low*math.Sqrt(1-r.copied)-r.rounding())
 	return i
 }
 
-// enoughAlone is how many packets that were alone tell how their delays vary, rare slow ones, too.
-const enoughAlone = 100
-
 // missing returns the greatest mean square of delays that packets that were alone may lack. As far as areas say that
 // the mean of those received is greater, beyond chance, slow ones were not alone. As far as it may be greater by
-// chance, they may be so rare that none was. They take up to half as long again as any
-// known. Where few were alone, or one came after it had counted as lost, one may be slower than any known: then it may
-// have taken all of that. Those of which copies came may all be the slowest.
+// chance, they may be so rare that none was. They take up to half as long again as any known. If one came after it
+// had counted as lost, one may have taken all of that. Those of which copies came may all be the slowest.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas || r.deviationDegrees == 0 {
 		return 0
@@ -180,7 +176,7 @@ func (r *Result) missing(confidence float64) float64 {
 	n := float64(r.alone.N)
 	_, received := r.OfReceived(confidence)
 	slower, most := received.High-r.alone.Mean, max(0, 1.5*r.greatest-r.alone.Mean)
-	if more := max(0, slower); r.Extra > 0 || n < enoughAlone {
+	if more := max(0, slower); r.Extra > 0 {
 		return more*max(most, more*float64(r.spoken)) + r.copied*sq(most)
 	}
 	chance := estimate.NormalQuantile(confidence) * r.alone.StdDev / math.Sqrt(n)

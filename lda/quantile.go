@@ -146,6 +146,19 @@ func (r *reservoir) appendDelays(delays []float64) []float64 {
 	return delays
 }
 
+// withoutFarthest returns delays but for the one farthest from their mean, in any order.
+func withoutFarthest(delays []float64, mean float64) []float64 {
+	farthest := 0
+	for i, x := range delays {
+		if math.Abs(x-mean) > math.Abs(delays[farthest]-mean) {
+			farthest = i
+		}
+	}
+	last := len(delays) - 1
+	delays[farthest], delays[last] = delays[last], delays[farthest]
+	return delays[:last]
+}
+
 // deviation returns delays as a result, and the degrees of freedom of their deviation:
 // the variance of a variance follows from the kurtosis.
 func deviation(delays []float64) (d estimate.Delay, degrees uint64) {
