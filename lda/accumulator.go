@@ -98,8 +98,7 @@ type transit struct {
 	left        float64
 	greatest    float64 // delay
 	late        float64 // time that packets spent on their way which may still come
-	clocks      error   // that they disagree
-	unknown     error   // why nothing is known of a part
+	unknown     error   // why nothing is known of a part: mostly, that clocks disagree
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config. The error
@@ -313,11 +312,10 @@ func (a *Accumulator) fold(to int) {
 func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	var singles []areas.Alone
 	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { singles = all })
-	if errors.Is(err, estimate.ErrClocks) {
-		into.clocks = err
-	}
 	if err != nil {
-		into.unknown = err
+		if !errors.Is(into.unknown, estimate.ErrClocks) {
+			into.unknown = err
+		}
 		into.left += t.Left / a.config.sampledRate()
 		return
 	}
@@ -400,8 +398,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 	if copies >= 1 { // ids are so few that nothing tells which packets are on their way
 		r.Repeats = max(r.Repeats, uint64(copies/(1+copies)*float64(r.Sent)))
 	}
-	if whole.clocks != nil {
-		return r, fmt.Errorf("lda: %w", whole.clocks)
+	if errors.Is(whole.unknown, estimate.ErrClocks) {
+		return r, fmt.Errorf("lda: %w", whole.unknown)
 	}
 	if err := cmp.Or(of.stamps[0].check("upstream"), of.stamps[1].check("downstream")); err != nil {
 		return r, err

@@ -238,29 +238,22 @@ func (r *Result) include(c *copies) error {
 	return nil
 }
 
-const (
-	tooFar     = 8  // between means of banks; chance makes them never
-	leastAlone = 20 // packets
-)
+// leastAlone is how many packets that are alone tell how they scatter.
+const leastAlone = 20
 
 // compareCells compares the usable cells of a settlement, and returns the packets that are alone, and how many
-// standard errors fuller cells are slower per packet. The error wraps ErrContradiction if the means of banks
-// differ so much that they cannot both be right: copies that share cells, however slow they are, are in every
-// bank alike.
-func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64, err error) {
-	mean, variance := found.sum/float64(found.packets), found.cells.Variance()
-	var sum, squares float64
+// standard errors fuller cells are slower per packet.
+func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64) {
+	mean, sum, squares := found.sum/float64(found.packets), 0.0, 0.0
 	for j := range p.up.config.banks() {
-		var packets, cells, total, noise float64 // total: of the delays beyond the mean
-		for n, wrapped := range p.of(j, j+1) {
+		var packets, cells float64
+		for n := range p.of(j, j+1) {
 			cells++
 			packets += float64(n)
-			total += found.relative(n, wrapped) - float64(n)*mean
 		}
 		for n, wrapped := range p.of(j, j+1) {
 			beyond := found.relative(n, wrapped) - float64(n)*mean
 			found.less, found.more = max(found.less, -beyond), max(found.more, beyond)
-			noise += sq(beyond - float64(n)*total/packets)
 			term := beyond * (float64(n) - packets/cells)
 			sum += term
 			squares += sq(term)
@@ -268,14 +261,8 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 				alone.Add(beyond, 1)
 			}
 		}
-		// Few packets may miss the rare slow ones that all have.
-		rounding := packets * (1 + 1e-12*math.Abs(float64(found.base)))
-		apart := math.Abs(total) / (math.Sqrt(noise+packets*variance) + rounding)
-		if cells >= leastAlone && apart > tooFar {
-			err = fmt.Errorf("%w: the means of banks differ by %.3g standard errors", ErrContradiction, apart)
-		}
 	}
-	return alone, sum / math.Sqrt(max(squares, math.SmallestNonzeroFloat64)), err
+	return alone, sum / math.Sqrt(max(squares, math.SmallestNonzeroFloat64))
 }
 
 // seeRepeats looks for copies in groups too small to overfill a cell, by their effects. Cells that lost a

@@ -103,14 +103,10 @@ func Estimate(up, down *Aggregator) (Result, error) {
 		return r, fmt.Errorf("lda: %w: %d packets came that were not sent, and no digest tells in which cells", ErrContradiction, r.Extra)
 	}
 	found, err := settle(&cells)
-	var alone estimate.Cells
-	var slope float64
-	if err == nil {
-		alone, slope, err = compareCells(&cells, &found)
-	}
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.usable, r.cells)
 	}
+	alone, slope := compareCells(&cells, &found)
 	copies := cells.copies()
 	r.report(&found, r.Received-min(r.Received, copies.received))
 	r.seeRepeats(&census, &alone, slope)

@@ -38,14 +38,8 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 // than the samples: the interval allows for them, and high quantiles are not bounded.
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
-	q := Quantile{P: p, Interval: d.QuantileInterval(p, confidence)}
-	if faster, slower := (p-d.strays)/(1-d.strays), p/(1-d.strays); d.strays > 0 {
-		q.Interval.Low, q.Interval.High = math.Inf(-1), math.Inf(1)
-		if faster > 0 && slower < 1 {
-			q.Interval.Low = d.QuantileInterval(faster, confidence).Low
-			q.Interval.High = d.QuantileInterval(slower, confidence).High
-		}
-	}
+	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-d.strays), confidence)}  // if all strays are slower,
+	q.Interval.Low = d.QuantileInterval((p-d.strays)/(1-d.strays), confidence).Low // or faster
 	var err error
 	q.Delay, err = d.Quantile(p)
 	if err == nil && !q.Interval.Bounded() {
