@@ -357,7 +357,7 @@ func whole(o areas.OnWay, rate float64) areas.OnWay {
 func (a *Accumulator) complete() *transit {
 	if !a.current {
 		a.all = a.whole
-		a.sample.copy(&a.kept)
+		a.sample = reservoir{append(a.sample.samples[:0], a.kept.samples...), a.kept.bar, a.kept.random}
 		if to := a.through(); a.started && to > a.from {
 			a.take(&a.all, &a.sample, to)
 		}

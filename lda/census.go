@@ -36,9 +36,10 @@ func (f *figure) add(value, variance float64) {
 func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (
-	surely    = 4  // standard errors of figures together: chance makes them once in 1,000
-	likely    = 3  // likewise: once in 40
-	leastRows = 64 // cells that it takes to know how sure a covariance is
+	surely     = 4  // standard errors of figures together: chance makes them once in 1,000
+	likely     = 3  // likewise: once in 40
+	leastRows  = 64 // cells that it takes to know how sure a covariance is
+	leastAlone = 20 // packets that are alone, to know how they scatter
 )
 
 // census counts the packets of two points, but those of overfull cells.
@@ -114,16 +115,6 @@ func (c *census) copies(slope, errors float64) bool {
 		sum += sq(max(0, p.value) / p.doubt())
 	}
 	return sum > errors*errors
-}
-
-// hide says how many losses are behind packets that joined. Those that no bank
-// samples, of which there are so many, are as many as among the others.
-func (r *Result) hide(c *census, outside uint64) {
-	if r.Extra > 0 && c.sent > 0 {
-		all := 1 + float64(outside)/c.sent
-		r.hidden = c.hidden.value * all
-		r.strays = max(r.strays, r.Extra+uint64(c.hidden.most(2)*all)) // as many joined
-	}
 }
 
 // pairs are of packets that share a cell and an interval, beyond what chance puts there.
@@ -237,9 +228,6 @@ func (r *Result) include(c *copies) error {
 	}
 	return nil
 }
-
-// leastAlone is how many packets that are alone tell how they scatter.
-const leastAlone = 20
 
 // compareCells compares the usable cells of a settlement, and returns the packets that are alone, and how many
 // standard errors fuller cells are slower per packet.

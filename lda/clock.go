@@ -64,9 +64,8 @@ func (a *Aggregator) Singles(f func(cell int, digest uint32, stamp uint64)) {
 	})
 }
 
-// A stamping adds up how far packets' stamps are from the middle of the interval in which they
-// passed, the lengths of these intervals, by how much they were shifted on purpose, and how far those are off in all
-// that cannot have passed then.
+// A stamping adds up how far stamps are from the middle of their interval, the lengths of these, by how much stamps
+// were shifted on purpose, and how far those are off in all that cannot have passed then.
 type stamping struct{ packets, off, length, shifted, stray float64 }
 
 // An interval is what stamps are held to, in sums of so many bits.

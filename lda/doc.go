@@ -54,7 +54,7 @@
 // # Source
 //
 // R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support for Fine-Grained Latency
-// Measurements (2012), sections III to V. Package lda/paper has its formulas where this package uses others.
+// Measurements (2012), sections III to V. Package lda/paper has its deviation.
 //
 //	m, n         Bank.Rows, and the number of Config.Banks with rows
 //	p_j          2^-Shift less the next bank's 2^-Shift

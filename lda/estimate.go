@@ -98,7 +98,11 @@ func Estimate(up, down *Aggregator) (Result, error) {
 		r.Lost, r.Extra = r.Sent-min(r.Sent, r.Received), r.Received-min(r.Sent, r.Received)
 		return r, fmt.Errorf("lda: %w: %d sent, %d received", err, r.Sent, r.Received)
 	}
-	r.hide(&census, up.unsampledCount())
+	if r.Extra > 0 && census.sent > 0 { // as many joined as the losses that they hide, also where no bank samples
+		all := 1 + float64(up.unsampledCount())/census.sent
+		r.hidden = census.hidden.value * all
+		r.strays = max(r.strays, r.Extra+uint64(census.hidden.most(2)*all))
+	}
 	if r.Extra > 0 && up.config.DigestBits == 0 {
 		return r, fmt.Errorf("lda: %w: %d packets came that were not sent, and no digest tells in which cells", ErrContradiction, r.Extra)
 	}

@@ -34,9 +34,8 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
-	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, and
-	// kinds of packets are as rare as is worst, one is there and none of it was seen with a probability of
-	// (1-s)·s^(s/(1-s)): 0.05 for s = 0.87, 0.19 for three fifths.
+	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, a kind
+	// as rare as is worst is there, and none of it was seen, with probability (1-s)·s^(s/(1-s)): 0.19 for 0.6.
 	reach, strays := r.tailReach(), min(r.share(r.strays), 1)
 	if !r.fromAreas {
 		if r.share(r.N) >= 0.6 {

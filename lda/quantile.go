@@ -27,9 +27,8 @@ type distribution struct {
 // random so that all packets are equally represented.
 //
 // A bank with λ packets to a cell on average gives λ·e^−λ samples a cell in an interval: 0.37 at best, when λ is
-// 1, 0.27 at 2, 0.30 at ½, and one in 370 cells at 8. A loss rate of l costs only the share l of the samples.
-// 1,024 cells give some 370. The rank of a median is then typically off by 2 percentage points and that of a p99
-// by 0.4; after a hundred intervals, by a tenth of that.
+// 1. 1,024 cells give some 370. The rank of a median is then typically off by 2 percentage points and that of a
+// p99 by 0.4; after a hundred intervals, by a tenth of that.
 func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empirical }
 
 // Quantile returns the p-quantile of the delays of packets received, with the interval that holds it with the
@@ -91,11 +90,6 @@ type weighted struct{ delay, weight float64 }
 const reservoirSize = 5120
 
 func (r *reservoir) reset() { r.samples, r.bar = r.samples[:0], 0 }
-
-// copy makes r a copy of another one.
-func (r *reservoir) copy(from *reservoir) {
-	r.samples, r.bar, r.random = append(r.samples[:0], from.samples...), from.bar, from.random
-}
 
 // chosen reports, by chance, whether a weight is as much as the bar or makes up for it.
 func chosen(random *rand.PCG, weight, bar float64) bool {
