@@ -91,7 +91,6 @@ type transit struct {
 	time        float64 // that packets spent on their way
 	received    float64
 	variance    float64     // of the time
-	fourth      float64     // Σ variance² ÷ degrees of freedom
 	exact       float64     // packets received in exact spans
 	joined      float64     // packets received that were not sent: copies, mostly
 	first, last areas.OnWay // at its ends
@@ -322,11 +321,9 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	rate := a.config.sampledRate()
 	received := t.Received / rate
 	left := received - t.Received // packets that no bank samples
-	variance := sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
 	into.time += t.Mean * received
 	into.received += received
-	into.variance += variance
-	into.fourth += variance * variance / float64(t.Degrees)
+	into.variance += sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
 	into.exact += t.Exact
 	into.joined += t.Joined / rate
 	if into.parts == 0 {
@@ -411,10 +408,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.Mean = whole.time / whole.received
 	r.N = uint64(whole.exact)
 	r.spoken, r.strays, r.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
-	r.meanDegrees = uint64(math.MaxInt32)
-	if whole.fourth > 0 {
-		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
-	}
+	r.meanDegrees = uint64(math.MaxInt32) // of many spans
 	r.alone, r.deviationDegrees = a.alone, a.degrees
 	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
 	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
