@@ -20,8 +20,7 @@ type census struct {
 	sent, received float64
 	common         figure // packets that passed both points
 	hidden         figure // losses in cells that other packets joined
-	pairs          pairs  // of packets that were sent,
-	losses         pairs  // of those lost,
+	losses         pairs  // of packets lost,
 	excess         pairs  // and of one that arrived and one lost
 }
 
@@ -36,8 +35,8 @@ func (f *figure) add(value, variance float64) {
 func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (
-	surely     = 4  // standard errors of figures together: chance makes them once in 1,000
-	likely     = 3  // likewise: once in 40
+	surely     = 4  // standard errors of figures together: chance makes them once in 2,000
+	likely     = 3  // likewise: once in 70
 	leastRows  = 64 // cells that it takes to know how sure a covariance is
 	leastAlone = 20 // packets that are alone, to know how they scatter
 )
@@ -69,10 +68,9 @@ func (c *census) count(p *pairing, bank int) {
 		lost += max(s-d, 0)
 		extra += max(d-s, 0)
 	}
-	var together, doubt, squares, differences, losses, excess float64
+	var together, doubt, differences, losses, excess float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
-		squares += s * s
 		losses += sq(max(s-d, 0))
 		excess += min(s, d) * max(s-d, 0)
 		s, d = s-sent/rows, d-received/rows
@@ -87,7 +85,6 @@ func (c *census) count(p *pairing, bank int) {
 	c.received += received
 	c.common.add(together, doubt)
 	arrived := sent - lost
-	c.pairs.see(sent, squares, rows)
 	c.losses.see(lost, losses, rows)
 	c.excess.add(arrived, lost, excess-arrived*lost/rows, 1, rows)
 	if extra > 0 && rows > 1 {
@@ -111,7 +108,7 @@ func (c *census) different() error {
 // figures to show them often move several. Together they are beyond so many errors.
 func (c *census) copies(slope, errors float64) bool {
 	sum := sq(slope)
-	for _, p := range [...]*pairs{&c.pairs, &c.losses, &c.excess} {
+	for _, p := range [...]*pairs{&c.losses, &c.excess} {
 		sum += sq(max(0, p.value) / p.doubt())
 	}
 	return sum > errors*errors

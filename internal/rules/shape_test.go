@@ -120,7 +120,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {3047, 816},
 	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
-	"lda":            {2673, 2928},
+	"lda":            {2670, 2928},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
