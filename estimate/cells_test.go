@@ -69,8 +69,7 @@ func TestCellsAreTheFormula(t *testing.T) {
 		if e := math.Abs(c.Mean() - mean); !(e <= 8*ulp) {
 			t.Errorf("offset %g: mean %v, want %v", offset, c.Mean(), mean)
 		}
-		// The mean's rounding, times a cell's count, against the cell's
-		// deviation.
+		// The mean's rounding, times a cell's count, against the cell's deviation.
 		tolerance := 1e-13 + 100*ulp/math.Sqrt(variance)
 		if e := off(c.Variance(), variance); !(e <= tolerance) {
 			t.Errorf("offset %g: variance %v, want %v, off by %.2g", offset, c.Variance(), variance, e)
@@ -78,8 +77,7 @@ func TestCellsAreTheFormula(t *testing.T) {
 	}
 }
 
-// slowDegrees is Satterthwaite's rule for squares that are weighted class by
-// class, in two passes.
+// slowDegrees is Satterthwaite's rule for squares that are weighted class by class, in two passes.
 func slowDegrees(cells []cell, kurtosis, variance float64) float64 {
 	mean, _ := bigCells(cells)
 	type class struct {
@@ -233,9 +231,8 @@ func TestDeviationOverUnequalDensities(t *testing.T) {
 			ours.Add(math.Abs(c.StdDev()-math.Sqrt(truth.PopulationVariance())) / want)
 			equal.Add(math.Abs(math.Sqrt(variance)-math.Sqrt(truth.PopulationVariance())) / want)
 		}
-		// The sums vary as the normal's squares at most: 1/√(2·1024) from the
-		// fullest bank alone, and the mean of 8 of them stays below 1.5 of that
-		// but once in 10⁴.
+		// The sums vary as the normal's squares at most: 1/√(2·1024) from the fullest bank alone, and the mean
+		// of 8 of them stays below 1.5 of that but once in 10⁴.
 		if got, most := ours.Mean(), 1.5/math.Sqrt(2*rows); !(got <= most) {
 			t.Errorf("%s: deviation off by %.2f %%, want at most %.2f %%", name, 100*got, 100*most)
 		}

@@ -67,8 +67,7 @@ func TestStudentCoverage(t *testing.T) {
 	}
 }
 
-// Equation (1) of the paper, evaluated at the interval's ends, gives back the
-// confidence.
+// Equation (1) of the paper, evaluated at the interval's ends, gives back the confidence.
 func TestHoeffdingIsTheEquation(t *testing.T) {
 	for _, confidence := range []float64{0.1, 0.5, 0.9, 0.98, 0.999999} {
 		d := Delay{Mean: 200, StdDev: 31, N: 777}
@@ -97,8 +96,7 @@ func TestDeviationCoverage(t *testing.T) {
 			}
 		}
 	}
-	// Negative control, and the limit that the documentation states: samples
-	// with a heavier tail.
+	// Negative control, and the limit that the documentation states: samples with a heavier tail.
 	got := covered(trials, 1, func() Interval {
 		var m Moments
 		for range 30 {
@@ -111,8 +109,7 @@ func TestDeviationCoverage(t *testing.T) {
 	}
 }
 
-// The deviation's interval from many cells of few packets holds although single delays are
-// far from normal.
+// The deviation's interval from many cells of few packets holds although single delays are far from normal.
 func TestCellsCoverage(t *testing.T) {
 	heavy(t)
 	const trials, confidence = 2_000, 0.95
@@ -194,8 +191,7 @@ func TestProportionEnds(t *testing.T) {
 	}
 }
 
-// Where the iterations give way to expansions, both agree: to 2/100,000
-// of the deviation.
+// Where the iterations give way to expansions, both agree: to 2/100,000 of the deviation.
 func TestLargeParametersJoin(t *testing.T) {
 	const below, above = largeParameter * (1 - 1e-9), largeParameter * (1 + 1e-9)
 	for _, p := range []float64{1e-6, 0.025, 0.5, 0.99} {

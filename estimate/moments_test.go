@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// bigMoments returns mean and sum of squared deviations by the definition, in
-// two passes with 400 bits.
+// bigMoments returns mean and sum of squared deviations by the definition, in two passes with 400 bits.
 func bigMoments(samples []float64) (mean, squares float64) {
 	number := func(x float64) *big.Float { return new(big.Float).SetPrec(400).SetFloat64(x) }
 	sum := number(0)

@@ -139,8 +139,7 @@ func TestQuantileCoverage(t *testing.T) {
 			t.Errorf("p %v: the check accepts an interval of half the confidence, which covers %v", p, got)
 		}
 	}
-	// A distribution of whole numbers, where many samples tie: the median of
-	// 0…9 is anywhere in [4, 5].
+	// A distribution of whole numbers, where many samples tie: the median of 0…9 is anywhere in [4, 5].
 	got := covered(trials, 4, func() Interval {
 		samples := make([]float64, n)
 		for i := range samples {

@@ -175,8 +175,7 @@ func TestIntervalInJSON(t *testing.T) {
 	}
 }
 
-// Whatever the text, what is accepted is encoded and decoded as the same, and
-// what is refused changes nothing.
+// Whatever the text, what is accepted is encoded and decoded as the same, and what is refused changes nothing.
 func FuzzIntervalJSON(f *testing.F) {
 	for _, text := range []string{
 		`{"Low":1.5,"High":null,"Confidence":0.98}`, `{}`, `null`, `[]`, `{"Low":"x"}`, `{"High":1e999}`, `{"Low":-0}`,

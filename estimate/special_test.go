@@ -8,8 +8,7 @@ import (
 // The bar that every special function is held to.
 const specialBar = 1e-7
 
-// off is the relative error of got, or the absolute one below 1e-5, with NaN never
-// close to anything.
+// off is the relative error of got, or the absolute one below 1e-5, with NaN never close to anything.
 func off(got, want float64) float64 {
 	if got == want {
 		return 0
@@ -17,8 +16,7 @@ func off(got, want float64) float64 {
 	return math.Abs(got-want) / max(math.Abs(want), 1e-5)
 }
 
-// What the documentation says of the ends of each function's range, and of
-// arguments beyond.
+// What the documentation says of the ends of each function's range, and of arguments beyond.
 func TestSpecialEdges(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range []struct {

@@ -52,6 +52,8 @@ type Accumulator struct {
 	distribution *distribution  // of these, if it was asked for
 	alone        estimate.Delay // of these
 	degrees      uint64         // of freedom of its deviation
+	calm         estimate.Delay // of all but the farthest,
+	calmDegrees  uint64         // and those of its deviation
 	counts       counted        // since the last end
 	pairs        pairs
 	unlike       unsettled // at the end of the report
@@ -89,15 +91,13 @@ type transit struct {
 	time        float64 // that packets spent on their way
 	received    float64
 	variance    float64     // of the time
-	fourth      float64     // Σ variance² ÷ degrees of freedom
 	exact       float64     // packets received in exact spans
 	joined      float64     // packets received that were not sent: copies, mostly
 	first, last areas.OnWay // at its ends
 	left        float64
 	greatest    float64 // delay
 	late        float64 // time that packets spent on their way which may still come
-	clocks      error   // that they disagree
-	unknown     error   // why nothing is known of a part
+	unknown     error   // why nothing is known of a part: mostly, that clocks disagree
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config. The error
@@ -314,20 +314,17 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { singles = all })
 	rate := a.config.sampledRate()
 	into.left += t.Left / rate
-	if errors.Is(err, estimate.ErrClocks) {
-		into.clocks = err
-	}
 	if err != nil {
-		into.unknown = err
+		if !errors.Is(into.unknown, estimate.ErrClocks) {
+			into.unknown = err
+		}
 		return
 	}
 	received := t.Received / rate
 	left := received - t.Received // packets that no bank samples
-	variance := sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
 	into.time += t.Mean * received
 	into.received += received
-	into.variance += variance
-	into.fourth += variance * variance / float64(t.Degrees)
+	into.variance += sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
 	into.exact += t.Exact
 	into.joined += t.Joined / rate
 	if into.parts == 0 {
@@ -355,7 +352,9 @@ func (a *Accumulator) complete() *transit {
 			a.take(&a.all, &a.sample, to)
 		}
 		a.delays = a.sample.appendDelays(a.delays[:0])
-		a.alone, a.degrees = deviation(a.delays)
+		if a.alone, a.degrees = deviation(a.delays); a.degrees > 0 {
+			a.calm, a.calmDegrees = deviation(withoutFarthest(a.delays, a.alone.Mean))
+		}
 		a.current, a.distribution = true, nil
 	}
 	return &a.all
@@ -385,12 +384,12 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Outstanding = uint64(max(0, outstanding))
 	a.tellUnsettled(&r, whole, max(0, -outstanding))
-	copies := a.pairs.each()
+	copies := a.pairs.copies()
 	if copies >= 1 { // ids are so few that nothing tells which packets are on their way
 		r.Repeats = max(r.Repeats, uint64(copies/(1+copies)*float64(r.Sent)))
 	}
-	if whole.clocks != nil {
-		return r, fmt.Errorf("lda: %w", whole.clocks)
+	if errors.Is(whole.unknown, estimate.ErrClocks) {
+		return r, fmt.Errorf("lda: %w", whole.unknown)
 	}
 	if err := cmp.Or(of.stamps[0].check("upstream"), of.stamps[1].check("downstream")); err != nil {
 		return r, err
@@ -402,15 +401,13 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.Mean = whole.time / whole.received
 	r.N = uint64(whole.exact)
 	r.spoken, r.strays, r.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
-	r.meanDegrees = uint64(math.MaxInt32)
-	if whole.fourth > 0 {
-		r.meanDegrees = uint64(max(1, sq(whole.variance)/whole.fourth))
-	}
+	r.meanDegrees = uint64(math.MaxInt32) // of many spans
 	r.alone, r.deviationDegrees = a.alone, a.degrees
+	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
 	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
-	r.maybe = uint64(min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1)))) * float64(r.spoken))
+	r.behind.value = min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1))))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received

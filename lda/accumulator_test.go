@@ -90,9 +90,8 @@ func (run *cutRun) add(t *testing.T, a *Accumulator, k int) {
 	}
 }
 
-// From an idle path to an idle path the time on the way is the sum of all
-// delays: exact without loss, whatever the delay, and inside its interval with
-// losses. The counts add up.
+// From an idle path to an idle path the time on the way is the sum of all delays: exact without loss, whatever
+// the delay, and inside its interval with losses. The counts add up.
 func TestAccumulator(t *testing.T) {
 	rare := func(r *rand.Rand) float64 {
 		if r.IntN(500) == 0 {
@@ -143,10 +142,9 @@ func TestAccumulator(t *testing.T) {
 	}
 }
 
-// Reports that end and wait say of their ten intervals what a list of the packets
-// says: the time on the way exactly without loss, and within its interval with
-// losses; and the counts of packets. Were the slow ones forgotten that cross from
-// one to the next, none would.
+// Reports that end and wait say of their ten intervals what a list of the packets says: the time on the way
+// exactly without loss, and within its interval with losses; and the counts of packets. Were the slow ones
+// forgotten that cross from one to the next, none would.
 func TestAccumulatorReports(t *testing.T) {
 	for _, c := range []struct{ delay, loss float64 }{{6e7, 0}, {3e8, 0}, {5e6, 0.01}, {6e7, 0.05}} {
 		run := cutTraffic(t, 5, 110, 1000, exponentialDelay(c.delay), c.loss)
@@ -261,8 +259,7 @@ func TestAccumulatorPartsOfAnInterval(t *testing.T) {
 	}
 }
 
-// Intervals come in order. After a gap, what was on its way is extra, and no
-// delay of it counts.
+// Intervals come in order. After a gap, what was on its way is extra, and no delay of it counts.
 func TestAccumulatorGap(t *testing.T) {
 	run := cutTraffic(t, 7, 40, 1000, exponentialDelay(1e8), 0)
 	a := accumulate(t, new(cutRun))
@@ -320,9 +317,8 @@ func TestAccumulatorEndsBehindGap(t *testing.T) {
 	}
 }
 
-// Of packets on their way at the beginning only the coming is counted. However
-// crowded the cells are, so that they are seldom empty, intervals hold the mean, and
-// are narrow a patience later.
+// Of packets on their way at the beginning only the coming is counted. However crowded the cells are, so that
+// they are seldom empty, intervals hold the mean, and are narrow a patience later.
 func TestAccumulatorBeginsUnderWay(t *testing.T) {
 	const begins, cuts = 10, 140
 	run := cutTraffic(t, 1, cuts+10, 2000, func(r *rand.Rand) float64 { return 1e8 + 2e8*r.ExpFloat64() }, 0)

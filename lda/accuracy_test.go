@@ -15,9 +15,8 @@ const falseAlarm = 1e-5
 
 var sigmas = -estimate.NormalQuantile(falseAlarm / 2)
 
-// The delays that the paper evaluates with, all of mean 0.2 µs, here in units
-// of 1 ps so that rounding does not show; and its hardest case for eq. (5).
-// They are quantiles.
+// The delays that the paper evaluates with, all of mean 0.2 µs, here in units of 1 ps so that rounding does not
+// show; and its hardest case for eq. (5). They are quantiles.
 var delayLaws = map[string]func(u float64) float64{
 	"Weibull 0.6": func(u float64) float64 { return 200_000 / math.Gamma(1+1/0.6) * math.Pow(-math.Log1p(-u), 1/0.6) },
 	"200±10":      func(u float64) float64 { return 200_000 + 10_000*(2*u-1) },
@@ -143,9 +142,8 @@ func accumulated(t *testing.T, up, down *Aggregator) *Accumulator {
 	return a
 }
 
-// A hundred intervals of a bank of 1,024 cells with a packet to a cell give
-// quantiles whose rank is off by what as many independent samples give, and by
-// less than what is asked.
+// A hundred intervals of a bank of 1,024 cells with a packet to a cell give quantiles whose rank is off by what
+// as many independent samples give, and by less than what is asked.
 func TestQuantiles(t *testing.T) {
 	const n, loss = 1024, 0.02
 	c := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 40}
@@ -160,8 +158,7 @@ func TestQuantiles(t *testing.T) {
 			}
 		}
 	})
-	// rankError is how far the empirical quantile is from the true one, in
-	// rank; both are of whole numbers.
+	// rankError is how far the empirical quantile is from the true one, in rank; both are of whole numbers.
 	rankError := func(e estimate.Empirical, p float64) float64 {
 		return math.Abs(e.CDF(delayLaws["Weibull 0.6"](p)) - p)
 	}
@@ -181,6 +178,21 @@ func TestQuantiles(t *testing.T) {
 		if i := e.QuantileInterval(c.p, 0.98); err != nil || !i.Contains(x) {
 			t.Errorf("p%v is %v, %v, not in %+v", 100*c.p, x, err, i)
 		}
+	}
+}
+
+// One very slow packet of many is alone in its cell by chance, and stands for many: the deviation may be that of all others.
+func TestSlowAlone(t *testing.T) {
+	x := newRun(t, DefaultConfig)
+	x.pass(rand.New(rand.NewPCG(1, 3)), 60_000, losing(0, func(r *rand.Rand) float64 { return 5e6 * r.ExpFloat64() }))
+	x.up.Update(1, 0) // in the thinnest bank
+	x.down.Update(1, 2e9)
+	x.truth.Add(2e9)
+	r, err := accumulated(t, x.up, x.down).Estimate()
+	if i, blind := r.DeviationInterval(0.999), r; err != nil || !i.Contains(x.truth.StdDev()) {
+		t.Errorf("deviation %v in %+v, want %v, %v", r.StdDev, i, x.truth.StdDev(), err)
+	} else if blind.calmDegrees = 0; blind.DeviationInterval(0.999).Contains(x.truth.StdDev()) { // negative control
+		t.Error("an interval of all that were alone holds, too")
 	}
 }
 
@@ -204,9 +216,8 @@ func TestExpect(t *testing.T) {
 			got  estimate.Moments
 			want float64
 		}{"sample": {sample, want.sample}, "usable": {usable, want.usable}, "alone": {alone, want.alone}} {
-			// The number lost is random here and fixed in the expectation,
-			// which is convex in it: half its second difference is below
-			// 0.2 % of anything.
+			// The number lost is random here and fixed in the expectation, which is convex in it: half its
+			// second difference is below 0.2 % of anything.
 			tolerance := sigmas*math.Sqrt(f.got.Variance()/times) + 0.002*f.want
 			if math.Abs(f.got.Mean()-f.want) > tolerance {
 				t.Errorf("loss %v: %s %v, expected %v ± %v", loss, name, f.got.Mean(), f.want, tolerance)
@@ -219,8 +230,7 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// Where the confidence asked for is none, an interval is the whole range and
-// says so.
+// Where the confidence asked for is none, an interval is the whole range and says so.
 func TestConfidenceOutOfRange(t *testing.T) {
 	up, down := pair(t, twoBanks(1), traffic(3, 1, 3000, 0.01, 0), same)
 	r, err := Estimate(up, down)
@@ -244,9 +254,9 @@ func TestConfidenceOutOfRange(t *testing.T) {
 	if unseen := (&Result{Delay: estimate.Delay{N: 1000}, spoken: 100_000}).unseen(0.98); !near(unseen, 458.2/100_000, 1e-3) {
 		t.Errorf("%v of the packets may be unseen, want 458 of 100,000", unseen)
 	}
-	// Few were alone, and areas say that others took twice as long: the surer, the wider.
+	// One was slower than any known, and areas say that others took twice as long: the surer, the wider.
 	few := Result{Delay: estimate.Delay{Mean: 2e6, StdDev: 1e6, N: 400}, alone: estimate.Delay{Mean: 1e6, StdDev: 1e6, N: 40},
-		fromAreas: true, deviationDegrees: 3, meanDegrees: 300, sampling: 1e4, greatest: 9e6, spoken: 400}
+		fromAreas: true, Extra: 1, deviationDegrees: 3, meanDegrees: 300, sampling: 1e4, greatest: 9e6, spoken: 400}
 	if one, other := few.DeviationInterval(0.95), few.DeviationInterval(0.999); other.High < one.High || one.High < 1e6*math.Sqrt(400) {
 		t.Errorf("deviation %+v at 0.95, %+v at 0.999, though one packet may have taken all", one, other)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // ErrDifferent means that the points saw different packets: something between them changes the bytes that are
@@ -16,11 +18,10 @@ var ErrDifferent = errors.New("points see different packets")
 // cells with losses as in others. Copies of a packet break that.
 type census struct {
 	sent, received float64
-	arrived        float64 // in banks where some cells lost packets and some did not
-	common         figure  // packets that passed both points
-	hidden         float64 // losses in cells that other packets joined
-	excess         figure  // those arrived that share a cell with a loss, beyond chance
-	pairs          pairs
+	common         figure // packets that passed both points
+	hidden         figure // losses in cells that other packets joined
+	losses         pairs  // of packets lost,
+	excess         pairs  // and of one that arrived and one lost
 }
 
 // A figure is an estimate, or the sum of several, and its variance.
@@ -34,10 +35,10 @@ func (f *figure) add(value, variance float64) {
 func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (
-	surely    = 4  // standard errors of figures together: chance makes them once in 3,000
-	likely    = 3  // likewise: once in 50 to 200
-	leastRows = 64 // cells that it takes to know how sure a covariance is
-	leastGood = 5  // cells of a bank that have to be without losses
+	surely     = 4  // standard errors of figures together: chance makes them once in 2,000
+	likely     = 3  // likewise: once in 70
+	leastRows  = 64 // cells that it takes to know how sure a covariance is
+	leastAlone = 20 // packets that are alone, to know how they scatter
 )
 
 // census counts the packets of two points, but those of overfull cells.
@@ -59,23 +60,19 @@ func (p *pairing) counts(bank, i int) (sent, received float64) {
 // count counts the packets of a bank.
 func (c *census) count(p *pairing, bank int) {
 	from, to, rows := p.up.config.first(bank), p.up.config.first(bank+1), float64(p.up.config.Banks[bank].Rows)
-	var sent, received, lost, extra, spoilt, arrived, among float64 // among: of those that arrived, in spoilt cells
+	var sent, received, lost, extra float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
 		sent += s
 		received += d
-		arrived += min(s, d)
 		lost += max(s-d, 0)
 		extra += max(d-s, 0)
-		if s != d {
-			spoilt++
-			among += min(s, d)
-		}
 	}
-	var together, doubt, squares, differences float64
+	var together, doubt, differences, losses, excess float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
-		squares += s * s
+		losses += sq(max(s-d, 0))
+		excess += min(s, d) * max(s-d, 0)
 		s, d = s-sent/rows, d-received/rows
 		together += s * d
 		doubt += s * s * d * d
@@ -87,14 +84,13 @@ func (c *census) count(p *pairing, bank int) {
 	c.sent += sent
 	c.received += received
 	c.common.add(together, doubt)
-	c.pairs.see(sent, squares, rows)
+	arrived := sent - lost
+	c.losses.see(lost, losses, rows)
+	c.excess.add(arrived, lost, excess-arrived*lost/rows, 1, rows)
 	if extra > 0 && rows > 1 {
 		// The difference of two Poisson variables has as variance the sum of their means.
-		c.hidden += max(0, (rows/(rows-1)*differences+sent-received)/2-lost)
-	}
-	if share := spoilt / rows; spoilt > 0 && rows-spoilt >= leastGood {
-		c.arrived += arrived
-		c.excess.add((among-arrived*share)/(1-share), arrived*share/(1-share))
+		v := differences / (rows - 1)
+		c.hidden.add(max(0, (rows*v+sent-received)/2-lost), rows*(v+2*v*v)/4)
 	}
 }
 
@@ -112,24 +108,10 @@ func (c *census) different() error {
 // figures to show them often move several. Together they are beyond so many errors.
 func (c *census) copies(slope, errors float64) bool {
 	sum := sq(slope)
-	for _, f := range [...]*figure{&c.excess, &c.pairs.figure} {
-		if f.value > 0 {
-			sum += sq(f.value) / f.variance
-		}
+	for _, p := range [...]*pairs{&c.losses, &c.excess} {
+		sum += sq(max(0, p.value) / p.doubt())
 	}
 	return sum > errors*errors
-}
-
-// missing returns the share of the packets that arrived that may be missing from the
-// sample because copies of them were lost.
-func (c *census) missing() float64 { return c.excess.most(2) / max(c.arrived, 1) }
-
-// hide says how many losses are behind packets that joined. Those that no bank
-// samples, of which there are so many, are as many as among the others.
-func (r *Result) hide(c *census, outside uint64) {
-	if r.Extra > 0 && c.sent > 0 {
-		r.hidden = c.hidden * (1 + float64(outside)/c.sent)
-	}
 }
 
 // pairs are of packets that share a cell and an interval, beyond what chance puts there.
@@ -140,8 +122,26 @@ type pairs struct {
 
 // see adds the packets of a bank's cells, by the sum of their counts and of the squares.
 func (p *pairs) see(packets, squares, rows float64) {
-	p.add(squares-packets-packets*(packets-1)/rows, 2*packets*packets/rows)
-	p.packets += packets
+	p.add(packets, packets, squares-packets-packets*(packets-1)/rows, 2, rows)
+}
+
+// add adds pairs of one of so many packets with one of the others, beyond chance. Chance makes as many per packet as
+// there are others in a cell. A bank counts by the inverse of these and of as many copies as just show, so that it
+// counts where its cells are sparse, but a pair for no more than one.
+func (p *pairs) add(packets, others, beyond, orders, rows float64) {
+	show := surely * math.Sqrt(2/rows)
+	weight := show / (others/rows + show)
+	p.figure.add(weight*beyond, sq(weight)*orders*packets*others/rows)
+	p.packets += weight * packets
+}
+
+// doubt returns the standard error of pairs by chance, and one pair, where there are few.
+func (p *pairs) doubt() float64 { return math.Sqrt(p.variance + 4) }
+
+// each returns how many of the others a packet pairs with on average.
+func (p *pairs) each() figure {
+	n := max(p.packets, 1)
+	return figure{p.value / n, sq(p.doubt() / n)}
 }
 
 // fade makes what was seen before the next report count less.
@@ -150,14 +150,121 @@ func (p *pairs) fade() {
 	p.value, p.variance, p.packets = less*p.value, less*less*p.variance, less*p.packets
 }
 
-// each returns how many copies a packet has at most, on average, if it is sure that some have any: there are more pairs
-// than by chance, and one more where there are few.
-func (p *pairs) each() float64 {
-	if p.value <= surely*math.Sqrt(p.variance+4) {
+// copies returns how many copies a packet has at most, on average, if it is sure that some have any.
+func (p *pairs) copies() float64 {
+	if p.value <= surely*p.doubt() {
 		return 0
 	}
 	return p.atMost()
 }
 
 // atMost returns how many copies a packet has at most, on average, if it has any.
-func (p *pairs) atMost() float64 { return p.most(2) / max(p.packets, 1) }
+func (p *pairs) atMost() float64 {
+	each := p.each()
+	return each.most(2)
+}
+
+// see counts the packets of a cell if it is overfull, and reports whether it is. All copies of a packet fall into one
+// cell; if they are many, the cell holds more packets than chance puts there, which it does once in a million times.
+// It takes no key to repeat a packet, and honest senders do: keep-alives, probes, tunnels that are not looked into.
+//
+// If no copy is lost, their delays add up exactly and have their full weight in the mean. Their deviation is
+// not known, and is taken to be that of the other packets. If a copy is lost, nothing is known of its cell
+// except how many packets it holds: the mean is of the others, and the intervals allow for what the copies may
+// add. Groups of copies too small to overfill a cell show by their effects on other counts, and widen the
+// intervals, too.
+func (r *Result) see(p *pairing, bank, i int) bool {
+	if !p.overfull(bank, i) {
+		return false
+	}
+	s, d := float64(p.up.cells[i].count()), float64(p.down.cells[i].count())
+	r.Repeats += uint64(max(s-p.usual[0][bank].mean, d-p.usual[1][bank].mean))
+	return true
+}
+
+// copies are the packets received in overfull cells.
+type copies struct {
+	received, known uint64
+	sum             float64 // of the delays of those known
+}
+
+// copies adds up the overfull cells. A sum that may have wrapped tells nothing.
+func (p *pairing) copies() (c copies) {
+	width := int(p.up.config.SumBits)
+	p.each(func(bank, i int) {
+		if !p.overfull(bank, i) {
+			return
+		}
+		s, d := &p.up.cells[i], &p.down.cells[i]
+		c.received += uint64(d.count())
+		sum := float64(estimate.SignExtend(d.sum-s.sum, width))
+		if p.usable(i) && math.Abs(sum) < math.Ldexp(1, width-8) {
+			c.known += uint64(d.count())
+			c.sum += sum
+		}
+	})
+	return c
+}
+
+// include adds copies to a Result of all other packets. The error wraps
+// [estimate.ErrNoSamples] if too many are unknown.
+func (r *Result) include(c *copies) error {
+	r.unknown = c.received - c.known
+	r.strays += r.unknown
+	if c.known > 0 {
+		share := float64(c.known) / (float64(r.spoken) + float64(c.known))
+		apart := c.sum/float64(c.known) - r.Mean
+		r.N += c.known
+		r.Mean += share * apart
+		r.StdDev = math.Sqrt(r.StdDev*r.StdDev + share*(1-share)*apart*apart)
+		r.sampling *= 1 - share
+	}
+	if r.spoken += c.received; 4*r.unknown > r.spoken {
+		const unknown = "lda: %w: of %d packets received %d share cells with copies of one, and no delay of them is known"
+		return fmt.Errorf(unknown, estimate.ErrNoSamples, r.Received, r.unknown)
+	}
+	return nil
+}
+
+// compareCells compares the usable cells of a settlement, and returns the packets that are alone, and how many
+// standard errors fuller cells are slower per packet.
+func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64) {
+	mean, sum, squares := found.sum/float64(found.packets), 0.0, 0.0
+	for j := range p.up.config.banks() {
+		var packets, cells float64
+		for n := range p.of(j, j+1) {
+			cells++
+			packets += float64(n)
+		}
+		for n, wrapped := range p.of(j, j+1) {
+			beyond := found.relative(n, wrapped) - float64(n)*mean
+			found.less, found.more = max(found.less, -beyond), max(found.more, beyond)
+			term := beyond * (float64(n) - packets/cells)
+			sum += term
+			squares += sq(term)
+			if n == 1 {
+				alone.Add(beyond, 1)
+			}
+		}
+	}
+	return alone, sum / math.Sqrt(max(squares, math.SmallestNonzeroFloat64))
+}
+
+// seeRepeats looks for copies in groups too small to overfill a cell, by their effects. Cells that lost a
+// packet lost more than one, and hold more of those that arrived, than they should: copies of the lost one.
+// Fuller cells are slower or faster per packet, for a cell is full because of its copies. And full cells
+// scatter more than packets that are alone.
+func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
+	if c.copies(slope, likely) {
+		r.behind, r.sure = c.excess.each(), c.copies(slope, surely)
+	}
+	if alone.Cells() < leastAlone {
+		return
+	}
+	// The logarithm of the variance of n exponential delays has the variance 8/n.
+	// Heavier tails err more, and are taken for copies: all that costs is width.
+	variance := alone.Variance()
+	if math.Log(r.StdDev*r.StdDev/variance) > surely*math.Sqrt(8/float64(alone.Cells())) {
+		r.calm, r.calmDegrees = math.Sqrt(variance), alone.EffectiveDegrees(0)
+	}
+}

@@ -1,6 +1,12 @@
 package lda
 
-import "github.com/hoplag/hoplag/estimate/clock"
+import (
+	"fmt"
+	"math"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
+)
 
 // AppendClockSamples appends what the cells say about the two points' clocks, for
 // [clock.Tracker.Add]: the sending time and the delay of every packet that was
@@ -37,4 +43,60 @@ func (a *Aggregator) Correct(reading clock.Reading) {
 			c.sum = reading.NearSum(c.sum, uint64(c.count()), int(a.config.SumBits))
 		}
 	}
+}
+
+// Shift adds by to all timestamps. An [Accumulator] then does not take them for those of another clock.
+func (a *Aggregator) Shift(by int64) {
+	a.each(a.sampled(), func(_ int, c *cell) {
+		c.sum += uint64(c.count()) * uint64(by)
+		a.shifted += float64(c.count()) * math.Abs(float64(by))
+	})
+}
+
+// Singles calls f for every cell that holds a single packet, with the cell's number, the packet's digest of
+// Config.DigestBits, and its timestamp modulo 2^SumBits. Cells are numbered bank by bank.
+func (a *Aggregator) Singles(f func(cell int, digest uint32, stamp uint64)) {
+	unknown, mask := 64-a.config.SumBits, a.config.digestMask()
+	a.each(a.sampled(), func(i int, c *cell) {
+		if c.count() == 1 {
+			f(i, uint32(c.tally&mask>>32), c.sum<<unknown>>unknown)
+		}
+	})
+}
+
+// A stamping adds up how far stamps are from the middle of their interval, the lengths of these, by how much stamps
+// were shifted on purpose, and how far those are off in all that cannot have passed then.
+type stamping struct{ packets, off, length, shifted, stray float64 }
+
+// An interval is what stamps are held to, in sums of so many bits.
+type interval struct {
+	middle       uint64
+	length, most float64 // and what sums hold to either side
+	bits         int
+}
+
+// add adds the stamps of a cell, unless the interval has no length, for it adds to one of
+// before, or their sum is too narrow to tell.
+func (s *stamping) add(c *cell, of *interval) {
+	n := float64(c.count())
+	length := n * of.length
+	if length == 0 || 2*length > of.most {
+		return
+	}
+	off := float64(estimate.SignExtend(c.sum-uint64(c.count())*of.middle, of.bits))
+	s.packets += n
+	s.off += off
+	s.length += length
+	if far := math.Abs(off) - length/2; far > 0 && far > min(s.shifted, 1)*length { // by up to an interval
+		s.stray += far + length
+	}
+}
+
+// check reports stamps that are on average more than an interval outside of their own, unless they
+// were shifted so far.
+func (s *stamping) check(point string) error {
+	if math.Abs(s.off) <= 1.5*s.length+s.shifted {
+		return nil
+	}
+	return fmt.Errorf("lda: %w: stamps %s are %.3g s away from the cuts: another clock's", estimate.ErrClocks, point, s.off/s.packets/1e9)
 }

@@ -1,7 +1,6 @@
 package lda
 
 import (
-	"encoding"
 	"fmt"
 	"math"
 	"math/bits"
@@ -25,12 +24,6 @@ import (
 const (
 	magic   = "HLDA"
 	version = 2
-)
-
-var (
-	_ encoding.BinaryMarshaler   = (*Aggregator)(nil)
-	_ encoding.BinaryAppender    = (*Aggregator)(nil)
-	_ encoding.BinaryUnmarshaler = (*Aggregator)(nil)
 )
 
 // EncodedSize returns the number of bytes in the encoding of an aggregator.

@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// golden is of two cells, a digest of 12 bits and sums of 20. The format does
-// not change.
+// golden is of two cells, a digest of 12 bits and sums of 20. The format does not change.
 var golden = struct {
 	config Config
 	hex    string
@@ -69,8 +68,7 @@ func reseal(data []byte) []byte {
 	return binary.BigEndian.AppendUint32(bytes.Clone(body), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// malformed are changes to the golden encoding that make it wrong, and what
-// the error says.
+// malformed are changes to the golden encoding that make it wrong, and what the error says.
 var malformed = []struct {
 	name   string
 	change func([]byte) []byte

@@ -185,8 +185,7 @@ func TestAccumulatorAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Cells that something else keeps, by the layout that AddCells documents, make
-// the same aggregator as Update.
+// Cells that something else keeps, by the layout that AddCells documents, make the same aggregator as Update.
 func TestAddCells(t *testing.T) {
 	config := Config{Banks: [maxBanks]Bank{{Rows: 64, Shift: 1}, {Rows: 32, Shift: 4}}, SumBits: 64, DigestBits: 16}
 	updated, added := mustNewFor(t, config), mustNewFor(t, config)

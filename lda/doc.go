@@ -30,18 +30,17 @@
 //
 // The hash puts packets into cells whatever their delay, so the usable cells are a fair sample. The interval of
 // the mean shrinks with the share of packets seen, and without losses the mean is exact. If nothing tells how
-// often sums wrapped, or if cells contradict each other, the error is [ErrContradiction]. If there are too few
-// samples, or too few to bound a quantile, it is [estimate.ErrNoSamples].
+// often sums wrapped, the error is [ErrContradiction]. If there are too few samples, or too few to bound a
+// quantile, it is [estimate.ErrNoSamples].
 //
 // # What spoils it
 //
 //   - Points that hash different bytes, or with different seeds, differ in Config.Identity and are refused.
 //   - Clocks that disagree shift the mean by their offset. A clock that is set during an interval makes the
 //     sums meaningless, which they do not show: call the Sender's or Receiver's ClockSet, or [Accumulator.Gap].
-//   - Packets that cross a cut of the clock, or are overtaken by a marker, are
-//     missing from the cells of one interval; slow packets more often. Estimate
-//     widens its interval for them. An Accumulator uses them, and needs more Rows in
-//     some bank than packets are on their way in it.
+//   - Packets that cross a cut of the clock, or are overtaken by a marker, are missing from the cells of one
+//     interval; slow packets more often. Estimate widens its interval for them. An Accumulator uses them, and
+//     needs more Rows in some bank than packets are on their way in it.
 //   - A duplicate spoils its cell, as a loss does, and widens the interval, because the packets that arrive
 //     twice may be the slow ones.
 //   - Identical packets share a cell. Where they overfill it, Result.Repeats counts them. Smaller groups show
@@ -55,7 +54,7 @@
 // # Source
 //
 // R. R. Kompella, K. Levchenko, A. C. Snoeren and G. Varghese, Router Support for Fine-Grained Latency
-// Measurements (2012), sections III to V. Package lda/paper has its formulas where this package uses others.
+// Measurements (2012), sections III to V. Package lda/paper has its deviation.
 //
 //	m, n         Bank.Rows, and the number of Config.Banks with rows
 //	p_j          2^-Shift less the next bank's 2^-Shift

@@ -54,18 +54,23 @@ type Result struct {
 	// behind cells that agree in count and not in digest. An Accumulator knows where they belong.
 	strays uint64
 
-	excess  uint64 // packets that may be missing from the sample because a copy of them was lost
-	maybe   uint64 // what excess would be, if copies are likely and not sure
+	behind  figure // share of those received that are not in the sample because a copy of them was lost
+	sure    bool   // that there are copies, and not only likely
 	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
 
-	// aloneDegrees are those of the deviation of packets that were alone if, beyond chance, fuller cells
-	// scatter more: because copies share a cell, or because of delays too rare to be alone.
-	aloneDegrees uint64
+	// calm is the deviation, and calmDegrees are its degrees of freedom, without what may be there by chance: of
+	// all packets alone but the farthest or, in one interval, of those alone if fuller cells scatter more beyond
+	// chance, because copies share a cell or because of delays too rare to be alone.
+	calm        float64
+	calmDegrees uint64
 
 	alone    estimate.Delay // of packets that were alone
 	greatest float64        // delay that is known, or may be
 	least    float64        // likewise, of one interval
 
+	length    float64 // of the interval, from the first to the last packet
+	crossing  float64 // from its first packet to the last arrival of one that was not sent in it
+	twice     float64 // greatest delay known of a packet that came twice
 	fromAreas bool    // by an Accumulator
 	copied    float64 // share of packets that were not alone because copies of them came
 	owed      float64 // by how much the mean delay of those received exceeds the time on the way
@@ -93,19 +98,19 @@ func Estimate(up, down *Aggregator) (Result, error) {
 		r.Lost, r.Extra = r.Sent-min(r.Sent, r.Received), r.Received-min(r.Sent, r.Received)
 		return r, fmt.Errorf("lda: %w: %d sent, %d received", err, r.Sent, r.Received)
 	}
-	r.hide(&census, up.unsampledCount())
+	if r.Extra > 0 && census.sent > 0 { // as many joined as the losses that they hide, also where no bank samples
+		all := 1 + float64(up.unsampledCount())/census.sent
+		r.hidden = census.hidden.value * all
+		r.strays = max(r.strays, r.Extra+uint64(census.hidden.most(2)*all))
+	}
 	if r.Extra > 0 && up.config.DigestBits == 0 {
 		return r, fmt.Errorf("lda: %w: %d packets came that were not sent, and no digest tells in which cells", ErrContradiction, r.Extra)
 	}
 	found, err := settle(&cells)
-	var alone estimate.Cells
-	var slope float64
-	if err == nil {
-		alone, slope, err = compareCells(&cells, &found)
-	}
 	if err != nil {
 		return r, fmt.Errorf("lda: %w: %d packets sent, %d received, %d of %d cells usable", err, r.Sent, r.Received, r.usable, r.cells)
 	}
+	alone, slope := compareCells(&cells, &found)
 	copies := cells.copies()
 	r.report(&found, r.Received-min(r.Received, copies.received))
 	r.seeRepeats(&census, &alone, slope)
@@ -134,6 +139,7 @@ func (r *Result) report(found *settlement, received uint64) {
 
 // count compares the numbers of packets.
 func (p *pairing) count() (r Result) {
+	var stamps passing
 	r.add(p.up.unsampledCount(), p.down.unsampledCount())
 	p.each(func(bank, i int) {
 		sent, received := p.up.cells[i].count(), p.down.cells[i].count()
@@ -141,16 +147,43 @@ func (p *pairing) count() (r Result) {
 			return
 		}
 		r.cells++
+		stamps.see(&p.up.cells[i], &p.down.cells[i], int(p.up.config.SumBits))
 		r.add(uint64(sent), uint64(received))
-		if p.usable(i) {
+		switch {
+		case p.usable(i):
 			r.usable++
-		} else if sent == received {
+		case sent == received:
 			r.strays++
+		case sent == 1 && received == 2 && p.down.cells[i].tally&p.agree == 2*p.up.cells[i].tally&p.agree:
+			twice := p.down.cells[i].sum - 2*p.up.cells[i].sum
+			r.twice = max(r.twice, float64(estimate.SignExtend(twice, int(p.up.config.SumBits)))/2)
 		}
 		r.see(p, bank, i)
 	})
 	r.strays += r.Extra
+	r.length, r.crossing = stamps.last-stamps.first, stamps.late-stamps.first
 	return r
+}
+
+// A passing is when packets passed, by the sums of stamps of the cells to which the fewest were sent: of one, mostly.
+type passing struct {
+	packets           uint32
+	base              uint64  // one of the sums
+	first, last, late float64 // from base to the least sum, the greatest, and the last arrival of packets that were not sent
+}
+
+// see takes a cell.
+func (a *passing) see(s, d *cell, bits int) {
+	if n := s.count(); n > 0 && (a.packets == 0 || n < a.packets) {
+		*a = passing{packets: n, base: s.sum, late: math.Inf(-1)}
+	}
+	switch n := uint64(d.count()); {
+	case s.count() == a.packets && a.packets > 0:
+		x := float64(estimate.SignExtend(s.sum-a.base, bits))
+		a.first, a.last = min(a.first, x), max(a.last, x)
+	case s.count() == 0 && a.packets == 1:
+		a.late = max(a.late, float64(estimate.SignExtend(d.sum-n*a.base, bits))/float64(n))
+	}
 }
 
 // add accounts for a group of packets.

@@ -6,18 +6,19 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// tailReach is the assumed limit of a delay where few were seen: this many times the mean, or the deviation if
+// mostScales is the assumed limit of a delay where few were seen: this many times the mean, or the deviation if
 // that is greater. copyReach is that of copies of which others were seen.
-const tailReach, copyReach = 1000, 10
+const mostScales, copyReach = 1000, 10
 
 // MeanInterval returns the interval of the mean delay of the packets that arrived. Its half width is the bound
 // of eq. (1), as in [estimate.HoeffdingInterval], for the packets that were not seen. It is widened by
 // Student's distribution, since the deviation is estimated, and upwards by what the sample may have missed: as
 // many packets as chance allows may be missing from it, and each may take as long as any in the sample may have
-// or, if the sample has less than three fifths of all, up to 1,000 times the mean or the deviation, whichever
-// is greater. Packets that are far slower than all others, and occur about once in an interval, may escape a
-// sample of three fifths, at worst once in five times. Packets that cross the interval's ends widen it both
-// ways, and so do copies. If all packets are in usable cells, the interval is as narrow as rounding allows.
+// or, if the sample has less than three fifths of all, as the interval lasts, up to 1,000 times the mean or the
+// deviation, whichever is greater. Packets that are far slower than all others, and occur about once in an
+// interval, may escape a sample of three fifths, at worst once in five times. Packets that cross the interval's
+// ends widen it both ways, and so do copies. If all packets are in usable cells, the interval is as narrow as
+// rounding allows.
 //
 // Hashes spread packets over cells whatever their delay, so it does no harm if delays depend on one another in
 // time, or if losses come in bursts or with the longest delays. From an [Accumulator] the interval also allows
@@ -33,26 +34,37 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
-	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, and
-	// kinds of packets are as rare as is worst, one is there and none of it was seen with a probability of
-	// (1-s)·s^(s/(1-s)): 0.05 for s = 0.87, 0.19 for three fifths.
-	//
-	// Strays are, by Little's law, the share of the interval that a delay takes. Where that
-	// is below a tenth, hardly a delay is longer than the interval, and those that cross its
-	// ends take 1 + (deviation/mean)² times the mean: within the reach of copies up to a
-	// deviation of three means. Copies in an overfull cell have no such limit.
-	reach, straysReach, strays := tailReach*r.scale(), tailReach*r.scale(), min(r.share(r.strays), 1)
+	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, a kind
+	// as rare as is worst is there, and none of it was seen, with probability (1-s)·s^(s/(1-s)): 0.19 for 0.6.
+	reach, strays := r.tailReach(), min(r.share(r.strays), 1)
 	if !r.fromAreas {
 		if r.share(r.N) >= 0.6 {
 			reach = max(r.greatest-r.Mean, r.StdDev)
 		}
-		if strays < 0.1 && r.unknown == 0 {
-			straysReach = copyReach * r.scale()
-		}
 		i.Low -= strays * max(0, r.Mean-r.least)
 	}
-	i.High += r.unseen(confidence)*reach + strays*straysReach
+	i.High += r.unseen(confidence)*reach + strays*r.straysReach()
 	return r.withCopies(i)
+}
+
+// tailReach returns by how much longer than the mean a packet may take where few were seen. It was sent and came in its
+// interval.
+func (r *Result) tailReach() float64 {
+	if r.length == 0 {
+		return mostScales * r.scale()
+	}
+	return min(mostScales*r.scale(), max(r.length, r.scale()))
+}
+
+// straysReach returns by how much longer strays may take than the mean. Those that cross an interval's ends are, by
+// Little's law, the share of it that their delay takes. If they take longer since lately, they arrive as late after its
+// beginning. Packets that came twice take as long as those of which that is known, and none less than others
+// may. Copies in an overfull cell have no such limit.
+func (r *Result) straysReach() float64 {
+	if r.fromAreas || r.unknown > 0 || r.length == 0 {
+		return r.tailReach()
+	}
+	return max(r.share(r.strays)*r.length, r.crossing-r.Mean, r.twice-r.Mean, r.greatest-r.Mean, r.StdDev)
 }
 
 // OfReceived returns the mean delay of the packets received in an [Accumulator]'s report, and its interval:
@@ -75,17 +87,33 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 }
 
 // withCopies widens an interval of the mean by the copies of which no delay is known: they may have taken no
-// time at all or, those of which others were seen, copyReach. Those that are unknown are strays, too. Where
+// time at all, or copyReach, or as long as one packet may have. Those that are unknown are strays, too. Where
 // copies are likely and not sure, they take no less and no longer than one packet may have.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
+	if i.Confidence == 1 {
+		return i
+	}
 	reach, known := copyReach*r.scale(), max(r.greatest-r.Mean, r.StdDev)
 	if r.fromAreas {
 		known = max(0, r.greatest-r.Mean)
 		reach = min(reach, known)
 	}
-	i.Low -= r.share(r.excess+r.unknown)*r.scale() + r.share(r.maybe)*min(r.scale(), max(r.Mean-r.least, r.StdDev))
-	i.High += r.share(r.excess)*reach + r.share(r.maybe)*min(reach, known)
+	down, missing, unknown := r.scale(), r.lacking(i.Confidence), r.share(r.unknown)
+	i.Low -= unknown * down
+	if r.sure {
+		reach = max(reach, known)
+	} else {
+		down, reach = min(down, max(r.Mean-r.least, r.StdDev)), min(reach, known)
+	}
+	i.Low -= missing * down
+	i.High += missing * reach
 	return i
+}
+
+// lacking returns the greatest share of the packets received, with the given confidence, that is not in the sample
+// because copies of them were lost.
+func (r *Result) lacking(confidence float64) float64 {
+	return min(1, r.behind.most(-estimate.NormalQuantile((1-confidence)/2)))
 }
 
 // share returns a number of packets as a share of those spoken of.
@@ -109,7 +137,7 @@ func (r *Result) unseen(confidence float64) float64 {
 		return 0
 	}
 	// None of k packets is in a usable cell with probability (1-share)^k.
-	k := math.Log((1-confidence)/2) / math.Log1p(-share)
+	k := math.Floor(math.Log((1-confidence)/2) / math.Log1p(-share))
 	return min(k/float64(r.spoken), 1-share)
 }
 
@@ -126,24 +154,20 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
 	}
 	i.Confidence = confidence
-	copies := r.share(r.excess + r.maybe + r.Repeats)
-	more := min(1, r.unseen(confidence)+r.share(r.strays))*sq(tailReach*r.scale()) + min(1, copies)*sq(copyReach*r.scale())
+	copies, strays := min(1, r.lacking(confidence)+r.share(r.Repeats)), min(1, r.share(r.strays))
+	more := r.unseen(confidence)*sq(r.tailReach()) + strays*sq(r.straysReach()) + copies*sq(copyReach*r.scale())
 	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
-	if r.aloneDegrees > 0 {
-		i.Low = min(i.Low, estimate.DeviationInterval(r.alone.StdDev, r.aloneDegrees, confidence).Low)
+	if r.calmDegrees > 0 {
+		i.Low = min(i.Low, estimate.DeviationInterval(r.calm, r.calmDegrees, confidence).Low)
 	}
 	i.Low = max(0, i.Low*math.Sqrt(1-r.copied)-r.rounding())
 	return i
 }
 
-// enoughAlone is how many packets that were alone tell how their delays vary, rare slow ones, too.
-const enoughAlone = 100
-
 // missing returns the greatest mean square of delays that packets that were alone may lack. As far as areas say that
 // the mean of those received is greater, beyond chance, slow ones were not alone. As far as it may be greater by
-// chance, they may be so rare that none was. They take up to half as long again as any
-// known. Where few were alone, or one came after it had counted as lost, one may be slower than any known: then it may
-// have taken all of that. Those of which copies came may all be the slowest.
+// chance, they may be so rare that none was. They take up to half as long again as any known. If one came after it
+// had counted as lost, one may have taken all of that. Those of which copies came may all be the slowest.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas || r.deviationDegrees == 0 {
 		return 0
@@ -151,7 +175,7 @@ func (r *Result) missing(confidence float64) float64 {
 	n := float64(r.alone.N)
 	_, received := r.OfReceived(confidence)
 	slower, most := received.High-r.alone.Mean, max(0, 1.5*r.greatest-r.alone.Mean)
-	if more := max(0, slower); r.Extra > 0 || n < enoughAlone {
+	if more := max(0, slower); r.Extra > 0 {
 		return more*max(most, more*float64(r.spoken)) + r.copied*sq(most)
 	}
 	chance := estimate.NormalQuantile(confidence) * r.alone.StdDev / math.Sqrt(n)

@@ -3,9 +3,11 @@ package lda
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 )
 
 // A Quantile is the delay, in nanoseconds, that a share P of the packets does not exceed.
@@ -26,9 +28,8 @@ type distribution struct {
 // random so that all packets are equally represented.
 //
 // A bank with λ packets to a cell on average gives λ·e^−λ samples a cell in an interval: 0.37 at best, when λ is
-// 1, 0.27 at 2, 0.30 at ½, and one in 370 cells at 8. A loss rate of l costs only the share l of the samples.
-// 1,024 cells give some 370. The rank of a median is then typically off by 2 percentage points and that of a p99
-// by 0.4; after a hundred intervals, by a tenth of that.
+// 1. 1,024 cells give some 370. The rank of a median is then typically off by 2 percentage points and that of a
+// p99 by 0.4; after a hundred intervals, by a tenth of that.
 func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empirical }
 
 // Quantile returns the p-quantile of the delays of packets received, with the interval that holds it with the
@@ -37,14 +38,8 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 // than the samples: the interval allows for them, and high quantiles are not bounded.
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
-	q := Quantile{P: p, Interval: d.QuantileInterval(p, confidence)}
-	if faster, slower := (p-d.strays)/(1-d.strays), p/(1-d.strays); d.strays > 0 {
-		q.Interval.Low, q.Interval.High = math.Inf(-1), math.Inf(1)
-		if faster > 0 && slower < 1 {
-			q.Interval.Low = d.QuantileInterval(faster, confidence).Low
-			q.Interval.High = d.QuantileInterval(slower, confidence).High
-		}
-	}
+	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-d.strays), confidence)}  // if all strays are slower,
+	q.Interval.Low = d.QuantileInterval((p-d.strays)/(1-d.strays), confidence).Low // or faster
 	var err error
 	q.Delay, err = d.Quantile(p)
 	if err == nil && !q.Interval.Bounded() {
@@ -76,8 +71,110 @@ func (a *Accumulator) strays(whole *transit) float64 {
 		return whole.copied()
 	case math.Abs(r.Mean+r.owed-r.alone.Mean) > error:
 		return min(1, max(r.copied, whole.copied()+a.pairs.atMost()))
-	case r.maybe > 0 || r.copied*r.alone.StdDev <= error:
+	case r.behind.value > 0 || r.copied*r.alone.StdDev <= error:
 		return r.copied
 	}
 	return max(whole.copied(), error/r.alone.StdDev)
 }
+
+// A reservoir keeps a sample of weighted delays, in which none stands for less than the bar: of those with less
+// weight as many are kept as their weights are of it. Its random numbers are the same in every run.
+type reservoir struct {
+	samples []weighted
+	packets float64 // that they represent
+	bar     float64
+	random  rand.PCG
+}
+
+type weighted struct{ delay, weight float64 }
+
+// reservoirSize is the greatest size of a sample.
+const reservoirSize = 5120
+
+func (r *reservoir) reset() { r.samples, r.packets, r.bar = r.samples[:0], 0, 0 }
+
+// chosen is 1 if a weight is as much as the bar or makes up for it by chance, and otherwise 0: no branch tells.
+func chosen(random *rand.PCG, weight, bar float64) int {
+	if weight >= bar {
+		return 1
+	}
+	return int(weight/bar + float64(^random.Uint64()>>11)*0x1p-53)
+}
+
+// add adds delays, which represent so many packets, all alike. If there are too many, the bar is raised.
+func (r *reservoir) add(all []areas.Alone, packets float64) {
+	weight, n := 0.0, 0
+	for i := range all {
+		weight += all[i].Weight
+	}
+	each := packets / weight
+	r.packets += packets
+	for i := range all {
+		r.samples = append(r.samples, weighted{float64(all[i].Delay), all[i].Weight * each})
+	}
+	if len(r.samples) > reservoirSize {
+		r.bar = max(r.bar, r.packets/(reservoirSize*5/6)) // chance makes them more, and hardly a fifth more
+	}
+	for i := range r.samples {
+		s := r.samples[i]
+		if r.samples[n] = s; s.weight < r.bar {
+			r.samples[n].weight = r.bar
+		}
+		n += chosen(&r.random, s.weight, r.bar)
+	}
+	r.samples = r.samples[:n]
+}
+
+// appendDelays appends a sample in which every packet is represented alike: of
+// those that stand for less than others a part is left out.
+func (r *reservoir) appendDelays(delays []float64) []float64 {
+	most, random := 0.0, r.random
+	for i := range r.samples {
+		if w := r.samples[i].weight; w > most { // max is slow
+			most = w
+		}
+	}
+	for _, s := range r.samples {
+		if chosen(&random, s.weight, most) > 0 {
+			delays = append(delays, s.delay)
+		}
+	}
+	return delays
+}
+
+// withoutFarthest returns delays but for the one farthest from their mean, in any order.
+func withoutFarthest(delays []float64, mean float64) []float64 {
+	farthest := 0
+	for i, x := range delays {
+		if math.Abs(x-mean) > math.Abs(delays[farthest]-mean) {
+			farthest = i
+		}
+	}
+	last := len(delays) - 1
+	delays[farthest], delays[last] = delays[last], delays[farthest]
+	return delays[:last]
+}
+
+// deviation returns delays as a result, and the degrees of freedom of their deviation:
+// the variance of a variance follows from the kurtosis.
+func deviation(delays []float64) (d estimate.Delay, degrees uint64) {
+	n, mean, square, fourth := float64(len(delays)), 0.0, 0.0, 0.0
+	if n < 2 {
+		return d, 0
+	}
+	for _, x := range delays {
+		mean += x
+	}
+	mean /= n
+	for _, x := range delays {
+		s := sq(x - mean)
+		square += s
+		fourth += s * s
+	}
+	if degrees = uint64(n) - 1; square > 0 {
+		degrees = uint64(max(1, 2*n/max(n*fourth/(square*square)-1, 2)))
+	}
+	return estimate.Delay{Mean: mean, StdDev: math.Sqrt(square / (n - 1)), N: uint64(n)}, degrees
+}
+
+func sq(x float64) float64 { return x * x }

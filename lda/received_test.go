@@ -15,9 +15,8 @@ import (
 // settled says that a report is due once it is known what came of its packets.
 func settled(a *Accumulator, _ int64) bool { return a.Settled() }
 
-// ofReceived returns how many intervals of OfReceived hold, of the reports of so many intervals
-// between two times that have an answer once they are due; the errors of their means; and the
-// half-widths, sorted.
+// ofReceived returns how many intervals of OfReceived hold, of the reports of so many intervals between two
+// times that have an answer once they are due; the errors of their means; and the half-widths, sorted.
 func (run *cutRun) ofReceived(
 	t *testing.T, length int, due func(*Accumulator, int64) bool, from, to int64, confidence float64,
 ) (held covered, errs, halves []float64) {
@@ -36,13 +35,12 @@ func (run *cutRun) ofReceived(
 	return held, errs, halves
 }
 
-// The mean delay of those received is in its interval, and the interval narrow where ends of
-// reports owe little or the same: where a stall keeps few packets for long; where delays fall
-// a thousandfold, so that packets that come later do not tell the ages of those on their way
-// (as old as those that came lately, they would put most reports outside); where the clock
-// downstream is behind, so that packets come before they are sent (taken for no time, what ends
-// owe left intervals without width); and where what is not known of ages is the same at both ends
-// and cancels out (each for itself, intervals would be tens of times as wide).
+// The mean delay of those received is in its interval, and the interval narrow where ends of reports owe little
+// or the same: where a stall keeps few packets for long; where delays fall a thousandfold, so that packets that
+// come later do not tell the ages of those on their way (as old as those that came lately, they would put most
+// reports outside); where the clock downstream is behind, so that packets come before they are sent (taken for
+// no time, what ends owe left intervals without width); and where what is not known of ages is the same at both
+// ends and cancels out (each for itself, intervals would be tens of times as wide).
 func TestOfReceived(t *testing.T) {
 	fall := func() func(*rand.Rand) float64 {
 		n := 0

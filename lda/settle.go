@@ -10,8 +10,7 @@ import (
 )
 
 // ErrContradiction means that the cells that look usable cannot all be right: nothing tells how often their
-// sums wrapped, their means differ by more than chance explains, or packets joined and there is no digest.
-// There is no mean.
+// sums wrapped, or packets joined and there is no digest. There is no mean.
 var ErrContradiction = errors.New("cells contradict each other")
 
 // A settlement is the sum of usable cells, whose low bits alone are known. Sums of delays are relative to base

@@ -106,17 +106,3 @@ func TestHopelessWrapping(t *testing.T) {
 		}
 	}
 }
-
-// Banks whose means differ cannot both be right.
-func TestContradictionBetweenBanks(t *testing.T) {
-	for _, shift := range []int64{0, 1_000_000} {
-		up, down := filled(t, DefaultConfig, 1e6, 5e6, 1e6, 1)
-		for i := 0; i < DefaultConfig.Banks[0].Rows; i++ {
-			down.cells[i].sum += uint64(shift) * uint64(down.cells[i].count())
-		}
-		_, err := Estimate(up, down)
-		if got := errors.Is(err, ErrContradiction); got != (shift != 0) {
-			t.Errorf("one bank off by %d ns: %v", shift, err)
-		}
-	}
-}

@@ -87,8 +87,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Where no set has the level, one fits by chance as often as the package says:
-// once for 2^16 sets tried.
+// Where no set has the level, one fits by chance as often as the package says: once for 2^16 sets tried.
 func TestFalseNames(t *testing.T) {
 	const trials, among, n, bits = 40_000, 12, 2, 16
 	random := rand.New(rand.NewPCG(27, 3))
@@ -158,8 +157,7 @@ func TestRepeatsAndBudget(t *testing.T) {
 	}
 }
 
-// A Memory holds the packets that were sent last, as many as it may, and grows
-// only as far as it must.
+// A Memory holds the packets that were sent last, as many as it may, and grows only as far as it must.
 func TestMemory(t *testing.T) {
 	for _, c := range []struct{ keep, want int }{{math.MaxInt, 1000}, {300, 512}, {0, 256}} {
 		m := NewMemory(1000, int64(c.keep))

@@ -145,7 +145,7 @@ func (s *Station) samples(all []*value) (of []sample, bothWays bool) {
 func sampled(all []*value, by func(*value) (mean, deviation, chance float64, ok bool)) []sample {
 	var of []sample
 	for i, v := range all {
-		if mean, deviation, chance, ok := by(v); ok {
+		if mean, deviation, chance, ok := by(v); ok && v.Delay.N > 0 {
 			of = append(of, sample{mean, deviation, chance, v.interval})
 		} else if i == 0 {
 			return nil
@@ -196,16 +196,17 @@ func (s *Station) slow(all []*value, comparisons int) (p Suspect, ok bool) {
 
 // loses compares a segment's losses with those before.
 func loses(all []*value, comparisons int) (p Suspect) {
-	if len(all) == 0 || all[0].Sent == 0 {
+	used := enough(slices.DeleteFunc(slices.Clone(all), func(v *value) bool { return v.Sent == 0 }))
+	if used == nil || used[0] != all[0] {
 		return p
 	}
 	var losses []float64
-	for _, v := range all {
-		losses = append(losses, float64(v.Lost)/float64(max(v.Sent, 1)))
+	for _, v := range used {
+		losses = append(losses, float64(v.Lost)/float64(v.Sent))
 	}
-	sent, lasted := float64(all[0].Sent), lasting(losses, onset)
-	rate := (float64(all[0].Lost) + 1) / (sent + 2)
-	p = Suspect{Segment: all[0].Segment, Since: all[lasting(losses, half)].interval, Lossy: true}
+	sent, lasted := float64(used[0].Sent), lasting(losses, onset)
+	rate := (float64(used[0].Lost) + 1) / (sent + 2)
+	p = Suspect{Segment: used[0].Segment, Since: used[lasting(losses, half)].interval, Lossy: true}
 	p.Usual, p.Excess, p.sure = excess(losses[0], losses[1+lasted:], math.Sqrt(rate*(1-rate)/sent), steady, comparisons)
 	p.sure = min(p.sure, lasts(losses, comparisons))
 	return p

@@ -49,6 +49,9 @@ func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 	kept := 1.0
 	for _, id := range ids {
 		v := s.at(id, interval)
+		if v != nil && v.Sent > 0 {
+			kept *= 1 - float64(v.Lost)/float64(v.Sent)
+		}
 		mean, known := s.mean(v)
 		if !known {
 			r.Missing = append(r.Missing, id)
@@ -57,9 +60,6 @@ func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 		r.Mean += mean
 		r.StdDev = math.Hypot(r.StdDev, v.Delay.StdDev)
 		s.certain(&r, v)
-		if v.Sent > 0 {
-			kept *= 1 - float64(v.Lost)/float64(v.Sent)
-		}
 		if r.N == 0 || v.Delay.N < r.N {
 			r.N = v.Delay.N
 		}
@@ -67,8 +67,7 @@ func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 	r.Loss = 1 - kept
 	r.Mean = min(max(r.Mean, r.certain.Low), r.certain.High)
 	if len(r.Missing) > 0 {
-		return r, fmt.Errorf("mplane: %w: %d of %d segments of the path in interval %d", estimate.ErrNoSamples, len(r.Missing), len(ids),
-			interval)
+		return r, fmt.Errorf("mplane: %w: %d of %d segments in interval %d", estimate.ErrNoSamples, len(r.Missing), len(ids), interval)
 	}
 	return r, nil
 }
@@ -77,11 +76,9 @@ func (s *Station) Path(path []Router, interval uint64) (PathResult, error) {
 // round trip.
 func (s *Station) mean(v *value) (mean float64, known bool) {
 	switch {
-	case v == nil:
+	case v == nil || v.Delay.N == 0:
 		return 0, false
-	case v.Segment.internal():
-		return v.Delay.Mean, true
-	case v.aheadError > 0:
+	case v.Segment.internal() || v.aheadError > 0:
 		return v.Delay.Mean - v.ahead, true
 	}
 	if back := s.back(v); back != nil {

@@ -19,8 +19,8 @@ import (
 // A Measurement is what a monitor measured of a segment in one interval.
 type Measurement struct {
 	Segment    SegmentID
-	Sent, Lost uint64 // packets, or probes
-	Delay      estimate.Delay
+	Sent, Lost uint64         // packets, or probes
+	Delay      estimate.Delay // if N is 0, it is not known
 
 	Error float64 // standard error of Delay.Mean, in nanoseconds
 

@@ -152,10 +152,12 @@ func (s *Station) at(id SegmentID, interval uint64) *value {
 	return nil
 }
 
-// back returns what is known about the way back in the same interval, or nil.
+// back returns what is known about delays on the way back in the same interval, or nil.
 func (s *Station) back(v *value) *value {
 	if back, ok := s.config.Plan.Opposite(v.Segment); ok {
-		return s.at(back, v.interval)
+		if v := s.at(back, v.interval); v != nil && v.Delay.N > 0 {
+			return v
+		}
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // A path whose intervals are alike and independent is called slow in no more cases than Sure allows, whatever
@@ -69,6 +71,6 @@ func TestSureWhateverLaw(t *testing.T) {
 // inside returns the measurement of a segment inside a router.
 func inside(mean, deviation, chance float64) *value {
 	v := &value{known: true}
-	v.Segment, v.Delay.Mean, v.Delay.StdDev, v.Error = SegmentID{Via: 1}, mean, deviation, chance
+	v.Segment, v.Delay, v.Error = SegmentID{Via: 1}, estimate.Delay{Mean: mean, StdDev: deviation, N: 1}, chance
 	return v
 }

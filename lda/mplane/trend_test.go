@@ -19,7 +19,7 @@ func segmentOf(r *rand.Rand, law load, grows, loses bool) []*value {
 	busy := 0.0
 	for i := range intervals {
 		v := &value{interval: uint64(i), known: true}
-		v.Segment, v.Error, v.Sent = SegmentID{Via: 1}, 0.01*usual, 6000
+		v.Segment, v.Error, v.Sent, v.Delay.N = SegmentID{Via: 1}, 0.01*usual, 6000, 6000
 		v.Delay.Mean, v.Delay.StdDev = usual*(1+0.05*r.NormFloat64()), usual/2
 		loss := 0.002
 		if law > 0 {

@@ -1,5 +1,4 @@
-// Package paper has the formulas of the LDA paper where package lda uses others, for
-// comparison: the deviation by eq. (5), and the rate of sampling of section III-D.
+// Package paper has the deviation by eq. (5) of the LDA paper, for comparison: package lda uses another.
 package paper
 
 import (
@@ -43,13 +42,4 @@ func CollapsedVariance(up, down *lda.Aggregator) (float64, error) {
 		return 0, fmt.Errorf("lda: %w: no two rows of a bank to compare", estimate.ErrNoSamples)
 	}
 	return squares/packets - r.Mean*r.Mean, nil
-}
-
-// ShiftFor returns the sampling shift by p = αm/(L+1) of section III-D, or the
-// nearest power of two below. The paper's evaluation has α = 0.5.
-func ShiftFor(rows int, lost, alpha float64) (shift uint8) {
-	for p := alpha * float64(rows) / (lost + 1); math.Ldexp(1, -int(shift)) > p && shift < 32; {
-		shift++
-	}
-	return shift
 }

@@ -84,15 +84,3 @@ func first(v float64, err error) float64 {
 	}
 	return v
 }
-
-// The least s with 2^-s ≤ m/(2(L+1)).
-func TestShiftFor(t *testing.T) {
-	for _, c := range []struct {
-		lost float64
-		want uint8
-	}{{0, 0}, {500, 0}, {511, 0}, {512, 1}, {1024, 2}, {50_000, 7}, {1e6, 11}} {
-		if got := ShiftFor(1024, c.lost, 0.5); got != c.want {
-			t.Errorf("ShiftFor(1024, %v) = %d, want %d", c.lost, got, c.want)
-		}
-	}
-}
