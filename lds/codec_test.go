@@ -35,28 +35,28 @@ func golden(t testing.TB) *Sketch {
 		Identity: 0x0123456789abcdef, Rows: 2, Columns: 3, Spread: 2, Rates: [MaxRows]float64{1, 0.5},
 		Tolerance: 0.25, SumBits: 40, DigestBits: 12,
 	})
-	s.UpdateWeighted(0xd000000000000000, 0xfedcba9876543210, -2, 3)
-	s.UpdateWeighted(0xd000000000000000, 0x0f1e2d3c4b5a6987, 5, 3)
+	s.Update(0xd000000000000000, 0xfedcba9876543210, -6)
+	s.Update(0xd000000000000000, 0x0f1e2d3c4b5a6987, 15)
 	s.SetInterval(7, -2)
 	return s
 }
 
 // TestGoldenBytes: the flow's digest is 13/16 of 2^64, so home is column 2 of row 0, as 3 × 13/16 = 2 7/16, and
 // column 1 of row 1, as 3 × 7/16 = 1 5/16. In both rows the packets go one column further, in row 0 around the
-// end; row 1 sampled only the first. Sums are 3·(−2+5) and 3·(−2), digests the low 12 bits of the packets' sum.
+// end; row 1 sampled only the first. Sums are −6 + 15 and −6, digests the low 12 bits of the packets' sum.
 func TestGoldenBytes(t *testing.T) {
 	want := strings.Join(strings.Fields(`
 		484c4453 05
 		0123456789abcdef 0000000000000007 fffffffffffffffe 02 00000003 02
 		3ff0000000000000 3fe0000000000000
 		3fd0000000000000 0000000000000000 28 0c
-		0000000009 00000006 0b97
+		0000000009 00000002 0b97
 		0000000000 00000000 0000
 		0000000000 00000000 0000
 		0000000000 00000000 0000
 		0000000000 00000000 0000
-		fffffffffa 00000003 0210
-		40de7112
+		fffffffffa 00000001 0210
+		d1beb52d
 	`), "")
 	got := hex.EncodeToString(encode(t, golden(t)))
 	if got != want {

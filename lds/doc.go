@@ -34,7 +34,7 @@
 //
 // Both points see the same packets, apart from losses. An offset between their clocks is added to every mean.
 // If packets go both ways, package estimate/clock finds the offset and [Sketch.Correct] removes it. A cell sees
-// fewer than 2^32 packets, times their weights, in an interval. Flow and packet digests cover bytes that do not
+// fewer than 2^32 packets in an interval. Flow and packet digests cover bytes that do not
 // change on the way, and use one seed ([hashing.Digest], [hashing.Tuple.Flow]). Positions come straight from
 // the digests, so if someone may craft flows, use a keyed family and a secret seed.
 //

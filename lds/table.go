@@ -36,8 +36,8 @@ func (c *TableConfig) Validate() error {
 		within("DigestBits", c.DigestBits, 0, 32))
 }
 
-// FlowBytes returns the size of a flow on the wire: 55 for DefaultTableConfig.
-func (c *TableConfig) FlowBytes() int {
+// flowBytes returns the size of a flow on the wire: 55 for DefaultTableConfig.
+func (c *TableConfig) flowBytes() int {
 	return 8 + 2*4 + flowCells*(wire.BytesOf(c.SumBits)+countBytes+wire.BytesOf(c.DigestBits))
 }
 
@@ -108,13 +108,13 @@ func (t *Table) Update(f hashing.Flow, p hashing.Packet, at int64) {
 			if uint32(drawn) < r.rank {
 				t.lower(r, bucket, uint32(drawn))
 			}
-			r.cells[cellOf(drawn)].add(uint64(at), tally(p, 1))
+			r.cells[cellOf(drawn)].add(uint64(at), tally(p))
 			return
 		}
 	}
 	if uint32(drawn) < t.limits[bucket] {
 		if r := t.admit(f, bucket, max(1, uint32(drawn))); r != nil {
-			r.cells[cellOf(drawn)].add(uint64(at), tally(p, 1))
+			r.cells[cellOf(drawn)].add(uint64(at), tally(p))
 		}
 	}
 }

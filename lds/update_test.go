@@ -33,13 +33,11 @@ func shapes() map[string]Config {
 
 // passed is one packet at both points.
 type passed struct {
-	flow     hashing.Flow
-	packet   hashing.Packet
-	sent     int64
-	delay    int64
-	lost     bool
-	weight   uint32
-	position int
+	flow   hashing.Flow
+	packet hashing.Packet
+	sent   int64
+	delay  int64
+	lost   bool
 }
 
 // packets returns n scattered packets of some flows, sizes uneven.
@@ -49,7 +47,7 @@ func packets(seed uint64, n, flows int) []passed {
 	for i := range out {
 		f := r.IntN(r.IntN(flows) + 1)
 		out[i] = passed{flow: hashing.Flow(hashing.Word(1, uint64(f))), packet: hashing.Packet(r.Uint64()),
-			sent: r.Int64N(1e9), delay: 1000 + r.Int64N(1e6), weight: 1, position: i}
+			sent: r.Int64N(1e9), delay: 1000 + r.Int64N(1e6)}
 	}
 	return out
 }
@@ -58,9 +56,9 @@ func fill(t testing.TB, c Config, stream []passed) (up, down *Sketch) {
 	t.Helper()
 	up, down = mustNew(t, c), mustNew(t, c)
 	for _, p := range stream {
-		up.UpdateWeighted(p.flow, p.packet, p.sent, p.weight)
+		up.Update(p.flow, p.packet, p.sent)
 		if !p.lost {
-			down.UpdateWeighted(p.flow, p.packet, p.sent+p.delay, p.weight)
+			down.Update(p.flow, p.packet, p.sent+p.delay)
 		}
 	}
 	return up, down
@@ -118,8 +116,8 @@ func (s *slowSketch) update(p passed, t int64) {
 			c = new(slowCell)
 			s.cells[[2]int{i, j}] = c
 		}
-		c.S += t * int64(p.weight)
-		c.N += uint64(p.weight)
+		c.S += t
+		c.N++
 		c.D += uint64(uint32(p.packet))
 	}
 }
@@ -129,14 +127,8 @@ func TestUpdateIsFigure5(t *testing.T) {
 		slow := &slowSketch{Config: c, cells: map[[2]int]*slowCell{}}
 		fast := mustNew(t, c)
 		for _, p := range packets(1, 3000, 60) {
-			if p.weight = []uint32{10, 1, 1, 0}[p.position%4]; p.weight > 0 {
-				slow.update(p, p.sent)
-			}
-			if p.weight == 1 {
-				fast.Update(p.flow, p.packet, p.sent)
-			} else {
-				fast.UpdateWeighted(p.flow, p.packet, p.sent, p.weight)
-			}
+			slow.update(p, p.sent)
+			fast.Update(p.flow, p.packet, p.sent)
 		}
 		for i, got := range fast.cells {
 			var want slowCell
