@@ -125,7 +125,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {565, 390},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2858, 3507},
+	"lds":            {2858, 3515},
 	"colate":         {4304, 3519},
 	"rli":            {2870, 2748},
 	"hashing":        {1583, 2358},
