@@ -204,6 +204,30 @@ func holding(t *testing.T, a *Accumulator, flows map[hashing.Flow]*flowTruth) (o
 	return o
 }
 
+// A copy that comes while others are on their way shows where fewer than none are outstanding later, though others
+// hide it again, and none is known of elsewhere.
+func TestOneCopy(t *testing.T) {
+	c, out := lossless, 0
+	c.Columns = 500
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		a, flows := watch(t, c, random, 1e6, 240, 0, func(int64) (took, again int64, lost bool) {
+			if took = int64(2e8 * random.Float64()); random.IntN(8000) == 0 {
+				again = 1e7
+			}
+			return took, again, false
+		})
+		for f, of := range flows {
+			if r, err := a.Estimate(f); err != nil || !r.MeanInterval(0.999).Contains(of.mean()) {
+				out++
+			}
+		}
+	}
+	if out > 7 { // where 2 are due
+		t.Errorf("%d of 2,000 outside intervals of 99.9 %%", out)
+	}
+}
+
 // Where slow packets come twice, cells receive more than was sent. If nothing was lost, each may be as slow as
 // any that is known, and not as the report is long, and no more intervals are wide than copies come after the next
 // cut. Where as many are lost, Lost allows for it. Where a third come twice, there is no answer for that reason.
