@@ -49,7 +49,7 @@
 //
 // It cannot measure flows of which one packet in a hundred takes hundreds of the intervals that an Accumulator
 // adds up: one in four intervals of 95 % missed, and one in fourteen of 99.9 %. Nor does it see that packets are
-// copied on their way, if its cells are never empty: of one in 10,000, one interval in fifty missed.
+// copied if their flow always has others on their way.
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
 // With a Spread, Estimate tells it roughly.

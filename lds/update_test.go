@@ -51,7 +51,6 @@ func packets(seed uint64, n, flows int) []passed {
 }
 
 func fill(t testing.TB, c Config, stream []passed) (up, down *Sketch) {
-	t.Helper()
 	up, down = mustNew(t, c), mustNew(t, c)
 	for _, p := range stream {
 		up.Update(p.flow, p.packet, p.sent)
