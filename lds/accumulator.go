@@ -112,8 +112,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 }
 
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
-// its clock was set. The packets that were on their way are left out. So they are if an Accumulator begins with
-// a Gap.
+// its clock was set. The packets that were on their way are left out. If traffic flows already when the first
+// interval begins, call Gap before: what was sent earlier would pass for copies.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	if !a.started {

@@ -48,8 +48,8 @@
 // For sketches and tables that are compared once, losses are assumed to hit fast and slow packets alike.
 //
 // It cannot measure flows of which one packet in a hundred takes hundreds of the intervals that an Accumulator
-// adds up: one in four intervals of 95 % missed, and one in fourteen of 99.9 %. Nor does it see that packets are
-// copied if their flow always has others on their way.
+// adds up: one in six intervals of 95 % missed. Nor does it see that a packet is copied on its way if others of
+// the flow always are.
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
 // With a Spread, Estimate tells it roughly.
