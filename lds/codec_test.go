@@ -14,14 +14,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-func encode(t testing.TB, s encoding.BinaryMarshaler) []byte {
-	t.Helper()
-	b, err := s.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
+func encode(_ testing.TB, s encoding.BinaryMarshaler) []byte { return must(s.MarshalBinary()) }
 
 // reseal replaces the checksum of a record that was tampered with.
 func reseal(b []byte) []byte {

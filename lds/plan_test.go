@@ -182,10 +182,7 @@ func TestPlanChooses(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(append(many.Others, many), alone) {
 		t.Errorf("%+v, %v", many, err)
 	}
-	small, err := Plan(Demand{Flows: 146_000, Shape: paperShape, Large: 50, Failure: 0.01, Base: lossless})
-	if err != nil {
-		t.Fatal(err)
-	}
+	small := must(Plan(Demand{Flows: 146_000, Shape: paperShape, Large: 50, Failure: 0.01, Base: lossless}))
 	for _, other := range small.Others {
 		if other.EncodedSize < small.EncodedSize || other.Failure > 0.01 {
 			t.Errorf("%+v is smaller than %+v", other, small)

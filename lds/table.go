@@ -56,9 +56,8 @@ func (c *TableConfig) flowBytes() int {
 // there is room is held from its first packet on; any other from the packet that drew low enough.
 //
 // [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,500 of a million flows, a
-// table holds 88 % of those of 1,000 packets or more: the others draw no number that is low enough, and 99 % would
-// need 40,000 rooms, as [Plan] says. It holds 99 % in the fifth interval if it keeps those that had 500 or more in
-// the interval before (ours-lds-table of the project's bench).
+// table holds 88 % of those of 1,000 packets or more in its first interval ([Plan] says that 99 % need 40,000
+// rooms), and 99 % in its fifth if it keeps those that had 500 or more in the one before (ours-lds-table).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and of one. A loss spoils one
 // cell.
