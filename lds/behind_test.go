@@ -293,32 +293,36 @@ func TestHeldPacketsAreLate(t *testing.T) {
 }
 
 // What a stall holds over a report's end passes for lost, and comes in the next report: a flow's mean may be greater
-// by what came for it. By what came for all flows, one in eight misses.
+// by what came for it. By what came for all, one in eight misses. A stall that is over does not change what others
+// took, with which flows that lose some are compared: means are off in half of them if it does.
 func TestStallOverAnEnd(t *testing.T) {
-	var took, came [300]float64
-	x, a, random := newTimeline(t, DefaultConfig, 100, 1e9), mustAccumulate(t, DefaultConfig), rand.New(rand.NewPCG(8, 6))
-	for now := int64(0); now < 100e9; now += int64(1.5e6 * random.ExpFloat64()) {
-		f, at := int(300*math.Pow(random.Float64(), 4)), now+5e6
-		if now > 72e9 && now < 82e9 {
-			at = 82e9 + int64(f)
+	for end, loss := range map[int64]float64{82e9: 0, 75e9: 0.05} {
+		var took, came [300]float64
+		x, a, random := newTimeline(t, DefaultConfig, 100, 1e9), mustAccumulate(t, DefaultConfig), rand.New(rand.NewPCG(8, 6))
+		for now := int64(0); now < 100e9; now += int64(1.5e6 * random.ExpFloat64()) {
+			f, at, lost := int(300*math.Pow(random.Float64(), 3)), now+5e6, random.Float64() < loss
+			if now > 72e9 && now < end {
+				at = end + int64(f)
+			}
+			if x.pass(nth(f), hashing.Packet(random.Uint64()), now, at, lost); !lost && at >= 80e9 && at < 100e9 {
+				took[f], came[f] = took[f]+float64(at-now), came[f]+1
+			}
 		}
-		if x.pass(nth(f), hashing.Packet(random.Uint64()), now, at, false); at >= 80e9 && at < 100e9 {
-			took[f], came[f] = took[f]+float64(at-now), came[f]+1
+		for k := range 100 {
+			if x.add(t, a, k); k == 79 {
+				a.Reset()
+			}
 		}
-	}
-	for k := range 100 {
-		if x.add(t, a, k); k == 79 {
-			a.Reset()
+		wrong := 0
+		for f, n := range came {
+			r, err := a.Estimate(nth(f))
+			if err == nil && !r.MeanInterval(0.999).Contains(took[f]/n) || loss > 0 && math.Abs(r.Mean-5e6) > 10 {
+				wrong++
+			}
 		}
-	}
-	out := 0
-	for f, n := range came {
-		if r, err := a.Estimate(nth(f)); err == nil && !r.MeanInterval(0.999).Contains(took[f]/n) {
-			out++
+		if wrong > 10 {
+			t.Errorf("stalled until %d, loss %g: %d of 300 are wrong", end, loss, wrong)
 		}
-	}
-	if out > 3 {
-		t.Errorf("%d of 300 outside intervals of 99.9 %%", out)
 	}
 }
 

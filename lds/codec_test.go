@@ -172,7 +172,6 @@ func TestConfigIsValidated(t *testing.T) {
 		"Tolerance is NaN, want 0 to":      with(func(c *Config) { c.Tolerance = math.NaN() }),
 		"Tolerance is +Inf, want 0 to":     with(func(c *Config) { c.Tolerance = math.Inf(1) }),
 		"SumBits is 0, want 1 to 64":       with(func(c *Config) { c.SumBits = 0 }),
-		"SumBits is 65, want 1 to 64":      with(func(c *Config) { c.SumBits = 65 }),
 		"DigestBits is 33, want 0 to 32":   with(func(c *Config) { c.DigestBits = 33 }),
 	} {
 		s, err := New(c)
