@@ -112,8 +112,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 }
 
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
-// its clock was set. The packets that were on their way are left out. So they are if an Accumulator begins with
-// a Gap.
+// its clock was set. The packets that were on their way are left out. If traffic flows already when the first
+// interval begins, call Gap before: what was sent earlier would pass for copies.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	if !a.started {
@@ -183,13 +183,12 @@ func (a *Accumulator) complete() {
 		a.take(a.all, a.areas.Cuts())
 	}
 	var means, lossy, packets scatter
-	var joined, told, sent, received [MaxRows]float64
+	var joined, times, sent, received [MaxRows]float64
 	for i := range a.all {
 		t, row := &a.all[i], i/a.config.Columns
-		// Of a cell's packets that came without being sent, as many may be told lost ones.
-		came := t.lost + max(0, t.left) - t.before - int(t.sent) + int(t.received)
-		joined[row] += float64(came)
-		told[row] += float64(min(came, t.told+max(0, t.lost)))
+		n, time := a.came(t)
+		joined[row] += n
+		times[row] += time
 		sent[row] += float64(int(t.sent) + t.before)
 		received[row] += float64(t.received)
 		t.settle(t.open.deviation == 0)
@@ -202,9 +201,8 @@ func (a *Accumulator) complete() {
 	}
 	a.joined = 0
 	for r, n := range joined {
-		const few = 2 // may be copies
-		if n > few {
-			a.joined = max(a.joined, (told[r]*float64(a.end-a.since)+(n-told[r])*a.slowest)/received[r])
+		if n > 2 { // fewer may be copies
+			a.joined = max(a.joined, times[r]/received[r])
 		}
 		if a.clocks != nil && received[r] > sent[r] {
 			a.clocks = errCopies
@@ -270,9 +268,12 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	sent, received, most := math.Inf(1), math.Inf(1), math.Inf(1)
 	for row, rate := range c.Rates[:c.Rows] {
 		var all total
+		late := 0.0
 		for offset := range c.Spread {
 			t := &a.all[c.at(row, f, offset)]
 			all.sent, all.received = all.sent+t.sent, all.received+t.received
+			_, time := a.came(t)
+			late += time
 			all.lost, all.left = all.lost+t.lost, all.left+max(0, t.left)+int(t.hidden)
 			all.began, all.ended = all.began.plus(t.began), all.ended.plus(t.ended).plus(t.gone)
 		}
@@ -284,21 +285,30 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 				r.Overdue = uint64(max(0, all.lost))
 			}
 		}
+		late /= max(1, float64(all.received))
 		switch less, more := all.owes(rate); {
 		case rate == 1 && full:
-			r.less, r.more = min(r.less, less), min(r.more, more)
+			r.less, r.more, r.Late = min(r.less, less), min(r.more, more), min(r.Late, late)
 		case rate == 1:
-			r.less, r.more, full = less, more, true
+			r.less, r.more, r.Late, full = less, more, late, true
 		case !full:
 			r.less, r.more = max(r.less, less), max(r.more, more)
 		}
 	}
 	r.Sent, r.Received, r.Lost = uint64(math.Round(sent)), uint64(math.Round(received)), uint64(math.Round(most))
-	if r.Late = a.joined; a.late && received > 0 {
+	if r.Late = max(r.Late, a.joined); a.late && received > 0 {
 		r.Late += most / received * float64(a.end-a.since) / 2
 	}
 	r.less, r.more = r.less/max(1, received), r.more/max(1, received)
 	return r
+}
+
+// came returns how many packets of a cell came without being sent, and for how long they were on their way at most:
+// as many may be told lost ones.
+func (a *Accumulator) came(t *total) (n, time float64) {
+	came := t.lost + max(0, t.left) - t.before - int(t.sent) + int(t.received)
+	told := min(came, t.told+max(0, t.lost))
+	return float64(came), float64(told)*float64(a.end-a.since) + float64(came-told)*a.slowest
 }
 
 // Decode estimates the mean delays of all flows over all intervals together, as the function [Decode] does for

@@ -10,17 +10,19 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// tick adds an interval of a millisecond in which so many packets of a flow pass, each for 100 ns, but for the
+// tick adds intervals of a millisecond in which so many packets of a flow pass, each for 100 ns, but for the
 // first ones, which are lost.
-func tick(t testing.TB, a *Accumulator, k, packets, lost int64) {
+func tick(t testing.TB, a *Accumulator, from, to, packets, lost int64) {
 	t.Helper()
-	x := newTimeline(t, a.config, 1, 1e6)
-	x.start = k * 1e6
-	for i := range packets {
-		at := x.start + i*1000
-		x.pass(7, hashing.Word(uint64(k), uint64(i)), at, at+100, i < lost)
+	for k := from; k < to; k++ {
+		x := newTimeline(t, a.config, 1, 1e6)
+		x.start = k * 1e6
+		for i := range packets {
+			at := x.start + i*1000
+			x.pass(7, hashing.Word(uint64(k), uint64(i)), at, at+100, i < lost)
+		}
+		x.add(t, a, 0)
 	}
-	x.add(t, a, 0)
 }
 
 func mustAccumulate(_ testing.TB, c Config) *Accumulator { return must(NewAccumulator(c)) }
@@ -32,7 +34,6 @@ type timeline struct {
 }
 
 func newTimeline(t testing.TB, c Config, intervals int, length int64) (x timeline) {
-	t.Helper()
 	for range intervals {
 		x.up, x.down = append(x.up, mustNew(t, c)), append(x.down, mustNew(t, c))
 	}
@@ -69,27 +70,19 @@ func TestLossesAreTold(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %d sent, %d to %d lost", what, r, err, sent, overdue, lost)
 		}
 	}
-	for k := range int64(10) {
-		tick(t, a, k, 10, 0)
-	}
+	tick(t, a, 0, 10, 10, 0)
 	holds("none lost", 100, 0, 0)
-	tick(t, a, 10, 10, 2)
+	tick(t, a, 10, 11, 10, 2)
 	holds("two of late", 110, 0, 2)
-	for k := int64(11); k < 15; k++ {
-		tick(t, a, k, 10, 0)
-	}
+	tick(t, a, 11, 15, 10, 0)
 	holds("two lost", 150, 2, 2)
 	a.Reset()
-	tick(t, a, 15, 10, 0)
+	tick(t, a, 15, 16, 10, 0)
 	holds("after Reset", 10, 0, 0)
 	a.Gap()
-	for k := int64(20); k < 25; k++ {
-		tick(t, a, k, 10, 0)
-	}
+	tick(t, a, 20, 25, 10, 0)
 	holds("after a Gap", 60, 0, 0)
-	for k := int64(30); k < 35; k++ { // five are missing
-		tick(t, a, k, 10, 0)
-	}
+	tick(t, a, 30, 35, 10, 0) // five are missing
 	holds("after a pause", 110, 0, 0)
 }
 
@@ -177,7 +170,7 @@ func TestAccumulatorRefuses(t *testing.T) {
 	if _, err := a.Estimate(7); !errors.Is(err, errAbsent) {
 		t.Errorf("nothing added: %v", err)
 	}
-	tick(t, a, 7, 10, 0)
+	tick(t, a, 7, 8, 10, 0)
 	before, _ := a.Estimate(7)
 	up, other := mustNew(t, lossless), lossless
 	other.Columns++
@@ -206,7 +199,7 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 	c.Columns = 50
 	a := mustAccumulate(t, c)
 	for k := range int64(3000) {
-		tick(t, a, k, 3, (k+1)%7/6)
+		tick(t, a, k, k+1, 3, (k+1)%7/6)
 	}
 	r, err := a.Estimate(7)
 	if err != nil || r.Sent != 9000 || r.Received != 9000-3000/7 || r.Lost < 3000/7 || math.Abs(r.Mean-100) > 3*r.MeanError {
@@ -215,5 +208,26 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 	up, k := mustNew(t, c), int64(3000)
 	if n := testing.AllocsPerRun(10, func() { k++; _ = a.Add(k*1e6, (k+1)*1e6, up, up); _, _ = a.Estimate(7) }); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// A session that begins among traffic knows less of cells that had packets on their way than of others with the
+// same flow, whose interval is bounded all the same.
+func TestBeginsAmongTraffic(t *testing.T) {
+	c, random := DefaultConfig, rand.New(rand.NewPCG(1, 29))
+	c.Columns = 300
+	x, a := newTimeline(t, c, 80, 1e8), mustAccumulate(t, c)
+	for now := int64(0); now < 80e8; now += int64(2e5 * random.ExpFloat64()) {
+		f, took := random.IntN(200), int64(2e7*random.ExpFloat64())
+		x.pass(nth(f), hashing.Packet(random.Uint64()), now, now+took*int64(1+f%3), false)
+	}
+	a.Gap()
+	for k := 20; k < 80; k++ {
+		x.add(t, a, k)
+	}
+	for f := range 200 {
+		if r, err := a.Estimate(nth(f)); err != nil || !r.MeanInterval(0.95).Bounded() {
+			t.Errorf("flow %d: %+v, %v", f, r, err)
+		}
 	}
 }

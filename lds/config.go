@@ -44,7 +44,7 @@ type Config struct {
 	Tolerance float64
 
 	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap. A cell is trusted up to
-	// 2^(SumBits-1) ns ÷ GreatestDelay packets, times their weights: 3.6 million for 10 s at 56 bits, 14,000 at
+	// 2^(SumBits-1) ns ÷ GreatestDelay packets: 3.6 million for 10 s at 56 bits, 14,000 at
 	// 48. The clocks may be apart by 2^(SumBits-1) ns divided by the packets of a cell that has few.
 	SumBits uint8
 

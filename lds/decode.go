@@ -36,12 +36,8 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	}
 	cells := newPairs(up, down, nil)
 	d := decoding{Config: &up.config, at: cells.at, around: float64(cells.around.delay), single: cells.single}
-	twice := false // in any cell
-	for i := range up.cells {
-		twice = twice || copied(uint64(up.cells[i].count()), uint64(down.cells[i].count()))
-	}
 	d.late = func(f hashing.Flow, _ float64) float64 {
-		if twice && copied(up.Packets(f), down.Packets(f)) {
+		if copied(up.Packets(f), down.Packets(f)) {
 			return math.Inf(1)
 		}
 		return 0

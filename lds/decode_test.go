@@ -59,12 +59,7 @@ func records(flows []hashing.Flow, packets []float64) []joint.FlowRecord {
 }
 
 func mustDecode(t *testing.T, up, down *Sketch, flows []joint.FlowRecord) joint.Result {
-	t.Helper()
-	r, err := Decode(t.Context(), up, down, flows, joint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(Decode(t.Context(), up, down, flows, joint.Options{}))
 }
 
 // median is the median relative error of the means of flows of low to high packets.
@@ -112,10 +107,7 @@ func TestDecode(t *testing.T) {
 			paper := make([]float64, len(v.flows))
 			constant := make([]float64, len(v.flows))
 			for i, f := range v.flows {
-				r, err := Estimate(up, down, f)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(Estimate(up, down, f))
 				paper[i], constant[i] = r.Mean, v.mean
 			}
 			known := mustDecode(t, up, down, records(v.flows, v.packets))

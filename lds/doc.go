@@ -17,8 +17,8 @@
 // count or the digest, and spoils only its own cells.
 //
 // [Estimate] reads a flow's delay from those of its cells that other flows load least; the larger the flow, the
-// less the others matter. [Decode] takes the keys of all flows of the interval, solves for all cells at once,
-// and is several times more accurate. The sketches also tell losses and numbers of packets.
+// less the others matter. [Decode] takes the keys of all flows and solves for all cells at once. It is several times
+// as accurate, but for flows alone in a cell, where Estimate is exact. Sketches also tell losses and packet counts.
 //
 // A [Table] holds some flows in cells of their own, and is far more accurate for these. Of 100,000 flows with
 // 53 packets on average, a table of 910 kB holds 53 % of those with 10 to 99 packets, 98 % of those with 100 to
@@ -34,7 +34,7 @@
 //
 // Both points see the same packets, apart from losses. An offset between their clocks is added to every mean.
 // If packets go both ways, package estimate/clock finds the offset and [Sketch.Correct] removes it. A cell sees
-// fewer than 2^32 packets, times their weights, in an interval. Flow and packet digests cover bytes that do not
+// fewer than 2^32 packets in an interval. Flow and packet digests cover bytes that do not
 // change on the way, and use one seed ([hashing.Digest], [hashing.Tuple.Flow]). Positions come straight from
 // the digests, so if someone may craft flows, use a keyed family and a secret seed.
 //
@@ -48,8 +48,8 @@
 // For sketches and tables that are compared once, losses are assumed to hit fast and slow packets alike.
 //
 // It cannot measure flows of which one packet in a hundred takes hundreds of the intervals that an Accumulator
-// adds up: one in four intervals of 95 % missed, and one in fourteen of 99.9 %. Nor does it see that packets are
-// copied on their way, if its cells are never empty: of one in 10,000, one interval in fifty missed.
+// adds up: one in six intervals of 95 % missed. Nor does it see that a packet is copied on its way if others of
+// the flow always are.
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
 // With a Spread, Estimate tells it roughly.

@@ -21,7 +21,7 @@ func slowEstimate(up, down *slowSketch, f hashing.Flow) (mean float64, ok bool) 
 		for offset := range up.Spread {
 			at := [2]int{i, (up.home(i, f) + offset) % up.Columns}
 			a, b := up.cells[at], down.cells[at]
-			if a == nil || b == nil || a.N != b.N || (a.D-b.D)%(1<<up.DigestBits) != 0 {
+			if a.N == 0 || a.N != b.N || (a.D-b.D)%(1<<up.DigestBits) != 0 {
 				continue
 			}
 			sum := float64(b.S - a.S)
@@ -47,8 +47,7 @@ func TestEstimateIsFigure6(t *testing.T) {
 			behind := int64(len(name)%2) * 5_000_000
 			stream := packets(11, 2000, 80)
 			r := rand.New(rand.NewPCG(11, 2))
-			slowUp := &slowSketch{Config: c, cells: map[[2]int]*slowCell{}}
-			slowDown := &slowSketch{Config: c, cells: map[[2]int]*slowCell{}}
+			slowUp, slowDown := &slowSketch{c, map[[2]int]slowCell{}}, &slowSketch{c, map[[2]int]slowCell{}}
 			for i := range stream {
 				p := &stream[i]
 				p.lost, p.delay = r.Float64() < 0.02, p.delay-behind
@@ -117,8 +116,8 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 	c := lossless
 	c.SumBits = 48
 	up, down := mustNew(t, c), mustNew(t, c)
-	up.UpdateWeighted(1, 2, 0, 1e7) // as many packets of 20 ms
-	down.UpdateWeighted(1, 2, 20e6, 1e7)
+	up.add(1, 2, 0, 1e7) // as many packets of 20 ms
+	down.add(1, 2, 20e6*1e7, 1e7)
 	if r, err := Estimate(up, down, 1); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("%+v, %v", r, err)
 	}

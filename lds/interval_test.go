@@ -35,9 +35,8 @@ func TestIntervalTravels(t *testing.T) {
 func TestIntervalsAreNotMixed(t *testing.T) {
 	stream := alone(10, func(i int) int64 { return int64(i) })
 	for _, test := range []struct {
-		up, down uint64
-		identity uint64
-		mixed    bool
+		up, down, identity uint64
+		mixed              bool
 	}{{0, 0, 0, false}, {3, 0, 0, false}, {0, 3, 0, false}, {3, 3, 0, false}, {3, 4, 0, true}, {3, 3, 1, true}} {
 		up, _ := fill(t, lossless, stream)
 		other := lossless

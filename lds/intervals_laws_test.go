@@ -269,14 +269,11 @@ func TestIntervalsWhereOthersAreUnknown(t *testing.T) {
 	}).obey(32, ups, downs, 4000, 0)
 	var far, student, small, half, n float64
 	for i, f := range keys {
-		r, err := Estimate(ups[0], downs[0], f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(Estimate(ups[0], downs[0], f))
 		far += missed(r.MeanInterval(farConfidence), 1, means[i])
 		r.far = 0
 		student += missed(r.MeanInterval(farConfidence), 1, means[i])
-		if r, err = Estimate(ups[1], downs[1], f); err == nil && packets[i] < 10 {
+		if r, err := Estimate(ups[1], downs[1], f); err == nil && packets[i] < 10 {
 			n++
 			small += missed(r.MeanInterval(intervalOf), 1, means[i])
 			half += missed(r.MeanInterval(intervalOf), 0.5, means[i])

@@ -27,8 +27,6 @@ type Demand struct {
 	Failure float64
 	// EncodedSize is the largest size of all encodings together in bytes. Zero means as many as Failure needs.
 	EncodedSize int
-	// All asks for an answer for small flows too. A table alone has none for those that it does not hold.
-	All bool
 	// Base supplies what is not planned of a sketch: identity, spread, widths, tolerance. The table has its
 	// identity and widths.
 	Base Config
@@ -42,7 +40,8 @@ type Forecast struct {
 	Held        float64     // fraction of all flows in the table
 	EncodedSize int         // bytes, of all encodings
 
-	// Others are the choices that were not made: what a table, a sketch or both would give.
+	// Others are the choices that were not made: what a table, a sketch or both would give. A table alone has no
+	// answer for flows that it does not hold. If small flows want one too, take the first choice with a sketch.
 	Others []Forecast
 }
 
@@ -66,9 +65,6 @@ func Plan(d Demand) (Forecast, error) {
 	var failed error
 	least := math.Inf(1)
 	for _, kind := range []struct{ table, sketch bool }{{true, false}, {true, true}, {false, true}} {
-		if d.All && !kind.sketch {
-			continue
-		}
 		if f, err := d.smallest(kind.table, kind.sketch); err == nil {
 			all = append(all, f)
 		} else if f.Failure < least {
@@ -133,7 +129,7 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 	if table {
 		f.Table = TableConfig{Identity: d.Base.Identity, SumBits: d.Base.SumBits, DigestBits: d.Base.DigestBits}
 		rest := max(0, memory-f.Table.encodedBytes())
-		f.Table.Flows = min(rest/(bucketFlows*f.Table.FlowBytes()+1)*bucketFlows, mostHeld)
+		f.Table.Flows = min(rest/(bucketFlows*f.Table.flowBytes()+1)*bucketFlows, mostHeld)
 		f.EncodedSize, f.Held = f.Table.encodedBytes(), d.inTable(f.Table.Flows, all[:])
 	}
 	if sketch {

@@ -24,11 +24,8 @@ func capture(t *testing.T, set, name string) *trace.Reader {
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the captures are not here:", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { f.Close() })
-	return must(trace.NewReader(f))
+	return must(trace.NewReader(must(f, err)))
 }
 
 // seen is what really happened to a flow: packets are matched exactly, those with identical bytes in order.

@@ -30,10 +30,8 @@ func (c *cell) count() uint32 { return uint32(c.tally) }
 
 func (c *cell) digest() uint32 { return uint32(c.tally >> 32) }
 
-// tally returns what a packet of the given weight adds to a cell's tally.
-func tally(p hashing.Packet, weight uint32) uint64 {
-	return uint64(p)<<32 | uint64(weight)
-}
+// tally returns what a packet adds to a cell's tally.
+func tally(p hashing.Packet) uint64 { return uint64(p)<<32 | 1 }
 
 // A Sketch is one point's synopsis of an interval. Make one with New; it never grows. It is not safe for
 // concurrent use: keep one sketch per goroutine and Merge them. Methods that only read may run concurrently
@@ -78,17 +76,7 @@ func (s *Sketch) Config() Config { return s.config }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds (Fig. 5).
 func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
-	s.add(f, uint64(p), uint64(t), tally(p, 1))
-}
-
-// UpdateWeighted is Update for a packet that counts as weight packets (section 4.1), the same for all packets
-// of a flow and at both points. 0 records nothing. Flows of a greater weight are estimated better, at the
-// expense of those that share their cells. All counts that the package reports are then weighted: divide them
-// by the flow's weight.
-func (s *Sketch) UpdateWeighted(f hashing.Flow, p hashing.Packet, t int64, weight uint32) {
-	if weight > 0 {
-		s.add(f, uint64(p), uint64(t)*uint64(weight), tally(p, weight))
-	}
+	s.add(f, uint64(p), uint64(t), tally(p))
 }
 
 // add adds sum and tally to the cells of packet p of flow f: in row r to (r, (h_r(f) + h'_r(x)) mod C) of

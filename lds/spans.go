@@ -182,7 +182,6 @@ func (t *total) like() float64 {
 
 // content returns what is known about a cell.
 func (t *total) content(b *borrowing) content {
-	const most = 0.25 // of the packets, of which nothing is known
 	x, y, u, received := t.exact, t.lossy, float64(t.unknown), float64(t.received)
 	if x.packets > 0 && y.packets > 0 && y.variance > 0 {
 		// The less is exact, the less it says.
@@ -192,9 +191,10 @@ func (t *total) content(b *borrowing) content {
 		y.beyond += part * (like - y.beyond)
 		y.variance *= 1 - part
 	}
-	packets := x.packets + y.packets
-	if u > 0 { // they may be slow, as those on their way at a cut
-		y.variance += sq(packets*u/received) * b.single * (1 + 1/u)
+	all := took{received, x.beyond + y.beyond, 0}
+	if known := received - u; u > 0 && known > 0 { // others are as these, or slow, as those on their way at a cut
+		all.beyond *= received / known
+		y.variance = y.variance*sq(received/known) + sq(u)*b.single*(1+1/u)
 	}
-	return content{took{packets, x.beyond + y.beyond, 0}, y.variance, u <= most*received, t.sent, t.tally}
+	return content{all, y.variance, u <= received/4, t.sent, t.tally}
 }

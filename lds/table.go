@@ -18,7 +18,7 @@ type TableConfig struct {
 	DigestBits uint8  // width of a digest on the wire, 0 to 32; see Config
 }
 
-// DefaultTableConfig holds 16,000 flows in 880 kB.
+// DefaultTableConfig holds 16,000 flows in 880 kB, 55 bytes for each.
 var DefaultTableConfig = TableConfig{Flows: 16000, SumBits: 56, DigestBits: 16}
 
 const (
@@ -36,8 +36,8 @@ func (c *TableConfig) Validate() error {
 		within("DigestBits", c.DigestBits, 0, 32))
 }
 
-// FlowBytes returns the size of a flow on the wire: 55 for DefaultTableConfig.
-func (c *TableConfig) FlowBytes() int {
+// flowBytes returns the size of a flow on the wire: 55 for DefaultTableConfig.
+func (c *TableConfig) flowBytes() int {
 	return 8 + 2*4 + flowCells*(wire.BytesOf(c.SumBits)+countBytes+wire.BytesOf(c.DigestBits))
 }
 
@@ -56,9 +56,8 @@ func (c *TableConfig) FlowBytes() int {
 // there is room is held from its first packet on; any other from the packet that drew low enough.
 //
 // [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,500 of a million flows, a
-// table holds 88 % of those of 1,000 packets or more: the others draw no number that is low enough, and 99 % would
-// need 40,000 rooms, as [Plan] says. It holds 99 % in the fifth interval if it keeps those that had 500 or more in
-// the interval before (ours-lds-table of the project's bench).
+// table holds 88 % of those of 1,000 packets or more in its first interval ([Plan] says that 99 % need 40,000
+// rooms), and 99 % in its fifth if it keeps those that had 500 or more in the one before (ours-lds-table).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and of one. A loss spoils one
 // cell.
@@ -108,13 +107,13 @@ func (t *Table) Update(f hashing.Flow, p hashing.Packet, at int64) {
 			if uint32(drawn) < r.rank {
 				t.lower(r, bucket, uint32(drawn))
 			}
-			r.cells[cellOf(drawn)].add(uint64(at), tally(p, 1))
+			r.cells[cellOf(drawn)].add(uint64(at), tally(p))
 			return
 		}
 	}
 	if uint32(drawn) < t.limits[bucket] {
 		if r := t.admit(f, bucket, max(1, uint32(drawn))); r != nil {
-			r.cells[cellOf(drawn)].add(uint64(at), tally(p, 1))
+			r.cells[cellOf(drawn)].add(uint64(at), tally(p))
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (t *Table) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // encodedBytes returns the size of a full table's encoding.
-func (c *TableConfig) encodedBytes() int { return 39 + c.Flows/bucketFlows + c.Flows*c.FlowBytes() }
+func (c *TableConfig) encodedBytes() int { return 39 + c.Flows/bucketFlows + c.Flows*c.flowBytes() }
 
 // appendBucket appends the flows of a bucket by their hashes, so that equal tables give equal bytes.
 func (t *Table) appendBucket(b []byte, first int) []byte {

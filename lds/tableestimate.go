@@ -36,7 +36,10 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	result := Result{Sent: sent.packets(), Received: received.packets()}
 	result.Lost = result.Sent - min(result.Sent, result.Received)
 	b := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
-	b.centre()
+	b.each(func(f hashing.Flow) bool { // look for a centre of few packets
+		b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+		return b.around.packets == 1 || b.around.packets == 2
+	})
 	own := b.read(f)
 	if own.cells == 0 {
 		return result, errUnlike
@@ -95,14 +98,6 @@ func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 			return
 		}
 	}
-}
-
-// centre finds a centre of few packets.
-func (b *tableBucket) centre() {
-	b.each(func(f hashing.Flow) bool {
-		b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
-		return b.around.packets == 1 || b.around.packets == 2
-	})
 }
 
 // A heldSum sums up the cells of a flow: delays beyond the centre, packets, and the count-conditioned squares

@@ -112,10 +112,7 @@ func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint
 		for f, want := range known {
 			records = append(records, joint.FlowRecord{Flow: hashing.Flow(f), Packets: float64(want.Sent)})
 		}
-		decoded, err := a.Decode(t.Context(), records, joint.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		decoded := must(a.Decode(t.Context(), records, joint.Options{}))
 		for k, f := range records {
 			want := known[uint64(f.Flow)]
 			count(decoded.Mean[k], want.PerPacket(), decoded.MeanInterval(k, 0.95))
@@ -233,10 +230,7 @@ func (o *owing) report(t *testing.T, a *Accumulator, known map[uint64]truth.Wind
 			records = append(records, joint.FlowRecord{Flow: hashing.Flow(f), Packets: float64(of.Sent)})
 		}
 	}
-	decoded, err := a.Decode(t.Context(), records, joint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	decoded := must(a.Decode(t.Context(), records, joint.Options{}))
 	for i, x := range records {
 		r, err := a.Estimate(x.Flow)
 		if err != nil && r.Sent > 0 && decoded.Usable[i] > 0 {

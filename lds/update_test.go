@@ -15,11 +15,9 @@ func shapes() map[string]Config {
 	base := Config{Rows: 4, Columns: 97, Spread: 1, Rates: [MaxRows]float64{1, 1, 1, 1}, Tolerance: 0.1, SumBits: 48, DigestBits: 16}
 	with := func(change func(*Config)) Config { c := base; change(&c); return c }
 	return map[string]Config{
-		"plain":   base,
-		"one row": with(func(c *Config) { c.Rows, c.Rates = 1, [MaxRows]float64{1} }),
-		"eight rows": with(func(c *Config) {
-			c.Rows, c.Rates = 8, [MaxRows]float64{1, 1, 1, 1, 1, 1, 1, 1}
-		}),
+		"plain":         base,
+		"one row":       with(func(c *Config) { c.Rows, c.Rates = 1, [MaxRows]float64{1} }),
+		"eight rows":    with(func(c *Config) { c.Rows, c.Rates = 8, [MaxRows]float64{1, 1, 1, 1, 1, 1, 1, 1} }),
 		"spread":        with(func(c *Config) { c.Spread = 5 }),
 		"spread is all": with(func(c *Config) { c.Columns, c.Spread = 7, 7 }),
 		"banks":         with(func(c *Config) { c.Rates = [MaxRows]float64{1, 1, 0.1, 0.01} }),
@@ -33,13 +31,11 @@ func shapes() map[string]Config {
 
 // passed is one packet at both points.
 type passed struct {
-	flow     hashing.Flow
-	packet   hashing.Packet
-	sent     int64
-	delay    int64
-	lost     bool
-	weight   uint32
-	position int
+	flow   hashing.Flow
+	packet hashing.Packet
+	sent   int64
+	delay  int64
+	lost   bool
 }
 
 // packets returns n scattered packets of some flows, sizes uneven.
@@ -49,18 +45,17 @@ func packets(seed uint64, n, flows int) []passed {
 	for i := range out {
 		f := r.IntN(r.IntN(flows) + 1)
 		out[i] = passed{flow: hashing.Flow(hashing.Word(1, uint64(f))), packet: hashing.Packet(r.Uint64()),
-			sent: r.Int64N(1e9), delay: 1000 + r.Int64N(1e6), weight: 1, position: i}
+			sent: r.Int64N(1e9), delay: 1000 + r.Int64N(1e6)}
 	}
 	return out
 }
 
 func fill(t testing.TB, c Config, stream []passed) (up, down *Sketch) {
-	t.Helper()
 	up, down = mustNew(t, c), mustNew(t, c)
 	for _, p := range stream {
-		up.UpdateWeighted(p.flow, p.packet, p.sent, p.weight)
+		up.Update(p.flow, p.packet, p.sent)
 		if !p.lost {
-			down.UpdateWeighted(p.flow, p.packet, p.sent+p.delay, p.weight)
+			down.Update(p.flow, p.packet, p.sent+p.delay)
 		}
 	}
 	return up, down
@@ -90,7 +85,7 @@ type slowCell struct {
 
 type slowSketch struct {
 	Config
-	cells map[[2]int]*slowCell
+	cells map[[2]int]slowCell
 }
 
 // home takes the flow's word as a part of one, and multiplies it by the number of columns: the whole part is
@@ -112,37 +107,21 @@ func (s *slowSketch) update(p passed, t int64) {
 		if float64(sampling) >= float64(hashing.Threshold(s.Rates[i])) {
 			continue
 		}
-		j := (s.home(i, p.flow) + int(offset)*s.Spread>>16) % s.Columns
-		c := s.cells[[2]int{i, j}]
-		if c == nil {
-			c = new(slowCell)
-			s.cells[[2]int{i, j}] = c
-		}
-		c.S += t * int64(p.weight)
-		c.N += uint64(p.weight)
-		c.D += uint64(uint32(p.packet))
+		at := [2]int{i, (s.home(i, p.flow) + int(offset)*s.Spread>>16) % s.Columns}
+		c := s.cells[at]
+		s.cells[at] = slowCell{c.S + t, c.N + 1, c.D + uint64(uint32(p.packet))}
 	}
 }
 
 func TestUpdateIsFigure5(t *testing.T) {
 	for name, c := range shapes() {
-		slow := &slowSketch{Config: c, cells: map[[2]int]*slowCell{}}
-		fast := mustNew(t, c)
+		slow, fast := &slowSketch{Config: c, cells: map[[2]int]slowCell{}}, mustNew(t, c)
 		for _, p := range packets(1, 3000, 60) {
-			if p.weight = []uint32{10, 1, 1, 0}[p.position%4]; p.weight > 0 {
-				slow.update(p, p.sent)
-			}
-			if p.weight == 1 {
-				fast.Update(p.flow, p.packet, p.sent)
-			} else {
-				fast.UpdateWeighted(p.flow, p.packet, p.sent, p.weight)
-			}
+			slow.update(p, p.sent)
+			fast.Update(p.flow, p.packet, p.sent)
 		}
 		for i, got := range fast.cells {
-			var want slowCell
-			if x := slow.cells[[2]int{i / c.Columns, i % c.Columns}]; x != nil {
-				want = *x
-			}
+			want := slow.cells[[2]int{i / c.Columns, i % c.Columns}]
 			if int64(got.sum) != want.S || uint64(got.count()) != want.N || uint32(got.digest()) != uint32(want.D) {
 				t.Fatalf("%s: cell %d is %+v, want %+v", name, i, got, want)
 			}
@@ -219,9 +198,8 @@ func TestRowsCollideIndependently(t *testing.T) {
 		}
 	}
 	// Negative control: rows that are rotations of one hash.
-	shared, expected := sharedRows(func(r int, f hashing.Flow) uint64 {
-		return (home(0, f, columns) + uint64(r)*31) % columns
-	}, columns, 0, 2)
+	rotated := func(r int, f hashing.Flow) uint64 { return (home(0, f, columns) + uint64(r)*31) % columns }
+	shared, expected := sharedRows(rotated, columns, 0, 2)
 	if !tooMany(shared[1], expected) {
 		t.Error("the check does not notice rows that collide together")
 	}

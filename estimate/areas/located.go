@@ -81,14 +81,14 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 }
 
 // unshown returns the mean square of what those take from the area of an open span, in ages of its length, that
-// joined it and do not show. Their ages count against those on their way.
+// joined it and do not show, or did once, where fewer than none were outstanding. They count against the others.
 func (a *Areas) unshown(x *span, within float64) float64 {
-	before, rate := max(0, x.before+float64(x.received)-within), a.unseen(x)/max(1, x.before+float64(x.received))
+	all := x.before + float64(x.received)
+	before, rate := max(0, all-within), max(a.unseen(x), -float64(slices.Min(x.on)))/max(1, all)
 	return sq(rate*(before+within/2)) + rate*(before+within/3)
 }
 
-// unseen returns how many packets joined an open span and do not show, as always more are on their way: as many as
-// elsewhere.
+// unseen returns how many packets joined an open span and do not show, as always more are on their way.
 func (a *Areas) unseen(x *span) float64 {
 	all := a.joined[0]
 	if all.add(a.joined[1], 1); all.joined == 0 || !x.open {

@@ -223,7 +223,7 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 func (l *losses) usually(cut int) float64 {
 	const few = 10
 	u, all := &l.usual[cut], &l.usual[0] // nothing came in the first one
-	return (u.time + few*all.time/max(all.packets, 1)) / (u.packets + few)
+	return (u.time + max(0, few-u.packets)*all.time/max(all.packets, 1)) / max(u.packets, few)
 }
 
 // uneven returns the variance of the times that packets take between the cuts in which they came.

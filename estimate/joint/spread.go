@@ -10,12 +10,13 @@ import (
 // of their cells leaves it. That is a fixed point, belief propagation for a normal model, and right to a per
 // cent if few flows meet twice.
 const (
-	sweeps     = 4    // of messages
-	fewSweeps  = 1    // enough to see which flows are known well
-	sizeScales = 3    // classes of flows for scaling, by size, in powers of 16
-	rounds     = 50   // of scaling, to tell the parts of flows and of packets apart
-	distant    = 25   // times their variance that squares count at most
-	mostNoise  = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
+	sweeps      = 4    // of messages
+	fewSweeps   = 1    // enough to see which flows are known well
+	sizeScales  = 3    // classes of flows by size, in powers of 16
+	rounds      = 50   // of fit, to tell the parts of flows and of packets apart
+	knownScales = 8    // classes of flows by what cells leave unknown, in powers of 10
+	distant     = 25   // times their variance that squares count at most
+	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
 )
 
 // A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it, as a part of D, and
@@ -70,21 +71,11 @@ func (s *solver) sweep(f int, hears bool, v []float64, brought []float32, heard 
 }
 
 // without returns the variance that is left after precision told is removed.
-func without(v, told float64) float64 {
-	left := 1 - v*told
-	if left < 1e-9 {
-		left = 1e-9
-	}
-	return v / left
-}
+func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
 
-// A scaling finds by which factors variances are wrong, for flows of similar size and for D. Each cell is some
-// distance from what the other cells say of its flows, of variance V = D + Σ a²v, with the v that the others
-// leave; the square of what the solution leaves of the cell, times V²/D², is that of the distance. Squares are
-// shared out among the classes by their parts of V, and every class's factor becomes the mean of what its cells
-// say (expectation maximisation for components of variance).
-//
-// fit returns the factors, where each cell has n parts.
+// fit returns by which factors the variances of n sorts are wrong, of which each cell has parts. The square that a
+// cell shows is shared out among the sorts by these, and every sort's factor becomes the mean of what its cells say
+// (expectation maximisation for components of variance).
 func fit(parts, square []float64, n int) []float64 {
 	k := slices.Repeat([]float64{1}, n)
 	for range rounds {
@@ -108,26 +99,35 @@ func fit(parts, square []float64, n int) []float64 {
 	return k
 }
 
-// parts returns each cell's parts of V, by class and last that of D, and the square of its distance in units of V.
-func (s *solver) parts(brought []float32, heard []hearing) (parts, square []float64) {
-	const n = sizeScales + 1
-	parts, square = make([]float64, n*len(heard)), s.cell
-	for c, h := range heard {
-		square[c] = 0
-		if h.trust > 0 {
-			square[c] = s.rest[c] * s.rest[c] * h.trust * float64(1+h.noise)
-			parts[c*n+sizeScales] = 1 / float64(1+h.noise)
+// scales returns by which factors variances are wrong, for flows of which cells leave similar parts unknown. What a
+// cell tells a flow is off its mean by (y − A h)·V/D, where V = D + Σ a²v of the other flows is the variance that it
+// should have. The squares of a flow, in units of V, should add up to its cells, less one, plus what is unknown.
+func (s *solver) scales(v []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
+	var degrees [knownScales]float64
+	for f, left := range v {
+		if left == 0 {
+			continue
+		}
+		unknown := left / s.variance[f]
+		i := knownScale(unknown)
+		degrees[i] += unknown - 1
+		for e, c := range s.run(f) {
+			if h := &heard[c]; h.trust > 0 {
+				k[i] += s.rest[c] * s.rest[c] * h.trust * (1 + max(0, float64(h.noise-brought[f*s.width+e])))
+				degrees[i]++
+			}
 		}
 	}
-	for f := range s.Packets {
-		for i, c := range s.run(f) {
-			parts[int(c)*n+s.sizeScale(f)] += float64(brought[f*s.width+i]) * parts[int(c)*n+sizeScales]
-		}
+	for i, before := 0, 1.0; i < knownScales; i, before = i+1, k[i] { // and one square as in the class before
+		k[i] = (k[i] + before) / (degrees[i] + 1)
 	}
-	return parts, square
+	return k
 }
 
-// sizeScale returns the class of flow f's size for scaling.
+// knownScale returns the class of flows of which cells leave so much unknown.
+func knownScale(unknown float64) int { return min(int(-math.Log10(unknown)), knownScales-1) }
+
+// sizeScale returns the class of flow f's size.
 func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales-1) }
 
 // A mistake is a cell's part in the errors of its flows: the variance of those that are independent, as a part
@@ -137,12 +137,11 @@ type mistake struct{ variance, common float64 }
 
 // deviations returns the expected errors of the means.
 func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
-	parts, square := s.parts(brought, heard)
-	k := fit(parts, square, sizeScales+1)
+	k := s.scales(v, brought, heard)
 	// A flow about which cells say little may be any flow of its size.
 	scale := func(f int) (own, unknown float64) {
 		unknown = v[f] / s.variance[f]
-		return max(k[s.sizeScale(f)], unknown*s.usual(f)/s.variance[f]), unknown
+		return max(k[knownScale(unknown)], unknown*s.usual(f)/s.variance[f]), unknown
 	}
 	others := make([]mistake, len(heard))
 	for c, v := range s.Variance {
@@ -165,7 +164,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		// It may be what cells say, or the mean of its size where they say little.
 		own, unknown := scale(f)
 		by := math.Hypot(bent[f]*(1-unknown), (s.means[s.class[f]]-s.above[f])*unknown)
-		d := by*by + max(own*left, s.scaled(f, left, own, k[sizeScales], brought, heard, others))
+		d := by*by + max(own*left, s.scaled(f, left, own, k[knownScale(unknown)], brought, heard, others))
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
