@@ -373,14 +373,13 @@ func TestAccumulatorTellsLossesOnce(t *testing.T) {
 // What is lost meanwhile is told all the same, and soon.
 func TestAccumulatorLossesAfterStall(t *testing.T) {
 	const packets, begins, ends = 100, 200 * 100, 300 * 100
-	n, last := 0, int64(0)
+	n, told, soon, want, last := 0, 0, 0, 0, int64(0)
 	run := cutTraffic(t, 5, 600, packets, func(*rand.Rand) float64 {
 		if n++; n > begins && n < ends {
 			return float64(ends-n) / packets * cutInterval
 		}
 		return 5e6
 	}, 0.01)
-	told, soon := 0, 0
 	run.reports(t, 10, func(_ *Accumulator, since int64) bool { return since >= 45*cutInterval }, func(a *Accumulator, _, to int64) {
 		r, _ := a.Estimate()
 		told += int(r.Lost) - int(r.Extra)
@@ -388,7 +387,6 @@ func TestAccumulatorLossesAfterStall(t *testing.T) {
 			soon += int(r.Lost) - int(r.Extra)
 		}
 	})
-	want := 0
 	for _, p := range run.packets {
 		if p.Lost && p.Sent < last*cutInterval {
 			want++
