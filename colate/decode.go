@@ -88,7 +88,7 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differen
 		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
 		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
 	}
-	d.samples, d.flush = &sampling{config: &d.config, least: max(fewest*float64(c.OneIn)/2, fewest)}, d.take
+	d.samples, d.flush = &sampling{config: &d.config, least: math.Ln2 * float64(c.OneIn)}, d.take
 	d.samples.aim(flows)
 	all = make([]uint32, n)
 	for i := range all {
@@ -221,6 +221,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		return joint.Result{}, fmt.Errorf("colate: %w: no record says how many packets its flow has", estimate.ErrNoSamples)
 	}
 	p := d.problem(flows)
+	p.Sampled = d.samples.means(flows)
 	d.table, d.gaps = nil, nil
 	r, err := p.Solve(ctx, opts)
 	if err != nil {
@@ -253,28 +254,28 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 	return p.Cells[flow*p.CellsPerRow:][:p.CellsPerRow]
 }
 
-// combine adds what samples say of flow i.
+// combine holds what samples say of flow i against its mean, of which they are a part, or takes it where nothing
+// else tells of the flow. An interval reaches from its mean to theirs, and need not be wider than both.
 func combine(r *joint.Result, i int, f *sampled) {
-	share := 1.0
-	if r.Usable[i] > 0 && r.StdDev == nil {
+	low, high := f.off(0.95)
+	own := (low + high) / 2 / studentQuantile
+	if r.Usable[i] == 0 {
+		r.Mean[i], r.Usable[i] = f.mean, 1
+		if r.StdDev != nil {
+			r.StdDev[i] = own
+		}
 		return
 	}
-	if r.StdDev != nil {
-		low, high := f.off(0.95)
-		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
-		if off := other * estimate.StudentQuantile((1+sure)/2, 5); r.Usable[i] > 0 {
-			ok := false
-			if share, ok = f.share(other, r.Mean[i], off, off); !ok {
-				r.Usable[i] = 0
-				return
-			}
-		}
-		if r.StdDev[i] = own; share < 1 { // of two intervals the narrower one
-			r.StdDev[i] = min(math.Hypot(share*own, (1-share)*other), other+share*math.Abs(f.mean-r.Mean[i])/studentQuantile)
-		}
+	if r.StdDev == nil {
+		return
 	}
-	r.Mean[i] = share*f.mean + (1-share)*r.Mean[i]
-	r.Usable[i] = max(r.Usable[i], 1)
+	off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
+	if _, ok := f.share(r.StdDev[i], r.Mean[i], off, off); !ok {
+		r.Usable[i] = 0
+		return
+	}
+	apart := math.Abs(f.mean-r.Mean[i]) / studentQuantile
+	r.StdDev[i] = min(max(r.StdDev[i], apart-own), apart+own)
 }
 
 // studentQuantile is as in [joint.Result.MeanInterval].
