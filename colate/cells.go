@@ -205,14 +205,16 @@ func (t *cellTable) read(i int, s *sight) {
 	}
 }
 
-// sentIn returns how many packets of cell i were sent in the set that an epoch is in, up to it.
-func (t *cellTable) sentIn(i int, s *sight, e int) (n float64) {
+// upTo returns how many packets of cell i were sent in the set that an epoch is in, up to it, and the times of those
+// that came, which are not below the mean of all if that is.
+func (t *cellTable) upTo(i int, s *sight, e int, mean float64) (sent, time float64) {
 	for k := int(s.set[e]); k <= e; k++ {
 		if s.has(k) && s.set[k] == s.set[e] {
-			n += t.sent(i, k)
+			sent += t.sent(i, k)
+			time += s.areas[k] - t.packets(i, k)*min(mean, 0)
 		}
 	}
-	return n
+	return sent, max(time, 0)
 }
 
 // settle sets what a cell shows of a set of epochs.

@@ -248,17 +248,15 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 			l.latest = max(l.latest, float64(t.spans[e].end-c.begun))
 			continue
 		}
-		first := from
-		if settled {
-			first = int(s.set[e])
+		if !settled {
+			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
+			continue
 		}
-		took := float64(t.spans[e].end - t.spans[first].start)
-		if settled { // others like it lost a packet, and hide theirs
-			l.shown.add(more, took)
-			l.hidden.add(more*math.Expm1(min(c.lost*t.sentIn(i, s, e), 5)), took)
-		} else {
-			l.hidden.add(more, took)
-		}
+		// Others like it lost a packet, and hide theirs. It took no longer than all of its set did.
+		sent, took := t.upTo(i, s, e, c.mean[e])
+		as := math.Exp(min(c.lost*sent, 5))
+		l.shown.add(more*as, took/more)
+		l.hidden.add(more*(as-1), took/more)
 	}
 	l.missing += missing
 }

@@ -396,3 +396,30 @@ func TestManyOnTheWay(t *testing.T) {
 	a.alone.want(t, "alone", 3)
 	a.together.want(t, "together", 10)
 }
+
+// Packets that losses may hide took no longer than sets like theirs did, which last for two periods: of a fiftieth of
+// a period they add a hundredth to the mean, and not a tenth.
+func TestHiddenAreNoSlowerThanSets(t *testing.T) {
+	w, rng := world{config: cutAt(10e9), loss: 0.002}, rand.New(rand.NewPCG(1, 10))
+	w.config.Counters, w.config.Shift = 128, 6
+	all := slow(20, 100_000, 60, 1e9, 0)(rng)
+	for i := range all {
+		if i%200 == 0 {
+			all[i].At = all[i].Sent + 200e6
+		}
+	}
+	epochs, arrived := w.cut(t, all)
+	answers, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(traffic.Truths(arrived, 1)), 0, 1e12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []float64 // some flows lost one themselves
+	for _, r := range answers {
+		if r.Err == nil {
+			parts = append(parts, r.hidden/r.Mean)
+		}
+	}
+	if part := median(parts); !(part > 0 && part < 0.02) {
+		t.Errorf("losses hide up to %.3f of the mean", part)
+	}
+}
