@@ -211,12 +211,12 @@ func (a *accumulator) use(f int) bool {
 		for e := range t.epochs {
 			n := t.packets(c.at, e)
 			settled += n * float64(c.settled>>e&1)
-			large += n * float64(c.large>>e&1)
+			large += n * c.large[e]
 		}
 	}
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	tooMany := f < len(a.flows) && own > 0 && a.flows[f].Packets > most*float64(m)
-	return len(a.cells) > 0 && !tooMany && 20*large <= settled
+	return len(a.cells) > 0 && !tooMany && large <= someLarge*settled
 }
 
 // marginOf returns by how many packets a cell may be fuller than expected with so many of flow f.

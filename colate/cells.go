@@ -154,7 +154,7 @@ func (t *cellTable) time(area uint64) float64 {
 // areas are of packets that came, whenever they were sent.
 type sight struct {
 	settled uint32
-	large   uint32        // settled epochs whose sums may have wrapped
+	large   [room]float64 // of a settled epoch: the part of its packets whose sums may have wrapped
 	set     [room]uint8   // of a settled epoch: the first of its set
 	length  [room]uint8   // and from there to the last
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
@@ -169,9 +169,9 @@ func (t *cellTable) read(i int, s *sight) {
 	low := uint64(1)<<t.config.lowBits() - 1
 	var rest, set [room]int
 	n := 0
-	s.settled, s.large = 0, 0
+	s.settled = 0
 	for e, change := range changes {
-		s.areas[e] = 0
+		s.areas[e], s.large[e] = 0, 0
 		if rest[n] = e; change&low == 0 {
 			t.settle(i, s, rest[n:n+1])
 		} else {
@@ -219,14 +219,17 @@ func (t *cellTable) upTo(i int, s *sight, e int, mean float64) (sent, time float
 
 // settle sets what a cell shows of a set of epochs.
 func (t *cellTable) settle(i int, s *sight, set []int) {
-	change, before, waited := uint64(0), uint64(0), 0.0
+	change, before, waited, level := uint64(0), uint64(0), 0.0, 0.0
 	for _, e := range set {
+		level += t.gone(i, e)
 		change += t.changes[i*t.size+e]
 		area := t.area(change, t.spans[e].end)
 		time := t.time(area - before)
 		before = area
-		if math.Abs(time) > largestSum(&t.config) {
-			s.large |= 1 << e
+		// A sum that wrapped as a whole looks small, but on average as many are on their way when an epoch ends as in it.
+		most, way := largestSum(&t.config), level*float64(t.spans[e].end-t.spans[e].start)
+		if s.large[e] = max(way, 0) / (2 * most) * someLarge; math.Abs(time) > most {
+			s.large[e] = 1
 		}
 		if waited += time; t.packets(i, e) > 0 {
 			s.areas[e], waited = waited, 0
@@ -248,6 +251,9 @@ func middle(numbers []float64) float64 {
 	at := len(numbers) / 8
 	return numbers[at] - estimate.NormalQuantile((float64(at)+0.5)/float64(len(numbers)))*math.Sqrt(numbers[at])
 }
+
+// someLarge is the part of packets that may be in epochs whose sums may have wrapped.
+const someLarge = 0.05
 
 // largestSum returns the area of an epoch beyond which it may have wrapped.
 func largestSum(c *Config) float64 { return math.Ldexp(c.unit(), int(c.sumBits())-2) }

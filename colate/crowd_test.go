@@ -423,3 +423,28 @@ func TestHiddenAreNoSlowerThanSets(t *testing.T) {
 		t.Errorf("losses hide up to %.3f of the mean", part)
 	}
 }
+
+// The sums of an elephant's counters wrap as a whole, so that they look small, where as many of its packets are on
+// their way all the time. Its samples answer, one by one and together; without any there is no answer.
+func TestSumsThatWrapAsAWhole(t *testing.T) {
+	for _, oneIn := range []uint32{0, 16} {
+		a := asked{}
+		for seed := range uint64(4) {
+			w, rng := world{config: cutAt(60e9), seed: seed}, rand.New(rand.NewPCG(seed, 11))
+			w.config.Counters, w.config.Shift, w.config.CountBits, w.config.DigestBits = 4000, 9, 14, 20
+			w.config.OneIn, w.config.Samples = oneIn, 2000*int(oneIn)
+			turn := math.Ldexp(w.config.unit(), int(w.config.sumBits())) * float64(w.config.PerFlow)
+			var all []passage
+			for range 15_000 {
+				p := passage{Flow: 1, Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(180e9)}
+				p.At = p.Sent + int64(turn/5000*rng.ExpFloat64())
+				all = append(all, p)
+			}
+			a.ask(t, w, all, 1)
+		}
+		least := 4 * int(min(oneIn, 1))
+		if a.alone.want(t, "alone", least); !a.together.good() || a.together.all < least {
+			t.Errorf("together: %+v", a.together)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package colate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -133,9 +134,8 @@ func (d *differences) take() {
 			if s.has(e) {
 				d.sums[i] += s.areas[e]
 				g.settle(n, x, s.areas[e]-n*common.mean[e])
-				if c.settled += float32(n); s.large>>e&1 != 0 {
-					c.large += float32(n)
-				}
+				c.settled += float32(n)
+				c.large += float32(n * s.large[e])
 				continue
 			}
 			if !common.known[e] {
@@ -194,7 +194,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		}
 		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
-	read, wrapped := d.read(), slices.ContainsFunc(d.counters, func(k difference) bool { return k.large > 0 })
+	read, wrapped := d.read(), slices.ContainsFunc(d.counters, func(k difference) bool { return k.large > someLarge*k.settled })
 	for i, f := range flows {
 		// How many packets were in the epochs that could not be read is unknown.
 		p.Packets[i], p.Doubt[i] = f.Packets*read, math.Hypot(f.Doubt*read, f.Packets*(1-read)/2)
@@ -206,7 +206,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 				large += d.counters[at].large
 			}
 		}
-		if 20*large > settled { // and others of its counters may have wrapped as well
+		if large > someLarge*settled { // and others of its counters may have wrapped as well
 			for _, at := range p.Cells[i*c.PerFlow:] {
 				p.Unusable[at] = true
 			}
@@ -224,6 +224,12 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	p.Sampled = d.samples.means(flows)
 	d.table, d.gaps = nil, nil
 	r, err := p.Solve(ctx, opts)
+	if errors.Is(err, estimate.ErrNoSamples) && slices.ContainsFunc(p.Sampled, func(x joint.Sample) bool { return x.Packets >= fewest }) {
+		r, err = joint.Result{Mean: make([]float64, len(flows)), Usable: make([]uint16, len(flows)), Packets: p.Packets}, nil
+		if !opts.MeansOnly {
+			r.StdDev = make([]float64, len(flows))
+		}
+	}
 	if err != nil {
 		return joint.Result{}, fmt.Errorf("colate: %w", err)
 	}
@@ -302,7 +308,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 	for at := range times {
 		times[at] -= max(packets[at], 0) * mean
 	}
-	explained := make([]float64, 0, len(times))
+	explained := make([]float64, 1, len(times)+1)
 	for at, n := range p.Count {
 		if n > 0 && !p.Unusable[at] {
 			explained = append(explained, times[at]*times[at]/n)
