@@ -191,12 +191,13 @@ func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
 	kurtosis := all.scatter.kurtosis()
-	f.hidden, f.rare, f.part = max(all.hidden(n), hidden(likely.variance, likely.kurtosis, n)), number/kurtosis, min(n/number, 1)
+	f.hidden = max(hidden(all.variance(), kurtosis, n), hidden(likely.variance, likely.kurtosis, n))
+	f.rare, f.part = number/kurtosis, min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
 	pooled := max(variance, likely.part*f.mean*f.mean)
-	f.error, f.likely = off(max(pooled, f.hidden)), off(max(pooled, min(f.hidden, all.hidden(likely.packets))))
+	f.error, f.likely = off(max(pooled, f.hidden)), off(pooled)
 	if second > 0 {
 		f.skew = third / math.Pow(second, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
