@@ -13,14 +13,21 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// An encoded epoch begins with a record of internal/wire, the head. The blocks
-// of counters and of samples follow. SPEC.md describes it byte by byte.
+// An encoded epoch begins with a record of internal/wire, the head. Blocks of rows follow, each of which can be read
+// alone: SPEC.md describes it byte by byte. A row is a counter, of blockCounters in a block, or a sample. The sum of
+// the times of n packets is close to n times the middle of the epoch, and what is left has some log2(Period) +
+// log2(n)/2 bits.
 const (
 	epochMagic   = "HCLT"
 	epochVersion = 8
 
 	fixedSize = 59 // of the head, without overhead and lengths
 	foldAt    = 39 // in the record
+
+	blockCounters = 256
+	blockHead     = 6
+	blockOverhead = blockHead + 4
+	maxOnes       = 24
 )
 
 // blocks returns the number of blocks of an epoch, blockSize the number of
@@ -305,16 +312,6 @@ func openHead(data []byte) (*epochHead, error) {
 	}
 	return h, r.Close()
 }
-
-// What an epoch holds is encoded in blocks of rows, each of which can be read alone: SPEC.md describes it. A
-// row is a counter, of blockCounters in a block, or a sample. The sum of the times of n packets is close to n
-// times the middle of the epoch, and what is left has some log2(Period) + log2(n)/2 bits.
-const (
-	blockCounters = 256
-	blockHead     = 6
-	blockOverhead = blockHead + 4
-	maxOnes       = 24
-)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

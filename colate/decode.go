@@ -41,7 +41,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 		return joint.Result{}, q.coverage, err
 	}
 	// A quarter of the epochs are seen again with the next ones: as many as packets take.
-	size := max(4*(1+q.delay/q.config.Period), int64(differencesRoom/q.config.counters()), 12)
+	size := max(4*(1+q.delay/q.config.Period), int64(6<<20/q.config.counters()), 12)
 	d, all := newDifferences(q.config, flows, int(min(size, room)))
 	if err = q.walk(ctx, all, all, &d.comparison); err != nil {
 		return joint.Result{}, q.coverage, err
@@ -69,18 +69,6 @@ type difference struct {
 	clean          float32 // packets of which these are some
 	hidden         float32 // packets that came late where no set explains them
 }
-
-// addTo adds what a counter of so many packets says of those that came late.
-func (k *difference) addTo(l *crossed, packets float64) {
-	l.far.add(float64(k.far), 0)
-	l.hidden.add(float64(k.hidden), 0)
-	l.missing += float64(k.missing)
-	l.clean += float64(k.clean)
-	l.packets += packets
-}
-
-// differencesRoom is the number of epochs, times counters, in a table of 75 MB.
-const differencesRoom = 6 << 20
 
 // newDifferences returns differences of so many epochs in a table, and all counters.
 func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differences, all []uint32) {
@@ -350,7 +338,12 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 		c := &counters[at]
 		k.beyond += c.beyond
 		k.gone += c.gone
-		d.counters[at].addTo(&own, p.Count[at])
+		of := &d.counters[at]
+		own.far.add(float64(of.far), 0)
+		own.hidden.add(float64(of.hidden), 0)
+		own.missing += float64(of.missing)
+		own.clean += float64(of.clean)
+		own.packets += p.Count[at]
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)

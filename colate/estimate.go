@@ -50,10 +50,8 @@ var accumulators sync.Pool
 //
 //   - some of the flow's packets were in epochs in which each of its counters lost a packet, so that nothing
 //     tells how long they took;
-//   - the counters contradict the record, or are too narrow for the flow's
-//     delays or packets; or
-//   - the record does not say how many packets the flow has, and the counters
-//     cannot.
+//   - the counters contradict the record, or are too narrow for the flow's delays or packets; or
+//   - the record does not say how many packets the flow has, and the counters cannot.
 func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 	up, down, s, err := pair(up, down)
 	if err != nil {
