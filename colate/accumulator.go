@@ -45,6 +45,7 @@ type tally struct {
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
 	came    float64 // packets in the flow's cells
 	least   float64 // the flow's packets, as the emptiest of its cells shows
+	unseen  float64 // packets of another that a cell of it may hold, and none of an absent flow may
 	shown   float64 // those that settled cells stand for
 	large   bool    // its cells are too narrow
 	late    crossed
@@ -148,7 +149,11 @@ func (a *accumulator) tally(f int) {
 		own.large = true
 		return
 	}
-	told, mean := uint32(0), [room]float64{} // of its packets
+	told, mean, widest := uint32(0), [room]float64{}, 0.0 // of its packets
+	for _, c := range a.cells {
+		widest = max(widest, c.margin-a.margin)
+	}
+	own.unseen += widest
 	for e := range t.counting() {
 		if a.tallyEpoch(own, e, &mean[e]) {
 			told |= 1 << e
@@ -206,12 +211,12 @@ func (a *accumulator) use(f int) bool {
 		for e := range t.epochs {
 			n := t.packets(c.at, e)
 			settled += n * float64(c.settled>>e&1)
-			large += n * float64(c.large>>e&1)
+			large += n * c.large[e]
 		}
 	}
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	tooMany := f < len(a.flows) && own > 0 && a.flows[f].Packets > most*float64(m)
-	return len(a.cells) > 0 && !tooMany && 20*large <= settled
+	return len(a.cells) > 0 && !tooMany && large <= someLarge*settled
 }
 
 // marginOf returns by how many packets a cell may be fuller than expected with a number of flow f's.

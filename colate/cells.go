@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -154,9 +155,8 @@ func (t *cellTable) time(area uint64) float64 {
 // areas are of packets that came, whenever they were sent.
 type sight struct {
 	settled uint32
-	large   uint32        // settled epochs whose sums may have wrapped
+	large   [room]float64 // of a settled epoch: the part of its packets whose sums may have wrapped
 	set     [room]uint8   // of a settled epoch: the first of its set
-	length  [room]uint8   // and from there to the last
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
 }
 
@@ -169,9 +169,9 @@ func (t *cellTable) read(i int, s *sight) {
 	low := uint64(1)<<t.config.lowBits() - 1
 	var rest, set [room]int
 	n := 0
-	s.settled, s.large = 0, 0
+	s.settled = 0
 	for e, change := range changes {
-		s.areas[e] = 0
+		s.areas[e], s.large[e] = 0, 0
 		if rest[n] = e; change&low == 0 {
 			t.settle(i, s, rest[n:n+1])
 		} else {
@@ -205,32 +205,37 @@ func (t *cellTable) read(i int, s *sight) {
 	}
 }
 
-// sentIn returns how many packets of cell i were sent in the set that an epoch is in, up to it.
-func (t *cellTable) sentIn(i int, s *sight, e int) (n float64) {
+// upTo returns how many packets of cell i were sent in the set that an epoch is in, up to it, and the times of those
+// that came, which are not below the mean of all if that is.
+func (t *cellTable) upTo(i int, s *sight, e int, mean float64) (sent, time float64) {
 	for k := int(s.set[e]); k <= e; k++ {
 		if s.has(k) && s.set[k] == s.set[e] {
-			n += t.sent(i, k)
+			sent += t.sent(i, k)
+			time += s.areas[k] - t.packets(i, k)*min(mean, 0)
 		}
 	}
-	return n
+	return sent, max(time, 0)
 }
 
 // settle sets what a cell shows of a set of epochs.
 func (t *cellTable) settle(i int, s *sight, set []int) {
-	change, before, waited := uint64(0), uint64(0), 0.0
+	change, before, waited, level := uint64(0), uint64(0), 0.0, 0.0
 	for _, e := range set {
+		level += t.gone(i, e)
 		change += t.changes[i*t.size+e]
 		area := t.area(change, t.spans[e].end)
 		time := t.time(area - before)
 		before = area
-		if math.Abs(time) > largestSum(&t.config) {
-			s.large |= 1 << e
+		// A sum that wrapped as a whole looks small, but on average as many are on their way when an epoch ends as in it.
+		most, way := largestSum(&t.config), level*float64(t.spans[e].end-t.spans[e].start)
+		if s.large[e] = max(way, 0) / (2 * most) * someLarge; math.Abs(time) > most {
+			s.large[e] = 1
 		}
 		if waited += time; t.packets(i, e) > 0 {
 			s.areas[e], waited = waited, 0
 		}
 		s.settled |= 1 << e
-		s.set[e], s.length[e] = uint8(set[0]), uint8(set[len(set)-1]-set[0]+1)
+		s.set[e] = uint8(set[0])
 	}
 }
 
@@ -247,5 +252,70 @@ func middle(numbers []float64) float64 {
 	return numbers[at] - estimate.NormalQuantile((float64(at)+0.5)/float64(len(numbers)))*math.Sqrt(numbers[at])
 }
 
+// someLarge is the part of packets that may be in epochs whose sums may have wrapped.
+const someLarge = 0.05
+
 // largestSum returns the area of an epoch beyond which it may have wrapped.
 func largestSum(c *Config) float64 { return math.Ldexp(c.unit(), int(c.sumBits())-2) }
+
+// A comparison is what two points say epoch by epoch, of some counters in a table, and of samples.
+type comparison struct {
+	config  Config // without the fields in which points may differ
+	table   *cellTable
+	flush   func() // takes the table's epochs that count
+	samples *sampling
+	common  common
+	epochs  int // pairs added
+	missing int // pairs in which only one point has packets
+	unread  int // pairs that could not be read
+}
+
+// add adds a pair of epochs, of which the table has these counters. Add them in order of time.
+func (c *comparison) add(at []uint32, up, down *Recorder, s span) {
+	for i, k := range at {
+		c.table.put(i, up.words[k], down.words[k])
+	}
+	c.samples.add(up, down, s)
+	c.end(s, up.packets, down.packets, true)
+}
+
+// end finishes a pair of epochs that was put into the table. A point without packets may have
+// had none, or have lost its records. An epoch that does not count only helps to settle others.
+func (c *comparison) end(s span, up, down uint64, counts bool) {
+	switch {
+	case !counts || up == 0 && down == 0:
+	case up > 0 && down > 0:
+		c.epochs++
+	default:
+		c.missing++
+	}
+	if up > 0 && down == 0 {
+		c.table.blank |= 1 << c.table.epochs
+	}
+	c.table.end(s, counts, counts && up+down > 0, c.flush)
+}
+
+// read returns what part of the pairs could be read.
+func (c *comparison) read() float64 {
+	pairs := float64(c.epochs + c.missing)
+	return pairs / max(pairs+float64(c.unread), 1)
+}
+
+// pair returns what two points recorded in one epoch, folded alike, and when that was.
+// It returns [estimate.ErrMismatch] if the Configs or the times of the epochs differ.
+func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {
+	if err := made(up, down); err != nil {
+		return nil, nil, span{}, err
+	}
+	up, down = alike(up, down)
+	a, b := span{up.start, up.start + up.config.Period}, span{down.start, down.start + down.config.Period}
+	switch {
+	case !up.config.like(&down.config):
+		return nil, nil, a, fmt.Errorf("colate: %w: epochs of %+v and %+v", estimate.ErrMismatch, up.config, down.config)
+	case up.packets == 0:
+		a = b
+	case down.packets > 0 && a != b:
+		return nil, nil, a, fmt.Errorf("colate: %w: epochs of %d to %d ns and %d to %d", estimate.ErrMismatch, a.start, a.end, b.start, b.end)
+	}
+	return up, down, a, nil
+}

@@ -24,7 +24,6 @@ type common struct {
 	lasted  float64    // those that count, ns
 	epochs  [3]float64 // packets of epochs that count, × their mean, × its square
 	settled float64    // packets of these that settled
-	long    float64    // those in sets of ahead epochs and more
 	cells   float64    // in all tables
 }
 
@@ -88,7 +87,7 @@ func (c *common) learn(t *cellTable, first, stride int) {
 
 // means learns delays from typical cells.
 func (c *common) means(t *cellTable) {
-	var area, count, all, long [room]float64
+	var area, count, all [room]float64
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
@@ -97,9 +96,6 @@ func (c *common) means(t *cellTable) {
 			if all[e] += n; s.has(e) {
 				area[e] += s.areas[e]
 				count[e] += n
-				if s.length[e] >= ahead {
-					long[e] += n
-				}
 			}
 		}
 	}
@@ -119,7 +115,6 @@ func (c *common) means(t *cellTable) {
 		}
 		if t.live>>e&1 != 0 {
 			c.settled += count[e]
-			c.long += long[e]
 			c.epochs[0] += all[e]
 			c.epochs[1] += all[e] * c.mean[e]
 			c.epochs[2] += all[e] * c.mean[e] * c.mean[e]
@@ -128,11 +123,10 @@ func (c *common) means(t *cellTable) {
 }
 
 // settles reports whether most packets settle, apart from those that losses explain, each of which may spoil
-// all that passes its cell in a table; or whether few of those that settle are in long sets. Otherwise so many
-// are on their way in each cell that only fast ones settle.
+// all that passes its cell in a table. Otherwise so many are on their way in each cell that only fast ones settle.
 func (c *common) settles() bool {
 	spoiled := max(c.late.sent-c.late.packets, 0) * c.epochs[0] / max(c.cells, 1)
-	return 2*(c.settled+spoiled) >= c.epochs[0] || 10*c.long < c.settled
+	return 2*(c.settled+spoiled) >= c.epochs[0]
 }
 
 // variance returns the variance of a packet's delay, whenever it came.
@@ -247,17 +241,15 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 			l.latest = max(l.latest, float64(t.spans[e].end-c.begun))
 			continue
 		}
-		first := from
-		if settled {
-			first = int(s.set[e])
+		if !settled {
+			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
+			continue
 		}
-		took := float64(t.spans[e].end - t.spans[first].start)
-		if settled { // others like it lost a packet, and hide theirs
-			l.shown.add(more, took)
-			l.hidden.add(more*math.Expm1(min(c.lost*t.sentIn(i, s, e), 5)), took)
-		} else {
-			l.hidden.add(more, took)
-		}
+		// Others like it lost a packet, and hide theirs. It took no longer than all of its set did.
+		sent, took := t.upTo(i, s, e, c.mean[e])
+		as := math.Exp(min(c.lost*sent, 5))
+		l.shown.add(more*as, took/more)
+		l.hidden.add(more*(as-1), took/more)
 	}
 	l.missing += missing
 }

@@ -396,3 +396,55 @@ func TestManyOnTheWay(t *testing.T) {
 	a.alone.want(t, "alone", 3)
 	a.together.want(t, "together", 10)
 }
+
+// Packets that losses may hide took no longer than sets like theirs did, which last for two periods: of a fiftieth of
+// a period they add a hundredth to the mean, and not a tenth.
+func TestHiddenAreNoSlowerThanSets(t *testing.T) {
+	w, rng := world{config: cutAt(10e9), loss: 0.002}, rand.New(rand.NewPCG(1, 10))
+	w.config.Counters, w.config.Shift = 128, 6
+	all := slow(20, 100_000, 60, 1e9, 0)(rng)
+	for i := range all {
+		if i%200 == 0 {
+			all[i].At = all[i].Sent + 200e6
+		}
+	}
+	epochs, arrived := w.cut(t, all)
+	answers, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(traffic.Truths(arrived, 1)), 0, 1e12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []float64 // some flows lost one themselves
+	for _, r := range answers {
+		if r.Err == nil {
+			parts = append(parts, r.hidden/r.Mean)
+		}
+	}
+	if part := median(parts); !(part > 0 && part < 0.02) {
+		t.Errorf("losses hide up to %.3f of the mean", part)
+	}
+}
+
+// The sums of an elephant's counters wrap as a whole, so that they look small, where as many of its packets are on
+// their way all the time. Its samples answer, one by one and together; without any there is no answer.
+func TestSumsThatWrapAsAWhole(t *testing.T) {
+	for _, oneIn := range []uint32{0, 16} {
+		a := asked{}
+		for seed := range uint64(4) {
+			w, rng := world{config: cutAt(60e9), seed: seed}, rand.New(rand.NewPCG(seed, 11))
+			w.config.Counters, w.config.Shift, w.config.CountBits, w.config.DigestBits = 4000, 9, 14, 20
+			w.config.OneIn, w.config.Samples = oneIn, 2000*int(oneIn)
+			turn := math.Ldexp(w.config.unit(), int(w.config.sumBits())) * float64(w.config.PerFlow)
+			var all []passage
+			for range 15_000 {
+				p := passage{Flow: 1, Packet: hashing.Packet(rng.Uint64()), Sent: rng.Int64N(180e9)}
+				p.At = p.Sent + int64(turn/5000*rng.ExpFloat64())
+				all = append(all, p)
+			}
+			a.ask(t, w, all, 1)
+		}
+		least := 4 * int(min(oneIn, 1))
+		if a.alone.want(t, "alone", least); !a.together.good() || a.together.all < least {
+			t.Errorf("together: %+v", a.together)
+		}
+	}
+}

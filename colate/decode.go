@@ -2,6 +2,7 @@ package colate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -40,7 +41,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 		return joint.Result{}, q.coverage, err
 	}
 	// A quarter of the epochs are seen again with the next ones: as many as packets take.
-	size := max(4*(1+q.delay/q.config.Period), int64(differencesRoom/q.config.counters()), 12)
+	size := max(4*(1+q.delay/q.config.Period), int64(6<<20/q.config.counters()), 12)
 	d, all := newDifferences(q.config, flows, int(min(size, room)))
 	if err = q.walk(ctx, all, all, &d.comparison); err != nil {
 		return joint.Result{}, q.coverage, err
@@ -69,18 +70,6 @@ type difference struct {
 	hidden         float32 // packets that came late where no set explains them
 }
 
-// addTo adds what a counter of so many packets says of those that came late.
-func (k *difference) addTo(l *crossed, packets float64) {
-	l.far.add(float64(k.far), 0)
-	l.hidden.add(float64(k.hidden), 0)
-	l.missing += float64(k.missing)
-	l.clean += float64(k.clean)
-	l.packets += packets
-}
-
-// differencesRoom is the number of epochs, times counters, in a table of 75 MB.
-const differencesRoom = 6 << 20
-
 // newDifferences returns differences of all counters, for a number of epochs in a table.
 func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differences, all []uint32) {
 	n := c.counters()
@@ -88,7 +77,7 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differen
 		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
 		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
 	}
-	d.samples, d.flush = &sampling{config: &d.config, least: max(fewest*float64(c.OneIn)/2, fewest)}, d.take
+	d.samples, d.flush = &sampling{config: &d.config, least: math.Ln2 * float64(c.OneIn)}, d.take
 	d.samples.aim(flows)
 	all = make([]uint32, n)
 	for i := range all {
@@ -133,9 +122,8 @@ func (d *differences) take() {
 			if s.has(e) {
 				d.sums[i] += s.areas[e]
 				g.settle(n, x, s.areas[e]-n*common.mean[e])
-				if c.settled += float32(n); s.large>>e&1 != 0 {
-					c.large += float32(n)
-				}
+				c.settled += float32(n)
+				c.large += float32(n * s.large[e])
 				continue
 			}
 			if !common.known[e] {
@@ -194,7 +182,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		}
 		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
-	read, wrapped := d.read(), slices.ContainsFunc(d.counters, func(k difference) bool { return k.large > 0 })
+	read, wrapped := d.read(), slices.ContainsFunc(d.counters, func(k difference) bool { return k.large > someLarge*k.settled })
 	for i, f := range flows {
 		// How many packets were in the epochs that could not be read is unknown.
 		p.Packets[i], p.Doubt[i] = f.Packets*read, math.Hypot(f.Doubt*read, f.Packets*(1-read)/2)
@@ -206,7 +194,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 				large += d.counters[at].large
 			}
 		}
-		if 20*large > settled { // and others of its counters may have wrapped as well
+		if large > someLarge*settled { // and others of its counters may have wrapped as well
 			for _, at := range p.Cells[i*c.PerFlow:] {
 				p.Unusable[at] = true
 			}
@@ -221,8 +209,15 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		return joint.Result{}, fmt.Errorf("colate: %w: no record says how many packets its flow has", estimate.ErrNoSamples)
 	}
 	p := d.problem(flows)
+	p.Sampled = d.samples.means(flows)
 	d.table, d.gaps = nil, nil
 	r, err := p.Solve(ctx, opts)
+	if errors.Is(err, estimate.ErrNoSamples) && slices.ContainsFunc(p.Sampled, func(x joint.Sample) bool { return x.Packets >= fewest }) {
+		r, err = joint.Result{Mean: make([]float64, len(flows)), Usable: make([]uint16, len(flows)), Packets: p.Packets}, nil
+		if !opts.MeansOnly {
+			r.StdDev = make([]float64, len(flows))
+		}
+	}
 	if err != nil {
 		return joint.Result{}, fmt.Errorf("colate: %w", err)
 	}
@@ -253,28 +248,28 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 	return p.Cells[flow*p.CellsPerRow:][:p.CellsPerRow]
 }
 
-// combine adds what samples say of flow i.
+// combine holds what samples say of flow i against its mean, of which they are a part, or takes it where nothing
+// else tells of the flow. An interval reaches from its mean to theirs, and need not be wider than both.
 func combine(r *joint.Result, i int, f *sampled) {
-	share := 1.0
-	if r.Usable[i] > 0 && r.StdDev == nil {
+	low, high := f.off(0.95)
+	own := (low + high) / 2 / studentQuantile
+	if r.Usable[i] == 0 {
+		r.Mean[i], r.Usable[i] = f.mean, 1
+		if r.StdDev != nil {
+			r.StdDev[i] = own
+		}
 		return
 	}
-	if r.StdDev != nil {
-		low, high := f.off(0.95)
-		own, other := (low+high)/2/studentQuantile, r.StdDev[i]
-		if off := other * estimate.StudentQuantile((1+sure)/2, 5); r.Usable[i] > 0 {
-			ok := false
-			if share, ok = f.share(other, r.Mean[i], off, off); !ok {
-				r.Usable[i] = 0
-				return
-			}
-		}
-		if r.StdDev[i] = own; share < 1 { // of two intervals the narrower one
-			r.StdDev[i] = min(math.Hypot(share*own, (1-share)*other), other+share*math.Abs(f.mean-r.Mean[i])/studentQuantile)
-		}
+	if r.StdDev == nil {
+		return
 	}
-	r.Mean[i] = share*f.mean + (1-share)*r.Mean[i]
-	r.Usable[i] = max(r.Usable[i], 1)
+	off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
+	if _, ok := f.share(r.StdDev[i], r.Mean[i], off, off); !ok {
+		r.Usable[i] = 0
+		return
+	}
+	apart := math.Abs(f.mean-r.Mean[i]) / studentQuantile
+	r.StdDev[i] = min(max(r.StdDev[i], apart-own), apart+own)
 }
 
 // studentQuantile is as in [joint.Result.MeanInterval].
@@ -301,7 +296,7 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 	for at := range times {
 		times[at] -= max(packets[at], 0) * mean
 	}
-	explained := make([]float64, 0, len(times))
+	explained := make([]float64, 1, len(times)+1)
 	for at, n := range p.Count {
 		if n > 0 && !p.Unusable[at] {
 			explained = append(explained, times[at]*times[at]/n)
@@ -343,7 +338,12 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 		c := &counters[at]
 		k.beyond += c.beyond
 		k.gone += c.gone
-		d.counters[at].addTo(&own, p.Count[at])
+		of := &d.counters[at]
+		own.far.add(float64(of.far), 0)
+		own.hidden.add(float64(of.hidden), 0)
+		own.missing += float64(of.missing)
+		own.clean += float64(of.clean)
+		own.packets += p.Count[at]
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)

@@ -50,10 +50,8 @@ var accumulators sync.Pool
 //
 //   - some of the flow's packets were in epochs in which each of its counters lost a packet, so that nothing
 //     tells how long they took;
-//   - the counters contradict the record, or are too narrow for the flow's
-//     delays or packets; or
-//   - the record does not say how many packets the flow has, and the counters
-//     cannot.
+//   - the counters contradict the record, or are too narrow for the flow's delays or packets; or
+//   - the record does not say how many packets the flow has, and the counters cannot.
 func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 	up, down, s, err := pair(up, down)
 	if err != nil {
@@ -143,7 +141,9 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	e.learn()
 	all := &a.common.late
 	r.hidden = max(all.missed(all), own.late.missed(all))
-	if !e.countPackets(a.flows[i]) {
+	// Without a record a flow looks like one that has the same counters, as each large one may.
+	alike := math.Pow(e.perFlow/float64(a.config.counters()), e.perFlow-1)
+	if !e.countPackets(a.flows[i]) || a.flows[i].Packets == 0 && alike > 1-sure {
 		return none("the counters do not tell the flow's packets from others'")
 	}
 	if low, high, ok := e.agrees(a.flows[i]); !ok {
@@ -265,7 +265,8 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	// Packets of large flows that share a counter take as long as any.
 	shared := e.excess / e.packets * math.Sqrt(all.scatter.variance())
 	owed := e.owed(math.Hypot(r.Mean, math.Sqrt(own.variance())), all.lasted) / e.packets
-	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared + owed*owed)
+	unseen := e.counted * own.unseen / (e.packets * e.packets) * all.scatter.variance()
+	r.own = math.Sqrt(sampled + recorded*recorded + shared*shared + owed*owed + unseen)
 	r.bias = (1 - e.read) * (own.high - own.low)
 }
 

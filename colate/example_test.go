@@ -95,5 +95,5 @@ func ExamplePlan() {
 		panic(err)
 	}
 	fmt.Printf("%d counters: %.1f bits a packet\n", config.Counters, bits)
-	// Output: 321974 counters: 5.3 bits a packet
+	// Output: 363836 counters: 5.3 bits a packet
 }

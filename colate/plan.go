@@ -20,15 +20,14 @@ type Demand struct {
 // their way when the clock cuts: with more it is rarely settled.
 const mostOnTheWay = 2.0
 
-// sampleShare is the part of the bytes that samples get beside counters. With a part s of them samples are 1/√s times as
-// far off. Counters of flows of 1,000 to 9,999 packets are 1/(1-s) times, because flows are told apart by all counters
-// together. Small flows may lose as much as these where s is a fifth to a quarter: up to two fifths.
-const sampleShare = 0.2
+// sampleShare is the part of the bytes that samples get beside counters: about where flows of hundreds of packets are
+// as far behind samples alone as those of thousands are behind counters alone.
+const sampleShare = 0.1
 
 // Plan returns the Config that keeps the packets of a Demand as well as its bytes allow, and how many bits a
 // packet then takes. Counters, with the records of all flows, say more of large flows, and samples of small ones.
-// Samples get a fifth of the bytes, which costs large flows as much accuracy as the rest costs small ones. Of more
-// counters than one for six packets some would be folded: what they leave pays for more samples, and once all
+// Samples get a tenth of the bytes, which costs large flows about as much accuracy as the rest costs small ones.
+// Of more counters than one for six packets some would be folded: what they leave pays for more samples, and once all
 // packets are sampled more bytes buy nothing. Without records samples say more, and get all bytes. The error wraps
 // [estimate.ErrConfig] if the demand is out of range or no Config meets it.
 func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {

@@ -61,13 +61,13 @@ func (f *flowSamples) add(p passing, delay float64) {
 	}
 }
 
-// of returns what samples say of a flow, of which packets that take longer than any sample waits may raise the
-// mean. It reports false if they are too few, or those lost may have taken long, because others did.
-func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float64) (o sampled, ok bool) {
+// matched returns the packets of a flow that both points sampled, by delay, of how many in all, and those that only
+// the second one did. It reports false if there are none, or those lost may have taken long, because others did.
+func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all float64, ok bool) {
 	const most = 0.05
 	f := s.find(s.config.key(r.Flow))
 	if f == nil || r.Packets < s.least {
-		return o, false
+		return nil, nil, 0, false
 	}
 	f.lowest = min(f.lowest, s.lowest)
 	f.kept = slices.DeleteFunc(f.kept, func(p passed) bool { return p.tag >= f.lowest })
@@ -77,14 +77,42 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 		return at
 	}
 	from, to := longer(-math.MaxFloat64), longer(math.Inf(1))
-	n, lost, late, strange := float64(to-from), float64(len(f.kept)-to), float64(to-longer(float64(s.waited)/2)), float64(from)
-	if n < fewest || lost > 0 && late+strange > most*n {
+	n, late := float64(to-from), float64(from+to-longer(float64(s.waited)/2))
+	all = n * math.Ldexp(1, 32) / float64(max(f.lowest, 1))
+	return f.kept[from:to], f.kept[:from], all, n > 0 && (to == len(f.kept) || late <= most*n)
+}
+
+// means returns the samples' means of flows of whose packets only the second point has seen none.
+func (s *sampling) means(flows []joint.FlowRecord) []joint.Sample {
+	if s.config.OneIn == 0 {
+		return nil
+	}
+	all := make([]joint.Sample, len(flows))
+	for i, r := range flows {
+		if both, strange, _, ok := s.matched(r); ok && len(strange) == 0 {
+			x := &all[i]
+			x.Packets = float64(len(both))
+			x.Error = rounding(s.config.unit()) / x.Packets
+			for _, p := range both {
+				x.Mean += p.delay / x.Packets
+			}
+		}
+	}
+	return all
+}
+
+// of returns what samples say of a flow, of which packets that take longer than any sample waits may raise the
+// mean. It reports false if they are too few, or do not tell.
+func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float64) (o sampled, ok bool) {
+	both, only, packets, ok := s.matched(r)
+	n, strange := float64(len(both)), float64(len(only))
+	if !ok || n < fewest {
 		return o, false
 	}
-	o = sampled{matched: f.kept[from:to], packets: n, unit: s.config.unit(), all: n * math.Ldexp(1, 32) / float64(max(f.lowest, 1))}
+	o = sampled{matched: both, packets: n, unit: s.config.unit(), all: packets}
 	o.learn(cmp.Or(r.Packets, o.all), clocks, all, s.pool())
 	latest := 0.0
-	for _, p := range f.kept[:from] {
+	for _, p := range only {
 		latest = max(latest, float64(p.at-s.begun))
 	}
 	beyond = max(beyond, all.late.farther(&all.late), (strange+2*math.Sqrt(strange))/max(strange, n)*2*latest)
@@ -95,6 +123,8 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 			seen++
 		}
 	}
+	f := s.find(s.config.key(r.Flow))
+	lost := float64(len(f.kept)) - n - strange
 	at, _ := slices.BinarySearchFunc(s.open, f.key, func(p passing, key uint32) int { return cmp.Compare(p.flow, key) })
 	for ; at < len(s.open) && s.open[at].flow == f.key; at++ {
 		if p := &s.open[at]; !p.down && p.live && p.at < s.due && p.tag < f.lowest {
@@ -161,12 +191,13 @@ func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
 	kurtosis := all.scatter.kurtosis()
-	f.hidden, f.rare, f.part = max(all.hidden(n), hidden(likely.variance, likely.kurtosis, n)), number/kurtosis, min(n/number, 1)
+	f.hidden = max(hidden(all.variance(), kurtosis, n), hidden(likely.variance, likely.kurtosis, n))
+	f.rare, f.part = number/kurtosis, min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
 	pooled := max(variance, likely.part*f.mean*f.mean)
-	f.error, f.likely = off(max(pooled, f.hidden)), off(max(pooled, min(f.hidden, all.hidden(likely.packets))))
+	f.error, f.likely = off(max(pooled, f.hidden)), off(pooled)
 	if second > 0 {
 		f.skew = third / math.Pow(second, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.

@@ -155,13 +155,7 @@ func (s *segment) forgetTail() {
 
 // readFull reads len(b) bytes at offset, or fails.
 func readFull(f io.ReaderAt, b []byte, offset int64) error {
-	n, err := f.ReadAt(b, offset)
-	if n == len(b) {
-		return nil
-	}
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
+	_, err := io.ReadFull(io.NewSectionReader(f, offset, int64(len(b))), b)
 	return err
 }
 

@@ -20,7 +20,7 @@ const (
 	hourElephant  = 0.3 // of the packets a second
 	hourLoad      = 9.0 // packets to a counter and minute
 	hourLoss      = 0.001
-	hourAsked     = 4000
+	hourAsked     = 8000
 	burstSeconds  = 0.02 // of all seconds, with half of the losses and threefold delays
 	burstSlowness = 3.0
 )
@@ -163,16 +163,24 @@ func (h *hourRun) record(i int) joint.FlowRecord {
 
 const hourEnd = 60 * hourMinutes * 1_000_000_000
 
-// answers returns the errors of what the stores say of the flows that were
-// chosen, one by one or jointly, and how many intervals hold, by class.
-func (h *hourRun) answers(jointly bool) (errors *perflow.Errors, held []perflow.Coverage) {
-	errors, held = perflow.New("", perflow.LeftOut), make([]perflow.Coverage, len(hourClasses))
+// hourAnswers are the errors of what stores say of flows, and how many intervals hold, by class.
+type hourAnswers struct {
+	errors *perflow.Errors
+	held   []perflow.Coverage
+}
+
+func newHourAnswers() hourAnswers {
+	return hourAnswers{perflow.New("", perflow.Infinite), make([]perflow.Coverage, len(hourClasses))}
+}
+
+// answer adds what the stores say of the flows that were chosen, one by one or jointly.
+func (h *hourRun) answer(to hourAnswers, jointly bool) {
 	add := func(i int, mean float64, interval estimate.Interval) {
 		delays := &h.flows[i].delays
-		errors.Add(int(delays.N()), mean, delays.Mean())
+		to.errors.Add(int(delays.N()), mean, delays.Mean())
 		for c, class := range hourClasses {
 			if class.Has(int(delays.N())) && !math.IsNaN(mean) {
-				held[c].Add(interval, delays.Mean())
+				to.held[c].Add(interval, delays.Mean())
 			}
 		}
 	}
@@ -184,9 +192,13 @@ func (h *hourRun) answers(jointly bool) (errors *perflow.Errors, held []perflow.
 		r, _, err := h.path.Decode(context.Background(), records, 0, hourEnd, joint.Options{})
 		experiment.Check(err)
 		for _, i := range h.asked {
-			add(i, r.Mean[i], r.MeanInterval(i, 0.95))
+			mean := r.Mean[i]
+			if r.Usable[i] == 0 {
+				mean = math.NaN()
+			}
+			add(i, mean, r.MeanInterval(i, 0.95))
 		}
-		return errors, held
+		return
 	}
 	for _, i := range h.asked {
 		records = append(records, h.record(i))
@@ -200,7 +212,6 @@ func (h *hourRun) answers(jointly bool) (errors *perflow.Errors, held []perflow.
 		}
 		add(i, mean, answers[k].MeanInterval(0.95))
 	}
-	return errors, held
 }
 
 // bits returns what a packet takes in a store.

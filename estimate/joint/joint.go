@@ -47,9 +47,18 @@ type Problem struct {
 	// Doubt holds, for each flow, the standard deviation of the error of Packets if they were decoded. Errors are assumed
 	// independent from flow to flow. Nil means that Packets are exact.
 	Doubt []float64
+	// Sampled holds, for each flow, what packets of it say that were measured one by one. Nil means that none were.
+	Sampled []Sample
 	// Cells holds Rows × CellsPerRow cell indices for each flow. Those of flow f begin at f × Rows × CellsPerRow, row by
 	// row.
 	Cells []uint32
+}
+
+// A Sample is the mean delay of some packets of a flow, taken at random, in nanoseconds.
+type Sample struct {
+	Mean    float64
+	Packets float64 // their number; with 0 the sample says nothing
+	Error   float64 // variance of an error of Mean beside that of taking these packets for all, as of clocks that tick
 }
 
 // Options tunes [Problem.Solve]. The zero value is a good choice.
@@ -214,6 +223,7 @@ func (p *Problem) validate() error {
 		{p.Count != nil, len(p.Count), cells, "counts", "cells"}, {p.Unusable != nil, len(p.Unusable), cells, "unusable marks", "cells"},
 		{p.Variance != nil, len(p.Variance), cells, "variances", "cells"},
 		{p.Doubt != nil, len(p.Doubt), flows, "doubts", "flows"}, {p.Rates != nil, len(p.Rates), p.Rows, "rates", "rows"},
+		{p.Sampled != nil, len(p.Sampled), flows, "samples", "flows"},
 	} {
 		if l.given && l.got != l.want {
 			return bad("%d %s for %d %s", l.got, l.what, l.want, l.of)
@@ -225,6 +235,11 @@ func (p *Problem) validate() error {
 		}
 	}
 	every, used := func(int, float64) bool { return true }, func(i int, _ float64) bool { return p.usable(i) }
+	for f, x := range p.Sampled {
+		if !(math.Abs(x.Mean) <= mostSum && x.Packets >= 0 && x.Packets <= mostPackets && x.Error >= 0) {
+			return bad("sample of flow %d is %+v", f, x)
+		}
+	}
 	return cmp.Or(within("rate of row", p.Rates, leastPackets, 1, every), within("sum of cell", p.Sum, -mostSum, mostSum, used),
 		within("count of cell", p.Count, 0, mostPackets, used), within("variance of cell", p.Variance, 0, mostSum*mostSum, used),
 		within("doubt of flow", p.Doubt, 0, mostPackets, every),

@@ -20,7 +20,7 @@ import (
 //
 //	(S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹ y
 //
-// by conjugate gradients, with the diagonal as the preconditioner.
+// where a sample is like a cell of its flow alone, by conjugate gradients, with the diagonal as the preconditioner.
 const (
 	// The variance of a packet's delay about its flow's, as a part of the square of that delay: as for exponential
 	// delays.
@@ -55,6 +55,7 @@ type solver struct {
 	doubt     [sizeCount]float64
 	differs   [sizeScales + 1]float64 // see differ
 	variance  []float64               // by flow: s, 0 if it has no equation
+	sampled   []float64               // by flow: the precision of its sample, or 0
 	trust     []float64               // by cell: D⁻¹, 0 if it says nothing
 	rest      []float64               // by cell: y, and then what the solution leaves of it
 	cell      []float64               // by cell: scratch
@@ -64,7 +65,7 @@ type solver struct {
 func newSolver(p *weighted, meansOnly bool) (*solver, error) {
 	flows := func() []float64 { return make([]float64, len(p.Packets)) }
 	s := &solver{
-		weighted: p, meansOnly: meansOnly, expected: p.expected(), above: flows(), told: flows(), variance: flows(),
+		weighted: p, meansOnly: meansOnly, expected: p.expected(), above: flows(), told: flows(), variance: flows(), sampled: flows(),
 		trust: make([]float64, len(p.Sum)), rest: make([]float64, len(p.Sum)), cell: make([]float64, len(p.Sum)),
 	}
 	var sum, packets float64
@@ -127,6 +128,12 @@ func (s *solver) equations() {
 		}
 		if s.told[f] > 0 {
 			s.variance[f] = guessVariance*s.square(f) + own/max(w, 1)
+		}
+		if s.Sampled == nil {
+			continue
+		}
+		if x := s.Sampled[f]; x.Packets > 0 {
+			s.sampled[f] = 1 / (own*max(1/x.Packets-1/w, s.slack/x.Packets) + x.Error)
 		}
 	}
 	usual := (s.mean - s.base) * (s.mean - s.base)
@@ -199,13 +206,18 @@ func (s *solver) begin(direction, residual, inverse []float64) (norm, square flo
 	}
 	for f, v := range s.variance {
 		if v > 0 {
-			d := 1 / v
+			d := 1/v + s.sampled[f]
 			for i, c := range s.run(f) {
 				a := s.Packets[f] * s.of(f*s.width+i)
 				d += a * a * s.trust[c]
 			}
 			inverse[f] = 1 / d
 			residual[f] = s.Packets[f] * s.gather(f, s.cell)
+			if by := s.sampled[f]; by > 0 {
+				off := s.Sampled[f].Mean - s.base - s.above[f]
+				residual[f] += by * off
+				square += by * off * off
+			}
 			direction[f] = residual[f] / d
 			norm += residual[f] * direction[f]
 		}
@@ -222,7 +234,7 @@ func (s *solver) multiply(image, direction []float64) (product float64) {
 	}
 	for f, d := range direction {
 		if v := s.variance[f]; v > 0 {
-			image[f] = d/v + s.Packets[f]*s.gather(f, s.cell)
+			image[f] = d/v + d*s.sampled[f] + s.Packets[f]*s.gather(f, s.cell)
 			product += d * image[f]
 		}
 	}

@@ -51,7 +51,7 @@ func (s *solver) posterior(rounds int) (v []float64, brought []float32, heard []
 func (s *solver) sweep(f int, hears bool, v []float64, brought []float32, heard []hearing) {
 	run, w := s.run(f), s.Packets[f]
 	if hears {
-		precision := 1 / s.variance[f]
+		precision := 1/s.variance[f] + s.sampled[f]
 		for i, c := range run {
 			a, h, others := w*s.of(f*s.width+i), &heard[c], float32(0)
 			if h.noise > brought[i] {
@@ -176,7 +176,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D and of
 // others in its cells are off by factors.
 func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, others []mistake) float64 {
-	w, v, common := s.Packets[f], max(own, s.usual(f)/s.variance[f])/s.variance[f], 0.0
+	w, v, common := s.Packets[f], max(own, s.usual(f)/s.variance[f])/s.variance[f]+s.sampled[f]*rest, 0.0
 	doubt := left / s.variance[f] * s.doubt[s.class[f]]
 	for i, c := range s.run(f) {
 		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])
