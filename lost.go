@@ -187,7 +187,7 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 	usual := float64(r.Received-r.Extra) * w.patience() / length
 	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) ||
 		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
-		d.Err = fmt.Errorf("%w: more packets were on their way when the session began, or slower ones, than since", estimate.ErrNoSamples)
+		d.Err = fmt.Errorf("%w: packets came that were sent before the session began, or never, and took unknown times", estimate.ErrNoSamples)
 		if w.config.ClocksAgree && d.Mean < 0 && d.Greatest < 0 { // not just because packets on their way are missing
 			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", ErrClocks, Format(d.Mean))
 		}

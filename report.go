@@ -50,7 +50,8 @@ type Report struct {
 	// unreachable for longer than its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets
 	// on their way when it began are in Received, but not in the mean. Its intervals allow for them if they
 	// took no longer than packets have since. There is no mean if they are seen to have been slower, or to have
-	// been more than the rate since then explains.
+	// been more than the rate since then explains, until it is certain that packets join on the way: these are
+	// Extra.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the

@@ -74,7 +74,10 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if err != nil {
 		return t, err
 	}
-	a.weigh()
+	if a.weigh(); a.joining(t.Received / float64(a.ends[to]-a.ends[from])) { // what was learned from them is not true
+		a.proven, a.greatest, a.patience = -1, 0, math.Inf(1)
+		return a.Transit(from+a.before, to+a.before, alone)
+	}
 	a.center, a.seen = t.Mean, -1
 	if t.Degrees >= manyCells {
 		a.seen = t.Negative
@@ -111,20 +114,30 @@ const mostDelay = 90 / patienceFactor
 // tooSlow reports packets that take longer, by areas or by those that were alone: where most count as
 // lost before they come, areas are too small.
 func (a *Areas) tooSlow(t *Transit) error {
-	time, all := 0.0, 0.0
-	for i := range a.alone {
-		time += a.alone[i].Weight * float64(a.alone[i].Delay)
-		all += a.alone[i].Weight
-	}
-	mean := t.Mean + (t.First.Ages-t.Last.Ages)/t.Received
-	if all > 0 {
-		mean = max(mean, time/all)
-	}
+	mean := max(t.Mean+(t.First.Ages-t.Last.Ages)/t.Received, a.meanAlone())
 	if mean = min(mean, a.greatest); mean <= mostDelay*a.step {
 		return nil
 	}
 	return fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
 		mean/a.step, float64(mostDelay))
+}
+
+// meanAlone returns the mean delay of the packets that were alone and those that they stand for, or 0 if none was.
+func (a *Areas) meanAlone() (mean float64) {
+	all := 0.0
+	for i := range a.alone {
+		x := &a.alone[i]
+		all += x.Weight
+		mean += x.Weight / all * (float64(x.Delay) - mean)
+	}
+	return mean
+}
+
+// joining reports whether packets join that no point sends: longer after the beginning than any takes that was sent
+// since, more came than were sent, and than can have been on their way then if as many are per ns as are now.
+func (a *Areas) joining(received float64) bool {
+	usual := received * max(0, a.meanAlone())
+	return a.proven > patienceFactor*a.losses.longest && float64(a.surplus) > usual+3*math.Sqrt(usual)+1
 }
 
 // knowsTail is for how many intervals packets have to be seen to know how long the
