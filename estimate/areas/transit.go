@@ -123,21 +123,23 @@ func (a *Areas) tooSlow(t *Transit) error {
 }
 
 // meanAlone returns the mean delay of the packets that were alone and those that they stand for, or 0 if none was.
-func (a *Areas) meanAlone() (mean float64) {
-	all := 0.0
+func (a *Areas) meanAlone() float64 {
+	time, all := 0.0, 0.0
 	for i := range a.alone {
-		x := &a.alone[i]
-		all += x.Weight
-		mean += x.Weight / all * (float64(x.Delay) - mean)
+		time += a.alone[i].Weight * float64(a.alone[i].Delay)
+		all += a.alone[i].Weight
 	}
-	return mean
+	return time / max(all, 1)
 }
 
 // joining reports whether packets join that no point sends: longer after the beginning than any takes that was sent
 // since, more came than were sent, and than can have been on their way then if as many are per ns as are now.
 func (a *Areas) joining(received float64) bool {
+	if a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
+		return false
+	}
 	usual := received * max(0, a.meanAlone())
-	return a.proven > patienceFactor*a.losses.longest && float64(a.surplus) > usual+3*math.Sqrt(usual)+1
+	return float64(a.surplus) > usual+3*math.Sqrt(usual)+1
 }
 
 // knowsTail is for how many intervals packets have to be seen to know how long the
