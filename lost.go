@@ -218,7 +218,10 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
 	more = max(min(more, int64(w.given)), -min(w.early, seen))
 	w.early, w.out = w.early+more, int64(r.Outstanding)
 	came := float64(seen + more)
-	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
+	if r.Received > 0 { // or nothing shows that those of before will not come
+		w.given *= 0.99
+	}
+	w.given = max(0, w.given+float64(r.Lost)-came)
 	if fresh {
 		w.joined += r.Extra
 		// A report of which nothing is known has not seen the losses that it does not tell.
