@@ -205,48 +205,6 @@ func TestBeginsAmongMany(t *testing.T) {
 	})
 }
 
-// Messages that join on the way are extra, and spoil no mean. When they begin, they are not taken for slow ones for long.
-func TestJoiners(t *testing.T) {
-	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-		l.each(3*time.Millisecond, func(i int) {
-			if i%10 > 0 {
-				l.a.Load().PassedNumber(uint64(i))
-			}
-			time.Sleep(time.Duration(10+i%7*10) * time.Millisecond)
-			l.b.PassedNumber(uint64(i))
-		})
-		for i, r := range l.reports(12) {
-			d, width := &r.Forth, r.Forth.MeanInterval95.High-r.Forth.MeanInterval95.Low
-			if i > 1 && (d.Err != nil || !d.Certain.Contains(40e6) || width > d.Mean || d.Extra < d.Received/12) {
-				t.Errorf("report %d: %v", i, r)
-			}
-		}
-	})
-}
-
-// Messages that are kept while their receiver is down count as lost, and as extra when they come.
-func TestReceiverDown(t *testing.T) {
-	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-		l.each(5*time.Millisecond, func(i int) {
-			if down := i >= 2000 && i < 13000; !down || i < 4000 {
-				l.a.Load().PassedNumber(uint64(i))
-				time.Sleep(5 * time.Millisecond * time.Duration(1+map[bool]int{true: 13000 - i}[down]))
-				l.b.PassedNumber(uint64(i))
-			}
-		})
-		lost, extra := 0, 0
-		for _, r := range l.reports(75) {
-			lost, extra = lost+int(r.Forth.Lost), extra+int(r.Forth.Extra)
-			if errors.Is(r.Forth.Err, ErrUnlike) {
-				t.Error(r)
-			}
-		}
-		if lost < 1990 || lost > 2000 || lost-extra > 5 {
-			t.Errorf("%d lost, %d extra, want 2000", lost, extra)
-		}
-	})
-}
-
 // A first report without losses says so, but not where losses could hide behind what was on its way.
 func TestFirstLossIsKnown(t *testing.T) {
 	for delay, known := range map[time.Duration]bool{5 * time.Millisecond: true, 2 * time.Second: false} {

@@ -256,6 +256,26 @@ func TestShardsAreOne(t *testing.T) {
 	}
 }
 
+// A shard is waited for whose records come later than the others'.
+func TestLateShard(t *testing.T) {
+	c := Config{Key: testKey, ClocksAgree: true}.withDefaults()
+	p, sent := newShardedPath(c, 1, 2, 1, 80), uint64(0)
+	for _, r := range p.reports(t, c, func(pair *Pair, cut int) {
+		must0(t, pair.TakeFirst("early", p.record(1, cut, p.parts[first][0][cut])))
+		if late := cut - 2; late >= 0 {
+			must0(t, pair.TakeFirst("late", p.record(2, late, p.parts[first][1][late])))
+		}
+		must0(t, pair.TakeSecond("", p.record(3, cut, p.whole[second][cut])))
+	}) {
+		if sent += r.Forth.Sent; r.Forth.Lost+r.Forth.Extra > 0 {
+			t.Error(r)
+		}
+	}
+	if all := uint64(80-2*pathQuiet) * pathPacket; sent != all {
+		t.Errorf("%d sent of %d", sent, all)
+	}
+}
+
 // A shard comes, one begins anew, and one goes, while packets pass. Reports say
 // when they begin anew; all others have every packet once, with its delay.
 func TestShardsComeAndGo(t *testing.T) {

@@ -336,16 +336,6 @@ func (m *meeting) behind() (s *source, most int64, even bool) {
 	return s, most, even
 }
 
-// hear notes that a record of a point came. While none of its shards is heard,
-// the transport is cut, and those that wait for one of them wait on.
-func (m *meeting) hear(point int, now int64) {
-	e := &m.ends[point]
-	if gap := now - e.heard; gap > max(shardPatience/5, 2*m.cut) {
-		e.since += gap
-	}
-	e.heard = now
-}
-
 // letGo forgets the shards that the others waited for too long, all that are as far behind as silent, and reports
 // whether it did. A point's last one is waited for.
 func (m *meeting) letGo(silent *source) bool {

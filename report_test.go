@@ -202,6 +202,38 @@ func TestDeviationIsInItsInterval(t *testing.T) {
 	}
 }
 
+// A point that counts as much in each cut as in those before takes no more room, and one that has many packets that were
+// alone at both points keeps the fastest.
+func TestRoomIsKept(t *testing.T) {
+	c := Config{Key: testKey}.withDefaults()
+	d, cut, entries := newDirection(&c, newTimeline(nil)), int64(0), make([]entry, 300)
+	if n := testing.AllocsPerRun(50, func() {
+		cut++
+		for i := range entries {
+			entries[i] = entry{time: cut * int64(c.Cut), packet: hashing.Packet(i)}
+		}
+		s := d.shards[0]
+		s.mu.Lock()
+		s.add(entries)
+		s.mu.Unlock()
+		total, _ := d.rotate(cut)
+		total.giveBack()
+	}); n > 0 {
+		t.Errorf("a cut makes room %v times", n)
+	}
+	var samples tracked
+	for i := range uint64(10_000) {
+		samples.add(&c, forth, 0, 1e6+i*7919%10_000, 1)
+	}
+	all, least := samples.samples[forth], int64(math.MaxInt64)
+	for i := range all {
+		least = min(least, all[i].Delay)
+	}
+	if len(all) > 300 || least != 1e6 {
+		t.Errorf("of 10,000 samples %d are kept, the least %d", len(all), least)
+	}
+}
+
 // A cut takes as much as the documentation of Config.History says.
 func TestCutsAreSmall(t *testing.T) {
 	c := Config{Key: testKey}.withDefaults()

@@ -285,7 +285,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 		// differences is close to that of the clocks.
 		ahead := now - (r.through+1)*m.cut
 		m.ends[point].ahead.add(ahead, ahead, now)
-		m.hear(point, now)
+		m.ends[point].heard = now
 	}
 	return err
 }
