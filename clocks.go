@@ -116,10 +116,10 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		for i, d := range delays {
 			samples := ways[i].samples
 			if d.backwards(samples, 0) {
-				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
+				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", estimate.ErrClocks, Format(d.Mean))
 			} else if early, err := samples.Quantile(0.01); d.Err == nil && err == nil && early < 0 {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
-					ErrClocks, Format(-early))
+					estimate.ErrClocks, Format(-early))
 			}
 			d.settle(clock.Reading{}, 0, samples)
 		}
@@ -236,7 +236,7 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
 	}
 	if most := d.Certain.High - r.Certain.Low + ends; most < 0 {
-		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", ErrClocks, Format(-most))
+		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", estimate.ErrClocks, Format(-most))
 		return
 	}
 	d.Delay = r.Correct(d.Delay, evenly*float64(length))
@@ -282,7 +282,7 @@ func (d *Delay) unsettle(why string, w *way) {
 	least = max(least, float64(w.told.least)) // some samples may be of the report before
 	d.Mean -= added
 	if d.backwards(w.samples, added) {
-		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", ErrClocks, why, Format(-d.Mean))
+		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", estimate.ErrClocks, why, Format(-d.Mean))
 		return
 	}
 	bound := func(i estimate.Interval) estimate.Interval {

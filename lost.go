@@ -189,7 +189,7 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
 		d.Err = fmt.Errorf("%w: packets came that were sent before the session began, or never, and took unknown times", estimate.ErrNoSamples)
 		if w.config.ClocksAgree && d.Mean < 0 && d.Greatest < 0 { // not just because packets on their way are missing
-			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", ErrClocks, Format(d.Mean))
+			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", estimate.ErrClocks, Format(d.Mean))
 		}
 		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
 		return

@@ -167,7 +167,7 @@ func (m *meeting) apart() (apart, doubt int64) {
 func (m *meeting) silent() error {
 	a, b := m.ends[first].ahead, m.ends[second].ahead
 	if a != nil && b != nil && m.seal.config.ClocksAgree && time.Duration(a.x-b.x).Abs() > m.seal.config.Report {
-		return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", ErrClocks, time.Duration(a.x-b.x).Round(time.Millisecond))
+		return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", estimate.ErrClocks, time.Duration(a.x-b.x).Round(time.Millisecond))
 	}
 	return ErrSilent
 }

@@ -317,8 +317,8 @@ func TestUnknownClocks(t *testing.T) {
 		agree bool
 		ahead time.Duration
 		want  error
-	}{{false, -3 * time.Second, nil}, {false, 3 * time.Second, ErrClocks}, {false, 30 * time.Millisecond, ErrClocks},
-		{true, 30 * time.Millisecond, ErrClocks}, {true, 5500 * time.Microsecond, ErrClocks}, {true, 0, nil}} {
+	}{{false, -3 * time.Second, nil}, {false, 3 * time.Second, estimate.ErrClocks}, {false, 30 * time.Millisecond, estimate.ErrClocks},
+		{true, 30 * time.Millisecond, estimate.ErrClocks}, {true, 5500 * time.Microsecond, estimate.ErrClocks}, {true, 0, nil}} {
 		synctest.Test(t, func(t *testing.T) {
 			config := Config{Key: testKey, ClocksAgree: c.agree}
 			l := newLink(t, config, c.ahead)

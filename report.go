@@ -16,7 +16,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Why a report, or one direction of it, has no mean.
+// Why a report, or one direction of it, has no mean, besides [estimate.ErrNoSamples] and, if the clocks differ by more
+// than the delays, [estimate.ErrClocks].
 var (
 	// ErrIdle means that no packet passed in the interval.
 	ErrIdle = errors.New("no packets")
@@ -24,8 +25,6 @@ var (
 	ErrSilent = errors.New("the other point is silent")
 	// ErrStep means that a clock was set in the interval.
 	ErrStep = errors.New("a clock was set")
-	// ErrClocks means that the clocks differ by more than the delays.
-	ErrClocks = estimate.ErrClocks
 	// ErrUnlike means that the points see different packets, or that one of them sees packets more often.
 	ErrUnlike = errors.New("the points do not see the same packets")
 )
@@ -63,8 +62,8 @@ type Report struct {
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds. Err, Mean, MeanInterval95,
 // Received and Lost are what an operator looks at; the rest tells more of the same packets.
 type Delay struct {
-	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
-	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
+	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of this package, wraps
+	// [estimate.ErrNoSamples] or [estimate.ErrClocks], or says what is wrong.
 	Err error `json:",omitempty"`
 
 	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if

@@ -134,18 +134,19 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.open.Done():
-		return ErrClosed
+		return errClosed
 	case <-time.After(time.Duration(until - p.clock.now())):
 		return nil
 	}
 }
 
 // Answer answers a follower's request, however it arrived. The reply says what passed since the last one, in up
-// to a megabyte. The error wraps [ErrForged], [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
+// to a megabyte. The error says that the point is closed, or wraps [ErrForged], [estimate.ErrMismatch] or
+// [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
 	r, err := p.seal.open(request, requestMagic)
 	if err == nil && p.open.Err() != nil {
-		err = fmt.Errorf("hoplag: %w", ErrClosed)
+		err = fmt.Errorf("hoplag: %w", errClosed)
 	}
 	if err != nil {
 		return nil, err
