@@ -428,8 +428,8 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		err = fmt.Errorf("%w, or packets were recorded long after they passed", err)
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
-	due := w.given + float64(w.out)
-	w.account(&d, &r, fresh, float64(to-from)*float64(w.config.Cut))
+	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
+	w.account(&d, &r, fresh, length)
 	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
 	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, estimate.ErrClocks) {
 		w.strange, w.unknown = [3]uint64{}, 0
@@ -460,7 +460,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		if fresh {
-			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
+			w.begun(&d, &r, length)
 		}
 		if w.ends && !w.total.Settled() { // nobody will know how old those are that are on their way
 			least, most := float64(w.told.least), float64(w.told.added)+w.patience()

@@ -2,9 +2,11 @@ package hoplag
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -226,6 +228,27 @@ func TestJoiners(t *testing.T) {
 			d, width := &r.Forth, r.Forth.MeanInterval95.High-r.Forth.MeanInterval95.Low
 			if i > 1 && (d.Err != nil || !d.Certain.Contains(40e6) || width > d.Mean || d.Extra < d.Received/12) {
 				t.Errorf("report %d: %v", i, r)
+			}
+		}
+	})
+}
+
+// A point that is silent just after a session's beginning spoils no report once it is heard again.
+func TestSilentAtFirst(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		l.send(time.Millisecond, both(20), nil)
+		begin, n := time.Now(), 0
+		for r := range l.b.Follow(l.ctx, func(ctx context.Context, request []byte) ([]byte, error) {
+			if at := time.Since(begin); at > 500*time.Millisecond && at < 6*time.Second {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return l.exchange(ctx, request)
+		}) {
+			if n++; n > 5 && (r.Forth.Err != nil || r.Forth.Extra > 0) {
+				t.Error(r)
+			}
+			if n == 10 {
+				return
 			}
 		}
 	})
