@@ -123,6 +123,9 @@ func TestReportsHold(t *testing.T) {
 			}
 			return time.Duration(5e8 / math.Sqrt(chance(i)))
 		}},
+		"some come after they were lost": {4000, each(5 * time.Millisecond), func(i int) time.Duration {
+			return time.Duration(1+i%9+map[bool]int{true: 5000}[i >= 2000 && i < 2040]) * time.Millisecond
+		}},
 	} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 			begin, answered, sharp := time.Now(), 0, 0
