@@ -191,6 +191,12 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, page)
 		}
 	}
+	var none Metrics // of a mean without ends
+	none.Add(Report{Forth: Delay{Received: 100}})
+	w = httptest.NewRecorder()
+	if none.ServeHTTP(w, nil); strings.Contains(w.Body.String(), "hoplag_delay_seconds_count") {
+		t.Errorf("what is not known has a line:\n%s", w.Body)
+	}
 }
 
 // A deviation that is all drift is 0, and in its own interval.

@@ -15,12 +15,13 @@ import (
 )
 
 // An Exchange carries a request to another point's [Point.Answer] and returns
-// the reply: over HTTP ([HTTP]) or any bus.
+// the reply: over HTTP ([HTTP]) or any bus. It must return when the context is done.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
 // Follow compares this point with the one that ask reaches, such as [HTTP] at a URL. It yields a report for
 // each interval, of packets that passed there first and then here, and of those that came back. Whatever
-// happens to the other point, it continues until the context is done; reports say what is wrong.
+// happens to the other point, it continues until the context is done or this point is closed; reports say what is
+// wrong.
 func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
