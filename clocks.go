@@ -126,8 +126,8 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		r.roundTrip(0, 0)
 		return
 	}
-	k := &r.Clock
-	switch m, x := &c.messages, &c.exchanges; {
+	k, m, x := &r.Clock, &c.messages, &c.exchanges
+	switch {
 	case m.tooSteep() || x.tooSteep():
 		k.Why = "their rates differ by more than 0.1 %"
 	case m.known:
@@ -142,7 +142,9 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	default:
 		k.Why = "nothing came back"
 	}
-	if c.stepped() {
+	// Messages show a step, too, where one path gets longer and the other shorter. Faster exchanges do not.
+	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
+	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped {
 		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s, or its rate changed", ErrStep, name(r.From)))
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}
@@ -165,16 +167,6 @@ const mostDrift, quartz = 1e-3, 1e-4
 func (t *tracked) tooSteep() bool {
 	i := t.reading.CertainDrift
 	return t.known && (i.Low > mostDrift || i.High < -mostDrift)
-}
-
-// stepped reports whether a clock was set or changed its rate. Messages show the same if one path gets longer and the
-// other shorter, but not exchanges, which are relied on if they are faster.
-func (c *clocks) stepped() bool {
-	m, x := &c.messages, &c.exchanges
-	if x.known && (!m.known || x.reading.RoundTrip < m.reading.RoundTrip) {
-		return x.reading.Stepped
-	}
-	return m.known && m.reading.Stepped || x.known && x.reading.Stepped
 }
 
 // shifted returns a reading for delays to which so much was added.

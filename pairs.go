@@ -166,8 +166,10 @@ func (m *meeting) apart() (apart, doubt int64) {
 // silent says why nothing was compared for so long.
 func (m *meeting) silent() error {
 	a, b := m.ends[first].ahead, m.ends[second].ahead
-	if a != nil && b != nil && m.seal.config.ClocksAgree && time.Duration(a.x-b.x).Abs() > m.seal.config.Report {
-		return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", estimate.ErrClocks, time.Duration(a.x-b.x).Round(time.Millisecond))
+	if a != nil && b != nil && m.seal.config.ClocksAgree {
+		if apart := time.Duration(a.x - b.x); apart.Abs() > m.seal.config.Report {
+			return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", estimate.ErrClocks, apart.Round(time.Millisecond))
+		}
 	}
 	return ErrSilent
 }
@@ -390,7 +392,6 @@ func (m *meeting) unpack(p *pair) {
 				(*into).addPart(of)
 			}
 		}
-		clear(records)
 		m.records[point] = records[:0]
 	}
 }

@@ -44,13 +44,11 @@ type Report struct {
 	// say. It is zero if that is not known.
 	RoundTrip estimate.Interval
 
-	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets that were then on
-	// their way still arrived: it was started, its clock was set, a record of it is missing, or it was
-	// unreachable for longer than its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets
-	// on their way when it began are in Received, but not in the mean. Its intervals allow for them if they
-	// took no longer than packets have since. There is no mean if they are seen to have been slower, or to have
-	// been more than the rate since then explains, until it is certain that packets join on the way: these are
-	// Extra.
+	// Begins says that a point began anew at Start or up to ten cuts before, because it was started, its clock
+	// was set, a record of it is missing, or it was unreachable for longer than its Config.History; or that
+	// packets still arrived that were on their way then. These are in Received, but not in the mean, whose
+	// intervals allow for them if they were no slower and no more than those since. Otherwise there is no mean,
+	// until it is certain that packets join on the way. Extra is 0, as it is unknown, and Lost may be unknown.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the
