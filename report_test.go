@@ -227,6 +227,13 @@ func TestRoomIsKept(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("a cut makes room %v times", n)
 	}
+	alone := newMeeting(c) // until the other point is heard
+	for i := range int64(1000) {
+		must(alone.take(first, "", &record{interval: interval{session: 1, after: i, through: i + 1}}))
+	}
+	if n := len(alone.ends[first].shards[0].queue); n > maxQueue {
+		t.Errorf("%d records wait for a point that was never heard", n)
+	}
 	var samples tracked
 	for i := range uint64(10_000) {
 		samples.add(&c, forth, 0, 1e6+i*7919%10_000, 1)
