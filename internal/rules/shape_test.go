@@ -115,12 +115,12 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. What stands under no other
 // part counts for the one above it.
 var sizes = map[string][2]int{
-	".":              {4077, 3679},
+	".":              {4074, 3827},
 	"estimate":       {916, 1280},
-	"estimate/areas": {3047, 816},
+	"estimate/areas": {3064, 816},
 	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
-	"lda":            {2679, 2953},
+	"lda":            {2686, 2962},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 390},
 	"lda/mplane":     {1601, 1245},
@@ -131,7 +131,7 @@ var sizes = map[string][2]int{
 	"hashing":        {1583, 2358},
 	"queue":          {1994, 2127},
 	"internal":       {1050, 2346},
-	"examples":       {5533, 4365},
+	"examples":       {5534, 4365},
 	"bench":          {7686, 3203},
 }
 
