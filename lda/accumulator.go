@@ -256,11 +256,7 @@ func (a *Accumulator) TakeOut(lost []areas.Lost) {
 // to later reports, but tell what this one waits for. Estimate, Quantile and Reset refer to the oldest
 // report that has ended.
 func (a *Accumulator) End() {
-	to := 0
-	if a.started { // or all that came before the latest Gap is in whole
-		to = a.areas.Cuts()
-	}
-	a.ends = append(a.ends, ending{to, a.counts})
+	a.ends = append(a.ends, ending{a.areas.Cuts(), a.counts})
 	a.counts, a.current = counted{}, false
 	a.pairs.fade()
 }
@@ -387,10 +383,7 @@ const unsure = 1.15
 func (a *Accumulator) Estimate() (Result, error) {
 	of, whole := a.report(), a.complete()
 	r := of.Result
-	var lost, extra, outstanding int
-	if a.started && a.through() >= a.from { // the report is not of before a Gap
-		lost, extra, outstanding = a.areas.Losses(a.through())
-	}
+	lost, extra, outstanding := a.areas.Losses(a.through())
 	if a.started && a.through() > a.from {
 		r.Lost += uint64(lost)
 		r.Extra += uint64(extra)
