@@ -114,7 +114,15 @@ const mostDelay = 90 / patienceFactor
 // tooSlow reports packets that take longer, by areas or by those that were alone: where most count as
 // lost before they come, areas are too small.
 func (a *Areas) tooSlow(t *Transit) error {
-	mean := max(t.Mean+(t.First.Ages-t.Last.Ages)/t.Received, a.meanAlone())
+	time, all := 0.0, 0.0
+	for i := range a.alone {
+		time += a.alone[i].Weight * float64(a.alone[i].Delay)
+		all += a.alone[i].Weight
+	}
+	mean := t.Mean + (t.First.Ages-t.Last.Ages)/t.Received
+	if all > 0 {
+		mean = max(mean, time/all)
+	}
 	if mean = min(mean, a.greatest); mean <= mostDelay*a.step {
 		return nil
 	}
@@ -122,23 +130,18 @@ func (a *Areas) tooSlow(t *Transit) error {
 		mean/a.step, float64(mostDelay))
 }
 
-// meanAlone returns the mean delay of the packets that were alone and those that they stand for, or 0 if none was.
-func (a *Areas) meanAlone() float64 {
-	time, all := 0.0, 0.0
-	for i := range a.alone {
-		time += a.alone[i].Weight * float64(a.alone[i].Delay)
-		all += a.alone[i].Weight
-	}
-	return time / max(all, 1)
-}
-
 // joining reports whether packets join that no point sends: longer after the beginning than any takes that was sent
-// since, more came than were sent, and than can have been on their way then if as many are per ns as are now.
+// since, more came than were sent, and than can have been on their way then if as many are received per ns as now.
 func (a *Areas) joining(received float64) bool {
 	if a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
 		return false
 	}
-	usual := received * max(0, a.meanAlone())
+	time, all := 0.0, 1.0
+	for i := range a.alone {
+		time += a.alone[i].Weight * float64(a.alone[i].Delay)
+		all += a.alone[i].Weight
+	}
+	usual := received * max(0, time/all)
 	return float64(a.surplus) > usual+3*math.Sqrt(usual)+1
 }
 

@@ -120,7 +120,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {3064, 816},
 	"estimate/joint": {1393, 910},
 	"estimate/clock": {1166, 900},
-	"lda":            {2686, 2962},
+	"lda":            {2679, 2953},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 390},
 	"lda/mplane":     {1601, 1245},
