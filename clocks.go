@@ -116,18 +116,18 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		for i, d := range delays {
 			samples := ways[i].samples
 			if d.backwards(samples, 0) {
-				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", ErrClocks, Format(d.Mean))
+				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", estimate.ErrClocks, Format(d.Mean))
 			} else if early, err := samples.Quantile(0.01); d.Err == nil && err == nil && early < 0 {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
-					ErrClocks, Format(-early))
+					estimate.ErrClocks, Format(-early))
 			}
 			d.settle(clock.Reading{}, 0, samples)
 		}
 		r.roundTrip(0, 0)
 		return
 	}
-	k := &r.Clock
-	switch m, x := &c.messages, &c.exchanges; {
+	k, m, x := &r.Clock, &c.messages, &c.exchanges
+	switch {
 	case m.tooSteep() || x.tooSteep():
 		k.Why = "their rates differ by more than 0.1 %"
 	case m.known:
@@ -142,7 +142,9 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	default:
 		k.Why = "nothing came back"
 	}
-	if m := &c.messages; m.known && m.reading.Stepped || c.exchanges.known && c.exchanges.reading.Stepped {
+	// Messages show a step, too, where one path gets longer and the other shorter. Faster exchanges do not.
+	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
+	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped {
 		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s, or its rate changed", ErrStep, name(r.From)))
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}
@@ -226,7 +228,7 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
 	}
 	if most := d.Certain.High - r.Certain.Low + ends; most < 0 {
-		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", ErrClocks, Format(-most))
+		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", estimate.ErrClocks, Format(-most))
 		return
 	}
 	d.Delay = r.Correct(d.Delay, evenly*float64(length))
@@ -272,7 +274,7 @@ func (d *Delay) unsettle(why string, w *way) {
 	least = max(least, float64(w.told.least)) // some samples may be of the report before
 	d.Mean -= added
 	if d.backwards(w.samples, added) {
-		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", ErrClocks, why, Format(-d.Mean))
+		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", estimate.ErrClocks, why, Format(-d.Mean))
 		return
 	}
 	bound := func(i estimate.Interval) estimate.Interval {

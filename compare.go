@@ -231,7 +231,7 @@ func (c *comparison) release() Report {
 			into.Err = cmp.Or(into.Err, errApart)
 		}
 	}
-	if a, b := &r.Forth.Err, &r.Back.Err; guessed && (errors.Is(*a, ErrClocks) || errors.Is(*b, ErrClocks)) {
+	if a, b := &r.Forth.Err, &r.Back.Err; guessed && (errors.Is(*a, estimate.ErrClocks) || errors.Is(*b, estimate.ErrClocks)) {
 		*a, *b = cmp.Or(*a, errApart), cmp.Or(*b, errApart)
 	}
 	c.clocks.apply(&r, c.ways, h.of)
@@ -248,7 +248,7 @@ func (c *comparison) release() Report {
 }
 
 // errApart says that cuts were compared that do not belong together.
-var errApart = fmt.Errorf("%w, or records of one point come later than the other's (see Pair)", ErrClocks)
+var errApart = fmt.Errorf("%w, or records of one point come later than the other's (see Pair)", estimate.ErrClocks)
 
 // A way compares the counters of one direction. It holds nothing until something passes.
 type way struct {
@@ -424,14 +424,14 @@ func (w *way) add(up, down *tally, end int64) {
 // message took longer than since the session began.
 func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	r, err := w.total.Estimate()
-	if len(w.tardy) > 0 && errors.Is(err, ErrClocks) {
+	if len(w.tardy) > 0 && errors.Is(err, estimate.ErrClocks) {
 		err = fmt.Errorf("%w, or packets were recorded long after they passed", err)
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
-	due := w.given + float64(w.out)
-	w.account(&d, &r, fresh, float64(to-from)*float64(w.config.Cut))
+	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
+	w.account(&d, &r, fresh, length)
 	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
-	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, ErrClocks) {
+	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, estimate.ErrClocks) {
 		w.strange, w.unknown = [3]uint64{}, 0
 	} else if r.Received > 0 {
 		w.unknown++
@@ -460,7 +460,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		if fresh {
-			w.begun(&d, &r, float64(to-from)*float64(w.config.Cut))
+			w.begun(&d, &r, length)
 		}
 		if w.ends && !w.total.Settled() { // nobody will know how old those are that are on their way
 			least, most := float64(w.told.least), float64(w.told.added)+w.patience()

@@ -85,7 +85,7 @@ type Config struct {
 	// delay, a few losses leave the mean hardly known. Delays of more than 60 cuts are an error.
 	Cut time.Duration
 
-	// Report is the length of the intervals of reports: a multiple of Cut, or 0 for ten cuts.
+	// Report is the length of the intervals of reports: a multiple of Cut of at most 24 hours, or 0 for ten cuts.
 	Report time.Duration
 
 	// ClocksAgree says that the clocks of the points need no correction: both points are on one host, or PTP

@@ -482,3 +482,18 @@ func TestLongReports(t *testing.T) {
 		}
 	})
 }
+
+// Of messages alone, a path that gets shorter and another that gets longer look like a clock that was set.
+func TestPathsThatChange(t *testing.T) {
+	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
+		then := func(first, later time.Duration) func(i int) time.Duration {
+			return func(i int) time.Duration { return map[bool]time.Duration{true: first, false: later}[i < 4500] }
+		}
+		l.send(time.Millisecond, then(60e6, 30e6), then(40e6, 75e6))
+		for _, r := range l.reports(10) {
+			if errors.Is(r.Err, ErrStep) || !r.Clock.Certain.Contains(0) {
+				t.Error(r)
+			}
+		}
+	})
+}

@@ -187,9 +187,9 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 	usual := float64(r.Received-r.Extra) * w.patience() / length
 	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) ||
 		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
-		d.Err = fmt.Errorf("%w: more packets were on their way when the session began, or slower ones, than since", estimate.ErrNoSamples)
+		d.Err = fmt.Errorf("%w: packets came that were sent before the session began, or never, and took unknown times", estimate.ErrNoSamples)
 		if w.config.ClocksAgree && d.Mean < 0 && d.Greatest < 0 { // not just because packets on their way are missing
-			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", ErrClocks, Format(d.Mean))
+			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", estimate.ErrClocks, Format(d.Mean))
 		}
 		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
 		return
@@ -218,7 +218,10 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
 	more = max(min(more, int64(w.given)), -min(w.early, seen))
 	w.early, w.out = w.early+more, int64(r.Outstanding)
 	came := float64(seen + more)
-	w.given = max(0, 0.99*w.given+float64(r.Lost)-came)
+	if r.Received > 0 { // or nothing shows that those of before will not come
+		w.given *= 0.99
+	}
+	w.given = max(0, w.given+float64(r.Lost)-came)
 	if fresh {
 		w.joined += r.Extra
 		// A report of which nothing is known has seen no losses.

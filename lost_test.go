@@ -2,9 +2,11 @@ package hoplag
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -187,4 +189,67 @@ func TestRememberAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(5000, func() { p.PassedNumber(7) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// Messages that are kept while their receiver is down count as lost, and as extra when they come.
+func TestReceiverDown(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		l.each(5*time.Millisecond, func(i int) {
+			if down := i >= 2000 && i < 13000; !down || i < 4000 {
+				l.a.Load().PassedNumber(uint64(i))
+				time.Sleep(5 * time.Millisecond * time.Duration(1+map[bool]int{true: 13000 - i}[down]))
+				l.b.PassedNumber(uint64(i))
+			}
+		})
+		lost, extra := 0, 0
+		for _, r := range l.reports(75) {
+			lost, extra = lost+int(r.Forth.Lost), extra+int(r.Forth.Extra)
+			if errors.Is(r.Forth.Err, ErrUnlike) {
+				t.Error(r)
+			}
+		}
+		if lost < 1990 || lost > 2000 || lost-extra > 5 {
+			t.Errorf("%d lost, %d extra, want 2000", lost, extra)
+		}
+	})
+}
+
+// Messages that join on the way are extra, and spoil no mean. When they begin, they are not taken for slow ones for long.
+func TestJoiners(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		l.each(3*time.Millisecond, func(i int) {
+			if i%10 > 0 {
+				l.a.Load().PassedNumber(uint64(i))
+			}
+			time.Sleep(time.Duration(10+i%7*10) * time.Millisecond)
+			l.b.PassedNumber(uint64(i))
+		})
+		for i, r := range l.reports(12) {
+			d, width := &r.Forth, r.Forth.MeanInterval95.High-r.Forth.MeanInterval95.Low
+			if i > 1 && (d.Err != nil || !d.Certain.Contains(40e6) || width > d.Mean || d.Extra < d.Received/12) {
+				t.Errorf("report %d: %v", i, r)
+			}
+		}
+	})
+}
+
+// A point that is silent just after a session's beginning spoils no report once it is heard again.
+func TestSilentAtFirst(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		l.send(time.Millisecond, both(20), nil)
+		begin, n := time.Now(), 0
+		for r := range l.b.Follow(l.ctx, func(ctx context.Context, request []byte) ([]byte, error) {
+			if at := time.Since(begin); at > 500*time.Millisecond && at < 6*time.Second {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return l.exchange(ctx, request)
+		}) {
+			if n++; n > 5 && (r.Forth.Err != nil || r.Forth.Extra > 0) {
+				t.Error(r)
+			}
+			if n == 10 {
+				return
+			}
+		}
+	})
 }

@@ -137,12 +137,14 @@ func (t *pathTotals) write(p page, d *Delay, labels string) {
 		p.add("histogram", "hoplag_delay_seconds "+suffix, "One-way delay of all packets that were measured; counts are estimates.",
 			labels+more, value)
 	}
-	for j, bound := range Bounds {
-		histogram("_bucket", fmt.Sprintf(`,le="%v"`, bound/1e9), t.atMost[j])
+	if t.measured > 0 {
+		for j, bound := range Bounds {
+			histogram("_bucket", fmt.Sprintf(`,le="%v"`, bound/1e9), t.atMost[j])
+		}
+		histogram("_bucket", `,le="+Inf"`, t.measured)
+		histogram("_sum", "", t.delay)
+		histogram("_count", "", t.measured)
 	}
-	histogram("_bucket", `,le="+Inf"`, t.measured)
-	histogram("_sum", "", t.delay)
-	histogram("_count", "", t.measured)
 	for _, q := range d.Quantiles {
 		p.gauge("delay_quantile_seconds", "Quantiles of the one-way delay of the latest interval.",
 			labels+fmt.Sprintf(`,quantile="%v"`, q.P), true, q.Delay/1e9)

@@ -129,7 +129,7 @@ func TestNegativeDelay(t *testing.T) {
 	if r.roundTrip(0, 0); r.RoundTrip.Confidence > 0 {
 		t.Errorf("round trip %+v", r.RoundTrip)
 	}
-	if r.Forth.settle(clock.Reading{}, 0, estimate.Empirical{}); !errors.Is(r.Forth.Err, ErrClocks) {
+	if r.Forth.settle(clock.Reading{}, 0, estimate.Empirical{}); !errors.Is(r.Forth.Err, estimate.ErrClocks) {
 		t.Errorf("%v, %v", r.Forth, r.Forth.Err)
 	}
 }
@@ -253,6 +253,26 @@ func TestShardsAreOne(t *testing.T) {
 	}
 	if same(want, sharded(1)) == "" {
 		t.Error("one shard can be left out: the test proves nothing")
+	}
+}
+
+// A shard is waited for whose records come later than the others'.
+func TestLateShard(t *testing.T) {
+	c := Config{Key: testKey, ClocksAgree: true}.withDefaults()
+	p, sent := newShardedPath(c, 1, 2, 1, 80), uint64(0)
+	for _, r := range p.reports(t, c, func(pair *Pair, cut int) {
+		must0(t, pair.TakeFirst("early", p.record(1, cut, p.parts[first][0][cut])))
+		if late := cut - 2; late >= 0 {
+			must0(t, pair.TakeFirst("late", p.record(2, late, p.parts[first][1][late])))
+		}
+		must0(t, pair.TakeSecond("", p.record(3, cut, p.whole[second][cut])))
+	}) {
+		if sent += r.Forth.Sent; r.Forth.Lost+r.Forth.Extra > 0 {
+			t.Error(r)
+		}
+	}
+	if all := uint64(80-2*pathQuiet) * pathPacket; sent != all {
+		t.Errorf("%d sent of %d", sent, all)
 	}
 }
 

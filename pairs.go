@@ -166,8 +166,10 @@ func (m *meeting) apart() (apart, doubt int64) {
 // silent says why nothing was compared for so long.
 func (m *meeting) silent() error {
 	a, b := m.ends[first].ahead, m.ends[second].ahead
-	if a != nil && b != nil && m.seal.config.ClocksAgree && time.Duration(a.x-b.x).Abs() > m.seal.config.Report {
-		return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", ErrClocks, time.Duration(a.x-b.x).Round(time.Millisecond))
+	if a != nil && b != nil && m.seal.config.ClocksAgree {
+		if apart := time.Duration(a.x - b.x); apart.Abs() > m.seal.config.Report {
+			return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", estimate.ErrClocks, apart.Round(time.Millisecond))
+		}
 	}
 	return ErrSilent
 }
@@ -336,16 +338,6 @@ func (m *meeting) behind() (s *source, most int64, even bool) {
 	return s, most, even
 }
 
-// hear notes that a record of a point came. While none of its shards is heard,
-// the transport is cut, and those that wait for one of them wait on.
-func (m *meeting) hear(point int, now int64) {
-	e := &m.ends[point]
-	if gap := now - e.heard; gap > max(shardPatience/5, 2*m.cut) {
-		e.since += gap
-	}
-	e.heard = now
-}
-
 // letGo forgets the shards that the others waited for too long, all that are as far behind as silent, and reports
 // whether it did. A point's last one is waited for.
 func (m *meeting) letGo(silent *source) bool {
@@ -400,7 +392,6 @@ func (m *meeting) unpack(p *pair) {
 				(*into).addPart(of)
 			}
 		}
-		clear(records)
 		m.records[point] = records[:0]
 	}
 }

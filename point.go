@@ -45,8 +45,7 @@ type Point struct {
 	idle    int64 // cuts in a row in which nothing passed
 }
 
-// ErrClosed means that a point was closed.
-var ErrClosed = errors.New("the point is closed")
+var errClosed = errors.New("the point is closed")
 
 // NewPoint returns a point that works until [Point.Close]. The error wraps [estimate.ErrConfig].
 func NewPoint(c Config) (*Point, error) {

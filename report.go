@@ -16,7 +16,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Why a report, or one direction of it, has no mean.
+// Why a report, or one direction of it, has no mean, besides [estimate.ErrNoSamples] and, if the clocks differ by more
+// than the delays, [estimate.ErrClocks].
 var (
 	// ErrIdle means that no packet passed in the interval.
 	ErrIdle = errors.New("no packets")
@@ -24,8 +25,6 @@ var (
 	ErrSilent = errors.New("the other point is silent")
 	// ErrStep means that a clock was set in the interval.
 	ErrStep = errors.New("a clock was set")
-	// ErrClocks means that the clocks differ by more than the delays.
-	ErrClocks = estimate.ErrClocks
 	// ErrUnlike means that the points see different packets, or that one of them sees packets more often.
 	ErrUnlike = errors.New("the points do not see the same packets")
 )
@@ -45,12 +44,11 @@ type Report struct {
 	// say. It is zero if that is not known.
 	RoundTrip estimate.Interval
 
-	// Begins says that a point began anew at Start, or up to ten cuts before, or that packets that were then on
-	// their way still arrived: it was started, its clock was set, a record of it is missing, or it was
-	// unreachable for longer than its Config.History. Extra is unknown, and 0, and Lost may be unknown. Packets
-	// on their way when it began are in Received, but not in the mean. Its intervals allow for them if they
-	// took no longer than packets have since. There is no mean if they are seen to have been slower, or to have
-	// been more than the rate since then explains.
+	// Begins says that a point began anew at Start or up to ten cuts before, because it was started, its clock
+	// was set, a record of it is missing, or it was unreachable for longer than its Config.History; or that
+	// packets still arrived that were on their way then. These are in Received, but not in the mean, whose
+	// intervals allow for them if they were no slower and no more than those since. Otherwise there is no mean,
+	// until it is certain that packets join on the way. Extra is 0, as it is unknown, and Lost may be unknown.
 	Begins bool
 
 	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the
@@ -62,8 +60,8 @@ type Report struct {
 // A Delay is the one-way delay of the packets of one direction, in nanoseconds. Err, Mean, MeanInterval95,
 // Received and Lost are what an operator looks at; the rest tells more of the same packets.
 type Delay struct {
-	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of
-	// this package, wraps [estimate.ErrNoSamples], or says what is wrong.
+	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of this package, wraps
+	// [estimate.ErrNoSamples] or [estimate.ErrClocks], or says what is wrong.
 	Err error `json:",omitempty"`
 
 	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if

@@ -191,6 +191,12 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, page)
 		}
 	}
+	var none Metrics // of a mean without ends
+	none.Add(Report{Forth: Delay{Received: 100}})
+	w = httptest.NewRecorder()
+	if none.ServeHTTP(w, nil); strings.Contains(w.Body.String(), "hoplag_delay_seconds_count") {
+		t.Errorf("what is not known has a line:\n%s", w.Body)
+	}
 }
 
 // A deviation that is all drift is 0, and in its own interval.
@@ -199,6 +205,45 @@ func TestDeviationIsInItsInterval(t *testing.T) {
 	d.settle(clock.Reading{Drift: 1e-5}, time.Second, estimate.Empirical{})
 	if i := d.DeviationInterval95; d.StdDev != 0 || !i.Contains(d.StdDev) || i.High != 628 {
 		t.Errorf("deviation %v, interval %v", d.StdDev, i)
+	}
+}
+
+// A point that counts as much in each cut as in those before takes no more room, and one that has many packets that were
+// alone at both points keeps the fastest.
+func TestRoomIsKept(t *testing.T) {
+	c := Config{Key: testKey}.withDefaults()
+	d, cut, entries := newDirection(&c, newTimeline(nil)), int64(0), make([]entry, 300)
+	if n := testing.AllocsPerRun(50, func() {
+		cut++
+		for i := range entries {
+			entries[i] = entry{time: cut * int64(c.Cut), packet: hashing.Packet(i)}
+		}
+		s := d.shards[0]
+		s.mu.Lock()
+		s.add(entries)
+		s.mu.Unlock()
+		total, _ := d.rotate(cut)
+		total.giveBack()
+	}); n > 0 {
+		t.Errorf("a cut makes room %v times", n)
+	}
+	alone := newMeeting(c) // until the other point is heard
+	for i := range int64(1000) {
+		must(alone.take(first, "", &record{interval: interval{session: 1, after: i, through: i + 1}}))
+	}
+	if n := len(alone.ends[first].shards[0].queue); n > maxQueue {
+		t.Errorf("%d records wait for a point that was never heard", n)
+	}
+	var samples tracked
+	for i := range uint64(10_000) {
+		samples.add(&c, forth, 0, 1e6+i*7919%10_000, 1)
+	}
+	all, least := samples.samples[forth], int64(math.MaxInt64)
+	for i := range all {
+		least = min(least, all[i].Delay)
+	}
+	if len(all) > 300 || least != 1e6 {
+		t.Errorf("of 10,000 samples %d are kept, the least %d", len(all), least)
 	}
 }
 

@@ -15,12 +15,13 @@ import (
 )
 
 // An Exchange carries a request to another point's [Point.Answer] and returns
-// the reply: over HTTP ([HTTP]) or any bus.
+// the reply: over HTTP ([HTTP]) or any bus. It must return when the context is done.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
 // Follow compares this point with the one that ask reaches, such as [HTTP] at a URL. It yields a report for
 // each interval, of packets that passed there first and then here, and of those that came back. Whatever
-// happens to the other point, it continues until the context is done; reports say what is wrong.
+// happens to the other point, it continues until the context is done or this point is closed; reports say what is
+// wrong.
 func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
@@ -134,18 +135,19 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.open.Done():
-		return ErrClosed
+		return errClosed
 	case <-time.After(time.Duration(until - p.clock.now())):
 		return nil
 	}
 }
 
 // Answer answers a follower's request, however it arrived. The reply says what passed since the last one, in up
-// to a megabyte. The error wraps [ErrForged], [ErrClosed], [estimate.ErrMismatch] or [estimate.ErrEncoding].
+// to a megabyte. The error says that the point is closed, or wraps [ErrForged], [estimate.ErrMismatch] or
+// [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
 	r, err := p.seal.open(request, requestMagic)
 	if err == nil && p.open.Err() != nil {
-		err = fmt.Errorf("hoplag: %w", ErrClosed)
+		err = fmt.Errorf("hoplag: %w", errClosed)
 	}
 	if err != nil {
 		return nil, err
@@ -285,7 +287,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 		// differences is close to that of the clocks.
 		ahead := now - (r.through+1)*m.cut
 		m.ends[point].ahead.add(ahead, ahead, now)
-		m.hear(point, now)
+		m.ends[point].heard = now
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func TestStrangersGetNothing(t *testing.T) {
 		t.Error(err)
 	}
 	p.Close()
-	if _, err := p.Answer(request); !errors.Is(err, ErrClosed) {
+	if _, err := p.Answer(request); !errors.Is(err, errClosed) {
 		t.Errorf("a closed point answers: %v", err)
 	}
 }
@@ -238,7 +238,7 @@ func TestClockSetByADay(t *testing.T) {
 						t.Errorf("ClocksAgree %t: %v", agree, r)
 					}
 				}
-				if named += map[bool]int{true: 1}[errors.Is(r.Err, ErrClocks)]; errors.Is(r.Err, ErrSilent) {
+				if named += map[bool]int{true: 1}[errors.Is(r.Err, estimate.ErrClocks)]; errors.Is(r.Err, ErrSilent) {
 					t.Errorf("ClocksAgree %t: %v", agree, r)
 				}
 			}

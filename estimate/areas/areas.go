@@ -58,7 +58,8 @@ type Areas struct {
 	before   int          // number of cuts that were forgotten
 	begun    int64        // when the beginning was
 	underWay bool         // packets were on their way then,
-	proven   float64      // and took longer than this, or -1: some came before they were sent
+	proven   float64      // and took longer than this, or -1: some came before they were sent, or never were
+	surplus  int          // by how many more came since than were sent
 
 	// For a walk, of one cell at a time.
 	lastAged int      // cut that is a patience before the latest
@@ -149,7 +150,7 @@ func (a *Areas) Begin(start int64) {
 	a.calm, a.calmTo = a.calm[:0], append(a.calmTo[:0], 0)
 	a.taken = a.taken[:0]
 	a.cells, a.next, a.events, a.fresh, a.judged = a.cells[:0], a.next[:0], a.events[:0], a.fresh[:0], 0
-	a.begun, a.told, a.proven, a.joined = start, 0, 0, [2]joiners{}
+	a.begun, a.told, a.proven, a.surplus, a.joined = start, 0, 0, 0, [2]joiners{}
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
 }
@@ -223,6 +224,7 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	}
 	p.slow = p.slow || c.alike == e.cut || below(p.beyond)
 	a.net[len(a.ends)] += int(e.sent) - int(e.received)
+	a.surplus += int(e.received) - int(e.sent)
 	e.level, e.note = c.level, at
 	a.next[at]++
 	a.fresh = append(a.fresh, e)

@@ -74,7 +74,10 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if err != nil {
 		return t, err
 	}
-	a.weigh()
+	if a.weigh(); a.joining(t.Received / float64(a.ends[to]-a.ends[from])) { // what was learned from them is not true
+		a.proven, a.greatest, a.patience = -1, 0, math.Inf(1)
+		return a.Transit(from+a.before, to+a.before, alone)
+	}
 	a.center, a.seen = t.Mean, -1
 	for i := 0; i < len(a.calm) && a.bits < 64; i++ { // narrow sums are read about another mean
 		a.calm[i].area = a.near(uint64(int64(a.calm[i].area)), a.calm[i].packets)
@@ -119,6 +122,21 @@ func (a *Areas) tooSlow(t *Transit, alone float64) error {
 	}
 	return fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
 		mean/a.step, float64(mostDelay))
+}
+
+// joining reports whether packets join that no point sends: longer after the beginning than any takes that was sent
+// since, more came than were sent, and than can have been on their way then if as many are received per ns as now.
+func (a *Areas) joining(received float64) bool {
+	if a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
+		return false
+	}
+	time, all := 0.0, 1.0
+	for i := range a.alone {
+		time += a.alone[i].Weight * float64(a.alone[i].Delay)
+		all += a.alone[i].Weight
+	}
+	usual := received * max(0, time/all)
+	return float64(a.surplus) > usual+3*math.Sqrt(usual)+1
 }
 
 // knowsTail is for how many intervals packets have to be seen to know how long the

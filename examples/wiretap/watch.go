@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // A watch is a tap at each of the two places, and what they reported so far.
@@ -111,7 +112,7 @@ func (w *watch) row(r hoplag.Report) *row {
 	d := &row.Report.Forth
 	row.Sent, row.Received = d.Sent, d.Received
 	switch {
-	case !errors.Is(d.Err, hoplag.ErrClocks):
+	case !errors.Is(d.Err, estimate.ErrClocks):
 	case d.Mean < 0:
 		d.Err = turned(w.o.from, w.o.to)
 	default: // late records hide how early packets come

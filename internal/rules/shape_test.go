@@ -31,7 +31,7 @@ const (
 
 // largest are the packages that have more names, and how many. They may only fall.
 var largest = map[string][2]int{
-	".": {25, 105},
+	".": {23, 103},
 }
 
 // A sourceFile is a Go file, parsed, and its text.
@@ -117,9 +117,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {4076, 3679},
+	".":              {4073, 3827},
 	"estimate":       {913, 1268},
-	"estimate/areas": {3047, 816},
+	"estimate/areas": {3067, 816},
 	"estimate/joint": {1419, 943},
 	"estimate/clock": {1166, 900},
 	"lda":            {2678, 2989},
@@ -133,7 +133,7 @@ var sizes = map[string][2]int{
 	"hashing":        {1583, 2358},
 	"queue":          {1993, 2127},
 	"internal":       {1050, 2346},
-	"examples":       {5532, 4363},
+	"examples":       {5533, 4363},
 	"bench":          {7701, 3200},
 }
 
