@@ -22,6 +22,7 @@ type Transit struct {
 	First, Last OnWay
 
 	Greatest float64 // delay seen lately
+	Bursts   bool    // the rate of what was sent varies by more than itself
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
 	Left     float64 // of these, in cells of which nothing is known
@@ -71,7 +72,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		a.observe(from, to)
 		t, err = a.pool(from, to).combine()
 	}
-	if err != nil {
+	if t.Greatest, t.Bursts = a.greatest, a.bursts(); err != nil {
 		return t, err
 	}
 	a.weigh()
@@ -95,7 +96,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if err := a.tooSlow(&t); err != nil {
 		return t, err
 	}
-	if t.Greatest = a.greatest; t.Joined > 0 { // of packets of which copies came it is known to within an interval
+	if t.Joined > 0 { // of packets of which copies came it is known to within an interval
 		t.Greatest += a.step
 	}
 	if a.watched < knowsTail*a.step && t.Received > 0 {
