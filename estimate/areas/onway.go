@@ -72,6 +72,9 @@ func (a *Areas) age(t *Transit) {
 	if first == 0 {
 		return // no packet took any time
 	}
+	// As far as areas say that packets take longer than those that were alone, slow ones were not, perhaps by chance.
+	chance := math.Sqrt(max(0, second-first*first) / max(1, float64(len(a.alone))))
+	missing := positive(mean-first, math.Hypot(t.Error, chance)) / first * sq(a.greatest) / 3
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
@@ -90,8 +93,6 @@ func (a *Areas) age(t *Transit) {
 		cut := [2]int{a.losses.from, a.losses.to}[i]
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
-		// As far as areas say that packets take longer than those that were alone, slow ones were not.
-		missing := max(0, mean-first) / first * sq(a.greatest) / 3
 		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
 		s.Ages, s.Variance, s.Shared = n*age, n*(spread+missing)+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
@@ -113,6 +114,15 @@ func (a *Areas) age(t *Transit) {
 	if !skewed {
 		a.choose(t, &steady, &alone, &levels, outside, unlike)
 	}
+}
+
+// positive returns the mean of the positive part of a normal distribution.
+func positive(mean, deviation float64) float64 {
+	if deviation == 0 {
+		return max(0, mean)
+	}
+	x := mean / deviation
+	return mean*math.Erfc(-x/math.Sqrt2)/2 + deviation*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi)
 }
 
 // choose takes the ages that one of three ways tells: that of the smallest variance, unless bounds exclude it.
