@@ -350,7 +350,9 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 
 // whole is about all packets on their way, of which a share was sampled.
 func whole(o areas.OnWay, rate float64) areas.OnWay {
-	return areas.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate, Shared: o.Shared / rate}
+	return areas.OnWay{
+		Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate, Shared: o.Shared / rate, Pending: o.Pending / rate,
+	}
 }
 
 // complete adds up the whole report.
@@ -421,7 +423,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
-	r.late, r.settling = whole.late/whole.received, !a.Settled() && a.Settling() > 0
+	r.late, r.settling = whole.late/whole.received, !a.Settled() && a.Settling() > 0 && whole.last.Pending > 0
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)

@@ -106,6 +106,24 @@ func TestOfReceivedAtOnce(t *testing.T) {
 	}
 }
 
+// Once all that was on its way at a report's end has come, its interval does not reach to the time on the way, even if
+// slower packets would be waited for.
+func TestOfReceivedOnceAllHaveCome(t *testing.T) {
+	n := 0
+	run := cutTraffic(t, 5, 20, 100, func(*rand.Rand) float64 {
+		if n++; n > 900 { // in the last interval of the report
+			return 3 * cutInterval
+		}
+		return 1e6
+	}, 0)
+	run.reports(t, 10, after(4e8), func(a *Accumulator, from, _ int64) {
+		r, err := a.Estimate()
+		if _, i := r.OfReceived(0.95); from == 0 && (err != nil || a.Settled() || !i.Contains(1e6) || i.High > (1e6+r.Mean)/2) {
+			t.Errorf("in %v, the time on the way is %v; settled %v, %v", i, r.Mean, a.Settled(), err)
+		}
+	})
+}
+
 // after says that a report is due so long after its end.
 func after(patience int64) func(*Accumulator, int64) bool {
 	return func(_ *Accumulator, since int64) bool { return since >= patience }

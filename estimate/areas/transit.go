@@ -45,6 +45,7 @@ type OnWay struct {
 	Ages     float64 // the sum of their ages, as estimated
 	Variance float64 // of Ages
 	Shared   float64 // a standard error of Ages, beside, that both ends share
+	Pending  float64 // packets of which it is not known that they have come since
 }
 
 // An Alone is a packet that was alone in its cell, so that its delay is known.
