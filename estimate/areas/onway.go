@@ -128,8 +128,7 @@ func positive(mean, deviation float64) float64 {
 // choose takes the ages that one of three ways tells: that of the smallest variance, unless bounds exclude it.
 func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]bool, unlike bool) {
 	best, variance := steady, owedVariance(steady)
-	apart := steady[0].Ages - steady[1].Ages - alone[0].Ages + alone[1].Ages
-	if v := owedVariance(alone); v < variance || sq(apart) > 9*(v+variance) {
+	if v := owedVariance(alone); v < variance {
 		best, variance = alone, v
 	}
 	if unlike || owedVariance(levels) < variance || outside[0] && best == steady || outside[1] && best == alone {
