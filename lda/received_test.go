@@ -98,30 +98,19 @@ func TestOfReceivedAtOnce(t *testing.T) {
 	for seed := range uint64(6) {
 		delay := func(r *rand.Rand) float64 { return 4.5e8 + 1e8*r.Float64() }
 		run := cutTraffic(t, seed, 110, 100, delay, 0.005*float64(seed%2))
-		h, _, _ := run.ofReceived(t, 10, after(0), 0, 10e9, 0.95)
-		held.join(h)
+		for _, wait := range []int64{0, 3e8} {
+			h, _, _ := run.ofReceived(t, 10, after(wait), 0, 10e9, 0.95)
+			held.join(h)
+		}
+		run.reports(t, 10, after(6e8), func(a *Accumulator, _, _ int64) {
+			if r, err := a.Estimate(); err == nil && r.pending > 0.1 {
+				t.Errorf("of those on their way %.2f may be still, when all have come", r.pending)
+			}
+		})
 	}
 	if held.of-held.hits > held.of/20 || held.of < 50 {
 		t.Errorf("%d of %d reports are inside 95 %%", held.hits, held.of)
 	}
-}
-
-// Once all that was on its way at a report's end has come, its interval does not reach to the time on the way, even if
-// slower packets would be waited for.
-func TestOfReceivedOnceAllHaveCome(t *testing.T) {
-	n := 0
-	run := cutTraffic(t, 5, 20, 100, func(*rand.Rand) float64 {
-		if n++; n > 900 { // in the last interval of the report
-			return 3 * cutInterval
-		}
-		return 1e6
-	}, 0)
-	run.reports(t, 10, after(4e8), func(a *Accumulator, from, _ int64) {
-		r, err := a.Estimate()
-		if _, i := r.OfReceived(0.95); from == 0 && (err != nil || a.Settled() || !i.Contains(1e6) || i.High > (1e6+r.Mean)/2) {
-			t.Errorf("in %v, the time on the way is %v; settled %v, %v", i, r.Mean, a.Settled(), err)
-		}
-	})
 }
 
 // after says that a report is due so long after its end.

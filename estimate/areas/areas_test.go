@@ -41,6 +41,19 @@ func pass(a *Areas, pairs []CellPair) {
 	a.Next(int64(a.Cuts()+1) * areaLength)
 }
 
+// whenDue passes intervals and calls visit for each report of so many, once it is due or has waited for so long.
+func whenDue(a *Areas, pairs [][]CellPair, window, most int, visit func(from int, got Transit, err error)) {
+	next := 0
+	for k := range pairs {
+		pass(a, pairs[k])
+		for ; k+1-next-window >= min(a.Settling(most), most); next += window {
+			got, err := a.Transit(next, next+window, nil)
+			visit(next, got, err)
+			a.Settle(next + window)
+		}
+	}
+}
+
 // passAreas gives cells what passes them, up to a number of cuts.
 func passAreas(a *Areas, cells int, packets []truth.Packet, cuts int) {
 	a.Begin(0)
