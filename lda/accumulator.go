@@ -350,9 +350,8 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 
 // whole is about all packets on their way, of which a share was sampled.
 func whole(o areas.OnWay, rate float64) areas.OnWay {
-	return areas.OnWay{
-		Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate, Shared: o.Shared / rate, Pending: o.Pending / rate,
-	}
+	o.Packets, o.Ages, o.Variance, o.Shared, o.Pending = o.Packets/rate, o.Ages/rate, o.Variance/rate/rate, o.Shared/rate, o.Pending/rate
+	return o
 }
 
 // complete adds up the whole report.
@@ -423,7 +422,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
-	if r.late = whole.late / whole.received; !a.Settled() && a.Settling() > 0 {
+	if r.late = whole.late / whole.received; !a.Settled() {
 		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
 	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)

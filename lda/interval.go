@@ -55,10 +55,9 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return r.withCopies(i)
 }
 
-// OfReceived returns the mean delay of the packets received in an [Accumulator]'s report, and its interval:
-// Mean, in contrast, is the time that packets spent on their way within the report, including packets that
-// arrive later, and without what earlier packets spent before it. As far as it is not known what became of
-// those on their way at its end, the interval reaches towards Mean.
+// OfReceived returns the mean delay of the packets received in an [Accumulator]'s report, and its interval. Mean,
+// in contrast, is the time that packets spent on their way within the report, also of those that come later. As
+// far as it is not known what became of those on their way at its end, the interval reaches towards Mean.
 func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
 	of := *r
 	of.Mean, of.owed = r.Mean+r.owed, -r.owed*r.pending

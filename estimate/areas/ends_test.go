@@ -8,9 +8,8 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Of the packets on their way at an end, those of which levels do not tell are like those that stand for
-// others. After a burst of losses these are the slow ones: half of 20, but none of 100 fast ones. The control
-// takes all alike.
+// Those on their way at an end of which levels do not tell are like those that stand for others. After a burst of
+// losses these are slow: half of 20, but none of 100 fast ones. The control takes all alike.
 func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
 	var e endAges
 	var o OnWay
@@ -64,8 +63,8 @@ func TestStragglerAtAnEnd(t *testing.T) {
 	}
 }
 
-// One packet in 2,000 is slow, and mostly not alone: where by chance those that were alone took as long as all, slow
-// ones may be on their way all the same. The control takes a tenth of the deviation.
+// One packet in 2,000 is slow, and mostly not alone: where by chance those that were alone took as long as all,
+// slow ones may be on their way all the same. The control takes a tenth of the deviation.
 func TestRareSlowAtAnEnd(t *testing.T) {
 	const cells, window, cuts, settling, deviations = 200, 10, 460, 60, 1.96
 	n, outside, control := 0.0, 0.0, 0.0

@@ -13,7 +13,6 @@ type endAges struct {
 	spread float64
 
 	bounds, others ageBounds // of packets of which levels tell, and the same, each as often as it stands for others
-	middles        moment    // of bounds of a packet that stand for others, likewise
 	widths         float64   // squares of the distances between the bounds of cells
 	weights        float64   // squares of how often each stands for others, by packets
 
@@ -32,25 +31,12 @@ func (m *moment) add(n, x float64) {
 // spread returns the variance of the numbers.
 func (m *moment) spread() float64 { return max(0, m.squares/m.n-sq(m.sum/m.n)) }
 
-// together returns the variance of the numbers of both, or least if that is more: one may lack the few great ones.
-func (m *moment) together(o *moment, least float64) float64 {
-	both := moment{m.n + o.n, m.sum + o.sum, m.squares + o.squares}
-	if both.n == 0 {
-		return least
-	}
-	return max(least, both.spread())
-}
-
 // bound adds packets of a span whose ages are bounded, and which stand for weight.
 func (e *endAges) bound(ages ageBounds, weight float64) {
 	e.bounds = plus(e.bounds, ages, 1)
 	e.others = plus(e.others, ages, weight-1)
-	n := math.Abs(ages.Packets)
-	if n > 0 {
-		e.middles.add((weight-1)*n, (ages.Least+ages.Most)/2/n)
-	}
 	e.widths += sq(ages.Most - ages.Least)
-	e.weights += sq(weight-1) * n
+	e.weights += sq(weight-1) * math.Abs(ages.Packets)
 }
 
 // plus adds others, each so many times.
@@ -101,9 +87,9 @@ func (a *Areas) age(t *Transit) {
 		if bursts { // which left them behind
 			s.Variance = max(s.Variance, sq(n*a.greatest)/3)
 		}
-		alone[i].Ages, alone[i].Variance = of.stand(n, of.stands.together(&a.onWay[1-i].stands, spread), a.greatest)
+		alone[i].Ages, alone[i].Variance = of.stand(n, spread, a.greatest)
 		alone[i].Variance += max(0, n-of.seen.n) * missing
-		least, most := of.levels(&levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
+		least, most := of.levels(&levels[i], n, spread, a.greatest, t)
 		for j, way := range [2]*OnWay{s, &alone[i]} {
 			outside[j] = outside[j] || way.Ages < least || way.Ages > most
 		}
