@@ -292,7 +292,7 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed, hidden, still float64
+	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed float64
 	var alike share
 	for g := range w.groups {
 		r := &w.groups[g]
@@ -308,8 +308,6 @@ func (w *window) combine() (Transit, error) {
 		late += r.joined.late + r.joined.back
 		joined += r.joined.all
 		concealed += r.joined.hidden
-		hidden += r.hidden
-		still += r.still
 		counted += r.exact
 		way += math.Abs(r.area)
 	}
@@ -320,13 +318,14 @@ func (w *window) combine() (Transit, error) {
 	if late > mostLate*total {
 		return none, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost", estimate.ErrNoSamples, late, total)
 	}
+	hidden := w.least(func(r *groupWindow) float64 { return r.hidden })
 	if hidden > way/2 {
 		if 2*early > there {
 			return none, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 		}
 		return none, errCrowded
 	}
-	hidden += still
+	hidden += w.least(func(r *groupWindow) float64 { return r.still })
 	t := w.merge(total)
 	if t.Received == 0 { // all that is known is of fast packets
 		return none, estimate.ErrNoSamples
@@ -381,6 +380,19 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 // errCrowded says that nothing tells what was lost.
 var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
 	estimate.ErrNoSamples)
+
+// least adds up for how long packets may have aged that are lost, where none is known to be. Groups sample the same
+// packets: of none are more lost than another one would show, or all but one.
+func (w *window) least(of func(*groupWindow) float64) (sum float64) {
+	one, share := float64(w.areas.ends[w.to]-w.areas.ends[w.from]), math.Inf(1)
+	for g := range w.groups {
+		share = min(share, (of(&w.groups[g])+one)/w.groups[g].sent)
+	}
+	for g := range w.groups {
+		sum += min(of(&w.groups[g]), share*w.groups[g].sent)
+	}
+	return sum
+}
 
 // scatters finds the variance of the time of one packet, from whole cells.
 func (w *window) scatters() {
