@@ -64,7 +64,6 @@ func (a *Areas) age(t *Transit) {
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
-	bursts := a.bursts()
 	var steady, alone, levels [2]OnWay
 	var outside [2]bool // the bounds: steady and alone
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
@@ -84,7 +83,7 @@ func (a *Areas) age(t *Transit) {
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
-		if bursts { // which left them behind
+		if a.bursts { // which left them behind
 			s.Variance = max(s.Variance, sq(n*a.greatest)/3)
 		}
 		alone[i].Ages, alone[i].Variance = of.stand(n, spread, a.greatest)
@@ -129,8 +128,8 @@ func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]b
 	}
 }
 
-// bursts reports whether the rate of what was sent differs from cut to cut by more than itself, beyond chance.
-func (a *Areas) bursts() bool {
+// uneven reports whether the rate of what was sent differs from cut to cut by more than itself, beyond chance.
+func (a *Areas) uneven() bool {
 	var rates estimate.Moments
 	sent := 0.0
 	for k := 1; k < len(a.ends); k++ {

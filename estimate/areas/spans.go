@@ -88,8 +88,9 @@ func (a *Areas) wait(x *span, cut int) float64 {
 }
 
 // oldest returns how old packets of a span are at a cut at most, for all that is known but levels: as old as the
-// greatest delay, and not older than the beginning. That is not sure where one may well be slower, and then as old as
-// the patience: of as many packets as were seen and as many more, each is the slowest as likely.
+// greatest delay, and not older than the beginning. That is not sure where a burst has left the slow ones behind and
+// one may well be slower, and then as old as the patience: of all that were seen and that were sent so long ago each
+// is the slowest as likely.
 func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure bool) {
 	const likely = 1.0 / 20
 	sent, age := 0.0, 0.0
@@ -101,7 +102,7 @@ func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure
 	if age < a.patience {
 		sent += x.before
 	}
-	oldest, sure = max(greatest, longTail*max(0, -a.center)), greatest == 0 || sent <= likely*(a.now.alone+a.past.alone)
+	oldest, sure = max(greatest, longTail*max(0, -a.center)), greatest == 0 || !a.bursts || sent <= likely*(a.now.alone+a.past.alone)
 	if !sure {
 		oldest = max(oldest, a.patience)
 	}
@@ -115,7 +116,7 @@ func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure
 func (a *Areas) lostOf(x *span) float64 {
 	if !x.open {
 		return max(0, float64(x.lost))
-	} else if a.losses.share == 0 && a.losses.of >= enough && !a.losses.crowded {
+	} else if a.losses.share == 0 && a.losses.of >= enough {
 		return 0
 	}
 	return max(0, float64(x.most[len(x.most)-1]))

@@ -68,12 +68,13 @@ type Alone struct {
 func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)
+	a.bursts = a.uneven()
 	t, err := a.pool(from, to).combine()
 	if err == nil && a.learn(min(a.tail(&t), float64(a.ends[a.latest()]-a.begun))) {
 		a.observe(from, to)
 		t, err = a.pool(from, to).combine()
 	}
-	if t.Greatest, t.Bursts = a.greatest, a.bursts(); err != nil {
+	if t.Greatest, t.Bursts = a.greatest, a.bursts; err != nil {
 		return t, err
 	}
 	a.weigh()
