@@ -63,7 +63,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	if x.open {
 		number = min(of, number)
 		doubt = number + 4*together*sq(number*(1-number/max(1, float64(last))))
-		if l.share > 0 {
+		if l.share > 0 || l.crowded {
 			own, off := a.rise(x, (s.Area-number*mean)/max(1, float64(s.Received)))
 			number, doubt = (number+own)/2, (doubt+off)/2+sq(number-own)/4
 		}

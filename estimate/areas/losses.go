@@ -19,6 +19,7 @@ type losses struct {
 	even       float64 // shape of the gamma distribution of losses in a cut
 	bursts     float64 // in which packets were lost, as far as is known
 	longest    float64 // delay of a packet
+	crowded    bool    // none is known to be lost, but more packets are outstanding than ever before
 	late       int     // spans in which packets came that had been taken for lost
 	latest     float64 // greatest delay of these
 	groups     []groupLosses
@@ -142,6 +143,20 @@ func (l *losses) known() {
 		l.apart = max(0, l.burst-1-chance)
 		l.even = expected / n / (chance + l.apart)
 	}
+	l.crowded = l.share == 0 && l.crowds()
+}
+
+// crowds reports whether more packets are outstanding at the latest cut than at any other, by more than chance, and
+// than other cuts differ by: they may be lost lately. Groups have the same packets.
+func (l *losses) crowds() bool {
+	on, least, most, last := 0, math.MaxInt, math.MinInt, l.areas.latest()
+	for k := 1; k < last; k++ {
+		on += l.areas.net[k]
+		least, most = min(least, on), max(most, on)
+	}
+	on += l.areas.net[last]
+	beyond := float64(on) - float64(most)
+	return last > 1 && beyond > max(float64(most)-float64(least), 3*math.Sqrt(float64(max(0, on)*len(l.groups))))
 }
 
 // believed reports whether packets came late. One or two cells may seem so that hold copies of one packet, of

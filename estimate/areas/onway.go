@@ -46,8 +46,7 @@ func plus(b, o ageBounds, times float64) ageBounds {
 
 // age estimates the ages of the packets on their way at both ends in one of three ways, the same at both, so
 // that what is not known of either end cancels out: by moments m of delays, as if traffic were the same all the
-// time, by packets that were alone, which stand for others, or by levels. METHODS.md, section 3, says why, and
-// which counts.
+// time, by packets that were alone, which stand for others, or by levels (METHODS.md, section 3).
 //
 // Where clocks make packets come before they are sent, the time until then takes the place of an age, and as
 // many of both as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where
@@ -205,8 +204,7 @@ func (a *Areas) moments(t *Transit) (first, second, third float64) {
 	return first / weights, second / weights, third / weights
 }
 
-// stand returns the ages of n packets and their variance, if those that were alone stand for the others. Of as
-// many as they do not stand for, because some have not come yet, nothing is known but the greatest delay.
+// stand returns the ages of n packets and their variance, if those that were alone stand for those that have come.
 func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	rest := max(0, n-e.seen.n)
 	if e.stands.n == 0 || e.seen.n < 2 {

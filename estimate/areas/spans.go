@@ -87,10 +87,9 @@ func (a *Areas) wait(x *span, cut int) float64 {
 	return a.greatest
 }
 
-// oldest returns how old packets of a span are at a cut at most, for all that is known but levels: as old as the
-// greatest delay, and not older than the beginning. That is not sure where a burst has left the slow ones behind and
-// one may well be slower, and then as old as the patience: of all that were seen and that were sent so long ago each
-// is the slowest as likely.
+// oldest returns how old packets of a span are at a cut at most, but for levels: as old as the greatest delay,
+// and not older than the beginning. In bursts that is not sure where one may well be slower, and then as old as
+// the patience: of all that were seen, and all that were sent so long ago, each is the slowest as likely.
 func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure bool) {
 	const likely = 1.0 / 20
 	sent, age := 0.0, 0.0
@@ -116,7 +115,7 @@ func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure
 func (a *Areas) lostOf(x *span) float64 {
 	if !x.open {
 		return max(0, float64(x.lost))
-	} else if a.losses.share == 0 && a.losses.of >= enough {
+	} else if a.losses.share == 0 && a.losses.of >= enough && !a.losses.crowded {
 		return 0
 	}
 	return max(0, float64(x.most[len(x.most)-1]))
