@@ -169,17 +169,16 @@ type flowTotal struct {
 	sent, received uint64
 	exact, lossy   flowTime // of spans that lost none, and of others
 	unknown        flowTime // of which no time is known
-	owed           float64  // by how much the former took longer in all than in the report
 	lost           float64  // of the packets of lossy, as expected
-	began, ended   flowAges // of packets on their way when the report began and when it ended, in exact spans
+	ends, sure     flowEnds // in spans that are taken to have lost none, and in exact ones
 }
 
 // A flowTime is how long some packets took, and how long equally many of all flows did at the same times.
 type flowTime struct{ packets, time, variance, usual float64 }
 
-// A flowAges is about packets on their way: how many, the squares of that span by span, and
-// what bounds their ages.
-type flowAges struct{ packets, squares, least, most float64 }
+// A flowEnds is about packets on their way when the report began and when it ended: how many, the squares of that
+// span by span, and what bounds their ages.
+type flowEnds [2]struct{ packets, squares, least, most float64 }
 
 const maxFlows = 1 << 20 // bounds Config.Flows
 
@@ -256,9 +255,9 @@ func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 	})
 	w.areas.Settle(to)
 	for id, f := range w.all {
-		d := f.told.delay(all.Greatest, scatter, float64(to-w.from)*w.length)
+		d := f.told.delay(&all, scatter, float64(to-w.from)*w.length)
 		d.Flow = id
-		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low <= 2*d.Mean && f.full <= w.from {
+		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low < 2*d.Mean && f.full <= w.from {
 			known = append(known, d)
 		} else if d.Sent+d.Received > 0 {
 			unknown++
@@ -287,14 +286,13 @@ func (t *flowTotal) add(s *areas.Span, losses bool) {
 	}
 	exact := !s.Open && s.Variance == 0 && s.Aged == 0
 	if exact {
-		t.owed += (a.Least + a.Most - b.Least - b.Most) / 2
 		t.exact.add(n, s.Area, 0, s.Usual)
+		t.sure.add(s)
 	} else {
 		t.lossy.add(n, s.Area-s.Aged, s.Variance, s.Usual)
 	}
 	if exact || s.Open && !losses {
-		t.began.add(a.Packets, a.Least, a.Most)
-		t.ended.add(b.Packets, b.Least, b.Most)
+		t.ends.add(s)
 		return
 	}
 	t.lossy.add(0, (a.Least+a.Most-b.Least-b.Most)/2, sq(a.Most-a.Least)/4+sq(b.Most-b.Least)/4, 0)
@@ -316,30 +314,27 @@ func (x *flowTime) of(others *flowTime, mean float64) float64 {
 	return others.usual * mean * x.packets / x.usual
 }
 
-func (a *flowAges) add(packets, least, most float64) {
-	a.packets += packets
-	a.squares += packets * packets
-	a.least += least
-	a.most += most
+func (e *flowEnds) add(s *areas.Span) {
+	for i, b := range [2]struct{ Packets, Least, Most float64 }{s.Began, s.Ended} {
+		e[i].packets += b.Packets
+		e[i].squares += sq(b.Packets)
+		e[i].least += b.Least
+		e[i].most += b.Most
+	}
 }
 
 // delay says what is known of a flow. Packets of which nothing is known are taken to be like others, and those
 // of lossy spans like exact ones, as far as these tell more.
-func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
+func (t *flowTotal) delay(all *areas.Transit, scatter, length float64) FlowDelay {
 	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
 	x, y, z, n := &t.exact, &t.lossy, &t.unknown, float64(t.received)
-	like := (x.time + t.owed) / x.packets
-	if z.packets > 0 {
-		z.time = x.of(z, like)
-	}
-	mean := (x.time + t.owed + y.time + z.time) / n
-	if y.variance > sq(x.time) {
-		mean = (x.time + t.owed + z.time) / (x.packets + z.packets)
-	}
+	owed, unsure := t.sure.owed(x.time/x.packets, scatter, all)
+	like := (x.time + owed) / x.packets
+	mean := (x.time + owed + y.time) / (n - z.packets)
 	single := scatter * sq(mean) // variance of a packet's delay
 	// A packet that takes longer is less often in an exact span, by the losses in that time, which makes a
 	// bias. Exact spans of the same times may be the fast ones, as those of all times are.
-	doubt := single/x.packets + sq(min(t.lost/length*single, math.Sqrt(single)))
+	doubt := single/x.packets + unsure/sq(x.packets) + sq(min(t.lost/length*single, math.Sqrt(single)))
 	for _, o := range [...]*flowTime{y, z} {
 		guess := x.of(o, like)
 		variance := o.packets*single + sq(o.packets)*doubt + sq(guess-o.packets*like)
@@ -351,30 +346,35 @@ func (t *flowTotal) delay(greatest, scatter, length float64) FlowDelay {
 	}
 	time, low, high := x.time+y.time+z.time, math.Inf(-1), math.Inf(1)
 	if x.packets == n {
-		low, high = time+t.began.least-t.ended.most, time+t.began.most-t.ended.least
+		low, high = time+t.ends[0].least-t.ends[1].most, time+t.ends[0].most-t.ends[1].least
 	}
-	began, before := t.began.age(mean, single, greatest)
-	ended, after := t.ended.age(mean, single, greatest)
-	half := deviations * math.Sqrt(y.variance+z.variance+before+after)
-	time = min(max(time+began-ended, low), high)
+	owed, unsure = t.ends.owed(mean, scatter, all)
+	half := deviations * math.Sqrt(y.variance+z.variance+unsure)
+	time = min(max(time+owed, low), high)
 	low, high = max(low, time-half), min(high, time+half)
 	d.Mean = time / n
 	d.MeanInterval95 = estimate.Interval{Low: low / n, High: high / n, Confidence: sampling}
 	return d
 }
 
-// age estimates the ages of packets on their way, and the variance of that. A packet is seen on
-// its way in proportion to its delay, and its age is uniform up to that: with moments m of delays
-// the mean is m₂/2m₁, and the mean square m₃/3m₁. The third is at most the second times the
-// greatest delay. Packets of one span may go together.
-func (a *flowAges) age(mean, single, greatest float64) (sum, variance float64) {
-	if a.packets == 0 || mean <= 0 {
-		return (a.least + a.most) / 2, sq(a.most-a.least) / 4
-	}
-	greatest = max(greatest, mean)
-	second := min(single+sq(mean), mean*greatest) // as no delay is greater
+// owed estimates by how much packets took longer in all than in the report, and the variance of that. A packet
+// is seen on its way in proportion to its delay, and its age is uniform up to that: with moments m of delays the
+// mean is m₂/2m₁, and the mean square m₃/3m₁. The third is at most the second times the greatest delay. Packets
+// of one span may go together. Bursts leave the slow ones behind, of which only bounds tell.
+func (e *flowEnds) owed(mean, scatter float64, all *areas.Transit) (time, variance float64) {
+	greatest := max(all.Greatest, mean)
+	second := min((1+scatter)*sq(mean), mean*greatest) // as no delay is greater
 	age := second / (2 * mean)
-	return min(max(a.packets*age, a.least), a.most), a.squares * (second*greatest/(3*mean) - sq(age))
+	for i, times := range [2]float64{1, -1} {
+		if a := &e[i]; a.packets != 0 && mean > 0 && !all.Bursts {
+			time += times * min(max(a.packets*age, a.least), a.most)
+			variance += a.squares * (second*greatest/(3*mean) - sq(age))
+		} else {
+			time += times * (a.least + a.most) / 2
+			variance += sq(a.most-a.least) / 4
+		}
+	}
+	return time, variance
 }
 
 func sq(x float64) float64 { return x * x }

@@ -339,7 +339,8 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 
 // whole is about all packets on their way, of which a share was sampled.
 func whole(o areas.OnWay, rate float64) areas.OnWay {
-	return areas.OnWay{Packets: o.Packets / rate, Ages: o.Ages / rate, Variance: o.Variance / rate / rate, Shared: o.Shared / rate}
+	o.Packets, o.Ages, o.Variance, o.Shared, o.Pending = o.Packets/rate, o.Ages/rate, o.Variance/rate/rate, o.Shared/rate, o.Pending/rate
+	return o
 }
 
 // complete adds up the whole report.
@@ -411,7 +412,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
-	r.late, r.settling = whole.late/whole.received, !a.Settled() && a.Settling() > 0
+	if r.late = whole.late / whole.received; !a.Settled() {
+		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
+	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
@@ -427,7 +430,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 func (r *Result) beyond(length float64) float64 {
 	usual := r.alone.Mean * float64(max(r.Sent, r.Received)) / length
 	more, chance := float64(r.Outstanding)-usual, usual+sq(usual*r.alone.StdDev/r.alone.Mean)/float64(r.alone.N)
-	if !r.settling || !(usual > 0) || more <= surely*math.Sqrt(chance) {
+	if r.pending == 0 || !(usual > 0) || more <= surely*math.Sqrt(chance) {
 		return 0
 	}
 	return more

@@ -67,15 +67,12 @@ func (r *Result) straysReach() float64 {
 	return max(r.share(r.strays)*r.length, r.crossing-r.Mean, r.twice-r.Mean, r.greatest-r.Mean, r.StdDev)
 }
 
-// OfReceived returns the mean delay of the packets received in an [Accumulator]'s report, and its interval:
-// Mean, in contrast, is the time that packets spent on their way within the report, including packets that
-// arrive later, and without what earlier packets spent before it. Before a report has settled the interval
-// reaches to Mean as well.
+// OfReceived returns the mean delay of the packets received in an [Accumulator]'s report, and its interval. Mean,
+// in contrast, is the time that packets spent on their way within the report, also of those that come later. As
+// far as it is not known what became of those on their way at its end, the interval reaches towards Mean.
 func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
 	of := *r
-	if of.Mean, of.owed = r.Mean+r.owed, 0; r.settling {
-		of.owed = -r.owed
-	}
+	of.Mean, of.owed = r.Mean+r.owed, -r.owed*r.pending
 	return of.Mean, of.MeanInterval(confidence)
 }
 

@@ -35,12 +35,10 @@ func (run *cutRun) ofReceived(
 	return held, errs, halves
 }
 
-// The mean delay of those received is in its interval, and the interval narrow where ends of reports owe little
-// or the same: where a stall keeps few packets for long; where delays fall a thousandfold, so that packets that
-// come later do not tell the ages of those on their way (as old as those that came lately, they would put most
-// reports outside); where the clock downstream is behind, so that packets come before they are sent (taken for
-// no time, what ends owe left intervals without width); and where what is not known of ages is the same at both
-// ends and cancels out (each for itself, intervals would be tens of times as wide).
+// The mean delay of those received is in its interval, and the interval narrow where ends owe little or the same:
+// where a stall keeps few packets for long; where delays fall, so that later packets do not tell the ages of those
+// on their way; where the clock downstream is behind, so that packets come before they are sent; and where what is
+// not known of ages cancels out (each end for itself, intervals would be tens of times as wide).
 func TestOfReceived(t *testing.T) {
 	fall := func() func(*rand.Rand) float64 {
 		n := 0
@@ -89,15 +87,19 @@ func TestOfReceived(t *testing.T) {
 	}
 }
 
-// A report that is asked for at once knows nothing of packets on their way at its end but how
-// many they are. Were they as old as the scatter of cells says, most means would be outside.
+// A report that is asked for soon knows little of packets on their way at its end but how many they are. Were they
+// as old as the scatter of cells says, most means would be outside. When all have come, they are not in doubt.
 func TestOfReceivedAtOnce(t *testing.T) {
 	var held covered
 	for seed := range uint64(6) {
-		delay := func(r *rand.Rand) float64 { return 4.5e8 + 1e8*r.Float64() }
-		run := cutTraffic(t, seed, 110, 100, delay, 0.005*float64(seed%2))
-		h, _, _ := run.ofReceived(t, 10, after(0), 0, 10e9, 0.95)
+		run := cutTraffic(t, seed, 110, 100, func(r *rand.Rand) float64 { return 4.5e8 + 1e8*r.Float64() }, 0.005*float64(seed%2))
+		h, _, _ := run.ofReceived(t, 10, after(int64(seed/2)*1e8), 0, 10e9, 0.95)
 		held.join(h)
+		run.reports(t, 10, after(6e8), func(a *Accumulator, _, _ int64) {
+			if r, err := a.Estimate(); err == nil && r.pending > 0.1 {
+				t.Errorf("of those on their way %.2f may be still, when all have come", r.pending)
+			}
+		})
 	}
 	if held.of-held.hits > held.of/20 || held.of < 50 {
 		t.Errorf("%d of %d reports are inside 95 %%", held.hits, held.of)
@@ -109,9 +111,8 @@ func after(patience int64) func(*Accumulator, int64) bool {
 	return func(_ *Accumulator, since int64) bool { return since >= patience }
 }
 
-// One packet in 500 that takes 300 times as long is seldom alone in its cell, and what the mean of those received
-// exceeds that of those alone tells how much deviation may be missing. One in 10,000 is too rare to be alone, and
-// the mean does not show it.
+// One packet in 500 that takes 300 times as long is seldom alone in its cell: means tell how much deviation may be
+// missing. One in 10,000 is too rare to be alone, and means do not show it.
 func TestDeviationOfReceivedRareSlow(t *testing.T) {
 	for _, c := range []struct {
 		cuts, packets, oneIn int

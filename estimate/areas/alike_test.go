@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/hoplag/hoplag/internal/truth"
 )
 
 // TestAlikePackets: a few packets share one digest and take ten times as long as the others. At a report's end
@@ -26,53 +28,30 @@ const allowedOutside = 6
 // alikeReports returns how many reports of one second were outside, of how many. Packets of each tenth of a
 // second fall into few cells.
 func alikeReports(loss float64, digest uint32) (outside, answered int) {
-	const cells, cut, cuts, report = 256, 100e6, 630, 10
+	const cells, cuts, report = 256, 630, 10
 	r := rand.New(rand.NewPCG(9, uint64(digest)))
-	pairs := make([][cells]CellPair, cuts+10)
-	var received, time [cuts + 10]float64
-	for now := 0.0; now < cuts*cut; now += r.ExpFloat64() * 1e6 {
-		cell, tally, delay, lost := r.IntN(cells), uint64(r.Uint32())<<32|1, 1e6+5e6*r.ExpFloat64(), 0.0
-		if r.Float64() < 0.01 {
-			if delay, lost = delay+60e6, loss; digest != 0 {
-				cell, tally = 0, uint64(digest)<<32|1
+	packets := areaTraffic(r, cells, cuts, 100.0/cells, 0.05, 0, 0)
+	for i := range packets {
+		if p := &packets[i]; r.Float64() < 0.01 {
+			if p.Received, p.Lost = p.Received+6*areaLength/10, r.Float64() < loss; digest != 0 {
+				p.Cell, p.Flow = 0, uint64(digest)
 			}
 		}
-		sent := &pairs[int(now/cut)][cell]
-		sent.SentSum += uint64(now)
-		sent.SentTally += tally
-		if r.Float64() < lost {
-			continue
-		}
-		came := int((now + delay) / cut)
-		at := &pairs[came][cell]
-		at.ReceivedSum += uint64(now + delay)
-		at.ReceivedTally += tally
-		received[came]++
-		time[came] += math.Floor(now+delay) - math.Floor(now)
 	}
 	a := New([]int{cells}, 64, 32)
-	for k := range cuts {
-		for i, p := range pairs[k] {
-			a.Cut(i, p)
-		}
-		if a.Next(int64((k + 1) * cut)); k < 2*report || k%report != 4 {
+	for k, pairs := range pairsOf(cells, packets, cuts) {
+		if pass(a, pairs); k < 2*report || k%report != 4 {
 			continue
 		}
 		to := k + 1 - 5
 		x, err := a.Transit(to-report, to, nil)
-		a.Settle(to)
-		if err != nil {
+		if a.Settle(to); err != nil {
 			continue
-		}
-		n, sum := 0.0, 0.0
-		for j := to - report; j < to; j++ {
-			n += received[j]
-			sum += time[j]
 		}
 		answered++
 		mean := x.Mean + (x.First.Ages-x.Last.Ages)/x.Received
-		variance := sq(x.Error) + (x.First.Variance+x.Last.Variance+sq(x.First.Shared-x.Last.Shared))/sq(x.Received)
-		if math.Abs(mean-sum/n) > 2.24*1.15*math.Sqrt(variance)+1 {
+		error := 2.24 * 1.15 * math.Hypot(x.Error, math.Sqrt(owedVariance(&[2]OnWay{x.First, x.Last}))/x.Received)
+		if math.Abs(mean-truth.Of(packets, int64(to-report)*areaLength, int64(to)*areaLength).MeanDelay()) > error+1e-5 {
 			outside++
 		}
 	}

@@ -35,6 +35,7 @@ type Areas struct {
 	negative  float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
 	seen      float64 // since
 	skewed    bool    // packets have come before they were sent
+	bursts    bool    // the rate of what was sent varies by more than itself
 	now, past tallies // of packets, in the latest report and lately
 	watched   float64 // time, in all
 	told      int     // packets that were told to be lost since the beginning

@@ -41,6 +41,19 @@ func pass(a *Areas, pairs []CellPair) {
 	a.Next(int64(a.Cuts()+1) * areaLength)
 }
 
+// whenDue passes intervals and calls visit for each report of so many, once it is due or has waited for so long.
+func whenDue(a *Areas, pairs [][]CellPair, window, most int, visit func(from int, got Transit, err error)) {
+	next := 0
+	for k := range pairs {
+		pass(a, pairs[k])
+		for ; k+1-next-window >= min(a.Settling(most), most); next += window {
+			got, err := a.Transit(next, next+window, nil)
+			visit(next, got, err)
+			a.Settle(next + window)
+		}
+	}
+}
+
 // passAreas gives cells what passes them, up to a number of cuts.
 func passAreas(a *Areas, cells int, packets []truth.Packet, cuts int) {
 	a.Begin(0)
@@ -184,17 +197,12 @@ func TestAreasLosses(t *testing.T) {
 			p.Received = p.Sent + 60*areaLength // far later than any before it
 		}
 	}
-	a := New([]int{cells}, 64, 32)
-	lost, extra := 0, 0
-	for k, pairs := range pairsOf(cells, packets, cuts) {
-		if pass(a, pairs); k > 10 && k%10 == 9 {
-			a.Transit(k-19, k-9, nil)
-			l, e, _ := a.Losses(k - 9)
-			lost += l
-			extra += e
-			a.Settle(k - 9)
-		}
-	}
+	a, lost, extra := New([]int{cells}, 64, 32), 0, 0
+	whenDue(a, pairsOf(cells, packets, cuts), 10, 10, func(from int, _ Transit, _ error) {
+		l, e, _ := a.Losses(from + 10)
+		lost += l
+		extra += e
+	})
 	l, e, out := a.Losses(a.Cuts())
 	if lost, extra = lost+l, extra+e; lost-extra+out != wantLost || extra == 0 { // no late packet was taken back
 		t.Errorf("%d lost, %d extra, %d outstanding, want %d lost in all", lost, extra, out, wantLost)
@@ -276,19 +284,14 @@ func TestCrowdedCells(t *testing.T) {
 	answered, refused, wrong := 0, 0, 0
 	packets := areaTraffic(rand.New(rand.NewPCG(9, 9)), cells, cuts, 8, 0.8, 0, 0.01)
 	a := New([]int{cells}, 64, 32)
-	for k, pairs := range pairsOf(cells, packets, cuts) {
-		if pass(a, pairs); (k+1)%window != 0 || k < 3*window {
-			continue
-		}
-		from := k + 1 - 3*window
+	whenDue(a, pairsOf(cells, packets, cuts), window, 2*window, func(from int, got Transit, err error) {
 		want := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength).PerPacket()
-		got, err := a.Transit(from, from+window, nil)
-		if a.Settle(from + window); err != nil {
+		if err != nil {
 			refused++
 		} else if answered++; math.Abs(got.Mean-want) > 2*got.Error {
 			wrong++
 		}
-	}
+	})
 	t.Logf("%d answered, %d of these wrong, and %d refused", answered, wrong, refused)
 	if wrong > 1 || refused < 5*answered {
 		t.Errorf("%d answered, %d of these wrong, and %d refused", answered, wrong, refused)

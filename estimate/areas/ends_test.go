@@ -8,9 +8,8 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Of the packets on their way at an end, those of which levels do not tell are like those that stand for
-// others. After a burst of losses these are the slow ones: half of 20, but none of 100 fast ones. The control
-// takes all alike.
+// Those on their way at an end of which levels do not tell are like those that stand for others. After a burst of
+// losses these are slow: half of 20, but none of 100 fast ones. The control takes all alike.
 func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
 	var e endAges
 	var o OnWay
@@ -61,5 +60,39 @@ func TestStragglerAtAnEnd(t *testing.T) {
 	}
 	if outside > 1 || capped < 10 {
 		t.Errorf("%d of 20 are outside, %d if none is older than the others", outside, capped)
+	}
+}
+
+// One packet in 2,000 is slow, and mostly not alone: where by chance those that were alone took as long as all,
+// slow ones may be on their way all the same. The control takes a tenth of the deviation.
+func TestRareSlowAtAnEnd(t *testing.T) {
+	const cells, window, cuts, settling, deviations = 200, 10, 460, 60, 1.96
+	n, outside, control := 0.0, 0.0, 0.0
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		packets := areaTraffic(random, cells, cuts, 3, 0.3, 0, 0)
+		for i := range packets {
+			if p := &packets[i]; random.IntN(2000) == 0 {
+				p.Received = p.Sent + 20*areaLength
+			}
+		}
+		a := New([]int{cells}, 64, 32)
+		whenDue(a, pairsOf(cells, packets, cuts), window, settling, func(from int, got Transit, err error) {
+			if err != nil || from < 5*window || from >= cuts-settling { // until some slow packets have come
+				return
+			}
+			of := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
+			off := math.Abs(got.First.Ages - got.Last.Ages - of.Delays + of.Way)
+			half := deviations * math.Sqrt(owedVariance(&[2]OnWay{got.First, got.Last}))
+			if n++; off > half {
+				outside++
+			}
+			if off > half/10 {
+				control++
+			}
+		})
+	}
+	if most := 0.05*n + 3*math.Sqrt(0.05*n); n < 200 || outside > most || control < most {
+		t.Errorf("%v of %v are outside, %v a tenth as wide", outside, n, control)
 	}
 }

@@ -22,20 +22,15 @@ func TestFewPackets(t *testing.T) {
 				want++
 			}
 		}
-		a, next, lost := New([]int{cells}, 64, 32), 0, 0
-		for k, pairs := range pairsOf(cells, packets, cuts) {
-			pass(a, pairs)
-			for ; k+1-next-window >= min(a.Settling(settling), settling); next += window {
-				got, err := a.Transit(next, next+window, nil)
-				l, extra, _ := a.Losses(next + window)
-				lost += l
-				a.Settle(next + window)
-				of := truth.Of(packets, int64(next)*areaLength, int64(next+window)*areaLength)
-				if extra > 0 || next > 0 && (err != nil || math.Abs(got.Mean-of.PerPacket()) > 3*got.Error+1e-6*of.PerPacket()) {
-					t.Errorf("%d, from cut %d: %v ± %v, want %v; %d extra, %v", delay, next, got.Mean, got.Error, of.PerPacket(), extra, err)
-				}
+		a, lost := New([]int{cells}, 64, 32), 0
+		whenDue(a, pairsOf(cells, packets, cuts), window, settling, func(from int, got Transit, err error) {
+			l, extra, _ := a.Losses(from + window)
+			lost += l
+			want := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength).PerPacket()
+			if extra > 0 || from > 0 && (err != nil || math.Abs(got.Mean-want) > 3*got.Error+1e-6*want) {
+				t.Errorf("%d, from cut %d: %v ± %v, want %v; %d extra, %v", delay, from, got.Mean, got.Error, want, extra, err)
 			}
-		}
+		})
 		if lost != want {
 			t.Errorf("%d: %d lost, want %d", delay, lost, want)
 		}
@@ -61,19 +56,14 @@ func TestPatienceAfterBursts(t *testing.T) {
 			packets = append(packets, p)
 		}
 	}
-	a, next, lost, control := New([]int{cells}, 64, 32), 0, 0, 0.0
-	for k, pairs := range pairsOf(cells, packets, cuts) {
-		pass(a, pairs)
-		for ; k+1-next-window >= min(a.Settling(60), 60); next += window {
-			got, err := a.Transit(next, next+window, nil)
-			if err == nil && next == 0 {
-				control = patienceFactor * longTail * got.Mean
-			}
-			l, extra, _ := a.Losses(next + window)
-			lost += l - extra
-			a.Settle(next + window)
+	a, lost, control := New([]int{cells}, 64, 32), 0, 0.0
+	whenDue(a, pairsOf(cells, packets, cuts), window, 60, func(from int, got Transit, err error) {
+		if err == nil && from == 0 {
+			control = patienceFactor * longTail * got.Mean
 		}
-	}
+		l, extra, _ := a.Losses(from + window)
+		lost += l - extra
+	})
 	if lost != burst || control < cuts*areaLength {
 		t.Errorf("%d lost, want %d; the control waits for %.0f intervals", lost, burst, control/areaLength)
 	}

@@ -27,31 +27,26 @@ func TestCopiesDoNotLinger(t *testing.T) {
 				copies[k]++
 			}
 		}
-		a, next, before := New([]int{cells}, 64, 32), 0, 0.0
+		a, before := New([]int{cells}, 64, 32), 0.0
 		a.Begin(0)
 		a.UnderWay()
-		for k := range pairs {
-			pass(a, pairs[k])
-			for ; k-next >= min(a.Settling(settling), settling); next++ {
-				got, err := a.Transit(next, next+1, nil)
-				_, extra, _ := a.Losses(next + 1)
-				a.Settle(next + 1)
-				of := truth.Of(packets, int64(next)*areaLength, int64(next+1)*areaLength)
-				if before += copies[next]; copies[next] > 0 || extra > 0 || err != nil || of.Received == 0 {
-					continue
-				}
-				windows++
-				owed := math.Sqrt(owedVariance(&[2]OnWay{got.First, got.Last}))
-				way, error := got.Mean*got.Received, got.Error*got.Received
-				delays := way + got.First.Ages - got.Last.Ages
-				if error = deviations*math.Hypot(error, owed) + 1e-6*of.Way; math.Abs(delays-of.Delays) > error {
-					wrong++
-				}
-				if before*areaLength > error {
-					lingers++
-				}
+		whenDue(a, pairs, 1, settling, func(from int, got Transit, err error) {
+			_, extra, _ := a.Losses(from + 1)
+			of := truth.Of(packets, int64(from)*areaLength, int64(from+1)*areaLength)
+			if before += copies[from]; copies[from] > 0 || extra > 0 || err != nil || of.Received == 0 {
+				return
 			}
-		}
+			windows++
+			owed := math.Sqrt(owedVariance(&[2]OnWay{got.First, got.Last}))
+			way, error := got.Mean*got.Received, got.Error*got.Received
+			delays := way + got.First.Ages - got.Last.Ages
+			if error = deviations*math.Hypot(error, owed) + 1e-6*of.Way; math.Abs(delays-of.Delays) > error {
+				wrong++
+			}
+			if before*areaLength > error {
+				lingers++
+			}
+		})
 	}
 	if limit := windows / 100; wrong > limit || lingers < 10*limit {
 		t.Errorf("%d of %d reports are wrong, want at most %d; %d if copies linger", wrong, windows, limit, lingers)

@@ -13,7 +13,6 @@ type endAges struct {
 	spread float64
 
 	bounds, others ageBounds // of packets of which levels tell, and the same, each as often as it stands for others
-	middles        moment    // of bounds of a packet that stand for others, likewise
 	widths         float64   // squares of the distances between the bounds of cells
 	weights        float64   // squares of how often each stands for others, by packets
 
@@ -32,25 +31,12 @@ func (m *moment) add(n, x float64) {
 // spread returns the variance of the numbers.
 func (m *moment) spread() float64 { return max(0, m.squares/m.n-sq(m.sum/m.n)) }
 
-// together returns the variance of the numbers of both, or least if that is more: one may lack the few great ones.
-func (m *moment) together(o *moment, least float64) float64 {
-	both := moment{m.n + o.n, m.sum + o.sum, m.squares + o.squares}
-	if both.n == 0 {
-		return least
-	}
-	return max(least, both.spread())
-}
-
 // bound adds packets of a span whose ages are bounded, and which stand for weight.
 func (e *endAges) bound(ages ageBounds, weight float64) {
 	e.bounds = plus(e.bounds, ages, 1)
 	e.others = plus(e.others, ages, weight-1)
-	n := math.Abs(ages.Packets)
-	if n > 0 {
-		e.middles.add((weight-1)*n, (ages.Least+ages.Most)/2/n)
-	}
 	e.widths += sq(ages.Most - ages.Least)
-	e.weights += sq(weight-1) * n
+	e.weights += sq(weight-1) * math.Abs(ages.Packets)
 }
 
 // plus adds others, each so many times.
@@ -60,8 +46,7 @@ func plus(b, o ageBounds, times float64) ageBounds {
 
 // age estimates the ages of the packets on their way at both ends in one of three ways, the same at both, so
 // that what is not known of either end cancels out: by moments m of delays, as if traffic were the same all the
-// time, by packets that were alone, which stand for others, or by levels. METHODS.md, section 3, says why, and
-// which counts.
+// time, by packets that were alone, which stand for others, or by levels (METHODS.md, section 3).
 //
 // Where clocks make packets come before they are sent, the time until then takes the place of an age, and as
 // many of both as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where
@@ -72,10 +57,12 @@ func (a *Areas) age(t *Transit) (first float64) {
 	if first == 0 {
 		return 0 // no packet took any time
 	}
+	// As far as areas say that packets take longer than those that were alone, slow ones were not, perhaps by chance.
+	chance := math.Sqrt(max(0, second-first*first) / max(1, float64(len(a.alone))))
+	missing := positive(mean-first, math.Hypot(t.Error, chance)) / first * sq(a.greatest) / 3
 	unlike := a.cutApart(t)
 	skewed := a.skewed || t.early > hardly && !unlike
 	a.skewed = skewed && (a.skewed || t.crossed >= manyCells) // few may have come to a point that was idle
-	bursts := a.bursts()
 	var steady, alone, levels [2]OnWay
 	var outside [2]bool // the bounds: steady and alone
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
@@ -90,19 +77,17 @@ func (a *Areas) age(t *Transit) (first float64) {
 		cut := [2]int{a.losses.from, a.losses.to}[i]
 		age, of := second/(2*first), &a.onWay[i]
 		n := max(end.Packets-of.alike.Packets, 0)
-		// As far as areas say that packets take longer than those that were alone, slow ones were not.
-		missing := max(0, mean-first) / first * sq(a.greatest) / 3
 		spread, s := max(third/(3*first)-age*age, 0), &steady[i]
 		s.Ages, s.Variance, s.Shared = n*age, n*(spread+missing)+sq(n*a.greatest)*t.uneven, n*math.Abs(mean-first)/2
 		if float64(a.ends[cut]-a.begun) < a.greatest {
 			s.Variance += sq(n * age)
 		}
-		if bursts { // which left them behind
+		if a.bursts { // which left them behind
 			s.Variance = max(s.Variance, sq(n*a.greatest)/3)
 		}
-		alone[i].Ages, alone[i].Variance = of.stand(n, of.stands.together(&a.onWay[1-i].stands, spread), a.greatest)
+		alone[i].Ages, alone[i].Variance = of.stand(n, spread, a.greatest)
 		alone[i].Variance += max(0, n-of.seen.n) * missing
-		least, most := of.levels(&levels[i], n, of.middles.together(&a.onWay[1-i].middles, spread), a.greatest, t)
+		least, most := of.levels(&levels[i], n, spread, a.greatest, t)
 		for j, way := range [2]*OnWay{s, &alone[i]} {
 			outside[j] = outside[j] || way.Ages < least || way.Ages > most
 		}
@@ -116,11 +101,19 @@ func (a *Areas) age(t *Transit) (first float64) {
 	return first
 }
 
+// positive returns the mean of the positive part of a normal distribution.
+func positive(mean, deviation float64) float64 {
+	if deviation == 0 {
+		return max(0, mean)
+	}
+	x := mean / deviation
+	return mean*math.Erfc(-x/math.Sqrt2)/2 + deviation*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi)
+}
+
 // choose takes the ages that one of three ways tells: that of the smallest variance, unless bounds exclude it.
 func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]bool, unlike bool) {
 	best, variance := steady, owedVariance(steady)
-	apart := steady[0].Ages - steady[1].Ages - alone[0].Ages + alone[1].Ages
-	if v := owedVariance(alone); v < variance || sq(apart) > 9*(v+variance) {
+	if v := owedVariance(alone); v < variance {
 		best, variance = alone, v
 	}
 	if unlike || owedVariance(levels) < variance || outside[0] && best == steady || outside[1] && best == alone {
@@ -128,15 +121,15 @@ func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]b
 	}
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
 		of := &a.onWay[i]
-		best[i].Packets = end.Packets
+		best[i].Packets, best[i].Pending = end.Packets, end.Pending
 		best[i].Ages += (of.alike.Least + of.alike.Most) / 2
 		best[i].Variance += sq(of.alike.Most-of.alike.Least) / 12 // they may be alike
 		*end = best[i]
 	}
 }
 
-// bursts reports whether the rate of what was sent differs from cut to cut by more than itself, beyond chance.
-func (a *Areas) bursts() bool {
+// uneven reports whether the rate of what was sent differs from cut to cut by more than itself, beyond chance.
+func (a *Areas) uneven() bool {
 	var rates estimate.Moments
 	sent := 0.0
 	for k := 1; k < len(a.ends); k++ {
@@ -212,8 +205,7 @@ func (a *Areas) moments(t *Transit) (first, second, third float64) {
 	return first / weights, second / weights, third / weights
 }
 
-// stand returns the ages of n packets and their variance, if those that were alone stand for the others. Of as
-// many as they do not stand for, because some have not come yet, nothing is known but the greatest delay.
+// stand returns the ages of n packets and their variance, if those that were alone stand for those that have come.
 func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	rest := max(0, n-e.seen.n)
 	if e.stands.n == 0 || e.seen.n < 2 {

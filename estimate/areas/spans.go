@@ -87,6 +87,30 @@ func (a *Areas) wait(x *span, cut int) float64 {
 	return a.greatest
 }
 
+// oldest returns how old packets of a span are at a cut at most, but for levels: as old as the greatest delay,
+// and not older than the beginning. In bursts that is not sure where one may well be slower, and then as old as
+// the patience: of all that were seen, and all that were sent so long ago, each is the slowest as likely.
+func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure bool) {
+	const likely = 1.0 / 20
+	sent, age := 0.0, 0.0
+	for k := cut; k > x.from && age < a.patience; k-- {
+		if age += a.length(k); age > a.greatest {
+			sent += float64(x.out[k-x.from-1])
+		}
+	}
+	if age < a.patience {
+		sent += x.before
+	}
+	oldest, sure = max(greatest, longTail*max(0, -a.center)), greatest == 0 || !a.bursts || sent <= likely*(a.now.alone+a.past.alone)
+	if !sure {
+		oldest = max(oldest, a.patience)
+	}
+	if since := float64(a.ends[cut] - a.begun); oldest == 0 || !a.underWay {
+		oldest = min(cmp.Or(oldest, since), since)
+	}
+	return oldest, sure
+}
+
 // lostOf returns how many packets of a span are lost at most.
 func (a *Areas) lostOf(x *span) float64 {
 	if !x.open {
@@ -102,8 +126,7 @@ func (a *Areas) digestsShow() bool { return a.mask>>(32+16-1) != 0 }
 
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from
 // there, as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by
-// levels that come again, and by areas. None is older than the greatest delay, but for those that were there
-// already, nor than the beginning.
+// levels that come again, and by areas.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
@@ -114,10 +137,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		}
 		return float64(x.on[k-x.from-1])
 	}
-	oldest := max(greatest, longTail*max(0, -a.center))
-	if since := float64(a.ends[cut] - a.begun); oldest == 0 || !a.underWay {
-		oldest = min(cmp.Or(oldest, since), since)
-	}
+	oldest, sure := a.oldest(x, cut, greatest)
 	if ages.Packets = on(cut); ages.Packets < 0 { // they come before they are sent
 		for k, fewest := cut, ages.Packets; fewest < 0 && oldest > 0; k-- {
 			length := oldest
@@ -143,12 +163,12 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		if len(seen) > 0 {
 			before = max(before, seen[0].on-lost)
 		}
-		if before == 0 && (known == 0 || k == cut) {
+		if before == 0 && (known == 0 || k == cut && sure) {
 			length = min(length, oldest)
 		}
-		// Those that were sent in the interval did not age before: no stamp is later than all are after its beginning.
-		new, late := max(0, known-before), min(max(0, length-x.after[at]), length)
-		least, most := before*length+new*late, max(0, fewest)*length
+		// Those that were sent in the interval did not age before: they were sent as late as all together at most.
+		new := max(0, known-before) * length
+		least, most := before*length+min(max(0, new-x.after[at]), new), max(0, fewest)*length
 		if length == a.length(k) && x.joined == 0 {
 			others := max(0, on(k-1)) + float64(x.out[at]) - known
 			least = max(least, x.area[at]-others*length)

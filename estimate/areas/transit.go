@@ -22,6 +22,7 @@ type Transit struct {
 	First, Last OnWay
 
 	Greatest float64 // delay seen lately
+	Bursts   bool    // the rate of what was sent varies by more than itself
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
 	Left     float64 // of these, in cells of which nothing is known
@@ -44,6 +45,7 @@ type OnWay struct {
 	Ages     float64 // the sum of their ages, as estimated
 	Variance float64 // of Ages
 	Shared   float64 // a standard error of Ages, beside, that both ends share
+	Pending  float64 // packets of which it is not known that they have come since
 }
 
 // An Alone is a packet that was alone in its cell, so that its delay is known.
@@ -66,12 +68,13 @@ type Alone struct {
 func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)
+	a.bursts = a.uneven()
 	t, err := a.pool(from, to).combine()
 	if err == nil && a.learn(min(a.tail(&t), float64(a.ends[a.latest()]-a.begun))) {
 		a.observe(from, to)
 		t, err = a.pool(from, to).combine()
 	}
-	if err != nil {
+	if t.Greatest, t.Bursts = a.greatest, a.bursts; err != nil {
 		return t, err
 	}
 	if a.weigh(); a.joining(t.Received / float64(a.ends[to]-a.ends[from])) { // what was learned from them is not true
@@ -100,7 +103,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if err := a.tooSlow(&t, a.age(&t)); err != nil {
 		return t, err
 	}
-	if t.Greatest = a.greatest; t.Joined > 0 { // of packets of which copies came it is known to within an interval
+	if t.Joined > 0 { // of packets of which copies came it is known to within an interval
 		t.Greatest += a.step
 	}
 	if a.watched < knowsTail*a.step && t.Received > 0 {

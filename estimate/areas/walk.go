@@ -44,8 +44,7 @@ type span struct {
 	losing      bool    // the cell had lost packets when it began, of which they may be
 	late        int     // packets that came, and had been taken for lost
 	owed        float64 // their ages when the span began
-	sure        int     // the cut up to which nothing of it was lost, if not exact,
-	until       int     // and that at which it was known: a packet that was lost before would have hidden it
+	sure        int     // the cut up to which nothing of it was lost, if not exact
 	before      float64 // packets sent in it before the oldest cut that is kept
 	unknown     bool    // nothing tells the areas, because of packets that were on their way at the beginning
 	exact       bool    // nothing was lost, and nothing else came
@@ -211,7 +210,7 @@ func (a *Areas) tell(c *areaCell, after int, others bool, visit func(*span)) {
 func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x, n := &a.span, a.span.to-a.span.from
 	x.lost, x.exact, x.open = outstanding(now)-outstanding(x.level), closed && now == x.level, !closed
-	x.late, x.owed, x.joined, x.sure, x.until = 0, 0, 0, 0, x.to
+	x.late, x.owed, x.joined, x.sure = 0, 0, 0, 0
 	if closed && c.losses && now == c.former && x.level == c.anchor && now != x.level {
 		x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[x.from]-c.moved), true
 		x.level = now
@@ -249,7 +248,6 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	// All that was outstanding may have come since.
 	if k := a.lastAged; k > x.from && k < x.to && x.most[k-x.from-1] <= 0 && !x.alike && a.digestsShow() {
 		x.sure = max(x.sure, k)
-		x.until = x.gone(k)
 	}
 	x.sum = estimate.SignExtend(sum, a.bits)
 }
@@ -269,21 +267,6 @@ func (a *Areas) bound(x *span) {
 		}
 		x.most[k] = least
 	}
-}
-
-// gone returns the first cut at which all that was outstanding at one is known to have come.
-func (x *span) gone(cut int) int {
-	k := cut - x.from - 1
-	least, level := x.on[k], x.levels[k]
-	for ; least > 0 && k+1 < len(x.on); k++ {
-		switch on := x.on[k+1]; {
-		case on < least || on == least && level == 0:
-			least, level = on, x.levels[k+1]
-		case on == least && x.levels[k+1] != level:
-			least, level = least-1, 0 // which these are is not known
-		}
-	}
-	return x.from + 1 + k
 }
 
 // near returns a sum of delays of a number of packets, which is known but for its high bits.

@@ -44,6 +44,7 @@ type groupWindow struct {
 	hidden, still float64 // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
+	pending    float64    // packets on their way at the end of which it is not known that they have come since
 	way, aside []float64  // packets on their way, by cut from the first one on, and as exact spans stand for them
 	change     [3]float64 // squares of how many more are on their way in a span at one end than at the other, by (w−1)⁰, ¹ and ²
 	busy       []float64  // the former, before groups are merged, and by all cuts before the first one
@@ -150,7 +151,10 @@ func (w *window) take(x *span) {
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
 	sure = (sure || x.sure >= w.to && x.sure == a.lastAged) && !back
-	weight := l.weight(x.group, x.from, x.until)
+	weight := l.weight(x.group, x.from, x.to)
+	if x.open {
+		r.pending += float64(max(0, x.most[w.to-1-x.from]))
+	}
 	if x.late > 0 {
 		r.late(w, x, came)
 	}
@@ -368,7 +372,7 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		Mean:    r.area / r.received,
 		Error:   math.Hypot(math.Sqrt(variance), w.young*r.area/r.received) / total,
 		Degrees: uint64(max(1, r.cells-1)),
-		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale},
+		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale, Pending: r.pending * scale},
 		Scatter:  w.scatter,
 		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
 		uneven: w.uneven(r), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
@@ -380,19 +384,15 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
 	estimate.ErrNoSamples)
 
-// least adds up for how long packets may have aged that are lost, where none is known to be. But groups sample
-// the same packets: where another one has less to hide, no more is lost than it would show, or all but one.
+// least adds up for how long packets may have aged that are lost, where none is known to be. Groups sample the same
+// packets: of none are more lost than another one would show, or all but one.
 func (w *window) least(of func(*groupWindow) float64) (sum float64) {
-	one := float64(w.areas.ends[w.to] - w.areas.ends[w.from])
+	one, share := float64(w.areas.ends[w.to]-w.areas.ends[w.from]), math.Inf(1)
 	for g := range w.groups {
-		r := &w.groups[g]
-		least := of(r)
-		for h := range w.groups {
-			if o := &w.groups[h]; h != g && o.sent > 0 {
-				least = min(least, (of(o)+one)*r.sent/o.sent)
-			}
-		}
-		sum += least
+		share = min(share, (of(&w.groups[g])+one)/w.groups[g].sent)
+	}
+	for g := range w.groups {
+		sum += min(of(&w.groups[g]), share*w.groups[g].sent)
 	}
 	return sum
 }
@@ -439,6 +439,7 @@ func (r *groupWindow) merge(o *groupWindow) {
 	r.negative += o.negative
 	r.early += o.early
 	r.there += o.there
+	r.pending += o.pending
 	r.change[0] += o.change[0]
 	r.change[2] += o.change[2]
 	for k, n := range o.way {
