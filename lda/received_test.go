@@ -106,6 +106,27 @@ func TestOfReceivedAtOnce(t *testing.T) {
 	}
 }
 
+// Few packets are sent, some of which are held for 100 intervals, so that nobody knows for as long which of the others
+// were lost: perhaps none, and perhaps all that are outstanding, which are so few that expectations tell little.
+func TestOfReceivedAfterStalls(t *testing.T) {
+	var held covered
+	for seed := range uint64(6) {
+		n := 0
+		run := cutTraffic(t, seed, 2000, 1, func(*rand.Rand) float64 {
+			if n = (n + 1) % 400; n > 300 {
+				return float64(400-n) * cutInterval
+			}
+			return 5e6
+		}, 0.01)
+		h, _, _ := run.ofReceived(t, 2, after(45*cutInterval), 0, 2000*cutInterval, 0.999)
+		held.join(h)
+	}
+	due := float64(held.of) / 1000
+	if t.Logf("%+v", held); float64(held.of-held.hits) > due+3*math.Sqrt(due)+1 || held.of < 3000 {
+		t.Errorf("%d of %d reports are inside 99.9 %%", held.hits, held.of)
+	}
+}
+
 // after says that a report is due so long after its end.
 func after(patience int64) func(*Accumulator, int64) bool {
 	return func(_ *Accumulator, since int64) bool { return since >= patience }

@@ -56,15 +56,15 @@ func (r *groupWindow) settle(l *losses, group int) {
 		sent += r.cuts[k].sent
 		all += of.cuts[l.from+1+k].all
 	}
-	lost, aged, variance, ages := 0.0, 0.0, 0.0, 0.0
+	lost, aged, variance, ages, oldest := 0.0, 0.0, 0.0, 0.0, 0.0
 	for k := 1; k <= l.to; k++ {
 		if l.areas.old(k) {
 			continue
 		}
-		here := of.cuts[k].all * min(1, sent/max(all, 1))
+		here := of.cuts[k].all * min(1, (sent+1)/(all+1))
 		gone := l.rate(k) * here
 		age := l.age(k)
-		lost += gone
+		lost, oldest = lost+gone, max(oldest, age)
 		ages += here * age
 		aged += gone * age
 		variance += gone * age * age
@@ -75,12 +75,17 @@ func (r *groupWindow) settle(l *losses, group int) {
 	}
 	variance += sq(aged * l.doubt)
 	// No more are lost than the fewest that were outstanding since. Cut off below its mean, the tail of a normal
-	// distribution is an exponential one.
-	if most := min(r.fresh.a, r.still); aged > most {
+	// distribution is an exponential one. And Poisson numbers far below one reach up to one or two, as normal ones
+	// of half as great a variance more do.
+	most := min(r.fresh.a, r.still)
+	if l.share > 0 {
+		variance += sq(min(oldest, most)) / 2
+	}
+	if aged > most {
 		variance *= variance / (variance + sq(aged-most))
 		aged = most
 	}
-	r.still = min(r.still, ages/(l.of+1)) // one more may be lost of as many as are known
+	r.still = min(r.still, ages/(l.of+1)+oldest) // one more may be lost of as many as are known, and where it is one is
 	if r.fresh.a == 0 {
 		return
 	}

@@ -385,14 +385,14 @@ var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so noth
 	estimate.ErrNoSamples)
 
 // least adds up for how long packets may have aged that are lost, where none is known to be. Groups sample the same
-// packets: of none are more lost than another one would show, or all but one.
+// packets: of none are more lost than another one would show, or all but one, and one.
 func (w *window) least(of func(*groupWindow) float64) (sum float64) {
 	one, share := float64(w.areas.ends[w.to]-w.areas.ends[w.from]), math.Inf(1)
 	for g := range w.groups {
 		share = min(share, (of(&w.groups[g])+one)/w.groups[g].sent)
 	}
 	for g := range w.groups {
-		sum += min(of(&w.groups[g]), share*w.groups[g].sent)
+		sum += min(of(&w.groups[g]), share*w.groups[g].sent+one)
 	}
 	return sum
 }
