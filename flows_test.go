@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// passIn sends a message of a flow, with so much delay, or loses it if that is negative.
+// passIn sends a message of a flow with a delay, or loses it if that is negative.
 func (l *link) passIn(flow hashing.Flow, number int, delay time.Duration) {
 	id := binary.BigEndian.AppendUint32(nil, uint32(number))
 	if l.a.Load().PassedIn(flow, id); delay >= 0 {
@@ -45,7 +45,7 @@ func TestFollowFlows(t *testing.T) {
 					t.Errorf("flow %d comes after a faster one", i)
 				}
 			}
-			// One packet more at an end than at the other, of 143, is 0.7 %.
+			// One packet more at one end than at the other, out of 143, is 0.7 %.
 			if right < 36 {
 				t.Errorf("%d of 40 flows are right to 5 %%", right)
 			}
@@ -144,9 +144,9 @@ func TestFlowWithLatePackets(t *testing.T) {
 	}
 }
 
-// traceFlows sends packets of flows at random, each flow with delays of its own, and gives
-// visit what is known of a flow in each report, the mean delay of the packets that it
-// received. Reports wait until it is known what was lost.
+// traceFlows sends packets of flows at random, each flow with delays of its own, and passes to visit what each
+// report says of a flow and the true mean delay of the packets received. Reports wait until it is known what
+// was lost.
 func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) float64, loss, copies, scatter float64,
 	delay func(r *rand.Rand, flow int, at float64) float64,
 	visit func(d FlowDelay, mean float64)) {

@@ -134,7 +134,7 @@ func TestNegativeDelay(t *testing.T) {
 	}
 }
 
-// A shardedPath is packets that pass two points, each of several shards, any of which a packet may pass.
+// A shardedPath has packets that pass two points, each of several shards, any of which a packet may pass.
 type shardedPath struct {
 	seal   sealer
 	shards [2]int
@@ -193,7 +193,7 @@ func (p *shardedPath) ended(cut int) time.Time {
 	return time.Unix(0, (pathBegin+int64(cut)+1)*int64(p.seal.config.Cut))
 }
 
-// reports are those of a pair that is told of each cut by take.
+// reports returns those of a pair to which take gives the records of each cut.
 func (p *shardedPath) reports(t *testing.T, c Config, take func(pair *Pair, cut int)) (all []Report) {
 	pair, err := NewPair(c, "a", "b")
 	must0(t, err)
@@ -216,8 +216,8 @@ func must0(t testing.TB, err error) {
 	}
 }
 
-// Shards' records give the reports that those of one point with all packets
-// give, in whatever order shards are heard; those of one shard do not.
+// The records of shards give the same reports as those of one point that saw all packets, in whatever order
+// they arrive; those of one shard alone do not.
 func TestShardsAreOne(t *testing.T) {
 	c := Config{Key: testKey}.withDefaults()
 	p := newShardedPath(c, 1, 3, 2, 80)
@@ -276,13 +276,13 @@ func TestLateShard(t *testing.T) {
 	}
 }
 
-// A shard comes, one begins anew, and one goes, while packets pass. Reports say
-// when they begin anew; all others have every packet once, with its delay.
+// While packets pass, a shard joins, another begins anew, and a third leaves. Reports say when they begin anew;
+// all others have every packet once, with its delay.
 func TestShardsComeAndGo(t *testing.T) {
 	c := Config{Key: testKey}.withDefaults()
 	const cuts, joins, restarts, goes = 300, 60, 120, 180
 	p := newShardedPath(c, 3, 3, 1, cuts)
-	// Shard 1 has nothing before it comes, shard 2 nothing after it went: shard 0 has it.
+	// Shard 0 has what shard 1 would have before it joins, and shard 2 after it left.
 	move := func(from, cut int) {
 		must0(t, p.parts[first][0][cut].all.Merge(&p.parts[first][from][cut].all.Aggregator))
 		p.parts[first][from][cut].all.Reset()
@@ -327,8 +327,8 @@ func TestShardsComeAndGo(t *testing.T) {
 			t.Errorf("report %d: mean %v", r.Number, Format(d.Mean))
 		}
 	}
-	// A record of the shard that comes, and of the one that begins anew, may end
-	// before the others' and is left out: nothing else is.
+	// A record of the shard that joins, or begins anew, may end before the others' and is then left out;
+	// nothing else is.
 	const all = (cuts - 2*pathQuiet) * pathPacket
 	if received != all || sent > all || sent < all-2*pathPacket || lost+extra != 0 {
 		t.Errorf("%d sent, %d received, %d lost, %d extra, of %d", sent, received, lost, extra, all)
@@ -338,8 +338,8 @@ func TestShardsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestKeyForgesAnswers: whoever holds the key and answers in the place of the first point makes up whatever he
-// wants: here messages that are sent 3 ms later than they were.
+// TestKeyForgesAnswers: whoever holds the key and answers in the place of the first point makes up what he
+// likes: here messages that seem to have been sent 3 ms later.
 func TestKeyForgesAnswers(t *testing.T) {
 	for key, believed := range map[Key]bool{testKey: true, NewKey("another secret key"): false} {
 		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {

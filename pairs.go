@@ -163,7 +163,7 @@ func (m *meeting) apart() (apart, doubt int64) {
 	return a.x - b.x, doubt
 }
 
-// silent says why nothing was compared for so long.
+// silent says why nothing has been compared for a while.
 func (m *meeting) silent() error {
 	a, b := m.ends[first].ahead, m.ends[second].ahead
 	if a != nil && b != nil && m.seal.config.ClocksAgree {
@@ -195,8 +195,8 @@ type pair struct {
 	step           int64  // if so, by how much a clock was set
 	whose          string
 
-	// How far the second point's clock is ahead, give or take doubt, and by how much
-	// the numbers of its cuts are, in ns.
+	// How far the second point's clock is ahead, give or take doubt, and how far the numbers of its cuts are,
+	// in ns.
 	apart, doubt, lag int64
 	of                sessions
 }
@@ -338,8 +338,8 @@ func (m *meeting) behind() (s *source, most int64, even bool) {
 	return s, most, even
 }
 
-// letGo forgets the shards that the others waited for too long, all that are as far behind as silent, and reports
-// whether it did. A point's last one is waited for.
+// letGo forgets the shards that the others have waited for too long, those that are both behind and silent, and
+// reports whether it did. A point's last one is waited for.
 func (m *meeting) letGo(silent *source) bool {
 	e := silent.of
 	if len(e.shards) == 1 {

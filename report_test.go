@@ -149,8 +149,8 @@ func TestReportLogs(t *testing.T) {
 	}
 }
 
-// Packets that come twice hide no loss, and those that come after they were
-// given up are extra: no counter falls, and they add up.
+// Packets that come twice hide no loss, and those that come after they were given up are extra: no counter
+// falls, and the counters add up.
 func TestCountersNeverFall(t *testing.T) {
 	var m Metrics
 	for i, c := range []struct{ lost, extra, want uint64 }{{5, 0, 5}, {0, 3, 5}, {2, 2, 7}, {4, 0, 11}} {
@@ -247,7 +247,7 @@ func TestRoomIsKept(t *testing.T) {
 	}
 }
 
-// A cut takes as much as the documentation of Config.History says.
+// A cut takes as many bytes as the documentation of Config.History says.
 func TestCutsAreSmall(t *testing.T) {
 	c := Config{Key: testKey}.withDefaults()
 	s := newSealer(c)
@@ -353,7 +353,7 @@ func TestRecordsAreSealed(t *testing.T) {
 	}
 }
 
-// Who does not ask for flows can do with a point that knows them.
+// A follower that does not ask for flows works with a point that has them.
 func TestRecordsWithoutFlows(t *testing.T) {
 	c := small()
 	seal := newSealer(c)
@@ -364,8 +364,7 @@ func TestRecordsWithoutFlows(t *testing.T) {
 	}
 }
 
-// Whoever has the key can still send nonsense, by mistake: it is an error, and
-// takes no more memory than a record.
+// Someone with the key may send nonsense by mistake: it is an error, and takes no more memory than a record.
 func TestSignedNonsense(t *testing.T) {
 	c := small()
 	seal := newSealer(c)
@@ -450,7 +449,7 @@ func TestKeysAreLong(t *testing.T) {
 	}
 }
 
-// What a user does wrong is told in words, and each mistake in others.
+// Each mistake of a user has an error message of its own.
 func TestMistakesAreNamed(t *testing.T) {
 	base := Config{Key: testKey, ClocksAgree: true}
 	with := func(change func(*Config)) Config {

@@ -270,7 +270,7 @@ type comparison struct {
 	unread  int // pairs that could not be read
 }
 
-// add adds a pair of epochs, of which the table has these counters. Add them in order of time.
+// add adds a pair of epochs, whose counters at these places the table has. Add them in order of time.
 func (c *comparison) add(at []uint32, up, down *Recorder, s span) {
 	for i, k := range at {
 		c.table.put(i, up.words[k], down.words[k])

@@ -315,12 +315,12 @@ func openHead(data []byte) (*epochHead, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A row is a number that is small, packets or the distance of a flow from the one before, a
-// digest or a tag, and a time near 0.
+// A row is a small number (of packets, or the distance of a flow from the one before), a digest or a tag, and a
+// time near 0.
 type row struct{ number, digest, time uint64 }
 
-// A blockCodec knows the widths of rows. Of counters, those without packets have a number
-// alone, and the time grows with it.
+// A blockCodec knows the widths of rows. A counter without packets has the number alone, and the time grows
+// with the number.
 type blockCodec struct {
 	counters                         bool
 	numberBits, digestBits, timeBits uint
@@ -363,7 +363,8 @@ func (b *blockCodec) append(dst []byte, rows []row) []byte {
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
 }
 
-// read reads a block of so many rows, and checks its checksum. The error wraps [estimate.ErrEncoding].
+// read reads a block of the given number of rows, and checks its checksum. The error wraps
+// [estimate.ErrEncoding].
 func (b *blockCodec) read(to *blockReader, data []byte, least, most int) error {
 	end := len(data) - 4
 	if end < blockHead || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {

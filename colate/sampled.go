@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// flowSamples are those of a flow: a fair sample of its packets, of which the second point has not
-// seen some (a delay of +Inf), and the first others (-Inf).
+// flowSamples are those of a flow: a fair sample of its packets, some of which the second point has not seen (a
+// delay of +Inf), and others the first (-Inf).
 type flowSamples struct {
 	key    uint32
 	lowest uint32   // tag from which on others are forgotten

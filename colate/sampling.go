@@ -21,8 +21,8 @@ func (c *Config) key(f hashing.Flow) uint32 {
 	return uint32(hashing.Mix(uint64(f)^c.Identity, 1<<32) >> 32)
 }
 
-// tagOf returns the bits of a packet that decide whether it is sampled, and tell
-// it from others: both points sample alike.
+// tagOf returns the bits of a packet that decide whether it is sampled and distinguish it from others: both
+// points sample alike.
 func tagOf(p hashing.Packet) uint32 { return uint32(p >> 32) }
 
 // limit returns the tag from which on packets are not sampled.
@@ -67,8 +67,8 @@ func (r *Recorder) limitTo(limit uint32) {
 	r.samples = slices.DeleteFunc(r.samples, func(s sample) bool { return s.tag >= limit })
 }
 
-// sampleBlocks returns the number of blocks for so many samples. A flow's
-// samples are in one block, which its hash says.
+// sampleBlocks returns the number of blocks for a number of samples. A flow's samples are in one block, which
+// its hash says.
 func sampleBlocks(samples int) int { return (samples + blockCounters - 1) / blockCounters }
 
 func sampleBlock(flow uint32, blocks int) int { return int(uint64(flow) * uint64(blocks) >> 32) }

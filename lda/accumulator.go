@@ -168,7 +168,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	a.cut(start, up, down)
 	a.areas.Next(end)
 	if len(a.ends) == 0 {
-		// What is settled goes into the whole, from where nobody takes packets out, so that memory stays fixed.
+		// What is settled goes into the whole, from which nothing is taken out, so that memory stays fixed.
 		if n := a.areas.Cuts() - a.Settling(); n-a.from >= foldedCuts && a.counts.cells+16*(n-a.from) >= mostKept {
 			a.fold(n)
 		}
@@ -176,7 +176,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	return nil
 }
 
-// foldedCuts is how many settled intervals are added up at once, in reports of so many cells.
+// foldedCuts is how many settled intervals are added up at once, in reports of a number of cells.
 const foldedCuts, mostKept = 32, 1 << 15
 
 // cut compares the cells at the end of an interval.
@@ -229,11 +229,11 @@ func (a *Accumulator) Settling() int {
 	return a.areas.Settling(mostSettling)
 }
 
-// Before returns for how many nanoseconds after the latest Gap packets still arrived that were on their way
-// then, as far as can be seen.
+// Before returns how many nanoseconds after the latest Gap packets still arrived that were on their way then,
+// as far as can be seen.
 func (a *Accumulator) Before() float64 { return a.areas.Before() }
 
-// mostSettling bounds for how long a report waits for slow packets.
+// mostSettling bounds how long a report waits for slow packets.
 const mostSettling = 90
 
 // Trails calls visit for what the cells that lost packets in the report had outstanding. Package lost finds out
@@ -361,7 +361,7 @@ func (a *Accumulator) complete() *transit {
 	return &a.all
 }
 
-// unsure is by how much errors are greater than estimated, because they are estimates themselves.
+// unsure is the factor by which errors exceed their estimates, because these are uncertain, too.
 const unsure = 1.15
 
 // Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets

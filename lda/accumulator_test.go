@@ -23,7 +23,7 @@ type cutRun struct {
 	later    int64 // cuts of the point downstream, by so much
 }
 
-// cutTraffic passes so many packets an interval, and lets the last ones come.
+// cutTraffic passes a number of packets in each interval, and lets the last ones come.
 func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*rand.Rand) float64, loss float64) *cutRun {
 	t.Helper()
 	run := new(cutRun)
@@ -49,7 +49,7 @@ func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*r
 	}
 }
 
-// reports calls visit for each report of so many intervals, once it is due so long after its end.
+// reports calls visit for each report of a number of intervals, some time after its end.
 func (run *cutRun) reports(t *testing.T, length int, due func(a *Accumulator, since int64) bool,
 	visit func(a *Accumulator, from, to int64)) {
 	t.Helper()
@@ -143,8 +143,8 @@ func TestAccumulator(t *testing.T) {
 }
 
 // Reports that end and wait say of their ten intervals what a list of the packets says: the time on the way
-// exactly without loss, and within its interval with losses; and the counts of packets. Were the slow ones
-// forgotten that cross from one to the next, none would.
+// exactly without loss, and within its interval with losses; and the counts of packets. If slow packets that
+// cross from one report to the next were forgotten, none would.
 func TestAccumulatorReports(t *testing.T) {
 	for _, c := range []struct{ delay, loss float64 }{{6e7, 0}, {3e8, 0}, {5e6, 0.01}, {6e7, 0.05}} {
 		run := cutTraffic(t, 5, 110, 1000, exponentialDelay(c.delay), c.loss)
@@ -169,9 +169,9 @@ func TestAccumulatorReports(t *testing.T) {
 	}
 }
 
-// Where few packets are slow and some are lost, the first reports hold what is not
-// known yet: those asked for early that any that seem lost may come, and those that
-// waited the slow ones. Were what may come left out, the early ones would be wrong.
+// Where few packets are slow and some are lost, the intervals of the first reports include what is not known
+// yet: early, that all that seem lost may still come, and later the slow ones. If what may come were left out,
+// the early ones would be wrong.
 func TestAccumulatorSlowFirst(t *testing.T) {
 	slow := func(r *rand.Rand) float64 {
 		if r.IntN(500) == 0 {
@@ -213,8 +213,8 @@ func TestAccumulatorSlowFirst(t *testing.T) {
 	}
 }
 
-// Copies of a few packets spoil no mean without loss, nor the deviation, which is of packets that are alone. Nor
-// do they spoil quantiles but those so high that copies may be all that is above.
+// Copies of a few packets spoil no mean without loss, nor the deviation, which is of packets that are alone.
+// Nor do they spoil quantiles, except those so high that all packets above may be copies.
 func TestAccumulatorCopies(t *testing.T) {
 	run := cutTraffic(t, 6, 40, 2000, exponentialDelay(5e6), 0)
 	random := rand.New(rand.NewPCG(6, 2))
@@ -317,7 +317,7 @@ func TestAccumulatorEndsBehindGap(t *testing.T) {
 	}
 }
 
-// Of packets on their way at the beginning only the coming is counted. However crowded the cells are, so that
+// Of packets on their way at the beginning, only the arrival is counted. However crowded the cells are, so that
 // they are seldom empty, intervals hold the mean, and are narrow a patience later.
 func TestAccumulatorBeginsUnderWay(t *testing.T) {
 	const begins, cuts = 10, 140
@@ -465,8 +465,8 @@ func TestAccumulatorSlowQuantiles(t *testing.T) {
 	}
 }
 
-// Stamps of another clock than the cuts' make areas of nothing: the report is refused and says
-// at which point, whatever the width of sums. Stamps that are off by less than an interval are not.
+// Stamps of a clock other than the cuts' make areas meaningless: whatever the width of sums, the report is
+// refused and says at which point. Stamps that are off by less than an interval are not.
 func TestAccumulatorStampsOfAnotherClock(t *testing.T) {
 	run := cutTraffic(t, 12, 20, 500, exponentialDelay(2e7), 0.01)
 	for _, c := range []struct {

@@ -226,8 +226,8 @@ func (r *Result) include(c *copies) error {
 	return nil
 }
 
-// compareCells compares the usable cells of a settlement, and returns the packets that are alone, and how many
-// standard errors fuller cells are slower per packet.
+// compareCells compares the usable cells of a settlement. It returns the packets that are alone, and by how
+// many standard errors fuller cells are slower per packet.
 func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope float64) {
 	mean, sum, squares := found.sum/float64(found.packets), 0.0, 0.0
 	for j := range p.up.config.banks() {

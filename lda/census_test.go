@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Where everything between the points changes, there is no answer but that, with
-// or without digests, and whatever cells happen to agree.
+// If all packets change between the points, that is the answer, with or without digests, and whatever cells
+// happen to agree.
 func TestAllPacketsChanged(t *testing.T) {
 	translated := func(p hashing.Packet) hashing.Packet { return hashing.Word(9, uint64(p)) }
 	plain := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 64}

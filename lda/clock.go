@@ -45,7 +45,8 @@ func (a *Aggregator) Correct(reading clock.Reading) {
 	}
 }
 
-// Shift adds by to all timestamps. An [Accumulator] then does not take them for those of another clock.
+// Shift adds by, in nanoseconds, to all timestamps. An [Accumulator] does not take that for a clock that was
+// set.
 func (a *Aggregator) Shift(by int64) {
 	a.each(a.sampled(), func(_ int, c *cell) {
 		c.sum += uint64(c.count()) * uint64(by)
@@ -68,7 +69,7 @@ func (a *Aggregator) Singles(f func(cell int, digest uint32, stamp uint64)) {
 // were shifted on purpose, and how far those are off in all that cannot have passed then.
 type stamping struct{ packets, off, length, shifted, stray float64 }
 
-// An interval is what stamps are held to, in sums of so many bits.
+// An interval is what stamps must lie in, for sums of a given width.
 type interval struct {
 	middle       uint64
 	length, most float64 // and what sums hold to either side

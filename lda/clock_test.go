@@ -29,8 +29,8 @@ func drifting(t *testing.T, packets uint64, ahead func(at int64) int64) (up, exa
 	return up, exact, far
 }
 
-// Packets that were alone, or else cells of a few, tell by how much one clock is
-// ahead of the other, whichever way they go.
+// Packets that were alone, or otherwise cells of a few, tell by how much one clock is ahead of the other, in
+// either direction.
 func TestClockSamples(t *testing.T) {
 	const ahead, middle = 100_000_000, clockStart + 5e8
 	for _, packets := range []uint64{3000, 40_000} {
@@ -57,8 +57,7 @@ func TestClockSamples(t *testing.T) {
 	}
 }
 
-// A corrected aggregator says of every packet what one would whose clock
-// agrees: the mean, the deviation and the samples.
+// A corrected aggregator gives the mean, deviation and samples of one whose clock agrees.
 func TestCorrect(t *testing.T) {
 	ahead := func(at int64) int64 { return -100_000_000 + (at-clockStart)/10_000 }
 	up, exact, far := drifting(t, 50_000, ahead)

@@ -113,7 +113,7 @@ func readConfig(r *wire.Reader) (c Config, banks int) {
 	return c, banks
 }
 
-// checkUnsampled checks that so many packets may be outside the banks.
+// checkUnsampled checks that a number of packets may be outside the banks.
 func checkUnsampled(n uint64) error {
 	if n > unsampled*math.MaxUint32 {
 		return fmt.Errorf("lda: %w: %d packets not sampled, at most %d", estimate.ErrEncoding, n, uint64(unsampled*math.MaxUint32))

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// grouped is traffic of which a share comes in groups of identical packets.
+// grouped is traffic a share of which comes in groups of identical packets.
 type grouped struct {
 	packets, group         int
 	share, loss, otherLoss float64
@@ -69,7 +69,7 @@ func TestSmallGroups(t *testing.T) {
 			if q, err := d.Quantile(0.96, 0.999); err == nil && !q.Interval.Contains(p96) {
 				t.Errorf("%+v: p96 in %+v, want %.0f", g, q.Interval, p96)
 			}
-			// Negative control: without what was seen, they miss.
+			// Negative control: without what counts reveal, they miss.
 			r.Repeats, r.behind, r.calmDegrees, d.distribution.strays = 0, figure{}, 0, 0
 			if i := r.MeanInterval(0.95); !i.Contains(mean) {
 				blindMean++

@@ -49,9 +49,9 @@ type Result struct {
 	meanDegrees      uint64  // degrees of freedom of that
 	deviationDegrees uint64  // degrees of freedom of StdDev
 
-	// strays is the greatest number of packets that the sample may lack whatever their delay, which may be why:
-	// that passed the points in different intervals, as slow packets do, or were copied on the way, or are
-	// behind cells that agree in count and not in digest. An Accumulator knows where they belong.
+	// strays is the greatest number of packets that the sample may lack, possibly because of their delay: those
+	// that passed the points in different intervals, as slow packets do, were copied on the way, or are in
+	// cells that agree in count and not in digest. An Accumulator knows where they belong.
 	strays uint64
 
 	behind  figure // share of those received that are not in the sample because a copy of them was lost

@@ -113,7 +113,7 @@ func (r *Result) lacking(confidence float64) float64 {
 	return min(1, r.behind.most(-estimate.NormalQuantile((1-confidence)/2)))
 }
 
-// share returns a number of packets as a share of those spoken of.
+// share returns a number of packets as a share of those that mean and deviation describe.
 func (r *Result) share(packets uint64) float64 { return float64(packets) / float64(max(r.spoken, 1)) }
 
 // scale is what the limits of delays are multiples of.

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// pass passes packets in order, of which copies come too, 2 ms later than those that take longer than so
-// many nanoseconds, if the point downstream cuts so much later.
+// pass passes packets in order, with a copy 2 ms behind each that takes longer than a given time. The point
+// downstream may cut later.
 func (run *cutRun) pass(t *testing.T, packets []truth.Packet, copied, later int64) {
 	t.Helper()
 	last := packets[len(packets)-1].Received/cutInterval + 2
@@ -31,8 +31,8 @@ func (run *cutRun) pass(t *testing.T, packets []truth.Packet, copied, later int6
 	run.packets, run.later = packets, later
 }
 
-// sends returns packets that leave at random, 500 a second, and come when arrive says, or not
-// if that is before time 0.
+// sends returns packets that leave at random, 500 a second, and come when arrive says, or never if that is
+// before time 0.
 func sends(seed uint64, end int64, arrive func(r *rand.Rand, sent int64) int64) (packets []truth.Packet) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	for now := int64(0); now < end; now += int64(2e6 * r.ExpFloat64()) {
@@ -43,7 +43,7 @@ func sends(seed uint64, end int64, arrive func(r *rand.Rand, sent int64) int64) 
 }
 
 // Where slow packets come twice, the mean, the deviation and the median hold those that did, though none of
-// them was alone. Were those that came once to stand for them, hardly any mean would hold.
+// them was alone. If those that came once stood for them, hardly any mean would hold.
 func TestCopiesOfSlowPackets(t *testing.T) {
 	for _, over := range []int64{15e6, 20e6, 40e6} {
 		var mean, deviation, median covered
@@ -79,8 +79,8 @@ func TestCopiesOfSlowPackets(t *testing.T) {
 	}
 }
 
-// Packets that wait for 6 s had been taken for lost. When they come, and after that, reports hold or
-// say so. Were all of them to stand for each other, every report in which they come would be wrong.
+// Packets that wait for 6 s had been taken for lost. When they come, and after that, reports hold or say so. If
+// all of them stood for each other, every report in which they come would be wrong.
 func TestBacklog(t *testing.T) {
 	for _, rate := range []int64{3000, 100_000} {
 		free, run := int64(0), new(cutRun)
@@ -114,7 +114,8 @@ func TestBacklog(t *testing.T) {
 }
 
 // After a pause packets may be slow, and it takes as long to know which of the next ones are lost. The share
-// that was lost before still tells how many. Were none expected, most means would be twice too great.
+// that was lost before still tells how many. If none were expected, most means would be twice as great as the
+// truth.
 func TestLossAfterPause(t *testing.T) {
 	var mean covered
 	for seed := range uint64(3) {
@@ -137,8 +138,8 @@ func TestLossAfterPause(t *testing.T) {
 	}
 }
 
-// Where one point cuts later than the other by more than packets take, these come before they are sent.
-// Were their ages taken for those of packets on their way, half of the intervals would not hold.
+// Where one point cuts later than the other by more than packets take, these come before they are sent. If
+// their ages were taken for those of packets on their way, half of the intervals would not hold.
 func TestCutsApart(t *testing.T) {
 	for _, later := range []int64{20e6, 60e6} {
 		var mean covered
@@ -190,8 +191,8 @@ func TestCopiesThatAreLost(t *testing.T) {
 	}
 }
 
-// Where some packets wait for 15 s and others for none, more seem lost now and then than are. That
-// so many were on their way lately tells of most: else half as many again come after all.
+// Where some packets wait for 15 s and others not at all, more seem lost now and then than are. The number
+// lately on their way accounts for most of them; otherwise half as many again come after all.
 func TestWaitingIsNotLoss(t *testing.T) {
 	run, lost, extra, missing := new(cutRun), 0, 0, 0
 	run.pass(t, sends(3, 240e9, func(r *rand.Rand, sent int64) int64 {

@@ -80,7 +80,7 @@ func (a *Aggregator) someTime() int64 {
 	return 0
 }
 
-// checkBlocks checks that data is the packed form of so many cells, and that so many packets may be outside.
+// checkBlocks checks that data is the packed form of some cells, and that some packets may be outside.
 func (c *Config) checkBlocks(rest uint64, data []byte, cells int) error {
 	if err := checkUnsampled(rest); err != nil {
 		return err

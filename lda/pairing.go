@@ -54,9 +54,9 @@ func (p *pairing) judge() {
 // overfullChance is how often chance alone makes some cell of a bank overfull.
 const overfullChance = 1e-6
 
-// usualCounts returns what chance makes of the counts of a bank's cells, of which the sum and the greatest are
-// given, by Bernstein's bound. The mean is that of the cells within the limit, so that copies do not raise it.
-// At a mean of λ packets, about √(2λ·ln(10⁶n)) copies of a packet in one of n cells go unnoticed.
+// usualCounts returns what chance makes of the counts of a bank's cells, given their sum and the greatest, by
+// Bernstein's bound. The mean is that of the cells within the limit, so that copies do not raise it. At a mean
+// of λ packets, about √(2λ·ln(10⁶n)) copies of a packet in one of n cells go unnoticed.
 func usualCounts(cells []cell, sum, greatest uint64) (u counts) {
 	n, packets, rarity := float64(len(cells)), float64(sum), math.Log(float64(len(cells))/overfullChance)
 	for u.most = math.MaxUint64; n > 0; {

@@ -129,7 +129,7 @@ func (c *Config) Expect(packets, loss float64) (sample, alone float64) {
 	return e.sample, e.alone
 }
 
-// expect is Expect if the cells that survive are few, by so many standard deviations.
+// expect is Expect if fewer cells survive, by some standard deviations.
 func (c *Config) expect(packets, loss, surely float64) expectation {
 	lost, received := packets*loss, packets-packets*loss
 	e := expectation{received: received, surely: surely}

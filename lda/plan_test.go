@@ -46,7 +46,7 @@ func TestPlan(t *testing.T) {
 			if !meets(c) {
 				t.Errorf("%+v does not meet the demand", c)
 			}
-			// Half the rows would not do, however they sample.
+			// Half the rows would not suffice, whatever their sampling.
 			for half := c; half.Banks[0].Rows > planRows && half.Banks[0].Shift < maxShift; half.Banks[0].Shift++ {
 				if half.Banks[0].Rows = c.Banks[0].Rows / 2; meets(half) && half.Validate() == nil {
 					t.Errorf("%+v would do", half)
@@ -56,8 +56,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A plan's promise, kept: in 95 of 100 intervals, and not in all of them by far, the error that comes is as small
-// as was asked, also where losses come in bursts.
+// A plan keeps its promise: in 95 of 100 intervals, and by far not in all, the error is as small as was asked,
+// also where losses come in bursts.
 func TestPlanHolds(t *testing.T) {
 	const times = 100
 	for _, burst := range []float64{1, 20} {

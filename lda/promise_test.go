@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What the default promises, it keeps: no interval is refused, and the p97 is mostly bounded and right.
+// The default keeps its promises: no interval is refused, and the p97 is mostly bounded and right.
 func TestPromises(t *testing.T) {
 	const quantile, delay = 0.97, 1e6 // mean, ns
 	for _, packets := range []int{1e4, 1e5, 5e5} {

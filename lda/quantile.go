@@ -61,8 +61,8 @@ func (a *Accumulator) distribute() *distribution {
 }
 
 // strays returns the greatest share of packets that may be copies unlike those that were alone. If the mean is
-// another than theirs, by more than chance, that is as many as counts allow. Else it is as many as are sure and
-// would not show in the mean, were they slower or faster by a deviation.
+// another than theirs, by more than chance, that is as many as counts allow. Otherwise it is as many as are
+// sure and would not show in the mean if they were slower or faster by a deviation.
 func (a *Accumulator) strays(whole *transit) float64 {
 	r, err := a.Estimate()
 	error := surely * math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
@@ -77,8 +77,8 @@ func (a *Accumulator) strays(whole *transit) float64 {
 	return max(whole.copied(), error/r.alone.StdDev)
 }
 
-// A reservoir keeps a sample of weighted delays, in which none stands for less than the bar: of those with less
-// weight as many are kept as their weights are of it. Its random numbers are the same in every run.
+// A reservoir keeps a sample of weighted delays, in which none stands for less than the bar: lighter ones are
+// kept with a probability in proportion to their weight. Its random numbers are the same in every run.
 type reservoir struct {
 	samples []weighted
 	packets float64 // that they represent

@@ -87,8 +87,9 @@ func TestOfReceived(t *testing.T) {
 	}
 }
 
-// A report that is asked for soon knows little of packets on their way at its end but how many they are. Were they
-// as old as the scatter of cells says, most means would be outside. When all have come, they are not in doubt.
+// A report that is asked for soon knows little of packets on their way at its end but how many they are. If
+// they were as old as the scatter of cells says, most means would be outside. When all have come, they are not
+// in doubt.
 func TestOfReceivedAtOnce(t *testing.T) {
 	var held covered
 	for seed := range uint64(6) {
@@ -127,7 +128,7 @@ func TestOfReceivedAfterStalls(t *testing.T) {
 	}
 }
 
-// after says that a report is due so long after its end.
+// after says that a report is due a given time after its end.
 func after(patience int64) func(*Accumulator, int64) bool {
 	return func(_ *Accumulator, since int64) bool { return since >= patience }
 }
@@ -224,9 +225,9 @@ func TestSlowerThanIntervals(t *testing.T) {
 	}
 }
 
-// A slow packet is on its way at many cuts, and other packets come and go in its cell meanwhile: the
-// level comes again, which tells its age at the end of a report. Else the mean of those received would be known
-// to a tenth, where delays have a long tail and some packets are lost.
+// A slow packet is on its way at many cuts, and other packets come and go in its cell meanwhile: the level
+// comes again, which tells its age at the end of a report. Otherwise the mean of those received would be known
+// only to a tenth, where delays have a long tail and some packets are lost.
 func TestLevelsThatComeAgain(t *testing.T) {
 	pareto := func(r *rand.Rand) float64 { return min(2e9, 1e6*math.Pow(r.Float64(), -1/0.7)) }
 	held, errs, halves := cutTraffic(t, 4, 330, 60, pareto, 0.005).ofReceived(t, 10, settled, 5e9, 30e9, 0.95)

@@ -132,8 +132,7 @@ func configs() []Config {
 	}
 }
 
-// A packet is one that passes both points, unless lost, and at the second it
-// may come with others that were not at the first.
+// A packet passes both points unless it is lost; at the second, others may join it that were not at the first.
 type packet struct {
 	id         hashing.Packet
 	sent       int64
@@ -141,7 +140,7 @@ type packet struct {
 	lost, born bool
 }
 
-// traffic is packets with exponential delays around 20 µs, of which some are lost and some appear.
+// traffic has packets with exponential delays around 20 µs, some of which are lost and some appear.
 func traffic(seed, hashSeed uint64, n int, loss, birth float64) []packet {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	all := make([]packet, n)

@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// repeating passes packets of 40 ± 25 µs, a share of which are copies of one
-// that take longer by extra, and loses so many of those.
+// repeating passes packets of 40 ± 25 µs, a share of which are copies of one that take longer by extra, and
+// loses some of those.
 func repeating(t *testing.T, packets int, share, extra float64, lost int) (up, down *Aggregator, all estimate.Moments) {
 	t.Helper()
 	up, down = mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
@@ -72,8 +72,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// What chance makes of counts is within their limit, of which copies, however many they
-// are, leave little above: less than the normal limit and a correction for the skewness.
+// Counts that are chance stay within the limit. However many copies a cell holds, the limit is not much above
+// the normal one with a correction for the skewness.
 func TestUsualCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 2))
 	const n = 1024

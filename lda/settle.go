@@ -22,8 +22,8 @@ type settlement struct {
 	packets uint64  // of all cells
 	sum     float64 // of their delays
 
-	// So much less and more than the mean a packet may take as far as is known: the
-	// greatest lack and excess of a cell, as if all others in it took the mean.
+	// How much less and more than the mean a packet may take, as far as is known: the greatest lack and excess
+	// of a cell, as if all others in it took the mean.
 	less, more float64
 }
 

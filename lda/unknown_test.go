@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// What an interval does not know is in the interval of its mean, and not much else: packets in cells that
-// lost some; those that cross its ends while delays rise; and slow ones that come twice. So do quantiles.
+// The interval of the mean allows for what is not known, and not for much else: packets in cells that lost
+// some, those that cross the ends while delays rise, and slow ones that come twice. So do quantiles.
 func TestWhatIsNotKnown(t *testing.T) {
 	const runs, packets, space, long = 20, 5000, 400_000.0, 5000 * 400_000.0
 	for _, c := range []struct {

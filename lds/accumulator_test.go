@@ -58,9 +58,8 @@ func (x *timeline) add(t testing.TB, a *Accumulator, k int) {
 	}
 }
 
-// What is outstanding may be lost, and is once a patience has passed: half as long again as packets take, by
-// cuts, and not some number of intervals. After a Reset it is not counted again; and a Gap forgets what was on
-// its way.
+// What is outstanding may be lost, and counts as lost after a patience: half as long again as packets take, and
+// not some number of intervals. After a Reset it is not counted again; and a Gap forgets what was on its way.
 func TestLossesAreTold(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	holds := func(what string, sent, overdue, lost uint64) {
@@ -119,10 +118,10 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 	}
 }
 
-// Packets that are lost among slow ones are known to be only long after, when what was sent then has been
-// added up. They still count, and what lost some does not pass for exact. Where hardly any slow packet comes
-// before its cell loses another one, all slow ones pass for lost: that some came shows, and widens intervals,
-// which would miss otherwise, the control.
+// Packets that are lost among slow ones are known to be only long after, when what was sent then has been added
+// up. They still count, and a span that lost some does not pass for exact. Where hardly any slow packet comes
+// before its cell loses another one, all slow ones pass for lost. That some came shows, and widens intervals;
+// the control, without that, misses.
 func TestLossesThatShowLater(t *testing.T) {
 	skipShort(t)
 	c := DefaultConfig
@@ -163,8 +162,8 @@ func TestLossesThatShowLater(t *testing.T) {
 	}
 }
 
-// What an Accumulator was told in another order, or of other sizes, or twice, it refuses, and is as before;
-// and without packets it has no answer.
+// An Accumulator refuses intervals that are out of order, of other sizes, or added twice, and stays as it was;
+// without packets it has no answer.
 func TestAccumulatorRefuses(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	if _, err := a.Estimate(7); !errors.Is(err, errAbsent) {

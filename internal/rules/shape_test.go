@@ -117,18 +117,18 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {4073, 3827},
+	".":              {4073, 3826},
 	"estimate":       {913, 1268},
 	"estimate/areas": {3072, 816},
 	"estimate/joint": {1419, 943},
 	"estimate/clock": {1166, 900},
-	"lda":            {2678, 3011},
+	"lda":            {2679, 3011},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2858, 3514},
-	"colate":         {4298, 3571},
+	"lds":            {2858, 3513},
+	"colate":         {4299, 3571},
 	"rli":            {2870, 2747},
 	"hashing":        {1583, 2358},
 	"queue":          {1993, 2127},

@@ -143,7 +143,7 @@ func slow(share float64) func(*rand.Rand) float64 {
 	}
 }
 
-// config is an eighth of lda.DefaultConfig: 12,500 packets a second load it as 10⁵ load that one.
+// config is an eighth of lda.DefaultConfig: 12,500 packets a second fill it as 10⁵ fill that one.
 func config(bits uint8) lda.Config {
 	c := lda.DefaultConfig
 	for i := range c.Banks {
