@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
 // An Exchange carries a request to another point's [Point.Answer] and returns
@@ -113,6 +115,9 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	}
 	feed.name = r.name
 	for _, record := range r.records {
+		if record.session == f.local.session {
+			return false, fmt.Errorf("%w: the other point is this one", estimate.ErrMismatch)
+		}
 		if _, err := f.compare.meeting.take(first, "", record); err != nil {
 			return false, err
 		}

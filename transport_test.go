@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -384,4 +385,20 @@ func TestOnItsWayThroughout(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A point that follows itself is told so, and reports nothing.
+func TestFollowsItself(t *testing.T) {
+	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
+		n := 0
+		for r := range l.b.Follow(t.Context(), func(_ context.Context, q []byte) ([]byte, error) { return l.b.Answer(q) }) {
+			if r.Err == nil || n > 0 && !strings.Contains(r.String(), "the other point is this one") {
+				t.Errorf("a point that follows itself: %v", r)
+			}
+			if n++; n == 3 {
+				break
+			}
+			l.b.PassedNumber(uint64(n))
+		}
+	})
 }
