@@ -20,6 +20,7 @@ type options struct {
 	role, url, key, listen, store, page    string
 	keep, cut, duration                    time.Duration
 	partitions, cells, pairs, shards, rate int
+	agree                                  bool
 }
 
 func parse(args []string, stderr io.Writer) (*options, error) {
@@ -40,6 +41,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	programs.Range(f, &o.rate, "rate", 500, 1, 100_000, "points: messages a second of each pair")
 	programs.Range(f, &o.pairs, "pairs", 4, 1, 10_000, "points: pairs of points")
 	programs.Range(f, &o.shards, "shards", 1, 1, 64, "points: number of points at each end of a pair")
+	f.BoolVar(&o.agree, "clocks-agree", false,
+		"collector: the points' clocks agree, as on one host or by PTP; otherwise there are no delays of one way")
 	f.Check(o.check)
 	return o, f.Parse(args)
 }
@@ -66,7 +69,7 @@ func (o *options) config() hoplag.Config {
 		cells.Banks[i].Rows = cells.Banks[i].Rows * o.cells / 5120
 	}
 	cells.DigestBits = 32
-	return hoplag.Config{Key: hoplag.NewKey(o.key), Cut: o.cut, Cells: cells, History: 64 << 20}
+	return hoplag.Config{Key: hoplag.NewKey(o.key), Cut: o.cut, Cells: cells, History: 64 << 20, ClocksAgree: o.agree}
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

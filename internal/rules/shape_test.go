@@ -117,7 +117,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {4073, 3826},
+	".":              {4078, 3843},
 	"estimate":       {913, 1268},
 	"estimate/areas": {3072, 816},
 	"estimate/joint": {1419, 943},
@@ -133,7 +133,7 @@ var sizes = map[string][2]int{
 	"hashing":        {1583, 2358},
 	"queue":          {1993, 2127},
 	"internal":       {1050, 2346},
-	"examples":       {5533, 4363},
+	"examples":       {5536, 4363},
 	"bench":          {7701, 3200},
 }
 
