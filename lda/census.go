@@ -38,7 +38,7 @@ const (
 	surely     = 4  // standard errors of figures together: chance makes them once in 2,000
 	likely     = 3  // likewise: once in 70
 	leastRows  = 64 // cells that it takes to know how sure a covariance is
-	leastAlone = 20 // packets that are alone, to know how they scatter
+	leastAlone = 20 // packets that are alone, to know how they scatter, and in what time they were sent
 )
 
 // census counts the packets of two points, but those of overfull cells.

@@ -161,13 +161,15 @@ func (p *pairing) count() (r Result) {
 		r.see(p, bank, i)
 	})
 	r.strays += r.Extra
-	r.length, r.crossing = stamps.last-stamps.first, stamps.late-stamps.first
+	if stamps.cells >= leastAlone { // fewer may all be close together
+		r.length, r.crossing = stamps.last-stamps.first, stamps.late-stamps.first
+	}
 	return r
 }
 
 // A passing is when packets passed, by the sums of stamps of the cells to which the fewest were sent: of one, mostly.
 type passing struct {
-	packets           uint32
+	packets, cells    uint32  // of such a cell, and how many there are
 	base              uint64  // one of the sums
 	first, last, late float64 // from base to the least sum, the greatest, and the last arrival of packets that were not sent
 }
@@ -180,6 +182,7 @@ func (a *passing) see(s, d *cell, bits int) {
 	switch n := uint64(d.count()); {
 	case s.count() == a.packets && a.packets > 0:
 		x := float64(estimate.SignExtend(s.sum-a.base, bits))
+		a.cells++
 		a.first, a.last = min(a.first, x), max(a.last, x)
 	case s.count() == 0 && a.packets == 1:
 		a.late = max(a.late, float64(estimate.SignExtend(d.sum-n*a.base, bits))/float64(n))
