@@ -24,6 +24,7 @@ type clocks struct {
 type tracked struct {
 	*clock.Tracker
 	samples [2][]clock.Sample
+	slowest [2]int64 // that may still be among the kept samples, once these were chosen
 	reading clock.Reading
 	known   bool
 }
@@ -61,13 +62,17 @@ func (t *tracked) add(config *Config, direction int, sent, received uint64, near
 	if direction == forth {
 		s = clock.Back(sent, received, 1, bits, near)
 	}
-	all, most := t.samples[direction], max(2*leastSamples*int(config.Report/config.Cut), 64) // by delay
-	if len(all) == most && s.Delay >= all[most-1].Delay {
+	all, most := t.samples[direction], max(2*leastSamples*int(config.Report/config.Cut), 64)
+	if len(all) >= most && s.Delay >= t.slowest[direction] {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(all, s, func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
-	all = slices.Insert(all, at, s)
-	t.samples[direction] = all[:min(len(all), most)]
+	if all = append(all, s); len(all) < most {
+		t.slowest[direction] = math.MaxInt64
+	} else if len(all) == 2*most {
+		slices.SortFunc(all, func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
+		all, t.slowest[direction] = all[:most], all[most-1].Delay
+	}
+	t.samples[direction] = all
 }
 
 // read ends a report.
