@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -211,5 +212,16 @@ func TestAddCells(t *testing.T) {
 	assertSame(t, "added", added, updated)
 	if !slices.Equal(added.AppendCells(nil), words) {
 		t.Error("the cells come back changed")
+	}
+}
+
+// However many packets were alone, a sample of them takes the room of those that are kept.
+func TestSamplesKeepTheirRoom(t *testing.T) {
+	var r reservoir
+	for range 300 {
+		r.add(slices.Repeat([]areas.Alone{{Delay: 1e6, Weight: 1}}, 1500), 4000)
+	}
+	if n := cap(r.samples); n > 2*reservoirSize || len(r.samples) < reservoirSize/2 {
+		t.Errorf("room for %d of %d samples, want at most %d", n, len(r.samples), 2*reservoirSize)
 	}
 }

@@ -101,28 +101,30 @@ func chosen(random *rand.PCG, weight, bar float64) int {
 	return int(weight/bar + float64(^random.Uint64()>>11)*0x1p-53)
 }
 
-// add adds delays, which represent so many packets, all alike. If there are too many, the bar is raised.
+// add adds delays, which together represent packets, all alike. If there are too many, the bar is raised.
 func (r *reservoir) add(all []areas.Alone, packets float64) {
-	weight, n := 0.0, 0
+	weight := 0.0
 	for i := range all {
 		weight += all[i].Weight
 	}
 	each := packets / weight
-	r.packets += packets
-	for i := range all {
-		r.samples = append(r.samples, weighted{float64(all[i].Delay), all[i].Weight * each})
-	}
-	if len(r.samples) > reservoirSize {
+	if r.packets += packets; len(r.samples)+len(all) > reservoirSize {
 		r.bar = max(r.bar, r.packets/(reservoirSize*5/6)) // chance makes them more, and hardly a fifth more
-	}
-	for i := range r.samples {
-		s := r.samples[i]
-		if r.samples[n] = s; s.weight < r.bar {
-			r.samples[n].weight = r.bar
+		old := r.samples
+		r.samples = r.samples[:0]
+		for i := range old {
+			r.keep(old[i])
 		}
-		n += chosen(&r.random, s.weight, r.bar)
 	}
-	r.samples = r.samples[:n]
+	for i := range all {
+		r.keep(weighted{float64(all[i].Delay), all[i].Weight * each})
+	}
+}
+
+// keep keeps a sample if it is no lighter than the bar, or by chance.
+func (r *reservoir) keep(s weighted) {
+	n := len(r.samples)
+	r.samples = append(r.samples, weighted{s.delay, max(s.weight, r.bar)})[:n+chosen(&r.random, s.weight, r.bar)]
 }
 
 // appendDelays appends a sample in which every packet is represented alike: of

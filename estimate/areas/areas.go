@@ -60,7 +60,7 @@ type Areas struct {
 	begun    int64        // when the beginning was
 	underWay bool         // packets were on their way then,
 	proven   float64      // and took longer than this, or -1: some came before they were sent, or never were
-	surplus  int          // by how many more came since than were sent
+	surplus  int64        // by how many more came since than were sent
 
 	// For a walk, of one cell at a time.
 	lastAged int      // cut that is a patience before the latest
@@ -225,7 +225,7 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	}
 	p.slow = p.slow || c.alike == e.cut || below(p.beyond)
 	a.net[len(a.ends)] += int(e.sent) - int(e.received)
-	a.surplus += int(e.received) - int(e.sent)
+	a.surplus += int64(e.received) - int64(e.sent)
 	e.level, e.note = c.level, at
 	a.next[at]++
 	a.fresh = append(a.fresh, e)

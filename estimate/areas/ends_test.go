@@ -96,3 +96,29 @@ func TestRareSlowAtAnEnd(t *testing.T) {
 		t.Errorf("%v of %v are outside, %v a tenth as wide", outside, n, control)
 	}
 }
+
+// A burst that is on its way at the beginning of a session, before any delay is known, has ages without bounds, and
+// no age that is not a number.
+func TestBurstBeforeDelays(t *testing.T) {
+	a := New([]int{1}, 64, 32)
+	a.Begin(0)
+	a.UnderWay()
+	for k := range int64(4) {
+		var c CellPair
+		if k == 2 {
+			c = CellPair{SentSum: uint64(120 * (2*areaLength + areaLength/2)), SentTally: 7<<32 | 120}
+		}
+		if k == 3 {
+			c = CellPair{ReceivedSum: uint64(3*areaLength + 1), ReceivedTally: 1<<32 | 1}
+		}
+		pass(a, []CellPair{c})
+	}
+	a.Transit(0, 4, nil)
+	a.Spans(0, 4, func(s Span) {
+		for _, b := range []ageBounds{s.Began, s.Ended} {
+			if math.IsNaN(b.Least) || math.IsNaN(b.Most) {
+				t.Errorf("ages from %v to %v", b.Least, b.Most)
+			}
+		}
+	})
+}

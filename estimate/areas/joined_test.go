@@ -53,6 +53,35 @@ func TestCopiesDoNotLinger(t *testing.T) {
 	}
 }
 
+// Of packets that were on their way at the beginning more came than would be now that all are faster. They did not
+// join, and the greatest delay, which is forgotten slowly, is not forgotten at once.
+func TestFasterThanAtTheBeginning(t *testing.T) {
+	const cells, begins, faster, cuts = 256, 10, 210, 300
+	random := rand.New(rand.NewPCG(3, 9))
+	packets := areaTraffic(random, cells, cuts, 5.0/cells, 0, 0, 0)
+	for i := range packets {
+		p := &packets[i]
+		if p.Received = p.Sent + random.Int64N(8*areaLength); p.Sent > faster*areaLength {
+			p.Received = p.Sent + random.Int64N(areaLength)
+		}
+	}
+	a := New([]int{cells}, 64, 32)
+	a.Begin(begins * areaLength)
+	a.UnderWay()
+	for k, pairs := range pairsOf(cells, packets, cuts)[begins:] {
+		for i, c := range pairs {
+			a.Cut(i, c)
+		}
+		if a.Next(int64(begins+k+1) * areaLength); k%10 == 9 && k > 30 {
+			a.Transit(a.Cuts()-30, a.Cuts()-20, nil)
+			a.Settle(a.Cuts() - 20)
+		}
+	}
+	if least := 7.0 * areaLength; a.greatest < least {
+		t.Errorf("a greatest delay of %v, want at least %v", a.greatest, least)
+	}
+}
+
 // Copies come in cells that always have packets on their way, where they do not show, and in others, where they
 // do: those that show tell how many hide. The control assumes that none does, and is off by a tenth.
 func TestCopiesThatHide(t *testing.T) {

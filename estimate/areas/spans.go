@@ -101,7 +101,7 @@ func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure
 	if age < a.patience {
 		sent += x.before
 	}
-	oldest, sure = max(greatest, longTail*max(0, -a.center)), greatest == 0 || !a.bursts || sent <= likely*(a.now.alone+a.past.alone)
+	oldest, sure = max(greatest, longTail*max(0, -a.center)), a.greatest == 0 || !a.bursts || sent <= likely*(a.now.alone+a.past.alone)
 	if !sure {
 		oldest = max(oldest, a.patience)
 	}

@@ -130,7 +130,7 @@ func (a *Areas) tooSlow(t *Transit, alone float64) error {
 // joining reports whether packets join that no point sends: longer after the beginning than any takes that was sent
 // since, more came than were sent, and than can have been on their way then if as many are received per ns as now.
 func (a *Areas) joining(received float64) bool {
-	if a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
+	if !a.beginning() || a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
 		return false
 	}
 	time, all := 0.0, 1.0

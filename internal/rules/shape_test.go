@@ -119,10 +119,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4083, 3843},
 	"estimate":       {913, 1268},
-	"estimate/areas": {3072, 816},
+	"estimate/areas": {3072, 871},
 	"estimate/joint": {1419, 943},
 	"estimate/clock": {1166, 900},
-	"lda":            {2682, 3040},
+	"lda":            {2684, 3052},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
