@@ -389,3 +389,33 @@ func TestTunnelsMustAgree(t *testing.T) {
 		}
 	})
 }
+
+// A shard that is late when the transport is cut is waited for when it is back.
+func TestLateShardAfterOutage(t *testing.T) {
+	c, sent := Config{Key: testKey, ClocksAgree: true}.withDefaults(), uint64(0)
+	const cuts, from, back = 240, 60, 130
+	p := newShardedPath(c, 1, 2, 1, cuts)
+	for _, r := range p.reports(t, c, func(pair *Pair, cut int) {
+		early, late := cut, cut-1 // the first cut of each that is delivered
+		switch {
+		case cut >= from && cut < back:
+			return
+		case cut == back:
+			early, late = from, cut // the late one's come with the next cut
+		case cut == back+1:
+			late = from - 1
+		}
+		for k := early; k <= cut; k++ {
+			must0(t, pair.TakeFirst("early", p.record(1, k, p.parts[first][0][k])))
+			must0(t, pair.TakeSecond("", p.record(3, k, p.whole[second][k])))
+		}
+		for k := max(late, 0); k < cut; k++ {
+			must0(t, pair.TakeFirst("late", p.record(2, k, p.parts[first][1][k])))
+		}
+	}) {
+		sent += r.Forth.Sent
+	}
+	if all := uint64(cuts-2*pathQuiet) * pathPacket; sent != all {
+		t.Errorf("%d sent of %d", sent, all)
+	}
+}

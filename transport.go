@@ -292,7 +292,11 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 		// differences is close to that of the clocks.
 		ahead := now - (r.through+1)*m.cut
 		m.ends[point].ahead.add(ahead, ahead, now)
-		m.ends[point].heard = now
+		e := &m.ends[point]
+		if gap := now - e.heard; gap > max(shardPatience/5, 2*m.cut) {
+			e.since += gap // nothing was heard: those that wait for a shard wait on
+		}
+		e.heard = now
 	}
 	return err
 }

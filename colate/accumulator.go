@@ -45,7 +45,7 @@ type tally struct {
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
 	came    float64 // packets in the flow's cells
 	least   float64 // the flow's packets, as the emptiest of its cells shows
-	unseen  float64 // packets of another that a cell of it may hold, and none of an absent flow may
+	unseen  float64 // by how many more packets of another flow one of its cells may hold than an absent flow's, over all tables
 	shown   float64 // those that settled cells stand for
 	large   bool    // its cells are too narrow
 	late    crossed

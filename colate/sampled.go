@@ -135,12 +135,15 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 	return o, true
 }
 
-// A pool is how packets vary within all flows, by so many that were sampled: their variance as a part of the squares
-// of these flows' means, that of a flow with the mean of all flows' means, and its kurtosis.
-type pool struct{ part, variance, kurtosis, packets float64 }
+// A pool says how sampled packets vary within all flows: their variance as a part of the squares of these flows' means,
+// the variance of a flow with the mean of all flows' means, and its kurtosis.
+type pool struct {
+	part, variance, kurtosis float64
+	known                    bool
+}
 
 func (s *sampling) pool() pool {
-	if s.pooled.packets > 0 {
+	if s.pooled.known {
 		return s.pooled
 	}
 	squares, fourths, means, all, typical, flows := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -161,11 +164,11 @@ func (s *sampling) pool() pool {
 		each(func(delay float64) { fourths += math.Pow(delay-m.Mean(), 4) })
 		squares += (n - 1) * m.Variance()
 		means += (n - 1) * m.Mean() * m.Mean()
-		s.pooled.packets += n
 		all += n - 1
 		typical += m.Mean()
 		flows++
 	}
+	s.pooled.known = true
 	s.pooled.part = squares / max(means, math.SmallestNonzeroFloat64)
 	s.pooled.variance = s.pooled.part * math.Pow(typical/max(flows, 1), 2)
 	s.pooled.kurtosis = fourths * all / max(squares*squares, math.SmallestNonzeroFloat64)

@@ -156,6 +156,9 @@ func (s *segment) forgetTail() {
 // readFull reads len(b) bytes at offset, or fails.
 func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	_, err := io.ReadFull(io.NewSectionReader(f, offset, int64(len(b))), b)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
 	return err
 }
 

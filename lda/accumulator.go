@@ -97,7 +97,7 @@ type transit struct {
 	left        float64
 	greatest    float64 // delay
 	late        float64 // time that packets spent on their way which may still come
-	unknown     error   // why nothing is known of a part: mostly, that clocks disagree
+	unknown     error   // why nothing is known of a part; if clocks disagree in any, that they do
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config. The error

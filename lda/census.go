@@ -125,9 +125,9 @@ func (p *pairs) see(packets, squares, rows float64) {
 	p.add(packets, packets, squares-packets-packets*(packets-1)/rows, 2, rows)
 }
 
-// add adds pairs of one of so many packets with one of the others, beyond chance. Chance makes as many per packet as
-// there are others in a cell. A bank counts by the inverse of these and of as many copies as just show, so that it
-// counts where its cells are sparse, but a pair for no more than one.
+// add adds the pairs, beyond chance, of one of the packets with one of the others, in one or both orders. Chance makes
+// others/rows of them a packet. A bank counts the less, the more that is beside the number that would just show: sparse
+// banks count most, and a pair for one at most.
 func (p *pairs) add(packets, others, beyond, orders, rows float64) {
 	show := surely * math.Sqrt(2/rows)
 	weight := show / (others/rows + show)

@@ -167,7 +167,7 @@ func (p *pairing) count() (r Result) {
 	return r
 }
 
-// A passing is when packets passed, by the sums of stamps of the cells to which the fewest were sent: of one, mostly.
+// A passing says when packets passed, by the stamps of the cells to which the fewest packets were sent: mostly one.
 type passing struct {
 	packets, cells    uint32  // of such a cell, and how many there are
 	base              uint64  // one of the sums

@@ -47,8 +47,8 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return r.withCopies(i)
 }
 
-// tailReach returns by how much longer than the mean a packet may take where few were seen. It was sent and came in its
-// interval.
+// tailReach returns by how much longer than the mean a packet may take where few were seen: it was sent and came within
+// the interval.
 func (r *Result) tailReach() float64 {
 	if r.length == 0 {
 		return mostScales * r.scale()
@@ -57,9 +57,9 @@ func (r *Result) tailReach() float64 {
 }
 
 // straysReach returns by how much longer strays may take than the mean. Those that cross an interval's ends are, by
-// Little's law, the share of it that their delay takes. If they take longer since lately, they arrive as late after its
-// beginning. Packets that came twice take as long as those of which that is known, and none less than others
-// may. Copies in an overfull cell have no such limit.
+// Little's law, the share of it that their delay takes. If they have begun to take longer only lately, they arrive
+// that long after its beginning. Packets that came twice take as long as the slowest of them that is known, and none
+// is given less than any packet may take. Copies in an overfull cell have no such limit.
 func (r *Result) straysReach() float64 {
 	if r.fromAreas || r.unknown > 0 || r.length == 0 {
 		return r.tailReach()

@@ -87,9 +87,9 @@ func (a *Areas) wait(x *span, cut int) float64 {
 	return a.greatest
 }
 
-// oldest returns how old packets of a span are at a cut at most, but for levels: as old as the greatest delay,
-// and not older than the beginning. In bursts that is not sure where one may well be slower, and then as old as
-// the patience: of all that were seen, and all that were sent so long ago, each is the slowest as likely.
+// oldest returns the greatest age of a span's packets at a cut, whatever levels tell: the greatest delay, or the time
+// since the beginning if that is less. In bursts, where many were sent that long ago, one may well be slower, and the
+// age is the patience: of those seen and those sent so long ago, each is as likely to be the slowest. Otherwise it is sure.
 func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure bool) {
 	const likely = 1.0 / 20
 	sent, age := 0.0, 0.0

@@ -85,7 +85,7 @@ func (r *groupWindow) settle(l *losses, group int) {
 		variance *= variance / (variance + sq(aged-most))
 		aged = most
 	}
-	r.still = min(r.still, ages/(l.of+1)+oldest) // one more may be lost of as many as are known, and where it is one is
+	r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
 	if r.fresh.a == 0 {
 		return
 	}

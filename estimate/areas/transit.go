@@ -127,8 +127,8 @@ func (a *Areas) tooSlow(t *Transit, alone float64) error {
 		mean/a.step, float64(mostDelay))
 }
 
-// joining reports whether packets join that no point sends: longer after the beginning than any takes that was sent
-// since, more came than were sent, and than can have been on their way then if as many are received per ns as now.
+// joining reports, while the beginning is kept, whether packets join that no point sent: they came longer after the
+// beginning than any sent since has taken, and are more than can have been on their way then at today's rate.
 func (a *Areas) joining(received float64) bool {
 	if !a.beginning() || a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
 		return false

@@ -384,10 +384,10 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
 	estimate.ErrNoSamples)
 
-// least adds up for how long packets may have aged that are lost, where none is known to be. Groups sample the same
-// packets: of none are more lost than another one would show, or all but one, and one.
+// least adds up how long packets may have aged that are lost, where none is known to be. Groups sample the same
+// packets: none lost a greater share than another one would show, give or take one packet in each.
 func (w *window) least(of func(*groupWindow) float64) (sum float64) {
-	one, share := float64(w.areas.ends[w.to]-w.areas.ends[w.from]), math.Inf(1)
+	one, share := max(1, float64(w.areas.ends[w.to]-w.areas.ends[w.from])), math.Inf(1)
 	for g := range w.groups {
 		share = min(share, (of(&w.groups[g])+one)/w.groups[g].sent)
 	}
@@ -421,7 +421,7 @@ func (w *window) scatters() {
 // uneven returns the variance of the numbers on their way about their mean in time, beyond twice that of
 // Poisson ones, relative to its square.
 func (w *window) uneven(r *groupWindow) float64 {
-	mean, squares := r.area/float64(w.areas.ends[w.to]-w.areas.ends[w.from]), 0.0
+	mean, squares := r.area/max(1, float64(w.areas.ends[w.to]-w.areas.ends[w.from])), 0.0
 	for _, n := range r.way {
 		squares += sq(n - mean)
 	}

@@ -124,7 +124,7 @@ func (s *solver) scales(v []float64, brought []float32, heard []hearing) (k [kno
 	return k
 }
 
-// knownScale returns the class of flows of which cells leave so much unknown.
+// knownScale returns the class of flows of whose variance cells leave this part.
 func knownScale(unknown float64) int { return min(int(-math.Log10(unknown)), knownScales-1) }
 
 // sizeScale returns the class of flow f's size.

@@ -76,7 +76,7 @@ func (f *fleet) begun(ctx context.Context, pair string, points int) {
 	}
 }
 
-// pass passes messages for a while, so many a second.
+// pass passes messages for a while, rate of them a second.
 func (t *total) pass(ctx context.Context, ends [2][]*hoplag.Point, d time.Duration, rate int) {
 	some := func(end int) *hoplag.Point { return ends[end][rand.IntN(len(ends[end]))] }
 	ctx, cancel := context.WithTimeout(ctx, d)

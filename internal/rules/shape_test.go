@@ -117,7 +117,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {4083, 3843},
+	".":              {4087, 3873},
 	"estimate":       {913, 1268},
 	"estimate/areas": {3072, 871},
 	"estimate/joint": {1419, 943},
@@ -128,7 +128,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2858, 3513},
-	"colate":         {4299, 3571},
+	"colate":         {4305, 3571},
 	"rli":            {2870, 2747},
 	"hashing":        {1583, 2358},
 	"queue":          {1993, 2127},
