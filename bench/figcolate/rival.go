@@ -83,7 +83,7 @@ func measureRival(run *experiment.Run) {
 			run.Beats(where+"one by one, of counters, and of the samples that Plan takes for NoRecords", sampled, of("counters", "Estimate"))
 			worst = max(worst, standard/best)
 			run.Holds(where+"with the records of all flows, of the better of counters and samples, and of the default (within 10 %)",
-				percent(best), percent(standard), standard <= 1.1*best)
+				percent(best), fmt.Sprintf("%s, %.3g times that", percent(standard), standard/best), standard <= 1.1*best)
 		}
 	}
 	run.Holds("worst lag of the default behind the better of both, with all records", "at most 10 %", percent(worst-1), worst <= 1.1)
