@@ -18,7 +18,10 @@ type cell struct {
 	tally uint64
 }
 
-func (c *cell) add(sum, tally uint64) { c.sum, c.tally = c.sum+sum, c.tally+tally }
+func (c *cell) add(sum, tally uint64) {
+	c.sum += sum
+	c.tally += tally
+}
 
 // sample is add if chosen is below the threshold, without a branch.
 func (c *cell) sample(sum, tally, chosen, threshold uint64) {
