@@ -28,8 +28,7 @@ import (
 //   - Nothing distinguishes two messages that share an id. Their delays still
 //     add up right if none of them is lost, but it is not known which of them are on
 //     their way when a report ends. If some are lost, intervals are wide.
-//   - An id that is rewritten on the way is a loss at the first point and an extra
-//     packet at the second.
+//   - An id that is rewritten on the way is a loss at the first point and an extra packet at the second.
 //   - The two directions are separate: a response may carry the id of its
 //     request.
 type Direction struct {
@@ -156,8 +155,7 @@ type shard struct {
 	_       [64]byte
 }
 
-// mostPiles is how many cuts are counted at a time: those that wait for interrupted writers, and the present
-// one.
+// mostPiles is how many cuts are counted at a time: the present one, and those that wait for interrupted writers.
 const mostPiles = 32
 
 // newHandle returns a handle of a log without a writer.
