@@ -73,14 +73,11 @@ func fourCells(cells []floorCell, columns uint64, f hashing.Flow, p hashing.Pack
 	fourth, _ := bits.Mul64(rest, columns)
 	tally := uint64(p)<<32 | 1
 	w, x, y, z := &cells[first], &cells[columns+second], &cells[2*columns+third], &cells[3*columns+fourth]
-	w.Sum += t
-	w.Count += tally
-	x.Sum += t
-	x.Count += tally
-	y.Sum += t
-	y.Count += tally
-	z.Sum += t
-	z.Count += tally
+	add := func(c *floorCell) { c.Sum += t; c.Count += tally }
+	add(w)
+	add(x)
+	add(y)
+	add(z)
 }
 
 // BenchmarkCOLATEUpdate: 455,334 counters, 16 of them a flow's. The floor updates one among as many counters of

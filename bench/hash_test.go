@@ -43,10 +43,11 @@ func digest40(seed uint64, b *[40]byte) hashing.Packet {
 		hi, lo := bits.Mul64(a, b)
 		return hi ^ lo
 	}
-	if seed ^= key0; uint32(seed>>16+1) <= 1 {
-		seed ^= key4
-	}
+	seed ^= key0
 	y, lo := bits.Mul64(seed, key1+2*40)
+	if uint32(seed>>16+1) <= 1 {
+		y, lo = bits.Mul64(seed^key4, key1+2*40)
+	}
 	s := y ^ lo
 	x := mix(le.Uint64(b[:8])^s, le.Uint64(b[8:16])^y)
 	y = mix(le.Uint64(b[16:24])^s, le.Uint64(b[24:32])^bits.RotateLeft64(y, 32))

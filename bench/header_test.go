@@ -35,15 +35,20 @@ func BenchmarkHeaderToLDA(b *testing.B) {
 				rng.Read(headers[i][:])
 				packets[i] = hashing.Digest(7, headers[i][:])
 			}
-			a := must(lda.New(twoBanks))
+			a, floor := must(lda.New(twoBanks)), cellFloor(packets)
 			b.Run("Digest", func(b *testing.B) {
 				compare(b, set.count, 7.7, func(from, to int) {
-					t := int64(from)
-					some := headers[from:to]
-					for i := range some {
-						a.Update(hashing.Digest(7, some[i][:]), t+int64(i))
+					for i, some := 0, headers[from:to]; i < len(some); i++ {
+						a.Update(hashing.Digest(7, some[i][:]), int64(from+i))
 					}
-				}, cellFloor(packets))
+				}, floor)
+			})
+			b.Run("40-bytes-alone", func(b *testing.B) {
+				compare(b, set.count, 0, func(from, to int) {
+					for i, some := 0, headers[from:to]; i < len(some); i++ {
+						a.Update(digest40(7, &some[i]), int64(from+i))
+					}
+				}, floor)
 			})
 		})
 	}
