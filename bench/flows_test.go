@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/hoplag/hoplag/bench/speed"
 	"github.com/hoplag/hoplag/colate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lds"
@@ -13,8 +14,8 @@ import (
 // BenchmarkLDSUpdate updates one cell in each of 4 rows of 17,500 cells, 1.1 MiB. The floor updates four among
 // as many cells, by the same hashes.
 func BenchmarkLDSUpdate(b *testing.B) {
-	packets, flows := packetStream(), flowStream()
-	cells := make([]floorCell, lds.DefaultConfig.Rows*lds.DefaultConfig.Columns)
+	packets, flows := speed.Packets(), speed.Flows()
+	cells := make([]speed.FloorCell, lds.DefaultConfig.Rows*lds.DefaultConfig.Columns)
 	n := uint64(len(cells))
 	floor := func(from, to int) {
 		t, packets := uint64(from), packets[from:to]
@@ -27,8 +28,8 @@ func BenchmarkLDSUpdate(b *testing.B) {
 		}
 	}
 	b.Run("4x17500-1MiB-cells-alone", func(b *testing.B) {
-		cells := make([]floorCell, len(cells))
-		compare(b, streamLength, 0, func(from, to int) {
+		cells := make([]speed.FloorCell, len(cells))
+		speed.Compare(b, speed.StreamLength, 0, func(from, to int) {
 			t, packets := uint64(from), packets[from:to]
 			for i, f := range flows[from:to] {
 				fourCells(cells, uint64(lds.DefaultConfig.Columns), f, packets[i], t+uint64(i))
@@ -53,7 +54,7 @@ func BenchmarkLDSUpdate(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := must(lds.New(c.config))
-			compare(b, streamLength, c.bar, func(from, to int) {
+			speed.Compare(b, speed.StreamLength, c.bar, func(from, to int) {
 				t, packets := int64(from), packets[from:to]
 				for i, f := range flows[from:to] {
 					s.Update(f, packets[i], t+int64(i))
@@ -66,14 +67,14 @@ func BenchmarkLDSUpdate(b *testing.B) {
 // fourCells is Update without sampling, on four rows of which only the program that runs knows the size.
 //
 //go:noinline
-func fourCells(cells []floorCell, columns uint64, f hashing.Flow, p hashing.Packet, t uint64) {
+func fourCells(cells []speed.FloorCell, columns uint64, f hashing.Flow, p hashing.Packet, t uint64) {
 	first, rest := bits.Mul64(uint64(f), columns)
 	second, _ := bits.Mul64(rest, columns)
 	third, rest := bits.Mul64(uint64(f)*0xd1342543de82ef95, columns)
 	fourth, _ := bits.Mul64(rest, columns)
 	tally := uint64(p)<<32 | 1
 	w, x, y, z := &cells[first], &cells[columns+second], &cells[2*columns+third], &cells[3*columns+fourth]
-	add := func(c *floorCell) { c.Sum += t; c.Count += tally }
+	add := func(c *speed.FloorCell) { c.Sum += t; c.Count += tally }
 	add(w)
 	add(x)
 	add(y)
@@ -87,12 +88,12 @@ func fourCells(cells []floorCell, columns uint64, f hashing.Flow, p hashing.Pack
 // reads fewer at once the more instructions there are between. UpdateBatch reads those of 32 packets one after the
 // other: then it takes less than hash and word alone for one packet at a time, and a third more than those for a burst.
 func BenchmarkCOLATEUpdate(b *testing.B) {
-	packets, flows := packetStream(), flowStream()
-	floor := counterFloor[uint64](packets, flows)
+	packets, flows := speed.Packets(), speed.Flows()
+	floor := counterFloor(packets, flows)
 	r := must(colate.New(colate.DefaultConfig))
 	const gap = 14_000 // ns between packets, of 70,000 a second
 	b.Run("455334-counters-default-3.5MiB", func(b *testing.B) {
-		compare(b, streamLength, 4.8, func(from, to int) {
+		speed.Compare(b, speed.StreamLength, 4.8, func(from, to int) {
 			t, packets := int64(from), packets[from:to]
 			for i, f := range flows[from:to] {
 				now := (t + int64(i)) * gap
@@ -104,7 +105,7 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 		}, floor)
 	})
 	b.Run("455334-counters-bursts-3.5MiB", func(b *testing.B) {
-		compare(b, streamLength, 3.3, func(from, to int) {
+		speed.Compare(b, speed.StreamLength, 3.3, func(from, to int) {
 			for ; from < to; from += burst {
 				now, end := int64(from)*gap, min(from+burst, to)
 				if r.Due(now) {
@@ -114,9 +115,9 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 			}
 		}, floor)
 	})
+	counters := make([]uint64, colate.DefaultConfig.Counters)
 	b.Run("455334-counters-bursts-3.5MiB-hash-and-word-alone", func(b *testing.B) {
-		counters := make([]uint64, colate.DefaultConfig.Counters)
-		compare(b, streamLength, 0, func(from, to int) {
+		speed.Compare(b, speed.StreamLength, 0, func(from, to int) {
 			for ; from < to; from += burst {
 				end := min(from+burst, to)
 				hashAndWords(counters, flows[from:end], packets[from:end], int64(from))
@@ -124,8 +125,7 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 		}, floor)
 	})
 	b.Run("455334-counters-3.5MiB-hash-and-word-alone", func(b *testing.B) {
-		counters := make([]uint64, colate.DefaultConfig.Counters)
-		compare(b, streamLength, 0, func(from, to int) {
+		speed.Compare(b, speed.StreamLength, 0, func(from, to int) {
 			t, packets := int64(from), packets[from:to]
 			for i, f := range flows[from:to] {
 				hashAndWord(counters, f, packets[i], t+int64(i))
@@ -167,13 +167,13 @@ func hashAndWord(counters []uint64, f hashing.Flow, p hashing.Packet, t int64) {
 // within a larger function it takes twice as long.
 //
 //go:noinline
-func counterFloor[counter uint32 | uint64](packets []hashing.Packet, flows []hashing.Flow) loop {
-	counters := make([]counter, colate.DefaultConfig.Counters)
+func counterFloor(packets []hashing.Packet, flows []hashing.Flow) speed.Loop {
+	counters := make([]uint64, colate.DefaultConfig.Counters)
 	n := uint64(len(counters))
 	return func(from, to int) {
 		t, packets := from, packets[from:to]
 		for i, f := range flows[from:to] {
-			counters[hashing.Row(uint64(f)^uint64(packets[i]), n)] += counter(t + i)
+			counters[hashing.Row(uint64(f)^uint64(packets[i]), n)] += uint64(t + i)
 		}
 	}
 }
