@@ -37,17 +37,21 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// experiments returns all experiments, in the order of the list and the report. A new group is one more line.
+// experiments returns all experiments by group, in the order of the list and the report.
 func experiments() []experiment.Experiment {
 	return slices.Concat(
-		figlda.Experiments(),
-		figrli.Experiments(),
-		figlds.Experiments(),
-		figcolate.Experiments(),
-		figclock.Experiments(),
-		figdoor.Experiments(),
-		figreal.Experiments(),
-		figmplane.Experiments(),
+		experiment.In("LDA (aggregate delay)", figlda.KnownLoss),
+		experiment.In("Ours: LDA", figlda.Areas, figlda.Lost),
+		experiment.In("RLI (delay per flow from reference packets)", figrli.Accuracy),
+		experiment.In("Ours: RLI", figrli.Robust, figrli.Bias),
+		experiment.In("LDS (delay per flow)", figlds.Comparison),
+		experiment.In("Ours: LDS", figlds.Joint, figlds.Tables),
+		experiment.In("COLATE (per-flow delay)", figcolate.Promise),
+		experiment.In("Ours", figcolate.Intervals, figcolate.Rival),
+		experiment.In("Clocks that disagree", figclock.Clocks),
+		experiment.In("The front door", figdoor.Door),
+		experiment.In("Real packets", figreal.LDA),
+		experiment.In("MPLANE", figmplane.Made, figmplane.Faults),
 	)
 }
 
