@@ -48,7 +48,7 @@ func BenchmarkLDSUpdate(b *testing.B) {
 		config lds.Config
 		bar    float64
 	}{
-		{"4x17500-1MiB", plain, 1.8},
+		{"4x17500-1MiB", plain, 1.55},
 		{"4x17500-1MiB-banks", banks, 1.5},
 		{"4x17500-1MiB-spread5-banks", spread, 2.5},
 	} {

@@ -135,10 +135,10 @@ aimed at. ` + "`go run ./bench/guard -write`" + ` made this table;
 Rows with ` + "`-alone`" + `, ` + "`one-bank`" + `, ` + "`stored`" + ` and ` + "`pool`" + ` are lower bounds: for LDA one array of a
 size that the compiler knows, for LDS four cells without samples, for a digest (and header to
 cell, which adds an update) 40 bytes, for a frame to copy what was found before and hash it,
-for ` + "`Passed`" + ` a log for each processor. COLATE's bar was 2.5: hash and word take more; its ` + "`bursts`" + `
-fetch counters at once. UDP looks for ports of tunnels, and a tag has a type behind it. Other
-floors: for ` + "`Passed`" + ` a clock, an atomic, a hash and a store, about 30 ns; for ` + "`LDAAccumulator`" + `,
-by cell and cut, a loop that reads the same cells, and keeps and reads twice what passed.
+for ` + "`Passed`" + ` a log for each processor, for COLATE hash and word of known widths: its bar was 2.5,
+which bursts of these take that fetch their counters at once. Other floors: for ` + "`Passed`" + ` a clock,
+an atomic, a hash and a store, about 30 ns; for ` + "`LDAAccumulator`" + `, by cell and cut, a loop that
+reads the same cells, and keeps and reads twice what passed.
 
 | benchmark | floors | bar |
 |---|---:|---:|
