@@ -105,20 +105,22 @@ func measure(write bool) (map[string]ratio, error) {
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out.Bytes())
 	}
-	return parseRun(out.String()), nil
+	return parseRun(out.String(), write), nil
 }
 
-// parseRun reads the output of go test -bench: the lowest ratio of each
-// benchmark, since what disturbs it makes it higher.
-func parseRun(text string) map[string]ratio {
-	ratios := map[string]ratio{}
+// parseRun reads the output of go test -bench: the lowest ratio of each benchmark, or the median to be written, since
+// on a busy machine the floor may be what is disturbed.
+func parseRun(text string, write bool) map[string]ratio {
+	ratios, all := map[string]ratio{}, map[string][]float64{}
 	for _, r := range speed.Parse(text) {
 		if floors, ok := r.Metrics["x-floor"]; ok {
 			name := "Benchmark" + r.Name
-			if old, ok := ratios[name]; ok {
-				floors = min(floors, old.floors)
+			list := append(all[name], floors)
+			slices.Sort(list)
+			all[name], ratios[name] = list, ratio{list[0], r.Metrics["bar-x"]}
+			if write {
+				ratios[name] = ratio{list[len(list)/2], r.Metrics["bar-x"]}
 			}
-			ratios[name] = ratio{floors, r.Metrics["bar-x"]}
 		}
 	}
 	return ratios
