@@ -12,7 +12,7 @@ import (
 )
 
 // A Direction is one way through a [Point]. Its methods say that a packet or a message passed the point that
-// way. They are safe for concurrent use, allocate nothing, and cost 15 to 18 ns besides reading the clock
+// way. They are safe for concurrent use, allocate nothing, and cost 15 to 16 ns besides reading the clock
 // (BenchmarkPassed). They never wait for readers of the point. Call them before the message leaves, and after
 // it has arrived. Only the Directions of a Point work; the zero value panics.
 //
@@ -28,8 +28,7 @@ import (
 //   - Nothing distinguishes two messages that share an id. Their delays still
 //     add up right if none of them is lost, but it is not known which of them are on
 //     their way when a report ends. If some are lost, intervals are wide.
-//   - An id that is rewritten on the way is a loss at the first point and an extra
-//     packet at the second.
+//   - An id that is rewritten on the way is a loss at the first point and an extra packet at the second.
 //   - The two directions are separate: a response may carry the id of its
 //     request.
 type Direction struct {
@@ -56,24 +55,26 @@ func newDirection(c *Config, clock *timeline) *Direction {
 func (d *Direction) Packet(id []byte) hashing.Packet { return d.hash.packet(id) }
 
 // Passed says that the message with this id passes now.
-func (d *Direction) Passed(id []byte) {
-	d.put(entry{time: d.clock.now(), packet: d.hash.packet(id)})
-}
+func (d *Direction) Passed(id []byte) { d.PassedIn(0, id) }
 
 // PassedNumber is Passed for an id that is a number. It stands for its eight bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
-	d.put(entry{time: d.clock.now(), packet: d.hash.number(id), not: ^id})
+	t := d.clock.now()
+	h := d.pool.Get().(*handle)
+	if h.log.append(entry{time: t, packet: d.hash.number(id), not: ^id}) {
+		h.log.flush()
+	}
+	d.pool.Put(h)
 }
 
 // PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a connection, a customer, a topic, or
 // anything else by which you want to distinguish delays. The message also counts among all messages.
 func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
-	d.put(entry{time: d.clock.now(), packet: d.hash.packet(id), flow: flow})
-}
-
-func (d *Direction) put(e entry) {
+	t := d.clock.now()
 	h := d.pool.Get().(*handle)
-	h.log.append(e)
+	if h.log.append(entry{time: t, packet: d.hash.packet(id), flow: flow}) {
+		h.log.flush()
+	}
 	d.pool.Put(h)
 }
 
@@ -84,7 +85,9 @@ func (d *Direction) put(e entry) {
 func (d *Direction) Record(flow hashing.Flow, at time.Time, packets ...hashing.Packet) {
 	h, t := d.pool.Get().(*handle), d.clock.of(at)
 	for _, p := range packets {
-		h.log.append(entry{time: t, packet: p, flow: flow})
+		if h.log.append(entry{time: t, packet: p, flow: flow}) {
+			h.log.flush()
+		}
 	}
 	d.pool.Put(h)
 }
@@ -111,14 +114,12 @@ type log struct {
 	folded  uint32 // entries below it are in the shard
 }
 
-// append logs a packet. Only the writer calls it.
-func (l *log) append(e entry) {
+// append logs a packet and reports whether the log is full. Only the writer calls it.
+func (l *log) append(e entry) bool {
 	n := l.n.Load()
 	l.entries[n%logSize] = e
 	l.n.Store(n + 1)
-	if n == logSize-1 {
-		l.flush()
-	}
+	return n == logSize-1
 }
 
 // flush empties a full log.
@@ -154,8 +155,7 @@ type shard struct {
 	_       [64]byte
 }
 
-// mostPiles is how many cuts are counted at a time: those that wait for interrupted writers, and the present
-// one.
+// mostPiles is how many cuts are counted at a time: the present one, and those that wait for interrupted writers.
 const mostPiles = 32
 
 // newHandle returns a handle of a log without a writer.

@@ -154,7 +154,7 @@ func TestChoose(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"-all coin-1":        "-all and \"coin-1\"",
-		"-j 0 -all":          "-j 0: want at least 1",
+		"-j 0 -all":          "-j is 0, want 1 to 1000",
 		"-results R.md -all": "-results runs nothing",
 		"-nonsense":          "flag provided but not defined",
 		"nothing":            "no experiment",

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/hoplag/hoplag/bench/speed"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/hashing/families"
 )
@@ -43,10 +44,11 @@ func digest40(seed uint64, b *[40]byte) hashing.Packet {
 		hi, lo := bits.Mul64(a, b)
 		return hi ^ lo
 	}
-	if seed ^= key0; uint32(seed>>16+1) <= 1 {
-		seed ^= key4
-	}
+	seed ^= key0
 	y, lo := bits.Mul64(seed, key1+2*40)
+	if uint32(seed>>16+1) <= 1 {
+		y, lo = bits.Mul64(seed^key4, key1+2*40)
+	}
 	s := y ^ lo
 	x := mix(le.Uint64(b[:8])^s, le.Uint64(b[8:16])^y)
 	y = mix(le.Uint64(b[16:24])^s, le.Uint64(b[24:32])^bits.RotateLeft64(y, 32))
@@ -62,9 +64,9 @@ func BenchmarkDigest40(b *testing.B) {
 			b.Fatal("another digest")
 		}
 	}
-	floor := cellFloor(packets)
+	floor := speed.Floor(packets)
 	b.Run("40-bytes-alone", func(b *testing.B) {
-		compare(b, headerCount, 0, func(from, to int) {
+		speed.Compare(b, headerCount, 0, func(from, to int) {
 			var sum uint64
 			some := headers[from:to]
 			for i := range some {
@@ -74,7 +76,7 @@ func BenchmarkDigest40(b *testing.B) {
 		}, floor)
 	})
 	b.Run("Digest", func(b *testing.B) {
-		compare(b, headerCount, 5.6, func(from, to int) {
+		speed.Compare(b, headerCount, 5.6, func(from, to int) {
 			var sum uint64
 			some := headers[from:to]
 			for i := range some {
@@ -109,13 +111,18 @@ func BenchmarkFlow(b *testing.B) {
 		{"Toeplitz", func(t *hashing.Tuple) uint64 { return toeplitz.Tuple(t) }},
 	} {
 		b.Run(h.name, func(b *testing.B) {
-			compare(b, headerCount, 0, func(from, to int) {
+			speed.Compare(b, headerCount, 0, func(from, to int) {
 				var sum uint64
 				for i := range tuples[from:to] {
 					sum += h.hash(&tuples[from+i])
 				}
 				hashed = sum
-			}, cellFloor(packets))
+			}, speed.Floor(packets))
 		})
 	}
+}
+
+// BenchmarkFloor compares the floor with itself: 1, except for the noise of the method.
+func BenchmarkFloor(b *testing.B) {
+	speed.Compare(b, speed.StreamLength, 0, speed.Floor(speed.Packets()), speed.Floor(speed.Packets()))
 }

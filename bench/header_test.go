@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/hoplag/hoplag/bench/speed"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -20,30 +21,29 @@ var twoBanks = lda.Config{
 // headers of 40 bytes → digest → update. The floor reads the digests from an array of their own. There are only
 // as many headers as a receive ring holds, or 80 MiB of them.
 func BenchmarkHeaderToLDA(b *testing.B) {
-	for _, set := range []struct {
-		name  string
-		count int
-	}{
-		{"1024headers-40KiB", 1 << 10},
-		{"2M-headers-80MiB", 1 << 21},
-	} {
-		b.Run(set.name, func(b *testing.B) {
+	for _, count := range []int{1 << 10, 1 << 21} {
+		b.Run(fmt.Sprintf("%d-headers-%dKiB", count, 40*count>>10), func(b *testing.B) {
 			rng := rand.NewChaCha8([32]byte{1, 23})
-			headers := make([][40]byte, set.count)
-			packets := make([]hashing.Packet, set.count)
+			headers := make([][40]byte, count)
+			packets := make([]hashing.Packet, count)
 			for i := range headers {
 				rng.Read(headers[i][:])
 				packets[i] = hashing.Digest(7, headers[i][:])
 			}
-			a := must(lda.New(twoBanks))
+			a, floor := must(lda.New(twoBanks)), speed.Floor(packets)
 			b.Run("Digest", func(b *testing.B) {
-				compare(b, set.count, 7.7, func(from, to int) {
-					t := int64(from)
-					some := headers[from:to]
-					for i := range some {
-						a.Update(hashing.Digest(7, some[i][:]), t+int64(i))
+				speed.Compare(b, count, 7.7, func(from, to int) {
+					for i, some := 0, headers[from:to]; i < len(some); i++ {
+						a.Update(hashing.Digest(7, some[i][:]), int64(from+i))
 					}
-				}, cellFloor(packets))
+				}, floor)
+			})
+			b.Run("40-bytes-alone", func(b *testing.B) {
+				speed.Compare(b, count, 0, func(from, to int) {
+					for i, some := 0, headers[from:to]; i < len(some); i++ {
+						a.Update(digest40(7, &some[i]), int64(from+i))
+					}
+				}, floor)
 			})
 		})
 	}
@@ -56,7 +56,7 @@ func BenchmarkFrame(b *testing.B) {
 		s := newFrameStream(b, kind.make)
 		for _, path := range []struct {
 			name       string
-			loop       loop
+			loop       speed.Loop
 			bar, vxlan float64
 		}{
 			{"parse", s.parse, 0, 0},
@@ -69,16 +69,13 @@ func BenchmarkFrame(b *testing.B) {
 			{"batch+cells", s.bursts(nil, must(lda.New(twoBanks))), 0, 0},
 		} {
 			bar := path.bar
-			switch name := kind.name + "/" + path.name; {
-			case kind.tunnel:
+			if kind.tunnel {
 				bar = path.vxlan
-			case name == "ipv4-udp/parse+digest": // whose ports may lead into tunnels
-				bar = 15.5
-			case name == "vlan-ipv6-tcp/batch": // which looks twice for the type
+			} else if kind.name+"/"+path.name == "vlan-ipv6-tcp/batch" { // which looks twice for the type
 				bar = 12.5
 			}
 			b.Run(fmt.Sprintf("%s/%s", kind.name, path.name), func(b *testing.B) {
-				compare(b, headerCount, bar, path.loop, cellFloor(s.packets))
+				speed.Compare(b, headerCount, bar, path.loop, speed.Floor(s.packets))
 			})
 		}
 	}
@@ -137,7 +134,7 @@ func (s *frameStream) flow(from, to int) {
 }
 
 // stored copies frames that were parsed before, and hashes them: parsing costs nothing.
-func (s *frameStream) stored(flow bool) loop {
+func (s *frameStream) stored(flow bool) speed.Loop {
 	return func(from, to int) {
 		for i := range s.parsed[from:to] { // by value would copy twice
 			s.frame = s.parsed[from:to][i]
@@ -150,7 +147,7 @@ func (s *frameStream) stored(flow bool) loop {
 }
 
 // bursts identifies 32 frames at a time, with flows and into cells if there are any.
-func (s *frameStream) bursts(flows []hashing.Flow, cells *lda.Aggregator) loop {
+func (s *frameStream) bursts(flows []hashing.Flow, cells *lda.Aggregator) speed.Loop {
 	packets := make([]hashing.Packet, burst)
 	return func(from, to int) {
 		for ; from < to; from += burst {

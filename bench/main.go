@@ -18,9 +18,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -40,17 +37,21 @@ import (
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
-// experiments returns all experiments, in the order of the list and the report. A new group is one more line.
+// experiments returns all experiments by group, in the order of the list and the report.
 func experiments() []experiment.Experiment {
 	return slices.Concat(
-		figlda.Experiments(),
-		figrli.Experiments(),
-		figlds.Experiments(),
-		figcolate.Experiments(),
-		figclock.Experiments(),
-		figdoor.Experiments(),
-		figreal.Experiments(),
-		figmplane.Experiments(),
+		experiment.In("LDA (aggregate delay)", figlda.KnownLoss),
+		experiment.In("Ours: LDA", figlda.Areas, figlda.Lost),
+		experiment.In("RLI (delay per flow from reference packets)", figrli.Accuracy),
+		experiment.In("Ours: RLI", figrli.Robust, figrli.Bias),
+		experiment.In("LDS (delay per flow)", figlds.Comparison),
+		experiment.In("Ours: LDS", figlds.Joint, figlds.Tables),
+		experiment.In("COLATE (per-flow delay)", figcolate.Promise),
+		experiment.In("Ours", figcolate.Intervals, figcolate.Rival),
+		experiment.In("Clocks that disagree", figclock.Clocks),
+		experiment.In("The front door", figdoor.Door),
+		experiment.In("Real packets", figreal.LDA),
+		experiment.In("MPLANE", figmplane.Made, figmplane.Faults),
 	)
 }
 
@@ -108,24 +109,18 @@ func command(ctx context.Context, all []experiment.Experiment, args []string, st
 
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var set settings
-	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // the program prints the error, once
-	f.Usage = func() {}
+	f := programs.NewFlags("bench", "usage: bench [flags] [NAME...]\n\nWithout arguments it lists the experiments. "+
+		"A NAME is an experiment, or a pattern such as 'lda-*'.", stderr)
+	f.Arguments = true
 	f.BoolVar(&set.all, "all", false, "run every experiment")
 	f.BoolVar(&set.quick, "quick", false, "smaller runs without verdicts: a minute instead of half an hour")
 	f.Uint64Var(&set.seed, "seed", 1, "`number` from which everything random follows")
 	f.StringVar(&set.out, "out", "out", "`directory` for the results")
-	f.IntVar(&set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), "`number` of experiments to run side by side")
+	programs.Range(f, &set.jobs, "j", min(4, runtime.GOMAXPROCS(0)), 1, 1000, "`number` of experiments to run side by side")
 	f.StringVar(&set.page, "results", "", "put what full runs found into this `file`, and run nothing")
 	f.DurationVar(&set.soak, "soak", 0, "run the front door under hostile load for this `time`, and no experiments")
-	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(stderr, "usage: bench [flags] [NAME...]\n\nWithout arguments it lists the experiments. "+
-			"A NAME is an experiment, or a pattern such as 'lda-*'.\n\n")
-		f.SetOutput(stderr)
-		f.PrintDefaults()
+	if err := f.Parse(args); err != nil {
 		return set, err
-	} else if err != nil {
-		return set, programs.Usage("%w (-h explains)", err)
 	}
 	set.names = f.Args()
 	running := set.all || len(set.names) > 0
@@ -136,8 +131,6 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		return set, programs.Usage("-results runs nothing: run the experiments first, then -results alone")
 	case set.soak < 0 || set.soak > 0 && (running || set.page != ""):
 		return set, programs.Usage("-soak %v: want a length of time, and nothing else to run", set.soak)
-	case set.jobs < 1:
-		return set, programs.Usage("-j %d: want at least 1", set.jobs)
 	}
 	return set, nil
 }

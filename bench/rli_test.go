@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/hoplag/hoplag/bench/speed"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/rli"
 )
@@ -66,7 +67,7 @@ func (l *link) again() {
 }
 
 // to passes a receiver the packets from to to-1, and the references behind them.
-func (l *link) to(r *rli.Receiver) loop {
+func (l *link) to(r *rli.Receiver) speed.Loop {
 	return func(from, to int) {
 		if from == 0 && l.sequence > 0 {
 			l.again()
@@ -89,51 +90,43 @@ func (l *link) to(r *rli.Receiver) loop {
 
 // some returns a flow for every packet, one of a given number.
 func some(flows int) []hashing.Flow {
-	all := make([]hashing.Flow, streamLength)
-	for i, p := range packetStream() {
-		all[i] = flowStream()[uint64(p)%uint64(flows)]
+	all := make([]hashing.Flow, speed.StreamLength)
+	for i, p := range speed.Packets() {
+		all[i] = speed.Flows()[uint64(p)%uint64(flows)]
 	}
 	return all
 }
 
-// BenchmarkRLIUpdate: packets of 65,536 flows, 64 bytes of record each, in random order, references included. The floor
-// here is a Go map from flow to the same three counters (packets, sum and sum of squares of delays), which is given the
-// delays: x-floor is in updates of that map.
-func BenchmarkRLIUpdate(b *testing.B) { receiveOf(b, 1<<16) }
-
-// BenchmarkRLIMany is the same with 1,048,576 flows.
-func BenchmarkRLIMany(b *testing.B) { receiveOf(b, 1<<20) }
-
-func receiveOf(b *testing.B, count int) {
+// BenchmarkRLIUpdate: packets of 65,536 flows, 64 bytes of record each, or of 1,048,576, in random order, references
+// included. The floor here is a Go map from flow to the same three counters (packets, sum and sum of squares of delays),
+// which is given the delays: x-floor is in updates of that map.
+func BenchmarkRLIUpdate(b *testing.B) {
 	linear, busy, left := rli.DefaultConfig, rli.DefaultConfig, rli.DefaultConfig
 	linear.Method, busy.Rate = rli.Linear, linkRate
 	left.Method, left.Buffer = rli.Left, 0
-	flows := some(count)
-	floor := mapOfCounters(flows)
-	floor(0, streamLength) // so that the map does not grow while it is measured
-	for _, c := range []struct {
-		name   string
-		config rli.Config
-		bar    float64
-	}{
-		{"linear", linear, 0.5},
-		{"busyaware", busy, 0.8},
-		{"left", left, 0.5},
-	} {
-		if c.config.Flows = count; c.config.Method == rli.Left && count < 1<<20 {
-			continue // each packet waits for its record: it tells the machine's load
+	for _, count := range []int{1 << 16, 1 << 20} {
+		flows := some(count)
+		floor := mapOfCounters(flows)
+		floor(0, speed.StreamLength) // so that the map does not grow while it is measured
+		run := func(name string, c rli.Config, bar float64) {
+			c.Flows = count
+			name = fmt.Sprintf("%s-%dflows-%dMiB", name, count, c.MemorySize()>>20)
+			b.Run(name, func(b *testing.B) { receive(b, c, flows, bar, floor) })
 		}
-		name := fmt.Sprintf("%s-%dflows-%dMiB", c.name, count, c.config.MemorySize()>>20)
-		b.Run(name, func(b *testing.B) { receive(b, c.config, flows, c.bar, floor) })
+		run("linear", linear, 0.5)
+		run("busyaware", busy, 0.8)
+		if count >= 1<<20 { // with fewer, each packet waits for its record: it tells the machine's load
+			run("left", left, 0.5)
+		}
 	}
 }
 
 // receive measures a receiver of all the link's departures.
-func receive(b *testing.B, c rli.Config, flows []hashing.Flow, bar float64, floor loop) {
+func receive(b *testing.B, c rli.Config, flows []hashing.Flow, bar float64, floor speed.Loop) {
 	r := must(rli.NewReceiver(c))
 	path := newLink(flows, c.ReferenceBytes).to(r)
-	path(0, streamLength) // until every flow has its record
-	compare(b, streamLength, bar, path, floor)
+	path(0, speed.StreamLength) // until every flow has its record
+	speed.Compare(b, speed.StreamLength, bar, path, floor)
 	n := r.Counts()
 	if n.Shed > 0 || n.Conflicts > 0 {
 		b.Fatalf("not all packets were estimated as they should be: %+v", n)
@@ -149,7 +142,7 @@ type counters struct {
 	sum, square int64
 }
 
-func mapOfCounters(flows []hashing.Flow) loop {
+func mapOfCounters(flows []hashing.Flow) speed.Loop {
 	m := map[hashing.Flow]counters{}
 	return func(from, to int) {
 		for i, f := range flows[from:to] {

@@ -66,34 +66,25 @@ func runAll(chosen []experiment.Experiment, set settings, stderr io.Writer) erro
 	})
 	said := log.New(stderr, "", 0)
 	failures := make([]error, len(chosen))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(set.jobs, len(chosen)) {
-		workers.Go(func() {
-			for i := range next {
-				e, begun := &chosen[i], time.Now()
-				if err := runOne(e, set); err != nil {
-					failures[i] = fmt.Errorf("%s: %w", e.Name, err)
-					said.Print(e.Name, " FAILED")
-				} else {
-					said.Printf("%s, after %.1f s", filepath.Join(set.out, e.Name+".md"), time.Since(begun).Seconds())
-				}
+	running := make(chan bool, set.jobs)
+	var all sync.WaitGroup
+	for i := range chosen {
+		running <- true
+		all.Go(func() {
+			e, run, begun := &chosen[i], &experiment.Run{Seed: set.seed, Quick: set.quick}, time.Now()
+			result, err := e.Execute(run)
+			if err == nil {
+				err = experiment.Save(set.out, e, run, &result)
 			}
+			if err != nil {
+				failures[i] = fmt.Errorf("%s: %w", e.Name, err)
+				said.Print(e.Name, " FAILED")
+			} else {
+				said.Printf("%s, after %.1f s", filepath.Join(set.out, e.Name+".md"), time.Since(begun).Seconds())
+			}
+			<-running
 		})
 	}
-	for i := range chosen {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+	all.Wait()
 	return errors.Join(failures...)
-}
-
-func runOne(e *experiment.Experiment, set settings) error {
-	run := &experiment.Run{Seed: set.seed, Quick: set.quick}
-	result, err := e.Execute(run)
-	if err != nil {
-		return err
-	}
-	return experiment.Save(set.out, e, run, &result)
 }

@@ -81,9 +81,8 @@ func (r *Recorder) Span() (start, end int64, ok bool) {
 	return r.start, r.start + r.config.Period, true
 }
 
-// Due reports whether the epoch is over at time t: t is at or after its end,
-// or a whole Period before its beginning, as after a step of the clock.
-// Packets that come a little late belong to the epoch that records them.
+// Due reports whether the epoch is over at time t: t is at or after its end, or a whole Period before its
+// beginning, as after a step of the clock. Packets that come a little late belong to the epoch that records them.
 func (r *Recorder) Due(t int64) bool {
 	return uint64(t-r.before) >= r.length
 }
@@ -113,20 +112,21 @@ func (r *Recorder) of(p hashing.Packet, t int64) uint64 {
 }
 
 // UpdateBatch records that packets passed at one time t, each of the flow at its place, as a burst read from a
-// ring does. It does what Update does for each, in three quarters of the time, because it fetches their counters
-// from memory at once.
+// ring does. It does what Update does for each, in two thirds of the time: it fetches their counters at once.
 func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	for len(packets) > 0 {
 		var at [32]uint32
-		n, seen := min(len(packets), len(at)), uint64(0)
+		n, words, seen := min(len(packets), len(at)), r.words, uint64(0)
 		for i, p := range packets[:n] {
 			at[i] = uint32(r.place(flows[i], p))
-			seen |= r.words[at[i]]
+		}
+		for _, i := range at[:n] { // in a loop so short that a processor waits for all of them together
+			seen |= words[i]
 		}
 		runtime.KeepAlive(seen) // or nothing would be fetched
 		for i, p := range packets[:n] {
 			r.packets++
-			r.words[at[i]] += r.of(p, t)
+			words[at[i]] += r.of(p, t)
 			if uint64(p) <= r.rare {
 				r.rarely(flows[i], p, t)
 			}

@@ -72,7 +72,7 @@ type Frame struct {
 	rest [transportSize + 8]byte // bytes 32 to 63 of those that Digest covers
 
 	// Tunnels is the number of tunnels that were looked into.
-	Tunnels uint8
+	Tunnels uint16
 
 	// Fragment says that the innermost datagram is a fragment, possibly the first.
 	Fragment bool

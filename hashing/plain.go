@@ -58,9 +58,11 @@ func (f *Frame) ParseWith(link LinkType, b []byte, tunnels *Tunnels) error {
 	if h := (*[plainSize]byte)(b); isPlain4(h) {
 		word := le.Uint32(h[16:20]) // length and identification
 		f.Length = int(bits.ReverseBytes16(uint16(word)))
-		length, proto, head, data = f.Length-20, h[23], (*[transportSize]byte)(h[34:]), b[34:]
-		mapped(&f.Tuple.Src, le.Uint32(h[26:30]))
-		mapped(&f.Tuple.Dst, le.Uint32(h[30:34]))
+		length, proto, head, data = f.Length-20, h[23], (*[transportSize]byte)(h[34:]), b[34:len(b):len(b)]
+		f.Tuple.Src = [16]byte{} // two assignments: one would go through the stack
+		f.Tuple.Dst = [16]byte{}
+		le.PutUint64(f.Tuple.Src[8:], uint64(le.Uint32(h[26:30]))<<32|prefix4)
+		le.PutUint64(f.Tuple.Dst[8:], uint64(le.Uint32(h[30:34]))<<32|prefix4)
 		le.PutUint64(f.rest[24:], uint64(word&^0xffff)|uint64(word)<<48)
 	} else {
 		for !isPlain6(b) {
@@ -71,13 +73,13 @@ func (f *Frame) ParseWith(link LinkType, b []byte, tunnels *Tunnels) error {
 		}
 		h := (*[plainSize + longer]byte)(b)
 		word := le.Uint16(h[18:20])
-		length, proto, head, data = int(bits.ReverseBytes16(word)), h[20], (*[transportSize]byte)(h[54:]), b[54:]
+		length, proto, head, data = int(bits.ReverseBytes16(word)), h[20], (*[transportSize]byte)(h[54:]), b[54:len(b):len(b)]
 		f.Length = length + 40
-		f.Tuple.Src = [16]byte(h[22:38]) // two assignments: one would go through the stack
+		f.Tuple.Src = [16]byte(h[22:38])
 		f.Tuple.Dst = [16]byte(h[38:54])
 		le.PutUint64(f.rest[24:], bits.RotateLeft64(uint64(word), 48)) // a shift would be stored in parts
 	}
-	ports, last := bits.RotateLeft32(bits.ReverseBytes32(le.Uint32(head[:4])), 16), uint64(0)
+	ports, last := bits.ReverseBytes32(le.Uint32(head[:4])), uint64(0)
 	switch {
 	case proto == protoTCP:
 		switch words := head[12] >> 4; { // half of the last word is what follows the options
@@ -90,29 +92,21 @@ func (f *Frame) ParseWith(link LinkType, b []byte, tunnels *Tunnels) error {
 		default:
 			return f.parse(link, b, tunnels)
 		}
-	case length < transportSize:
-		return f.parse(link, b, tunnels)
-	case proto == protoUDP:
-		if tunnels.mayLead(uint16(ports >> 16)) {
+	case proto == protoUDP && length >= transportSize:
+		if tunnels.mayLead(uint16(ports)) {
 			return f.parseInside(b, data, length, tunnels)
 		}
 		last = le.Uint64(head[16:24])
-	case proto == protoICMP || proto == protoICMPv6:
+	case (proto == protoICMP || proto == protoICMPv6) && length >= transportSize:
 		last, ports = le.Uint64(head[16:24]), 0
 	default:
 		return f.parse(link, b, tunnels)
 	}
 	*(*[16]byte)(f.rest[:16]) = [16]byte(head[:16])
 	le.PutUint64(f.rest[16:24], last)
-	f.Tuple.SrcPort, f.Tuple.DstPort, f.Tuple.Proto = uint16(ports), uint16(ports>>16), proto
+	f.Tuple.DstPort, f.Tuple.SrcPort, f.Tuple.Proto = uint16(ports), uint16(ports>>16), proto
 	f.Tunnels, f.Fragment, f.Cut = 0, false, false
 	return nil
-}
-
-// mapped sets an address to an IPv4-mapped one.
-func mapped(a *[16]byte, ipv4 uint32) {
-	binary.LittleEndian.PutUint64(a[:8], 0)
-	binary.LittleEndian.PutUint64(a[8:], uint64(ipv4)<<32|prefix4)
 }
 
 // parseUntagged parses a frame that had tags, or that is not plain.

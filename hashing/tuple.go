@@ -13,7 +13,7 @@ type Flow uint64
 // ::ffff:10.0.0.1 are one address. A Tuple is comparable and can be the key of a map.
 type Tuple struct {
 	Src, Dst         [16]byte
-	SrcPort, DstPort uint16 // host order; 0 where the protocol has no ports
+	DstPort, SrcPort uint16 // host order, as Flow loads them at once; 0 where the protocol has no ports
 	Proto            uint8  // IP protocol number: 6 TCP, 17 UDP
 }
 
@@ -50,8 +50,7 @@ func (t *Tuple) Flow(seed uint64) Flow {
 	x, y := split(seed, key3)
 	src := mix(le.Uint64(t.Src[:8])^x, le.Uint64(t.Src[8:])^y)
 	dst := mix(le.Uint64(t.Dst[:8])^x, le.Uint64(t.Dst[8:])^y)
-	swapped := uint32(t.SrcPort) | uint32(t.DstPort)<<16 // one load
-	ports := uint64(bits.RotateLeft32(swapped, 16))<<16 | uint64(t.Proto)
+	ports := uint64(uint32(t.DstPort)|uint32(t.SrcPort)<<16)<<16 | uint64(t.Proto)
 	return finishFlow(ports, src, dst)
 }
 

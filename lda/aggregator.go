@@ -68,8 +68,7 @@ func (a *Aggregator) configure(c Config) {
 // Config returns the configuration that the aggregator was made with.
 func (a *Aggregator) Config() Config { return a.config }
 
-// Update records that packet p passed at time t, in nanoseconds since an
-// epoch that both points share (section III-C).
+// Update records that packet p passed at time t, in nanoseconds since an epoch that both points share.
 func (a *Aggregator) Update(p hashing.Packet, t int64) {
 	add(a.cells, &a.spans, p, t)
 }
@@ -87,15 +86,18 @@ func add(cells []cell, spans *spans, p hashing.Packet, t int64) uint64 {
 	return i
 }
 
-// UpdateBatch records that the packets passed at the same time t, as a burst read from a ring does. It does
-// what Update does for each packet, in one call.
+// UpdateBatch records that packets passed at the same time t, as a burst read from a ring does: Update for each.
 func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
-	cells, spans, i := a.cells, &a.spans, 0
-	for ; i < len(packets)-3; i += 4 {
+	cells, spans, i, end := a.cells, &a.spans, 0, len(packets)-7
+	for ; i < end; i += 8 {
 		add(cells, spans, packets[i], t)
 		add(cells, spans, packets[i+1], t)
 		add(cells, spans, packets[i+2], t)
 		add(cells, spans, packets[i+3], t)
+		add(cells, spans, packets[i+4], t)
+		add(cells, spans, packets[i+5], t)
+		add(cells, spans, packets[i+6], t)
+		add(cells, spans, packets[i+7], t)
 	}
 	for _, p := range packets[i:] {
 		add(cells, spans, p, t)
@@ -106,7 +108,7 @@ func (a *Aggregator) UpdateBatch(packets []hashing.Packet, t int64) {
 // Merge adds what b saw at the same point: a shard of the traffic, or another interval. The error wraps
 // [estimate.ErrMismatch]; a is then unchanged.
 func (a *Aggregator) Merge(b *Aggregator) error {
-	if err := sameConfig(a, b); err != nil {
+	if err := a.config.same(&b.config); err != nil {
 		return err
 	}
 	a.shifted += b.shifted
@@ -183,5 +185,3 @@ func (a *Aggregator) Packets() (n uint64) {
 	a.each(a.cells, func(_ int, c *cell) { n += uint64(c.count()) })
 	return n
 }
-
-func sameConfig(here, there *Aggregator) error { return here.config.same(&there.config) }

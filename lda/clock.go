@@ -14,7 +14,7 @@ import (
 // near clock is that of the first point or, if back is set, that of the second, to which packets travel back.
 // near is the middle of the interval by that clock. The error wraps [estimate.ErrMismatch].
 func AppendClockSamples(dst []clock.Sample, up, down *Aggregator, near int64, back bool) ([]clock.Sample, error) {
-	if err := sameConfig(up, down); err != nil {
+	if err := up.config.same(&down.config); err != nil {
 		return dst, err
 	}
 	const few, most = 64, 8 // samples of single packets; packets of a fuller cell

@@ -88,7 +88,7 @@ type Result struct {
 //
 // A mean may be negative: then the clocks disagree, or the points are swapped.
 func Estimate(up, down *Aggregator) (Result, error) {
-	if err := sameConfig(up, down); err != nil {
+	if err := up.config.same(&down.config); err != nil {
 		return Result{}, err
 	}
 	cells := newPairing(up, down)

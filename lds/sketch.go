@@ -18,7 +18,10 @@ type cell struct {
 	tally uint64
 }
 
-func (c *cell) add(sum, tally uint64) { c.sum, c.tally = c.sum+sum, c.tally+tally }
+func (c *cell) add(sum, tally uint64) {
+	c.sum += sum
+	c.tally += tally
+}
 
 // sample is add if chosen is below the threshold, without a branch.
 func (c *cell) sample(sum, tally, chosen, threshold uint64) {
@@ -26,8 +29,7 @@ func (c *cell) sample(sum, tally, chosen, threshold uint64) {
 	c.add(sum&mask, tally&mask)
 }
 
-func (c *cell) count() uint32 { return uint32(c.tally) }
-
+func (c *cell) count() uint32  { return uint32(c.tally) }
 func (c *cell) digest() uint32 { return uint32(c.tally >> 32) }
 
 // tally returns what a packet adds to a cell's tally.
@@ -80,11 +82,10 @@ func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
 }
 
 // add adds sum and tally to the cells of packet p of flow f: in row r to (r, (h_r(f) + h'_r(x)) mod C) of
-// section 2.3.4, if the row samples p. It makes no call, which would take a third of the time.
+// section 2.3.4, if the row samples p. The quick way makes no call, which would take a third of the time.
 func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
 	cells, columns := s.cells, uint64(s.config.Columns)
 	if s.quick {
-		// Compute all indices first, so that the processor waits for the cells together.
 		i, j := split(flowWord(f, 0), columns)
 		cells[i].add(sum, tally)
 		cells[columns+j].add(sum, tally)
@@ -137,8 +138,7 @@ func (s *Sketch) along(home, offset uint64) uint64 {
 // addGeneral is add for any Config. It does not branch on what is sampled.
 func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
 	made(s.config.Rows > 0, "Sketch")
-	chosen, columns := sampling(p), uint64(s.config.Columns)
-	var offsets uint64
+	chosen, columns, offsets := sampling(p), uint64(s.config.Columns), uint64(0)
 	for r, threshold := range s.thresholds[:s.config.Rows&(2*MaxRows-1)] {
 		if r&3 == 0 && s.config.Spread > 1 {
 			offsets = hashing.Mix(p, uint64(r>>2))

@@ -1,14 +1,11 @@
 // Package experiment is the framework for the experiments in this directory. It defines what an experiment is,
-// what it gets, and how it reports what it found. A group of experiments is a package with one function,
-// Experiments, which the command names:
+// what it gets, and how it reports what it found. The command names each:
 //
-//	func Experiments() []experiment.Experiment {
-//		return experiment.In("Coins", experiment.Experiment{
-//			Name: "coin-1", Title: "Heads against tosses",
-//			Claim:   "Half of all tosses are heads (section 2, Fig. 1).",
-//			Weight:  20, // seconds that the full run takes, roughly
-//			Measure: heads,
-//		})
+//	var Heads = experiment.Experiment{
+//		Name: "coin-1", Title: "Heads against tosses",
+//		Claim:   "Half of all tosses are heads (section 2, Fig. 1).",
+//		Weight:  20, // seconds that the full run takes, roughly
+//		Measure: heads,
 //	}
 //
 //	func heads(run *experiment.Run) {

@@ -7,7 +7,8 @@ import (
 	"github.com/hoplag/hoplag/bench/perflow"
 )
 
-var clocks = experiment.Experiment{
+// Clocks disagree, and synopses say by how much.
+var Clocks = experiment.Experiment{
 	Name: "ours-clock", Title: "Offset and drift of clocks from the synopses",
 	Claim: "One-way delays need clocks that agree, as every one of the papers assumes. Cells of one packet of both directions say what the " +
 		"clocks differ by: at loads where means are off by milliseconds, to a fraction of a microsecond, without a probe.",

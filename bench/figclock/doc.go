@@ -7,10 +7,3 @@
 // measures each direction, second by second. The truth is known by construction: the far clock is 5 ms ahead
 // and gains 30 millionths. Probes see the same queues at the time they are sent, and add nothing to them.
 package figclock
-
-import "github.com/hoplag/hoplag/bench/experiment"
-
-// Experiments returns the experiments on clocks.
-func Experiments() []experiment.Experiment {
-	return experiment.In("Clocks that disagree", clocks)
-}

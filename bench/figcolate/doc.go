@@ -14,16 +14,3 @@
 // records. No packet is lost: what RED drops, neither point records. Only ours-colate-rival has losses, and
 // hours of epochs in stores.
 package figcolate
-
-import (
-	"slices"
-
-	"github.com/hoplag/hoplag/bench/experiment"
-)
-
-// Experiments returns the experiments of the COLATE paper, and ours on the same traffic.
-func Experiments() []experiment.Experiment {
-	return slices.Concat(
-		experiment.In("COLATE (per-flow delay)", promise),
-		experiment.In("Ours", intervals, rival))
-}

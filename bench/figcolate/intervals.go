@@ -10,7 +10,8 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-var intervals = experiment.Experiment{
+// Intervals are those of flows' means.
+var Intervals = experiment.Experiment{
 	Name: "ours-colate-intervals", Title: "COLATE: intervals that hold",
 	Claim: "The paper's analysis takes time stamps to be smeared over counters unit by unit (section 3.2), and the interval that follows " +
 		"is to hold with the probability stated; ours is calibrated by the counters of flows that never were, and is to hold at least as " +

@@ -7,7 +7,8 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-var promise = experiment.Experiment{
+// Promise is what the paper says of the errors of means.
+var Promise = experiment.Experiment{
 	Name: "colate-6", Title: "The error of means, and what was promised",
 	Claim: "The mean delay of any flow is off by at most β of itself with probability α or more, whichever of 1, 10 and 100 MB of " +
 		"memory and of (α, β) = (0.90, 0.10), (0.95, 0.05), (0.99, 0.01) are asked for (section 6.2.1, Fig. 6).",

@@ -10,7 +10,8 @@ import (
 	"github.com/hoplag/hoplag/colate"
 )
 
-var rival = experiment.Experiment{
+// Rival has counters beside sampled packets.
+var Rival = experiment.Experiment{
 	Name: "ours-colate-rival", Title: "COLATE's counters, and samples of as many bytes",
 	Claim: "Ours: packets sampled by a hash are the honest rival. Of stores of equal size over an hour, what Plan chooses is behind the " +
 		"better of counters and samples by at most 10 %: samples where there are no records of the flows, and else counters, with a " +

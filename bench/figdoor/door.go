@@ -20,16 +20,14 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-var door = experiment.Experiment{
+// Door has points that follow each other whatever goes wrong.
+var Door = experiment.Experiment{
 	Name: "ours-door", Title: "Reports of the front door, whatever goes wrong",
 	Claim: "The interval of a report's mean holds the mean in 95 of 100 reports, or there is no mean: with any clocks, rates, paths, " +
 		"losses, slow readers, bad transports, restarts and pauses. Where the clocks are not said to agree, the interval is as wide as they " +
 		"leave it.",
 	Weight: 150, Quick: 8, Measure: measureDoor,
 }
-
-// Experiments returns the experiments on the front door.
-func Experiments() []experiment.Experiment { return experiment.In("The front door", door) }
 
 // draw returns settings in which every factor is drawn by itself.
 func draw(random *rand.Rand, n, seconds int) (all []setting) {

@@ -13,8 +13,8 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// ldaAreas tries reports of packets that cross the ends of intervals.
-var ldaAreas = experiment.Experiment{
+// Areas tries reports of packets that cross the ends of intervals.
+var Areas = experiment.Experiment{
 	Name: "ours-areas", Title: "Packets that cross the cuts",
 	Claim: "Areas are right whatever the delay: without loss exact, with losses inside their intervals, " +
 		"whose half-widths are a few times their errors; for all packets by LDA, and for flows by LDS and COLATE.",

@@ -12,16 +12,3 @@
 // Experiments that begin with ours ask what the paper does not: packets that
 // cross the ends of intervals, and which packets were lost.
 package figlda
-
-import (
-	"slices"
-
-	"github.com/hoplag/hoplag/bench/experiment"
-)
-
-// Experiments returns the experiments of the LDA paper, and then our own.
-func Experiments() []experiment.Experiment {
-	return slices.Concat(
-		experiment.In("LDA (aggregate delay)", knownLoss),
-		experiment.In("Ours: LDA", ldaAreas, ldaLost))
-}

@@ -11,8 +11,8 @@ import (
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
-// ldaLost names the packets that were lost, and takes them out of the areas.
-var ldaLost = experiment.Experiment{
+// Lost names the packets that were lost, and takes them out of the areas.
+var Lost = experiment.Experiment{
 	Name: "ours-lost", Title: "Which packets were lost",
 	Claim:  "A sender that remembers names what was lost, from the counters that are there anyway, and loss spoils no mean.",
 	Weight: 120, Quick: 12, Measure: measureLost,

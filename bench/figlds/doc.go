@@ -11,16 +11,3 @@
 // Errors are relative errors of a flow's mean delay. Those of several intervals, which differ in everything
 // random, are combined. A flow for which a method has no answer counts as an error of 100 %.
 package figlds
-
-import (
-	"slices"
-
-	"github.com/hoplag/hoplag/bench/experiment"
-)
-
-// Experiments returns the experiments of the LDS paper, and then ours.
-func Experiments() []experiment.Experiment {
-	return slices.Concat(
-		experiment.In("LDS (delay per flow)", comparison),
-		experiment.In("Ours: LDS", jointDecoding, tables))
-}

@@ -9,7 +9,8 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-var jointDecoding = experiment.Experiment{
+// Joint decodes all flows together.
+var Joint = experiment.Experiment{
 	Name: "ours-lds-joint", Title: "All flows decoded together, from the same cells",
 	Claim: "Ours: given the flows' keys and packet counts, estimating all flows from all cells at once has at most a quarter of the " +
 		"median error of Fig. 6 for flows of 100 packets and more, is never worse than the mean of all, and says how far off it may be.",

@@ -9,7 +9,8 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-var faults = experiment.Experiment{
+// Faults are slow segments.
+var Faults = experiment.Experiment{
 	Name: "ours-mplane-faults", Title: "Slow segments that are named",
 	Claim: "A segment whose mean delay doubles is named within six intervals, and nothing else, in at least 99 % of the runs; with nothing " +
 		"slow, something is named in at most 1 %. Clocks a second apart that drift by 50 ppm and are set now and then, 5 % loss in bursts, " +

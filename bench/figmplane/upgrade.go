@@ -13,7 +13,8 @@ import (
 // How numbers are written in claims and tables.
 var percent, number = experiment.Percent, experiment.Number
 
-var made = experiment.Experiment{
+// Made upgrades the routers of a map.
+var Made = experiment.Experiment{
 	Name: "mplane-made", Title: "Probes and localisation against upgraded routers (Fig. 9)",
 	Claim: "On the Sprint map (315 routers), upgrading 45 in a good order cuts the probes' hop count from about a million to 10,000, and 50 " +
 		"bring the average segment from 4 hops to about 1.5; in a random order it takes far more (section VI, Fig. 9). Here on a map of " +

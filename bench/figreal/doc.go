@@ -1,10 +1,3 @@
 // Package figreal tests LDA on real packets: it compares what examples/twopoint says of the captures that ship
 // with it with the exact answer. It runs in the project's root.
 package figreal
-
-import "github.com/hoplag/hoplag/bench/experiment"
-
-// Experiments returns the experiments on real packets.
-func Experiments() []experiment.Experiment {
-	return experiment.In("Real packets", realLDA)
-}

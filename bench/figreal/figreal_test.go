@@ -11,7 +11,7 @@ import (
 // The picture in README is what the experiment draws.
 func TestPicture(t *testing.T) {
 	t.Chdir("../..")
-	result, err := realLDA.Execute(&experiment.Run{Seed: 1})
+	result, err := LDA.Execute(&experiment.Run{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-var realLDA = experiment.Experiment{
+// LDA reads real packets.
+var LDA = experiment.Experiment{
 	Name: "real-lda", Title: "LDA beside the exact answer, interval by interval",
 	Claim: "In the paper packets are from a trace and delays are drawn (section IV). What it claims of them, that the mean is as good as " +
 		"a random sample of the packets in usable cells, should hold of real queues too, whose delays depend on one another and on loss, " +

@@ -8,7 +8,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-var accuracy = experiment.Experiment{
+// Accuracy is that of flows, as the paper has it.
+var Accuracy = experiment.Experiment{
 	Name: "rli-7", Title: "Accuracy of flows' means and deviations (Figs. 7, 8 and 9)",
 	Claim: "With adaptive injection RLI's median error is 10 to 12 % at high and moderate utilisation, and the 75th percentile below 20 " +
 		"%; about 30 % at low utilisation (section V-B, Fig. 7). It is less for flows with long delays, 12 % on average above 100 µs, and " +

@@ -9,7 +9,8 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-var bias = experiment.Experiment{
+// Bias is that of the mean of all packets.
+var Bias = experiment.Experiment{
 	Name: "ours-rli-bias", Title: "Bias of the mean of all packets, over many runs",
 	Claim: "Over runs the busy-aware method's mean of all packets is off by at most 1 % of the mean wait; and its flows' errors, " +
 		"in the median and at the 99th percentile, are at most 1.05 of those of straight lines.",

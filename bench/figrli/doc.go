@@ -7,16 +7,3 @@
 // follow directly behind a packet, in the same queue. The truth is the simulated delay of the packets that
 // arrived.
 package figrli
-
-import (
-	"slices"
-
-	"github.com/hoplag/hoplag/bench/experiment"
-)
-
-// Experiments returns the experiments of the RLI paper, and ours on its queue.
-func Experiments() []experiment.Experiment {
-	return slices.Concat(
-		experiment.In("RLI (delay per flow from reference packets)", accuracy),
-		experiment.In("Ours: RLI", robust, bias))
-}

@@ -14,7 +14,8 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-var robust = experiment.Experiment{
+// Robust has traffic, links and clocks of all kinds.
+var Robust = experiment.Experiment{
 	Name: "ours-rli-robust", Title: "Answers that hold, or are refused",
 	Claim: "Whatever the traffic, the link and the clocks do, flows' means are refused or in their intervals as often as these say; " +
 		"on bursty traffic the median half-width at 95 % is at most 4 times the median error; and Auto is never worse than straight lines by " +

@@ -21,9 +21,10 @@ PASS
 
 // A written table reads back, and the lowest of several runs counts.
 func TestRatios(t *testing.T) {
-	lowest := parseRun(output)
-	if got := lowest["BenchmarkLDAUpdate/two"]; got != (ratio{2, 2}) {
-		t.Errorf("lowest %v, want 2 of 2", got)
+	lowest := parseRun(output, false)
+	if got, median := lowest["BenchmarkLDAUpdate/two"], parseRun(output, true)["BenchmarkLDAUpdate/two"]; got != (ratio{2, 2}) ||
+		median != (ratio{2.2, 2}) {
+		t.Errorf("lowest %v and median %v, want 2 and 2.2 of 2", got, median)
 	}
 	text := string(table(lowest))
 	if !strings.HasSuffix(text, "| `BenchmarkFrame` | 0.5 |  |\n| `BenchmarkLDAUpdate/two` | 2 | 2 |\n") {

@@ -14,32 +14,32 @@ import (
 // Flags are the flags of a program. An error in a flag is reported once, with its value and what it may be.
 type Flags struct {
 	*flag.FlagSet
-	help   func()
+	Arguments bool // whether there may be other arguments
+
+	about  string
+	stderr io.Writer
 	checks []func() error
 }
 
 // NewFlags returns a program's flags. Its help begins with a sentence about it, and goes to stderr.
 func NewFlags(name, about string, stderr io.Writer) *Flags {
-	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError)}
+	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), about: about, stderr: stderr}
 	f.SetOutput(io.Discard) // Main prints the error
 	f.Usage = func() {}
-	f.help = func() {
-		fmt.Fprintf(stderr, "%s\n\n", about)
-		f.SetOutput(stderr)
-		f.PrintDefaults()
-	}
 	return f
 }
 
 // Parse parses and checks the flags. The error is [flag.ErrHelp] once help was given, or wraps [ErrUsage].
 func (f *Flags) Parse(args []string) error {
 	if err := f.FlagSet.Parse(args); errors.Is(err, flag.ErrHelp) {
-		f.help()
+		fmt.Fprintf(f.stderr, "%s\n\n", f.about)
+		f.SetOutput(f.stderr)
+		f.PrintDefaults()
 		return err
 	} else if err != nil {
 		return Usage("%w; -h explains the flags", err)
 	}
-	if f.NArg() > 0 {
+	if f.NArg() > 0 && !f.Arguments {
 		return Usage("argument %q, want flags only", f.Arg(0))
 	}
 	for _, check := range f.checks {
