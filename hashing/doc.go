@@ -27,7 +27,7 @@
 // # Which function
 //
 // Use [Digest] and [Tuple.Flow], or [SipHash] if somebody may craft packets; it costs six times as much.
-// Package families has the one that network adapters compute.
+// Package families has the hashes that hardware computes.
 //
 // # Packets crafted against us
 //

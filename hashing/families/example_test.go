@@ -8,7 +8,23 @@ import (
 	"github.com/hoplag/hoplag/hashing/families"
 )
 
-var tuple = hashing.MakeTuple(6, netip.MustParseAddrPort("66.9.149.187:2794"), netip.MustParseAddrPort("161.142.100.80:1766"))
+var (
+	header = []byte("20 bytes of IP header and 20 of TCP ...")
+	tuple  = hashing.MakeTuple(6, netip.MustParseAddrPort("66.9.149.187:2794"), netip.MustParseAddrPort("161.142.100.80:1766"))
+)
+
+// A switch that hashes with H3: its controller programs the rows that the seed gives, and a point in Go agrees
+// with it.
+func ExampleH3() {
+	h3, err := families.NewH3(7, 40)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("packet %016x\n", hashing.Packet(h3.Bytes(header)))
+	// Output:
+	// packet cebf82ec157610f3
+}
 
 // The hash in a receive descriptor, recomputed: the first packet of the published verification suite.
 func ExampleToeplitz() {

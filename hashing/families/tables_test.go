@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,6 +43,11 @@ func must[T any](v T, err error) T {
 }
 
 func TestFamiliesReject(t *testing.T) {
+	for _, width := range []int{7, MaxWidth + 1} {
+		if _, err := NewH3(1, width); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d input bytes, want 8 to 256", width)) {
+			t.Errorf("H3 of %d bytes: %v", width, err)
+		}
+	}
 	for _, n := range []int{0, 39, MaxWidth + 5} {
 		want := fmt.Sprintf("key of %d bytes, want 40 to 260", n)
 		if _, err := ToeplitzFromKey(make([]byte, n)); err == nil || !strings.Contains(err.Error(), want) {
@@ -52,11 +58,63 @@ func TestFamiliesReject(t *testing.T) {
 
 func TestNoAllocations(t *testing.T) {
 	tuple := hashing.MakeTuple(6, netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("[2001:db8::1]:1234"))
-	toeplitz, message, sink := must(ToeplitzFromKey([]byte(RSSKey))), make([]byte, 64), uint64(0)
+	h3, toeplitz, message, sink := must(NewH3(1, 64)), must(ToeplitzFromKey([]byte(RSSKey))), make([]byte, 64), uint64(0)
 	if n := testing.AllocsPerRun(100, func() {
-		sink += toeplitz.Bytes(message) + toeplitz.Tuple(&tuple) + toeplitz.Addresses(&tuple)
+		sink += h3.Bytes(message) + toeplitz.Bytes(message) + toeplitz.Tuple(&tuple) + toeplitz.Addresses(&tuple)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// slowH3 is H3 as a switch computes it, bit by bit.
+func slowH3(seed uint64, width int, message []byte) uint64 {
+	k := newKeys(seed)
+	hash := k.next()
+	for i := range 8 * width {
+		row := k.next()
+		if i/8 < len(message) && message[i/8]>>(7-i%8)&1 == 1 {
+			hash ^= row
+		}
+	}
+	return hash
+}
+
+func TestH3MatchesSlow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 4))
+	for _, width := range []int{8, 13, 40} {
+		seed := rng.Uint64()
+		h := must(NewH3(seed, width))
+		for n := range width + 10 {
+			message := randomBytes(rng, n)
+			if got, want := h.Bytes(message), slowH3(seed, width, message); got != want {
+				t.Errorf("width %d, length %d: %#x, want %#x", width, n, got, want)
+			}
+		}
+	}
+}
+
+// The key material is SplitMix64, so that others can compute it.
+func TestKeys(t *testing.T) {
+	k := keys(42)
+	for i, want := range []uint64{0xbdd732262feb6e95, 0x28efe333b266f103, 0x47526757130f9f52} {
+		if got := k.next(); got != want {
+			t.Errorf("key word %d from 42 is %#x, want %#x", i, got, want)
+		}
+	}
+	var published struct {
+		SplitMix64 []struct {
+			Seed string
+			Out  []string
+		}
+	}
+	vectors(t, &published)
+	for _, v := range published.SplitMix64 {
+		k := keys(must(strconv.ParseUint(v.Seed, 16, 64)))
+		for i, out := range v.Out {
+			if got := fmt.Sprintf("%016x", k.next()); got != out {
+				t.Errorf("seed %s, word %d: %s, want %s", v.Seed, i, got, out)
+			}
+		}
 	}
 }
 
