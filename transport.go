@@ -317,6 +317,9 @@ func (p *Pair) Next() (Report, bool) {
 		cut = max(cut, p.cut)
 	}
 	p.ahead, p.cut = ahead, cut
+	if p.compare.early(cut) {
+		return Report{}, false
+	}
 	return p.compare.next(cut)
 }
 
