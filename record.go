@@ -211,6 +211,8 @@ const (
 	readerPatience = 300e9
 )
 
+func newHistory(limit int) history { return history{limit: limit, readers: map[uint64]reader{}} }
+
 func (h *history) latest() stored {
 	if len(h.cuts) == 0 {
 		return stored{}
@@ -249,9 +251,6 @@ func (h *history) read(name uint64, at position, limit int, now int64) (found []
 		}
 	}
 	found, more = slices.Clone(h.cuts[from:to]), to < len(h.cuts)
-	if h.readers == nil {
-		h.readers = map[uint64]reader{}
-	}
 	h.readers[name] = reader{at, now}
 	h.forget(now)
 	return found, more

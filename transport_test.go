@@ -61,11 +61,16 @@ func TestServeHTTP(t *testing.T) {
 	other := quick
 	other.Key = NewKey("another secret key")
 	stranger := newTestPoint(t, other, "s")
-	for r := range stranger.Follow(context.Background(), HTTP(nil, server.URL)) {
-		if r.Err == nil {
-			t.Errorf("a stranger gets %v", r)
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		for err := error(nil); err == nil; _, err = w.Write(make([]byte, 1<<16)) {
 		}
-		break
+	}))
+	defer endless.Close()
+	for _, url := range []string{server.URL, endless.URL} {
+		if reply, err := HTTP(nil, url)(t.Context(), stranger.seal.request(newRequest(1, position{}, nil))); err == nil {
+			t.Errorf("a stranger gets %d bytes", len(reply))
+		}
 	}
 	response, err := http.Get(server.URL)
 	must0(t, err)
