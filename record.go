@@ -147,10 +147,7 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 	length := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
 	rec.late = [2]uint32{r.Uint32(), r.Uint32()}
-	var sizes [4]int
-	for i := range sizes {
-		sizes[i] = r.Size()
-	}
+	sizes := [4]int{r.Size(), r.Size(), r.Size(), r.Size()}
 	packed := [2][]byte{r.Bytes(sizes[0]), r.Bytes(sizes[2])}
 	flows := [2][]byte{r.Bytes(sizes[1]), r.Bytes(sizes[3])}
 	if err = r.Close(); err == nil && length != s.config.Cut {

@@ -186,13 +186,10 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 
 // Records yields what passes the point as signed records, of one cut each if the
 // caller keeps up, for any bus that carries them to a [Pair]. It begins with the
-// present cut and ends when the context is done or the point is closed.
+// latest cut and ends when the context is done or the point is closed.
 func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		p.mu.Lock()
-		latest := p.history.latest()
-		at, name := latest.end(), randomNumber()
-		p.mu.Unlock()
+		at, name := position{}, randomNumber()
 		for {
 			closed := p.open.Err() != nil // before the last cuts are read
 			p.mu.Lock()
@@ -228,11 +225,10 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 // later by more, packets seem to take longer by as much, or to arrive before they are sent, which is an error.
 type Pair struct {
 	mu      sync.Mutex
-	began   time.Time
+	now     func() int64 // ns since some fixed moment
 	compare *comparison
-	at      time.Time // zero: use the clock
-	ahead   *least    // of the second point, when Next was last called
-	cut     int64     // and its number then
+	ahead   *least // of the second point, when Next was last called
+	cut     int64  // and its number then
 }
 
 // NewPair returns a Pair of points of this Config, whose names in reports are
@@ -241,7 +237,8 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	p := &Pair{began: time.Now(), compare: newComparison(c.withDefaults())}
+	began := time.Now()
+	p := &Pair{now: func() int64 { return int64(time.Since(began)) }, compare: newComparison(c.withDefaults())}
 	p.compare.meeting.ends[first].name = from
 	p.compare.meeting.ends[second].name = to
 	return p, nil
@@ -253,15 +250,7 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 func (p *Pair) At(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at = t
-}
-
-// elapsed returns the time since some fixed moment.
-func (p *Pair) elapsed() int64 {
-	if p.at.IsZero() {
-		return int64(time.Since(p.began))
-	}
-	return p.at.UnixNano()
+	p.now = t.UnixNano
 }
 
 // TakeFirst takes a record of the first point. The error wraps [ErrForged],
@@ -281,7 +270,7 @@ func (p *Pair) TakeSecond(shard string, record []byte) error { return p.take(sec
 func (p *Pair) take(point int, shard string, record []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m, now := p.compare.meeting, p.elapsed()
+	m, now := p.compare.meeting, p.now()
 	r, err := m.seal.decode(bytes.Clone(record))
 	if err != nil {
 		return err
@@ -307,7 +296,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m, now := p.compare.meeting, p.elapsed()
+	m, now := p.compare.meeting, p.now()
 	ahead := m.ends[second].ahead
 	cut := floorDiv(now, m.cut) - 1
 	if ahead != nil {
