@@ -68,12 +68,10 @@ func (s *sealer) tag(message []byte) []byte {
 }
 
 // open checks a signed message, and returns its body.
-func (s *sealer) open(data []byte, magic string) (r wire.Reader, err error) {
-	n := len(data) - tagSize
-	if n < 0 {
-		return r, fmt.Errorf("hoplag: %w: %d bytes", estimate.ErrEncoding, len(data))
-	}
-	if r, err = s.head(data[:n], magic); err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
+func (s *sealer) open(data []byte, magic string) (wire.Reader, error) {
+	n := max(0, len(data)-tagSize)
+	r, err := s.head(data[:n], magic)
+	if err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
 		err = fmt.Errorf("hoplag: %w", ErrForged)
 	}
 	return r, err
@@ -285,20 +283,18 @@ const (
 )
 
 type request struct {
-	nonce  [nonceSize]byte
+	nonce  []byte
 	at     position
 	trails []byte // of cells that lost something, or nothing
 }
 
 func newRequest(reader uint64, at position, trails []byte) request {
-	q := request{at: at, trails: trails}
-	binary.BigEndian.PutUint64(q.nonce[:], reader)
-	binary.BigEndian.PutUint64(q.nonce[8:], randomNumber())
-	return q
+	nonce := binary.BigEndian.AppendUint64(nil, reader)
+	return request{binary.BigEndian.AppendUint64(nonce, randomNumber()), at, trails}
 }
 
 func (s *sealer) request(q request) []byte {
-	b := append(s.begin(requestMagic), q.nonce[:]...)
+	b := append(s.begin(requestMagic), q.nonce...)
 	b = binary.BigEndian.AppendUint64(b, q.at.session)
 	b = binary.BigEndian.AppendUint64(b, uint64(q.at.through))
 	return s.seal(append(b, q.trails...))
@@ -346,21 +342,15 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 // answered decodes and checks the reply to a request.
 func (s *sealer) answered(q request, data []byte) (reply, error) {
 	r, err := s.open(data, replyMagic)
-	if err == nil && string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
+	if err == nil && !bytes.Equal(r.Bytes(nonceSize), q.nonce) {
 		err = fmt.Errorf("hoplag: %w: it answers another request", ErrForged)
 	}
 	if err != nil {
 		return reply{}, err
 	}
-	a := reply{now: int64(r.Uint64())}
-	a.name = string(r.Bytes(int(r.Uint8())))
-	a.more = r.Uint8() == 1
+	a := reply{now: int64(r.Uint64()), name: string(r.Bytes(int(r.Uint8()))), more: r.Uint8() == 1}
 	for range r.Size() {
-		message := r.Bytes(r.Size())
-		if message == nil {
-			break
-		}
-		record, err := s.parse(s.head(message, recordMagic))
+		record, err := s.parse(s.head(r.Bytes(r.Size()), recordMagic))
 		if err != nil {
 			return reply{}, err
 		}
