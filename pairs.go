@@ -325,7 +325,9 @@ func (m *meeting) behind() (s *source, most int64, even bool) {
 		}
 		at, end := o.through+o.of.lag, int64(math.MaxInt64)
 		if len(o.queue) > 0 {
-			end = o.queue[0].through + o.of.lag
+			if end = o.queue[0].through + o.of.lag; o.queue[0].fresh { // others' next cuts belong to the new session
+				end = math.MinInt64
+			}
 		}
 		if s == nil {
 			least, most = at, at

@@ -68,12 +68,10 @@ func (s *sealer) tag(message []byte) []byte {
 }
 
 // open checks a signed message, and returns its body.
-func (s *sealer) open(data []byte, magic string) (r wire.Reader, err error) {
-	n := len(data) - tagSize
-	if n < 0 {
-		return r, fmt.Errorf("hoplag: %w: %d bytes", estimate.ErrEncoding, len(data))
-	}
-	if r, err = s.head(data[:n], magic); err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
+func (s *sealer) open(data []byte, magic string) (wire.Reader, error) {
+	n := max(0, len(data)-tagSize)
+	r, err := s.head(data[:n], magic)
+	if err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
 		err = fmt.Errorf("hoplag: %w", ErrForged)
 	}
 	return r, err
@@ -147,10 +145,7 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 	length := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
 	rec.late = [2]uint32{r.Uint32(), r.Uint32()}
-	var sizes [4]int
-	for i := range sizes {
-		sizes[i] = r.Size()
-	}
+	sizes := [4]int{r.Size(), r.Size(), r.Size(), r.Size()}
 	packed := [2][]byte{r.Bytes(sizes[0]), r.Bytes(sizes[2])}
 	flows := [2][]byte{r.Bytes(sizes[1]), r.Bytes(sizes[3])}
 	if err = r.Close(); err == nil && length != s.config.Cut {
@@ -211,6 +206,8 @@ const (
 	readerPatience = 300e9
 )
 
+func newHistory(limit int) history { return history{limit: limit, readers: map[uint64]reader{}} }
+
 func (h *history) latest() stored {
 	if len(h.cuts) == 0 {
 		return stored{}
@@ -249,9 +246,6 @@ func (h *history) read(name uint64, at position, limit int, now int64) (found []
 		}
 	}
 	found, more = slices.Clone(h.cuts[from:to]), to < len(h.cuts)
-	if h.readers == nil {
-		h.readers = map[uint64]reader{}
-	}
 	h.readers[name] = reader{at, now}
 	h.forget(now)
 	return found, more
@@ -289,20 +283,18 @@ const (
 )
 
 type request struct {
-	nonce  [nonceSize]byte
+	nonce  []byte
 	at     position
 	trails []byte // of cells that lost something, or nothing
 }
 
 func newRequest(reader uint64, at position, trails []byte) request {
-	q := request{at: at, trails: trails}
-	binary.BigEndian.PutUint64(q.nonce[:], reader)
-	binary.BigEndian.PutUint64(q.nonce[8:], randomNumber())
-	return q
+	nonce := binary.BigEndian.AppendUint64(nil, reader)
+	return request{binary.BigEndian.AppendUint64(nonce, randomNumber()), at, trails}
 }
 
 func (s *sealer) request(q request) []byte {
-	b := append(s.begin(requestMagic), q.nonce[:]...)
+	b := append(s.begin(requestMagic), q.nonce...)
 	b = binary.BigEndian.AppendUint64(b, q.at.session)
 	b = binary.BigEndian.AppendUint64(b, uint64(q.at.through))
 	return s.seal(append(b, q.trails...))
@@ -350,21 +342,15 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 // answered decodes and checks the reply to a request.
 func (s *sealer) answered(q request, data []byte) (reply, error) {
 	r, err := s.open(data, replyMagic)
-	if err == nil && string(r.Bytes(nonceSize)) != string(q.nonce[:]) {
+	if err == nil && !bytes.Equal(r.Bytes(nonceSize), q.nonce) {
 		err = fmt.Errorf("hoplag: %w: it answers another request", ErrForged)
 	}
 	if err != nil {
 		return reply{}, err
 	}
-	a := reply{now: int64(r.Uint64())}
-	a.name = string(r.Bytes(int(r.Uint8())))
-	a.more = r.Uint8() == 1
+	a := reply{now: int64(r.Uint64()), name: string(r.Bytes(int(r.Uint8()))), more: r.Uint8() == 1}
 	for range r.Size() {
-		message := r.Bytes(r.Size())
-		if message == nil {
-			break
-		}
-		record, err := s.parse(s.head(message, recordMagic))
+		record, err := s.parse(s.head(r.Bytes(r.Size()), recordMagic))
 		if err != nil {
 			return reply{}, err
 		}

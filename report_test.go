@@ -400,7 +400,7 @@ func FuzzDecode(f *testing.F) {
 	c := small()
 	seal := newSealer(c)
 	p := &Point{config: c, open: f.Context(), clock: newTimeline(nil), seal: seal, Direction: newDirection(&c, newTimeline(nil))}
-	p.history.limit = 1 << 20
+	p.history = newHistory(1 << 20)
 	record := seal.someRecord()
 	p.history.add(stored{interval: interval{session: 77, after: -3, through: 9}, data: record[:len(record)-tagSize]}, 0)
 	q := newRequest(1, position{77, 3}, nil)

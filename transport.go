@@ -20,12 +20,19 @@ import (
 // the reply: over HTTP ([HTTP]) or any bus. It must return when the context is done.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
+// A mostKey is for the most bytes that a reply may have, in the context of an exchange.
+type mostKey struct{}
+
 // Follow compares this point with the one that ask reaches, such as [HTTP] at a URL. It yields a report for
 // each interval, of packets that passed there first and then here, and of those that came back. Whatever
 // happens to the other point, it continues until the context is done or this point is closed; reports say what is
 // wrong.
 func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
+		// A megabyte of records and one more with everything full, or names. No cell takes more when it is packed but
+		// for its share of a block's head; a flow takes 65 bytes in a direction.
+		most := 2*maxReply + 4*int64(p.config.Cells.EncodedSize()) + 130*int64(p.config.Flows)
+		ctx := context.WithValue(ctx, mostKey{}, most)
 		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()
 		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, &f
@@ -33,11 +40,7 @@ func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 		for p.wait(ctx, f.wake()) == nil {
 			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
 			f.fetch()
-			for ctx.Err() == nil {
-				r, ok := f.compare.next(now)
-				if !ok {
-					break
-				}
+			for r, ok := f.compare.next(now); ok && ctx.Err() == nil; r, ok = f.compare.next(now) {
 				if f.err != nil && r.Err != nil {
 					r.Err = fmt.Errorf("%w: %w", r.Err, f.err)
 				}
@@ -183,18 +186,13 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 
 // Records yields what passes the point as signed records, of one cut each if the
 // caller keeps up, for any bus that carries them to a [Pair]. It begins with the
-// present cut and ends when the context is done or the point is closed.
+// latest cut and ends when the context is done or the point is closed.
 func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		p.mu.Lock()
-		latest := p.history.latest()
-		at, name := latest.end(), randomNumber()
-		p.mu.Unlock()
-		for open := true; ; {
+		at, name := position{}, randomNumber()
+		for {
+			closed := p.open.Err() != nil // before the last cuts are read
 			p.mu.Lock()
-			if p.waiting == nil {
-				p.waiting = make(chan struct{})
-			}
 			waiting := p.waiting
 			cuts, _ := p.history.read(name, at, p.config.History, p.clock.elapsed())
 			p.mu.Unlock()
@@ -205,14 +203,13 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 					return
 				}
 			}
-			if !open {
+			if closed {
 				return
 			}
 			select {
 			case <-ctx.Done():
 				return
 			case <-p.open.Done():
-				open = false
 			case <-waiting:
 			}
 		}
@@ -228,11 +225,10 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 // later by more, packets seem to take longer by as much, or to arrive before they are sent, which is an error.
 type Pair struct {
 	mu      sync.Mutex
-	began   time.Time
+	now     func() int64 // ns since some fixed moment
 	compare *comparison
-	at      time.Time // zero: use the clock
-	ahead   *least    // of the second point, when Next was last called
-	cut     int64     // and its number then
+	ahead   *least // of the second point, when Next was last called
+	cut     int64  // and its number then
 }
 
 // NewPair returns a Pair of points of this Config, whose names in reports are
@@ -241,7 +237,8 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	p := &Pair{began: time.Now(), compare: newComparison(c.withDefaults())}
+	began := time.Now()
+	p := &Pair{now: func() int64 { return int64(time.Since(began)) }, compare: newComparison(c.withDefaults())}
 	p.compare.meeting.ends[first].name = from
 	p.compare.meeting.ends[second].name = to
 	return p, nil
@@ -253,15 +250,7 @@ func NewPair(c Config, from, to string) (*Pair, error) {
 func (p *Pair) At(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at = t
-}
-
-// elapsed returns the time since some fixed moment.
-func (p *Pair) elapsed() int64 {
-	if p.at.IsZero() {
-		return int64(time.Since(p.began))
-	}
-	return p.at.UnixNano()
+	p.now = t.UnixNano
 }
 
 // TakeFirst takes a record of the first point. The error wraps [ErrForged],
@@ -281,7 +270,7 @@ func (p *Pair) TakeSecond(shard string, record []byte) error { return p.take(sec
 func (p *Pair) take(point int, shard string, record []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m, now := p.compare.meeting, p.elapsed()
+	m, now := p.compare.meeting, p.now()
 	r, err := m.seal.decode(bytes.Clone(record))
 	if err != nil {
 		return err
@@ -307,7 +296,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 func (p *Pair) Next() (Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m, now := p.compare.meeting, p.elapsed()
+	m, now := p.compare.meeting, p.now()
 	ahead := m.ends[second].ahead
 	cut := floorDiv(now, m.cut) - 1
 	if ahead != nil {
@@ -317,15 +306,16 @@ func (p *Pair) Next() (Report, bool) {
 		cut = max(cut, p.cut)
 	}
 	p.ahead, p.cut = ahead, cut
+	if p.compare.early(cut) {
+		return Report{}, false
+	}
 	return p.compare.next(cut)
 }
 
 const (
 	contentType = "application/vnd.hoplag"
 
-	// maxMessage bounds what is read from a peer, in bytes.
-	maxMessage = 64 << 20
-	maxRequest = 64 << 10
+	maxRequest = 64 << 10 // bytes
 
 	// requestTimeout is how long a request may take to come.
 	requestTimeout = 10 * time.Second
@@ -358,6 +348,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // HTTP returns an Exchange with the point whose ServeHTTP is at url, by client, or [http.DefaultClient] if nil.
+// It reads no more than a point of the follower's Config can answer.
 func HTTP(client *http.Client, url string) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
@@ -366,10 +357,12 @@ func HTTP(client *http.Client, url string) Exchange {
 		}
 		q.Header.Set("Content-Type", contentType)
 		a, err := cmp.Or(client, http.DefaultClient).Do(q)
+		most, _ := ctx.Value(mostKey{}).(int64)
+		most = max(most, 2*maxReply) // where it is not a follower who asks
 		var body []byte
 		if err == nil {
 			defer a.Body.Close()
-			body, err = io.ReadAll(io.LimitReader(a.Body, maxMessage+1))
+			body, err = io.ReadAll(io.LimitReader(a.Body, most+1))
 		}
 		switch {
 		case err != nil:
@@ -378,8 +371,8 @@ func HTTP(client *http.Client, url string) Exchange {
 			return nil, fmt.Errorf("hoplag: no point is at %s: it answers %s; is the path right?", url, a.Status)
 		case a.StatusCode != http.StatusOK:
 			return nil, fmt.Errorf("hoplag: %s answers %s: %.200s", url, a.Status, bytes.TrimSpace(body))
-		case len(body) > maxMessage:
-			return nil, fmt.Errorf("hoplag: %s answers with more than %d bytes", url, maxMessage)
+		case int64(len(body)) > most:
+			return nil, fmt.Errorf("hoplag: %s answers with more than %d bytes: does it have other Cells?", url, most)
 		}
 		return body, nil
 	}

@@ -58,20 +58,21 @@ func TestServeHTTP(t *testing.T) {
 	defer server.Close()
 	measure(t, a, newTestPoint(t, quick, "b"), HTTP(nil, server.URL))
 
-	other := quick
-	other.Key = NewKey("another secret key")
-	stranger := newTestPoint(t, other, "s")
-	for r := range stranger.Follow(context.Background(), HTTP(nil, server.URL)) {
-		if r.Err == nil {
-			t.Errorf("a stranger gets %v", r)
+	stranger := newSealer(Config{Key: NewKey("another secret key")})
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		for err := error(nil); err == nil; _, err = w.Write(make([]byte, 1<<16)) {
 		}
-		break
+	}))
+	defer endless.Close()
+	for _, url := range []string{server.URL, endless.URL} {
+		if reply, err := HTTP(nil, url)(t.Context(), stranger.request(newRequest(1, position{}, nil))); err == nil {
+			t.Errorf("a stranger gets %d bytes", len(reply))
+		}
 	}
-	response, err := http.Get(server.URL)
-	must0(t, err)
-	response.Body.Close()
-	if response.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("GET gives %s", response.Status)
+	w := httptest.NewRecorder()
+	if a.ServeHTTP(w, httptest.NewRequest("GET", "/", nil)); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET gives %d", w.Code)
 	}
 }
 
@@ -324,9 +325,8 @@ func TestCertainCounts(t *testing.T) {
 func TestSlowRequestsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		l := &oneConn{far, make(chan struct{})}
 		server := &http.Server{Handler: newTestPoint(t, quick, "a")}
-		go server.Serve(l)
+		go server.Serve(&oneConn{far, make(chan struct{})})
 		defer server.Close()
 		begin := time.Now()
 		near.SetReadDeadline(begin.Add(3 * requestTimeout))

@@ -58,32 +58,31 @@ func (e Empirical) QuantileInterval(p, confidence float64) Interval {
 // most tail, and the smallest rank, up to n+1, whose order statistic is below it with probability at most tail. The
 // number of n samples at or below the quantile is binomial.
 func quantileRanks(n int, p, tail float64) (low, high int) {
-	// The order statistic of rank k exceeds the quantile if fewer than k
-	// samples are at or below it: Pr = I(1−p; n−k+1, k).
-	low = sort.Search(n, func(k int) bool {
-		_, above, _ := incompleteBeta(float64(k+1), float64(n-k), p, 1-p)
-		return above > tail
-	})
-	// By symmetry, counting from the greatest sample.
-	high = n + 1 - sort.Search(n, func(k int) bool {
-		_, below, _ := incompleteBeta(float64(k+1), float64(n-k), 1-p, p)
-		return below > tail
-	})
-	return low, high
+	return tailRank(n, p, tail), n + 1 - tailRank(n, 1-p, tail) // by symmetry, counting from the greatest sample
+}
+
+// tailRank returns the smallest k of 0 to n for which k or fewer of n are at or below the p-quantile with probability
+// more than tail: Pr = I(1−p; n−k, k+1). From about there it adds up probabilities of single numbers.
+func tailRank(n int, p, tail float64) int {
+	mean := float64(n) * p
+	k := int(min(max(0, mean+NormalQuantile(tail)*math.Sqrt(mean*(1-p))), float64(n-1)))
+	_, most, power := incompleteBeta(float64(k+1), float64(n-k), p, 1-p)
+	odds, one := p/(1-p), power/(float64(n-k)*p)
+	for ; most > tail && k > 0; k-- {
+		most -= one
+		one *= float64(k) / (odds * float64(n-k+1))
+	}
+	for ; most <= tail && k < n; k++ {
+		one *= odds * float64(n-k) / float64(k+1)
+		most += one
+	}
+	return k
 }
 
 // CDF returns the fraction of the samples that are at most x, 0 without samples.
 func (e Empirical) CDF(x float64) float64 {
-	if len(e.sorted) == 0 {
-		return 0
-	}
-	at, _ := slices.BinarySearchFunc(e.sorted, x, func(sample, x float64) int {
-		if sample <= x {
-			return -1
-		}
-		return 1
-	})
-	return float64(at) / float64(len(e.sorted))
+	above := sort.Search(len(e.sorted), func(i int) bool { return !(e.sorted[i] <= x) })
+	return float64(above) / float64(max(len(e.sorted), 1))
 }
 
 // RelativeError returns |estimate − truth| / |truth|: 0 if both are 0, infinite

@@ -33,9 +33,9 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	dst = a.config.append(dst)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(about))
 	dst = binary.BigEndian.AppendUint64(dst, a.unsampledCount())
-	cells := a.sampled()
+	cells, rest := a.sampled(), new([packedBlock]uint64)
 	for from := 0; from < len(cells); from += packedBlock {
-		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], a.some(from/packedBlock), about)
+		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], a.some(from/packedBlock), about, rest)
 	}
 	return dst
 }
@@ -43,31 +43,74 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 // CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked accepts it.
 // The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (c *Config) CheckPacked(data []byte) error {
-	var buf [8 + 3 + 2*maxBanks]byte
-	head := c.append(buf[:0])
-	size := len(head) + 16
-	if len(data) < size {
-		return fmt.Errorf("lda: %w: %d bytes of a packed aggregator, want at least %d", estimate.ErrEncoding, len(data), size)
+	cells, err := c.packedCells(data)
+	if err == nil {
+		_, err = c.blocks(cells, func(int, block, []byte) {})
 	}
-	if string(data[:len(head)]) != string(head) {
-		r := wire.NewReader(data)
-		there, banks := readConfig(&r)
-		return cmp.Or(c.same(&there), fmt.Errorf("lda: %w: %d banks", estimate.ErrEncoding, banks))
-	}
-	return c.checkBlocks(binary.BigEndian.Uint64(data[size-8:]), data[size:], c.cells())
+	return err
 }
 
 // AddPacked adds what AppendPacked appended at a point with the same Config, like Merge of the original aggregator,
 // except that its cells have lost the bits above those of the Config. The error is that of CheckPacked; a is then
 // unchanged.
 func (a *Aggregator) AddPacked(data []byte) error {
-	if err := a.config.CheckPacked(data); err != nil {
+	cells, err := a.config.packedCells(data)
+	if err != nil {
 		return err
 	}
-	data = data[a.config.headSize()-8:]
-	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(data[8:]))
-	a.addBlocks(data[16:], binary.BigEndian.Uint64(data))
+	head := data[len(data)-len(cells)-16:]
+	about, times := binary.BigEndian.Uint64(head), uint64(1)
+	add := func(from int, b block, fields []byte) {
+		if a.which != nil {
+			a.which[from/packedBlock] |= b.which
+		}
+		b.add(a.cells[from:], fields, &a.config, about, times)
+	}
+	if done, err := a.config.blocks(cells, add); err != nil {
+		times = math.MaxUint64 // -1: takes out what was added before
+		a.config.blocks(cells[:done], add)
+		return err
+	}
+	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(head[8:]))
 	return nil
+}
+
+// packedCells checks all of a packed form but the cells, and returns these.
+func (c *Config) packedCells(data []byte) ([]byte, error) {
+	var buf [8 + 3 + 2*maxBanks]byte
+	head := c.append(buf[:0])
+	size := len(head) + 16
+	if len(data) < size {
+		return nil, fmt.Errorf("lda: %w: %d bytes of a packed aggregator, want at least %d", estimate.ErrEncoding, len(data), size)
+	}
+	if string(data[:len(head)]) != string(head) {
+		r := wire.NewReader(data)
+		there, banks := readConfig(&r)
+		return nil, cmp.Or(c.same(&there), fmt.Errorf("lda: %w: %d banks", estimate.ErrEncoding, banks))
+	}
+	return data[size:], checkUnsampled(binary.BigEndian.Uint64(data[size-8:]))
+}
+
+// blocks calls f for each block of packed cells that are not all empty, with the number of its first cell and its
+// fields. If a block is wrong, it returns where that begins.
+func (c *Config) blocks(data []byte, f func(from int, b block, fields []byte)) (done int, err error) {
+	n, b := c.cells(), block{}
+	for from := 0; from < n; from += packedBlock {
+		rest := data[done:]
+		if len(rest) >= 8 && binary.BigEndian.Uint64(rest) == 0 {
+			done += 8
+			continue
+		}
+		if !b.read(c, rest) || from+packedBlock > n && b.which<<(n-from) != 0 {
+			return done, fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, n-from)
+		}
+		f(from, b, rest[10:])
+		done += b.size
+	}
+	if done < len(data) {
+		return done, fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(data)-done)
+	}
+	return done, nil
 }
 
 // someTime returns the time of some packet or, if all cells have many, 0.
@@ -80,54 +123,9 @@ func (a *Aggregator) someTime() int64 {
 	return 0
 }
 
-// checkBlocks checks that data is the packed form of some cells, and that some packets may be outside.
-func (c *Config) checkBlocks(rest uint64, data []byte, cells int) error {
-	if err := checkUnsampled(rest); err != nil {
-		return err
-	}
-	for left := cells; left > 0; left -= packedBlock {
-		if isEmpty(data) {
-			data = data[8:]
-			continue
-		}
-		b, ok := c.block(data)
-		if !ok || left < packedBlock && b.which<<left != 0 {
-			return fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, left)
-		}
-		data = data[b.size:]
-	}
-	if len(data) > 0 {
-		return fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(data))
-	}
-	return nil
-}
-
-// addBlocks adds packed cells, which were checked.
-func (a *Aggregator) addBlocks(data []byte, about uint64) {
-	for from := 0; len(data) > 0; from += packedBlock {
-		if isEmpty(data) {
-			data = data[8:]
-			continue
-		}
-		b, _ := a.config.block(data)
-		fields := data
-		data = data[b.size:]
-		if a.which != nil {
-			a.which[from/packedBlock] |= b.which
-		}
-		if len(data) < wire.BitPadding {
-			var padded [10 + packedFields + wire.BitPadding]byte
-			copy(padded[:], fields[:b.size])
-			fields = padded[:]
-		}
-		b.add(a.cells[from:], fields, &a.config, about)
-	}
-}
-
-// appendBlock appends at most 64 cells, of which only some may not be empty.
-func (c *Config) appendBlock(dst []byte, cells []cell, some uint64, about int64) []byte {
+// appendBlock appends at most 64 cells, of which only some may not be empty. It uses the room of rest.
+func (c *Config) appendBlock(dst []byte, cells []cell, some uint64, about int64, rest *[packedBlock]uint64) []byte {
 	var which, counts, sums uint64
-	var rest [packedBlock]uint64
 	for some &= ^uint64(0) << (packedBlock - len(cells)); some != 0; {
 		i := bits.LeadingZeros64(some)
 		some &^= 1 << (63 - i)
@@ -158,36 +156,31 @@ func (c *Config) appendBlock(dst []byte, cells []cell, some uint64, about int64)
 
 // A block is up to 64 packed cells.
 type block struct {
-	which         uint64
-	count, sum    int // bits
-	fields, width int // where the cells begin, in bytes, and bits for each cell
-	size          int // bytes of all
+	which             uint64
+	count, sum, width int // bits of fields, and of each cell
+	size              int // bytes
 }
 
-// isEmpty reports whether the next block has only empty cells.
-func isEmpty(data []byte) bool { return len(data) >= 8 && binary.BigEndian.Uint64(data) == 0 }
-
-// block reads the layout of the next block, which is not empty, and reports whether the block is whole.
-func (c *Config) block(data []byte) (b block, ok bool) {
-	if len(data) < 8 {
-		return b, false
+// read reads the layout of a block, which is not empty, and reports whether it is whole.
+func (b *block) read(c *Config, data []byte) bool {
+	if len(data) < 10 {
+		return false
 	}
-	if b.which = binary.BigEndian.Uint64(data); len(data) < 10 {
-		return b, false
-	}
-	b.count, b.sum, b.fields = int(data[8]), int(data[9]), 10
+	b.which, b.count, b.sum = binary.BigEndian.Uint64(data), int(data[8]), int(data[9])
 	b.width = b.count + int(c.DigestBits) + b.sum
 	used := b.width * bits.OnesCount64(b.which)
-	b.size = b.fields + (used+7)/8
-	if b.count > 32 || b.sum > int(c.SumBits) || b.size > len(data) {
-		return b, false
-	}
-	return b, used&7 == 0 || data[b.size-1]<<(used&7) == 0
+	b.size = 10 + (used+7)/8
+	return b.count <= 32 && b.sum <= int(c.SumBits) && b.size <= len(data) &&
+		(used&7 == 0 || data[b.size-1]<<(used&7) == 0)
 }
 
-// add adds the cells of a block.
-func (b *block) add(cells []cell, data []byte, c *Config, about uint64) {
-	data = data[b.fields:]
+// add adds the cells of a block, each of them so many times.
+func (b *block) add(cells []cell, fields []byte, c *Config, about, times uint64) {
+	if len(fields) < b.size-10+wire.BitPadding {
+		var padded [packedFields + wire.BitPadding]byte
+		copy(padded[:], fields[:b.size-10])
+		fields = padded[:]
+	}
 	at, rest, last := 0, uint(c.DigestBits)+uint(b.sum), uint(b.sum) // unsigned: shifts by them need no checks
 	digests, sums, known := uint64(1)<<c.DigestBits-1, uint64(1)<<last-1, uint64(math.MaxUint64)>>(64-c.SumBits)
 	for which := b.which; which != 0; at += b.width {
@@ -195,15 +188,15 @@ func (b *block) add(cells []cell, data []byte, c *Config, about uint64) {
 		which &^= 1 << (63 - i)
 		var count, digest, sum uint64
 		if b.width <= 64 {
-			word := wire.Bits(data, at, b.width)
+			word := wire.Bits(fields, at, b.width)
 			count, digest, sum = word>>rest, word>>last&digests, word&sums
 		} else {
-			count = wire.Bits(data, at, b.count)
-			digest = wire.Bits(data, at+b.count, int(c.DigestBits))
-			sum = wire.Bits(data, at+b.count+int(c.DigestBits), b.sum)
+			count = wire.Bits(fields, at, b.count)
+			digest = wire.Bits(fields, at+b.count, int(c.DigestBits))
+			sum = wire.Bits(fields, at+b.count+int(c.DigestBits), b.sum)
 		}
-		cells[i].sum += (uint64(wire.Unzigzag(sum)) + count*about) & known
-		cells[i].tally += digest<<32 | count
+		cells[i].sum += times * ((uint64(wire.Unzigzag(sum)) + count*about) & known)
+		cells[i].tally += times * (digest<<32 | count)
 	}
 }
 

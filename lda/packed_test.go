@@ -158,23 +158,23 @@ var badPacked = []struct {
 
 func TestBadPacked(t *testing.T) {
 	good, _ := hex.DecodeString(goldenPacked)
-	check := func(name string, data []byte, is error) {
-		a := goldenState(t)
-		if err := a.AddPacked(data); !errors.Is(err, is) {
-			t.Errorf("%s: %v, want %v", name, err, is)
+	check := func(name string, a *Aggregator, data []byte, is error) {
+		before, _ := a.MarshalBinary()
+		err := a.AddPacked(data)
+		if after, _ := a.MarshalBinary(); !errors.Is(err, is) || !bytes.Equal(before, after) {
+			t.Errorf("%s: %v, want %v and no change", name, err, is)
 		}
-		assertSame(t, name, a, goldenState(t))
 	}
 	for _, bad := range badPacked {
-		check(bad.name, bad.change(bytes.Clone(good)), bad.is)
+		check(bad.name, goldenState(t), bad.change(bytes.Clone(good)), bad.is)
 	}
 	for n := range good {
-		check("cut", good[:n:n], estimate.ErrEncoding)
+		check("cut", goldenState(t), good[:n:n], estimate.ErrEncoding)
 	}
-	more := mustNewFor(t, DefaultConfig).AppendPacked(nil, 1)
-	if more[10]++; !errors.Is(DefaultConfig.CheckPacked(more), estimate.ErrEncoding) {
-		t.Error("as many banks as may be and another one are taken")
-	}
+	many := crowd(t, DefaultConfig, 1, 1000).AppendPacked(nil, 1e18)
+	check("its end is missing", crowd(t, DefaultConfig, 2, 1000), many[:len(many)-1], estimate.ErrEncoding)
+	many[10]++
+	check("more banks than may be", mustNewFor(t, DefaultConfig), many, estimate.ErrEncoding)
 }
 
 func FuzzAddPacked(f *testing.F) {
