@@ -91,7 +91,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	if !a.started {
 		a.areas.Begin(start)
 		a.since = start
-		if a.underWay {
+		if a.underWay || strangers(up, down) {
 			a.areas.UnderWay()
 		}
 	}
@@ -111,9 +111,20 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	return nil
 }
 
+// strangers reports whether cells got packets in an interval that they were not sent in it.
+func strangers(up, down *Sketch) bool {
+	for i := range up.cells {
+		if u, d := &up.cells[i], &down.cells[i]; d.count() >= u.count() && !same(u, d, up.config.DigestBits) {
+			return true
+		}
+	}
+	return false
+}
+
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
 // its clock was set. The packets that were on their way are left out. If traffic flows already when the first
-// interval begins, call Gap before: what was sent earlier would pass for copies.
+// interval begins, call Gap before: what was sent earlier would pass for copies. Add sees that itself if some
+// cell gets as many packets as it is sent in the first interval, or more, and not the same ones.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	if !a.started {
