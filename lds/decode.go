@@ -36,12 +36,7 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	}
 	cells := newPairs(up, down, nil)
 	d := decoding{Config: &up.config, at: cells.at, around: float64(cells.around.delay), single: cells.single}
-	d.late = func(f hashing.Flow, _ float64) float64 {
-		if copied(up.Packets(f), down.Packets(f)) {
-			return math.Inf(1)
-		}
-		return 0
-	}
+	d.late = func(f hashing.Flow, _ float64) float64 { return cells.late(f) }
 	return d.solve(ctx, flows, opts)
 }
 

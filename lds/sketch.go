@@ -30,6 +30,11 @@ func (c *cell) count() uint32 { return uint32(c.tally) }
 
 func (c *cell) digest() uint32 { return uint32(c.tally >> 32) }
 
+// since returns the sum of the times of a cell's packets since an origin.
+func (c *cell) since(origin uint64, bits uint8) float64 {
+	return float64(estimate.SignExtend(c.sum-origin*uint64(c.count()), int(bits)))
+}
+
 // tally returns what a packet adds to a cell's tally.
 func tally(p hashing.Packet) uint64 { return uint64(p)<<32 | 1 }
 

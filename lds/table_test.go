@@ -340,3 +340,51 @@ func lossyTables(
 	}
 	return tables[0], tables[1], truth
 }
+
+// Slow packets may be those that come twice. Then cells without copies have only fast ones, and seemed exact: without
+// Late most of the intervals miss.
+func TestSlowPacketsComeTwice(t *testing.T) {
+	all, _ := tableTraffic(12, 300, 512, 0)
+	for _, flows := range []int{1024, 128} { // some are held late
+		c := TableConfig{Flows: flows, SumBits: 56, DigestBits: 16}
+		up, down := newTable(t, c), newTable(t, c)
+		sketches, random := [2]*Sketch{mustNew(t, DefaultConfig), mustNew(t, DefaultConfig)}, rand.New(rand.NewPCG(1, 12))
+		truths := map[hashing.Flow]*estimate.Moments{}
+		for _, p := range all {
+			took, times := int64(1e6), 1
+			if random.IntN(50) == 0 {
+				took, times = 1e7, 2
+			}
+			if truths[p.flow] == nil {
+				truths[p.flow] = new(estimate.Moments)
+			}
+			truths[p.flow].Add(float64(took))
+			up.Update(p.flow, p.packet, p.sent)
+			sketches[0].Update(p.flow, p.packet, p.sent)
+			for range times {
+				down.Update(p.flow, p.packet, p.sent+took)
+				sketches[1].Update(p.flow, p.packet, p.sent+took)
+			}
+		}
+		answers, missed, without := 0.0, 0.0, 0.0
+		for f, of := range truths {
+			table, _ := EstimateTable(up, down, f)
+			sketch, _ := Estimate(sketches[0], sketches[1], f)
+			for _, r := range []Result{table, sketch} {
+				in := func() bool { i := r.MeanInterval(0.95); return i.Low-1 <= of.Mean() && of.Mean() <= i.High+1 }
+				if r.N == 0 {
+					continue
+				}
+				if answers++; !in() {
+					missed++
+				}
+				if r.Late = 0; !in() {
+					without++
+				}
+			}
+		}
+		if t.Logf("%v of %v missed, %v without Late", missed, answers, without); missed > 0.05*answers || without < 0.2*answers {
+			t.Errorf("%d rooms: %v of %v missed, %v without Late", flows, missed, answers, without)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	result.Lost = result.Sent - min(result.Sent, result.Received)
 	b := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
 	b.each(func(f hashing.Flow) bool { // look for a centre of few packets
-		b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+		b.look(f)
 		return b.around.packets == 1 || b.around.packets == 2
 	})
 	own := b.read(f)
@@ -56,10 +56,13 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	// Packets that are in no cell that was read: of the held ones a random part, and those before it was admitted:
 	// a geometric number, of twice its mean's square on average, and √3 deviations off if delays rise steadily.
 	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
-	if copied(result.Sent, result.Received) {
+	if copied(float64(result.Sent), float64(result.Received)) {
 		result.MeanError = math.Inf(1)
 	} else {
 		result.MeanError = math.Sqrt(b.variance(f, &own, farDegrees, left) + b.variance(f, &own, nearDegrees, 6*early*early))
+	}
+	if result.Received > result.Sent || early > 0 {
+		result.Late = b.late(1-float64(result.Sent)/float64(result.Received), early, b.times())
 	}
 	result.MeanError += rounding * (math.Abs(result.Mean) + math.Abs(beyond))
 	return result, nil
@@ -74,6 +77,33 @@ type tableBucket struct {
 	up, down *Table
 	first    int
 	around   centre
+	balance
+}
+
+// look looks for a centre in the cells of a flow, and for copies.
+func (b *tableBucket) look(f hashing.Flow) {
+	b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+	if sent, received := b.up.room(f), b.down.room(f); sent != nil && received != nil {
+		b.balance.add(float64(sent.packets()), float64(received.packets()))
+	}
+}
+
+// times returns the variance of the time at which a packet was sent.
+func (b *tableBucket) times() float64 {
+	var times scatter
+	origin, known := b.around.origin(&b.up.stamp)
+	b.each(func(f hashing.Flow) bool {
+		b.cells(f, func(up, _ *cell) {
+			if n := up.count(); n <= fewPackets {
+				times.add(up.since(origin, b.up.config.SumBits), float64(n), 0)
+			}
+		})
+		return times.cells >= nearDegrees
+	})
+	if !known || times.cells <= intervalDegrees {
+		return math.Inf(1)
+	}
+	return times.variance()
 }
 
 // cells calls do for the cells of a flow that lost nothing.
