@@ -158,6 +158,9 @@ func (p *pairs) read(n int, cell func(i int) int) (told float64) {
 
 // late returns by how much the mean of flow f may be greater because of copies, +Inf if these hide the others.
 func (p *pairs) late(f hashing.Flow) float64 {
+	if p.more == 0 {
+		return 0
+	}
 	received := float64(p.down.Packets(f))
 	if copied(float64(p.up.Packets(f)), received) {
 		return math.Inf(1)

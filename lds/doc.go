@@ -80,6 +80,6 @@
 //
 // This package goes beyond the paper with tables, joint decoding of delays and counts, weights for lossy cells,
 // bounds to compare cells that sampled at different rates, the count-conditioned deviation within rows, and a
-// digest by addition instead of XOR. SDS is in package paper. [Plan] computes the sums that the formula of
-// section 3.1 approximates by blaming each large collision on one flow.
+// digest by addition instead of XOR. [Plan] computes the sums that the formula of section 3.1 approximates by
+// blaming each large collision on one flow. SDS (section 2.2), for packets that carry the time they were sent, is not here.
 package lds

@@ -50,6 +50,8 @@ func normal(x uint64) float64 {
 
 var tableLoss = []float64{0, 0.001, 0.01}
 
+type observer interface{ Update(hashing.Flow, hashing.Packet, int64) }
+
 // A contest has the observers of one law and loss, all of the same size in bytes, and the truth about each
 // flow.
 type contest struct {
@@ -57,7 +59,8 @@ type contest struct {
 	loss               float64
 	sketch, part       points // all bytes, and half of them
 	table, half, held  [2]*lds.Table
-	rate               uint64 // threshold of sampled packets
+	observers          [2][]observer // at each point
+	rate               uint64        // threshold of sampled packets
 	sampled, n         []float64
 	sums, sampledTimes []float64
 	methods            []*method
@@ -80,6 +83,8 @@ func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *
 	}
 	c.sketch = points{experiment.Try(lds.New(sketch)), experiment.Try(lds.New(sketch))}
 	c.part = points{experiment.Try(lds.New(part)), experiment.Try(lds.New(part))}
+	c.observers[0] = []observer{c.sketch.up, c.part.up, c.table[0], c.half[0], c.held[0]}
+	c.observers[1] = []observer{c.sketch.down, c.part.down, c.table[1], c.half[1], c.held[1]}
 	c.rate = hashing.Threshold(min(1, float64(bytes)/recordBytes/float64(packets)))
 	for _, list := range []*[]float64{&c.sampled, &c.n, &c.sums, &c.sampledTimes} {
 		*list = make([]float64, flows)
@@ -92,11 +97,9 @@ func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *
 
 // pass passes a packet of flow i to all observers.
 func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) {
-	c.sketch.up.Update(f.Key, p.ID, p.Sent)
-	c.part.up.Update(f.Key, p.ID, p.Sent)
-	c.table[0].Update(f.Key, p.ID, p.Sent)
-	c.half[0].Update(f.Key, p.ID, p.Sent)
-	c.held[0].Update(f.Key, p.ID, p.Sent)
+	for _, o := range c.observers[0] {
+		o.Update(f.Key, p.ID, p.Sent)
+	}
 	if !arrives {
 		return
 	}
@@ -107,11 +110,9 @@ func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) 
 		c.sampledTimes[i] += float64(delay)
 		c.sampled[i]++
 	}
-	c.sketch.down.Update(f.Key, p.ID, p.Sent+delay)
-	c.part.down.Update(f.Key, p.ID, p.Sent+delay)
-	c.table[1].Update(f.Key, p.ID, p.Sent+delay)
-	c.half[1].Update(f.Key, p.ID, p.Sent+delay)
-	c.held[1].Update(f.Key, p.ID, p.Sent+delay)
+	for _, o := range c.observers[1] {
+		o.Update(f.Key, p.ID, p.Sent+delay)
+	}
 }
 
 // judge fills in the errors.

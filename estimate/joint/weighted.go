@@ -89,8 +89,15 @@ func (p *weighted) scatter(u, x []float64) {
 		}
 		if p.part == nil {
 			w *= p.uniform
-			for _, c := range p.run(f) {
-				u[c] += w
+			if run := p.run(f); len(run) == 4 {
+				u[run[0]] += w
+				u[run[1]] += w
+				u[run[2]] += w
+				u[run[3]] += w
+			} else {
+				for _, c := range run {
+					u[c] += w
+				}
 			}
 			continue
 		}
@@ -104,7 +111,11 @@ func (p *weighted) scatter(u, x []float64) {
 // gather returns the weighted sum of the values in flow f's cells.
 func (p *weighted) gather(f int, of []float64) (total float64) {
 	if p.part == nil {
-		for _, c := range p.run(f) {
+		run := p.run(f)
+		if len(run) == 4 {
+			return (of[run[0]] + of[run[1]] + of[run[2]] + of[run[3]]) * p.uniform
+		}
+		for _, c := range run {
 			total += of[c]
 		}
 		return total * p.uniform
