@@ -50,7 +50,9 @@ func normal(x uint64) float64 {
 
 var tableLoss = []float64{0, 0.001, 0.01}
 
-type observer interface{ Update(hashing.Flow, hashing.Packet, int64) }
+type observer interface {
+	Update(hashing.Flow, hashing.Packet, int64)
+}
 
 // A contest has the observers of one law and loss, all of the same size in bytes, and the truth about each
 // flow.
