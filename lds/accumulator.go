@@ -49,6 +49,7 @@ type Accumulator struct {
 	late    bool      // packets that count as lost may still come
 	joined  float64   // time of packets that took nobody knows how long, for each received
 	slowest float64   // the greatest delay known
+	longest float64   // the time after which it is not waited for packets
 	differ  float64   // variance of the means of cells
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
@@ -104,7 +105,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	}
 	a.areas.Next(end)
 	// What is settled goes into the whole, so that memory stays fixed.
-	const folded, longest = 32, 90
+	const folded = 32
+	a.longest = longest * float64(end-start)
 	if n := a.areas.Cuts() - a.areas.Settling(longest); n-a.from >= folded {
 		a.fold(n)
 	}
@@ -120,6 +122,9 @@ func strangers(up, down *Sketch) bool {
 	}
 	return false
 }
+
+// longest is for how many intervals packets are waited for. Slower ones count as lost.
+const longest = 90
 
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
 // its clock was set. The packets that were on their way are left out. If traffic flows already when the first
@@ -168,7 +173,8 @@ func (a *Accumulator) take(into []total, to int) {
 	if a.slowest = max(a.slowest, t.Greatest); t.Joined == 0 { // where others join, cells that hide them seem far apart
 		a.spread = t.Scatter
 	}
-	if a.late = t.Late > 0; err == nil && t.Mean < t.Hidden { // nothing tells those lost from those to be sent
+	a.late = t.Late > 0 || t.Greatest > a.longest
+	if err == nil && t.Mean < t.Hidden { // nothing tells those lost from those to be sent
 		err = fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 	}
 	if errors.Is(err, estimate.ErrClocks) {
