@@ -211,37 +211,21 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 }
 
 // A session that begins among traffic knows less of cells that had packets on their way than of others with the
-// same flow, whose interval is bounded all the same.
+// same flow, whose interval is bounded all the same. Without Gap, and where packets take five intervals on average,
+// what came of before passed for copies: 25 of 100 intervals missed.
 func TestBeginsAmongTraffic(t *testing.T) {
-	c, random := DefaultConfig, rand.New(rand.NewPCG(1, 29))
-	c.Columns = 300
-	x, a := newTimeline(t, c, 80, 1e8), mustAccumulate(t, c)
-	for now := int64(0); now < 80e8; now += int64(2e5 * random.ExpFloat64()) {
-		f, took := random.IntN(200), int64(2e7*random.ExpFloat64())
-		x.pass(nth(f), hashing.Packet(random.Uint64()), now, now+took*int64(1+f%3), false)
-	}
-	a.Gap()
-	for k := 20; k < 80; k++ {
-		x.add(t, a, k)
-	}
-	for f := range 200 {
-		if r, err := a.Estimate(nth(f)); err != nil || !r.MeanInterval(0.95).Bounded() {
-			t.Errorf("flow %d: %+v, %v", f, r, err)
-		}
-	}
-}
-
-// Nobody says that traffic flows when a session begins. Where packets take five intervals on average, what
-// came of before passed for copies: 25 of 100 intervals missed.
-func TestTrafficFlowsAtTheBeginning(t *testing.T) {
 	const before, all, length = 90, 150, int64(1e8)
 	answers, missed := uint64(0), uint64(0)
-	for seed := range uint64(3) {
+	for seed := range uint64(4) {
 		random, flows := rand.New(rand.NewPCG(seed, 30)), map[hashing.Flow]*flowTruth{}
-		x, a := newTimeline(t, DefaultConfig, all, length), mustAccumulate(t, DefaultConfig)
+		x, a, mean := newTimeline(t, DefaultConfig, all, length), mustAccumulate(t, DefaultConfig), 2e7
+		if seed == 3 {
+			a.Gap()
+			mean = 8e5
+		}
 		for now := int64(0); now < all*length; now += int64(5e5 * random.ExpFloat64()) {
 			f := random.IntN(50)
-			took := int64(2e7*random.ExpFloat64()) * int64(1+f) // in the mean five intervals
+			took := int64(mean*random.ExpFloat64()) * int64(1+f)
 			x.pass(nth(f), hashing.Packet(random.Uint64()), now, now+took, false)
 			if flows[nth(f)] == nil {
 				flows[nth(f)] = new(flowTruth)
@@ -254,16 +238,21 @@ func TestTrafficFlowsAtTheBeginning(t *testing.T) {
 			x.add(t, a, k)
 		}
 		for f, of := range flows {
-			if r, err := a.Estimate(f); err == nil {
+			r, err := a.Estimate(f)
+			i := r.MeanInterval(0.95)
+			if seed == 3 && (err != nil || !i.Bounded()) {
+				t.Errorf("flow %d: %+v, %v", f, r, err)
+			}
+			if err == nil {
 				answers++
-				if i := r.MeanInterval(0.95); !i.Contains(of.mean()) {
+				if !i.Contains(of.mean()) {
 					missed++
 				}
 			}
 		}
 	}
 	t.Logf("%d of %d missed", missed, answers)
-	if answers < 30 || estimate.ProportionInterval(missed, answers, 0.999).Low > 0.05 {
+	if answers < 80 || estimate.ProportionInterval(missed, answers, 0.999).Low > 0.05 {
 		t.Errorf("%d of %d missed", missed, answers)
 	}
 }

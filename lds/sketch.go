@@ -79,14 +79,10 @@ func newSketch(c Config) *Sketch {
 // Config returns the configuration that the sketch was made with.
 func (s *Sketch) Config() Config { return s.config }
 
-// Update records that packet p of flow f passed at time t, in nanoseconds (Fig. 5).
+// Update records that packet p of flow f passed at time t, in nanoseconds (Fig. 5): in row r, in cell
+// (r, (h_r(f) + h'_r(x)) mod C) of section 2.3.4, if the row samples p.
 func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
-	s.add(f, uint64(p), uint64(t), tally(p))
-}
-
-// add adds sum and tally to the cells of packet p of flow f: in row r to (r, (h_r(f) + h'_r(x)) mod C) of
-// section 2.3.4, if the row samples p. It makes no call, which would take a third of the time.
-func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
+	sum, tally := uint64(t), tally(p)
 	cells, columns := s.cells, uint64(s.config.Columns)
 	if s.quick {
 		// Compute all indices first, so that the processor waits for the cells together.
@@ -105,17 +101,17 @@ func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
 		return
 	}
 	if s.config.Rows == 4 {
-		s.addFour(f, p, sum, tally)
+		s.updateFour(f, p, sum, tally)
 		return
 	}
-	s.addGeneral(f, p, sum, tally)
+	s.updateGeneral(f, p, sum, tally)
 }
 
-// addFour is add for four rows.
-func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
+// updateFour is Update for four rows.
+func (s *Sketch) updateFour(f hashing.Flow, p hashing.Packet, sum, tally uint64) {
 	chosen, offsets := sampling(p), uint64(0)
 	if s.config.Spread > 1 {
-		offsets = hashing.Mix(p, 0)
+		offsets = hashing.Mix(uint64(p), 0)
 	}
 	cells, columns, t := s.cells, uint64(s.config.Columns), &s.thresholds
 	i, j := split(flowWord(f, 0), columns)
@@ -139,14 +135,14 @@ func (s *Sketch) along(home, offset uint64) uint64 {
 	return column - columns&-((columns-1-column)>>63)
 }
 
-// addGeneral is add for any Config. It does not branch on what is sampled.
-func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
+// updateGeneral is Update for any Config. It does not branch on what is sampled.
+func (s *Sketch) updateGeneral(f hashing.Flow, p hashing.Packet, sum, tally uint64) {
 	made(s.config.Rows > 0, "Sketch")
 	chosen, columns := sampling(p), uint64(s.config.Columns)
 	var offsets uint64
 	for r, threshold := range s.thresholds[:s.config.Rows&(2*MaxRows-1)] {
 		if r&3 == 0 && s.config.Spread > 1 {
-			offsets = hashing.Mix(p, uint64(r>>2))
+			offsets = hashing.Mix(uint64(p), uint64(r>>2))
 		}
 		at := uint64(r)*columns + s.along(home(r, f, columns), offsets)
 		offsets >>= 16
@@ -156,7 +152,7 @@ func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
 
 // sampling returns what each row compares with its threshold. It is the same for all rows, so a row samples a
 // subset of what a row of a higher rate does.
-func sampling(p uint64) uint64 { return hashing.Mix(p, MaxRows) >> 32 }
+func sampling(p hashing.Packet) uint64 { return hashing.Mix(uint64(p), MaxRows) >> 32 }
 
 // home returns the first column of flow f's virtual LDA in row r (h_r(f)).
 func home(r int, f hashing.Flow, columns uint64) uint64 {

@@ -56,8 +56,9 @@ func (c *TableConfig) flowBytes() int {
 // there is room is held from its first packet on; any other from the packet that drew low enough.
 //
 // [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,500 of a million flows, a
-// table holds 88 % of those of 1,000 packets or more in its first interval ([Plan] says that 99 % need 40,000
-// rooms), and 99 % in its fifth if it keeps those that had 500 or more in the one before (ours-lds-table).
+// table holds 88 % of those of 1,000 packets or more in its first interval, where no admission without a
+// memory of other flows holds more than 92 % (TestTableHoldsOnToTheLarge), and 99 % in its fifth if it keeps those
+// that had 500 or more in the one before (ours-lds-table).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and of one. A loss spoils one
 // cell.

@@ -59,7 +59,7 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if copied(float64(result.Sent), float64(result.Received)) {
 		result.MeanError = math.Inf(1)
 	} else {
-		result.MeanError = math.Sqrt(b.variance(f, &own, farDegrees, left) + b.variance(f, &own, nearDegrees, 6*early*early))
+		result.MeanError = math.Sqrt(b.variance(f, &own, left+6*early*early))
 	}
 	if result.Received > result.Sent || early > 0 {
 		result.Late = b.late(1-float64(result.Sent)/float64(result.Received), early, b.times())
@@ -98,7 +98,7 @@ func (b *tableBucket) times() float64 {
 				times.add(up.since(origin, b.up.config.SumBits), float64(n), 0)
 			}
 		})
-		return times.cells >= nearDegrees
+		return times.cells >= nearCells
 	})
 	if !known || times.cells <= intervalDegrees {
 		return math.Inf(1)
@@ -148,15 +148,15 @@ func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
 	return h
 }
 
-// Degrees of freedom that tell a variance where one packet in thirty is slow, and where one in five hundred is.
-const nearDegrees, farDegrees = 128, 2048
+// farDegrees are degrees of freedom that tell a variance where one packet in five hundred is slow.
+const farDegrees = 2048
 
 // variance returns a part of the variance of the delays of flow f's packets, and its degrees of freedom. Its
 // own cells are at most three, so other flows tell it, of its bucket and those that follow, and its own cells
 // only if they say more. If hardly any flow has two cells, the flows' means tell it: they are as far apart as
 // means of so few packets, or farther. The packets of a flow that differs from others may be as far from each
 // other as it is from them. It is infinite if there is too little to go by.
-func (b *tableBucket) variance(f hashing.Flow, own *heldSum, enough, part float64) float64 {
+func (b *tableBucket) variance(f hashing.Flow, own *heldSum, part float64) float64 {
 	if part == 0 {
 		return 0
 	}
@@ -169,7 +169,7 @@ func (b *tableBucket) variance(f hashing.Flow, own *heldSum, enough, part float6
 			means.Add(h.sum / h.packets)
 			few += 1 / h.packets
 		}
-		return degrees >= enough
+		return degrees >= farDegrees
 	})
 	free, others := float64(own.cells-1), squares/degrees
 	if degrees+free < intervalDegrees {

@@ -36,6 +36,7 @@ type passed struct {
 	sent   int64
 	delay  int64
 	lost   bool
+	again  bool // it comes twice, at once
 }
 
 // packets returns n scattered packets of some flows, sizes uneven.
@@ -55,6 +56,9 @@ func fill(t testing.TB, c Config, stream []passed) (up, down *Sketch) {
 	for _, p := range stream {
 		up.Update(p.flow, p.packet, p.sent)
 		if !p.lost {
+			down.Update(p.flow, p.packet, p.sent+p.delay)
+		}
+		if p.again {
 			down.Update(p.flow, p.packet, p.sent+p.delay)
 		}
 	}
