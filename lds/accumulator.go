@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// An Accumulator adds up the sketches of many intervals, although packets cross from one to the next. The zero
-// value panics.
+// An Accumulator adds up the sketches of many intervals that packets cross. The zero value panics.
 //
 //	a, err := lds.NewAccumulator(config)
 //	for each interval, in order {
@@ -320,8 +319,7 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	return r
 }
 
-// came returns how many packets of a cell came without being sent, and for how long they were on their way at most:
-// as many may be told lost ones.
+// came returns how many packets of a cell came without being sent, and how long these took at most.
 func (a *Accumulator) came(t *total) (n, time float64) {
 	came := t.lost + max(0, t.left) - t.before - int(t.sent) + int(t.received)
 	told := min(came, t.told+max(0, t.lost))

@@ -201,7 +201,7 @@ func TestSlowerThanWaitedFor(t *testing.T) {
 		return max(1e6, 4e10*int64(1-min(1, random.IntN(100)))), 0, false
 	})
 	o := holding(t, a, flows)
-	if t.Logf("%v answers, in intervals %v, %v decoded", o.answers, o.read, o.decoded); o.answers < 45 || min(o.read, o.decoded) < o.answers-2 {
+	if t.Logf("%v answers, %v and %v in intervals", o.answers, o.read, o.decoded); o.answers < 45 || min(o.read, o.decoded) < o.answers-2 {
 		t.Error("too few")
 	}
 }

@@ -180,9 +180,9 @@ func (b *balance) add(sent, received float64) {
 	b.all += received
 }
 
-// late returns by how much a mean may be greater if a part of the packets seems to be copies, and another was not
-// seen: cells without any are a choice if slow packets are those that come twice, which may take as long as the
-// interval. Where packets cross its ends, as many cells get more as get fewer, and only the rest are copies.
+// late returns by how much a mean may be greater if a part of the packets seems to be copies, and another was
+// not seen: cells without any are a choice if slow packets are those that come twice, which may take as long as
+// the interval. Where packets cross its ends, as many cells get more as get fewer, and the rest are copies.
 func (b *balance) late(part, unseen, times float64) float64 {
 	if b.more <= b.fewer || max(part, unseen) <= 0 {
 		return 0
@@ -249,7 +249,7 @@ func (c *centre) look(up, down *cell, bits uint8) {
 	}
 }
 
-// origin returns from when times are counted: the beginning of the interval, or a packet that was alone in its cell.
+// origin returns from when times are counted: the interval's beginning, or a packet that was alone.
 func (c *centre) origin(of *stamp) (at uint64, known bool) {
 	if of.number > 0 {
 		return uint64(of.began), true

@@ -47,8 +47,7 @@ type decoding struct {
 	at     func(cell int) content
 	around float64
 	single float64 // variance of the time of one packet
-	// late returns how far a flow's mean may be off by what comes late and what ends owe, +Inf if that or copies
-	// hide it.
+	// late returns how far what comes late and what ends owe may move a flow's mean, +Inf if copies hide it.
 	late func(f hashing.Flow, packets float64) float64
 }
 

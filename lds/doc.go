@@ -27,8 +27,7 @@
 // ./bench ours-lds-table). So use a Table if the flows that matter fit, a Sketch if all flows matter, or half
 // of each; [Plan] compares the three.
 //
-// An [Accumulator] adds up intervals, so that losses cost little, and packets that cross from one interval to
-// the next cost nothing.
+// An [Accumulator] adds up intervals: losses then cost little, and packets that cross nothing.
 //
 // # What it assumes
 //
@@ -45,8 +44,7 @@
 //
 // It cannot measure a flow that loses packets in each of its cells if cuts are much further apart than delays
 // are long: what a cell tells after a loss depends on when the lost packet was sent (TestLossyCellsAreWeighed).
-// For sketches and tables that are compared once, losses are assumed to hit fast and slow packets alike. Copies
-// are not ([Result.Late]).
+// For sketches and tables that are compared once, losses, but not copies, are assumed to hit all packets alike.
 //
 // An Accumulator does not see that a packet is copied on its way if others of the flow always are, and waits for 90
 // intervals. Of flows whose packets take longer it says little ([Result.Late]).

@@ -118,8 +118,7 @@ func (v *view) read(result *Result) bool {
 	if best == nil {
 		return false
 	}
-	// A row's cells hold different packets, so their sums reveal the deviation. Cells of two rows hold the same
-	// packets.
+	// A row's cells hold different packets, so their sums reveal the deviation. Two rows hold the same packets.
 	var mean, squares, packets float64
 	for r := range c.Rows {
 		var row estimate.Cells

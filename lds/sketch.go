@@ -127,8 +127,7 @@ func (s *Sketch) updateFour(f hashing.Flow, p hashing.Packet, sum, tally uint64)
 	cells[3*columns+l].sample(sum, tally, chosen, t[3])
 }
 
-// along returns the column at the given place of a flow's virtual LDA. The low 16 bits of offset, a hash,
-// choose the place.
+// along returns a column of a flow's virtual LDA, which the low 16 bits of offset, a hash, choose.
 func (s *Sketch) along(home, offset uint64) uint64 {
 	columns := uint64(s.config.Columns)
 	column := home + offset&0xffff*uint64(s.config.Spread)>>16
@@ -202,8 +201,7 @@ func same(up, down *cell, digestBits uint8) bool {
 
 // Merge adds what b saw to s, as if s had seen it all. b is another shard of the same point, or one of several
 // through which the traffic enters or leaves, or another interval, if it is merged at both points; s then has
-// the lower of the two numbers. The error wraps [estimate.ErrMismatch] if the Configs differ; s is then
-// unchanged.
+// the lower of the numbers. If the Configs differ, the error wraps [estimate.ErrMismatch] and s is unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
 	if err := match(s, b, false); err != nil {
 		return err
@@ -221,8 +219,7 @@ func (s *Sketch) Reset() {
 	s.stamp = stamp{}
 }
 
-// match returns an error if the Configs of two sketches differ, or their intervals and these have to be the
-// same.
+// match returns an error if the Configs of two sketches differ, or their intervals, if they have to be the same.
 func match(up, down *Sketch, interval bool) error {
 	if made(up != nil && down != nil && up.config.Rows > 0 && down.config.Rows > 0, "Sketch"); up.config != down.config {
 		return mismatch(up.config, down.config)

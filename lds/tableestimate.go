@@ -71,8 +71,7 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 // rounding is the relative error of a mean that is exact but for its rounding.
 const rounding = 1e-15
 
-// A tableBucket has the flows that share a bucket, which tell each other the offset of the clocks and how much
-// packets of a flow differ.
+// A tableBucket has flows that tell each other the offset of the clocks and how much packets of a flow differ.
 type tableBucket struct {
 	up, down *Table
 	first    int
@@ -120,8 +119,7 @@ func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
 	}
 }
 
-// each calls do for the flows of the bucket and of those that follow, until a bucket ends at which they are
-// enough.
+// each calls do for the flows of the bucket, and of those that follow until they are enough at the end of one.
 func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 	for i, n := 0, len(b.up.keys); i < n; i++ {
 		if do(b.up.keys[(b.first+i)%n]) && i%bucketFlows == bucketFlows-1 {

@@ -50,10 +50,6 @@ func normal(x uint64) float64 {
 
 var tableLoss = []float64{0, 0.001, 0.01}
 
-type observer interface {
-	Update(hashing.Flow, hashing.Packet, int64)
-}
-
 // A contest has the observers of one law and loss, all of the same size in bytes, and the truth about each
 // flow.
 type contest struct {
@@ -61,8 +57,8 @@ type contest struct {
 	loss               float64
 	sketch, part       points // all bytes, and half of them
 	table, half, held  [2]*lds.Table
-	observers          [2][]observer // at each point
-	rate               uint64        // threshold of sampled packets
+	update             [2][]func(hashing.Flow, hashing.Packet, int64) // of all, at each point
+	rate               uint64                                         // threshold of sampled packets
 	sampled, n         []float64
 	sums, sampledTimes []float64
 	methods            []*method
@@ -85,9 +81,10 @@ func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *
 	}
 	c.sketch = points{experiment.Try(lds.New(sketch)), experiment.Try(lds.New(sketch))}
 	c.part = points{experiment.Try(lds.New(part)), experiment.Try(lds.New(part))}
-	c.observers[0] = []observer{c.sketch.up, c.part.up, c.table[0], c.half[0], c.held[0]}
-	c.observers[1] = []observer{c.sketch.down, c.part.down, c.table[1], c.half[1], c.held[1]}
 	c.rate = hashing.Threshold(min(1, float64(bytes)/recordBytes/float64(packets)))
+	for i, s := range [2][2]*lds.Sketch{{c.sketch.up, c.part.up}, {c.sketch.down, c.part.down}} {
+		c.update[i] = append(c.update[i], s[0].Update, s[1].Update, c.table[i].Update, c.half[i].Update, c.held[i].Update)
+	}
 	for _, list := range []*[]float64{&c.sampled, &c.n, &c.sums, &c.sampledTimes} {
 		*list = make([]float64, flows)
 	}
@@ -99,8 +96,8 @@ func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *
 
 // pass passes a packet of flow i to all observers.
 func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) {
-	for _, o := range c.observers[0] {
-		o.Update(f.Key, p.ID, p.Sent)
+	for _, update := range c.update[0] {
+		update(f.Key, p.ID, p.Sent)
 	}
 	if !arrives {
 		return
@@ -112,8 +109,8 @@ func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) 
 		c.sampledTimes[i] += float64(delay)
 		c.sampled[i]++
 	}
-	for _, o := range c.observers[1] {
-		o.Update(f.Key, p.ID, p.Sent+delay)
+	for _, update := range c.update[1] {
+		update(f.Key, p.ID, p.Sent+delay)
 	}
 }
 

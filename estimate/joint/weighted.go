@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// A weighted is a Problem with the weights of its entries: the fraction of a flow's packets that is expected in
-// each of its cells.
+// A weighted is a Problem with the weights of its entries: the part of a flow's packets expected in a cell.
 type weighted struct {
 	*Problem
 	width   int       // number of cells of a flow
@@ -17,8 +16,7 @@ type weighted struct {
 	slack   float64
 }
 
-// slack is noise beyond the model, as a fraction of all packets' variance: clocks tick and hashes are not
-// perfect.
+// slack is noise beyond the model, as a part of packets' variance: clocks tick and hashes are not perfect.
 const (
 	slack      = 0.01
 	slackExact = 1e-4 // where there are fewer flows than cells, which determine them
