@@ -321,9 +321,9 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 
 // came returns how many packets of a cell came without being sent, and how long these took at most.
 func (a *Accumulator) came(t *total) (n, time float64) {
-	came := t.lost + max(0, t.left) - t.before - int(t.sent) + int(t.received)
+	came := max(t.lost+max(0, t.left)-t.before-int(t.sent)+int(t.received), -t.lost)
 	told := min(came, t.told+max(0, t.lost))
-	return float64(came), float64(told)*float64(a.end-a.since) + float64(came-told)*a.slowest
+	return float64(came), float64(told)*float64(a.end-a.since) + float64(came)*a.slowest
 }
 
 // Decode estimates the mean delays of all flows over all intervals together, as the function [Decode] does for
