@@ -284,12 +284,13 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	sent, received, most := math.Inf(1), math.Inf(1), math.Inf(1)
 	for row, rate := range c.Rates[:c.Rows] {
 		var all total
-		late := 0.0
+		late, back := 0.0, 0.0
 		for offset := range c.Spread {
 			t := &a.all[c.at(row, f, offset)]
 			all.sent, all.received = all.sent+t.sent, all.received+t.received
 			_, time := a.came(t)
 			late += time
+			back += float64(max(0, -t.lost)) * a.slowest
 			all.lost, all.left = all.lost+t.lost, all.left+max(0, t.left)+int(t.hidden)
 			all.began, all.ended = all.began.plus(t.began), all.ended.plus(t.ended).plus(t.gone)
 		}
@@ -302,7 +303,9 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 			}
 		}
 		late /= max(1, float64(all.received))
-		switch less, more := all.owes(rate); {
+		less, more := all.owes(rate)
+		less += back
+		switch {
 		case rate == 1 && full:
 			r.less, r.more, r.Late = min(r.less, less), min(r.more, more), min(r.Late, late)
 		case rate == 1:
@@ -319,7 +322,7 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	return r
 }
 
-// came returns how many packets of a cell came without being sent, and how long these took at most.
+// came returns how many packets of a cell came that were not sent or were taken for lost, and their time at most.
 func (a *Accumulator) came(t *total) (n, time float64) {
 	came := max(t.lost+max(0, t.left)-t.before-int(t.sent)+int(t.received), -t.lost)
 	told := min(came, t.told+max(0, t.lost))

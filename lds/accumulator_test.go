@@ -87,7 +87,7 @@ func TestLossesAreTold(t *testing.T) {
 
 // A packet that comes after a report told that it was lost is taken back from the losses of the report in
 // which it comes, and so is the time for which it was on its way: all reports together have the time of all
-// packets, up to an interval.
+// packets, up to an interval. Each has the mean delay of those received in its interval.
 func TestLatePacketIsTakenBack(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	const slow, sent, comes = hashing.Packet(77), int64(3e6 + 5), int64(20e6 + 9)
@@ -98,21 +98,21 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 		at := i/10*1e6 + i%10*1000
 		x.pass(7, hashing.Word(1, uint64(i)), at, at+100, false)
 	}
-	report := func(from, to int, least, most uint64) {
+	report := func(from, to int, least, most uint64, mean float64) {
 		t.Helper()
 		for k := from; k < to; k++ {
 			x.add(t, a, k)
 		}
 		r, err := a.Estimate(7)
-		if err != nil || r.Overdue != least || r.Lost != most {
-			t.Errorf("%d to %d ms: %+v, %v; want %d to %d lost", from, to, r, err, least, most)
+		if i := r.MeanInterval(0.999); err != nil || r.Overdue != least || r.Lost != most || !(i.Low <= mean && mean <= i.High+1) {
+			t.Errorf("%d to %d ms: %+v in %v, %v; want %d to %d lost and %g", from, to, r, i, err, least, most, mean)
 		}
 		time += r.Mean * float64(r.Received)
 		received += float64(r.Received)
 		a.Reset()
 	}
-	report(0, 10, 1, 1)
-	report(10, 30, 0, 0)
+	report(0, 10, 1, 1, 100)
+	report(10, 30, 0, 0, (200*100+float64(comes-sent))/201)
 	if want := 300*100 + float64(comes-sent); received != 301 || math.Abs(time-want) > 1e6 {
 		t.Errorf("%v received took %v, want 301 and %v", received, time, want)
 	}

@@ -127,7 +127,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2853, 3511},
+	"lds":            {2856, 3511},
 	"colate":         {4305, 3571},
 	"rli":            {2870, 2747},
 	"hashing":        {1583, 2358},
