@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// An Accumulator adds up the sketches of many intervals, although packets cross from one to the next. The zero
-// value panics.
+// An Accumulator adds up the sketches of many intervals that packets cross. The zero value panics.
 //
 //	a, err := lds.NewAccumulator(config)
 //	for each interval, in order {
@@ -49,6 +48,7 @@ type Accumulator struct {
 	late    bool      // packets that count as lost may still come
 	joined  float64   // time of packets that took nobody knows how long, for each received
 	slowest float64   // the greatest delay known
+	longest float64   // the time after which it is not waited for packets
 	differ  float64   // variance of the means of cells
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
@@ -91,7 +91,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	if !a.started {
 		a.areas.Begin(start)
 		a.since = start
-		if a.underWay {
+		if a.underWay || strangers(up, down) {
 			a.areas.UnderWay()
 		}
 	}
@@ -104,16 +104,31 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	}
 	a.areas.Next(end)
 	// What is settled goes into the whole, so that memory stays fixed.
-	const folded, longest = 32, 90
+	const folded = 32
+	a.longest = longest * float64(end-start)
 	if n := a.areas.Cuts() - a.areas.Settling(longest); n-a.from >= folded {
 		a.fold(n)
 	}
 	return nil
 }
 
+// strangers reports whether cells got packets in an interval that they were not sent in it.
+func strangers(up, down *Sketch) bool {
+	for i := range up.cells {
+		if u, d := &up.cells[i], &down.cells[i]; d.count() >= u.count() && !same(u, d, up.config.DigestBits) {
+			return true
+		}
+	}
+	return false
+}
+
+// longest is for how many intervals packets are waited for. Slower ones count as lost.
+const longest = 90
+
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
 // its clock was set. The packets that were on their way are left out. If traffic flows already when the first
-// interval begins, call Gap before: what was sent earlier would pass for copies.
+// interval begins, call Gap before: what was sent earlier would pass for copies. Add sees that itself if some
+// cell gets as many packets as it is sent in the first interval, or more, and not the same ones.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	if !a.started {
@@ -157,7 +172,8 @@ func (a *Accumulator) take(into []total, to int) {
 	if a.slowest = max(a.slowest, t.Greatest); t.Joined == 0 { // where others join, cells that hide them seem far apart
 		a.spread = t.Scatter
 	}
-	if a.late = t.Late > 0; err == nil && t.Mean < t.Hidden { // nothing tells those lost from those to be sent
+	a.late = t.Late > 0 || t.Greatest > a.longest
+	if err == nil && t.Mean < t.Hidden { // nothing tells those lost from those to be sent
 		err = fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 	}
 	if errors.Is(err, estimate.ErrClocks) {
@@ -268,12 +284,13 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	sent, received, most := math.Inf(1), math.Inf(1), math.Inf(1)
 	for row, rate := range c.Rates[:c.Rows] {
 		var all total
-		late := 0.0
+		late, back := 0.0, 0.0
 		for offset := range c.Spread {
 			t := &a.all[c.at(row, f, offset)]
 			all.sent, all.received = all.sent+t.sent, all.received+t.received
 			_, time := a.came(t)
 			late += time
+			back += float64(max(0, -t.lost)) * a.slowest
 			all.lost, all.left = all.lost+t.lost, all.left+max(0, t.left)+int(t.hidden)
 			all.began, all.ended = all.began.plus(t.began), all.ended.plus(t.ended).plus(t.gone)
 		}
@@ -286,7 +303,9 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 			}
 		}
 		late /= max(1, float64(all.received))
-		switch less, more := all.owes(rate); {
+		less, more := all.owes(rate)
+		less += back
+		switch {
 		case rate == 1 && full:
 			r.less, r.more, r.Late = min(r.less, less), min(r.more, more), min(r.Late, late)
 		case rate == 1:
@@ -303,12 +322,11 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 	return r
 }
 
-// came returns how many packets of a cell came without being sent, and for how long they were on their way at most:
-// as many may be told lost ones.
+// came returns how many packets of a cell came that were not sent or were taken for lost, and their time at most.
 func (a *Accumulator) came(t *total) (n, time float64) {
-	came := t.lost + max(0, t.left) - t.before - int(t.sent) + int(t.received)
+	came := max(t.lost+max(0, t.left)-t.before-int(t.sent)+int(t.received), -t.lost)
 	told := min(came, t.told+max(0, t.lost))
-	return float64(came), float64(told)*float64(a.end-a.since) + float64(came-told)*a.slowest
+	return float64(came), float64(told)*float64(a.end-a.since) + float64(came)*a.slowest
 }
 
 // Decode estimates the mean delays of all flows over all intervals together, as the function [Decode] does for

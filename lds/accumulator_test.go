@@ -87,7 +87,7 @@ func TestLossesAreTold(t *testing.T) {
 
 // A packet that comes after a report told that it was lost is taken back from the losses of the report in
 // which it comes, and so is the time for which it was on its way: all reports together have the time of all
-// packets, up to an interval.
+// packets, up to an interval. Each has the mean delay of those received in its interval.
 func TestLatePacketIsTakenBack(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	const slow, sent, comes = hashing.Packet(77), int64(3e6 + 5), int64(20e6 + 9)
@@ -98,21 +98,21 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 		at := i/10*1e6 + i%10*1000
 		x.pass(7, hashing.Word(1, uint64(i)), at, at+100, false)
 	}
-	report := func(from, to int, least, most uint64) {
+	report := func(from, to int, least, most uint64, mean float64) {
 		t.Helper()
 		for k := from; k < to; k++ {
 			x.add(t, a, k)
 		}
 		r, err := a.Estimate(7)
-		if err != nil || r.Overdue != least || r.Lost != most {
-			t.Errorf("%d to %d ms: %+v, %v; want %d to %d lost", from, to, r, err, least, most)
+		if i := r.MeanInterval(0.999); err != nil || r.Overdue != least || r.Lost != most || !(i.Low <= mean && mean <= i.High+1) {
+			t.Errorf("%d to %d ms: %+v in %v, %v; want %d to %d lost and %g", from, to, r, i, err, least, most, mean)
 		}
 		time += r.Mean * float64(r.Received)
 		received += float64(r.Received)
 		a.Reset()
 	}
-	report(0, 10, 1, 1)
-	report(10, 30, 0, 0)
+	report(0, 10, 1, 1, 100)
+	report(10, 30, 0, 0, (200*100+float64(comes-sent))/201)
 	if want := 300*100 + float64(comes-sent); received != 301 || math.Abs(time-want) > 1e6 {
 		t.Errorf("%v received took %v, want 301 and %v", received, time, want)
 	}
@@ -211,22 +211,42 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 }
 
 // A session that begins among traffic knows less of cells that had packets on their way than of others with the
-// same flow, whose interval is bounded all the same.
+// same flow, whose interval is bounded all the same. Without Gap, and where packets take five intervals on average,
+// what came of before passed for copies: 25 of 100 intervals missed.
 func TestBeginsAmongTraffic(t *testing.T) {
-	c, random := DefaultConfig, rand.New(rand.NewPCG(1, 29))
-	c.Columns = 300
-	x, a := newTimeline(t, c, 80, 1e8), mustAccumulate(t, c)
-	for now := int64(0); now < 80e8; now += int64(2e5 * random.ExpFloat64()) {
-		f, took := random.IntN(200), int64(2e7*random.ExpFloat64())
-		x.pass(nth(f), hashing.Packet(random.Uint64()), now, now+took*int64(1+f%3), false)
-	}
-	a.Gap()
-	for k := 20; k < 80; k++ {
-		x.add(t, a, k)
-	}
-	for f := range 200 {
-		if r, err := a.Estimate(nth(f)); err != nil || !r.MeanInterval(0.95).Bounded() {
-			t.Errorf("flow %d: %+v, %v", f, r, err)
+	const before, all = int64(90e8), int64(150e8)
+	answers, missed := uint64(0), uint64(0)
+	for seed, mean := range []float64{2e7, 2e7, 2e7, 8e5} {
+		var took, came [50]float64
+		x, a, random := newTimeline(t, DefaultConfig, 150, 1e8), mustAccumulate(t, DefaultConfig), rand.New(rand.NewPCG(uint64(seed), 30))
+		if mean < 1e6 {
+			a.Gap()
 		}
+		for now := int64(0); now < all; now += int64(5e5 * random.ExpFloat64()) {
+			f := random.IntN(50)
+			late := int64(mean*random.ExpFloat64()) * int64(1+f)
+			if x.pass(nth(f), hashing.Packet(random.Uint64()), now, now+late, false); now >= before && now+late < all {
+				took[f], came[f] = took[f]+float64(late), came[f]+1
+			}
+		}
+		for k := 90; k < 150; k++ {
+			x.add(t, a, k)
+		}
+		for f, n := range came {
+			r, err := a.Estimate(nth(f))
+			i := r.MeanInterval(0.95)
+			if err == nil {
+				answers++
+			}
+			if err == nil && !i.Contains(took[f]/n) {
+				missed++
+			}
+			if mean < 1e6 && !i.Bounded() {
+				t.Errorf("flow %d: %+v, %v", f, r, err)
+			}
+		}
+	}
+	if t.Logf("%d of %d missed", missed, answers); answers < 80 || estimate.ProportionInterval(missed, answers, 0.999).Low > 0.05 {
+		t.Errorf("%d of %d missed", missed, answers)
 	}
 }

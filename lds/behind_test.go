@@ -192,6 +192,20 @@ func TestSecondPointBeginsLate(t *testing.T) {
 	}
 }
 
+// Packets that take longer than it is waited for them count as lost. If they come they show how long they take, and
+// what flows lack may still come: of 50 intervals six missed.
+func TestSlowerThanWaitedFor(t *testing.T) {
+	random, c := rand.New(rand.NewPCG(8, 9)), DefaultConfig
+	c.Columns = 500
+	a, flows := watch(t, c, random, 1e6, 1000, 0, func(int64) (took, again int64, lost bool) {
+		return max(1e6, 4e10*int64(1-min(1, random.IntN(100)))), 0, false
+	})
+	o := holding(t, a, flows)
+	if t.Logf("%v answers, %v and %v in intervals", o.answers, o.read, o.decoded); o.answers < 45 || min(o.read, o.decoded) < o.answers-2 {
+		t.Error("too few")
+	}
+}
+
 func holding(t *testing.T, a *Accumulator, flows map[hashing.Flow]*flowTruth) (o owing) {
 	known := map[uint64]truth.Window{}
 	for f, of := range flows {

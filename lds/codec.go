@@ -102,8 +102,7 @@ type stamp struct {
 }
 
 // SetInterval sets the interval's number, from 1, and when it began by the point's clock, in nanoseconds.
-// Encodings carry both. Sketches with different numbers are not compared. Without SetInterval the number is 0,
-// which compares with any.
+// Encodings carry both. Sketches of different numbers are not compared, but for 0, which is the number before.
 func (i *stamp) SetInterval(number uint64, began int64) { *i = stamp{number, began} }
 
 // Interval returns the values passed to SetInterval, or 0 and 0.

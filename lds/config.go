@@ -17,8 +17,7 @@ const (
 	minRate    = 1.0 / (1 << 20)
 )
 
-// A Config holds every size of a sketch and the identity of its digests. Only sketches of equal Configs can be
-// compared or merged.
+// A Config has all sizes of a sketch. Only sketches of equal Configs can be compared or merged.
 type Config struct {
 	// Identity identifies what packets and flows are hashed with: the [hashing.Fingerprint] of a seed or of a
 	// [hashing.SipHash]. Encodings carry it, so it must not be the secret itself. A new seed each interval gives

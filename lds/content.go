@@ -104,6 +104,7 @@ type pairs struct {
 	times    float64 // variance of the time at which a packet was sent
 	apart    float64 // deviation of the means of cells
 	single   float64 // variance of the time that one packet takes
+	balance
 }
 
 // newPairs reads what the given cells say, or all if these are few that hold anything.
@@ -126,14 +127,14 @@ const farCells = 2048
 func (p *pairs) read(n int, cell func(i int) int) (told float64) {
 	digests, bits := p.up.config.DigestBits, p.up.config.SumBits
 	for i := range n {
-		if u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]; same(u, d, digests) {
+		u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]
+		if same(u, d, digests) {
 			p.around.look(u, d, bits)
 		}
+		p.balance.add(float64(u.count()), float64(d.count()))
 	}
-	// Times are counted from the beginning of the interval, or from a packet that was alone in its cell.
-	if p.origin = p.around.sent; p.up.number > 0 {
-		p.origin = uint64(p.up.began)
-	}
+	origin, known := p.around.origin(&p.up.stamp)
+	p.origin = origin
 	var times, means, all scatter
 	seen := uint64(0) // rows have a flow's packets again
 	for i := range n {
@@ -149,19 +150,51 @@ func (p *pairs) read(n int, cell func(i int) int) (told float64) {
 	p.times, p.apart, p.single = times.variance(), math.Sqrt(means.variance()), all.variance()
 	if all.cells <= intervalDegrees {
 		p.times, p.single = math.Inf(1), math.Inf(1)
-	} else if p.around.packets != 1 && p.up.number == 0 {
+	} else if !known {
 		p.times = math.Inf(1)
 	}
 	return all.cells
+}
+
+// late returns by how much the mean of flow f may be greater because of copies, +Inf if these hide the others.
+func (p *pairs) late(f hashing.Flow) float64 {
+	if p.more == 0 {
+		return 0
+	}
+	received := float64(p.down.Packets(f))
+	if copied(float64(p.up.Packets(f)), received) {
+		return math.Inf(1)
+	}
+	return p.balance.late(float64(lost(p.down, p.up, f))/received, 0, p.times)
+}
+
+// copied reports whether more packets came than were sent, beyond those that cross the ends of intervals.
+func copied(sent, received float64) bool { return received > 1.05*sent }
+
+// A balance adds up by how much more packets came than were sent, cell by cell, and by how much fewer.
+type balance struct{ more, fewer, all float64 }
+
+func (b *balance) add(sent, received float64) {
+	b.more += max(0, received-sent)
+	b.fewer += max(0, sent-received)
+	b.all += received
+}
+
+// late returns by how much a mean may be greater if a part of the packets seems to be copies, and another was
+// not seen: cells without any are a choice if slow packets are those that come twice, which may take as long as
+// the interval. Where packets cross its ends, as many cells get more as get fewer, and the rest are copies.
+func (b *balance) late(part, unseen, times float64) float64 {
+	if b.more <= b.fewer || max(part, unseen) <= 0 {
+		return 0
+	}
+	return (max(0, part)/b.more + unseen/b.all) * (b.more - b.fewer) * math.Sqrt(12*times)
 }
 
 // fewPackets are so few that sums of times within hours do not wrap.
 const fewPackets = 1000
 
 // sent returns the sum of a cell's times upstream.
-func (p *pairs) sent(u *cell) float64 {
-	return float64(estimate.SignExtend(u.sum-p.origin*uint64(u.count()), int(p.up.config.SumBits)))
-}
+func (p *pairs) sent(u *cell) float64 { return u.since(p.origin, p.up.config.SumBits) }
 
 // at returns what is known about a cell. If the points' packets differ, those that only one of them saw, as
 // many as the counts differ by and at least two where they do not, were sent like those of all packets.
@@ -214,6 +247,14 @@ func (c *centre) look(up, down *cell, bits uint8) {
 	if n := uint64(up.count()); n > 0 && (c.packets == 0 || n < c.packets) {
 		*c = centre{estimate.SignExtend(down.sum-up.sum, int(bits)) / int64(n), up.sum, n}
 	}
+}
+
+// origin returns from when times are counted: the interval's beginning, or a packet that was alone.
+func (c *centre) origin(of *stamp) (at uint64, known bool) {
+	if of.number > 0 {
+		return uint64(of.began), true
+	}
+	return c.sent, c.packets == 1
 }
 
 // beyond returns the sum of the delays of a cell's packets beyond the centre.

@@ -36,12 +36,7 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	}
 	cells := newPairs(up, down, nil)
 	d := decoding{Config: &up.config, at: cells.at, around: float64(cells.around.delay), single: cells.single}
-	d.late = func(f hashing.Flow, _ float64) float64 {
-		if copied(up.Packets(f), down.Packets(f)) {
-			return math.Inf(1)
-		}
-		return 0
-	}
+	d.late = func(f hashing.Flow, _ float64) float64 { return cells.late(f) }
 	return d.solve(ctx, flows, opts)
 }
 
@@ -52,8 +47,7 @@ type decoding struct {
 	at     func(cell int) content
 	around float64
 	single float64 // variance of the time of one packet
-	// late returns how far a flow's mean may be off by what comes late and what ends owe, +Inf if that or copies
-	// hide it.
+	// late returns how far what comes late and what ends owe may move a flow's mean, +Inf if copies hide it.
 	late func(f hashing.Flow, packets float64) float64
 }
 

@@ -27,8 +27,7 @@
 // ./bench ours-lds-table). So use a Table if the flows that matter fit, a Sketch if all flows matter, or half
 // of each; [Plan] compares the three.
 //
-// An [Accumulator] adds up intervals, so that losses cost little, and packets that cross from one interval to
-// the next cost nothing.
+// An [Accumulator] adds up intervals: losses then cost little, and packets that cross nothing.
 //
 // # What it assumes
 //
@@ -45,11 +44,10 @@
 //
 // It cannot measure a flow that loses packets in each of its cells if cuts are much further apart than delays
 // are long: what a cell tells after a loss depends on when the lost packet was sent (TestLossyCellsAreWeighed).
-// For sketches and tables that are compared once, losses are assumed to hit fast and slow packets alike.
+// For sketches and tables that are compared once, losses, but not copies, are assumed to hit all packets alike.
 //
-// It cannot measure flows of which one packet in a hundred takes hundreds of the intervals that an Accumulator
-// adds up: one in six intervals of 95 % missed. Nor does it see that a packet is copied on its way if others of
-// the flow always are.
+// An Accumulator does not see that a packet is copied on its way if others of the flow always are, and waits for 90
+// intervals. Of flows whose packets take longer it says little ([Result.Late]).
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
 // With a Spread, Estimate tells it roughly.
@@ -80,6 +78,6 @@
 //
 // This package goes beyond the paper with tables, joint decoding of delays and counts, weights for lossy cells,
 // bounds to compare cells that sampled at different rates, the count-conditioned deviation within rows, and a
-// digest by addition instead of XOR. SDS is in package paper. [Plan] computes the sums that the formula of
-// section 3.1 approximates by blaming each large collision on one flow.
+// digest by addition instead of XOR. [Plan] computes the sums that the formula of section 3.1 approximates by
+// blaming each large collision on one flow.
 package lds

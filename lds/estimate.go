@@ -32,8 +32,8 @@ type Result struct {
 	MeanError float64
 
 	// Late is by how much Mean may be greater because packets that count as lost may still arrive, which an
-	// [Accumulator] allows for until it has seen 45 intervals, or did arrive: it is not known how long those
-	// took, only that others did not take as long.
+	// [Accumulator] allows for until it has seen 45 intervals, or did arrive, or came twice: it is not known how
+	// long those took, and others may not have taken as long.
 	Late float64
 
 	far        float64 // how far Mean is off with a confidence of farConfidence
@@ -88,17 +88,13 @@ func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	if !v.read(&result) {
 		return result, errUnlike
 	}
-	if copied(result.Sent, result.Received) {
-		result.MeanError = math.Inf(1)
+	if result.Late = cells.late(f); math.IsInf(result.Late, 1) {
+		result.Late, result.MeanError = 0, math.Inf(1)
 	}
 	result.Mean += float64(cells.around.delay)
 	result.MeanError += rounding * math.Abs(result.Mean)
 	return result, nil
 }
-
-// copied reports whether more packets came than were sent, beyond those that cross the ends of intervals. The
-// others are a choice if copies are those of slow packets.
-func copied(sent, received uint64) bool { return float64(received) > 1.05*float64(sent) }
 
 // read sets the mean, beyond the centre, and all that goes with it, from the best of the flow's cells: the
 // least loaded, where one that lost packets counts as loaded by more. It reports whether there is one.
@@ -122,8 +118,7 @@ func (v *view) read(result *Result) bool {
 	if best == nil {
 		return false
 	}
-	// A row's cells hold different packets, so their sums reveal the deviation. Cells of two rows hold the same
-	// packets.
+	// A row's cells hold different packets, so their sums reveal the deviation. Two rows hold the same packets.
 	var mean, squares, packets float64
 	for r := range c.Rows {
 		var row estimate.Cells

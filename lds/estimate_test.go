@@ -116,8 +116,8 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 	c := lossless
 	c.SumBits = 48
 	up, down := mustNew(t, c), mustNew(t, c)
-	up.add(1, 2, 0, 1e7) // as many packets of 20 ms
-	down.add(1, 2, 20e6*1e7, 1e7)
+	up.updateGeneral(1, 2, 0, 1e7) // as many packets of 20 ms
+	down.updateGeneral(1, 2, 20e6*1e7, 1e7)
 	if r, err := Estimate(up, down, 1); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -135,8 +135,7 @@ func (o *others) look(mean float64) {
 	}
 }
 
-// typicalOf is that of the cells from first to last, which are sorted by their packets, and of more around them
-// if these are few.
+// typicalOf is that of the cells from first to last, sorted by their packets, and of more if they are few.
 func typicalOf(cells []took, first, last int, apart float64) typical {
 	const enough = 12 // so that two are beyond each sixth
 	for last-first < min(enough, len(cells)) {
@@ -184,8 +183,7 @@ func (o *others) explains(packets, sum float64) float64 {
 }
 
 // usual returns how likely packets are to take so long together, if that is uncertain by a variance: their mean
-// is like those of cells of as many packets next to the flow's, with tails as heavy as those of Student's
-// distribution of three degrees.
+// is like those of cells of as many packets next to the flow's, with the tails of Student's three degrees.
 func (o *others) usual(sum, packets, variance float64) float64 {
 	packets = max(packets, 1)
 	t := &o.typical[classOf(packets)]
@@ -273,8 +271,7 @@ func (o *others) quantiles() (scale, far float64) {
 	return math.Sqrt((worth*mean/total + sq(o.most)) / (worth + 1)), far
 }
 
-// intervalDegrees are the degrees of freedom of the Student distribution behind MeanInterval: its tails are as
-// heavy as those of sizes.
+// intervalDegrees are those of MeanInterval's Student distribution: its tails are as heavy as those of sizes.
 const intervalDegrees = 4
 
 const (

@@ -27,8 +27,7 @@ type Demand struct {
 	Failure float64
 	// EncodedSize is the largest size of all encodings together in bytes. Zero means as many as Failure needs.
 	EncodedSize int
-	// Base supplies what is not planned of a sketch: identity, spread, widths, tolerance. The table has its
-	// identity and widths.
+	// Base supplies identity and widths, and the spread and tolerance of a sketch.
 	Base Config
 }
 
@@ -55,8 +54,7 @@ const (
 // with the fewest failures in EncodedSize, by flows. Of equals it prefers the table, whose answers are the most accurate. The
 // error wraps [estimate.ErrConfig].
 //
-// For a sketch it tries one to four rows and adds up what other flows bring to cells. If packets are lost, it
-// also tries rows that sample.
+// For a sketch it tries one to four rows, and rows that sample if packets are lost.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err

@@ -13,7 +13,7 @@ import (
 func of(f hashing.Flow, packets int, delay int64, lost int) []passed {
 	stream := make([]passed, packets)
 	for i := range stream {
-		stream[i] = passed{f, hashing.Word(uint64(f), uint64(i)), int64(i) * 1e6, delay, i < lost}
+		stream[i] = passed{flow: f, packet: hashing.Word(uint64(f), uint64(i)), sent: int64(i) * 1e6, delay: delay, lost: i < lost}
 	}
 	return stream
 }

@@ -32,6 +32,11 @@ func (c *cell) sample(sum, tally, chosen, threshold uint64) {
 func (c *cell) count() uint32  { return uint32(c.tally) }
 func (c *cell) digest() uint32 { return uint32(c.tally >> 32) }
 
+// since returns the sum of the times of a cell's packets since an origin.
+func (c *cell) since(origin uint64, bits uint8) float64 {
+	return float64(estimate.SignExtend(c.sum-origin*uint64(c.count()), int(bits)))
+}
+
 // tally returns what a packet adds to a cell's tally.
 func tally(p hashing.Packet) uint64 { return uint64(p)<<32 | 1 }
 
@@ -76,14 +81,10 @@ func newSketch(c Config) *Sketch {
 // Config returns the configuration that the sketch was made with.
 func (s *Sketch) Config() Config { return s.config }
 
-// Update records that packet p of flow f passed at time t, in nanoseconds (Fig. 5).
+// Update records that packet p of flow f passed at time t, in nanoseconds (Fig. 5): in row r, in cell
+// (r, (h_r(f) + h'_r(x)) mod C) of section 2.3.4, if the row samples p.
 func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
-	s.add(f, uint64(p), uint64(t), tally(p))
-}
-
-// add adds sum and tally to the cells of packet p of flow f: in row r to (r, (h_r(f) + h'_r(x)) mod C) of
-// section 2.3.4, if the row samples p. The quick way makes no call, which would take a third of the time.
-func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
+	sum, tally := uint64(t), tally(p)
 	cells, columns := s.cells, uint64(s.config.Columns)
 	if s.quick {
 		i, j := split(flowWord(f, 0), columns)
@@ -101,17 +102,17 @@ func (s *Sketch) add(f hashing.Flow, p, sum, tally uint64) {
 		return
 	}
 	if s.config.Rows == 4 {
-		s.addFour(f, p, sum, tally)
+		s.updateFour(f, p, sum, tally)
 		return
 	}
-	s.addGeneral(f, p, sum, tally)
+	s.updateGeneral(f, p, sum, tally)
 }
 
-// addFour is add for four rows.
-func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
+// updateFour is Update for four rows.
+func (s *Sketch) updateFour(f hashing.Flow, p hashing.Packet, sum, tally uint64) {
 	chosen, offsets := sampling(p), uint64(0)
 	if s.config.Spread > 1 {
-		offsets = hashing.Mix(p, 0)
+		offsets = hashing.Mix(uint64(p), 0)
 	}
 	cells, columns, t := s.cells, uint64(s.config.Columns), &s.thresholds
 	i, j := split(flowWord(f, 0), columns)
@@ -127,21 +128,20 @@ func (s *Sketch) addFour(f hashing.Flow, p, sum, tally uint64) {
 	cells[3*columns+l].sample(sum, tally, chosen, t[3])
 }
 
-// along returns the column at the given place of a flow's virtual LDA. The low 16 bits of offset, a hash,
-// choose the place.
+// along returns a column of a flow's virtual LDA, which the low 16 bits of offset, a hash, choose.
 func (s *Sketch) along(home, offset uint64) uint64 {
 	columns := uint64(s.config.Columns)
 	column := home + offset&0xffff*uint64(s.config.Spread)>>16
 	return column - columns&-((columns-1-column)>>63)
 }
 
-// addGeneral is add for any Config. It does not branch on what is sampled.
-func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
+// updateGeneral is Update for any Config. It does not branch on what is sampled.
+func (s *Sketch) updateGeneral(f hashing.Flow, p hashing.Packet, sum, tally uint64) {
 	made(s.config.Rows > 0, "Sketch")
 	chosen, columns, offsets := sampling(p), uint64(s.config.Columns), uint64(0)
 	for r, threshold := range s.thresholds[:s.config.Rows&(2*MaxRows-1)] {
 		if r&3 == 0 && s.config.Spread > 1 {
-			offsets = hashing.Mix(p, uint64(r>>2))
+			offsets = hashing.Mix(uint64(p), uint64(r>>2))
 		}
 		at := uint64(r)*columns + s.along(home(r, f, columns), offsets)
 		offsets >>= 16
@@ -151,7 +151,7 @@ func (s *Sketch) addGeneral(f hashing.Flow, p, sum, tally uint64) {
 
 // sampling returns what each row compares with its threshold. It is the same for all rows, so a row samples a
 // subset of what a row of a higher rate does.
-func sampling(p uint64) uint64 { return hashing.Mix(p, MaxRows) >> 32 }
+func sampling(p hashing.Packet) uint64 { return hashing.Mix(uint64(p), MaxRows) >> 32 }
 
 // home returns the first column of flow f's virtual LDA in row r (h_r(f)).
 func home(r int, f hashing.Flow, columns uint64) uint64 {
@@ -201,8 +201,7 @@ func same(up, down *cell, digestBits uint8) bool {
 
 // Merge adds what b saw to s, as if s had seen it all. b is another shard of the same point, or one of several
 // through which the traffic enters or leaves, or another interval, if it is merged at both points; s then has
-// the lower of the two numbers. The error wraps [estimate.ErrMismatch] if the Configs differ; s is then
-// unchanged.
+// the lower of the numbers. If the Configs differ, the error wraps [estimate.ErrMismatch] and s is unchanged.
 func (s *Sketch) Merge(b *Sketch) error {
 	if err := match(s, b, false); err != nil {
 		return err
@@ -220,8 +219,7 @@ func (s *Sketch) Reset() {
 	s.stamp = stamp{}
 }
 
-// match returns an error if the Configs of two sketches differ, or their intervals and these have to be the
-// same.
+// match returns an error if the Configs of two sketches differ, or their intervals, if they have to be the same.
 func match(up, down *Sketch, interval bool) error {
 	if made(up != nil && down != nil && up.config.Rows > 0 && down.config.Rows > 0, "Sketch"); up.config != down.config {
 		return mismatch(up.config, down.config)

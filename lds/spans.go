@@ -82,8 +82,7 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	} else {
 		t.lost += s.Lost
 	}
-	// What was outstanding before, and is not, was lost by a span that has ended since. This is the same one if
-	// nothing was.
+	// What was outstanding before, and is not, was lost by a span that has ended since, or this is the same one.
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
 		t.end(lost)
 	} else if t.open.correct(s.Before); !s.Open {

@@ -227,7 +227,10 @@ func FuzzTable(f *testing.F) {
 }
 
 // With sixty times as many flows as room, a table that keeps the large ones of the interval before holds 99 %
-// of those of 1,000 packets and more from the fourth interval on.
+// of those of 1,000 packets and more from the fourth interval on. In the first none can. Points that admit alike,
+// whatever gets lost and in which order packets come, and keep nothing of flows that they do not hold, go by the packet
+// at hand, and any is as good as another. So each gets its flow in with the same probability, and that is so low
+// that the flows that are let in fit: 92 % of the large ones at most. Buckets of eight flows cost the rest.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
 	skipShort(t)
 	r := rand.New(rand.NewPCG(5, 5))
@@ -236,15 +239,31 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 	c.Flows = flows * c.Flows / 1_000_000
 	table := newTable(t, c)
 	var order, large []hashing.Flow
+	var sizes []float64
 	for range flows {
 		f, n := hashing.Flow(r.Uint64()), int(min(paretoSize(r), 60_000))
 		for range n {
 			order = append(order, f)
 		}
-		if n >= 1000 {
+		if sizes = append(sizes, float64(n)); n >= 1000 {
 			large = append(large, f)
 		}
 	}
+	within := func(chance, least float64) (in float64) { // of flows of so many packets and more
+		for _, n := range sizes {
+			if n >= least {
+				in -= math.Expm1(n * math.Log1p(-chance))
+			}
+		}
+		return in
+	}
+	chance := 1.0
+	for step := 0.5; step > 1e-9; step /= 2 {
+		if within(chance-step, 1) > float64(c.Flows) {
+			chance -= step
+		}
+	}
+	most := within(chance, 1000) / float64(len(large))
 	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	var shares []float64
 	for range 6 {
@@ -260,8 +279,9 @@ func TestTableHoldsOnToTheLarge(t *testing.T) {
 		}
 		shares = append(shares, held/float64(len(large)))
 	}
-	t.Logf("of %d: %.3f", len(large), shares)
-	if later := (shares[3] + shares[4] + shares[5]) / 3; shares[0] > 0.95 || later < 0.99 {
+	t.Logf("of %d: %.3f, at most %.3f at first", len(large), shares, most)
+	noise := 3 * math.Sqrt(most*(1-most)/float64(len(large)))
+	if later := (shares[3] + shares[4] + shares[5]) / 3; math.Abs(shares[0]-most+0.04) > 0.04+noise || most > 0.95 || later < 0.99 {
 		t.Errorf("of %d large flows held, by interval: %.3f", len(large), shares)
 	}
 }

@@ -37,7 +37,7 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	result.Lost = result.Sent - min(result.Sent, result.Received)
 	b := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
 	b.each(func(f hashing.Flow) bool { // look for a centre of few packets
-		b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+		b.look(f)
 		return b.around.packets == 1 || b.around.packets == 2
 	})
 	own := b.read(f)
@@ -56,10 +56,13 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	// Packets that are in no cell that was read: of the held ones a random part, and those before it was admitted:
 	// a geometric number, of twice its mean's square on average, and √3 deviations off if delays rise steadily.
 	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
-	if copied(result.Sent, result.Received) {
+	if copied(float64(result.Sent), float64(result.Received)) {
 		result.MeanError = math.Inf(1)
 	} else {
-		result.MeanError = math.Sqrt(b.variance(f, &own, farDegrees, left) + b.variance(f, &own, nearDegrees, 6*early*early))
+		result.MeanError = math.Sqrt(b.variance(f, &own, left+6*early*early))
+	}
+	if result.Received > result.Sent || early > 0 {
+		result.Late = b.late(1-float64(result.Sent)/float64(result.Received), early, b.times())
 	}
 	result.MeanError += rounding * (math.Abs(result.Mean) + math.Abs(beyond))
 	return result, nil
@@ -68,12 +71,38 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 // rounding is the relative error of a mean that is exact but for its rounding.
 const rounding = 1e-15
 
-// A tableBucket has the flows that share a bucket, which tell each other the offset of the clocks and how much
-// packets of a flow differ.
+// A tableBucket has flows that tell each other the offset of the clocks and how much packets of a flow differ.
 type tableBucket struct {
 	up, down *Table
 	first    int
 	around   centre
+	balance
+}
+
+// look looks for a centre in the cells of a flow, and for copies.
+func (b *tableBucket) look(f hashing.Flow) {
+	b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+	if sent, received := b.up.room(f), b.down.room(f); sent != nil && received != nil {
+		b.balance.add(float64(sent.packets()), float64(received.packets()))
+	}
+}
+
+// times returns the variance of the time at which a packet was sent.
+func (b *tableBucket) times() float64 {
+	var times scatter
+	origin, known := b.around.origin(&b.up.stamp)
+	b.each(func(f hashing.Flow) bool {
+		b.cells(f, func(up, _ *cell) {
+			if n := up.count(); n <= fewPackets {
+				times.add(up.since(origin, b.up.config.SumBits), float64(n), 0)
+			}
+		})
+		return times.cells >= nearCells
+	})
+	if !known || times.cells <= intervalDegrees {
+		return math.Inf(1)
+	}
+	return times.variance()
 }
 
 // cells calls do for the cells of a flow that lost nothing.
@@ -90,8 +119,7 @@ func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
 	}
 }
 
-// each calls do for the flows of the bucket and of those that follow, until a bucket ends at which they are
-// enough.
+// each calls do for the flows of the bucket, and of those that follow until they are enough at the end of one.
 func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 	for i, n := 0, len(b.up.keys); i < n; i++ {
 		if do(b.up.keys[(b.first+i)%n]) && i%bucketFlows == bucketFlows-1 {
@@ -118,15 +146,15 @@ func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
 	return h
 }
 
-// Degrees of freedom that tell a variance where one packet in thirty is slow, and where one in five hundred is.
-const nearDegrees, farDegrees = 128, 2048
+// farDegrees are degrees of freedom that tell a variance where one packet in five hundred is slow.
+const farDegrees = 2048
 
 // variance returns a part of the variance of the delays of flow f's packets, and its degrees of freedom. Its
 // own cells are at most three, so other flows tell it, of its bucket and those that follow, and its own cells
 // only if they say more. If hardly any flow has two cells, the flows' means tell it: they are as far apart as
 // means of so few packets, or farther. The packets of a flow that differs from others may be as far from each
 // other as it is from them. It is infinite if there is too little to go by.
-func (b *tableBucket) variance(f hashing.Flow, own *heldSum, enough, part float64) float64 {
+func (b *tableBucket) variance(f hashing.Flow, own *heldSum, part float64) float64 {
 	if part == 0 {
 		return 0
 	}
@@ -139,7 +167,7 @@ func (b *tableBucket) variance(f hashing.Flow, own *heldSum, enough, part float6
 			means.Add(h.sum / h.packets)
 			few += 1 / h.packets
 		}
-		return degrees >= enough
+		return degrees >= farDegrees
 	})
 	free, others := float64(own.cells-1), squares/degrees
 	if degrees+free < intervalDegrees {

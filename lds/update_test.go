@@ -155,52 +155,34 @@ func TestMergedShardsAreOne(t *testing.T) {
 	}
 }
 
-// sharedRows counts, among pairs of scattered flows that share a column of row base, those that share row r's
-// as well, and says how many do if rows are independent.
-func sharedRows(columnOf func(r int, f hashing.Flow) uint64, columns, base, rows int) (shared []int, expected float64) {
-	const flows = 30000
-	byColumn := make([][]hashing.Flow, columns)
-	for i := range uint64(flows) {
-		f := hashing.Flow(hashing.Word(9, i))
-		byColumn[columnOf(base, f)] = append(byColumn[columnOf(base, f)], f)
-	}
-	shared = make([]int, rows)
-	pairs := 0
-	for _, same := range byColumn {
-		for i, f := range same {
-			pairs += i
-			for r := range rows {
-				column := columnOf(r, f)
-				for _, g := range same[:i] {
-					if columnOf(r, g) == column {
-						shared[r]++
-					}
-				}
-			}
-		}
-	}
-	return shared, float64(pairs) / float64(columns)
-}
-
-// tooMany reports a count beyond 5 deviations of a Poisson variable, as one of 56 is once in 30,000 runs.
-func tooMany(n int, expected float64) bool {
-	return (float64(n)-expected)*(float64(n)-expected) > 25*expected
-}
-
+// Pairs of flows that share a cell of one row share those of another by chance alone, within 5 deviations of a
+// Poisson variable: one of 28 is beyond once in 60,000 runs.
 func TestRowsCollideIndependently(t *testing.T) {
-	const columns = 499
-	for base := range MaxRows {
-		shared, expected := sharedRows(func(r int, f hashing.Flow) uint64 { return home(r, f, columns) }, columns, base, MaxRows)
-		for r, n := range shared {
-			if r != base && tooMany(n, expected) {
-				t.Errorf("of the pairs that share a cell of row %d, %d share row %d's too, expected %.0f", base, n, r, expected)
+	const columns, flows = 499, 30_000
+	pairs := func(cell func(hashing.Flow) uint64) (n float64) {
+		in := map[uint64]float64{}
+		for i := range uint64(flows) {
+			c := cell(hashing.Flow(hashing.Word(9, i)))
+			n += in[c]
+			in[c]++
+		}
+		return n
+	}
+	row := func(r int) func(hashing.Flow) uint64 {
+		return func(f hashing.Flow) uint64 { return home(r, f, columns) }
+	}
+	collide := func(a, b func(hashing.Flow) uint64) bool {
+		both, expected := pairs(func(f hashing.Flow) uint64 { return a(f)*columns + b(f) }), pairs(a)/columns
+		return sq(both-expected) > 25*expected
+	}
+	for a := range MaxRows {
+		for b := range a {
+			if collide(row(a), row(b)) {
+				t.Errorf("rows %d and %d collide together", a, b)
 			}
 		}
 	}
-	// Negative control: rows that are rotations of one hash.
-	rotated := func(r int, f hashing.Flow) uint64 { return (home(0, f, columns) + uint64(r)*31) % columns }
-	shared, expected := sharedRows(rotated, columns, 0, 2)
-	if !tooMany(shared[1], expected) {
-		t.Error("the check does not notice rows that collide together")
+	if !collide(row(0), func(f hashing.Flow) uint64 { return (home(0, f, columns) + 31) % columns }) { // the control
+		t.Error("the check does not notice rows that are rotations of each other")
 	}
 }

@@ -58,7 +58,8 @@ type contest struct {
 	loss               float64
 	sketch, part       points // all bytes, and half of them
 	table, half, held  [2]*lds.Table
-	rate               uint64 // threshold of sampled packets
+	update             [2][]func(hashing.Flow, hashing.Packet, int64) // of all, at each point
+	rate               uint64                                         // threshold of sampled packets
 	sampled, n         []float64
 	sums, sampledTimes []float64
 	methods            []*method
@@ -82,6 +83,9 @@ func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *
 	c.sketch = points{experiment.Try(lds.New(sketch)), experiment.Try(lds.New(sketch))}
 	c.part = points{experiment.Try(lds.New(part)), experiment.Try(lds.New(part))}
 	c.rate = hashing.Threshold(min(1, float64(bytes)/recordBytes/float64(packets)))
+	for i, s := range [2][2]*lds.Sketch{{c.sketch.up, c.part.up}, {c.sketch.down, c.part.down}} {
+		c.update[i] = append(c.update[i], s[0].Update, s[1].Update, c.table[i].Update, c.half[i].Update, c.held[i].Update)
+	}
 	for _, list := range []*[]float64{&c.sampled, &c.n, &c.sums, &c.sampledTimes} {
 		*list = make([]float64, flows)
 	}
@@ -93,11 +97,9 @@ func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *
 
 // pass passes a packet of flow i to all observers.
 func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) {
-	c.sketch.up.Update(f.Key, p.ID, p.Sent)
-	c.part.up.Update(f.Key, p.ID, p.Sent)
-	c.table[0].Update(f.Key, p.ID, p.Sent)
-	c.half[0].Update(f.Key, p.ID, p.Sent)
-	c.held[0].Update(f.Key, p.ID, p.Sent)
+	for _, update := range c.update[0] {
+		update(f.Key, p.ID, p.Sent)
+	}
 	if !arrives {
 		return
 	}
@@ -108,11 +110,9 @@ func (c *contest) pass(i int, f *flowsim.Flow, p *flowsim.Packet, arrives bool) 
 		c.sampledTimes[i] += float64(delay)
 		c.sampled[i]++
 	}
-	c.sketch.down.Update(f.Key, p.ID, p.Sent+delay)
-	c.part.down.Update(f.Key, p.ID, p.Sent+delay)
-	c.table[1].Update(f.Key, p.ID, p.Sent+delay)
-	c.half[1].Update(f.Key, p.ID, p.Sent+delay)
-	c.held[1].Update(f.Key, p.ID, p.Sent+delay)
+	for _, update := range c.update[1] {
+		update(f.Key, p.ID, p.Sent+delay)
+	}
 }
 
 // judge fills in the errors.

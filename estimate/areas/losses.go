@@ -140,7 +140,7 @@ func (l *losses) known() {
 		}
 		squares += sq(l.lost[k])
 	}
-	l.bursts = min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9))
+	l.bursts = max(0, min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9)))
 	l.burst, l.even, l.apart = 1, 1, 0
 	if n > 4 && l.share > 0 {
 		expected, chance := l.share*l.of, math.Sqrt(2/n)

@@ -36,21 +36,18 @@ type Counts struct {
 const (
 	countRounds = 9   // more gain little
 	countStep   = 0.9 // fraction of the way that a row's message moves to its new value
-	// Once no more than this fraction of the packets still moves, counts all but determine the flows, and rounds
-	// go on until they do.
+	// Once no more than this fraction of the packets moves, counts nearly determine the flows, and rounds go on.
 	countNear    = 1e-3
 	countSettled = 1e-7
 	countMost    = 20
 	// When a row's own message is taken out of the belief about a flow, it counts as at most this fraction of the
 	// belief's precision. Otherwise the rest could be next to nothing, and its variance without bound.
 	mostTold = 0.75
-	// A decoded flow is never so certain that its variance is below this, so that its neighbours can still correct
-	// it.
+	// The least variance of a decoded flow, so that its neighbours can still correct it.
 	surest = 0.01
 	// Other variances are at least this, so that precisions stay finite.
 	leastVariance = 1e-6
-	// In the misfit, the square of a cell's rest counts as at most this many times its variance, so that one cell
-	// does not decide for all.
+	// In the misfit, squares count as at most so many times their variance, so that one cell does not decide.
 	mostMisfit = 100
 )
 
@@ -159,8 +156,7 @@ func (c *Counts) run(i, r int) []uint32 {
 	return c.Cells[(i*c.Rows+r)*c.CellsPerRow:][:c.CellsPerRow]
 }
 
-// bound returns the most packets that flow i may have, by the rows that see every packet. It is 0 if one of
-// these holds none.
+// bound returns the most packets that flow i may have, by the rows that see every packet: 0 if one holds none.
 func (c *Counts) bound(i int) float64 {
 	most := math.Inf(1)
 	for r, rate := range c.Rates {
@@ -204,8 +200,7 @@ func (d *counting) round(step float64) (moved float64) {
 	return moved / max(packets, 1)
 }
 
-// misfit returns by what factor the squares of cells' rests exceed their variances, at least 1: flows may be
-// missing from the list.
+// misfit returns by what factor the squares of cells' rests exceed their variances: flows may not be listed.
 func (d *counting) misfit() float64 {
 	var squares, cells float64
 	for _, rest := range d.rest {
@@ -247,8 +242,7 @@ func (d *counting) send(i, r int) {
 	}
 }
 
-// expected returns what flow i is believed to bring to each of its cells in row r, leaving out what that row
-// said itself.
+// expected returns what flow i is believed to bring to each of its cells in row r, without what that row said.
 func (d *counting) expected(i, r int) amount {
 	mean, variance, told := d.mean[i], d.variance[i], d.told[i*d.Rows+r]
 	part := variance * told.precision

@@ -22,8 +22,7 @@ import (
 //
 // Solving only reads a Problem, so several goroutines may solve it at once.
 type Problem struct {
-	// Sum holds, for each cell, the sum of the delays of its packets in nanoseconds: the receiver's sum minus the sender's,
-	// up to 10^30.
+	// Sum holds, for each cell, the sum of the delays of its packets in nanoseconds, up to 10^30.
 	Sum []float64
 	// Count holds, for each cell, the number of its packets. Nil means that cells do not count; the estimates are then
 	// considerably worse.
@@ -49,8 +48,7 @@ type Problem struct {
 	Doubt []float64
 	// Sampled holds, for each flow, what packets of it say that were measured one by one. Nil means that none were.
 	Sampled []Sample
-	// Cells holds Rows × CellsPerRow cell indices for each flow. Those of flow f begin at f × Rows × CellsPerRow, row by
-	// row.
+	// Cells holds Rows × CellsPerRow cell indices for each flow, row by row.
 	Cells []uint32
 }
 

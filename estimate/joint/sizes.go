@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// sizePrior is the belief about any flow's packets before cells are read, by steps: the middle of each, and its
-// probability.
+// sizePrior is the belief about any flow's packets, by steps: the middle of each, and its probability.
 type sizePrior struct{ middle, likely [steps]float64 }
 
 // sizeShape is the shape of the Pareto distribution of sizes, which are rounded down to whole packets.

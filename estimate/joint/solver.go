@@ -29,8 +29,7 @@ const (
 	guessVariance = 1.0
 	// What is known about clocks: they tick in nanoseconds, twice a packet.
 	clockNoise = 1.0 / 6
-	// Cells may hold packets of flows that are not listed: more than this many deviations beyond the expected
-	// number is not chance.
+	// More than this many deviations beyond the expected packets are those of flows that are not listed.
 	enoughPackets = 2
 	// Iteration ends when what it still gains, foretold from the last two groups of iterations, is this part of
 	// the sum of squares that is minimised.
@@ -87,8 +86,7 @@ func newSolver(p *weighted, meansOnly bool) (*solver, error) {
 	return s, nil
 }
 
-// square returns the square of the delay that goes with flow f's guess. It is not as small as the guess if that
-// is below what is typical.
+// square returns the square of the delay that goes with flow f's guess, with what is typical.
 func (s *solver) square(f int) float64 {
 	x, typical := s.above[f], s.typical[s.class[f]]
 	return x*x + typical*typical

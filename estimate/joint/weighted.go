@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// A weighted is a Problem with the weights of its entries: the fraction of a flow's packets that is expected in
-// each of its cells.
+// A weighted is a Problem with the weights of its entries: the part of a flow's packets expected in a cell.
 type weighted struct {
 	*Problem
 	width   int       // number of cells of a flow
@@ -17,8 +16,7 @@ type weighted struct {
 	slack   float64
 }
 
-// slack is noise beyond the model, as a fraction of all packets' variance: clocks tick and hashes are not
-// perfect.
+// slack is noise beyond the model, as a part of packets' variance: clocks tick and hashes are not perfect.
 const (
 	slack      = 0.01
 	slackExact = 1e-4 // where there are fewer flows than cells, which determine them
@@ -89,8 +87,15 @@ func (p *weighted) scatter(u, x []float64) {
 		}
 		if p.part == nil {
 			w *= p.uniform
-			for _, c := range p.run(f) {
-				u[c] += w
+			if run := p.run(f); len(run) == 4 {
+				u[run[0]] += w
+				u[run[1]] += w
+				u[run[2]] += w
+				u[run[3]] += w
+			} else {
+				for _, c := range run {
+					u[c] += w
+				}
 			}
 			continue
 		}
@@ -104,7 +109,11 @@ func (p *weighted) scatter(u, x []float64) {
 // gather returns the weighted sum of the values in flow f's cells.
 func (p *weighted) gather(f int, of []float64) (total float64) {
 	if p.part == nil {
-		for _, c := range p.run(f) {
+		run := p.run(f)
+		if len(run) == 4 {
+			return (of[run[0]] + of[run[1]] + of[run[2]] + of[run[3]]) * p.uniform
+		}
+		for _, c := range run {
 			total += of[c]
 		}
 		return total * p.uniform

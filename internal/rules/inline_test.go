@@ -15,7 +15,7 @@ import (
 var inlined = map[string]string{
 	"hashing": "Row Sampled Threshold Mix Word short finish finishFlow mix sipRound isPlain4 isPlain6 plainTCP mix4 mix6 (*Tunnels).mayLead",
 	"lda":     "(*Aggregator).Update add", "lda/control": "(*Sender).Update (*Receiver).Update",
-	"lds":    "(*Sketch).Update (*cell).add split flowWord home tally sampling",
+	"lds":    "(*cell).add split flowWord home tally sampling",
 	"colate": "(*Recorder).place (*Recorder).of (*Recorder).Due",
 	"rli": "tag matches first (*table).mix (*table).guess (*table).fetch (*tracker).excess (*record).enter (*period).place scale " +
 		"(*spread).expect octave cellOf (*line).at longer round (*record).add",
