@@ -413,6 +413,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
 	if r.late = whole.late / whole.received; !a.Settled() {
+		r.late += float64(a.unlike.lost) * of.length / whole.received
 		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
 	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
