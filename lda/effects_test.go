@@ -153,22 +153,25 @@ func TestFewSlowGroups(t *testing.T) {
 	}
 }
 
-// Packets that do not repeat raise no alarm, whatever is lost.
+// Packets that do not repeat raise hardly an alarm, whatever is lost.
 func TestNoFalseRepeats(t *testing.T) {
-	open := 0 // quantiles, by chance: once in 10 to 25
+	alarms, open := 0, 0 // by chance: once in 18; of quantiles once in 10 to 25
 	for seed := range uint64(30) {
 		g := grouped{[]int{20, 1000, 20_000, 150_000}[seed%4], 1, 0.05 * float64(seed%2), 0.3, 0.02 * float64(seed%3)}
 		up, down, _, _ := g.pass(t, seed)
 		r, err := Estimate(up, down)
 		d := accumulated(t, up, down)
-		if err != nil || r.Repeats > 0 || r.sure || seed%2 == 0 && r.calmDegrees > 0 {
+		if err != nil || r.Repeats > 0 || seed%2 == 0 && r.calmDegrees > 0 {
 			t.Errorf("%+v: %+v, %v", g, r, err)
+		}
+		if r.behind.value != 0 {
+			alarms++
 		}
 		if d.distribute().strays > 0 {
 			open++
 		}
 	}
-	if open > 10 { // once in 1,000 times if it is 1 in 10
-		t.Errorf("quantiles are open in %d of 30", open)
+	if alarms > 7 || open > 10 { // once in 1,000 times
+		t.Errorf("of 30 %d raise an alarm, and quantiles are open in %d", alarms, open)
 	}
 }

@@ -55,7 +55,6 @@ type Result struct {
 	strays uint64
 
 	behind  figure // share of those received that are not in the sample because a copy of them was lost
-	sure    bool   // that there are copies, and not only likely
 	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
 
 	// calm is the deviation, and calmDegrees are its degrees of freedom, without what may be there by chance: of

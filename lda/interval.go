@@ -84,25 +84,17 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 }
 
 // withCopies widens an interval of the mean by the copies of which no delay is known: they may have taken no
-// time at all, or copyReach, or as long as one packet may have. Those that are unknown are strays, too. Where
-// copies are likely and not sure, they take no less and no longer than one packet may have.
+// time at all, or as long as one packet may have, or copyReach where areas do not say how long that is. Those that
+// are unknown are strays, too.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 	if i.Confidence == 1 {
 		return i
 	}
-	reach, known := copyReach*r.scale(), max(r.greatest-r.Mean, r.StdDev)
-	if r.fromAreas {
-		known = max(0, r.greatest-r.Mean)
-		reach = min(reach, known)
+	missing, reach := r.lacking(i.Confidence), max(0, r.greatest-r.Mean)
+	if !r.fromAreas {
+		reach = max(reach, copyReach*r.scale())
 	}
-	down, missing, unknown := r.scale(), r.lacking(i.Confidence), r.share(r.unknown)
-	i.Low -= unknown * down
-	if r.sure {
-		reach = max(reach, known)
-	} else {
-		down, reach = min(down, max(r.Mean-r.least, r.StdDev)), min(reach, known)
-	}
-	i.Low -= missing * down
+	i.Low -= (r.share(r.unknown) + missing) * r.scale()
 	i.High += missing * reach
 	return i
 }
