@@ -145,8 +145,8 @@ func (a *Accumulator) through() int {
 // packets that were on their way are left out. The error wraps [estimate.ErrMismatch] if a Config differs, and
 // [estimate.ErrOrder] if the interval ends before it begins, or begins before the last one ended; nothing has
 // changed then. An interval of no length is added to the last one. Both points must cut at the same times, to
-// within less than the least delay: otherwise packets arrive before they are sent, and the interval is wide. If
-// packets are also lost, and most that cross cuts arrive too early, Estimate refuses the report.
+// within less than the least delay: otherwise packets arrive before they are sent, and the interval is wide, or
+// Estimate refuses the report.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	if err := cmp.Or(a.config.same(&up.config), a.config.same(&down.config)); err != nil {
 		return err
@@ -367,7 +367,8 @@ const unsure = 1.15
 // Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets
 // were lost. If no packet was received or nothing is known of any, the error wraps [estimate.ErrNoSamples]; if
 // many delays are negative and hardly any were before, or timestamps lie outside their interval by more than
-// its length on average, it wraps [estimate.ErrClocks]. The counts are right all the same.
+// its length on average, or packets come before they are sent because the points cut at other times, it wraps
+// [estimate.ErrClocks]. The counts are right all the same.
 //
 // The mean is the time that packets spent on their way within the report, for each that was received in it.
 // Where the report begins and ends, packets are on their way; MeanError allows for the difference to the mean
@@ -422,6 +423,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.aged = r.beyond(of.length) * of.length / whole.received
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
 		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
+	}
+	if r.stray > math.Abs(r.Mean) {
+		return r, fmt.Errorf("lda: %w: the points cut further apart than packets take", estimate.ErrClocks)
 	}
 	return r, nil
 }

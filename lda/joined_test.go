@@ -1,10 +1,12 @@
 package lda
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/truth"
 )
@@ -138,20 +140,26 @@ func TestLossAfterPause(t *testing.T) {
 	}
 }
 
-// Where one point cuts later than the other by more than packets take, these come before they are sent. If
-// their ages were taken for those of packets on their way, half of the intervals would not hold.
+// Where one point cuts later than the other by more than packets take, these come before they are sent, and reports
+// hold or are refused. If their ages were taken for those of packets on their way, half of the intervals would not hold.
 func TestCutsApart(t *testing.T) {
-	for _, later := range []int64{20e6, 60e6} {
+	for _, later := range []int64{4e6, 20e6, 60e6} {
 		var mean covered
+		refused := 0
 		for seed := range uint64(3) {
 			run := new(cutRun)
 			packets := sends(seed, 10e9, func(r *rand.Rand, sent int64) int64 { return sent + 5e6 + int64(1e6*r.ExpFloat64()) })
 			run.pass(t, packets, math.MaxInt64, later)
 			h, _, _ := run.ofReceived(t, 10, settled, 1, math.MaxInt64, 0.95)
 			mean.join(h)
+			run.reports(t, 10, settled, func(a *Accumulator, _, _ int64) {
+				if _, err := a.Estimate(); errors.Is(err, estimate.ErrClocks) {
+					refused++
+				}
+			})
 		}
-		if mean.of < 20 || mean.hits < mean.of-2 {
-			t.Errorf("%d of %d intervals hold where cuts are %v ms apart", mean.hits, mean.of, later/1e6)
+		if mean.of < 20 || (refused > 0) != (later > 5e6) || mean.hits < mean.of-1 {
+			t.Errorf("%d of %d intervals hold where cuts are %v ms apart, and %d are refused", mean.hits, mean.of, later/1e6, refused)
 		}
 	}
 }
