@@ -48,9 +48,8 @@ type Accumulator struct {
 	all          transit   // up to the end, if current
 	sample       reservoir // likewise
 	current      bool
-	delays       []float64      // a sample, if current
-	distribution *distribution  // of these, if it was asked for
-	alone        estimate.Delay // of these
+	distribution *distribution  // of the sample, if it was asked for
+	alone        estimate.Delay // of the sample
 	degrees      uint64         // of freedom of its deviation
 	calm         estimate.Delay // of all but the farthest,
 	calmDegrees  uint64         // and those of its deviation
@@ -347,14 +346,12 @@ func whole(o areas.OnWay, rate float64) areas.OnWay {
 func (a *Accumulator) complete() *transit {
 	if !a.current {
 		a.all = a.whole
-		of := &a.kept
-		a.sample = reservoir{append(a.sample.samples[:0], of.samples...), of.packets, of.bar, of.random}
+		a.sample.set(&a.kept)
 		if to := a.through(); a.started && to > a.from {
 			a.take(&a.all, &a.sample, to)
 		}
-		a.delays = a.sample.appendDelays(a.delays[:0])
-		if a.alone, a.degrees = deviation(a.delays); a.degrees > 0 {
-			a.calm, a.calmDegrees = deviation(withoutFarthest(a.delays, a.alone.Mean))
+		if a.alone, a.degrees = deviation(a.sample.delays); a.degrees > 0 {
+			a.calm, a.calmDegrees = deviation(withoutFarthest(a.sample.delays, a.alone.Mean))
 		}
 		a.current, a.distribution = true, nil
 	}

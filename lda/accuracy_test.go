@@ -126,7 +126,7 @@ func samplesOf(t *testing.T, up, down *Aggregator) []float64 {
 	t.Helper()
 	a := accumulated(t, up, down)
 	a.complete()
-	return a.delays
+	return a.sample.delays
 }
 
 // accumulated is a report of one interval that lasts for longer than all packets take.
