@@ -93,10 +93,9 @@ type transit struct {
 	exact       float64     // packets received in exact spans
 	joined      float64     // packets received that were not sent: copies, mostly
 	first, last areas.OnWay // at its ends
-	left        float64
-	greatest    float64 // delay
-	late        float64 // time that packets spent on their way which may still come
-	unknown     error   // why nothing is known of a part; if clocks disagree in any, that they do
+	greatest    float64     // delay
+	late        float64     // time that packets spent on their way which may still come
+	unknown     error       // why nothing is known of a part; if clocks disagree in any, that they do
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config. The error
@@ -312,7 +311,6 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	var singles []areas.Alone
 	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { singles = all })
 	rate := a.config.sampledRate()
-	into.left += t.Left / rate
 	if err != nil {
 		if !errors.Is(into.unknown, estimate.ErrClocks) {
 			into.unknown = err
@@ -399,7 +397,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Mean = whole.time / whole.received
 	r.N = uint64(whole.exact)
-	r.spoken, r.strays, r.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
+	r.spoken = uint64(whole.received)
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
 	r.alone, r.deviationDegrees = a.alone, a.degrees
 	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
