@@ -89,6 +89,29 @@ func TestPlanHolds(t *testing.T) {
 	}
 }
 
+// Where nothing is lost, a few large cells and some packets that are alone tell the deviation. If it were as
+// certain as that of normal sums, one interval in five would miss.
+func TestPlannedDeviations(t *testing.T) {
+	d := planDemand
+	d.Packets, d.Loss, d.MeanError, d.Quantiles = 10_000, 0, 0.01, true
+	c, err := Plan(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held, blind covered
+	x, rng := newRun(t, c), rand.New(rand.NewPCG(5, 6))
+	for range 100 {
+		x.pass(rng, int(d.Packets), func(r *rand.Rand) float64 { return 1e6 * math.Pow(r.ExpFloat64(), 1/0.6) })
+		r, err := Estimate(x.up, x.down)
+		held.add(err == nil && r.DeviationInterval(0.95).Contains(x.truth.StdDev()))
+		r.deviationDegrees = uint64(r.cells - 1)
+		blind.add(r.DeviationInterval(0.95).Contains(x.truth.StdDev()))
+	}
+	if held.hits < 88 || blind.hits >= 88 { // 95 % of 100 is 87 or fewer once in 500
+		t.Errorf("%+v hold, and as if sums were normal %+v", held, blind)
+	}
+}
+
 func TestDemandSaysWhatIsWrong(t *testing.T) {
 	for want, change := range map[string]func(*Demand){
 		"Packets is 0":      func(d *Demand) { d.Packets = 0 },
