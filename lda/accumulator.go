@@ -207,7 +207,6 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	if cells.judge(); cells.any {
 		cells.each(func(bank, i int) {
 			if n := up.cells[i].count(); counts.see(&cells, bank, i) {
-				a.areas.Repeats(i)
 				sent[bank] -= uint64(n)
 				squares[bank] -= sq(float64(n))
 			}
