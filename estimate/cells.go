@@ -178,10 +178,10 @@ func (c *Cells) Delay() (Delay, error) {
 // EffectiveDegrees returns the degrees of freedom with which normal sums would give a variance as uncertain as
 // this one, by Satterthwaite's rule: 2·mean²/variance of the weighted squares, at least 1 if there are two
 // cells, and at most [Cells.DegreesOfFreedom]. Heavy tails in cells of few packets make them fewer, unless the
-// cells hold all packets in question; share is the fraction that they hold. The result is itself an estimate:
-// asked for 95 % with share 0 and 5 delays a cell, [DeviationInterval] covered 93 % with 100 cells and 94 %
-// with 1,000 for exponential delays, but 71 % and 74 % for Pareto delays of index 3, whose fourth moment is
-// infinite.
+// cells hold all packets in question, and these count alike; share is the fraction that they hold. The result is
+// itself an estimate: asked for 95 % with share 0 and 5 delays a cell, [DeviationInterval] covered 93 % with 100
+// cells and 94 % with 1,000 for exponential delays, but 71 % and 74 % for Pareto delays of index 3, whose fourth
+// moment is infinite.
 func (c *Cells) EffectiveDegrees(share float64) uint64 {
 	most := c.DegreesOfFreedom()
 	if most == 0 {

@@ -117,42 +117,6 @@ func TestFewLostCopies(t *testing.T) {
 	}
 }
 
-// One packet in a hundred that comes two to four times, ten times as slow, leaves high quantiles
-// open, or right. Were nothing open, they would be wrong.
-func TestFewSlowGroups(t *testing.T) {
-	const runs = 100
-	missed, blind := 0, 0
-	for seed := range uint64(runs) {
-		up, down := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
-		rng := rand.New(rand.NewPCG(seed, 98))
-		var delays []float64
-		for range 3000 {
-			p, size, slow := hashing.Packet(rng.Uint64()), 1, 1.0
-			if rng.IntN(100) == 0 {
-				size, slow = 2+rng.IntN(3), 10
-			}
-			for range size {
-				delay := slow * 4e5 * math.Exp(rng.NormFloat64())
-				up.Update(p, 0)
-				down.Update(p, int64(delay))
-				delays = append(delays, delay)
-			}
-		}
-		truth, _ := estimate.NewEmpirical(delays).Quantile(0.95)
-		d := accumulated(t, up, down)
-		if q, err := d.Quantile(0.95, 0.999); err == nil && !q.Interval.Contains(truth) {
-			missed++
-		}
-		d.distribution.strays = 0
-		if q, err := d.Quantile(0.95, 0.999); err == nil && !q.Interval.Contains(truth) {
-			blind++
-		}
-	}
-	if missed > 1 || blind < 5 {
-		t.Errorf("of %d quantiles %d missed, and %d with nothing open", runs, missed, blind)
-	}
-}
-
 // Packets that do not repeat raise hardly an alarm, whatever is lost.
 func TestNoFalseRepeats(t *testing.T) {
 	alarms, open := 0, 0 // by chance: once in 18; of quantiles once in 10 to 25
