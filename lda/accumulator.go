@@ -418,7 +418,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
 		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
 	}
-	if r.stray > math.Abs(r.Mean) {
+	if r.stray > math.Abs(r.Mean) && of.stamps[0].shifted+of.stamps[1].shifted == 0 {
 		return r, fmt.Errorf("lda: %w: the points cut further apart than packets take", estimate.ErrClocks)
 	}
 	return r, nil
