@@ -407,7 +407,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
-	if r.late = whole.late / whole.received; !a.Settled() {
+	// Copies that no span shows lower a level, each for as long as a packet may take.
+	r.late = (whole.late + max(0, float64(r.Extra)-whole.joined)*1.5*whole.greatest) / whole.received
+	if !a.Settled() {
 		r.late += float64(a.unlike.lost) * of.length / whole.received
 		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
 	}
