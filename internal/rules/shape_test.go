@@ -122,7 +122,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {3072, 871},
 	"estimate/joint": {1419, 943},
 	"estimate/clock": {1166, 900},
-	"lda":            {2664, 3003},
+	"lda":            {2666, 3032},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
