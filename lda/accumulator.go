@@ -48,9 +48,8 @@ type Accumulator struct {
 	all          transit   // up to the end, if current
 	sample       reservoir // likewise
 	current      bool
-	delays       []float64      // a sample, if current
-	distribution *distribution  // of these, if it was asked for
-	alone        estimate.Delay // of these
+	distribution *distribution  // of the sample, if it was asked for
+	alone        estimate.Delay // of the sample
 	degrees      uint64         // of freedom of its deviation
 	calm         estimate.Delay // of all but the farthest,
 	calmDegrees  uint64         // and those of its deviation
@@ -94,10 +93,9 @@ type transit struct {
 	exact       float64     // packets received in exact spans
 	joined      float64     // packets received that were not sent: copies, mostly
 	first, last areas.OnWay // at its ends
-	left        float64
-	greatest    float64 // delay
-	late        float64 // time that packets spent on their way which may still come
-	unknown     error   // why nothing is known of a part; if clocks disagree in any, that they do
+	greatest    float64     // delay
+	late        float64     // time that packets spent on their way which may still come
+	unknown     error       // why nothing is known of a part; if clocks disagree in any, that they do
 }
 
 // NewAccumulator returns an empty accumulator for aggregators of one Config. The error
@@ -145,8 +143,8 @@ func (a *Accumulator) through() int {
 // packets that were on their way are left out. The error wraps [estimate.ErrMismatch] if a Config differs, and
 // [estimate.ErrOrder] if the interval ends before it begins, or begins before the last one ended; nothing has
 // changed then. An interval of no length is added to the last one. Both points must cut at the same times, to
-// within less than the least delay: otherwise packets arrive before they are sent, and the interval is wide. If
-// packets are also lost, and most that cross cuts arrive too early, Estimate refuses the report.
+// within less than the least delay: otherwise packets arrive before they are sent, and the interval is wide, or
+// Estimate refuses the report.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	if err := cmp.Or(a.config.same(&up.config), a.config.same(&down.config)); err != nil {
 		return err
@@ -209,7 +207,6 @@ func (a *Accumulator) cut(start int64, up, down *Aggregator) {
 	if cells.judge(); cells.any {
 		cells.each(func(bank, i int) {
 			if n := up.cells[i].count(); counts.see(&cells, bank, i) {
-				a.areas.Repeats(i)
 				sent[bank] -= uint64(n)
 				squares[bank] -= sq(float64(n))
 			}
@@ -313,7 +310,6 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	var singles []areas.Alone
 	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { singles = all })
 	rate := a.config.sampledRate()
-	into.left += t.Left / rate
 	if err != nil {
 		if !errors.Is(into.unknown, estimate.ErrClocks) {
 			into.unknown = err
@@ -347,14 +343,12 @@ func whole(o areas.OnWay, rate float64) areas.OnWay {
 func (a *Accumulator) complete() *transit {
 	if !a.current {
 		a.all = a.whole
-		of := &a.kept
-		a.sample = reservoir{append(a.sample.samples[:0], of.samples...), of.packets, of.bar, of.random}
+		a.sample.set(&a.kept)
 		if to := a.through(); a.started && to > a.from {
 			a.take(&a.all, &a.sample, to)
 		}
-		a.delays = a.sample.appendDelays(a.delays[:0])
-		if a.alone, a.degrees = deviation(a.delays); a.degrees > 0 {
-			a.calm, a.calmDegrees = deviation(withoutFarthest(a.delays, a.alone.Mean))
+		if a.alone, a.degrees = deviation(a.sample.delays); a.degrees > 0 {
+			a.calm, a.calmDegrees = deviation(withoutFarthest(a.sample.delays, a.alone.Mean))
 		}
 		a.current, a.distribution = true, nil
 	}
@@ -367,7 +361,8 @@ const unsure = 1.15
 // Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets
 // were lost. If no packet was received or nothing is known of any, the error wraps [estimate.ErrNoSamples]; if
 // many delays are negative and hardly any were before, or timestamps lie outside their interval by more than
-// its length on average, it wraps [estimate.ErrClocks]. The counts are right all the same.
+// its length on average, or packets come before they are sent because the points cut at other times, it wraps
+// [estimate.ErrClocks]. The counts are right all the same.
 //
 // The mean is the time that packets spent on their way within the report, for each that was received in it.
 // Where the report begins and ends, packets are on their way; MeanError allows for the difference to the mean
@@ -401,7 +396,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.Mean = whole.time / whole.received
 	r.N = uint64(whole.exact)
-	r.spoken, r.strays, r.unknown = r.N+uint64(whole.left), uint64(whole.left), uint64(whole.left)
+	r.spoken = uint64(whole.received)
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
 	r.alone, r.deviationDegrees = a.alone, a.degrees
 	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
@@ -412,7 +407,10 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
-	if r.late = whole.late / whole.received; !a.Settled() {
+	// Copies that no span shows lower a level, each for as long as a packet may take.
+	r.late = (whole.late + max(0, float64(r.Extra)-whole.joined)*1.5*whole.greatest) / whole.received
+	if !a.Settled() {
+		r.late += float64(a.unlike.lost) * of.length / whole.received
 		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
 	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
@@ -421,6 +419,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.aged = r.beyond(of.length) * of.length / whole.received
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
 		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
+	}
+	if r.stray > math.Abs(r.Mean) && of.stamps[0].shifted+of.stamps[1].shifted == 0 {
+		return r, fmt.Errorf("lda: %w: the points cut further apart than packets take", estimate.ErrClocks)
 	}
 	return r, nil
 }

@@ -35,10 +35,10 @@ func (f *figure) add(value, variance float64) {
 func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (
-	surely     = 4  // standard errors of figures together: chance makes them once in 2,000
-	likely     = 3  // likewise: once in 70
-	leastRows  = 64 // cells that it takes to know how sure a covariance is
-	leastAlone = 20 // packets that are alone, to know how they scatter, and in what time they were sent
+	surely     = 4   // standard errors: chance makes them once in 30,000
+	likely     = 2.5 // standard errors of figures together: once in 20
+	leastRows  = 64  // cells that it takes to know how sure a covariance is
+	leastAlone = 20  // packets that are alone, to know how they scatter, and in what time they were sent
 )
 
 // census counts the packets of two points, but those of overfull cells.
@@ -103,15 +103,11 @@ func (c *census) different() error {
 	return nil
 }
 
-// copies reports whether packets have copies, by what those do to counts, and by how many
-// standard errors fuller cells are slower per packet: groups too small for one of these
-// figures to show them often move several. Together they are beyond so many errors.
-func (c *census) copies(slope, errors float64) bool {
-	sum := sq(slope)
-	for _, p := range [...]*pairs{&c.losses, &c.excess} {
-		sum += sq(max(0, p.value) / p.doubt())
-	}
-	return sum > errors*errors
+// copies reports whether packets are likely to have copies, by what those do to counts, and by
+// how many standard errors fuller cells are slower per packet: groups too small for one of
+// these figures to show them often move several.
+func (c *census) copies(slope float64) bool {
+	return math.Hypot(slope, math.Hypot(c.losses.shows(), c.excess.shows())) > likely
 }
 
 // pairs are of packets that share a cell and an interval, beyond what chance puts there.
@@ -138,6 +134,9 @@ func (p *pairs) add(packets, others, beyond, orders, rows float64) {
 // doubt returns the standard error of pairs by chance, and one pair, where there are few.
 func (p *pairs) doubt() float64 { return math.Sqrt(p.variance + 4) }
 
+// shows returns by how many standard errors there are too many.
+func (p *pairs) shows() float64 { return max(0, p.value) / p.doubt() }
+
 // each returns how many of the others a packet pairs with on average.
 func (p *pairs) each() figure {
 	n := max(p.packets, 1)
@@ -152,7 +151,7 @@ func (p *pairs) fade() {
 
 // copies returns how many copies a packet has at most, on average, if it is sure that some have any.
 func (p *pairs) copies() float64 {
-	if p.value <= surely*p.doubt() {
+	if p.shows() <= surely {
 		return 0
 	}
 	return p.atMost()
@@ -255,8 +254,8 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 // Fuller cells are slower or faster per packet, for a cell is full because of its copies. And full cells
 // scatter more than packets that are alone.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
-	if c.copies(slope, likely) {
-		r.behind, r.sure = c.excess.each(), c.copies(slope, surely)
+	if c.copies(slope) {
+		r.behind = c.excess.each()
 	}
 	if alone.Cells() < leastAlone {
 		return

@@ -221,7 +221,7 @@ func TestSamplesKeepTheirRoom(t *testing.T) {
 	for range 300 {
 		r.add(slices.Repeat([]areas.Alone{{Delay: 1e6, Weight: 1}}, 1500), 4000)
 	}
-	if n := cap(r.samples); n > 2*reservoirSize || len(r.samples) < reservoirSize/2 {
-		t.Errorf("room for %d of %d samples, want at most %d", n, len(r.samples), 2*reservoirSize)
+	if n := cap(r.delays); n > 2*reservoirSize || len(r.delays) < reservoirSize/2 {
+		t.Errorf("room for %d of %d samples, want at most %d", n, len(r.delays), 2*reservoirSize)
 	}
 }

@@ -34,10 +34,7 @@ type Result struct {
 	// copies of other packets.
 	Repeats uint64
 
-	// spoken is the number of received packets that mean and deviation speak of: for
-	// one interval all, from an Accumulator those that the mean rests on, in cells that
-	// lost nothing for a while, and those of which nothing is known.
-	spoken uint64
+	spoken uint64 // received packets that mean and deviation speak of
 
 	hidden float64 // losses in cells that other packets joined
 
@@ -51,11 +48,10 @@ type Result struct {
 
 	// strays is the greatest number of packets that the sample may lack, possibly because of their delay: those
 	// that passed the points in different intervals, as slow packets do, were copied on the way, or are in
-	// cells that agree in count and not in digest. An Accumulator knows where they belong.
+	// cells that agree in count and not in digest. From an Accumulator it is 0.
 	strays uint64
 
 	behind  figure // share of those received that are not in the sample because a copy of them was lost
-	sure    bool   // that there are copies, and not only likely
 	unknown uint64 // packets received in overfull or crowded cells whose delays are not known
 
 	// calm is the deviation, and calmDegrees are its degrees of freedom, without what may be there by chance: of
@@ -75,7 +71,7 @@ type Result struct {
 	copied    float64 // share of packets that were not alone because copies of them came
 	owed      float64 // by how much the mean delay of those received exceeds the time on the way
 	pending   float64 // share of those on their way at the end that are not known to have come since, or to be lost
-	late      float64 // by how much packets that count as lost may raise the mean if they come,
+	late      float64 // by how much packets that count as lost may raise the mean if they come, and copies that are not seen,
 	aged      float64 // by how much those that may be lost and count as on their way may have raised it,
 	stray     float64 // and by how much stamps may have moved it that are not of their interval
 }
@@ -161,30 +157,29 @@ func (p *pairing) count() (r Result) {
 		r.see(p, bank, i)
 	})
 	r.strays += r.Extra
-	if stamps.cells >= leastAlone { // fewer may all be close together
+	if stamps.alone >= leastAlone { // fewer may all be close together
 		r.length, r.crossing = stamps.last-stamps.first, stamps.late-stamps.first
 	}
 	return r
 }
 
-// A passing says when packets passed, by the stamps of the cells to which the fewest packets were sent: mostly one.
+// A passing says when packets passed that were alone in their cell.
 type passing struct {
-	packets, cells    uint32  // of such a cell, and how many there are
-	base              uint64  // one of the sums
-	first, last, late float64 // from base to the least sum, the greatest, and the last arrival of packets that were not sent
+	alone             int
+	base              uint64  // one of the stamps
+	first, last, late float64 // from base to the least stamp, the greatest, and the last arrival of packets that were not sent
 }
 
 // see takes a cell.
 func (a *passing) see(s, d *cell, bits int) {
-	if n := s.count(); n > 0 && (a.packets == 0 || n < a.packets) {
-		*a = passing{packets: n, base: s.sum, late: math.Inf(-1)}
-	}
 	switch n := uint64(d.count()); {
-	case s.count() == a.packets && a.packets > 0:
+	case s.count() == 1:
+		if a.alone++; a.alone == 1 {
+			a.base, a.late = s.sum, math.Inf(-1)
+		}
 		x := float64(estimate.SignExtend(s.sum-a.base, bits))
-		a.cells++
 		a.first, a.last = min(a.first, x), max(a.last, x)
-	case s.count() == 0 && a.packets == 1:
+	case s.count() == 0 && a.alone > 0:
 		a.late = max(a.late, float64(estimate.SignExtend(d.sum-n*a.base, bits))/float64(n))
 	}
 }

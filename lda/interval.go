@@ -29,22 +29,27 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if math.IsInf(i.High, 1) {
 		return i
 	}
-	normal := -estimate.NormalQuantile((1 - confidence) / 2)
-	if normal > 0 && !r.fromAreas {
+	if !r.fromAreas {
+		i = r.withUnseen(i, confidence)
+	}
+	return r.withCopies(i)
+}
+
+// withUnseen makes an interval of the mean of one interval that of eq. (1), and widens it by what the sample lacks.
+func (r *Result) withUnseen(i estimate.Interval, confidence float64) estimate.Interval {
+	if normal := -estimate.NormalQuantile((1 - confidence) / 2); normal > 0 {
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
 	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, a kind
 	// as rare as is worst is there, and none of it was seen, with probability (1-s)·s^(s/(1-s)): 0.19 for 0.6.
 	reach, strays := r.tailReach(), min(r.share(r.strays), 1)
-	if !r.fromAreas {
-		if r.share(r.N) >= 0.6 {
-			reach = max(r.greatest-r.Mean, r.StdDev)
-		}
-		i.Low -= strays * max(0, r.Mean-r.least)
+	if r.share(r.N) >= 0.6 {
+		reach = max(r.greatest-r.Mean, r.StdDev)
 	}
+	i.Low -= strays * max(0, r.Mean-r.least)
 	i.High += r.unseen(confidence)*reach + strays*r.straysReach()
-	return r.withCopies(i)
+	return i
 }
 
 // tailReach returns by how much longer than the mean a packet may take where few were seen: it was sent and came within
@@ -61,7 +66,7 @@ func (r *Result) tailReach() float64 {
 // that long after its beginning. Packets that came twice take as long as the slowest of them that is known, and none
 // is given less than any packet may take. Copies in an overfull cell have no such limit.
 func (r *Result) straysReach() float64 {
-	if r.fromAreas || r.unknown > 0 || r.length == 0 {
+	if r.unknown > 0 || r.length == 0 {
 		return r.tailReach()
 	}
 	return max(r.share(r.strays)*r.length, r.crossing-r.Mean, r.twice-r.Mean, r.greatest-r.Mean, r.StdDev)
@@ -84,25 +89,14 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 }
 
 // withCopies widens an interval of the mean by the copies of which no delay is known: they may have taken no
-// time at all, or copyReach, or as long as one packet may have. Those that are unknown are strays, too. Where
-// copies are likely and not sure, they take no less and no longer than one packet may have.
+// time at all, or as long as one packet may have, or copyReach where areas do not say how long that is. Those that
+// are unknown are strays, too.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
-	if i.Confidence == 1 {
-		return i
+	missing, reach := r.lacking(i.Confidence), max(0, r.greatest-r.Mean)
+	if !r.fromAreas {
+		reach = max(reach, copyReach*r.scale())
 	}
-	reach, known := copyReach*r.scale(), max(r.greatest-r.Mean, r.StdDev)
-	if r.fromAreas {
-		known = max(0, r.greatest-r.Mean)
-		reach = min(reach, known)
-	}
-	down, missing, unknown := r.scale(), r.lacking(i.Confidence), r.share(r.unknown)
-	i.Low -= unknown * down
-	if r.sure {
-		reach = max(reach, known)
-	} else {
-		down, reach = min(down, max(r.Mean-r.least, r.StdDev)), min(reach, known)
-	}
-	i.Low -= missing * down
+	i.Low -= (r.share(r.unknown) + missing) * r.scale()
 	i.High += missing * reach
 	return i
 }
@@ -151,9 +145,8 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		return estimate.DeviationInterval(r.StdDev, 0, confidence)
 	}
 	i.Confidence = confidence
-	copies, strays := min(1, r.lacking(confidence)+r.share(r.Repeats)), min(1, r.share(r.strays))
-	more := r.unseen(confidence)*sq(r.tailReach()) + strays*sq(r.straysReach()) + copies*sq(copyReach*r.scale())
-	i.High = math.Sqrt(i.High*i.High+more+r.missing(confidence)) + r.rounding()
+	copies := min(1, r.lacking(confidence)+r.share(r.Repeats))
+	i.High = math.Sqrt(sq(i.High)+copies*sq(copyReach*r.scale())+r.missing(confidence)) + r.rounding()
 	if r.calmDegrees > 0 {
 		i.Low = min(i.Low, estimate.DeviationInterval(r.calm, r.calmDegrees, confidence).Low)
 	}
@@ -161,13 +154,13 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// missing returns the greatest mean square of delays that packets that were alone may lack. As far as areas say that
+// missing returns the greatest mean square of delays that the sample may lack. As far as areas say that
 // the mean of those received is greater, beyond chance, slow ones were not alone. As far as it may be greater by
 // chance, they may be so rare that none was. They take up to half as long again as any known. If one came after it
 // had counted as lost, one may have taken all of that. Those of which copies came may all be the slowest.
 func (r *Result) missing(confidence float64) float64 {
-	if !r.fromAreas || r.deviationDegrees == 0 {
-		return 0
+	if !r.fromAreas {
+		return r.unseen(confidence)*sq(r.tailReach()) + min(1, r.share(r.strays))*sq(r.straysReach())
 	}
 	n := float64(r.alone.N)
 	_, received := r.OfReceived(confidence)

@@ -55,7 +55,7 @@ func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 func (a *Accumulator) distribute() *distribution {
 	whole := a.complete()
 	if a.distribution == nil {
-		a.distribution = &distribution{estimate.NewEmpirical(slices.Clone(a.delays)), a.strays(whole)}
+		a.distribution = &distribution{estimate.NewEmpirical(slices.Clone(a.sample.delays)), a.strays(whole)}
 	}
 	return a.distribution
 }
@@ -77,71 +77,65 @@ func (a *Accumulator) strays(whole *transit) float64 {
 	return max(whole.copied(), error/r.alone.StdDev)
 }
 
-// A reservoir keeps a sample of weighted delays, in which none stands for less than the bar: lighter ones are
-// kept with a probability in proportion to their weight. Its random numbers are the same in every run.
+// A reservoir keeps a sample of delays in which each stands for equally many packets. One that stands for fewer is
+// kept with a probability in proportion. Its random numbers are the same in every run.
 type reservoir struct {
-	samples []weighted
-	packets float64 // that they represent
-	bar     float64
+	delays  []float64
+	each    float64 // packets that a delay stands for
+	packets float64 // that all delays stand for
 	random  rand.PCG
 }
-
-type weighted struct{ delay, weight float64 }
 
 // reservoirSize is the greatest size of a sample.
 const reservoirSize = 5120
 
-func (r *reservoir) reset() { r.samples, r.packets, r.bar = r.samples[:0], 0, 0 }
+func (r *reservoir) reset() { r.delays, r.each, r.packets = r.delays[:0], 0, 0 }
 
-// chosen is 1 if a weight is as much as the bar or makes up for it by chance, and otherwise 0: no branch tells.
-func chosen(random *rand.PCG, weight, bar float64) int {
-	if weight >= bar {
+// set makes it a copy of another.
+func (r *reservoir) set(of *reservoir) {
+	*r = reservoir{append(r.delays[:0], of.delays...), of.each, of.packets, of.random}
+}
+
+// add adds delays, which together stand for packets.
+func (r *reservoir) add(all []areas.Alone, packets float64) {
+	if r.packets += packets; len(all) == 0 {
+		return
+	}
+	weights, heaviest := 0.0, 0.0
+	for i := range all {
+		w := all[i].Weight
+		weights += w
+		if w > heaviest { // max is slow
+			heaviest = w
+		}
+	}
+	was, weight := r.each, packets/weights
+	r.each = max(r.each, heaviest*weight)
+	if len(r.delays)+len(all) > reservoirSize {
+		r.each = max(r.each, r.packets/(reservoirSize*5/6)) // chance makes them more, and hardly a fifth more
+	}
+	old := r.delays
+	r.delays = r.delays[:0]
+	for _, delay := range old {
+		r.keep(delay, was)
+	}
+	for i := range all {
+		r.keep(float64(all[i].Delay), all[i].Weight*weight)
+	}
+}
+
+// keep keeps a delay that stands for a number of packets, or not.
+func (r *reservoir) keep(delay, packets float64) {
+	n := len(r.delays)
+	r.delays = append(r.delays, delay)[:n+r.chosen(packets)]
+}
+
+// chosen is 1 if packets are as many as each delay stands for or chance makes up for them, or else 0: no branch tells.
+func (r *reservoir) chosen(packets float64) int {
+	if packets >= r.each {
 		return 1
 	}
-	return int(weight/bar + float64(^random.Uint64()>>11)*0x1p-53)
-}
-
-// add adds delays, which together represent packets, all alike. If there are too many, the bar is raised.
-func (r *reservoir) add(all []areas.Alone, packets float64) {
-	weight := 0.0
-	for i := range all {
-		weight += all[i].Weight
-	}
-	each := packets / weight
-	if r.packets += packets; len(r.samples)+len(all) > reservoirSize {
-		r.bar = max(r.bar, r.packets/(reservoirSize*5/6)) // chance makes them more, and hardly a fifth more
-		old := r.samples
-		r.samples = r.samples[:0]
-		for i := range old {
-			r.keep(old[i])
-		}
-	}
-	for i := range all {
-		r.keep(weighted{float64(all[i].Delay), all[i].Weight * each})
-	}
-}
-
-// keep keeps a sample if it is no lighter than the bar, or by chance.
-func (r *reservoir) keep(s weighted) {
-	n := len(r.samples)
-	r.samples = append(r.samples, weighted{s.delay, max(s.weight, r.bar)})[:n+chosen(&r.random, s.weight, r.bar)]
-}
-
-// appendDelays appends a sample in which every packet is represented alike: of
-// those that stand for less than others a part is left out.
-func (r *reservoir) appendDelays(delays []float64) []float64 {
-	most, random := 0.0, r.random
-	for i := range r.samples {
-		if w := r.samples[i].weight; w > most { // max is slow
-			most = w
-		}
-	}
-	for _, s := range r.samples {
-		if chosen(&random, s.weight, most) > 0 {
-			delays = append(delays, s.delay)
-		}
-	}
-	return delays
+	return int(packets/r.each + float64(^r.random.Uint64()>>11)*0x1p-53)
 }
 
 // withoutFarthest returns delays but for the one farthest from their mean, in any order.

@@ -168,13 +168,6 @@ func (a *Areas) Before() float64 {
 	return max(0, a.proven)
 }
 
-// Repeats says that cell i holds many copies of one packet. A copy that is on its way at two cuts looks like a
-// lost one, so for a while such a cell counts as settled only where it is as empty as before.
-func (a *Areas) Repeats(i int) {
-	a.cells[a.cell(i)].alike = uint32(a.Cuts() + 1)
-	a.places[i].slow = true
-}
-
 // cell returns where the state of cell i is.
 func (a *Areas) cell(i int) uint32 {
 	if a.places[i].state == 0 {
