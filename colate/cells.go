@@ -155,6 +155,7 @@ func (t *cellTable) time(area uint64) float64 {
 // areas are of packets that came, whenever they were sent.
 type sight struct {
 	settled uint32
+	single  uint32        // of these, the sets of one epoch
 	large   [room]float64 // of a settled epoch: the part of its packets whose sums may have wrapped
 	set     [room]uint8   // of a settled epoch: the first of its set
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
@@ -169,11 +170,12 @@ func (t *cellTable) read(i int, s *sight) {
 	low := uint64(1)<<t.config.lowBits() - 1
 	var rest, set [room]int
 	n := 0
-	s.settled = 0
+	s.settled, s.single = 0, 0
 	for e, change := range changes {
 		s.areas[e], s.large[e] = 0, 0
 		if rest[n] = e; change&low == 0 {
 			t.settle(i, s, rest[n:n+1])
+			s.single |= 1 << e
 		} else {
 			n++
 		}
@@ -205,13 +207,26 @@ func (t *cellTable) read(i int, s *sight) {
 	}
 }
 
-// upTo returns how many packets of cell i were sent in the set that an epoch is in, up to it, and the times of those
-// that came, which are not below the mean of all if that is.
-func (t *cellTable) upTo(i int, s *sight, e int, mean float64) (sent, time float64) {
+// usual returns the mean delay in epochs that are half as full at least and settled by themselves, which no packet
+// entered or left on its way, or another if that is greater.
+func (t *cellTable) usual(i int, s *sight, packets, other float64) float64 {
+	area, all := 0.0, 0.0
+	for e := range t.epochs {
+		if n := t.packets(i, e); s.single>>e&1 != 0 && 2*n >= packets {
+			area += s.areas[e]
+			all += n
+		}
+	}
+	return max(area/max(all, 1), other)
+}
+
+// upTo returns how many packets of cell i were sent in the set that an epoch is in, up to it, and by how much
+// those that came took longer than usual, which is not below 0.
+func (t *cellTable) upTo(i int, s *sight, e int, usual float64) (sent, time float64) {
 	for k := int(s.set[e]); k <= e; k++ {
 		if s.has(k) && s.set[k] == s.set[e] {
 			sent += t.sent(i, k)
-			time += s.areas[k] - t.packets(i, k)*min(mean, 0)
+			time += s.areas[k] - t.packets(i, k)*usual
 		}
 	}
 	return sent, max(time, 0)

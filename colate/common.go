@@ -229,10 +229,13 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		if from < 0 {
 			l.clean += t.packets(i, e)
 		}
+		if gone >= 0 {
+			continue
+		}
 		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
-		before := !settled && from < 0
-		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] && !(before && e > 0) {
+		before, usual := !settled && from < 0, t.usual(i, s, n, c.mean[e])
+		if since < (5+n+4*math.Sqrt(n))*usual && !(before && e > 0) {
 			continue
 		}
 		more := -gone
@@ -246,7 +249,8 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 			continue
 		}
 		// Others like it lost a packet, and hide theirs. It took no longer than all of its set did.
-		sent, took := t.upTo(i, s, e, c.mean[e])
+		sent, took := t.upTo(i, s, e, usual)
+		took += more * max(usual, 0)
 		as := math.Exp(min(c.lost*sent, 5))
 		l.shown.add(more*as, took/more)
 		l.hidden.add(more*(as-1), took/more)

@@ -355,12 +355,14 @@ func TestSharedCounters(t *testing.T) {
 }
 
 // A flow that alone has packets which take longer than the table of its epochs, or several of them where a fifth of
-// all are lost, is not told from others by what all have in common, but by its own counters.
+// all are lost, is not told from others by what all have in common, but by its own counters. All of these count alike,
+// though those that no slow packet was in look more certain.
 func TestOneBeyondTheTable(t *testing.T) {
 	for one, c := range map[int]struct {
 		takes int64
 		loss  float64
-	}{30: {30e9, 0.01}, 3: {3e9, 0.2}} {
+		hides bool
+	}{30: {30e9, 0.01, true}, 3: {3e9, 0.2, true}, 31: {2e9, 0.2, false}} {
 		a := asked{only: func(f truth) bool { return f.Flow == 0 }}
 		for seed := range uint64(4) {
 			all := slow(20, 20_000, 60, 1e9, 0)(rand.New(rand.NewPCG(seed, 1)))
@@ -373,7 +375,7 @@ func TestOneBeyondTheTable(t *testing.T) {
 			w.config.Counters, w.config.Shift = 16384, 6
 			a.ask(t, w, all, 1)
 		}
-		if a.alone.want(t, "alone", 3); !a.together.good() || a.unhidden.good() {
+		if a.alone.want(t, "alone", 3); !a.together.good() || c.hides && a.unhidden.good() {
 			t.Errorf("one in %d: together %+v hold, without what is hidden %+v", one, a.together, a.unhidden)
 		}
 	}

@@ -67,7 +67,22 @@ type difference struct {
 	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
 	far, missing   float32 // packets from before a table, and those that never came
 	clean          float32 // packets of which these are some
-	hidden         float32 // packets that came late where no set explains them
+	hidden, shown  late    // packets that came late where no set explains them, and in sets
+}
+
+// A late is how many packets came late, and how long they may have taken in all.
+type late struct{ n, time float32 }
+
+func (l *late) add(c *crossing) {
+	l.n += float32(c.n)
+	l.time += float32(c.time)
+}
+
+// to adds them to others.
+func (l *late) to(c *crossing) {
+	if l.n > 0 {
+		c.add(float64(l.n), float64(l.time/l.n))
+	}
 }
 
 // newDifferences returns differences of all counters, for a number of epochs in a table.
@@ -106,7 +121,8 @@ func (d *differences) take() {
 		c.missing += float32(late.missing)
 		common.late.latest = max(common.late.latest, late.latest)
 		c.clean += float32(late.clean)
-		c.hidden += float32(late.hidden.n)
+		c.hidden.add(&late.hidden)
+		c.shown.add(&late.shown)
 		for e := range t.counting() {
 			n := t.packets(i, e)
 			if c.lost += float32(t.gone(i, e)); n == 0 {
@@ -153,14 +169,15 @@ func (g *gap) settle(n, x, y float64) {
 	g.settled++
 }
 
-// fill returns y of the epochs that are not settled, and its variance, given that of a packet of all. The
+// fill returns y of the epochs that are not settled, that of a packet of all. The
 // prior, that flows are as far from the mean as packets are, weighs as much as one packet.
-func (g *gap) fill(variance float64) (above, off float64) {
+func (g *gap) fill(variance float64) (above, off, packets float64) {
 	known, extra := float64(g.known)+1, float64(g.extra)
 	slope := float64(g.slope) / known
 	squares := float64(g.squares) - 2*slope*float64(g.slope) + slope*slope*float64(g.known)
 	own := (max(squares, 0) + variance) / (float64(g.settled) + 1)
-	return slope * extra, own * (float64(g.packets) + extra*extra/known)
+	packets = float64(g.packets) + extra*extra/known
+	return slope * extra, own * packets, packets
 }
 
 // problem returns what all epochs say together.
@@ -172,13 +189,15 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		Variance: make([]float64, c.counters()),
 		Packets:  make([]float64, len(flows)), Doubt: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
 	}
+	missing := make([]float64, c.counters())
 	for i := range d.counters {
 		k, n := &d.counters[i], p.Count[i]
 		p.Sum[i] += float64(k.filling)
 		for g := range d.gaps[i] {
-			above, variance := d.gaps[i][g].fill(d.common.variance())
+			above, variance, packets := d.gaps[i][g].fill(d.common.variance())
 			p.Sum[i] += above
 			p.Variance[i] += variance
+			missing[i] += packets
 		}
 		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
@@ -200,7 +219,30 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 		}
 	}
+	share(p, missing)
 	return p
+}
+
+// share gives packets that were filled in the variance of those in all counters of their flows. By its own alone, a
+// counter without a slow packet would outweigh those that have one, which nothing but chance tells apart.
+func share(p *joint.Problem, filled []float64) {
+	of, all := make([]float64, len(filled)), make([]float64, len(filled))
+	for f, n := range p.Packets {
+		variance, packets := 0.0, math.SmallestNonzeroFloat64
+		for _, at := range cellsOf(p, f) {
+			variance += p.Variance[at]
+			packets += filled[at]
+		}
+		for _, at := range cellsOf(p, f) {
+			of[at] += n * variance / packets
+			all[at] += n
+		}
+	}
+	for at, n := range all {
+		if n > 0 {
+			p.Variance[at] = filled[at] * of[at] / n
+		}
+	}
 }
 
 // decode solves for all flows. The samples may be corrected by clocks.
@@ -333,14 +375,15 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
 	variance, strange := float32(p.Doubt[f]*p.Doubt[f]), 0.0
-	own := crossed{shown: all.late.shown}
+	var own crossed
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
 		k.beyond += c.beyond
 		k.gone += c.gone
 		of := &d.counters[at]
 		own.far.add(float64(of.far), 0)
-		own.hidden.add(float64(of.hidden), 0)
+		of.hidden.to(&own.hidden)
+		of.shown.to(&own.shown)
 		own.missing += float64(of.missing)
 		own.clean += float64(of.clean)
 		own.packets += p.Count[at]

@@ -29,6 +29,7 @@ type sampled struct {
 	drift              float64 // variance that a drift would explain
 	slow               float64 // by how much the mean may be too low, because packets take longer than samples wait
 	hidden, rare       float64 // variance that the flow may have without its samples showing it, and how many packets make it
+	number             float64 // the flow's packets
 	beyond             float64 // the same of the variance
 	part               float64 // of the flow's packets that are sampled
 }
@@ -147,10 +148,14 @@ func (s *sampling) pool() pool {
 		return s.pooled
 	}
 	squares, fourths, means, all, typical, flows := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-	for i := range s.flows {
+	for i := -1; i < len(s.flows); i++ {
+		f := &s.others
+		if i >= 0 {
+			f = &s.flows[i]
+		}
 		var m estimate.Moments
 		each := func(take func(delay float64)) {
-			for _, p := range s.flows[i].kept {
+			for _, p := range f.kept {
 				if !math.IsInf(p.delay, 0) {
 					take(p.delay)
 				}
@@ -163,7 +168,7 @@ func (s *sampling) pool() pool {
 		}
 		each(func(delay float64) { fourths += math.Pow(delay-m.Mean(), 4) })
 		squares += (n - 1) * m.Variance()
-		means += (n - 1) * m.Mean() * m.Mean()
+		means += (n - 1) * max(m.Mean()*m.Mean()-m.Variance()/n, 0)
 		all += n - 1
 		typical += m.Mean()
 		flows++
@@ -193,9 +198,11 @@ func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 	}
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
-	kurtosis := all.scatter.kurtosis()
-	f.hidden = max(hidden(all.variance(), kurtosis, n), hidden(likely.variance, likely.kurtosis, n))
-	f.rare, f.part = number/kurtosis, min(n/number, 1)
+	f.hidden = max(hidden(all.variance(), all.scatter.kurtosis(), n), hidden(likely.variance, likely.kurtosis, n))
+	f.number, f.part = number, min(n/number, 1)
+	if f.rare = number / likely.kurtosis; likely.variance == 0 {
+		f.rare = number / all.scatter.kurtosis()
+	}
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
@@ -221,7 +228,17 @@ func rounding(unit float64) float64 { return (unit*unit - 1) / 4 }
 // it too low. Where delays are skewed the largest are missing from small samples.
 func (f *sampled) off(confidence float64) (high, low float64) {
 	t := estimate.StudentQuantile((1+confidence)/2, f.packets-1)
-	return t * f.likely * (1 + 2*max(-f.skew, 0)), t*f.error*(1+2*max(f.skew, 0)) + f.slow
+	return t * f.likely * (1 + 2*max(-f.skew, 0)), t*f.error*(1+2*max(f.skew, 0)) + f.slow + f.unseen(confidence)
+}
+
+// unseen returns by how much rare packets raise the mean, of which the samples show none: as many as there are among
+// others, and what a Poisson number of them is askew.
+func (f *sampled) unseen(confidence float64) float64 {
+	if f.hidden <= f.deviation*f.deviation {
+		return 0
+	}
+	z := estimate.NormalQuantile((1 + confidence) / 2)
+	return (1 - f.part) * math.Sqrt(f.hidden*f.rare/f.number) * (1 + (z*z-1)/6/f.rare)
 }
 
 // deviations returns an interval of the deviation. Packets that are rare and far off make most of
