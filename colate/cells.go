@@ -32,6 +32,7 @@ type cellTable struct {
 	ends    uint32 // epochs with which the window begins, or that come after it
 	blank   uint32 // epochs of which the second point has nothing, and the first has
 	inside  bool   // the last epoch is in the window
+	apart   bool   // the second point's epochs are known to begin at other times
 	spans   [room]span
 	changes []uint64  // for each cell and epoch: the second point's word less the first's
 	counts  []uint32  // and packets at the second point
@@ -251,6 +252,21 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 		}
 		s.settled |= 1 << e
 		s.set[e] = uint8(set[0])
+	}
+	if t.apart { // what counts as on its way at a cut may have come by then
+		t.level(i, s, set)
+	}
+}
+
+// level gives all packets that came in a set the same time.
+func (t *cellTable) level(i int, s *sight, set []int) {
+	area, n := 0.0, 0.0
+	for _, e := range set {
+		area += s.areas[e]
+		n += t.packets(i, e)
+	}
+	for _, e := range set {
+		s.areas[e] = area * t.packets(i, e) / max(n, 1)
 	}
 }
 

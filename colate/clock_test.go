@@ -84,13 +84,16 @@ func TestPathCorrectsClocks(t *testing.T) {
 }
 
 // Where the second point's clock is known to be ahead by a part of a Period, packets come in the epoch in which
-// they were sent or later. So what some counters do not tell of an epoch, others do.
+// they were sent or later. So what some counters do not tell of an epoch, others do; and intervals are as
+// narrow as where clocks agree, not as wide as what is on its way at a cut by one clock alone.
 func TestPartOfAPeriodAhead(t *testing.T) {
-	for _, ahead := range []int64{4e8, 6e8, 16e8, -4e8} {
+	agree := 0.0
+	for _, ahead := range []int64{0, 4e8, 6e8, 16e8, -4e8, -1e8} {
 		var s score
+		var halves []float64
 		for seed := range uint64(4) {
 			w := world{config: cutAt(1e9), offset: ahead, seed: seed}
-			w.config.PerFlow, w.config.Shift = 4, 6
+			w.config.Counters, w.config.PerFlow, w.config.Shift = 1000, 8, 6
 			epochs, arrived := w.cut(t, crowd(0.003, 0, 1)(rand.New(rand.NewPCG(seed, 8))))
 			path, list := w.stored(t, epochs), traffic.Truths(arrived, 1)
 			path.Clock, _ = clock.NewHistory(1e9)
@@ -108,10 +111,17 @@ func TestPartOfAPeriodAhead(t *testing.T) {
 			}
 			for i, a := range answers {
 				if a.Err == nil {
-					s.add(a.MeanInterval(0.95), list[i].Mean)
+					in := a.MeanInterval(0.95)
+					s.add(in, list[i].Mean)
+					halves = append(halves, (in.High-in.Low)/2)
 				}
 			}
 		}
 		s.want(t, fmt.Sprintf("%v ns ahead", ahead), 150)
+		if half := median(halves); ahead == 0 {
+			agree = half
+		} else if half > 3*agree {
+			t.Errorf("%v ns ahead: a half-width of %.2g ns, %.2g where clocks agree", ahead, half, agree)
+		}
 	}
 }
