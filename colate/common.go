@@ -12,7 +12,7 @@ type common struct {
 	gone  [room]float64 // part of the packets that is lost, or on its way at the end and not at the beginning
 	cell  [room]float64 // packets that came in one cell, and that were sent
 	sent  [room]float64
-	usual float64 // delay over all epochs
+	usual float64 // delay over the epochs that count
 	lost  float64 // part of the packets over all epochs
 
 	full float64 // packets in a typical cell, in epochs that count
@@ -105,8 +105,10 @@ func (c *common) means(t *cellTable) {
 			continue
 		}
 		c.mean[e] = area[e] / count[e]
-		total += c.mean[e] * all[e]
-		counts += all[e]
+		if t.live>>e&1 != 0 { // what was before the window may be unlike it
+			total += c.mean[e] * all[e]
+			counts += all[e]
+		}
 	}
 	c.usual = total / max(counts, 1e-9)
 	for e := range t.epochs {

@@ -399,6 +399,36 @@ func TestManyOnTheWay(t *testing.T) {
 	a.together.want(t, "together", 10)
 }
 
+// Of a window that begins an epoch after a stall intervals are as narrow as where there was none: others' packets
+// look like delays above or below those in the window, not in the stall.
+func TestWindowAfterStall(t *testing.T) {
+	const usual = 1e5
+	w, rng := world{config: cutAt(1e9), seed: 1}, rand.New(rand.NewPCG(1, 1))
+	w.config.Counters, w.config.PerFlow, w.config.Shift = 1000, 16, 9
+	all := slow(300, 5000, 12, 1e9, 0)(rng)
+	for i := range all {
+		p := &all[i]
+		if p.At = p.Sent + usual; p.Sent > 48e8 && p.Sent < 51e8 {
+			p.At = 51e8 + (p.Sent-48e8)/20
+		}
+	}
+	epochs, arrived := w.cut(t, all)
+	list := traffic.Truths(slices.DeleteFunc(arrived, func(p passage) bool { return p.At < 6e9 }), 1)
+	answers, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(list), 6e9, 1e12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held score
+	for _, r := range answers {
+		if in := r.MeanInterval(0.95); r.Err == nil {
+			if held.add(in, usual); in.High-in.Low > usual/10 {
+				t.Errorf("%v in %v, want %v", r.Mean, in, usual)
+			}
+		}
+	}
+	held.want(t, "after a stall", 100)
+}
+
 // Packets that losses may hide took no longer than sets like theirs did, which last for two periods: of a fiftieth of
 // a period they add a hundredth to the mean, and not a tenth.
 func TestHiddenAreNoSlowerThanSets(t *testing.T) {
