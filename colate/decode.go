@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -56,7 +55,7 @@ type differences struct {
 	counters []difference
 	sums     []float64 // of the delays of each counter's packets, as far as it is settled
 	packets  []float64 // of each counter
-	gaps     [][4]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
+	gaps     [][2]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
 }
 
 // A difference holds the rest of what a counter says about all epochs.
@@ -65,24 +64,9 @@ type difference struct {
 	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
 	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
-	far, missing   float32 // packets from before a table, and those that never came
-	clean          float32 // packets of which these are some
-	hidden, shown  late    // packets that came late where no set explains them, and in sets
-}
-
-// A late is how many packets came late, and how long they may have taken in all.
-type late struct{ n, time float32 }
-
-func (l *late) add(c *crossing) {
-	l.n += float32(c.n)
-	l.time += float32(c.time)
-}
-
-// to adds them to others.
-func (l *late) to(c *crossing) {
-	if l.n > 0 {
-		c.add(float64(l.n), float64(l.time/l.n))
-	}
+	missing, clean float32 // as in a crossed
+	far            crossing
+	hidden, shown  crossing
 }
 
 // newDifferences returns differences of all counters, for a number of epochs in a table.
@@ -90,7 +74,7 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differen
 	n := c.counters()
 	d = &differences{
 		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
-		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
+		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][2]gap, n),
 	}
 	d.samples, d.flush = &sampling{config: &d.config, least: math.Ln2 * float64(c.OneIn)}, d.take
 	d.samples.aim(flows)
@@ -117,12 +101,12 @@ func (d *differences) take() {
 		t.read(i, &s)
 		var late crossed
 		late.add(t, i, &s, common)
-		c.far += float32(late.far.n)
+		c.far.merge(&late.far)
 		c.missing += float32(late.missing)
 		common.late.latest = max(common.late.latest, late.latest)
 		c.clean += float32(late.clean)
-		c.hidden.add(&late.hidden)
-		c.shown.add(&late.shown)
+		c.hidden.merge(&late.hidden)
+		c.shown.merge(&late.shown)
 		for e := range t.counting() {
 			n := t.packets(i, e)
 			if c.lost += float32(t.gone(i, e)); n == 0 {
@@ -130,8 +114,7 @@ func (d *differences) take() {
 			}
 			g, x := &d.gaps[i][0], n
 			if usual := common.cell[e]; n > usual+margin(usual) {
-				x = n - usual
-				g = &d.gaps[i][min((bits.Len(uint(x/margin(usual)))+1)/2, 3)]
+				g, x = &d.gaps[i][1], n-usual
 			}
 			d.packets[i] += n
 			c.likely += float32(n * common.gone[e])
@@ -169,15 +152,14 @@ func (g *gap) settle(n, x, y float64) {
 	g.settled++
 }
 
-// fill returns y of the epochs that are not settled, that of a packet of all. The
-// prior, that flows are as far from the mean as packets are, weighs as much as one packet.
-func (g *gap) fill(variance float64) (above, off, packets float64) {
+// fill returns y of the epochs that are not settled, the variance of a packet, given that of one of all, and how many
+// packets are as uncertain as these. The prior, that flows are as far from the mean as packets are, weighs as much as
+// one packet.
+func (g *gap) fill(variance float64) (above, own, packets float64) {
 	known, extra := float64(g.known)+1, float64(g.extra)
 	slope := float64(g.slope) / known
 	squares := float64(g.squares) - 2*slope*float64(g.slope) + slope*slope*float64(g.known)
-	own := (max(squares, 0) + variance) / (float64(g.settled) + 1)
-	packets = float64(g.packets) + extra*extra/known
-	return slope * extra, own * packets, packets
+	return slope * extra, (max(squares, 0) + variance) / (float64(g.settled) + 1), float64(g.packets) + extra*extra/known
 }
 
 // problem returns what all epochs say together.
@@ -194,9 +176,9 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		k, n := &d.counters[i], p.Count[i]
 		p.Sum[i] += float64(k.filling)
 		for g := range d.gaps[i] {
-			above, variance, packets := d.gaps[i][g].fill(d.common.variance())
+			above, own, packets := d.gaps[i][g].fill(d.common.variance())
 			p.Sum[i] += above
-			p.Variance[i] += variance
+			p.Variance[i] += own * packets
 			missing[i] += packets
 		}
 		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
@@ -269,7 +251,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		packets += n
 	}
 	mean := sum / max(packets, 1)
-	counters := d.left(p, &r, mean)
+	counters := d.left(p)
 	for i := range flows {
 		beyond := d.doubt(p, &r, i, counters, mean)
 		r.Packets[i] /= max(d.read(), 1e-9)
@@ -322,43 +304,25 @@ type left struct {
 	all             float32 // packets
 	beyond, gone    float32 // packets lost, beyond what others lose, and at all
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
-	strange         float32 // times that no mean explains, if most counters have less
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all counters alike.
-func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []left {
-	packets, times := slices.Clone(p.Count), slices.Clone(p.Sum)
+func (d *differences) left(p *joint.Problem) []left {
+	packets := slices.Clone(p.Count)
 	for f, n := range p.Packets {
-		n /= float64(p.CellsPerRow)
 		for _, at := range cellsOf(p, f) {
-			packets[at] -= n
-			times[at] -= n * r.Mean[f]
-		}
-	}
-	for at := range times {
-		times[at] -= max(packets[at], 0) * mean
-	}
-	explained := make([]float64, 1, len(times)+1)
-	for at, n := range p.Count {
-		if n > 0 && !p.Unusable[at] {
-			explained = append(explained, times[at]*times[at]/n)
+			packets[at] -= n / float64(p.CellsPerRow)
 		}
 	}
 	rests := slices.Clone(packets)
-	for _, sorted := range [][]float64{explained, rests} {
-		slices.Sort(sorted)
-	}
-	// The deviations of normal distributions with the same median distance.
+	slices.Sort(rests)
+	// The deviation of a normal distribution with the same median distance.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
-	square := explained[len(explained)/2] / 0.455
 	all := make([]left, len(d.counters))
 	for at, n := range p.Count {
 		k := &d.counters[at]
 		all[at] = left{float32(n), k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
-			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0}
-		if !p.Unusable[at] && times[at]*times[at] > 16*square*n {
-			all[at].strange = float32(times[at])
-		}
+			float32(math.Sqrt(max(n-packets[at], spread*spread, 1)))}
 	}
 	return all
 }
@@ -367,33 +331,27 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 // one of which too little is. It returns by how much packets from before the tables may raise its mean.
 //   - A flow that lost far more than others is not like them: its gaps cannot be filled.
 //   - Packets that were sent before the tables in which they came, long ago.
-//   - Times that no flow's mean explains, beyond what most counters are off: these are of rare
-//     slow packets, and nobody knows whose.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean float64) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
-	variance, strange := float32(p.Doubt[f]*p.Doubt[f]), 0.0
+	variance := float32(p.Doubt[f] * p.Doubt[f])
 	var own crossed
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
 		k.beyond += c.beyond
 		k.gone += c.gone
 		of := &d.counters[at]
-		own.far.add(float64(of.far), 0)
-		of.hidden.to(&own.hidden)
-		of.shown.to(&own.shown)
+		own.far.merge(&of.far)
+		own.hidden.merge(&of.hidden)
+		own.shown.merge(&of.shown)
 		own.missing += float64(of.missing)
 		own.clean += float64(of.clean)
 		own.packets += p.Count[at]
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
-		if c.strange != 0 {
-			part := float64(float32(n) / m / max(c.all, c.deviation*c.deviation))
-			strange += part * (1 - part) * float64(c.strange) * float64(c.strange)
-		}
 	}
 	if k.beyond > 10 {
 		r.Usable[f] = 0
@@ -413,6 +371,6 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	}
 	n = max(n, 1)
 	slow := max(all.late.missed(&all.late), own.missed(&all.late)) / studentQuantile
-	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n + strange/(n*n))
+	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n)
 	return beyond
 }

@@ -255,7 +255,7 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
-	variance := own.like(&all.scatter)
+	variance := own.variance()
 	if r.freedom = own.freedom(); own.degrees < 3 {
 		variance, r.freedom = max(variance, r.Mean*r.Mean), all.scatter.freedom()
 	}

@@ -111,7 +111,7 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 		return o, false
 	}
 	o = sampled{matched: both, packets: n, unit: s.config.unit(), all: packets}
-	o.learn(cmp.Or(r.Packets, o.all), clocks, all, s.pool())
+	o.learn(cmp.Or(r.Packets, o.all), clocks, s.pool())
 	latest := 0.0
 	for _, p := range only {
 		latest = max(latest, float64(p.at-s.begun))
@@ -181,7 +181,7 @@ func (s *sampling) pool() pool {
 }
 
 // learn learns from the matched samples, of so many packets, and the pool of all.
-func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
+func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	n, first := f.packets, f.matched[0]
 	var middle, second, third, fourth, times, slope float64
 	for _, p := range f.matched {
@@ -198,11 +198,8 @@ func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 	}
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
-	f.hidden = max(hidden(all.variance(), all.scatter.kurtosis(), n), hidden(likely.variance, likely.kurtosis, n))
-	f.number, f.part = number, min(n/number, 1)
-	if f.rare = number / likely.kurtosis; likely.variance == 0 {
-		f.rare = number / all.scatter.kurtosis()
-	}
+	f.hidden = likely.variance * min(1, 3*likely.kurtosis/n) // all of it where few or none of those that make it show
+	f.number, f.rare, f.part = number, number/likely.kurtosis, min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}

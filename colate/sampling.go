@@ -220,9 +220,3 @@ func pairOf(same []passing) (sent, came passing, ok bool) {
 	copies := slices.ContainsFunc(same[min(2, len(same)):], func(p passing) bool { return !p.down })
 	return sent, came, !sent.down && came.down && !copies
 }
-
-// hidden returns what so many samples of a flow may not show of the variance that others have: all of it where they
-// are three or fewer of the packets that make it, as the kurtosis tells.
-func hidden(variance, kurtosis, samples float64) float64 {
-	return variance * min(1, 3*kurtosis/max(samples, 1))
-}
