@@ -31,7 +31,6 @@ type accumulator struct {
 	kept   float64    // the flow's packets in them, as a part of all
 	totals []float64  // of all of a flow's cells
 	margin float64    // of the flows' cells, on average
-	spread float64    // and the deviation of their packets
 }
 
 // A tally adds up what a flow's cells say, epoch by epoch: the delays of its packets above the reference, with
@@ -135,7 +134,7 @@ func (a *accumulator) tell() {
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
-	a.margin, a.spread = 0, 0
+	a.margin = 0
 	for f := range a.tallies {
 		a.tally(f)
 	}
@@ -193,15 +192,9 @@ func (a *accumulator) use(f int) bool {
 	a.tallies[f].least += least
 	if f < len(a.flows) {
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
-		a.spread += math.Sqrt(own/float64(m)) / float64(len(a.flows))
 	}
 	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
-		few := 0.0 // by how much fewer of its own packets a flow may have there
-		if f >= len(a.flows) {
-			_, u := math.Modf(float64(c.at) * math.Phi)
-			few = a.spread * estimate.NormalQuantile(u)
-		}
-		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)+few
+		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
 	})
 	large, settled := 0.0, 0.0 // packets
 	for j := range a.cells {
