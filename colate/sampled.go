@@ -23,13 +23,12 @@ type sampled struct {
 	matched            []passed // at both points, by delay
 	packets, all, unit float64  // how many these are, for how many they stand, and the unit of time
 	lost               float64  // part of the packets
-	mean, error, skew  float64  // standard error and skew of the mean
+	mean, error        float64  // and its standard error
 	likely             float64  // the error if packets of other flows vary alike
 	deviation, freedom float64
 	drift              float64 // variance that a drift would explain
 	slow               float64 // by how much the mean may be too low, because packets take longer than samples wait
 	hidden, rare       float64 // variance that the flow may have without its samples showing it, and how many packets make it
-	number             float64 // the flow's packets
 	beyond             float64 // the same of the variance
 	part               float64 // of the flow's packets that are sampled
 }
@@ -183,7 +182,7 @@ func (s *sampling) pool() pool {
 // learn learns from the matched samples, of so many packets, and the pool of all.
 func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	n, first := f.packets, f.matched[0]
-	var middle, second, third, fourth, times, slope float64
+	var middle, second, fourth, times, slope float64
 	for _, p := range f.matched {
 		f.mean += p.delay / n
 		middle += float64(p.at-first.at) / n
@@ -191,7 +190,6 @@ func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	for _, p := range f.matched {
 		x, later := p.delay-f.mean, float64(p.at-first.at)-middle
 		second += x * x / n
-		third += x * x * x / n
 		fourth += x * x * x * x / n
 		times += later * later
 		slope += later * x
@@ -199,14 +197,13 @@ func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
 	f.hidden = likely.variance * min(1, 3*likely.kurtosis/n) // all of it where few or none of those that make it show
-	f.number, f.rare, f.part = number, number/likely.kurtosis, min(n/number, 1)
+	f.rare, f.part = number/likely.kurtosis, min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
 	pooled := max(variance, likely.part*f.mean*f.mean)
 	f.error, f.likely = off(max(pooled, f.hidden)), off(pooled)
 	if second > 0 {
-		f.skew = third / math.Pow(second, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
 		f.freedom = max(min(2*n/(max(fourth/(second*second), 9)-1), n-1), 1)
 	}
@@ -222,10 +219,10 @@ func (f *sampled) learn(number float64, clocks bool, likely pool) {
 func rounding(unit float64) float64 { return (unit*unit - 1) / 4 }
 
 // off returns by how much the mean may be too high, and too low: rare slow packets that samples do not show make
-// it too low. Where delays are skewed the largest are missing from small samples.
+// it too low.
 func (f *sampled) off(confidence float64) (high, low float64) {
 	t := estimate.StudentQuantile((1+confidence)/2, f.packets-1)
-	return t * f.likely * (1 + 2*max(-f.skew, 0)), t*f.error*(1+2*max(f.skew, 0)) + f.slow + f.unseen(confidence)
+	return t * f.likely, t*f.error + f.slow + f.unseen(confidence)
 }
 
 // unseen returns by how much rare packets raise the mean, of which the samples show none: as many as there are among
@@ -235,7 +232,7 @@ func (f *sampled) unseen(confidence float64) float64 {
 		return 0
 	}
 	z := estimate.NormalQuantile((1 + confidence) / 2)
-	return (1 - f.part) * math.Sqrt(f.hidden*f.rare/f.number) * (1 + (z*z-1)/6/f.rare)
+	return (1 - f.part) * math.Sqrt(f.hidden*f.rare*f.part/f.packets) * (1 + (z*z-1)/6/f.rare)
 }
 
 // deviations returns an interval of the deviation. Packets that are rare and far off make most of

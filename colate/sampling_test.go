@@ -9,7 +9,6 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // What was sampled gives each flow's mean, deviation, quantiles and loss, through
@@ -174,37 +173,20 @@ func TestSamplesContradictCounters(t *testing.T) {
 
 // A Config with few counters relies on samples alone: it does not answer for a flow with the delays of others.
 // A flow of which no slow packet was sampled may have as many as others, which are asked for with it, or not. By its
-// own samples a third of the intervals of deviations fail.
+// own samples a third of the intervals fail.
 func TestFewCounters(t *testing.T) {
 	for oneIn, least := range map[uint32]int{0: 0, 4: 200} {
-		var together, alone, deviations, own score
-		for seed := range uint64(4) {
-			w := world{config: cutAt(1e9), loss: 0.05, seed: seed}
-			w.config.Counters, w.config.OneIn, w.config.Samples, w.config.Shift = 21, oneIn, 2000*int(oneIn), 6
-			epochs, arrived := w.cut(t, crowd(0.01, 0.02, 80)(rand.New(rand.NewPCG(seed, 9))))
-			list, path := traffic.Truths(arrived, 1), w.stored(t, epochs)
-			all, _, err := path.EstimateAll(t.Context(), recordsOf(list), 0, 1e12)
-			if err != nil {
-				t.Fatal(err)
+		for _, single := range []bool{true, false} {
+			a := asked{single: single}
+			for seed := range uint64(4) {
+				w := world{config: cutAt(1e9), loss: 0.05, seed: seed}
+				w.config.Counters, w.config.OneIn, w.config.Samples, w.config.Shift = 21, oneIn, 2000*int(oneIn), 6
+				a.ask(t, w, crowd(0.01, 0.02, 80)(rand.New(rand.NewPCG(seed, 9))), 1)
 			}
-			for i, f := range list {
-				if all[i].Err == nil {
-					together.add(all[i].MeanInterval(0.95), f.Mean)
-				}
-				r, _, err := path.Estimate(t.Context(), recordsOf(list[i : i+1])[0], 0, 1e12)
-				if err != nil {
-					continue
-				}
-				alone.add(r.MeanInterval(0.95), f.Mean)
-				deviations.add(r.DeviationInterval(0.95), f.Deviation)
-				r.samples.hidden = 0
-				own.add(r.DeviationInterval(0.95), f.Deviation)
+			a.deviations.want(t, "deviations", least)
+			if a.alone.want(t, "samples", least); oneIn == 0 && a.alone.all > 0 {
+				t.Errorf("without samples %d answers", a.alone.all)
 			}
-		}
-		together.want(t, "together", least)
-		alone.want(t, "alone", least)
-		if deviations.want(t, "deviations", least); own.good() != (oneIn == 0) || oneIn == 0 && alone.all > 0 {
-			t.Errorf("%d answers alone; deviations by their own samples %+v", alone.all, own)
 		}
 	}
 }
