@@ -37,7 +37,6 @@ type accumulator struct {
 // the noise of others above what they have in a typical cell.
 type tally struct {
 	sum     float64 // delays above the reference
-	noise   float64 // Σ weights of cells, squared, × margins: the variance of others' noise goes with it
 	counted float64 // the flow's packets, less what a typical cell has
 	passed  float64 // the same at the first point, with what was lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
@@ -283,10 +282,5 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
 	own.between += (left + unsure*unsure) * (*mean - a.reference) * (*mean - a.reference)
 	own.degrees--
-	for j := range a.cells {
-		if c := &a.cells[j]; c.has(e) {
-			own.noise += scale * scale * c.margin
-		}
-	}
 	return true
 }

@@ -235,7 +235,7 @@ func (t *cellTable) upTo(i int, s *sight, e int, usual float64) (sent, time floa
 
 // settle sets what a cell shows of a set of epochs.
 func (t *cellTable) settle(i int, s *sight, set []int) {
-	change, before, waited, level := uint64(0), uint64(0), 0.0, 0.0
+	change, before, waited, level, all, came := uint64(0), uint64(0), 0.0, 0.0, 0.0, 0.0
 	for _, e := range set {
 		level += t.gone(i, e)
 		change += t.changes[i*t.size+e]
@@ -247,26 +247,18 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 		if s.large[e] = max(way, 0) / (2 * most) * someLarge; math.Abs(time) > most {
 			s.large[e] = 1
 		}
+		all += time
+		came += t.packets(i, e)
 		if waited += time; t.packets(i, e) > 0 {
 			s.areas[e], waited = waited, 0
 		}
 		s.settled |= 1 << e
 		s.set[e] = uint8(set[0])
 	}
-	if t.apart { // what counts as on its way at a cut may have come by then
-		t.level(i, s, set)
-	}
-}
-
-// level gives all packets that came in a set the same time.
-func (t *cellTable) level(i int, s *sight, set []int) {
-	area, n := 0.0, 0.0
 	for _, e := range set {
-		area += s.areas[e]
-		n += t.packets(i, e)
-	}
-	for _, e := range set {
-		s.areas[e] = area * t.packets(i, e) / max(n, 1)
+		if t.apart { // what counts as on its way at a cut may have come by then: all waited alike
+			s.areas[e] = all * t.packets(i, e) / max(came, 1)
+		}
 	}
 }
 

@@ -364,20 +364,6 @@ func TestFewFlows(t *testing.T) {
 	}
 }
 
-// Where flows share most of their counters, exact records are believed, and halves hold or are refused.
-func TestSharedCounters(t *testing.T) {
-	w := world{config: cutAt(30e9)}
-	w.config.Counters, w.config.PerFlow, w.config.Shift = 625, 16, 10
-	for share, least := range map[float64]int{1: 198, 0.5: 0, 0: 190} {
-		a := asked{}
-		for w.seed = range uint64(4) {
-			all := inSpells(50, 600, func(f, _ uint64) float64 { return 1e6 + 49e6*float64(f%2) })(rand.New(rand.NewPCG(w.seed, 3)))
-			a.ask(t, w, all, share)
-		}
-		a.alone.want(t, fmt.Sprintf("records of %v of the packets", share), least)
-	}
-}
-
 // A flow that alone has packets which take longer than the table of its epochs, or several of them where a fifth of
 // all are lost, is not told from others by what all have in common, but by its own counters. All of these count alike,
 // though those that no slow packet was in look more certain.
@@ -421,33 +407,6 @@ func TestManyOnTheWay(t *testing.T) {
 	}
 	a.alone.want(t, "alone", 3)
 	a.together.want(t, "together", 10)
-}
-
-// Packets that losses may hide took no longer than sets like theirs did, which last for two periods: of a fiftieth of
-// a period they add a hundredth to the mean, and not a tenth.
-func TestHiddenAreNoSlowerThanSets(t *testing.T) {
-	w, rng := world{config: cutAt(10e9), loss: 0.002}, rand.New(rand.NewPCG(1, 10))
-	w.config.Counters, w.config.Shift = 128, 6
-	all := slow(20, 100_000, 60, 1e9, 0)(rng)
-	for i := range all {
-		if i%200 == 0 {
-			all[i].At = all[i].Sent + 200e6
-		}
-	}
-	epochs, arrived := w.cut(t, all)
-	answers, _, err := w.stored(t, epochs).EstimateAll(t.Context(), recordsOf(traffic.Truths(arrived, 1)), 0, 1e12)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var parts []float64 // some flows lost one themselves
-	for _, r := range answers {
-		if r.Err == nil {
-			parts = append(parts, r.hidden/r.Mean)
-		}
-	}
-	if part := median(parts); !(part > 0 && part < 0.02) {
-		t.Errorf("losses hide up to %.3f of the mean", part)
-	}
 }
 
 // The sums of an elephant's counters wrap as a whole, so that they look small, where as many of its packets are on

@@ -273,27 +273,20 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 }
 
 // combine holds what samples say of flow i against its mean, of which they are a part, or takes it where nothing
-// else tells of the flow. An interval reaches from its mean to theirs, and need not be wider than both.
+// else tells of the flow.
 func combine(r *joint.Result, i int, f *sampled) {
-	low, high := f.off(0.95)
-	own := (low + high) / 2 / studentQuantile
-	if r.Usable[i] == 0 {
+	switch {
+	case r.Usable[i] == 0:
 		r.Mean[i], r.Usable[i] = f.mean, 1
-		if r.StdDev != nil {
-			r.StdDev[i] = own
+		if low, high := f.off(0.95); r.StdDev != nil {
+			r.StdDev[i] = (low + high) / 2 / studentQuantile
 		}
-		return
+	case r.StdDev != nil:
+		off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
+		if _, ok := f.share(r.StdDev[i], r.Mean[i], off, off); !ok {
+			r.Usable[i] = 0
+		}
 	}
-	if r.StdDev == nil {
-		return
-	}
-	off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
-	if _, ok := f.share(r.StdDev[i], r.Mean[i], off, off); !ok {
-		r.Usable[i] = 0
-		return
-	}
-	apart := math.Abs(f.mean-r.Mean[i]) / studentQuantile
-	r.StdDev[i] = min(max(r.StdDev[i], apart-own), apart+own)
 }
 
 // studentQuantile is as in [joint.Result.MeanInterval].

@@ -97,7 +97,6 @@ type estimator struct {
 
 	sum, count float64 // what absent flows have on average: noise that is always there
 	ends       [2]float64
-	noise      float64 // how many times theirs the flow's noise is
 	spread     float64 // standard deviation of the number of packets
 	least      float64 // number of packets of an absent flow, and largest, but for two of each
 	most       float64
@@ -173,12 +172,10 @@ func (a *accumulator) clocks() string {
 // learn learns from absent flows.
 func (e *estimator) learn() {
 	var counts, leasts [absentFlows]float64
-	noise := 0.0
 	for i := range e.absent {
 		t := &e.absent[i]
 		e.sum += t.sum / absentFlows
 		e.count += t.counted / absentFlows
-		noise += t.noise / absentFlows
 		for end, n := range t.ends {
 			e.ends[end] += n / absentFlows
 		}
@@ -189,10 +186,8 @@ func (e *estimator) learn() {
 	slices.Sort(leasts[:])
 	e.alike = leasts[absentFlows-3]
 	// The deviation that a normal distribution of the same middle would have.
-	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
-	e.sum, e.count = e.noise*e.sum, e.noise*e.count
-	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
-	e.least, e.most = min(e.noise*counts[2], e.count), max(e.noise*counts[absentFlows-3], e.count)
+	e.spread = (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
+	e.least, e.most = min(counts[2], e.count), max(counts[absentFlows-3], e.count)
 }
 
 // countPackets weighs the recorded number of the flow's packets against the counters, each by its precision.
@@ -250,8 +245,8 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	r.Mean, r.N = reference+above, uint64(max(e.packets*e.read/stands, 1)+0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
-		more := (e.noise*t.counted - e.count) * e.counted // if others put so many there, the flow has fewer
-		r.errors[i] = (e.noise*t.sum - e.sum - more*above) / max(e.packets-more, 1)
+		more := (t.counted - e.count) * e.counted // if others put so many there, the flow has fewer
+		r.errors[i] = (t.sum - e.sum - more*above) / max(e.packets-more, 1)
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
