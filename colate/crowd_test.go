@@ -291,7 +291,8 @@ func TestCrowds(t *testing.T) {
 		if c.hides {
 			w.config.Counters, w.config.CountBits, w.config.Shift = 16384, 14, 6
 		}
-		a := asked{from: map[string]int64{"none come for 6 s": 26e9, "none come, sampled": 26e9, "after a stall": 6e9}[name]} // as a backlog comes
+		from := map[string]int64{"none come for 6 s": 26e9, "none come, sampled": 26e9, "after a stall": 6e9} // as a backlog comes
+		a := asked{from: from[name]}
 		if name == "30 periods, or 0.3" {
 			a.from, a.to = 30e9, 50e9-1
 		}

@@ -126,8 +126,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	case a.config.forSamples():
 		return none("%d counters are for samples alone", a.config.Counters)
 	case own.large:
-		return none("the delays in the flow's counters come to half of half their modulus, 2^%d ns, or its packets to half of "+
-			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift-1, a.config.CountBits, a.clocks())
+		return none("the delays in the flow's counters come to a quarter of their modulus, 2^%d ns, or its packets to half of "+
+			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift, a.config.CountBits, a.clocks())
 	case own.shown == 0:
 		return none("none of the flow's %d counters holds the same packets at both points%s", a.config.PerFlow, a.clocks())
 	case own.dark > 0:
@@ -163,6 +163,9 @@ func (a *accumulator) estimate(i int, r *Result) error {
 // clocks names the clocks, if the delays of all packets look like theirs.
 func (a *accumulator) clocks() string {
 	period := float64(a.table.spans[0].end - a.table.spans[0].start)
+	if a.table.apart {
+		return " (the points' epochs begin at different times, as their clocks differ by a part of a Period)"
+	}
 	if a.reference < 0 || a.reference > period/20 {
 		return fmt.Sprintf(" (all packets take %.3g s: if that is the points' clocks, say so in Path.Clock)", a.reference/1e9)
 	}
