@@ -197,7 +197,7 @@ func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
 	f.hidden = likely.variance * min(1, 3*likely.kurtosis/n) // all of it where few or none of those that make it show
-	f.rare, f.part = number/likely.kurtosis, min(n/number, 1)
+	f.rare, f.part = number/max(likely.kurtosis, 1), min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
