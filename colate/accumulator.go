@@ -31,14 +31,12 @@ type accumulator struct {
 	kept   float64    // the flow's packets in them, as a part of all
 	totals []float64  // of all of a flow's cells
 	margin float64    // of the flows' cells, on average
-	spread float64    // and the deviation of their packets
 }
 
 // A tally adds up what a flow's cells say, epoch by epoch: the delays of its packets above the reference, with
 // the noise of others above what they have in a typical cell.
 type tally struct {
 	sum     float64 // delays above the reference
-	noise   float64 // Σ weights of cells, squared, × margins: the variance of others' noise goes with it
 	counted float64 // the flow's packets, less what a typical cell has
 	passed  float64 // the same at the first point, with what was lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
@@ -135,7 +133,7 @@ func (a *accumulator) tell() {
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
-	a.margin, a.spread = 0, 0
+	a.margin = 0
 	for f := range a.tallies {
 		a.tally(f)
 	}
@@ -193,15 +191,9 @@ func (a *accumulator) use(f int) bool {
 	a.tallies[f].least += least
 	if f < len(a.flows) {
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
-		a.spread += math.Sqrt(own/float64(m)) / float64(len(a.flows))
 	}
 	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
-		few := 0.0 // by how much fewer of its own packets a flow may have there
-		if f >= len(a.flows) {
-			_, u := math.Modf(float64(c.at) * math.Phi)
-			few = a.spread * estimate.NormalQuantile(u)
-		}
-		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)+few
+		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
 	})
 	large, settled := 0.0, 0.0 // packets
 	for j := range a.cells {
@@ -290,10 +282,5 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
 	own.between += (left + unsure*unsure) * (*mean - a.reference) * (*mean - a.reference)
 	own.degrees--
-	for j := range a.cells {
-		if c := &a.cells[j]; c.has(e) {
-			own.noise += scale * scale * c.margin
-		}
-	}
 	return true
 }

@@ -124,18 +124,18 @@ func TestIntervalCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics of one goroutine, which take long")
 	}
-	all := traffic.Flows(1, 10_000)
+	all, rng := traffic.Flows(1, 10_000), rand.New(rand.NewPCG(5, 5))
 	for name, w := range map[string]struct {
 		world
-		sampled float64
-		blind   bool
+		doubt float64
+		blind bool
 	}{
 		"one epoch":              {world: world{config: testConfig}},
 		"cut":                    {world: world{config: cutAt(4e6)}},
 		"cut, 1 % lost":          {world: world{config: cutAt(4e6), loss: 0.01}},
 		"cut, 5 % lost":          {world: world{config: cutAt(2e6), loss: 0.05}},
 		"cut, lost, offset":      {world: world{config: cutAt(4e6), loss: 0.01, offset: 300_000}},
-		"cut, lost, 1:10 record": {world: world{config: cutAt(4e6), loss: 0.01}, sampled: 0.1},
+		"cut, lost, 1:10 record": {world: world{config: cutAt(4e6), loss: 0.01}, doubt: 3},
 		"every counter believed": {world: world{config: cutAt(4e6), loss: 0.01}, blind: true},
 	} {
 		w.seed = 3
@@ -147,8 +147,9 @@ func TestIntervalCoverage(t *testing.T) {
 			list := traffic.Truths(arrived, least)
 			list = list[:min(len(list), 250)]
 			flows := recordsOf(list)
-			if w.sampled > 0 {
-				sampleRecords(flows, w.sampled)
+			for i := range flows {
+				flows[i].Doubt = w.doubt * math.Sqrt(flows[i].Packets)
+				flows[i].Packets = max(flows[i].Packets+flows[i].Doubt*rng.NormFloat64(), 0)
 			}
 			if w.blind {
 				for _, pair := range epochs {
@@ -168,21 +169,6 @@ func cutAt(period int64) Config {
 	c := testConfig
 	c.Period = period
 	return c
-}
-
-// sampleRecords makes records those of a collector that sees one packet in 1/p.
-func sampleRecords(flows []joint.FlowRecord, p float64) {
-	rng := rand.New(rand.NewPCG(5, 5))
-	for i := range flows {
-		seen := 0
-		for range int(flows[i].Packets) {
-			if rng.Float64() < p {
-				seen++
-			}
-		}
-		flows[i].Packets = float64(seen) / p
-		flows[i].Doubt = math.Sqrt(max(flows[i].Packets, 1/p) * (1 - p) / p)
-	}
 }
 
 // believe makes the counts and digests of a pair agree, as if nothing had been lost.

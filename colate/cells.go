@@ -32,6 +32,7 @@ type cellTable struct {
 	ends    uint32 // epochs with which the window begins, or that come after it
 	blank   uint32 // epochs of which the second point has nothing, and the first has
 	inside  bool   // the last epoch is in the window
+	apart   bool   // the second point's epochs are known to begin at other times
 	spans   [room]span
 	changes []uint64  // for each cell and epoch: the second point's word less the first's
 	counts  []uint32  // and packets at the second point
@@ -155,6 +156,7 @@ func (t *cellTable) time(area uint64) float64 {
 // areas are of packets that came, whenever they were sent.
 type sight struct {
 	settled uint32
+	single  uint32        // of these, the sets of one epoch
 	large   [room]float64 // of a settled epoch: the part of its packets whose sums may have wrapped
 	set     [room]uint8   // of a settled epoch: the first of its set
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
@@ -169,11 +171,12 @@ func (t *cellTable) read(i int, s *sight) {
 	low := uint64(1)<<t.config.lowBits() - 1
 	var rest, set [room]int
 	n := 0
-	s.settled = 0
+	s.settled, s.single = 0, 0
 	for e, change := range changes {
 		s.areas[e], s.large[e] = 0, 0
 		if rest[n] = e; change&low == 0 {
 			t.settle(i, s, rest[n:n+1])
+			s.single |= 1 << e
 		} else {
 			n++
 		}
@@ -205,13 +208,26 @@ func (t *cellTable) read(i int, s *sight) {
 	}
 }
 
-// upTo returns how many packets of cell i were sent in the set that an epoch is in, up to it, and the times of those
-// that came, which are not below the mean of all if that is.
-func (t *cellTable) upTo(i int, s *sight, e int, mean float64) (sent, time float64) {
+// usual returns the mean delay in epochs that are half as full at least and settled by themselves, which no packet
+// entered or left on its way, or another if that is greater.
+func (t *cellTable) usual(i int, s *sight, packets, other float64) float64 {
+	area, all := 0.0, 0.0
+	for e := range t.epochs {
+		if n := t.packets(i, e); s.single>>e&1 != 0 && 2*n >= packets {
+			area += s.areas[e]
+			all += n
+		}
+	}
+	return max(area/max(all, 1), other)
+}
+
+// upTo returns how many packets of cell i were sent in the set that an epoch is in, up to it, and by how much
+// those that came took longer than usual, which is not below 0.
+func (t *cellTable) upTo(i int, s *sight, e int, usual float64) (sent, time float64) {
 	for k := int(s.set[e]); k <= e; k++ {
 		if s.has(k) && s.set[k] == s.set[e] {
 			sent += t.sent(i, k)
-			time += s.areas[k] - t.packets(i, k)*min(mean, 0)
+			time += s.areas[k] - t.packets(i, k)*usual
 		}
 	}
 	return sent, max(time, 0)
@@ -219,7 +235,7 @@ func (t *cellTable) upTo(i int, s *sight, e int, mean float64) (sent, time float
 
 // settle sets what a cell shows of a set of epochs.
 func (t *cellTable) settle(i int, s *sight, set []int) {
-	change, before, waited, level := uint64(0), uint64(0), 0.0, 0.0
+	change, before, waited, level, all, came := uint64(0), uint64(0), 0.0, 0.0, 0.0, 0.0
 	for _, e := range set {
 		level += t.gone(i, e)
 		change += t.changes[i*t.size+e]
@@ -231,11 +247,18 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 		if s.large[e] = max(way, 0) / (2 * most) * someLarge; math.Abs(time) > most {
 			s.large[e] = 1
 		}
+		all += time
+		came += t.packets(i, e)
 		if waited += time; t.packets(i, e) > 0 {
 			s.areas[e], waited = waited, 0
 		}
 		s.settled |= 1 << e
 		s.set[e] = uint8(set[0])
+	}
+	for _, e := range set {
+		if t.apart { // what counts as on its way at a cut may have come by then: all waited alike
+			s.areas[e] = all * t.packets(i, e) / max(came, 1)
+		}
 	}
 }
 

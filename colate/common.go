@@ -12,7 +12,7 @@ type common struct {
 	gone  [room]float64 // part of the packets that is lost, or on its way at the end and not at the beginning
 	cell  [room]float64 // packets that came in one cell, and that were sent
 	sent  [room]float64
-	usual float64 // delay over all epochs
+	usual float64 // delay over the epochs that count
 	lost  float64 // part of the packets over all epochs
 
 	full float64 // packets in a typical cell, in epochs that count
@@ -105,8 +105,10 @@ func (c *common) means(t *cellTable) {
 			continue
 		}
 		c.mean[e] = area[e] / count[e]
-		total += c.mean[e] * all[e]
-		counts += all[e]
+		if t.live>>e&1 != 0 { // what was before the window may be unlike it
+			total += c.mean[e] * all[e]
+			counts += all[e]
+		}
 	}
 	c.usual = total / max(counts, 1e-9)
 	for e := range t.epochs {
@@ -137,10 +139,7 @@ func (c *common) variance() float64 {
 
 // A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, Σ of these
 // squared, and their degrees of freedom.
-type scatter struct {
-	squares, fourths, packets float64
-	epochs, degrees           float64
-}
+type scatter struct{ squares, fourths, degrees float64 }
 
 // add adds how far a cell's areas are from those of such means in some epochs. A set answers
 // for all of its epochs together.
@@ -160,9 +159,7 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 			square := o.off * o.off / o.packets * o.epochs
 			s.squares += square
 			s.fourths += square * square
-			s.epochs += o.epochs
 			s.degrees += o.epochs
-			s.packets += o.packets
 		}
 	}
 }
@@ -177,19 +174,6 @@ func (s *scatter) freedom() float64 {
 	return min(max(2*s.squares*s.squares/max(s.fourths, math.SmallestNonzeroFloat64), 1), 1e6)
 }
 
-// kurtosis returns that of a packet's delay: sums of the packets in a cell have less.
-func (s *scatter) kurtosis() float64 {
-	return 3 + s.packets/max(s.epochs, 1)*max(s.fourths*s.epochs/max(s.squares*s.squares, 1)-3, 0)
-}
-
-// like returns the variance of a flow's delays, given the scatter of all: the flow's own, and as much of that
-// of all as it may have had without its cells showing it. That is all of it where a few slow packets make it,
-// of which cells like these show three or fewer.
-func (s *scatter) like(all *scatter) float64 {
-	shown := all.squares * all.squares / max(all.fourths, 1) * s.epochs / max(all.epochs, 1)
-	return s.variance() + all.variance()*min(1, 3/max(shown, 1))
-}
-
 // A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
 // losses hide because no set explains them, or sets like those that do lost a packet; those in sets; and those from
 // before the table, as nothing had left in it.
@@ -201,12 +185,16 @@ type crossed struct {
 }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in all.
-type crossing struct{ n, squares, time float64 }
+type crossing struct{ n, squares, time float32 }
 
 func (c *crossing) add(n, time float64) {
-	c.n += n
-	c.squares += n * n
-	c.time += n * time
+	c.merge(&crossing{float32(n), float32(n * n), float32(n * time)})
+}
+
+func (c *crossing) merge(o *crossing) {
+	c.n += o.n
+	c.squares += o.squares
+	c.time += o.time
 }
 
 // add adds what a cell says: how many more packets came in an epoch than were sent, and not so early in it that any
@@ -229,10 +217,13 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		if from < 0 {
 			l.clean += t.packets(i, e)
 		}
+		if gone >= 0 {
+			continue
+		}
 		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
-		before := !settled && from < 0
-		if gone >= 0 || since < (5+n+4*math.Sqrt(n))*c.mean[e] && !(before && e > 0) {
+		before, usual := !settled && from < 0, t.usual(i, s, n, c.mean[e])
+		if since < (5+n+4*math.Sqrt(n))*usual && !(before && e > 0) {
 			continue
 		}
 		more := -gone
@@ -246,7 +237,8 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 			continue
 		}
 		// Others like it lost a packet, and hide theirs. It took no longer than all of its set did.
-		sent, took := t.upTo(i, s, e, c.mean[e])
+		sent, took := t.upTo(i, s, e, usual)
+		took += more * max(usual, 0)
 		as := math.Exp(min(c.lost*sent, 5))
 		l.shown.add(more*as, took/more)
 		l.hidden.add(more*(as-1), took/more)
@@ -274,18 +266,19 @@ func (l *crossed) missed(all *crossed) float64 {
 // No more of them come than are missing, in the flow's cells or all: other packets that nothing explains are
 // copies, or came past the first point.
 func (l *crossed) farther(all *crossed) float64 {
-	l.far.time = 2 * max(l.latest, all.latest) * max(all.part(), l.missing/max(l.far.n, l.missing, 1)) * l.far.n
+	n := float64(l.far.n)
+	l.far.time = float32(2 * max(l.latest, all.latest) * max(all.part(), l.missing/max(n, l.missing, 1)) * n)
 	return l.far.most(l.clean)
 }
 
 // part returns what part of the packets that nothing explains may have been sent before the table.
 func (l *crossed) part() float64 {
 	missing := (l.missing + 2*math.Sqrt(l.missing+1)) * max(l.packets/max(l.sent, 1), 1)
-	return missing / max(l.far.n, missing)
+	return missing / max(float64(l.far.n), missing)
 }
 
 // most returns the most that these may add to the mean of so many packets.
 func (c *crossing) most(packets float64) float64 {
-	n := max(c.n, math.SmallestNonzeroFloat64)
-	return (c.n + 2*math.Sqrt(c.squares)) / max(packets, n) * c.time / n
+	n := max(float64(c.n), math.SmallestNonzeroFloat64)
+	return (n + 2*math.Sqrt(float64(c.squares))) / max(packets, n) * float64(c.time) / n
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -56,7 +55,7 @@ type differences struct {
 	counters []difference
 	sums     []float64 // of the delays of each counter's packets, as far as it is settled
 	packets  []float64 // of each counter
-	gaps     [][4]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
+	gaps     [][2]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
 }
 
 // A difference holds the rest of what a counter says about all epochs.
@@ -65,9 +64,9 @@ type difference struct {
 	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
 	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
-	far, missing   float32 // packets from before a table, and those that never came
-	clean          float32 // packets of which these are some
-	hidden         float32 // packets that came late where no set explains them
+	missing, clean float32 // as in a crossed
+	far            crossing
+	hidden, shown  crossing
 }
 
 // newDifferences returns differences of all counters, for a number of epochs in a table.
@@ -75,7 +74,7 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differen
 	n := c.counters()
 	d = &differences{
 		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
-		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
+		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][2]gap, n),
 	}
 	d.samples, d.flush = &sampling{config: &d.config, least: math.Ln2 * float64(c.OneIn)}, d.take
 	d.samples.aim(flows)
@@ -102,11 +101,12 @@ func (d *differences) take() {
 		t.read(i, &s)
 		var late crossed
 		late.add(t, i, &s, common)
-		c.far += float32(late.far.n)
+		c.far.merge(&late.far)
 		c.missing += float32(late.missing)
 		common.late.latest = max(common.late.latest, late.latest)
 		c.clean += float32(late.clean)
-		c.hidden += float32(late.hidden.n)
+		c.hidden.merge(&late.hidden)
+		c.shown.merge(&late.shown)
 		for e := range t.counting() {
 			n := t.packets(i, e)
 			if c.lost += float32(t.gone(i, e)); n == 0 {
@@ -114,8 +114,7 @@ func (d *differences) take() {
 			}
 			g, x := &d.gaps[i][0], n
 			if usual := common.cell[e]; n > usual+margin(usual) {
-				x = n - usual
-				g = &d.gaps[i][min((bits.Len(uint(x/margin(usual)))+1)/2, 3)]
+				g, x = &d.gaps[i][1], n-usual
 			}
 			d.packets[i] += n
 			c.likely += float32(n * common.gone[e])
@@ -153,14 +152,14 @@ func (g *gap) settle(n, x, y float64) {
 	g.settled++
 }
 
-// fill returns y of the epochs that are not settled, and its variance, given that of a packet of all. The
-// prior, that flows are as far from the mean as packets are, weighs as much as one packet.
-func (g *gap) fill(variance float64) (above, off float64) {
+// fill returns y of the epochs that are not settled, the variance of a packet, given that of one of all, and how many
+// packets are as uncertain as these. The prior, that flows are as far from the mean as packets are, weighs as much as
+// one packet.
+func (g *gap) fill(variance float64) (above, own, packets float64) {
 	known, extra := float64(g.known)+1, float64(g.extra)
 	slope := float64(g.slope) / known
 	squares := float64(g.squares) - 2*slope*float64(g.slope) + slope*slope*float64(g.known)
-	own := (max(squares, 0) + variance) / (float64(g.settled) + 1)
-	return slope * extra, own * (float64(g.packets) + extra*extra/known)
+	return slope * extra, (max(squares, 0) + variance) / (float64(g.settled) + 1), float64(g.packets) + extra*extra/known
 }
 
 // problem returns what all epochs say together.
@@ -172,13 +171,15 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		Variance: make([]float64, c.counters()),
 		Packets:  make([]float64, len(flows)), Doubt: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
 	}
+	missing := make([]float64, c.counters())
 	for i := range d.counters {
 		k, n := &d.counters[i], p.Count[i]
 		p.Sum[i] += float64(k.filling)
 		for g := range d.gaps[i] {
-			above, variance := d.gaps[i][g].fill(d.common.variance())
+			above, own, packets := d.gaps[i][g].fill(d.common.variance())
 			p.Sum[i] += above
-			p.Variance[i] += variance
+			p.Variance[i] += own * packets
+			missing[i] += packets
 		}
 		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
@@ -200,7 +201,30 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 		}
 	}
+	share(p, missing)
 	return p
+}
+
+// share gives packets that were filled in the variance of those in all counters of their flows. By its own alone, a
+// counter without a slow packet would outweigh those that have one, which nothing but chance tells apart.
+func share(p *joint.Problem, filled []float64) {
+	of, all := make([]float64, len(filled)), make([]float64, len(filled))
+	for f, n := range p.Packets {
+		variance, packets := 0.0, math.SmallestNonzeroFloat64
+		for _, at := range cellsOf(p, f) {
+			variance += p.Variance[at]
+			packets += filled[at]
+		}
+		for _, at := range cellsOf(p, f) {
+			of[at] += n * variance / packets
+			all[at] += n
+		}
+	}
+	for at, n := range all {
+		if n > 0 {
+			p.Variance[at] = filled[at] * of[at] / n
+		}
+	}
 }
 
 // decode solves for all flows. The samples may be corrected by clocks.
@@ -227,7 +251,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		packets += n
 	}
 	mean := sum / max(packets, 1)
-	counters := d.left(p, &r, mean)
+	counters := d.left(p)
 	for i := range flows {
 		beyond := d.doubt(p, &r, i, counters, mean)
 		r.Packets[i] /= max(d.read(), 1e-9)
@@ -249,27 +273,20 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 }
 
 // combine holds what samples say of flow i against its mean, of which they are a part, or takes it where nothing
-// else tells of the flow. An interval reaches from its mean to theirs, and need not be wider than both.
+// else tells of the flow.
 func combine(r *joint.Result, i int, f *sampled) {
-	low, high := f.off(0.95)
-	own := (low + high) / 2 / studentQuantile
-	if r.Usable[i] == 0 {
+	switch {
+	case r.Usable[i] == 0:
 		r.Mean[i], r.Usable[i] = f.mean, 1
-		if r.StdDev != nil {
-			r.StdDev[i] = own
+		if low, high := f.off(0.95); r.StdDev != nil {
+			r.StdDev[i] = (low + high) / 2 / studentQuantile
 		}
-		return
+	case r.StdDev != nil:
+		off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
+		if _, ok := f.share(r.StdDev[i], r.Mean[i], off, off); !ok {
+			r.Usable[i] = 0
+		}
 	}
-	if r.StdDev == nil {
-		return
-	}
-	off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
-	if _, ok := f.share(r.StdDev[i], r.Mean[i], off, off); !ok {
-		r.Usable[i] = 0
-		return
-	}
-	apart := math.Abs(f.mean-r.Mean[i]) / studentQuantile
-	r.StdDev[i] = min(max(r.StdDev[i], apart-own), apart+own)
 }
 
 // studentQuantile is as in [joint.Result.MeanInterval].
@@ -280,43 +297,25 @@ type left struct {
 	all             float32 // packets
 	beyond, gone    float32 // packets lost, beyond what others lose, and at all
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
-	strange         float32 // times that no mean explains, if most counters have less
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all counters alike.
-func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []left {
-	packets, times := slices.Clone(p.Count), slices.Clone(p.Sum)
+func (d *differences) left(p *joint.Problem) []left {
+	packets := slices.Clone(p.Count)
 	for f, n := range p.Packets {
-		n /= float64(p.CellsPerRow)
 		for _, at := range cellsOf(p, f) {
-			packets[at] -= n
-			times[at] -= n * r.Mean[f]
-		}
-	}
-	for at := range times {
-		times[at] -= max(packets[at], 0) * mean
-	}
-	explained := make([]float64, 1, len(times)+1)
-	for at, n := range p.Count {
-		if n > 0 && !p.Unusable[at] {
-			explained = append(explained, times[at]*times[at]/n)
+			packets[at] -= n / float64(p.CellsPerRow)
 		}
 	}
 	rests := slices.Clone(packets)
-	for _, sorted := range [][]float64{explained, rests} {
-		slices.Sort(sorted)
-	}
-	// The deviations of normal distributions with the same median distance.
+	slices.Sort(rests)
+	// The deviation of a normal distribution with the same median distance.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
-	square := explained[len(explained)/2] / 0.455
 	all := make([]left, len(d.counters))
 	for at, n := range p.Count {
 		k := &d.counters[at]
 		all[at] = left{float32(n), k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
-			float32(math.Sqrt(max(n-packets[at], spread*spread, 1))), 0}
-		if !p.Unusable[at] && times[at]*times[at] > 16*square*n {
-			all[at].strange = float32(times[at])
-		}
+			float32(math.Sqrt(max(n-packets[at], spread*spread, 1)))}
 	}
 	return all
 }
@@ -325,32 +324,27 @@ func (d *differences) left(p *joint.Problem, r *joint.Result, mean float64) []le
 // one of which too little is. It returns by how much packets from before the tables may raise its mean.
 //   - A flow that lost far more than others is not like them: its gaps cannot be filled.
 //   - Packets that were sent before the tables in which they came, long ago.
-//   - Times that no flow's mean explains, beyond what most counters are off: these are of rare
-//     slow packets, and nobody knows whose.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean float64) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
-	variance, strange := float32(p.Doubt[f]*p.Doubt[f]), 0.0
-	own := crossed{shown: all.late.shown}
+	variance := float32(p.Doubt[f] * p.Doubt[f])
+	var own crossed
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
 		k.beyond += c.beyond
 		k.gone += c.gone
 		of := &d.counters[at]
-		own.far.add(float64(of.far), 0)
-		own.hidden.add(float64(of.hidden), 0)
+		own.far.merge(&of.far)
+		own.hidden.merge(&of.hidden)
+		own.shown.merge(&of.shown)
 		own.missing += float64(of.missing)
 		own.clean += float64(of.clean)
 		own.packets += p.Count[at]
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
-		if c.strange != 0 {
-			part := float64(float32(n) / m / max(c.all, c.deviation*c.deviation))
-			strange += part * (1 - part) * float64(c.strange) * float64(c.strange)
-		}
 	}
 	if k.beyond > 10 {
 		r.Usable[f] = 0
@@ -370,6 +364,6 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	}
 	n = max(n, 1)
 	slow := max(all.late.missed(&all.late), own.missed(&all.late)) / studentQuantile
-	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n + strange/(n*n))
+	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n)
 	return beyond
 }

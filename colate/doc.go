@@ -1,19 +1,7 @@
 // Package colate is COLATE. A point records the times of all packets that pass it in a few shared counters, and
 // keeps them for months. When you know which flow mattered, ask for its delays between two such points.
 //
-//	store, err := colate.OpenStore("kept/ingress", colate.StoreOptions{})
-//	rotation, err := estimate.NewRotation(colate.New, config)
-//	for {                                       // at each of the two points
-//		if rotation.Active().Due(now) {         // every minute
-//			done, err := rotation.Rotate()
-//			go keep(store, rotation, done)      // Append, then Release
-//		}
-//		rotation.Active().Update(flow, packet, now)
-//	}
-//
-//	path := colate.Path{Up: ingress, Down: egress} // months later
-//	r, coverage, err := path.Estimate(ctx, joint.FlowRecord{Flow: flow, Packets: 5000}, from, to)
-//	fmt.Println(r.Mean, r.MeanInterval(0.95))
+// The example of [Store] shows a point that keeps what it records each second, and a question.
 //
 // # The machine
 //

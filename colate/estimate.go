@@ -97,7 +97,6 @@ type estimator struct {
 
 	sum, count float64 // what absent flows have on average: noise that is always there
 	ends       [2]float64
-	noise      float64 // how many times theirs the flow's noise is
 	spread     float64 // standard deviation of the number of packets
 	least      float64 // number of packets of an absent flow, and largest, but for two of each
 	most       float64
@@ -127,8 +126,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	case a.config.forSamples():
 		return none("%d counters are for samples alone", a.config.Counters)
 	case own.large:
-		return none("the delays in the flow's counters come to half of half their modulus, 2^%d ns, or its packets to half of "+
-			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift-1, a.config.CountBits, a.clocks())
+		return none("the delays in the flow's counters come to a quarter of their modulus, 2^%d ns, or its packets to half of "+
+			"2^%d, or have wrapped; raise Bits, Shift or CountBits%s", a.config.sumBits()+a.config.Shift, a.config.CountBits, a.clocks())
 	case own.shown == 0:
 		return none("none of the flow's %d counters holds the same packets at both points%s", a.config.PerFlow, a.clocks())
 	case own.dark > 0:
@@ -164,6 +163,9 @@ func (a *accumulator) estimate(i int, r *Result) error {
 // clocks names the clocks, if the delays of all packets look like theirs.
 func (a *accumulator) clocks() string {
 	period := float64(a.table.spans[0].end - a.table.spans[0].start)
+	if a.table.apart {
+		return " (the points' epochs begin at different times, as their clocks differ by a part of a Period)"
+	}
 	if a.reference < 0 || a.reference > period/20 {
 		return fmt.Sprintf(" (all packets take %.3g s: if that is the points' clocks, say so in Path.Clock)", a.reference/1e9)
 	}
@@ -173,12 +175,10 @@ func (a *accumulator) clocks() string {
 // learn learns from absent flows.
 func (e *estimator) learn() {
 	var counts, leasts [absentFlows]float64
-	noise := 0.0
 	for i := range e.absent {
 		t := &e.absent[i]
 		e.sum += t.sum / absentFlows
 		e.count += t.counted / absentFlows
-		noise += t.noise / absentFlows
 		for end, n := range t.ends {
 			e.ends[end] += n / absentFlows
 		}
@@ -189,10 +189,8 @@ func (e *estimator) learn() {
 	slices.Sort(leasts[:])
 	e.alike = leasts[absentFlows-3]
 	// The deviation that a normal distribution of the same middle would have.
-	e.noise = math.Sqrt(e.own.noise / max(noise, 1))
-	e.sum, e.count = e.noise*e.sum, e.noise*e.count
-	e.spread = e.noise * (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
-	e.least, e.most = min(e.noise*counts[2], e.count), max(e.noise*counts[absentFlows-3], e.count)
+	e.spread = (counts[absentFlows*84/100] - counts[absentFlows*16/100]) / 2
+	e.least, e.most = min(counts[2], e.count), max(counts[absentFlows-3], e.count)
 }
 
 // countPackets weighs the recorded number of the flow's packets against the counters, each by its precision.
@@ -250,12 +248,12 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	r.Mean, r.N = reference+above, uint64(max(e.packets*e.read/stands, 1)+0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
-		more := (e.noise*t.counted - e.count) * e.counted // if others put so many there, the flow has fewer
-		r.errors[i] = (e.noise*t.sum - e.sum - more*above) / max(e.packets-more, 1)
+		more := (t.counted - e.count) * e.counted // if others put so many there, the flow has fewer
+		r.errors[i] = (t.sum - e.sum - more*above) / max(e.packets-more, 1)
 	}
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
-	variance := own.like(&all.scatter)
+	variance := own.variance()
 	if r.freedom = own.freedom(); own.degrees < 3 {
 		variance, r.freedom = max(variance, r.Mean*r.Mean), all.scatter.freedom()
 	}

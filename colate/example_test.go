@@ -40,7 +40,7 @@ func Example() {
 	}
 	i := r.MeanInterval(0.95)
 	fmt.Printf("mean %.3f ms, between %.3f and %.3f ms\n", r.Mean/1e6, i.Low/1e6, i.High/1e6)
-	// Output: mean 1.158 ms, between 1.148 and 1.165 ms
+	// Output: mean 1.158 ms, between 1.149 and 1.165 ms
 }
 
 // Two points keep what they record for as long as they like; a flow is asked for by its time.

@@ -98,6 +98,7 @@ type query struct {
 	one      []uint64       // of one epoch
 	clock    *clock.History // of which the second point's times are corrected, if any
 	samples  *sampling
+	apart    bool // epochs that are compared begin at different times
 }
 
 // A foundEntry is an epoch to be compared, with its span by the first point's
@@ -165,7 +166,9 @@ func (q *query) placed(point int, e entry) foundEntry {
 	if point == 1 && q.clock != nil {
 		if f.reading, f.unknown = q.clock.At(e.start + (e.end-e.start)/2 - q.later); f.unknown == nil {
 			period := float64(e.end - e.start)
-			later := int64(math.Floor(f.reading.Offset/period+1.0/32)) * (e.end - e.start)
+			periods := math.Floor(f.reading.Offset/period + 1.0/32)
+			q.apart = q.apart || math.Abs(f.reading.Offset/period-periods) > 1.0/32
+			later := int64(periods) * (e.end - e.start)
 			f.near = span{e.start - later, e.end - later}
 		}
 	}
@@ -188,7 +191,7 @@ func (q *query) close() {
 // walk adds these counters of every step to a comparison. Steps that are not in the window only settle levels.
 func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) error {
 	k := &q.coverage
-	q.samples, c.samples.delay = c.samples, q.delay
+	q.samples, c.samples.delay, c.table.apart = c.samples, q.delay, q.apart
 	for {
 		s, ok := q.next()
 		if err := ctx.Err(); err != nil || !ok {

@@ -23,7 +23,7 @@ type sampled struct {
 	matched            []passed // at both points, by delay
 	packets, all, unit float64  // how many these are, for how many they stand, and the unit of time
 	lost               float64  // part of the packets
-	mean, error, skew  float64  // standard error and skew of the mean
+	mean, error        float64  // and its standard error
 	likely             float64  // the error if packets of other flows vary alike
 	deviation, freedom float64
 	drift              float64 // variance that a drift would explain
@@ -110,7 +110,7 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 		return o, false
 	}
 	o = sampled{matched: both, packets: n, unit: s.config.unit(), all: packets}
-	o.learn(cmp.Or(r.Packets, o.all), clocks, all, s.pool())
+	o.learn(cmp.Or(r.Packets, o.all), clocks, s.pool())
 	latest := 0.0
 	for _, p := range only {
 		latest = max(latest, float64(p.at-s.begun))
@@ -147,10 +147,14 @@ func (s *sampling) pool() pool {
 		return s.pooled
 	}
 	squares, fourths, means, all, typical, flows := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-	for i := range s.flows {
+	for i := -1; i < len(s.flows); i++ {
+		f := &s.others
+		if i >= 0 {
+			f = &s.flows[i]
+		}
 		var m estimate.Moments
 		each := func(take func(delay float64)) {
-			for _, p := range s.flows[i].kept {
+			for _, p := range f.kept {
 				if !math.IsInf(p.delay, 0) {
 					take(p.delay)
 				}
@@ -163,7 +167,7 @@ func (s *sampling) pool() pool {
 		}
 		each(func(delay float64) { fourths += math.Pow(delay-m.Mean(), 4) })
 		squares += (n - 1) * m.Variance()
-		means += (n - 1) * m.Mean() * m.Mean()
+		means += (n - 1) * max(m.Mean()*m.Mean()-m.Variance()/n, 0)
 		all += n - 1
 		typical += m.Mean()
 		flows++
@@ -176,9 +180,9 @@ func (s *sampling) pool() pool {
 }
 
 // learn learns from the matched samples, of so many packets, and the pool of all.
-func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
+func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	n, first := f.packets, f.matched[0]
-	var middle, second, third, fourth, times, slope float64
+	var middle, second, fourth, times, slope float64
 	for _, p := range f.matched {
 		f.mean += p.delay / n
 		middle += float64(p.at-first.at) / n
@@ -186,23 +190,20 @@ func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 	for _, p := range f.matched {
 		x, later := p.delay-f.mean, float64(p.at-first.at)-middle
 		second += x * x / n
-		third += x * x * x / n
 		fourth += x * x * x * x / n
 		times += later * later
 		slope += later * x
 	}
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
-	kurtosis := all.scatter.kurtosis()
-	f.hidden = max(hidden(all.variance(), kurtosis, n), hidden(likely.variance, likely.kurtosis, n))
-	f.rare, f.part = number/kurtosis, min(n/number, 1)
+	f.hidden = likely.variance * min(1, 3*likely.kurtosis/n) // all of it where few or none of those that make it show
+	f.rare, f.part = number/max(likely.kurtosis, 1), min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
 	pooled := max(variance, likely.part*f.mean*f.mean)
 	f.error, f.likely = off(max(pooled, f.hidden)), off(pooled)
 	if second > 0 {
-		f.skew = third / math.Pow(second, 1.5) / math.Sqrt(n)
 		// The tails of small samples lack the largest: take those of an exponential law at least.
 		f.freedom = max(min(2*n/(max(fourth/(second*second), 9)-1), n-1), 1)
 	}
@@ -218,10 +219,20 @@ func (f *sampled) learn(number float64, clocks bool, all *common, likely pool) {
 func rounding(unit float64) float64 { return (unit*unit - 1) / 4 }
 
 // off returns by how much the mean may be too high, and too low: rare slow packets that samples do not show make
-// it too low. Where delays are skewed the largest are missing from small samples.
+// it too low.
 func (f *sampled) off(confidence float64) (high, low float64) {
 	t := estimate.StudentQuantile((1+confidence)/2, f.packets-1)
-	return t * f.likely * (1 + 2*max(-f.skew, 0)), t*f.error*(1+2*max(f.skew, 0)) + f.slow
+	return t * f.likely, t*f.error + f.slow + f.unseen(confidence)
+}
+
+// unseen returns by how much rare packets raise the mean, of which the samples show none: as many as there are among
+// others, and what a Poisson number of them is askew.
+func (f *sampled) unseen(confidence float64) float64 {
+	if f.hidden <= f.deviation*f.deviation {
+		return 0
+	}
+	z := estimate.NormalQuantile((1 + confidence) / 2)
+	return (1 - f.part) * math.Sqrt(f.hidden*f.rare*f.part/f.packets) * (1 + (z*z-1)/6/f.rare)
 }
 
 // deviations returns an interval of the deviation. Packets that are rare and far off make most of

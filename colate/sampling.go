@@ -84,6 +84,7 @@ type sampling struct {
 	config *Config
 	least  float64       // packets of a flow that is followed
 	flows  []flowSamples // by key
+	others flowSamples   // of other flows, if few are followed
 	open   []passing     // that the other point has not seen yet
 	limit  uint32        // of the last pair of epochs
 	lowest uint32        // of all: packets with lower tags are a fair sample
@@ -116,7 +117,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 		*f = flowSamples{s.config.key(r.Flow), math.MaxUint32, f.kept[:0]}
 		n++
 	}
-	s.flows = s.flows[:n]
+	s.flows, s.others = s.flows[:n], flowSamples{lowest: math.MaxUint32, kept: s.others.kept[:0]}
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
 	s.limit, s.lowest, s.pooled = math.MaxUint32, math.MaxUint32, pool{}
 	s.open = s.open[:0]
@@ -130,10 +131,11 @@ func (s *sampling) find(key uint32) *flowSamples {
 	return &s.flows[at]
 }
 
-// put adds those of an epoch's samples that are of the flows.
+// put adds those of an epoch's samples that are of the flows. If these are few, others tell what they may hide.
 func (s *sampling) put(samples []sample, down, live bool) {
+	const few = 100
 	for _, x := range samples {
-		if s.find(x.flow) != nil {
+		if len(s.flows) < few || s.find(x.flow) != nil {
 			s.open = append(s.open, passing{x, down, live})
 		}
 	}
@@ -185,6 +187,9 @@ func (s *sampling) match(epoch span, limit uint32) {
 	for k, next := 0, 0; k < len(s.open); k = next {
 		a := s.open[k]
 		f := s.find(a.flow)
+		if f == nil {
+			f = &s.others
+		}
 		for next = k + 1; next < len(s.open) && s.open[next].flow == a.flow && s.open[next].tag == a.tag; next++ {
 		}
 		switch a, b, ok := pairOf(s.open[k:next]); {
@@ -214,10 +219,4 @@ func pairOf(same []passing) (sent, came passing, ok bool) {
 	}
 	copies := slices.ContainsFunc(same[min(2, len(same)):], func(p passing) bool { return !p.down })
 	return sent, came, !sent.down && came.down && !copies
-}
-
-// hidden returns what so many samples of a flow may not show of the variance that others have: all of it where they
-// are three or fewer of the packets that make it, as the kurtosis tells.
-func hidden(variance, kurtosis, samples float64) float64 {
-	return variance * min(1, 3*kurtosis/max(samples, 1))
 }
