@@ -429,7 +429,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 	}
 	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
 	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
-	w.account(&d, &r, fresh, length)
+	back := w.account(&d, &r, fresh, length)
 	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
 	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, estimate.ErrClocks) {
 		w.strange, w.unknown = [3]uint64{}, 0
@@ -451,12 +451,13 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		d.Err = fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
 	}
 	if d.Err == nil {
-		w.distribute(&d)
+		w.distribute(&d, back)
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
 		late := w.straying(from, to, d.Received)
+		lacks := float64(back) * w.patience() / float64(d.Received) // of the time before those were given up that came after all
 		for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
-			i.Low, i.High = min(i.Low-late, longest), min(i.High+late, longest)
+			i.Low, i.High = min(i.Low-late, longest), min(i.High+late+lacks, longest)
 		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
 		if fresh {

@@ -298,6 +298,46 @@ func TestLostWereSent(t *testing.T) {
 	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false, 1e9); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
 		t.Errorf("%v", d)
 	}
+	w, d = way{given: 500}, Delay{}
+	for _, r := range []lda.Result{{Sent: 499, Received: 997, Extra: 433}, {Sent: 500, Received: 500, Extra: 65}, {Received: 2}} {
+		one := Delay{Received: r.Received}
+		w.account(&one, &r, false, 1e9)
+		d.Extra += one.Extra
+	}
+	if d.Extra != 500 {
+		t.Errorf("%d extra of 500 that came after all", d.Extra)
+	}
+}
+
+// Where one packet in 50 takes longer than is waited for, and had been given up when it came, the mean of the report
+// still is within its interval.
+func TestGivenUpTooSoon(t *testing.T) {
+	for seed := range uint64(3) {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			begin, delay := time.Now(), func(i int) time.Duration {
+				if i < 2100 || i%3 > 0 { // a while after the follower, 333 a second
+					return -1
+				}
+				if hashing.Word(seed, uint64(i))%50 == 0 {
+					return 7500 * time.Millisecond
+				}
+				return 150 * time.Millisecond
+			}
+			l.each(time.Millisecond, func(i int) {
+				if d := delay(i); d > 0 {
+					l.a.Load().PassedNumber(uint64(i))
+					time.Sleep(d)
+					l.b.PassedNumber(uint64(i))
+				}
+			})
+			for n, r := range l.reports(14) {
+				m := r.came(begin, 14_000, func(i int) time.Duration { return time.Duration(i) * time.Millisecond }, delay)
+				if n > 3 && !r.Forth.Certain.Contains(m.Mean()) {
+					t.Errorf("%d: %v, %d extra, want %s", n, r, r.Forth.Extra, Format(m.Mean()))
+				}
+			}
+		})
+	}
 }
 
 // Points that see different ids learn that, also where messages are few.

@@ -212,16 +212,16 @@ func (d *Delay) unsure(packets uint64, least, most float64) {
 // neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the
 // report before, and are left for one that has room for them, so that counts add up. Cells that always have packets on
 // their way show those of before the session late: as many as the rate and the mean tell are not extra.
-func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
+func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) (came int) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
-	more = max(min(more, int64(w.given)), -min(w.early, seen))
+	more = max(min(more, int64(math.Ceil(w.given))), -min(w.early, seen))
 	w.early, w.out = w.early+more, int64(r.Outstanding)
-	came := float64(seen + more)
-	if r.Received > 0 { // or nothing shows that those of before will not come
+	late := float64(seen + more)
+	if came = int(math.Ceil(min(late, w.given))); r.Received > 0 && late == 0 { // or nothing shows that those of before will not come
 		w.given *= 0.99
 	}
-	w.given = max(0, w.given+float64(r.Lost)-came)
+	w.given = max(0, w.given+float64(r.Lost)-late)
 	if fresh {
 		w.joined += r.Extra
 		// A report of which nothing is known has seen no losses.
@@ -232,16 +232,17 @@ func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
 		if w.joined == 0 && w.total.Before() == 0 && r.Received*uint64(w.config.Cut) < uint64(length)*uint64(w.config.Cells.Banks[0].Rows) {
 			begun = 0 // cells to which nothing was sent would have shown some
 		}
-		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came, begun)
+		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-late, begun)
 	} else {
-		untold := math.Floor(min(w.hidden, came))
+		untold := math.Floor(min(w.hidden, late))
 		w.hidden = 0.99 * (w.hidden - untold)
-		w.extra += uint64(came - untold)
+		w.extra += uint64(late - untold)
 		d.Lost = r.Lost
 	}
 	d.Extra = min(w.extra, d.Received)
 	w.extra -= d.Extra
 	d.Sent = d.Received + d.Lost - d.Extra
+	return came
 }
 
 // toldBegun reports whether the losses of a report are known in which a session begins: none seems lost that is on its
@@ -254,11 +255,12 @@ func (w *way) toldBegun(r *lda.Result) bool {
 	return float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
-// distribute fills in quantiles, the greatest delay and the histogram.
-func (w *way) distribute(d *Delay) {
+// distribute fills in the greatest delay and the quantiles, but for those among the slowest where so many came that had
+// been given up: samples lack them.
+func (w *way) distribute(d *Delay, back int) {
 	w.samples = w.total.Samples()
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
-		if q, err := w.total.Quantile(p, confidence); err == nil {
+		if q, err := w.total.Quantile(p, confidence); err == nil && float64(2*back) <= (1-p)*float64(d.Received) {
 			d.Quantiles = append(d.Quantiles, q)
 		}
 	}
