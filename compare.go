@@ -219,7 +219,7 @@ func (c *comparison) release() Report {
 	r.Begins = h.after < c.since+c.begins()
 	c.held = append(c.held[:0], c.held[1:]...)
 	guessed := c.meeting.asks == nil && !c.config.ClocksAgree // when records come tells which cuts belong together
-	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
+	for d, into := range [2]*Traffic{&r.Forth, &r.Back} {
 		w, was := c.ways[d], c.ways[d].told
 		w.told, w.ends = h.ways[d], c.waiting != nil && c.waiting.begins
 		*into = w.tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
@@ -238,10 +238,10 @@ func (c *comparison) release() Report {
 	for _, w := range c.ways {
 		w.samples = estimate.Empirical{}
 	}
-	if ends := &c.meeting.ends; r.Clock.Why != "" && ends[first].used != nil && ends[second].used != nil {
+	if ends := &c.meeting.ends; r.ClockErr != nil && ends[first].used != nil && ends[second].used != nil {
 		ns, _ := c.meeting.apart()
 		if apart := time.Duration(ns); apart.Abs() > 100*time.Millisecond {
-			r.Clock.Why += fmt.Sprintf("; about %v apart", apart.Round(10*time.Millisecond))
+			r.ClockErr = fmt.Errorf("%w; about %v apart", r.ClockErr, apart.Round(10*time.Millisecond))
 		}
 	}
 	return r
@@ -422,12 +422,12 @@ func (w *way) add(up, down *tally, end int64) {
 
 // delay says what is known of a report that ended, of the cuts after one and up to another. No
 // message took longer than since the session began.
-func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
+func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	r, err := w.total.Estimate()
 	if len(w.tardy) > 0 && errors.Is(err, estimate.ErrClocks) {
 		err = fmt.Errorf("%w, or packets were recorded long after they passed", err)
 	}
-	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
+	d := Traffic{Delay: Delay{Received: r.Received, Err: cmp.Or(w.err, err)}, StdDev: r.StdDev, Outstanding: r.Outstanding}
 	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
 	back := w.account(&d, &r, fresh, length)
 	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
@@ -465,14 +465,14 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
 		}
 		if w.ends && !w.total.Settled() { // nobody will know how old those are that are on their way
 			least, most := float64(w.told.least), float64(w.told.added)+w.patience()
-			if w.samples.N() > 0 {
-				most = d.Greatest + (d.Greatest-least)/2
+			if seen, err := w.samples.Quantile(1); err == nil {
+				most = seen + (seen-least)/2
 			}
 			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
 	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
-		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
+		d = Traffic{Delay: Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}}
 		w.total.Gap() // or what seems to be on its way is looked for in every report
 	}
 	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })

@@ -289,18 +289,18 @@ func TestLatePacketsWereSentOnce(t *testing.T) {
 // Packets that counted as lost and come after all are left for a report with room: nothing is lost that was not
 // sent.
 func TestLostWereSent(t *testing.T) {
-	w, d := way{}, Delay{}
+	w, d := way{}, Traffic{}
 	w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false, 1e9)
 	if d.Sent != 186 || d.Lost != 186 || d.Extra != 0 {
 		t.Errorf("%v", d)
 	}
-	d = Delay{Received: 200}
+	d = Traffic{Delay: Delay{Received: 200}}
 	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false, 1e9); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
 		t.Errorf("%v", d)
 	}
-	w, d = way{given: 500}, Delay{}
+	w, d = way{given: 500}, Traffic{}
 	for _, r := range []lda.Result{{Sent: 499, Received: 997, Extra: 433}, {Sent: 500, Received: 500, Extra: 65}, {Received: 2}} {
-		one := Delay{Received: r.Received}
+		one := Traffic{Delay: Delay{Received: r.Received}}
 		w.account(&one, &r, false, 1e9)
 		d.Extra += one.Extra
 	}

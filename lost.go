@@ -17,7 +17,7 @@ import (
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
-// A Missing is a message that was lost, by name, or that is so late that it counts as lost (see [Delay.Missing]).
+// A Missing is a message that was lost, by name, or that is so late that it counts as lost (see [Traffic.Missing]).
 type Missing struct {
 	// ID is the number that the message was reported by, or the hash of its id, as [Direction.Packet] returns it.
 	ID     uint64 `json:",string"`
@@ -109,13 +109,13 @@ func (s *sealer) names(data []byte, trails []areas.Trail, d *Direction) (lost.Na
 
 // tell says what is known of the report of the cuts after one and up to another, and which messages
 // it lost. It may be the last that ended.
-func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
+func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 	if w.ending && last { // in vain
 		w.finish()
 		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 	}
 	if w.told.idle {
-		return Delay{Err: ErrIdle}
+		return Traffic{Delay: Delay{Err: ErrIdle}}
 	}
 	end := w.ofSender(to, w.told.lag)
 	w.name(m)
@@ -182,16 +182,17 @@ func (c *comparison) begins() int64 {
 // begun makes the intervals of a mean hold what a share of the packets may have taken, of which nothing is
 // known: they were on their way when the session began. There is none if these were more than can be at the
 // rate since, or came later, than if they had taken no longer than packets do since.
-func (w *way) begun(d *Delay, r *lda.Result, length float64) {
+func (w *way) begun(d *Traffic, r *lda.Result, length float64) {
 	before, cut := w.total.Before(), float64(w.config.Cut) // cuts of two points are apart by up to two
+	seen, _ := w.samples.Quantile(1)
 	usual := float64(r.Received-r.Extra) * w.patience() / length
-	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) ||
+	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*seen+2*cut) ||
 		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
 		d.Err = fmt.Errorf("%w: packets came that were sent before the session began, or never, and took unknown times", estimate.ErrNoSamples)
-		if w.config.ClocksAgree && d.Mean < 0 && d.Greatest < 0 { // not just because packets on their way are missing
+		if w.config.ClocksAgree && d.Mean < 0 && seen < 0 { // not just because packets on their way are missing
 			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", estimate.ErrClocks, Format(d.Mean))
 		}
-		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
+		d.Quantiles, d.MeanInterval95, d.Certain = nil, estimate.Interval{}, estimate.Interval{}
 		return
 	}
 	least := float64(w.told.added)
@@ -199,7 +200,7 @@ func (w *way) begun(d *Delay, r *lda.Result, length float64) {
 }
 
 // unsure makes the intervals of a mean hold that so many packets may have taken the least, or the most.
-func (d *Delay) unsure(packets uint64, least, most float64) {
+func (d *Traffic) unsure(packets uint64, least, most float64) {
 	share := min(1, float64(packets)/float64(d.Received))
 	for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
 		i.Low -= share * max(0, i.Low-least)
@@ -212,7 +213,7 @@ func (d *Delay) unsure(packets uint64, least, most float64) {
 // neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the
 // report before, and are left for one that has room for them, so that counts add up. Cells that always have packets on
 // their way show those of before the session late: as many as the rate and the mean tell are not extra.
-func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) (came int) {
+func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (came int) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
 	more = max(min(more, int64(math.Ceil(w.given))), -min(w.early, seen))
@@ -255,16 +256,19 @@ func (w *way) toldBegun(r *lda.Result) bool {
 	return float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
-// distribute fills in the greatest delay and the quantiles, but for those among the slowest where so many came that had
-// been given up: samples lack them.
-func (w *way) distribute(d *Delay, back int) {
+// distribute fills in the quantiles, but for those among the slowest where so many came that had been given up: samples
+// lack them.
+func (w *way) distribute(d *Traffic, back int) {
 	w.samples = w.total.Samples()
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
 		if q, err := w.total.Quantile(p, confidence); err == nil && float64(2*back) <= (1-p)*float64(d.Received) {
 			d.Quantiles = append(d.Quantiles, q)
 		}
 	}
-	d.Greatest, _ = w.samples.Quantile(1)
+	if most, err := w.samples.Quantile(1); err == nil {
+		above := estimate.Interval{Low: most, High: math.Inf(1), Confidence: 1}
+		d.Quantiles = append(d.Quantiles, lda.Quantile{P: 1, Delay: most, Interval: above})
+	}
 }
 
 // A namedMessage is one that a report named, and when it was sent. A trail that begins before its

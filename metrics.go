@@ -54,7 +54,7 @@ func (m *Metrics) Add(r Report) {
 	if t.reports++; r.Err != nil {
 		t.failed++
 	}
-	for i, d := range [2]Delay{r.Forth, r.Back} {
+	for i, d := range [2]Traffic{r.Forth, r.Back} {
 		p := &t.paths[i]
 		p.sent += d.Sent
 		p.received += d.Received
@@ -116,18 +116,18 @@ func (t *totals) write(p page) {
 	p.counter("reports_failed", "Intervals in which the first point could not be compared.", labels, float64(t.failed))
 	p.gauge("report_age_seconds", "How long ago the latest report came: older figures are not of now.", labels, true,
 		time.Since(t.came).Seconds())
-	i, c := &t.latest.RoundTrip, &t.latest.Clock
+	i, c, known := &t.latest.RoundTrip, &t.latest.Clock, t.latest.Clock.Likely.Confidence > 0
 	p.gauge("round_trip_seconds", "Mean delay there plus mean delay back, whatever the clocks say.", labels,
 		i.Confidence > 0, (i.Low+i.High)/2e9)
-	known := map[bool]float64{true: 1}[c.Known || c.Agree]
-	p.gauge("clock_known", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.", labels, true, known)
-	p.gauge("clock_offset_seconds", "By how much the first point's clock is ahead of the second's.", labels, c.Known, c.Offset/1e9)
-	p.gauge("clock_offset_low_seconds", "Lower end of the offset's interval.", labels, c.Known, c.Likely.Low/1e9)
-	p.gauge("clock_offset_high_seconds", "Upper end of the offset's interval.", labels, c.Known, c.Likely.High/1e9)
-	p.gauge("clock_drift_ratio", "By how much faster the first point's clock runs.", labels, c.Known, c.Drift)
+	p.gauge("clock_known", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.", labels, true,
+		map[bool]float64{true: 1}[t.latest.ClockErr == nil])
+	p.gauge("clock_offset_seconds", "By how much the first point's clock is ahead of the second's.", labels, known, c.Offset/1e9)
+	p.gauge("clock_offset_low_seconds", "Lower end of the offset's interval.", labels, known, c.Likely.Low/1e9)
+	p.gauge("clock_offset_high_seconds", "Upper end of the offset's interval.", labels, known, c.Likely.High/1e9)
+	p.gauge("clock_drift_ratio", "By how much faster the first point's clock runs.", labels, known, c.Drift)
 }
 
-func (t *pathTotals) write(p page, d *Delay, labels string) {
+func (t *pathTotals) write(p page, d *Traffic, labels string) {
 	p.counter("packets_sent", "Packets sent of which it is known that they arrived, or did not.", labels, float64(t.sent))
 	p.counter("packets_received", "Packets that passed the point that comes second.", labels, float64(t.received))
 	p.counter("packets_lost", "Packets that were given up: sent - received + extra.", labels, float64(t.lost))
@@ -146,12 +146,10 @@ func (t *pathTotals) write(p page, d *Delay, labels string) {
 		histogram("_count", "", t.measured)
 	}
 	for _, q := range d.Quantiles {
-		p.gauge("delay_quantile_seconds", "Quantiles of the one-way delay of the latest interval.",
+		p.gauge("delay_quantile_seconds", "Quantiles of the one-way delay of the latest interval; 1 is the greatest seen of a packet.",
 			labels+fmt.Sprintf(`,quantile="%v"`, q.P), true, q.Delay/1e9)
 	}
 	known, i := d.Err == nil, d.MeanInterval95
-	p.gauge("delay_greatest_seconds", "Greatest delay seen of a single packet in the latest interval.", labels,
-		known && d.Greatest > 0, d.Greatest/1e9)
 	p.gauge("delay_mean_seconds", "Mean one-way delay of the latest interval.", labels, known && i.Bounded(), d.Mean/1e9)
 	p.gauge("delay_mean_low_seconds", "Lower end of the mean's 95 % interval.", labels, known, i.Low/1e9)
 	p.gauge("delay_mean_high_seconds", "Upper end of the mean's 95 % interval.", labels, known, i.High/1e9)

@@ -125,7 +125,8 @@ func TestPairAt(t *testing.T) {
 // A mean that is certainly negative is an error, and such a round trip is not known.
 func TestNegativeDelay(t *testing.T) {
 	negative := estimate.Interval{Low: -5e6, High: -1e6}
-	r := Report{Forth: Delay{MeanInterval95: negative, Certain: negative}, Back: Delay{MeanInterval95: negative, Certain: negative}}
+	both := Traffic{Delay: Delay{MeanInterval95: negative}, Certain: negative}
+	r := Report{Forth: both, Back: both}
 	if r.roundTrip(0, 0); r.RoundTrip.Confidence > 0 {
 		t.Errorf("round trip %+v", r.RoundTrip)
 	}
@@ -243,7 +244,7 @@ func TestShardsAreOne(t *testing.T) {
 	}
 	same := func(x, y []Report) string {
 		ignore := cmpopts.IgnoreFields(Report{}, "Begins") // shards are first heard of one by one
-		return cmp.Diff(x, y, ignore, cmpopts.EquateErrors())
+		return cmp.Diff(x, y, ignore, sameErrors)
 	}
 	if len(want) < 5 {
 		t.Fatalf("%d reports", len(want))
@@ -356,7 +357,7 @@ func TestKeyForgesAnswers(t *testing.T) {
 				if n++; n <= 2 {
 					continue
 				}
-				if d := r.Forth; believed && (r.Err != nil || !d.near(2e6)) || !believed && (!errors.Is(r.Err, ErrSilent) || d.N > 0) {
+				if d := r.Forth; believed && (r.Err != nil || !d.near(2e6)) || !believed && (!errors.Is(r.Err, ErrSilent) || d.Received > 0) {
 					t.Errorf("signed with %v: %v", key, r)
 				}
 				if n == 6 {

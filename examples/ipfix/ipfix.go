@@ -80,7 +80,7 @@ func (e *Exporter) Export(r hoplag.Report) error {
 	if strings.HasPrefix(e.conn.LocalAddr().Network(), "udp") {
 		clear(e.told)
 	}
-	for i, d := range []hoplag.Delay{r.Forth, r.Back} {
+	for i, d := range []hoplag.Traffic{r.Forth, r.Back} {
 		if d.Sent+d.Received == 0 {
 			continue
 		}
@@ -88,7 +88,11 @@ func (e *Exporter) Export(r hoplag.Report) error {
 		var f fields
 		f.interval(way, r, d.Received, d.Lost)
 		if d.Err == nil {
-			f.delay(d.Mean, d.MeanInterval95, d.Greatest, d.Received)
+			var greatest float64
+			for _, q := range d.Quantiles {
+				greatest = q.Delay // the last has P = 1
+			}
+			f.delay(d.Mean, d.MeanInterval95, greatest, d.Received)
 		}
 		if err := e.add(f); err != nil {
 			return err

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,24 +23,25 @@ import (
 
 // pageReport is a report of a second in which 1,000 packets took 25 ms each way.
 func pageReport(number int64) hoplag.Report {
-	d := hoplag.Delay{
-		Delay: estimate.Delay{Mean: 25e6, StdDev: 1e6, N: 990}, Sent: 1000, Received: 990, Lost: 10,
-		MeanInterval95: estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95},
-		Quantiles:      []lda.Quantile{{P: 0.99, Delay: 31e6}},
-		Flows:          []hoplag.FlowDelay{{Flow: 7, Mean: 28e6}},
+	d := hoplag.Traffic{
+		Delay: hoplag.Delay{Mean: 25e6, Sent: 1000, Received: 990, Lost: 10,
+			MeanInterval95: estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95}},
+		StdDev: 1e6, Quantiles: []lda.Quantile{{P: 0.99, Delay: 31e6}},
+		Flows: []hoplag.Delay{{Flow: 7, Mean: 28e6}},
 	}
-	offset := estimate.Interval{Low: 2e6, High: 5e6}
+	offset := estimate.Interval{Low: 2e6, High: 5e6, Confidence: 0.95}
 	return hoplag.Report{
 		Number: number, Start: time.Unix(1e9+number, 0).UTC(), Length: time.Second, From: "here", To: "there",
 		Forth: d, Back: d,
-		Clock: hoplag.Clock{Known: true, Reading: clock.Reading{Offset: 3e6, Certain: offset, Likely: offset}},
+		Clock: clock.Reading{Offset: 3e6, Certain: offset, Likely: offset},
 	}
 }
 
 // idleReport is a report of a second in which nothing passed.
 func idleReport(number int64) hoplag.Report {
 	r := pageReport(number)
-	r.Forth, r.Back, r.Clock = hoplag.Delay{Err: hoplag.ErrIdle}, hoplag.Delay{Err: hoplag.ErrIdle}, hoplag.Clock{}
+	idle := hoplag.Traffic{Delay: hoplag.Delay{Err: hoplag.ErrIdle}}
+	r.Forth, r.Back, r.Clock, r.ClockErr = idle, idle, clock.Reading{}, errors.New("nothing came back")
 	return r
 }
 

@@ -39,7 +39,7 @@ func Between(i estimate.Interval) string {
 }
 
 // Missing names the messages that a direction lost: some of them, and how many more.
-func Missing(d *hoplag.Delay) string {
+func Missing(d *hoplag.Traffic) string {
 	const most = 3
 	var parts []string
 	for _, m := range d.Missing[:min(len(d.Missing), most)] {
@@ -60,7 +60,7 @@ func Missing(d *hoplag.Delay) string {
 
 // Lost has a line for each direction in which lost messages are known.
 func Lost(r *hoplag.Report) (lines string) {
-	for i, d := range [2]*hoplag.Delay{&r.Forth, &r.Back} {
+	for i, d := range [2]*hoplag.Traffic{&r.Forth, &r.Back} {
 		if missing := Missing(d); missing != "" {
 			lines += fmt.Sprintf("          lost %s: %s\n", []string{"forth", "back"}[i], missing)
 		}

@@ -9,7 +9,7 @@ import (
 
 func TestMissing(t *testing.T) {
 	at := time.Date(2024, 1, 2, 3, 4, 5, 6e6, time.UTC)
-	d := hoplag.Delay{Lost: 6, Missing: []hoplag.Missing{
+	d := hoplag.Traffic{Delay: hoplag.Delay{Lost: 6}, Missing: []hoplag.Missing{
 		{ID: 17, Number: true, Sent: at}, {ID: 0xabc, Sent: at}, {ID: 18, Number: true, Sent: at}, {ID: 19, Number: true, Sent: at}}}
 	want := "17 of 03:04:05.006, 0000000000000abc of 03:04:05.006, 18 of 03:04:05.006 and 1 more, 2 not named"
 	if got := Missing(&d); got != want {
