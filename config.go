@@ -246,3 +246,12 @@ func (c Config) derive(purpose string) []byte {
 	sum := sha256.Sum256([]byte("hoplag 1 " + purpose + "\x00" + c.Key.text()))
 	return sum[:]
 }
+
+// floorDiv returns a/b rounded down, for b > 0.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
