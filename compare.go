@@ -41,7 +41,7 @@ type held struct {
 func newComparison(c Config) *comparison {
 	made := &comparison{config: c, cuts: int64(c.Report / c.Cut), meeting: newMeeting(c), clocks: clocks{config: c}, since: math.MinInt64}
 	for d := range made.ways {
-		made.ways[d] = &way{config: &made.config, direction: d, names: map[namedMessage]bool{}}
+		made.ways[d] = &way{config: &made.config, direction: d, anew: math.MinInt64, names: map[namedMessage]bool{}}
 	}
 	return made
 }
@@ -247,13 +247,7 @@ func (c *comparison) release() Report {
 
 // begins returns for how many cuts after a session's beginning packets come that were on their way then.
 func (c *comparison) begins() int64 {
-	cuts := int64(1)
-	for _, w := range c.ways {
-		if w.total != nil {
-			cuts = max(cuts, min(settling, int64(w.total.Settling())*w.cuts), min(unsettled, int64(w.total.Before())/int64(c.config.Cut)+1))
-		}
-	}
-	return cuts
+	return max(c.ways[forth].joins(), c.ways[back].joins())
 }
 
 // errApart says that cuts were compared that do not belong together.

@@ -340,6 +340,34 @@ func TestGivenUpTooSoon(t *testing.T) {
 	}
 }
 
+// A bridge loops for three seconds, and each message comes 21 times. A while after that is over there is a mean again,
+// and it holds.
+func TestLoopThatIsOver(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		begin, delay := time.Now(), func(i int) time.Duration {
+			return time.Duration(100+700*(hashing.Word(1, uint64(i))%2)) * time.Millisecond
+		}
+		l.each(5*time.Millisecond, func(i int) {
+			l.a.Load().PassedNumber(uint64(i))
+			time.Sleep(delay(i))
+			copies := 0
+			if i >= 1400 && i < 2000 {
+				copies = 20
+			}
+			for range 1 + copies {
+				l.b.PassedNumber(uint64(i))
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+		for n, r := range l.reports(26) {
+			m := r.came(begin, 6000, func(i int) time.Duration { return time.Duration(i) * 5 * time.Millisecond }, delay)
+			if after := n > 18; after && r.Forth.Err != nil || (after || n < 6) && r.Forth.Err == nil && !r.Forth.Certain.Contains(m.Mean()) {
+				t.Errorf("%d: %v, want %s", n, r, Format(m.Mean()))
+			}
+		}
+	})
+}
+
 // Points that see different ids learn that, also where messages are few.
 func TestFewUnlikePackets(t *testing.T) {
 	for _, other := range []uint64{0, 1 << 40} {

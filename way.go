@@ -17,7 +17,9 @@ type way struct {
 	direction int
 	total     *lda.Accumulator // nil while nothing passed
 	flows     *flows           // nil without Config.Flows
-	since     int64            // when the session began, by the sender's clock
+	since     int64            // when the session began, by the sender's clock, or when packets were alike again,
+	anew      int64            // and the cut then
+	through   int64            // the latest cut
 	end       int64            // of the latest pair compared
 	cuts      int64            // in that pair
 	came      int64            // the latest cut in which anything was received
@@ -165,7 +167,7 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 		w.flows = newFlows(w.config, w.end, begins)
 	}
 	before := w.late
-	w.late, w.cuts = nil, p.through-p.after
+	w.late, w.cuts, w.through = nil, p.through-p.after, p.through
 	if w.waits && w.cuts == 1 { // that of an idle point is too long
 		w.late, down = down, nil
 	}
@@ -237,6 +239,14 @@ func (w *way) loses(cut, every int64) bool {
 	return w.total != nil && w.losing
 }
 
+// joins returns for how many cuts after the latest beginning packets come that were on their way then.
+func (w *way) joins() int64 {
+	if w.total == nil {
+		return 1
+	}
+	return max(1, min(settling, int64(w.total.Settling())*w.cuts), min(unsettled, int64(w.total.Before())/int64(w.config.Cut)+1))
+}
+
 // patience returns how long packets are waited for.
 func (w *way) patience() float64 { return float64(w.total.Settling()) * float64(w.config.Cut) }
 
@@ -291,7 +301,8 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	}
 	d := Traffic{Delay: Delay{Received: r.Received, Err: cmp.Or(w.err, err)}, StdDev: r.StdDev, Outstanding: r.Outstanding}
 	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
-	back := w.account(&d, &r, fresh, length)
+	anew := fresh || from < w.anew+w.joins()
+	back := w.account(&d, &r, anew, length)
 	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
 	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, estimate.ErrClocks) {
 		w.strange, w.unknown = [3]uint64{}, 0
@@ -302,13 +313,16 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	switch {
 	case w.err == nil && r.Sent+d.Received+d.Lost == 0:
 		d.Err = ErrIdle
-	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0]:
+	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0] && 4*(float64(r.Received)-due) > 5*float64(r.Sent): // and it is not over
 		d.Err = fmt.Errorf("%w: %d arrive and %d are sent: does a message go to several receivers, or come from a third point?",
 			ErrUnlike, r.Received, r.Sent)
+		w.strange, w.unknown = [3]uint64{}, 0 // copies, of what was sent
 	case 1000*r.Repeats > r.Received+r.Sent:
 		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
 	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports && (!w.met || 2*w.strange[2] > w.strange[0]):
 		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
+	case from < w.anew && r.Received > 0:
+		d.Err = fmt.Errorf("%w: the points did not see the same packets when the report began", estimate.ErrNoSamples)
 	case d.Err == nil && d.Extra == d.Received:
 		d.Err = fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
 	}
@@ -322,7 +336,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 			i.Low, i.High = min(i.Low-late, longest), min(i.High+late+lacks, longest)
 		}
 		d.DeviationInterval95 = r.DeviationInterval(confidence)
-		if fresh {
+		if anew {
 			w.begun(&d, &r, length)
 		}
 		if w.ends && !w.total.Settled() { // nobody will know how old those are that are on their way
@@ -336,6 +350,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
 		d = Traffic{Delay: Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}}
 		w.total.Gap() // or what seems to be on its way is looked for in every report
+		w.since, w.anew, w.given, w.extra, w.joined, w.out, w.early, w.hidden = w.end, w.through, 0, 0, 0, 0, 0, 0
 	}
 	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return d
