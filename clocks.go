@@ -255,8 +255,8 @@ func (d *Traffic) settle(r clock.Reading, length time.Duration, samples estimate
 		f.Mean, f.MeanInterval95 = max(0, f.Mean-r.Offset), total(f.MeanInterval95, r.Likely)
 	}
 	if samples.N() > 0 {
-		d.AtMost = make([]float64, len(Bounds))
-		for i, b := range Bounds {
+		d.AtMost = make([]float64, len(bounds))
+		for i, b := range bounds {
 			d.AtMost[i] = samples.CDF(b+r.Offset) * float64(d.Received)
 		}
 	}

@@ -15,18 +15,6 @@ import (
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
-// A Missing is a message that was lost, by name, or that is so late that it counts as lost (see [Traffic.Missing]).
-type Missing struct {
-	// ID is the number that the message was reported by, or the hash of its id, as [Direction.Packet] returns it.
-	ID     uint64 `json:",string"`
-	Number bool
-
-	Sent time.Time // by the clock of the point that sent it
-
-	// Repeated says that other messages with this id arrived. Which of them is missing is not known.
-	Repeated bool `json:",omitempty"`
-}
-
 // A point remembers what it sent once it is known to send: the first point when
 // it is first asked, the second one, which sends back, when it follows.
 const (
@@ -116,9 +104,7 @@ func (w *way) name(m *meeting) {
 		return
 	}
 	trails, names := m.asks.which(w.direction, trails)
-	for _, n := range names.Names {
-		w.missing = append(w.missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
-	}
+	w.missing = append(w.missing, names.Names...)
 	w.total.TakeOut(names.Lost(w.config.Cells, trails))
 }
 
@@ -156,8 +142,8 @@ type namedMessage struct {
 }
 
 // namedBefore reports whether a message was named before, and remembers that it is now.
-func (w *way) namedBefore(m Missing) (before bool) {
-	name := namedMessage{m.ID, m.Sent.UnixNano()}
+func (w *way) namedBefore(m lost.Name) (before bool) {
+	name := namedMessage{m.ID, m.Sent}
 	before, w.names[name] = w.names[name], true
 	return before
 }

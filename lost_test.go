@@ -37,13 +37,13 @@ func TestMissing(t *testing.T) {
 					t.Errorf("%v: report %d: %v; %d not named", ahead, n, r, unnamed)
 				}
 				for _, m := range r.Forth.Missing {
-					if !m.Number || drop(int(m.ID)) >= 0 || ids[m.ID] || m.Repeated {
+					if m.ID == uint64(m.Packet) || drop(int(m.ID)) >= 0 || ids[m.ID] || m.Repeated {
 						t.Errorf("%v: %+v is not missing", ahead, m)
 					}
 					ids[m.ID] = true
-					age := r.Start.Add(r.Length + ahead).Sub(m.Sent)
+					age := r.Start.Add(r.Length + ahead).Sub(time.Unix(0, m.Sent))
 					if age < -200*time.Millisecond || age > r.Length+200*time.Millisecond {
-						t.Errorf("%v: %v is not within %v", ahead, m.Sent, r.Start)
+						t.Errorf("%v: %v is not within %v", ahead, time.Unix(0, m.Sent), r.Start)
 					}
 				}
 				if r.Err == nil && n > 2 && !r.Forth.MeanInterval95.Contains(5e6) && math.Abs(r.Forth.Mean-5e6) > 10e3 { // those that come vary
@@ -116,7 +116,7 @@ func TestMissingBack(t *testing.T) {
 			lost += int(r.Back.Lost)
 			named += len(r.Back.Missing)
 			for _, m := range r.Back.Missing {
-				if m.Number || !gone[m.ID] {
+				if m.ID != uint64(m.Packet) || !gone[m.ID] {
 					t.Errorf("%+v", m)
 				}
 			}

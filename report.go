@@ -18,6 +18,7 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // Why a report, or one direction of it, has no mean, besides [estimate.ErrNoSamples] and, if the clocks differ by more
@@ -122,16 +123,18 @@ type Traffic struct {
 
 	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may
 	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
-	// in a million is false. A message that takes half as long again as any recently counts as lost, and is
+	// in a million is false. The ID is the number that the message was reported by, or its Packet if it was not by a
+	// number; Sent is by the sender's clock, since 1970. A message that takes half as long again as any recently counts as lost, and is
 	// Extra if it still arrives. So a report with losses comes later, by at most three times its length: in a
 	// session's first 45 cuts, and while nothing arrives.
-	Missing []Missing `json:",omitempty"`
+	Missing []lost.Name `json:",omitempty"`
 
 	// Quantiles are p50, p90, p99 and p99.9, if known, and last, with P = 1, the greatest delay seen of a single
 	// packet, whose interval has no upper end: others may have taken longer.
 	Quantiles []lda.Quantile
 
-	// AtMost is roughly how many of the packets received took no longer than each of [Bounds], if known.
+	// AtMost is roughly how many of the packets received took no longer than 10, 25 and 50 µs, 100, 250 and 500 µs,
+	// 1, 2.5 and 5 ms, and so on up to 10 s, if that is known.
 	AtMost []float64 `json:",omitempty"`
 
 	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
@@ -140,8 +143,8 @@ type Traffic struct {
 	UnknownFlows int     `json:",omitempty"`
 }
 
-// Bounds are the upper ends of [Traffic.AtMost], in nanoseconds.
-var Bounds = [...]float64{
+// bounds are the upper ends of Traffic.AtMost, in nanoseconds.
+var bounds = [...]float64{
 	10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 500e6, 1e9, 2.5e9, 5e9, 10e9,
 }
 
@@ -293,7 +296,7 @@ type totals struct {
 type pathTotals struct {
 	sent, received, lost, extra uint64  // as in reports: sent = received - extra + lost
 	delay, measured             float64 // seconds, and the packets that they are of
-	atMost                      [len(Bounds)]float64
+	atMost                      [len(bounds)]float64
 }
 
 // Add adds a report.
@@ -318,10 +321,10 @@ func (m *Metrics) Add(r Report) {
 		p.received += d.Received
 		p.lost += d.Lost
 		p.extra += d.Extra
-		if d.Err == nil && len(d.AtMost) == len(Bounds) {
+		if d.Err == nil && len(d.AtMost) == len(bounds) {
 			p.measured += float64(d.Received)
 			p.delay += d.Mean * float64(d.Received) / 1e9
-			for j := range Bounds {
+			for j := range bounds {
 				p.atMost[j] += d.AtMost[j]
 			}
 		}
@@ -396,7 +399,7 @@ func (t *pathTotals) write(p page, d *Traffic, labels string) {
 			labels+more, value)
 	}
 	if t.measured > 0 {
-		for j, bound := range Bounds {
+		for j, bound := range bounds {
 			histogram("_bucket", fmt.Sprintf(`,le="%v"`, bound/1e9), t.atMost[j])
 		}
 		histogram("_bucket", `,le="+Inf"`, t.measured)

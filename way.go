@@ -9,6 +9,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // A way compares the counters of one direction. It holds nothing until something passes.
@@ -39,7 +40,7 @@ type way struct {
 	ends    bool    // a session ends with the report that is told
 	tardy   []tardy // packets that points counted late, since the oldest report began
 
-	missing []Missing             // that no report named yet
+	missing []lost.Name           // that no report named yet
 	samples estimate.Empirical    // of the latest report, as measured
 	strange [3]uint64             // packets sent, received and lost since the delay of any was known,
 	unknown int                   // and in how many reports
@@ -275,7 +276,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 	}
 	w.forget(end)
 	d.Missing, w.missing = slices.DeleteFunc(w.missing, w.namedBefore), nil
-	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
+	slices.SortFunc(d.Missing, func(x, y lost.Name) int { return cmp.Compare(x.Sent, y.Sent) })
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
 	return d
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/estimate"
@@ -44,10 +45,10 @@ func Missing(d *hoplag.Traffic) string {
 	var parts []string
 	for _, m := range d.Missing[:min(len(d.Missing), most)] {
 		id := fmt.Sprintf("%016x", m.ID)
-		if m.Number {
+		if m.ID != uint64(m.Packet) {
 			id = fmt.Sprint(m.ID)
 		}
-		parts = append(parts, id+" of "+m.Sent.Format("15:04:05.000"))
+		parts = append(parts, id+" of "+time.Unix(0, m.Sent).UTC().Format("15:04:05.000"))
 	}
 	if more := len(d.Missing) - most; more > 0 {
 		parts[most-1] += fmt.Sprintf(" and %d more", more)
