@@ -255,37 +255,6 @@ func TestPausesLoseNothing(t *testing.T) {
 	}
 }
 
-// Packets that were given up and come after all count once as sent, whichever report says so.
-func TestLatePacketsWereSentOnce(t *testing.T) {
-	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-		const packets, late = 8000, 40
-		l.each(time.Millisecond, func(i int) {
-			if i < 1000 || i >= 1000+packets { // a second before
-				return
-			}
-			l.a.Load().PassedNumber(uint64(i))
-			delay := 5 * time.Millisecond
-			if i >= 4000 && i < 4000+late {
-				delay = 6 * time.Second
-			}
-			time.Sleep(delay)
-			l.b.PassedNumber(uint64(i))
-		})
-		var sent, received, lost, extra uint64
-		for _, r := range l.reports(26) {
-			d := r.Forth
-			if d.Lost > d.Sent || d.Sent+d.Extra != d.Received+d.Lost {
-				t.Errorf("%d sent, %d received, %d lost, %d extra", d.Sent, d.Received, d.Lost, d.Extra)
-			}
-			sent, received, lost, extra = sent+d.Sent, received+d.Received, lost+d.Lost, extra+d.Extra
-		}
-		// Of two in one cell, the extra one may show in a report without room for it.
-		if sent < packets || sent > packets+3 || received != packets || sent-packets != lost-extra || lost > late {
-			t.Errorf("%d sent, %d received, %d lost, %d extra, want %d sent and received", sent, received, lost, extra, packets)
-		}
-	})
-}
-
 // Packets that counted as lost and come after all are left for a report with room: nothing is lost that was not
 // sent.
 func TestLostWereSent(t *testing.T) {
@@ -306,37 +275,6 @@ func TestLostWereSent(t *testing.T) {
 	}
 	if d.Extra != 500 {
 		t.Errorf("%d extra of 500 that came after all", d.Extra)
-	}
-}
-
-// Where one packet in 50 takes longer than is waited for, and had been given up when it came, the mean of the report
-// still is within its interval.
-func TestGivenUpTooSoon(t *testing.T) {
-	for seed := range uint64(3) {
-		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-			begin, delay := time.Now(), func(i int) time.Duration {
-				if i < 2100 || i%3 > 0 { // a while after the follower, 333 a second
-					return -1
-				}
-				if hashing.Word(seed, uint64(i))%50 == 0 {
-					return 7500 * time.Millisecond
-				}
-				return 150 * time.Millisecond
-			}
-			l.each(time.Millisecond, func(i int) {
-				if d := delay(i); d > 0 {
-					l.a.Load().PassedNumber(uint64(i))
-					time.Sleep(d)
-					l.b.PassedNumber(uint64(i))
-				}
-			})
-			for n, r := range l.reports(14) {
-				m := r.came(begin, 14_000, func(i int) time.Duration { return time.Duration(i) * time.Millisecond }, delay)
-				if n > 3 && !r.Forth.Certain.Contains(m.Mean()) {
-					t.Errorf("%d: %v, %d extra, want %s", n, r, r.Forth.Extra, Format(m.Mean()))
-				}
-			}
-		})
 	}
 }
 
@@ -383,33 +321,6 @@ func TestFewUnlikePackets(t *testing.T) {
 			}
 			if named != (other > 0) {
 				t.Errorf("10 messages a second, ids differ by %d: named %t", other, named)
-			}
-		})
-	}
-}
-
-// A link that stores messages while it is down and forwards them then neither doubles them nor changes their
-// bytes. What was taken for lost meanwhile is extra.
-func TestOutage(t *testing.T) {
-	for _, down := range []time.Duration{5 * time.Second, 30 * time.Second} {
-		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-			l.each(100*time.Millisecond, func(i int) {
-				l.a.Load().PassedNumber(uint64(i))
-				time.Sleep(40 * time.Millisecond)
-				if at := time.Duration(i) * 100 * time.Millisecond; at > 5*time.Second && at < 5*time.Second+down {
-					time.Sleep(5*time.Second + down - at)
-				}
-				l.b.PassedNumber(uint64(i))
-			})
-			var lost, extra uint64
-			for _, r := range l.reports(12 + int(down/time.Second)) {
-				lost, extra = lost+r.Forth.Lost, extra+r.Forth.Extra
-				if err := r.Forth.Err; errors.Is(err, ErrUnlike) {
-					t.Errorf("down for %v: %v", down, r)
-				}
-			}
-			if down > 10*time.Second && lost < 100 || extra != lost {
-				t.Errorf("down for %v: %d lost, %d extra", down, lost, extra)
 			}
 		})
 	}

@@ -194,30 +194,6 @@ func TestFollowCorrectsClocks(t *testing.T) {
 	}
 }
 
-// What is lost is counted, exactly, within a second; and the mean is near.
-func TestFollowCountsLoss(t *testing.T) {
-	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-		l.send(time.Millisecond, func(i int) time.Duration {
-			if i%100 == 7 {
-				return -1
-			}
-			return 5 * time.Millisecond
-		}, nil)
-		var sent, lost, named uint64
-		for _, r := range l.reports(40) {
-			sent, lost, named = sent+r.Forth.Sent, lost+r.Forth.Lost, named+uint64(len(r.Forth.Missing))
-			if !r.Forth.near(5e6) {
-				t.Errorf("%v", r)
-			}
-		}
-		// They are counted from the first report on, and named except for those that were sent before anybody
-		// asked.
-		if want := sent / 100; lost > want+1 || lost+1 < want || named+3 < lost {
-			t.Errorf("%d lost of %d, want %d, %d named", lost, sent, want, named)
-		}
-	})
-}
-
 // Of the clock of a point that was never reached nothing is known.
 func TestClockOfAnUnknownPoint(t *testing.T) {
 	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {

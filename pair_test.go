@@ -122,6 +122,18 @@ func TestPairAt(t *testing.T) {
 	})
 }
 
+// What was known of a clock ages as fast as clocks may drift.
+func TestLeastAges(t *testing.T) {
+	var l least
+	l.add(0, 1, 0)
+	if l.add(1e6, 2, 0.9e9); l.x != 1 {
+		t.Error("it aged by more than a clock drifts")
+	}
+	if l.add(1e6, 3, 1.1e9); l.x != 3 {
+		t.Error("it does not age")
+	}
+}
+
 // A mean that is certainly negative is an error, and such a round trip is not known.
 func TestNegativeDelay(t *testing.T) {
 	negative := estimate.Interval{Low: -5e6, High: -1e6}
@@ -370,25 +382,10 @@ func TestKeyForgesAnswers(t *testing.T) {
 
 // Points that look into different tunnels see different packets: no comparison takes records of both.
 func TestTunnelsMustAgree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		flat, deep := Config{Key: testKey, Tunnels: &hashing.Tunnels{}}, Config{Key: testKey, Tunnels: &hashing.DefaultTunnels}
-		for _, c := range []struct {
-			point, pair Config
-			want        error
-		}{{flat, flat, nil}, {flat, deep, estimate.ErrMismatch}, {deep, flat, estimate.ErrMismatch}, {deep, Config{Key: testKey}, nil}} {
-			point, pair := must(NewPoint(c.point)), must(NewPair(c.pair, "a", "b"))
-			go func() {
-				point.Record(0, time.Now(), point.Packet([]byte("id")))
-				time.Sleep(time.Second)
-				point.Close()
-			}()
-			for record := range point.Records(t.Context()) {
-				if err := pair.TakeFirst("", record); !errors.Is(err, c.want) {
-					t.Errorf("tunnels %v at the point and %v at the pair: %v, want %v", c.point.Tunnels, c.pair.Tunnels, err, c.want)
-				}
-			}
-		}
-	})
+	flat, deep := Config{Key: testKey, Tunnels: &hashing.Tunnels{}}, Config{Key: testKey, Tunnels: &hashing.DefaultTunnels}
+	if deep.identity() != (Config{Key: testKey}).identity() || deep.identity() == flat.identity() {
+		t.Error("the identity does not tell of tunnels")
+	}
 }
 
 // A shard that is late when the transport is cut is waited for when it is back.

@@ -230,14 +230,13 @@ func (w *way) incomplete(last bool) bool {
 	return w.ending && last || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
 }
 
-// loses reports whether packets seem to be lost, up to a cut, that may just be late. Where they did, it looks
-// again only once in some cuts, for it takes an estimate.
-func (w *way) loses(cut, every int64) bool {
-	if w.total != nil && w.asked != cut && !(w.losing && cut > w.asked && cut < w.asked+every) {
+// loses reports whether packets seem to be lost, up to a cut, that may just be late.
+func (w *way) loses(cut int64) bool {
+	if w.total != nil && w.asked != cut {
 		r, _ := w.total.Estimate()
 		w.asked, w.losing = cut, r.Lost > 0
 	}
-	return w.total != nil && w.losing
+	return w.losing
 }
 
 // joins returns for how many cuts after the latest beginning packets come that were on their way then.
@@ -448,9 +447,6 @@ func (w *way) begun(d *Traffic, r *lda.Result, length float64) {
 	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*seen+2*cut) ||
 		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
 		d.Err = fmt.Errorf("%w: packets came that were sent before the session began, or never, and took unknown times", estimate.ErrNoSamples)
-		if w.config.ClocksAgree && d.Mean < 0 && seen < 0 { // not just because packets on their way are missing
-			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", estimate.ErrClocks, Format(d.Mean))
-		}
 		d.Quantiles, d.MeanInterval95, d.Certain = nil, estimate.Interval{}, estimate.Interval{}
 		return
 	}
