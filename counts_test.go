@@ -267,7 +267,7 @@ func TestLostWereSent(t *testing.T) {
 	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false, 1e9); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
 		t.Errorf("%v", d)
 	}
-	w, d = way{given: 500}, Traffic{}
+	w, d = way{ledger: ledger{given: 500}}, Traffic{}
 	for _, r := range []lda.Result{{Sent: 499, Received: 997, Extra: 433}, {Sent: 500, Received: 500, Extra: 65}, {Received: 2}} {
 		one := Traffic{Delay: Delay{Received: r.Received}}
 		w.account(&one, &r, false, 1e9)

@@ -41,22 +41,32 @@ type way struct {
 	tardy   []tardy // packets that points counted late, since the oldest report began
 
 	missing []lost.Name           // that no report named yet
-	samples estimate.Empirical    // of the latest report, as measured
-	strange [3]uint64             // packets sent, received and lost since the delay of any was known,
-	unknown int                   // and in how many reports
-	met     bool                  // the delay of one was known
-	given   float64               // packets that were taken for lost and may come yet,
-	hidden  float64               // those of them that no report told, or those on their way when the session began that no cell showed
-	out     int64                 // packets outstanding when the latest report ended,
-	early   int64                 // and those that were told to be extra before cells showed it
 	names   map[namedMessage]bool // of messages that were lost lately, which reports told
-	lately  [2]float64            // packets sent, and received though not due, in this report, and less and less of earlier ones
-	extra   uint64                // packets found to be extra, of which earlier reports told no reception
-	joined  uint64                // packets that were on their way when the session began
+	samples estimate.Empirical    // of the latest report, as measured
+	unlike  unlike
+	ledger
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent  []single   // nil if clocks agree
 	hasty []received // in the latest pair, of which nobody knows yet who sent them
+}
+
+// A ledger is what account keeps from report to report of a session.
+type ledger struct {
+	given  float64 // packets that were taken for lost and may come yet,
+	hidden float64 // those of them that no report told, or those on their way when the session began that no cell showed
+	out    int64   // packets outstanding when the latest report ended,
+	early  int64   // and those that were told to be extra before cells showed it
+	extra  uint64  // packets found to be extra, of which earlier reports told no reception
+	joined uint64  // packets that were on their way when the session began
+}
+
+// An unlike is what tells whether the points see the same packets in a session.
+type unlike struct {
+	strange [3]uint64  // packets sent, received and lost since the delay of any was known,
+	reports int        // and in how many reports
+	met     bool       // the delay of one was known
+	lately  [2]float64 // packets sent, and received though not due, in this report, and less and less of earlier ones
 }
 
 // open makes room for what passes.
@@ -85,8 +95,7 @@ func (w *way) begin() {
 	w.total.Gap()
 	w.total.Reset()
 	clear(w.sent)
-	w.lately, w.strange, w.unknown, w.met, w.given, w.extra, w.joined = [2]float64{}, [3]uint64{}, 0, false, 0, 0, 0
-	w.out, w.early, w.hidden = 0, 0, 0
+	w.ledger, w.unlike = ledger{}, unlike{}
 	w.late.giveBack()
 	w.tardy, w.late, w.flows, w.hasty = w.tardy[:0], nil, nil, nil
 }
@@ -303,30 +312,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
 	anew := fresh || from < w.anew+w.joins()
 	back := w.account(&d, &r, anew, length)
-	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
-	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, estimate.ErrClocks) {
-		w.strange, w.unknown = [3]uint64{}, 0
-	} else if r.Received > 0 {
-		w.unknown++
-	}
-	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + max(0, float64(r.Received)-due)}
-	switch {
-	case w.err == nil && r.Sent+d.Received+d.Lost == 0:
-		d.Err = ErrIdle
-	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0] && 4*(float64(r.Received)-due) > 5*float64(r.Sent): // and it is not over
-		d.Err = fmt.Errorf("%w: %d arrive and %d are sent: does a message go to several receivers, or come from a third point?",
-			ErrUnlike, r.Received, r.Sent)
-		w.strange, w.unknown = [3]uint64{}, 0 // copies, of what was sent
-	case 1000*r.Repeats > r.Received+r.Sent:
-		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
-	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports && (!w.met || 2*w.strange[2] > w.strange[0]):
-		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
-	case from < w.anew && r.Received > 0:
-		d.Err = fmt.Errorf("%w: the points did not see the same packets when the report began", estimate.ErrNoSamples)
-	case d.Err == nil && d.Extra == d.Received:
-		d.Err = fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
-	}
-	if d.Err == nil {
+	if d.Err = w.why(&d, &r, due, fresh, from < w.anew); d.Err == nil {
 		w.distribute(&d, back)
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
 		_, d.Certain = r.OfReceived(certainly)
@@ -350,10 +336,41 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
 		d = Traffic{Delay: Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}}
 		w.total.Gap() // or what seems to be on its way is looked for in every report
-		w.since, w.anew, w.given, w.extra, w.joined, w.out, w.early, w.hidden = w.end, w.through, 0, 0, 0, 0, 0, 0
+		w.since, w.anew, w.ledger = w.end, w.through, ledger{}
 	}
 	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return d
+}
+
+// why returns why a report has no mean, or nil, given how many packets were due that no point sends now, and whether the
+// points saw different packets until it had begun.
+func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) error {
+	u := &w.unlike
+	u.strange = [3]uint64{u.strange[0] + r.Sent, u.strange[1] + r.Received, u.strange[2] + r.Lost}
+	if u.met = u.met || r.N > 0; r.N > 0 || errors.Is(d.Err, estimate.ErrClocks) {
+		u.strange, u.reports = [3]uint64{}, 0
+	} else if r.Received > 0 {
+		u.reports++
+	}
+	came := float64(r.Received) - due
+	u.lately = [2]float64{0.9*u.lately[0] + float64(r.Sent), 0.9*u.lately[1] + max(0, came)}
+	switch {
+	case w.err == nil && r.Sent+d.Received+d.Lost == 0:
+		return ErrIdle
+	case !fresh && r.Received > enough && 2*u.lately[1] > 3*u.lately[0] && 4*came > 5*float64(r.Sent): // and it is not over
+		u.strange, u.reports = [3]uint64{}, 0 // copies, of what was sent
+		return fmt.Errorf("%w: %d arrive and %d are sent: does a message go to several receivers, or come from a third point?",
+			ErrUnlike, r.Received, r.Sent)
+	case 1000*r.Repeats > r.Received+r.Sent:
+		return fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
+	case !fresh && min(u.strange[0], u.strange[1]) > enough && u.reports >= reports && (!u.met || 2*u.strange[2] > u.strange[0]):
+		return fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, u.strange[1])
+	case until && r.Received > 0:
+		return fmt.Errorf("%w: the points did not see the same packets when the report began", estimate.ErrNoSamples)
+	case d.Err == nil && d.Extra == d.Received:
+		return fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
+	}
+	return d.Err
 }
 
 // account fills in how many packets were lost, and how many are extra: those that cells show, and if more

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // Numbers of information elements, from IANA's registry.
@@ -88,11 +88,7 @@ func (e *Exporter) Export(r hoplag.Report) error {
 		var f fields
 		f.interval(way, r, d.Received, d.Lost)
 		if d.Err == nil {
-			var greatest float64
-			for _, q := range d.Quantiles {
-				greatest = q.Delay // the last has P = 1
-			}
-			f.delay(d.Mean, d.MeanInterval95, greatest, d.Received)
+			f.delay(&d.Delay, d.Quantiles...)
 		}
 		if err := e.add(f); err != nil {
 			return err
@@ -100,7 +96,7 @@ func (e *Exporter) Export(r hoplag.Report) error {
 		for _, flow := range d.Flows {
 			f = fields{}
 			f.interval(way, r, flow.Received, flow.Lost)
-			f.delay(flow.Mean, flow.MeanInterval95, 0, flow.Received)
+			f.delay(&flow)
 			if tuple, ok := e.lookup(flow.Flow); ok {
 				f.tuple(tuple)
 			} else {
@@ -147,14 +143,16 @@ func (f *fields) interval(way string, r hoplag.Report, received, lost uint64) {
 }
 
 // delay adds a known mean, and what belongs to it.
-func (f *fields) delay(mean float64, within estimate.Interval, greatest float64, packets uint64) {
-	if !(mean >= 0 && mean/1e3 < math.MaxUint32) || math.IsInf(within.High, 0) {
+func (f *fields) delay(d *hoplag.Delay, quantiles ...lda.Quantile) {
+	if !(d.Mean >= 0 && d.Mean/1e3 < math.MaxUint32) || math.IsInf(d.MeanInterval95.High, 0) {
 		return
 	}
-	f.number(pathDelayMeanDeltaMicroseconds, 4, uint64(math.Round(mean/1e3)))
-	f.number(pathDelaySumDeltaMicroseconds, 8, uint64(math.Round(mean/1e3*float64(packets))))
-	if greatest > 0 && greatest/1e3 < math.MaxUint32 {
-		f.number(pathDelayMaxDeltaMicroseconds, 4, uint64(math.Round(greatest/1e3)))
+	f.number(pathDelayMeanDeltaMicroseconds, 4, uint64(math.Round(d.Mean/1e3)))
+	f.number(pathDelaySumDeltaMicroseconds, 8, uint64(math.Round(d.Mean/1e3*float64(d.Received))))
+	for _, q := range quantiles {
+		if q.P == 1 && q.Delay/1e3 < math.MaxUint32 {
+			f.number(pathDelayMaxDeltaMicroseconds, 4, uint64(math.Round(q.Delay/1e3)))
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package programs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -40,8 +39,8 @@ func pageReport(number int64) hoplag.Report {
 // idleReport is a report of a second in which nothing passed.
 func idleReport(number int64) hoplag.Report {
 	r := pageReport(number)
-	idle := hoplag.Traffic{Delay: hoplag.Delay{Err: hoplag.ErrIdle}}
-	r.Forth, r.Back, r.Clock, r.ClockErr = idle, idle, clock.Reading{}, errors.New("nothing came back")
+	r.Forth, r.Clock, r.ClockErr = hoplag.Traffic{Delay: hoplag.Delay{Err: hoplag.ErrIdle}}, clock.Reading{}, hoplag.ErrSilent
+	r.Back = r.Forth
 	return r
 }
 

@@ -44,11 +44,8 @@ func Missing(d *hoplag.Traffic) string {
 	const most = 3
 	var parts []string
 	for _, m := range d.Missing[:min(len(d.Missing), most)] {
-		id := fmt.Sprintf("%016x", m.ID)
-		if m.ID != uint64(m.Packet) {
-			id = fmt.Sprint(m.ID)
-		}
-		parts = append(parts, id+" of "+time.Unix(0, m.Sent).UTC().Format("15:04:05.000"))
+		format := map[bool]string{true: "%d of %s", false: "%016x of %s"}[m.ID != uint64(m.Packet)] // a number, or a hash
+		parts = append(parts, fmt.Sprintf(format, m.ID, time.Unix(0, m.Sent).UTC().Format("15:04:05.000")))
 	}
 	if more := len(d.Missing) - most; more > 0 {
 		parts[most-1] += fmt.Sprintf(" and %d more", more)

@@ -16,8 +16,7 @@ func TestMissing(t *testing.T) {
 	if got := Missing(&d); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	d.Missing = nil
-	if got := Missing(&d); got != "6 not named" {
-		t.Errorf("%q", got)
+	if d.Missing = nil; Missing(&d) != "6 not named" {
+		t.Errorf("%q", Missing(&d))
 	}
 }
