@@ -41,7 +41,7 @@ type held struct {
 func newComparison(c Config) *comparison {
 	made := &comparison{config: c, cuts: int64(c.Report / c.Cut), meeting: newMeeting(c), clocks: clocks{config: c}, since: math.MinInt64}
 	for d := range made.ways {
-		made.ways[d] = &way{config: &made.config, direction: d, anew: math.MinInt64, names: map[namedMessage]bool{}}
+		made.ways[d] = &way{config: &made.config, direction: d, anew: math.MinInt64, names: map[[2]int64]bool{}}
 	}
 	return made
 }
@@ -214,7 +214,7 @@ func (c *comparison) end(err error) {
 func (c *comparison) release() Report {
 	h := c.held[0]
 	r := h.Report
-	r.Begins = h.after < c.since+c.begins()
+	r.Begins = h.after < c.since+max(c.ways[forth].joins(), c.ways[back].joins())
 	c.held = append(c.held[:0], c.held[1:]...)
 	guessed := c.meeting.asks == nil && !c.config.ClocksAgree // when records come tells which cuts belong together
 	for d, into := range [2]*Traffic{&r.Forth, &r.Back} {
@@ -243,11 +243,6 @@ func (c *comparison) release() Report {
 		}
 	}
 	return r
-}
-
-// begins returns for how many cuts after a session's beginning packets come that were on their way then.
-func (c *comparison) begins() int64 {
-	return max(c.ways[forth].joins(), c.ways[back].joins())
 }
 
 // errApart says that cuts were compared that do not belong together.

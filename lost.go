@@ -134,21 +134,15 @@ func (f *follower) which(direction int, trails []areas.Trail) (_ []areas.Trail, 
 	return trails, names
 }
 
-// A namedMessage is one that a report named, and when it was sent. A trail that begins before its
+// namedBefore reports whether a message was named before, and remembers that it is now. A trail that begins before its
 // report names it again.
-type namedMessage struct {
-	id   uint64
-	sent int64
-}
-
-// namedBefore reports whether a message was named before, and remembers that it is now.
 func (w *way) namedBefore(m lost.Name) (before bool) {
-	name := namedMessage{m.ID, m.Sent}
+	name := [2]int64{int64(m.ID), m.Sent}
 	before, w.names[name] = w.names[name], true
 	return before
 }
 
 // forget forgets names so old, by the sender's clock, that no trail goes back to them when a report ends.
 func (w *way) forget(now int64) {
-	maps.DeleteFunc(w.names, func(n namedMessage, _ bool) bool { return now-n.sent > longestDelay*int64(w.config.Cut) })
+	maps.DeleteFunc(w.names, func(n [2]int64, _ bool) bool { return now-n[1] > longestDelay*int64(w.config.Cut) })
 }

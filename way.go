@@ -40,9 +40,9 @@ type way struct {
 	ends    bool    // a session ends with the report that is told
 	tardy   []tardy // packets that points counted late, since the oldest report began
 
-	missing []lost.Name           // that no report named yet
-	names   map[namedMessage]bool // of messages that were lost lately, which reports told
-	samples estimate.Empirical    // of the latest report, as measured
+	missing []lost.Name        // that no report named yet
+	names   map[[2]int64]bool  // of messages that were lost lately, which reports told: the id, and when it was sent
+	samples estimate.Empirical // of the latest report, as measured
 	unlike  unlike
 	ledger
 
@@ -291,7 +291,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 
 const (
 	// confidence is that of the intervals of reports, sampling that of what samples and counters add to one of a mean,
-	// of which clocks take the rest, and certainly that of what they add to Delay.Certain.
+	// of which clocks take the rest, and certainly that of what they add to Traffic.Certain.
 	confidence, sampling, certainly = 0.95, 0.975, 0.999
 
 	// deviations is the distance from the middle of a normal distribution's interval to its ends, at sampling.
@@ -415,10 +415,8 @@ func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (ca
 // way, that came before the receiver's cuts began, or was counted late, and hardly a packet on its way then came to a
 // cell that lost one.
 func (w *way) toldBegun(r *lda.Result) bool {
-	if !w.total.Settled() || !w.config.ClocksAgree && !(w.fastest.known && w.fastest.key >= 0) || len(w.tardy) > 0 {
-		return false
-	}
-	return float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
+	inTime := len(w.tardy) == 0 && (w.config.ClocksAgree || w.fastest.known && w.fastest.key >= 0)
+	return inTime && w.total.Settled() && float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
 // distribute fills in the quantiles, but for those among the slowest where so many came that had been given up: samples

@@ -87,9 +87,7 @@ func (e *Exporter) Export(r hoplag.Report) error {
 		way := []string{r.From + " → " + r.To, r.To + " → " + r.From}[i]
 		var f fields
 		f.interval(way, r, d.Received, d.Lost)
-		if d.Err == nil {
-			f.delay(&d.Delay, d.Quantiles...)
-		}
+		f.delay(&d.Delay, d.Quantiles...)
 		if err := e.add(f); err != nil {
 			return err
 		}
@@ -142,9 +140,9 @@ func (f *fields) interval(way string, r hoplag.Report, received, lost uint64) {
 	f.number(droppedPacketDeltaCount, 8, lost)
 }
 
-// delay adds a known mean, and what belongs to it.
+// delay adds a mean if it is known, and what belongs to it.
 func (f *fields) delay(d *hoplag.Delay, quantiles ...lda.Quantile) {
-	if !(d.Mean >= 0 && d.Mean/1e3 < math.MaxUint32) || math.IsInf(d.MeanInterval95.High, 0) {
+	if d.Err != nil || !(d.Mean >= 0 && d.Mean/1e3 < math.MaxUint32) || math.IsInf(d.MeanInterval95.High, 0) {
 		return
 	}
 	f.number(pathDelayMeanDeltaMicroseconds, 4, uint64(math.Round(d.Mean/1e3)))

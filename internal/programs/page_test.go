@@ -22,13 +22,12 @@ import (
 
 // pageReport is a report of a second in which 1,000 packets took 25 ms each way.
 func pageReport(number int64) hoplag.Report {
+	mean, offset := estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95}, estimate.Interval{Low: 2e6, High: 5e6, Confidence: 0.95}
 	d := hoplag.Traffic{
-		Delay: hoplag.Delay{Mean: 25e6, Sent: 1000, Received: 990, Lost: 10,
-			MeanInterval95: estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95}},
+		Delay:  hoplag.Delay{Mean: 25e6, Sent: 1000, Received: 990, Lost: 10, MeanInterval95: mean},
 		StdDev: 1e6, Quantiles: []lda.Quantile{{P: 0.99, Delay: 31e6}},
 		Flows: []hoplag.Delay{{Flow: 7, Mean: 28e6}},
 	}
-	offset := estimate.Interval{Low: 2e6, High: 5e6, Confidence: 0.95}
 	return hoplag.Report{
 		Number: number, Start: time.Unix(1e9+number, 0).UTC(), Length: time.Second, From: "here", To: "there",
 		Forth: d, Back: d,
