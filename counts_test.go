@@ -288,11 +288,7 @@ func TestLoopThatIsOver(t *testing.T) {
 		l.each(5*time.Millisecond, func(i int) {
 			l.a.Load().PassedNumber(uint64(i))
 			time.Sleep(delay(i))
-			copies := 0
-			if i >= 1400 && i < 2000 {
-				copies = 20
-			}
-			for range 1 + copies {
+			for range 1 + map[bool]int{true: 20}[i >= 1400 && i < 2000] {
 				l.b.PassedNumber(uint64(i))
 				time.Sleep(2 * time.Millisecond)
 			}
@@ -453,4 +449,16 @@ func TestLateMessagesAreExtra(t *testing.T) {
 			t.Errorf("%d lost, %d extra, want at least 5, and as many, but for two", lost, extra)
 		}
 	})
+}
+
+// Reports that sessions cut short get ahead of the clock, which was not set back for that.
+func TestShortReportsAreNoStep(t *testing.T) {
+	c := newComparison(Config{Key: testKey}.withDefaults())
+	for c.begin(1000); c.current < 105; c.release() {
+		c.paired++
+		c.end(nil)
+	}
+	if _, ok := c.next(c.paired + 1); ok || c.current != 105 {
+		t.Errorf("report %d follows number 104", c.current)
+	}
 }

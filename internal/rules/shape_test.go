@@ -117,7 +117,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {4086, 3865},
+	".":              {4086, 3873},
 	"estimate":       {913, 1268},
 	"estimate/areas": {3072, 871},
 	"estimate/joint": {1419, 943},
