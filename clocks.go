@@ -108,9 +108,8 @@ func (c *clocks) exchange(of sessions) {
 	c.exchanged = later
 }
 
-// apply corrects a report by what is known of the clocks, and says what that is.
-//
-// Delays of each way were measured with so much added.
+// apply corrects a report by what is known of the clocks, and says what that is. To delays of each way a constant
+// was added.
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	delays, added := [2]*Traffic{&r.Forth, &r.Back}, float64(ways[forth].told.added+ways[back].told.added)
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
@@ -120,9 +119,13 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	if c.config.ClocksAgree {
 		for i, d := range delays {
 			samples := ways[i].samples
-			if d.backwards(samples, 0) {
+			early, err := samples.Quantile(0.01)
+			switch negative := d.backwards(samples, 0); {
+			case negative && err == nil && early >= 0:
+				d.Err = fmt.Errorf("%w: no packet arrives before it is sent, and the mean seems to be %s", estimate.ErrNoSamples, Format(d.Mean))
+			case negative:
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", estimate.ErrClocks, Format(d.Mean))
-			} else if early, err := samples.Quantile(0.01); d.Err == nil && err == nil && early < 0 {
+			case d.Err == nil && err == nil && early < 0:
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
 					estimate.ErrClocks, Format(-early))
 			}

@@ -178,10 +178,7 @@ func (c *comparison) take(p *pair) {
 		c.step = fmt.Errorf("%w: that of %s by %v", ErrStep, name(p.whose), time.Duration(p.step))
 	}
 	for d, w := range c.ways {
-		up, down := p.tallies[first][d], p.tallies[second][d]
-		if d == back {
-			up, down = down, up
-		}
+		up, down := p.tallies[d][d], p.tallies[1-d][d] // forth is sent by the first point, back by the second
 		w.place(p)
 		w.compare(up, down, p, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
 	}
