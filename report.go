@@ -123,10 +123,10 @@ type Traffic struct {
 
 	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may
 	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
-	// in a million is false. The ID is the number that the message was reported by, or its Packet if it was not by a
-	// number; Sent is by the sender's clock, since 1970. A message that takes half as long again as any recently counts as lost, and is
-	// Extra if it still arrives. So a report with losses comes later, by at most three times its length: in a
-	// session's first 45 cuts, and while nothing arrives.
+	// in a million is false. The ID is the number that the message was reported by, or its Packet if it was not by
+	// a number; Sent is by the sender's clock, since 1970. A message that takes half as long again as any recently
+	// counts as lost, and is Extra if it still arrives. So a report with losses comes later, by at most three times
+	// its length: in a session's first 45 cuts, and while nothing arrives.
 	Missing []lost.Name `json:",omitempty"`
 
 	// Quantiles are p50, p90, p99 and p99.9, if known, and last, with P = 1, the greatest delay seen of a single

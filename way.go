@@ -342,8 +342,8 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	return d
 }
 
-// why returns why a report has no mean, or nil, given how many packets were due that no point sends now, and whether the
-// points saw different packets until it had begun.
+// why returns why a report has no mean, or nil, given how many packets were due that no point sends now, and
+// whether the points saw different packets until it had begun.
 func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) error {
 	u := &w.unlike
 	u.strange = [3]uint64{u.strange[0] + r.Sent, u.strange[1] + r.Received, u.strange[2] + r.Lost}
@@ -462,11 +462,13 @@ func (w *way) begun(d *Traffic, r *lda.Result, length float64) {
 	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*seen+2*cut) ||
 		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
 		d.Err = fmt.Errorf("%w: packets came that were sent before the session began, or never, and took unknown times", estimate.ErrNoSamples)
+		if w.config.ClocksAgree && d.Mean < 0 && seen < 0 { // not just because packets on their way are missing
+			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", estimate.ErrClocks, Format(d.Mean))
+		}
 		d.Quantiles, d.MeanInterval95, d.Certain = nil, estimate.Interval{}, estimate.Interval{}
 		return
 	}
-	least := float64(w.told.added)
-	d.unsure(r.Extra, least, least+w.patience())
+	d.unsure(r.Extra, float64(w.told.added), float64(w.told.added)+w.patience())
 }
 
 // unsure makes the intervals of a mean hold that so many packets may have taken the least, or the most.
