@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -107,22 +108,24 @@ func (c *clocks) exchange(of sessions) {
 	c.exchanged = later
 }
 
-// apply corrects a report by what is known of the clocks, and says what that is.
-//
-// Delays of each way were measured with so much added.
+// apply corrects a report by what is known of the clocks, and says what that is. To delays of each way a constant
+// was added.
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
-	delays, added := [2]*Delay{&r.Forth, &r.Back}, float64(ways[forth].told.added+ways[back].told.added)
+	delays, added := [2]*Traffic{&r.Forth, &r.Back}, float64(ways[forth].told.added+ways[back].told.added)
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
 	c.exchange(of)
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	if c.config.ClocksAgree {
-		r.Clock = Clock{Agree: true}
 		for i, d := range delays {
 			samples := ways[i].samples
-			if d.backwards(samples, 0) {
+			early, err := samples.Quantile(0.01)
+			switch negative := d.backwards(samples, 0); {
+			case negative && err == nil && early >= 0:
+				d.Err = fmt.Errorf("%w: no packet arrives before it is sent, and the mean seems to be %s", estimate.ErrNoSamples, Format(d.Mean))
+			case negative:
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", estimate.ErrClocks, Format(d.Mean))
-			} else if early, err := samples.Quantile(0.01); d.Err == nil && err == nil && early < 0 {
+			case d.Err == nil && err == nil && early < 0:
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
 					estimate.ErrClocks, Format(-early))
 			}
@@ -131,21 +134,24 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		r.roundTrip(0, 0)
 		return
 	}
-	k, m, x := &r.Clock, &c.messages, &c.exchanges
+	k, m, x, why := &r.Clock, &c.messages, &c.exchanges, ""
 	switch {
 	case m.tooSteep() || x.tooSteep():
-		k.Why = "their rates differ by more than 0.1 %"
+		why = "their rates differ by more than 0.1 %"
 	case m.known:
-		k.know(m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
+		*k = known(m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
 		if x.known {
-			k.narrow(x.reading.Certain)
+			narrow(k, x.reading.Certain)
 		}
 	case x.known:
-		k.know(x.reading, math.Inf(1))
+		*k = known(x.reading, math.Inf(1))
 	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < added:
-		k.Why = "messages arrive before they are sent; is Passed called after a message has left?"
+		why = "messages arrive before they are sent; is Passed called after a message has left?"
 	default:
-		k.Why = "nothing came back"
+		why = "nothing came back"
+	}
+	if why != "" {
+		r.ClockErr = errors.New(why)
 	}
 	// Messages show a step, too, where one path gets longer and the other shorter. Faster exchanges do not.
 	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
@@ -154,12 +160,12 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}
 	r.roundTrip(max(math.Abs(k.Drift), quartz), added)
-	readings := [2]clock.Reading{k.Reverse(), k.Reading}
+	readings := [2]clock.Reading{k.Reverse(), *k}
 	for i, d := range delays {
-		if k.Known {
+		if why == "" {
 			d.settle(shifted(readings[i], ways[i].told.added), r.Length, ways[i].samples)
 		} else {
-			d.unsettle(k.Why, ways[i])
+			d.unsettle(r.ClockErr, ways[i])
 		}
 	}
 }
@@ -184,19 +190,19 @@ func shifted(r clock.Reading, added int64) clock.Reading {
 	return r
 }
 
-// know takes over a reading. Infinite asymmetry leaves what is certain.
-func (k *Clock) know(r clock.Reading, asymmetry float64) {
-	k.Known, k.Reading = true, r
-	k.Likely.Low, k.Likely.High = r.Likely.Low-asymmetry/2, r.Likely.High+asymmetry/2
-	k.narrow(r.Certain)
+// known returns a reading with an interval that allows for the asymmetry. If that is infinite, what is certain is left.
+func known(r clock.Reading, asymmetry float64) clock.Reading {
+	r.Likely.Low, r.Likely.High = r.Likely.Low-asymmetry/2, r.Likely.High+asymmetry/2
+	narrow(&r, r.Certain)
+	return r
 }
 
 // narrow takes into account where the offset certainly is.
-func (k *Clock) narrow(certain estimate.Interval) {
-	k.Certain = meet(k.Certain, certain)
-	likely := meet(k.Certain, k.Likely) // what is certain, where the other is not in it
-	k.Likely.Low, k.Likely.High = likely.Low, likely.High
-	k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2
+func narrow(r *clock.Reading, certain estimate.Interval) {
+	r.Certain = meet(r.Certain, certain)
+	likely := meet(r.Certain, r.Likely) // what is certain, where the other is not in it
+	r.Likely.Low, r.Likely.High = likely.Low, likely.High
+	r.Offset = r.Likely.Low + (r.Likely.High-r.Likely.Low)/2
 }
 
 // meet returns what two intervals have in common, or the first if that is nothing.
@@ -223,7 +229,7 @@ func (r *Report) roundTrip(drift, added float64) {
 
 // settle corrects a delay by a reading of the middle of the report. The packets are taken to be spread evenly over it;
 // where they are not, what the clock drifts until its ends is in the intervals, and what it does while one is on its way.
-func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.Empirical) {
+func (d *Traffic) settle(r clock.Reading, length time.Duration, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
 		return
@@ -236,7 +242,8 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", estimate.ErrClocks, Format(-most))
 		return
 	}
-	d.Delay = r.Correct(d.Delay, evenly*float64(length))
+	whole := r.Correct(estimate.Delay{Mean: d.Mean, StdDev: d.StdDev}, evenly*float64(length))
+	d.Mean, d.StdDev = whole.Mean, whole.StdDev
 	d.DeviationInterval95.Low = min(d.DeviationInterval95.Low, d.StdDev)
 	d.Certain = total(d.Certain, r.Certain)
 	d.Certain.Confidence = certainly
@@ -251,23 +258,22 @@ func (d *Delay) settle(r clock.Reading, length time.Duration, samples estimate.E
 		f.Mean, f.MeanInterval95 = max(0, f.Mean-r.Offset), total(f.MeanInterval95, r.Likely)
 	}
 	if samples.N() > 0 {
-		d.Greatest = max(0, d.Greatest-r.Offset)
-		d.AtMost = make([]float64, len(Bounds))
-		for i, b := range Bounds {
+		d.AtMost = make([]float64, len(bounds))
+		for i, b := range bounds {
 			d.AtMost[i] = samples.CDF(b+r.Offset) * float64(d.Received)
 		}
 	}
 }
 
 // backwards reports whether all messages seem to arrive before they are sent.
-func (d *Delay) backwards(samples estimate.Empirical, added float64) bool {
+func (d *Traffic) backwards(samples estimate.Empirical, added float64) bool {
 	most, err := samples.Quantile(1)
 	return d.Err == nil && (d.MeanInterval95.High < added || err == nil && most < added)
 }
 
 // unsettle says what is known of a delay without the clocks: no delay is negative,
 // so the mean is no less than its distance from the least one.
-func (d *Delay) unsettle(why string, w *way) {
+func (d *Traffic) unsettle(why error, w *way) {
 	if d.Err != nil {
 		return
 	}
@@ -279,7 +285,7 @@ func (d *Delay) unsettle(why string, w *way) {
 	least = max(least, float64(w.told.least)) // some samples may be of the report before
 	d.Mean -= added
 	if d.backwards(w.samples, added) {
-		d.Err = fmt.Errorf("%w (%s), and messages seem to arrive %s before they are sent", estimate.ErrClocks, why, Format(-d.Mean))
+		d.Err = fmt.Errorf("%w (%w), and messages seem to arrive %s before they are sent", estimate.ErrClocks, why, Format(-d.Mean))
 		return
 	}
 	bound := func(i estimate.Interval) estimate.Interval {
@@ -287,7 +293,7 @@ func (d *Delay) unsettle(why string, w *way) {
 	}
 	d.MeanInterval95, d.Certain = bound(d.MeanInterval95), bound(d.Certain)
 	d.Certain.Confidence = certainly
-	d.Quantiles, d.Greatest = nil, 0
+	d.Quantiles = nil
 	for i := range d.Flows {
 		d.Flows[i].MeanInterval95 = bound(d.Flows[i].MeanInterval95)
 	}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/lda"
 )
 
 // A comparison makes reports from the cuts of two points: one for each interval of Config.Report, in order, numbered
@@ -43,7 +41,7 @@ type held struct {
 func newComparison(c Config) *comparison {
 	made := &comparison{config: c, cuts: int64(c.Report / c.Cut), meeting: newMeeting(c), clocks: clocks{config: c}, since: math.MinInt64}
 	for d := range made.ways {
-		made.ways[d] = &way{config: &made.config, direction: d, names: map[namedMessage]bool{}}
+		made.ways[d] = &way{config: &made.config, direction: d, anew: math.MinInt64, names: map[[2]int64]bool{}}
 	}
 	return made
 }
@@ -131,7 +129,7 @@ func (c *comparison) hold() (cuts int64) {
 	}
 	ended := c.held[0].ended
 	for _, w := range c.ways {
-		if (c.paired < c.since+learning || w.came <= ended) && c.paired < ended+longestHold*c.cuts && w.loses(c.paired, longestHold*c.cuts) {
+		if (c.paired < c.since+learning || w.came <= ended) && c.paired < ended+longestHold*c.cuts && w.loses(c.paired) {
 			return c.paired + 1 - ended
 		}
 	}
@@ -187,10 +185,7 @@ func (c *comparison) take(p *pair) {
 		c.step = fmt.Errorf("%w: that of %s by %v", ErrStep, name(p.whose), time.Duration(p.step))
 	}
 	for d, w := range c.ways {
-		up, down := p.tallies[first][d], p.tallies[second][d]
-		if d == back {
-			up, down = down, up
-		}
+		up, down := p.tallies[d][d], p.tallies[1-d][d] // forth is sent by the first point, back by the second
 		w.place(p)
 		w.compare(up, down, p, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
 	}
@@ -223,10 +218,10 @@ func (c *comparison) end(err error) {
 func (c *comparison) release() Report {
 	h := c.held[0]
 	r := h.Report
-	r.Begins = h.after < c.since+c.begins()
+	r.Begins = h.after < c.since+max(c.ways[forth].joins(), c.ways[back].joins())
 	c.held = append(c.held[:0], c.held[1:]...)
 	guessed := c.meeting.asks == nil && !c.config.ClocksAgree // when records come tells which cuts belong together
-	for d, into := range [2]*Delay{&r.Forth, &r.Back} {
+	for d, into := range [2]*Traffic{&r.Forth, &r.Back} {
 		w, was := c.ways[d], c.ways[d].told
 		w.told, w.ends = h.ways[d], c.waiting != nil && c.waiting.begins
 		*into = w.tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
@@ -242,13 +237,11 @@ func (c *comparison) release() Report {
 		*a, *b = cmp.Or(*a, errApart), cmp.Or(*b, errApart)
 	}
 	c.clocks.apply(&r, c.ways, h.of)
-	for _, w := range c.ways {
-		w.samples = estimate.Empirical{}
-	}
-	if ends := &c.meeting.ends; r.Clock.Why != "" && ends[first].used != nil && ends[second].used != nil {
+	c.ways[forth].samples, c.ways[back].samples = estimate.Empirical{}, estimate.Empirical{}
+	if ends := &c.meeting.ends; r.ClockErr != nil && ends[first].used != nil && ends[second].used != nil {
 		ns, _ := c.meeting.apart()
 		if apart := time.Duration(ns); apart.Abs() > 100*time.Millisecond {
-			r.Clock.Why += fmt.Sprintf("; about %v apart", apart.Round(10*time.Millisecond))
+			r.ClockErr = fmt.Errorf("%w; about %v apart", r.ClockErr, apart.Round(10*time.Millisecond))
 		}
 	}
 	return r
@@ -256,243 +249,3 @@ func (c *comparison) release() Report {
 
 // errApart says that cuts were compared that do not belong together.
 var errApart = fmt.Errorf("%w, or records of one point come later than the other's (see Pair)", estimate.ErrClocks)
-
-// A way compares the counters of one direction. It holds nothing until something passes.
-type way struct {
-	config    *Config
-	direction int
-	total     *lda.Accumulator // nil while nothing passed
-	flows     *flows           // nil without Config.Flows
-	since     int64            // when the session began, by the sender's clock
-	end       int64            // of the latest pair compared
-	cuts      int64            // in that pair
-	came      int64            // the latest cut in which anything was received
-	asked     int64            // the cut at which losing was found
-	losing    bool             // packets seemed to be lost
-	idle      int              // pairs since anything passed
-	begins    bool             // the next one is the first of a session
-	err       error            // why one of them was left out of the report
-
-	placing         // of the current report
-	told    placing // of the latest report that was told
-	fastest least   // delay, if lag is added to it
-	waits   bool    // receptions wait for a cut
-	late    *tally  // those that do
-	placed  bool    // these are valid
-	ending  bool    // the latest report ends after the next pair, for which receptions wait
-	ends    bool    // a session ends with the report that is told
-	tardy   []tardy // packets that points counted late, since the oldest report began
-
-	missing []Missing             // that no report named yet
-	samples estimate.Empirical    // of the latest report, as measured
-	strange [3]uint64             // packets sent, received and lost since the delay of any was known,
-	unknown int                   // and in how many reports
-	met     bool                  // the delay of one was known
-	given   float64               // packets that were taken for lost and may come yet,
-	hidden  float64               // those of them that no report told, or those on their way when the session began that no cell showed
-	out     int64                 // packets outstanding when the latest report ended,
-	early   int64                 // and those that were told to be extra before cells showed it
-	names   map[namedMessage]bool // of messages that were lost lately, which reports told
-	lately  [2]float64            // packets sent, and received though not due, in this report, and less and less of earlier ones
-	extra   uint64                // packets found to be extra, of which earlier reports told no reception
-	joined  uint64                // packets that were on their way when the session began
-
-	// Packets that were alone in a cell: the latest sent one of each cell.
-	sent  []single   // nil if clocks agree
-	hasty []received // in the latest pair, of which nobody knows yet who sent them
-}
-
-// open makes room for what passes.
-func (w *way) open(begins bool) {
-	w.placed = true
-	if w.total = must(lda.NewAccumulator(w.config.Cells)); begins {
-		w.total.Gap()
-	}
-	if w.config.ClocksAgree {
-		return // nobody asks for packets that were alone
-	}
-	cells := 0
-	for _, b := range w.config.Cells.Banks {
-		cells += b.Rows
-	}
-	w.sent = make([]single, cells)
-}
-
-// begin records that what was on its way is unknown. The delays of before and
-// after, perhaps by different clocks, do not mix.
-func (w *way) begin() {
-	w.begins, w.fastest = true, least{}
-	if w.total == nil {
-		return
-	}
-	w.total.Gap()
-	w.total.Reset()
-	clear(w.sent)
-	w.lately, w.strange, w.unknown, w.met, w.given, w.extra, w.joined = [2]float64{}, [3]uint64{}, 0, false, 0, 0, 0
-	w.out, w.early, w.hidden = 0, 0, 0
-	w.late.giveBack()
-	w.tardy, w.late, w.flows, w.hasty = w.tardy[:0], nil, nil, nil
-}
-
-// endReport ends a report with the pair compared last.
-func (w *way) endReport() placing {
-	ended := w.placing
-	ended.idle, ended.least, w.placed = w.total == nil, w.fastest.key-w.lag+w.added, false
-	if w.ending = w.late != nil; !w.ending {
-		w.finish()
-	}
-	return ended
-}
-
-// finish ends a report once all its receptions have been compared.
-func (w *way) finish() {
-	if w.ending = false; w.total == nil {
-		return
-	}
-	if w.total.End(); w.total.Settling() >= unsettled {
-		w.total.Estimate() // tells it how long packets take
-	}
-	if w.flows != nil {
-		w.flows.end()
-	}
-}
-
-// incomplete reports whether receptions of the oldest report, which may be the last, wait for a pair, or
-// some may be on their way.
-func (w *way) incomplete(last bool) bool {
-	return w.ending && last || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
-}
-
-// compare takes what both points counted between two moments, nil if nothing, and gives it back. It calls sample for
-// packets that were alone in a cell at both points. Moments are those of the sender's cuts, by its clock.
-func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint64)) {
-	if w.idle++; up != nil || down != nil {
-		w.idle = 0
-	}
-	if down != nil {
-		w.came = p.through
-	}
-	if w.idle > 0 && (w.total == nil || w.idle > longestDelay && !w.ending) {
-		return
-	}
-	begins := w.begins
-	if w.begins = false; w.total == nil {
-		w.open(begins)
-	}
-	if n := p.late[w.direction]; n > 0 {
-		w.tardy = append(w.tardy, tardy{p.after, n})
-	}
-	if w.sent != nil {
-		w.match(up, down, p.through, sample)
-	}
-	down.shift(w.added)
-	start, end := w.ofSender(p.after, w.lag), w.ofSender(p.through, w.lag)
-	if begins || w.end == 0 {
-		w.since, w.end = start, start // nothing passed before
-	}
-	if w.config.Flows > 0 && w.flows == nil {
-		w.flows = newFlows(w.config, w.end, begins)
-	}
-	before := w.late
-	w.late, w.cuts = nil, p.through-p.after
-	if w.waits && w.cuts == 1 { // that of an idle point is too long
-		w.late, down = down, nil
-	}
-	if before != nil {
-		w.add(up, before, end)
-		up = nil
-	}
-	if w.ending {
-		w.finish()
-	}
-	if before == nil || down != nil {
-		w.add(up, down, end)
-	}
-}
-
-// add takes what was sent and what was received up to a time by the sender's clock, nil if nothing, and gives it back.
-func (w *way) add(up, down *tally, end int64) {
-	for _, t := range []**tally{&up, &down} {
-		if *t == nil {
-			*t = borrowTally(w.config)
-		}
-		defer (*t).giveBack()
-	}
-	if err := w.total.Add(w.end, end, &up.all.Aggregator, &down.all.Aggregator); err != nil {
-		w.err = err
-	}
-	if w.flows != nil {
-		w.flows.add(up.flows, down.flows, end)
-	}
-	w.end = end
-}
-
-// delay says what is known of a report that ended, of the cuts after one and up to another. No
-// message took longer than since the session began.
-func (w *way) delay(from, to int64, longest float64, fresh bool) Delay {
-	r, err := w.total.Estimate()
-	if len(w.tardy) > 0 && errors.Is(err, estimate.ErrClocks) {
-		err = fmt.Errorf("%w, or packets were recorded long after they passed", err)
-	}
-	d := Delay{Delay: r.Delay, Received: r.Received, Outstanding: r.Outstanding, Err: cmp.Or(w.err, err)}
-	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
-	w.account(&d, &r, fresh, length)
-	w.strange = [3]uint64{w.strange[0] + r.Sent, w.strange[1] + r.Received, w.strange[2] + r.Lost}
-	if w.met = w.met || r.N > 0; r.N > 0 || errors.Is(err, estimate.ErrClocks) {
-		w.strange, w.unknown = [3]uint64{}, 0
-	} else if r.Received > 0 {
-		w.unknown++
-	}
-	w.lately = [2]float64{0.9*w.lately[0] + float64(r.Sent), 0.9*w.lately[1] + max(0, float64(r.Received)-due)}
-	switch {
-	case w.err == nil && r.Sent+d.Received+d.Lost == 0:
-		d.Err = ErrIdle
-	case !fresh && r.Received > enough && 2*w.lately[1] > 3*w.lately[0]:
-		d.Err = fmt.Errorf("%w: %d arrive and %d are sent: does a message go to several receivers, or come from a third point?",
-			ErrUnlike, r.Received, r.Sent)
-	case 1000*r.Repeats > r.Received+r.Sent:
-		d.Err = fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
-	case !fresh && min(w.strange[0], w.strange[1]) > enough && w.unknown >= reports && (!w.met || 2*w.strange[2] > w.strange[0]):
-		d.Err = fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, w.strange[1])
-	case d.Err == nil && d.Extra == d.Received:
-		d.Err = fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
-	}
-	if d.Err == nil {
-		w.distribute(&d)
-		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
-		_, d.Certain = r.OfReceived(certainly)
-		late := w.straying(from, to, d.Received)
-		for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
-			i.Low, i.High = min(i.Low-late, longest), min(i.High+late, longest)
-		}
-		d.DeviationInterval95 = r.DeviationInterval(confidence)
-		if fresh {
-			w.begun(&d, &r, length)
-		}
-		if w.ends && !w.total.Settled() { // nobody will know how old those are that are on their way
-			least, most := float64(w.told.least), float64(w.told.added)+w.patience()
-			if w.samples.N() > 0 {
-				most = d.Greatest + (d.Greatest-least)/2
-			}
-			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
-		}
-	}
-	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
-		d = Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}
-		w.total.Gap() // or what seems to be on its way is looked for in every report
-	}
-	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
-	return d
-}
-
-const (
-	// confidence is that of the intervals of reports, sampling that of what samples and counters add to one of a mean,
-	// of which clocks take the rest, and certainly that of what they add to Delay.Certain.
-	confidence, sampling, certainly = 0.95, 0.975, 0.999
-
-	// deviations is the distance from the middle of a normal distribution's interval to its ends, at sampling.
-	deviations = 2.24
-
-	// enough is how many packets, in reports, it takes to say that the points see different ones.
-	enough, reports = 30, 3
-)

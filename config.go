@@ -1,7 +1,7 @@
 // Package hoplag measures how long packets or messages take between two points, how many are lost, and how far
 // the points' clocks disagree. Packets carry no timestamp, and a packet costs nanoseconds: each point adds up
 // times in a few thousand counters, and one point fetches the other's. Only a sender that is followed remembers
-// its latest packets, to name what was lost ([Delay.Missing]).
+// its latest packets, to name what was lost ([Traffic.Missing]).
 //
 //	config := hoplag.Config{Key: key} // the same in both processes
 //	a, err := hoplag.NewPoint(config)    b, err := hoplag.NewPoint(config)
@@ -245,4 +245,13 @@ func (c Config) identity() uint64 {
 func (c Config) derive(purpose string) []byte {
 	sum := sha256.Sum256([]byte("hoplag 1 " + purpose + "\x00" + c.Key.text()))
 	return sum[:]
+}
+
+// floorDiv returns a/b rounded down, for b > 0.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
 }

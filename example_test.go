@@ -83,7 +83,7 @@ func Example_httpServices() {
 		}
 	}()
 	for r := range callee.Follow(ctx, hoplag.HTTP(nil, reports.URL)) {
-		if r.Clock.Known && r.Forth.Err == nil && r.Back.Err == nil { // on a busy host that may take a while
+		if r.ClockErr == nil && r.Forth.Err == nil && r.Back.Err == nil { // on a busy host that may take a while
 			fmt.Println("requests and responses are measured")
 			break
 		}

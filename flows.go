@@ -243,7 +243,7 @@ func (w *flows) enter(id hashing.Flow) *flow {
 // report tells the oldest report that ended: the flows of which packets came and whose mean is known to within
 // itself, slowest first, and how many more there were. Scatter is the variance of delays by the square of their
 // mean, of all packets or of exponential ones if that is more.
-func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
+func (w *flows) report(scatter float64) (known []Delay, unknown int) {
 	to := w.ends[0]
 	w.ends = append(w.ends[:0], w.ends[1:]...)
 	all, _ := w.areas.Transit(w.from, to, nil) // learns what was lost
@@ -268,7 +268,7 @@ func (w *flows) report(scatter float64) (known []FlowDelay, unknown int) {
 		}
 	}
 	w.from = to
-	slices.SortFunc(known, func(a, b FlowDelay) int {
+	slices.SortFunc(known, func(a, b Delay) int {
 		return cmp.Or(-cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Flow, b.Flow))
 	})
 	return known, unknown
@@ -325,8 +325,8 @@ func (e *flowEnds) add(s *areas.Span) {
 
 // delay says what is known of a flow. Packets of which nothing is known are taken to be like others, and those
 // of lossy spans like exact ones, as far as these tell more.
-func (t *flowTotal) delay(all *areas.Transit, scatter, length float64) FlowDelay {
-	d := FlowDelay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
+func (t *flowTotal) delay(all *areas.Transit, scatter, length float64) Delay {
+	d := Delay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
 	x, y, z, n := &t.exact, &t.lossy, &t.unknown, float64(t.received)
 	owed, unsure := t.sure.owed(x.time/x.packets, scatter, all)
 	like := (x.time + owed) / x.packets

@@ -115,7 +115,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 	up, down := newFlowTable(10), newFlowTable(10)
 	late := entry{flow: 1, packet: 0x5_0000_0000} // in the cell of few packets
 	late.time = 35e7
-	var got FlowDelay
+	var got Delay
 	for cut := range int64(60) {
 		up.reset()
 		down.reset()
@@ -149,7 +149,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 // was lost.
 func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) float64, loss, copies, scatter float64,
 	delay func(r *rand.Rand, flow int, at float64) float64,
-	visit func(d FlowDelay, mean float64)) {
+	visit func(d Delay, mean float64)) {
 	const cuts, length = 160, int64(1e8)
 	r := rand.New(rand.NewPCG(seed, 1))
 	up, down := make([]*flowTable, cuts+1), make([]*flowTable, cuts+1)
@@ -249,7 +249,7 @@ func TestFlowIntervals(t *testing.T) {
 	} {
 		var n, misses, narrow, wide, off float64
 		for seed := range uint64(8) {
-			traceFlows(seed, c.flows, c.gap, c.loss, c.copies, c.scatter, c.delay, func(d FlowDelay, mean float64) {
+			traceFlows(seed, c.flows, c.gap, c.loss, c.copies, c.scatter, c.delay, func(d Delay, mean float64) {
 				half, error := (d.MeanInterval95.High-d.MeanInterval95.Low)/2, math.Abs(d.Mean-mean)
 				if n++; !d.MeanInterval95.Contains(mean) && error > 1 {
 					misses++

@@ -7,27 +7,13 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/areas"
-	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/lost"
 )
-
-// A Missing is a message that was lost, by name, or that is so late that it counts as lost (see [Delay.Missing]).
-type Missing struct {
-	// ID is the number that the message was reported by, or the hash of its id, as [Direction.Packet] returns it.
-	ID     uint64 `json:",string"`
-	Number bool
-
-	Sent time.Time // by the clock of the point that sent it
-
-	// Repeated says that other messages with this id arrived. Which of them is missing is not known.
-	Repeated bool `json:",omitempty"`
-}
 
 // A point remembers what it sent once it is known to send: the first point when
 // it is first asked, the second one, which sends back, when it follows.
@@ -107,183 +93,6 @@ func (s *sealer) names(data []byte, trails []areas.Trail, d *Direction) (lost.Na
 	return lost.DecodeNames(names, trails, d.hash.number)
 }
 
-// tell says what is known of the report of the cuts after one and up to another, and which messages
-// it lost. It may be the last that ended.
-func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Delay {
-	if w.ending && last { // in vain
-		w.finish()
-		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
-	}
-	if w.told.idle {
-		return Delay{Err: ErrIdle}
-	}
-	end := w.ofSender(to, w.told.lag)
-	w.name(m)
-	d := w.delay(from, to, float64(end+w.told.added-w.told.lag-w.since), fresh)
-	if w.flows != nil {
-		scatter := 1.0 // of exponential delays, if that of all packets is not known
-		if d.Mean != 0 {
-			scatter = max(1, sq(d.StdDev/d.Mean))
-		}
-		d.Flows, d.UnknownFlows = w.flows.report(scatter)
-	}
-	if d.Lost == 0 {
-		return d
-	}
-	w.forget(end)
-	d.Missing, w.missing = slices.DeleteFunc(w.missing, w.namedBefore), nil
-	slices.SortFunc(d.Missing, func(x, y Missing) int { return x.Sent.Compare(y.Sent) })
-	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
-	return d
-}
-
-// tardy returns how many packets of a pair belong to earlier cuts.
-type tardy struct {
-	after int64
-	n     int
-}
-
-// straying returns by how much the mean of a report of some cuts may be off because points counted packets late: those
-// of its end in the next one, and those of the end of the one before here. None takes longer than is waited for.
-func (w *way) straying(from, to int64, received uint64) float64 {
-	n := 0
-	for _, t := range w.tardy {
-		if t.after >= from && t.after < from+mostGrace || t.after >= to && t.after < to+mostGrace {
-			n += t.n
-		}
-	}
-	return float64(n) * w.patience() / float64(max(received, 1))
-}
-
-// loses reports whether packets seem to be lost, up to a cut, that may just be late. Where they did, it looks
-// again only once in some cuts, for it takes an estimate.
-func (w *way) loses(cut, every int64) bool {
-	if w.total != nil && w.asked != cut && !(w.losing && cut > w.asked && cut < w.asked+every) {
-		r, _ := w.total.Estimate()
-		w.asked, w.losing = cut, r.Lost > 0
-	}
-	return w.total != nil && w.losing
-}
-
-// patience returns how long packets are waited for.
-func (w *way) patience() float64 { return float64(w.total.Settling()) * float64(w.config.Cut) }
-
-// begins returns for how many cuts after a session's beginning packets come that were on their way then.
-func (c *comparison) begins() int64 {
-	cuts := int64(1)
-	for _, w := range c.ways {
-		if w.total != nil {
-			cuts = max(cuts, min(settling, int64(w.total.Settling())*w.cuts), min(unsettled, int64(w.total.Before())/int64(c.config.Cut)+1))
-		}
-	}
-	return cuts
-}
-
-// begun makes the intervals of a mean hold what a share of the packets may have taken, of which nothing is
-// known: they were on their way when the session began. There is none if these were more than can be at the
-// rate since, or came later, than if they had taken no longer than packets do since.
-func (w *way) begun(d *Delay, r *lda.Result, length float64) {
-	before, cut := w.total.Before(), float64(w.config.Cut) // cuts of two points are apart by up to two
-	usual := float64(r.Received-r.Extra) * w.patience() / length
-	if short := float64(w.end-w.since) < w.patience(); short || before > 0 && (!w.total.Settled() || before > 1.5*d.Greatest+2*cut) ||
-		float64(r.Extra) > usual+3*math.Sqrt(usual)+1 {
-		d.Err = fmt.Errorf("%w: packets came that were sent before the session began, or never, and took unknown times", estimate.ErrNoSamples)
-		if w.config.ClocksAgree && d.Mean < 0 && d.Greatest < 0 { // not just because packets on their way are missing
-			d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is about %s", estimate.ErrClocks, Format(d.Mean))
-		}
-		d.Quantiles, d.Greatest, d.MeanInterval95, d.Certain = nil, 0, estimate.Interval{}, estimate.Interval{}
-		return
-	}
-	least := float64(w.told.added)
-	d.unsure(r.Extra, least, least+w.patience())
-}
-
-// unsure makes the intervals of a mean hold that so many packets may have taken the least, or the most.
-func (d *Delay) unsure(packets uint64, least, most float64) {
-	share := min(1, float64(packets)/float64(d.Received))
-	for _, i := range []*estimate.Interval{&d.MeanInterval95, &d.Certain} {
-		i.Low -= share * max(0, i.Low-least)
-		i.High += share * max(0, most-i.High)
-	}
-}
-
-// account fills in how many packets were lost, and how many are extra: those that cells show, and if more
-// have come than were on their way, those that were taken for lost, before cells show it. When a session begins
-// neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the
-// report before, and are left for one that has room for them, so that counts add up. Cells that always have packets on
-// their way show those of before the session late: as many as the rate and the mean tell are not extra.
-func (w *way) account(d *Delay, r *lda.Result, fresh bool, length float64) {
-	seen := int64(r.Extra)
-	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
-	more = max(min(more, int64(w.given)), -min(w.early, seen))
-	w.early, w.out = w.early+more, int64(r.Outstanding)
-	came := float64(seen + more)
-	if r.Received > 0 { // or nothing shows that those of before will not come
-		w.given *= 0.99
-	}
-	w.given = max(0, w.given+float64(r.Lost)-came)
-	if fresh {
-		w.joined += r.Extra
-		// A report of which nothing is known has seen no losses.
-		if d.LossUnknown = !w.toldBegun(r) || r.Lost == 0 && d.Err != nil; !d.LossUnknown {
-			d.Lost = r.Lost
-		}
-		begun := r.Mean*float64(r.Received)/length - float64(w.joined)
-		if w.joined == 0 && w.total.Before() == 0 && r.Received*uint64(w.config.Cut) < uint64(length)*uint64(w.config.Cells.Banks[0].Rows) {
-			begun = 0 // cells to which nothing was sent would have shown some
-		}
-		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-came, begun)
-	} else {
-		untold := math.Floor(min(w.hidden, came))
-		w.hidden = 0.99 * (w.hidden - untold)
-		w.extra += uint64(came - untold)
-		d.Lost = r.Lost
-	}
-	d.Extra = min(w.extra, d.Received)
-	w.extra -= d.Extra
-	d.Sent = d.Received + d.Lost - d.Extra
-}
-
-// toldBegun reports whether the losses of a report are known in which a session begins: none seems lost that is on its
-// way, that came before the receiver's cuts began, or was counted late, and hardly a packet on its way then came to a
-// cell that lost one.
-func (w *way) toldBegun(r *lda.Result) bool {
-	if !w.total.Settled() || !w.config.ClocksAgree && !(w.fastest.known && w.fastest.key >= 0) || len(w.tardy) > 0 {
-		return false
-	}
-	return float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
-}
-
-// distribute fills in quantiles, the greatest delay and the histogram.
-func (w *way) distribute(d *Delay) {
-	w.samples = w.total.Samples()
-	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
-		if q, err := w.total.Quantile(p, confidence); err == nil {
-			d.Quantiles = append(d.Quantiles, q)
-		}
-	}
-	d.Greatest, _ = w.samples.Quantile(1)
-}
-
-// A namedMessage is one that a report named, and when it was sent. A trail that begins before its
-// report names it again.
-type namedMessage struct {
-	id   uint64
-	sent int64
-}
-
-// namedBefore reports whether a message was named before, and remembers that it is now.
-func (w *way) namedBefore(m Missing) (before bool) {
-	name := namedMessage{m.ID, m.Sent.UnixNano()}
-	before, w.names[name] = w.names[name], true
-	return before
-}
-
-// forget forgets names so old, by the sender's clock, that no trail goes back to them when a report ends.
-func (w *way) forget(now int64) {
-	maps.DeleteFunc(w.names, func(n namedMessage, _ bool) bool { return now-n.sent > longestDelay*int64(w.config.Cut) })
-}
-
 // name finds out which messages were lost, some perhaps after the report, and takes them out of the areas.
 func (w *way) name(m *meeting) {
 	if m.asks == nil {
@@ -295,9 +104,7 @@ func (w *way) name(m *meeting) {
 		return
 	}
 	trails, names := m.asks.which(w.direction, trails)
-	for _, n := range names.Names {
-		w.missing = append(w.missing, Missing{n.ID, n.ID != uint64(n.Packet), time.Unix(0, n.Sent).UTC(), n.Repeated})
-	}
+	w.missing = append(w.missing, names.Names...)
 	w.total.TakeOut(names.Lost(w.config.Cells, trails))
 }
 
@@ -325,4 +132,17 @@ func (f *follower) which(direction int, trails []areas.Trail) (_ []areas.Trail, 
 		}
 	}
 	return trails, names
+}
+
+// namedBefore reports whether a message was named before, and remembers that it is now. A trail that begins before its
+// report names it again.
+func (w *way) namedBefore(m lost.Name) (before bool) {
+	name := [2]int64{int64(m.ID), m.Sent}
+	before, w.names[name] = w.names[name], true
+	return before
+}
+
+// forget forgets names so old, by the sender's clock, that no trail goes back to them when a report ends.
+func (w *way) forget(now int64) {
+	maps.DeleteFunc(w.names, func(n [2]int64, _ bool) bool { return now-n[1] > longestDelay*int64(w.config.Cut) })
 }

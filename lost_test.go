@@ -9,11 +9,13 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate/areas"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
@@ -37,13 +39,13 @@ func TestMissing(t *testing.T) {
 					t.Errorf("%v: report %d: %v; %d not named", ahead, n, r, unnamed)
 				}
 				for _, m := range r.Forth.Missing {
-					if !m.Number || drop(int(m.ID)) >= 0 || ids[m.ID] || m.Repeated {
+					if m.ID == uint64(m.Packet) || drop(int(m.ID)) >= 0 || ids[m.ID] || m.Repeated {
 						t.Errorf("%v: %+v is not missing", ahead, m)
 					}
 					ids[m.ID] = true
-					age := r.Start.Add(r.Length + ahead).Sub(m.Sent)
+					age := r.Start.Add(r.Length + ahead).Sub(time.Unix(0, m.Sent))
 					if age < -200*time.Millisecond || age > r.Length+200*time.Millisecond {
-						t.Errorf("%v: %v is not within %v", ahead, m.Sent, r.Start)
+						t.Errorf("%v: %v is not within %v", ahead, time.Unix(0, m.Sent), r.Start)
 					}
 				}
 				if r.Err == nil && n > 2 && !r.Forth.MeanInterval95.Contains(5e6) && math.Abs(r.Forth.Mean-5e6) > 10e3 { // those that come vary
@@ -91,6 +93,52 @@ func TestNamedOnce(t *testing.T) {
 	})
 }
 
+// Where one packet in 50 takes longer than is waited for, and had been given up when it came, the mean of the report
+// still is within its interval.
+func TestGivenUpTooSoon(t *testing.T) {
+	for seed := range uint64(3) {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			begin, delay := time.Now(), func(i int) time.Duration {
+				if i < 2100 || i%3 > 0 { // a while after the follower, 333 a second
+					return -1
+				}
+				if hashing.Word(seed, uint64(i))%50 == 0 {
+					return 7500 * time.Millisecond
+				}
+				return 150 * time.Millisecond
+			}
+			l.each(time.Millisecond, func(i int) {
+				if d := delay(i); d > 0 {
+					l.a.Load().PassedNumber(uint64(i))
+					time.Sleep(d)
+					l.b.PassedNumber(uint64(i))
+				}
+			})
+			for n, r := range l.reports(14) {
+				m := r.came(begin, 14_000, func(i int) time.Duration { return time.Duration(i) * time.Millisecond }, delay)
+				if n > 3 && !r.Forth.Certain.Contains(m.Mean()) {
+					t.Errorf("%d: %v, %d extra, want %s", n, r, r.Forth.Extra, Format(m.Mean()))
+				}
+			}
+		})
+	}
+}
+
+// A question about more trails than a request has room for is about some of them.
+func TestLongQuestion(t *testing.T) {
+	p, asked := must(NewPoint(Config{Key: testKey})), 0
+	defer p.Close()
+	f := follower{ctx: t.Context(), point: p, compare: newComparison(p.config), ask: func(_ context.Context, q []byte) ([]byte, error) {
+		asked = len(q)
+		return nil, ErrSilent
+	}}
+	f.compare.begin(p.number(p.clock.now()))
+	trails := slices.Repeat([]areas.Trail{{Steps: []areas.TrailStep{{Cut: 1, Sent: 1, Outstanding: 1}}}}, 30_000)
+	if some, _ := f.which(forth, trails); len(some) == 0 || asked == 0 || asked > maxRequest {
+		t.Errorf("%d trails take %d bytes", len(some), asked)
+	}
+}
+
 // What went back is remembered by the point that follows. Ids that are no numbers come back as hashes.
 func TestMissingBack(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
@@ -116,7 +164,7 @@ func TestMissingBack(t *testing.T) {
 			lost += int(r.Back.Lost)
 			named += len(r.Back.Missing)
 			for _, m := range r.Back.Missing {
-				if m.Number || !gone[m.ID] {
+				if m.ID != uint64(m.Packet) || !gone[m.ID] {
 					t.Errorf("%+v", m)
 				}
 			}
@@ -208,7 +256,7 @@ func TestReceiverDown(t *testing.T) {
 				t.Error(r)
 			}
 		}
-		if lost < 1990 || lost > 2000 || lost-extra > 5 {
+		if lost < 1990 || lost > 2000 || lost-extra > 1 {
 			t.Errorf("%d lost, %d extra, want 2000", lost, extra)
 		}
 	})

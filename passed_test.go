@@ -339,7 +339,7 @@ func TestUnknownClocks(t *testing.T) {
 			for r, ok := pair.Next(); ok; r, ok = pair.Next() {
 				n++
 				switch i := r.Forth.MeanInterval95; {
-				case !errors.Is(r.Forth.Err, c.want) || strings.Contains(r.Clock.Why, "apart") != (!c.agree && c.ahead.Abs() > time.Second):
+				case !errors.Is(r.Forth.Err, c.want) || strings.Contains(fmt.Sprint(r.ClockErr), "apart") != (!c.agree && c.ahead.Abs() > time.Second):
 					t.Errorf("%+v: %v", c, r)
 				case c.want != nil:
 				case c.agree && math.Abs(r.Forth.Mean-6e6) > 1e5 || !c.agree && !i.Contains(6e6) || i.Bounded() != c.agree:

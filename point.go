@@ -116,15 +116,6 @@ func (p *Point) end() int64 { return (p.current + 1) * int64(p.config.Cut) }
 
 func (p *Point) number(t int64) int64 { return floorDiv(t, int64(p.config.Cut)) }
 
-// floorDiv returns a/b rounded down, for b > 0.
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
-
 // long returns the last of the cuts that are made as one, which begins with a given cut. A point that was idle
 // for a report makes one cut of all of a report, or of a second if that is shorter.
 func (c *Config) long(cut, idle int64) int64 {

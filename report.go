@@ -5,15 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // Why a report, or one direction of it, has no mean, besides [estimate.ErrNoSamples] and, if the clocks differ by more
@@ -36,9 +41,16 @@ type Report struct {
 	Length   time.Duration // Config.Report, or more if it holds what came late, or less where a point began anew
 	From, To string        // Config.Name of the first point, as far as it is known, and of the second
 
-	Forth Delay // of packets that passed the first point and then the second
-	Back  Delay // of those that passed the second and then the first, as Back.Passed said, in the first one's cuts that match
-	Clock Clock // of the first point, as the second one's clock sees it
+	Forth Traffic // of packets that passed the first point and then the second
+	Back  Traffic // of those that passed the second and then the first, as Back.Passed said, in the first one's cuts that match
+
+	// Clock says how far the first point's clock is ahead of the second's in the middle of the report, and delays are
+	// corrected by it: packets were measured both ways, or the second point follows the first, and their exchanges
+	// bound the offset. Its Likely allows for Config.Asymmetry. It is zero with Config.ClocksAgree, and if it is not
+	// known. Then ClockErr says why not, and roughly how far apart the clocks are if that is far, as judged from the
+	// time that the transport between the points takes.
+	Clock    clock.Reading
+	ClockErr error `json:",omitempty"`
 
 	// RoundTrip holds the mean delay there plus the mean delay back in 95 of 100 reports, whatever the clocks
 	// say. It is zero if that is not known.
@@ -57,87 +69,83 @@ type Report struct {
 	Err error `json:",omitempty"`
 }
 
-// A Delay is the one-way delay of the packets of one direction, in nanoseconds. Err, Mean, MeanInterval95,
-// Received and Lost are what an operator looks at; the rest tells more of the same packets.
+// A Delay is how long packets took one way, in nanoseconds, and how many were lost: what an operator looks at.
 type Delay struct {
+	// Flow is 0 but in Traffic.Flows, where it is the flow as [Point.Flow] names it.
+	Flow hashing.Flow `json:",string,omitzero"` // text, for numbers of JSON are shorter
+
 	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of this package, wraps
 	// [estimate.ErrNoSamples] or [estimate.ErrClocks], or says what is wrong.
 	Err error `json:",omitempty"`
 
-	// Delay has the mean and the deviation of the packets received, corrected for the clocks' difference if
-	// Clock.Known. Duplicates are left out; packets that an earlier report counted as lost are in it, with all
-	// their time. If the clocks are neither known nor said to agree, the mean is off by their difference, and
-	// its interval has no upper end.
-	estimate.Delay
+	// Mean is that of the packets received, corrected by Report.Clock. Duplicates are left out; packets that an
+	// earlier report counted as lost are in it, with all their time. If Report.ClockErr is set, the mean is off by
+	// what the clocks differ, and its interval has no upper end.
+	Mean float64
 
-	// MeanInterval95 holds the mean in at least 95 of 100 reports, and DeviationInterval95 the deviation. They
-	// allow for what counters left out, packets on their way at the ends and, if Config.Asymmetry is true, the
-	// clocks. In the first 45 cuts, when it is unknown how long packets take, losses leave the upper end far
-	// above. Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports. Deviations of heavy tails
-	// are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of two clocks.
-	MeanInterval95, DeviationInterval95, Certain estimate.Interval
+	// MeanInterval95 holds the mean in at least 95 of 100 reports. It allows for what counters left out, packets
+	// on their way at the ends and, if Config.Asymmetry is true, the clocks. In the first 45 cuts, when it is
+	// unknown how long packets take, losses leave the upper end far above.
+	//
+	// The interval of a flow is exact if no packet of the flow was lost, or on its way when the report began or ended.
+	// Packets whose times are hidden by losses, or by a session's beginning, are assumed to be like the others.
+	MeanInterval95 estimate.Interval
 
-	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were
-	// given up. Extra are those of Received that were not sent: duplicates, and packets that an earlier report
-	// counted as sent and lost. So Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err
-	// is [ErrUnlike]: then Sent and Received are what passed the points. Outstanding packets passed the first
-	// point and are neither received nor lost yet; a later report has them.
-	Sent, Received, Lost, Extra, Outstanding uint64
+	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given
+	// up. Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and
+	// Received are what passed the points.
+	//
+	// Of a flow, Sent and Received packets passed the points in the report, and Lost is how many more were sent:
+	// lost, or on their way when it ended and not when it began.
+	Sent, Received, Lost uint64
+}
+
+// Traffic is what is known of the packets of one direction in a report: their Delay, and the rest.
+type Traffic struct {
+	Delay
+
+	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the
+	// mean. Those of heavy tails are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift
+	// of two clocks.
+	StdDev              float64
+	DeviationInterval95 estimate.Interval
+
+	// Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports.
+	Certain estimate.Interval
+
+	// Extra are those of Received that were not sent: duplicates, and packets that an earlier report counted as
+	// sent and lost. Outstanding packets passed the first point and are neither received nor lost yet; a later
+	// report has them.
+	Extra, Outstanding uint64
 
 	// LossUnknown says that Lost is 0 only because packets on their way when it Begins may hide losses.
 	LossUnknown bool `json:",omitempty"`
 
 	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may
 	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
-	// in a million is false. A message that takes half as long again as any recently counts as lost, and is
-	// Extra if it still arrives. So a report with losses comes later, by at most three times its length: in a
-	// session's first 45 cuts, and while nothing arrives.
-	Missing []Missing `json:",omitempty"`
+	// in a million is false. The ID is the number that the message was reported by, or its Packet if it was not by
+	// a number; Sent is by the sender's clock, since 1970. A message that takes half as long again as any recently
+	// counts as lost, and is Extra if it still arrives. So a report with losses comes later, by at most three times
+	// its length: in a session's first 45 cuts, and while nothing arrives.
+	Missing []lost.Name `json:",omitempty"`
 
-	Quantiles []lda.Quantile // p50, p90, p99 and p99.9, if known
-	Greatest  float64        // delay seen of a single packet; others may have taken longer
+	// Quantiles are p50, p90, p99 and p99.9, if known, and last, with P = 1, the greatest delay seen of a single
+	// packet, whose interval has no upper end: others may have taken longer.
+	Quantiles []lda.Quantile
 
-	// AtMost is roughly how many of the packets received took no longer than each of [Bounds], if known.
+	// AtMost is roughly how many of the packets received took no longer than 10, 25 and 50 µs, 100, 250 and 500 µs,
+	// 1, 2.5 and 5 ms, and so on up to 10 s, if that is known.
 	AtMost []float64 `json:",omitempty"`
 
 	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
 	// UnknownFlows counts those whose mean is not known to within itself, or that a point had no room for.
-	Flows        []FlowDelay `json:",omitempty"`
-	UnknownFlows int         `json:",omitempty"`
+	Flows        []Delay `json:",omitempty"`
+	UnknownFlows int     `json:",omitempty"`
 }
 
-// Bounds are the upper ends of [Delay.AtMost], in nanoseconds.
-var Bounds = [...]float64{
+// bounds are the upper ends of Traffic.AtMost, in nanoseconds.
+var bounds = [...]float64{
 	10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 500e6, 1e9, 2.5e9, 5e9, 10e9,
-}
-
-// A FlowDelay is the one-way delay of a flow.
-type FlowDelay struct {
-	Flow hashing.Flow `json:",string"` // as [Point.Flow] names it; text in JSON, whose numbers are shorter
-	Mean float64      // of the packets that passed the second point in the report, in nanoseconds
-
-	// MeanInterval95 contains that mean in 95 of 100 reports. It is exact if no packet of the flow was lost, or
-	// on its way when the report began or ended. Packets whose times are hidden by losses, or by a session's
-	// beginning, are assumed to be like the others.
-	MeanInterval95 estimate.Interval
-
-	// Sent and Received packets passed the points in the report, and Lost is how many more were sent: lost, or
-	// on their way when it ended and not when it began.
-	Sent, Received, Lost uint64
-}
-
-// A Clock says how far the first point's clock is ahead of the second's.
-type Clock struct {
-	// Known says that delays are corrected by the Reading: packets were measured both ways, or the second point
-	// follows the first, and their exchanges bound the offset. Agree is Config.ClocksAgree. If neither is true,
-	// Why says why not, and roughly how far apart the clocks are if that is far, as judged from the time that
-	// the transport between the points takes.
-	Known, Agree bool
-	Why          string `json:",omitempty"`
-
-	// Reading is of the middle of the report, by the second point's clock. Its Likely allows for
-	// Config.Asymmetry.
-	clock.Reading
 }
 
 // String formats the report in one line:
@@ -145,7 +153,7 @@ type Clock struct {
 //	a → b  5.021 ms (5.018 ms to 5.024 ms), p99 9.714 ms, sent 1000, lost 10 (1.00 %)
 //
 // The mean is followed by the interval that holds it in 95 of 100 reports. Where the loss is unknown
-// ([Delay.LossUnknown]), it says "received 990, loss not known yet".
+// ([Traffic.LossUnknown]), it says "received 990, loss not known yet".
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s → %s  %s", name(r.From), name(r.To), r.Forth)
@@ -155,8 +163,10 @@ func (r Report) String() string {
 	if i := r.RoundTrip; i.Confidence > 0 {
 		fmt.Fprintf(&b, "; round trip %s (%s to %s)", Format((i.Low+i.High)/2), Format(i.Low), Format(i.High))
 	}
-	if !r.Clock.Agree {
-		fmt.Fprintf(&b, "; clocks: %v", r.Clock)
+	if c := r.Clock; r.ClockErr != nil {
+		fmt.Fprintf(&b, "; clocks: not known: %v", r.ClockErr)
+	} else if c.Likely.Confidence > 0 {
+		fmt.Fprintf(&b, "; clocks: offset %s ± %s, drift %.3g ppm", Format(c.Offset), Format((c.Likely.High-c.Likely.Low)/2), 1e6*c.Drift)
 	}
 	if r.Err != nil {
 		fmt.Fprintf(&b, "; %v", r.Err)
@@ -166,11 +176,11 @@ func (r Report) String() string {
 
 func name(s string) string { return cmp.Or(s, "?") }
 
-// measured reports whether anything is known: a zero Delay is of nothing.
-func (d *Delay) measured() bool { return d.Err != nil || d.Sent+d.Received > 0 }
+// measured reports whether anything is known: zero Traffic is none.
+func (d *Traffic) measured() bool { return d.Err != nil || d.Sent+d.Received > 0 }
 
-// String formats the delay in one line, with the mean and its 95 % interval.
-func (d Delay) String() string {
+// String formats the delay, the mean with its 95 % interval, and the loss in one line.
+func (d Traffic) String() string {
 	var b strings.Builder
 	switch i := d.MeanInterval95; {
 	case !d.measured():
@@ -196,17 +206,6 @@ func (d Delay) String() string {
 		fmt.Fprintf(&b, ", extra %d", d.Extra)
 	}
 	return b.String()
-}
-
-// String says briefly what is known about the clock.
-func (c Clock) String() string {
-	switch {
-	case c.Agree:
-		return "said to agree"
-	case c.Known:
-		return fmt.Sprintf("offset %s ± %s, drift %.3g ppm", Format(c.Offset), Format((c.Likely.High-c.Likely.Low)/2), 1e6*c.Drift)
-	}
-	return strings.TrimSuffix("not known: "+c.Why, ": ")
 }
 
 // Format formats nanoseconds with four digits and a unit, as in "39.14 ms".
@@ -239,7 +238,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 func (r *Report) UnmarshalJSON(data []byte) error {
 	type plain Report
 	var decoded Report
-	var texts [3]told
+	var texts [4]told
 	for i, err := range decoded.errors() {
 		*err = &texts[i]
 	}
@@ -254,7 +253,7 @@ func (r *Report) UnmarshalJSON(data []byte) error {
 }
 
 // errors returns where a report has errors.
-func (r *Report) errors() [3]*error { return [3]*error{&r.Err, &r.Forth.Err, &r.Back.Err} }
+func (r *Report) errors() [4]*error { return [4]*error{&r.Err, &r.Forth.Err, &r.Back.Err, &r.ClockErr} }
 
 // told is the text of an error.
 type told string
@@ -271,4 +270,158 @@ func inText(err error) error {
 		return nil
 	}
 	return told(err.Error())
+}
+
+// Metrics keeps totals and the latest report of each pair of points, and shows
+// them to Prometheus. The zero value is ready to use, by any number of goroutines.
+//
+//	var metrics hoplag.Metrics
+//	http.Handle("/metrics", &metrics)
+//	for r := range b.Follow(ctx, ask) {
+//		metrics.Add(r)
+//	}
+type Metrics struct {
+	mu    sync.Mutex
+	pairs map[[2]string]*totals // by the names of the points
+}
+
+// totals belongs to one pair of points.
+type totals struct {
+	latest          Report
+	reports, failed uint64
+	came            time.Time // when the latest was added
+	paths           [2]pathTotals
+}
+
+type pathTotals struct {
+	sent, received, lost, extra uint64  // as in reports: sent = received - extra + lost
+	delay, measured             float64 // seconds, and the packets that they are of
+	atMost                      [len(bounds)]float64
+}
+
+// Add adds a report.
+func (m *Metrics) Add(r Report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := [2]string{r.From, r.To}
+	if m.pairs == nil {
+		m.pairs = map[[2]string]*totals{}
+	}
+	if m.pairs[key] == nil {
+		m.pairs[key] = new(totals)
+	}
+	t := m.pairs[key]
+	t.latest, t.came = r, time.Now()
+	if t.reports++; r.Err != nil {
+		t.failed++
+	}
+	for i, d := range [2]Traffic{r.Forth, r.Back} {
+		p := &t.paths[i]
+		p.sent += d.Sent
+		p.received += d.Received
+		p.lost += d.Lost
+		p.extra += d.Extra
+		if d.Err == nil && len(d.AtMost) == len(bounds) {
+			p.measured += float64(d.Received)
+			p.delay += d.Mean * float64(d.Received) / 1e9
+			for j := range bounds {
+				p.atMost[j] += d.AtMost[j]
+			}
+		}
+	}
+}
+
+// ServeHTTP writes the metrics, named hoplag_…, in the text format that Prometheus reads. Delays appear as a
+// histogram of all that were measured, hoplag_delay_seconds, which can be added up over points, and as
+// quantiles of the latest interval. What is not known has no line.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	m.mu.Lock()
+	p, byName := page{}, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
+	for _, key := range slices.SortedFunc(maps.Keys(m.pairs), byName) {
+		m.pairs[key].write(p)
+	}
+	m.mu.Unlock()
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		w.Write(p[name])
+	}
+}
+
+// A page is the lines of metrics by name.
+type page map[string][]byte
+
+// add adds a value. Name is that of the metric and may have a suffix after a space.
+func (p page) add(kind, name, help, labels string, value float64) {
+	name, suffix, _ := strings.Cut(name, " ")
+	if p[name] == nil {
+		p[name] = fmt.Appendf(nil, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+	p[name] = fmt.Appendf(p[name], "%s%s{%s} %v\n", name, suffix, labels, value)
+}
+
+func (p page) counter(name, help, labels string, value float64) {
+	p.add("counter", "hoplag_"+name+"_total", help, labels, value)
+}
+
+func (p page) gauge(name, help, labels string, known bool, value float64) {
+	if known && !math.IsNaN(value) {
+		p.add("gauge", "hoplag_"+name, help, labels, value)
+	}
+}
+
+func (t *totals) write(p page) {
+	labels := fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To))
+	t.paths[forth].write(p, &t.latest.Forth, labels+`,direction="forth"`)
+	t.paths[back].write(p, &t.latest.Back, labels+`,direction="back"`)
+	p.counter("reports", "Intervals that were reported.", labels, float64(t.reports))
+	p.counter("reports_failed", "Intervals in which the first point could not be compared.", labels, float64(t.failed))
+	p.gauge("report_age_seconds", "How long ago the latest report came: older figures are not of now.", labels, true,
+		time.Since(t.came).Seconds())
+	i, c, known := &t.latest.RoundTrip, &t.latest.Clock, t.latest.Clock.Likely.Confidence > 0
+	p.gauge("round_trip_seconds", "Mean delay there plus mean delay back, whatever the clocks say.", labels,
+		i.Confidence > 0, (i.Low+i.High)/2e9)
+	p.gauge("clock_known", "1 if delays are corrected by the clocks' difference, or the clocks are said to agree.", labels, true,
+		map[bool]float64{true: 1}[t.latest.ClockErr == nil])
+	p.gauge("clock_offset_seconds", "By how much the first point's clock is ahead of the second's.", labels, known, c.Offset/1e9)
+	p.gauge("clock_offset_low_seconds", "Lower end of the offset's interval.", labels, known, c.Likely.Low/1e9)
+	p.gauge("clock_offset_high_seconds", "Upper end of the offset's interval.", labels, known, c.Likely.High/1e9)
+	p.gauge("clock_drift_ratio", "By how much faster the first point's clock runs.", labels, known, c.Drift)
+}
+
+func (t *pathTotals) write(p page, d *Traffic, labels string) {
+	p.counter("packets_sent", "Packets sent of which it is known that they arrived, or did not.", labels, float64(t.sent))
+	p.counter("packets_received", "Packets that passed the point that comes second.", labels, float64(t.received))
+	p.counter("packets_lost", "Packets that were given up: sent - received + extra.", labels, float64(t.lost))
+	p.counter("packets_extra", "Packets that were received and not sent (duplicates), or lost before.", labels, float64(t.extra))
+	p.gauge("packets_outstanding", "Packets on their way, or lost, at the end of the latest interval.", labels, true, float64(d.Outstanding))
+	histogram := func(suffix, more string, value float64) {
+		p.add("histogram", "hoplag_delay_seconds "+suffix, "One-way delay of all packets that were measured; counts are estimates.",
+			labels+more, value)
+	}
+	if t.measured > 0 {
+		for j, bound := range bounds {
+			histogram("_bucket", fmt.Sprintf(`,le="%v"`, bound/1e9), t.atMost[j])
+		}
+		histogram("_bucket", `,le="+Inf"`, t.measured)
+		histogram("_sum", "", t.delay)
+		histogram("_count", "", t.measured)
+	}
+	for _, q := range d.Quantiles {
+		p.gauge("delay_quantile_seconds", "Quantiles of the one-way delay of the latest interval; 1 is the greatest seen of a packet.",
+			labels+fmt.Sprintf(`,quantile="%v"`, q.P), true, q.Delay/1e9)
+	}
+	known, i := d.Err == nil, d.MeanInterval95
+	p.gauge("delay_mean_seconds", "Mean one-way delay of the latest interval.", labels, known && i.Bounded(), d.Mean/1e9)
+	p.gauge("delay_mean_low_seconds", "Lower end of the mean's 95 % interval.", labels, known, i.Low/1e9)
+	p.gauge("delay_mean_high_seconds", "Upper end of the mean's 95 % interval.", labels, known, i.High/1e9)
+	p.gauge("delay_deviation_seconds", "Standard deviation of the one-way delay of the latest interval.", labels, known, d.StdDev/1e9)
+	for _, f := range d.Flows[:min(len(d.Flows), 10)] {
+		p.gauge("flow_delay_mean_seconds", "Mean one-way delay of the slowest flows of the latest interval, ten at most.",
+			labels+fmt.Sprintf(`,flow="%016x"`, uint64(f.Flow)), true, f.Mean/1e9)
+	}
+}
+
+// label quotes a label's value as the exposition format requires.
+func label(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(s, "�")) + `"`
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"net/http"
@@ -29,18 +28,19 @@ import (
 func sampleReport() Report {
 	return Report{
 		Number: 7, Start: time.Unix(7, 0).UTC(), Length: time.Second, From: "a\"\\\n", To: "b",
-		Forth: Delay{
-			Delay: estimate.Delay{Mean: 39.137e6, StdDev: 27.752e6, N: 90}, Sent: 100, Received: 95, Lost: 5,
-			MeanInterval95:      estimate.Interval{Low: 38.9e6, High: 40e6, Confidence: 0.95},
+		Forth: Traffic{
+			Delay: Delay{Mean: 39.137e6, Sent: 100, Received: 95, Lost: 5,
+				MeanInterval95: estimate.Interval{Low: 38.9e6, High: 40e6, Confidence: 0.95}},
+			StdDev:              27.752e6,
 			DeviationInterval95: estimate.Interval{Low: 27e6, High: math.Inf(1), Confidence: 0.95},
 			Quantiles: []lda.Quantile{{P: 0.99, Delay: 91.2e6,
 				Interval: estimate.Interval{Low: 90e6, High: 93e6, Confidence: 0.95}}},
 			AtMost: []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 40, 60, 95, 95, 95, 95, 95, 95, 95},
-			Flows:  []FlowDelay{{Flow: 1 << 60, Mean: 4e6, Sent: 9}},
+			Flows:  []Delay{{Flow: 1 << 60, Mean: 4e6, Sent: 9}},
 		},
-		Back: Delay{Err: ErrIdle},
-		Clock: Clock{Known: true, Reading: clock.Reading{Offset: -1e6, Drift: 3e-5,
-			Likely: estimate.Interval{Low: -1.001e6, High: -0.999e6, Confidence: 0.95}}},
+		Back: Traffic{Delay: Delay{Err: ErrIdle}},
+		Clock: clock.Reading{Offset: -1e6, Drift: 3e-5,
+			Likely: estimate.Interval{Low: -1.001e6, High: -0.999e6, Confidence: 0.95}},
 		Err: fmt.Errorf("%w: no route", ErrSilent),
 	}
 }
@@ -105,16 +105,17 @@ func TestReportString(t *testing.T) {
 	if got := r.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	const zero = "? → ?  no packets; clocks: not known"
-	if got := (Report{Forth: Delay{Err: ErrIdle}, Back: Delay{Err: ErrIdle}}).String(); got != zero {
+	idle := Traffic{Delay: Delay{Err: ErrIdle}}
+	const zero = "? → ?  no packets; clocks: not known: nothing came back"
+	if got := (Report{Forth: idle, Back: idle, ClockErr: errors.New("nothing came back")}).String(); got != zero {
 		t.Errorf("got %s", got)
 	}
-	const nothing = "? → ?  not measured; clocks: not known"
+	const nothing = "? → ?  not measured"
 	if got := (Report{}).String(); got != nothing {
 		t.Errorf("a zero report is %s", got)
 	}
-	r = Report{From: "a", To: "b", Begins: true, Clock: Clock{Agree: true}, Back: Delay{Err: ErrIdle}, Forth: Delay{
-		Delay: estimate.Delay{Mean: 5e6}, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}
+	r = Report{From: "a", To: "b", Begins: true, Back: idle, Forth: Traffic{Delay: Delay{
+		Mean: 5e6, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}}
 	for unknown, want := range map[bool]string{true: "received 90, loss not known yet", false: "sent 90, lost 0 (0.00 %)"} {
 		r.Forth.LossUnknown = unknown
 		if got, want := r.String(), "a → b  5.000 ms (4.000 ms to 6.000 ms), "+want; got != want {
@@ -134,27 +135,12 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-func TestReportLogs(t *testing.T) {
-	var b bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&b, nil))
-	r := sampleReport()
-	log.Info("delay", "a→b", r)
-	if !strings.Contains(b.String(), "39.14 ms (38.90 ms to 40.00 ms)") {
-		t.Errorf("a text log says %s", b.String())
-	}
-	b.Reset()
-	slog.New(slog.NewJSONHandler(&b, nil)).Info("delay", "a→b", r)
-	if !strings.Contains(b.String(), `"Mean":39137000`) || !strings.Contains(b.String(), "silent") {
-		t.Errorf("a JSON log says %s", b.String())
-	}
-}
-
 // Packets that come twice hide no loss, and those that come after they were given up are extra: no counter
 // falls, and the counters add up.
 func TestCountersNeverFall(t *testing.T) {
 	var m Metrics
 	for i, c := range []struct{ lost, extra, want uint64 }{{5, 0, 5}, {0, 3, 5}, {2, 2, 7}, {4, 0, 11}} {
-		m.Add(Report{Forth: Delay{Sent: 10, Lost: c.lost, Extra: c.extra}, Back: Delay{Err: ErrIdle}})
+		m.Add(Report{Forth: Traffic{Delay: Delay{Sent: 10, Lost: c.lost}, Extra: c.extra}, Back: Traffic{Delay: Delay{Err: ErrIdle}}})
 		w := httptest.NewRecorder()
 		m.ServeHTTP(w, nil)
 		want := fmt.Sprintf("hoplag_packets_lost_total{from=\"\",to=\"\",direction=\"forth\"} %d\n", c.want)
@@ -192,19 +178,23 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	var none Metrics // of a mean without ends
-	none.Add(Report{Forth: Delay{Received: 100}})
+	none.Add(Report{Forth: Traffic{Delay: Delay{Received: 100}}})
 	w = httptest.NewRecorder()
 	if none.ServeHTTP(w, nil); strings.Contains(w.Body.String(), "hoplag_delay_seconds_count") {
 		t.Errorf("what is not known has a line:\n%s", w.Body)
 	}
 }
 
-// A deviation that is all drift is 0, and in its own interval.
+// A deviation that is all drift is 0, and in its own interval, as a mean is.
 func TestDeviationIsInItsInterval(t *testing.T) {
-	d := Delay{Delay: estimate.Delay{Mean: 1e3, StdDev: 500, N: 100}, DeviationInterval95: estimate.Interval{Low: 414, High: 628}}
+	d := Traffic{Delay: Delay{Mean: 1e3}, StdDev: 500, DeviationInterval95: estimate.Interval{Low: 414, High: 628}}
 	d.settle(clock.Reading{Drift: 1e-5}, time.Second, estimate.Empirical{})
 	if i := d.DeviationInterval95; d.StdDev != 0 || !i.Contains(d.StdDev) || i.High != 628 {
 		t.Errorf("deviation %v, interval %v", d.StdDev, i)
+	}
+	d.Certain.High, d.MeanInterval95 = 2e6, estimate.Interval{Low: 500, High: 2e6}
+	if d.settle(clock.Reading{Offset: 1e4}, 0, estimate.Empirical{}); d.Mean < 0 {
+		t.Errorf("mean %v, interval %v", d.Mean, d.MeanInterval95)
 	}
 }
 

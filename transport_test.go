@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // quick is a Config for tests in real time.
@@ -184,12 +185,12 @@ func TestRepeatedMessagesLeaveClocks(t *testing.T) {
 			time.Sleep(3 * time.Millisecond)
 			l.b.PassedNumber(1 << 50)
 		}) {
-			for _, d := range []Delay{r.Forth, r.Back} {
+			for _, d := range []Traffic{r.Forth, r.Back} {
 				if d.Err == nil && !d.MeanInterval95.Contains(2.5e6) || d.Err != nil && !errors.Is(d.Err, estimate.ErrNoSamples) {
 					t.Errorf("%v before a cut: %v", early, r)
 				}
 			}
-			if !r.Clock.Known || errors.Is(r.Err, ErrStep) || math.Abs(r.Clock.Offset-30e6) > 30e3 {
+			if r.ClockErr != nil || errors.Is(r.Err, ErrStep) || math.Abs(r.Clock.Offset-30e6) > 30e3 {
 				t.Errorf("%v before a cut: %v", early, r)
 			}
 		}
@@ -206,7 +207,7 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 		l.b.PassedNumber(10*i + 10)
 		l.b.Back.PassedNumber(10*i + 10)
 	}) {
-		if r.Clock.Known && !r.Clock.Certain.Contains(30e6) {
+		if r.ClockErr == nil && !r.Clock.Certain.Contains(30e6) {
 			t.Errorf("the clock is certainly %v", r.Clock)
 		}
 		if r.Forth.Err == nil {
@@ -313,9 +314,9 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 // Where a clock likely is must be where it certainly is.
 func TestCertainCounts(t *testing.T) {
 	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
-		var k Clock
+		var k clock.Reading
 		k.Certain.Low, k.Certain.High, k.Likely.Low, k.Likely.High = 4, 5, likely[0], likely[1]
-		if k.narrow(k.Certain); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
+		if narrow(&k, k.Certain); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
 			t.Errorf("%v: %+v", likely, k)
 		}
 	}

@@ -317,7 +317,7 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 		slices.SortFunc(w.arrived[i], func(a, b arrival) int { return a.at.Compare(b.at) })
 	}
 	for _, r := range reports {
-		for i, d := range [2]hoplag.Delay{r.Forth, r.Back} {
+		for i, d := range [2]hoplag.Traffic{r.Forth, r.Back} {
 			if i == 1 && w.Ways == "one" {
 				continue
 			}
@@ -372,9 +372,9 @@ func (w *world) judge(reports []hoplag.Report) outcome {
 func (w *world) apart(o *outcome, r *hoplag.Report, half, off float64) {
 	k, middle := &r.Clock, r.Start.Add(r.Length/2)
 	switch {
-	case k.Agree:
+	case w.config.ClocksAgree:
 		o.Sampled = append(o.Sampled, [2]float64{half, off})
-	case k.Known && w.setting.Clock != "step":
+	case r.ClockErr == nil && w.setting.Clock != "step":
 		owed := (k.Likely.High-k.Likely.Low)/2 + math.Abs(k.Drift)*float64(r.Length)/2
 		ahead := k.Offset - float64(w.far.ahead.Load()) - w.far.rate*float64(middle.Sub(w.began))
 		assumed := cmp.Or(float64(w.config.Asymmetry), k.RoundTrip/2) / 2

@@ -22,13 +22,13 @@ func TestMetricsParse(t *testing.T) {
 	for _, name := range []string{"a", "quote \" backslash \\ newline \n", "invalid \xff", ""} {
 		m.Add(hoplag.Report{
 			From: name, To: "b",
-			Forth: hoplag.Delay{
-				Delay: estimate.Delay{Mean: 2e6, StdDev: 1e6, N: 9}, Sent: 10, Received: 9, Lost: 1,
-				AtMost:         []float64{0, 0, 0, 0, 0, 0, 2, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9},
-				MeanInterval95: estimate.Interval{Low: 1e6, High: math.Inf(1)},
-				Quantiles:      []lda.Quantile{{P: 0.5, Delay: 1.5e6}, {P: 0.99, Delay: 4e6}},
+			Forth: hoplag.Traffic{
+				Delay: hoplag.Delay{Mean: 2e6, Sent: 10, Received: 9, Lost: 1,
+					MeanInterval95: estimate.Interval{Low: 1e6, High: math.Inf(1)}},
+				AtMost:    []float64{0, 0, 0, 0, 0, 0, 2, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9},
+				Quantiles: []lda.Quantile{{P: 0.5, Delay: 1.5e6}, {P: 0.99, Delay: 4e6}},
 			},
-			Back: hoplag.Delay{Err: errors.New("nothing")},
+			Back: hoplag.Traffic{Delay: hoplag.Delay{Err: errors.New("nothing")}},
 		})
 	}
 	w := httptest.NewRecorder()
@@ -44,7 +44,7 @@ func TestMetricsParse(t *testing.T) {
 		t.Fatalf("histogram %v", f)
 	}
 	h := f.Metric[0].GetHistogram()
-	if h.GetSampleCount() != 9 || math.Abs(h.GetSampleSum()-0.018) > 1e-12 || len(h.Bucket) != len(hoplag.Bounds)+1 ||
+	if h.GetSampleCount() != 9 || math.Abs(h.GetSampleSum()-0.018) > 1e-12 || len(h.Bucket) != 20 ||
 		h.Bucket[7].GetCumulativeCount() != 6 {
 		t.Errorf("histogram %v", h)
 	}

@@ -51,7 +51,7 @@ type measured struct {
 	known, sum, low, high       float64 // packets whose mean is known, and the sum of it and of its ends
 }
 
-func (m *measured) add(d hoplag.Delay) {
+func (m *measured) add(d hoplag.Traffic) {
 	m.sent, m.received, m.lost, m.extra = m.sent+d.Sent, m.received+d.Received, m.lost+d.Lost, m.extra+d.Extra
 	if d.Err == nil {
 		m.known += float64(d.Received)
@@ -68,7 +68,7 @@ type bench struct {
 	mu          sync.Mutex
 	forth, back measured
 	last        hoplag.Report
-	flows       []hoplag.FlowDelay // of the latest report with the most
+	flows       []hoplag.Delay // of the latest report with the most
 }
 
 // TestMain runs all tests at once: they mostly wait.

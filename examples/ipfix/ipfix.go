@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/lda"
 )
 
 // Numbers of information elements, from IANA's registry.
@@ -80,23 +80,21 @@ func (e *Exporter) Export(r hoplag.Report) error {
 	if strings.HasPrefix(e.conn.LocalAddr().Network(), "udp") {
 		clear(e.told)
 	}
-	for i, d := range []hoplag.Delay{r.Forth, r.Back} {
+	for i, d := range []hoplag.Traffic{r.Forth, r.Back} {
 		if d.Sent+d.Received == 0 {
 			continue
 		}
 		way := []string{r.From + " → " + r.To, r.To + " → " + r.From}[i]
 		var f fields
 		f.interval(way, r, d.Received, d.Lost)
-		if d.Err == nil {
-			f.delay(d.Mean, d.MeanInterval95, d.Greatest, d.Received)
-		}
+		f.delay(&d.Delay, d.Quantiles...)
 		if err := e.add(f); err != nil {
 			return err
 		}
 		for _, flow := range d.Flows {
 			f = fields{}
 			f.interval(way, r, flow.Received, flow.Lost)
-			f.delay(flow.Mean, flow.MeanInterval95, 0, flow.Received)
+			f.delay(&flow)
 			if tuple, ok := e.lookup(flow.Flow); ok {
 				f.tuple(tuple)
 			} else {
@@ -142,15 +140,17 @@ func (f *fields) interval(way string, r hoplag.Report, received, lost uint64) {
 	f.number(droppedPacketDeltaCount, 8, lost)
 }
 
-// delay adds a known mean, and what belongs to it.
-func (f *fields) delay(mean float64, within estimate.Interval, greatest float64, packets uint64) {
-	if !(mean >= 0 && mean/1e3 < math.MaxUint32) || math.IsInf(within.High, 0) {
+// delay adds a mean if it is known, and what belongs to it.
+func (f *fields) delay(d *hoplag.Delay, quantiles ...lda.Quantile) {
+	if d.Err != nil || !(d.Mean >= 0 && d.Mean/1e3 < math.MaxUint32) || math.IsInf(d.MeanInterval95.High, 0) {
 		return
 	}
-	f.number(pathDelayMeanDeltaMicroseconds, 4, uint64(math.Round(mean/1e3)))
-	f.number(pathDelaySumDeltaMicroseconds, 8, uint64(math.Round(mean/1e3*float64(packets))))
-	if greatest > 0 && greatest/1e3 < math.MaxUint32 {
-		f.number(pathDelayMaxDeltaMicroseconds, 4, uint64(math.Round(greatest/1e3)))
+	f.number(pathDelayMeanDeltaMicroseconds, 4, uint64(math.Round(d.Mean/1e3)))
+	f.number(pathDelaySumDeltaMicroseconds, 8, uint64(math.Round(d.Mean/1e3*float64(d.Received))))
+	for _, q := range quantiles {
+		if q.P == 1 && q.Delay/1e3 < math.MaxUint32 {
+			f.number(pathDelayMaxDeltaMicroseconds, 4, uint64(math.Round(q.Delay/1e3)))
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func TestDemo(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Error(err)
 		}
-		for way, d := range []hoplag.Delay{r.Forth, r.Back} {
+		for way, d := range []hoplag.Traffic{r.Forth, r.Back} {
 			exact := truth.mean(way, r.Start, r.Length)
 			t.Logf("%s %v; exactly %s; lost: %s", []string{"forth", "back "}[way], d, hoplag.Format(exact), programs.Missing(&d))
 			lost, named = lost+d.Lost, named+len(d.Missing)

@@ -198,9 +198,9 @@ func (m *inside) row() *row {
 	of := m.ended[0]
 	m.ended = m.ended[1:]
 	result, err := m.all.Estimate()
-	d := hoplag.Delay{
-		Delay: result.Delay, Sent: result.Sent, Received: result.Received, Lost: result.Lost, Extra: result.Extra,
-		Outstanding: result.Outstanding, Err: err,
+	d := hoplag.Traffic{
+		Delay:  hoplag.Delay{Mean: result.Mean, Sent: result.Sent, Received: result.Received, Lost: result.Lost, Err: err},
+		StdDev: result.StdDev, Extra: result.Extra, Outstanding: result.Outstanding,
 	}
 	switch certain := result.MeanInterval(0.999); {
 	case d.Sent+d.Received == 0:
@@ -224,7 +224,7 @@ func (m *inside) row() *row {
 	m.all.Reset()
 	r := &row{seen: of.seen, Report: hoplag.Report{
 		Number: of.began.Unix(), Start: of.began, Length: of.length, From: m.places[0].String(), To: m.places[1].String(),
-		Begins: of.begins, Forth: d, Back: hoplag.Delay{Err: hoplag.ErrIdle}, Clock: hoplag.Clock{Agree: true},
+		Begins: of.begins, Forth: d, Back: hoplag.Traffic{Delay: hoplag.Delay{Err: hoplag.ErrIdle}},
 	}}
 	r.problem(of.problem)
 	return r

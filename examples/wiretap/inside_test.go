@@ -82,7 +82,7 @@ func TestInsideBegins(t *testing.T) {
 	}
 	counts := func() {
 		t.Helper()
-		var d hoplag.Delay
+		var d hoplag.Traffic
 		for range 50 { // until the neighbour is known, and few are on their way
 			time.Sleep(200 * time.Millisecond)
 			relay.Check(t, errors.Join(m.compare()...))

@@ -22,24 +22,24 @@ import (
 
 // pageReport is a report of a second in which 1,000 packets took 25 ms each way.
 func pageReport(number int64) hoplag.Report {
-	d := hoplag.Delay{
-		Delay: estimate.Delay{Mean: 25e6, StdDev: 1e6, N: 990}, Sent: 1000, Received: 990, Lost: 10,
-		MeanInterval95: estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95},
-		Quantiles:      []lda.Quantile{{P: 0.99, Delay: 31e6}},
-		Flows:          []hoplag.FlowDelay{{Flow: 7, Mean: 28e6}},
+	mean, offset := estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95}, estimate.Interval{Low: 2e6, High: 5e6, Confidence: 0.95}
+	d := hoplag.Traffic{
+		Delay:  hoplag.Delay{Mean: 25e6, Sent: 1000, Received: 990, Lost: 10, MeanInterval95: mean},
+		StdDev: 1e6, Quantiles: []lda.Quantile{{P: 0.99, Delay: 31e6}},
+		Flows: []hoplag.Delay{{Flow: 7, Mean: 28e6}},
 	}
-	offset := estimate.Interval{Low: 2e6, High: 5e6}
 	return hoplag.Report{
 		Number: number, Start: time.Unix(1e9+number, 0).UTC(), Length: time.Second, From: "here", To: "there",
 		Forth: d, Back: d,
-		Clock: hoplag.Clock{Known: true, Reading: clock.Reading{Offset: 3e6, Certain: offset, Likely: offset}},
+		Clock: clock.Reading{Offset: 3e6, Certain: offset, Likely: offset},
 	}
 }
 
 // idleReport is a report of a second in which nothing passed.
 func idleReport(number int64) hoplag.Report {
 	r := pageReport(number)
-	r.Forth, r.Back, r.Clock = hoplag.Delay{Err: hoplag.ErrIdle}, hoplag.Delay{Err: hoplag.ErrIdle}, hoplag.Clock{}
+	r.Forth, r.Clock, r.ClockErr = hoplag.Traffic{Delay: hoplag.Delay{Err: hoplag.ErrIdle}}, clock.Reading{}, hoplag.ErrSilent
+	r.Back = r.Forth
 	return r
 }
 

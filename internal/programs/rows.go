@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/estimate"
@@ -39,15 +40,12 @@ func Between(i estimate.Interval) string {
 }
 
 // Missing names the messages that a direction lost: some of them, and how many more.
-func Missing(d *hoplag.Delay) string {
+func Missing(d *hoplag.Traffic) string {
 	const most = 3
 	var parts []string
 	for _, m := range d.Missing[:min(len(d.Missing), most)] {
-		id := fmt.Sprintf("%016x", m.ID)
-		if m.Number {
-			id = fmt.Sprint(m.ID)
-		}
-		parts = append(parts, id+" of "+m.Sent.Format("15:04:05.000"))
+		format := map[bool]string{true: "%d of %s", false: "%016x of %s"}[m.ID != uint64(m.Packet)] // a number, or a hash
+		parts = append(parts, fmt.Sprintf(format, m.ID, time.Unix(0, m.Sent).UTC().Format("15:04:05.000")))
 	}
 	if more := len(d.Missing) - most; more > 0 {
 		parts[most-1] += fmt.Sprintf(" and %d more", more)
@@ -60,7 +58,7 @@ func Missing(d *hoplag.Delay) string {
 
 // Lost has a line for each direction in which lost messages are known.
 func Lost(r *hoplag.Report) (lines string) {
-	for i, d := range [2]*hoplag.Delay{&r.Forth, &r.Back} {
+	for i, d := range [2]*hoplag.Traffic{&r.Forth, &r.Back} {
 		if missing := Missing(d); missing != "" {
 			lines += fmt.Sprintf("          lost %s: %s\n", []string{"forth", "back"}[i], missing)
 		}

@@ -31,7 +31,7 @@ const (
 
 // largest are the packages that have more names, and how many. They may only fall.
 var largest = map[string][2]int{
-	".": {23, 103},
+	".": {20, 88},
 }
 
 // A sourceFile is a Go file, parsed, and its text.
@@ -132,7 +132,7 @@ var sizes = map[string][2]int{
 	"rli":            {2870, 2747},
 	"hashing":        {1577, 2358},
 	"queue":          {1993, 2127},
-	"internal":       {1050, 2346},
+	"internal":       {1048, 2346},
 	"examples":       {5536, 4363},
 	"bench":          {7623, 3196},
 }

@@ -46,14 +46,14 @@ const (
 
 // A Name is a packet that was lost.
 type Name struct {
-	Trail, Step int    // of which trail, and the interval of which step it was sent in
-	ID          uint64 // as offered
-	Packet      hashing.Packet
-	Sent        int64 // when, in nanoseconds
+	Trail, Step int            `json:"-"`       // of which trail, and the interval of which step it was sent in
+	ID          uint64         `json:",string"` // as offered; text in JSON, whose numbers are shorter
+	Packet      hashing.Packet `json:",string"`
+	Sent        int64          // when, in nanoseconds
 
 	// Repeated says that packets with the same hash passed that were not lost. Which of them was lost is not
 	// known.
-	Repeated bool
+	Repeated bool `json:",omitempty"`
 }
 
 // Names are packets that were lost.
