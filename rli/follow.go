@@ -128,7 +128,7 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 	x := witness{r.periods[r.current].whole && r.link.trusted(), known, r.turns.mix(), float64(right.packets)}
 	if own := r.own(); known != itself { // the reference is behind the known packet, as if that were larger
 		x.lean -= own
-		if after == 0 { // it came at the same instant and took no time of its own
+		if after <= r.sending(before.bytes) { // it came while that was being sent, as if at the same instant
 			r.leftAt = point{known.place + own, known.wait + own, 0}
 		}
 	}

@@ -58,7 +58,8 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	}
 	late := float64(received-before.time) - float64(r.config.ReferenceBytes)*r.perByte
 	near := r.perByte > 0 && late <= r.extra+r.slack+float64(p.After)
-	if r.perByte > 0 && p.After == 0 && late <= mostExtra*r.perByte+r.slack {
+	// If it came while that was being sent, it departed directly behind it.
+	if r.perByte > 0 && float64(p.After) <= r.sending(before.bytes) && late <= mostExtra*r.perByte+r.slack {
 		r.late.Add(late)
 		r.keepPace()
 	}
@@ -156,7 +157,7 @@ func (r *Receiver) measure(p *ReferencePacket, received int64, before departure,
 	m := &r.meter
 	whole := r.account.told-m.told == uint32(r.waiting) && r.passed == m.passed && r.references == m.references+1
 	m.told, m.passed, m.references = r.account.told, r.passed, r.references
-	if !whole || p.After > 0 || r.busy && r.link.trusted() {
+	if !whole || r.busy && r.link.trusted() {
 		return false
 	}
 	s, own := span{}, float64(r.config.ReferenceBytes)

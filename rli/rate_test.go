@@ -44,6 +44,39 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// TestRateOfLateReferences: software sends references some time after their packets, and says so. The rate is
+// learned as if it did not, whether or not references still come while their packets are being sent. The
+// negative control is references that do not say so: they seem to have waited while the link was idle.
+func TestRateOfLateReferences(t *testing.T) {
+	for _, most := range []int64{0, 1, 200, 1000, 5000} {
+		for _, varied := range []bool{false, true} {
+			events := late(t, 3, 40_000, 0.5, func(i int) int64 {
+				if varied {
+					return int64(uint64(hashing.Word(1, uint64(i))) % uint64(most+1))
+				}
+				return most
+			})
+			for _, told := range []bool{true, false} {
+				if !told {
+					for i := range events {
+						ref := &events[i].ref
+						ref.Sent, ref.After = ref.Sent-int64(ref.After), 0
+					}
+				}
+				c := config(rli.Auto)
+				known := believed(receive(t, c, events))
+				c.Rate = 0
+				r := receive(t, c, events)
+				learned := math.Abs(r.Rate()/linkRate-1) <= 1e-3
+				if wrong := !told && varied && most >= 1000; learned == wrong || most <= 1000 && believed(r) < known-0.2 {
+					t.Errorf("up to %d ns late, varied %v, told %v: %v bit/s, %.2f of the packets by busy periods, with the rate %.2f",
+						most, varied, told, r.Rate(), believed(r), known)
+				}
+			}
+		}
+	}
+}
+
 // TestNoRate: no rate is believed if no link keeps to one, or if the receiver does not see everything that it
 // sends.
 func TestNoRate(t *testing.T) {
