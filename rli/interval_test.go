@@ -297,6 +297,58 @@ func TestLostPackets(t *testing.T) {
 	}
 }
 
+// TestReferencesLostByChance: where up to one reference in 20 is lost while packets are not, every flow has an
+// answer, and intervals hold, even if the lost ones are those that waited longest. The negative control is
+// intervals as wide as if none had been lost.
+func TestReferencesLostByChance(t *testing.T) {
+	const confidence = 0.95
+	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 50}, 100_000, source(t, "poisson", 0.5, 9), nil)
+	var delays []int64
+	for i := range events {
+		e := &events[i]
+		e.flow %= 40
+		if e.kind == reference {
+			delays = append(delays, e.delay)
+		}
+	}
+	truth, all := truths(events)
+	slices.Sort(delays)
+	for _, m := range []rli.Method{rli.Auto, rli.Linear} {
+		whole := receive(t, config(m), events)
+		for _, share := range []float64{0.03, 0.05} {
+			for _, longest := range []bool{false, true} {
+				random, bar := rand.New(rand.NewPCG(1, 7)), delays[int((1-share)*float64(len(delays)))]
+				kept := slices.Clone(events)
+				for i := range kept {
+					if e := &kept[i]; e.kind == reference && (longest && e.delay >= bar || !longest && random.Float64() < share) {
+						e.kind = cross // it was lost behind the link, so that it departed
+					}
+				}
+				r := receive(t, config(m), kept)
+				answers, held, narrow := 0.0, 0.0, 0.0
+				for f, res := range r.All() {
+					in, full := res.MeanInterval(confidence), must(whole.Estimate(f))
+					off, untouched := math.Abs(res.Mean-truth[f].Mean()), full.MeanInterval(confidence)
+					answers++
+					if in.Contains(truth[f].Mean()) {
+						held++
+					}
+					if off <= (untouched.High-untouched.Low)/2 {
+						narrow++
+					}
+				}
+				total := must(r.Total())
+				if in := total.MeanInterval(confidence); answers < 40 || held < answers*confidence || !in.Contains(all.Mean()) {
+					t.Errorf("%v, %v lost, the longest %v: %.0f answers, of which %.0f hold; all %v, want %.0f", m, share, longest, answers, held, in, all.Mean())
+				}
+				if longest && share == 0.05 && narrow >= answers*confidence {
+					t.Errorf("%v: %.0f of %.0f intervals hold although references that waited longest do not count", m, narrow, answers)
+				}
+			}
+		}
+	}
+}
+
 // TestZeroValues: a value that no constructor made panics and says so, and a Result that no receiver made knows
 // nothing.
 func TestZeroValues(t *testing.T) {

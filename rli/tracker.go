@@ -59,7 +59,7 @@ type tracker struct {
 	usual              float64 // packets between references, at most, lately
 	doubts             doubts  // about the packets that wait
 	skipped            float64 // references that were lost since the one before
-	vanished           float64 // and while no packet was, of each lately
+	vanished           float64 // and while no packet was, of each of the latest 16 or so
 	twins              [256]twin
 	batch              batch
 	after, pause       trend // how long after its packet a reference was sent, and how far off that is
@@ -82,7 +82,6 @@ type tracker struct {
 
 func newTracker(c Config) *tracker {
 	t := &tracker{config: c, buffer: make([]held, max(c.Buffer, 1)), latest: departure{time: never}, gap: 1, stretch: 1}
-	t.vanished = mostVanished // until references show otherwise, they may be lost just when packets wait
 	if c.Rate > 0 {
 		t.perByte, t.busy = 8e9/float64(c.Rate), c.Method == Auto
 	}
