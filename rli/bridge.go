@@ -140,9 +140,6 @@ func (b *bridge) shift(left, lean, wait, variance float64) float64 {
 // plain returns the straight line, the bridge and its variance at a place between ends, the second with a wait.
 func (b *bridge) plain(cell int, since, left, end float64) (line, wait, variance float64) {
 	height, length := b.spread.expect(cell, since, left), since+left
-	if !b.from.known && !b.to.known {
-		height = min(height, since)
-	}
 	v := height * height * math.Pi / 8
 	line = (b.from.wait*left + end*since) / length
 	near, x := 0.0, 2*b.from.wait*end*since*left/(length*length)

@@ -26,18 +26,3 @@ func TestEnter(t *testing.T) {
 		t.Errorf("%d packets in %d stretches, want 8 in %d", r.count(), r.stretches(), mostStretches)
 	}
 }
-
-// TestMergedRecord: a merged record counts as last seen in the stretch of the merge, so that it does not seem
-// silent since the beginning, and nothing else shares its errors.
-func TestMergedRecord(t *testing.T) {
-	r, other := record{}, record{tally: 1<<countBits | 3, error: 9}
-	r.merge(other, 7)
-	r.partial = 5
-	if r.first != 7 || r.last != 7 {
-		t.Errorf("from %d to %d, want 7", r.first, r.last)
-	}
-	r.merge(other, 8)
-	if r.first != 7 || r.last != 8 || r.partial != 0 || r.count() != 6 || r.stretches() != 2 {
-		t.Errorf("%+v", r)
-	}
-}

@@ -36,13 +36,11 @@ func (r *tracker) own() float64             { return r.sending(int32(r.config.Re
 // lean returns how much longer than this a typical packet takes to send.
 func (r *tracker) lean(size float64) float64 { return cmp.Or(r.spread.sizes.mean, size) - size }
 
-// perLineByte returns the ns of a byte on straight lines: what references show without a rate, or behind a
-// shaper, too fast for it, if that is more than chance.
+// perLineByte returns the ns of a byte on straight lines: without a rate what references show, if that is more
+// than chance.
 func (r *tracker) perLineByte() float64 {
-	alone := float64(r.config.ReferenceBytes) * r.perByte
-	l := &r.late
 	switch c := &r.bySize; {
-	case r.config.Rate > 0 && (l.N() < acquainted || l.Mean()+2*l.StdDev()/math.Sqrt(float64(l.N())) >= -alone/4):
+	case r.config.Rate > 0:
 		return r.perByte
 	case c.seen > 0 && c.seen*c.seen > bySizeErrors*bySizeErrors*c.expected*r.lineError.mean:
 		return c.seen / c.expected

@@ -60,16 +60,13 @@ func lineBetween(from, to *mark) line {
 	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// settleLine applies eq. (1). The predicted error is that of lines lately, twice it at one end only.
+// settleLine applies eq. (1). The predicted error is that of lines lately.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
-	error := math.Sqrt(r.lineError.mean)
-	if right == nil || !r.left.seen {
-		error *= 2
-	}
+	error := float32(math.Sqrt(r.lineError.mean))
 	for i := range waiting {
 		h := &waiting[i]
-		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), float32(error)
+		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), error
 		h.tilt, h.stretch = 1, r.stretch // no more than all alike, whatever periods are seen in between
 	}
 }
