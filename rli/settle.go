@@ -67,7 +67,7 @@ func (r *Receiver) settleLine(waiting []held, right *mark) {
 	for i := range waiting {
 		h := &waiting[i]
 		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), error
-		h.tilt, h.stretch = 1, r.stretch // no more than all alike, whatever periods are seen in between
+		h.stretch = r.stretch // whatever periods are seen in between
 	}
 }
 
@@ -95,7 +95,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 { // the first of the period
 			idle++
 			if !from.known {
-				h.delay, h.error, h.tilt = round(base+r.sending(h.bytes)), 0, 1
+				h.delay, h.error = round(base+r.sending(h.bytes)), 0
 				packets = packets[1:]
 			}
 		}
@@ -122,11 +122,11 @@ func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base fl
 	for i := range packets {
 		h := &packets[i]
 		size := r.sending(h.bytes)
-		wait, error, tilt, _ := course.at(h.mix, p.place(h.time, size), r.lean(size))
+		wait, error, _ := course.at(h.mix, p.place(h.time, size), r.lean(size))
 		if h.delay = round(base + size + wait); error > 0 {
 			error = math.Sqrt(error*error + behind)
 		}
-		h.error, h.tilt = float32(error), float32(tilt)
+		h.error = float32(error)
 	}
 	for i := range packets { // for later ones
 		r.spread.sizes.add(r.sending(packets[i].bytes))
@@ -157,13 +157,13 @@ func (r *Receiver) record(packets []held, why doubts) {
 				continue
 			}
 		}
-		flow.enter(1, h.stretch, h.error, h.tilt)
+		flow.enter(1, h.stretch, h.error)
 		flow.add(delay)
 		if doubted {
 			flow.doubt(why, 1)
 		}
 	}
-	total.enter(uint64(len(packets)), r.stretch, errors, 1)
+	total.enter(uint64(len(packets)), r.stretch, errors)
 	total.doubt(why, doubtful)
 }
 

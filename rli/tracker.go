@@ -11,7 +11,6 @@ type held struct { // a packet in the interpolation buffer
 	time    int64
 	delay   int64   // from the tracker's origin, once estimated
 	error   float32 // ns, predicted
-	tilt    float32 // see record.enter
 	bytes   int32
 	at      int32 // where its flow's record should be
 	mix     mix

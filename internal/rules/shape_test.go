@@ -129,7 +129,7 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2858, 3513},
 	"colate":         {4305, 3571},
-	"rli":            {2868, 2747},
+	"rli":            {2858, 2743},
 	"hashing":        {1583, 2358},
 	"queue":          {1993, 2127},
 	"internal":       {1050, 2346},
