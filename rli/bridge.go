@@ -94,15 +94,14 @@ func (b *bridge) typical(m mix, place, lean float64) (cell int, left, line, wait
 	return cell, left, line, wait, variance
 }
 
-// at returns the mean waiting time of a packet at a place, its predicted error and tilt, and the cell that
-// corrected it.
-func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss int) {
+// at returns the mean waiting time of a packet at a place, its predicted error, and the cell that corrected it.
+func (b *bridge) at(m mix, place, lean float64) (wait, error float64, miss int) {
 	since, rest := place-b.from.place, b.to.place-place
 	switch {
 	case since <= 0:
-		return b.from.wait, 0, 1, 0
+		return b.from.wait, 0, 0
 	case rest <= 0:
-		return b.to.wait, 0, 1, 0
+		return b.to.wait, 0, 0
 	}
 	cell, left, line, wait, variance := b.typical(m, place, lean)
 	shift := b.shift(left, lean, wait, variance)
@@ -116,15 +115,12 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error, tilt float64, miss
 	low, high := max(b.to.wait-rest, 0), b.from.wait+since
 	wait = max(min(wait+shift, high), low)
 	room, deviation := max(high-low, 0), math.Sqrt(variance)
-	strange := 0.2 * room // traffic may not move like a bridge at all
-	all := deviation + strange
+	all := deviation + 0.2*room // traffic may not move like a bridge at all
 	miss = cellOf(m, deviation, room)
 	if all <= 0 {
-		return wait, 0, 1, miss
+		return wait, 0, miss
 	}
-	// What is strange goes together: see record.enter.
-	tilt = (deviation*math.Sqrt(since*left) + strange*left) / (all * left)
-	return wait, min(all*b.miss.at(miss), room), tilt, miss
+	return wait, min(all*b.miss.at(miss), room), miss
 }
 
 // shift returns how much longer a packet waits than one of typical size, lean larger, as the end tells.
@@ -140,9 +136,6 @@ func (b *bridge) shift(left, lean, wait, variance float64) float64 {
 // plain returns the straight line, the bridge and its variance at a place between ends, the second with a wait.
 func (b *bridge) plain(cell int, since, left, end float64) (line, wait, variance float64) {
 	height, length := b.spread.expect(cell, since, left), since+left
-	if !b.from.known && !b.to.known {
-		height = min(height, since)
-	}
 	v := height * height * math.Pi / 8
 	line = (b.from.wait*left + end*since) / length
 	near, x := 0.0, 2*b.from.wait*end*since*left/(length*length)

@@ -20,12 +20,12 @@ func TestBridge(t *testing.T) {
 		if mean := exactMean(&b, since, left, v); math.Abs(plain-mean) > 0.003*mean || math.Abs(line-mean) <= 0.003*mean {
 			t.Errorf("%+v: the bridge says %v, the line %v, its mean is %v", c, plain, line, mean)
 		}
-		wait, error, _, _ := b.at(0, since, 0)
+		wait, error, _ := b.at(0, since, 0)
 		if error < math.Sqrt(known)/2 && error < c.from+since || math.Abs(wait-min(plain, c.from+since)) > 1e-9 {
 			t.Errorf("%+v: %v ± %v, plain %v", c, wait, error, plain)
 		}
 		for place, want := range map[float64]float64{0: c.from, 1000: c.to} {
-			if wait, error, _, _ := b.at(0, place, 0); wait != want || error != 0 {
+			if wait, error, _ := b.at(0, place, 0); wait != want || error != 0 {
 				t.Errorf("%+v: %v ± %v at the end", c, wait, error)
 			}
 		}
@@ -44,7 +44,7 @@ func TestBeforeThePeriod(t *testing.T) {
 	r.spread.height.learn(cellOf(0, 500, 500), 100, 4, 1)
 	course := r.spread.bridge(end{point{place: -3900, wait: 384}, true}, end{point: point{place: 10_320}})
 	r.compare(&course, []held{{time: -1000, bytes: 85}}, &period{whole: true}, 10)
-	if wait, error, _, _ := course.at(0, 5000, 0); !(wait >= 0) || !(error >= 0) {
+	if wait, error, _ := course.at(0, 5000, 0); !(wait >= 0) || !(error >= 0) {
 		t.Errorf("%v ± %v", wait, error)
 	}
 }

@@ -76,11 +76,11 @@ func TestOwnPacketsAhead(t *testing.T) {
 	}
 }
 
-// late sends packets of a source and references behind them, that leave after the given time; the next packet
-// waits for that.
-func late(t *testing.T, seed uint64, n int, after func(i int) int64) []event {
+// late sends packets of a source at a load and references behind them, which leave after the given time; the
+// next packet waits for that.
+func late(t *testing.T, seed uint64, n int, load float64, after func(i int) int64) []event {
 	link, injector := must(queue.NewLink(queue.RLIConfig)), must(rli.NewInjector(rli.InjectorConfig{Every: 20}))
-	src, free := source(t, "poisson", 0.5, seed), int64(0)
+	src, free := source(t, "poisson", load, seed), int64(0)
 	var events []event
 	var p queue.Packet
 	for i := 0; i < n && src.Next(&p); i++ {
@@ -99,18 +99,27 @@ func late(t *testing.T, seed uint64, n int, after func(i int) int64) []event {
 }
 
 // TestLateReferences: where software sends references later than their packets, the mean is right, even if the
-// link was idle in between. If it pauses for longer than packets take, there is no answer.
+// link was idle in between, and a nanosecond changes nothing. If it pauses for longer than packets take, there is no answer.
 func TestLateReferences(t *testing.T) {
 	long(t)
 	var off estimate.Moments
 	for seed := range uint64(4) {
-		events := late(t, seed, 100_000, func(int) int64 { return 500 })
+		events := late(t, seed, 100_000, 0.5, func(int) int64 { return 500 })
 		off.Add(meanError(t, receive(t, config(rli.Auto), events), events))
 	}
 	if math.Abs(off.Mean()) > 0.02 {
 		t.Errorf("the mean is off by %+.4f of the wait", off.Mean())
 	}
-	_, err := receive(t, config(rli.Auto), late(t, 6, 20_000, func(i int) int64 { return int64(1 + i%7*1000) })).Total()
+	for _, load := range []float64{0.5, 0.99, 1.1} {
+		var means [2]float64
+		for after := range means {
+			means[after] = must(receive(t, config(rli.Auto), late(t, 1, 50_000, load, func(int) int64 { return int64(after) })).Total()).Mean
+		}
+		if off := means[1] - means[0]; math.Abs(off) > 2 { // that nanosecond, and one of rounding
+			t.Errorf("load %v: a nanosecond between packets and references changes the mean by %.1f ns", load, off)
+		}
+	}
+	_, err := receive(t, config(rli.Auto), late(t, 6, 20_000, 0.5, func(i int) int64 { return int64(1 + i%7*1000) })).Total()
 	if !errors.Is(err, rli.ErrUntrusted) || !strings.Contains(err.Error(), "paused") {
 		t.Errorf("pauses of microseconds: %v", err)
 	}

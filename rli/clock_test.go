@@ -8,37 +8,6 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestIdleHour: nothing overflows, and the packet after an idle hour has a delay between those of its
-// references.
-func TestIdleHour(t *testing.T) {
-	const hour = 3600e9
-	for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
-		events := pass(t, queue.RLIConfig, adaptive(), 5000, source(t, "poisson", 0.5, 1), nil)
-		late := events[:len(events):len(events)]
-		for _, e := range events {
-			e.time += hour
-			e.ref.Sent += hour
-			e.ref.Sequence += events[len(events)-1].ref.Sequence + 1000
-			late = append(late, e)
-		}
-		r := receive(t, config(m), late)
-		var truth, worst float64
-		for i := range events {
-			truth = max(truth, float64(events[i].delay))
-		}
-		for _, res := range r.All() {
-			worst = max(worst, res.Mean, -res.Mean)
-		}
-		// The largest packet may take 1.2 µs longer to send than a reference.
-		if worst > truth+1200 {
-			t.Errorf("%v: a mean of %v, no delay is over %v", m, worst, truth)
-		}
-		if m == rli.Auto && !r.Trusted() {
-			t.Errorf("an hour costs the trust: %+v", r.Counts())
-		}
-	}
-}
-
 // TestOffset: an offset between the clocks is added to every mean, exactly, and changes nothing else.
 func TestOffset(t *testing.T) {
 	events := pass(t, queue.RLIConfig, adaptive(), 10000, source(t, "flows", 0.7, 2), nil)

@@ -71,7 +71,7 @@ func (r *Receiver) Total() (Result, error) {
 	lost := float64(r.counts.Lost) / float64(max(r.counts.Lost+r.counts.References, 1))
 	if q := &r.quality; err == nil && res.error < math.Inf(1) { // references are a sample of all packets
 		all := max(q.packets, 1)
-		res.bias += math.Abs(q.lean)/all + lost*min(untestedErrors*res.single, q.span)
+		res.bias += math.Abs(q.lean)/all + max(lost-q.missed(), 0)*min(untestedErrors*res.single, q.span)
 		res.error = math.Sqrt(q.squares/all/all + q.stamps()/float64(res.N))
 		res.degrees = max(min(res.degrees, q.batches), 1)
 	}
@@ -143,8 +143,10 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	// Stamps may all be off alike, by half of their grain, or each by itself.
 	grain := (q.slack - tolerance) / 2
-	res.bias = doubtful*far + grain + 0x1p-51*math.Abs(res.Mean)
-	res.apart = math.Sqrt(doubtful)*far + grain
+	// Packets on both sides of a lost reference may be further off than what is known shows.
+	thin, off := 2*q.missed(), min(untestedErrors*res.single, q.span)
+	res.bias = doubtful*far + thin*off + grain + 0x1p-51*math.Abs(res.Mean)
+	res.apart = math.Sqrt(doubtful)*far + math.Sqrt(thin)*off + grain
 	return res, nil
 }
 

@@ -55,12 +55,13 @@ func (r *Receiver) Reference(p ReferencePacket, received int64) {
 }
 
 const (
-	roomiest     = 1 << 40  // ns from the origin to a delay, so that floating-point numbers are exact
-	farthest     = 1 << 20  // packets that one reference stands for
-	mostVanished = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
-	longestPause = 0.2      // of software, of the mean delay beyond the least
-	fewest       = 256      // packets without a reference are never too many
-	fewTests     = 4        // of references: fewer do not tell how far off estimates are
+	roomiest       = 1 << 40  // ns from the origin to a delay, so that floating-point numbers are exact
+	farthest       = 1 << 20  // packets that one reference stands for
+	mostVanished   = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
+	vanishedLately = 1.0 / 4  // so many of the latest 16 are more by four standard deviations
+	longestPause   = 0.2      // of software, of the mean delay beyond the least
+	fewest         = 256      // packets without a reference are never too many
+	fewTests       = 4        // of references: fewer do not tell how far off estimates are
 )
 
 // read returns what a reference says of itself and of the packet before it, if it names that.
@@ -85,7 +86,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	right = own
 	named = r.follows(p, received, before, known && missing == 0)
 	r.quality.gone += r.skipped
-	if r.vanished += (r.skipped - r.vanished) / float64(min(max(r.seen, acquainted), lately)); r.vanished > mostVanished {
+	if r.vanished += (r.skipped - r.vanished) / acquainted; r.vanished > vanishedLately {
 		r.doubts |= skipped
 	}
 	if named {
@@ -128,7 +129,7 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 	x := witness{r.periods[r.current].whole && r.link.trusted(), known, r.turns.mix(), float64(right.packets)}
 	if own := r.own(); known != itself { // the reference is behind the known packet, as if that were larger
 		x.lean -= own
-		if after == 0 { // it came at the same instant and took no time of its own
+		if after <= r.sending(before.bytes) { // it came while that was being sent, as if at the same instant
 			r.leftAt = point{known.place + own, known.wait + own, 0}
 		}
 	}

@@ -297,6 +297,47 @@ func TestLostPackets(t *testing.T) {
 	}
 }
 
+// TestLostReferences: where up to one reference in 20 is lost while packets are not, every flow has an answer
+// and intervals hold, even if the lost ones are those that waited longest. If one in three is lost, there is no
+// answer. The negative control is intervals as wide as if none had been lost.
+func TestLostReferences(t *testing.T) {
+	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 50}, 100_000, source(t, "poisson", 0.5, 9), nil)
+	for i := range events {
+		events[i].flow %= 40
+	}
+	truth, all := truths(events)
+	for _, m := range []rli.Method{rli.Auto, rli.Linear} {
+		whole := receive(t, config(m), events)
+		for share, longest := range map[float64]bool{0.03: false, 0.05: false, 0.049: true, 0.33: false} {
+			random, kept := rand.New(rand.NewPCG(1, 7)), slices.Clone(events)
+			for i := range kept {
+				e := &kept[i]
+				if lost := random.Float64() < share; e.kind == reference && (lost && !longest || longest && float64(e.delay) > 3.2*all.Mean()) {
+					e.kind = cross // it was lost behind the link, so that it departed
+				}
+			}
+			r, held, narrow := receive(t, config(m), kept), 0, 0
+			total, err := r.Total()
+			if share > 0.3 && errors.Is(err, rli.ErrUntrusted) && flowsOf(r) == 0 {
+				continue
+			}
+			for f, res := range r.All() {
+				in, full, want := res.MeanInterval(0.95), must(whole.Estimate(f)), truth[f].Mean()
+				untouched := full.MeanInterval(0.95)
+				if in.Contains(want) {
+					held++
+				}
+				if math.Abs(res.Mean-want) <= (untouched.High-untouched.Low)/2 {
+					narrow++
+				}
+			}
+			if in := total.MeanInterval(0.95); held < 38 || !in.Contains(all.Mean()) || longest && narrow >= 38 {
+				t.Errorf("%v, %v lost, %v: %d of 40 hold, %d if none was; all %v, %v, want %.0f", m, share, longest, held, narrow, in, err, all.Mean())
+			}
+		}
+	}
+}
+
 // TestZeroValues: a value that no constructor made panics and says so, and a Result that no receiver made knows
 // nothing.
 func TestZeroValues(t *testing.T) {

@@ -36,13 +36,11 @@ func (r *tracker) own() float64             { return r.sending(int32(r.config.Re
 // lean returns how much longer than this a typical packet takes to send.
 func (r *tracker) lean(size float64) float64 { return cmp.Or(r.spread.sizes.mean, size) - size }
 
-// perLineByte returns the ns of a byte on straight lines: what references show without a rate, or behind a
-// shaper, too fast for it, if that is more than chance.
+// perLineByte returns the ns of a byte on straight lines: without a rate what references show, if that is more
+// than chance.
 func (r *tracker) perLineByte() float64 {
-	alone := float64(r.config.ReferenceBytes) * r.perByte
-	l := &r.late
 	switch c := &r.bySize; {
-	case r.config.Rate > 0 && (l.N() < acquainted || l.Mean()+2*l.StdDev()/math.Sqrt(float64(l.N())) >= -alone/4):
+	case r.config.Rate > 0:
 		return r.perByte
 	case c.seen > 0 && c.seen*c.seen > bySizeErrors*bySizeErrors*c.expected*r.lineError.mean:
 		return c.seen / c.expected
@@ -58,7 +56,8 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	}
 	late := float64(received-before.time) - float64(r.config.ReferenceBytes)*r.perByte
 	near := r.perByte > 0 && late <= r.extra+r.slack+float64(p.After)
-	if r.perByte > 0 && p.After == 0 && late <= mostExtra*r.perByte+r.slack {
+	// If it came while that was being sent, it departed directly behind it.
+	if r.perByte > 0 && float64(p.After) <= r.sending(before.bytes) && late <= mostExtra*r.perByte+r.slack {
 		r.late.Add(late)
 		r.keepPace()
 	}
@@ -156,7 +155,7 @@ func (r *Receiver) measure(p *ReferencePacket, received int64, before departure,
 	m := &r.meter
 	whole := r.account.told-m.told == uint32(r.waiting) && r.passed == m.passed && r.references == m.references+1
 	m.told, m.passed, m.references = r.account.told, r.passed, r.references
-	if !whole || p.After > 0 || r.busy && r.link.trusted() {
+	if !whole || r.busy && r.link.trusted() {
 		return false
 	}
 	s, own := span{}, float64(r.config.ReferenceBytes)

@@ -83,7 +83,7 @@ func (b *probe) end(s *spread, to end) {
 	}
 	b.given, b.told = false, true
 	course, miss := s.bridge(b.from, to), 0
-	b.estimated, b.expected, _, miss = course.at(b.mix, b.place, b.lean)
+	b.estimated, b.expected, miss = course.at(b.mix, b.place, b.lean)
 	if min(b.place-b.from.place, to.place-b.place) <= 0 {
 		return
 	}

@@ -47,6 +47,9 @@ func (q *quality) add(b *quality) {
 // stamps returns the variance of a packet's delay that is of stamps.
 func (q *quality) stamps() float64 { return (q.slack*q.slack-tolerance*tolerance)/9 + rounding }
 
+// missed returns the part of references that were lost while no packet was.
+func (q *quality) missed() float64 { return q.gone / max(q.gone+q.references, 1) }
+
 // A trend is a mean of which older values fade.
 type trend struct {
 	mean float64

@@ -44,6 +44,27 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// TestRateOfLateReferences: software sends references some time after their packets, and says so. The rate is
+// learned all the same, and soon if references come while their packets are being sent. The negative control is
+// references that do not say so: they seem to have waited while the link was idle.
+func TestRateOfLateReferences(t *testing.T) {
+	for _, most := range []uint64{1, 200, 5000} {
+		events := late(t, 3, 40_000, 0.5, func(i int) int64 { return int64(uint64(hashing.Word(1, uint64(i))) % (most + 1)) })
+		c := config(rli.Auto)
+		c.Rate = 0
+		r := receive(t, c, events)
+		if off := math.Abs(r.Rate()/linkRate - 1); off > 1e-3 || most < 1000 && believed(r) < 0.8 {
+			t.Errorf("up to %d ns late: %v bit/s, %.2f of the packets by busy periods", most, r.Rate(), believed(r))
+		}
+		for i := range events {
+			events[i].ref.Sent, events[i].ref.After = events[i].ref.Sent-int64(events[i].ref.After), 0
+		}
+		if r := receive(t, c, events); most > 1000 && r.Rate() != 0 {
+			t.Errorf("up to %d ns late and not told: %v bit/s", most, r.Rate())
+		}
+	}
+}
+
 // TestNoRate: no rate is believed if no link keeps to one, or if the receiver does not see everything that it
 // sends.
 func TestNoRate(t *testing.T) {

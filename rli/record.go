@@ -18,7 +18,7 @@ type record struct {
 	squares float64 // v(f), eq. (4)
 	error   float64 // predicted square of the sum's error
 
-	partial     float32 // predicted errors of the packets in the latest stretch, times their tilts
+	partial     float32 // predicted errors of the packets in the latest stretch
 	first, last uint32  // numbers of stretches
 	doubtful    uint32  // packets whose estimate rests on what is doubtful, and why
 }
@@ -36,10 +36,8 @@ const (
 func (r *record) count() uint64     { return r.tally & countMask }
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
-// enter counts packets of a stretch, with the sum of their predicted errors. Errors of a stretch go together as
-// places of a Brownian bridge do: those at s and later at t of its length 1 have the correlation √(s/(1−s)) /
-// √(t/(1−t)), which are the packets' tilts.
-func (r *record) enter(n uint64, stretch uint32, errors, tilt float32) {
+// enter counts packets of a stretch, with the sum of their predicted errors, which go together.
+func (r *record) enter(n uint64, stretch uint32, errors float32) {
 	if r.last != stretch {
 		r.last, r.partial = stretch, 0
 		if r.stretches() < mostStretches {
@@ -47,11 +45,8 @@ func (r *record) enter(n uint64, stretch uint32, errors, tilt float32) {
 		}
 	}
 	r.tally += n
-	r.error += float64(errors) * float64(errors)
-	if r.partial != 0 { // most are the first of their stretch
-		r.error += 2 * float64(errors) * float64(r.partial/tilt)
-	}
-	r.partial += errors * tilt
+	r.error += float64(errors) * float64(errors+2*r.partial)
+	r.partial += errors
 }
 
 func (r *record) add(delay int64) {

@@ -1,10 +1,8 @@
 package rli_test
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/hoplag/hoplag/queue"
 	"github.com/hoplag/hoplag/rli"
 )
 
@@ -63,25 +61,5 @@ func TestRestartWithClockBehind(t *testing.T) {
 	r.Flush()
 	if res, err := r.Estimate(1); err != nil || res.Mean != 2e15 || begun != 64 || r.Counts().Steps != 1 {
 		t.Errorf("%+v, %v, begun anew at reference %d, %+v", res, err, begun, r.Counts())
-	}
-}
-
-// TestLostReferences: the receiver makes do with the references that are left, unless more are lost than chance
-// explains where no packets are.
-func TestLostReferences(t *testing.T) {
-	events := pass(t, queue.RLIConfig, adaptive(), 20000, source(t, "poisson", 0.5, 2), nil)
-	for _, nth := range []uint64{30, 3} {
-		lost := uint64(0)
-		for i := range events {
-			if e := &events[i]; e.kind == reference && e.ref.Sequence%nth == 1 && i < len(events)-100 {
-				e.kind = cross // it was lost behind the link, so that it departed
-				lost++
-			}
-		}
-		r := receive(t, config(rli.Auto), events)
-		_, err := r.Total()
-		if few := nth == 30; few != (err == nil) || few == errors.Is(err, rli.ErrUntrusted) || few && (r.Counts().Lost != lost || !r.Trusted()) {
-			t.Errorf("one in %d lost: %v, %+v", nth, err, r.Counts())
-		}
 	}
 }

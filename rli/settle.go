@@ -60,17 +60,14 @@ func lineBetween(from, to *mark) line {
 	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// settleLine applies eq. (1). The predicted error is that of lines lately, twice it at one end only.
+// settleLine applies eq. (1). The predicted error is that of lines lately.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
-	error := math.Sqrt(r.lineError.mean)
-	if right == nil || !r.left.seen {
-		error *= 2
-	}
+	error := float32(math.Sqrt(r.lineError.mean))
 	for i := range waiting {
 		h := &waiting[i]
-		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), float32(error)
-		h.tilt, h.stretch = 1, r.stretch // no more than all alike, whatever periods are seen in between
+		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), error
+		h.stretch = r.stretch // whatever periods are seen in between
 	}
 }
 
@@ -98,7 +95,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 { // the first of the period
 			idle++
 			if !from.known {
-				h.delay, h.error, h.tilt = round(base+r.sending(h.bytes)), 0, 1
+				h.delay, h.error = round(base+r.sending(h.bytes)), 0
 				packets = packets[1:]
 			}
 		}
@@ -125,11 +122,11 @@ func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base fl
 	for i := range packets {
 		h := &packets[i]
 		size := r.sending(h.bytes)
-		wait, error, tilt, _ := course.at(h.mix, p.place(h.time, size), r.lean(size))
+		wait, error, _ := course.at(h.mix, p.place(h.time, size), r.lean(size))
 		if h.delay = round(base + size + wait); error > 0 {
 			error = math.Sqrt(error*error + behind)
 		}
-		h.error, h.tilt = float32(error), float32(tilt)
+		h.error = float32(error)
 	}
 	for i := range packets { // for later ones
 		r.spread.sizes.add(r.sending(packets[i].bytes))
@@ -160,13 +157,13 @@ func (r *Receiver) record(packets []held, why doubts) {
 				continue
 			}
 		}
-		flow.enter(1, h.stretch, h.error, h.tilt)
+		flow.enter(1, h.stretch, h.error)
 		flow.add(delay)
 		if doubted {
 			flow.doubt(why, 1)
 		}
 	}
-	total.enter(uint64(len(packets)), r.stretch, errors, 1)
+	total.enter(uint64(len(packets)), r.stretch, errors)
 	total.doubt(why, doubtful)
 }
 

@@ -11,7 +11,6 @@ type held struct { // a packet in the interpolation buffer
 	time    int64
 	delay   int64   // from the tracker's origin, once estimated
 	error   float32 // ns, predicted
-	tilt    float32 // see record.enter
 	bytes   int32
 	at      int32 // where its flow's record should be
 	mix     mix
@@ -59,7 +58,7 @@ type tracker struct {
 	usual              float64 // packets between references, at most, lately
 	doubts             doubts  // about the packets that wait
 	skipped            float64 // references that were lost since the one before
-	vanished           float64 // and while no packet was, of each lately
+	vanished           float64 // and while no packet was, of each of the latest 16 or so
 	twins              [256]twin
 	batch              batch
 	after, pause       trend // how long after its packet a reference was sent, and how far off that is
@@ -82,7 +81,6 @@ type tracker struct {
 
 func newTracker(c Config) *tracker {
 	t := &tracker{config: c, buffer: make([]held, max(c.Buffer, 1)), latest: departure{time: never}, gap: 1, stretch: 1}
-	t.vanished = mostVanished // until references show otherwise, they may be lost just when packets wait
 	if c.Rate > 0 {
 		t.perByte, t.busy = 8e9/float64(c.Rate), c.Method == Auto
 	}
