@@ -91,6 +91,8 @@ type transit struct {
 	time        float64 // that packets spent on their way
 	received    float64
 	variance    float64     // of the time
+	delays      float64     // of those received, by levels alone
+	unsure      float64     // variance of these
 	exact       float64     // packets received in exact spans
 	joined      float64     // packets received that were not sent: copies, mostly
 	first, last areas.OnWay // at its ends
@@ -325,6 +327,8 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.time += t.Mean * received
 	into.received += received
 	into.variance += sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
+	into.delays += t.Delay * received
+	into.unsure += sq(t.DelayError*received) + t.Scatter*left*(1+left/t.Received)
 	into.exact += t.Exact
 	into.joined += t.Joined / rate
 	if into.parts == 0 {
@@ -417,6 +421,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
+	if r.delaysError = unsure * math.Sqrt(whole.unsure) / whole.received; r.delaysError < r.sampling {
+		r.owed = whole.delays/whole.received - r.Mean
+	}
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	r.aged = r.beyond(of.length) * of.length / whole.received
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two

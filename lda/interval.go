@@ -73,6 +73,9 @@ func (r *Result) straysReach() float64 {
 func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
 	of := *r
 	of.Mean, of.owed = r.Mean+r.owed, -r.owed*r.pending
+	if r.fromAreas && r.delaysError < r.sampling { // whatever becomes of those on their way
+		of.sampling, of.owed, of.aged, of.late = r.delaysError, 0, 0, 0
+	}
 	return of.Mean, of.MeanInterval(confidence)
 }
 

@@ -21,6 +21,10 @@ type Transit struct {
 	// First and Last describe the packets that were on their way at the first and at the last cut.
 	First, Last OnWay
 
+	// Delay is the mean delay of the packets that were received, by levels, whatever became of the others, and DelayError
+	// its standard error, or +Inf if levels do not tell. Otherwise it is (Mean·Received + First.Ages − Last.Ages)/Received.
+	Delay, DelayError float64
+
 	Greatest float64 // delay seen lately
 	Bursts   bool    // the rate of what was sent varies by more than itself
 	Scatter  float64 // variance of the time of one packet
@@ -103,6 +107,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if err := a.tooSlow(&t, a.age(&t)); err != nil {
 		return t, err
 	}
+	t.Delay, t.DelayError = a.delay(&t)
 	if t.Joined > 0 { // of packets of which copies came it is known to within an interval
 		t.Greatest += a.step
 	}
