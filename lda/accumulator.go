@@ -421,26 +421,14 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
-	if r.delaysError = unsure * math.Sqrt(whole.unsure) / whole.received; r.delaysError < r.sampling {
+	if r.delaysError = unsure * math.Sqrt(whole.unsure) / whole.received; r.delaysError < r.sampling+whole.late/whole.received {
 		r.owed = whole.delays/whole.received - r.Mean
 	}
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
-	r.aged = r.beyond(of.length) * of.length / whole.received
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
 		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
 	}
 	return r, nil
-}
-
-// beyond returns how many more packets are outstanding, beyond chance, than are on their way by Little's law where
-// packets that were alone take as long as others. They may be lost, which is known only when they have settled.
-func (r *Result) beyond(length float64) float64 {
-	usual := r.alone.Mean * float64(max(r.Sent, r.Received)) / length
-	more, chance := float64(r.Outstanding)-usual, usual+sq(usual*r.alone.StdDev/r.alone.Mean)/float64(r.alone.N)
-	if r.pending == 0 || !(usual > 0) || more <= surely*math.Sqrt(chance) {
-		return 0
-	}
-	return more
 }
 
 // tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that

@@ -77,7 +77,6 @@ type Result struct {
 	delaysError float64 // of the mean of those received, if levels alone tell it better than areas do
 	pending     float64 // share of those on their way at the end that are not known to have come since, or to be lost
 	late        float64 // by how much packets that count as lost may raise the mean if they come,
-	aged        float64 // by how much those that may be lost and count as on their way may have raised it,
 	stray       float64 // and by how much stamps may have moved it that are not of their interval
 }
 

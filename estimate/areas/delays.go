@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// delays adds up the delays of the packets that came in a window, whatever becomes of the others, as METHODS.md says: in
-// each cell those outstanding at both ends of it cancel, and of those outstanding at one of them levels tell when they
-// were sent, to within an interval.
+// delays adds up the delays of the packets that came in a window, whatever becomes of the others, as METHODS.md
+// says: in each cell those outstanding at both ends of it cancel, and of those outstanding at one of them
+// levels tell when they were sent, to within an interval.
 type delays struct {
 	areas    *Areas
 	from, to int
@@ -24,8 +24,8 @@ type delays struct {
 	waited []float64     // and how many were outstanding so long
 }
 
-// leftPackets were sent in one interval, and are outstanding at cuts between which no level is the same. There is less
-// than one where another may have come instead.
+// leftPackets were sent in one interval, and are outstanding at cuts between which no level is the same. There
+// is less than one where another may have come instead.
 type leftPackets struct {
 	packets        float64
 	tally          uint64 // or 0 if it is not known which of them came
@@ -34,9 +34,9 @@ type leftPackets struct {
 	counts         float64 // how often that counts in the time: once if they were sent in the window
 }
 
-// A sentGroup is about the packets of an interval that count: their ages at its end, of those that were sent to their
-// cell by themselves, and of the others; how many more of these count once than less than never, and the variance of all
-// their ages if each was sent by itself.
+// A sentGroup is about the packets of an interval that count: their ages at its end, of those that were sent to
+// their cell by themselves, and of the others; how many more of these count once than less than never, and the
+// variance of all their ages if each was sent by itself.
 type sentGroup struct {
 	alone, others    moment
 	counts, variance float64
@@ -45,8 +45,10 @@ type sentGroup struct {
 // delay returns the mean delay of those received, and its standard error, or +Inf if it is not known.
 func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 	d := &a.delays
-	d.count(a, a.losses.from, a.losses.to)
-	if d.unknown || t.Joined > 0 || d.packets != t.Received {
+	if a.digestsShow() {
+		d.count(a, a.losses.from, a.losses.to)
+	}
+	if !a.digestsShow() || d.unknown || t.Joined > 0 || d.packets != t.Received {
 		return 0, math.Inf(1)
 	}
 	of, levels := *t, a.onWay
@@ -65,8 +67,8 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 	return (d.time + of.First.Ages - of.Last.Ages) / d.packets, math.Sqrt(variance) / d.packets
 }
 
-// doubt returns the variance of ages in an interval that has the given one if packets are sent evenly. They may have
-// been sent together. Those show it that were sent to their cell by themselves.
+// doubt returns the variance of ages in an interval that has the given one if packets are sent evenly. They may
+// have been sent together. Those show it that were sent to their cell by themselves.
 func (s *sentGroup) doubt(even float64) (variance float64) {
 	variance = max(s.variance, sq(s.counts)*even/(s.alone.n+1))
 	if s.alone.n > 0 && s.others.n > 0 {
@@ -100,8 +102,8 @@ func (d *delays) count(a *Areas, from, to int) {
 	}
 }
 
-// learn learns from a cell how likely packets are to come in an interval of the window in which none was sent, so that
-// no other one can have taken their place.
+// learn learns from a cell how likely packets are to come in an interval of the window in which none was sent,
+// so that no other one can have taken their place.
 func (d *delays) learn(c *areaCell) {
 	a, level, last := d.areas, c.oldest, 0
 	d.left = d.left[:0]
@@ -143,8 +145,8 @@ func (d *delays) find(tally uint64) int {
 // inside reports whether an interval is in the window.
 func (d *delays) inside(cut int) bool { return cut > d.from && cut <= d.to }
 
-// cell counts the packets of a cell. Parts at whose ends its level is the same lie in one another, or apart. Of those
-// that lie in one another the longest counts.
+// cell counts the packets of a cell. Parts at whose ends its level is the same lie in one another, or apart. Of
+// those that lie in one another the longest counts.
 func (d *delays) cell(c *areaCell) {
 	a, level, from := d.areas, c.oldest, 0
 	a.passed = a.events[c.first:c.end]
@@ -176,8 +178,8 @@ func (d *delays) cell(c *areaCell) {
 	}
 }
 
-// part counts the events from one to the next that counts otherwise, after cut number from. Exactly those come that
-// were sent there.
+// part counts the events from one to the next that counts otherwise, after cut number from. Exactly those come
+// that were sent there.
 func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
 	a, was, at, crosses := d.areas, 0, from, [2]bool{}
 	for k := first; k < next; k++ {
@@ -210,8 +212,8 @@ func (d *delays) add(e *areaEvent, cut, on, was int) {
 	d.packets += float64(e.received)
 }
 
-// move counts an event at whose cut others are outstanding than before. Where no more are and none of those left has the
-// tally that is missing, another one was sent instead.
+// move counts an event at whose cut others are outstanding than before. Where no more are and none of those
+// left has the tally that is missing, another one was sent instead.
 func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 	a, inside, rose, fell, ages := d.areas, d.inside(cut), outstanding(moved), 0, 0.0
 	if at := d.find(-moved & a.mask); at >= 0 {
@@ -271,8 +273,9 @@ func (d *delays) counted(l *leftPackets, n float64) {
 	}
 }
 
-// some takes as many as n of those left of which it is not known which came in an interval, each as far as it is likely
-// to come. It returns their ages when that began. What is likely is the same for all cells, so that errors add up.
+// some takes as many as n of those left of which it is not known which came in an interval, each as far as it
+// is likely to come. It returns their ages when that began. What is likely is the same for all cells, so that
+// errors add up.
 func (d *delays) some(n float64, cut int) (ages float64) {
 	for n > 1e-9 {
 		var of moment
@@ -299,7 +302,8 @@ func (d *delays) some(n float64, cut int) (ages float64) {
 	return ages
 }
 
-// hide allows for those left of which up to most may have come in an interval in which more were sent that stay.
+// hide allows for those left of which up to most may have come in an interval in which more were sent that
+// stay.
 func (d *delays) hide(most float64, cut int) {
 	var of moment
 	for i := range d.left {

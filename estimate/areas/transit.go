@@ -21,8 +21,9 @@ type Transit struct {
 	// First and Last describe the packets that were on their way at the first and at the last cut.
 	First, Last OnWay
 
-	// Delay is the mean delay of the packets that were received, by levels, whatever became of the others, and DelayError
-	// its standard error, or +Inf if levels do not tell. Otherwise it is (Mean·Received + First.Ages − Last.Ages)/Received.
+	// Delay is the mean delay in nanoseconds of the packets that were received, by levels, whatever became of
+	// the others, and DelayError its standard error, or +Inf if levels do not tell. By areas it is (Mean·Received
+	// + First.Ages − Last.Ages)/Received.
 	Delay, DelayError float64
 
 	Greatest float64 // delay seen lately
