@@ -44,11 +44,11 @@ type sentGroup struct {
 
 // delay returns the mean delay of those received, and its standard error, or +Inf if it is not known.
 func (a *Areas) delay(t *Transit) (mean, deviation float64) {
-	d := &a.delays
-	if a.digestsShow() {
-		d.count(a, a.losses.from, a.losses.to)
+	if !a.digestsShow() || t.Joined > 0 || t.Error == 0 && t.Last.Pending == 0 { // or areas are as sure
+		return 0, math.Inf(1)
 	}
-	if !a.digestsShow() || d.unknown || t.Joined > 0 || d.packets != t.Received {
+	d := &a.delays
+	if d.count(a, a.losses.from, a.losses.to); d.unknown || d.packets != t.Received {
 		return 0, math.Inf(1)
 	}
 	of, levels := *t, a.onWay
@@ -150,6 +150,9 @@ func (d *delays) inside(cut int) bool { return cut > d.from && cut <= d.to }
 func (d *delays) cell(c *areaCell) {
 	a, level, from := d.areas, c.oldest, 0
 	a.passed = a.events[c.first:c.end]
+	if n := len(a.passed); n == 0 || int(a.passed[n-1].cut)-a.before <= d.from || int(a.passed[0].cut)-a.before > d.to {
+		return // nothing passed in the window
+	}
 	d.left = d.left[:0]
 	if moved := (level - c.anchor) & a.mask; outstanding(moved) > 0 {
 		d.left = append(d.left, leftPackets{tally: moved, packets: float64(outstanding(moved)), variance: sq(a.patience)})
