@@ -12,7 +12,7 @@ type Transit struct {
 	// Mean is the time that packets spent on their way between the cuts, for each that was received there, in
 	// nanoseconds. Error is its standard error, for all packets received, not just those in cells.
 	Mean, Error float64
-	Degrees     uint64 // of freedom of Error
+	degrees     uint64 // of freedom of Error
 
 	// Late is by how much the mean may be greater because packets that count as lost may still arrive. It is 0
 	// once it is known how long packets take.
@@ -34,7 +34,7 @@ type Transit struct {
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
 	Hidden   float64 // time for each received that those may have taken from areas which do not show
 	Exact    float64 // of these, in spans without losses of groups that are used
-	Negative float64 // share of the exact spans whose areas are negative
+	negative float64 // share of the exact spans whose areas are negative
 
 	uneven float64 // relative variance of the number on their way from cut to cut, beyond chance
 	change float64 // variance of by how many more are on their way at one end than at the other, of which Packets tell
@@ -90,8 +90,8 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	for i := 0; i < len(a.calm) && a.bits < 64; i++ { // narrow sums are read about another mean
 		a.calm[i].area = a.near(uint64(int64(a.calm[i].area)), a.calm[i].packets)
 	}
-	if t.Degrees >= manyCells {
-		a.seen = t.Negative
+	if t.degrees >= manyCells {
+		a.seen = t.negative
 	}
 	if less := min(a.seen, a.negative); less >= 0 && less < hardly && max(a.seen, a.negative) > many {
 		return t, fmt.Errorf("%w: one was set", estimate.ErrClocks)

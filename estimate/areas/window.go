@@ -379,10 +379,10 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 	return Transit{
 		Mean:    r.area / r.received,
 		Error:   math.Hypot(math.Sqrt(variance), w.young*r.area/r.received) / total,
-		Degrees: uint64(max(1, r.cells-1)),
+		degrees: uint64(max(1, r.cells-1)),
 		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale, Pending: r.pending * scale},
 		Scatter:  w.scatter,
-		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
+		Received: total, Exact: r.exact, negative: r.negative / r.cells,
 		uneven: w.uneven(r), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
 		change: scale*scale*r.change[2] + scale*(scale-1)*r.change[0],
 	}
