@@ -90,6 +90,8 @@ type transit struct {
 	time        float64 // that packets spent on their way
 	received    float64
 	variance    float64     // of the time
+	delays      float64     // of those received, by levels alone
+	unsure      float64     // variance of these
 	exact       float64     // packets received in exact spans
 	joined      float64     // packets received that were not sent: copies, mostly
 	first, last areas.OnWay // at its ends
@@ -321,6 +323,8 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.time += t.Mean * received
 	into.received += received
 	into.variance += sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
+	into.delays += t.Delay * received
+	into.unsure += sq(t.DelayError*received) + t.Scatter*left*(1+left/t.Received)
 	into.exact += t.Exact
 	into.joined += t.Joined / rate
 	if into.parts == 0 {
@@ -415,8 +419,10 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
+	if r.delaysError = unsure * math.Sqrt(whole.unsure) / whole.received; r.delaysError < r.sampling+whole.late/whole.received {
+		r.owed = whole.delays/whole.received - r.Mean
+	}
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
-	r.aged = r.beyond(of.length) * of.length / whole.received
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
 		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
 	}
@@ -424,17 +430,6 @@ func (a *Accumulator) Estimate() (Result, error) {
 		return r, fmt.Errorf("lda: %w: the points cut further apart than packets take", estimate.ErrClocks)
 	}
 	return r, nil
-}
-
-// beyond returns how many more packets are outstanding, beyond chance, than are on their way by Little's law where
-// packets that were alone take as long as others. They may be lost, which is known only when they have settled.
-func (r *Result) beyond(length float64) float64 {
-	usual := r.alone.Mean * float64(max(r.Sent, r.Received)) / length
-	more, chance := float64(r.Outstanding)-usual, usual+sq(usual*r.alone.StdDev/r.alone.Mean)/float64(r.alone.N)
-	if r.pending == 0 || !(usual > 0) || more <= surely*math.Sqrt(chance) {
-		return 0
-	}
-	return more
 }
 
 // tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that

@@ -64,16 +64,16 @@ type Result struct {
 	greatest float64        // delay that is known, or may be
 	least    float64        // likewise, of one interval
 
-	length    float64 // of the interval, from the first to the last packet
-	crossing  float64 // from its first packet to the last arrival of one that was not sent in it
-	twice     float64 // greatest delay known of a packet that came twice
-	fromAreas bool    // by an Accumulator
-	copied    float64 // share of packets that were not alone because copies of them came
-	owed      float64 // by how much the mean delay of those received exceeds the time on the way
-	pending   float64 // share of those on their way at the end that are not known to have come since, or to be lost
-	late      float64 // by how much packets that count as lost may raise the mean if they come, and copies that are not seen,
-	aged      float64 // by how much those that may be lost and count as on their way may have raised it,
-	stray     float64 // and by how much stamps may have moved it that are not of their interval
+	length      float64 // of the interval, from the first to the last packet
+	crossing    float64 // from its first packet to the last arrival of one that was not sent in it
+	twice       float64 // greatest delay known of a packet that came twice
+	fromAreas   bool    // by an Accumulator
+	copied      float64 // share of packets that were not alone because copies of them came
+	owed        float64 // by how much the mean delay of those received exceeds the time on the way
+	delaysError float64 // of the mean of those received, if levels alone tell it better than areas do
+	pending     float64 // share of those on their way at the end that are not known to have come since, or to be lost
+	late        float64 // by how much packets that count as lost may raise the mean if they come, and copies that are not seen,
+	stray       float64 // and by how much stamps may have moved it that are not of their interval
 }
 
 // Estimate compares the upstream and the downstream point's aggregators of one interval and changes neither.

@@ -78,12 +78,15 @@ func (r *Result) straysReach() float64 {
 func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
 	of := *r
 	of.Mean, of.owed = r.Mean+r.owed, -r.owed*r.pending
+	if r.fromAreas && r.delaysError < r.sampling+r.late { // whatever becomes of those on their way
+		of.sampling, of.owed, of.late = r.delaysError, 0, 0
+	}
 	return of.Mean, of.MeanInterval(confidence)
 }
 
 func (r *Result) studentInterval(confidence float64) estimate.Interval {
 	i := estimate.StudentInterval(estimate.Delay{Mean: r.Mean, StdDev: r.sampling, N: min(r.N, 1)}, r.meanDegrees, confidence)
-	i.Low += min(r.owed, 0) - r.aged - r.stray - r.rounding()
+	i.Low += min(r.owed, 0) - r.stray - r.rounding()
 	i.High += max(r.owed, 0) + r.late + r.stray + r.rounding()
 	return i
 }

@@ -72,6 +72,7 @@ type Areas struct {
 
 	losses    losses
 	window    window
+	delays    delays
 	alone     []Alone
 	crossing  [2][]Alone // those on their way at the ends of the window, and their ages
 	onWay     [2]endAges

@@ -12,7 +12,7 @@ type Transit struct {
 	// Mean is the time that packets spent on their way between the cuts, for each that was received there, in
 	// nanoseconds. Error is its standard error, for all packets received, not just those in cells.
 	Mean, Error float64
-	Degrees     uint64 // of freedom of Error
+	degrees     uint64 // of freedom of Error
 
 	// Late is by how much the mean may be greater because packets that count as lost may still arrive. It is 0
 	// once it is known how long packets take.
@@ -20,6 +20,11 @@ type Transit struct {
 
 	// First and Last describe the packets that were on their way at the first and at the last cut.
 	First, Last OnWay
+
+	// Delay is the mean delay in nanoseconds of the packets that were received, by levels, whatever became of
+	// the others, and DelayError its standard error, or +Inf if levels do not tell. By areas it is (Mean·Received
+	// + First.Ages − Last.Ages)/Received.
+	Delay, DelayError float64
 
 	Greatest float64 // delay seen lately
 	Bursts   bool    // the rate of what was sent varies by more than itself
@@ -29,7 +34,7 @@ type Transit struct {
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
 	Hidden   float64 // time for each received that those may have taken from areas which do not show
 	Exact    float64 // of these, in spans without losses of groups that are used
-	Negative float64 // share of the exact spans whose areas are negative
+	negative float64 // share of the exact spans whose areas are negative
 
 	uneven float64 // relative variance of the number on their way from cut to cut, beyond chance
 	change float64 // variance of by how many more are on their way at one end than at the other, of which Packets tell
@@ -85,8 +90,8 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	for i := 0; i < len(a.calm) && a.bits < 64; i++ { // narrow sums are read about another mean
 		a.calm[i].area = a.near(uint64(int64(a.calm[i].area)), a.calm[i].packets)
 	}
-	if t.Degrees >= manyCells {
-		a.seen = t.Negative
+	if t.degrees >= manyCells {
+		a.seen = t.negative
 	}
 	if less := min(a.seen, a.negative); less >= 0 && less < hardly && max(a.seen, a.negative) > many {
 		return t, fmt.Errorf("%w: one was set", estimate.ErrClocks)
@@ -103,6 +108,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if err := a.tooSlow(&t, a.age(&t)); err != nil {
 		return t, err
 	}
+	t.Delay, t.DelayError = a.delay(&t)
 	if t.Joined > 0 { // of packets of which copies came it is known to within an interval
 		t.Greatest += a.step
 	}

@@ -262,8 +262,7 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 		if !known || cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
 			continue
 		}
-		// Points may cut at times that differ by nearly an interval.
-		of, ages := &a.onWay[i], a.ages(x, cut, a.greatest+a.step)
+		of, ages := &a.onWay[i], a.bounds(x, cut)
 		if x.joined > 0 && (x.young || x.unknown) && cut <= x.from+x.all {
 			continue
 		}
@@ -272,15 +271,24 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 			continue
 		}
 		if alone {
-			age := estimate.SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits)
-			a.crossing[i] = append(a.crossing[i], Alone{age, 0, uint32(x.from), uint32(x.to)})
-			ages.Least, ages.Most = float64(age), float64(age)
-		}
-		if ages.Packets < 0 { // they count less than none, and so do their ages
-			ages.Least, ages.Most = -ages.Most, -ages.Least
+			a.crossing[i] = append(a.crossing[i], Alone{int64(ages.Least), 0, uint32(x.from), uint32(x.to)})
 		}
 		of.bound(ages, weight)
 	}
+}
+
+// bounds bounds the ages of the packets of an exact span on their way at a cut. Of one by itself it is known.
+// Points may cut at times that differ by nearly an interval.
+func (a *Areas) bounds(x *span, cut int) ageBounds {
+	ages := a.ages(x, cut, a.greatest+a.step)
+	if x.alone() {
+		age := float64(estimate.SignExtend(uint64(a.ends[cut])-x.sentSum, a.bits))
+		ages.Least, ages.Most = age, age
+	}
+	if ages.Packets < 0 { // they count less than none, and so do their ages
+		ages.Least, ages.Most = -ages.Most, -ages.Least
+	}
+	return ages
 }
 
 // manyCells is how many cells tell of others: Student's interval of 30 is 4 % wider than the normal one.
@@ -371,10 +379,10 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 	return Transit{
 		Mean:    r.area / r.received,
 		Error:   math.Hypot(math.Sqrt(variance), w.young*r.area/r.received) / total,
-		Degrees: uint64(max(1, r.cells-1)),
+		degrees: uint64(max(1, r.cells-1)),
 		First:   OnWay{Packets: r.way[0] * scale}, Last: OnWay{Packets: r.way[len(r.way)-1] * scale, Pending: r.pending * scale},
 		Scatter:  w.scatter,
-		Received: total, Exact: r.exact, Negative: r.negative / r.cells,
+		Received: total, Exact: r.exact, negative: r.negative / r.cells,
 		uneven: w.uneven(r), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
 		change: scale*scale*r.change[2] + scale*(scale-1)*r.change[0],
 	}

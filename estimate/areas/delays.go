@@ -1,0 +1,320 @@
+package areas
+
+import (
+	"math"
+	"slices"
+)
+
+// delays adds up the delays of the packets that came in a window, whatever becomes of the others, as METHODS.md
+// says: in each cell those outstanding at both ends of it cancel, and of those outstanding at one of them
+// levels tell when they were sent, to within an interval.
+type delays struct {
+	areas    *Areas
+	from, to int
+	packets  float64
+	time     float64
+	ends     [2]endAges  // of packets on their way, which come before the cell's level is the same again
+	sent     []sentGroup // by interval
+	doubt    float64     // what is not known of the time: standard errors that add up,
+	variance float64     // and variances
+	unknown  bool        // packets came that had been sent before the cuts that are kept
+
+	left   []leftPackets // of one cell, in the order in which they were sent
+	coming []float64     // how likely packets are to come in an interval, by how many cuts they have been outstanding at,
+	waited []float64     // and how many were outstanding so long
+}
+
+// leftPackets were sent in one interval, and are outstanding at cuts between which no level is the same. There
+// is less than one where another may have come instead.
+type leftPackets struct {
+	packets        float64
+	tally          uint64 // or 0 if it is not known which of them came
+	cut            int
+	sent, variance float64 // when, on average, after the oldest cut, and how sure that is
+	counts         float64 // how often that counts in the time: once if they were sent in the window
+}
+
+// A sentGroup is about the packets of an interval that count: their ages at its end, of those that were sent to
+// their cell by themselves, and of the others; how many more of these count once than less than never, and the
+// variance of all their ages if each was sent by itself.
+type sentGroup struct {
+	alone, others    moment
+	counts, variance float64
+}
+
+// delay returns the mean delay of those received, and its standard error, or +Inf if it is not known.
+func (a *Areas) delay(t *Transit) (mean, deviation float64) {
+	if !a.digestsShow() || t.Joined > 0 || t.Error == 0 && t.Last.Pending == 0 { // or areas are as sure
+		return 0, math.Inf(1)
+	}
+	d := &a.delays
+	if d.count(a, a.losses.from, a.losses.to); d.unknown || d.packets != t.Received {
+		return 0, math.Inf(1)
+	}
+	of, levels := *t, a.onWay
+	for i, end := range [2]*OnWay{&of.First, &of.Last} {
+		a.onWay[i].bounds, a.onWay[i].widths = d.ends[i].bounds, d.ends[i].widths
+		a.onWay[i].others, a.onWay[i].alike, a.onWay[i].weights = ageBounds{}, ageBounds{}, 0
+		*end = OnWay{Packets: d.ends[i].bounds.Packets}
+	}
+	of.scale, of.change = 1, 0
+	a.age(&of)
+	a.onWay = levels
+	variance := sq(d.doubt) + d.variance + owedVariance(&[2]OnWay{of.First, of.Last})
+	for k := range d.sent {
+		variance += d.sent[k].doubt(sq(a.length(max(k, 1))) / 12)
+	}
+	return (d.time + of.First.Ages - of.Last.Ages) / d.packets, math.Sqrt(variance) / d.packets
+}
+
+// doubt returns the variance of ages in an interval that has the given one if packets are sent evenly. They may
+// have been sent together. Those show it that were sent to their cell by themselves.
+func (s *sentGroup) doubt(even float64) (variance float64) {
+	variance = max(s.variance, sq(s.counts)*even/(s.alone.n+1))
+	if s.alone.n > 0 && s.others.n > 0 {
+		variance += sq(s.counts) * max(0, sq(s.alone.sum/s.alone.n-s.others.sum/s.others.n)-even/s.alone.n)
+	}
+	return variance
+}
+
+// count counts the packets of all cells.
+func (d *delays) count(a *Areas, from, to int) {
+	cuts := len(a.ends)
+	*d = delays{areas: a, from: from, to: to, left: d.left, sent: zeros(d.sent, cuts),
+		coming: zeros(d.coming, cuts), waited: zeros(d.waited, cuts)}
+	a.calmly(from, to, func(_, _ int, all []calmEvent) {
+		for i := range all {
+			d.time += all[i].area
+			d.packets += float64(all[i].packets)
+		}
+	})
+	for i := range a.cells {
+		d.learn(&a.cells[i])
+	}
+	// Or as likely as those are that have been outstanding at least so long, and one more.
+	came, waited := 1.0, 1.0
+	for k := cuts - 1; k > 0; k-- {
+		came, waited = came+d.coming[k], waited+d.waited[k]
+		d.coming[k] = min(1, max(d.coming[k]/max(1, d.waited[k]), came/waited))
+	}
+	for i := range a.cells {
+		d.cell(&a.cells[i])
+	}
+}
+
+// learn learns from a cell how likely packets are to come in an interval of the window in which none was sent,
+// so that no other one can have taken their place.
+func (d *delays) learn(c *areaCell) {
+	a, level, last := d.areas, c.oldest, 0
+	d.left = d.left[:0]
+	waits := func(from, to int) {
+		for i := range d.left {
+			for k := max(from, d.from+1); k <= min(to, d.to); k++ {
+				d.waited[k-d.left[i].cut] += d.left[i].packets
+			}
+		}
+	}
+	for _, e := range a.events[c.first:c.end] {
+		cut, moved := int(e.cut)-a.before, (e.level-level)&a.mask
+		waits(last+1, cut-1)
+		if level, last = e.level, cut; e.sent == 0 {
+			waits(cut, cut)
+		}
+		at := d.find(-moved & a.mask)
+		switch {
+		case moved == 0:
+		case at >= 0:
+			if e.sent == 0 && d.inside(cut) {
+				d.coming[cut-d.left[at].cut] += d.left[at].packets
+			}
+			d.left = slices.Delete(d.left, at, at+1)
+		case outstanding(moved) > 0:
+			d.left = append(d.left, leftPackets{tally: moved, packets: float64(outstanding(moved)), cut: cut})
+		default:
+			d.left = d.left[:0]
+		}
+	}
+	waits(last+1, d.to)
+}
+
+// find returns which of those left have a tally, or -1.
+func (d *delays) find(tally uint64) int {
+	return slices.IndexFunc(d.left, func(l leftPackets) bool { return l.tally == tally && tally != 0 })
+}
+
+// inside reports whether an interval is in the window.
+func (d *delays) inside(cut int) bool { return cut > d.from && cut <= d.to }
+
+// cell counts the packets of a cell. Parts at whose ends its level is the same lie in one another, or apart. Of
+// those that lie in one another the longest counts.
+func (d *delays) cell(c *areaCell) {
+	a, level, from := d.areas, c.oldest, 0
+	a.passed = a.events[c.first:c.end]
+	if n := len(a.passed); n == 0 || int(a.passed[n-1].cut)-a.before <= d.from || int(a.passed[0].cut)-a.before > d.to {
+		return // nothing passed in the window
+	}
+	d.left = d.left[:0]
+	if moved := (level - c.anchor) & a.mask; outstanding(moved) > 0 {
+		d.left = append(d.left, leftPackets{tally: moved, packets: float64(outstanding(moved)), variance: sq(a.patience)})
+	}
+	for first := 0; ; first++ {
+		next := first
+		for k := first; k < len(a.passed) && outstanding((a.passed[k].level-level)&a.mask) >= 0; k++ {
+			if a.passed[k].level == level {
+				next = k + 1
+			}
+		}
+		if next > first {
+			d.part(c, from, first, next, level)
+		}
+		if first = next; first == len(a.passed) {
+			break
+		}
+		e := &a.passed[first]
+		from = int(e.cut) - a.before
+		d.move(e, from, (e.level-level)&a.mask)
+		d.unknown = d.unknown || c.alike > 0 && d.inside(from)
+		level = e.level
+	}
+	for i := range d.left {
+		d.counted(&d.left[i], d.left[i].packets)
+	}
+}
+
+// part counts the events from one to the next that counts otherwise, after cut number from. Exactly those come
+// that were sent there.
+func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
+	a, was, at, crosses := d.areas, 0, from, [2]bool{}
+	for k := first; k < next; k++ {
+		e := &a.passed[k]
+		cut, on := int(e.cut)-a.before, outstanding((e.level-level)&a.mask)
+		d.time += float64(was) * float64(a.ends[min(max(cut-1, d.from), d.to)]-a.ends[min(max(at, d.from), d.to)])
+		for i, end := range [2]int{d.from, d.to} {
+			crosses[i] = crosses[i] || was != 0 && at <= end && end < cut
+		}
+		if d.inside(cut) {
+			d.add(e, cut, on, was)
+		}
+		was, at = on, cut
+	}
+	for i, cut := range [2]int{d.from, d.to} {
+		if crosses[i] {
+			x := &a.span
+			*x = span{from: from, to: at, level: level,
+				area: x.area, in: x.in, out: x.out, after: x.after, on: x.on, most: x.most, levels: x.levels, extra: x.extra}
+			a.fill(c, first, true, level)
+			d.ends[i].bound(a.bounds(x, cut), 1)
+		}
+	}
+}
+
+// add counts an event, at whose cut packets are outstanding of which others were at the cut before.
+func (d *delays) add(e *areaEvent, cut, on, was int) {
+	a := d.areas
+	d.time += a.near(e.delay+uint64(on)*uint64(a.ends[cut])-uint64(was)*uint64(a.ends[cut-1]), e.received)
+	d.packets += float64(e.received)
+}
+
+// move counts an event at whose cut others are outstanding than before. Where no more are and none of those
+// left has the tally that is missing, another one was sent instead.
+func (d *delays) move(e *areaEvent, cut int, moved uint64) {
+	a, inside, rose, fell, ages := d.areas, d.inside(cut), outstanding(moved), 0, 0.0
+	if at := d.find(-moved & a.mask); at >= 0 {
+		fell = int(d.left[at].packets)
+		ages = d.come(&d.left[at], d.left[at].packets, cut)
+		d.left = slices.Delete(d.left, at, at+1)
+	} else if rose <= 0 {
+		fell, moved = max(1, -rose), 0
+		ages = d.some(float64(fell), cut)
+	} else if inside {
+		d.hide(min(float64(e.received), float64(e.sent)-float64(rose)), cut)
+	}
+	if rose += fell; rose > 0 {
+		n, age, l := float64(rose), a.sentAge(cut, e.sent, e.sentSum), leftPackets{tally: moved, packets: float64(rose), cut: cut}
+		l.sent = d.since(cut) - age
+		l.variance = sq(a.length(cut)) / 12 * max(0, 1-n/max(1, float64(e.sent)))
+		if inside {
+			l.counts = 1
+		}
+		d.left = append(d.left, l)
+		ages -= n * age
+	}
+	if inside {
+		d.time += ages
+		d.add(e, cut, rose, fell)
+	}
+}
+
+// since returns how long after the oldest cut another one is.
+func (d *delays) since(cut int) float64 { return float64(d.areas.ends[cut] - d.areas.ends[0]) }
+
+// come takes some of those left, which came in an interval, and returns their ages when it began.
+func (d *delays) come(l *leftPackets, n float64, cut int) float64 {
+	if n < l.packets { // which of them it was is not known
+		l.variance = sq(d.areas.length(max(l.cut, 1))) / 12
+	}
+	out := *l
+	if d.inside(cut) {
+		out.counts--
+	}
+	d.counted(&out, n)
+	l.packets -= n
+	return n * (d.since(cut-1) - l.sent)
+}
+
+// counted says that as many packets as n count as those left do.
+func (d *delays) counted(l *leftPackets, n float64) {
+	s, age := &d.sent[l.cut], d.since(l.cut)-l.sent
+	switch {
+	case l.counts == 0:
+	case l.variance == 0:
+		s.alone.add(n, age)
+	default:
+		s.others.add(n, age)
+		s.counts += n * l.counts
+		s.variance += n * l.variance
+	}
+}
+
+// some takes as many as n of those left of which it is not known which came in an interval, each as far as it
+// is likely to come. It returns their ages when that began. What is likely is the same for all cells, so that
+// errors add up.
+func (d *delays) some(n float64, cut int) (ages float64) {
+	for n > 1e-9 {
+		var of moment
+		for i := range d.left {
+			of.add(d.left[i].packets*d.coming[cut-d.left[i].cut], d.left[i].sent)
+		}
+		if of.n == 0 {
+			d.unknown = d.unknown || d.inside(cut)
+			return ages
+		}
+		if d.inside(cut) {
+			d.doubt += n * math.Sqrt(of.spread())
+		}
+		rest := n
+		for i := range d.left {
+			l := &d.left[i]
+			out := min(n*l.packets*d.coming[cut-l.cut]/of.n, l.packets)
+			rest -= out
+			ages += d.come(l, out, cut)
+			l.tally = 0
+		}
+		n = rest
+	}
+	return ages
+}
+
+// hide allows for those left of which up to most may have come in an interval in which more were sent that
+// stay.
+func (d *delays) hide(most float64, cut int) {
+	var of moment
+	for i := range d.left {
+		l := &d.left[i]
+		of.add(l.packets*d.coming[cut-l.cut], d.since(cut)-l.sent)
+	}
+	if share := min(1, most/max(of.n, 1e-300)); of.n > 0 {
+		d.doubt += share * of.sum
+		d.variance += share * of.squares
+	}
+}
