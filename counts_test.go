@@ -278,8 +278,8 @@ func TestLostWereSent(t *testing.T) {
 	}
 }
 
-// A bridge loops for three seconds, and each message comes 21 times. A while after that is over there is a mean again,
-// and it holds.
+// A bridge loops for three seconds, and each message comes 21 times. Some time after that there is a mean
+// again, and it is right.
 func TestLoopThatIsOver(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		begin, delay := time.Now(), func(i int) time.Duration {

@@ -169,8 +169,8 @@ func TestLossAfterPause(t *testing.T) {
 	}
 }
 
-// Where one point cuts later than the other by more than packets take, these come before they are sent, and reports
-// hold or are refused. If their ages were taken for those of packets on their way, half of the intervals would not hold.
+// If one point cuts later than the other by more than packets take, packets come before they are sent, and
+// reports hold or are refused. As ages of packets on their way theirs would make half of the intervals miss.
 func TestCutsApart(t *testing.T) {
 	for _, later := range []int64{4e6, 20e6, 60e6} {
 		var mean covered

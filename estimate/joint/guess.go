@@ -26,7 +26,7 @@ const (
 	sizeCount      = 64  // classes of flow sizes, by powers of two
 )
 
-// least returns the delay that guesses are above, and the smallest guess.
+// least returns the delay that all guesses exceed, and the smallest guess.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
 	if p.Count != nil {
 		base = math.Inf(1)
