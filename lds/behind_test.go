@@ -280,7 +280,7 @@ func TestCopies(t *testing.T) {
 }
 
 // Where the far point holds what comes for seconds, all of it counts as lost. When it comes after all,
-// intervals hold it, though the report ends before cells have settled.
+// intervals allow for it, though the report ends before cells have settled.
 func TestHeldPacketsAreLate(t *testing.T) {
 	c := DefaultConfig
 	c.Columns = 200
