@@ -108,8 +108,8 @@ func (c *clocks) exchange(of sessions) {
 	c.exchanged = later
 }
 
-// apply corrects a report by what is known of the clocks, and says what that is. To delays of each way a constant
-// was added.
+// apply corrects a report by what is known of the clocks, and says what that is. A constant was added to the
+// delays of each way.
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 	delays, added := [2]*Traffic{&r.Forth, &r.Back}, float64(ways[forth].told.added+ways[back].told.added)
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)

@@ -144,8 +144,8 @@ func (c *comparison) due() int64 {
 	return c.last(c.current) + c.hold()
 }
 
-// early reports whether no report can be due by this cut of the second point. Then records wait, for half a second
-// at most: when several cuts are compared at once, their counters are in the processor's cache.
+// early reports whether no report can be due by this cut of the second point. Then records wait, for at most
+// half a second: if several cuts are compared together, their counters stay in the processor's cache.
 func (c *comparison) early(cut int64) bool {
 	most := c.paired + int64(time.Second/2/c.config.Cut)
 	return c.begun && c.paired >= c.since+learning && c.paired <= cut && cut < min(most, c.due())

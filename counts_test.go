@@ -54,8 +54,8 @@ func TestBeginsIsShort(t *testing.T) {
 	})
 }
 
-// Messages that take far longer than those before are not reported as lost, and the others do not pass for all:
-// reports hold them, or have no mean.
+// Messages that take far longer than those before are not reported as lost, nor left out of the mean: reports
+// include them, or have no mean.
 func TestSlowWhenItBegins(t *testing.T) {
 	const fast = 5 * time.Millisecond
 	fifth := func(_ time.Duration, i int) time.Duration {
@@ -278,8 +278,8 @@ func TestLostWereSent(t *testing.T) {
 	}
 }
 
-// A bridge loops for three seconds, and each message comes 21 times. A while after that is over there is a mean again,
-// and it holds.
+// A bridge loops for three seconds, and each message comes 21 times. Some time after that there is a mean
+// again, and it is right.
 func TestLoopThatIsOver(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		begin, delay := time.Now(), func(i int) time.Duration {

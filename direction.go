@@ -155,7 +155,7 @@ type shard struct {
 	_       [64]byte
 }
 
-// mostPiles is how many cuts are counted at a time: the present one, and those that wait for interrupted writers.
+// mostPiles is how many cuts are counted at a time: the present one, and those waiting for interrupted writers.
 const mostPiles = 32
 
 // newHandle returns a handle of a log without a writer.

@@ -204,10 +204,10 @@ func spells(apart, begin, on, each float64) func(*rand.Rand, float64) float64 {
 	}
 }
 
-// Intervals hold the mean of the packets that were received in the report, and are a few times as wide as means are
-// off: with and without losses, of sparse flows and of those that always have packets on their way, where a few
-// packets are far slower, and where copies come and delays are long for a while. Hardly any misses where bursts
-// leave a few packets on their way when a report ends, and where traffic begins shortly before that, so that in some
+// Intervals hold the mean of the packets received in the report, and are a few times as wide as the error: with
+// and without losses, of sparse flows and of those that always have packets on their way, where a few packets
+// are far slower, and where copies come and delays are long for a while. Hardly any misses where bursts leave a
+// few packets on their way when a report ends, and where traffic begins shortly before that, so that in some
 // reports nothing tells what was lost. A tenth as wide, they would miss.
 func TestFlowIntervals(t *testing.T) {
 	type delays = func(r *rand.Rand, flow int, at float64) float64

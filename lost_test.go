@@ -93,8 +93,8 @@ func TestNamedOnce(t *testing.T) {
 	})
 }
 
-// Where one packet in 50 takes longer than is waited for, and had been given up when it came, the mean of the report
-// still is within its interval.
+// Where one packet in 50 takes longer than packets are waited for, and had been given up when it came, the mean
+// of the report is still within its interval.
 func TestGivenUpTooSoon(t *testing.T) {
 	for seed := range uint64(3) {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {

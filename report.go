@@ -71,16 +71,16 @@ type Report struct {
 
 // A Delay is how long packets took one way, in nanoseconds, and how many were lost: what an operator looks at.
 type Delay struct {
-	// Flow is 0 but in Traffic.Flows, where it is the flow as [Point.Flow] names it.
-	Flow hashing.Flow `json:",string,omitzero"` // text, for numbers of JSON are shorter
+	// Flow is 0 except in Traffic.Flows, where it is the flow as [Point.Flow] names it.
+	Flow hashing.Flow `json:",string,omitzero"` // text, because JSON's numbers have 53 bits
 
 	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of this package, wraps
 	// [estimate.ErrNoSamples] or [estimate.ErrClocks], or says what is wrong.
 	Err error `json:",omitempty"`
 
 	// Mean is that of the packets received, corrected by Report.Clock. Duplicates are left out; packets that an
-	// earlier report counted as lost are in it, with all their time. If Report.ClockErr is set, the mean is off by
-	// what the clocks differ, and its interval has no upper end.
+	// earlier report counted as lost are in it, with all their time. If Report.ClockErr is set, the mean is off
+	// by the clocks' difference, and its interval has no upper end.
 	Mean float64
 
 	// MeanInterval95 holds the mean in at least 95 of 100 reports. It allows for what counters left out, packets
@@ -95,8 +95,8 @@ type Delay struct {
 	// up. Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and
 	// Received are what passed the points.
 	//
-	// Of a flow, Sent and Received packets passed the points in the report, and Lost is how many more were sent:
-	// lost, or on their way when it ended and not when it began.
+	// Of a flow, Sent and Received are the packets that passed the points in the report, and Lost is how many
+	// more were sent: lost, or on their way when it ended and not when it began.
 	Sent, Received, Lost uint64
 }
 
@@ -114,7 +114,7 @@ type Traffic struct {
 	Certain estimate.Interval
 
 	// Extra are those of Received that were not sent: duplicates, and packets that an earlier report counted as
-	// sent and lost. Outstanding packets passed the first point and are neither received nor lost yet; a later
+	// sent and lost. Outstanding packets passed the first point, and are not yet received or lost; a later
 	// report has them.
 	Extra, Outstanding uint64
 
@@ -123,10 +123,10 @@ type Traffic struct {
 
 	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may
 	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
-	// in a million is false. The ID is the number that the message was reported by, or its Packet if it was not by
-	// a number; Sent is by the sender's clock, since 1970. A message that takes half as long again as any recently
-	// counts as lost, and is Extra if it still arrives. So a report with losses comes later, by at most three times
-	// its length: in a session's first 45 cuts, and while nothing arrives.
+	// in a million is false. The ID is the number that the message was reported by, or its Packet if it was not
+	// by a number; Sent is by the sender's clock, since 1970. A message that takes half as long again as any
+	// recent one counts as lost, and is Extra if it still arrives. So a report with losses comes later, by at
+	// most three times its length: in a session's first 45 cuts, and while nothing arrives.
 	Missing []lost.Name `json:",omitempty"`
 
 	// Quantiles are p50, p90, p99 and p99.9, if known, and last, with P = 1, the greatest delay seen of a single
@@ -143,7 +143,7 @@ type Traffic struct {
 	UnknownFlows int     `json:",omitempty"`
 }
 
-// bounds are the upper ends of Traffic.AtMost, in nanoseconds.
+// bounds are those of Traffic.AtMost, in nanoseconds.
 var bounds = [...]float64{
 	10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 500e6, 1e9, 2.5e9, 5e9, 10e9,
 }

@@ -108,10 +108,10 @@ type placing struct {
 	least int64 // delay, with what was added, when it ended
 }
 
-// place decides, when a report begins, whether receptions wait. What a point has received by one
-// of its cuts the other one has sent by its own, unless that ends sooner by more than packets take:
-// then what is received counts in the next cut, as if it had taken that long. That tells the least
-// delay by stamps that are numbered as the cuts are; before one is known, the clocks do.
+// place decides, when a report begins, whether receptions wait. What one point has received by a cut, the other
+// has sent by its cut of that number, unless that ends earlier by more than packets take. Then receptions count
+// in the next cut, as if they had taken that much longer. The least delay tells, by stamps that are numbered
+// like the cuts; until one is known, the clocks do.
 func (w *way) place(p *pair) {
 	lag, sooner := p.lag, p.apart-p.lag
 	if w.direction == forth {
@@ -121,7 +121,7 @@ func (w *way) place(p *pair) {
 	if w.lag = lag; w.placed && !p.begins {
 		return
 	}
-	early := max(-w.fastest.key, 0) // so much seem packets to come before they are sent
+	early := max(-w.fastest.key, 0) // by so much packets seem to come before they are sent
 	w.waits = early > aligned
 	if !w.fastest.known {
 		early = p.doubt + max(sooner, 0)
@@ -135,7 +135,7 @@ func (w *way) place(p *pair) {
 	w.added, w.placed = lag+early, w.total != nil
 }
 
-// aligned is by how much cuts may end too soon, in ns: few packets come in between.
+// aligned is how much too soon cuts may end, in ns: few packets come in between.
 const aligned = 5e5
 
 // ofSender returns when a cut of the second point's numbers ends at the sender, by its clock.
@@ -239,8 +239,8 @@ func (w *way) incomplete(last bool) bool {
 	return w.ending && last || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
 }
 
-// loses reports whether packets seem to be lost, up to a cut, that may just be late. Where they did, it looks
-// again when a report has been held for the longest, for each look walks all cells.
+// loses reports whether packets seem to be lost, up to a cut, that may just be late. If they did, it looks
+// again only after a report has been held for as long as any may be, because each look walks all cells.
 func (w *way) loses(cut int64) bool {
 	if w.total != nil && w.asked != cut && !(w.losing && cut > w.asked && cut < w.asked+longestHold*w.cuts) {
 		r, _ := w.total.Estimate()
@@ -302,8 +302,8 @@ const (
 	enough, reports = 30, 3
 )
 
-// delay says what is known of a report that ended, of the cuts after one and up to another. No
-// message took longer than since the session began.
+// delay says what is known of a report that ended, of the cuts after one and up to another. No message took
+// longer than the session has lasted.
 func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	r, err := w.total.Estimate()
 	if len(w.tardy) > 0 && errors.Is(err, estimate.ErrClocks) {
@@ -326,7 +326,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 		if anew {
 			w.begun(&d, &r, length)
 		}
-		if w.ends && !w.total.Settled() { // nobody will know how old those are that are on their way
+		if w.ends && !w.total.Settled() { // nobody will know the age of those on their way
 			least, most := float64(w.told.least), float64(w.told.added)+w.patience()
 			if seen, err := w.samples.Quantile(1); err == nil {
 				most = seen + (seen-least)/2
@@ -374,11 +374,11 @@ func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) err
 	return d.Err
 }
 
-// account fills in how many packets were lost, and how many are extra: those that cells show, and if more
-// have come than were on their way, those that were taken for lost, before cells show it. When a session begins
-// neither is known; what seemed lost then is not extra if it comes. Extra packets may have been received in the
-// report before, and are left for one that has room for them, so that counts add up. Cells that always have packets on
-// their way show those of before the session late: as many as the rate and the mean tell are not extra.
+// account fills in how many packets were lost, and how many are extra: those that cells show, and, before cells
+// show it, those that were taken for lost if more have come than were on their way. When a session begins
+// neither is known; what seemed lost then is not extra if it comes. Extra packets may belong to an earlier
+// report, and wait for one that has room, so that counts add up. Cells that always have packets on their way
+// show late what was sent before the session: as many as the rate and the mean suggest are not extra.
 func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (came int) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
@@ -420,8 +420,8 @@ func (w *way) toldBegun(r *lda.Result) bool {
 	return inTime && w.total.Settled() && float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
-// distribute fills in the quantiles, but for those among the slowest where so many came that had been given up: samples
-// lack them.
+// distribute fills in the quantiles, but for those so high that packets given up, which came after all, may be
+// among them: samples lack these.
 func (w *way) distribute(d *Traffic, back int) {
 	w.samples = w.total.Samples()
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
@@ -441,8 +441,8 @@ type tardy struct {
 	n     int
 }
 
-// straying returns by how much the mean of a report of some cuts may be off because points counted packets late: those
-// of its end in the next one, and those of the end of the one before here. None takes longer than is waited for.
+// straying returns by how much the mean of a report of some cuts may be off because points counted packets
+// late: its own in the next report, and the last one's in it. None takes longer than packets are waited for.
 func (w *way) straying(from, to int64, received uint64) float64 {
 	n := 0
 	for _, t := range w.tardy {
@@ -453,9 +453,9 @@ func (w *way) straying(from, to int64, received uint64) float64 {
 	return float64(n) * w.patience() / float64(max(received, 1))
 }
 
-// begun makes the intervals of a mean hold what a share of the packets may have taken, of which nothing is
-// known: they were on their way when the session began. There is none if these were more than can be at the
-// rate since, or came later, than if they had taken no longer than packets do since.
+// begun makes the intervals of a mean allow for what a share of the packets may have taken that were on their
+// way when the session began, as nothing is known of them. There is no mean if they are more than the rate
+// since allows, or came later than if they had taken no longer than packets do since.
 func (w *way) begun(d *Traffic, r *lda.Result, length float64) {
 	before, cut := w.total.Before(), float64(w.config.Cut) // cuts of two points are apart by up to two
 	seen, _ := w.samples.Quantile(1)

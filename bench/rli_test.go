@@ -115,7 +115,7 @@ func BenchmarkRLIUpdate(b *testing.B) {
 		}
 		run("linear", linear, 0.5)
 		run("busyaware", busy, 0.8)
-		if count >= 1<<20 { // with fewer, each packet waits for its record: it tells the machine's load
+		if count >= 1<<20 { // with fewer, each packet waits for its record, and the figure tells the machine's load
 			run("left", left, 0.5)
 		}
 	}

@@ -208,8 +208,8 @@ func (t *cellTable) read(i int, s *sight) {
 	}
 }
 
-// usual returns the mean delay in epochs that are half as full at least and settled by themselves, which no packet
-// entered or left on its way, or another if that is greater.
+// usual returns the mean delay in epochs that are at least half as full and settled by themselves, so that no
+// packet crossed their ends, or another if that is greater.
 func (t *cellTable) usual(i int, s *sight, packets, other float64) float64 {
 	area, all := 0.0, 0.0
 	for e := range t.epochs {
@@ -221,8 +221,8 @@ func (t *cellTable) usual(i int, s *sight, packets, other float64) float64 {
 	return max(area/max(all, 1), other)
 }
 
-// upTo returns how many packets of cell i were sent in the set that an epoch is in, up to it, and by how much
-// those that came took longer than usual, which is not below 0.
+// upTo returns how many packets of cell i were sent in an epoch's set, up to that epoch, and by how much those
+// that came took longer than usual, at least 0.
 func (t *cellTable) upTo(i int, s *sight, e int, usual float64) (sent, time float64) {
 	for k := int(s.set[e]); k <= e; k++ {
 		if s.has(k) && s.set[k] == s.set[e] {

@@ -87,8 +87,8 @@ func reading(at int64, x, drift float64) clock.Reading {
 }
 
 // Where the second point's clock is known to be ahead by a part of a Period, packets come in the epoch in which
-// they were sent or later. So what some counters do not tell of an epoch, others do; and intervals are as
-// narrow as where clocks agree, not as wide as what is on its way at a cut by one clock alone.
+// they were sent or later. So what some counters do not tell of an epoch, others do. Intervals are as narrow as
+// if the clocks agreed, whatever is on its way at a cut by one clock alone.
 func TestPartOfAPeriodAhead(t *testing.T) {
 	agree := 0.0
 	for _, ahead := range []int64{0, 4e8, 6e8, 16e8, -4e8, -1e8} {

@@ -240,7 +240,7 @@ func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 //     the spells are. What always waits alike is still known in units only.
 //   - Where none come for some epochs, those that were sent have waited, before the window, too.
 //   - Of a lag that grows samples tell, and counters of few flows.
-//   - Of a window that begins after a stall intervals are as narrow as if there had been none.
+//   - In a window that begins after a stall, intervals are as narrow as if there had been none.
 //   - In a jam what is lost is lost when delays are longest: the epochs that a flow's counters
 //     cannot tell of are the worst ones. Deviations hold, too.
 func TestCrowds(t *testing.T) {
@@ -365,9 +365,9 @@ func TestFewFlows(t *testing.T) {
 	}
 }
 
-// A flow that alone has packets which take longer than the table of its epochs, or several of them where a fifth of
-// all are lost, is not told from others by what all have in common, but by its own counters. All of these count alike,
-// though those that no slow packet was in look more certain.
+// A flow that alone has packets which take longer than the table of its epochs, or several of them where a
+// fifth of all are lost, is distinguished by its own counters, and not by what all have in common. All of its
+// counters count alike, although those without a slow packet look more certain.
 func TestOneBeyondTheTable(t *testing.T) {
 	for one, c := range map[int]struct {
 		takes int64

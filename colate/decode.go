@@ -152,9 +152,9 @@ func (g *gap) settle(n, x, y float64) {
 	g.settled++
 }
 
-// fill returns y of the epochs that are not settled, the variance of a packet, given that of one of all, and how many
-// packets are as uncertain as these. The prior, that flows are as far from the mean as packets are, weighs as much as
-// one packet.
+// fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of
+// all, and how many packets are equally uncertain. The prior says that flows differ from the mean as packets
+// do, and weighs as much as one packet.
 func (g *gap) fill(variance float64) (above, own, packets float64) {
 	known, extra := float64(g.known)+1, float64(g.extra)
 	slope := float64(g.slope) / known
@@ -205,8 +205,8 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	return p
 }
 
-// share gives packets that were filled in the variance of those in all counters of their flows. By its own alone, a
-// counter without a slow packet would outweigh those that have one, which nothing but chance tells apart.
+// share gives packets that were filled in the variance of those in all counters of their flows. Judged by its
+// own alone, a counter without a slow packet would outweigh those that have one by chance.
 func share(p *joint.Problem, filled []float64) {
 	of, all := make([]float64, len(filled)), make([]float64, len(filled))
 	for f, n := range p.Packets {

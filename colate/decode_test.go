@@ -11,8 +11,8 @@ import (
 )
 
 // Large flows that come and go are known by the epochs in which their counters lost nothing, and what these say
-// fills in the others. The negative control assumes that other counters hold packets like all. Packets that losses
-// may hide took no longer than those in sets: intervals are not as wide as if they had taken seconds.
+// fills in the others. The negative control assumes that other counters hold packets like all. Packets that
+// losses may hide took no longer than those in sets, so intervals are not as wide as if they had taken seconds.
 func TestFlowsThatComeAndGo(t *testing.T) {
 	var held score
 	var off, alike, wide []float64 // relative errors, and half-widths

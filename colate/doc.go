@@ -1,7 +1,7 @@
 // Package colate is COLATE. A point records the times of all packets that pass it in a few shared counters, and
 // keeps them for months. When you know which flow mattered, ask for its delays between two such points.
 //
-// The example of [Store] shows a point that keeps what it records each second, and a question.
+// The example of [Store] has a point that stores what it records each second, and asks for a flow.
 //
 // # The machine
 //

@@ -112,7 +112,7 @@ func (r *Recorder) of(p hashing.Packet, t int64) uint64 {
 }
 
 // UpdateBatch records that packets passed at one time t, each of the flow at its place, as a burst read from a
-// ring does. It does what Update does for each, in two thirds of the time: it fetches their counters at once.
+// ring does. It does what Update does for each, in two thirds of the time: it fetches counters together.
 func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	for len(packets) > 0 {
 		var at [32]uint32

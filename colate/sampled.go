@@ -225,8 +225,8 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 	return t * f.likely, t*f.error + f.slow + f.unseen(confidence)
 }
 
-// unseen returns by how much rare packets raise the mean, of which the samples show none: as many as there are among
-// others, and what a Poisson number of them is askew.
+// unseen returns by how much rare packets raise the mean of which the samples show none: as many as other flows
+// have, and the skew of a Poisson number of them.
 func (f *sampled) unseen(confidence float64) float64 {
 	if f.hidden <= f.deviation*f.deviation {
 		return 0

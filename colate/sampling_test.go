@@ -172,8 +172,8 @@ func TestSamplesContradictCounters(t *testing.T) {
 }
 
 // A Config with few counters relies on samples alone: it does not answer for a flow with the delays of others.
-// A flow of which no slow packet was sampled may have as many as others, which are asked for with it, or not. By its
-// own samples a third of the intervals fail.
+// A flow of which no slow packet was sampled may have as many as others, whether it is asked for together with
+// them or alone. By its own samples a third of the intervals fail.
 func TestFewCounters(t *testing.T) {
 	for oneIn, least := range map[uint32]int{0: 0, 4: 200} {
 		for _, single := range []bool{true, false} {

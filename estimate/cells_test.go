@@ -163,8 +163,8 @@ func TestCellsVarianceIsUnbiased(t *testing.T) {
 		c := collect(drawn)
 		ours.Add(c.Variance())
 
-		// Negative controls: squares of sums over packets, as if the mean
-		// were none; and cells taken as equals, whatever their counts.
+		// Negative controls: squares of sums over packets, as if the mean were 0; and cells that weigh alike,
+		// whatever their counts.
 		squares := 0.0
 		var plain Moments
 		for _, x := range drawn {

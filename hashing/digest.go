@@ -64,7 +64,7 @@ func Digest(seed uint64, b []byte) Packet {
 			// The rotation keeps equal blocks from making equal chains,
 			// which the product below could not tell apart.
 			y = mix(le.Uint64(b[16:24])^s, le.Uint64(b[24:32])^bits.RotateLeft64(y, 32))
-			if n > 48 { // what the loop needs in registers would delay shorter headers
+			if n > 48 { // the registers that the loop needs would delay shorter headers
 				for rest := b; len(rest) > 48; rest = rest[16:] {
 					x = mix(le.Uint64(rest[32:40])^s, le.Uint64(rest[40:48])^x)
 				}

@@ -13,7 +13,7 @@ type Flow uint64
 // ::ffff:10.0.0.1 are one address. A Tuple is comparable and can be the key of a map.
 type Tuple struct {
 	Src, Dst         [16]byte
-	DstPort, SrcPort uint16 // host order, as Flow loads them at once; 0 where the protocol has no ports
+	DstPort, SrcPort uint16 // host order, so that Flow loads both at once; 0 if the protocol has no ports
 	Proto            uint8  // IP protocol number: 6 TCP, 17 UDP
 }
 

@@ -169,9 +169,9 @@ func TestAccumulatorReports(t *testing.T) {
 	}
 }
 
-// Where few packets are slow and some are lost, the intervals of the first reports include what is not known
-// yet: early, that all that seem lost may still come, and later the slow ones. If what may come were left out,
-// the early ones would be wrong.
+// Where few packets are slow and some are lost, intervals of the first reports allow for what is not known yet:
+// at first that all that seem lost may still come, and later that slow ones may. If what may come were left
+// out, the early ones would be wrong.
 func TestAccumulatorSlowFirst(t *testing.T) {
 	slow := func(r *rand.Rand) float64 {
 		if r.IntN(500) == 0 {

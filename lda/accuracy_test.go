@@ -339,8 +339,8 @@ func TestWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// Two packets that are alone may be close together. They do not tell how long the interval is, and so how long a packet
-// may take that was not seen: if they did, 14 of 1,020 intervals at 99.9 % would miss.
+// Two packets that are alone may be close together. They do not tell how long the interval is, nor how long an
+// unseen packet may take: if they did, 14 of 1,020 intervals at 99.9 % would miss.
 func TestLengthByFew(t *testing.T) {
 	c := Config{SumBits: 56, DigestBits: 24}
 	c.Banks[0] = Bank{Rows: 64}

@@ -103,9 +103,9 @@ func (c *census) different() error {
 	return nil
 }
 
-// copies reports whether packets are likely to have copies, by what those do to counts, and by
-// how many standard errors fuller cells are slower per packet: groups too small for one of
-// these figures to show them often move several.
+// copies reports whether packets are likely to have copies, by what those do to counts, and by how many
+// standard errors fuller cells are slower per packet. Groups that are too small to show in one of these figures
+// often move several.
 func (c *census) copies(slope float64) bool {
 	return math.Hypot(slope, math.Hypot(c.losses.shows(), c.excess.shows())) > likely
 }

@@ -65,8 +65,8 @@ func (a *Aggregator) Singles(f func(cell int, digest uint32, stamp uint64)) {
 	})
 }
 
-// A stamping adds up how far stamps are from the middle of their interval, the lengths of these, by how much stamps
-// were shifted on purpose, and how far those are off in all that cannot have passed then.
+// A stamping adds up how far stamps are from the middle of their interval, how long these are, by how much
+// stamps were shifted on purpose, and how far off stamps are that cannot be right.
 type stamping struct{ packets, off, length, shifted, stray float64 }
 
 // An interval is what stamps must lie in, for sums of a given width.

@@ -44,8 +44,8 @@ func sends(seed uint64, end int64, arrive func(r *rand.Rand, sent int64) int64) 
 	return packets
 }
 
-// Where slow packets come twice, the mean, the deviation and the median hold those that did, though none of
-// them was alone. If those that came once stood for them, hardly any mean would hold.
+// Where slow packets come twice, intervals of the mean, the deviation and the median allow for them, though
+// none of them was alone. If packets that came once stood for them, most would miss.
 func TestCopiesOfSlowPackets(t *testing.T) {
 	for _, over := range []int64{15e6, 20e6, 40e6} {
 		var mean, deviation, median covered
@@ -169,8 +169,8 @@ func TestLossAfterPause(t *testing.T) {
 	}
 }
 
-// Where one point cuts later than the other by more than packets take, these come before they are sent, and reports
-// hold or are refused. If their ages were taken for those of packets on their way, half of the intervals would not hold.
+// If one point cuts later than the other by more than packets take, packets come before they are sent, and
+// reports hold or are refused. As ages of packets on their way theirs would make half of the intervals miss.
 func TestCutsApart(t *testing.T) {
 	for _, later := range []int64{4e6, 20e6, 60e6} {
 		var mean covered

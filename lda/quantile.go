@@ -130,7 +130,7 @@ func (r *reservoir) keep(delay, packets float64) {
 	r.delays = append(r.delays, delay)[:n+r.chosen(packets)]
 }
 
-// chosen is 1 if packets are as many as each delay stands for or chance makes up for them, or else 0: no branch tells.
+// chosen is 1 with the probability packets/each, or else 0: no branch depends on it.
 func (r *reservoir) chosen(packets float64) int {
 	if packets >= r.each {
 		return 1

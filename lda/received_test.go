@@ -87,8 +87,8 @@ func TestOfReceived(t *testing.T) {
 	}
 }
 
-// A report that is asked for soon knows little of packets on their way at its end but how many they are. If they
-// were as old as the scatter of cells says, most means would be outside. Once all have come, none is in doubt.
+// A report that is asked for soon knows little more of packets on their way at its end than how many. If the
+// scatter of cells told their ages, most means would miss. Once all have come, no mean is in doubt.
 func TestOfReceivedAtOnce(t *testing.T) {
 	var held covered
 	for seed := range uint64(6) {

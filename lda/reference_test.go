@@ -263,9 +263,8 @@ func TestNothingUsable(t *testing.T) {
 	}
 }
 
-// filled returns the cells of two points after n packets of which none is lost,
-// whose delays are about the mean, without passing them one by one: the counts
-// of cells are a normal approximation, and so are the sums of delays.
+// filled returns the cells of two points after n packets with delays about the mean, of which none is lost. It
+// does not pass them one by one: counts of cells and sums of delays are normal approximations.
 func filled(t *testing.T, c Config, n, mean, deviation float64, seed uint64) (up, down *Aggregator) {
 	t.Helper()
 	up, down = mustNewFor(t, c), mustNewFor(t, c)

@@ -48,7 +48,7 @@ type Accumulator struct {
 	late    bool      // packets that count as lost may still come
 	joined  float64   // time of packets that took nobody knows how long, for each received
 	slowest float64   // the greatest delay known
-	longest float64   // the time after which it is not waited for packets
+	longest float64   // the time after which packets are no longer waited for
 	differ  float64   // variance of the means of cells
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
@@ -112,7 +112,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	return nil
 }
 
-// strangers reports whether cells got packets in an interval that they were not sent in it.
+// strangers reports whether cells got packets in an interval that were not sent to them in it.
 func strangers(up, down *Sketch) bool {
 	for i := range up.cells {
 		if u, d := &up.cells[i], &down.cells[i]; d.count() >= u.count() && !same(u, d, up.config.DigestBits) {
@@ -122,13 +122,13 @@ func strangers(up, down *Sketch) bool {
 	return false
 }
 
-// longest is for how many intervals packets are waited for. Slower ones count as lost.
+// longest is how many intervals packets are waited for. Slower ones count as lost.
 const longest = 90
 
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
 // its clock was set. The packets that were on their way are left out. If traffic flows already when the first
-// interval begins, call Gap before: what was sent earlier would pass for copies. Add sees that itself if some
-// cell gets as many packets as it is sent in the first interval, or more, and not the same ones.
+// interval begins, call Gap before: what was sent earlier would pass for copies. Add notices by itself if some
+// cell gets at least as many packets as it is sent in the first interval, but not the same ones.
 func (a *Accumulator) Gap() {
 	a.underWay = true
 	if !a.started {
@@ -173,7 +173,7 @@ func (a *Accumulator) take(into []total, to int) {
 		a.spread = t.Scatter
 	}
 	a.late = t.Late > 0 || t.Greatest > a.longest
-	if err == nil && t.Mean < t.Hidden { // nothing tells those lost from those to be sent
+	if err == nil && t.Mean < t.Hidden { // nothing distinguishes those lost from those yet to be sent
 		err = fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 	}
 	if errors.Is(err, estimate.ErrClocks) {

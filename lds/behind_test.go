@@ -192,8 +192,8 @@ func TestSecondPointBeginsLate(t *testing.T) {
 	}
 }
 
-// Packets that take longer than it is waited for them count as lost. If they come they show how long they take, and
-// what flows lack may still come: of 50 intervals six missed.
+// Packets that take longer than they are waited for count as lost. Those that come show how long they take, and
+// what flows lack may still come: without that six of 50 intervals missed.
 func TestSlowerThanWaitedFor(t *testing.T) {
 	random, c := rand.New(rand.NewPCG(8, 9)), DefaultConfig
 	c.Columns = 500
@@ -280,7 +280,7 @@ func TestCopies(t *testing.T) {
 }
 
 // Where the far point holds what comes for seconds, all of it counts as lost. When it comes after all,
-// intervals hold it, though the report ends before cells have settled.
+// intervals allow for it, though the report ends before cells have settled.
 func TestHeldPacketsAreLate(t *testing.T) {
 	c := DefaultConfig
 	c.Columns = 200

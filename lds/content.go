@@ -181,8 +181,8 @@ func (b *balance) add(sent, received float64) {
 }
 
 // late returns by how much a mean may be greater if a part of the packets seems to be copies, and another was
-// not seen: cells without any are a choice if slow packets are those that come twice, which may take as long as
-// the interval. Where packets cross its ends, as many cells get more as get fewer, and the rest are copies.
+// not seen. If slow packets come twice, cells without copies are a biased choice, and a copy may take as long
+// as the interval. Packets that cross its ends make as many cells get more as get fewer.
 func (b *balance) late(part, unseen, times float64) float64 {
 	if b.more <= b.fewer || max(part, unseen) <= 0 {
 		return 0
@@ -249,7 +249,7 @@ func (c *centre) look(up, down *cell, bits uint8) {
 	}
 }
 
-// origin returns from when times are counted: the interval's beginning, or a packet that was alone.
+// origin returns the time that others are counted from: the interval's beginning, or that of a lone packet.
 func (c *centre) origin(of *stamp) (at uint64, known bool) {
 	if of.number > 0 {
 		return uint64(of.began), true

@@ -27,7 +27,7 @@
 // ./bench ours-lds-table). So use a Table if the flows that matter fit, a Sketch if all flows matter, or half
 // of each; [Plan] compares the three.
 //
-// An [Accumulator] adds up intervals: losses then cost little, and packets that cross nothing.
+// An [Accumulator] adds up intervals: then losses cost little, and packets that cross their ends nothing.
 //
 // # What it assumes
 //
@@ -44,10 +44,10 @@
 //
 // It cannot measure a flow that loses packets in each of its cells if cuts are much further apart than delays
 // are long: what a cell tells after a loss depends on when the lost packet was sent (TestLossyCellsAreWeighed).
-// For sketches and tables that are compared once, losses, but not copies, are assumed to hit all packets alike.
+// If sketches or tables are compared once, fast and slow packets must be lost alike, but not copied alike.
 //
-// An Accumulator does not see that a packet is copied on its way if others of the flow always are, and waits for 90
-// intervals. Of flows whose packets take longer it says little ([Result.Late]).
+// An Accumulator does not notice a copied packet if others of the flow are always on their way. It waits 90
+// intervals for a packet, and says little of flows whose packets take longer ([Result.Late]).
 //
 // It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
 // With a Spread, Estimate tells it roughly.

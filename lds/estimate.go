@@ -32,8 +32,8 @@ type Result struct {
 	MeanError float64
 
 	// Late is by how much Mean may be greater because packets that count as lost may still arrive, which an
-	// [Accumulator] allows for until it has seen 45 intervals, or did arrive, or came twice: it is not known how
-	// long those took, and others may not have taken as long.
+	// [Accumulator] allows for until it has seen 45 intervals, or did arrive, or came twice: how long those
+	// took is unknown, and others may not have taken as long.
 	Late float64
 
 	far        float64 // how far Mean is off with a confidence of farConfidence

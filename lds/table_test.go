@@ -227,10 +227,10 @@ func FuzzTable(f *testing.F) {
 }
 
 // With sixty times as many flows as room, a table that keeps the large ones of the interval before holds 99 %
-// of those of 1,000 packets and more from the fourth interval on. In the first none can. Points that admit alike,
-// whatever gets lost and in which order packets come, and keep nothing of flows that they do not hold, go by the packet
-// at hand, and any is as good as another. So each gets its flow in with the same probability, and that is so low
-// that the flows that are let in fit: 92 % of the large ones at most. Buckets of eight flows cost the rest.
+// of those of 1,000 packets and more from the fourth interval on. In the first none can. Points that must admit
+// the same flows, whatever is lost and in any order, and remember no others, go by the packet at hand, and any
+// is as good as another. So each lets its flow in with the same probability, so low that the flows let in fit:
+// at most 92 % of the large ones. Buckets of eight flows cost the rest.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
 	skipShort(t)
 	r := rand.New(rand.NewPCG(5, 5))

@@ -119,7 +119,7 @@ func (b *tableBucket) cells(f hashing.Flow, do func(up, down *cell)) {
 	}
 }
 
-// each calls do for the flows of the bucket, and of those that follow until they are enough at the end of one.
+// each calls do for the flows of the bucket, and of the next ones until there are enough.
 func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 	for i, n := 0, len(b.up.keys); i < n; i++ {
 		if do(b.up.keys[(b.first+i)%n]) && i%bucketFlows == bucketFlows-1 {

@@ -299,7 +299,7 @@ func TestLostPackets(t *testing.T) {
 
 // TestLostReferences: where up to one reference in 20 is lost while packets are not, every flow has an answer
 // and intervals hold, even if the lost ones are those that waited longest. If one in three is lost, there is no
-// answer. The negative control is intervals as wide as if none had been lost.
+// answer. The negative control has intervals as wide as if none had been lost.
 func TestLostReferences(t *testing.T) {
 	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 50}, 100_000, source(t, "poisson", 0.5, 9), nil)
 	for i := range events {

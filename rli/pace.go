@@ -36,8 +36,7 @@ func (r *tracker) own() float64             { return r.sending(int32(r.config.Re
 // lean returns how much longer than this a typical packet takes to send.
 func (r *tracker) lean(size float64) float64 { return cmp.Or(r.spread.sizes.mean, size) - size }
 
-// perLineByte returns the ns of a byte on straight lines: without a rate what references show, if that is more
-// than chance.
+// perLineByte returns the ns of a byte on straight lines: without a rate, what references show beyond chance.
 func (r *tracker) perLineByte() float64 {
 	switch c := &r.bySize; {
 	case r.config.Rate > 0:

@@ -45,8 +45,8 @@ func TestRate(t *testing.T) {
 }
 
 // TestRateOfLateReferences: software sends references some time after their packets, and says so. The rate is
-// learned all the same, and soon if references come while their packets are being sent. The negative control is
-// references that do not say so: they seem to have waited while the link was idle.
+// learned all the same, and soon if references come while their packets are being sent. The negative control
+// has references that do not say so: they seem to have waited while the link was idle.
 func TestRateOfLateReferences(t *testing.T) {
 	for _, most := range []uint64{1, 200, 5000} {
 		events := late(t, 3, 40_000, 0.5, func(i int) int64 { return int64(uint64(hashing.Word(1, uint64(i))) % (most + 1)) })

@@ -60,7 +60,7 @@ func lineBetween(from, to *mark) line {
 	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// settleLine applies eq. (1). The predicted error is that of lines lately.
+// settleLine applies eq. (1). The predicted error is that of recent lines.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
 	error := float32(math.Sqrt(r.lineError.mean))

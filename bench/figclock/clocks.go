@@ -7,7 +7,7 @@ import (
 	"github.com/hoplag/hoplag/bench/perflow"
 )
 
-// Clocks disagree, and synopses say by how much.
+// Clocks finds the offset and drift of clocks from synopses.
 var Clocks = experiment.Experiment{
 	Name: "ours-clock", Title: "Offset and drift of clocks from the synopses",
 	Claim: "One-way delays need clocks that agree, as every one of the papers assumes. Cells of one packet of both directions say what the " +

@@ -7,7 +7,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// Promise is what the paper says of the errors of means.
+// Promise compares the errors of means with what the paper promises.
 var Promise = experiment.Experiment{
 	Name: "colate-6", Title: "The error of means, and what was promised",
 	Claim: "The mean delay of any flow is off by at most β of itself with probability α or more, whichever of 1, 10 and 100 MB of " +

@@ -10,7 +10,7 @@ import (
 	"github.com/hoplag/hoplag/colate"
 )
 
-// Rival has counters beside sampled packets.
+// Rival compares counters with as many bytes of sampled packets.
 var Rival = experiment.Experiment{
 	Name: "ours-colate-rival", Title: "COLATE's counters, and samples of as many bytes",
 	Claim: "Ours: packets sampled by a hash are the honest rival. Of stores of equal size over an hour, what Plan chooses is behind the " +

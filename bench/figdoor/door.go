@@ -20,7 +20,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// Door has points that follow each other whatever goes wrong.
+// Door holds the reports of points to the truth, whatever goes wrong.
 var Door = experiment.Experiment{
 	Name: "ours-door", Title: "Reports of the front door, whatever goes wrong",
 	Claim: "The interval of a report's mean holds the mean in 95 of 100 reports, or there is no mean: with any clocks, rates, paths, " +

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// KnownLoss is one bank of an LDA whose sampling suits the loss.
+// KnownLoss measures with one bank, which samples as the loss requires.
 var KnownLoss = experiment.Experiment{
 	Name: "lda-4", Title: "One bank, sampling set for the loss rate (Fig. 4a–c)",
 	Claim: "With one bank of 1,024 cells and the sampling set for the loss rate, the average delay is off by less than 0.3 % on average " +

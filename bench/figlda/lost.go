@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
-// Lost names the packets that were lost, and takes them out of the areas.
+// Lost names lost packets, and takes them out of the areas.
 var Lost = experiment.Experiment{
 	Name: "ours-lost", Title: "Which packets were lost",
 	Claim:  "A sender that remembers names what was lost, from the counters that are there anyway, and loss spoils no mean.",

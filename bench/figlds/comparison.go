@@ -29,7 +29,7 @@ var ranges = []struct {
 // reported are the paper's medians for the last bins of sizes, with 70,000 cells.
 var reported = []float64{0.012, 0.004, 0.0006}
 
-// Comparison has the sketch beside other methods, as the paper does.
+// Comparison compares the sketch with other methods, as the paper does.
 var Comparison = experiment.Experiment{
 	Name: "lds-9", Title: "Error of flows' means, beside other methods, by size and by delay (Figs. 9 and 10)",
 	Claim: "With half as many cells as flows (17,500 × 4), the sketch is far more accurate than NetFlow's multi-point estimator at 1 " +

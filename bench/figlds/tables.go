@@ -11,7 +11,7 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// Tables has sketches beside tables of some flows.
+// Tables compares sketches with tables of some flows.
 var Tables = experiment.Experiment{
 	Name: "ours-lds-table", Title: "A sketch, a table of some flows, both, and sampled packets, in the same bytes",
 	Claim: "Ours: a table holds nearly all flows of 1,000 packets and more, and is far ahead of a sketch for those that it holds; a sketch " +

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/lda/mplane"
 )
 
-// Faults are slow segments.
+// Faults makes segments slow, and looks for them.
 var Faults = experiment.Experiment{
 	Name: "ours-mplane-faults", Title: "Slow segments that are named",
 	Claim: "A segment whose mean delay doubles is named within six intervals, and nothing else, in at least 99 % of the runs; with nothing " +

@@ -13,7 +13,7 @@ import (
 // How numbers are written in claims and tables.
 var percent, number = experiment.Percent, experiment.Number
 
-// Made upgrades the routers of a map.
+// Made chooses the routers of a map to upgrade.
 var Made = experiment.Experiment{
 	Name: "mplane-made", Title: "Probes and localisation against upgraded routers (Fig. 9)",
 	Claim: "On the Sprint map (315 routers), upgrading 45 in a good order cuts the probes' hop count from about a million to 10,000, and 50 " +

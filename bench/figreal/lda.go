@@ -10,7 +10,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// LDA reads real packets.
+// LDA measures real packets with an LDA.
 var LDA = experiment.Experiment{
 	Name: "real-lda", Title: "LDA beside the exact answer, interval by interval",
 	Claim: "In the paper packets are from a trace and delays are drawn (section IV). What it claims of them, that the mean is as good as " +

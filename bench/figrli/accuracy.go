@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Accuracy is that of flows, as the paper has it.
+// Accuracy measures the errors of flows, as the paper does.
 var Accuracy = experiment.Experiment{
 	Name: "rli-7", Title: "Accuracy of flows' means and deviations (Figs. 7, 8 and 9)",
 	Claim: "With adaptive injection RLI's median error is 10 to 12 % at high and moderate utilisation, and the 75th percentile below 20 " +

@@ -9,7 +9,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// Bias is that of the mean of all packets.
+// Bias measures the bias of the mean of all packets.
 var Bias = experiment.Experiment{
 	Name: "ours-rli-bias", Title: "Bias of the mean of all packets, over many runs",
 	Claim: "Over runs the busy-aware method's mean of all packets is off by at most 1 % of the mean wait; and its flows' errors, " +

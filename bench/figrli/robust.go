@@ -14,7 +14,7 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// Robust has traffic, links and clocks of all kinds.
+// Robust tries traffic, links and clocks of all kinds.
 var Robust = experiment.Experiment{
 	Name: "ours-rli-robust", Title: "Answers that hold, or are refused",
 	Claim: "Whatever the traffic, the link and the clocks do, flows' means are refused or in their intervals as often as these say; " +

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// delays adds up the delays of the packets that came in a window, whatever becomes of the others, as METHODS.md
-// says: in each cell those outstanding at both ends of it cancel, and of those outstanding at one of them
-// levels tell when they were sent, to within an interval.
+// delays adds up the delays of the packets that came in a window, whatever becomes of the others (METHODS.md,
+// section 3). In each cell the packets outstanding at both ends cancel. When those outstanding at only one end
+// were sent, levels tell to within an interval.
 type delays struct {
 	areas    *Areas
 	from, to int
 	packets  float64
 	time     float64
-	ends     [2]endAges  // of packets on their way, which come before the cell's level is the same again
+	ends     [2]endAges  // of packets on their way within a part
 	sent     []sentGroup // by interval
 	doubt    float64     // what is not known of the time: standard errors that add up,
 	variance float64     // and variances
@@ -24,8 +24,8 @@ type delays struct {
 	waited []float64     // and how many were outstanding so long
 }
 
-// leftPackets were sent in one interval, and are outstanding at cuts between which no level is the same. There
-// is less than one where another may have come instead.
+// leftPackets were sent in an interval between two parts, and stay. They may be less than one packet, where
+// another may have come instead.
 type leftPackets struct {
 	packets        float64
 	tally          uint64 // or 0 if it is not known which of them came
@@ -34,9 +34,9 @@ type leftPackets struct {
 	counts         float64 // how often that counts in the time: once if they were sent in the window
 }
 
-// A sentGroup is about the packets of an interval that count: their ages at its end, of those that were sent to
-// their cell by themselves, and of the others; how many more of these count once than less than never, and the
-// variance of all their ages if each was sent by itself.
+// A sentGroup is about the packets of an interval that count: the ages at its end of those that were alone in
+// their cell, and of the others; how many more of the others add than subtract; and the variance of their ages
+// if they are independent.
 type sentGroup struct {
 	alone, others    moment
 	counts, variance float64
@@ -67,8 +67,8 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 	return (d.time + of.First.Ages - of.Last.Ages) / d.packets, math.Sqrt(variance) / d.packets
 }
 
-// doubt returns the variance of ages in an interval that has the given one if packets are sent evenly. They may
-// have been sent together. Those show it that were sent to their cell by themselves.
+// doubt returns the variance of the ages, given that in an interval to which packets are sent evenly. They may
+// also be sent in bursts, which the packets that were alone show.
 func (s *sentGroup) doubt(even float64) (variance float64) {
 	variance = max(s.variance, sq(s.counts)*even/(s.alone.n+1))
 	if s.alone.n > 0 && s.others.n > 0 {
@@ -102,8 +102,8 @@ func (d *delays) count(a *Areas, from, to int) {
 	}
 }
 
-// learn learns from a cell how likely packets are to come in an interval of the window in which none was sent,
-// so that no other one can have taken their place.
+// learn learns from a cell how likely packets are to come in an interval of the window in which none was sent
+// to it, so that none can have taken their place.
 func (d *delays) learn(c *areaCell) {
 	a, level, last := d.areas, c.oldest, 0
 	d.left = d.left[:0]
@@ -145,8 +145,8 @@ func (d *delays) find(tally uint64) int {
 // inside reports whether an interval is in the window.
 func (d *delays) inside(cut int) bool { return cut > d.from && cut <= d.to }
 
-// cell counts the packets of a cell. Parts at whose ends its level is the same lie in one another, or apart. Of
-// those that lie in one another the longest counts.
+// cell counts the packets of a cell. A part reaches from the first cut of a level to the last. Parts lie one
+// within the other, or apart; only those that lie in no other count.
 func (d *delays) cell(c *areaCell) {
 	a, level, from := d.areas, c.oldest, 0
 	a.passed = a.events[c.first:c.end]
@@ -181,8 +181,8 @@ func (d *delays) cell(c *areaCell) {
 	}
 }
 
-// part counts the events from one to the next that counts otherwise, after cut number from. Exactly those come
-// that were sent there.
+// part counts the events of a part, which begins at cut number from, up to the next event after it. Exactly the
+// packets come in it that were sent in it.
 func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
 	a, was, at, crosses := d.areas, 0, from, [2]bool{}
 	for k := first; k < next; k++ {
@@ -208,15 +208,15 @@ func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
 	}
 }
 
-// add counts an event, at whose cut packets are outstanding of which others were at the cut before.
+// add counts an event, at whose cut so many packets are outstanding, and before it so many others.
 func (d *delays) add(e *areaEvent, cut, on, was int) {
 	a := d.areas
 	d.time += a.near(e.delay+uint64(on)*uint64(a.ends[cut])-uint64(was)*uint64(a.ends[cut-1]), e.received)
 	d.packets += float64(e.received)
 }
 
-// move counts an event at whose cut others are outstanding than before. Where no more are and none of those
-// left has the tally that is missing, another one was sent instead.
+// move counts an event after which other packets are outstanding than before. If they are no more, and none of
+// those left has the missing tally, another packet was sent in place of one that came.
 func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 	a, inside, rose, fell, ages := d.areas, d.inside(cut), outstanding(moved), 0, 0.0
 	if at := d.find(-moved & a.mask); at >= 0 {
@@ -262,7 +262,7 @@ func (d *delays) come(l *leftPackets, n float64, cut int) float64 {
 	return n * (d.since(cut-1) - l.sent)
 }
 
-// counted says that as many packets as n count as those left do.
+// counted says that n of the packets left count as they do.
 func (d *delays) counted(l *leftPackets, n float64) {
 	s, age := &d.sent[l.cut], d.since(l.cut)-l.sent
 	switch {
@@ -276,9 +276,9 @@ func (d *delays) counted(l *leftPackets, n float64) {
 	}
 }
 
-// some takes as many as n of those left of which it is not known which came in an interval, each as far as it
-// is likely to come. It returns their ages when that began. What is likely is the same for all cells, so that
-// errors add up.
+// some takes n of those left where nobody knows which came in an interval: of each as much as it is likely to
+// have come. It returns their ages when the interval began. All cells share these probabilities, so errors add
+// up.
 func (d *delays) some(n float64, cut int) (ages float64) {
 	for n > 1e-9 {
 		var of moment
@@ -305,8 +305,7 @@ func (d *delays) some(n float64, cut int) (ages float64) {
 	return ages
 }
 
-// hide allows for those left of which up to most may have come in an interval in which more were sent that
-// stay.
+// hide allows for up to most of those left to have come in an interval in which more were sent that stay.
 func (d *delays) hide(most float64, cut int) {
 	var of moment
 	for i := range d.left {

@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Those on their way at an end of which levels do not tell are like those that stand for others. After a burst of
-// losses these are slow: half of 20, but none of 100 fast ones. The control takes all alike.
+// Where levels tell nothing of the packets on their way at an end, these are like those that stand for others.
+// After a burst of losses these are slow: half of 20, but none of 100 fast ones. The control takes all alike.
 func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
 	var e endAges
 	var o OnWay

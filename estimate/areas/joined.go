@@ -20,8 +20,8 @@ type joined struct {
 	lately   float64 // and how many of these came in the window
 }
 
-// joiners are packets of spans in which some joined, or would show, and those that did; and the same of spans that
-// are over, in which none hides.
+// joiners are the packets of spans in which joiners show, or would, and those that joined; and the same of
+// spans that are over, in which none hides.
 type joiners struct{ came, joined, of, over float64 }
 
 // add adds others, each so many times.

@@ -128,7 +128,8 @@ func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]b
 	}
 }
 
-// uneven reports whether the rate of what was sent differs from cut to cut by more than itself, beyond chance.
+// uneven reports whether the rate of what was sent differs from cut to cut by more than the rate itself, beyond
+// chance.
 func (a *Areas) uneven() bool {
 	var rates estimate.Moments
 	sent := 0.0

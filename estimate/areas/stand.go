@@ -31,8 +31,8 @@ func (r *groupWindow) finish(l *losses, group int) {
 	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
 	r.change[0] += r.by * r.change[1]
 	r.change[2] = most*most*r.change[2] + most*r.change[1]
-	// As many are unknown as others stand for, but for chance. Otherwise what those that are too many or too few
-	// add is from none to twice as much, and they differ as packets of different cuts do.
+	// As many are unknown as others stand for, but for chance. If not, the surplus or shortage may add nothing
+	// or twice as much, and its packets differ as those of different cuts do.
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.squares.nn-r.stands.nn))
 	r.variance += sq(unlike) * l.uneven(l.from, l.to)
 	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)

@@ -184,7 +184,7 @@ func (a *Areas) observe(from, to int) {
 	}
 }
 
-// learn takes it that packets take so long, and reports whether that may change what is lost.
+// learn takes packets to take so long, and reports whether that may change what is lost.
 func (a *Areas) learn(greatest float64) bool {
 	if greatest <= a.greatest {
 		return false

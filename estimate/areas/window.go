@@ -277,8 +277,8 @@ func (w *window) crossing(x *span, known bool, weight float64) {
 	}
 }
 
-// bounds bounds the ages of the packets of an exact span on their way at a cut. Of one by itself it is known.
-// Points may cut at times that differ by nearly an interval.
+// bounds bounds the ages of the packets of an exact span on their way at a cut. The age of a single one is
+// known. Points may cut at times that differ by nearly an interval.
 func (a *Areas) bounds(x *span, cut int) ageBounds {
 	ages := a.ages(x, cut, a.greatest+a.step)
 	if x.alone() {

@@ -26,7 +26,7 @@ const (
 	sizeCount      = 64  // classes of flow sizes, by powers of two
 )
 
-// least returns the delay that guesses are above, and the smallest guess.
+// least returns the delay that all guesses exceed, and the smallest guess.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
 	if p.Count != nil {
 		base = math.Inf(1)
@@ -99,8 +99,8 @@ func (s *solver) guess() {
 
 // bySize finds the mean delay above base of the flows of each class of sizes: the least squares that explain
 // the sums by how many packets of each class are in a cell, which is uncertain by the squares of its flows'
-// packets. A class is taken to be no faster than it is uncertain, and like all as far as cells do not show it:
-// that pulls it by the prior's part in its mean.
+// packets. No class is taken to be faster than its standard error. Where cells show little of a class, it is
+// taken to be like all, by the prior's part in its mean.
 func (s *solver) bySize(sum, held []float64, unit float64) {
 	var index [sizeCount]int
 	used := 0

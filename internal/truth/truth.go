@@ -24,8 +24,8 @@ func (w Window) PerPacket() float64 { return w.Way / float64(w.Received) }
 // MeanDelay returns the mean delay of the packets received.
 func (w Window) MeanDelay() float64 { return w.Delays / float64(w.Received) }
 
-// Between returns what happened to packets after a time and up to another, by key: of their cell, their flow or
-// whatever else tells them apart.
+// Between returns what happened to packets after one time and up to another, by a key: their cell, their flow
+// or anything else that distinguishes them.
 func Between[K comparable](packets []Packet, from, to int64, key func(Packet) K) map[K]Window {
 	windows := map[K]Window{}
 	for _, p := range packets {

@@ -47,7 +47,7 @@ const (
 // A Name is a packet that was lost.
 type Name struct {
 	Trail, Step int            `json:"-"`       // of which trail, and the interval of which step it was sent in
-	ID          uint64         `json:",string"` // as offered; text in JSON, whose numbers are shorter
+	ID          uint64         `json:",string"` // as offered; text in JSON, whose numbers have 53 bits
 	Packet      hashing.Packet `json:",string"`
 	Sent        int64          // when, in nanoseconds
 
