@@ -216,20 +216,21 @@ func (a *Areas) weigh() {
 }
 
 // weight returns for how many packets one stands that was alone from one cut to another, whichever group it was
-// in: one over the chance to have been alone in that which its hash chose, in a cell with nothing on its way at
-// first, and nothing else sent. In dense groups hardly any slow packet is alone, and what the few stand for
+// in: one over the chance to have been alone in that which its hash chose, in a cell that was settled at first, and
+// with nothing else sent. In dense groups hardly any slow packet is alone, and what the few stand for
 // varies so much that they would mostly be missing.
 func (a *Areas) weight(from, to int) float64 {
-	w, chance, all, kept := &a.window, 0.0, 0.0, a.losses.chances(0, from, to)
+	w, l, chance, all, kept := &a.window, &a.losses, 0.0, 0.0, a.losses.chances(0, from, to)
 	if kept.alone > 0 {
 		return kept.alone
 	}
 	for g := range w.groups {
-		size, others := float64(a.size(g)), max(0, w.groups[g].busy[from])
+		size, others := float64(a.size(g)), 0.0
 		for k := from + 1; k <= to; k++ {
-			others += a.losses.groups[g].cuts[k].all
+			others += l.groups[g].cuts[k].all
 		}
-		chance += w.groups[g].sent * math.Exp(-others/size) * a.losses.free(g, from, to)
+		empty := 1 - l.groups[g].cuts[from].unsettled/size // of the cells that would be, as many are not settled because of losses
+		chance += w.groups[g].sent * math.Exp(-others/size) * min(1, empty/l.free(g, from, from)) * l.free(g, from, to)
 		all += w.groups[g].sent
 	}
 	kept.alone = all / max(chance, all*1e-13)
