@@ -19,7 +19,9 @@ type Quantile struct {
 // A distribution is that of the delays of packets that were alone in their cell.
 type distribution struct {
 	estimate.Empirical
-	strays float64 // the greatest share of packets that the sample may lack whatever their delay
+	strays float64 // the greatest share of packets that the sample may lack whatever their delay,
+	late   float64 // and because they count as lost and may still come
+	more   float64 // by how much the mean of all may be above that of the sample
 }
 
 // Samples returns the delays, in nanoseconds, of packets of the report that were alone in their cell at both
@@ -38,7 +40,8 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 // than the samples: the interval allows for them, and high quantiles are not bounded.
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
-	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-d.strays), confidence)}  // if all strays are slower,
+	slower := min(1, d.strays+d.late+a.unseen(d.more, (1-confidence)/2))
+	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-slower), confidence)}    // if all strays are slower,
 	q.Interval.Low = d.QuantileInterval((p-d.strays)/(1-d.strays), confidence).Low // or faster
 	var err error
 	q.Delay, err = d.Quantile(p)
@@ -55,26 +58,49 @@ func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 func (a *Accumulator) distribute() *distribution {
 	whole := a.complete()
 	if a.distribution == nil {
-		a.distribution = &distribution{estimate.NewEmpirical(slices.Clone(a.sample.delays)), a.strays(whole)}
+		a.distribution = &distribution{Empirical: estimate.NewEmpirical(slices.Clone(a.sample.delays))}
+		a.strays(whole, a.distribution)
 	}
 	return a.distribution
 }
 
-// strays returns the greatest share of packets that may be copies unlike those that were alone. If the mean is
+// unseen returns the greatest share of packets that chance, but for a tail, may have kept out of the sample because they
+// take longer than those in it, so that each would stand for more, and with which the mean of all is above that of
+// the sample by no more than a difference.
+func (a *Accumulator) unseen(more, tail float64) (share float64) {
+	for i := range a.weights {
+		w := &a.weights[i]
+		none := -math.Log(tail) * (w.Weight/a.config.sampledRate() - a.sample.each) / a.sample.packets
+		if slower := float64(w.Delay) - a.alone.Mean; slower > 0 {
+			none = min(none, more/slower)
+		}
+		share = max(share, none)
+	}
+	return min(share, 1)
+}
+
+// strays finds the greatest share of packets that may be copies unlike those that were alone. If the mean is
 // another than theirs, by more than chance, that is as many as counts allow. Otherwise it is as many as are
 // sure and would not show in the mean if they were slower or faster by a deviation.
-func (a *Accumulator) strays(whole *transit) float64 {
+func (a *Accumulator) strays(whole *transit, d *distribution) {
 	r, err := a.Estimate()
-	error := surely * math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
-	switch {
-	case err != nil:
-		return whole.copied()
-	case math.Abs(r.Mean+r.owed-r.alone.Mean) > error:
-		return min(1, max(r.copied, whole.copied()+a.pairs.atMost()))
-	case r.behind.value > 0 || r.copied*r.alone.StdDev <= error:
-		return r.copied
+	if d.strays = whole.copied(); err != nil {
+		return
 	}
-	return max(whole.copied(), error/r.alone.StdDev)
+	error := surely * math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
+	above := r.Mean + r.owed - r.alone.Mean
+	d.more = max(0, above+error)
+	if whole.late > 0 {
+		d.late = float64(r.Lost) / float64(r.Received+r.Lost)
+	}
+	switch {
+	case math.Abs(above) > error:
+		d.strays = min(1, max(r.copied, d.strays+a.pairs.atMost()))
+	case r.behind.value > 0 || r.copied*r.alone.StdDev <= error:
+		d.strays = r.copied
+	default:
+		d.strays = max(d.strays, error/r.alone.StdDev)
+	}
 }
 
 // A reservoir keeps a sample of delays in which each stands for equally many packets. One that stands for fewer is

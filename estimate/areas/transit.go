@@ -215,6 +215,20 @@ func (a *Areas) weigh() {
 	}
 }
 
+// Weights appends what packets would stand for that were alone and came at the end of the latest Transit, by how long
+// they took at least: hardly any time, another interval, and so on up to the greatest delay seen lately.
+func (a *Areas) Weights(to []Alone) []Alone {
+	last := a.window.to
+	for from := last - 1; from >= 0; from-- {
+		least := max(0, a.ends[last-1]-a.ends[from+1])
+		if float64(least) > a.greatest {
+			break
+		}
+		to = append(to, Alone{least, a.weight(from, last), uint32(from), uint32(last)})
+	}
+	return to
+}
+
 // weight returns for how many packets one stands that was alone from one cut to another, whichever group it was
 // in: one over the chance to have been alone in that which its hash chose, in a cell that was settled at first, and
 // with nothing else sent. In dense groups hardly any slow packet is alone, and what the few stand for
