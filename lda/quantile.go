@@ -80,8 +80,8 @@ func (a *Accumulator) unseen(more, tail float64) (share float64) {
 }
 
 // strays finds the greatest share of packets that may be copies unlike those that were alone. If the mean is
-// another than theirs, by more than chance, that is as many as counts allow. Otherwise it is as many as are
-// sure and would not show in the mean if they were slower or faster by a deviation.
+// another than theirs, and with it pairs tell of copies, by more than chance, that is as many as counts allow. Otherwise
+// it is as many as are sure and would not show in the mean if they were slower or faster by a deviation.
 func (a *Accumulator) strays(whole *transit, d *distribution) {
 	r, err := a.Estimate()
 	if d.strays = whole.copied(); err != nil {
@@ -93,10 +93,11 @@ func (a *Accumulator) strays(whole *transit, d *distribution) {
 	if whole.late > 0 {
 		d.late = float64(r.Lost) / float64(r.Received+r.Lost)
 	}
+	if math.Hypot(surely*above/error, a.pairs.shows()) > surely {
+		r.copied = min(1, max(r.copied, d.strays+a.pairs.atMost()))
+	}
 	switch {
-	case math.Abs(above) > error:
-		d.strays = min(1, max(r.copied, d.strays+a.pairs.atMost()))
-	case r.behind.value > 0 || r.copied*r.alone.StdDev <= error:
+	case math.Abs(above) > error || r.behind.value > 0 || r.copied*r.alone.StdDev <= error:
 		d.strays = r.copied
 	default:
 		d.strays = max(d.strays, error/r.alone.StdDev)
