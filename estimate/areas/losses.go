@@ -278,6 +278,7 @@ func (l *losses) add(x *span) {
 		}
 	}
 	cuts[x.to].others -= float64(x.late)
+	cuts[x.to].unsettled-- // if it is open, nothing was sent since
 	if cuts[0].all += x.before; x.known {
 		cuts[0].known += x.before
 	}
@@ -287,9 +288,7 @@ func (l *losses) add(x *span) {
 	most := int32(0)
 	for k, out := range x.out {
 		c := &cuts[x.from+1+k]
-		if x.open || k+1 < len(x.out) {
-			c.unsettled++
-		}
+		c.unsettled++
 		c.all += float64(out)
 		if x.known {
 			c.known += float64(out)
