@@ -78,8 +78,8 @@ func (a *Accumulator) distribute() *distribution {
 	return d
 }
 
-// unseen returns the greatest share of packets that chance, but for a tail, may have kept out of the sample because
-// each would stand for more, and that are no slower than the mean of all leaves room for.
+// unseen returns the greatest share of packets that chance, but for a tail, may have kept out of the sample
+// because each would stand for more, and that are no slower than the mean of all leaves room for.
 func (a *Accumulator) unseen(more, tail float64) (share float64) {
 	for _, w := range a.weights {
 		none := -math.Log(tail) * (w.Weight/a.config.sampledRate() - a.sample.each) / a.sample.packets
@@ -138,8 +138,7 @@ func (r *reservoir) add(all []areas.Alone, packets float64) {
 	}
 }
 
-// keep keeps a delay that stands for a number of packets if these are as many as each stands for, or chance makes up
-// for them, which no branch tells.
+// keep keeps a delay that stands for a number of packets, or fewer by chance, which no branch tells.
 func (r *reservoir) keep(delay, packets float64) {
 	n := len(r.delays)
 	if r.delays = append(r.delays, delay); packets < r.each {

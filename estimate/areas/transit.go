@@ -215,8 +215,8 @@ func (a *Areas) weigh() {
 	}
 }
 
-// Weights appends what packets would stand for that were alone and came at the end of the latest Transit, by how long
-// they took at least, in intervals, up to the greatest delay seen lately.
+// Weights appends what packets would stand for that were alone and came at the end of the latest Transit, by
+// how long they took at least, in intervals, up to the greatest delay seen lately.
 func (a *Areas) Weights(to []Alone) []Alone {
 	last := a.window.to
 	for from := last - 1; from >= 0 && float64(a.ends[last-1]-a.ends[from+1]) <= a.greatest; from-- {
