@@ -49,6 +49,7 @@ type Accumulator struct {
 	sample       reservoir // likewise
 	current      bool
 	distribution *distribution  // of the sample, if it was asked for
+	weights      []areas.Alone  // what others would stand for that are not in it
 	alone        estimate.Delay // of the sample
 	degrees      uint64         // of freedom of its deviation
 	calm         estimate.Delay // of all but the farthest,
@@ -335,6 +336,7 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
 	sample.add(singles, received)
+	a.weights = a.areas.Weights(a.weights[:0])
 }
 
 // whole is about all packets on their way, of which a share was sampled.

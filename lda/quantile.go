@@ -19,7 +19,9 @@ type Quantile struct {
 // A distribution is that of the delays of packets that were alone in their cell.
 type distribution struct {
 	estimate.Empirical
-	strays float64 // the greatest share of packets that the sample may lack whatever their delay
+	strays float64 // the greatest share of packets that the sample may lack whatever their delay,
+	late   float64 // and because they count as lost and may still come
+	more   float64 // by how much the mean of all may be above that of the sample
 }
 
 // Samples returns the delays, in nanoseconds, of packets of the report that were alone in their cell at both
@@ -38,43 +40,55 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 // than the samples: the interval allows for them, and high quantiles are not bounded.
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
-	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-d.strays), confidence)}  // if all strays are slower,
+	slower := min(1, d.strays+d.late+a.unseen(d.more, (1-confidence)/2))
+	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-slower), confidence)}    // if all strays are slower,
 	q.Interval.Low = d.QuantileInterval((p-d.strays)/(1-d.strays), confidence).Low // or faster
-	var err error
-	q.Delay, err = d.Quantile(p)
-	if err == nil && !q.Interval.Bounded() {
-		err = estimate.ErrNoSamples
+	if !q.Interval.Bounded() {
+		const few = "lda: %w: %d delays do not bound quantile %v with confidence %v"
+		return Quantile{P: p}, fmt.Errorf(few, estimate.ErrNoSamples, d.N(), p, confidence)
 	}
-	if err != nil {
-		return Quantile{P: p}, fmt.Errorf("lda: %w: %d delays do not bound quantile %v with confidence %v", err, d.N(), p, confidence)
-	}
+	q.Delay, _ = d.Quantile(p)
 	return q, nil
 }
 
-// distribute returns the distribution of the delays of the report.
+// distribute returns the distribution of the delays of the report. Strays may be copies unlike the packets that
+// were alone. If the mean and pairs together tell of any, by more than chance, they are as many as counts allow.
+// Otherwise they are as many as are sure and would not show in the mean if they were slower by a deviation.
 func (a *Accumulator) distribute() *distribution {
-	whole := a.complete()
-	if a.distribution == nil {
-		a.distribution = &distribution{estimate.NewEmpirical(slices.Clone(a.sample.delays)), a.strays(whole)}
+	whole, d := a.complete(), a.distribution
+	if d != nil {
+		return d
 	}
-	return a.distribution
+	d = &distribution{Empirical: estimate.NewEmpirical(slices.Clone(a.sample.delays)), strays: whole.copied()}
+	r, err := a.Estimate()
+	if a.distribution = d; err != nil {
+		return d
+	}
+	above, error := r.Mean+r.owed-r.alone.Mean, surely*math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
+	if d.more = max(0, above+error); whole.late > 0 {
+		d.late = float64(r.Lost) / float64(r.Received+r.Lost)
+	}
+	if math.Hypot(surely*above/error, a.pairs.shows()) > surely {
+		r.copied = min(1, max(r.copied, d.strays+a.pairs.atMost()))
+	}
+	if math.Abs(above) <= error && r.behind.value == 0 && r.copied*r.alone.StdDev > error {
+		r.copied = max(d.strays, error/r.alone.StdDev)
+	}
+	d.strays = r.copied
+	return d
 }
 
-// strays returns the greatest share of packets that may be copies unlike those that were alone. If the mean is
-// another than theirs, by more than chance, that is as many as counts allow. Otherwise it is as many as are
-// sure and would not show in the mean if they were slower or faster by a deviation.
-func (a *Accumulator) strays(whole *transit) float64 {
-	r, err := a.Estimate()
-	error := surely * math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
-	switch {
-	case err != nil:
-		return whole.copied()
-	case math.Abs(r.Mean+r.owed-r.alone.Mean) > error:
-		return min(1, max(r.copied, whole.copied()+a.pairs.atMost()))
-	case r.behind.value > 0 || r.copied*r.alone.StdDev <= error:
-		return r.copied
+// unseen returns the greatest share of packets that chance, but for a tail, may have kept out of the sample
+// because each would stand for more, and that are no slower than the mean of all leaves room for.
+func (a *Accumulator) unseen(more, tail float64) (share float64) {
+	for _, w := range a.weights {
+		none := -math.Log(tail) * (w.Weight/a.config.sampledRate() - a.sample.each) / a.sample.packets
+		if slower := float64(w.Delay) - a.alone.Mean; slower > 0 {
+			none = min(none, more/slower)
+		}
+		share = max(share, none)
 	}
-	return max(whole.copied(), error/r.alone.StdDev)
+	return share
 }
 
 // A reservoir keeps a sample of delays in which each stands for equally many packets. One that stands for fewer is
@@ -124,30 +138,22 @@ func (r *reservoir) add(all []areas.Alone, packets float64) {
 	}
 }
 
-// keep keeps a delay that stands for a number of packets, or not.
+// keep keeps a delay that stands for a number of packets, or fewer by chance, which no branch tells.
 func (r *reservoir) keep(delay, packets float64) {
 	n := len(r.delays)
-	r.delays = append(r.delays, delay)[:n+r.chosen(packets)]
-}
-
-// chosen is 1 with the probability packets/each, or else 0: no branch depends on it.
-func (r *reservoir) chosen(packets float64) int {
-	if packets >= r.each {
-		return 1
+	if r.delays = append(r.delays, delay); packets < r.each {
+		r.delays = r.delays[:n+int(packets/r.each+float64(^r.random.Uint64()>>11)*0x1p-53)]
 	}
-	return int(packets/r.each + float64(^r.random.Uint64()>>11)*0x1p-53)
 }
 
 // withoutFarthest returns delays but for the one farthest from their mean, in any order.
 func withoutFarthest(delays []float64, mean float64) []float64 {
-	farthest := 0
+	last := len(delays) - 1
 	for i, x := range delays {
-		if math.Abs(x-mean) > math.Abs(delays[farthest]-mean) {
-			farthest = i
+		if math.Abs(x-mean) > math.Abs(delays[last]-mean) {
+			delays[i], delays[last] = delays[last], x
 		}
 	}
-	last := len(delays) - 1
-	delays[farthest], delays[last] = delays[last], delays[farthest]
 	return delays[:last]
 }
 

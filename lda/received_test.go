@@ -167,6 +167,46 @@ func TestDeviationOfReceivedRareSlow(t *testing.T) {
 	}
 }
 
+// One packet in 100 takes seconds, and stands for hundreds where it is alone, so that often none is. Quantiles
+// that such may be above are refused, or hold. In the control they rely on those that are seen.
+func TestQuantilesOfRareSlow(t *testing.T) {
+	var misses, blind, reports float64
+	run := cutTraffic(t, 9, 200, 2000, func(r *rand.Rand) float64 {
+		if r.IntN(100) == 0 {
+			return 1e9 * (1.5 + 3*r.Float64())
+		}
+		return 5e7 + 5e6*r.ExpFloat64()
+	}, 0)
+	run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
+		var came []float64
+		for _, p := range run.packets {
+			if from <= p.Received && p.Received < to {
+				came = append(came, float64(p.Received-p.Sent))
+			}
+		}
+		all := estimate.NewEmpirical(came)
+		for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
+			want, err := all.Quantile(p)
+			if err != nil || from > 17e9 {
+				continue
+			}
+			reports++
+			if q, err := a.Quantile(p, 0.95); err == nil && !q.Interval.Contains(want) {
+				misses++
+			} else if err != nil && p < 0.99 {
+				t.Errorf("%v: %v", p, err)
+			}
+			if i := a.Samples().QuantileInterval(p, 0.95); i.Bounded() && !i.Contains(want) {
+				blind++
+			}
+		}
+	})
+	limit := 0.05*reports + 3*math.Sqrt(0.05*reports)
+	if t.Logf("of %v quantiles %v are outside 95 %%, and %v by those seen", reports, misses, blind); misses > limit || blind <= limit {
+		t.Errorf("more than %v are, or not without", limit)
+	}
+}
+
 // Where stamps are coarse, packets that were alone may take no time, which tells nothing of others.
 func TestOfReceivedWhereAloneTakeNoTime(t *testing.T) {
 	run := cutTraffic(t, 8, 11, 100, func(*rand.Rand) float64 { return 0 }, 0)

@@ -19,7 +19,7 @@ func pairsOf(cells int, packets []truth.Packet, cuts int) [][]CellPair {
 	}
 	for _, p := range packets {
 		tally := p.Flow<<32 | 1
-		if k := p.Sent / areaLength; k < int64(cuts) {
+		if k := p.Sent / areaLength; p.Sent >= 0 && k < int64(cuts) {
 			c := &pairs[k][p.Cell]
 			c.SentSum += uint64(p.Sent)
 			c.SentTally += tally

@@ -47,7 +47,7 @@ type groupLosses struct {
 type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
 	sent, gone       float64 // packets sent of which it is not known yet what was lost, and of these, outstanding ever since
-	came             float64 // packets received, but for those that joined
+	unsettled        float64 // cells that were not at its end
 	others           float64 // of lost, those that were taken out, less those that came after all
 }
 
@@ -208,7 +208,6 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 		}
 	}
 	of := &l.groups[group].cuts[cut]
-	of.came += packets
 	of.all += packets
 	of.known += known
 	of.sent += packets - known
@@ -279,13 +278,17 @@ func (l *losses) add(x *span) {
 		}
 	}
 	cuts[x.to].others -= float64(x.late)
+	cuts[x.to].unsettled-- // if it is open, nothing was sent since
 	if cuts[0].all += x.before; x.known {
 		cuts[0].known += x.before
 	}
-	came, most := max(0, 1-float64(x.joined)/max(1, float64(x.received))), int32(0)
+	if x.from == 0 && (x.before > 0 || x.young) {
+		cuts[0].unsettled++
+	}
+	most := int32(0)
 	for k, out := range x.out {
 		c := &cuts[x.from+1+k]
-		c.came += came * float64(x.in[k])
+		c.unsettled++
 		c.all += float64(out)
 		if x.known {
 			c.known += float64(out)

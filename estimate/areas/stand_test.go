@@ -3,7 +3,10 @@ package areas
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/hoplag/hoplag/internal/truth"
 )
 
 // Packets that were alone stand for all, also those that were sent long before the window, while more were on their
@@ -36,6 +39,52 @@ func TestAloneStandForAllAfterAStep(t *testing.T) {
 	error := math.Sqrt(want * (1 - want) * squares / sq(weights[0]+weights[1]))
 	t.Logf("%.4f are slow; by those alone %.4f ± %.4f, without weights %.4f", want, share(weights), error, share(alone))
 	if err != nil || math.Abs(share(weights)-want) > limit*error || math.Abs(share(alone)-want) < limit*error {
+		t.Errorf("not by weights, or without: %v", err)
+	}
+}
+
+// Where packets are on their way when cells begin, those of a dense group never settle. Packets that were alone
+// stand for fast and slow ones all the same: here they take 10 cuts, and of 16 one is in the group that settles.
+// The control weighs all alike.
+func TestAloneStandForAllUnderWay(t *testing.T) {
+	const dense, sparse, before, from, to, cuts, limit = 2048, 2048, 60, 60, 100, 130, 4
+	packets := areaTraffic(rand.New(rand.NewPCG(5, 12)), dense, before+cuts, 1.2, 10, 0, 0)
+	fast := func(delay int64) (share float64) {
+		if delay < 5*areaLength {
+			share = 1
+		}
+		return share
+	}
+	came, want := 0.0, 0.0
+	for i := range packets {
+		p := &packets[i]
+		if p.Sent, p.Received = p.Sent-before*areaLength, p.Received-before*areaLength; i%16 == 0 {
+			p.Cell = dense + int(p.Flow%sparse)
+		}
+		if p.Received >= from*areaLength && p.Received < to*areaLength {
+			came++
+			want += fast(p.Received - p.Sent)
+		}
+	}
+	want /= came
+	packets = slices.DeleteFunc(packets, func(p truth.Packet) bool { return p.Received < 0 })
+	a := New([]int{dense, sparse}, 64, 32)
+	a.Begin(0)
+	a.UnderWay()
+	for _, pairs := range pairsOf(dense+sparse, packets, cuts) {
+		pass(a, pairs)
+	}
+	var weights, squares, weighed, alike, n float64
+	_, err := a.Transit(from, to, func(seen []Alone) {
+		for _, x := range seen {
+			weights, squares, n = weights+x.Weight, squares+sq(x.Weight), n+1
+			weighed, alike = weighed+fast(x.Delay)*x.Weight, alike+fast(x.Delay)
+		}
+	})
+	weighed, alike = weighed/weights, alike/n
+	error := math.Sqrt(want*(1-want)*squares) / weights
+	t.Logf("%.3f are fast; by %v alone %.3f ± %.3f, without weights %.3f", want, n, weighed, error, alike)
+	if err != nil || math.Abs(weighed-want) > limit*error || math.Abs(alike-want) < limit*error {
 		t.Errorf("not by weights, or without: %v", err)
 	}
 }

@@ -215,21 +215,31 @@ func (a *Areas) weigh() {
 	}
 }
 
+// Weights appends what packets would stand for that were alone and came at the end of the latest Transit, by
+// how long they took at least, in intervals, up to the greatest delay seen lately.
+func (a *Areas) Weights(to []Alone) []Alone {
+	last := a.window.to
+	for from := last - 1; from >= 0 && float64(a.ends[last-1]-a.ends[from+1]) <= a.greatest; from-- {
+		to = append(to, Alone{a.ends[last-1] - a.ends[from+1], a.weight(from, last), uint32(from), uint32(last)})
+	}
+	return to
+}
+
 // weight returns for how many packets one stands that was alone from one cut to another, whichever group it was
-// in: one over the chance to have been alone in that which its hash chose, in a cell with nothing on its way at
-// first, and nothing else sent. In dense groups hardly any slow packet is alone, and what the few stand for
-// varies so much that they would mostly be missing.
+// in: one over the chance to have been so in that which its hash chose, in a cell that was settled, with nothing
+// else sent. In dense groups hardly any slow packet is alone, and these few would stand for too many.
 func (a *Areas) weight(from, to int) float64 {
-	w, chance, all, kept := &a.window, 0.0, 0.0, a.losses.chances(0, from, to)
+	w, l, chance, all, kept := &a.window, &a.losses, 0.0, 0.0, a.losses.chances(0, from, to)
 	if kept.alone > 0 {
 		return kept.alone
 	}
 	for g := range w.groups {
-		size, others := float64(a.size(g)), max(0, w.groups[g].busy[from])
+		size, others := float64(a.size(g)), 0.0
 		for k := from + 1; k <= to; k++ {
-			others += a.losses.groups[g].cuts[k].all
+			others += l.groups[g].cuts[k].all
 		}
-		chance += w.groups[g].sent * math.Exp(-others/size) * a.losses.free(g, from, to)
+		settled := min(1, (1-l.groups[g].cuts[from].unsettled/size)/l.free(g, from, from)) // but for losses
+		chance += w.groups[g].sent * settled * math.Exp(-others/size) * l.free(g, from, to)
 		all += w.groups[g].sent
 	}
 	kept.alone = all / max(chance, all*1e-13)

@@ -47,7 +47,6 @@ type groupWindow struct {
 	pending    float64    // packets on their way at the end of which it is not known that they have come since
 	way, aside []float64  // packets on their way, by cut from the first one on, and as exact spans stand for them
 	change     [3]float64 // squares of how many more are on their way in a span at one end than at the other, by (w−1)⁰, ¹ and ²
-	busy       []float64  // the former, before groups are merged, and by all cuts before the first one
 }
 
 // cellSums has room for what each cell received.
@@ -66,7 +65,7 @@ func (a *Areas) pool(from, to int) *window {
 	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
 	for g := range w.groups {
 		r := &w.groups[g]
-		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1), busy: r.busy[:0]}
+		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1)}
 		for k := range r.cuts {
 			r.cuts[k].weight = l.weight(g, from+k, from+k+1)
 		}
@@ -88,11 +87,6 @@ func (a *Areas) pool(from, to int) *window {
 		r.area += r.joined.hidden
 		r.variance += r.joined.doubt(w)
 		r.change[2] += sq(r.joined.lately) / 3
-		r.busy = append(resize(r.busy, from), r.way...)
-		for k := from; k > 0; k-- {
-			c := &l.groups[g].cuts[k] // so many more came in it than were sent and not lost: they were on their way before it
-			r.busy[k-1] = r.busy[k] + c.came - (c.all - c.lost - l.rate(k)*(c.all-c.known))
-		}
 		if a.early(from) {
 			w.young += r.young
 		}
