@@ -281,6 +281,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 		d.Flows, d.UnknownFlows = w.flows.report(scatter)
 	}
 	if d.Lost == 0 {
+		w.missing = w.missing[max(0, len(w.missing)-mostMissing):] // they may never be told
 		return d
 	}
 	w.forget(end)
