@@ -295,7 +295,8 @@ func (d *Traffic) unsettle(why error, w *way) {
 	d.Certain.Confidence = certainly
 	d.Quantiles = nil
 	for i := range d.Flows {
-		d.Flows[i].MeanInterval95 = bound(d.Flows[i].MeanInterval95)
+		f := &d.Flows[i]
+		f.Mean, f.MeanInterval95 = f.Mean-added, bound(f.MeanInterval95)
 	}
 }
 

@@ -237,6 +237,12 @@ func (c *comparison) release() Report {
 		*a, *b = cmp.Or(*a, errApart), cmp.Or(*b, errApart)
 	}
 	c.clocks.apply(&r, c.ways, h.of)
+	for _, d := range [2]*Traffic{&r.Forth, &r.Back} { // no clock corrects what has no mean
+		if d.Err != nil && (!c.config.ClocksAgree || errors.Is(d.Err, ErrStep) || errors.Is(d.Err, estimate.ErrClocks)) {
+			d.UnknownFlows += len(d.Flows)
+			d.Flows, d.Quantiles = nil, nil
+		}
+	}
 	c.ways[forth].samples, c.ways[back].samples = estimate.Empirical{}, estimate.Empirical{}
 	if ends := &c.meeting.ends; r.ClockErr != nil && ends[first].used != nil && ends[second].used != nil {
 		ns, _ := c.meeting.apart()

@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -54,6 +55,38 @@ func TestFollowFlows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Delays that no reading of the clocks corrects are not told: where a clock is set, neither flows nor quantiles are.
+// Where clocks are not known, a flow's mean is off by as much as that of all.
+func TestFlowsOfUnknownClocks(t *testing.T) {
+	onLink(t, Config{Key: testKey, Flows: 10}, 40*time.Second, func(t *testing.T, l *link) {
+		flow, set, known := l.b.Flow([]byte("a")), 0, 0
+		l.each(5*time.Millisecond, func(i int) {
+			l.passIn(flow, i, 3*time.Millisecond)
+			l.b.Back.PassedNumber(uint64(i))
+			time.Sleep(3 * time.Millisecond)
+			l.a.Load().Back.PassedNumber(uint64(i))
+		})
+		time.AfterFunc(5300*time.Millisecond, func() { l.clocks[l.a.Load()].ahead.Add(20e6) })
+		for _, r := range l.reports(9) {
+			for _, f := range r.Forth.Flows {
+				if known++; !f.MeanInterval95.Contains(3e6) {
+					t.Errorf("%v: %+v", r, f)
+				}
+			}
+			if errors.Is(r.Err, ErrStep) {
+				set += 1 + len(r.Forth.Quantiles)
+			}
+		}
+		if set != 1 || known < 5 {
+			t.Errorf("the clock was set, or quantiles told, %d times; %d flows known", set, known)
+		}
+	})
+	d := Traffic{Delay: Delay{Mean: 50e6, MeanInterval95: estimate.Interval{Low: 49e6, High: 51e6}}, Flows: []Delay{{Mean: 50e6}}}
+	if d.unsettle(ErrStep, &way{told: placing{added: 40e6, least: 48e6}}); d.Err != nil || d.Mean != 10e6 || d.Flows[0].Mean != d.Mean {
+		t.Errorf("%v, and %v of its only flow", d, d.Flows[0].Mean)
+	}
 }
 
 // A flow that always has dozens of packets on their way loses one in fifty, and

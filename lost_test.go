@@ -301,3 +301,13 @@ func TestSilentAtFirst(t *testing.T) {
 		}
 	})
 }
+
+// Names that no report tells, as where points see different packets for days, are no more than a report may have.
+func TestNamesAreForgotten(t *testing.T) {
+	c := Config{Key: testKey, ClocksAgree: true}.withDefaults()
+	w := &way{config: &c, missing: make([]lost.Name, mostMissing+5)}
+	w.open(false)
+	if d := w.tell(newMeeting(c), 0, 10, false, false); len(d.Missing) > 0 || len(w.missing) != mostMissing {
+		t.Errorf("%d names told, and %d kept", len(d.Missing), len(w.missing))
+	}
+}

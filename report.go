@@ -417,7 +417,7 @@ func (t *pathTotals) write(p page, d *Traffic, labels string) {
 	p.gauge("delay_deviation_seconds", "Standard deviation of the one-way delay of the latest interval.", labels, known, d.StdDev/1e9)
 	for _, f := range d.Flows[:min(len(d.Flows), 10)] {
 		p.gauge("flow_delay_mean_seconds", "Mean one-way delay of the slowest flows of the latest interval, ten at most.",
-			labels+fmt.Sprintf(`,flow="%016x"`, uint64(f.Flow)), true, f.Mean/1e9)
+			labels+fmt.Sprintf(`,flow="%016x"`, uint64(f.Flow)), f.MeanInterval95.Bounded(), f.Mean/1e9)
 	}
 }
 

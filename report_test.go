@@ -178,9 +178,11 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	var none Metrics // of a mean without ends
-	none.Add(Report{Forth: Traffic{Delay: Delay{Received: 100}}})
+	endless := estimate.Interval{High: math.Inf(1)}
+	none.Add(Report{Forth: Traffic{Delay: Delay{Received: 100}, Flows: []Delay{{MeanInterval95: endless}}}})
 	w = httptest.NewRecorder()
-	if none.ServeHTTP(w, nil); strings.Contains(w.Body.String(), "hoplag_delay_seconds_count") {
+	none.ServeHTTP(w, nil)
+	if s := w.Body.String(); strings.Contains(s, "hoplag_delay_seconds_count") || strings.Contains(s, "hoplag_flow_delay") {
 		t.Errorf("what is not known has a line:\n%s", w.Body)
 	}
 }

@@ -88,7 +88,7 @@ func (w *way) open(begins bool) {
 // begin records that what was on its way is unknown. The delays of before and
 // after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
-	w.begins, w.fastest = true, least{}
+	w.begins, w.fastest, w.anew = true, least{}, math.MinInt64
 	if w.total == nil {
 		return
 	}
@@ -281,6 +281,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 		d.Flows, d.UnknownFlows = w.flows.report(scatter)
 	}
 	if d.Lost == 0 {
+		w.missing = w.missing[max(0, len(w.missing)-mostMissing):] // they may never be told
 		return d
 	}
 	w.forget(end)

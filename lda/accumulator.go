@@ -421,8 +421,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
-	if r.delaysError = unsure * math.Sqrt(whole.unsure) / whole.received; r.delaysError < r.sampling+whole.late/whole.received {
-		r.owed = whole.delays/whole.received - r.Mean
+	r.delaysError = math.Inf(1)
+	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling+whole.late/whole.received {
+		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
 	}
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two

@@ -70,7 +70,7 @@ type Result struct {
 	fromAreas   bool    // by an Accumulator
 	copied      float64 // share of packets that were not alone because copies of them came
 	owed        float64 // by how much the mean delay of those received exceeds the time on the way
-	delaysError float64 // of the mean of those received, if levels alone tell it better than areas do
+	delaysError float64 // of the mean of those received, if levels alone tell it better than areas do, or +Inf
 	pending     float64 // share of those on their way at the end that are not known to have come since, or to be lost
 	late        float64 // by how much packets that count as lost may raise the mean if they come, and copies that are not seen,
 	stray       float64 // and by how much stamps may have moved it that are not of their interval

@@ -78,7 +78,7 @@ func (r *Result) straysReach() float64 {
 func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
 	of := *r
 	of.Mean, of.owed = r.Mean+r.owed, -r.owed*r.pending
-	if r.fromAreas && r.delaysError < r.sampling+r.late { // whatever becomes of those on their way
+	if r.fromAreas && r.delaysError < math.Inf(1) { // whatever becomes of those on their way
 		of.sampling, of.owed, of.late = r.delaysError, 0, 0
 	}
 	return of.Mean, of.MeanInterval(confidence)

@@ -162,7 +162,7 @@ func (p *pairs) late(f hashing.Flow) float64 {
 		return 0
 	}
 	received := float64(p.down.Packets(f))
-	if copied(float64(p.up.Packets(f)), received) {
+	if received == 0 || copied(float64(p.up.Packets(f)), received) {
 		return math.Inf(1)
 	}
 	return p.balance.late(float64(lost(p.down, p.up, f))/received, 0, p.times)

@@ -240,3 +240,31 @@ func TestPacketsAreUpperBounds(t *testing.T) {
 		}
 	}
 }
+
+// A flow that did not pass seems to have sent one packet where a cell of its lost one of another flow. If packets of
+// others come twice, nothing is known of its mean, and no number is NaN.
+func TestCopiesAndAFlowThatDidNotCome(t *testing.T) {
+	c := Config{Rows: 2, Columns: 8, Spread: 1, Rates: [MaxRows]float64{1, 1}, SumBits: 56, DigestBits: 16}
+	up, down, none := mustNew(t, c), mustNew(t, c), 0
+	for i := range 40 {
+		f, p, at := hashing.Flow(hashing.Mix(uint64(i%5), 1)), hashing.Packet(hashing.Mix(uint64(i), 2)), int64(1e6*i)
+		up.Update(f, p, at)
+		for range 1 + i/38 {
+			down.Update(f, p, at+5e6)
+		}
+	}
+	up.Update(hashing.Flow(hashing.Mix(9, 1)), 1, 1e6)
+	up.SetInterval(1, 0)
+	down.SetInterval(1, 0)
+	for i := range uint64(100) {
+		r, err := Estimate(up, down, hashing.Flow(hashing.Mix(i, 3)))
+		if i := r.MeanInterval(0.95); err == nil && r.Received == 0 && r.Sent == 1 {
+			if none++; math.IsNaN(r.Late) || !(i.Low <= i.High) {
+				t.Errorf("%+v: %v", r, i)
+			}
+		}
+	}
+	if none == 0 {
+		t.Error("no flow has a cell that tells of others, and one that lost a packet")
+	}
+}

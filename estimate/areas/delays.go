@@ -48,7 +48,8 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 		return 0, math.Inf(1)
 	}
 	d := &a.delays
-	if d.count(a, a.losses.from, a.losses.to); d.unknown || d.packets != t.Received {
+	most := math.Sqrt(sq(t.Error*t.Received)+owedVariance(&[2]OnWay{t.First, t.Last})) + t.Late*t.Received
+	if d.count(a, a.losses.from, a.losses.to, most); d.unknown || d.packets != t.Received {
 		return 0, math.Inf(1)
 	}
 	of, levels := *t, a.onWay
@@ -77,8 +78,8 @@ func (s *sentGroup) doubt(even float64) (variance float64) {
 	return variance
 }
 
-// count counts the packets of all cells.
-func (d *delays) count(a *Areas, from, to int) {
+// count counts the packets of all cells, unless their time is less sure than most, as that by areas is.
+func (d *delays) count(a *Areas, from, to int, most float64) {
 	cuts := len(a.ends)
 	*d = delays{areas: a, from: from, to: to, left: d.left, sent: zeros(d.sent, cuts),
 		coming: zeros(d.coming, cuts), waited: zeros(d.waited, cuts)}
@@ -98,7 +99,10 @@ func (d *delays) count(a *Areas, from, to int) {
 		d.coming[k] = min(1, max(d.coming[k]/max(1, d.waited[k]), came/waited))
 	}
 	for i := range a.cells {
-		d.cell(&a.cells[i])
+		if d.cell(&a.cells[i]); d.doubt > most {
+			d.unknown = true
+			break
+		}
 	}
 }
 

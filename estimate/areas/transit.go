@@ -108,13 +108,13 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if err := a.tooSlow(&t, a.age(&t)); err != nil {
 		return t, err
 	}
-	t.Delay, t.DelayError = a.delay(&t)
 	if t.Joined > 0 { // of packets of which copies came it is known to within an interval
 		t.Greatest += a.step
 	}
 	if a.watched < knowsTail*a.step && t.Received > 0 {
 		t.Late = a.losses.coming() / t.Received
 	}
+	t.Delay, t.DelayError = a.delay(&t)
 	return t, nil
 }
 
