@@ -173,11 +173,13 @@ func (a *Accumulator) take(into []total, to int) {
 		a.spread = t.Scatter
 	}
 	a.late = t.Late > 0 || t.Greatest > a.longest
-	if err == nil && t.Mean < t.Hidden { // nothing tells those lost from those to be sent
-		err = fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
-	}
-	if errors.Is(err, estimate.ErrClocks) {
+	switch {
+	case errors.Is(err, estimate.ErrClocks):
 		a.clocks = fmt.Errorf("lds: %w", err)
+	case err == nil && t.Mean < 0: // nothing tells those lost from those to be sent
+		a.clocks = errEarly
+	case err == nil && t.Mean < t.Hidden:
+		a.clocks = errCopies
 	}
 	for i := range into {
 		into[i].left, into[i].ended, into[i].seen = 0, ages{}, false
@@ -241,7 +243,8 @@ func (a *Accumulator) complete() {
 }
 
 var (
-	errCopies = fmt.Errorf("%w: more packets come than are sent", errNoSamples)
+	errEarly  = fmt.Errorf("lds: %w: packets come before they are sent", estimate.ErrClocks)
+	errCopies = fmt.Errorf("%w: packets that come twice, or after they were taken for lost, hide the others", errNoSamples)
 	errEnds   = fmt.Errorf("%w: more packets were on their way as the report began and ended than came in it", errNoSamples)
 )
 
