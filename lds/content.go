@@ -38,7 +38,7 @@ func (x *content) load(rate, apart float64) float64 {
 	return atMost(x.packets, rate) * (1 + math.Sqrt(x.variance)/(x.packets*max(apart, 1)))
 }
 
-// A scatter adds up sums of some packets, and gives the variance of one.
+// A scatter adds up sums of some packets, and gives the variance of one (count-conditioned).
 type scatter struct{ cells, packets, sum, squares, noise float64 }
 
 func (s *scatter) add(sum, packets, variance float64) {
