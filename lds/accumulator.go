@@ -200,7 +200,7 @@ func (a *Accumulator) complete() {
 	if copy(a.all, a.whole); a.started && a.areas.Cuts() > a.from {
 		a.take(a.all, a.areas.Cuts())
 	}
-	var means, lossy, packets scatter
+	var means, packets scatter
 	var joined, times, sent, received [MaxRows]float64
 	for i := range a.all {
 		t, row := &a.all[i], i/a.config.Columns
@@ -210,11 +210,9 @@ func (a *Accumulator) complete() {
 		sent[row] += float64(int(t.sent) + t.before)
 		received[row] += float64(t.received)
 		t.settle(t.open.deviation == 0)
-		if x, y := &t.exact, &t.lossy; x.packets > 0 {
+		if x := &t.exact; x.packets > 0 {
 			means.add(x.beyond/x.packets, 1, 0)
 			packets.add(x.beyond, x.packets, 0)
-		} else if y.packets > 0 {
-			lossy.add(y.beyond/y.packets, 1, y.variance/sq(y.packets))
 		}
 	}
 	a.joined = 0
@@ -225,9 +223,6 @@ func (a *Accumulator) complete() {
 		if a.clocks != nil && received[r] > sent[r] {
 			a.clocks = errCopies
 		}
-	}
-	if means.cells < 2 {
-		means = lossy
 	}
 	// Something is worth knowing if it is half of the mean.
 	a.differ = means.variance()

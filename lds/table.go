@@ -231,10 +231,8 @@ func (t *Table) Merge(b *Table) error {
 			to.entry = from.entry
 		}
 		to.entry = min(to.entry, from.entry)
-		if from.rank < to.rank {
-			to.rank = from.rank
-			t.limit(t.bucket(f))
-		}
+		to.rank = min(to.rank, from.rank)
+		t.limit(t.bucket(f))
 		for k, c := range from.cells {
 			to.cells[k].add(c.sum, c.tally)
 		}
