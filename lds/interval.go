@@ -119,7 +119,7 @@ func (o *others) look(n, mean float64) {
 		return
 	}
 	for _, x := range cells {
-		o.most = max(o.most, math.Abs(x.beyond/x.packets-mean))
+		o.most = max(o.most, o.apart+math.Abs(x.beyond/x.packets-mean))
 	}
 	slices.SortFunc(cells, func(a, b took) int { return cmp.Compare(a.packets, b.packets) })
 	for b, first, last := 0, 0, 0; b < lengths; b, first = b+1, last {
@@ -190,7 +190,7 @@ func (o *others) usual(sum, packets, variance float64) float64 {
 }
 
 // add adds a cell next to the flow's, which samples alike. No flow is farther from its cell than the farthest
-// of the cells is.
+// of the cells is, by more than these are apart.
 func (o *others) add(near *content, n, part, mean float64) {
 	u, sum, off := near.packets, near.beyond, 0.0
 	if u > 0 {

@@ -43,8 +43,7 @@ func (c *TableConfig) flowBytes() int {
 
 // A Table holds some flows, each in cells of its own (sample and hold): no neighbour disturbs them, and the
 // mean of a flow that lost no packet is exact. For the same memory it holds a tenth to a half of the flows that
-// a [Sketch] answers for, so it is better where the flows that matter fit, and a Sketch where every flow
-// matters; [Plan] compares them, and both together.
+// a [Sketch] answers for.
 //
 //	up, err := lds.NewTable(lds.DefaultTableConfig)
 //	up.Update(tuple.Flow(seed), hashing.Digest(seed, packet), time.Now().UnixNano())
