@@ -103,7 +103,8 @@ func (t *Table) Update(f hashing.Flow, p hashing.Packet, at int64) {
 		if key == f {
 			r := &t.rooms[bucket*bucketFlows+i]
 			if uint32(drawn) < r.rank {
-				t.lower(r, bucket, uint32(drawn))
+				r.rank = max(1, uint32(drawn))
+				t.limit(bucket)
 			}
 			r.cells[cellOf(drawn)].add(uint64(at), tally(p))
 			return
@@ -128,14 +129,6 @@ func cellOf(drawn uint64) int {
 }
 
 var tenth, hundredth = hashing.Threshold(0.1), hashing.Threshold(0.01)
-
-// lower lowers the rank of a flow that Hold did not put there.
-func (t *Table) lower(r *room, bucket int, rank uint32) {
-	highest := r.rank == t.limits[bucket]
-	if r.rank = max(1, rank); highest {
-		t.limit(bucket)
-	}
-}
 
 // limit sets the limit of a bucket: the highest rank, or none if there is room.
 func (t *Table) limit(bucket int) {
