@@ -173,11 +173,13 @@ func (a *Accumulator) take(into []total, to int) {
 		a.spread = t.Scatter
 	}
 	a.late = t.Late > 0 || t.Greatest > a.longest
-	if err == nil && t.Mean < t.Hidden { // nothing distinguishes those lost from those yet to be sent
-		err = fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
-	}
-	if errors.Is(err, estimate.ErrClocks) {
+	switch {
+	case errors.Is(err, estimate.ErrClocks):
 		a.clocks = fmt.Errorf("lds: %w", err)
+	case err == nil && t.Mean < 0: // nothing distinguishes those lost from those yet to be sent
+		a.clocks = errEarly
+	case err == nil && t.Mean < t.Hidden:
+		a.clocks = errCopies
 	}
 	for i := range into {
 		into[i].left, into[i].ended, into[i].seen = 0, ages{}, false
@@ -198,7 +200,7 @@ func (a *Accumulator) complete() {
 	if copy(a.all, a.whole); a.started && a.areas.Cuts() > a.from {
 		a.take(a.all, a.areas.Cuts())
 	}
-	var means, lossy, packets scatter
+	var means, packets scatter
 	var joined, times, sent, received [MaxRows]float64
 	for i := range a.all {
 		t, row := &a.all[i], i/a.config.Columns
@@ -208,11 +210,9 @@ func (a *Accumulator) complete() {
 		sent[row] += float64(int(t.sent) + t.before)
 		received[row] += float64(t.received)
 		t.settle(t.open.deviation == 0)
-		if x, y := &t.exact, &t.lossy; x.packets > 0 {
+		if x := &t.exact; x.packets > 0 {
 			means.add(x.beyond/x.packets, 1, 0)
 			packets.add(x.beyond, x.packets, 0)
-		} else if y.packets > 0 {
-			lossy.add(y.beyond/y.packets, 1, y.variance/sq(y.packets))
 		}
 	}
 	a.joined = 0
@@ -223,9 +223,6 @@ func (a *Accumulator) complete() {
 		if a.clocks != nil && received[r] > sent[r] {
 			a.clocks = errCopies
 		}
-	}
-	if means.cells < 2 {
-		means = lossy
 	}
 	// Something is worth knowing if it is half of the mean.
 	a.differ = means.variance()
@@ -241,7 +238,8 @@ func (a *Accumulator) complete() {
 }
 
 var (
-	errCopies = fmt.Errorf("%w: more packets come than are sent", errNoSamples)
+	errEarly  = fmt.Errorf("lds: %w: packets come before they are sent", estimate.ErrClocks)
+	errCopies = fmt.Errorf("%w: packets that come twice, or after they were taken for lost, hide the others", errNoSamples)
 	errEnds   = fmt.Errorf("%w: more packets were on their way as the report began and ended than came in it", errNoSamples)
 )
 

@@ -38,7 +38,7 @@ func (x *content) load(rate, apart float64) float64 {
 	return atMost(x.packets, rate) * (1 + math.Sqrt(x.variance)/(x.packets*max(apart, 1)))
 }
 
-// A scatter adds up sums of some packets, and gives the variance of one.
+// A scatter adds up sums of some packets, and gives the variance of one (count-conditioned).
 type scatter struct{ cells, packets, sum, squares, noise float64 }
 
 func (s *scatter) add(sum, packets, variance float64) {
@@ -57,8 +57,10 @@ func (s *scatter) variance() float64 {
 	return max(0, s.squares-s.sum*s.sum/s.packets-s.noise) / (s.cells - 1)
 }
 
-// nearCells is the number of cells on either side of a flow's.
-const nearCells = 40
+const (
+	nearCells  = 40                                  // on either side of a flow's cells
+	mostNearby = MaxRows * (maxSpread + 2*nearCells) // that nearby lists
+)
 
 // nearby lists flow f's cells and those next to them, row after row.
 func (c *Config) nearby(cells *[mostNearby]uint32, f hashing.Flow) []uint32 {
@@ -74,9 +76,6 @@ func (c *Config) nearby(cells *[mostNearby]uint32, f hashing.Flow) []uint32 {
 	}
 	return list
 }
-
-// mostNearby is the most cells that nearby appends.
-const mostNearby = MaxRows * (maxSpread + 2*nearCells)
 
 // A view is what is known of a flow's cells, and of those next to them.
 type view struct {
@@ -113,15 +112,13 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 		p = pairs{up: up, down: down}
 		p.read(len(up.cells), func(i int) int { return i })
 	} else {
-		// Slow packets may be so rare that there are none near.
+		const farCells = 2048 // slow packets may be so rare that there are none near
 		wide, all := pairs{up: up, down: down}, len(up.cells)
 		wide.read(min(all, farCells), func(i int) int { return i * all / min(all, farCells) })
 		p.single = max(p.single, wide.single)
 	}
 	return p
 }
-
-const farCells = 2048
 
 // read reads n cells, and returns how many of them tell how far packets are apart.
 func (p *pairs) read(n int, cell func(i int) int) (told float64) {

@@ -49,9 +49,6 @@
 // An Accumulator does not notice a copied packet if others of the flow are always on their way. It waits 90
 // intervals for a packet, and says little of flows whose packets take longer ([Result.Late]).
 //
-// It cannot tell the deviation of a flow's packets from their mean if all of them are in one cell of each row.
-// With a Spread, Estimate tells it roughly.
-//
 // It cannot tell which of the flows in a cell lost a packet, nor how many are lost in a cell that always has
 // some on their way: an Accumulator gives a range. Packets with equal bytes do no harm.
 //
@@ -59,8 +56,7 @@
 //
 // [Plan] chooses a sketch, a table or both from the number and sizes of flows, the loss and the memory. Without
 // losses, rows that see every packet are best. With losses, compare often and use an [Accumulator], and let
-// some rows sample, as [DefaultConfig] does: the fewer packets in a cell, the sooner it is known when one was
-// lost.
+// some rows sample, as [DefaultConfig] does.
 //
 // # Source
 //

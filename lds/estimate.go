@@ -67,8 +67,7 @@ type Result struct {
 // flow had no packets; all of the Result but its Delay is valid even then. It returns [estimate.ErrMismatch] if
 // the Configs or the intervals differ.
 //
-// Flows that share the selected cells draw the mean towards theirs, and the more so the larger they are
-// compared with f. [Decode] tells them apart. An offset between the points' clocks is added to the mean.
+// Flows that share the selected cells draw the mean towards theirs.
 func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {
 	if err := match(up, down, true); err != nil {
 		return Result{}, err

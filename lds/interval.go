@@ -50,7 +50,7 @@ func (o *others) meanError(own *content) (scale, far float64) {
 	part, off, sampled := c.Rates[o.row]/float64(c.Spread), 0.0, 0.0
 	o.doubt = n * (1 - part) / (part * part)
 	if !o.alone(own) {
-		o.look(mean)
+		o.look(n, mean)
 		for r := range c.Rows {
 			for _, near := range o.near(r) {
 				if c.Rates[r] == c.Rates[o.row] {
@@ -94,19 +94,15 @@ func (o *others) alone(own *content) bool {
 }
 
 // look reads what the flow's cells and those next to them hold.
-func (o *others) look(mean float64) {
+func (o *others) look(n, mean float64) {
 	c := o.config
 	var list [2 * nearCells * MaxRows]took
-	cells, least, empty := list[:0], math.Inf(1), false
+	cells, least, empty := list[:0], n, false
 	for r := range c.Rows {
 		o.least[r] = slices.MinFunc(o.own(r), func(a, b content) int { return cmp.Compare(a.packets, b.packets) })
-		if c.Rates[r] == 1 {
-			least = min(least, o.least[r].packets)
-		}
 		for _, near := range o.near(r) {
-			o.density[r][classOf(near.packets)]++
-			if empty = empty || near.packets == 0 && c.Rates[r] == 1; near.packets > 0 && c.Rates[r] == 1 {
-				least = min(least, near.packets)
+			if o.density[r][classOf(near.packets)]++; c.Rates[r] == 1 {
+				empty, least = empty || near.packets == 0, min(least, cmp.Or(near.packets, least))
 			}
 			if near.usable && near.packets > 0 {
 				cells = append(cells, near.took)
@@ -116,8 +112,7 @@ func (o *others) look(mean float64) {
 			o.density[r][b] = (o.density[r][b] + 1.0/lengths) / math.Ldexp(1, max(0, b-1))
 		}
 	}
-	// Where cells are empty, others have one flow.
-	if o.small = 1; empty {
+	if o.small = 1; empty { // others have one flow
 		o.small = max(1, least)
 	}
 	if o.most = o.apart; len(cells) == 0 {

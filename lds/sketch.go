@@ -187,11 +187,7 @@ func flowWord(f hashing.Flow, pair int) uint64 {
 
 // at returns the index of a cell of flow f's virtual LDA in row r; offset is below Spread.
 func (c *Config) at(r int, f hashing.Flow, offset int) int {
-	column := int(home(r, f, uint64(c.Columns))) + offset
-	if column >= c.Columns {
-		column -= c.Columns
-	}
-	return r*c.Columns + column
+	return r*c.Columns + (int(home(r, f, uint64(c.Columns)))+offset)%c.Columns
 }
 
 // same reports whether a cell had the same packets at two points, as far as the digest can tell.

@@ -9,7 +9,6 @@ import (
 // A total adds up the spans of a cell.
 type total struct {
 	exact, lossy   content // what is known of packets received, in spans that lost none and others
-	common         float64 // part of the variance of lossy that all cells share
 	open           pending
 	sent, received uint64
 	unknown        uint64 // packets received of which nothing is known
@@ -34,24 +33,14 @@ func (x ages) plus(y ages) ages {
 // add up. If it turns out to have lost none, it is exact.
 type pending struct {
 	took
-	aged, deviation, common float64
-
-	lost        float64 // packets, as expected when aged was
-	outstanding int     // at the end, in a span of any kind
+	aged, deviation float64
+	outstanding     int // packets at the end, in a span of any kind
 }
 
 // end adds a span that went on, and lost a number of packets, as its end shows.
 func (t *total) end(lost int) {
 	t.lost += lost
-	t.open.correct(float64(lost))
 	t.settle(lost == 0)
-}
-
-// correct corrects how long packets aged of which so many turn out to be lost.
-func (p *pending) correct(lost float64) {
-	if p.lost > 0 {
-		p.aged *= lost / p.lost
-	}
 }
 
 // settle adds a span that went on to the others.
@@ -61,7 +50,6 @@ func (t *total) settle(exact bool) {
 	} else {
 		t.lossy.add(p.took, p.aged)
 		t.lossy.variance += sq(p.deviation)
-		t.common += p.common
 	}
 	t.open = pending{}
 }
@@ -85,7 +73,7 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	// What was outstanding before, and is not, was lost by a span that has ended since, or this is the same one.
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
 		t.end(lost)
-	} else if t.open.correct(s.Before); !s.Open {
+	} else if !s.Open {
 		t.settle(s.Variance == 0 && s.Aged == 0)
 	}
 	t.seen = true
@@ -98,15 +86,12 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 		t.unknown += uint64(s.Received)
 	case s.Open:
 		p := &t.open
-		p.lost = s.Before + s.Within
 		p.add(own, 0)
 		p.aged += s.Aged
 		p.deviation += math.Sqrt(s.Variance)
-		p.common += s.Common
 	case s.Variance > 0:
 		t.lossy.add(own, s.Aged)
 		t.lossy.variance += s.Variance
-		t.common += s.Common
 	default:
 		t.exact.add(own, s.Aged)
 	}
@@ -137,13 +122,7 @@ func (a *Accumulator) borrow() borrowing {
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {
 		return b
 	}
-	copies := 0.0 // of each packet, in cells of rows that see all
-	for _, rate := range a.config.Rates[:a.config.Rows] {
-		if rate == 1 {
-			copies++
-		}
-	}
-	var sum, weights, shared, doubt, noise float64
+	var sum, weights, doubt, noise float64
 	var n, longerSum, longerSquares float64 // by the squares of weights
 	for i := range a.all {
 		if t, x, y := &a.all[i], &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
@@ -151,7 +130,6 @@ func (a *Accumulator) borrow() borrowing {
 			longer, weight := y.beyond/y.packets-t.like(), 1/(variance+a.differ)
 			sum += weight * longer
 			weights += weight
-			shared += weight * math.Sqrt(t.common) / y.packets
 			n += sq(weight)
 			longerSum += sq(weight) * longer
 			longerSquares += sq(weight * longer)
@@ -162,7 +140,7 @@ func (a *Accumulator) borrow() borrowing {
 	if weights == 0 {
 		return b
 	}
-	chance := (max(1, copies)*weights + sq(shared)) / sq(weights)
+	chance := float64(a.config.Rows) / weights // rows have the same packets
 	part := b.variance / (b.variance + chance)
 	b.longer = part * sum / weights
 	excess := (longerSquares-2*b.longer*longerSum-noise)/n + sq(b.longer)

@@ -43,8 +43,7 @@ func (c *TableConfig) flowBytes() int {
 
 // A Table holds some flows, each in cells of its own (sample and hold): no neighbour disturbs them, and the
 // mean of a flow that lost no packet is exact. For the same memory it holds a tenth to a half of the flows that
-// a [Sketch] answers for, so it is better where the flows that matter fit, and a Sketch where every flow
-// matters; [Plan] compares them, and both together.
+// a [Sketch] answers for.
 //
 //	up, err := lds.NewTable(lds.DefaultTableConfig)
 //	up.Update(tuple.Flow(seed), hashing.Digest(seed, packet), time.Now().UnixNano())
@@ -104,7 +103,8 @@ func (t *Table) Update(f hashing.Flow, p hashing.Packet, at int64) {
 		if key == f {
 			r := &t.rooms[bucket*bucketFlows+i]
 			if uint32(drawn) < r.rank {
-				t.lower(r, bucket, uint32(drawn))
+				r.rank = max(1, uint32(drawn))
+				t.limit(bucket)
 			}
 			r.cells[cellOf(drawn)].add(uint64(at), tally(p))
 			return
@@ -129,14 +129,6 @@ func cellOf(drawn uint64) int {
 }
 
 var tenth, hundredth = hashing.Threshold(0.1), hashing.Threshold(0.01)
-
-// lower lowers the rank of a flow that Hold did not put there.
-func (t *Table) lower(r *room, bucket int, rank uint32) {
-	highest := r.rank == t.limits[bucket]
-	if r.rank = max(1, rank); highest {
-		t.limit(bucket)
-	}
-}
 
 // limit sets the limit of a bucket: the highest rank, or none if there is room.
 func (t *Table) limit(bucket int) {
@@ -231,10 +223,8 @@ func (t *Table) Merge(b *Table) error {
 			to.entry = from.entry
 		}
 		to.entry = min(to.entry, from.entry)
-		if from.rank < to.rank {
-			to.rank = from.rank
-			t.limit(t.bucket(f))
-		}
+		to.rank = min(to.rank, from.rank)
+		t.limit(t.bucket(f))
 		for k, c := range from.cells {
 			to.cells[k].add(c.sum, c.tally)
 		}

@@ -45,10 +45,10 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 		return result, errUnlike
 	}
 	beyond := own.sum / own.packets
-	result.Usable, result.N, result.DegreesOfFreedom = own.cells, uint64(own.packets), uint64(own.cells-1)
+	result.Usable, result.N, result.DegreesOfFreedom = int(own.cells), uint64(own.packets), uint64(own.cells-1)
 	result.Mean = float64(b.around.delay) + beyond
 	if own.cells > 1 {
-		result.StdDev = math.Sqrt(own.squares / float64(own.cells-1))
+		result.StdDev = math.Sqrt(own.variance())
 	}
 	// A flow misses as many packets as it draws in vain, on average.
 	before := math.MaxUint32/float64(min(sent.entry, received.entry)) - 1
@@ -59,7 +59,7 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if copied(float64(result.Sent), float64(result.Received)) {
 		result.MeanError = math.Inf(1)
 	} else {
-		result.MeanError = math.Sqrt(b.variance(f, &own, left+6*early*early))
+		result.MeanError = math.Sqrt(b.variance(f, beyond, left+6*early*early))
 	}
 	if result.Received > result.Sent || early > 0 {
 		result.Late = b.late(1-float64(result.Sent)/float64(result.Received), early, b.times())
@@ -128,53 +128,37 @@ func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 	}
 }
 
-// A heldSum sums up the cells of a flow: delays beyond the centre, packets, and the count-conditioned squares
-// about the flow's mean.
-type heldSum struct {
-	sum, packets, squares float64
-	cells                 int
-}
-
-func (b *tableBucket) read(f hashing.Flow) (h heldSum) {
-	b.cells(f, func(up, down *cell) {
-		x, n := b.around.beyond(up, down, b.up.config.SumBits), float64(up.count())
-		if h.packets > 0 {
-			h.squares += sq(x/n-h.sum/h.packets) * n * h.packets / (n + h.packets)
-		}
-		h = heldSum{h.sum + x, h.packets + n, h.squares, h.cells + 1}
-	})
-	return h
+// read returns what the cells of a flow say of its packets.
+func (b *tableBucket) read(f hashing.Flow) (s scatter) {
+	b.cells(f, func(up, down *cell) { s.add(b.around.beyond(up, down, b.up.config.SumBits), float64(up.count()), 0) })
+	return s
 }
 
 // farDegrees are degrees of freedom that tell a variance where one packet in five hundred is slow.
 const farDegrees = 2048
 
-// variance returns a part of the variance of the delays of flow f's packets, and its degrees of freedom. Its
-// own cells are at most three, so other flows tell it, of its bucket and those that follow, and its own cells
-// only if they say more. If hardly any flow has two cells, the flows' means tell it: they are as far apart as
-// means of so few packets, or farther. The packets of a flow that differs from others may be as far from each
-// other as it is from them. It is infinite if there is too little to go by.
-func (b *tableBucket) variance(f hashing.Flow, own *heldSum, part float64) float64 {
+// variance returns a part of the variance of the delays of flow f's packets. Its own cells are at most three, so
+// other flows tell it, of its bucket and those that follow. The packets of a flow that differs from others may be
+// as far from each other as it is from them. It is infinite if hardly any flow has two cells.
+func (b *tableBucket) variance(f hashing.Flow, mean, part float64) float64 {
 	if part == 0 {
 		return 0
 	}
-	squares, degrees, few := 0.0, 0.0, 0.0
+	squares, degrees := 0.0, 0.0
 	var means estimate.Moments
 	b.each(func(other hashing.Flow) bool {
-		if h := b.read(other); other != f && h.cells > 0 {
-			squares += h.squares
-			degrees += float64(h.cells - 1)
-			means.Add(h.sum / h.packets)
-			few += 1 / h.packets
+		s := b.read(other)
+		if other == f || s.cells == 0 {
+			return false
+		}
+		if means.Add(s.sum / s.packets); s.cells > 1 {
+			squares += s.variance() * (s.cells - 1)
+			degrees += s.cells - 1
 		}
 		return degrees >= farDegrees
 	})
-	free, others := float64(own.cells-1), squares/degrees
-	if degrees+free < intervalDegrees {
-		if means.N() <= intervalDegrees {
-			return math.Inf(1)
-		}
-		others = means.Variance() * float64(means.N()) / few
+	if degrees < intervalDegrees {
+		return math.Inf(1)
 	}
-	return part * (max(others, (own.squares+others)/(free+1)) + sq(own.sum/own.packets-means.Mean()))
+	return part * (squares/degrees + sq(mean-means.Mean()))
 }
