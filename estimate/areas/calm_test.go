@@ -28,7 +28,12 @@ func TestCalmIntervals(t *testing.T) {
 		}
 		for k, pairs := range pairsOf(cells, packets, cuts) {
 			for i := range pairs {
-				all[1].places[i].slow, all[2].places[i].slow = true, false
+				all[1].passes[i] = true
+			}
+			for i := range all[2].cells {
+				c := &all[2].cells[i]
+				c.slow = false
+				all[2].passes[c.number] = all[2].passing(c)
 			}
 			var got [3]Transit
 			var lost [3]int
