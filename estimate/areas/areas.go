@@ -196,11 +196,8 @@ func (a *Areas) Cut(i int, pair CellPair) {
 // beginning reports whether packets were on their way at the oldest cut that is kept, because that is the beginning.
 func (a *Areas) beginning() bool { return a.underWay && a.before == 0 }
 
-// beyond returns by how much a cell's level is another one than the anchor's.
-func (a *Areas) beyond(c *areaCell) uint64 { return (c.level - c.anchor) & a.mask }
-
 // passing reports whether no event of a cell is calm now.
-func (a *Areas) passing(c *areaCell) bool { return c.slow || c.level != c.anchor }
+func (c *areaCell) passing() bool { return c.slow || c.level != c.anchor }
 
 // below reports whether a level is another one than the anchor's, and has no more packets outstanding.
 func below(beyond uint64) bool { return beyond != 0 && outstanding(beyond) <= 0 }
@@ -209,7 +206,7 @@ func below(beyond uint64) bool { return beyond != 0 && outstanding(beyond) <= 0 
 func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	at := a.cell(i)
 	c, was := &a.cells[at], a.cells[at].level
-	if on := a.beyond(c); outstanding(on) > 0 && a.mask>>(32+digestsTell-1) != 0 && alike(on, sentTally&a.mask, a.mask) {
+	if on := (was - c.anchor) & a.mask; outstanding(on) > 0 && a.mask>>(32+digestsTell-1) != 0 && alike(on, sentTally&a.mask, a.mask) {
 		c.alike = e.cut
 	}
 	c.level = (was + e.level) & a.mask
@@ -218,8 +215,8 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	} else if c.young && outstanding(was) < 0 && c.level == 0 {
 		a.proven = -1
 	}
-	c.slow = c.slow || c.alike == e.cut || below(a.beyond(c))
-	a.passes[i] = a.passing(c)
+	c.slow = c.slow || c.alike == e.cut || below((c.level-c.anchor)&a.mask)
+	a.passes[i] = c.passing()
 	a.net[len(a.ends)] += int(e.sent) - int(e.received)
 	a.surplus += int64(e.received) - int64(e.sent)
 	e.level, e.note = c.level, at
@@ -340,7 +337,7 @@ func (a *Areas) keep(oldest int) {
 		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
 			c.slow = c.young || c.unsent || a.alike(c) || a.wasBelow(c, events[c.first:])
 			cells = append(cells, *c)
-			a.places[c.number], a.passes[c.number] = uint32(len(cells)), a.passing(c)
+			a.places[c.number], a.passes[c.number] = uint32(len(cells)), c.passing()
 		}
 	}
 	events = rest(events, 0)

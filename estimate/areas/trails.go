@@ -131,7 +131,7 @@ func (a *Areas) takeOut(x *Lost) int {
 		c.end = c.first + uint32(len(slices.Delete(rest, at, at+1)))
 	}
 	c.slow = c.slow || a.wasBelow(c, a.events[c.first:c.end])
-	a.passes[x.Cell] = a.passing(c)
+	a.passes[x.Cell] = c.passing()
 	a.settle(c)
 	return 1
 }

@@ -73,11 +73,6 @@ func (a *Areas) pool(from, to int) *window {
 	}
 	a.calmly(from, to, w.calm)
 	a.walk(from, false, w.take)
-	for g := range w.groups {
-		for _, c := range w.cells[a.groups[g]:a.groups[g+1]] {
-			w.groups[g].each.add(c.packets, c.time)
-		}
-	}
 	cellSums.Put(room)
 	w.scatters()
 	for g := range w.groups {
@@ -131,7 +126,9 @@ func (r *groupWindow) add(weight, spans float64, sum *share) {
 
 // whole takes the area of a cell's span, which tells how areas scatter.
 func (w *window) whole(r *groupWindow, cell int, n, area float64) {
-	if w.cells[cell].add(n, area); area < 0 {
+	c := &w.cells[cell] // of which there is more
+	r.each.weigh(1, &share{n, area, n * (2*c.packets + n), n*(c.time+area) + c.packets*area, area * (2*c.time + area)})
+	if c.add(n, area); area < 0 {
 		r.negative++
 	}
 }
