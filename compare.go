@@ -148,7 +148,7 @@ func (c *comparison) due() int64 {
 // half a second: if several cuts are compared together, their counters stay in the processor's cache.
 func (c *comparison) early(cut int64) bool {
 	most := c.paired + int64(time.Second/2/c.config.Cut)
-	return c.begun && c.paired >= c.since+learning && c.paired <= cut && cut < min(most, c.due())
+	return c.begun && c.paired <= cut && cut < min(most, c.due())
 }
 
 const (

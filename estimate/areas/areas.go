@@ -43,7 +43,8 @@ type Areas struct {
 	taken []taken // in the cuts that are kept
 	named bool    // TakeOut has been used
 
-	places   []place      // of all cells
+	places   []uint32     // of all cells: where their state is, in cells, plus 1, or 0 if only calm events pass them
+	passes   []bool       // of all cells: none of their events is calm now
 	calm     []calmEvent  // in order of time, which left cells as they were
 	calmTo   []int        // how many of them precede each cut that is kept
 	cells    []areaCell   // those that others pass
@@ -84,13 +85,6 @@ type Areas struct {
 // time that these took.
 type tallies struct{ sent, lost, cuts, varied, received, way, alone, took float64 }
 
-// A place says what the latest event left in a cell.
-type place struct {
-	beyond uint64 // its level, less the anchor's
-	state  uint32 // where its state is, in cells, plus 1, or 0 if only calm events pass it
-	slow   bool   // none is calm
-}
-
 // An areaCell is a cell's state at the latest cut, and at those at which nothing was on its way.
 type areaCell struct {
 	level      uint64
@@ -110,6 +104,7 @@ type areaCell struct {
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
 	moves      bool      // not all its settled levels are the anchor's
+	slow       bool      // none of its events is calm
 }
 
 // An areaEvent is what passed a cell in one interval.
@@ -140,7 +135,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.places = make([]place, total)
+	a.places, a.passes = make([]uint32, total), make([]bool, total)
 	a.Begin(0)
 	return a
 }
@@ -149,6 +144,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 // before it is unknown, on its way or lost. The next cut has number 1.
 func (a *Areas) Begin(start int64) {
 	clear(a.places)
+	clear(a.passes)
 	a.calm, a.calmTo = a.calm[:0], append(a.calmTo[:0], 0)
 	a.taken = a.taken[:0]
 	a.cells, a.next, a.events, a.fresh, a.judged = a.cells[:0], a.next[:0], a.events[:0], a.fresh[:0], 0
@@ -171,23 +167,23 @@ func (a *Areas) Before() float64 {
 
 // cell returns where the state of cell i is.
 func (a *Areas) cell(i int) uint32 {
-	if a.places[i].state == 0 {
+	if a.places[i] == 0 {
 		young := a.beginning()
-		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young})
+		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young, slow: young})
 		a.next = append(a.next, 0)
-		a.places[i] = place{0, uint32(len(a.cells)), young}
+		a.places[i] = uint32(len(a.cells))
 	}
-	return a.places[i].state - 1
+	return a.places[i] - 1
 }
 
 // Cut takes what cell i holds at both points of the interval that ends now.
 // Call it once per cell and interval; you may skip cells that are empty.
 func (a *Areas) Cut(i int, pair CellPair) {
-	p, rose, sent := &a.places[i], (pair.SentTally-pair.ReceivedTally)&a.mask, uint32(pair.SentTally)
+	rose, sent := (pair.SentTally-pair.ReceivedTally)&a.mask, uint32(pair.SentTally)
 	if rose == 0 && sent == 0 {
 		return // nothing passed
 	}
-	if rose|p.beyond == 0 && !p.slow && !a.beginning() {
+	if rose == 0 && !a.passes[i] && !a.beginning() {
 		a.calm = append(a.calm, calmEvent{uint32(i), sent, pair.ReceivedSum, a.near(pair.ReceivedSum-pair.SentSum, sent)})
 		return
 	}
@@ -200,24 +196,27 @@ func (a *Areas) Cut(i int, pair CellPair) {
 // beginning reports whether packets were on their way at the oldest cut that is kept, because that is the beginning.
 func (a *Areas) beginning() bool { return a.underWay && a.before == 0 }
 
+// passing reports whether no event of a cell is calm now.
+func (c *areaCell) passing() bool { return c.slow || c.level != c.anchor }
+
 // below reports whether a level is another one than the anchor's, and has no more packets outstanding.
 func below(beyond uint64) bool { return beyond != 0 && outstanding(beyond) <= 0 }
 
 // pass takes an event, whose level is by how much it rose.
 func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	at := a.cell(i)
-	c, p, was := &a.cells[at], &a.places[i], a.cells[at].level
-	if on := p.beyond; outstanding(on) > 0 && a.mask>>(32+digestsTell-1) != 0 && alike(on, sentTally&a.mask, a.mask) {
+	c, was := &a.cells[at], a.cells[at].level
+	if on := (was - c.anchor) & a.mask; outstanding(on) > 0 && a.mask>>(32+digestsTell-1) != 0 && alike(on, sentTally&a.mask, a.mask) {
 		c.alike = e.cut
 	}
 	c.level = (was + e.level) & a.mask
-	p.beyond = (c.level - c.anchor) & a.mask
 	if c.unsent = c.unsent && e.sent == 0; c.unsent && e.received > 0 && a.proven >= 0 {
 		a.proven = max(a.proven, float64(a.ends[a.latest()]-a.begun))
 	} else if c.young && outstanding(was) < 0 && c.level == 0 {
 		a.proven = -1
 	}
-	p.slow = p.slow || c.alike == e.cut || below(p.beyond)
+	c.slow = c.slow || c.alike == e.cut || below((c.level-c.anchor)&a.mask)
+	a.passes[i] = c.passing()
 	a.net[len(a.ends)] += int(e.sent) - int(e.received)
 	a.surplus += int64(e.received) - int64(e.sent)
 	e.level, e.note = c.level, at
@@ -334,11 +333,11 @@ func (a *Areas) keep(oldest int) {
 		c.first, events = uint32(len(events)), append(events, a.events[from:c.end]...)
 		c.end = uint32(len(events))
 		late := c.losses && float64(a.ends[oldest]-c.moved) < longestKept*a.step // packets may still come
-		p := &a.places[c.number]
-		*p = place{}
+		a.places[c.number], a.passes[c.number] = 0, false
 		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
+			c.slow = c.young || c.unsent || a.alike(c) || a.wasBelow(c, events[c.first:])
 			cells = append(cells, *c)
-			*p = place{(c.level - c.anchor) & a.mask, uint32(len(cells)), c.young || c.unsent || a.alike(c) || a.wasBelow(c, events[c.first:])}
+			a.places[c.number], a.passes[c.number] = uint32(len(cells)), c.passing()
 		}
 	}
 	events = rest(events, 0)

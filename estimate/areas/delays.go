@@ -84,10 +84,12 @@ func (d *delays) count(a *Areas, from, to int, most float64) {
 	*d = delays{areas: a, from: from, to: to, left: d.left, sent: zeros(d.sent, cuts),
 		coming: zeros(d.coming, cuts), waited: zeros(d.waited, cuts)}
 	a.calmly(from, to, func(_, _ int, all []calmEvent) {
+		time, packets := 0.0, uint64(0) // not in memory
 		for i := range all {
-			d.time += all[i].area
-			d.packets += float64(all[i].packets)
+			time += all[i].area
+			packets += uint64(all[i].packets)
 		}
+		d.time, d.packets = d.time+time, d.packets+float64(packets)
 	})
 	for i := range a.cells {
 		d.learn(&a.cells[i])

@@ -203,7 +203,7 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 		if e.packets == 1 && e.area > longest {
 			longest = e.area
 		}
-		if old && (a.younger[e.cell/64]>>(e.cell%64)&1 == 0 || cut <= int(a.cells[a.places[e.cell].state-1].aged)-a.before) {
+		if old && (a.younger[e.cell/64]>>(e.cell%64)&1 == 0 || cut <= int(a.cells[a.places[e.cell]-1].aged)-a.before) {
 			known += n
 		}
 	}

@@ -109,7 +109,7 @@ func (a *Areas) TakeOut(lost []Lost) (n int) {
 
 // takeOut takes a packet out, and returns 1 if it was there.
 func (a *Areas) takeOut(x *Lost) int {
-	if a.places[x.Cell].state == 0 {
+	if a.places[x.Cell] == 0 {
 		return 0
 	}
 	c := &a.cells[a.cell(x.Cell)]
@@ -130,8 +130,8 @@ func (a *Areas) takeOut(x *Lost) int {
 	if e.sent|e.received == 0 && e.level == a.levelBefore(c, at) { // nothing passed
 		c.end = c.first + uint32(len(slices.Delete(rest, at, at+1)))
 	}
-	p := &a.places[x.Cell]
-	p.beyond, p.slow = (c.level-c.anchor)&a.mask, p.slow || a.wasBelow(c, a.events[c.first:c.end])
+	c.slow = c.slow || a.wasBelow(c, a.events[c.first:c.end])
+	a.passes[x.Cell] = c.passing()
 	a.settle(c)
 	return 1
 }

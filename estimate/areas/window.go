@@ -72,11 +72,6 @@ func (a *Areas) pool(from, to int) *window {
 	}
 	a.calmly(from, to, w.calm)
 	a.walk(from, false, w.take)
-	for g := range w.groups {
-		for _, c := range w.cells[a.groups[g]:a.groups[g+1]] {
-			w.groups[g].each.add(c.packets, c.time)
-		}
-	}
 	cellSums.Put(room)
 	w.scatters()
 	for g := range w.groups {
@@ -102,7 +97,9 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 		e := &all[i]
 		n := float64(e.packets)
 		sum.add(n, e.area)
-		w.whole(r, int(e.cell), n, e.area)
+		if w.cells[e.cell].whole(&r.each, n, e.area); e.area < 0 {
+			r.negative++
+		}
 		if e.packets == 1 {
 			a.alone = append(a.alone, Alone{int64(e.area), 0, uint32(cut - 1), uint32(cut)})
 			w.took += math.Abs(e.area)
@@ -123,11 +120,14 @@ func (r *groupWindow) add(weight, spans float64, sum *share) {
 	r.cells += spans
 }
 
-// whole takes the area of a cell's span, which tells how areas scatter.
-func (w *window) whole(r *groupWindow, cell int, n, area float64) {
-	if w.cells[cell].add(n, area); area < 0 {
-		r.negative++
-	}
+// whole takes the area of a cell's span, and adds what it adds to all cells, which tell how areas scatter.
+func (u *usualCut) whole(all *share, n, area float64) {
+	all.n += n
+	all.a += area
+	all.nn += n * (2*u.packets + n)
+	all.na += n*(u.time+area) + area*u.packets
+	all.aa += area * (2*u.time + area)
+	u.add(n, area)
 }
 
 // take takes a span.
@@ -176,7 +176,9 @@ func (w *window) take(x *span) {
 	default:
 		r.add(weight, 1, &share{n, area, n * n, n * area, area * area})
 		if x.open || x.joined == 0 {
-			w.whole(r, x.cell, n, area)
+			if w.cells[x.cell].whole(&r.each, n, area); area < 0 {
+				r.negative++
+			}
 		}
 		r.ends(w, x, weight)
 		r.joined.hide(w, x, n)
