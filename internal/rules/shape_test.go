@@ -117,9 +117,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {4073, 3873},
+	".":              {4081, 3926},
 	"estimate":       {903, 1268},
-	"estimate/areas": {3400, 871},
+	"estimate/areas": {3401, 871},
 	"estimate/joint": {1416, 943},
 	"estimate/clock": {1166, 900},
 	"lda":            {2657, 3032},
@@ -127,7 +127,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2920, 3573},
+	"lds":            {2920, 3601},
 	"colate":         {4301, 3562},
 	"rli":            {2858, 2743},
 	"hashing":        {1577, 2358},
