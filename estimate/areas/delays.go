@@ -47,8 +47,7 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 	if !a.digestsShow() || t.Joined > 0 || t.Error == 0 && t.Last.Pending == 0 { // or areas are as sure
 		return 0, math.Inf(1)
 	}
-	d := &a.delays
-	most := math.Sqrt(sq(t.Error*t.Received)+owedVariance(&[2]OnWay{t.First, t.Last})) + t.Late*t.Received
+	d, most := &a.delays, math.Sqrt(sq(t.Error*t.Received)+owedVariance(&[2]OnWay{t.First, t.Last}))+t.Late*t.Received
 	if d.count(a, a.losses.from, a.losses.to, most); d.unknown || d.doubt > most || d.packets != t.Received {
 		return 0, math.Inf(1)
 	}
