@@ -412,7 +412,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.behind.value = min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1))))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
-	r.fromAreas, r.owed = true, (whole.first.Ages-whole.last.Ages)/whole.received
+	r.fromAreas, r.owed, r.delaysError = true, (whole.first.Ages-whole.last.Ages)/whole.received, math.Inf(1)
 	// Copies that no span shows lower a level, each for as long as a packet may take.
 	r.late = (whole.late + max(0, float64(r.Extra)-whole.joined)*1.5*whole.greatest) / whole.received
 	if !a.Settled() {
@@ -421,7 +421,6 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
-	r.delaysError = math.Inf(1)
 	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling+whole.late/whole.received {
 		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
 	}

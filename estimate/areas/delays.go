@@ -47,9 +47,8 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 	if !a.digestsShow() || t.Joined > 0 || t.Error == 0 && t.Last.Pending == 0 { // or areas are as sure
 		return 0, math.Inf(1)
 	}
-	d := &a.delays
-	most := math.Sqrt(sq(t.Error*t.Received)+owedVariance(&[2]OnWay{t.First, t.Last})) + t.Late*t.Received
-	if d.count(a, a.losses.from, a.losses.to, most); d.unknown || d.packets != t.Received {
+	d, most := &a.delays, math.Sqrt(sq(t.Error*t.Received)+owedVariance(&[2]OnWay{t.First, t.Last}))+t.Late*t.Received
+	if d.count(a, a.losses.from, a.losses.to, most); d.unknown || d.doubt > most || d.packets != t.Received {
 		return 0, math.Inf(1)
 	}
 	of, levels := *t, a.onWay
@@ -100,11 +99,8 @@ func (d *delays) count(a *Areas, from, to int, most float64) {
 		came, waited = came+d.coming[k], waited+d.waited[k]
 		d.coming[k] = min(1, max(d.coming[k]/max(1, d.waited[k]), came/waited))
 	}
-	for i := range a.cells {
-		if d.cell(&a.cells[i]); d.doubt > most {
-			d.unknown = true
-			break
-		}
+	for i := 0; i < len(a.cells) && d.doubt <= most; i++ {
+		d.cell(&a.cells[i])
 	}
 }
 

@@ -119,10 +119,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {4081, 3926},
 	"estimate":       {903, 1268},
-	"estimate/areas": {3414, 920},
+	"estimate/areas": {3410, 920},
 	"estimate/joint": {1416, 943},
 	"estimate/clock": {1166, 900},
-	"lda":            {2666, 3071},
+	"lda":            {2665, 3071},
 	"lda/control":    {450, 816},
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
