@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -55,7 +56,7 @@ type differences struct {
 	counters []difference
 	sums     []float64 // of the delays of each counter's packets, as far as it is settled
 	packets  []float64 // of each counter
-	gaps     [][2]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
+	gaps     [][4]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
 }
 
 // A difference holds the rest of what a counter says about all epochs.
@@ -74,7 +75,7 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differen
 	n := c.counters()
 	d = &differences{
 		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
-		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][2]gap, n),
+		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
 	}
 	d.samples, d.flush = &sampling{config: &d.config, least: math.Ln2 * float64(c.OneIn)}, d.take
 	d.samples.aim(flows)
@@ -114,7 +115,8 @@ func (d *differences) take() {
 			}
 			g, x := &d.gaps[i][0], n
 			if usual := common.cell[e]; n > usual+margin(usual) {
-				g, x = &d.gaps[i][1], n-usual
+				x = n - usual
+				g = &d.gaps[i][min((bits.Len(uint(x/margin(usual)))+1)/2, 3)]
 			}
 			d.packets[i] += n
 			c.likely += float32(n * common.gone[e])
