@@ -12,9 +12,8 @@ type Identifier struct {
 	link    LinkType
 	tunnels Tunnels
 
-	// What split makes of the seed for a digest and for a flow, those of IPv4 with the prefix of its addresses;
-	// a digest rotates the second key for the destination.
-	x, y, y4, turned, turned4, flowX, flowY, flowY4 uint64
+	// What split makes of the seed for a digest and for a flow; a digest rotates the second key for the destination.
+	x, y, turned, flowX, flowY uint64
 }
 
 // NewIdentifier returns an Identifier of frames that begin with link: the digest of [Frame.Digest] and the flow of
@@ -24,7 +23,6 @@ func NewIdentifier(seed uint64, link LinkType, tunnels Tunnels) *Identifier {
 	d.x, d.y = split(seed, key1+2*invariantSize)
 	d.turned = bits.RotateLeft64(d.y, 32)
 	d.flowX, d.flowY = split(seed, key3)
-	d.y4, d.turned4, d.flowY4 = d.y^prefix4, d.turned^prefix4, d.flowY^prefix4
 	return d
 }
 
@@ -68,16 +66,18 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 			return n
 		}
 		h := (*[plainSize]byte)(b)
-		var x, y, id uint64
-		proto, length, plain4 := h[23], 0, isPlain4(h)
-		if plain4 {
+		var src0, src1, dst0, dst1, id uint64 // the halves of the addresses
+		proto, length := h[23], 0
+		if isPlain4(h) {
 			word := le.Uint32(h[16:20]) // length and identification
 			length, id = int(bits.ReverseBytes16(uint16(word)))-20, uint64(word&^0xffff)|uint64(word)<<48
-			x, y = mix4(le.Uint64(h[26:34]), d.x, d.y4, d.turned4)
+			src1, dst1 = uint64(le.Uint32(h[26:30]))<<32|prefix4, uint64(le.Uint32(h[30:34]))<<32|prefix4
 		} else if isPlain6(b) {
 			word := le.Uint16(h[18:20])
 			length, id, proto = int(bits.ReverseBytes16(word)), uint64(word)<<48, h[20]
-			x, y = mix6((*[32]byte)(b[22:54]), d.x, d.y, d.turned)
+			addresses := (*[32]byte)(b[22:54])
+			src0, src1 = le.Uint64(addresses[:8]), le.Uint64(addresses[8:16])
+			dst0, dst1 = le.Uint64(addresses[16:24]), le.Uint64(addresses[24:])
 			b = b[longer:]
 			h = (*[plainSize]byte)(b)
 		} else if kind := le.Uint16(h[12:14]); kind == etherVLAN || kind == etherQinQ {
@@ -88,8 +88,13 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 		}
 		ports, last := bits.ReverseBytes32(le.Uint32(h[34:38])), le.Uint64(h[50:58])
 		if proto == protoTCP {
-			var ok bool
-			if last, ok = plainTCP(b, last, h[46]>>4, length); !ok {
+			switch words := h[46] >> 4; { // as in Frame.ParseWith
+			case words == 8 && length >= stamped && len(b) >= 34+stamped:
+				last = uint64(uint32(last)) | uint64(le.Uint32(b[66:70]))<<32
+			case words == 5 && length >= transportSize:
+			case words >= 5 && length == int(words)*4:
+				last = uint64(uint32(last))
+			default:
 				return n
 			}
 		} else if length < transportSize {
@@ -105,42 +110,14 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 		} else if ports = 0; proto != protoICMP && proto != protoICMPv6 {
 			return n
 		}
+		x, y := mix(src0^d.x, src1^d.y), mix(dst0^d.x, dst1^d.turned)
 		x = mix(le.Uint64(h[34:42])^d.x, le.Uint64(h[42:50])^x)
 		x = mix(last^d.x, id^x)
 		packets[n] = finish(id^x, uint64(proto)^y)
 		if n < len(flows) {
-			if plain4 {
-				x, y = mix4(le.Uint64(h[26:34]), d.flowX, d.flowY4, d.flowY4)
-			} else {
-				x, y = mix6((*[32]byte)(h[22-longer:54-longer]), d.flowX, d.flowY, d.flowY)
-			}
+			x, y = mix(src0^d.flowX, src1^d.flowY), mix(dst0^d.flowX, dst1^d.flowY)
 			flows[n] = finishFlow(uint64(ports)<<16|uint64(proto), x, y)
 		}
 	}
 	return len(frames)
-}
-
-// plainTCP completes the last word of a TCP header of the given number of words,
-// like Frame.ParseWith. Header and payload have length bytes.
-func plainTCP(b []byte, last uint64, words byte, length int) (uint64, bool) {
-	switch {
-	case words == 8 && length >= stamped && len(b) >= 34+stamped:
-		return uint64(uint32(last)) | uint64(binary.LittleEndian.Uint32(b[66:70]))<<32, true
-	case words == 5 && length >= transportSize:
-		return last, true
-	case words >= 5 && length == int(words)*4:
-		return uint64(uint32(last)), true
-	}
-	return 0, false
-}
-
-// mix4 mixes the addresses of IPv4, source and destination, with keys that have the prefix in them.
-func mix4(addresses, x, source, destination uint64) (s, d uint64) {
-	return mix(x, addresses<<32^source), mix(x, addresses>>32<<32^destination)
-}
-
-// mix6 mixes the addresses of IPv6.
-func mix6(b *[32]byte, x, source, destination uint64) (s, d uint64) {
-	le := binary.LittleEndian
-	return mix(le.Uint64(b[:8])^x, le.Uint64(b[8:16])^source), mix(le.Uint64(b[16:24])^x, le.Uint64(b[24:])^destination)
 }
