@@ -116,22 +116,45 @@ func (r *Recorder) of(p hashing.Packet, t int64) uint64 {
 func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	for len(packets) > 0 {
 		var at [32]uint32
-		n, words, seen := min(len(packets), len(at)), r.words, uint64(0)
-		for i, p := range packets[:n] {
-			at[i] = uint32(r.place(flows[i], p))
+		n := min(len(packets), len(at))
+		r.fetch(&at, flows[:n], packets[:n])
+		if r.packets == 0 {
+			r.begin(t)
 		}
-		for _, i := range at[:n] { // in a loop so short that a processor waits for all of them together
-			seen |= words[i]
-		}
-		runtime.KeepAlive(seen) // or nothing would be fetched
+		r.packets += uint64(n)
+		r.addAll(&at, packets[:n], t)
 		for i, p := range packets[:n] {
-			r.packets++
-			words[at[i]] += r.of(p, t)
 			if uint64(p) <= r.rare {
 				r.rarely(flows[i], p, t)
 			}
 		}
 		flows, packets = flows[n:], packets[n:]
+	}
+}
+
+// fetch finds the counters of at most 32 packets, and makes a processor fetch them. Like addAll it is a function of its
+// own so that what its loops need stays in registers.
+//
+//go:noinline
+func (r *Recorder) fetch(at *[32]uint32, flows []hashing.Flow, packets []hashing.Packet) {
+	flows = flows[:len(packets)]
+	for i, p := range packets {
+		at[i%len(at)] = uint32(r.place(flows[i], p))
+	}
+	words, seen := r.words, uint64(0)
+	for _, i := range at[:len(packets)] { // in a loop so short that a processor waits for all of them together
+		seen |= words[i]
+	}
+	runtime.KeepAlive(seen) // or nothing would be fetched
+}
+
+// addAll adds packets to the words found for them.
+//
+//go:noinline
+func (r *Recorder) addAll(at *[32]uint32, packets []hashing.Packet, t int64) {
+	words := r.words
+	for i, p := range packets {
+		words[at[i%len(at)]] += r.of(p, t)
 	}
 }
 
