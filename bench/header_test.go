@@ -71,8 +71,6 @@ func BenchmarkFrame(b *testing.B) {
 			bar := path.bar
 			if kind.tunnel {
 				bar = path.vxlan
-			} else if kind.name+"/"+path.name == "vlan-ipv6-tcp/batch" { // which looks twice for the type
-				bar = 12.5
 			}
 			b.Run(fmt.Sprintf("%s/%s", kind.name, path.name), func(b *testing.B) {
 				speed.Compare(b, headerCount, bar, path.loop, speed.Floor(s.packets))

@@ -117,6 +117,7 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	for len(packets) > 0 {
 		var at [32]uint32
 		n := min(len(packets), len(at))
+		_ = flows[n-1] // there is one for each: a slice may be longer than that
 		r.fetch(&at, flows[:n], packets[:n])
 		if r.packets == 0 {
 			r.begin(t)

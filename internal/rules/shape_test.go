@@ -128,13 +128,13 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2853, 3601},
-	"colate":         {4303, 3562},
+	"colate":         {4327, 3562},
 	"rli":            {2857, 2743},
-	"hashing":        {1577, 2358},
+	"hashing":        {1554, 2358},
 	"queue":          {1993, 2127},
 	"internal":       {1048, 2346},
 	"examples":       {5536, 4363},
-	"bench":          {7623, 3196},
+	"bench":          {7623, 3194},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
