@@ -58,8 +58,7 @@ func (d *Identifier) Frames(frames [][]byte, packets []Packet, flows []Flow, at 
 // run identifies frames up to the first that is not plain and returns their
 // number. Nothing but their identities is stored on the way.
 func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
-	le := binary.LittleEndian
-	packets = packets[:len(frames)]
+	le, packets := binary.LittleEndian, packets[:len(frames)]
 	for n, b := range frames {
 	again:
 		if len(b) < plainSize {
@@ -75,9 +74,7 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 		} else if isPlain6(b) {
 			word := le.Uint16(h[18:20])
 			length, id, proto = int(bits.ReverseBytes16(word)), uint64(word)<<48, h[20]
-			addresses := (*[32]byte)(b[22:54])
-			src0, src1 = le.Uint64(addresses[:8]), le.Uint64(addresses[8:16])
-			dst0, dst1 = le.Uint64(addresses[16:24]), le.Uint64(addresses[24:])
+			src0, src1, dst0, dst1 = halves((*[32]byte)(b[22:54]))
 			b = b[longer:]
 			h = (*[plainSize]byte)(b)
 		} else if kind := le.Uint16(h[12:14]); kind == etherVLAN || kind == etherQinQ {
@@ -115,9 +112,14 @@ func (d *Identifier) run(frames [][]byte, packets []Packet, flows []Flow) int {
 		x = mix(last^d.x, id^x)
 		packets[n] = finish(id^x, uint64(proto)^y)
 		if n < len(flows) {
-			x, y = mix(src0^d.flowX, src1^d.flowY), mix(dst0^d.flowX, dst1^d.flowY)
-			flows[n] = finishFlow(uint64(ports)<<16|uint64(proto), x, y)
+			flows[n] = finishFlow(uint64(ports)<<16|uint64(proto), mix(src0^d.flowX, src1^d.flowY), mix(dst0^d.flowX, dst1^d.flowY))
 		}
 	}
 	return len(frames)
+}
+
+// halves returns the words of two addresses of IPv6.
+func halves(b *[32]byte) (src0, src1, dst0, dst1 uint64) {
+	le := binary.LittleEndian
+	return le.Uint64(b[:8]), le.Uint64(b[8:16]), le.Uint64(b[16:24]), le.Uint64(b[24:])
 }

@@ -13,7 +13,7 @@ import (
 // inlined are the functions that run for every packet, or for every packet of a full buffer: a call costs as
 // much as the work.
 var inlined = map[string]string{
-	"hashing": "Row Sampled Threshold Mix Word short finish finishFlow mix sipRound isPlain4 isPlain6 plainTCP mix4 mix6 (*Tunnels).mayLead",
+	"hashing": "Row Sampled Threshold Mix Word short finish finishFlow mix sipRound isPlain4 isPlain6 halves (*Tunnels).mayLead",
 	"lda":     "(*Aggregator).Update add", "lda/control": "(*Sender).Update (*Receiver).Update",
 	"lds":    "(*cell).add split flowWord home tally sampling",
 	"colate": "(*Recorder).place (*Recorder).of (*Recorder).Due",
