@@ -68,9 +68,8 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 			number, doubt = (number+own)/2, (doubt+off)/2+sq(number-own)/4
 		}
 	}
-	s.Aged, s.Common = number*mean, common*sq(number/of)
-	s.Before, s.Within = number*before/of, number*within/of
-	s.Variance = number*max(0, ages.squares/of-mean*mean)*(1+max(0, number-1)*together) + doubt*mean*mean + s.Common
+	s.Aged, s.Gone = number*mean, number*(before+within)/of
+	s.Variance = number*max(0, ages.squares/of-mean*mean)*(1+max(0, number-1)*together) + doubt*mean*mean + common*sq(number/of)
 	if x.open && l.of < enough { // all that is outstanding may be lost
 		s.Variance += sq(float64(last)*mean) / 3
 	}

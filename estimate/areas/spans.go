@@ -14,8 +14,7 @@ type Span struct {
 	Usual          float64 // time that packets received as these were took elsewhere, in spans that lost none
 	Aged           float64 // part of Area, for which packets aged that were lost, as expected
 	Variance       float64 // of Aged: 0 where nothing was lost, infinite where nothing is known
-	Common         float64 // part of Variance that the losses of all cells share
-	Before, Within float64 // packets lost before the window and in it, as expected
+	Gone           float64 // packets lost up to the window's end, as expected
 
 	// Lost is how many packets the whole span lost, told where it ends; fewer than none came after they had
 	// been told. While the span is open, as many are outstanding, lost or on their way.
