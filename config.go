@@ -171,7 +171,7 @@ func (c Config) validate() error {
 		return bad("Asymmetry", c.Asymmetry, "0 or more")
 	case c.Clock != nil && standsStill(c.Clock):
 		return bad("Clock", "one that stands still for microseconds", "one that ticks more often")
-	case c.Flows < 0 || c.Flows > maxFlows:
+	case c.Flows < 0 || c.Flows > 1<<20:
 		return bad("Flows", c.Flows, "0 to 1048576")
 	case c.History < least || c.History > 1<<30:
 		return bad("History", c.History, fmt.Sprintf("%d to 1073741824 bytes, or 0 for 4194304", least))

@@ -263,13 +263,13 @@ func TestLostWereSent(t *testing.T) {
 	if d.Sent != 186 || d.Lost != 186 || d.Extra != 0 {
 		t.Errorf("%v", d)
 	}
-	d = Traffic{Delay: Delay{Received: 200}}
+	d = Traffic{Received: 200}
 	if w.account(&d, &lda.Result{Sent: 200, Received: 200}, false, 1e9); d.Sent != 67 || d.Received != 200 || d.Extra != 133 {
 		t.Errorf("%v", d)
 	}
 	w, d = way{ledger: ledger{given: 500}}, Traffic{}
 	for _, r := range []lda.Result{{Sent: 499, Received: 997, Extra: 433}, {Sent: 500, Received: 500, Extra: 65}, {Received: 2}} {
-		one := Traffic{Delay: Delay{Received: r.Received}}
+		one := Traffic{Received: r.Received}
 		w.account(&one, &r, false, 1e9)
 		d.Extra += one.Extra
 	}

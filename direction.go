@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/flows"
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
@@ -280,7 +281,7 @@ func (p *pile) add(c *Config, entries []entry) {
 // A tally adds up the packets of one direction between two cuts.
 type tally struct {
 	all   *lda.Sparse
-	flows *flowTable
+	flows *flows.Table
 	cells lda.Config
 }
 
@@ -292,9 +293,9 @@ var borrowed sync.Pool
 func borrowTally(c *Config) *tally {
 	t, ok := borrowed.Get().(*tally)
 	if !ok || t.cells != c.Cells {
-		t = &tally{must(lda.NewSparse(c.Cells)), newFlowTable(0), c.Cells}
+		t = &tally{must(lda.NewSparse(c.Cells)), flows.NewTable(0), c.Cells}
 	}
-	t.flows.most = c.Flows
+	t.flows.Reset(c.Flows)
 	return t
 }
 
@@ -303,7 +304,7 @@ func (t *tally) giveBack() {
 		return
 	}
 	t.all.Reset()
-	t.flows.reset()
+	t.flows.Reset(0)
 	borrowed.Put(t)
 }
 
@@ -319,14 +320,14 @@ func (t *tally) add(entries []entry) {
 		e := &entries[i]
 		t.all.Update(e.packet, e.time)
 		if e.flow != 0 {
-			t.flows.add(e)
+			t.flows.Update(e.flow, e.packet, e.time)
 		}
 	}
 }
 
 func (t *tally) merge(o *tally) {
 	must(0, t.all.Merge(&o.all.Aggregator))
-	t.flows.merge(o.flows)
+	t.flows.Merge(o.flows)
 }
 
 // addPart adds what passed in one direction, from a checked record.
@@ -335,7 +336,7 @@ func (t *tally) addPart(p part) {
 		must(0, t.all.AddPacked(p.packed)) // no error: it was checked when the record came
 	}
 	if p.flows != nil {
-		t.flows.merge(p.flows)
+		t.flows.Merge(p.flows)
 	}
 }
 
@@ -344,5 +345,5 @@ func (t *tally) shift(by int64) {
 		return
 	}
 	t.all.Shift(by)
-	t.flows.shift(by)
+	t.flows.Shift(by)
 }

@@ -137,7 +137,7 @@ func TestLeastAges(t *testing.T) {
 // A mean that is certainly negative is an error, and such a round trip is not known.
 func TestNegativeDelay(t *testing.T) {
 	negative := estimate.Interval{Low: -5e6, High: -1e6}
-	both := Traffic{Delay: Delay{MeanInterval95: negative}, Certain: negative}
+	both := Traffic{MeanInterval95: negative, Certain: negative}
 	r := Report{Forth: both, Back: both}
 	if r.roundTrip(0, 0); r.RoundTrip.Confidence > 0 {
 		t.Errorf("round trip %+v", r.RoundTrip)

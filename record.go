@@ -14,6 +14,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
+	"github.com/hoplag/hoplag/lda/flows"
 )
 
 // An interval is what a point says of the time between two of its cuts, beside what it counted.
@@ -37,8 +38,8 @@ type record struct {
 
 // A part is one direction of a checked record.
 type part struct {
-	packed []byte     // all packets, nil if there were none
-	flows  *flowTable // nil without Config.Flows
+	packed []byte       // all packets, nil if there were none
+	flows  *flows.Table // nil without Config.Flows
 }
 
 const (
@@ -112,7 +113,7 @@ func (s *sealer) record(of *interval, counted [2]*tally) []byte {
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, of.late[forth]), of.late[back])
 	sizes := len(b)
 	b = append(b, make([]byte, 4*4)...)
-	var flows []byte
+	var tables []byte
 	begin := (of.after + 1) * int64(s.config.Cut)
 	for i, t := range counted {
 		if t == nil || t.all.Packets() == 0 {
@@ -121,13 +122,13 @@ func (s *sealer) record(of *interval, counted [2]*tally) []byte {
 		before := len(b)
 		b = t.all.AppendPacked(b, begin)
 		binary.BigEndian.PutUint32(b[sizes+8*i:], uint32(len(b)-before))
-		if len(t.flows.rows) > 0 {
-			before = len(flows)
-			flows = t.flows.append(flows, begin)
-			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(flows)-before))
+		if t.flows.Len() > 0 {
+			before = len(tables)
+			tables = t.flows.Append(tables, begin)
+			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(tables)-before))
 		}
 	}
-	*room = wire.Seal(append(b, flows...), 0)
+	*room = wire.Seal(append(b, tables...), 0)
 	return bytes.Clone(*room)
 }
 
@@ -147,7 +148,7 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 	rec.late = [2]uint32{r.Uint32(), r.Uint32()}
 	sizes := [4]int{r.Size(), r.Size(), r.Size(), r.Size()}
 	packed := [2][]byte{r.Bytes(sizes[0]), r.Bytes(sizes[2])}
-	flows := [2][]byte{r.Bytes(sizes[1]), r.Bytes(sizes[3])}
+	tables := [2][]byte{r.Bytes(sizes[1]), r.Bytes(sizes[3])}
 	if err = r.Close(); err == nil && length != s.config.Cut {
 		err = fmt.Errorf("%w: Cut is %v at the other point and %v here", estimate.ErrMismatch, length, s.config.Cut)
 	} else if err == nil && (rec.after >= rec.through || rec.after < -farthest || rec.through > farthest) {
@@ -157,8 +158,8 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 		if p := packed[i]; err == nil && len(p) > 0 {
 			rec.parts[i].packed, err = p, s.config.Cells.CheckPacked(p)
 		}
-		if f := flows[i]; err == nil && len(f) > 0 && s.config.Flows > 0 {
-			rec.parts[i].flows, err = decodeFlows(f, (rec.after+1)*int64(s.config.Cut))
+		if f := tables[i]; err == nil && len(f) > 0 && s.config.Flows > 0 {
+			rec.parts[i].flows, err = flows.Decode(f, (rec.after+1)*int64(s.config.Cut))
 		}
 	}
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/flows"
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
@@ -69,11 +69,9 @@ type Report struct {
 	Err error `json:",omitempty"`
 }
 
-// A Delay is how long packets took one way, in nanoseconds, and how many were lost: what an operator looks at.
-type Delay struct {
-	// Flow is 0 except in Traffic.Flows, where it is the flow as [Point.Flow] names it.
-	Flow hashing.Flow `json:",string,omitzero"` // text, because JSON's numbers have 53 bits
-
+// Traffic is what is known of the packets of one direction in a report: how long they took, in nanoseconds, and how
+// many were lost, which is what an operator looks at, and the rest.
+type Traffic struct {
 	// Err is nil if there is a mean. Otherwise it is [ErrIdle] or another error of this package, wraps
 	// [estimate.ErrNoSamples] or [estimate.ErrClocks], or says what is wrong.
 	Err error `json:",omitempty"`
@@ -86,23 +84,12 @@ type Delay struct {
 	// MeanInterval95 holds the mean in at least 95 of 100 reports. It allows for what counters left out, packets
 	// on their way at the ends and, if Config.Asymmetry is true, the clocks. In the first 45 cuts, when it is
 	// unknown how long packets take, losses leave the upper end far above.
-	//
-	// The interval of a flow is exact if no packet of the flow was lost, or on its way when the report began or ended.
-	// Packets whose times are hidden by losses, or by a session's beginning, are assumed to be like the others.
 	MeanInterval95 estimate.Interval
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given
 	// up. Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and
 	// Received are what passed the points.
-	//
-	// Of a flow, Sent and Received are the packets that passed the points in the report, and Lost is how many
-	// more were sent: lost, or on their way when it ended and not when it began.
 	Sent, Received, Lost uint64
-}
-
-// Traffic is what is known of the packets of one direction in a report: their Delay, and the rest.
-type Traffic struct {
-	Delay
 
 	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the
 	// mean. Those of heavy tails are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift
@@ -139,8 +126,8 @@ type Traffic struct {
 
 	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
 	// UnknownFlows counts those whose mean is not known to within itself, or that a point had no room for.
-	Flows        []Delay `json:",omitempty"`
-	UnknownFlows int     `json:",omitempty"`
+	Flows        []flows.Delay `json:",omitempty"`
+	UnknownFlows int           `json:",omitempty"`
 }
 
 // bounds are those of Traffic.AtMost, in nanoseconds.
@@ -224,7 +211,7 @@ func Format(ns float64) string {
 }
 
 // MarshalJSON encodes the whole report. Durations and delays are in nanoseconds, and errors are text, which they
-// are not where a Delay is encoded by itself.
+// are not where Traffic is encoded by itself.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type plain Report
 	for _, err := range r.errors() {

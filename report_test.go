@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -23,22 +22,23 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/flows"
 )
 
 func sampleReport() Report {
 	return Report{
 		Number: 7, Start: time.Unix(7, 0).UTC(), Length: time.Second, From: "a\"\\\n", To: "b",
 		Forth: Traffic{
-			Delay: Delay{Mean: 39.137e6, Sent: 100, Received: 95, Lost: 5,
-				MeanInterval95: estimate.Interval{Low: 38.9e6, High: 40e6, Confidence: 0.95}},
+			Mean: 39.137e6, Sent: 100, Received: 95, Lost: 5,
+			MeanInterval95:      estimate.Interval{Low: 38.9e6, High: 40e6, Confidence: 0.95},
 			StdDev:              27.752e6,
 			DeviationInterval95: estimate.Interval{Low: 27e6, High: math.Inf(1), Confidence: 0.95},
 			Quantiles: []lda.Quantile{{P: 0.99, Delay: 91.2e6,
 				Interval: estimate.Interval{Low: 90e6, High: 93e6, Confidence: 0.95}}},
 			AtMost: []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 40, 60, 95, 95, 95, 95, 95, 95, 95},
-			Flows:  []Delay{{Flow: 1 << 60, Mean: 4e6, Sent: 9}},
+			Flows:  []flows.Delay{{Flow: 1 << 60, Mean: 4e6, Sent: 9}},
 		},
-		Back: Traffic{Delay: Delay{Err: ErrIdle}},
+		Back: Traffic{Err: ErrIdle},
 		Clock: clock.Reading{Offset: -1e6, Drift: 3e-5,
 			Likely: estimate.Interval{Low: -1.001e6, High: -0.999e6, Confidence: 0.95}},
 		Err: fmt.Errorf("%w: no route", ErrSilent),
@@ -105,7 +105,7 @@ func TestReportString(t *testing.T) {
 	if got := r.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	idle := Traffic{Delay: Delay{Err: ErrIdle}}
+	idle := Traffic{Err: ErrIdle}
 	const zero = "? → ?  no packets; clocks: not known: nothing came back"
 	if got := (Report{Forth: idle, Back: idle, ClockErr: errors.New("nothing came back")}).String(); got != zero {
 		t.Errorf("got %s", got)
@@ -114,8 +114,8 @@ func TestReportString(t *testing.T) {
 	if got := (Report{}).String(); got != nothing {
 		t.Errorf("a zero report is %s", got)
 	}
-	r = Report{From: "a", To: "b", Begins: true, Back: idle, Forth: Traffic{Delay: Delay{
-		Mean: 5e6, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}}
+	r = Report{From: "a", To: "b", Begins: true, Back: idle, Forth: Traffic{
+		Mean: 5e6, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}
 	for unknown, want := range map[bool]string{true: "received 90, loss not known yet", false: "sent 90, lost 0 (0.00 %)"} {
 		r.Forth.LossUnknown = unknown
 		if got, want := r.String(), "a → b  5.000 ms (4.000 ms to 6.000 ms), "+want; got != want {
@@ -140,7 +140,7 @@ func TestFormat(t *testing.T) {
 func TestCountersNeverFall(t *testing.T) {
 	var m Metrics
 	for i, c := range []struct{ lost, extra, want uint64 }{{5, 0, 5}, {0, 3, 5}, {2, 2, 7}, {4, 0, 11}} {
-		m.Add(Report{Forth: Traffic{Delay: Delay{Sent: 10, Lost: c.lost}, Extra: c.extra}, Back: Traffic{Delay: Delay{Err: ErrIdle}}})
+		m.Add(Report{Forth: Traffic{Sent: 10, Lost: c.lost, Extra: c.extra}, Back: Traffic{Err: ErrIdle}})
 		w := httptest.NewRecorder()
 		m.ServeHTTP(w, nil)
 		want := fmt.Sprintf("hoplag_packets_lost_total{from=\"\",to=\"\",direction=\"forth\"} %d\n", c.want)
@@ -179,7 +179,7 @@ func TestMetrics(t *testing.T) {
 	}
 	var none Metrics // of a mean without ends
 	endless := estimate.Interval{High: math.Inf(1)}
-	none.Add(Report{Forth: Traffic{Delay: Delay{Received: 100}, Flows: []Delay{{MeanInterval95: endless}}}})
+	none.Add(Report{Forth: Traffic{Received: 100, Flows: []flows.Delay{{MeanInterval95: endless}}}})
 	w = httptest.NewRecorder()
 	none.ServeHTTP(w, nil)
 	if s := w.Body.String(); strings.Contains(s, "hoplag_delay_seconds_count") || strings.Contains(s, "hoplag_flow_delay") {
@@ -189,7 +189,7 @@ func TestMetrics(t *testing.T) {
 
 // A deviation that is all drift is 0, and in its own interval, as a mean is.
 func TestDeviationIsInItsInterval(t *testing.T) {
-	d := Traffic{Delay: Delay{Mean: 1e3}, StdDev: 500, DeviationInterval95: estimate.Interval{Low: 414, High: 628}}
+	d := Traffic{Mean: 1e3, StdDev: 500, DeviationInterval95: estimate.Interval{Low: 414, High: 628}}
 	d.settle(clock.Reading{Drift: 1e-5}, time.Second, estimate.Empirical{})
 	if i := d.DeviationInterval95; d.StdDev != 0 || !i.Contains(d.StdDev) || i.High != 628 {
 		t.Errorf("deviation %v, interval %v", d.StdDev, i)
@@ -303,8 +303,7 @@ func TestRecordSurvivesTheWire(t *testing.T) {
 		if !bytes.Equal(want[i].all.AppendPacked(nil, 0), tallies[i].all.AppendPacked(nil, 0)) {
 			t.Errorf("direction %d: packets differ", i)
 		}
-		rows := want[i].flows.rows
-		if !maps.EqualFunc(rows, tallies[i].flows.rows, func(a, b *flowRow) bool { return *a == *b }) || len(rows) != 4 {
+		if f := want[i].flows; !bytes.Equal(f.Append(nil, 0), tallies[i].flows.Append(nil, 0)) || f.Len() != 4 {
 			t.Errorf("direction %d: flows differ", i)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/flows"
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
@@ -17,7 +18,7 @@ type way struct {
 	config    *Config
 	direction int
 	total     *lda.Accumulator // nil while nothing passed
-	flows     *flows           // nil without Config.Flows
+	flows     *flows.Meter     // nil without Config.Flows
 	since     int64            // when the session began, by the sender's clock, or when packets were alike again,
 	anew      int64            // and the cut then
 	through   int64            // the latest cut
@@ -174,7 +175,7 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 		w.since, w.end = start, start // nothing passed before
 	}
 	if w.config.Flows > 0 && w.flows == nil {
-		w.flows = newFlows(w.config, w.end, begins)
+		w.flows = flows.New(w.config.Flows, w.config.Cut, w.end, begins)
 	}
 	before := w.late
 	w.late, w.cuts, w.through = nil, p.through-p.after, p.through
@@ -205,7 +206,7 @@ func (w *way) add(up, down *tally, end int64) {
 		w.err = err
 	}
 	if w.flows != nil {
-		w.flows.add(up.flows, down.flows, end)
+		w.flows.Add(up.flows, down.flows, end)
 	}
 	w.end = end
 }
@@ -229,7 +230,7 @@ func (w *way) finish() {
 		w.total.Estimate() // tells it how long packets take
 	}
 	if w.flows != nil {
-		w.flows.end()
+		w.flows.End()
 	}
 }
 
@@ -268,7 +269,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 		w.err = fmt.Errorf("%w: what was sent when the report ended is not known", estimate.ErrNoSamples)
 	}
 	if w.told.idle {
-		return Traffic{Delay: Delay{Err: ErrIdle}}
+		return Traffic{Err: ErrIdle}
 	}
 	end := w.ofSender(to, w.told.lag)
 	w.name(m)
@@ -276,9 +277,9 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 	if w.flows != nil {
 		scatter := 1.0 // of exponential delays, if that of all packets is not known
 		if d.Mean != 0 {
-			scatter = max(1, sq(d.StdDev/d.Mean))
+			scatter = max(1, (d.StdDev/d.Mean)*(d.StdDev/d.Mean))
 		}
-		d.Flows, d.UnknownFlows = w.flows.report(scatter)
+		d.Flows, d.UnknownFlows = w.flows.Report(scatter)
 	}
 	if d.Lost == 0 {
 		w.missing = w.missing[max(0, len(w.missing)-mostMissing):] // they may never be told
@@ -296,9 +297,6 @@ const (
 	// of which clocks take the rest, and certainly that of what they add to Traffic.Certain.
 	confidence, sampling, certainly = 0.95, 0.975, 0.999
 
-	// deviations is the distance from the middle of a normal distribution's interval to its ends, at sampling.
-	deviations = 2.24
-
 	// enough is how many packets, in reports, it takes to say that the points see different ones.
 	enough, reports = 30, 3
 )
@@ -310,7 +308,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	if len(w.tardy) > 0 && errors.Is(err, estimate.ErrClocks) {
 		err = fmt.Errorf("%w, or packets were recorded long after they passed", err)
 	}
-	d := Traffic{Delay: Delay{Received: r.Received, Err: cmp.Or(w.err, err)}, StdDev: r.StdDev, Outstanding: r.Outstanding}
+	d := Traffic{Received: r.Received, Err: cmp.Or(w.err, err), StdDev: r.StdDev, Outstanding: r.Outstanding}
 	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
 	anew := fresh || from < w.anew+w.joins()
 	back := w.account(&d, &r, anew, length)
@@ -336,7 +334,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 		}
 	}
 	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
-		d = Traffic{Delay: Delay{Sent: r.Sent, Received: r.Received, Err: d.Err}}
+		d = Traffic{Sent: r.Sent, Received: r.Received, Err: d.Err}
 		w.total.Gap() // or what seems to be on its way is looked for in every report
 		w.since, w.anew, w.ledger = w.end, w.through, ledger{}
 	}

@@ -23,12 +23,12 @@ func TestMetricsParse(t *testing.T) {
 		m.Add(hoplag.Report{
 			From: name, To: "b",
 			Forth: hoplag.Traffic{
-				Delay: hoplag.Delay{Mean: 2e6, Sent: 10, Received: 9, Lost: 1,
-					MeanInterval95: estimate.Interval{Low: 1e6, High: math.Inf(1)}},
-				AtMost:    []float64{0, 0, 0, 0, 0, 0, 2, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9},
-				Quantiles: []lda.Quantile{{P: 0.5, Delay: 1.5e6}, {P: 0.99, Delay: 4e6}},
+				Mean: 2e6, Sent: 10, Received: 9, Lost: 1,
+				MeanInterval95: estimate.Interval{Low: 1e6, High: math.Inf(1)},
+				AtMost:         []float64{0, 0, 0, 0, 0, 0, 2, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9},
+				Quantiles:      []lda.Quantile{{P: 0.5, Delay: 1.5e6}, {P: 0.99, Delay: 4e6}},
 			},
-			Back: hoplag.Traffic{Delay: hoplag.Delay{Err: errors.New("nothing")}},
+			Back: hoplag.Traffic{Err: errors.New("nothing")},
 		})
 	}
 	w := httptest.NewRecorder()

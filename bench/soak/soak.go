@@ -107,7 +107,7 @@ func (p *points) report(r *hoplag.Report) {
 	p.reports++
 	for _, d := range [2]hoplag.Traffic{r.Forth, r.Back} {
 		if sum := d.Mean + d.StdDev; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			p.wrong = cmp.Or(p.wrong, fmt.Errorf("report %d: the answer is %+v", r.Number, d.Delay))
+			p.wrong = cmp.Or(p.wrong, fmt.Errorf("report %d: the answer is %+v", r.Number, d))
 		}
 	}
 }

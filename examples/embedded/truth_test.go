@@ -11,6 +11,7 @@ import (
 
 	"github.com/hoplag/hoplag"
 	"github.com/hoplag/hoplag/examples/internal/relay"
+	"github.com/hoplag/hoplag/lda/flows"
 )
 
 // A truth is the exact delay of every message, from two clock readings taken next to where the embedding
@@ -68,7 +69,7 @@ type bench struct {
 	mu          sync.Mutex
 	forth, back measured
 	last        hoplag.Report
-	flows       []hoplag.Delay // of the latest report with the most
+	flows       []flows.Delay // of the latest report with the most
 }
 
 // TestMain runs all tests at once: they mostly wait.

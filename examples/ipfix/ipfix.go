@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 )
@@ -87,14 +88,16 @@ func (e *Exporter) Export(r hoplag.Report) error {
 		way := []string{r.From + " → " + r.To, r.To + " → " + r.From}[i]
 		var f fields
 		f.interval(way, r, d.Received, d.Lost)
-		f.delay(&d.Delay, d.Quantiles...)
+		if d.Err == nil {
+			f.delay(d.Mean, d.MeanInterval95, d.Received, d.Quantiles...)
+		}
 		if err := e.add(f); err != nil {
 			return err
 		}
 		for _, flow := range d.Flows {
 			f = fields{}
 			f.interval(way, r, flow.Received, flow.Lost)
-			f.delay(&flow)
+			f.delay(flow.Mean, flow.MeanInterval95, flow.Received)
 			if tuple, ok := e.lookup(flow.Flow); ok {
 				f.tuple(tuple)
 			} else {
@@ -141,12 +144,12 @@ func (f *fields) interval(way string, r hoplag.Report, received, lost uint64) {
 }
 
 // delay adds a mean if it is known, and what belongs to it.
-func (f *fields) delay(d *hoplag.Delay, quantiles ...lda.Quantile) {
-	if d.Err != nil || !(d.Mean >= 0 && d.Mean/1e3 < math.MaxUint32) || math.IsInf(d.MeanInterval95.High, 0) {
+func (f *fields) delay(mean float64, interval estimate.Interval, received uint64, quantiles ...lda.Quantile) {
+	if !(mean >= 0 && mean/1e3 < math.MaxUint32) || math.IsInf(interval.High, 0) {
 		return
 	}
-	f.number(pathDelayMeanDeltaMicroseconds, 4, uint64(math.Round(d.Mean/1e3)))
-	f.number(pathDelaySumDeltaMicroseconds, 8, uint64(math.Round(d.Mean/1e3*float64(d.Received))))
+	f.number(pathDelayMeanDeltaMicroseconds, 4, uint64(math.Round(mean/1e3)))
+	f.number(pathDelaySumDeltaMicroseconds, 8, uint64(math.Round(mean/1e3*float64(received))))
 	for _, q := range quantiles {
 		if q.P == 1 && q.Delay/1e3 < math.MaxUint32 {
 			f.number(pathDelayMaxDeltaMicroseconds, 4, uint64(math.Round(q.Delay/1e3)))

@@ -199,7 +199,7 @@ func (m *inside) row() *row {
 	m.ended = m.ended[1:]
 	result, err := m.all.Estimate()
 	d := hoplag.Traffic{
-		Delay:  hoplag.Delay{Mean: result.Mean, Sent: result.Sent, Received: result.Received, Lost: result.Lost, Err: err},
+		Mean: result.Mean, Sent: result.Sent, Received: result.Received, Lost: result.Lost, Err: err,
 		StdDev: result.StdDev, Extra: result.Extra, Outstanding: result.Outstanding,
 	}
 	switch certain := result.MeanInterval(0.999); {
@@ -224,7 +224,7 @@ func (m *inside) row() *row {
 	m.all.Reset()
 	r := &row{seen: of.seen, Report: hoplag.Report{
 		Number: of.began.Unix(), Start: of.began, Length: of.length, From: m.places[0].String(), To: m.places[1].String(),
-		Begins: of.begins, Forth: d, Back: hoplag.Traffic{Delay: hoplag.Delay{Err: hoplag.ErrIdle}},
+		Begins: of.begins, Forth: d, Back: hoplag.Traffic{Err: hoplag.ErrIdle},
 	}}
 	r.problem(of.problem)
 	return r

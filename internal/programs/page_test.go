@@ -18,15 +18,16 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
 	"github.com/hoplag/hoplag/lda"
+	"github.com/hoplag/hoplag/lda/flows"
 )
 
 // pageReport is a report of a second in which 1,000 packets took 25 ms each way.
 func pageReport(number int64) hoplag.Report {
 	mean, offset := estimate.Interval{Low: 24e6, High: 26e6, Confidence: 0.95}, estimate.Interval{Low: 2e6, High: 5e6, Confidence: 0.95}
 	d := hoplag.Traffic{
-		Delay:  hoplag.Delay{Mean: 25e6, Sent: 1000, Received: 990, Lost: 10, MeanInterval95: mean},
+		Mean: 25e6, Sent: 1000, Received: 990, Lost: 10, MeanInterval95: mean,
 		StdDev: 1e6, Quantiles: []lda.Quantile{{P: 0.99, Delay: 31e6}},
-		Flows: []hoplag.Delay{{Flow: 7, Mean: 28e6}},
+		Flows: []flows.Delay{{Flow: 7, Mean: 28e6}},
 	}
 	return hoplag.Report{
 		Number: number, Start: time.Unix(1e9+number, 0).UTC(), Length: time.Second, From: "here", To: "there",
@@ -38,7 +39,7 @@ func pageReport(number int64) hoplag.Report {
 // idleReport is a report of a second in which nothing passed.
 func idleReport(number int64) hoplag.Report {
 	r := pageReport(number)
-	r.Forth, r.Clock, r.ClockErr = hoplag.Traffic{Delay: hoplag.Delay{Err: hoplag.ErrIdle}}, clock.Reading{}, hoplag.ErrSilent
+	r.Forth, r.Clock, r.ClockErr = hoplag.Traffic{Err: hoplag.ErrIdle}, clock.Reading{}, hoplag.ErrSilent
 	r.Back = r.Forth
 	return r
 }

@@ -31,7 +31,7 @@ const (
 
 // largest are the packages that have more names, and how many. They may only fall.
 var largest = map[string][2]int{
-	".": {20, 88},
+	".": {19, 85},
 }
 
 // A sourceFile is a Go file, parsed, and its text.
@@ -117,13 +117,14 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {4081, 3926},
+	".":              {3688, 3766},
 	"estimate":       {903, 1268},
 	"estimate/areas": {3408, 920},
 	"estimate/joint": {1416, 943},
 	"estimate/clock": {1166, 900},
 	"lda":            {2665, 3071},
 	"lda/control":    {450, 816},
+	"lda/flows":      {430, 178},
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},

@@ -1,0 +1,271 @@
+package flows
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
+	"github.com/hoplag/hoplag/hashing"
+)
+
+const (
+	// confidence is that of the intervals of delays, and deviations the distance from the middle of a normal
+	// distribution's interval to its ends, at that.
+	confidence, deviations = 0.975, 2.24
+
+	// patience is for how many cuts a flow is remembered.
+	patience = 300
+)
+
+// A Delay is how long packets of a flow took, in nanoseconds.
+type Delay struct {
+	Flow hashing.Flow `json:",string"` // text, because JSON's numbers have 53 bits
+
+	// Mean is that of the packets received, and MeanInterval95 holds it in at least 95 of 100 reports. It is exact
+	// if no packet of the flow was lost, or on its way when the report began or ended. Packets whose times are
+	// hidden by losses, or by a beginning, are assumed to be like the others.
+	Mean           float64
+	MeanInterval95 estimate.Interval
+
+	// Sent and Received are the packets that passed the points in the report, and Lost is how many more were sent:
+	// lost, or on their way when it ended and not when it began.
+	Sent, Received, Lost uint64
+}
+
+// A Meter measures the delays of each flow by the areas of its cells, which no other flow has. It is for one
+// goroutine at a time.
+type Meter struct {
+	areas   *areas.Areas
+	length  float64 // of a cut, ns
+	all     map[hashing.Flow]*flow
+	numbers []*flow // by number
+	free    []int   // numbers of none
+	from    int     // the cut at which the oldest report began that was not told yet
+	ends    []int   // and those at which such reports ended
+}
+
+// A flow is one of them. Its cells are those from cells times its number on.
+type flow struct {
+	number int
+	passed int // the latest cut in which a packet passed
+	full   int // likewise, in which a point had no room for the flow
+	told   total
+}
+
+// A total is what spans tell of a flow in a report.
+type total struct {
+	sent, received uint64
+	exact, lossy   span    // of spans that lost none, and of others
+	unknown        span    // of which no time is known
+	lost           float64 // of the packets of lossy, as expected
+	ends, sure     edges   // in spans that are taken to have lost none, and in exact ones
+}
+
+// A span is how long some packets took, and how long equally many of all flows did at the same times.
+type span struct{ packets, time, variance, usual float64 }
+
+// Edges are about packets on their way when the report began and when it ended: how many, the squares of that
+// span by span, and what bounds their ages.
+type edges [2]struct{ packets, squares, least, most float64 }
+
+// New returns a Meter with room for so many flows, of cuts of this length, the first of which begins at a time in
+// nanoseconds. Packets may be under way then.
+func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
+	m := &Meter{areas: areas.New([]int{cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}}
+	m.areas.Begin(begin)
+	if underWay {
+		m.areas.UnderWay()
+	}
+	return m
+}
+
+// End ends a report with the cut added last.
+func (m *Meter) End() { m.ends = append(m.ends, m.areas.Cuts()) }
+
+// Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent.
+func (m *Meter) Add(up, down *Table, end int64) {
+	limit := min(up.limit, down.limit)
+	for id := range up.rows {
+		m.cut(id, up, down, limit)
+	}
+	for id := range down.rows {
+		if up.rows[id] == nil {
+			m.cut(id, up, down, limit)
+		}
+	}
+	m.areas.Next(end)
+}
+
+func (m *Meter) cut(id hashing.Flow, up, down *Table, limit uint64) {
+	f, now, room := m.all[id], m.areas.Cuts()+1, len(m.free) > 0 || len(m.numbers) < up.most
+	switch {
+	case place(id) > limit && f != nil:
+		f.full = now
+		return
+	case place(id) > limit || f == nil && !room:
+		return
+	case f == nil:
+		f = m.enter(id)
+	}
+	f.passed = now
+	var none row
+	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
+	for k := range sent {
+		if s, r := &sent[k], &received[k]; s.tally|r.tally != 0 {
+			m.areas.Cut(cells*f.number+k, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: r.sum, ReceivedTally: r.tally})
+		}
+	}
+}
+
+// enter gives a flow a number, for which there is room.
+func (m *Meter) enter(id hashing.Flow) *flow {
+	if len(m.free) == 0 {
+		m.free, m.numbers = append(m.free, len(m.numbers)), append(m.numbers, nil)
+	}
+	last := len(m.free) - 1
+	f := &flow{number: m.free[last]}
+	m.free, m.all[id], m.numbers[f.number] = m.free[:last], f, f
+	return f
+}
+
+// Report tells the oldest report that ended: the flows of which packets came and whose mean is known to within
+// itself, slowest first, and how many more there were. Scatter is the variance of delays by the square of their
+// mean, of all packets or of exponential ones if that is more.
+func (m *Meter) Report(scatter float64) (known []Delay, unknown int) {
+	to := m.ends[0]
+	m.ends = append(m.ends[:0], m.ends[1:]...)
+	all, _ := m.areas.Transit(m.from, to, nil) // learns what was lost
+	lost, _, _ := m.areas.Losses(to)
+	m.areas.Spans(m.from, to, func(s areas.Span) {
+		if f := m.numbers[s.Cell/cells]; f != nil { // or it passed so long ago that it is forgotten
+			f.told.add(&s, lost > 0)
+		}
+	})
+	m.areas.Settle(to)
+	for id, f := range m.all {
+		d := f.told.delay(&all, scatter, float64(to-m.from)*m.length)
+		d.Flow = id
+		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low < 2*d.Mean && f.full <= m.from {
+			known = append(known, d)
+		} else if d.Sent+d.Received > 0 {
+			unknown++
+		}
+		if f.told = (total{}); to-f.passed > patience {
+			delete(m.all, id)
+			m.numbers[f.number], m.free = nil, append(m.free, f.number)
+		}
+	}
+	m.from = to
+	slices.SortFunc(known, func(a, b Delay) int {
+		return cmp.Or(-cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Flow, b.Flow))
+	})
+	return known, unknown
+}
+
+// add adds a span, where some flows lose packets or none does. Delays of packets received are the time that
+// passed in the report, and the ages when it began of those on their way then, less the ages when it ended.
+func (t *total) add(s *areas.Span, losses bool) {
+	t.sent += uint64(s.Sent)
+	t.received += uint64(s.Received)
+	n, a, b := float64(s.Received), &s.Began, &s.Ended
+	if math.IsInf(s.Variance, 1) || s.Joined > 0 { // copies hide some of the time
+		t.unknown.add(n, 0, math.Inf(1), s.Usual)
+		return
+	}
+	exact := !s.Open && s.Variance == 0 && s.Aged == 0
+	if exact {
+		t.exact.add(n, s.Area, 0, s.Usual)
+		t.sure.add(s)
+	} else {
+		t.lossy.add(n, s.Area-s.Aged, s.Variance, s.Usual)
+	}
+	if exact || s.Open && !losses {
+		t.ends.add(s)
+		return
+	}
+	t.lossy.add(0, (a.Least+a.Most-b.Least-b.Most)/2, sq(a.Most-a.Least)/4+sq(b.Most-b.Least)/4, 0)
+	t.lost += s.Before + s.Within
+}
+
+func (x *span) add(packets, time, variance, usual float64) {
+	x.packets += packets
+	x.time += time
+	x.variance += variance
+	x.usual += usual
+}
+
+// of returns how long other packets took, given the mean of these: as much longer as packets of all flows did.
+func (x *span) of(others *span, mean float64) float64 {
+	if x.usual <= 0 {
+		return others.packets * mean
+	}
+	return others.usual * mean * x.packets / x.usual
+}
+
+func (e *edges) add(s *areas.Span) {
+	for i, b := range [2]struct{ Packets, Least, Most float64 }{s.Began, s.Ended} {
+		e[i].packets += b.Packets
+		e[i].squares += sq(b.Packets)
+		e[i].least += b.Least
+		e[i].most += b.Most
+	}
+}
+
+// delay says what is known of a flow. Packets of which nothing is known are taken to be like others, and those
+// of lossy spans like exact ones, as far as these tell more.
+func (t *total) delay(all *areas.Transit, scatter, length float64) Delay {
+	d := Delay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
+	x, y, z, n := &t.exact, &t.lossy, &t.unknown, float64(t.received)
+	owed, unsure := t.sure.owed(x.time/x.packets, scatter, all)
+	like := (x.time + owed) / x.packets
+	mean := (x.time + owed + y.time) / (n - z.packets)
+	single := scatter * sq(mean) // variance of a packet's delay
+	// A packet that takes longer is less often in an exact span, by the losses in that time, which makes a
+	// bias. Exact spans of the same times may be the fast ones, as those of all times are.
+	doubt := single/x.packets + unsure/sq(x.packets) + sq(min(t.lost/length*single, math.Sqrt(single)))
+	for _, o := range [...]*span{y, z} {
+		guess := x.of(o, like)
+		variance := o.packets*single + sq(o.packets)*doubt + sq(guess-o.packets*like)
+		if o.variance > 0 && variance < math.Inf(1) {
+			part := 1 / (1 + variance/o.variance)
+			o.time += part * (guess - o.time)
+			o.variance = part * variance
+		}
+	}
+	time, low, high := x.time+y.time+z.time, math.Inf(-1), math.Inf(1)
+	if x.packets == n {
+		low, high = time+t.ends[0].least-t.ends[1].most, time+t.ends[0].most-t.ends[1].least
+	}
+	owed, unsure = t.ends.owed(mean, scatter, all)
+	half := deviations * math.Sqrt(y.variance+z.variance+unsure)
+	time = min(max(time+owed, low), high)
+	low, high = max(low, time-half), min(high, time+half)
+	d.Mean = time / n
+	d.MeanInterval95 = estimate.Interval{Low: low / n, High: high / n, Confidence: confidence}
+	return d
+}
+
+// owed estimates by how much packets took longer in all than in the report, and the variance of that. A packet
+// is seen on its way in proportion to its delay, and its age is uniform up to that: with moments m of delays the
+// mean is m₂/2m₁, and the mean square m₃/3m₁. The third is at most the second times the greatest delay. Packets
+// of one span may go together. Bursts leave the slow ones behind, of which only bounds tell.
+func (e *edges) owed(mean, scatter float64, all *areas.Transit) (time, variance float64) {
+	greatest := max(all.Greatest, mean)
+	second := min((1+scatter)*sq(mean), mean*greatest) // as no delay is greater
+	age := second / (2 * mean)
+	for i, times := range [2]float64{1, -1} {
+		if a := &e[i]; a.packets != 0 && mean > 0 && !all.Bursts {
+			time += times * min(max(a.packets*age, a.least), a.most)
+			variance += a.squares * (second*greatest/(3*mean) - sq(age))
+		} else {
+			time += times * (a.least + a.most) / 2
+			variance += sq(a.most-a.least) / 4
+		}
+	}
+	return time, variance
+}
+
+func sq(x float64) float64 { return x * x }
