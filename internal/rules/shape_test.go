@@ -127,7 +127,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2853, 3601},
+	"lds":            {2877, 3601},
 	"colate":         {4303, 3562},
 	"rli":            {2857, 2743},
 	"hashing":        {1577, 2358},
