@@ -106,29 +106,48 @@ type pairs struct {
 	balance
 }
 
-// newPairs reads what the given cells say, or all if these are few that hold anything.
+// newPairs reads what the given cells say. If these do not say enough, it reads all, or some from everywhere
+// where cells hold too many packets to say more.
 func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
-	if p.up, p.down = up, down; p.read(len(cells), func(i int) int { return int(cells[i]) }) <= intervalDegrees {
-		p = pairs{up: up, down: down}
-		p.read(len(up.cells), func(i int) int { return i })
-	} else {
-		const farCells = 2048 // slow packets may be so rare that there are none near
-		wide, all := pairs{up: up, down: down}, len(up.cells)
-		wide.read(min(all, farCells), func(i int) int { return i * all / min(all, farCells) })
-		p.single = max(p.single, wide.single)
+	const farCells = 2048
+	all, far := len(up.cells), min(len(up.cells), farCells)
+	everywhere := func(i int) int { return i * all / far }
+	p.up, p.down = up, down
+	if told, crowded := p.read(len(cells), func(i int) int { return int(cells[i]) }); told <= intervalDegrees {
+		if p = (pairs{up: up, down: down}); crowded <= intervalDegrees {
+			far = all
+		}
+		p.read(far, everywhere)
+	} else if c := &up.config; c.Spread > 1 || up.sampling { // slow packets may be so rare that there are none near
+		p.single = max(p.single, p.singles(far, everywhere))
 	}
 	return p
 }
 
-// read reads n cells, and returns how many of them tell how far packets are apart.
-func (p *pairs) read(n int, cell func(i int) int) (told float64) {
+// singles returns the variance of the time of one packet, by n cells.
+func (p *pairs) singles(n int, cell func(i int) int) float64 {
+	var all scatter
+	for i := range n {
+		u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]
+		if n := float64(u.count()); n > 0 && n <= fewPackets && same(u, d, p.up.config.DigestBits) {
+			all.add(p.around.beyond(u, d, p.up.config.SumBits), n, 0)
+		}
+	}
+	return all.variance()
+}
+
+// read reads n cells, and returns how many of them tell how far packets are apart, and how many hold too many
+// packets for that.
+func (p *pairs) read(n int, cell func(i int) int) (told, crowded float64) {
 	digests, bits := p.up.config.DigestBits, p.up.config.SumBits
 	for i := range n {
 		u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]
 		if same(u, d, digests) {
 			p.around.look(u, d, bits)
 		}
-		p.balance.add(float64(u.count()), float64(d.count()))
+		if p.balance.add(float64(u.count()), float64(d.count())); u.count() > fewPackets {
+			crowded++
+		}
 	}
 	origin, known := p.around.origin(&p.up.stamp)
 	p.origin = origin
@@ -150,7 +169,7 @@ func (p *pairs) read(n int, cell func(i int) int) (told float64) {
 	} else if !known {
 		p.times = math.Inf(1)
 	}
-	return all.cells
+	return all.cells, crowded
 }
 
 // late returns by how much the mean of flow f may be greater because of copies, +Inf if these hide the others.
