@@ -22,7 +22,7 @@ import (
 )
 
 // allowance is how much the live heap may grow, in bytes, between the first tenth of a run and its end.
-const allowance = 8 << 20
+const allowance = 16 << 20
 
 // points are two points of the front door, the near one of which follows the far one.
 type points struct {
