@@ -31,7 +31,7 @@ const (
 
 // largest are the packages that have more names, and how many. They may only fall.
 var largest = map[string][2]int{
-	".": {3688, 3766},
+	".": {19, 85},
 }
 
 // A sourceFile is a Go file, parsed, and its text.
