@@ -81,9 +81,9 @@ type Traffic struct {
 	// by the clocks' difference, and its interval has no upper end.
 	Mean float64
 
-	// MeanInterval95 holds the mean in at least 95 of 100 reports. It allows for what counters left out, packets
-	// on their way at the ends and, if Config.Asymmetry is true, the clocks. In the first 45 cuts, when it is
-	// unknown how long packets take, losses leave the upper end far above.
+	// MeanInterval95 holds the mean in at least 95 of 100 reports. It allows for what counters left out, packets on
+	// their way at the ends and, where the paths differ by at most Config.Asymmetry, the clocks. In the first 45
+	// cuts, when it is unknown how long packets take, losses leave the upper end far above.
 	MeanInterval95 estimate.Interval
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given
@@ -112,8 +112,8 @@ type Traffic struct {
 	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
 	// in a million is false. The ID is the number that the message was reported by, or its Packet if it was not
 	// by a number; Sent is by the sender's clock, since 1970. A message that takes half as long again as any
-	// recent one counts as lost, and is Extra if it still arrives. So a report with losses comes later, by at
-	// most three times its length: in a session's first 45 cuts, and while nothing arrives.
+	// recent one counts as lost, and is Extra if it still arrives. So a report with losses waits until that is
+	// certain, for up to three times its length.
 	Missing []lost.Name `json:",omitempty"`
 
 	// Quantiles are p50, p90, p99 and p99.9, if known, and last, with P = 1, the greatest delay seen of a single
