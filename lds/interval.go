@@ -122,33 +122,28 @@ func (o *others) look(n, mean float64) {
 		o.most = max(o.most, o.apart+math.Abs(x.beyond/x.packets-mean))
 	}
 	slices.SortFunc(cells, func(a, b took) int { return cmp.Compare(a.packets, b.packets) })
-	const enough = 12 // so that two are beyond each sixth
-	for b, from, to, last := 0, 0, 0, 0; b < lengths; b++ {
-		first, was := last, [2]int{from, to}
+	for b, first, last := 0, 0, 0; b < lengths; b, first = b+1, last {
 		for last < len(cells) && classOf(cells[last].packets) <= b {
 			last++
 		}
-		for from, to = first, last; to-from < min(enough, len(cells)); {
-			from, to = max(0, from-1), min(len(cells), to+1)
-		}
-		if was == [2]int{from, to} {
-			o.typical[b] = o.typical[b-1]
-		} else {
-			o.typical[b] = typicalOf(cells[from:to], o.apart)
-		}
+		o.typical[b] = typicalOf(cells, first, last, o.apart)
 	}
 }
 
-// typicalOf is that of cells, sorted by their packets.
-func typicalOf(cells []took, apart float64) typical {
+// typicalOf is that of the cells from first to last, sorted by their packets, and of more if they are few.
+func typicalOf(cells []took, first, last int, apart float64) typical {
+	const enough = 12 // so that two are beyond each sixth
+	for last-first < min(enough, len(cells)) {
+		first, last = max(0, first-1), min(len(cells), last+1)
+	}
 	var list [2 * nearCells * MaxRows]float64
 	means := list[:0]
-	for _, x := range cells {
+	for _, x := range cells[first:last] {
 		means = append(means, x.beyond/x.packets)
 	}
 	slices.Sort(means)
 	n := len(means)
-	return typical{means[n/2], cmp.Or((means[n*5/6]-means[n/6])/2, apart), cells[n/2].packets}
+	return typical{means[n/2], cmp.Or((means[n*5/6]-means[n/6])/2, apart), cells[(first+last)/2].packets}
 }
 
 // classOf returns the class of a number of packets.

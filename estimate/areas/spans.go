@@ -79,7 +79,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 // the latest did on average.
 func (a *Areas) wait(x *span, cut int) float64 {
 	if k := cut - x.from - 1; k >= 0 && k < len(x.area) {
-		if mean := (x.area[k] - a.lostOf(x)*a.length(cut)) / max(1, float64(x.in[k])); mean > a.greatest {
+		if mean := (x.area[k] - a.lostOf(x, cut)*a.length(cut)) / max(1, float64(x.in[k])); mean > a.greatest {
 			return longTail * mean
 		}
 	}
@@ -110,14 +110,15 @@ func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure
 	return oldest, sure
 }
 
-// lostOf returns how many packets of a span are lost at most.
-func (a *Areas) lostOf(x *span) float64 {
+// lostOf returns how many packets of a span that are outstanding at a cut are lost at most.
+func (a *Areas) lostOf(x *span, cut int) float64 {
+	lost := max(0, float64(x.most[max(cut-x.from-1, 0)]))
 	if !x.open {
-		return max(0, float64(x.lost))
+		return min(lost, max(0, float64(x.lost)))
 	} else if a.losses.share == 0 && a.losses.of >= enough && !a.losses.crowded {
 		return 0
 	}
-	return max(0, float64(x.most[len(x.most)-1]))
+	return lost
 }
 
 // digestsShow reports whether digests are so wide that the same packets are outstanding at two cuts of one level.
@@ -150,7 +151,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		return ages
 	}
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
-	lost := a.lostOf(x)
+	lost := a.lostOf(x, cut)
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
 	for k := cut; k > x.from && (known > 0 || oldest > 0); k-- {
 		at, length := k-x.from-1, a.length(k)

@@ -2,6 +2,7 @@ package areas
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -346,10 +347,5 @@ func (a *Areas) leastJoined(x *span, from, to int) int {
 	return least
 }
 
-// resize returns a slice of n elements, which is s if there is room. It copies none of s.
-func resize[T any](s []T, n int) []T {
-	if n > cap(s) {
-		return make([]T, n, n+n/4)
-	}
-	return s[:n]
-}
+// resize returns a slice of n elements, which is s if there is room.
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
