@@ -119,25 +119,14 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 		}
 		p.read(far, everywhere)
 	} else if c := &up.config; c.Spread > 1 || up.sampling { // slow packets may be so rare that there are none near
-		p.single = max(p.single, p.singles(far, everywhere))
+		wide := pairs{up: up, down: down}
+		wide.read(far, everywhere)
+		p.single = max(p.single, wide.single)
 	}
 	return p
 }
 
-// singles returns the variance of the time of one packet, by n cells.
-func (p *pairs) singles(n int, cell func(i int) int) float64 {
-	var all scatter
-	for i := range n {
-		u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]
-		if n := float64(u.count()); n > 0 && n <= fewPackets && same(u, d, p.up.config.DigestBits) {
-			all.add(p.around.beyond(u, d, p.up.config.SumBits), n, 0)
-		}
-	}
-	return all.variance()
-}
-
-// read reads n cells, and returns how many of them tell how far packets are apart, and how many hold too many
-// packets for that.
+// read reads n cells, and returns how many tell how far packets are apart, and how many hold too many for that.
 func (p *pairs) read(n int, cell func(i int) int) (told, crowded float64) {
 	digests, bits := p.up.config.DigestBits, p.up.config.SumBits
 	for i := range n {
