@@ -108,6 +108,12 @@ func TestReportsHold(t *testing.T) {
 	each := func(period time.Duration) func(int) time.Duration {
 		return func(i int) time.Duration { return time.Duration(i) * period }
 	}
+	lost := func(share float64, i int, delay time.Duration) time.Duration {
+		if chance(i+1e9) < share {
+			return -1
+		}
+		return delay
+	}
 	for name, c := range map[string]struct {
 		messages    int
 		sent, delay func(i int) time.Duration // negative delays are losses
@@ -125,6 +131,13 @@ func TestReportsHold(t *testing.T) {
 		}},
 		"some come after they were lost": {4000, each(5 * time.Millisecond), func(i int) time.Duration {
 			return time.Duration(1+i%9+map[bool]int{true: 5000}[i >= 2000 && i < 2040]) * time.Millisecond
+		}},
+		"stalls and losses": {180_000, each(125 * time.Microsecond), func(i int) time.Duration {
+			stalled := max(0, time.Duration(15_200-i%37_600)*125*time.Microsecond)
+			return lost(0.03, i, stalled+time.Duration(17e6-5e6*math.Log(chance(i))))
+		}},
+		"a long path that loses some": {200_000, each(100 * time.Microsecond), func(i int) time.Duration {
+			return lost(0.01, i, time.Duration(28e7-2e7*math.Log(chance(i))))
 		}},
 	} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {

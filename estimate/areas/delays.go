@@ -18,6 +18,7 @@ type delays struct {
 	doubt    float64     // what is not known of the time: standard errors that add up,
 	variance float64     // and variances
 	unknown  bool        // packets came that had been sent before the cuts that are kept
+	stays    moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
 
 	left   []leftPackets // of one cell, in the order in which they were sent
 	coming []float64     // how likely packets are to come in an interval, by how many cuts they have been outstanding at,
@@ -31,6 +32,7 @@ type leftPackets struct {
 	tally          uint64 // or 0 if it is not known which of them came
 	cut            int
 	sent, variance float64 // when, on average, after the oldest cut, and how sure that is
+	spare          float64 // that may have been sent and stay as well, in place of older ones
 	counts         float64 // how often that counts in the time: once if they were sent in the window
 }
 
@@ -80,7 +82,7 @@ func (s *sentGroup) doubt(even float64) (variance float64) {
 // count counts the packets of all cells, unless their time is less sure than most, as that by areas is.
 func (d *delays) count(a *Areas, from, to int, most float64) {
 	cuts := len(a.ends)
-	*d = delays{areas: a, from: from, to: to, left: d.left, sent: zeros(d.sent, cuts),
+	*d = delays{areas: a, from: from, to: to, stays: moment{1, 1, 1}, left: d.left, sent: zeros(d.sent, cuts),
 		coming: zeros(d.coming, cuts), waited: zeros(d.waited, cuts)}
 	a.calmly(from, to, func(_, _ int, all []calmEvent) {
 		time, packets := 0.0, uint64(0) // not in memory
@@ -90,6 +92,9 @@ func (d *delays) count(a *Areas, from, to int, most float64) {
 		}
 		d.time, d.packets = d.time+time, d.packets+float64(packets)
 	})
+	for i := range a.alone {
+		d.stays.add(a.alone[i].Weight, min(1, math.Abs(float64(a.alone[i].Delay))/a.step))
+	}
 	for i := range a.cells {
 		d.learn(&a.cells[i])
 	}
@@ -217,23 +222,23 @@ func (d *delays) add(e *areaEvent, cut, on, was int) {
 	d.packets += float64(e.received)
 }
 
-// move counts an event after which other packets are outstanding than before. If they are no more, and none of
-// those left has the missing tally, another packet was sent in place of one that came.
+// move counts an event after which other packets are outstanding than before. If none of those left has the missing
+// tally, others came, and more of those sent stay than the level has risen by.
 func (d *delays) move(e *areaEvent, cut int, moved uint64) {
-	a, inside, rose, fell, ages := d.areas, d.inside(cut), outstanding(moved), 0, 0.0
+	a, inside, rose := d.areas, d.inside(cut), outstanding(moved)
+	fell, more, spare, ages := max(0, -rose), 0.0, 0.0, 0.0
 	if at := d.find(-moved & a.mask); at >= 0 {
-		fell = int(d.left[at].packets)
 		ages = d.come(&d.left[at], d.left[at].packets, cut)
 		d.left = slices.Delete(d.left, at, at+1)
-	} else if rose <= 0 {
-		fell, moved = max(1, -rose), 0
-		ages = d.some(float64(fell), cut)
-	} else if inside {
-		d.hide(min(float64(e.received), float64(e.sent)-float64(rose)), cut)
+	} else {
+		if more, spare = d.stay(e, cut, rose); rose <= 0 || more > 0 {
+			moved = 0
+		}
+		ages = d.some(float64(fell)+more, cut)
 	}
-	if rose += fell; rose > 0 {
-		n, age, l := float64(rose), a.sentAge(cut, e.sent, e.sentSum), leftPackets{tally: moved, packets: float64(rose), cut: cut}
-		l.sent = d.since(cut) - age
+	if n := float64(rose+fell) + more; n > 0 {
+		age := a.sentAge(cut, e.sent, e.sentSum)
+		l := leftPackets{tally: moved, packets: n, spare: spare, cut: cut, sent: d.since(cut) - age}
 		l.variance = sq(a.length(cut)) / 12 * max(0, 1-n/max(1, float64(e.sent)))
 		if inside {
 			l.counts = 1
@@ -242,9 +247,32 @@ func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 		ages -= n * age
 	}
 	if inside {
-		d.time += ages
-		d.add(e, cut, rose, fell)
+		d.time += ages + more*a.length(cut)
+		d.add(e, cut, rose+fell, fell)
 	}
+}
+
+// stay returns how many packets of those sent in an interval are likely to stay at its end, beside those by which the
+// level rose, and how many more may; as many others came.
+func (d *delays) stay(e *areaEvent, cut, rose int) (more, spare float64) {
+	of, left, sent := d.likely(cut), 0.0, float64(e.sent)
+	for i := range d.left {
+		left += d.left[i].packets
+	}
+	least, up, down := 0.0, float64(max(rose, 0)), float64(max(-rose, 0))
+	if rose == 0 { // and yet others are outstanding
+		least = 1
+	}
+	most := min(sent-up, float64(e.received)-down, left-down)
+	if most <= least {
+		return least, 0
+	}
+	part := min(1, d.stays.sum/d.stays.n*d.areas.step/d.areas.length(cut))
+	more = min(max(sent*part-up, least), most)
+	if d.inside(cut) && of.n > 0 {
+		d.variance += min(sent*part*(1-part), sq(most-least)/4) * (of.spread() + sq(d.since(cut)-of.sum/of.n))
+	}
+	return more, most - more
 }
 
 // since returns how long after the oldest cut another one is.
@@ -282,11 +310,9 @@ func (d *delays) counted(l *leftPackets, n float64) {
 // have come. It returns their ages when the interval began. All cells share these probabilities, so errors add
 // up.
 func (d *delays) some(n float64, cut int) (ages float64) {
+	d.swap(n-d.likely(cut).n, cut)
 	for n > 1e-9 {
-		var of moment
-		for i := range d.left {
-			of.add(d.left[i].packets*d.coming[cut-d.left[i].cut], d.left[i].sent)
-		}
+		of := d.likely(cut)
 		if of.n == 0 {
 			d.unknown = d.unknown || d.inside(cut)
 			return ages
@@ -307,15 +333,26 @@ func (d *delays) some(n float64, cut int) (ages float64) {
 	return ages
 }
 
-// hide allows for up to most of those left to have come in an interval in which more were sent that stay.
-func (d *delays) hide(most float64, cut int) {
-	var of moment
+// likely returns how many of those left are likely to come in an interval, and when they were sent.
+func (d *delays) likely(cut int) (of moment) {
+	for i := range d.left {
+		of.add(d.left[i].packets*d.coming[cut-d.left[i].cut], d.left[i].sent)
+	}
+	return of
+}
+
+// swap makes up for up to n packets that come in an interval though they are not likely to: more were sent and stayed
+// than was thought, and older ones came in their place. Within the window that is the same time in all.
+func (d *delays) swap(n float64, cut int) {
+	older := 0.0
 	for i := range d.left {
 		l := &d.left[i]
-		of.add(l.packets*d.coming[cut-l.cut], d.since(cut)-l.sent)
-	}
-	if share := min(1, most/max(of.n, 1e-300)); of.n > 0 {
-		d.doubt += share * of.sum
-		d.variance += share * of.squares
+		if x := min(l.spare, n*d.coming[cut-l.cut], older); x > 0 && !d.inside(l.cut) {
+			l.packets, l.spare, n = l.packets+x, l.spare-x, n-x
+			for k := range d.left[:i] {
+				d.left[k].packets *= 1 - x/older
+			}
+		}
+		older += l.packets
 	}
 }

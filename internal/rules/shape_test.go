@@ -117,9 +117,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3688, 3766},
+	".":              {3688, 3779},
 	"estimate":       {903, 1268},
-	"estimate/areas": {3412, 920},
+	"estimate/areas": {3446, 920},
 	"estimate/joint": {1416, 943},
 	"estimate/clock": {1166, 900},
 	"lda":            {2665, 3071},
@@ -128,7 +128,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2877, 3601},
+	"lds":            {2861, 3601},
 	"colate":         {4327, 3562},
 	"rli":            {2857, 2743},
 	"hashing":        {1556, 2358},
