@@ -124,7 +124,7 @@ var sizes = map[string][2]int{
 	"estimate/clock": {1166, 900},
 	"lda":            {2665, 3071},
 	"lda/control":    {450, 816},
-	"lda/flows":      {430, 178},
+	"lda/flows":      {430, 215},
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1601, 1245},
 	"lda/kernel":     {2361, 1945},

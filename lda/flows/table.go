@@ -1,6 +1,6 @@
-// Package flows measures the delay of each of a known number of flows, from three cells a flow, without state per
-// packet. Two points fill a [Table] in each cut, and a [Meter] compares these. Where flows fit, this is sharper than
-// the sketch of package lds, in which flows share cells.
+// Package flows measures the delay of each flow, from three counters a flow at each of two points and no state per
+// packet. Each point fills a [Table] between two cuts of the clock, and a [Meter] compares the tables. Flows must
+// fit: where they do not, package lds has a sketch in which they share counters.
 package flows
 
 import (
