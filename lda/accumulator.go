@@ -401,8 +401,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 		return r, fmt.Errorf(none, cmp.Or(whole.unknown, estimate.ErrNoSamples), r.Sent, r.Received)
 	}
 	r.Mean = whole.time / whole.received
-	r.N = uint64(whole.exact)
-	r.spoken = uint64(whole.received)
+	r.N, r.spoken = uint64(whole.exact), uint64(whole.received)
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
 	r.alone, r.deviationDegrees = a.alone, a.degrees
 	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
@@ -413,8 +412,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	// The mean delay of those received differs by what the ends owe each other.
 	r.fromAreas, r.owed, r.delaysError = true, (whole.first.Ages-whole.last.Ages)/whole.received, math.Inf(1)
-	// Copies that no span shows lower a level, each for as long as a packet may take.
-	r.late = (whole.late + max(0, float64(r.Extra)-whole.joined)*1.5*whole.greatest) / whole.received
+	r.late = (whole.late + r.late) / whole.received
 	if !a.Settled() {
 		r.late += float64(a.unlike.lost) * of.length / whole.received
 		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
@@ -452,8 +450,10 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	a.unlike.lost = min(max(0, a.unlike.lost), int(r.Outstanding))
 	r.Outstanding -= uint64(a.unlike.lost)
 	more := int(r.Lost) + a.unlike.lost - was.lost
-	r.Lost = uint64(max(0, more))
-	r.Extra += uint64(extra - was.extra + max(0, -more))
+	// Copies that no span shows lower a level, each for as long as a packet may take. What it counted before is none.
+	r.Extra += uint64(extra - was.extra)
+	r.late = max(0, float64(r.Extra)-whole.joined) * 1.5 * whole.greatest
+	r.Lost, r.Extra = uint64(max(0, more)), r.Extra+uint64(max(0, -more))
 	hidden = min(hidden, a.unlike.lost) // both are told
 	a.unlike.lost, a.unlike.extra = a.unlike.lost-hidden, extra-hidden
 }

@@ -24,14 +24,14 @@ func (l *losses) weight(group, from, to int) float64 {
 // awaits finds how long a cell that lost a packet waits until nothing is on its way in it, by exact spans and
 // their weights.
 func (l *losses) awaits(group int) {
-	of, last := &l.groups[group], float64(len(l.groups[group].hazards)-1)
-	often, times := of.hazards[int(last)]/max(1, last), last*float64(l.areas.size(group))
+	of, last := &l.groups[group], float64(l.areas.latest())
+	times := last * float64(l.areas.size(group))
 	of.wait, of.waits = 0, 0
 	for i := 0; i < 3 && l.share > 0 && len(l.areas.taken) == 0; i++ { // the weight depends on it; what was taken out hides nothing
 		wait, waits, all := 0.0, 0.0, 0.0
 		for cuts, spans := range of.lengths {
 			if n := float64(cuts); spans > 0 {
-				spans *= min(math.Exp(often*n)/l.freeFor(group, 0, int(last), n), 1/leastFree)
+				spans *= l.usualWeight(group, n)
 				all += spans * n
 				wait += spans * n * (n - 1) / 2
 				waits += spans * n * n * (n - 1) / 3
@@ -39,6 +39,27 @@ func (l *losses) awaits(group int) {
 		}
 		of.wait, of.waits = wait/max(1, times, all), waits/max(1, times, all)
 	}
+}
+
+// usualWeight is the weight of a span of so many cuts, wherever it is, as in all cuts on average.
+func (l *losses) usualWeight(group int, cuts float64) float64 {
+	last := l.areas.latest()
+	often := l.groups[group].hazards[last] / max(1, float64(last))
+	return min(math.Exp(often*cuts)/l.freeFor(group, 0, last, cuts), 1/leastFree)
+}
+
+// slowShare returns how many packets are outstanding at a cut, of all that are sent in one, that come and have been so
+// for as long as those at the window's end, by exact spans; and in how many that is known.
+func (l *losses) slowShare(group int) (share, of float64) {
+	for k := 1; k <= l.areas.lastAged; k++ {
+		of += l.groups[group].cuts[k].all
+	}
+	for cuts, n := range l.groups[group].slow {
+		if n > 0 {
+			share += n * l.usualWeight(group, float64(cuts))
+		}
+	}
+	return share / max(1, of), of
 }
 
 // places is how many cuts after each one chances are kept for: most spans are short, or as long as others.

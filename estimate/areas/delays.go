@@ -20,9 +20,7 @@ type delays struct {
 	unknown  bool        // packets came that had been sent before the cuts that are kept
 	stays    moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
 
-	left   []leftPackets // of one cell, in the order in which they were sent
-	coming []float64     // how likely packets are to come in an interval, by how many cuts they have been outstanding at,
-	waited []float64     // and how many were outstanding so long
+	left []leftPackets // of one cell, in the order in which they were sent
 }
 
 // leftPackets were sent in an interval between two parts, and stay. They may be less than one packet, where
@@ -32,7 +30,6 @@ type leftPackets struct {
 	tally          uint64 // or 0 if it is not known which of them came
 	cut            int
 	sent, variance float64 // when, on average, after the oldest cut, and how sure that is
-	spare          float64 // that may have been sent and stay as well, in place of older ones
 	counts         float64 // how often that counts in the time: once if they were sent in the window
 }
 
@@ -82,8 +79,7 @@ func (s *sentGroup) doubt(even float64) (variance float64) {
 // count counts the packets of all cells, unless their time is less sure than most, as that by areas is.
 func (d *delays) count(a *Areas, from, to int, most float64) {
 	cuts := len(a.ends)
-	*d = delays{areas: a, from: from, to: to, stays: moment{1, 1, 1}, left: d.left, sent: zeros(d.sent, cuts),
-		coming: zeros(d.coming, cuts), waited: zeros(d.waited, cuts)}
+	*d = delays{areas: a, from: from, to: to, stays: moment{1, 1, 1}, left: d.left, sent: zeros(d.sent, cuts)}
 	a.calmly(from, to, func(_, _ int, all []calmEvent) {
 		time, packets := 0.0, uint64(0) // not in memory
 		for i := range all {
@@ -95,53 +91,9 @@ func (d *delays) count(a *Areas, from, to int, most float64) {
 	for i := range a.alone {
 		d.stays.add(a.alone[i].Weight, min(1, math.Abs(float64(a.alone[i].Delay))/a.step))
 	}
-	for i := range a.cells {
-		d.learn(&a.cells[i])
-	}
-	// Or as likely as those are that have been outstanding at least so long, and one more.
-	came, waited := 1.0, 1.0
-	for k := cuts - 1; k > 0; k-- {
-		came, waited = came+d.coming[k], waited+d.waited[k]
-		d.coming[k] = min(1, max(d.coming[k]/max(1, d.waited[k]), came/waited))
-	}
 	for i := 0; i < len(a.cells) && d.doubt <= most; i++ {
 		d.cell(&a.cells[i])
 	}
-}
-
-// learn learns from a cell how likely packets are to come in an interval of the window in which none was sent
-// to it, so that none can have taken their place.
-func (d *delays) learn(c *areaCell) {
-	a, level, last := d.areas, c.oldest, 0
-	d.left = d.left[:0]
-	waits := func(from, to int) {
-		for i := range d.left {
-			for k := max(from, d.from+1); k <= min(to, d.to); k++ {
-				d.waited[k-d.left[i].cut] += d.left[i].packets
-			}
-		}
-	}
-	for _, e := range a.events[c.first:c.end] {
-		cut, moved := int(e.cut)-a.before, (e.level-level)&a.mask
-		waits(last+1, cut-1)
-		if level, last = e.level, cut; e.sent == 0 {
-			waits(cut, cut)
-		}
-		at := d.find(-moved & a.mask)
-		switch {
-		case moved == 0:
-		case at >= 0:
-			if e.sent == 0 && d.inside(cut) {
-				d.coming[cut-d.left[at].cut] += d.left[at].packets
-			}
-			d.left = slices.Delete(d.left, at, at+1)
-		case outstanding(moved) > 0:
-			d.left = append(d.left, leftPackets{tally: moved, packets: float64(outstanding(moved)), cut: cut})
-		default:
-			d.left = d.left[:0]
-		}
-	}
-	waits(last+1, d.to)
 }
 
 // find returns which of those left have a tally, or -1.
@@ -226,19 +178,19 @@ func (d *delays) add(e *areaEvent, cut, on, was int) {
 // tally, others came, and more of those sent stay than the level has risen by.
 func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 	a, inside, rose := d.areas, d.inside(cut), outstanding(moved)
-	fell, more, spare, ages := max(0, -rose), 0.0, 0.0, 0.0
+	fell, more, ages := max(0, -rose), 0.0, 0.0
 	if at := d.find(-moved & a.mask); at >= 0 {
 		ages = d.come(&d.left[at], d.left[at].packets, cut)
 		d.left = slices.Delete(d.left, at, at+1)
 	} else {
-		if more, spare = d.stay(e, cut, rose); rose <= 0 || more > 0 {
+		if more = d.stay(e, cut, rose); rose <= 0 || more > 0 {
 			moved = 0
 		}
 		ages = d.some(float64(fell)+more, cut)
 	}
 	if n := float64(rose+fell) + more; n > 0 {
 		age := a.sentAge(cut, e.sent, e.sentSum)
-		l := leftPackets{tally: moved, packets: n, spare: spare, cut: cut, sent: d.since(cut) - age}
+		l := leftPackets{tally: moved, packets: n, cut: cut, sent: d.since(cut) - age}
 		l.variance = sq(a.length(cut)) / 12 * max(0, 1-n/max(1, float64(e.sent)))
 		if inside {
 			l.counts = 1
@@ -253,26 +205,23 @@ func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 }
 
 // stay returns how many packets of those sent in an interval are likely to stay at its end, beside those by which the
-// level rose, and how many more may; as many others came.
-func (d *delays) stay(e *areaEvent, cut, rose int) (more, spare float64) {
-	of, left, sent := d.likely(cut), 0.0, float64(e.sent)
-	for i := range d.left {
-		left += d.left[i].packets
-	}
+// level rose; as many others came.
+func (d *delays) stay(e *areaEvent, cut, rose int) (more float64) {
+	of, sent := d.waiting(), float64(e.sent)
 	least, up, down := 0.0, float64(max(rose, 0)), float64(max(-rose, 0))
 	if rose == 0 { // and yet others are outstanding
 		least = 1
 	}
-	most := min(sent-up, float64(e.received)-down, left-down)
+	most := min(sent-up, float64(e.received)-down, of.n-down)
 	if most <= least {
-		return least, 0
+		return least
 	}
 	part := min(1, d.stays.sum/d.stays.n*d.areas.step/d.areas.length(cut))
 	more = min(max(sent*part-up, least), most)
 	if d.inside(cut) && of.n > 0 {
 		d.variance += min(sent*part*(1-part), sq(most-least)/4) * (of.spread() + sq(d.since(cut)-of.sum/of.n))
 	}
-	return more, most - more
+	return more
 }
 
 // since returns how long after the oldest cut another one is.
@@ -306,53 +255,32 @@ func (d *delays) counted(l *leftPackets, n float64) {
 	}
 }
 
-// some takes n of those left where nobody knows which came in an interval: of each as much as it is likely to
-// have come. It returns their ages when the interval began. All cells share these probabilities, so errors add
-// up.
+// some takes n of those left where nobody knows which came in an interval: the same part of each. It returns their
+// ages when the interval began. Which they are is alike in all cells, so errors add up.
 func (d *delays) some(n float64, cut int) (ages float64) {
-	d.swap(n-d.likely(cut).n, cut)
-	for n > 1e-9 {
-		of := d.likely(cut)
-		if of.n == 0 {
-			d.unknown = d.unknown || d.inside(cut)
-			return ages
-		}
-		if d.inside(cut) {
-			d.doubt += n * math.Sqrt(of.spread())
-		}
-		rest := n
-		for i := range d.left {
-			l := &d.left[i]
-			out := min(n*l.packets*d.coming[cut-l.cut]/of.n, l.packets)
-			rest -= out
-			ages += d.come(l, out, cut)
-			l.tally = 0
-		}
-		n = rest
+	of := d.waiting()
+	if n > of.n+1e-9 {
+		d.unknown = d.unknown || d.inside(cut)
+	}
+	if n <= 1e-9 || of.n == 0 {
+		return 0
+	}
+	if d.inside(cut) {
+		d.doubt += n * math.Sqrt(of.spread())
+	}
+	part := min(n/of.n, 1)
+	for i := range d.left {
+		l := &d.left[i]
+		ages += d.come(l, part*l.packets, cut)
+		l.tally = 0
 	}
 	return ages
 }
 
-// likely returns how many of those left are likely to come in an interval, and when they were sent.
-func (d *delays) likely(cut int) (of moment) {
+// waiting returns how many are left, and when they were sent.
+func (d *delays) waiting() (of moment) {
 	for i := range d.left {
-		of.add(d.left[i].packets*d.coming[cut-d.left[i].cut], d.left[i].sent)
+		of.add(d.left[i].packets, d.left[i].sent)
 	}
 	return of
-}
-
-// swap makes up for up to n packets that come in an interval though they are not likely to: more were sent and stayed
-// than was thought, and older ones came in their place. Within the window that is the same time in all.
-func (d *delays) swap(n float64, cut int) {
-	older := 0.0
-	for i := range d.left {
-		l := &d.left[i]
-		if x := min(l.spare, n*d.coming[cut-l.cut], older); x > 0 && !d.inside(l.cut) {
-			l.packets, l.spare, n = l.packets+x, l.spare-x, n-x
-			for k := range d.left[:i] {
-				d.left[k].packets *= 1 - x/older
-			}
-		}
-		older += l.packets
-	}
 }

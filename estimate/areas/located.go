@@ -1,7 +1,6 @@
 package areas
 
 import (
-	"math"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -19,7 +18,7 @@ func (a *Areas) sentAge(cut int, sent uint32, sum uint64) float64 {
 // aged tells for how long packets that were lost in a span aged between two cuts, and the variance of that. A packet
 // is lost like those sent, as often as all cells lost packets in that interval, except where the levels show that
 // none was. If the span is over, it is known how many were lost. If not, the cell lost as many of its packets as all
-// cells did, or as many as what rises in it tells: both are as likely, for delays that rise look like losses.
+// cells did, or any number of those outstanding: both are as likely, for delays that rise look like losses.
 func (a *Areas) aged(x *span, from, to int, s *Span) {
 	l, last := &a.losses, max(0, x.lost)
 	if x.open {
@@ -64,7 +63,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 		number = min(of, number)
 		doubt = number + 4*together*sq(number*(1-number/max(1, float64(last))))
 		if l.share > 0 || l.crowded {
-			own, off := a.rise(x, (s.Area-number*mean)/max(1, float64(s.Received)))
+			own, off := float64(last)/2, sq(float64(last))/12
 			number, doubt = (number+own)/2, (doubt+off)/2+sq(number-own)/4
 		}
 	}
@@ -100,38 +99,4 @@ func (a *Areas) unseen(x *span) float64 {
 // shown returns how many packets joined a span, as far as its last two cuts tell.
 func (x *span) shown() float64 {
 	return float64(x.joined) + max(0, -float64(slices.Max(x.on[max(0, len(x.on)-2):])))
-}
-
-// rise returns how many packets an open span lost, and the variance of that, as what is outstanding at its cuts
-// tells: the packets sent within a delay before, and the losses so far, by least squares.
-func (a *Areas) rise(x *span, delay float64) (own, doubt float64) {
-	var n, sent, left, lost, aa, ag, gg, an, gn, nn float64
-	last, back := float64(max(0, x.most[len(x.most)-1])), 0
-	for k, on := range x.on {
-		cut, on, at := x.from+1+k, float64(on), a.ends[x.from+1+k]-int64(max(1, delay))
-		for ; a.ends[x.from+1+back] <= at; back++ {
-			left += float64(x.out[back])
-		}
-		n += 1
-		nn += on * on
-		sent += float64(x.out[k])
-		recent := sent - left - float64(x.out[back])*float64(max(0, at-a.ends[x.from+back]))/a.length(x.from+1+back)
-		if x.most[k] > 0 {
-			lost += a.rate(cut) * float64(x.out[k])
-		}
-		aa += recent * recent
-		ag += recent * lost
-		gg += lost * lost
-		an += recent * on
-		gn += lost * on
-	}
-	own, doubt = last/2, last*last/12
-	if det := aa*gg - ag*ag; n > 2 && det > 1e-9*aa*gg {
-		way, times := (gg*an-ag*gn)/det, (aa*gn-ag*an)/det
-		noise := max((nn-way*an-times*gn)/(n-2), way*math.Sqrt(aa/n)) * (1 + 2*max(0, delay)*n/float64(a.ends[x.to]-a.ends[x.from]))
-		if v := sq(lost) * noise * aa / det; v < doubt {
-			own, doubt = min(max(times*lost, 0), last), v
-		}
-	}
-	return own, doubt
 }

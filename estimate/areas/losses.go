@@ -1,6 +1,9 @@
 package areas
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // losses says how many packets were lost and when, as far as all cells together tell.
 type losses struct {
@@ -13,9 +16,7 @@ type losses struct {
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
-	noise      float64 // mean square of what was sent in a cut and has not come, less what was lost
 	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
-	apart      float64 // the same beyond chance, less 1
 	even       float64 // shape of the gamma distribution of losses in a cut
 	bursts     float64 // in which packets were lost, as far as is known
 	longest    float64 // delay of a packet
@@ -41,12 +42,12 @@ type groupLosses struct {
 	chances     []chances // by two cuts: the latest asked for of those that share a place
 	lengths     []float64 // how many exact spans have so many cuts
 	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
+	slow        []float64 // packets of these that were outstanding for as long as those at the window's end, cut by cut
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
 type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
-	sent, gone       float64 // packets sent of which it is not known yet what was lost, and of these, outstanding ever since
 	unsettled        float64 // cells that were not at its end
 	others           float64 // of lost, those that were taken out, less those that came after all
 }
@@ -60,7 +61,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.groups = resize(l.groups, len(a.groups)-1)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.covered, of.cuts, of.lengths = 0, zeros(of.cuts, cuts), zeros(of.lengths, cuts)
+		of.covered, of.cuts, of.lengths, of.slow = 0, zeros(of.cuts, cuts), zeros(of.lengths, cuts), zeros(of.slow, cuts)
 	}
 	a.calmly(0, a.latest(), l.calm)
 	a.walk(0, false, l.add)
@@ -77,15 +78,11 @@ func (l *losses) observe(a *Areas, from, to int) {
 	if l.believed() {
 		l.longest = max(l.longest, l.latest)
 	}
-	l.share, l.apart = 0, 1
-	for round := 0; round < 2 && l.apart > 0; round++ { // if losses are even, the first tells as much
-		l.place()
-	}
+	l.place()
 	l.disperse()
 }
 
-// place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier
-// in a cut the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
+// place takes packets of spans to be lost evenly in these.
 func (l *losses) place() {
 	for g := range l.groups {
 		for k := range l.groups[g].cuts {
@@ -97,15 +94,14 @@ func (l *losses) place() {
 			return
 		}
 		of := &l.groups[x.group]
-		chance := func(k int) float64 { return l.likely(x.from+1+k) * float64(x.out[k]) }
-		all := l.likely(0) * x.before
-		for k := range x.out {
-			all += chance(k)
+		all := x.before
+		for _, out := range x.out {
+			all += float64(out)
 		}
-		each := float64(x.lost) / max(all, 1e-300)
-		of.cuts[0].lost += each * l.likely(0) * x.before
-		for k := range x.out {
-			of.cuts[x.from+1+k].lost += each * chance(k)
+		each := float64(x.lost) / max(all, 1)
+		of.cuts[0].lost += each * x.before
+		for k, out := range x.out {
+			of.cuts[x.from+1+k].lost += each * float64(out)
 		}
 	}
 	for i := range l.areas.cells { // most settle at one level only, or not at all
@@ -115,14 +111,6 @@ func (l *losses) place() {
 	}
 	l.pool()
 	l.known()
-}
-
-// likely returns how likely it is that a packet of a cut is lost, in proportion.
-func (l *losses) likely(k int) float64 {
-	if l.share == 0 {
-		return 1
-	}
-	return l.rate(k)
 }
 
 // known adds up what is known of losses, and by how much they vary from cut to cut, now and lately.
@@ -141,12 +129,11 @@ func (l *losses) known() {
 		squares += sq(l.lost[k])
 	}
 	l.bursts = max(0, min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9)))
-	l.burst, l.even, l.apart = 1, 1, 0
+	l.burst, l.even = 1, 1
 	if n > 4 && l.share > 0 {
 		expected, chance := l.share*l.of, math.Sqrt(2/n)
 		l.burst = max(1, varied/expected)
-		l.apart = max(0, l.burst-1-chance)
-		l.even = expected / n / (chance + l.apart)
+		l.even = expected / n / max(chance, l.burst-1)
 	}
 	l.crowded = l.share == 0 && l.crowds()
 }
@@ -172,19 +159,12 @@ func (l *losses) believed() bool { return l.late > 2 }
 // how often cells lose packets.
 func (l *losses) disperse() {
 	l.doubt = math.Sqrt(l.burst / max(1, l.total))
-	var noise moment
-	for k, sent := range l.sent {
-		if sent > 0 {
-			noise.add(1, float64(l.areas.net[k])-l.lost[k]*l.all(k)/sent)
-		}
-	}
-	l.noise = noise.squares / max(1, noise.n)
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + l.soon(k)*of.cuts[k].all/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))
 			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
 		of.stays[0] = math.Exp(l.hazardUp(g, -1))
@@ -210,7 +190,6 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 	of := &l.groups[group].cuts[cut]
 	of.all += packets
 	of.known += known
-	of.sent += packets - known
 	l.usual[cut].add(packets, time)
 	l.took(longest)
 	if cut > l.from {
@@ -267,6 +246,7 @@ func (l *losses) add(x *span) {
 	}
 	if x.exact && x.late == 0 && (x.to > x.from+1 || x.before > 0) {
 		l.groups[x.group].lengths[x.to-x.from]++
+		l.groups[x.group].slow[x.to-x.from] += l.slow(x)
 	}
 	if x.exact && x.late == 0 && !x.alone() {
 		l.longest = max(l.longest, l.areas.standing(x, l.longest))
@@ -285,19 +265,24 @@ func (l *losses) add(x *span) {
 	if x.from == 0 && (x.before > 0 || x.young) {
 		cuts[0].unsettled++
 	}
-	most := int32(0)
 	for k, out := range x.out {
 		c := &cuts[x.from+1+k]
 		c.unsettled++
 		c.all += float64(out)
 		if x.known {
 			c.known += float64(out)
-		} else if x.joined == 0 {
-			c.sent += float64(out)
-			c.gone += float64(max(0, x.most[k]-most))
-			most = max(most, x.most[k])
 		}
 	}
+}
+
+// slow returns how many packets of an exact span were outstanding at each cut for as long as those at the window's
+// end have been at the latest cut, cut by cut where that is known of all spans.
+func (l *losses) slow(x *span) (n float64) {
+	long := l.areas.latest() - l.to
+	for k := 0; k+long < len(x.on) && x.from+1+k <= l.areas.lastAged; k++ {
+		n += float64(max(0, slices.Min(x.on[k:k+long+1])))
+	}
+	return n
 }
 
 // digestsTell is from how many bits on two levels are not equal by chance, of all that are compared. Where they
@@ -325,7 +310,7 @@ func (a *Areas) standing(x *span, least float64) float64 {
 }
 
 // pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle,
-// those that do are a choice. Of what is not known yet as much is lost as was outstanding ever since.
+// those that do are a choice.
 func (l *losses) pool() {
 	const enough = 100
 	best := -1.0
@@ -347,20 +332,11 @@ func (l *losses) pool() {
 	}
 	clear(l.sent)
 	clear(l.lost)
-	l.count(func(c *cutLosses) (sent, lost float64) { return c.known, c.lost })
-	if l.areas.past.lost+sum(l.lost) >= 0.5 { // losses are known sooner than receptions
-		l.count(func(c *cutLosses) (sent, lost float64) { return c.sent, c.gone })
-	}
-}
-
-// count adds packets and losses, by cut, of the groups that account for most of their packets, or for the most.
-func (l *losses) count(of func(*cutLosses) (sent, lost float64)) {
 	const mostOfAll = 0.8 // packets, for which a group accounts if its cells settle often
 	for g := range l.groups {
 		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == l.most); k++ {
-			sent, lost := of(&l.groups[g].cuts[k])
-			l.sent[k] += sent
-			l.lost[k] += lost
+			l.sent[k] += l.groups[g].cuts[k].known
+			l.lost[k] += l.groups[g].cuts[k].lost
 		}
 	}
 }
@@ -387,17 +363,6 @@ func (l *losses) all(k int) (n float64) {
 		n += l.groups[g].cuts[k].all
 	}
 	return n
-}
-
-// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it,
-// by how much better that told it in other cuts than their average does.
-func (l *losses) soon(k int) float64 {
-	all := l.all(k)
-	if l.sent[k] > 0 || all == 0 || l.share == 0 || len(l.areas.taken) > 0 {
-		return l.rate(k)
-	}
-	varies := sq(l.share*all) / l.even
-	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.

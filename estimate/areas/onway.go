@@ -15,6 +15,7 @@ type endAges struct {
 	bounds, others ageBounds // of packets of which levels tell, and the same, each as often as it stands for others
 	widths         float64   // squares of the distances between the bounds of cells
 	weights        float64   // squares of how often each stands for others, by packets
+	came           float64   // packets of spans that have not settled, which came since: of these others tell
 
 	alike ageBounds // of packets of which copies are in the cell: what others tell is not of them
 }
@@ -173,7 +174,7 @@ func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (lea
 		share := squares / sq(like.Packets)
 		least += rest * like.Least / like.Packets
 		most += rest * like.Most / like.Packets
-		stand := e.bounds.Packets + e.others.Packets + 2*math.Sqrt(e.weights+e.others.Packets)
+		stand := e.bounds.Packets + e.others.Packets + e.came + 2*math.Sqrt(e.weights+e.others.Packets)
 		missing := max(0, n-t.scale*stand) // have not come yet
 		o.Variance += spread*rest*(1+rest*share) + sq(missing*greatest)/3
 	} else if rest > 0 {
@@ -213,6 +214,6 @@ func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 		return e.seen.sum + rest*greatest/2, sq(rest*greatest) / 12
 	}
 	share := e.spread / sq(e.stands.n)
-	missing := max(0, rest-e.stands.n-2*math.Sqrt(e.spread))
+	missing := max(0, rest-e.stands.n-e.came-2*math.Sqrt(e.spread))
 	return e.seen.sum + rest*e.stands.sum/e.stands.n, spread*rest*(1+rest*share) + sq(missing*greatest)/3
 }

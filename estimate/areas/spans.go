@@ -62,7 +62,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
-		s.Began, s.Ended = a.ages(x, from, a.wait(x, from)), a.ages(x, to, a.wait(x, to))
+		s.Began, s.Ended = a.ages(x, from, a.greatest), a.ages(x, to, a.greatest)
 		switch {
 		case x.unknown:
 			s.Variance = math.Inf(1)
@@ -73,17 +73,6 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		}
 		visit(s)
 	})
-}
-
-// wait returns how long packets of a span take at most that are on their way at a cut: longer than all known if
-// the latest did on average.
-func (a *Areas) wait(x *span, cut int) float64 {
-	if k := cut - x.from - 1; k >= 0 && k < len(x.area) {
-		if mean := (x.area[k] - a.lostOf(x, cut)*a.length(cut)) / max(1, float64(x.in[k])); mean > a.greatest {
-			return longTail * mean
-		}
-	}
-	return a.greatest
 }
 
 // oldest returns the greatest age of a span's packets at a cut, whatever levels tell: the greatest delay, or the time

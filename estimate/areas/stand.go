@@ -6,12 +6,16 @@ import "math"
 type cutSpan struct {
 	weight float64 // of a span of this cut
 	sent   float64 // packets, in spans that lost nothing before they were sent
-	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet
+	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet,
+	still  float64 // and the most of these that are so at the latest cut,
+	rose   float64 // by how many more than at the cut before,
+	unsent float64 // and how long before these were sent the cut began, added up
+	lost   float64 // as expected
 }
 
 // finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others
 // as it stands for, times as much as it takes to make all that came.
-func (r *groupWindow) finish(l *losses, group int) {
+func (r *groupWindow) finish(l *losses) {
 	if r.others == 0 || r.exact == 0 {
 		return
 	}
@@ -36,13 +40,6 @@ func (r *groupWindow) finish(l *losses, group int) {
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.squares.nn-r.stands.nn))
 	r.variance += sq(unlike) * l.uneven(l.from, l.to)
 	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
-	// Packets slower than all that were seen may have been in spans that are not known. None was seen in so many
-	// windows, so that (of 95 in 100 times) fewer than three would have been.
-	long := l.areas.greatest + l.areas.step
-	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
-	unseen := l.weight(group, max(0, l.to-cuts), max(l.to, cuts))
-	windows := min(lately, l.areas.watched/max(1, float64(l.areas.ends[l.to]-l.areas.ends[l.from])))
-	r.variance += sq(l.areas.greatest) * unseen * (unseen - 1) * min(1, 3/windows)
 }
 
 // settle adds spans that have not settled yet. Of the packets sent lately in these and in exact ones as many
@@ -56,21 +53,21 @@ func (r *groupWindow) settle(l *losses, group int) {
 		sent += r.cuts[k].sent
 		all += of.cuts[l.from+1+k].all
 	}
+	part := min(1, (sent+1)/(all+1))
 	lost, aged, variance, ages, oldest := 0.0, 0.0, 0.0, 0.0, 0.0
 	for k := 1; k <= l.to; k++ {
 		if l.areas.old(k) {
 			continue
 		}
-		here := of.cuts[k].all * min(1, (sent+1)/(all+1))
+		here := of.cuts[k].all * part
 		gone := l.rate(k) * here
 		age := l.age(k)
 		lost, oldest = lost+gone, max(oldest, age)
 		ages += here * age
 		aged += gone * age
-		variance += gone * age * age
-		if k >= l.from {
-			c := &r.cuts[max(k-1-l.from, 0)]
-			r.way[k-l.from] += max(0, c.fresh-lost)
+		variance += gone * l.burst * age * age
+		if k > l.from {
+			r.cuts[k-1-l.from].lost = lost
 		}
 	}
 	variance += sq(aged * l.doubt)
@@ -85,7 +82,18 @@ func (r *groupWindow) settle(l *losses, group int) {
 		variance *= variance / (variance + sq(aged-most))
 		aged = most
 	}
-	r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
+	if l.share > 0 {
+		aged, variance = r.outlast(l, group, part, aged, variance)
+		r.still = 0
+	} else {
+		r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
+	}
+	for k := range r.cuts {
+		r.way[k+1] += max(0, r.cuts[k].fresh-r.cuts[k].lost)
+	}
+	if first := &r.cuts[0]; !l.areas.old(l.from) {
+		r.way[0] += max(0, first.fresh-first.lost)
+	}
 	if r.fresh.a == 0 {
 		return
 	}
@@ -93,6 +101,34 @@ func (r *groupWindow) settle(l *losses, group int) {
 	r.exact += r.fresh.n
 	r.area += r.fresh.a - aged
 	r.variance += variance
+}
+
+// outlast returns for how long lost packets aged by what is outstanding ever since, if that tells more: all of it is
+// lost but as many packets as take so long elsewhere. There may be none of them or twice as many, and one more.
+func (r *groupWindow) outlast(l *losses, group int, part, aged, variance float64) (_, _ float64) {
+	share, known := l.slowShare(group)
+	if known == 0 {
+		return aged, variance
+	}
+	window, slow, still, sent, doubt := float64(l.areas.ends[l.to]-l.areas.ends[l.from]), 0.0, 0.0, 0.0, 0.0
+	for k := range r.cuts {
+		c, length := &r.cuts[k], l.areas.length(l.from+1+k)
+		here := l.groups[group].cuts[l.from+1+k].all * part
+		sent += here
+		slow += share * here * length
+		still += max(0, c.still-share*here)*length - c.unsent
+		doubt += c.rose * min(c.rose, l.burst) * sq(length) / 12
+	}
+	still = max(0, still)
+	doubt += sq(slow) + (slow+window)*window*(1+sent/known)
+	if doubt >= variance {
+		return aged, variance
+	}
+	for k := range r.cuts {
+		c := &r.cuts[k]
+		c.lost = max(0, c.still-share*l.groups[group].cuts[l.from+1+k].all*part)
+	}
+	return still, doubt + sq(max(0, math.Abs(still-aged)-2*math.Sqrt(variance+doubt)))
 }
 
 // A share is what cells hold: packets n and areas a.

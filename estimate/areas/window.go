@@ -77,7 +77,7 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
-		r.finish(l, g)
+		r.finish(l)
 		r.settle(l, g)
 		r.area += r.joined.hidden
 		r.variance += r.joined.doubt(w)
@@ -183,7 +183,7 @@ func (w *window) take(x *span) {
 		r.ends(w, x, weight)
 		r.joined.hide(w, x, n)
 	}
-	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy) && a.unseen(x) < 0.5, weight)
+	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy) && a.unseen(x) < 0.5, fresh, weight)
 }
 
 // passed returns how many packets of a span came and were sent in the window.
@@ -212,6 +212,10 @@ func (r *groupWindow) ends(w *window, x *span, weight float64) {
 
 // parts adds the parts of a span by cut, and returns what it received within the window, and its area.
 func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area float64) {
+	still := 0.0
+	if x.from < w.from {
+		still = max(0, float64(x.most[w.from-x.from-1]))
+	}
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		at, cut := k-x.from, &r.cuts[k-w.from]
 		on := float64(x.on[at])
@@ -230,6 +234,11 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
+			rose := max(0, float64(x.most[at])) - still // since a cut before, and before they were sent they did not age
+			cut.still += still + rose
+			cut.rose += rose
+			cut.unsent += rose * x.after[at] / max(1, float64(x.out[at]))
+			still += rose
 			r.still += max(0, float64(x.most[at])) * w.areas.length(k+1)
 		case sure:
 			r.early += max(0, -on)
@@ -248,14 +257,20 @@ func (r *groupWindow) cross(cut int, weight, n float64) {
 }
 
 // crossing takes a packet that was alone, and what is known of the ages of packets on their way at the ends.
-func (w *window) crossing(x *span, known bool, weight float64) {
+func (w *window) crossing(x *span, known, fresh bool, weight float64) {
 	a, alone := w.areas, x.alone()
 	if alone && x.to <= w.to {
 		a.alone = append(a.alone, Alone{x.sum, 0, uint32(x.from), uint32(x.to)})
 		w.took += math.Abs(float64(x.sum))
 	}
 	for i, cut := range [2]int{w.from, w.to} {
-		if !known || cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
+		if cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
+			continue
+		}
+		if !known {
+			if fresh {
+				a.onWay[i].came += max(0, float64(x.on[cut-x.from-1]-x.most[cut-x.from-1]))
+			}
 			continue
 		}
 		of, ages := &a.onWay[i], a.bounds(x, cut)
