@@ -16,7 +16,9 @@ type losses struct {
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
+	noise      float64 // mean square of what was sent in a cut and has not come, less what was lost
 	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
+	apart      float64 // the same beyond chance, less 1
 	even       float64 // shape of the gamma distribution of losses in a cut
 	bursts     float64 // in which packets were lost, as far as is known
 	longest    float64 // delay of a packet
@@ -78,11 +80,15 @@ func (l *losses) observe(a *Areas, from, to int) {
 	if l.believed() {
 		l.longest = max(l.longest, l.latest)
 	}
-	l.place()
+	l.share, l.apart = 0, 1
+	for round := 0; round < 2 && l.apart > 0; round++ { // if losses are even, the first tells as much
+		l.place()
+	}
 	l.disperse()
 }
 
-// place takes packets of spans to be lost evenly in these.
+// place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier
+// in a cut the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
 func (l *losses) place() {
 	for g := range l.groups {
 		for k := range l.groups[g].cuts {
@@ -94,14 +100,15 @@ func (l *losses) place() {
 			return
 		}
 		of := &l.groups[x.group]
-		all := x.before
-		for _, out := range x.out {
-			all += float64(out)
+		chance := func(k int) float64 { return l.likely(x.from+1+k) * float64(x.out[k]) }
+		all := l.likely(0) * x.before
+		for k := range x.out {
+			all += chance(k)
 		}
-		each := float64(x.lost) / max(all, 1)
-		of.cuts[0].lost += each * x.before
-		for k, out := range x.out {
-			of.cuts[x.from+1+k].lost += each * float64(out)
+		each := float64(x.lost) / max(all, 1e-300)
+		of.cuts[0].lost += each * l.likely(0) * x.before
+		for k := range x.out {
+			of.cuts[x.from+1+k].lost += each * chance(k)
 		}
 	}
 	for i := range l.areas.cells { // most settle at one level only, or not at all
@@ -111,6 +118,14 @@ func (l *losses) place() {
 	}
 	l.pool()
 	l.known()
+}
+
+// likely returns how likely it is that a packet of a cut is lost, in proportion.
+func (l *losses) likely(k int) float64 {
+	if l.share == 0 {
+		return 1
+	}
+	return l.rate(k)
 }
 
 // known adds up what is known of losses, and by how much they vary from cut to cut, now and lately.
@@ -129,11 +144,12 @@ func (l *losses) known() {
 		squares += sq(l.lost[k])
 	}
 	l.bursts = max(0, min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9)))
-	l.burst, l.even = 1, 1
+	l.burst, l.even, l.apart = 1, 1, 0
 	if n > 4 && l.share > 0 {
 		expected, chance := l.share*l.of, math.Sqrt(2/n)
 		l.burst = max(1, varied/expected)
-		l.even = expected / n / max(chance, l.burst-1)
+		l.apart = max(0, l.burst-1-chance)
+		l.even = expected / n / (chance + l.apart)
 	}
 	l.crowded = l.share == 0 && l.crowds()
 }
@@ -159,12 +175,19 @@ func (l *losses) believed() bool { return l.late > 2 }
 // how often cells lose packets.
 func (l *losses) disperse() {
 	l.doubt = math.Sqrt(l.burst / max(1, l.total))
+	var noise moment
+	for k, sent := range l.sent {
+		if sent > 0 {
+			noise.add(1, float64(l.areas.net[k])-l.lost[k]*l.all(k)/sent)
+		}
+	}
+	l.noise = noise.squares / max(1, noise.n)
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + l.rate(k)*of.cuts[k].all/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + l.soon(k)*of.cuts[k].all/float64(l.areas.size(g))
 			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
 		of.stays[0] = math.Exp(l.hazardUp(g, -1))
@@ -363,6 +386,17 @@ func (l *losses) all(k int) (n float64) {
 		n += l.groups[g].cuts[k].all
 	}
 	return n
+}
+
+// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it,
+// by how much better that told it in other cuts than their average does.
+func (l *losses) soon(k int) float64 {
+	all := l.all(k)
+	if l.sent[k] > 0 || all == 0 || l.share == 0 || len(l.areas.taken) > 0 {
+		return l.rate(k)
+	}
+	varies := sq(l.share*all) / l.even
+	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.

@@ -34,6 +34,7 @@ type groupWindow struct {
 	each                   share   // areas of whole cells
 
 	others, other float64 // spans that may have lost packets, and packets received in them
+	aged          float64 // their areas, and the ages of what they lost
 	fresh         share   // spans that have not settled yet: received, and areas if all in them comes
 	left, young   float64 // received where nothing is known, and where packets of before the beginning may have come
 	joined        joined  // packets that came without being sent
@@ -77,7 +78,7 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
-		r.finish(l)
+		r.finish(l, g)
 		r.settle(l, g)
 		r.area += r.joined.hidden
 		r.variance += r.joined.doubt(w)
@@ -170,6 +171,7 @@ func (w *window) take(x *span) {
 		r.joined.hide(w, x, n)
 	case !sure:
 		r.other += n
+		r.aged += max(0, area)
 		if x.received > 0 {
 			r.others++
 		}
