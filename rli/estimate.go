@@ -68,14 +68,22 @@ func (r *Receiver) Total() (Result, error) {
 		return Result{}, fmt.Errorf("rli: %w: no packet was estimated", estimate.ErrNoSamples)
 	}
 	res, err := r.result(&r.total, r.counts.Unestimated)
-	lost := float64(r.counts.Lost) / float64(max(r.counts.Lost+r.counts.References, 1))
 	if q := &r.quality; err == nil && res.error < math.Inf(1) { // references are a sample of all packets
 		all := max(q.packets, 1)
-		res.bias += math.Abs(q.lean)/all + max(lost-q.missed(), 0)*min(untestedErrors*res.single, q.span)
+		res.bias += math.Abs(q.lean) / all
 		res.error = math.Sqrt(q.squares/all/all + q.stamps()/float64(res.N))
 		res.degrees = max(min(res.degrees, q.batches), 1)
 	}
 	return res, err
+}
+
+// unseen returns how much more often packets are lost than references, or the other way round: the part of one
+// kind that the other says nothing of. A full queue has no room for a reference behind the packet that filled it.
+func (r *Receiver) unseen() float64 {
+	k := &r.counts
+	arrived := float64(k.References) / max(float64(k.References+k.Lost), 1)
+	packets := float64(k.Packets) / max(float64(k.Packets+k.Missing), 1)
+	return 1 - min(arrived/packets, packets/arrived)
 }
 
 // All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.
@@ -143,8 +151,8 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	// Stamps may all be off alike, by half of their grain, or each by itself.
 	grain := (q.slack - tolerance) / 2
-	// Packets on both sides of a lost reference may be further off than what is known shows.
-	thin, off := 2*q.missed(), min(untestedErrors*res.single, q.span)
+	// Packets on both sides of a lost reference, and those that none shows, may be further off than what is known.
+	thin, off := q.missed()+max(q.missed(), r.unseen()), min(untestedErrors*res.single, q.span)
 	res.bias = doubtful*far + thin*off + grain + 0x1p-51*math.Abs(res.Mean)
 	res.apart = math.Sqrt(doubtful)*far + math.Sqrt(thin)*off + grain
 	return res, nil

@@ -89,8 +89,8 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	if r.vanished += (r.skipped - r.vanished) / acquainted; r.vanished > vanishedLately {
 		r.doubts |= skipped
 	}
+	r.pauses(p, received, named)
 	if named {
-		r.pauses(p, received)
 		right.departed, right.bytes = before.time, int64(before.bytes)
 		right.delay += int64(p.After) + before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perLineByte()))
 		if r.waiting > 0 {
@@ -101,8 +101,9 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 }
 
 // pauses takes in how long after its packet a reference was sent. If software pauses there, it also pauses
-// between other packets' stamps and their departure.
-func (r *Receiver) pauses(p *ReferencePacket, received int64) {
+// between other packets' stamps and their departure. Where the packet is not known, the reference may have seen
+// a queue that emptied meanwhile.
+func (r *Receiver) pauses(p *ReferencePacket, received int64, named bool) {
 	if p.After == 0 {
 		return
 	}
@@ -110,7 +111,7 @@ func (r *Receiver) pauses(p *ReferencePacket, received int64) {
 	r.after.add(after)
 	r.pause.add(math.Abs(after - r.after.mean))
 	r.beyond.add(float64(received - p.Sent - r.order.extent().low))
-	if r.pause.mean > longestPause*r.beyond.mean {
+	if most := longestPause * r.beyond.mean; r.pause.mean > most || !named && r.perByte == 0 && after > most {
 		r.doubts |= unsteady
 	}
 }

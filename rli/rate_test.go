@@ -49,7 +49,7 @@ func TestRate(t *testing.T) {
 // has references that do not say so: they seem to have waited while the link was idle.
 func TestRateOfLateReferences(t *testing.T) {
 	for _, most := range []uint64{1, 200, 5000} {
-		events := late(t, 3, 40_000, 0.5, func(i int) int64 { return int64(uint64(hashing.Word(1, uint64(i))) % (most + 1)) })
+		events := late(t, queue.RLIConfig, 3, 40_000, 0.5, func(i int) int64 { return int64(uint64(hashing.Word(1, uint64(i))) % (most + 1)) })
 		c := config(rli.Auto)
 		c.Rate = 0
 		r := receive(t, c, events)
