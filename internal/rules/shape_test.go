@@ -126,7 +126,7 @@ var sizes = map[string][2]int{
 	"lda/control":    {450, 816},
 	"lda/flows":      {430, 215},
 	"lda/lost":       {565, 387},
-	"lda/mplane":     {1601, 1245},
+	"lda/mplane":     {1607, 1282},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2861, 3601},
 	"colate":         {4327, 3562},

@@ -22,7 +22,7 @@ type Measurement struct {
 	Sent, Lost uint64         // packets, or probes
 	Delay      estimate.Delay // if N is 0, it is not known
 
-	Error float64 // standard error of Delay.Mean, in nanoseconds
+	Error float64 // standard error of Delay.Mean, in nanoseconds, by the normal distribution
 
 	// ahead is how far the clock at the segment's end is ahead of the one at its beginning, in nanoseconds, and
 	// aheadError its standard error. Both are 0 if nothing is known, and inside a router.
@@ -30,10 +30,16 @@ type Measurement struct {
 }
 
 // Measure returns what a comparison by LDA says of a segment, by the clocks of its monitors. If it is known how
-// these differ, call SetClock.
+// these differ, call SetClock. Where few cells show the delay, Error is larger than LDA's: it is a part of LDA's
+// interval at 95 %, downwards, since nothing bounds what packets that were not seen may add.
 func Measure(id SegmentID, r *lda.Result) Measurement {
 	lost := uint64(math.Round(r.Loss() * float64(r.Sent)))
-	return Measurement{Segment: id, Sent: r.Sent, Lost: lost, Delay: r.Delay, Error: r.MeanError}
+	m := Measurement{Segment: id, Sent: r.Sent, Lost: lost, Delay: r.Delay}
+	m.Error = (r.Mean - r.MeanInterval(0.95).Low) / estimate.NormalQuantile(0.975)
+	if math.IsInf(m.Error, 0) { // of a single cell
+		m.Delay, m.Error = estimate.Delay{}, 0
+	}
+	return m
 }
 
 // SetClock takes a reading of the clock at the segment's end by the one at its beginning: see [clock.Tracker].
