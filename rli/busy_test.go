@@ -115,7 +115,8 @@ func TestLateReferences(t *testing.T) {
 	for _, load := range []float64{0.5, 0.99, 1.1} {
 		var means [2]float64
 		for after := range means {
-			means[after] = must(receive(t, config(rli.Auto), late(t, queue.RLIConfig, 1, 50_000, load, func(int) int64 { return int64(after) })).Total()).Mean
+			events := late(t, queue.RLIConfig, 1, 50_000, load, func(int) int64 { return int64(after) })
+			means[after] = must(receive(t, config(rli.Auto), events).Total()).Mean
 		}
 		if off := means[1] - means[0]; math.Abs(off) > 2 { // that nanosecond, and one of rounding
 			t.Errorf("load %v: a nanosecond between packets and references changes the mean by %.1f ns", load, off)

@@ -33,16 +33,16 @@
 //     been busy. Auto learns the link's rate and base delay, the errors of timestamps and the drift of the
 //     clocks. It uses straight lines where these are closer to the references, or where its assumptions
 //     conflict with them. A packet does not wait for its own size. Flows whose packets are larger or smaller
-//     than usual miss their intervals more often than these say: by Auto a little, by the others much.
+//     than usual miss their intervals more often than these say: a little with Auto, much with the others.
 //
 // # How sure it is
 //
 // The receiver estimates every reference from its neighbours, as if it had not arrived, and so learns how far
-// off its estimates are. How well its intervals hold: go run ./bench ours-rli-robust. References do not reveal
-// all delays: the injector may stop, packets may overtake each other, references may be lost where packets are
-// not, the sender's software may pause, a clock may be stepped. If this concerns more than one in 20 of a
-// flow's packets, the answer is an error that wraps [ErrUntrusted] and says why; otherwise the interval is
-// wider.
+// off its estimates are. The experiment ours-rli-robust shows how well its intervals hold. References do not
+// reveal all delays: the injector may stop, packets may overtake each other, references may be lost where
+// packets are not, as behind the last packet that a full queue takes, the sender's software may pause, a clock
+// may be stepped. If this concerns more than one in 20 of a flow's packets, the answer is an error that wraps
+// [ErrUntrusted] and says why; otherwise the interval is wider.
 //
 // # What it assumes
 //

@@ -72,7 +72,6 @@ func (r *Receiver) Total() (Result, error) {
 		all := max(q.packets, 1)
 		res.bias += math.Abs(q.lean) / all
 		res.error = math.Sqrt(q.squares/all/all + q.stamps()/float64(res.N))
-		res.degrees = max(min(res.degrees, q.batches), 1)
 	}
 	return res, err
 }

@@ -13,8 +13,7 @@ type quality struct {
 	seen       float64 // squares of errors, for each packet
 	told       float64 // squares of predicted errors
 	lean       float64 // errors, for each packet: how far off the mean of all is
-	squares    float64 // of these, added up over a batch of references
-	batches    float64
+	squares    float64 // of these
 	packets    float64 // that references stand for
 	fourths    float64 // squares of those squares
 	twins      float64 // mean squares of the residuals of pairs of one flow
@@ -27,15 +26,14 @@ type quality struct {
 }
 
 const (
-	qualityFields = 14
-	sumFields     = 12 // of these
+	qualityFields = 13
+	sumFields     = 11 // of these
 	twinsApart    = 3  // references: the estimates of neighbours rest on each other
-	batchSize     = 16 // references
 )
 
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
-		&q.commonest, &q.gone, &q.lean, &q.batches, &q.span, &q.slack}
+		&q.commonest, &q.gone, &q.lean, &q.span, &q.slack}
 }
 
 func (q *quality) add(b *quality) {
@@ -104,23 +102,6 @@ func (q *quality) alike() float64 {
 	return min(max(max(q.common, 0)+chance, 0)/q.twins, 1)
 }
 
-// A batch holds references whose errors may go together, since a burst lasts for several. If they do not, those
-// of neighbours cancel out, as each is estimated from the others.
-type batch struct {
-	sum, squares float64
-	n            int
-}
-
-func (b *batch) add(q *quality, off float64) {
-	b.sum += off
-	b.squares += off * off
-	if b.n++; b.n == batchSize {
-		q.squares += max(b.sum*b.sum, b.squares)
-		q.batches++
-		*b = batch{}
-	}
-}
-
 // test estimates the left reference from its neighbours or, with Left, the right one from the left.
 func (r *Receiver) test(right mark) {
 	q, e := &r.quality, r.order.extent()
@@ -153,7 +134,7 @@ func (r *Receiver) test(right mark) {
 	q.seen += n * off * off
 	q.told += n * predicted * predicted
 	q.lean += n * off
-	r.batch.add(q, n*off)
+	q.squares += n * off * n * off
 	q.fourths += n * off * off * n * off * off
 	q.packets += n
 	r.meet(of.flow, off/predicted)

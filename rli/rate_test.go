@@ -106,31 +106,6 @@ func TestNoRate(t *testing.T) {
 	}
 }
 
-// TestRateChanges: when a link continues at a quarter of its rate, the old rate is dropped and the new one is
-// learned.
-func TestRateChanges(t *testing.T) {
-	events := pass(t, queue.RLIConfig, adaptive(), 30_000, source(t, "flows", 0.4, 6), nil)
-	slow := queue.RLIConfig
-	slow.Rate /= 4
-	rest := pass(t, slow, adaptive(), 30_000, source(t, "flows", 0.1, 7), nil)
-	last := events[len(events)-1]
-	for i := len(events) - 1; last.kind != reference; i-- {
-		last = events[i]
-	}
-	for _, e := range rest {
-		e.time += last.time + 1e6
-		e.ref.Sent += last.time + 1e6
-		e.ref.Sequence += last.ref.Sequence + 1
-		e.ref.Packets += last.ref.Packets
-		events = append(events, e)
-	}
-	r := receive(t, config(rli.Auto), events)
-	k := r.Counts()
-	if off := math.Abs(r.Rate()/float64(slow.Rate) - 1); off > 1e-3 || !r.Trusted() || believed(r) < 0.7 {
-		t.Errorf("%v bit/s, trusted %v, %+v", r.Rate(), r.Trusted(), k)
-	}
-}
-
 // TestRateOfShortSpans: seven senders are as regular as clocks, so that packets pile up in one way only, and
 // nothing but references of 153.6 ns is seen to depart back to back. Taken for 153 ns, they give a rate at
 // which every large packet seems to find the link idle.

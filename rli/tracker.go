@@ -60,7 +60,6 @@ type tracker struct {
 	skipped            float64 // references that were lost since the one before
 	vanished           float64 // and while no packet was, of each of the latest 16 or so
 	twins              [256]twin
-	batch              batch
 	after, pause       trend // how long after its packet a reference was sent, and how far off that is
 	beyond             trend // the least delay
 	lineError          trend // mean square
