@@ -58,7 +58,7 @@ type ledger struct {
 	hidden float64 // those of them that no report told, or those on their way when the session began that no cell showed
 	out    int64   // packets outstanding when the latest report ended,
 	early  int64   // and those that were told to be extra before cells showed it
-	extra  uint64  // packets found to be extra, of which earlier reports told no reception
+	extra  int64   // packets found to be extra, of which earlier reports told no reception
 	joined uint64  // packets that were on their way when the session began
 }
 
@@ -376,15 +376,17 @@ func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) err
 // account fills in how many packets were lost, and how many are extra: those that cells show, and, before cells
 // show it, those that were taken for lost if more have come than were on their way. When a session begins
 // neither is known; what seemed lost then is not extra if it comes. Extra packets may belong to an earlier
-// report, and wait for one that has room, so that counts add up. Cells that always have packets on their way
-// show late what was sent before the session: as many as the rate and the mean suggest are not extra.
+// report, and wait for one that has room, so that counts add up. Those told to be extra that the sender recorded
+// after all, late, are a debt, which extra packets pay, and else the lost: both had one more. Cells that always
+// have packets on their way show late what was sent before the session: as many as the rate and the mean suggest
+// are not extra.
 func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (came int) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
-	more = max(min(more, int64(math.Ceil(w.given))), -min(w.early, seen))
+	more = max(min(more, int64(math.Ceil(w.given))), -w.early)
 	w.early, w.out = w.early+more, int64(r.Outstanding)
 	late := float64(seen + more)
-	if came = int(math.Ceil(min(late, w.given))); r.Received > 0 && late == 0 { // or nothing shows that those of before will not come
+	if came = int(math.Ceil(max(0, min(late, w.given)))); r.Received > 0 && late == 0 { // or nothing shows that those of before will not come
 		w.given *= 0.99
 	}
 	w.given = max(0, w.given+float64(r.Lost)-late)
@@ -400,13 +402,14 @@ func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (ca
 		}
 		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-late, begun)
 	} else {
-		untold := math.Floor(min(w.hidden, late))
+		untold := math.Floor(max(0, min(w.hidden, late)))
 		w.hidden = 0.99 * (w.hidden - untold)
-		w.extra += uint64(late - untold)
-		d.Lost = r.Lost
+		w.extra += int64(late - untold)
+		d.Lost = r.Lost + uint64(max(0, -w.extra))
 	}
-	d.Extra = min(w.extra, d.Received)
-	w.extra -= d.Extra
+	w.extra = max(0, w.extra)
+	d.Extra = min(uint64(w.extra), d.Received)
+	w.extra -= int64(d.Extra)
 	d.Sent = d.Received + d.Lost - d.Extra
 	return came
 }
