@@ -1,7 +1,6 @@
 package hoplag
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -290,37 +289,6 @@ func TestLostWereSent(t *testing.T) {
 	if d.Extra != 500 {
 		t.Errorf("%d extra of 500 that came after all", d.Extra)
 	}
-}
-
-// Where the sender records packets an eighth of a second late, over a report's end, so that some seem to be extra, what was
-// sent and lost adds up all the same.
-func TestRecordedLateAddsUp(t *testing.T) {
-	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(3 * time.Second)))
-		l.each(200*time.Microsecond, func(i int) {
-			at, packet := time.Now(), l.a.Load().Packet(binary.LittleEndian.AppendUint64(nil, uint64(i)))
-			if i >= 50_000 {
-				return
-			} else if i >= 9800 && i < 10_410 {
-				l.all.Go(func() {
-					time.Sleep(124*time.Millisecond - time.Duration(i-9800)*200*time.Microsecond)
-					l.a.Load().Record(0, at, packet)
-				})
-			} else {
-				l.a.Load().Record(0, at, packet)
-			}
-			if time.Sleep(5 * time.Millisecond); i%100 > 0 {
-				l.b.PassedNumber(uint64(i))
-			}
-		})
-		var sent, net uint64
-		for _, r := range l.reports(16) {
-			sent, net = sent+r.Forth.Sent, net+r.Forth.Lost-r.Forth.Extra
-		}
-		if sent != 50_000 || net != 500 {
-			t.Errorf("%d sent and %d lost in all, want 50000 and 500", sent, net)
-		}
-	})
 }
 
 // A bridge loops for three seconds, and each message comes 21 times. Some time after that there is a mean

@@ -311,3 +311,56 @@ func TestNamesAreForgotten(t *testing.T) {
 		t.Errorf("%d names told, and %d kept", len(d.Missing), len(w.missing))
 	}
 }
+
+// Where the sender records packets an eighth of a second late, over a report's end, so that some seem to be extra, what was
+// sent and lost adds up all the same.
+func TestRecordedLateAddsUp(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(3 * time.Second)))
+		l.each(200*time.Microsecond, func(i int) {
+			at, packet := time.Now(), l.a.Load().Packet(binary.LittleEndian.AppendUint64(nil, uint64(i)))
+			if i >= 50_000 {
+				return
+			} else if i >= 9800 && i < 10_410 {
+				l.all.Go(func() {
+					time.Sleep(124*time.Millisecond - time.Duration(i-9800)*200*time.Microsecond)
+					l.a.Load().Record(0, at, packet)
+				})
+			} else {
+				l.a.Load().Record(0, at, packet)
+			}
+			if time.Sleep(5 * time.Millisecond); i%100 > 0 {
+				l.b.PassedNumber(uint64(i))
+			}
+		})
+		var sent, net uint64
+		for _, r := range l.reports(16) {
+			sent, net = sent+r.Forth.Sent, net+r.Forth.Lost-r.Forth.Extra
+		}
+		if sent != 50_000 || net != 500 {
+			t.Errorf("%d sent and %d lost in all, want 50000 and 500", sent, net)
+		}
+	})
+}
+
+// Ids of all messages, or half, stop being the same at both points, at a rate at which cells have some in every cut. No
+// report tells a mean, and soon each says why.
+func TestIdsStopMatching(t *testing.T) {
+	for _, every := range []uint64{1, 2} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			l.each(50*time.Microsecond, func(i int) {
+				id := uint64(i)
+				l.a.Load().PassedNumber(id)
+				if time.Sleep(5 * time.Millisecond); i > 70_000 && id%every == 0 {
+					id += 1 << 40
+				}
+				l.b.PassedNumber(id)
+			})
+			for n, r := range l.reports(10) {
+				if d := &r.Forth; n > 4 && d.Err == nil || n > 6 && !errors.Is(d.Err, ErrUnlike) {
+					t.Errorf("every %d: %d: %v", every, n, r)
+				}
+			}
+		})
+	}
+}
