@@ -361,7 +361,7 @@ func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) err
 	if u.some++; 10*few <= r.Sent && 16*few <= cells {
 		u.some = 0
 	}
-	// Copies leave no packet alone where cells are few.
+	// None is known to have been sent. Copies leave no packet alone, either, where cells are few.
 	none := !fresh && min(u.strange[0], u.strange[1]) > enough && (!u.met || 4*u.strange[1] < 5*u.strange[0])
 	came := float64(r.Received) - due
 	u.lately = [2]float64{0.9*u.lately[0] + float64(r.Sent), 0.9*u.lately[1] + max(0, came)}
@@ -376,7 +376,8 @@ func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) err
 		return fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
 	case none && u.reports >= reports:
 		u.some = 0
-		return fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, u.strange[1])
+		return fmt.Errorf("%w: none of %d that arrive was sent, or they take more than 60 cuts: do both points pass the same bytes?",
+			ErrUnlike, u.strange[1])
 	case !fresh && r.Received > enough && u.some > 1:
 		return fmt.Errorf("%w: at least %d of %d that arrive were not sent, or came twice, and %d are lost: do both points pass the same bytes?",
 			ErrUnlike, r.Extra, r.Received, r.Lost)
