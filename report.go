@@ -88,7 +88,7 @@ type Traffic struct {
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given
 	// up. Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and
-	// Received are what passed the points.
+	// Received may be what passed the points.
 	Sent, Received, Lost uint64
 
 	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the

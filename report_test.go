@@ -342,7 +342,7 @@ func TestRecordsAreSealed(t *testing.T) {
 	// The right identity, which is no secret, without the key.
 	forger := other
 	forger.identity = seal.identity
-	if _, err := seal.decode(forger.signed(&interval{session: 1, through: 1}, [2]*tally{})); !errors.Is(err, ErrForged) {
+	if _, err := seal.decode(forger.signed(&interval{session: 1, through: 1}, [2]*tally{})); !errors.Is(err, errForged) {
 		t.Errorf("a forged record: %v", err)
 	}
 }

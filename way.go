@@ -335,7 +335,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
-	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 {
+	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 && w.unlike.reports%10 <= reports {
 		d = Traffic{Sent: r.Sent, Received: r.Received, Err: d.Err}
 		w.total.Gap() // or what seems to be on its way is looked for in every report
 		w.since, w.anew, w.ledger = w.end, w.through, ledger{}
@@ -392,12 +392,11 @@ func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) err
 }
 
 // account fills in how many packets were lost, and how many are extra: those that cells show, and, before cells
-// show it, those that were taken for lost if more have come than were on their way. When a session begins
-// neither is known; what seemed lost then is not extra if it comes. Extra packets may belong to an earlier
-// report, and wait for one that has room, so that counts add up. Those told to be extra that the sender recorded
-// after all, late, are a debt, which extra packets pay, and else the lost: both had one more. Cells that always
-// have packets on their way show late what was sent before the session: as many as the rate and the mean suggest
-// are not extra.
+// show it, those that were taken for lost if more have come than were on their way. Where the sender just recorded
+// them late, as many more count as lost when it has. When a session begins neither is known; what seemed lost then
+// is not extra if it comes. Extra packets may belong to an earlier report, and wait for one that has room, so that
+// counts add up. Cells that always have packets on their way show late what was sent before the session: as many as
+// the rate and the mean suggest are not extra.
 func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (came int) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
