@@ -369,7 +369,7 @@ func TestReplays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := seal.answered(newRequest(1, position{}, nil), answer); !errors.Is(err, ErrForged) {
+		if _, err := seal.answered(newRequest(1, position{}, nil), answer); !errors.Is(err, errForged) {
 			t.Errorf("a reply to another request: %v", err)
 		}
 		r, err := seal.answered(q, answer)

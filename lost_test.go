@@ -206,7 +206,7 @@ func TestWhichIsSecret(t *testing.T) {
 			t.Error("the answer shows an id")
 		}
 	}
-	if _, err := p.seal.answered(newRequest(1, position{}, q.trails), answer); !errors.Is(err, ErrForged) {
+	if _, err := p.seal.answered(newRequest(1, position{}, q.trails), answer); !errors.Is(err, errForged) {
 		t.Errorf("an answer to another question: %v", err)
 	}
 	for i := range question {
@@ -310,4 +310,52 @@ func TestNamesAreForgotten(t *testing.T) {
 	if d := w.tell(newMeeting(c), 0, 10, false, false); len(d.Missing) > 0 || len(w.missing) != mostMissing {
 		t.Errorf("%d names told, and %d kept", len(d.Missing), len(w.missing))
 	}
+}
+
+// Ids of all messages, or half, stop being the same at both points, at a rate at which cells have some in every cut. No
+// report tells a mean, and soon each says why.
+func TestIdsStopMatching(t *testing.T) {
+	for _, every := range []uint64{1, 2} {
+		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+			l.each(50*time.Microsecond, func(i int) {
+				id := uint64(i)
+				l.a.Load().PassedNumber(id)
+				if time.Sleep(5 * time.Millisecond); i > 70_000 && id%every == 0 {
+					id += 1 << 40
+				}
+				l.b.PassedNumber(id)
+			})
+			for n, r := range l.reports(10) {
+				if d := &r.Forth; n > 4 && d.Err == nil || n > 6 && !errors.Is(d.Err, ErrUnlike) {
+					t.Errorf("every %d: %d: %v", every, n, r)
+				}
+			}
+		})
+	}
+}
+
+// A loop passes one message in a hundred eight times in a row. Of 36 intervals of 95 %, six or more miss in one run of
+// 100, and nine did.
+func TestLoopOfAFew(t *testing.T) {
+	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
+		begin, outside := time.Now(), 0
+		sent := func(i int) time.Duration { return time.Duration(i) * 2433 * time.Microsecond }
+		delay := func(i int) time.Duration { return time.Duration(2e6 + 6e6*float64(hashing.Word(3, uint64(i)))*0x1p-64) }
+		l.each(sent(1), func(i int) {
+			l.a.Load().PassedNumber(uint64(i))
+			time.Sleep(delay(i))
+			for range 1 + map[bool]int{true: 7}[hashing.Word(4, uint64(i))%100 == 0] {
+				l.b.PassedNumber(uint64(i))
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+		for _, r := range l.reports(36) {
+			if m := r.came(begin, 20_000, sent, delay); r.Forth.Err != nil || !r.Forth.MeanInterval95.Contains(m.Mean()) {
+				outside++
+			}
+		}
+		if outside > 5 {
+			t.Errorf("%d of 36 intervals do not hold the mean", outside)
+		}
+	})
 }

@@ -137,9 +137,6 @@ type least struct {
 }
 
 func (l *least) add(key, x, now int64) {
-	if l == nil {
-		return
-	}
 	l.fell -= l.fell / 64
 	if !l.known || key <= l.key+int64(mostDrift*float64(now-l.at)) {
 		if l.known {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -48,8 +47,8 @@ const (
 	tagSize       = 16
 )
 
-// ErrForged means that bytes lack the signature of this point's Key, were changed, or answer another request.
-var ErrForged = errors.New("not signed with this point's Key")
+// errForged means that bytes lack the signature of this point's Key, were changed, or answer another request.
+var errForged = errors.New("not signed with this point's Key")
 
 // A sealer encodes and signs with a key, and checks and decodes.
 type sealer struct {
@@ -73,7 +72,7 @@ func (s *sealer) open(data []byte, magic string) (wire.Reader, error) {
 	n := max(0, len(data)-tagSize)
 	r, err := s.head(data[:n], magic)
 	if err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
-		err = fmt.Errorf("hoplag: %w", ErrForged)
+		err = fmt.Errorf("hoplag: %w", errForged)
 	}
 	return r, err
 }
@@ -99,14 +98,9 @@ func (s *sealer) seal(message []byte) []byte {
 	return append(message, s.tag(message)...)
 }
 
-// rooms are of *[]byte, where records are made.
-var rooms = sync.Pool{New: func() any { return new([]byte) }}
-
 // record encodes what was counted in each direction in a cut. It is signed when it is handed out.
 func (s *sealer) record(of *interval, counted [2]*tally) []byte {
-	room := rooms.Get().(*[]byte)
-	defer rooms.Put(room)
-	b := binary.BigEndian.AppendUint64(append((*room)[:0], s.begin(recordMagic)...), of.session)
+	b := binary.BigEndian.AppendUint64(s.begin(recordMagic), of.session)
 	for _, x := range []int64{of.step, int64(s.config.Cut), of.after, of.through} {
 		b = binary.BigEndian.AppendUint64(b, uint64(x))
 	}
@@ -128,8 +122,7 @@ func (s *sealer) record(of *interval, counted [2]*tally) []byte {
 			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(tables)-before))
 		}
 	}
-	*room = wire.Seal(append(b, tables...), 0)
-	return bytes.Clone(*room)
+	return bytes.Clone(wire.Seal(append(b, tables...), 0)) // without room to spare
 }
 
 // decode decodes and checks a record of a point of the same Config. It keeps data.
@@ -208,13 +201,6 @@ const (
 )
 
 func newHistory(limit int) history { return history{limit: limit, readers: map[uint64]reader{}} }
-
-func (h *history) latest() stored {
-	if len(h.cuts) == 0 {
-		return stored{}
-	}
-	return h.cuts[len(h.cuts)-1]
-}
 
 // add keeps a cut, and drops the oldest ones if there is no room.
 func (h *history) add(s stored, now int64) {
@@ -344,7 +330,7 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 func (s *sealer) answered(q request, data []byte) (reply, error) {
 	r, err := s.open(data, replyMagic)
 	if err == nil && !bytes.Equal(r.Bytes(nonceSize), q.nonce) {
-		err = fmt.Errorf("hoplag: %w: it answers another request", ErrForged)
+		err = fmt.Errorf("hoplag: %w: it answers another request", errForged)
 	}
 	if err != nil {
 		return reply{}, err

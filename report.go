@@ -88,7 +88,7 @@ type Traffic struct {
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given
 	// up. Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and
-	// Received are what passed the points.
+	// Received may be what passed the points.
 	Sent, Received, Lost uint64
 
 	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the
@@ -298,10 +298,10 @@ func (m *Metrics) Add(r Report) {
 		m.pairs[key] = new(totals)
 	}
 	t := m.pairs[key]
-	t.latest, t.came = r, time.Now()
-	if t.reports++; r.Err != nil {
+	if t.reports++; r.Err != nil || t.reports > 1 && r.Start.After(t.latest.Start.Add(t.latest.Length)) {
 		t.failed++
 	}
+	t.latest, t.came = r, time.Now()
 	for i, d := range [2]Traffic{r.Forth, r.Back} {
 		p := &t.paths[i]
 		p.sent += d.Sent
@@ -361,7 +361,7 @@ func (t *totals) write(p page) {
 	t.paths[forth].write(p, &t.latest.Forth, labels+`,direction="forth"`)
 	t.paths[back].write(p, &t.latest.Back, labels+`,direction="back"`)
 	p.counter("reports", "Intervals that were reported.", labels, float64(t.reports))
-	p.counter("reports_failed", "Intervals in which the first point could not be compared.", labels, float64(t.failed))
+	p.counter("reports_failed", "Reports that lack the first point, and gaps between reports, as restarts leave.", labels, float64(t.failed))
 	p.gauge("report_age_seconds", "How long ago the latest report came: older figures are not of now.", labels, true,
 		time.Since(t.came).Seconds())
 	i, c, known := &t.latest.RoundTrip, &t.latest.Clock, t.latest.Clock.Likely.Confidence > 0

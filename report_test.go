@@ -179,11 +179,14 @@ func TestMetrics(t *testing.T) {
 	}
 	var none Metrics // of a mean without ends
 	endless := estimate.Interval{High: math.Inf(1)}
-	none.Add(Report{Forth: Traffic{Received: 100, Flows: []flows.Delay{{MeanInterval95: endless}}}})
+	none.Add(Report{Length: time.Second})
+	none.Add(Report{Start: time.Time{}.Add(3 * time.Second), Forth: Traffic{Received: 100, Flows: []flows.Delay{{MeanInterval95: endless}}}})
 	w = httptest.NewRecorder()
 	none.ServeHTTP(w, nil)
 	if s := w.Body.String(); strings.Contains(s, "hoplag_delay_seconds_count") || strings.Contains(s, "hoplag_flow_delay") {
 		t.Errorf("what is not known has a line:\n%s", w.Body)
+	} else if !strings.Contains(s, "hoplag_reports_failed_total{from=\"\",to=\"\"} 1\n") {
+		t.Errorf("the gap between two reports has no line:\n%s", s)
 	}
 }
 
@@ -339,7 +342,7 @@ func TestRecordsAreSealed(t *testing.T) {
 	// The right identity, which is no secret, without the key.
 	forger := other
 	forger.identity = seal.identity
-	if _, err := seal.decode(forger.signed(&interval{session: 1, through: 1}, [2]*tally{})); !errors.Is(err, ErrForged) {
+	if _, err := seal.decode(forger.signed(&interval{session: 1, through: 1}, [2]*tally{})); !errors.Is(err, errForged) {
 		t.Errorf("a forged record: %v", err)
 	}
 }

@@ -20,19 +20,12 @@ import (
 // the reply: over HTTP ([HTTP]) or any bus. It must return when the context is done.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
-// A mostKey is for the most bytes that a reply may have, in the context of an exchange.
-type mostKey struct{}
-
 // Follow compares this point with the one that ask reaches, such as [HTTP] at a URL. It yields a report for
 // each interval, of packets that passed there first and then here, and of those that came back. Whatever
 // happens to the other point, it continues until the context is done or this point is closed; reports say what is
 // wrong.
 func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
-		// A megabyte of records, and one record with everything full, or names. Packing makes no cell larger
-		// but for its share of a block's head; a flow takes 65 bytes in a direction.
-		most := 2*maxReply + 4*int64(p.config.Cells.EncodedSize()) + 130*int64(p.config.Flows)
-		ctx := context.WithValue(ctx, mostKey{}, most)
 		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()
 		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, &f
@@ -150,8 +143,8 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 }
 
 // Answer answers a follower's request, however it arrived. The reply says what passed since the last one, in up
-// to a megabyte. The error says that the point is closed, or wraps [ErrForged], [estimate.ErrMismatch] or
-// [estimate.ErrEncoding].
+// to a megabyte. The error says that the point is closed or that the request is not signed with its Key, or
+// wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (p *Point) Answer(request []byte) ([]byte, error) {
 	r, err := p.seal.open(request, requestMagic)
 	if err == nil && p.open.Err() != nil {
@@ -175,7 +168,10 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 	p.Direction.remember()
 	p.mu.Lock()
 	cuts, a.more = p.history.read(binary.BigEndian.Uint64(nonce), at, maxReply, p.clock.elapsed())
-	latest := p.history.latest()
+	var latest stored
+	if n := len(p.history.cuts); n > 0 {
+		latest = p.history.cuts[n-1]
+	}
 	p.mu.Unlock()
 	var sure bool
 	if a.now, _, sure = p.clock.nowAs(&latest); !sure { // cuts come with one of a session that has the clock as it is now
@@ -253,7 +249,7 @@ func (p *Pair) At(t time.Time) {
 	p.now = t.UnixNano
 }
 
-// TakeFirst takes a record of the first point. The error wraps [ErrForged],
+// TakeFirst takes a record of the first point. The error says that it is not signed with the Key, or wraps
 // [estimate.ErrMismatch] or [estimate.ErrEncoding].
 //
 // Several Points may be the first point together: the machines behind one address, each with some of the
@@ -315,7 +311,8 @@ func (p *Pair) Next() (Report, bool) {
 const (
 	contentType = "application/vnd.hoplag"
 
-	maxRequest = 64 << 10 // bytes
+	maxRequest = 64 << 10  // bytes
+	mostBody   = 256 << 20 // of a reply: a megabyte of records, and one with 2^20 flows of 65 bytes each way
 
 	// requestTimeout is how long a request may take to come.
 	requestTimeout = 10 * time.Second
@@ -348,7 +345,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // HTTP returns an Exchange with the point whose ServeHTTP is at url, by client, or [http.DefaultClient] if nil.
-// It reads no more than a point of the follower's Config can answer.
+// It reads up to 256 MiB, which is more than a point answers.
 func HTTP(client *http.Client, url string) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
@@ -357,12 +354,10 @@ func HTTP(client *http.Client, url string) Exchange {
 		}
 		q.Header.Set("Content-Type", contentType)
 		a, err := cmp.Or(client, http.DefaultClient).Do(q)
-		most, _ := ctx.Value(mostKey{}).(int64)
-		most = max(most, 2*maxReply) // where it is not a follower who asks
 		var body []byte
 		if err == nil {
 			defer a.Body.Close()
-			body, err = io.ReadAll(io.LimitReader(a.Body, most+1))
+			body, err = io.ReadAll(io.LimitReader(a.Body, mostBody+1))
 		}
 		switch {
 		case err != nil:
@@ -371,8 +366,8 @@ func HTTP(client *http.Client, url string) Exchange {
 			return nil, fmt.Errorf("hoplag: no point is at %s: it answers %s; is the path right?", url, a.Status)
 		case a.StatusCode != http.StatusOK:
 			return nil, fmt.Errorf("hoplag: %s answers %s: %.200s", url, a.Status, bytes.TrimSpace(body))
-		case int64(len(body)) > most:
-			return nil, fmt.Errorf("hoplag: %s answers with more than %d bytes: does it have other Cells?", url, most)
+		case len(body) > mostBody:
+			return nil, fmt.Errorf("hoplag: %s answers with more than %d bytes: does it have other Cells?", url, mostBody)
 		}
 		return body, nil
 	}

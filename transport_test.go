@@ -168,7 +168,7 @@ func TestSeedSignsNothing(t *testing.T) {
 	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {
 		forger := newSealer(Config{Key: NewKey(key)})
 		forger.identity = p.seal.identity
-		if _, err := p.Answer(forger.request(newRequest(1, position{}, nil))); !errors.Is(err, ErrForged) {
+		if _, err := p.Answer(forger.request(newRequest(1, position{}, nil))); !errors.Is(err, errForged) {
 			t.Errorf("a request signed with %q: %v", key, err)
 		}
 	}

@@ -58,15 +58,16 @@ type ledger struct {
 	hidden float64 // those of them that no report told, or those on their way when the session began that no cell showed
 	out    int64   // packets outstanding when the latest report ended,
 	early  int64   // and those that were told to be extra before cells showed it
-	extra  uint64  // packets found to be extra, of which earlier reports told no reception
+	extra  int64   // packets found to be extra, of which earlier reports told no reception
 	joined uint64  // packets that were on their way when the session began
 }
 
 // An unlike is what tells whether the points see the same packets in a session.
 type unlike struct {
-	strange [3]uint64  // packets sent, received and lost since the delay of any was known,
+	strange [2]uint64  // packets sent and received since one was known by itself, or most by their cells,
 	reports int        // and in how many reports
-	met     bool       // the delay of one was known
+	some    int        // reports in a row in which some were lost, and as many came that were not sent
+	met     bool       // one was known by itself
 	lately  [2]float64 // packets sent, and received though not due, in this report, and less and less of earlier ones
 }
 
@@ -312,6 +313,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
 	anew := fresh || from < w.anew+w.joins()
 	back := w.account(&d, &r, anew, length)
+	w.samples = w.total.Samples()
 	if d.Err = w.why(&d, &r, due, fresh, from < w.anew); d.Err == nil {
 		w.distribute(&d, back)
 		d.Mean, d.MeanInterval95 = r.OfReceived(sampling)
@@ -333,7 +335,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
-	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) {
+	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 && w.unlike.reports%10 <= reports {
 		d = Traffic{Sent: r.Sent, Received: r.Received, Err: d.Err}
 		w.total.Gap() // or what seems to be on its way is looked for in every report
 		w.since, w.anew, w.ledger = w.end, w.through, ledger{}
@@ -346,25 +348,41 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 // whether the points saw different packets until it had begun.
 func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) error {
 	u := &w.unlike
-	u.strange = [3]uint64{u.strange[0] + r.Sent, u.strange[1] + r.Received, u.strange[2] + r.Lost}
-	if u.met = u.met || r.N > 0; r.N > 0 || errors.Is(d.Err, estimate.ErrClocks) {
-		u.strange, u.reports = [3]uint64{}, 0
+	u.strange = [2]uint64{u.strange[0] + r.Sent, u.strange[1] + r.Received}
+	alone, clocks := w.samples.N() > 0, errors.Is(d.Err, estimate.ErrClocks)
+	u.met = u.met || alone
+	if alone || 2*r.N > r.Received && !(u.met && u.reports >= reports) || clocks && !u.met {
+		u.strange, u.reports = [2]uint64{}, 0
 	} else if r.Received > 0 {
 		u.reports++
 	}
+	// Where they are one for every eighth cell and two cuts, an eighth hide behind each other.
+	few, cells := min(r.Lost, r.Extra), uint64(w.config.Cells.Banks[0].Rows)*uint64(w.config.Report/w.config.Cut)
+	if u.some++; 10*few <= r.Sent && 16*few <= cells {
+		u.some = 0
+	}
+	// None is known to have been sent. Copies leave no packet alone, either, where cells are few.
+	none := !fresh && min(u.strange[0], u.strange[1]) > enough && (!u.met || 4*u.strange[1] < 5*u.strange[0])
 	came := float64(r.Received) - due
 	u.lately = [2]float64{0.9*u.lately[0] + float64(r.Sent), 0.9*u.lately[1] + max(0, came)}
 	switch {
 	case w.err == nil && r.Sent+d.Received+d.Lost == 0:
 		return ErrIdle
 	case !fresh && r.Received > enough && 2*u.lately[1] > 3*u.lately[0] && 4*came > 5*float64(r.Sent): // and it is not over
-		u.strange, u.reports = [3]uint64{}, 0 // copies, of what was sent
+		*u = unlike{met: u.met, lately: u.lately} // copies, of what was sent
 		return fmt.Errorf("%w: %d arrive and %d are sent: does a message go to several receivers, or come from a third point?",
 			ErrUnlike, r.Received, r.Sent)
 	case 1000*r.Repeats > r.Received+r.Sent:
 		return fmt.Errorf("%w: %d of %d packets repeat an id", estimate.ErrNoSamples, r.Repeats, r.Sent)
-	case !fresh && min(u.strange[0], u.strange[1]) > enough && u.reports >= reports && (!u.met || 2*u.strange[2] > u.strange[0]):
-		return fmt.Errorf("%w: none of %d that arrive was sent: do both points pass the same bytes?", ErrUnlike, u.strange[1])
+	case none && u.reports >= reports:
+		u.some = 0
+		return fmt.Errorf("%w: none of %d that arrive was sent, or they take more than 60 cuts: do both points pass the same bytes?",
+			ErrUnlike, u.strange[1])
+	case !fresh && r.Received > enough && u.some > 1:
+		return fmt.Errorf("%w: at least %d of %d that arrive were not sent, or came twice, and %d are lost: do both points pass the same bytes?",
+			ErrUnlike, r.Extra, r.Received, r.Lost)
+	case none && u.met:
+		return fmt.Errorf("%w: none of %d that arrive is known to have been sent", cmp.Or(d.Err, estimate.ErrNoSamples), r.Received)
 	case until && r.Received > 0:
 		return fmt.Errorf("%w: the points did not see the same packets when the report began", estimate.ErrNoSamples)
 	case d.Err == nil && d.Extra == d.Received:
@@ -374,17 +392,18 @@ func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) err
 }
 
 // account fills in how many packets were lost, and how many are extra: those that cells show, and, before cells
-// show it, those that were taken for lost if more have come than were on their way. When a session begins
-// neither is known; what seemed lost then is not extra if it comes. Extra packets may belong to an earlier
-// report, and wait for one that has room, so that counts add up. Cells that always have packets on their way
-// show late what was sent before the session: as many as the rate and the mean suggest are not extra.
+// show it, those that were taken for lost if more have come than were on their way. Where the sender just recorded
+// them late, as many more count as lost when it has. When a session begins neither is known; what seemed lost then
+// is not extra if it comes. Extra packets may belong to an earlier report, and wait for one that has room, so that
+// counts add up. Cells that always have packets on their way show late what was sent before the session: as many as
+// the rate and the mean suggest are not extra.
 func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (came int) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
-	more = max(min(more, int64(math.Ceil(w.given))), -min(w.early, seen))
+	more = max(min(more, int64(math.Ceil(w.given))), -w.early)
 	w.early, w.out = w.early+more, int64(r.Outstanding)
 	late := float64(seen + more)
-	if came = int(math.Ceil(min(late, w.given))); r.Received > 0 && late == 0 { // or nothing shows that those of before will not come
+	if came = int(math.Ceil(max(0, min(late, w.given)))); r.Received > 0 && late == 0 { // or nothing shows that those of before will not come
 		w.given *= 0.99
 	}
 	w.given = max(0, w.given+float64(r.Lost)-late)
@@ -400,13 +419,14 @@ func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (ca
 		}
 		w.hidden = max(0, w.hidden+float64(r.Lost-d.Lost)-late, begun)
 	} else {
-		untold := math.Floor(min(w.hidden, late))
+		untold := math.Floor(max(0, min(w.hidden, late)))
 		w.hidden = 0.99 * (w.hidden - untold)
-		w.extra += uint64(late - untold)
-		d.Lost = r.Lost
+		w.extra += int64(late - untold)
+		d.Lost = r.Lost + uint64(max(0, -w.extra))
 	}
-	d.Extra = min(w.extra, d.Received)
-	w.extra -= d.Extra
+	w.extra = max(0, w.extra)
+	d.Extra = min(uint64(w.extra), d.Received)
+	w.extra -= int64(d.Extra)
 	d.Sent = d.Received + d.Lost - d.Extra
 	return came
 }
@@ -422,7 +442,6 @@ func (w *way) toldBegun(r *lda.Result) bool {
 // distribute fills in the quantiles, but for those so high that packets given up, which came after all, may be
 // among them: samples lack these.
 func (w *way) distribute(d *Traffic, back int) {
-	w.samples = w.total.Samples()
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
 		if q, err := w.total.Quantile(p, confidence); err == nil && float64(2*back) <= (1-p)*float64(d.Received) {
 			d.Quantiles = append(d.Quantiles, q)

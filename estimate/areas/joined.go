@@ -56,7 +56,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 		}
 		extra += n
 		length, time := a.length(k+1), float64(a.ends[k+1]-a.ends[x.from+x.opened])
-		j.variance += n * sq(weight*time) / 12
+		j.variance += sq(n*weight*time) / 12 // those of one cell are mostly copies of one packet, and came together
 		j.apart += n * weight * (time - length) / 2
 		j.within += n * weight * length
 	}

@@ -31,7 +31,7 @@ const (
 
 // largest are the packages that have more names, and how many. They may only fall.
 var largest = map[string][2]int{
-	".": {19, 85},
+	".": {18, 84},
 }
 
 // A sourceFile is a Go file, parsed, and its text.
@@ -117,7 +117,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3688, 3779},
+	".":              {3685, 3839},
 	"estimate":       {903, 1268},
 	"estimate/areas": {3409, 945},
 	"estimate/joint": {1416, 943},
