@@ -3,6 +3,7 @@ package joint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -117,26 +118,25 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		return Result{}, err
 	}
 	q := weigh(p)
-	if opts.tolerance == 0 {
-		opts.tolerance = enough
-		if q.slack == slackExact { // what is left is seen
-			opts.tolerance = enoughExact
-		}
-	}
 	s, err := newSolver(q, opts.MeansOnly)
 	if err != nil {
 		return Result{}, err
 	}
 	h, err := s.solve(ctx, opts)
+	for errors.Is(err, errSlow) && q.slack < slack {
+		q.slack *= slackMore
+		s.equations()
+		h, err = s.solve(ctx, opts)
+	}
 	if err != nil {
 		return Result{}, err
 	}
 	r := Result{Mean: h, Packets: p.Packets}
-	rounds := sweeps
+	enough := settled
 	if opts.MeansOnly {
-		rounds = fewSweeps
+		enough = nearly
 	}
-	v, brought, heard := s.posterior(rounds)
+	v, brought, heard := s.posterior(enough)
 	bent := s.finish(h, v)
 	if !opts.MeansOnly {
 		r.StdDev = s.deviations(v, brought, heard, h, bent)

@@ -10,8 +10,9 @@ import (
 // of their cells leaves it. That is a fixed point, belief propagation for a normal model, and right to a per
 // cent if few flows meet twice.
 const (
-	sweeps      = 4    // of messages
-	fewSweeps   = 1    // enough to see which flows are known well
+	settled     = 0.1  // powers of two by which the last sweep of messages lowers variances, on average
+	nearly      = 0.5  // enough to see which flows are known well
+	mostSweeps  = 100  // a few are usual
 	sizeScales  = 3    // classes of flows by size, in powers of 16
 	rounds      = 50   // of fit, to tell the parts of flows and of packets apart
 	knownScales = 8    // classes of flows by what cells leave unknown, in powers of 10
@@ -26,17 +27,20 @@ type hearing struct {
 	noise, next float32
 }
 
-// posterior returns the variance that the cells leave every flow. It also returns the noise that each entry of
+// posterior returns the variance that the cells leave every flow, once sweeps lower it by so many powers of two or
+// fewer: where there are nearly as many flows as cells, one flow after the other becomes known. It also returns the noise that each entry of
 // Cells brings to its cell, and what each cell hears in all.
-func (s *solver) posterior(rounds int) (v []float64, brought []float32, heard []hearing) {
+func (s *solver) posterior(enough float64) (v []float64, brought []float32, heard []hearing) {
 	v, brought, heard = append([]float64(nil), s.variance...), make([]float32, len(s.Cells)), make([]hearing, len(s.trust))
 	for c, trust := range s.trust {
 		heard[c].trust = trust
 	}
-	for round := range rounds + 1 {
+	for round, moved := 0, 0; round < 2 || round <= mostSweeps && float64(moved) > enough*float64(len(v)); round++ {
+		moved = 0
 		for f := range v {
-			if v[f] > 0 {
+			if was := v[f]; was > 0 {
 				s.sweep(f, round > 0, v, brought[f*s.width:][:s.width], heard)
+				moved += math.Ilogb(was) - math.Ilogb(v[f])
 			}
 		}
 		for c := range heard {
@@ -138,10 +142,13 @@ type mistake struct{ variance, common float64 }
 // deviations returns the expected errors of the means.
 func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
 	k := s.scales(v, brought, heard)
-	// A flow about which cells say little may be any flow of its size.
-	scale := func(f int) (own, unknown float64) {
+	// A flow about which cells say little may be any flow of its size. Otherwise they say how far it is from its guess.
+	scale := func(f int) (own, unknown, guess float64) {
 		unknown = v[f] / s.variance[f]
-		return max(k[knownScale(unknown)], unknown*s.usual(f)/s.variance[f]), unknown
+		told := max(1-unknown, 1e-9)
+		off := (mean[f] - bent[f] - s.base - s.above[f]) / told
+		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
+		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
 	others := make([]mistake, len(heard))
 	for c, v := range s.Variance {
@@ -149,7 +156,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 	}
 	for f, left := range v {
 		if left > 0 {
-			own, unknown := scale(f)
+			own, unknown, _ := scale(f)
 			for i, c := range s.run(f) {
 				others[c].variance += own * float64(brought[f*s.width+i])
 				others[c].common += unknown * s.doubt[s.class[f]] * s.Packets[f] * s.of(f*s.width+i)
@@ -161,10 +168,9 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			v[f] = math.Sqrt(s.square(f))
 			continue
 		}
-		// It may be what cells say, or the mean of its size where they say little.
-		own, unknown := scale(f)
-		by := math.Hypot(bent[f]*(1-unknown), (s.means[s.class[f]]-s.above[f])*unknown)
-		d := by*by + max(own*left, s.scaled(f, left, own, k[knownScale(unknown)], brought, heard, others))
+		own, unknown, guess := scale(f)
+		by := bent[f] * (1 - unknown)
+		d := by*by + max(own*left, s.scaled(f, left, own, guess, k[knownScale(unknown)], brought, heard, others))
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
@@ -174,9 +180,9 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 }
 
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D and of
-// others in its cells are off by factors.
-func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, others []mistake) float64 {
-	w, v, common := s.Packets[f], max(own, s.usual(f)/s.variance[f])/s.variance[f]+s.sampled[f]*rest, 0.0
+// others in its cells are off by factors, and so is that of its guess.
+func (s *solver) scaled(f int, left, own, guess, rest float64, brought []float32, heard []hearing, others []mistake) float64 {
+	w, v, common := s.Packets[f], max(own, guess)/s.variance[f]+s.sampled[f]*rest, 0.0
 	doubt := left / s.variance[f] * s.doubt[s.class[f]]
 	for i, c := range s.run(f) {
 		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])

@@ -19,7 +19,8 @@ type weighted struct {
 // slack is noise beyond the model, as a part of packets' variance: clocks tick and hashes are not perfect.
 const (
 	slack      = 0.01
-	slackExact = 1e-4 // where there are fewer flows than cells, which determine them
+	slackExact = 1e-6 // where there are fewer flows than cells, which determine them, if that is solved in time
+	slackMore  = 100  // times as much, if it is not
 )
 
 // weigh returns p with its weights, and variances.
