@@ -15,6 +15,7 @@ const (
 	mostSweeps  = 100  // a few are usual
 	sizeScales  = 3    // classes of flows by size, in powers of 16
 	rounds      = 50   // of fit, to tell the parts of flows and of packets apart
+	fitCells    = 8192 // that fit reads at least, if there are as many: by these, a variance is known to a few per cent
 	knownScales = 8    // classes of flows by what cells leave unknown, in powers of 10
 	distant     = 25   // times their variance that squares count at most
 	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
@@ -81,11 +82,11 @@ func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
 // cell shows is shared out among the sorts by these, and every sort's factor becomes the mean of what its cells say
 // (expectation maximisation for components of variance).
 func fit(parts, square []float64, n int) []float64 {
-	k := slices.Repeat([]float64{1}, n)
+	k, each := slices.Repeat([]float64{1}, n), max(1, len(square)/fitCells)
 	for range rounds {
 		squares, weight := make([]float64, n), make([]float64, n)
-		for c, x := range square {
-			now, of := 0.0, parts[c*n:][:n]
+		for c := 0; c < len(square); c += each {
+			x, now, of := square[c], 0.0, parts[c*n:][:n]
 			for i, part := range of {
 				now += k[i] * part
 			}
