@@ -1,6 +1,7 @@
 package joint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -153,16 +154,11 @@ func (s *solver) equations() {
 	}
 }
 
-var errSlow = fmt.Errorf("%w: no solution in %d iterations", estimate.ErrNoSamples, mostIterations)
-
-// solve returns h, and leaves y − A h in rest.
+// solve returns h, and leaves y − A h in rest. Where next to no slack takes too long, it tries with more.
 func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
-	tolerance := opts.tolerance
-	if tolerance == 0 {
-		tolerance = enough
-		if s.slack < slack { // what is left is seen
-			tolerance = enoughExact
-		}
+	tolerance := cmp.Or(opts.tolerance, enough)
+	if opts.tolerance == 0 && s.slack < slack { // what is left is seen
+		tolerance = enoughExact
 	}
 	vector := func() []float64 { return make([]float64, len(s.variance)) }
 	h, direction, image, residual, inverse := vector(), vector(), vector(), vector(), vector()
@@ -172,8 +168,12 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if i > mostIterations {
-			return nil, errSlow
+		if i > mostIterations && s.slack < slack {
+			s.slack *= slackMore
+			s.equations()
+			return s.solve(ctx, opts)
+		} else if i > mostIterations {
+			return nil, fmt.Errorf("%w: no solution in %d iterations", estimate.ErrNoSamples, mostIterations)
 		}
 		product := s.multiply(image, direction)
 		if !(product > 0) {

@@ -135,11 +135,6 @@ func knownScale(unknown float64) int { return min(int(-math.Log10(unknown)), kno
 // sizeScale returns the class of flow f's size.
 func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales-1) }
 
-// A mistake is a cell's part in the errors of its flows: the variance of those that are independent, as a part
-// of D, and the sum of those that are not: flows of a size have some in common, and cells of one flow lost the
-// same packets.
-type mistake struct{ variance, common float64 }
-
 // deviations returns the expected errors of the means.
 func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
 	k := s.scales(v, brought, heard)
@@ -151,16 +146,12 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
 		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	others := make([]mistake, len(heard))
-	for c, v := range s.Variance {
-		others[c].common = math.Sqrt(v)
-	}
+	others := make([]float64, len(heard)) // by cell: the variance of their flows' errors, as a part of D
 	for f, left := range v {
 		if left > 0 {
-			own, unknown, _ := scale(f)
+			own, _, _ := scale(f)
 			for i, c := range s.run(f) {
-				others[c].variance += own * float64(brought[f*s.width+i])
-				others[c].common += unknown * s.doubt[s.class[f]] * s.Packets[f] * s.of(f*s.width+i)
+				others[c] += own * float64(brought[f*s.width+i])
 			}
 		}
 	}
@@ -182,14 +173,13 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D and of
 // others in its cells are off by factors, and so is that of its guess.
-func (s *solver) scaled(f int, left, own, guess, rest float64, brought []float32, heard []hearing, others []mistake) float64 {
+func (s *solver) scaled(f int, left, own, guess, rest float64, brought []float32, heard []hearing, others []float64) float64 {
 	w, v, common := s.Packets[f], max(own, guess)/s.variance[f]+s.sampled[f]*rest, 0.0
-	doubt := left / s.variance[f] * s.doubt[s.class[f]]
 	for i, c := range s.run(f) {
 		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])
 		said := 1 / (1 + max(0, float64(heard[c].noise)-by))
-		v += a * a * heard[c].trust * said * said * (rest + max(0, others[c].variance-own*by))
-		common += a * heard[c].trust * said * max(0, others[c].common-doubt*a)
+		v += a * a * heard[c].trust * said * said * (rest + max(0, others[c]-own*by))
+		common += a * heard[c].trust * said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
 	}
 	common *= left
 	return left*left*v + common*common
