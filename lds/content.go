@@ -114,7 +114,7 @@ type pairs struct {
 func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 	const farCells = 2048
 	all, far := len(up.cells), min(len(up.cells), farCells)
-	everywhere := func(i int) int { return i * all / far }
+	everywhere := func(i int) int { return int(int64(i) * int64(all) / int64(far)) }
 	p.up, p.down = up, down
 	if told, crowded := p.read(len(cells), func(i int) int { return int(cells[i]) }); told <= intervalDegrees {
 		if p = (pairs{up: up, down: down}); crowded <= intervalDegrees {
@@ -166,9 +166,12 @@ func (p *pairs) read(n int, cell func(i int) int) (told, crowded float64) {
 	var seen [16]uint64 // rows have a flow's packets again, which counts if flows are few
 	for i := range n {
 		u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]
-		if n := float64(u.count()); n > 0 && n <= fewPackets && same(u, d, digests) && !slices.Contains(seen[:], u.tally) {
-			if times.cells < float64(len(seen)) {
-				seen[int(times.cells)] = u.tally
+		if n := float64(u.count()); n > 0 && n <= fewPackets && same(u, d, digests) {
+			if k := int(times.cells); k < len(seen) {
+				if slices.Contains(seen[:k], u.tally) {
+					continue
+				}
+				seen[k] = u.tally
 			}
 			times.add(p.sent(u), n, 0)
 			x := p.around.beyond(u, d, bits)

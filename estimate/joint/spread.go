@@ -29,8 +29,8 @@ type hearing struct {
 }
 
 // posterior returns the variance that the cells leave every flow, once sweeps lower it by so many powers of two or
-// fewer: where there are nearly as many flows as cells, one flow after the other becomes known. It also returns the noise that each entry of
-// Cells brings to its cell, and what each cell hears in all.
+// fewer: where there are nearly as many flows as cells, one flow after the other becomes known. It also returns the
+// noise that each entry of Cells brings to its cell, and what each cell hears in all.
 func (s *solver) posterior(enough float64) (v []float64, brought []float32, heard []hearing) {
 	v, brought, heard = append([]float64(nil), s.variance...), make([]float32, len(s.Cells)), make([]hearing, len(s.trust))
 	for c, trust := range s.trust {
@@ -38,8 +38,8 @@ func (s *solver) posterior(enough float64) (v []float64, brought []float32, hear
 	}
 	for round, moved := 0, 0; round < 2 || round <= mostSweeps && float64(moved) > enough*float64(len(v)); round++ {
 		moved = 0
-		for f := range v {
-			if was := v[f]; was > 0 {
+		for f, was := range v {
+			if was > 0 {
 				s.sweep(f, round > 0, v, brought[f*s.width:][:s.width], heard)
 				moved += math.Ilogb(was) - math.Ilogb(v[f])
 			}
