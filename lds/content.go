@@ -3,6 +3,7 @@ package lds
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -103,6 +104,8 @@ type pairs struct {
 	times    float64 // variance of the time at which a packet was sent
 	apart    float64 // deviation of the means of cells
 	single   float64 // variance of the time that one packet takes
+	mean     float64 // of that time, beyond the centre
+	together float64 // square of how far from the mean time packets were lost together
 	balance
 }
 
@@ -111,7 +114,7 @@ type pairs struct {
 func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 	const farCells = 2048
 	all, far := len(up.cells), min(len(up.cells), farCells)
-	everywhere := func(i int) int { return i * all / far }
+	everywhere := func(i int) int { return int(int64(i) * int64(all) / int64(far)) }
 	p.up, p.down = up, down
 	if told, crowded := p.read(len(cells), func(i int) int { return int(cells[i]) }); told <= intervalDegrees {
 		if p = (pairs{up: up, down: down}); crowded <= intervalDegrees {
@@ -123,7 +126,26 @@ func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 		wide.read(far, everywhere)
 		p.single = max(p.single, wide.single)
 	}
+	if p.more+p.fewer > 0 {
+		p.together = p.burst(far, everywhere)
+	}
 	return p
+}
+
+// burst returns the square of how far from the mean time packets are lost, if cells have that in common: by the line
+// through what their sums are off by and how many each lost, with its variance and one packet more, lost at any time.
+func (p *pairs) burst(n int, cell func(i int) int) float64 {
+	sum, squares, weights := 0.0, 1/p.times, 1/p.times
+	for i := range n {
+		if x, k := p.rest(cell(i)); x.variance > 0 {
+			weight := k / (x.variance + sq(x.packets*p.apart))
+			off := weight * (x.beyond - x.packets*p.mean)
+			sum += off
+			squares += sq(off)
+			weights += weight * k
+		}
+	}
+	return (sq(sum) + squares) / sq(weights)
 }
 
 // read reads n cells, and returns how many tell how far packets are apart, and how many hold too many for that.
@@ -141,18 +163,23 @@ func (p *pairs) read(n int, cell func(i int) int) (told, crowded float64) {
 	origin, known := p.around.origin(&p.up.stamp)
 	p.origin = origin
 	var times, means, all scatter
-	seen := uint64(0) // rows have a flow's packets again
+	var seen [16]uint64 // rows have a flow's packets again, which counts if flows are few
 	for i := range n {
 		u, d := &p.up.cells[cell(i)], &p.down.cells[cell(i)]
-		if n := float64(u.count()); n > 0 && n <= fewPackets && u.tally != seen && same(u, d, digests) {
-			seen = cmp.Or(seen, u.tally)
+		if n := float64(u.count()); n > 0 && n <= fewPackets && same(u, d, digests) {
+			if k := int(times.cells); k < len(seen) {
+				if slices.Contains(seen[:k], u.tally) {
+					continue
+				}
+				seen[k] = u.tally
+			}
 			times.add(p.sent(u), n, 0)
 			x := p.around.beyond(u, d, bits)
 			means.add(x/n, 1, 0)
 			all.add(x, n, 0)
 		}
 	}
-	p.times, p.apart, p.single = times.variance(), math.Sqrt(means.variance()), all.variance()
+	p.times, p.apart, p.single, p.mean = times.variance(), math.Sqrt(means.variance()), all.variance(), all.sum/all.packets
 	if all.cells <= intervalDegrees {
 		p.times, p.single = math.Inf(1), math.Inf(1)
 	} else if !known {
@@ -201,29 +228,38 @@ const fewPackets = 1000
 // sent returns the sum of a cell's times upstream.
 func (p *pairs) sent(u *cell) float64 { return u.since(p.origin, p.up.config.SumBits) }
 
-// at returns what is known about a cell. If the points' packets differ, those that only one of them saw, as
-// many as the counts differ by and at least two where they do not, were sent like those of all packets.
-func (p *pairs) at(i int) (x content) {
+// at returns what is known about a cell.
+func (p *pairs) at(i int) content {
+	x, differ := p.rest(i)
+	if x.variance > 0 {
+		x.variance += sq(differ) * p.together
+		x.believe(p.apart)
+	}
+	return x
+}
+
+// rest returns what is left of a cell. If the points' packets differ, those that only one of them saw, as many as the
+// counts differ by and at least two where they do not, were sent like those of all packets, and each by itself.
+func (p *pairs) rest(i int) (x content, differ float64) {
 	c, u, d := &p.up.config, &p.up.cells[i], &p.down.cells[i]
 	sent, received := float64(u.count()), float64(d.count())
 	x.packets, x.sent, x.tally = sent, uint64(u.count()), u.tally
 	if !c.fits(x.sent) || sent+received == 0 {
-		return x
+		return x, 0
 	}
 	if same(u, d, c.DigestBits) {
 		x.beyond, x.usable = p.around.beyond(u, d, c.SumBits), true
-		return x
+		return x, 0
 	}
-	differ := max(math.Abs(sent-received), 2)
+	differ = max(math.Abs(sent-received), 2)
 	if received == 0 || sent <= differ || math.IsInf(p.times, 1) || !fits(x.sent, c.SumBits, 4*math.Sqrt(p.times)) {
-		return x
+		return x, 0
 	}
 	moved := d.sum - u.sum - p.origin*(uint64(d.count())-x.sent) - uint64(p.around.delay)*uint64(d.count())
 	x.packets = received
 	x.beyond = float64(estimate.SignExtend(moved, int(c.SumBits))) - (received-sent)*p.sent(u)/sent
 	x.variance, x.usable = differ*p.times, true
-	x.believe(p.apart)
-	return x
+	return x, differ
 }
 
 const reach = 10e9 // how far the mean delay of a cell may be from the centre of others, by default

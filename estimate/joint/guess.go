@@ -181,11 +181,11 @@ func (s *solver) differ(sum, held, noise []float64) {
 	copy(s.differs[:], fit(of, squares, parts))
 }
 
-// usual returns the variance of the mean of a flow like f, if only its number of packets is known.
+// usual returns the expected square of how far flow f is from its guess, if only its number of packets is known.
 func (s *solver) usual(f int) float64 {
 	k := s.class[f]
-	by := s.differs[s.sizeScale(f)] + s.differs[sizeScales]/max(1, s.Packets[f])
-	return by*s.means[k]*s.means[k] + s.doubt[k]*s.doubt[k]
+	by, off := s.differs[s.sizeScale(f)]+s.differs[sizeScales]/max(1, s.Packets[f]), s.means[k]-s.above[f]
+	return by*s.means[k]*s.means[k] + s.doubt[k]*s.doubt[k] + off*off
 }
 
 // invert returns the inverse of a positive definite matrix, which it spends (Gauss and Jordan).

@@ -117,12 +117,6 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		return Result{}, err
 	}
 	q := weigh(p)
-	if opts.tolerance == 0 {
-		opts.tolerance = enough
-		if q.slack == slackExact { // what is left is seen
-			opts.tolerance = enoughExact
-		}
-	}
 	s, err := newSolver(q, opts.MeansOnly)
 	if err != nil {
 		return Result{}, err
@@ -132,11 +126,11 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		return Result{}, err
 	}
 	r := Result{Mean: h, Packets: p.Packets}
-	rounds := sweeps
+	enough := settled
 	if opts.MeansOnly {
-		rounds = fewSweeps
+		enough = nearly
 	}
-	v, brought, heard := s.posterior(rounds)
+	v, brought, heard := s.posterior(enough)
 	bent := s.finish(h, v)
 	if !opts.MeansOnly {
 		r.StdDev = s.deviations(v, brought, heard, h, bent)
@@ -145,27 +139,21 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	return r, nil
 }
 
-// finish turns h into means, and returns by how much each differs from what is linear, up to its deviation. Far
-// from its guess a flow is not linear: it is faster by a factor, and slower by no more than it was guessed to
-// take. But if cells determine the flow, they are right, and where they do not, no mean is farther from what
-// they say than the variance that they leave, unless that is below all delays.
+// finish turns h into means, and returns by how much each differs from what is linear. Far below its guess a flow is
+// not linear: it is faster by a factor. But if cells determine the flow, they are right, and where they do not, no
+// mean is farther from what they say than the deviation that they leave.
 func (s *solver) finish(h, v []float64) (bent []float64) {
 	bent = make([]float64, len(h))
 	for f, off := range h {
-		above, deviation := s.above[f], math.Sqrt(v[f])
-		switch step := off / above; {
-		case v[f] == 0:
+		if v[f] == 0 {
 			h[f] = s.mean
 			continue
-		case v[f] > determinedLeft*s.variance[f]:
-			if step < 0 {
-				step = math.Expm1(step)
-			}
-			by := max(above*min(step, 1)-off, -deviation)
-			bent[f] = min(by, deviation)
-			off += min(by, max(deviation, -above-off))
 		}
-		h[f] = s.base + above + off
+		above := s.above[f]
+		if off < 0 && v[f] > determinedLeft*s.variance[f] {
+			bent[f] = min(above*math.Expm1(off/above)-off, math.Sqrt(v[f]))
+		}
+		h[f] = s.base + above + off + bent[f]
 	}
 	return bent
 }

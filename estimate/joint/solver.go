@@ -1,6 +1,7 @@
 package joint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -37,7 +38,7 @@ const (
 	enoughExact    = 1e-8 // where cells determine flows
 	lookBack       = 4    // iterations in a group
 	leastOf        = 4    // groups
-	mostIterations = 1000 // some dozens are usual
+	mostIterations = 1500 // some dozens are usual, and a thousand where cells hardly determine flows
 )
 
 // A solver has the equations of a problem.
@@ -96,6 +97,7 @@ func (s *solver) square(f int) float64 {
 func (s *solver) equations() {
 	reference := s.cell // the mean of the guesses of a cell's packets, 0 if their number is unknown
 	clear(reference)
+	clear(s.trust)
 	s.scatter(reference, s.above)
 	for c, n := range s.expected {
 		s.rest[c] = reference[c] + s.base*n
@@ -152,8 +154,12 @@ func (s *solver) equations() {
 	}
 }
 
-// solve returns h, and leaves y − A h in rest.
+// solve returns h, and leaves y − A h in rest. Where next to no slack takes too long, it tries with more.
 func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
+	tolerance := cmp.Or(opts.tolerance, enough)
+	if opts.tolerance == 0 && s.slack < slack { // what is left is seen
+		tolerance = enoughExact
+	}
 	vector := func() []float64 { return make([]float64, len(s.variance)) }
 	h, direction, image, residual, inverse := vector(), vector(), vector(), vector(), vector()
 	norm, square := s.begin(direction, residual, inverse)
@@ -162,7 +168,11 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if i > mostIterations {
+		if i > mostIterations && s.slack < slack {
+			s.slack *= slackMore
+			s.equations()
+			return s.solve(ctx, opts)
+		} else if i > mostIterations {
 			return nil, fmt.Errorf("%w: no solution in %d iterations", estimate.ErrNoSamples, mostIterations)
 		}
 		product := s.multiply(image, direction)
@@ -184,7 +194,7 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 		if i%lookBack == 0 {
 			before, last, now = last, now, 0
 			left := last * last / (before - last) // a geometric series
-			converged = i >= leastOf*lookBack && last < before && left <= opts.tolerance*max(square, 1e-9*left)
+			converged = i >= leastOf*lookBack && last < before && left <= tolerance*max(square, 1e-9*left)
 		}
 	}
 	clear(s.cell)

@@ -10,10 +10,12 @@ import (
 // of their cells leaves it. That is a fixed point, belief propagation for a normal model, and right to a per
 // cent if few flows meet twice.
 const (
-	sweeps      = 4    // of messages
-	fewSweeps   = 1    // enough to see which flows are known well
+	settled     = 0.1  // powers of two by which the last sweep of messages lowers variances, on average
+	nearly      = 0.5  // enough to see which flows are known well
+	mostSweeps  = 100  // a few are usual
 	sizeScales  = 3    // classes of flows by size, in powers of 16
 	rounds      = 50   // of fit, to tell the parts of flows and of packets apart
+	fitCells    = 8192 // that fit reads at least, if there are as many: by these, a variance is known to a few per cent
 	knownScales = 8    // classes of flows by what cells leave unknown, in powers of 10
 	distant     = 25   // times their variance that squares count at most
 	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
@@ -26,17 +28,20 @@ type hearing struct {
 	noise, next float32
 }
 
-// posterior returns the variance that the cells leave every flow. It also returns the noise that each entry of
-// Cells brings to its cell, and what each cell hears in all.
-func (s *solver) posterior(rounds int) (v []float64, brought []float32, heard []hearing) {
+// posterior returns the variance that the cells leave every flow, once sweeps lower it by so many powers of two or
+// fewer: where there are nearly as many flows as cells, one flow after the other becomes known. It also returns the
+// noise that each entry of Cells brings to its cell, and what each cell hears in all.
+func (s *solver) posterior(enough float64) (v []float64, brought []float32, heard []hearing) {
 	v, brought, heard = append([]float64(nil), s.variance...), make([]float32, len(s.Cells)), make([]hearing, len(s.trust))
 	for c, trust := range s.trust {
 		heard[c].trust = trust
 	}
-	for round := range rounds + 1 {
-		for f := range v {
-			if v[f] > 0 {
+	for round, moved := 0, 0; round < 2 || round <= mostSweeps && float64(moved) > enough*float64(len(v)); round++ {
+		moved = 0
+		for f, was := range v {
+			if was > 0 {
 				s.sweep(f, round > 0, v, brought[f*s.width:][:s.width], heard)
+				moved += math.Ilogb(was) - math.Ilogb(v[f])
 			}
 		}
 		for c := range heard {
@@ -77,11 +82,11 @@ func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
 // cell shows is shared out among the sorts by these, and every sort's factor becomes the mean of what its cells say
 // (expectation maximisation for components of variance).
 func fit(parts, square []float64, n int) []float64 {
-	k := slices.Repeat([]float64{1}, n)
+	k, each := slices.Repeat([]float64{1}, n), max(1, len(square)/fitCells)
 	for range rounds {
 		squares, weight := make([]float64, n), make([]float64, n)
-		for c, x := range square {
-			now, of := 0.0, parts[c*n:][:n]
+		for c := 0; c < len(square); c += each {
+			x, now, of := square[c], 0.0, parts[c*n:][:n]
 			for i, part := range of {
 				now += k[i] * part
 			}
@@ -130,29 +135,23 @@ func knownScale(unknown float64) int { return min(int(-math.Log10(unknown)), kno
 // sizeScale returns the class of flow f's size.
 func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales-1) }
 
-// A mistake is a cell's part in the errors of its flows: the variance of those that are independent, as a part
-// of D, and the sum of those that are not: flows of a size have some in common, and cells of one flow lost the
-// same packets.
-type mistake struct{ variance, common float64 }
-
 // deviations returns the expected errors of the means.
 func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
 	k := s.scales(v, brought, heard)
-	// A flow about which cells say little may be any flow of its size.
-	scale := func(f int) (own, unknown float64) {
+	// A flow about which cells say little may be any flow of its size. Otherwise they say how far it is from its guess.
+	scale := func(f int) (own, unknown, guess float64) {
 		unknown = v[f] / s.variance[f]
-		return max(k[knownScale(unknown)], unknown*s.usual(f)/s.variance[f]), unknown
+		told := max(1-unknown, 1e-9)
+		off := (mean[f] - bent[f] - s.base - s.above[f]) / told
+		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
+		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	others := make([]mistake, len(heard))
-	for c, v := range s.Variance {
-		others[c].common = math.Sqrt(v)
-	}
+	others := make([]float64, len(heard)) // by cell: the variance of their flows' errors, as a part of D
 	for f, left := range v {
 		if left > 0 {
-			own, unknown := scale(f)
+			own, _, _ := scale(f)
 			for i, c := range s.run(f) {
-				others[c].variance += own * float64(brought[f*s.width+i])
-				others[c].common += unknown * s.doubt[s.class[f]] * s.Packets[f] * s.of(f*s.width+i)
+				others[c] += own * float64(brought[f*s.width+i])
 			}
 		}
 	}
@@ -161,10 +160,9 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			v[f] = math.Sqrt(s.square(f))
 			continue
 		}
-		// It may be what cells say, or the mean of its size where they say little.
-		own, unknown := scale(f)
-		by := math.Hypot(bent[f]*(1-unknown), (s.means[s.class[f]]-s.above[f])*unknown)
-		d := by*by + max(own*left, s.scaled(f, left, own, k[knownScale(unknown)], brought, heard, others))
+		own, unknown, guess := scale(f)
+		by := bent[f] * (1 - unknown)
+		d := by*by + max(own*left, s.scaled(f, left, own, guess, k[knownScale(unknown)], brought, heard, others))
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
@@ -174,15 +172,14 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 }
 
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D and of
-// others in its cells are off by factors.
-func (s *solver) scaled(f int, left, own, rest float64, brought []float32, heard []hearing, others []mistake) float64 {
-	w, v, common := s.Packets[f], max(own, s.usual(f)/s.variance[f])/s.variance[f]+s.sampled[f]*rest, 0.0
-	doubt := left / s.variance[f] * s.doubt[s.class[f]]
+// others in its cells are off by factors, and so is that of its guess.
+func (s *solver) scaled(f int, left, own, guess, rest float64, brought []float32, heard []hearing, others []float64) float64 {
+	w, v, common := s.Packets[f], max(own, guess)/s.variance[f]+s.sampled[f]*rest, 0.0
 	for i, c := range s.run(f) {
 		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])
 		said := 1 / (1 + max(0, float64(heard[c].noise)-by))
-		v += a * a * heard[c].trust * said * said * (rest + max(0, others[c].variance-own*by))
-		common += a * heard[c].trust * said * max(0, others[c].common-doubt*a)
+		v += a * a * heard[c].trust * said * said * (rest + max(0, others[c]-own*by))
+		common += a * heard[c].trust * said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
 	}
 	common *= left
 	return left*left*v + common*common

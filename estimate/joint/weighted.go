@@ -19,7 +19,8 @@ type weighted struct {
 // slack is noise beyond the model, as a part of packets' variance: clocks tick and hashes are not perfect.
 const (
 	slack      = 0.01
-	slackExact = 1e-4 // where there are fewer flows than cells, which determine them
+	slackExact = 1e-6 // where there are fewer flows than cells, which determine them, if that is solved in time
+	slackMore  = 100  // times as much, if it is not
 )
 
 // weigh returns p with its weights, and variances.
@@ -42,10 +43,10 @@ func weigh(given *Problem) *weighted {
 		uniform = uniform && rate == 1
 	}
 	q.slack = slack
+	if p.CellsPerRow == 1 && p.Doubt == nil && p.Count != nil && len(p.Packets) < p.exactCells() {
+		q.slack = slackExact
+	}
 	if uniform {
-		if p.CellsPerRow == 1 && p.Doubt == nil && p.Count != nil && len(p.Packets) < p.usableCells() {
-			q.slack = slackExact
-		}
 		return q
 	}
 	q.part = make([]float32, len(p.Cells))
@@ -59,9 +60,12 @@ func weigh(given *Problem) *weighted {
 	return q
 }
 
-func (p *Problem) usableCells() (n int) {
-	for c := range p.Sum {
-		if p.usable(c) && p.Count[c] > 0 {
+// exactCells returns the number of cells that hold all packets of their flows, each of which is in one cell of a row.
+func (p *Problem) exactCells() (n int) {
+	seen := make([]bool, len(p.Sum))
+	for i, c := range p.Cells {
+		if !seen[c] && p.usable(int(c)) && (p.Rates == nil || p.Rates[i%p.Rows] == 1) {
+			seen[c] = true
 			n++
 		}
 	}

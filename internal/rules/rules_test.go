@@ -53,7 +53,6 @@ var allowed = map[string][]string{
 	"lda/mplane":       {"hashing", "estimate", "estimate/clock", "lda", "internal/heap", "internal/session", "internal/wire"},
 	"rli":              {"hashing", "estimate", "internal/wire", "internal/session"},
 	"lds":              {"hashing", "estimate", "estimate/areas", "estimate/joint", "estimate/clock", "internal/wire"},
-	"lds/paper":        {"hashing", "estimate"},
 	"colate":           {"hashing", "estimate", "estimate/areas", "estimate/joint", "estimate/clock", "internal/wire"},
 	"colate/paper":     {"hashing", "estimate"},
 	"queue":            {"hashing", "estimate", "internal/heap"},
