@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	"rli":              {"hashing", "estimate", "internal/wire", "internal/session"},
 	"lds":              {"hashing", "estimate", "estimate/areas", "estimate/joint", "estimate/clock", "internal/wire"},
 	"colate":           {"hashing", "estimate", "estimate/areas", "estimate/joint", "estimate/clock", "internal/wire"},
+	"lds/paper":        {"hashing", "estimate"},
 	"colate/paper":     {"hashing", "estimate"},
 	"queue":            {"hashing", "estimate", "internal/heap"},
 	"queue/trace":      {"hashing", "estimate", "queue", "internal/heap"},
