@@ -25,7 +25,11 @@ type clocks struct {
 type tracked struct {
 	*clock.Tracker
 	samples [2][]clock.Sample
-	slowest [2]int64 // that may still be among the kept samples, once these were chosen
+	cut     [2]struct {
+		ends    int64 // the latest, by the near clock
+		from    int   // its first sample
+		slowest int64 // that may still be among its kept samples
+	}
 	reading clock.Reading
 	known   bool
 }
@@ -51,8 +55,9 @@ type exchange struct {
 // sessions are the sessions of both points that an exchange or a clock belongs to.
 type sessions [2]*least
 
-// leastSamples is how many of each direction's samples, those of the least delay, are kept in a report for each cut.
-const leastSamples = 4
+// leastSamples is how many of each direction's samples, those of the least delay, are kept of each cut: more than a
+// tracker ranks. Where clocks drift by more in a report than delays vary, the least of a report are all of its one end.
+const leastSamples = 8
 
 func (t *tracked) add(config *Config, direction int, sent, received uint64, near int64) {
 	if config.ClocksAgree {
@@ -63,15 +68,17 @@ func (t *tracked) add(config *Config, direction int, sent, received uint64, near
 	if direction == forth {
 		s = clock.Back(sent, received, 1, bits, near)
 	}
-	all, most := t.samples[direction], max(2*leastSamples*int(config.Report/config.Cut), 64)
-	if len(all) >= most && s.Delay >= t.slowest[direction] {
+	all, of := t.samples[direction], &t.cut[direction]
+	if len(all) == 0 || near != of.ends {
+		of.ends, of.from, of.slowest = near, len(all), math.MaxInt64
+	}
+	if s.Delay >= of.slowest {
 		return
 	}
-	if all = append(all, s); len(all) < most {
-		t.slowest[direction] = math.MaxInt64
-	} else if len(all) == 2*most {
-		slices.SortFunc(all, func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
-		all, t.slowest[direction] = all[:most], all[most-1].Delay
+	if all = append(all, s); len(all)-of.from == 2*leastSamples {
+		slices.SortFunc(all[of.from:], func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
+		all = all[:of.from+leastSamples]
+		of.slowest = all[len(all)-1].Delay
 	}
 	t.samples[direction] = all
 }
