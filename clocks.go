@@ -115,9 +115,29 @@ func (c *clocks) exchange(of sessions) {
 	c.exchanged = later
 }
 
+// A passage is when the packets of a report came: the sums, over these, of how long after its beginning the middle of
+// their cuts was, and of how far they may be from it, in ns. For clocks that drift tell the time.
+type passage struct{ packets, later, apart float64 }
+
+// add adds what was received in cuts that end so long after the report's beginning, if it is not nil.
+func (p *passage) add(down *tally, from, to int64) {
+	if down != nil {
+		n := float64(down.all.Packets())
+		p.packets, p.later, p.apart = p.packets+n, p.later+n*float64(from+to)/2, p.apart+n*float64(to-from)/2
+	}
+}
+
+// middle returns how long after the middle of a report its packets came on average, give or take apart.
+func (p *passage) middle(length time.Duration) (later, apart float64) {
+	if p.packets == 0 {
+		return 0, float64(length) / 2
+	}
+	return p.later/p.packets - float64(length)/2, p.apart / p.packets
+}
+
 // apply corrects a report by what is known of the clocks, and says what that is. A constant was added to the
 // delays of each way.
-func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
+func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 	delays, added := [2]*Traffic{&r.Forth, &r.Back}, float64(ways[forth].told.added+ways[back].told.added)
 	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
 	c.messages.read(&c.config, from, to, 1)
@@ -136,24 +156,33 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
 					estimate.ErrClocks, Format(-early))
 			}
-			d.settle(clock.Reading{}, 0, samples)
+			d.settle(clock.Reading{}, 0, 0, samples)
 		}
-		r.roundTrip(0, 0)
+		r.roundTrip(estimate.Interval{}, 0, 0, 0)
 		return
 	}
 	k, m, x, why := &r.Clock, &c.messages, &c.exchanges, ""
+	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
 	switch {
 	case m.tooSteep() || x.tooSteep():
 		why = "their rates differ by more than 0.1 %"
 	case m.known:
-		*k = known(m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
+		*k = known(&m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
 		if x.known {
-			narrow(k, x.reading.Certain)
+			narrow(k, &x.reading)
+		}
+		if c.config.Asymmetry == 0 && faster { // these may be what takes as long both ways
+			other := known(&x.reading, x.reading.RoundTrip/2)
+			narrow(&other, k)
+			k.Likely.Low, k.Likely.High = min(k.Likely.Low, other.Likely.Low), max(k.Likely.High, other.Likely.High)
+			k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2
 		}
 	case x.known:
-		*k = known(x.reading, math.Inf(1))
+		*k = known(&x.reading, math.Inf(1))
 	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < added:
 		why = "messages arrive before they are sent; is Passed called after a message has left?"
+	case r.Back.Received > 0:
+		why = "what came back contradicts the rest, or tells too little"
 	default:
 		why = "nothing came back"
 	}
@@ -161,25 +190,29 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
 		r.ClockErr = errors.New(why)
 	}
 	// Messages show a step, too, where one path gets longer and the other shorter. Faster exchanges do not.
-	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
 	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped {
-		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s, or its rate changed", ErrStep, name(r.From)))
+		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s or of %s, or its rate changed", ErrStep, name(r.From), name(r.To)))
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}
-	r.roundTrip(max(math.Abs(k.Drift), quartz), added)
-	readings := [2]clock.Reading{k.Reverse(), *k}
-	for i, d := range delays {
-		if why == "" {
-			d.settle(shifted(readings[i], ways[i].told.added), r.Length, ways[i].samples)
-		} else {
+	if why != "" {
+		for i, d := range delays {
 			d.unsettle(r.ClockErr, ways[i])
 		}
+		return
+	}
+	var later, apart [2]float64
+	for i := range came {
+		later[i], apart[i] = came[i].middle(r.Length)
+	}
+	later[back] -= k.Offset + float64(ways[back].told.lag) // by the first point's cuts
+	r.roundTrip(k.LikelyDrift, later[back]-later[forth], apart[forth]+apart[back], added)
+	for i, reading := range [2]clock.Reading{k.Reverse(), *k} {
+		delays[i].settle(moved(reading, later[i], float64(ways[i].told.added)), r.Length, apart[i], ways[i].samples)
 	}
 }
 
-// mostDrift is how far the rates of clocks may differ, and quartz how far they are assumed to where that is
-// unknown. Trackers look farther, to notice it where they differ by more.
-const mostDrift, quartz = 1e-3, 1e-4
+// mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
+const mostDrift = 1e-3
 
 // tooSteep reports whether the clock certainly drifts more than it may.
 func (t *tracked) tooSteep() bool {
@@ -187,26 +220,37 @@ func (t *tracked) tooSteep() bool {
 	return t.known && (i.Low > mostDrift || i.High < -mostDrift)
 }
 
-// shifted returns a reading for delays to which so much was added.
-func shifted(r clock.Reading, added int64) clock.Reading {
-	x := float64(added)
-	r.Offset += x
-	for _, i := range []*estimate.Interval{&r.Certain, &r.Likely} {
-		i.Low, i.High = i.Low+x, i.High+x
+// moved returns a reading for a time so much later, and for delays to which so much was added.
+func moved(r clock.Reading, later, added float64) clock.Reading {
+	move := func(i *estimate.Interval, drift estimate.Interval) {
+		low, high := gained(drift, later, 0)
+		i.Low, i.High = i.Low+low+added, i.High+high+added
 	}
+	r.Offset += r.Drift*later + added
+	move(&r.Certain, r.CertainDrift)
+	move(&r.Likely, r.LikelyDrift)
 	return r
+}
+
+// gained returns what a clock may gain at rates of an interval in a time that is known to within so much.
+func gained(drift estimate.Interval, time, apart float64) (low, high float64) {
+	x, y := max(drift.Low, -mostDrift), min(drift.High, mostDrift)
+	most := max(-x, y) * apart
+	return min(x*time, y*time) - most, max(x*time, y*time) + most
 }
 
 // known returns a reading with an interval that allows for the asymmetry. If that is infinite, what is certain is left.
-func known(r clock.Reading, asymmetry float64) clock.Reading {
-	r.Likely.Low, r.Likely.High = r.Likely.Low-asymmetry/2, r.Likely.High+asymmetry/2
-	narrow(&r, r.Certain)
-	return r
+func known(r *clock.Reading, asymmetry float64) clock.Reading {
+	k := *r
+	k.Likely.Low, k.Likely.High = k.Likely.Low-asymmetry/2, k.Likely.High+asymmetry/2
+	narrow(&k, r)
+	return k
 }
 
-// narrow takes into account where the offset certainly is.
-func narrow(r *clock.Reading, certain estimate.Interval) {
-	r.Certain = meet(r.Certain, certain)
+// narrow takes into account where the offset certainly is by another reading, and how the clock drifts.
+func narrow(r, by *clock.Reading) {
+	r.Certain = meet(r.Certain, by.Certain)
+	r.CertainDrift, r.LikelyDrift = meet(r.CertainDrift, by.CertainDrift), meet(r.LikelyDrift, by.LikelyDrift)
 	likely := meet(r.Certain, r.Likely) // what is certain, where the other is not in it
 	r.Likely.Low, r.Likely.High = likely.Low, likely.High
 	r.Offset = r.Likely.Low + (r.Likely.High-r.Likely.Low)/2
@@ -222,26 +266,27 @@ func meet(a, b estimate.Interval) estimate.Interval {
 	return a
 }
 
-// roundTrip adds up the delays there and back, from which the clocks' offset cancels out, but not their drift.
-func (r *Report) roundTrip(drift, added float64) {
+// roundTrip adds up the delays there and back, from which the clocks' offset cancels out, but not what they drift from
+// when packets came there until they came back.
+func (r *Report) roundTrip(drift estimate.Interval, later, apart, added float64) {
 	a, b := &r.Forth, &r.Back
-	apart := drift * float64(r.Length) / 2
-	high := a.MeanInterval95.High + b.MeanInterval95.High + apart - added
+	least, most := gained(drift, later, apart)
+	high := a.MeanInterval95.High + b.MeanInterval95.High - least - added
 	if a.Err != nil || b.Err != nil || high < 0 { // both were measured before one clock was set
 		return
 	}
-	low := max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart-added)
+	low := max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-most-added)
 	r.RoundTrip = estimate.Interval{Low: low, High: high, Confidence: confidence}
 }
 
-// settle corrects a delay by a reading of the middle of the report. The packets are taken to be spread evenly over it;
-// where they are not, what the clock drifts until its ends is in the intervals, and what it does while one is on its way.
-func (d *Traffic) settle(r clock.Reading, length time.Duration, samples estimate.Empirical) {
+// settle corrects a delay by a reading of when the packets came, give or take apart: what the clock drifts until then is
+// in the intervals, and what it does while one is on its way.
+func (d *Traffic) settle(r clock.Reading, length time.Duration, apart float64, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
 		return
 	}
-	ends := math.Abs(r.Drift) * (float64(length)/2 + max(0, d.Mean-r.Offset))
+	_, ends := gained(r.LikelyDrift, 0, apart+max(0, d.Mean-r.Offset))
 	total := func(i, offset estimate.Interval) estimate.Interval {
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
 	}

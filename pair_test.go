@@ -139,10 +139,10 @@ func TestNegativeDelay(t *testing.T) {
 	negative := estimate.Interval{Low: -5e6, High: -1e6}
 	both := Traffic{MeanInterval95: negative, Certain: negative}
 	r := Report{Forth: both, Back: both}
-	if r.roundTrip(0, 0); r.RoundTrip.Confidence > 0 {
+	if r.roundTrip(estimate.Interval{}, 0, 0, 0); r.RoundTrip.Confidence > 0 {
 		t.Errorf("round trip %+v", r.RoundTrip)
 	}
-	if r.Forth.settle(clock.Reading{}, 0, estimate.Empirical{}); !errors.Is(r.Forth.Err, estimate.ErrClocks) {
+	if r.Forth.settle(clock.Reading{}, 0, 0, estimate.Empirical{}); !errors.Is(r.Forth.Err, estimate.ErrClocks) {
 		t.Errorf("%v, %v", r.Forth, r.Forth.Err)
 	}
 }
