@@ -126,12 +126,6 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		}
 		return float64(x.on[k-x.from-1])
 	}
-	level := func(k int) uint64 {
-		if k == x.from {
-			return x.level
-		}
-		return x.levels[k-x.from-1]
-	}
 	oldest, sure := a.oldest(x, cut, greatest)
 	if ages.Packets = on(cut); ages.Packets < 0 { // they come before they are sent
 		for k, fewest := cut, ages.Packets; fewest < 0 && oldest > 0; k-- {
@@ -148,7 +142,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
 	lost := a.lostOf(x, cut)
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
-	these, tell := level(cut), a.digestsShow() && !x.alike && x.joined == 0
+	these, tell := cut-x.from-1, a.digestsShow() && !x.alike && x.joined == 0
 	for k := cut; k > x.from && (known > 0 || oldest > 0); k-- {
 		at, length := k-x.from-1, a.length(k)
 		sent += float64(x.out[at])
@@ -165,16 +159,14 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		// Those that were sent in the interval did not age before: they were sent as late as all together at most.
 		new := max(0, known-before) * length
 		least, most := before*length+min(max(0, new-x.after[at]), new), max(0, fewest)*length
-		switch on := on(k - 1); {
-		case on < fewest:
-			fewest, these = on, level(k-1)
-		case on == fewest && tell && level(k-1) != these: // not all of them were on their way then
+		switch older := on(k - 1); {
+		case older < fewest:
+			fewest, these = older, at-1
+		case older == fewest && tell && at > 0 && x.levels[at-1] != x.levels[these]: // they are not the same
 			fewest, tell = fewest-1, false
 		}
-		if all := float64(x.out[at])*a.length(k) - x.after[at]; length == a.length(k) && x.joined == 0 {
-			most = min(most, max(0, fewest)*length+max(0, all))
-		}
 		if length == a.length(k) && x.joined == 0 {
+			most = min(most, max(0, fewest)*length+float64(x.out[at])*length-x.after[at])
 			others := max(0, on(k-1)) + float64(x.out[at]) - known
 			least = max(least, x.area[at]-others*length)
 			most = min(most, max(x.area[at], least))
