@@ -129,7 +129,6 @@ type mark struct {
 	t       int64
 	y       float64
 	packets uint32
-	wrong   bool // excluded by others
 }
 
 // The two directions, as indices.

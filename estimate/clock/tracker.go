@@ -110,7 +110,6 @@ func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 	}
 	if t.both = len(forth) > 0 && len(home) > 0; t.take(forth, home) {
 		t.doubtFrom, t.later = math.MaxInt64, false
-		t.markWrong()
 		t.solve()
 	}
 	if !t.later {
@@ -222,9 +221,7 @@ func (t *Tracker) lowest(dst, marks list) list {
 	origin := t.latest.from
 	t.scratch, t.layers = t.scratch[:0], t.layers[:0]
 	for _, m := range marks {
-		if !m.wrong {
-			t.scratch = append(t.scratch, point{float64(m.t - origin), m.y})
-		}
+		t.scratch = append(t.scratch, point{float64(m.t - origin), m.y})
 	}
 	slices.SortFunc(t.scratch, byX)
 	rest := t.scratch
