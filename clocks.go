@@ -168,10 +168,11 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 		why = "their rates differ by more than 0.1 %"
 	case m.known:
 		*k = known(&m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
+		elsewhere := 4*math.Abs(x.reading.Offset-k.Offset) > k.Likely.High-k.Likely.Low
 		if x.known {
 			narrow(k, &x.reading)
 		}
-		if c.config.Asymmetry == 0 && faster { // these may be what takes as long both ways
+		if c.config.Asymmetry == 0 && faster && elsewhere { // these may be what takes as long both ways
 			other := known(&x.reading, x.reading.RoundTrip/2)
 			narrow(&other, k)
 			k.Likely.Low, k.Likely.High = min(k.Likely.Low, other.Likely.Low), max(k.Likely.High, other.Likely.High)
