@@ -127,45 +127,61 @@ func (p *passage) add(down *tally, from, to int64) {
 	}
 }
 
-// middle returns how long after the middle of a report its packets came on average, give or take apart.
-func (p *passage) middle(length time.Duration) (later, apart float64) {
-	if p.packets == 0 {
-		return 0, float64(length) / 2
-	}
-	return p.later/p.packets - float64(length)/2, p.apart / p.packets
-}
-
 // apply corrects a report by what is known of the clocks, and says what that is. A constant was added to the
 // delays of each way.
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
-	delays, added := [2]*Traffic{&r.Forth, &r.Back}, float64(ways[forth].told.added+ways[back].told.added)
-	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
+	from, to, middle := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length), float64(r.Length)/2
 	c.messages.read(&c.config, from, to, 1)
 	c.exchange(of)
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
+	delays, added := [2]*Traffic{&r.Forth, &r.Back}, [2]float64{float64(ways[forth].told.added), float64(ways[back].told.added)}
 	if c.config.ClocksAgree {
 		for i, d := range delays {
-			samples := ways[i].samples
-			early, err := samples.Quantile(0.01)
-			switch negative := d.backwards(samples, 0); {
-			case negative && err == nil && early >= 0:
-				d.Err = fmt.Errorf("%w: no packet arrives before it is sent, and the mean seems to be %s", estimate.ErrNoSamples, Format(d.Mean))
-			case negative:
-				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", estimate.ErrClocks, Format(d.Mean))
-			case d.Err == nil && err == nil && early < 0:
-				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
-					estimate.ErrClocks, Format(-early))
-			}
-			d.settle(clock.Reading{}, 0, 0, samples)
+			d.agree(ways[i].samples)
 		}
 		r.roundTrip(estimate.Interval{}, 0, 0, 0)
-		return
+	} else if r.ClockErr = c.tell(r, added[forth]+added[back]); r.ClockErr != nil {
+		for i, d := range delays {
+			d.unsettle(r.ClockErr, ways[i])
+		}
+	} else {
+		for i := range came {
+			if p := &came[i]; p.packets == 0 {
+				p.later, p.apart = 0, middle
+			} else {
+				p.later, p.apart = p.later/p.packets-middle, p.apart/p.packets
+			}
+		}
+		came[back].later -= r.Clock.Offset + float64(ways[back].told.lag) // by the first point's cuts
+		r.roundTrip(r.Clock.LikelyDrift, came[back].later-came[forth].later, came[forth].apart+came[back].apart, added[forth]+added[back])
+		for i, reading := range [2]clock.Reading{r.Clock.Reverse(), r.Clock} {
+			delays[i].settle(moved(reading, came[i].later, added[i]), r.Length, came[i].apart, ways[i].samples)
+		}
 	}
-	k, m, x, why := &r.Clock, &c.messages, &c.exchanges, ""
+}
+
+// agree takes a delay as it was measured, unless it shows that the clocks do not agree.
+func (d *Traffic) agree(samples estimate.Empirical) {
+	early, err := samples.Quantile(0.01)
+	switch negative := d.backwards(samples, 0); {
+	case negative && err == nil && early >= 0:
+		d.Err = fmt.Errorf("%w: no packet arrives before it is sent, and the mean seems to be %s", estimate.ErrNoSamples, Format(d.Mean))
+	case negative:
+		d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", estimate.ErrClocks, Format(d.Mean))
+	case d.Err == nil && err == nil && early < 0:
+		d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
+			estimate.ErrClocks, Format(-early))
+	}
+	d.settle(clock.Reading{}, 0, 0, samples)
+}
+
+// tell says in a report how far the clocks are apart, or returns why that is not known. A step is the report's error.
+func (c *clocks) tell(r *Report, added float64) (unknown error) {
+	k, m, x := &r.Clock, &c.messages, &c.exchanges
 	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
 	switch {
 	case m.tooSteep() || x.tooSteep():
-		why = "their rates differ by more than 0.1 %"
+		unknown = errors.New("their rates differ by more than 0.1 %")
 	case m.known:
 		*k = known(&m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
 		elsewhere := 4*math.Abs(x.reading.Offset-k.Offset) > k.Likely.High-k.Likely.Low
@@ -181,35 +197,18 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 	case x.known:
 		*k = known(&x.reading, math.Inf(1))
 	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < added:
-		why = "messages arrive before they are sent; is Passed called after a message has left?"
+		unknown = errors.New("messages arrive before they are sent; is Passed called after a message has left?")
 	case r.Back.Received > 0:
-		why = "what came back contradicts the rest, or tells too little"
+		unknown = errors.New("what came back contradicts the rest, or tells too little")
 	default:
-		why = "nothing came back"
-	}
-	if why != "" {
-		r.ClockErr = errors.New(why)
+		unknown = errors.New("nothing came back")
 	}
 	// Messages show a step, too, where one path gets longer and the other shorter. Faster exchanges do not.
 	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped {
 		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s or of %s, or its rate changed", ErrStep, name(r.From), name(r.To)))
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}
-	if why != "" {
-		for i, d := range delays {
-			d.unsettle(r.ClockErr, ways[i])
-		}
-		return
-	}
-	var later, apart [2]float64
-	for i := range came {
-		later[i], apart[i] = came[i].middle(r.Length)
-	}
-	later[back] -= k.Offset + float64(ways[back].told.lag) // by the first point's cuts
-	r.roundTrip(k.LikelyDrift, later[back]-later[forth], apart[forth]+apart[back], added)
-	for i, reading := range [2]clock.Reading{k.Reverse(), *k} {
-		delays[i].settle(moved(reading, later[i], float64(ways[i].told.added)), r.Length, apart[i], ways[i].samples)
-	}
+	return unknown
 }
 
 // mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
