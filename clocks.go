@@ -103,16 +103,13 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 
 // exchange takes the exchanges of a report's sessions.
 func (c *clocks) exchange(of sessions) {
-	later := c.exchanged[:0]
-	for _, x := range c.exchanged {
-		if x.of != of {
-			later = append(later, x)
-			continue
+	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool {
+		if x.of == of {
+			c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
+			c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
 		}
-		c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
-		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
-	}
-	c.exchanged = later
+		return x.of == of
+	})
 }
 
 // A passage is when the packets of a report came: the sums, over these, of how long after its beginning the middle of
@@ -178,9 +175,12 @@ func (d *Traffic) agree(samples estimate.Empirical) {
 // tell says in a report how far the clocks are apart, or returns why that is not known. A step is the report's error.
 func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	k, m, x := &r.Clock, &c.messages, &c.exchanges
+	steep := func(t *tracked) bool {
+		return t.known && max(t.reading.CertainDrift.Low, -t.reading.CertainDrift.High) > mostDrift
+	}
 	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
 	switch {
-	case m.tooSteep() || x.tooSteep():
+	case steep(m) || steep(x):
 		unknown = errors.New("their rates differ by more than 0.1 %")
 	case m.known:
 		*k = known(&m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
@@ -213,12 +213,6 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 
 // mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
 const mostDrift = 1e-3
-
-// tooSteep reports whether the clock certainly drifts more than it may.
-func (t *tracked) tooSteep() bool {
-	i := t.reading.CertainDrift
-	return t.known && (i.Low > mostDrift || i.High < -mostDrift)
-}
 
 // moved returns a reading for a time so much later, and for delays to which so much was added.
 func moved(r clock.Reading, later, added float64) clock.Reading {
@@ -259,10 +253,9 @@ func narrow(r, by *clock.Reading) {
 // meet returns what two intervals have in common, or the first if that is nothing.
 func meet(a, b estimate.Interval) estimate.Interval {
 	low, high := max(a.Low, b.Low), min(a.High, b.High)
-	if low > high {
-		return a
+	if low <= high {
+		a.Low, a.High = low, high
 	}
-	a.Low, a.High = low, high
 	return a
 }
 

@@ -117,11 +117,11 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3688, 3779},
+	".":              {3738, 3832},
 	"estimate":       {903, 1268},
-	"estimate/areas": {3409, 945},
+	"estimate/areas": {3419, 945},
 	"estimate/joint": {1416, 943},
-	"estimate/clock": {1166, 900},
+	"estimate/clock": {1103, 900},
 	"lda":            {2665, 3071},
 	"lda/control":    {450, 787},
 	"lda/flows":      {430, 215},
