@@ -161,7 +161,8 @@ func TestPathsAndClocks(t *testing.T) {
 				time.Sleep(w.later)
 				pass(i, l.b.Back, l.a.Load().Back, w.back)
 			})
-			n, wide, forth, back, sampled := 0, 0, float64(w.forth+w.more/2), float64(w.back+w.more/2), 4*0.41*float64(w.more)/math.Sqrt(1e9/float64(w.period))
+			sampled := 4 * 0.41 * float64(w.more) / math.Sqrt(1e9/float64(w.period))
+			n, wide, forth, back := 0, 0, float64(w.forth+w.more/2), float64(w.back+w.more/2)
 			for r := range l.b.Follow(l.ctx, func(_ context.Context, request []byte) ([]byte, error) {
 				time.Sleep(w.exchange)
 				defer time.Sleep(w.exchange)
